@@ -1,0 +1,612 @@
+/* topdown.h: where the CPU's pipeline slots go (TopDown, TMA), for any region of a program, measured from
+ * inside it. Link with -ltopdown.
+ *
+ *     td_t *td;
+ *     struct td_sample before, after;
+ *     struct td_l1 shares;
+ *     td_open(&td, NULL);
+ *     td_read(td, &before);
+ *     ... the region ...
+ *     td_read(td, &after);
+ *     td_decode_l1(&before, &after, &shares);
+ *
+ * Functions return 0 or a negative code: -errno, or TD_E* below -4096. td_strerror tells what a code means,
+ * td_last_error what happened in full. Outputs are written on success only. A NULL pointer is an error,
+ * never a crash. Nothing is printed and no environment variable is read.
+ *
+ * Structures begin with their size. In td_options and td_mix the caller sets it; in results the library
+ * does. Unused parts are zeros.
+ *
+ * Made from the Rust sources by `make header`: do not edit. */
+
+#ifndef TOPDOWN_H
+#define TOPDOWN_H
+
+#include <stddef.h>
+#include <stdint.h>
+/* A handle. It belongs to the thread that opened it. */
+typedef struct td td_t;
+
+
+/**
+ * `td_sample.flags`: context switches could not be counted, so nothing bounds what their rounding did:
+ * `error` of anything decoded from this sample is 1. (TD_FLAG_INHERIT without the right to count them.)
+ */
+#define TD_SAMPLE_UNBOUNDED 1
+
+/**
+ * `td_sample.flags`: the kernel gives no clock to user space here, so the times are those of the last
+ * time that the thread was scheduled.
+ */
+#define TD_SAMPLE_COARSE_TIME 2
+
+/**
+ * `td_sample.flags`: made by the simulated PMU (TD_FLAG_SIMULATE).
+ */
+#define TD_SAMPLE_SIMULATED 4
+
+/**
+ * The handle was used by a thread that did not open it, or in a forked child.
+ */
+#define TD_EWRONGTHREAD -4097
+
+/**
+ * Nothing was counted between the two samples: never scheduled, starved, or on an E-core.
+ */
+#define TD_ENOTCOUNTING -4098
+
+/**
+ * A sample from before a `td_reset` was used with one from after it.
+ */
+#define TD_ESTALE -4099
+
+/**
+ * td_options.target: the calling thread.
+ */
+#define TD_TARGET_SELF 0
+
+/**
+ * td_options.target: the thread whose id is in td_options.id.
+ */
+#define TD_TARGET_TASK 1
+
+/**
+ * td_options.target: everything on the CPU whose number is in td_options.id.
+ */
+#define TD_TARGET_CPU 2
+
+/**
+ * td_options.flags: count kernel mode too.
+ */
+#define TD_FLAG_KERNEL 1
+
+/**
+ * td_options.flags: count threads and processes that the target starts from now on, too. Read by read(2).
+ */
+#define TD_FLAG_INHERIT 2
+
+/**
+ * td_options.flags: read by read(2) even where RDPMC is possible.
+ */
+#define TD_FLAG_NO_RDPMC 4
+
+/**
+ * td_options.flags: use a simulated PMU. Never chosen by itself.
+ */
+#define TD_FLAG_SIMULATE 8
+
+/**
+ * td_info.path: readings are RDPMC, from user space.
+ */
+#define TD_PATH_RDPMC 1
+
+/**
+ * td_info.path: readings are read(2); td_info.note tells why.
+ */
+#define TD_PATH_READ 2
+
+/**
+ * td_info.path: the numbers are simulated (TD_FLAG_SIMULATE).
+ */
+#define TD_PATH_SIMULATED 3
+
+/**
+ * The opaque handle of C: where a `Handle` points.
+ */
+struct td;
+
+/**
+ * What to measure. All zeros, or a NULL pointer: this thread, user mode, deepest level, best path.
+ */
+struct td_options {
+    /**
+     * sizeof(struct td_options); 0 stands for the size in this header.
+     */
+    uint32_t size;
+    /**
+     * TD_FLAG_* bits.
+     */
+    uint32_t flags;
+    /**
+     * TD_TARGET_*.
+     */
+    uint32_t target;
+    /**
+     * Thread id or CPU number of the target; 0 for TD_TARGET_SELF.
+     */
+    int32_t id;
+    /**
+     * 0 for the deepest that the CPU's counters give in one group, 1, or 2.
+     */
+    uint32_t level;
+    /**
+     * Wanted bound on each share's error, in parts per million; 0 stands for 10000 (1 point); at most
+     * 1000000.
+     */
+    uint32_t max_error_ppm;
+    /**
+     * Zeros.
+     */
+    uint64_t reserved[5];
+};
+
+/**
+ * Where the totals stood when the present window of the hardware registers began. The library's own:
+ * callers need not look at it.
+ */
+struct td_base {
+    /**
+     * Number of the handle, unique in the process.
+     */
+    uint32_t handle;
+    /**
+     * Number of the period, counted by `td_reset`.
+     */
+    uint32_t period;
+    /**
+     * Number of the window of the hardware registers.
+     */
+    uint32_t window;
+    /**
+     * Sequence number of the control page at the window's start.
+     */
+    uint32_t window_sequence;
+    /**
+     * Row of the table of CPU models.
+     */
+    uint32_t model;
+    /**
+     * Deepest level that was counted: 1 or 2.
+     */
+    uint32_t level;
+    /**
+     * Bound on the error of each of `category`, in slots; it only grows.
+     */
+    uint64_t error;
+    /**
+     * Slots of each category before the window: retiring, bad speculation, frontend bound, backend
+     * bound, then heavy operations, branch mispredicts, fetch latency, memory bound.
+     */
+    int64_t category[8];
+};
+
+/**
+ * Totals since `td_open` or the last `td_reset`, as `td_read` takes them. Two samples of one period
+ * decode to the shares of what ran between them. Copy it, keep it, hand it to another thread or write
+ * it to a file: it is plain data. It means nothing to another version of the library.
+ */
+struct td_sample {
+    /**
+     * sizeof(struct td_sample), written by the library.
+     */
+    uint32_t size;
+    /**
+     * TD_SAMPLE_* bits.
+     */
+    uint32_t flags;
+    /**
+     * Pipeline slots counted in this period.
+     */
+    uint64_t slots;
+    /**
+     * Nanoseconds of this period in which the thread (or CPU) ran with the counters open.
+     */
+    uint64_t time_enabled_ns;
+    /**
+     * Nanoseconds of those in which the counters really counted; less when other users of the counters
+     * took turns with this one, or on a hybrid CPU's E-cores.
+     */
+    uint64_t time_running_ns;
+    /**
+     * The SLOTS register, since the start of the present window.
+     */
+    uint64_t raw_slots;
+    /**
+     * The PERF_METRICS register: eight 8-bit shares of `raw_slots`.
+     */
+    uint64_t raw_metrics;
+    /**
+     * Sequence number of the control page: it tells how often the registers were saved and restored.
+     */
+    uint32_t sequence;
+    /**
+     * Zero.
+     */
+    uint32_t reserved;
+    /**
+     * The totals at the start of the window.
+     */
+    struct td_base base;
+    /**
+     * Totals of plain counters, on CPUs whose shares are computed from such. Untouched where PERF_METRICS
+     * gives the shares.
+     */
+    uint64_t counter[13];
+};
+
+/**
+ * Level 1: shares of pipeline slots between two samples. The four add up to 1.
+ */
+struct td_l1 {
+    /**
+     * sizeof(struct td_l1), written by the library.
+     */
+    uint32_t size;
+    /**
+     * TD_SAMPLE_* bits of both samples.
+     */
+    uint32_t flags;
+    /**
+     * Slots between the two samples.
+     */
+    uint64_t slots;
+    /**
+     * Share of slots whose operation retired, 0 to 1.
+     */
+    double retiring;
+    /**
+     * Share of slots wasted on wrong paths and on recovery from them, 0 to 1.
+     */
+    double bad_speculation;
+    /**
+     * Share of slots that the frontend left empty, 0 to 1.
+     */
+    double frontend_bound;
+    /**
+     * Share of slots that the backend could not take, 0 to 1.
+     */
+    double backend_bound;
+    /**
+     * Bound: no share is further than this from the truth, 0 to 1.
+     */
+    double error;
+    /**
+     * Part of the time between the samples that the counters were counting, 0 to 1.
+     */
+    double running;
+    /**
+     * Zero.
+     */
+    uint64_t reserved[2];
+};
+
+/**
+ * Level 2: shares of pipeline slots between two samples. The eight add up to 1; each pair adds up to
+ * its level 1 share.
+ */
+struct td_l2 {
+    /**
+     * sizeof(struct td_l2), written by the library.
+     */
+    uint32_t size;
+    /**
+     * TD_SAMPLE_* bits of both samples.
+     */
+    uint32_t flags;
+    /**
+     * Slots between the two samples.
+     */
+    uint64_t slots;
+    /**
+     * Part of retiring: operations of instructions that need several, or microcode.
+     */
+    double heavy_operations;
+    /**
+     * Part of retiring: the rest.
+     */
+    double light_operations;
+    /**
+     * Part of bad speculation: mispredicted branches.
+     */
+    double branch_mispredicts;
+    /**
+     * Part of bad speculation: machine clears.
+     */
+    double machine_clears;
+    /**
+     * Part of frontend bound: nothing was delivered.
+     */
+    double fetch_latency;
+    /**
+     * Part of frontend bound: too little was delivered.
+     */
+    double fetch_bandwidth;
+    /**
+     * Part of backend bound: waiting for memory.
+     */
+    double memory_bound;
+    /**
+     * Part of backend bound: waiting for execution units.
+     */
+    double core_bound;
+    /**
+     * Bound: no share is further than this from the truth, 0 to 1.
+     */
+    double error;
+    /**
+     * Part of the time between the samples that the counters were counting, 0 to 1.
+     */
+    double running;
+    /**
+     * Zero.
+     */
+    uint64_t reserved[2];
+};
+
+/**
+ * What a handle measures, and how.
+ */
+struct td_info {
+    /**
+     * sizeof(struct td_info), written by the library.
+     */
+    uint32_t size;
+    /**
+     * TD_PATH_*.
+     */
+    uint32_t path;
+    /**
+     * Deepest level that is counted: 1 or 2.
+     */
+    uint32_t level;
+    /**
+     * Pipeline slots per cycle of the core; 0 if no document tells.
+     */
+    uint32_t slots_per_cycle;
+    /**
+     * Brand string of the CPU; "simulated" if none is behind the numbers.
+     */
+    char cpu[64];
+    /**
+     * Name of the PMU in sysfs; "simulated" if none is behind the numbers.
+     */
+    char pmu[32];
+    /**
+     * Name of the core.
+     */
+    char core[48];
+    /**
+     * Why readings are not RDPMC, and what to do about it; empty if they are.
+     */
+    char note[192];
+    /**
+     * Wanted bound on each share's error, in parts per million.
+     */
+    uint32_t max_error_ppm;
+    /**
+     * Zeros.
+     */
+    uint32_t reserved[7];
+};
+
+/**
+ * How the slots of the simulated PMU truly divide: shares of all slots, 0 to 1. The level 1 four add up
+ * to 1; a level 2 share is at most its level 1 share.
+ */
+struct td_mix {
+    /**
+     * sizeof(struct td_mix).
+     */
+    uint32_t size;
+    /**
+     * Zero.
+     */
+    uint32_t reserved;
+    /**
+     * Level 1.
+     */
+    double retiring;
+    /**
+     * Level 1.
+     */
+    double bad_speculation;
+    /**
+     * Level 1.
+     */
+    double frontend_bound;
+    /**
+     * Level 1.
+     */
+    double backend_bound;
+    /**
+     * Part of retiring.
+     */
+    double heavy_operations;
+    /**
+     * Part of bad speculation.
+     */
+    double branch_mispredicts;
+    /**
+     * Part of frontend bound.
+     */
+    double fetch_latency;
+    /**
+     * Part of backend bound.
+     */
+    double memory_bound;
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif /* __cplusplus */
+
+/**
+ * Opens the topdown counters and proves that they count.
+ *
+ * `out`: gets the handle, to be ended with td_close. `options`: NULL or all zeros for the defaults: the
+ * calling thread, user mode, the deepest level, by RDPMC where that is possible and by read(2) where not
+ * (td_get_info tells which, and why).
+ *
+ * The handle belongs to the thread that opens it: that thread alone reads, resets and asks it.
+ *
+ * Returns 0, or: -ENODEV no topdown counters on this CPU or VM; -EACCES perf_event_paranoid or a security
+ * module; -EPERM a seccomp filter; -ENOSYS no perf_event_open; -ENOTSUP level or target that this CPU
+ * cannot give; -EINVAL bad argument; -E2BIG options of a later version; -ESRCH no such thread;
+ * -EMFILE, -ENFILE no descriptors left (a handle takes up to 10); -ENOMEM no memory, or none left that
+ * may be locked; TD_ENOTCOUNTING others hold the counters. td_last_error tells which wall it was and
+ * what to do. A failed open leaves nothing behind.
+ */
+int td_open(struct td **out, const struct td_options *options);
+
+/**
+ * Takes the totals since td_open or the last td_reset.
+ *
+ * In the steady state on the RDPMC path: some 60 instructions, no system call, no lock, no allocation. It
+ * may be called in a signal handler of the thread, even one that interrupts another td_ call on the same
+ * handle: it then gives right totals or -EBUSY.
+ *
+ * Returns 0, or: -EINVAL td or out is NULL; TD_EWRONGTHREAD called by another thread than the one that
+ * opened, or in a forked child; -EBADF the handle is closed; -EBUSY see above; else -errno of read(2).
+ * Totals stay intact whatever it returns.
+ */
+int td_read(struct td *td, struct td_sample *out);
+
+/**
+ * Starts a new measurement period: totals start from zero, and earlier samples become stale.
+ *
+ * Costs a read(2) of the group.
+ *
+ * Returns 0, or as td_read.
+ */
+int td_reset(struct td *td);
+
+/**
+ * Ends a handle and frees its descriptors; NULL is nothing to end. The only way to end one: in a forked
+ * child, too, close what the parent opened. Another thread may close a handle that its owner does not use
+ * any more.
+ */
+void td_close(struct td *td);
+
+/**
+ * Level 1 shares of the slots between two samples of one handle and period.
+ *
+ * `from`: the earlier sample, or NULL for the start of the period. Any thread, any time, also after
+ * td_close: samples are plain data.
+ *
+ * The four shares add up to 1. They are what PERF_METRICS gives, over the sum of its four fields; perf's
+ * metrics correct some of them with further events and can differ by a few points.
+ *
+ * Returns 0, or: -EINVAL NULL, not a sample, of two handles, or in the wrong order; TD_ESTALE of two
+ * periods; TD_ENOTCOUNTING no slot was counted between them.
+ */
+int td_decode_l1(const struct td_sample *from, const struct td_sample *to, struct td_l1 *out);
+
+/**
+ * Level 2 shares of the slots between two samples of one handle and period, as td_decode_l1.
+ *
+ * The eight shares add up to 1, none is negative, and each pair adds up to its level 1 share.
+ *
+ * Returns as td_decode_l1, and -ENOTSUP if the samples have no level 2.
+ */
+int td_decode_l2(const struct td_sample *from, const struct td_sample *to, struct td_l2 *out);
+
+/**
+ * Level 1 shares between two readings of SLOTS and PERF_METRICS that the caller took by RDPMC, `a` first.
+ *
+ * For callers with a perf group of their own. Both readings are of one thread, with nothing in between
+ * that resets the registers (read(2), PERF_EVENT_IOC_RESET) and no context switch; otherwise `error` does
+ * not hold. slots_a = metrics_a = 0 stands for the moment of the reset. Any thread.
+ *
+ * Returns 0, or: -EINVAL out is NULL, or slots of more than 48 bits; TD_ESTALE SLOTS went back, so the
+ * registers were reset in between; TD_ENOTCOUNTING SLOTS stood still.
+ */
+int td_decode_raw_l1(uint64_t slots_a,
+                     uint64_t metrics_a,
+                     uint64_t slots_b,
+                     uint64_t metrics_b,
+                     struct td_l1 *out);
+
+/**
+ * Level 2 shares between two readings of SLOTS and PERF_METRICS, as td_decode_raw_l1.
+ *
+ * The upper half of PERF_METRICS means something on Sapphire Rapids, Alder Lake and later P-cores only.
+ *
+ * Returns as td_decode_raw_l1, and -ENOTSUP if the upper halves are empty and the CPU that runs this has
+ * level 1 only.
+ */
+int td_decode_raw_l2(uint64_t slots_a,
+                     uint64_t metrics_a,
+                     uint64_t slots_b,
+                     uint64_t metrics_b,
+                     struct td_l2 *out);
+
+/**
+ * Tells what a handle measures, and how: CPU, PMU, level, path, and why the path is not RDPMC.
+ *
+ * Returns 0, or as td_read.
+ */
+int td_get_info(const struct td *td, struct td_info *out);
+
+/**
+ * Sets how the slots of the simulated PMU divide from now on.
+ *
+ * For programs that are developed and tested where there is no PMU. The simulated clock runs on the
+ * time-stamp counter; the registers round and reset as real ones do. A handle starts with retiring 0.4,
+ * bad speculation 0.1, frontend bound 0.2, backend bound 0.3.
+ *
+ * Returns 0, or: -EINVAL NULL, wrong size, or not a mix; -ENOTSUP the handle was not opened with
+ * TD_FLAG_SIMULATE; else as td_read.
+ */
+int td_simulate_mix(struct td *td, const struct td_mix *mix);
+
+/**
+ * Short static text of a code that this library returned. Any thread; never NULL, never freed.
+ */
+const char *td_strerror(int code);
+
+/**
+ * Copies this thread's last failure in full: what, why, what to do about it.
+ *
+ * `buffer`: gets the text, cut to `length` - 1 bytes, with its final NUL; NULL with length 0 to ask for the
+ * length. A success does not change the text.
+ *
+ * Returns the length of the whole text without the NUL, 0 if nothing has failed yet; or -EINVAL: buffer
+ * is NULL and length is not 0.
+ */
+int td_last_error(char *buffer, size_t length);
+
+/**
+ * The library's version, "MAJOR.MINOR.PATCH". Static text; any thread.
+ */
+const char *td_version(void);
+
+#ifdef __cplusplus
+}  /* extern "C" */
+#endif  /* __cplusplus */
+
+#endif  /* TOPDOWN_H */
+
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define TD_ASSERT_(condition) static_assert(condition, #condition)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define TD_ASSERT_(condition) _Static_assert(condition, #condition)
+#else
+#define TD_ASSERT_(condition) struct td_assert_
+#endif
+TD_ASSERT_(sizeof(struct td_options) == 64 && offsetof(struct td_options, reserved) == 24);
+TD_ASSERT_(sizeof(struct td_sample) == 256 && offsetof(struct td_sample, base) == 56);
+TD_ASSERT_(sizeof(struct td_l1) == 80);
+TD_ASSERT_(sizeof(struct td_l2) == 112);
+TD_ASSERT_(sizeof(struct td_info) == 384);
+TD_ASSERT_(sizeof(struct td_mix) == 72);
+#undef TD_ASSERT_

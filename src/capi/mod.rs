@@ -1,0 +1,298 @@
+//! The C interface: the only place with exported names. Each function checks its pointers, calls the room
+//! that does the work, and turns what went wrong into a code and this thread's last-error text.
+
+mod last_error;
+mod options;
+mod texts;
+
+use crate::error::{Error, Result};
+use crate::handle::{self, Handle};
+use crate::read::simulated::Mix;
+use crate::sample::{L1, L2, Sample};
+pub use options::{
+    COptions, TD_FLAG_INHERIT, TD_FLAG_KERNEL, TD_FLAG_NO_RDPMC, TD_FLAG_SIMULATE, TD_TARGET_CPU,
+    TD_TARGET_SELF, TD_TARGET_TASK,
+};
+use std::ffi::{c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+pub use texts::{CInfo, TD_PATH_RDPMC, TD_PATH_READ, TD_PATH_SIMULATED};
+
+/// The opaque handle of C: where a `Handle` points.
+#[allow(non_camel_case_types)]
+pub struct td {
+    _private: (),
+}
+
+/// The one border: errors become codes and texts, and no panic passes.
+fn guard(work: impl FnOnce() -> Result<c_int>) -> c_int {
+    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let why = panic.downcast_ref::<String>().map(String::as_str);
+        let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
+        Err(Error::errno(libc::EFAULT, format!("the library failed in itself, please report it: {why}")))
+    });
+    result.unwrap_or_else(|error| {
+        last_error::set(error.text());
+        error.code()
+    })
+}
+
+fn null(what: &str) -> Error {
+    Error::invalid(format!("`{what}` is NULL"))
+}
+
+/// The handle behind a pointer of C's.
+///
+/// # Safety
+/// `td` is NULL or came from `td_open`.
+unsafe fn handle(td: *const td) -> Result<Handle> {
+    let td = NonNull::new(td.cast_mut()).ok_or_else(|| null("td"))?;
+    // SAFETY: by the caller's word; a handle's memory outlives its td_close.
+    Ok(unsafe { Handle::from_raw(td) })
+}
+
+/// Writes a result where C wants it.
+///
+/// # Safety
+/// `out` is NULL or points to memory for a T.
+unsafe fn put<T>(out: *mut T, what: &str, value: impl FnOnce() -> Result<T>) -> Result<c_int> {
+    if out.is_null() {
+        return Err(null(what));
+    }
+    let value = value()?;
+    // SAFETY: by the caller's word. `write` does not read what was there.
+    unsafe { out.write(value) };
+    Ok(0)
+}
+
+/// Opens the topdown counters and proves that they count.
+///
+/// `out`: gets the handle, to be ended with td_close. `options`: NULL or all zeros for the defaults: the
+/// calling thread, user mode, the deepest level, by RDPMC where that is possible and by read(2) where not
+/// (td_get_info tells which, and why).
+///
+/// The handle belongs to the thread that opens it: that thread alone reads, resets and asks it.
+///
+/// Returns 0, or: -ENODEV no topdown counters on this CPU or VM; -EACCES perf_event_paranoid or a security
+/// module; -EPERM a seccomp filter; -ENOSYS no perf_event_open; -ENOTSUP level or target that this CPU
+/// cannot give; -EINVAL bad argument; -E2BIG options of a later version; -ESRCH no such thread;
+/// -EMFILE, -ENFILE no descriptors left (a handle takes up to 10); -ENOMEM no memory, or none left that
+/// may be locked; TD_ENOTCOUNTING others hold the counters. td_last_error tells which wall it was and
+/// what to do. A failed open leaves nothing behind.
+///
+/// # Safety
+/// `out` and `options` are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe { put(out, "out", || Ok(handle::open(&options::read(options)?)?.into_raw())) })
+}
+
+/// Takes the totals since td_open or the last td_reset.
+///
+/// In the steady state on the RDPMC path: some 60 instructions, no system call, no lock, no allocation. It
+/// may be called in a signal handler of the thread, even one that interrupts another td_ call on the same
+/// handle: it then gives right totals or -EBUSY.
+///
+/// Returns 0, or: -EINVAL td or out is NULL; TD_EWRONGTHREAD called by another thread than the one that
+/// opened, or in a forked child; -EBADF the handle is closed; -EBUSY see above; else -errno of read(2).
+/// Totals stay intact whatever it returns.
+///
+/// # Safety
+/// `td` is NULL or from td_open, `out` NULL or a sample to be filled in.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_read(td: *mut td, out: *mut Sample) -> c_int {
+    if let (Some(td), Some(out)) = (NonNull::new(td), NonNull::new(out)) {
+        // SAFETY: by the caller's word; every bit pattern is a Sample.
+        if unsafe { Handle::from_raw(td).hot().read(&mut *out.as_ptr()) } {
+            return 0;
+        }
+    }
+    // SAFETY: by the caller's word.
+    unsafe { read_slowly(td, out) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn read_slowly(td: *mut td, out: *mut Sample) -> c_int {
+    // SAFETY: as td_read.
+    guard(|| unsafe { put(out, "out", || handle::read(handle(td)?)) })
+}
+
+/// Starts a new measurement period: totals start from zero, and earlier samples become stale.
+///
+/// Costs a read(2) of the group.
+///
+/// Returns 0, or as td_read.
+///
+/// # Safety
+/// `td` is NULL or from td_open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_reset(td: *mut td) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe { handle::reset(handle(td)?).map(|()| 0) })
+}
+
+/// Ends a handle and frees its descriptors; NULL is nothing to end. The only way to end one: in a forked
+/// child, too, close what the parent opened. Another thread may close a handle that its owner does not use
+/// any more.
+///
+/// # Safety
+/// `td` is NULL or from td_open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_close(td: *mut td) {
+    guard(|| {
+        if !td.is_null() {
+            // SAFETY: by the caller's word.
+            handle::close(unsafe { handle(td)? });
+        }
+        Ok(0)
+    });
+}
+
+/// Level 1 shares of the slots between two samples of one handle and period.
+///
+/// `from`: the earlier sample, or NULL for the start of the period. Any thread, any time, also after
+/// td_close: samples are plain data.
+///
+/// The four shares add up to 1. They are what PERF_METRICS gives, over the sum of its four fields; perf's
+/// metrics correct some of them with further events and can differ by a few points.
+///
+/// Returns 0, or: -EINVAL NULL, not a sample, of two handles, or in the wrong order; TD_ESTALE of two
+/// periods; TD_ENOTCOUNTING no slot was counted between them.
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_decode_l1(from: *const Sample, to: *const Sample, out: *mut L1) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe {
+        put(out, "out", || crate::decode_l1(from.as_ref(), to.as_ref().ok_or_else(|| null("to"))?))
+    })
+}
+
+/// Level 2 shares of the slots between two samples of one handle and period, as td_decode_l1.
+///
+/// The eight shares add up to 1, none is negative, and each pair adds up to its level 1 share.
+///
+/// Returns as td_decode_l1, and -ENOTSUP if the samples have no level 2.
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_decode_l2(from: *const Sample, to: *const Sample, out: *mut L2) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe {
+        put(out, "out", || crate::decode_l2(from.as_ref(), to.as_ref().ok_or_else(|| null("to"))?))
+    })
+}
+
+/// Level 1 shares between two readings of SLOTS and PERF_METRICS that the caller took by RDPMC, `a` first.
+///
+/// For callers with a perf group of their own. Both readings are of one thread, with nothing in between
+/// that resets the registers (read(2), PERF_EVENT_IOC_RESET) and no context switch; otherwise `error` does
+/// not hold. slots_a = metrics_a = 0 stands for the moment of the reset. Any thread.
+///
+/// Returns 0, or: -EINVAL out is NULL, or slots of more than 48 bits; TD_ESTALE SLOTS went back, so the
+/// registers were reset in between; TD_ENOTCOUNTING SLOTS stood still.
+///
+/// # Safety
+/// `out` is NULL or points to what its type says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_decode_raw_l1(
+    slots_a: u64,
+    metrics_a: u64,
+    slots_b: u64,
+    metrics_b: u64,
+    out: *mut L1,
+) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe { put(out, "out", || crate::decode_raw_l1(slots_a, metrics_a, slots_b, metrics_b)) })
+}
+
+/// Level 2 shares between two readings of SLOTS and PERF_METRICS, as td_decode_raw_l1.
+///
+/// The upper half of PERF_METRICS means something on Sapphire Rapids, Alder Lake and later P-cores only.
+///
+/// Returns as td_decode_raw_l1, and -ENOTSUP if the upper halves are empty and the CPU that runs this has
+/// level 1 only.
+///
+/// # Safety
+/// `out` is NULL or points to what its type says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_decode_raw_l2(
+    slots_a: u64,
+    metrics_a: u64,
+    slots_b: u64,
+    metrics_b: u64,
+    out: *mut L2,
+) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe { put(out, "out", || crate::decode_raw_l2(slots_a, metrics_a, slots_b, metrics_b)) })
+}
+
+/// Tells what a handle measures, and how: CPU, PMU, level, path, and why the path is not RDPMC.
+///
+/// Returns 0, or as td_read.
+///
+/// # Safety
+/// `td` is NULL or from td_open, `out` NULL or points to what its type says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_get_info(td: *const td, out: *mut CInfo) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe { put(out, "out", || Ok(CInfo::from(&handle::info(handle(td)?)?))) })
+}
+
+/// Sets how the slots of the simulated PMU divide from now on.
+///
+/// For programs that are developed and tested where there is no PMU. The simulated clock runs on the
+/// time-stamp counter; the registers round and reset as real ones do. A handle starts with retiring 0.4,
+/// bad speculation 0.1, frontend bound 0.2, backend bound 0.3.
+///
+/// Returns 0, or: -EINVAL NULL, wrong size, or not a mix; -ENOTSUP the handle was not opened with
+/// TD_FLAG_SIMULATE; else as td_read.
+///
+/// # Safety
+/// `td` is NULL or from td_open, `mix` NULL or points to what its type says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_simulate_mix(td: *mut td, mix: *const Mix) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe {
+        let mix = mix.as_ref().ok_or_else(|| null("mix"))?;
+        if mix.size as usize != size_of::<Mix>() || mix.reserved != 0 {
+            return Err(Error::invalid("mix->size is not sizeof(struct td_mix), or mix->reserved is not 0"));
+        }
+        handle::set_mix(handle(td)?, mix).map(|()| 0)
+    })
+}
+
+/// Short static text of a code that this library returned. Any thread; never NULL, never freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn td_strerror(code: c_int) -> *const c_char {
+    crate::error::text_of(code).as_ptr().cast()
+}
+
+/// Copies this thread's last failure in full: what, why, what to do about it.
+///
+/// `buffer`: gets the text, cut to `length` - 1 bytes, with its final NUL; NULL with length 0 to ask for the
+/// length. A success does not change the text.
+///
+/// Returns the length of the whole text without the NUL, 0 if nothing has failed yet; or -EINVAL: buffer
+/// is NULL and length is not 0.
+///
+/// # Safety
+/// `buffer` is NULL or has room for `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_last_error(buffer: *mut c_char, length: usize) -> c_int {
+    if buffer.is_null() && length > 0 {
+        return -libc::EINVAL;
+    }
+    // SAFETY: by the caller's word.
+    last_error::with(|text| unsafe { texts::copy(text, buffer, length) })
+}
+
+/// The library's version, "MAJOR.MINOR.PATCH". Static text; any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn td_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}

@@ -1,0 +1,123 @@
+//! `struct td_options`: read with care, since an older or a newer program may have filled it in.
+
+use crate::error::{Error, Result};
+use crate::options::{Options, Target};
+use std::mem::offset_of;
+
+/// td_options.target: the calling thread.
+pub const TD_TARGET_SELF: u32 = 0;
+/// td_options.target: the thread whose id is in td_options.id.
+pub const TD_TARGET_TASK: u32 = 1;
+/// td_options.target: everything on the CPU whose number is in td_options.id.
+pub const TD_TARGET_CPU: u32 = 2;
+
+/// td_options.flags: count kernel mode too.
+pub const TD_FLAG_KERNEL: u32 = 1;
+/// td_options.flags: count threads and processes that the target starts from now on, too. Read by read(2).
+pub const TD_FLAG_INHERIT: u32 = 2;
+/// td_options.flags: read by read(2) even where RDPMC is possible.
+pub const TD_FLAG_NO_RDPMC: u32 = 4;
+/// td_options.flags: use a simulated PMU. Never chosen by itself.
+pub const TD_FLAG_SIMULATE: u32 = 8;
+
+/// What to measure. All zeros, or a NULL pointer: this thread, user mode, deepest level, best path.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct COptions {
+    /// sizeof(struct td_options); 0 stands for the size in this header.
+    pub size: u32,
+    /// TD_FLAG_* bits.
+    pub flags: u32,
+    /// TD_TARGET_*.
+    pub target: u32,
+    /// Thread id or CPU number of the target; 0 for TD_TARGET_SELF.
+    pub id: i32,
+    /// 0 for the deepest that the CPU's counters give in one group, 1, or 2.
+    pub level: u32,
+    /// Wanted bound on each share's error, in parts per million; 0 stands for 10000 (1 point); at most
+    /// 1000000.
+    pub max_error_ppm: u32,
+    /// Zeros.
+    pub reserved: [u64; 5],
+}
+
+const SIZE: usize = size_of::<COptions>();
+/// The first fields that were ever published.
+const LEAST: usize = offset_of!(COptions, reserved);
+/// More than any version will have.
+const MOST: usize = 4096;
+
+const _: () = assert!(SIZE == 64 && LEAST == 24);
+
+/// Reads and checks options.
+///
+/// # Safety
+/// `options` is NULL or points to as many bytes as its first field says (64 if that is 0).
+pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
+    if options.is_null() {
+        return Ok(Options::default());
+    }
+    // SAFETY: the first field is always there.
+    let size = match unsafe { (*options).size } as usize {
+        0 => SIZE,
+        size => size,
+    };
+    if size < LEAST {
+        return Err(Error::invalid(format!("options->size is {size}; set it to sizeof(struct td_options)")));
+    }
+    if size > MOST {
+        return Err(Error::errno(libc::E2BIG, format!("options->size is {size}, more than any version has")));
+    }
+    // SAFETY: the caller's struct is `size` bytes long.
+    let bytes = unsafe { std::slice::from_raw_parts(options.cast::<u8>(), size) };
+    let (known, tail) = bytes.split_at(size.min(SIZE));
+    let mut own = COptions::default();
+    // SAFETY: own is as long as `known` at least, and any bytes make a COptions.
+    unsafe { std::ptr::copy_nonoverlapping(known.as_ptr(), (&raw mut own).cast(), known.len()) };
+    if own.reserved != [0; 5] || tail.iter().any(|byte| *byte != 0) {
+        return Err(Error::errno(
+            libc::E2BIG,
+            "options has a value behind the fields that this version knows; clear the struct first, or use the \
+             library that the program was built for",
+        ));
+    }
+    interpret(&own)
+}
+
+fn interpret(options: &COptions) -> Result<Options> {
+    let known = TD_FLAG_KERNEL | TD_FLAG_INHERIT | TD_FLAG_NO_RDPMC | TD_FLAG_SIMULATE;
+    if options.flags & !known != 0 {
+        return Err(Error::invalid(format!(
+            "options->flags has unknown bits: {:#x}",
+            options.flags & !known
+        )));
+    }
+    let target = match (options.target, options.id) {
+        (TD_TARGET_SELF, 0) => Target::This,
+        (TD_TARGET_SELF, id) => {
+            return Err(Error::invalid(format!("options->id is {id}, but TD_TARGET_SELF takes 0")));
+        }
+        (TD_TARGET_TASK, id) => Target::Task(id),
+        (TD_TARGET_CPU, id) => Target::Cpu(
+            u32::try_from(id).map_err(|_| Error::invalid(format!("options->id is {id}, which is no CPU")))?,
+        ),
+        (target, _) => {
+            return Err(Error::invalid(format!("options->target is {target}, which is no TD_TARGET_*")));
+        }
+    };
+    if options.max_error_ppm > 1_000_000 {
+        return Err(Error::invalid(format!(
+            "options->max_error_ppm is {}; a share's error is at most 1000000",
+            options.max_error_ppm
+        )));
+    }
+    Ok(Options {
+        target,
+        level: options.level,
+        kernel: options.flags & TD_FLAG_KERNEL != 0,
+        inherit: options.flags & TD_FLAG_INHERIT != 0,
+        no_rdpmc: options.flags & TD_FLAG_NO_RDPMC != 0,
+        simulate: options.flags & TD_FLAG_SIMULATE != 0,
+        max_error_ppm: options.max_error_ppm,
+    })
+}

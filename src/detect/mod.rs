@@ -1,0 +1,193 @@
+//! Which CPU, which PMU, how deep: from CPUID, sysfs and the kernel's answers, never from a raw event
+//! that happened to open (kernel-facts, rule 1).
+#![forbid(unsafe_code)]
+
+pub(crate) mod cpu;
+pub(crate) mod walls;
+
+use crate::error::{Error, Result};
+use crate::model::perf_metrics::{Event, METRICS, SLOTS, metrics_of};
+use crate::model::{self, Counting, Model};
+use crate::sys::Kernel;
+use cpu::Identity;
+
+const DEVICES: &str = "/sys/bus/event_source/devices";
+
+/// A PMU that has SLOTS and PERF_METRICS.
+#[derive(Debug)]
+pub(crate) struct Pmu {
+    /// Its name in sysfs.
+    pub name: &'static str,
+    /// Its number for `perf_event_attr.type`.
+    pub kind: u32,
+    pub model: &'static Model,
+    /// The model's place in the table.
+    pub place: u32,
+    /// Deepest level of its metric events.
+    pub level: u32,
+    /// On a hybrid CPU, the CPUs that it is in; else none named.
+    pub cpus: Option<String>,
+}
+
+impl Pmu {
+    /// Whether a CPU of the machine has this PMU.
+    pub fn covers(&self, cpu: u32) -> bool {
+        self.cpus.as_deref().is_none_or(|list| contains(list, cpu))
+    }
+}
+
+/// Finds the PMU, or says why there is none.
+pub(crate) fn pmu(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
+    let none = |why: String| Error::errno(libc::ENODEV, format!("no topdown counters on {cpu}: {why}"));
+    if !kernel.exists(DEVICES) {
+        return Err(none(format!(
+            "{DEVICES} is missing; mount /sys (a container may hide it), or use a kernel with perf events"
+        )));
+    }
+    let Some(name) = ["cpu", "cpu_core"].into_iter().find(|name| kernel.exists(&format!("{DEVICES}/{name}")))
+    else {
+        return Err(none(match &cpu.hypervisor {
+            Some(name) => format!(
+                "this virtual machine ({name}) has no PMU; measure on the host, or in a machine that passes \
+                 PERF_METRICS through"
+            ),
+            None => "the kernel has no driver for its PMU; a newer kernel may".into(),
+        }));
+    };
+    let file = |path: &str| kernel.text(&format!("{DEVICES}/{name}/{path}"));
+    let encoding =
+        |event: &Event| file(&format!("events/{}", event.name)).ok().and_then(|text| config(&text));
+
+    let row = model::of_cpu(cpu);
+    if let Some((_, Model { core, counting: Counting::None(why), .. })) = row {
+        return Err(none(format!("it is a {core}: {why}")));
+    }
+    let Some(slots) = encoding(&SLOTS) else {
+        return Err(none(match (row, &cpu.hypervisor) {
+            (_, Some(hypervisor)) => format!(
+                "the PMU of this virtual machine ({hypervisor}) has no PERF_METRICS (KVM gives it to no guest); \
+                 measure on the host"
+            ),
+            (Some((_, model)), None) => format!(
+                "it has PERF_METRICS ({}), but this kernel shows no event '{}' in {DEVICES}/{name}/events and would \
+                 count junk; a newer kernel knows this CPU",
+                model.core, SLOTS.name
+            ),
+            (None, None) => format!(
+                "the kernel shows no event '{}' in {DEVICES}/{name}/events, so it has no PERF_METRICS \
+                 (Intel Ice Lake and later have), or the kernel is too old to know this CPU",
+                SLOTS.name
+            ),
+        }));
+    };
+    let metrics = METRICS.iter().take_while(|event| encoding(event) == Some(event.config)).count();
+    if slots != SLOTS.config || metrics < metrics_of(1).len() {
+        return Err(none(format!(
+            "events/slots and events/topdown-* of {DEVICES}/{name} are not those of PERF_METRICS but mean general \
+             counters"
+        )));
+    }
+    let (place, model) = row.unwrap_or((model::UNKNOWN, model::at(model::UNKNOWN).expect("a fixed row")));
+    let Counting::PerfMetrics { level: most } = model.counting else { unreachable!("refused above") };
+    let level = if metrics >= metrics_of(2).len() { most } else { 1 };
+    let kind = file("type").ok().and_then(|text| text.trim().parse().ok());
+    let kind = kind.ok_or_else(|| none(format!("{DEVICES}/{name}/type cannot be read")))?;
+    Ok(Pmu { name, kind, model, place, level, cpus: file("cpus").ok().map(|list| list.trim().to_string()) })
+}
+
+/// `event=0x00,umask=0x4` to a config: event in bits 0 to 7, umask in bits 8 to 15 (format/ of every Intel
+/// core PMU). Any other term is not of PERF_METRICS.
+fn config(text: &str) -> Option<u64> {
+    text.trim().split(',').try_fold(0, |config, term| {
+        let (name, value) = term.split_once('=')?;
+        let value = u64::from_str_radix(value.trim_start_matches("0x"), 16).ok().filter(|v| *v <= 0xff)?;
+        match name {
+            "event" => Some(config | value),
+            "umask" => Some(config | value << 8),
+            _ => None,
+        }
+    })
+}
+
+/// Whether a list such as `0-3,8,10-11` names a number.
+pub(crate) fn contains(list: &str, number: u32) -> bool {
+    list.trim().split(',').any(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        matches!((first.parse::<u32>(), last.parse::<u32>()), (Ok(a), Ok(b)) if (a..=b).contains(&number))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::scripted::Scripted;
+
+    const EVENTS: &str = "/sys/bus/event_source/devices/cpu/events";
+
+    fn cpu(model: u32) -> Identity {
+        Identity {
+            vendor: "GenuineIntel".into(),
+            family: 6,
+            model,
+            name: "a CPU".into(),
+            ..Identity::default()
+        }
+    }
+
+    fn refused(kernel: &Scripted, cpu: &Identity) -> String {
+        let error = pmu(kernel, cpu).unwrap_err();
+        assert_eq!(error.code(), -libc::ENODEV);
+        error.text().to_string()
+    }
+
+    #[test]
+    fn sapphire_rapids_has_two_levels_and_ice_lake_one_whatever_opens() {
+        let kernel = Scripted::sapphire_rapids();
+        assert_eq!(pmu(&kernel, &cpu(0x8f)).unwrap().level, 2);
+        assert_eq!(pmu(&kernel, &cpu(0x6a)).unwrap().level, 1);
+        kernel.remove(&format!("{EVENTS}/topdown-heavy-ops"));
+        assert_eq!(pmu(&kernel, &cpu(0x8f)).unwrap().level, 1);
+    }
+
+    #[test]
+    fn a_hybrid_cpu_is_measured_on_its_p_cores() {
+        let kernel = Scripted::sapphire_rapids();
+        kernel.rename("/sys/bus/event_source/devices/cpu", "/sys/bus/event_source/devices/cpu_core");
+        kernel.add("/sys/bus/event_source/devices/cpu_core/cpus", "0-2,4\n");
+        let found = pmu(&kernel, &cpu(0x97)).unwrap();
+        assert_eq!(found.name, "cpu_core");
+        assert!(found.covers(2) && found.covers(4) && !found.covers(3));
+    }
+
+    #[test]
+    fn each_wall_is_named() {
+        let old = Scripted::sapphire_rapids();
+        old.remove(&format!("{EVENTS}/slots"));
+        assert!(refused(&old, &cpu(0xad)).contains("newer kernel"));
+        let guest = Identity { hypervisor: Some("KVM".into()), ..cpu(0x8f) };
+        assert!(refused(&old, &guest).contains("virtual machine (KVM)"));
+
+        let tremont = Scripted::sapphire_rapids();
+        assert!(refused(&tremont, &cpu(0x86)).contains("Tremont"));
+        tremont.add(&format!("{EVENTS}/topdown-retiring"), "event=0xc2,umask=0x0\n");
+        assert!(refused(&tremont, &cpu(0xfe)).contains("general counters"));
+
+        let bare = Scripted::default();
+        assert!(refused(&bare, &cpu(0x8f)).contains("/sys"));
+        bare.add("/sys/bus/event_source/devices/software/type", "1\n");
+        assert!(refused(&bare, &cpu(0x8f)).contains("no driver"));
+        assert!(refused(&bare, &guest).contains("has no PMU"));
+
+        let amd = Identity { vendor: "AuthenticAMD".into(), family: 0x19, ..Identity::default() };
+        assert!(refused(&old, &amd).contains("Zen"));
+    }
+
+    #[test]
+    fn only_event_and_umask_make_a_config() {
+        assert_eq!(config("event=0x00,umask=0x4\n"), Some(0x400));
+        assert_eq!(config("event=0x0,umask=0x80"), Some(0x8000));
+        assert_eq!(config("event=0x9c,umask=0x1,cmask=0x1"), None);
+        assert_eq!(config("event=0x100"), None);
+        assert_eq!(config(""), None);
+    }
+}

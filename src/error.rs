@@ -1,0 +1,97 @@
+//! What went wrong, as a code for programs and a text for people.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+/// The handle was used by a thread that did not open it, or in a forked child.
+pub const TD_EWRONGTHREAD: i32 = -4097;
+/// Nothing was counted between the two samples: never scheduled, starved, or on an E-core.
+pub const TD_ENOTCOUNTING: i32 = -4098;
+/// A sample from before a `td_reset` was used with one from after it.
+pub const TD_ESTALE: i32 = -4099;
+
+/// A failure: the code that C callers get, and a sentence that says what, why, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    code: i32,
+    text: String,
+}
+
+/// What every fallible function of this crate returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error with one of the library's own codes, or a negative errno.
+    pub fn new(code: i32, text: impl Into<String>) -> Error {
+        Error { code, text: text.into() }
+    }
+
+    /// An error from an errno value, as positive as `libc` has it.
+    pub(crate) fn errno(errno: i32, text: impl Into<String>) -> Error {
+        Error::new(-errno, text)
+    }
+
+    pub(crate) fn invalid(text: impl Into<String>) -> Error {
+        Error::errno(libc::EINVAL, text)
+    }
+
+    /// The code: `-errno`, or `TD_E*` below -4096.
+    pub fn code(&self) -> i32 {
+        self.code
+    }
+
+    /// The text in full.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Every code that the library returns, with its short text (NUL-terminated: C gets it as it is).
+const CODES: &[(i32, &str)] = &[
+    (0, "success\0"),
+    (TD_EWRONGTHREAD, "handle used by another thread or by a forked child\0"),
+    (TD_ENOTCOUNTING, "nothing was counted between the samples\0"),
+    (TD_ESTALE, "sample from before a reset\0"),
+    (-libc::ENODEV, "no topdown counters on this CPU or virtual machine\0"),
+    (-libc::EACCES, "denied by perf_event_paranoid or a security module\0"),
+    (-libc::EPERM, "denied by a seccomp filter (container)\0"),
+    (-libc::ENOSYS, "no perf_event_open system call\0"),
+    (-libc::ENOTSUP, "level or target that this CPU cannot give\0"),
+    (-libc::EINVAL, "bad argument\0"),
+    (-libc::E2BIG, "options that this version does not know\0"),
+    (-libc::EMFILE, "this process has no file descriptors left\0"),
+    (-libc::ENFILE, "the system has no file descriptors left\0"),
+    (-libc::ENOMEM, "out of memory, or of memory that may be locked\0"),
+    (-libc::ESRCH, "no such thread\0"),
+    (-libc::EBUSY, "the counters, or the handle, are in use\0"),
+    (-libc::EBADF, "the handle is closed\0"),
+    (-libc::EFAULT, "the library failed in itself\0"),
+];
+
+/// Short static text of a code, NUL-terminated.
+pub(crate) fn text_of(code: i32) -> &'static str {
+    CODES.iter().find(|(c, _)| *c == code).map_or("error of the operating system\0", |(_, text)| text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_ends_for_c_and_no_code_stands_twice() {
+        for (i, (code, text)) in CODES.iter().enumerate() {
+            assert_eq!(text.find('\0'), Some(text.len() - 1), "{code}");
+            assert!(CODES[i + 1..].iter().all(|(c, _)| c != code), "{code} stands twice");
+        }
+        assert_eq!(text_of(-libc::ENODEV), "no topdown counters on this CPU or virtual machine\0");
+        assert_eq!(text_of(12345), "error of the operating system\0");
+    }
+}

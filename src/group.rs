@@ -1,0 +1,336 @@
+//! The perf group: SLOTS leads, the metric events follow, and it is proved to count before anyone
+//! believes it.
+//!
+//! The order is what the kernel's driver demands (kernel-facts, rules 2 and 3, and B.6): the leader is
+//! opened disabled, all siblings join, then the group is enabled, then reset while it runs. The leader
+//! is closed last, since metric events die with it.
+#![forbid(unsafe_code)]
+
+use crate::detect::Pmu;
+use crate::detect::walls::{Attempt, explain};
+use crate::error::{Error, Result, TD_ENOTCOUNTING};
+use crate::model::perf_metrics::{METRICS, SLOTS, metrics_of};
+use crate::options::{Options, Target};
+use crate::read::{Counters, METRICS_INDEX, SLOTS_INDEX, Snapshot, snapshot};
+use crate::sample::CATEGORIES;
+use crate::sys::page::{Look, Page};
+use crate::sys::{Kernel, Mapping};
+use crate::window::Counts;
+use perf_event_open_sys::bindings::{
+    PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_FORMAT_GROUP, PERF_FORMAT_TOTAL_TIME_ENABLED,
+    PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_TYPE_SOFTWARE, perf_event_attr,
+};
+use std::io;
+use std::time::Duration;
+
+const TIMES: u64 = (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
+/// Words of a group's read(2) before the values: their number, and the times.
+const HEAD: usize = 3;
+/// CPU time after which a group that has not counted is given up.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// An open group. Fields are dropped in this order: the leader goes last.
+#[derive(Debug)]
+pub(crate) struct Group<K: Kernel> {
+    kernel: K,
+    /// The leader's control page: RDPMC needs it, and its sequence number counts context switches.
+    map: Option<K::Map>,
+    /// Counts context switches where no page does (inherited events cannot be mapped).
+    switches: Option<K::Fd>,
+    siblings: Vec<K::Fd>,
+    leader: K::Fd,
+    options: Options,
+    rdpmc: bool,
+}
+
+impl<K: Kernel> Group<K> {
+    /// Opens the events of `level` for the target, starts them, and proves that they count.
+    pub fn open(kernel: K, pmu: &Pmu, level: u32, options: &Options) -> Result<(Group<K>, Option<String>)> {
+        let attempt = |what, result: io::Result<_>| result.map_err(|e| explain(&kernel, options, what, &e));
+        let (pid, cpu) = match options.target {
+            Target::This => (0, -1),
+            Target::Task(id) => (id, -1),
+            Target::Cpu(cpu) => (-1, cpu as i32),
+        };
+        let mut attr = perf_event_attr {
+            type_: pmu.kind,
+            size: size_of::<perf_event_attr>() as u32,
+            config: SLOTS.config,
+            read_format: TIMES,
+            ..perf_event_attr::default()
+        };
+        attr.set_disabled(1);
+        attr.set_inherit(options.inherit.into());
+        attr.set_exclude_kernel((!options.kernel).into());
+        attr.set_exclude_hv(1);
+        attr.set_exclude_guest(1);
+        let leader = attempt(Attempt::Open(SLOTS.name), kernel.open(&attr, pid, cpu, None))?;
+
+        attr.set_disabled(0);
+        let mut siblings = Vec::with_capacity(METRICS.len());
+        for event in metrics_of(level) {
+            attr.config = event.config;
+            // any member of a group can read it whole: the first sibling does, the leader alone is cheaper
+            attr.read_format = if siblings.is_empty() { TIMES | PERF_FORMAT_GROUP as u64 } else { TIMES };
+            siblings.push(attempt(Attempt::Open(event.name), kernel.open(&attr, pid, cpu, Some(&leader)))?);
+        }
+
+        let (map, switches) = if options.inherit {
+            (None, count_switches(&kernel, options, pid, cpu))
+        } else {
+            match kernel.map(&leader) {
+                Ok(map) => (Some(map), None),
+                Err(_) if options.no_rdpmc => (None, count_switches(&kernel, options, pid, cpu)),
+                Err(refusal) => return Err(explain(&kernel, options, Attempt::Map, &refusal)),
+            }
+        };
+        let mut group = Group { kernel, map, switches, siblings, leader, options: *options, rdpmc: false };
+        group.start()?;
+        let why = group.why_no_rdpmc();
+        group.rdpmc = why.is_none();
+        group.prove(pmu)?;
+        Ok((group, why))
+    }
+
+    fn explained<T>(&self, call: &str, result: io::Result<T>) -> Result<T> {
+        result.map_err(|e| explain(&self.kernel, &self.options, Attempt::Other(call), &e))
+    }
+
+    fn start(&self) -> Result<()> {
+        self.explained("ioctl ENABLE", self.kernel.enable(&self.leader))?;
+        self.explained("ioctl RESET", self.kernel.reset(&self.leader))
+    }
+
+    fn look(&self) -> Option<Look> {
+        self.map.as_ref().map(Mapping::look)
+    }
+
+    /// Why readings take a system call, for people; none if they do not.
+    fn why_no_rdpmc(&self) -> Option<String> {
+        let why = match self.options.target {
+            _ if self.options.no_rdpmc => "TD_FLAG_NO_RDPMC was given",
+            _ if self.options.inherit => "the kernel maps no inherited events (TD_FLAG_INHERIT)",
+            Target::Task(_) | Target::Cpu(_) => {
+                "RDPMC reads the thread that executes it, not another thread or CPU"
+            }
+            Target::This if !cfg!(target_arch = "x86_64") => "RDPMC is an instruction of x86",
+            Target::This if !self.look().is_some_and(|look| look.rdpmc) => {
+                "the kernel does not grant RDPMC; write 1 to /sys/bus/event_source/devices/<PMU>/rdpmc"
+            }
+            Target::This => return None,
+        };
+        Some(why.into())
+    }
+
+    /// Lets the group count, and checks that what counts is SLOTS and PERF_METRICS. Other threads and
+    /// CPUs cannot be made to run: of those, that the group can be read is all that is checked.
+    fn prove(&mut self, pmu: &Pmu) -> Result<()> {
+        let start = self.counts()?;
+        if self.options.target != Target::This {
+            return Ok(());
+        }
+        let begun = self.kernel.cpu_time();
+        loop {
+            spin();
+            let look = self.look().filter(|_| self.rdpmc);
+            match look.map(|look| look.index) {
+                Some(SLOTS_INDEX) if self.prove_members()? => break,
+                Some(SLOTS_INDEX) | Some(0) => {}
+                Some(other) => return Err(junk(SLOTS.name, other)),
+                None => {}
+            }
+            let now = self.counts()?;
+            let ran = now.time_running > start.time_running;
+            if look.is_none() && ran && now.slots > start.slots && now.category[..4].iter().any(|c| *c > 0) {
+                break;
+            }
+            if self.kernel.cpu_time() < begun + PATIENCE {
+                continue;
+            }
+            if ran && now.slots == start.slots {
+                return Err(Error::errno(
+                    libc::ENODEV,
+                    "SLOTS stands still although it is scheduled: a virtual machine that advertises counters it does \
+                     not have; measure on the host",
+                ));
+            }
+            if !ran && !pmu.covers(self.kernel.cpu()) {
+                return Ok(()); // on an E-core: it will count when the thread gets to a P-core
+            }
+            return Err(Error::new(
+                TD_ENOTCOUNTING,
+                "the group was opened but got no turn on the counters: another user holds them (a pinned or \
+                 system-wide topdown measurement, such as perf stat -a); stop it and open again",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether every metric event reads PERF_METRICS; not, for now, if the group has just lost its turn.
+    fn prove_members(&self) -> Result<bool> {
+        for (event, sibling) in METRICS.iter().zip(&self.siblings) {
+            let map = self
+                .kernel
+                .map(sibling)
+                .map_err(|e| explain(&self.kernel, &self.options, Attempt::Map, &e))?;
+            match map.look().index {
+                METRICS_INDEX => {}
+                0 => return Ok(false),
+                other => return Err(junk(event.name, other)),
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Counts context switches of the target, which needs the right to count in the kernel; none without it.
+fn count_switches<K: Kernel>(kernel: &K, options: &Options, pid: i32, cpu: i32) -> Option<K::Fd> {
+    let mut attr = perf_event_attr {
+        type_: PERF_TYPE_SOFTWARE,
+        size: size_of::<perf_event_attr>() as u32,
+        config: PERF_COUNT_SW_CONTEXT_SWITCHES.into(),
+        ..perf_event_attr::default()
+    };
+    attr.set_inherit(options.inherit.into());
+    kernel.open(&attr, pid, cpu, None).ok()
+}
+
+fn junk(event: &str, index: u32) -> Error {
+    Error::errno(
+        libc::ENODEV,
+        format!(
+            "'{event}' opened but counts in counter {:#x}, which is not PERF_METRICS or its SLOTS: this kernel does \
+             not know this CPU's topdown counters; use a newer one",
+            index.wrapping_sub(1)
+        ),
+    )
+}
+
+/// Some instructions in user mode, so that there is something to count.
+fn spin() {
+    for i in 0..2000 {
+        std::hint::black_box(i);
+    }
+}
+
+impl<K: Kernel> Counters for Group<K> {
+    fn counts(&mut self) -> Result<Counts> {
+        let mut words = [0; HEAD + 1 + CATEGORIES];
+        let group = self.siblings.first().expect("a group has siblings");
+        let got = self.explained("read", self.kernel.read(group, &mut words))?;
+        let events = 1 + self.siblings.len();
+        if got != HEAD + events || words[0] != events as u64 {
+            return Err(Error::errno(
+                libc::EIO,
+                format!(
+                    "read of the group gave {got} words, not {}: the kernel has given it up",
+                    HEAD + events
+                ),
+            ));
+        }
+        let mut category = [0; CATEGORIES];
+        category[..events - 1].copy_from_slice(&words[HEAD + 1..HEAD + events]);
+        Ok(Counts { time_enabled: words[1], time_running: words[2], slots: words[HEAD], category })
+    }
+
+    fn registers(&mut self) -> Option<Snapshot> {
+        let map = self.map.as_ref().filter(|_| self.rdpmc)?;
+        (0..16).find_map(|_| snapshot(map))
+    }
+
+    fn sequence(&mut self) -> Option<u32> {
+        match (&self.map, &self.switches) {
+            (Some(map), _) => Some(map.sequence()),
+            (None, Some(switches)) => {
+                let mut count = [0];
+                // as the page's number: four for each
+                (self.kernel.read(switches, &mut count).ok()? == 1).then(|| (count[0] as u32).wrapping_mul(4))
+            }
+            (None, None) => None,
+        }
+    }
+
+    fn page(&self) -> Option<*const Page> {
+        self.map.as_ref().filter(|_| self.rdpmc).map(Mapping::page)
+    }
+
+    fn forget_mappings(&mut self) {
+        if let Some(map) = self.map.take() {
+            map.forget();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model;
+    use crate::sys::scripted::Scripted;
+
+    fn pmu() -> Pmu {
+        let model = model::at(model::SIMULATED).unwrap();
+        Pmu { name: "cpu", kind: 4, model, place: model::SIMULATED, level: 2, cpus: None }
+    }
+
+    fn open(kernel: &Scripted, pmu: &Pmu) -> Result<(Group<Scripted>, Option<String>)> {
+        Group::open(kernel.clone(), pmu, 2, &Options { no_rdpmc: true, ..Options::default() })
+    }
+
+    #[test]
+    fn a_group_that_counts_opens_and_closes_its_leader_last() {
+        let kernel = Scripted::sapphire_rapids();
+        let (group, why) = open(&kernel, &pmu()).unwrap();
+        assert_eq!(kernel.open_things(), 9 + 1, "leader, eight metric events, one page");
+        assert!(why.unwrap().contains("TD_FLAG_NO_RDPMC"));
+        drop(group);
+        assert_eq!(kernel.open_things(), 0);
+        assert_eq!(kernel.closed().last(), Some(&0), "the leader is descriptor 0");
+    }
+
+    #[test]
+    fn whichever_call_fails_nothing_stays_open() {
+        let kernel = Scripted::sapphire_rapids();
+        kernel.fail(u32::MAX, 0);
+        open(&kernel, &pmu()).unwrap();
+        let calls = kernel.calls();
+        assert!(calls > 10 + 3, "opens, page, enable, reset, reads: {calls}");
+        let map = 9; // without RDPMC the page is a convenience
+        for call in (0..calls).filter(|call| *call != map) {
+            for errno in [libc::EACCES, libc::EPERM, libc::EMFILE, libc::ENOMEM, libc::EINVAL] {
+                kernel.fail(call, errno);
+                assert!(open(&kernel, &pmu()).is_err(), "call {call}");
+                assert_eq!(kernel.open_things(), 0, "call {call}");
+            }
+        }
+    }
+
+    #[test]
+    fn registers_other_than_slots_and_perf_metrics_are_refused() {
+        for (leader, members) in [(3, 0x2000_0001), (0x4000_0001, 0x2000_0001), (0x4000_0004, 1)] {
+            let kernel = Scripted::sapphire_rapids();
+            kernel.grant_rdpmc();
+            kernel.show_index(leader, members);
+            let error = Group::open(kernel.clone(), &pmu(), 2, &Options::default()).err().unwrap();
+            assert_eq!(error.code(), -libc::ENODEV);
+            assert!(error.text().contains("which is not PERF_METRICS"), "{error}");
+            assert_eq!(kernel.open_things(), 0);
+        }
+    }
+
+    #[test]
+    fn what_does_not_count_is_not_opened() {
+        let still = Scripted::sapphire_rapids();
+        still.stand_still();
+        assert_eq!(open(&still, &pmu()).err().unwrap().code(), -libc::ENODEV);
+
+        let starved = Scripted::sapphire_rapids();
+        starved.starve();
+        assert_eq!(open(&starved, &pmu()).err().unwrap().code(), TD_ENOTCOUNTING);
+
+        let hybrid = Pmu { cpus: Some("0-1".into()), ..pmu() };
+        starved.run_on(2);
+        assert!(open(&starved, &hybrid).is_ok(), "an E-core: it will count on a P-core");
+        starved.run_on(1);
+        assert_eq!(open(&starved, &hybrid).err().unwrap().code(), TD_ENOTCOUNTING);
+    }
+}

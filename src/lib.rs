@@ -1,0 +1,32 @@
+//! Where the CPU's pipeline slots go, for any region of a program, measured from inside it.
+//!
+//! The modules in the order in which a reading passes them:
+
+pub(crate) mod sys;
+
+pub(crate) mod detect;
+pub(crate) mod model;
+
+mod options;
+
+pub(crate) mod group;
+pub(crate) mod read;
+
+mod registers;
+mod window;
+
+mod sample;
+
+mod decode;
+
+mod error;
+mod handle;
+
+pub mod capi;
+
+pub use decode::{decode_l1, decode_l2, decode_raw_l1, decode_raw_l2};
+pub use error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
+pub use handle::{Info, Path, TopDown};
+pub use options::{Options, Target};
+pub use read::simulated::Mix;
+pub use sample::{Base, L1, L2, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED};

@@ -1,0 +1,96 @@
+//! What each CPU can count, as data. Adding a CPU is adding a row.
+#![forbid(unsafe_code)]
+
+mod others;
+pub(crate) mod perf_metrics;
+
+use crate::detect::cpu::Identity;
+
+/// One row: CPUs that count alike.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// The core's name, for people.
+    pub core: &'static str,
+    /// Vendor string of CPUID, or "" for rows that are not looked up.
+    pub vendor: &'static str,
+    pub family: u32,
+    /// Model numbers; empty for the whole family.
+    pub models: &'static [u32],
+    /// Pipeline slots per cycle; 0 where no document tells.
+    pub slots_per_cycle: u32,
+    pub counting: Counting,
+}
+
+/// How a CPU's shares are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// SLOTS and PERF_METRICS, with fields down to this level.
+    PerfMetrics { level: u32 },
+    /// Not by this version; why.
+    None(&'static str),
+}
+
+/// The whole table; a sample names its row by the place in it.
+fn rows() -> impl Iterator<Item = &'static Model> {
+    perf_metrics::ROWS.iter().chain(others::ROWS)
+}
+
+/// The row of a CPU, with its place.
+pub(crate) fn of_cpu(cpu: &Identity) -> Option<(u32, &'static Model)> {
+    (0..).zip(rows()).find(|(_, row)| {
+        row.vendor == cpu.vendor
+            && row.family == cpu.family
+            && (row.models.is_empty() || row.models.contains(&cpu.model))
+    })
+}
+
+/// The row at a place.
+pub(crate) fn at(place: u32) -> Option<&'static Model> {
+    rows().nth(place as usize)
+}
+
+/// Place of the row for a CPU that the table does not know but whose kernel shows PERF_METRICS.
+pub(crate) const UNKNOWN: u32 = 0;
+/// Place of the row of the simulated PMU.
+pub(crate) const SIMULATED: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn intel(family: u32, model: u32) -> Option<&'static Model> {
+        of_cpu(&Identity { vendor: "GenuineIntel".into(), family, model, ..Identity::default() }).map(|m| m.1)
+    }
+
+    #[test]
+    fn cpus_have_the_width_and_levels_of_kernel_facts_a_1() {
+        for (model, level, width) in
+            [(0x6a, 1, 5), (0x8d, 1, 5), (0x8f, 2, 6), (0x97, 2, 6), (0xad, 2, 6), (0xbd, 2, 8), (0xcc, 2, 8)]
+        {
+            let row = intel(6, model).unwrap();
+            assert_eq!(row.counting, Counting::PerfMetrics { level }, "{model:#x}");
+            assert_eq!(row.slots_per_cycle, width, "{model:#x}");
+        }
+        assert!(matches!(intel(6, 0x86).unwrap().counting, Counting::None(_)), "Tremont");
+        assert!(intel(6, 0xfe).is_none());
+    }
+
+    #[test]
+    fn no_cpu_stands_in_two_rows_and_fixed_places_hold() {
+        let all: Vec<_> = rows().collect();
+        for (i, a) in all.iter().enumerate() {
+            for b in &all[i + 1..] {
+                let same_family = a.vendor == b.vendor && a.family == b.family && !a.vendor.is_empty();
+                assert!(
+                    !same_family || a.models.iter().all(|m| !b.models.contains(m)),
+                    "{} {}",
+                    a.core,
+                    b.core
+                );
+            }
+        }
+        assert_eq!(at(UNKNOWN).unwrap().core, "unknown core");
+        assert_eq!(at(SIMULATED).unwrap().core, "simulated core");
+        assert!(at(all.len() as u32).is_none());
+    }
+}

@@ -1,0 +1,101 @@
+//! CPUs with the PERF_METRICS register (kernel-facts A.1, A.2; arch/x86/events/intel/core.c; widths from
+//! pmu-tools' Pipeline_Width).
+
+use super::{Counting, Model};
+
+/// An event of the group: its name under `events/` in sysfs, and the encoding that name must have.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub name: &'static str,
+    pub config: u64,
+}
+
+/// The leader. Its control page shows `SLOTS_INDEX` while it counts.
+pub(crate) const SLOTS: Event = Event { name: "slots", config: 0x0400 };
+
+/// The metric events in the order of their fields: level 1, then level 2. Each has a page that shows
+/// `METRICS_INDEX` while it counts; a general counter under the same name shows another.
+pub(crate) const METRICS: [Event; 8] = [
+    Event { name: "topdown-retiring", config: 0x8000 },
+    Event { name: "topdown-bad-spec", config: 0x8100 },
+    Event { name: "topdown-fe-bound", config: 0x8200 },
+    Event { name: "topdown-be-bound", config: 0x8300 },
+    Event { name: "topdown-heavy-ops", config: 0x8400 },
+    Event { name: "topdown-br-mispredict", config: 0x8500 },
+    Event { name: "topdown-fetch-lat", config: 0x8600 },
+    Event { name: "topdown-mem-bound", config: 0x8700 },
+];
+
+/// The metric events that a level needs.
+pub(crate) fn metrics_of(level: u32) -> &'static [Event] {
+    &METRICS[..4 * level.min(2) as usize]
+}
+
+const INTEL: &str = "GenuineIntel";
+
+pub(super) const ROWS: &[Model] = &[
+    Model {
+        core: "unknown core",
+        vendor: "",
+        family: 0,
+        models: &[],
+        slots_per_cycle: 0,
+        counting: Counting::PerfMetrics { level: 2 },
+    },
+    Model {
+        core: "simulated core",
+        vendor: "",
+        family: 0,
+        models: &[],
+        slots_per_cycle: 6,
+        counting: Counting::PerfMetrics { level: 2 },
+    },
+    Model {
+        core: "Sunny, Willow or Cypress Cove", // Ice Lake, Ice Lake server, Tiger Lake, Rocket Lake
+        vendor: INTEL,
+        family: 6,
+        models: &[0x6a, 0x6c, 0x7d, 0x7e, 0x8c, 0x8d, 0xa7],
+        slots_per_cycle: 5,
+        counting: Counting::PerfMetrics { level: 1 },
+    },
+    Model {
+        core: "Golden or Raptor Cove", // Sapphire and Emerald Rapids; Alder and Raptor Lake P-cores
+        vendor: INTEL,
+        family: 6,
+        models: &[0x8f, 0xcf, 0x97, 0x9a, 0xb7, 0xba, 0xbf],
+        slots_per_cycle: 6,
+        counting: Counting::PerfMetrics { level: 2 },
+    },
+    Model {
+        core: "Redwood Cove", // Granite Rapids; Meteor Lake and Arrow Lake U P-cores
+        vendor: INTEL,
+        family: 6,
+        models: &[0xad, 0xae, 0xaa, 0xac, 0xb5],
+        slots_per_cycle: 6,
+        counting: Counting::PerfMetrics { level: 2 },
+    },
+    Model {
+        core: "Lion Cove", // Lunar Lake and Arrow Lake P-cores
+        vendor: INTEL,
+        family: 6,
+        models: &[0xbd, 0xc5, 0xc6],
+        slots_per_cycle: 8,
+        counting: Counting::PerfMetrics { level: 2 },
+    },
+    Model {
+        core: "Cougar Cove", // Panther Lake and Wildcat Lake P-cores
+        vendor: INTEL,
+        family: 6,
+        models: &[0xcc, 0xd5],
+        slots_per_cycle: 8,
+        counting: Counting::PerfMetrics { level: 2 },
+    },
+    Model {
+        core: "Panther Cove", // Diamond Rapids; no document at hand tells the width
+        vendor: INTEL,
+        family: 19,
+        models: &[1],
+        slots_per_cycle: 0,
+        counting: Counting::PerfMetrics { level: 2 },
+    },
+];

@@ -1,0 +1,45 @@
+//! What a caller wants measured.
+#![forbid(unsafe_code)]
+
+/// Whose slots are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// The thread that opens.
+    #[default]
+    This,
+    /// Another thread, by its id.
+    Task(i32),
+    /// Everything on one CPU.
+    Cpu(u32),
+}
+
+/// How to open. The default measures the calling thread in user mode, as deep as the CPU counts, by RDPMC
+/// where that is possible.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Whose slots are counted.
+    pub target: Target,
+    /// Deepest level: 1, 2, or 0 for the deepest that the CPU counts in one group.
+    pub level: u32,
+    /// Count kernel mode too.
+    pub kernel: bool,
+    /// Count threads and processes that the target starts, too. They are read by read(2).
+    pub inherit: bool,
+    /// Read by read(2) even where RDPMC is possible.
+    pub no_rdpmc: bool,
+    /// Use the simulated PMU instead of a real one.
+    pub simulate: bool,
+    /// Wanted bound on each share's error, in parts per million; 0 for 10,000 (one point).
+    pub max_error_ppm: u32,
+}
+
+impl Options {
+    /// The thread id or CPU number of the target, 0 for this thread.
+    pub(crate) fn target_id(&self) -> i32 {
+        match self.target {
+            Target::This => 0,
+            Target::Task(id) => id,
+            Target::Cpu(cpu) => cpu as i32,
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! From counters to one snapshot: by RDPMC (`rdpmc`), by read(2) (`crate::group`), or simulated.
+
+#[cfg(target_arch = "x86_64")]
+mod rdpmc;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "no_rdpmc.rs"]
+mod rdpmc;
+pub(crate) mod simulated;
+
+use crate::error::Result;
+use crate::registers::Registers;
+use crate::sys::page::Page;
+use crate::window::Counts;
+pub(crate) use rdpmc::{Hot, snapshot};
+
+/// What the control page of SLOTS shows while it counts: its RDPMC number plus one.
+pub(crate) const SLOTS_INDEX: u32 = 0x4000_0004;
+/// The same of every metric event.
+pub(crate) const METRICS_INDEX: u32 = 0x2000_0001;
+
+/// One reading of the registers by their owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    pub registers: Registers,
+    pub sequence: u32,
+    pub time_enabled: u64,
+    pub time_running: u64,
+}
+
+/// A group of counters, real or simulated.
+pub(crate) trait Counters {
+    /// read(2) of the group: what the kernel has counted since it was opened. If it is running, this
+    /// zeroes the registers.
+    fn counts(&mut self) -> Result<Counts>;
+    /// The registers, if they can be read and count for this thread now.
+    fn registers(&mut self) -> Option<Snapshot>;
+    /// A number that moves by four or more each time that the registers are saved and restored; none
+    /// where that cannot be known.
+    fn sequence(&mut self) -> Option<u32>;
+    /// The page under which RDPMC reads the registers, if it does.
+    fn page(&self) -> Option<*const Page> {
+        None
+    }
+    /// In a forked child: the mappings are not there any more.
+    fn forget_mappings(&mut self) {}
+}

@@ -1,0 +1,41 @@
+//! Where there is no RDPMC: every reading takes the slow path.
+
+use super::Snapshot;
+use crate::sample::{Base, Sample};
+use crate::sys::Mapping;
+use crate::sys::page::Page;
+use std::cell::Cell;
+use std::sync::atomic::AtomicU64;
+
+/// As in `rdpmc.rs`, without an owner.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct Hot {
+    pub present: AtomicU64,
+    pub last: Cell<u64>,
+    pub slots: Cell<u64>,
+    pub enabled: Cell<u64>,
+    pub running: Cell<u64>,
+    pub head: Cell<[u32; 2]>,
+    pub base: Cell<Base>,
+}
+
+// SAFETY: numbers only.
+unsafe impl crate::sys::slot::Zeroable for Hot {}
+
+impl Hot {
+    pub fn attach(&self, _: *const Page, _: u64) -> bool {
+        true
+    }
+
+    pub fn detach(&self) {}
+
+    pub fn read(&self, _: &mut Sample) -> bool {
+        false
+    }
+}
+
+/// None.
+pub(crate) fn snapshot(_: &impl Mapping) -> Option<Snapshot> {
+    None
+}

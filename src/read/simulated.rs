@@ -1,0 +1,265 @@
+//! A PMU that is not there: SLOTS and PERF_METRICS as registers that a clock drives and a mix divides,
+//! with the rounding to 8 bits and the reset at each read(2) that the real ones have.
+#![forbid(unsafe_code)]
+
+use super::{Counters, Snapshot};
+use crate::error::{Error, Result};
+use crate::registers::{RawMetrics, RawSlots, Registers};
+use crate::sample::CATEGORIES;
+use crate::window::Counts;
+use std::time::Instant;
+
+/// Slots per cycle of the simulated core.
+const WIDTH: u64 = 6;
+/// A whole, in the units that shares are counted in.
+const WHOLE: u64 = 1 << 20;
+
+/// How the slots of the simulated PMU truly divide: shares of all slots, 0 to 1. The level 1 four add up
+/// to 1; a level 2 share is at most its level 1 share.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mix {
+    /// sizeof(struct td_mix).
+    pub size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Level 1.
+    pub retiring: f64,
+    /// Level 1.
+    pub bad_speculation: f64,
+    /// Level 1.
+    pub frontend_bound: f64,
+    /// Level 1.
+    pub backend_bound: f64,
+    /// Part of retiring.
+    pub heavy_operations: f64,
+    /// Part of bad speculation.
+    pub branch_mispredicts: f64,
+    /// Part of frontend bound.
+    pub fetch_latency: f64,
+    /// Part of backend bound.
+    pub memory_bound: f64,
+}
+
+impl Default for Mix {
+    fn default() -> Mix {
+        Mix {
+            size: size_of::<Mix>() as u32,
+            reserved: 0,
+            retiring: 0.4,
+            bad_speculation: 0.1,
+            frontend_bound: 0.2,
+            backend_bound: 0.3,
+            heavy_operations: 0.1,
+            branch_mispredicts: 0.075,
+            fetch_latency: 0.1,
+            memory_bound: 0.2,
+        }
+    }
+}
+
+impl Mix {
+    /// The shares in the order of the fields, in units of `WHOLE`; level 1 adds up to it exactly.
+    fn shares(&self) -> Result<[u64; CATEGORIES]> {
+        let level_1 = [self.retiring, self.bad_speculation, self.frontend_bound, self.backend_bound];
+        let level_2 = [self.heavy_operations, self.branch_mispredicts, self.fetch_latency, self.memory_bound];
+        let all = || level_1.iter().chain(&level_2);
+        if !all().all(|share| (0.0..=1.0).contains(share)) {
+            return Err(Error::invalid("a share of the mix is not between 0 and 1"));
+        }
+        let whole: f64 = level_1.iter().sum();
+        if (whole - 1.0).abs() > 1e-6 {
+            return Err(Error::invalid(format!("the level 1 shares of the mix add up to {whole}, not to 1")));
+        }
+        if level_2.iter().zip(&level_1).any(|(part, parent)| *part > parent + 1e-9) {
+            return Err(Error::invalid("a level 2 share of the mix is more than its level 1 share"));
+        }
+        let units = |share: &f64| (share * WHOLE as f64).round() as u64;
+        let mut shares: [u64; CATEGORIES] =
+            std::array::from_fn(|k| units(all().nth(k).expect("eight shares")));
+        // what rounding left over goes to the largest, which has room for it either way
+        let largest = (0..4).max_by_key(|k| shares[*k]).expect("four shares");
+        shares[largest] = shares[largest] + WHOLE - shares[..4].iter().sum::<u64>();
+        for k in 0..4 {
+            shares[4 + k] = shares[4 + k].min(shares[k]);
+        }
+        Ok(shares)
+    }
+}
+
+/// The simulated group.
+#[derive(Debug)]
+pub(crate) struct Simulated {
+    level: u32,
+    begun: Instant,
+    mix: [u64; CATEGORIES],
+    /// The clock when the registers last moved on.
+    clock: u64,
+    slots: u64,
+    /// Slots of each category since the reset, times `WHOLE`.
+    exact: [u128; CATEGORIES],
+    /// What read(2) has told so far.
+    counts: Counts,
+}
+
+impl Simulated {
+    pub fn new(level: u32) -> Simulated {
+        Simulated {
+            level,
+            begun: Instant::now(),
+            mix: Mix::default().shares().expect("the default mix is a mix"),
+            clock: clock(),
+            slots: 0,
+            exact: [0; CATEGORIES],
+            counts: Counts::default(),
+        }
+    }
+
+    /// How slots divide from now on.
+    pub fn set_mix(&mut self, mix: &Mix) -> Result<()> {
+        let shares = mix.shares()?;
+        self.move_on();
+        self.mix = shares;
+        Ok(())
+    }
+
+    fn move_on(&mut self) {
+        let now = clock();
+        let slots = now.saturating_sub(self.clock) * WIDTH;
+        self.clock = now;
+        self.slots += slots;
+        for (exact, share) in self.exact.iter_mut().zip(self.mix) {
+            *exact += u128::from(slots) * u128::from(share);
+        }
+    }
+
+    /// PERF_METRICS: each share rounded to 8 bits, level 1 so that the fields add up to 255.
+    fn metrics(&self) -> RawMetrics {
+        if self.slots == 0 {
+            return RawMetrics(0);
+        }
+        let whole = u128::from(self.slots) * u128::from(WHOLE);
+        let mut fields: [u64; CATEGORIES] = std::array::from_fn(|k| (self.exact[k] * 255 / whole) as u64);
+        let mut order = [0, 1, 2, 3];
+        order.sort_by_key(|k| std::cmp::Reverse(self.exact[*k] * 255 % whole));
+        let missing = 255 - fields[..4].iter().sum::<u64>();
+        for k in &order[..missing as usize] {
+            fields[*k] += 1;
+        }
+        for (field, exact) in fields.iter_mut().zip(self.exact).skip(4) {
+            *field = if self.level < 2 { 0 } else { (exact * 510 / whole).div_ceil(2) as u64 };
+        }
+        RawMetrics(fields.iter().enumerate().map(|(k, field)| field << (8 * k)).sum())
+    }
+
+    fn time(&self) -> u64 {
+        self.begun.elapsed().as_nanos() as u64
+    }
+}
+
+impl Counters for Simulated {
+    fn counts(&mut self) -> Result<Counts> {
+        let snapshot = self.registers().expect("always there");
+        let Registers { slots, metrics } = snapshot.registers;
+        self.counts.slots += slots.0;
+        for (k, count) in self.counts.category.iter_mut().enumerate() {
+            *count += (u128::from(slots.0) * u128::from(metrics.0 >> (8 * k) & 0xff) / 255) as u64;
+        }
+        (self.counts.time_enabled, self.counts.time_running) = (snapshot.time_enabled, snapshot.time_running);
+        (self.slots, self.exact) = (0, [0; CATEGORIES]);
+        Ok(self.counts)
+    }
+
+    fn registers(&mut self) -> Option<Snapshot> {
+        self.move_on();
+        let time = self.time();
+        Some(Snapshot {
+            registers: Registers { slots: RawSlots(self.slots), metrics: self.metrics() },
+            sequence: 0,
+            time_enabled: time,
+            time_running: time,
+        })
+    }
+
+    fn sequence(&mut self) -> Option<u32> {
+        Some(0)
+    }
+}
+
+/// Cycles of the simulated core: the time-stamp counter where there is one.
+fn clock() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    return crate::sys::rdpmc::rdtsc();
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        use std::sync::OnceLock;
+        static BEGUN: OnceLock<Instant> = OnceLock::new();
+        BEGUN.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_within_a_unit_of_the_truth_and_level_1_adds_up() {
+        let mut pmu = Simulated::new(2);
+        let mixes = [
+            Mix::default(),
+            Mix {
+                retiring: 1.0,
+                bad_speculation: 0.0,
+                frontend_bound: 0.0,
+                backend_bound: 0.0,
+                branch_mispredicts: 0.0,
+                fetch_latency: 0.0,
+                memory_bound: 0.0,
+                ..Mix::default()
+            },
+            Mix {
+                retiring: 0.333,
+                bad_speculation: 0.333,
+                frontend_bound: 0.333,
+                backend_bound: 0.001,
+                memory_bound: 0.001,
+                ..Mix::default()
+            },
+        ];
+        for mix in mixes {
+            pmu.counts().unwrap();
+            pmu.set_mix(&mix).unwrap();
+            (pmu.slots, pmu.exact) = (0, [0; CATEGORIES]);
+            while pmu.slots < 100_000 {
+                pmu.move_on();
+            }
+            let metrics = pmu.metrics().0;
+            let field = |k: usize| (metrics >> (8 * k) & 0xff) as f64 / 255.0;
+            let truth = mix.shares().unwrap().map(|share| share as f64 / WHOLE as f64);
+            for (k, truth) in truth.iter().enumerate() {
+                assert!((field(k) - truth).abs() <= 1.0 / 255.0, "{k}: {} is not {truth}", field(k));
+            }
+            assert_eq!((0..4).map(|k| metrics >> (8 * k) & 0xff).sum::<u64>(), 255);
+        }
+    }
+
+    #[test]
+    fn a_level_1_core_has_no_upper_half() {
+        let mut pmu = Simulated::new(1);
+        while pmu.registers().unwrap().registers.slots.0 < 1000 {}
+        assert_eq!(pmu.metrics().0 >> 32, 0);
+        assert_ne!(pmu.metrics().0, 0);
+    }
+
+    #[test]
+    fn impossible_mixes_are_refused() {
+        for (mix, word) in [
+            (Mix { retiring: 0.5, ..Mix::default() }, "add up"),
+            (Mix { retiring: f64::NAN, ..Mix::default() }, "between 0 and 1"),
+            (Mix { retiring: -0.1, backend_bound: 0.8, ..Mix::default() }, "between 0 and 1"),
+            (Mix { memory_bound: 0.9, ..Mix::default() }, "more than its level 1"),
+        ] {
+            assert!(Simulated::new(2).set_mix(&mix).unwrap_err().text().contains(word), "{mix:?}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The two registers of PERF_METRICS: what a reading of them says, and how exactly.
+#![forbid(unsafe_code)]
+
+use crate::sample::CATEGORIES;
+
+/// SLOTS (fixed counter 3): pipeline slots since the registers were last reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RawSlots(pub u64);
+
+/// PERF_METRICS: eight 8-bit shares of the same slots, level 1 in the lower half, level 2 in the upper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RawMetrics(pub u64);
+
+/// Both, read one right after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Registers {
+    pub slots: RawSlots,
+    pub metrics: RawMetrics,
+}
+
+/// A full share in a field of PERF_METRICS.
+const FULL: u64 = 255;
+
+/// Slots that may pass between the reading of SLOTS and that of PERF_METRICS, and between either and
+/// the instructions around them, on a core that executes out of order: 40 cycles of 8 slots.
+pub(crate) const EDGE_SLOTS: u64 = 320;
+
+impl RawMetrics {
+    fn field(self, k: usize) -> u64 {
+        self.0 >> (8 * k) & 0xff
+    }
+
+    /// Sum of the level 1 fields: what the fields are shares of, as in perf (kernel-facts, rule 7). It
+    /// is 255 where the hardware rounds so that they add up.
+    fn whole(self) -> u64 {
+        (0..4).map(|k| self.field(k)).sum()
+    }
+}
+
+impl Registers {
+    /// SLOTS is 48 bits wide.
+    pub fn are_possible(self) -> bool {
+        self.slots.0 >> 48 == 0
+    }
+
+    /// Slots of each category since the reset. The level 1 four add up to SLOTS.
+    pub fn split(self) -> [i64; CATEGORIES] {
+        let whole = u128::from(self.metrics.whole().max(1));
+        let part = |k| (u128::from(self.slots.0) * u128::from(self.metrics.field(k)) / whole) as i64;
+        let mut slots: [i64; CATEGORIES] = std::array::from_fn(part);
+        slots[3] = self.slots.0 as i64 - slots[0] - slots[1] - slots[2];
+        slots
+    }
+
+    /// Bound on the error of each of `split`, in slots. A field is within one unit of the truth,
+    /// however the hardware rounds; taking the sum of the fields for the whole moves it by no more than
+    /// that sum is off; and the registers are not read in one moment.
+    pub fn doubt(self) -> u64 {
+        if self.slots.0 == 0 {
+            return 0;
+        }
+        units(self.slots, 1 + self.metrics.whole().abs_diff(FULL)) + EDGE_SLOTS
+    }
+}
+
+/// How many slots `n` units of a field stand for, rounded up.
+pub(crate) fn units(slots: RawSlots, n: u64) -> u64 {
+    (u128::from(slots.0) * u128::from(n)).div_ceil(FULL.into()).try_into().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registers(slots: u64, metrics: u64) -> Registers {
+        Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) }
+    }
+
+    #[test]
+    fn level_1_adds_up_to_the_slots_whatever_the_fields_say() {
+        for metrics in [0, u64::MAX, 0x1122_3344_5566_7788, 0xff, 0x0000_00ff_ff00_0001] {
+            for slots in [0, 1, 7, 1_000_003, (1 << 48) - 1] {
+                let split = registers(slots, metrics).split();
+                assert_eq!(split[..4].iter().sum::<i64>(), slots as i64, "{slots} {metrics:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn fields_are_shares_of_their_sum() {
+        // 51 + 102 + 51 + 51 = 255: a fifth, two fifths, a fifth, a fifth of 1,000 slots
+        let even = registers(1000, 0x0000_0000_3333_6633).split();
+        assert_eq!(even[..4], [200, 400, 200, 200]);
+        // 50 + 100 + 50 + 50 = 250: the same shares, though not the same of 255; level 2 of the same whole
+        let short = registers(1000, 0x0019_0000_3232_6432);
+        assert_eq!(short.split(), [200, 400, 200, 200, 0, 0, 100, 0]);
+    }
+
+    #[test]
+    fn doubt_is_one_unit_and_more_where_the_fields_do_not_add_up() {
+        assert_eq!(registers(255_000, 0x3333_6633).doubt(), 1000 + EDGE_SLOTS);
+        assert_eq!(registers(255_000, 0x3232_6432).doubt(), 6000 + EDGE_SLOTS);
+        assert!(registers(255_000, 0).doubt() > 255_000, "empty fields say nothing");
+        assert_eq!(registers(0, 0).doubt(), 0);
+    }
+}

@@ -1,0 +1,138 @@
+//! One reading, as it travels from the reader to the decoder, and what a decoder makes of two of them.
+#![forbid(unsafe_code)]
+
+/// Number of PERF_METRICS fields: four of level 1, four of level 2.
+pub(crate) const CATEGORIES: usize = 8;
+
+/// `td_sample.flags`: context switches could not be counted, so nothing bounds what their rounding did:
+/// `error` of anything decoded from this sample is 1. (TD_FLAG_INHERIT without the right to count them.)
+pub const TD_SAMPLE_UNBOUNDED: u32 = 1;
+/// `td_sample.flags`: the kernel gives no clock to user space here, so the times are those of the last
+/// time that the thread was scheduled.
+pub const TD_SAMPLE_COARSE_TIME: u32 = 2;
+/// `td_sample.flags`: made by the simulated PMU (TD_FLAG_SIMULATE).
+pub const TD_SAMPLE_SIMULATED: u32 = 4;
+
+/// Where the totals stood when the present window of the hardware registers began. The library's own:
+/// callers need not look at it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Base {
+    /// Number of the handle, unique in the process.
+    pub handle: u32,
+    /// Number of the period, counted by `td_reset`.
+    pub period: u32,
+    /// Number of the window of the hardware registers.
+    pub window: u32,
+    /// Sequence number of the control page at the window's start.
+    pub window_sequence: u32,
+    /// Row of the table of CPU models.
+    pub model: u32,
+    /// Deepest level that was counted: 1 or 2.
+    pub level: u32,
+    /// Bound on the error of each of `category`, in slots; it only grows.
+    pub error: u64,
+    /// Slots of each category before the window: retiring, bad speculation, frontend bound, backend
+    /// bound, then heavy operations, branch mispredicts, fetch latency, memory bound.
+    pub category: [i64; 8],
+}
+
+/// Totals since `td_open` or the last `td_reset`, as `td_read` takes them. Two samples of one period
+/// decode to the shares of what ran between them. Copy it, keep it, hand it to another thread or write
+/// it to a file: it is plain data. It means nothing to another version of the library.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// sizeof(struct td_sample), written by the library.
+    pub size: u32,
+    /// TD_SAMPLE_* bits.
+    pub flags: u32,
+    /// Pipeline slots counted in this period.
+    pub slots: u64,
+    /// Nanoseconds of this period in which the thread (or CPU) ran with the counters open.
+    pub time_enabled_ns: u64,
+    /// Nanoseconds of those in which the counters really counted; less when other users of the counters
+    /// took turns with this one, or on a hybrid CPU's E-cores.
+    pub time_running_ns: u64,
+    /// The SLOTS register, since the start of the present window.
+    pub raw_slots: u64,
+    /// The PERF_METRICS register: eight 8-bit shares of `raw_slots`.
+    pub raw_metrics: u64,
+    /// Sequence number of the control page: it tells how often the registers were saved and restored.
+    pub sequence: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The totals at the start of the window.
+    pub base: Base,
+    /// Totals of plain counters, on CPUs whose shares are computed from such. Untouched where PERF_METRICS
+    /// gives the shares.
+    pub counter: [u64; 13],
+}
+
+/// Level 1: shares of pipeline slots between two samples. The four add up to 1.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct L1 {
+    /// sizeof(struct td_l1), written by the library.
+    pub size: u32,
+    /// TD_SAMPLE_* bits of both samples.
+    pub flags: u32,
+    /// Slots between the two samples.
+    pub slots: u64,
+    /// Share of slots whose operation retired, 0 to 1.
+    pub retiring: f64,
+    /// Share of slots wasted on wrong paths and on recovery from them, 0 to 1.
+    pub bad_speculation: f64,
+    /// Share of slots that the frontend left empty, 0 to 1.
+    pub frontend_bound: f64,
+    /// Share of slots that the backend could not take, 0 to 1.
+    pub backend_bound: f64,
+    /// Bound: no share is further than this from the truth, 0 to 1.
+    pub error: f64,
+    /// Part of the time between the samples that the counters were counting, 0 to 1.
+    pub running: f64,
+    /// Zero.
+    pub reserved: [u64; 2],
+}
+
+/// Level 2: shares of pipeline slots between two samples. The eight add up to 1; each pair adds up to
+/// its level 1 share.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct L2 {
+    /// sizeof(struct td_l2), written by the library.
+    pub size: u32,
+    /// TD_SAMPLE_* bits of both samples.
+    pub flags: u32,
+    /// Slots between the two samples.
+    pub slots: u64,
+    /// Part of retiring: operations of instructions that need several, or microcode.
+    pub heavy_operations: f64,
+    /// Part of retiring: the rest.
+    pub light_operations: f64,
+    /// Part of bad speculation: mispredicted branches.
+    pub branch_mispredicts: f64,
+    /// Part of bad speculation: machine clears.
+    pub machine_clears: f64,
+    /// Part of frontend bound: nothing was delivered.
+    pub fetch_latency: f64,
+    /// Part of frontend bound: too little was delivered.
+    pub fetch_bandwidth: f64,
+    /// Part of backend bound: waiting for memory.
+    pub memory_bound: f64,
+    /// Part of backend bound: waiting for execution units.
+    pub core_bound: f64,
+    /// Bound: no share is further than this from the truth, 0 to 1.
+    pub error: f64,
+    /// Part of the time between the samples that the counters were counting, 0 to 1.
+    pub running: f64,
+    /// Zero.
+    pub reserved: [u64; 2],
+}
+
+const _: () = {
+    assert!(size_of::<Base>() == 96);
+    assert!(size_of::<Sample>() == 256 && std::mem::offset_of!(Sample, base) == 56);
+    assert!(size_of::<L1>() == 80);
+    assert!(size_of::<L2>() == 112);
+};

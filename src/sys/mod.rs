@@ -1,0 +1,64 @@
+//! The kernel seam: one method per system call that the library makes, so that tests can stand in for
+//! the kernel. Descriptors and mappings release themselves, so a half-done open leaves nothing behind.
+//! Never on the RDPMC path.
+
+mod linux;
+pub(crate) mod page;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod rdpmc;
+#[cfg(test)]
+pub(crate) mod scripted;
+pub(crate) mod slot;
+pub(crate) mod thread;
+
+pub(crate) use linux::Linux;
+use page::{Look, Page};
+use perf_event_open_sys::bindings::perf_event_attr;
+use std::io;
+use std::time::Duration;
+
+/// What the library asks of the kernel.
+pub(crate) trait Kernel {
+    /// An open event; dropping it closes it.
+    type Fd;
+    /// An event's mapped control page; dropping it unmaps it.
+    type Map: Mapping;
+
+    /// perf_event_open(2), close-on-exec.
+    fn open(
+        &self,
+        attr: &perf_event_attr,
+        pid: i32,
+        cpu: i32,
+        leader: Option<&Self::Fd>,
+    ) -> io::Result<Self::Fd>;
+    /// PERF_EVENT_IOC_ENABLE on the whole group.
+    fn enable(&self, leader: &Self::Fd) -> io::Result<()>;
+    /// PERF_EVENT_IOC_RESET on one event.
+    fn reset(&self, event: &Self::Fd) -> io::Result<()>;
+    /// read(2) of 64-bit words; how many there were.
+    fn read(&self, event: &Self::Fd, words: &mut [u64]) -> io::Result<usize>;
+    /// mmap(2) of an event's first page, read-only.
+    fn map(&self, event: &Self::Fd) -> io::Result<Self::Map>;
+    /// The text of a file of /sys or /proc.
+    fn text(&self, path: &str) -> io::Result<String>;
+    /// Whether a file or directory exists.
+    fn exists(&self, path: &str) -> bool;
+    /// The CPU that runs this.
+    fn cpu(&self) -> u32;
+    /// CPU time that this thread has used.
+    fn cpu_time(&self) -> Duration;
+}
+
+/// A mapped control page.
+pub(crate) trait Mapping {
+    /// Where it is; valid as long as the mapping lives.
+    fn page(&self) -> *const Page;
+    /// What it says, consistently.
+    fn look(&self) -> Look;
+    /// Its sequence number. It moves by two whenever the kernel rewrites the page, which it does at
+    /// least twice (out, in) for each time that the event leaves the CPU and comes back.
+    fn sequence(&self) -> u32;
+    /// Give it up without unmapping: in a forked child it is not mapped.
+    fn forget(self);
+}

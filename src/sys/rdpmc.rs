@@ -1,0 +1,44 @@
+//! Instructions that ask the CPU directly.
+
+use std::arch::asm;
+use std::arch::x86_64::{__cpuid_count, CpuidResult};
+
+/// RDPMC number of SLOTS, fixed counter 3 (kernel-facts C.1).
+pub(crate) const SLOTS: u32 = 0x4000_0003;
+/// RDPMC number of PERF_METRICS.
+pub(crate) const METRICS: u32 = 0x2000_0000;
+
+/// Reads a performance counter of the CPU that runs this.
+///
+/// # Safety
+/// RDPMC of this counter is permitted and the counter exists; otherwise the CPU raises a fault, which
+/// ends the process.
+#[inline(always)]
+pub(crate) unsafe fn rdpmc(counter: u32) -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: the caller vouches for the counter; the instruction writes nothing else. Not `nomem`: the
+    // reading must not move past the sequence lock's loads.
+    unsafe {
+        asm!("rdpmc", in("ecx") counter, lateout("rax") low, lateout("rdx") high,
+            options(nostack, preserves_flags, readonly));
+    }
+    high << 32 | low
+}
+
+/// The time-stamp counter.
+#[inline(always)]
+pub(crate) fn rdtsc() -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: RDTSC is permitted to every Linux program that has not asked for the contrary.
+    unsafe {
+        asm!("rdtsc", lateout("rax") low, lateout("rdx") high, options(nostack, preserves_flags, readonly));
+    }
+    high << 32 | low
+}
+
+/// CPUID.
+#[allow(unused_unsafe)] // safe from Rust 1.94 on
+pub(crate) fn cpuid(leaf: u32) -> CpuidResult {
+    // SAFETY: every x86_64 CPU has CPUID; an unknown leaf gives zeros or another leaf's values.
+    unsafe { __cpuid_count(leaf, 0) }
+}

@@ -1,0 +1,207 @@
+//! A kernel that does as a test tells it.
+#![forbid(unsafe_code)]
+
+use super::page::{Look, Page};
+use super::{Kernel, Mapping};
+use perf_event_open_sys::bindings::perf_event_attr;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Files by path, and how many descriptors and mappings are open.
+#[derive(Clone, Default)]
+pub(crate) struct Scripted {
+    files: Rc<RefCell<BTreeMap<String, String>>>,
+    script: Rc<Script>,
+}
+
+#[derive(Default)]
+pub(crate) struct Script {
+    /// Calls so far, and the number of the one that fails, with what.
+    calls: Cell<u32>,
+    fail: Cell<Option<(u32, i32)>>,
+    /// What is open now: descriptors and mappings.
+    open: Cell<i32>,
+    /// The order in which descriptors were closed; the leader is number 0.
+    closed: RefCell<Vec<i32>>,
+    next: Cell<i32>,
+    /// RDPMC number plus one that pages of leader and members show.
+    index: Cell<(u32, u32)>,
+    slots: Cell<u64>,
+    rdpmc: Cell<bool>,
+    stands_still: Cell<bool>,
+    starved: Cell<bool>,
+    cpu_time: Cell<u64>,
+    cpu: Cell<u32>,
+}
+
+pub(crate) struct Thing {
+    number: i32,
+    script: Rc<Script>,
+}
+
+impl Drop for Thing {
+    fn drop(&mut self) {
+        self.script.open.set(self.script.open.get() - 1);
+        self.script.closed.borrow_mut().push(self.number);
+    }
+}
+
+impl Scripted {
+    /// A kernel on a Sapphire Rapids, whose group counts.
+    pub fn sapphire_rapids() -> Scripted {
+        let kernel = Scripted::default();
+        let pmu = "/sys/bus/event_source/devices/cpu";
+        kernel.add(&format!("{pmu}/type"), "4\n");
+        kernel.add(&format!("{pmu}/events/slots"), "event=0x00,umask=0x4\n");
+        for event in &crate::model::perf_metrics::METRICS {
+            kernel.add(
+                &format!("{pmu}/events/{}", event.name),
+                &format!("event=0x00,umask={:#x}\n", event.config >> 8),
+            );
+        }
+        kernel.script.index.set((0x4000_0004, 0x2000_0001));
+        kernel
+    }
+
+    pub fn add(&self, path: &str, text: &str) {
+        self.files.borrow_mut().insert(path.into(), text.into());
+    }
+
+    pub fn remove(&self, path: &str) {
+        self.files.borrow_mut().remove(path);
+    }
+
+    pub fn rename(&self, from: &str, to: &str) {
+        let mut files = self.files.borrow_mut();
+        *files = std::mem::take(&mut *files).into_iter().map(|(p, t)| (p.replacen(from, to, 1), t)).collect();
+    }
+
+    /// Lets the call of this number fail.
+    pub fn fail(&self, call: u32, errno: i32) {
+        self.script.fail.set(Some((call, errno)));
+        self.script.calls.set(0);
+        self.script.closed.borrow_mut().clear();
+    }
+
+    pub fn calls(&self) -> u32 {
+        self.script.calls.get()
+    }
+
+    pub fn open_things(&self) -> i32 {
+        self.script.open.get()
+    }
+
+    pub fn closed(&self) -> Vec<i32> {
+        self.script.closed.borrow().clone()
+    }
+
+    pub fn show_index(&self, leader: u32, members: u32) {
+        self.script.index.set((leader, members));
+    }
+
+    pub fn grant_rdpmc(&self) {
+        self.script.rdpmc.set(true);
+    }
+
+    pub fn stand_still(&self) {
+        self.script.stands_still.set(true);
+    }
+
+    pub fn starve(&self) {
+        self.script.starved.set(true);
+    }
+
+    pub fn run_on(&self, cpu: u32) {
+        self.script.cpu.set(cpu);
+    }
+
+    fn call(&self) -> io::Result<()> {
+        let call = self.script.calls.get();
+        self.script.calls.set(call + 1);
+        match self.script.fail.get() {
+            Some((number, errno)) if number == call => Err(io::Error::from_raw_os_error(errno)),
+            _ => Ok(()),
+        }
+    }
+
+    fn thing(&self, number: i32) -> Thing {
+        self.script.open.set(self.script.open.get() + 1);
+        Thing { number, script: self.script.clone() }
+    }
+}
+
+impl Kernel for Scripted {
+    type Fd = Thing;
+    type Map = Thing;
+
+    fn open(&self, _: &perf_event_attr, _: i32, _: i32, leader: Option<&Thing>) -> io::Result<Thing> {
+        self.call()?;
+        let number = leader.map_or(0, |_| self.script.next.get());
+        self.script.next.set(number + 1);
+        Ok(self.thing(number))
+    }
+
+    fn enable(&self, _: &Thing) -> io::Result<()> {
+        self.call()
+    }
+
+    fn reset(&self, _: &Thing) -> io::Result<()> {
+        self.call()
+    }
+
+    fn read(&self, _: &Thing, words: &mut [u64]) -> io::Result<usize> {
+        self.call()?;
+        let script = &self.script;
+        if !script.stands_still.get() && !script.starved.get() {
+            script.slots.set(script.slots.get() + 1000);
+        }
+        let events = script.next.get() as usize;
+        let time = if script.starved.get() { 0 } else { script.calls.get().into() };
+        words[..4].copy_from_slice(&[events as u64, script.calls.get().into(), time, script.slots.get()]);
+        words[4..3 + events].fill(script.slots.get() / 4);
+        Ok(3 + events)
+    }
+
+    fn map(&self, event: &Thing) -> io::Result<Thing> {
+        self.call()?;
+        Ok(self.thing(100 + event.number))
+    }
+
+    fn text(&self, path: &str) -> io::Result<String> {
+        self.files.borrow().get(path).cloned().ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.files.borrow().keys().any(|file| file == path || file.starts_with(&format!("{path}/")))
+    }
+
+    fn cpu(&self) -> u32 {
+        self.script.cpu.get()
+    }
+
+    fn cpu_time(&self) -> Duration {
+        self.script.cpu_time.set(self.script.cpu_time.get() + 1);
+        Duration::from_millis(self.script.cpu_time.get())
+    }
+}
+
+impl Mapping for Thing {
+    fn page(&self) -> *const Page {
+        std::ptr::null()
+    }
+
+    fn look(&self) -> Look {
+        let (leader, members) = self.script.index.get();
+        let index = if self.number == 100 { leader } else { members };
+        Look { index, rdpmc: self.script.rdpmc.get(), time: false, time_mult: 0, time_shift: 0 }
+    }
+
+    fn sequence(&self) -> u32 {
+        0
+    }
+
+    fn forget(self) {}
+}

@@ -1,0 +1,141 @@
+//! Totals that only grow, over registers that are reset again and again.
+//!
+//! Every read(2) of the running group zeroes SLOTS and PERF_METRICS and tells exactly what they had
+//! counted until then; RDPMC then sees what has come since. So the total at any moment is the kernel's
+//! count at the last read(2), which the ledger keeps, plus the registers. No slot is lost at a reset:
+//! the kernel reads and zeroes with the counters stopped.
+#![forbid(unsafe_code)]
+
+use crate::registers::{RawSlots, Registers, units};
+use crate::sample::CATEGORIES;
+
+/// What one read(2) of the group tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub time_enabled: u64,
+    pub time_running: u64,
+    pub slots: u64,
+    /// In slots, as the kernel makes them of the fields.
+    pub category: [u64; CATEGORIES],
+}
+
+/// The totals at the start of the present window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    /// Slots since the period began.
+    pub slots: u64,
+    pub category: [i64; CATEGORIES],
+    /// Bound on the error of each category, in slots; only grows.
+    pub error: u64,
+    /// The kernel's counts at the last read(2).
+    last: Counts,
+}
+
+impl Ledger {
+    /// Takes in what the kernel counted since the last time, over which the registers were saved and
+    /// restored `switches` times.
+    pub fn absorb(&mut self, now: &Counts, switches: u64) {
+        let slots = self.since(now);
+        let counted: [u64; CATEGORIES] =
+            std::array::from_fn(|k| now.category[k].saturating_sub(self.last.category[k]));
+        let whole: u64 = counted[..4].iter().sum();
+        let part = |k| (u128::from(counted[k]) * u128::from(slots) / u128::from(whole.max(1))) as i64;
+        let mut split: [i64; CATEGORIES] = std::array::from_fn(part);
+        split[3] = slots as i64 - split[0] - split[1] - split[2];
+        for (total, new) in self.category.iter_mut().zip(split) {
+            *total += new;
+        }
+        self.slots += slots;
+        self.error += window_doubt(slots, switches, whole.abs_diff(slots));
+        self.last = *now;
+    }
+
+    /// Forgets what the kernel counted since the last time: it counted another program's slots.
+    pub fn discard(&mut self, now: &Counts) {
+        self.last = *now;
+    }
+
+    /// Admits that up to this many slots may be missing from the totals or foreign to them.
+    pub fn admit(&mut self, slots: u64) {
+        self.error += slots;
+    }
+
+    /// Slots that the kernel has counted since the last time.
+    pub fn since(&self, now: &Counts) -> u64 {
+        now.slots.saturating_sub(self.last.slots)
+    }
+
+    /// Times enabled and running at the last read(2).
+    pub fn times(&self) -> (u64, u64) {
+        (self.last.time_enabled, self.last.time_running)
+    }
+
+    /// Starts a period: all totals are zero from here on.
+    pub fn restart(&mut self) {
+        *self = Ledger { last: self.last, ..Ledger::default() };
+    }
+}
+
+/// Bound on the error of a closed window's categories, in slots. The registers are rounded to 8 bits
+/// when the kernel reads them, at the end and at each time that it saves and restores them; each save
+/// may also make it drop a negative difference of up to a unit (kernel-facts B.2, B.4). Never more than
+/// all slots of the window.
+fn window_doubt(slots: u64, switches: u64, missing: u64) -> u64 {
+    let roundings = switches.saturating_mul(2).saturating_add(1);
+    units(RawSlots(slots), roundings).saturating_add(missing).min(slots)
+}
+
+/// How often the registers were saved and restored between two sequence numbers of the control page,
+/// at the most: each time moves the number by four or more (twice at least, by two).
+pub(crate) fn switches_between(from: u32, to: u32) -> u64 {
+    u64::from(to.wrapping_sub(from).div_ceil(4))
+}
+
+/// Bound on the error of the categories of a window that is still open, in slots: the reading's own,
+/// and a unit for each time that the registers were saved and restored on the way.
+pub(crate) fn reading_doubt(registers: Registers, switches: u64) -> u64 {
+    registers.doubt().saturating_add(units(registers.slots, switches))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(slots: u64, category: [u64; 4]) -> Counts {
+        let mut all = [0; CATEGORIES];
+        all[..4].copy_from_slice(&category);
+        Counts { slots, category: all, ..Counts::default() }
+    }
+
+    #[test]
+    fn totals_are_the_kernels_differences_and_add_up() {
+        let mut ledger = Ledger::default();
+        ledger.absorb(&counts(1000, [100, 200, 300, 399]), 0); // the kernel rounds each down
+        assert_eq!(ledger.slots, 1000);
+        assert_eq!(ledger.category[..4].iter().sum::<i64>(), 1000);
+        assert_eq!(ledger.error, 4 + 1, "1000/255 rounded up, and the slot that was rounded away");
+        ledger.absorb(&counts(3000, [2100, 200, 300, 399]), 0);
+        assert_eq!((ledger.slots, ledger.category[0]), (3000, 2100));
+        ledger.restart();
+        ledger.absorb(&counts(3000, [2100, 200, 300, 399]), 0);
+        assert_eq!((ledger.slots, ledger.error), (0, 0), "nothing counted since the restart");
+    }
+
+    #[test]
+    fn each_switch_adds_two_units_and_no_bound_exceeds_the_window() {
+        assert_eq!(window_doubt(255_000, 0, 0), 1_000);
+        assert_eq!(window_doubt(255_000, 3, 0), 7_000);
+        assert_eq!(window_doubt(255_000, u64::MAX, 0), 255_000);
+        assert_eq!(switches_between(10, 10), 0);
+        assert_eq!(switches_between(u32::MAX - 1, 4), 2, "six: the sequence number goes round");
+    }
+
+    #[test]
+    fn foreign_counts_are_left_out() {
+        let mut ledger = Ledger::default();
+        ledger.absorb(&counts(1000, [250; 4]), 0);
+        ledger.discard(&counts(61_001_000, [9_000_000; 4]));
+        ledger.absorb(&counts(61_002_000, [9_000_250; 4]), 0);
+        assert_eq!(ledger.slots, 2000);
+    }
+}
