@@ -164,30 +164,26 @@ struct td_base {
      */
     uint32_t period;
     /**
-     * Number of the window of the hardware registers.
-     */
-    uint32_t window;
-    /**
      * Sequence number of the control page at the window's start.
      */
-    uint32_t window_sequence;
+    uint32_t sequence;
     /**
      * Row of the table of CPU models.
      */
-    uint32_t model;
+    uint16_t model;
     /**
      * Deepest level that was counted: 1 or 2.
      */
-    uint32_t level;
+    uint16_t level;
     /**
      * Bound on the error of each of `category`, in slots; it only grows.
      */
     uint64_t error;
     /**
-     * Slots of each category before the window: retiring, bad speculation, frontend bound, backend
-     * bound, then heavy operations, branch mispredicts, fetch latency, memory bound.
+     * Slots before the window of retiring, bad speculation, frontend bound, heavy operations, branch
+     * mispredicts, fetch latency, memory bound; backend bound has the rest.
      */
-    int64_t category[8];
+    int64_t category[7];
 };
 
 /**
@@ -241,7 +237,7 @@ struct td_sample {
      * Totals of plain counters, on CPUs whose shares are computed from such. Untouched where PERF_METRICS
      * gives the shares.
      */
-    uint64_t counter[13];
+    uint64_t counter[15];
 };
 
 /**

@@ -79,10 +79,15 @@ pub fn decode_raw_l2(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64)
 }
 
 fn model_of(sample: &Sample) -> Option<&'static Model> {
-    model::at(sample.base.model).filter(|m| matches!(m.counting, Counting::PerfMetrics { .. }))
+    model::at(sample.base.model.into()).filter(|m| matches!(m.counting, Counting::PerfMetrics { .. }))
 }
 
 impl Sample {
+    /// Slots before the present window. Two samples that agree on it are of one window.
+    fn slots_before(&self) -> u64 {
+        self.slots.wrapping_sub(self.raw_slots)
+    }
+
     fn registers(&self) -> Registers {
         Registers { slots: RawSlots(self.raw_slots), metrics: RawMetrics(self.raw_metrics) }
     }
@@ -103,8 +108,8 @@ fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
         }
     }
     let start = Sample {
-        sequence: to.base.window_sequence,
-        base: Base { error: 0, category: [0; CATEGORIES], ..to.base },
+        sequence: to.base.sequence,
+        base: Base { error: 0, category: [0; 7], ..to.base },
         ..Sample::default()
     };
     let from = match from {
@@ -125,7 +130,7 @@ fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
     if from.slots > to.slots || from.base.error > to.base.error {
         return Err(Error::invalid("the samples are in the wrong order: `from` was taken after `to`"));
     }
-    if level > to.base.level {
+    if level > to.base.level.into() {
         return Err(Error::errno(
             libc::ENOTSUP,
             "level 2 was not counted: this CPU has level 1 only, or the handle was opened with level 1",
@@ -143,8 +148,8 @@ fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
             ),
         ));
     }
-    let same_window = from.base.window == to.base.window;
-    let since = if same_window { from.sequence } else { to.base.window_sequence };
+    let same_window = from.slots_before() == to.slots_before();
+    let since = if same_window { from.sequence } else { to.base.sequence };
     let switches = if to.raw_slots == 0 { 0 } else { switches_between(since, to.sequence) };
     let doubt = from
         .registers()
@@ -152,10 +157,11 @@ fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
         .saturating_add(reading_doubt(to.registers(), switches))
         .saturating_add(to.base.error - from.base.error);
     let flags = from.flags | to.flags;
-    let (a, b) = (from.registers().split(), to.registers().split());
-    let total = |sample: &Sample, split: &[i64; CATEGORIES], k: usize| {
-        i128::from(sample.base.category[k]) + i128::from(split[k])
+    let total = |sample: &Sample| {
+        let (before, since) = (sample.base.categories(sample.slots_before()), sample.registers().split());
+        std::array::from_fn::<_, CATEGORIES, _>(|k| i128::from(before[k]) + i128::from(since[k]))
     };
+    let (a, b) = (total(from), total(to));
     // the fastest that slots can pass: what any core does, or what this one did, whichever is more
     let width = model.map_or(0, |m| m.slots_per_cycle);
     let width = if width == 0 { MOST_SLOTS_PER_CYCLE } else { width };
@@ -163,7 +169,7 @@ fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
     Ok(Span {
         flags,
         slots,
-        category: std::array::from_fn(|k| (total(to, &b, k) - total(from, &a, k)) as f64),
+        category: std::array::from_fn(|k| (b[k] - a[k]) as f64),
         doubt: if flags & TD_SAMPLE_UNBOUNDED == 0 { doubt as f64 } else { f64::INFINITY },
         running: if enabled > 0.0 { (ran / enabled).min(1.0) } else { 1.0 },
         uncounted: (enabled - ran).max(0.0) * rate,

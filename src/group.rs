@@ -15,7 +15,7 @@ use crate::read::{Counters, METRICS_INDEX, SLOTS_INDEX, Snapshot, snapshot};
 use crate::sample::CATEGORIES;
 use crate::sys::page::{Look, Page};
 use crate::sys::{Kernel, Mapping};
-use crate::window::Counts;
+use crate::window::{Counts, Times};
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_FORMAT_GROUP, PERF_FORMAT_TOTAL_TIME_ENABLED,
     PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_TYPE_SOFTWARE, perf_event_attr,
@@ -140,7 +140,7 @@ impl<K: Kernel> Group<K> {
                 None => {}
             }
             let now = self.counts()?;
-            let ran = now.time_running > start.time_running;
+            let ran = now.time.running > start.time.running;
             if look.is_none() && ran && now.slots > start.slots && now.category[..4].iter().any(|c| *c > 0) {
                 break;
             }
@@ -230,7 +230,8 @@ impl<K: Kernel> Counters for Group<K> {
         }
         let mut category = [0; CATEGORIES];
         category[..events - 1].copy_from_slice(&words[HEAD + 1..HEAD + events]);
-        Ok(Counts { time_enabled: words[1], time_running: words[2], slots: words[HEAD], category })
+        let time = Times { enabled: words[1], running: words[2] };
+        Ok(Counts { time, slots: words[HEAD], category })
     }
 
     fn registers(&mut self) -> Option<Snapshot> {

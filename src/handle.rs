@@ -8,11 +8,12 @@ use crate::group::Group;
 use crate::model::{self, Counting};
 use crate::options::{Options, Target};
 use crate::read::simulated::{Mix, Simulated};
-use crate::read::{Counters, Hot};
+use crate::read::{Counters, Head, Hot};
+use crate::registers::Registers;
 use crate::sample::{Base, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED};
 use crate::sys::slot::{Pool, Slot};
 use crate::sys::{Kernel, Linux, thread};
-use crate::window::{Ledger, switches_between};
+use crate::window::{Ledger, Times, switches_between};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -61,8 +62,7 @@ struct State {
     source: Source,
     ledger: Ledger,
     /// Times when the period began.
-    begun_enabled: u64,
-    begun_running: u64,
+    begun: Times,
     /// The sequence number at the last read(2).
     sequence: Option<u32>,
     /// The registers hold what has come since the last read(2), and nothing else.
@@ -122,13 +122,12 @@ pub(crate) fn open(options: &Options) -> Result<Handle> {
     };
     let owner = thread::enroll();
     let flags = if options.simulate { TD_SAMPLE_SIMULATED } else { 0 };
-    let base = Base { handle: number, model: place, level: info.level, ..Base::default() };
+    let base = Base { handle: number, model: place as u16, level: info.level as u16, ..Base::default() };
     let mut state = Box::new(State {
         info,
         source,
         ledger: Ledger::default(),
-        begun_enabled: 0,
-        begun_running: 0,
+        begun: Times::default(),
         sequence: None,
         attached: false,
     });
@@ -228,13 +227,13 @@ impl Hot {
     /// A handle's first state.
     fn start(&self, flags: u32, base: Base) {
         self.present.store(1, Ordering::Relaxed);
-        self.head.set([size_of::<Sample>() as u32, flags]);
+        self.head.set(Head { size: size_of::<Sample>() as u32, flags, slots: 0 });
         self.base.set(base);
     }
 
     fn flag(&self, flag: u32, on: bool) {
-        let [size, flags] = self.head.get();
-        self.head.set([size, if on { flags | flag } else { flags & !flag }]);
+        let head = self.head.get();
+        self.head.set(Head { flags: if on { head.flags | flag } else { head.flags & !flag }, ..head });
     }
 }
 
@@ -285,8 +284,7 @@ impl State {
         }
         if next == Next::Period {
             self.ledger.restart();
-            let (enabled, running) = self.ledger.times();
-            (self.begun_enabled, self.begun_running) = (enabled, running);
+            self.begun = self.ledger.times();
         }
         self.begin_window(hot, next);
         if let (true, Some(page)) = (self.attached, self.source.counters().page()) {
@@ -301,15 +299,13 @@ impl State {
         let base = hot.base.get();
         hot.base.set(Base {
             period: base.period.wrapping_add((next == Next::Period).into()),
-            window: base.window.wrapping_add(1),
-            window_sequence: self.sequence.unwrap_or(0),
+            sequence: self.sequence.unwrap_or(0),
             error: self.ledger.error,
-            category: self.ledger.category,
+            category: Base::keep(&self.ledger.category),
             ..base
         });
-        hot.slots.set(self.ledger.slots);
-        hot.enabled.set(self.begun_enabled);
-        hot.running.set(self.begun_running);
+        hot.head.set(Head { slots: self.ledger.slots, ..hot.head.get() });
+        hot.begun.set(self.begun);
         hot.last.set(0);
     }
 
@@ -326,19 +322,10 @@ impl State {
                 return Ok(sample);
             }
         }
-        let (enabled, running) = self.ledger.times();
-        let [size, flags] = hot.head.get();
+        // nothing since the read(2) can be seen
         let base = hot.base.get();
-        Ok(Sample {
-            size,
-            flags,
-            slots: self.ledger.slots,
-            time_enabled_ns: enabled - self.begun_enabled,
-            time_running_ns: running - self.begun_running,
-            sequence: base.window_sequence,
-            base,
-            ..Sample::default()
-        })
+        let time = self.ledger.times().since(self.begun);
+        Ok(hot.head.get().sample(Registers::default(), base.sequence, time, base))
     }
 
     /// A reading of the registers; none if they are not there or were reset by somebody else.
@@ -349,19 +336,8 @@ impl State {
             return None;
         }
         hot.last.set(slots);
-        let [size, flags] = hot.head.get();
-        Some(Sample {
-            size,
-            flags,
-            slots: hot.slots.get() + slots,
-            time_enabled_ns: snapshot.time_enabled.wrapping_sub(self.begun_enabled),
-            time_running_ns: snapshot.time_running.wrapping_sub(self.begun_running),
-            raw_slots: slots,
-            raw_metrics: snapshot.registers.metrics.0,
-            sequence: snapshot.sequence,
-            base: hot.base.get(),
-            ..Sample::default()
-        })
+        let time = snapshot.time.since(self.begun);
+        Some(hot.head.get().sample(snapshot.registers, snapshot.sequence, time, hot.base.get()))
     }
 }
 

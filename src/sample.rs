@@ -22,19 +22,32 @@ pub struct Base {
     pub handle: u32,
     /// Number of the period, counted by `td_reset`.
     pub period: u32,
-    /// Number of the window of the hardware registers.
-    pub window: u32,
     /// Sequence number of the control page at the window's start.
-    pub window_sequence: u32,
+    pub sequence: u32,
     /// Row of the table of CPU models.
-    pub model: u32,
+    pub model: u16,
     /// Deepest level that was counted: 1 or 2.
-    pub level: u32,
+    pub level: u16,
     /// Bound on the error of each of `category`, in slots; it only grows.
     pub error: u64,
-    /// Slots of each category before the window: retiring, bad speculation, frontend bound, backend
-    /// bound, then heavy operations, branch mispredicts, fetch latency, memory bound.
-    pub category: [i64; 8],
+    /// Slots before the window of retiring, bad speculation, frontend bound, heavy operations, branch
+    /// mispredicts, fetch latency, memory bound; backend bound has the rest.
+    pub category: [i64; 7],
+}
+
+impl Base {
+    /// All categories in the order of the fields of PERF_METRICS, of the slots before the window.
+    pub(crate) fn categories(&self, slots: u64) -> [i64; CATEGORIES] {
+        let [retiring, bad, frontend, heavy, mispredicts, latency, memory] = self.category;
+        let backend = (slots as i64).wrapping_sub(retiring).wrapping_sub(bad).wrapping_sub(frontend);
+        [retiring, bad, frontend, backend, heavy, mispredicts, latency, memory]
+    }
+
+    /// What to keep of all categories.
+    pub(crate) fn keep(category: &[i64; CATEGORIES]) -> [i64; 7] {
+        let [retiring, bad, frontend, _, heavy, mispredicts, latency, memory] = *category;
+        [retiring, bad, frontend, heavy, mispredicts, latency, memory]
+    }
 }
 
 /// Totals since `td_open` or the last `td_reset`, as `td_read` takes them. Two samples of one period
@@ -66,7 +79,7 @@ pub struct Sample {
     pub base: Base,
     /// Totals of plain counters, on CPUs whose shares are computed from such. Untouched where PERF_METRICS
     /// gives the shares.
-    pub counter: [u64; 13],
+    pub counter: [u64; 15],
 }
 
 /// Level 1: shares of pipeline slots between two samples. The four add up to 1.
@@ -131,7 +144,7 @@ pub struct L2 {
 }
 
 const _: () = {
-    assert!(size_of::<Base>() == 96);
+    assert!(size_of::<Base>() == 80);
     assert!(size_of::<Sample>() == 256 && std::mem::offset_of!(Sample, base) == 56);
     assert!(size_of::<L1>() == 80);
     assert!(size_of::<L2>() == 112);

@@ -9,11 +9,27 @@
 use crate::registers::{RawSlots, Registers, units};
 use crate::sample::CATEGORIES;
 
+/// Nanoseconds that a group was enabled, and of those that it was counting.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    pub enabled: u64,
+    pub running: u64,
+}
+
+impl Times {
+    pub fn since(self, begun: Times) -> Times {
+        Times {
+            enabled: self.enabled.wrapping_sub(begun.enabled),
+            running: self.running.wrapping_sub(begun.running),
+        }
+    }
+}
+
 /// What one read(2) of the group tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    pub time_enabled: u64,
-    pub time_running: u64,
+    pub time: Times,
     pub slots: u64,
     /// In slots, as the kernel makes them of the fields.
     pub category: [u64; CATEGORIES],
@@ -65,9 +81,9 @@ impl Ledger {
         now.slots.saturating_sub(self.last.slots)
     }
 
-    /// Times enabled and running at the last read(2).
-    pub fn times(&self) -> (u64, u64) {
-        (self.last.time_enabled, self.last.time_running)
+    /// The times at the last read(2).
+    pub fn times(&self) -> Times {
+        self.last.time
     }
 
     /// Starts a period: all totals are zero from here on.

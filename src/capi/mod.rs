@@ -112,9 +112,10 @@ pub unsafe extern "C" fn td_read(td: *mut td, out: *mut Sample) -> c_int {
     unsafe { read_slowly(td, out) }
 }
 
+/// `extern "C"`, so that `td_read` can jump here and needs no frame of its own.
 #[cold]
 #[inline(never)]
-unsafe fn read_slowly(td: *mut td, out: *mut Sample) -> c_int {
+unsafe extern "C" fn read_slowly(td: *mut td, out: *mut Sample) -> c_int {
     // SAFETY: as td_read.
     guard(|| unsafe { put(out, "out", || handle::read(handle(td)?)) })
 }

@@ -9,8 +9,9 @@ pub(crate) mod simulated;
 
 use crate::error::Result;
 use crate::registers::Registers;
+use crate::sample::{Base, Sample};
 use crate::sys::page::Page;
-use crate::window::Counts;
+use crate::window::{Counts, Times};
 pub(crate) use rdpmc::{Hot, snapshot};
 
 /// What the control page of SLOTS shows while it counts: its RDPMC number plus one.
@@ -23,8 +24,34 @@ pub(crate) const METRICS_INDEX: u32 = 0x2000_0001;
 pub(crate) struct Snapshot {
     pub registers: Registers,
     pub sequence: u32,
-    pub time_enabled: u64,
-    pub time_running: u64,
+    pub time: Times,
+}
+
+/// How samples begin: what they are, and the slots before the present window.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub size: u32,
+    pub flags: u32,
+    pub slots: u64,
+}
+
+impl Head {
+    /// The sample of a reading.
+    pub fn sample(self, registers: Registers, sequence: u32, time: Times, base: Base) -> Sample {
+        Sample {
+            size: self.size,
+            flags: self.flags,
+            slots: self.slots + registers.slots.0,
+            time_enabled_ns: time.enabled,
+            time_running_ns: time.running,
+            raw_slots: registers.slots.0,
+            raw_metrics: registers.metrics.0,
+            sequence,
+            base,
+            ..Sample::default()
+        }
+    }
 }
 
 /// A group of counters, real or simulated.

@@ -1,9 +1,10 @@
 //! Where there is no RDPMC: every reading takes the slow path.
 
-use super::Snapshot;
+use super::{Head, Snapshot};
 use crate::sample::{Base, Sample};
 use crate::sys::Mapping;
 use crate::sys::page::Page;
+use crate::window::Times;
 use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 
@@ -13,10 +14,8 @@ use std::sync::atomic::AtomicU64;
 pub(crate) struct Hot {
     pub present: AtomicU64,
     pub last: Cell<u64>,
-    pub slots: Cell<u64>,
-    pub enabled: Cell<u64>,
-    pub running: Cell<u64>,
-    pub head: Cell<[u32; 2]>,
+    pub head: Cell<Head>,
+    pub begun: Cell<Times>,
     pub base: Cell<Base>,
 }
 

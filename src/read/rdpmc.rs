@@ -4,7 +4,7 @@
 //! between the first load and the last; its index tells whether they count for this thread on this CPU.
 //! Its `offset` is never used: the driver does not keep it for these events (kernel-facts C.3).
 
-use super::{SLOTS_INDEX, Snapshot};
+use super::{Head, SLOTS_INDEX, Snapshot};
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Base, Sample};
 use crate::sys::Mapping;
@@ -12,11 +12,18 @@ use crate::sys::page::{self, Look, Page};
 use crate::sys::rdpmc::{METRICS, SLOTS, rdpmc, rdtsc};
 use crate::sys::slot::Zeroable;
 use crate::sys::thread;
+use crate::window::Times;
+use std::arch::asm;
+use std::arch::x86_64::{
+    __m128i, _mm_add_epi64, _mm_load_si128, _mm_loadu_si128, _mm_set_epi64x, _mm_set1_epi64x,
+    _mm_storeu_si128, _mm_sub_epi64,
+};
 use std::cell::Cell;
-use std::ptr::{addr_of, read_volatile};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::mem::offset_of;
+use std::ptr::{addr_of, addr_of_mut, read_volatile};
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
-/// What a reading needs, in the order it needs it. It lives in memory that a forked child finds zeroed.
+/// What a reading needs. It lives in memory that a forked child finds zeroed.
 #[repr(C)]
 pub(crate) struct Hot {
     /// The thread whose readings may come straight from the registers; 0 while nobody's may.
@@ -26,16 +33,12 @@ pub(crate) struct Hot {
     pub page: Cell<*const Page>,
     /// See `tsc_scale`.
     pub scale: Cell<u64>,
+    pub head: Cell<Head>,
+    /// When the period began.
+    pub begun: Cell<Times>,
+    pub base: Cell<Base>,
     /// SLOTS at the last reading of this window: if it goes back, somebody else reset the registers.
     pub last: Cell<u64>,
-    /// Slots of the period before this window.
-    pub slots: Cell<u64>,
-    /// Times when the period began.
-    pub enabled: Cell<u64>,
-    pub running: Cell<u64>,
-    /// `size` and `flags` of samples.
-    pub head: Cell<[u32; 2]>,
-    pub base: Cell<Base>,
 }
 
 impl Default for Hot {
@@ -55,30 +58,49 @@ fn tsc_scale(mult: u32, shift: u16) -> Option<u64> {
     u64::try_from(u128::from(mult) << up).ok()
 }
 
-/// One consistent look at the registers: the values, the sequence number under which they hold, and the
-/// clock. None if the counters are not on this CPU, or were taken away meanwhile.
+/// What one look at the registers saw, at one moment.
+struct Seen {
+    slots: u64,
+    metrics: u64,
+    sequence: u32,
+    /// Times enabled and running.
+    time: __m128i,
+}
+
+/// Looks at the registers under the page's sequence lock. None if they do not count for this thread on
+/// this CPU, or were taken away meanwhile.
 ///
 /// # Safety
 /// `page` is the mapped control page of a SLOTS event of a group with PERF_METRICS, for which RDPMC was
 /// granted, of the thread that calls.
 #[inline(always)]
-unsafe fn look(page: *const Page, scale: u64) -> Option<(u64, u64, u32, u64, u64)> {
-    // SAFETY: the page is mapped; the kernel changes it at any time, hence volatile. The index says that
-    // both registers exist on this CPU and count for this thread.
+unsafe fn look(page: *const Page, scale: &Cell<u64>) -> Option<Seen> {
+    // SAFETY: the page is mapped. The kernel changes it at any time, so each field is loaded once, at its
+    // place: the assembler blocks in between could have changed it, for all that the compiler knows. The
+    // index says that both registers exist on this CPU and count for this thread.
     unsafe {
         let sequence = read_volatile(addr_of!((*page).lock));
-        if read_volatile(addr_of!((*page).index)) != SLOTS_INDEX {
+        compiler_fence(Ordering::SeqCst);
+        if (*page).index != SLOTS_INDEX {
             return None;
         }
+        // both times stand side by side in the page, and both move with the clock while the group counts
+        let now = ((u128::from(rdtsc()) * u128::from(scale.get())) >> 63) as u64;
+        let now = now.wrapping_add((*page).time_offset);
+        let before = _mm_loadu_si128(addr_of!((*page).time_enabled).cast());
+        let mut time = _mm_add_epi64(before, _mm_set1_epi64x(now as i64));
+        // have it in its register now: RDPMC needs the others
+        asm!("/* {0} */", inout(xmm_reg) time, options(nostack, preserves_flags));
         let slots = rdpmc(SLOTS);
         let metrics = rdpmc(METRICS);
-        let since = ((u128::from(rdtsc()) * u128::from(scale)) >> 63) as u64;
-        let since = since.wrapping_add(read_volatile(addr_of!((*page).time_offset)));
-        let enabled = since.wrapping_add(read_volatile(addr_of!((*page).time_enabled)));
-        let running = since.wrapping_add(read_volatile(addr_of!((*page).time_running)));
-        (read_volatile(addr_of!((*page).lock)) == sequence)
-            .then_some((slots, metrics, sequence, enabled, running))
+        ((*page).lock == sequence).then_some(Seen { slots, metrics, sequence, time })
     }
+}
+
+/// The same times, as the rest of the library has them.
+fn times(pair: __m128i) -> Times {
+    // SAFETY: both are two words without padding.
+    unsafe { std::mem::transmute::<__m128i, Times>(pair) }
 }
 
 /// The multiplier for a page, 0 if it gives no clock.
@@ -93,9 +115,9 @@ pub(crate) fn snapshot(map: &impl Mapping) -> Option<Snapshot> {
         return None;
     }
     // SAFETY: the page is mapped and RDPMC was granted for it.
-    let (slots, metrics, sequence, time_enabled, time_running) = unsafe { look(map.page(), scale_of(told)) }?;
-    let registers = Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) };
-    Some(Snapshot { registers, sequence, time_enabled, time_running })
+    let seen = unsafe { look(map.page(), &Cell::new(scale_of(told))) }?;
+    let registers = Registers { slots: RawSlots(seen.slots), metrics: RawMetrics(seen.metrics) };
+    Some(Snapshot { registers, sequence: seen.sequence, time: times(seen.time) })
 }
 
 impl Hot {
@@ -120,27 +142,36 @@ impl Hot {
             return false;
         }
         // SAFETY: `attach` was given the page with this owner, and `detach` comes before its end.
-        let Some((slots, metrics, sequence, enabled, running)) =
-            (unsafe { look(self.page.get(), self.scale.get()) })
-        else {
+        let Some(seen) = (unsafe { look(self.page.get(), &self.scale) }) else {
             return false;
         };
-        if slots < self.last.get() {
+        if seen.slots < self.last.get() {
             return false;
         }
-        self.last.set(slots);
-        [out.size, out.flags] = self.head.get();
-        out.slots = self.slots.get().wrapping_add(slots);
-        out.time_enabled_ns = enabled.wrapping_sub(self.enabled.get());
-        out.time_running_ns = running.wrapping_sub(self.running.get());
-        out.raw_slots = slots;
-        out.raw_metrics = metrics;
-        out.sequence = sequence;
-        out.reserved = 0;
-        out.base = self.base.get();
+        self.last.set(seen.slots);
+        let out: *mut Sample = out;
+        // SAFETY: out is a live sample; the pairs of words lie in it side by side, as checked below.
+        unsafe {
+            let head = _mm_load_si128(self.head.as_ptr().cast());
+            _mm_storeu_si128(out.cast(), _mm_add_epi64(head, _mm_set_epi64x(seen.slots as i64, 0)));
+            let begun = _mm_loadu_si128(self.begun.as_ptr().cast());
+            _mm_storeu_si128(addr_of_mut!((*out).time_enabled_ns).cast(), _mm_sub_epi64(seen.time, begun));
+            (*out).raw_slots = seen.slots;
+            (*out).raw_metrics = seen.metrics;
+            addr_of_mut!((*out).sequence).cast::<u64>().write_unaligned(seen.sequence.into());
+            (*out).base = self.base.get();
+        }
         true
     }
 }
+
+/// `read` writes these in pairs.
+const _: () = {
+    assert!(offset_of!(Sample, slots) == offset_of!(Head, slots) && size_of::<Head>() == 16);
+    assert!(offset_of!(Sample, time_running_ns) == offset_of!(Sample, time_enabled_ns) + 8);
+    assert!(offset_of!(Sample, reserved) == offset_of!(Sample, sequence) + 4);
+    assert!(offset_of!(Page, time_running) == offset_of!(Page, time_enabled) + 8);
+};
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use super::{Counters, Snapshot};
 use crate::error::{Error, Result};
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::CATEGORIES;
-use crate::window::Counts;
+use crate::window::{Counts, Times};
 use std::time::Instant;
 
 /// Slots per cycle of the simulated core.
@@ -165,7 +165,7 @@ impl Counters for Simulated {
         for (k, count) in self.counts.category.iter_mut().enumerate() {
             *count += (u128::from(slots.0) * u128::from(metrics.0 >> (8 * k) & 0xff) / 255) as u64;
         }
-        (self.counts.time_enabled, self.counts.time_running) = (snapshot.time_enabled, snapshot.time_running);
+        self.counts.time = snapshot.time;
         (self.slots, self.exact) = (0, [0; CATEGORIES]);
         Ok(self.counts)
     }
@@ -176,8 +176,7 @@ impl Counters for Simulated {
         Some(Snapshot {
             registers: Registers { slots: RawSlots(self.slots), metrics: self.metrics() },
             sequence: 0,
-            time_enabled: time,
-            time_running: time,
+            time: Times { enabled: time, running: time },
         })
     }
 
