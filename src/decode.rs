@@ -73,9 +73,18 @@ pub fn decode_raw_l1(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64)
 /// Level 2 shares between two readings of the registers in one window, as [`decode_raw_l1`].
 ///
 /// # Errors
-/// Those of [`decode_raw_l1`]. Whether the upper half of PERF_METRICS means anything is the caller's to know.
+/// Those of [`decode_raw_l1`], and -ENOTSUP: the upper halves are empty and the CPU that runs this has level 1
+/// only.
 pub fn decode_raw_l2(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Result<L2> {
-    Ok(level_2(&raw_span(slots_a, metrics_a, slots_b, metrics_b)?))
+    let span = raw_span(slots_a, metrics_a, slots_b, metrics_b)?;
+    let empty = (metrics_a | metrics_b) >> 32 == 0;
+    if empty && model::of_this_cpu().is_some_and(|m| m.counting == Counting::PerfMetrics { level: 1 }) {
+        return Err(Error::errno(
+            libc::ENOTSUP,
+            "the upper half of PERF_METRICS is empty: this CPU has level 1 only",
+        ));
+    }
+    Ok(level_2(&span))
 }
 
 fn model_of(sample: &Sample) -> Option<&'static Model> {

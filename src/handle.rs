@@ -288,7 +288,7 @@ impl State {
         }
         self.begin_window(hot, next);
         if let (true, Some(page)) = (self.attached, self.source.counters().page()) {
-            let clock = hot.attach(page, owner);
+            let clock = hot.attach(page, self.begun, owner);
             hot.flag(TD_SAMPLE_COARSE_TIME, !clock);
         }
         Ok(())
@@ -305,13 +305,14 @@ impl State {
             ..base
         });
         hot.head.set(Head { slots: self.ledger.slots, ..hot.head.get() });
-        hot.begun.set(self.begun);
         hot.last.set(0);
     }
 
     /// A reading by the way that is open now.
     fn read(&mut self, hot: &Hot, owner: u64) -> Result<Sample> {
         if self.attached {
+            // the usual reason to be here: the thread was switched out, and is back
+            hot.follow(self.begun);
             if let Some(sample) = self.read_registers(hot) {
                 return Ok(sample);
             }

@@ -4,7 +4,8 @@
 mod others;
 pub(crate) mod perf_metrics;
 
-use crate::detect::cpu::Identity;
+use crate::detect::cpu::{self, Identity};
+use std::sync::OnceLock;
 
 /// One row: CPUs that count alike.
 #[derive(Debug)]
@@ -42,6 +43,12 @@ pub(crate) fn of_cpu(cpu: &Identity) -> Option<(u32, &'static Model)> {
             && row.family == cpu.family
             && (row.models.is_empty() || row.models.contains(&cpu.model))
     })
+}
+
+/// The row of the CPU that runs this.
+pub(crate) fn of_this_cpu() -> Option<&'static Model> {
+    static ROW: OnceLock<Option<&'static Model>> = OnceLock::new();
+    *ROW.get_or_init(|| of_cpu(&cpu::identify()).map(|(_, row)| row))
 }
 
 /// The row at a place.

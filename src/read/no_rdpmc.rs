@@ -15,7 +15,6 @@ pub(crate) struct Hot {
     pub present: AtomicU64,
     pub last: Cell<u64>,
     pub head: Cell<Head>,
-    pub begun: Cell<Times>,
     pub base: Cell<Base>,
 }
 
@@ -23,9 +22,11 @@ pub(crate) struct Hot {
 unsafe impl crate::sys::slot::Zeroable for Hot {}
 
 impl Hot {
-    pub fn attach(&self, _: *const Page, _: u64) -> bool {
+    pub fn attach(&self, _: *const Page, _: Times, _: u64) -> bool {
         true
     }
+
+    pub fn follow(&self, _: Times) {}
 
     pub fn detach(&self) {}
 

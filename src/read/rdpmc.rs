@@ -1,8 +1,10 @@
 //! The read path: no lock, no allocation, no system call.
 //!
-//! The control page's sequence number tells when the kernel took the counters away or gave them back
-//! between the first load and the last; its index tells whether they count for this thread on this CPU.
-//! Its `offset` is never used: the driver does not keep it for these events (kernel-facts C.3).
+//! The control page's sequence number moves whenever the kernel takes the counters away or gives them
+//! back. As long as it is the one at which `Hot::follow` last looked, the counters are this thread's on this
+//! CPU and the clock runs from where it was; if it is the same before and after the registers are read,
+//! both readings are of one stretch. Otherwise the slow path looks again. The page's `offset` is never
+//! used: the driver does not keep it for these events (kernel-facts C.3).
 
 use super::{Head, SLOTS_INDEX, Snapshot};
 use crate::registers::{RawMetrics, RawSlots, Registers};
@@ -14,14 +16,11 @@ use crate::sys::slot::Zeroable;
 use crate::sys::thread;
 use crate::window::Times;
 use std::arch::asm;
-use std::arch::x86_64::{
-    __m128i, _mm_add_epi64, _mm_load_si128, _mm_loadu_si128, _mm_set_epi64x, _mm_set1_epi64x,
-    _mm_storeu_si128, _mm_sub_epi64,
-};
+use std::arch::x86_64::{_mm_add_epi64, _mm_load_si128, _mm_set_epi64x, _mm_set1_epi64x, _mm_storeu_si128};
 use std::cell::Cell;
 use std::mem::offset_of;
-use std::ptr::{addr_of, addr_of_mut, read_volatile};
-use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use std::ptr::addr_of_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a reading needs. It lives in memory that a forked child finds zeroed.
 #[repr(C)]
@@ -30,15 +29,18 @@ pub(crate) struct Hot {
     pub owner: AtomicU64,
     /// Not 0: the memory is as the parent left it.
     pub present: AtomicU64,
-    pub page: Cell<*const Page>,
+    page: Cell<*const Page>,
+    /// The page's sequence number when it was last looked at; odd, which it never is at rest, if the
+    /// counters were away then.
+    sequence: Cell<u32>,
     /// See `tsc_scale`.
-    pub scale: Cell<u64>,
-    pub head: Cell<Head>,
-    /// When the period began.
-    pub begun: Cell<Times>,
-    pub base: Cell<Base>,
+    scale: Cell<u64>,
     /// SLOTS at the last reading of this window: if it goes back, somebody else reset the registers.
     pub last: Cell<u64>,
+    pub head: Cell<Head>,
+    /// Times of this period at clock zero, were the counters running since.
+    time: Cell<Times>,
+    pub base: Cell<Base>,
 }
 
 impl Default for Hot {
@@ -58,81 +60,73 @@ fn tsc_scale(mult: u32, shift: u16) -> Option<u64> {
     u64::try_from(u128::from(mult) << up).ok()
 }
 
-/// What one look at the registers saw, at one moment.
-struct Seen {
-    slots: u64,
-    metrics: u64,
-    sequence: u32,
-    /// Times enabled and running.
-    time: __m128i,
-}
-
-/// Looks at the registers under the page's sequence lock. None if they do not count for this thread on
-/// this CPU, or were taken away meanwhile.
-///
-/// # Safety
-/// `page` is the mapped control page of a SLOTS event of a group with PERF_METRICS, for which RDPMC was
-/// granted, of the thread that calls.
+/// Nanoseconds of the clock.
 #[inline(always)]
-unsafe fn look(page: *const Page, scale: &Cell<u64>) -> Option<Seen> {
-    // SAFETY: the page is mapped. The kernel changes it at any time, so each field is loaded once, at its
-    // place: the assembler blocks in between could have changed it, for all that the compiler knows. The
-    // index says that both registers exist on this CPU and count for this thread.
-    unsafe {
-        let sequence = read_volatile(addr_of!((*page).lock));
-        compiler_fence(Ordering::SeqCst);
-        if (*page).index != SLOTS_INDEX {
-            return None;
-        }
-        // both times stand side by side in the page, and both move with the clock while the group counts
-        let now = ((u128::from(rdtsc()) * u128::from(scale.get())) >> 63) as u64;
-        let now = now.wrapping_add((*page).time_offset);
-        let before = _mm_loadu_si128(addr_of!((*page).time_enabled).cast());
-        let mut time = _mm_add_epi64(before, _mm_set1_epi64x(now as i64));
-        // have it in its register now: RDPMC needs the others
-        asm!("/* {0} */", inout(xmm_reg) time, options(nostack, preserves_flags));
-        let slots = rdpmc(SLOTS);
-        let metrics = rdpmc(METRICS);
-        ((*page).lock == sequence).then_some(Seen { slots, metrics, sequence, time })
-    }
-}
-
-/// The same times, as the rest of the library has them.
-fn times(pair: __m128i) -> Times {
-    // SAFETY: both are two words without padding.
-    unsafe { std::mem::transmute::<__m128i, Times>(pair) }
+fn clock(scale: &Cell<u64>) -> u64 {
+    let cycles = rdtsc();
+    ((u128::from(cycles) * u128::from(scale.get())) >> 63) as u64
 }
 
 /// The multiplier for a page, 0 if it gives no clock.
-fn scale_of(page: Look) -> u64 {
-    if page.time { tsc_scale(page.time_mult, page.time_shift).unwrap_or(0) } else { 0 }
+fn scale_of(page: &Look) -> u64 {
+    if page.clock { tsc_scale(page.time_mult, page.time_shift).unwrap_or(0) } else { 0 }
 }
 
-/// A snapshot for the paths that can take their time. `map` is of a SLOTS event of the calling thread.
+/// Times at clock zero, were the counters running since.
+fn time_of(page: &Look) -> Times {
+    Times {
+        enabled: page.time.enabled.wrapping_add(page.time_offset),
+        running: page.time.running.wrapping_add(page.time_offset),
+    }
+}
+
+/// A snapshot for the paths that can take their time. `map` is of a SLOTS event, with PERF_METRICS, of the
+/// calling thread. None if the counters are not on this CPU, or were taken away meanwhile.
 pub(crate) fn snapshot(map: &impl Mapping) -> Option<Snapshot> {
-    let told = map.look();
-    if !told.rdpmc {
+    let page = map.look();
+    if !page.rdpmc || page.index != SLOTS_INDEX {
         return None;
     }
-    // SAFETY: the page is mapped and RDPMC was granted for it.
-    let seen = unsafe { look(map.page(), &Cell::new(scale_of(told))) }?;
-    let registers = Registers { slots: RawSlots(seen.slots), metrics: RawMetrics(seen.metrics) };
-    Some(Snapshot { registers, sequence: seen.sequence, time: times(seen.time) })
+    let now = clock(&Cell::new(scale_of(&page)));
+    // SAFETY: RDPMC was granted, and the index says that both registers exist on this CPU and count for
+    // this thread.
+    let (slots, metrics) = unsafe { (rdpmc(SLOTS), rdpmc(METRICS)) };
+    let time = time_of(&page);
+    (map.sequence() == page.sequence).then_some(Snapshot {
+        registers: Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) },
+        sequence: page.sequence,
+        time: Times { enabled: time.enabled.wrapping_add(now), running: time.running.wrapping_add(now) },
+    })
 }
 
 impl Hot {
-    /// Lets `owner` read under `page` from now on. Returns whether the page gives a clock.
-    pub fn attach(&self, page: *const Page, owner: u64) -> bool {
-        // SAFETY: the page is that of the handle's group, which outlives its time in here.
-        self.scale.set(scale_of(unsafe { page::look(page) }));
+    /// Lets `owner` read under `page` from now on, in a period that began at `begun`. Returns whether the
+    /// page gives a clock.
+    pub fn attach(&self, page: *const Page, begun: Times, owner: u64) -> bool {
         self.page.set(page);
+        let clock = self.follow(begun);
         self.owner.store(owner, Ordering::Relaxed);
-        self.scale.get() != 0
+        clock
     }
 
     /// Sends all readings to the slow path.
     pub fn detach(&self) {
         self.owner.store(0, Ordering::Relaxed);
+        self.page.set(std::ptr::null());
+    }
+
+    /// Looks at the page after its sequence number has moved. Returns whether it gives a clock.
+    pub fn follow(&self, begun: Times) -> bool {
+        if self.page.get().is_null() {
+            return true;
+        }
+        // SAFETY: `attach` was given the page, which is mapped until after `detach`.
+        let page = unsafe { page::look(self.page.get()) };
+        let away = page.index != SLOTS_INDEX;
+        self.sequence.set(page.sequence | u32::from(away));
+        self.scale.set(scale_of(&page));
+        self.time.set(time_of(&page).since(begun));
+        page.clock
     }
 
     /// The steady state: fills in `out` if this thread owns the registers and they count now.
@@ -141,24 +135,33 @@ impl Hot {
         if self.owner.load(Ordering::Relaxed) != thread::current() {
             return false;
         }
-        // SAFETY: `attach` was given the page with this owner, and `detach` comes before its end.
-        let Some(seen) = (unsafe { look(self.page.get(), &self.scale) }) else {
-            return false;
-        };
-        if seen.slots < self.last.get() {
-            return false;
-        }
-        self.last.set(seen.slots);
-        let out: *mut Sample = out;
-        // SAFETY: out is a live sample; the pairs of words lie in it side by side, as checked below.
+        let page = self.page.get();
+        let sequence = self.sequence.get();
+        // SAFETY: `attach` was given the page with this owner, and `detach` comes before its end. The kernel
+        // changes it at any time, so the number is loaded anew: an assembler block in between could have
+        // changed it, for all that the compiler knows.
         unsafe {
+            if (*page).lock != sequence {
+                return false;
+            }
+            let clock = _mm_set1_epi64x(clock(&self.scale) as i64);
+            let mut time = _mm_add_epi64(clock, _mm_load_si128(self.time.as_ptr().cast()));
+            // have it in its register now: RDPMC needs the others
+            asm!("/* {0} */", inout(xmm_reg) time, options(nostack, preserves_flags));
+            let slots = rdpmc(SLOTS);
+            let metrics = rdpmc(METRICS);
+            if (*page).lock != sequence || slots < self.last.get() {
+                return false;
+            }
+            self.last.set(slots);
+
+            let out: *mut Sample = out;
             let head = _mm_load_si128(self.head.as_ptr().cast());
-            _mm_storeu_si128(out.cast(), _mm_add_epi64(head, _mm_set_epi64x(seen.slots as i64, 0)));
-            let begun = _mm_loadu_si128(self.begun.as_ptr().cast());
-            _mm_storeu_si128(addr_of_mut!((*out).time_enabled_ns).cast(), _mm_sub_epi64(seen.time, begun));
-            (*out).raw_slots = seen.slots;
-            (*out).raw_metrics = seen.metrics;
-            addr_of_mut!((*out).sequence).cast::<u64>().write_unaligned(seen.sequence.into());
+            _mm_storeu_si128(out.cast(), _mm_add_epi64(head, _mm_set_epi64x(slots as i64, 0)));
+            _mm_storeu_si128(addr_of_mut!((*out).time_enabled_ns).cast(), time);
+            (*out).raw_slots = slots;
+            (*out).raw_metrics = metrics;
+            addr_of_mut!((*out).sequence).cast::<u64>().write_unaligned(sequence.into());
             (*out).base = self.base.get();
         }
         true
@@ -170,7 +173,7 @@ const _: () = {
     assert!(offset_of!(Sample, slots) == offset_of!(Head, slots) && size_of::<Head>() == 16);
     assert!(offset_of!(Sample, time_running_ns) == offset_of!(Sample, time_enabled_ns) + 8);
     assert!(offset_of!(Sample, reserved) == offset_of!(Sample, sequence) + 4);
-    assert!(offset_of!(Page, time_running) == offset_of!(Page, time_enabled) + 8);
+    assert!(offset_of!(Times, running) == 8 && offset_of!(Hot, time) % 16 == 0);
 };
 
 #[cfg(test)]

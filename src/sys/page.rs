@@ -1,5 +1,6 @@
 //! The control page of an event: what the kernel tells a reader in user space without a system call.
 
+use crate::window::Times;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 use std::ptr::{addr_of, read_volatile};
 use std::sync::atomic::{Ordering, compiler_fence};
@@ -11,17 +12,21 @@ const CAP_BIT0_IS_DEPRECATED: u64 = 1 << 1;
 const CAP_USER_RDPMC: u64 = 1 << 2;
 const CAP_USER_TIME: u64 = 1 << 3;
 
-/// The parts of a page that do not matter for a single reading, taken consistently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a page says, taken at one sequence number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Look {
+    pub sequence: u32,
     /// Counter number for RDPMC plus one; 0 while the event is not on this CPU.
     pub index: u32,
     /// RDPMC was granted when the event was opened.
     pub rdpmc: bool,
-    /// The fields that turn the time-stamp counter into times are valid.
-    pub time: bool,
+    /// When the kernel wrote the page.
+    pub time: Times,
+    /// The following three turn the time-stamp counter into what has passed since.
+    pub clock: bool,
     pub time_mult: u32,
     pub time_shift: u16,
+    pub time_offset: u64,
 }
 
 /// Reads a page under its sequence lock.
@@ -39,9 +44,15 @@ pub(crate) unsafe fn look(page: *const Page) -> Look {
             let look = Look {
                 index: read_volatile(addr_of!((*page).index)),
                 rdpmc: told && capabilities & CAP_USER_RDPMC != 0,
-                time: told && capabilities & CAP_USER_TIME != 0,
+                sequence: lock,
+                time: Times {
+                    enabled: read_volatile(addr_of!((*page).time_enabled)),
+                    running: read_volatile(addr_of!((*page).time_running)),
+                },
+                clock: told && capabilities & CAP_USER_TIME != 0,
                 time_mult: read_volatile(addr_of!((*page).time_mult)),
                 time_shift: read_volatile(addr_of!((*page).time_shift)),
+                time_offset: read_volatile(addr_of!((*page).time_offset)),
             };
             compiler_fence(Ordering::Acquire);
             (lock, look)

@@ -196,7 +196,7 @@ impl Mapping for Thing {
     fn look(&self) -> Look {
         let (leader, members) = self.script.index.get();
         let index = if self.number == 100 { leader } else { members };
-        Look { index, rdpmc: self.script.rdpmc.get(), time: false, time_mult: 0, time_shift: 0 }
+        Look { index, rdpmc: self.script.rdpmc.get(), ..Look::default() }
     }
 
     fn sequence(&self) -> u32 {
