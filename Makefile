@@ -1,21 +1,81 @@
-# libtopdown: `make` builds, `make demo` shows, `make check` tests; `make help` lists the rest.
+# libtopdown: `make` builds, `make demo` shows, `make check` tests; `make help` lists all.
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
 CARGO ?= cargo
+CFLAGS ?= -O2 -g
+CXXFLAGS ?= -O2 -g
+
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 OUT := target/release
 LIB := $(OUT)/libtopdown.so
-CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wpedantic -Werror
+INCLUDES := -Iinclude -Ic-tests
+LINK := -L$(OUT) -ltopdown -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
 SOURCES := Cargo.toml Cargo.lock build.rs $(wildcard .cargo/* abi/*) $(shell find src -name '*.rs')
+HEADERS := include/topdown.h $(wildcard c-tests/*.h c-tests/vm/*.h)
+PROGRAMS := $(patsubst %.c,target/%,$(wildcard c-tests/*.c examples/*.c benches/*.c)) \
+	$(patsubst %.cpp,target/%,$(wildcard c-tests/*.cpp))
 
-all: $(LIB)
+all: $(LIB) ## build the library
 
-# Cargo is asked only if a source is newer, so that what was built here runs where no compiler is.
+# Cargo is asked only if a source is newer: what was built here runs where no compiler is.
 $(LIB): $(SOURCES)
 	$(CARGO) build --release --locked
 	@ln -sf libtopdown.so $(LIB).0
 	@touch $(LIB)
 
-.PHONY: all
+target/%: %.c $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES) $< -o $@ $(LINK)
+
+target/%: %.cpp $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 $(CXXFLAGS) $(WARNINGS) $(INCLUDES) $< -o $@ $(LINK)
+
+target/c-tests/basic-static: c-tests/basic.c $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES) $< -o $@ $(OUT)/libtopdown.a -lgcc_s -pthread -ldl -lm
+
+programs: $(PROGRAMS) target/c-tests/basic-static ## build the tests, examples and benchmarks
+
+demo: target/examples/demo ## measure three regions: on real counters, else simulated
+	@target/examples/demo
+
+check: programs ## every test that needs no special machine
+	@c-tests/check
+
+check-vm: programs ## the tests that need a PMU, on the emulated machine, over its kernels and CPUs
+	@c-tests/check-vm
+
+bench: target/benches/bench ## what a reading costs: here, or on the emulated machine
+	@$< || { [ $$? = 77 ] && c-tests/vm/setup trixie && c-tests/vm/run -- $<; }
+
+example-vm: target/examples/region ## README's example on the emulated machine
+	@c-tests/vm/setup trixie && c-tests/vm/run -c gnr -- $<
+
+header: ## make include/topdown.h from the sources
+	TOPDOWN_WRITE_HEADER=1 $(CARGO) test --locked --test header
+
+install: $(LIB) ## install library, header and pkg-config file under DESTDIR and PREFIX
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
+	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/libtopdown.so.$(VERSION)
+	ln -sf libtopdown.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libtopdown.so.0
+	ln -sf libtopdown.so.0 $(DESTDIR)$(LIBDIR)/libtopdown.so
+	install -m 644 $(OUT)/libtopdown.a $(DESTDIR)$(LIBDIR)/libtopdown.a
+	install -m 644 include/topdown.h $(DESTDIR)$(INCLUDEDIR)/topdown.h
+	sed -e 's|@prefix@|$(PREFIX)|; s|@libdir@|$(LIBDIR)|; s|@includedir@|$(INCLUDEDIR)|; s|@version@|$(VERSION)|' \
+		topdown.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc
+
+uninstall: ## take away what install put there
+	rm -f $(DESTDIR)$(LIBDIR)/libtopdown.so* $(DESTDIR)$(LIBDIR)/libtopdown.a $(DESTDIR)$(INCLUDEDIR)/topdown.h \
+		$(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc
+
+clean: ## remove what was built
+	$(CARGO) clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
+
+.PHONY: all programs demo check check-vm bench example-vm header install uninstall clean help

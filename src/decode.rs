@@ -217,7 +217,7 @@ fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Resul
 /// The level 1 shares, adding up to 1, each with its interval.
 fn shares_1(span: &Span) -> [Share; 4] {
     let slots = span.slots as f64;
-    let doubt = (span.doubt / slots).min(1.0);
+    let doubt = span.doubt / slots;
     let raw: [f64; 4] = std::array::from_fn(|k| (span.category[k] / slots).clamp(0.0, 1.0));
     let whole: f64 = raw.iter().sum();
     let mut shares: [Share; 4] = std::array::from_fn(|k| {
@@ -270,7 +270,7 @@ fn level_1(span: &Span) -> L1 {
 
 fn level_2(span: &Span) -> L2 {
     let slots = span.slots as f64;
-    let doubt = (span.doubt / slots).min(1.0);
+    let doubt = span.doubt / slots;
     let mut shares = [Share::default(); 8];
     for (k, parent) in shares_1(span).iter().enumerate() {
         let near = span.category[4 + k] / slots;

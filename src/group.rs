@@ -239,6 +239,14 @@ impl<K: Kernel> Counters for Group<K> {
         (0..16).find_map(|_| snapshot(map))
     }
 
+    fn counting(&mut self) -> Option<u32> {
+        self.look().filter(|page| page.index == SLOTS_INDEX).map(|page| page.sequence)
+    }
+
+    fn never_rests(&self) -> bool {
+        !self.options.inherit && !matches!(self.options.target, Target::Task(_))
+    }
+
     fn sequence(&mut self) -> Option<u32> {
         match (&self.map, &self.switches) {
             (Some(map), _) => Some(map.sequence()),

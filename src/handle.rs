@@ -251,10 +251,13 @@ impl State {
         let mut foreign = false;
         for _ in 0..8 {
             let counters = self.source.counters();
-            let before = counters.registers();
+            let (registers, before) = (counters.registers(), counters.counting());
             let counts = counters.counts()?;
-            let after = counters.registers();
-            let sequence = counters.sequence();
+            let (sequence, after) = (counters.sequence(), counters.counting());
+            let at_rest = before.is_some() && before == after;
+            // where that cannot be seen: it counted all the time, so it did when it was read
+            let zeroed = at_rest || (counters.never_rests() && self.ledger.ran_throughout(&counts));
+            let start = counters.registers();
             if foreign {
                 self.ledger.discard(&counts);
             } else {
@@ -264,22 +267,22 @@ impl State {
                 };
                 // registers that hold less than the kernel counted were reset by somebody else; an
                 // overflow interrupt that does so after a switch makes the kernel count twice (B.8)
-                if let (true, Some(before)) = (attached && switches > 0, &before) {
-                    let beyond = self.ledger.since(&counts).saturating_sub(before.registers.slots.0);
+                if let (true, Some(end)) = (attached && switches > 0, &registers) {
+                    let beyond = self.ledger.since(&counts).saturating_sub(end.registers.slots.0);
                     self.ledger.admit(if beyond > HANDFUL { beyond } else { 0 });
                 }
-                self.ledger.absorb(&counts, switches);
+                self.ledger.absorb(&counts, switches, zeroed);
             }
             self.sequence = sequence;
             hot.flag(TD_SAMPLE_UNBOUNDED, sequence.is_none());
-            let (Some(before), Some(after)) = (before, after) else { break };
-            if before.sequence == after.sequence {
+            let (Some(_), Some(start)) = (registers, start) else { break };
+            if at_rest && Some(start.sequence) == after {
                 self.attached = true;
                 break;
             }
             // a switch: what the registers hold now is this thread's, or not
-            self.ledger.admit(after.registers.slots.0);
-            foreign = after.registers.slots.0 > HANDFUL;
+            self.ledger.admit(start.registers.slots.0);
+            foreign = start.registers.slots.0 > HANDFUL;
             attached = false;
         }
         if next == Next::Period {

@@ -1,9 +1,9 @@
 //! Totals that only grow, over registers that are reset again and again.
 //!
-//! Every read(2) of the running group zeroes SLOTS and PERF_METRICS and tells exactly what they had
-//! counted until then; RDPMC then sees what has come since. So the total at any moment is the kernel's
-//! count at the last read(2), which the ledger keeps, plus the registers. No slot is lost at a reset:
-//! the kernel reads and zeroes with the counters stopped.
+//! Every read(2) of the group tells exactly what SLOTS and PERF_METRICS had counted until then, and zeroes
+//! them if the group is running; RDPMC then sees what has come since. So the total at any moment is the
+//! kernel's count at the last read(2), which the ledger keeps, plus the registers. No slot is lost at a
+//! reset: the kernel reads and zeroes with the counters stopped.
 #![forbid(unsafe_code)]
 
 use crate::registers::{RawSlots, Registers, units};
@@ -45,12 +45,14 @@ pub(crate) struct Ledger {
     pub error: u64,
     /// The kernel's counts at the last read(2).
     last: Counts,
+    /// Slots that the registers may still hold since then: they were not zeroed.
+    held: u64,
 }
 
 impl Ledger {
     /// Takes in what the kernel counted since the last time, over which the registers were saved and
-    /// restored `switches` times.
-    pub fn absorb(&mut self, now: &Counts, switches: u64) {
+    /// restored `switches` times. `zeroed`: this read(2) is known to have zeroed them.
+    pub fn absorb(&mut self, now: &Counts, switches: u64, zeroed: bool) {
         let slots = self.since(now);
         let counted: [u64; CATEGORIES] =
             std::array::from_fn(|k| now.category[k].saturating_sub(self.last.category[k]));
@@ -62,7 +64,8 @@ impl Ledger {
             *total += new;
         }
         self.slots += slots;
-        self.error += window_doubt(slots, switches, whole.abs_diff(slots));
+        self.error += window_doubt(slots, self.held, switches, whole.abs_diff(slots));
+        self.held = if zeroed { 0 } else { self.held + slots };
         self.last = *now;
     }
 
@@ -81,6 +84,12 @@ impl Ledger {
         now.slots.saturating_sub(self.last.slots)
     }
 
+    /// Whether the group was counting all the time since the last read(2).
+    pub fn ran_throughout(&self, now: &Counts) -> bool {
+        let time = now.time.since(self.last.time);
+        time.enabled == time.running
+    }
+
     /// The times at the last read(2).
     pub fn times(&self) -> Times {
         self.last.time
@@ -88,23 +97,25 @@ impl Ledger {
 
     /// Starts a period: all totals are zero from here on.
     pub fn restart(&mut self) {
-        *self = Ledger { last: self.last, ..Ledger::default() };
+        *self = Ledger { last: self.last, held: self.held, ..Ledger::default() };
     }
 }
 
-/// Bound on the error of a closed window's categories, in slots. The registers are rounded to 8 bits
-/// when the kernel reads them, at the end and at each time that it saves and restores them; each save
-/// may also make it drop a negative difference of up to a unit (kernel-facts B.2, B.4). Never more than
-/// all slots of the window.
-fn window_doubt(slots: u64, switches: u64, missing: u64) -> u64 {
+/// Bound on the error of what the kernel counted between two read(2), in slots. It takes the registers at
+/// their word, which is rounded to 8 bits of all that they hold (`held` at the start, `slots` more at the
+/// end), at either end and each time that it saves and restores them; each save may also make it drop a
+/// negative difference of up to a unit (kernel-facts B.2, B.4). Never more than all slots.
+fn window_doubt(slots: u64, held: u64, switches: u64, missing: u64) -> u64 {
     let roundings = switches.saturating_mul(2).saturating_add(1);
-    units(RawSlots(slots), roundings).saturating_add(missing).min(slots)
+    let start = units(RawSlots(held), 1);
+    let end = units(RawSlots(held.saturating_add(slots)), roundings);
+    start.saturating_add(end).saturating_add(missing).min(slots)
 }
 
 /// How often the registers were saved and restored between two sequence numbers of the control page,
 /// at the most: each time moves the number by four or more (twice at least, by two).
 pub(crate) fn switches_between(from: u32, to: u32) -> u64 {
-    u64::from(to.wrapping_sub(from).div_ceil(4))
+    u64::from(to.wrapping_sub(from) / 4)
 }
 
 /// Bound on the error of the categories of a window that is still open, in slots: the reading's own,
@@ -126,32 +137,48 @@ mod tests {
     #[test]
     fn totals_are_the_kernels_differences_and_add_up() {
         let mut ledger = Ledger::default();
-        ledger.absorb(&counts(1000, [100, 200, 300, 399]), 0); // the kernel rounds each down
+        ledger.absorb(&counts(1000, [100, 200, 300, 399]), 0, true); // the kernel rounds each down
         assert_eq!(ledger.slots, 1000);
         assert_eq!(ledger.category[..4].iter().sum::<i64>(), 1000);
         assert_eq!(ledger.error, 4 + 1, "1000/255 rounded up, and the slot that was rounded away");
-        ledger.absorb(&counts(3000, [2100, 200, 300, 399]), 0);
+        ledger.absorb(&counts(3000, [2100, 200, 300, 399]), 0, true);
         assert_eq!((ledger.slots, ledger.category[0]), (3000, 2100));
         ledger.restart();
-        ledger.absorb(&counts(3000, [2100, 200, 300, 399]), 0);
+        ledger.absorb(&counts(3000, [2100, 200, 300, 399]), 0, true);
         assert_eq!((ledger.slots, ledger.error), (0, 0), "nothing counted since the restart");
     }
 
     #[test]
     fn each_switch_adds_two_units_and_no_bound_exceeds_the_window() {
-        assert_eq!(window_doubt(255_000, 0, 0), 1_000);
-        assert_eq!(window_doubt(255_000, 3, 0), 7_000);
-        assert_eq!(window_doubt(255_000, u64::MAX, 0), 255_000);
+        assert_eq!(window_doubt(255_000, 0, 0, 0), 1_000);
+        assert_eq!(window_doubt(255_000, 0, 3, 0), 7_000);
+        assert_eq!(window_doubt(255_000, 0, u64::MAX, 0), 255_000);
         assert_eq!(switches_between(10, 10), 0);
-        assert_eq!(switches_between(u32::MAX - 1, 4), 2, "six: the sequence number goes round");
+        assert_eq!(switches_between(10, 16), 1, "as today's kernels do it: six");
+        assert_eq!(switches_between(u32::MAX - 1, 6), 2, "the sequence number goes round");
+    }
+
+    #[test]
+    fn registers_that_were_not_zeroed_round_all_that_they_hold() {
+        let mut ledger = Ledger::default();
+        ledger.absorb(&counts(2_550_000, [637_500; 4]), 0, false);
+        assert_eq!(ledger.error, 10_000);
+        ledger.absorb(&counts(2_652_000, [663_000; 4]), 0, true);
+        assert_eq!(
+            ledger.error,
+            10_000 + 10_000 + 10_400,
+            "both ends of 102,000 slots more are rounded of all"
+        );
+        ledger.absorb(&counts(2_754_000, [688_500; 4]), 0, true);
+        assert_eq!(ledger.error, 30_400 + 400, "after the reset only of the new ones");
     }
 
     #[test]
     fn foreign_counts_are_left_out() {
         let mut ledger = Ledger::default();
-        ledger.absorb(&counts(1000, [250; 4]), 0);
+        ledger.absorb(&counts(1000, [250; 4]), 0, true);
         ledger.discard(&counts(61_001_000, [9_000_000; 4]));
-        ledger.absorb(&counts(61_002_000, [9_000_250; 4]), 0);
+        ledger.absorb(&counts(61_002_000, [9_000_250; 4]), 0, true);
         assert_eq!(ledger.slots, 2000);
     }
 }

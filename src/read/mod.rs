@@ -61,6 +61,11 @@ pub(crate) trait Counters {
     fn counts(&mut self) -> Result<Counts>;
     /// The registers, if they can be read and count for this thread now.
     fn registers(&mut self) -> Option<Snapshot>;
+    /// Whether the group is counting right now, as its sequence number; none if it is not, or if that
+    /// cannot be seen.
+    fn counting(&mut self) -> Option<u32>;
+    /// Whether the group counts whenever it is enabled at all, unless others took its turn.
+    fn never_rests(&self) -> bool;
     /// A number that moves by four or more each time that the registers are saved and restored; none
     /// where that cannot be known.
     fn sequence(&mut self) -> Option<u32>;

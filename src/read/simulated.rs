@@ -180,6 +180,14 @@ impl Counters for Simulated {
         })
     }
 
+    fn counting(&mut self) -> Option<u32> {
+        Some(0)
+    }
+
+    fn never_rests(&self) -> bool {
+        true
+    }
+
     fn sequence(&mut self) -> Option<u32> {
         Some(0)
     }
