@@ -141,7 +141,7 @@ struct td_options {
     uint32_t level;
     /**
      * Wanted bound on each share's error, in parts per million; 0 stands for 10000 (1 point); at most
-     * 1000000.
+     * 1000000. This version keeps it for td_get_info and resets the registers when td_reset is called.
      */
     uint32_t max_error_ppm;
     /**

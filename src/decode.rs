@@ -108,6 +108,7 @@ fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
     for sample in from.into_iter().chain([to]) {
         let plausible = sample.size as usize == size_of::<Sample>()
             && sample.base.handle != 0
+            && (1..=2).contains(&sample.base.level)
             && model_of(sample).is_some()
             && sample.registers().are_possible();
         if !plausible {

@@ -35,7 +35,7 @@ pub struct COptions {
     /// 0 for the deepest that the CPU's counters give in one group, 1, or 2.
     pub level: u32,
     /// Wanted bound on each share's error, in parts per million; 0 stands for 10000 (1 point); at most
-    /// 1000000.
+    /// 1000000. This version keeps it for td_get_info and resets the registers when td_reset is called.
     pub max_error_ppm: u32,
     /// Zeros.
     pub reserved: [u64; 5],

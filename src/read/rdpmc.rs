@@ -20,7 +20,10 @@ use std::arch::x86_64::{_mm_add_epi64, _mm_load_si128, _mm_set_epi64x, _mm_set1_
 use std::cell::Cell;
 use std::mem::offset_of;
 use std::ptr::addr_of_mut;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+
+/// A sequence number that no page has at rest, when it is even: the counters were away.
+const AWAY: u32 = u32::MAX;
 
 /// What a reading needs. It lives in memory that a forked child finds zeroed.
 #[repr(C)]
@@ -30,8 +33,7 @@ pub(crate) struct Hot {
     /// Not 0: the memory is as the parent left it.
     pub present: AtomicU64,
     page: Cell<*const Page>,
-    /// The page's sequence number when it was last looked at; odd, which it never is at rest, if the
-    /// counters were away then.
+    /// The page's sequence number when it was last looked at, or `AWAY`.
     sequence: Cell<u32>,
     /// See `tsc_scale`.
     scale: Cell<u64>,
@@ -123,9 +125,13 @@ impl Hot {
         // SAFETY: `attach` was given the page, which is mapped until after `detach`.
         let page = unsafe { page::look(self.page.get()) };
         let away = page.index != SLOTS_INDEX;
-        self.sequence.set(page.sequence | u32::from(away));
+        // a signal handler that reads meanwhile must not take the one without the other
+        self.sequence.set(AWAY);
+        compiler_fence(Ordering::SeqCst);
         self.scale.set(scale_of(&page));
         self.time.set(time_of(&page).since(begun));
+        compiler_fence(Ordering::SeqCst);
+        self.sequence.set(if away { AWAY } else { page.sequence });
         page.clock
     }
 

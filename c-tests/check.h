@@ -1,0 +1,117 @@
+/* check.h: what the test programs share. Each program shows one behaviour; it exits 0 (right), 1 (wrong, and says
+ * where) or 77 (this machine lacks what it takes, and says what). */
+#ifndef CHECK_H
+#define CHECK_H
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <topdown.h>
+#include <unistd.h>
+
+#define FAIL(...) (fprintf(stderr, "%s:%d: ", __FILE__, __LINE__), fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), exit(1))
+#define SKIP(...) (fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), exit(77))
+
+#define CHECK(condition) ((condition) ? (void)0 : FAIL("%s does not hold", #condition))
+
+#define CHECK_EQ(a, b) check_eq(__FILE__, __LINE__, #a, #b, (long long)(a), (long long)(b))
+static inline void check_eq(const char *file, int line, const char *a, const char *b, long long x, long long y)
+{
+    if (x != y) {
+        fprintf(stderr, "%s:%d: %s is %lld, %s is %lld\n", file, line, a, x, b, y);
+        exit(1);
+    }
+}
+
+/* fails on NaN, too */
+#define CHECK_NEAR(a, b, within) check_near(__FILE__, __LINE__, #a, #b, a, b, within)
+static inline void check_near(const char *file, int line, const char *a, const char *b, double x, double y, double within)
+{
+    if (!(fabs(x - y) <= within)) {
+        fprintf(stderr, "%s:%d: %s is %.9g, %s is %.9g, not within %.9g\n", file, line, a, x, b, y, within);
+        exit(1);
+    }
+}
+
+/* a call that has to succeed */
+#define td_must(call) check_td(__FILE__, __LINE__, #call, call)
+static inline void check_td(const char *file, int line, const char *call, int code)
+{
+    char text[1024] = "";
+    if (code == 0)
+        return;
+    td_last_error(text, sizeof text);
+    fprintf(stderr, "%s:%d: %s: %d (%s): %s\n", file, line, call, code, td_strerror(code), text);
+    exit(1);
+}
+
+/* the start of this thread's last error text that holds `word`, or NULL */
+static inline const char *last_error_with(const char *word)
+{
+    static char text[1024];
+    text[0] = 0;
+    td_last_error(text, sizeof text);
+    return strstr(text, word);
+}
+
+/* Executes about this many instructions in user mode, two for each turn, and nothing else. */
+static inline void work(uint64_t instructions)
+{
+#if defined(__x86_64__)
+    uint64_t turns = instructions / 2 + 1;
+    __asm__ volatile("1: dec %0\n\tjnz 1b" : "+r"(turns) : : "cc");
+#else
+    for (volatile uint64_t turns = instructions / 4; turns > 0;)
+        turns = turns - 1;
+#endif
+}
+
+/* A handle on the simulated PMU; level 0 is the deepest. */
+static inline td_t *simulated(uint32_t level)
+{
+    struct td_options options;
+    td_t *td = NULL;
+    memset(&options, 0, sizeof options);
+    options.size = sizeof options;
+    options.flags = TD_FLAG_SIMULATE;
+    options.level = level;
+    td_must(td_open(&td, &options));
+    CHECK(td != NULL);
+    return td;
+}
+
+/* Level 1 shares in the order of the structure; `array` has room for four. */
+static inline void l1_array(const struct td_l1 *l1, double *array)
+{
+    array[0] = l1->retiring, array[1] = l1->bad_speculation, array[2] = l1->frontend_bound, array[3] = l1->backend_bound;
+}
+
+/* Level 2 shares; `array` has room for eight. */
+static inline void l2_array(const struct td_l2 *l2, double *array)
+{
+    array[0] = l2->heavy_operations, array[1] = l2->light_operations, array[2] = l2->branch_mispredicts;
+    array[3] = l2->machine_clears, array[4] = l2->fetch_latency, array[5] = l2->fetch_bandwidth;
+    array[6] = l2->memory_bound, array[7] = l2->core_bound;
+}
+
+/* Numbers that look random and are the same for the same seed (splitmix64). */
+static inline uint64_t next_random(uint64_t *seed)
+{
+    uint64_t z = *seed += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* A seed: the first argument, or the time. The caller prints it, so that a failure can be repeated. */
+static inline uint64_t seed_of(int argc, char **argv)
+{
+    return argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL) * 1000003u + (uint64_t)getpid();
+}
+#endif

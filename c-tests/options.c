@@ -1,0 +1,117 @@
+/* Options: older and newer structures are understood, values that this version does not know are refused. */
+#include "check.h"
+#include <limits.h>
+
+/* options with room behind them, as a later version's would have */
+union longer {
+    struct td_options options;
+    unsigned char bytes[8192];
+};
+
+static union longer fresh(void)
+{
+    union longer u;
+    memset(&u, 0, sizeof u);
+    u.options.size = sizeof u.options;
+    u.options.flags = TD_FLAG_SIMULATE;
+    return u;
+}
+
+static int opens(const union longer *u)
+{
+    td_t *td = (td_t *)-1;
+    int code = td_open(&td, &u->options);
+    if (code == 0)
+        td_close(td);
+    else
+        CHECK(td == (td_t *)-1); /* outputs are written on success only */
+    return code;
+}
+
+/* the code for options that differ from good ones in one field */
+#define WITH(field, value) (u = fresh(), u.options.field = (value), opens(&u))
+
+int main(void)
+{
+    union longer u;
+    CHECK_EQ(WITH(size, sizeof(struct td_options)), 0);
+    CHECK_EQ(WITH(size, 0), 0);
+    for (uint32_t size = 1; size < offsetof(struct td_options, reserved); size++)
+        CHECK_EQ(WITH(size, size), -EINVAL);
+    for (uint32_t size = offsetof(struct td_options, reserved); size <= 4096; size++)
+        CHECK_EQ(WITH(size, size), 0);
+    CHECK_EQ(WITH(size, 4097), -E2BIG);
+    CHECK_EQ(WITH(size, UINT32_MAX), -E2BIG);
+
+    /* each byte behind the known fields, within the size and beyond it */
+    for (size_t i = offsetof(struct td_options, reserved); i < 200; i++) {
+        u = fresh();
+        u.bytes[i] = 1;
+        u.options.size = 200;
+        CHECK_EQ(opens(&u), -E2BIG);
+        u.options.size = (uint32_t)i;
+        CHECK_EQ(opens(&u), 0);
+    }
+
+    for (int bit = 4; bit < 32; bit++) {
+        CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | 1u << bit), -EINVAL);
+        CHECK(last_error_with("flags"));
+    }
+    CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | TD_FLAG_NO_RDPMC), 0);
+    CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | TD_FLAG_KERNEL), -ENOTSUP);
+    CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | TD_FLAG_INHERIT), -ENOTSUP);
+
+    CHECK_EQ(WITH(target, 3), -EINVAL);
+    CHECK(last_error_with("target"));
+    CHECK_EQ(WITH(target, UINT32_MAX), -EINVAL);
+    CHECK_EQ(WITH(target, TD_TARGET_CPU), -ENOTSUP); /* the simulated PMU counts for this thread only */
+    CHECK_EQ(WITH(id, 1), -EINVAL);
+    CHECK_EQ(WITH(id, INT_MIN), -EINVAL);
+    CHECK_EQ(WITH(target, TD_TARGET_TASK), -EINVAL); /* id 0 is no thread */
+    u = fresh();
+    u.options.target = TD_TARGET_TASK;
+    u.options.id = getpid();
+    CHECK_EQ(opens(&u), -ENOTSUP);
+    u.options.id = -1;
+    CHECK_EQ(opens(&u), -EINVAL);
+    u.options.target = TD_TARGET_CPU;
+    CHECK_EQ(opens(&u), -EINVAL);
+
+    for (uint32_t level = 0; level <= 2; level++)
+        CHECK_EQ(WITH(level, level), 0);
+    CHECK_EQ(WITH(level, 3), -EINVAL);
+    CHECK_EQ(WITH(level, UINT32_MAX), -EINVAL);
+
+    CHECK_EQ(WITH(max_error_ppm, 1), 0);
+    CHECK_EQ(WITH(max_error_ppm, 1000000), 0);
+    CHECK_EQ(WITH(max_error_ppm, 1000001), -EINVAL);
+
+    struct td_info info;
+    td_t *td;
+    u = fresh();
+    u.options.max_error_ppm = 2500;
+    td_must(td_open(&td, &u.options));
+    td_must(td_get_info(td, &info));
+    CHECK_EQ(info.max_error_ppm, 2500);
+
+    /* mixes that are none */
+    struct td_mix good, bad;
+    memset(&good, 0, sizeof good);
+    good.size = sizeof good;
+    good.retiring = good.backend_bound = 0.5;
+    td_must(td_simulate_mix(td, &good));
+#define BAD(field, value) (bad = good, bad.field = (value), CHECK_EQ(td_simulate_mix(td, &bad), -EINVAL))
+    BAD(size, 0);
+    BAD(size, sizeof good + 8);
+    BAD(reserved, 1);
+    BAD(retiring, 0.6);
+    BAD(retiring, -0.5);
+    BAD(retiring, NAN);
+    BAD(retiring, INFINITY);
+    BAD(heavy_operations, 0.6);
+    BAD(heavy_operations, -0.1);
+    BAD(branch_mispredicts, 0.1);
+    BAD(fetch_latency, NAN);
+    td_close(td);
+    return 0;
+}

@@ -1,0 +1,135 @@
+/* pmu.h: what the tests share that need real counters (x86-64 only). The truth is known on the emulated machine,
+ * where the program itself says how its slots divide (vm/mix.h). */
+#ifndef PMU_H
+#define PMU_H
+#include "check.h"
+#include "vm/mix.h"
+#include <sys/stat.h>
+
+static inline int exists(const char *path)
+{
+    struct stat unused;
+    return stat(path, &unused) == 0;
+}
+
+/* Whether the kernel shows topdown counters: the test of what td_open says, so not by asking td_open. */
+static inline int pmu_there(void)
+{
+    return exists("/sys/bus/event_source/devices/cpu/events/slots") ||
+           exists("/sys/bus/event_source/devices/cpu_core/events/slots");
+}
+
+static inline int has_word(const char *path, const char *word)
+{
+    char line[4096];
+    int found = 0;
+    FILE *file = fopen(path, "r");
+    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL)
+        found = strstr(line, word) != NULL;
+    if (file != NULL)
+        fclose(file);
+    return found;
+}
+
+/* The emulated machine calls itself QEMU and, unlike a guest of KVM, hides that it is a virtual one. */
+static inline int emulated(void)
+{
+    return has_word("/sys/class/dmi/id/sys_vendor", "QEMU") && !has_word("/proc/cpuinfo", " hypervisor");
+}
+
+static inline void needs_known_mix(void)
+{
+    if (!emulated())
+        SKIP("the true mix is known on the emulated machine only");
+}
+
+static inline struct td_options options_of(uint32_t flags, uint32_t level)
+{
+    struct td_options options;
+    memset(&options, 0, sizeof options);
+    options.size = sizeof options;
+    options.flags = flags;
+    options.level = level;
+    return options;
+}
+
+/* A handle on real counters. Skips where there are none, or where they are forbidden; on the emulated machine
+ * nothing is forbidden, so there that is a failure. */
+static inline td_t *measured(const struct td_options *options)
+{
+    td_t *td = NULL;
+    char text[1024] = "";
+    int code = td_open(&td, options);
+    if (code == 0)
+        return td;
+    td_last_error(text, sizeof text);
+    if (code == -ENODEV && !pmu_there())
+        SKIP("no topdown counters: %s", text);
+    if ((code == -EACCES || code == -EPERM || code == -ENOSYS) && !emulated())
+        SKIP("counters forbidden: %s", text);
+    FAIL("td_open: %d (%s): %s", code, td_strerror(code), text);
+    return NULL;
+}
+
+/* Shares of all slots, in the order of td_l1 and td_l2. */
+struct truth {
+    double l1[4], l2[8];
+};
+
+static inline struct truth truth_of(struct vm_mix mix)
+{
+    struct truth truth;
+    const unsigned parent[4] = {mix.retiring, mix.bad, mix.frontend, 64 - mix.retiring - mix.bad - mix.frontend};
+    const unsigned part[4] = {mix.heavy, mix.mispredicts, mix.latency, mix.memory};
+    for (int k = 0; k < 4; k++) {
+        truth.l1[k] = parent[k] / 64.0;
+        truth.l2[2 * k] = truth.l1[k] * part[k] / 16.0;
+        truth.l2[2 * k + 1] = truth.l1[k] - truth.l2[2 * k];
+    }
+    return truth;
+}
+
+/* Four mixes that differ in every share. */
+static const struct vm_mix MIXES[4] = {
+    {40, 8, 8, 4, 12, 8, 8},
+    {8, 32, 8, 8, 4, 12, 4},
+    {8, 4, 40, 2, 8, 6, 12},
+    {4, 4, 8, 15, 1, 3, 14},
+};
+
+/* This thread's code divides like this from now on: one instruction is one cycle. */
+static inline void mix_is(struct vm_mix mix)
+{
+    vm_mix_set(mix, 0, 0, 0);
+}
+
+/* What was decoded is true: within its own bound, and within `within`. */
+static inline void l1_is(const struct td_l1 *l1, struct vm_mix mix, double within)
+{
+    const struct truth truth = truth_of(mix);
+    double share[4];
+    l1_array(l1, share);
+    for (int k = 0; k < 4; k++) {
+        CHECK_NEAR(share[k], truth.l1[k], l1->error);
+        CHECK_NEAR(share[k], truth.l1[k], within);
+    }
+}
+
+static inline void l2_is(const struct td_l2 *l2, struct vm_mix mix, double within)
+{
+    const struct truth truth = truth_of(mix);
+    double share[8];
+    l2_array(l2, share);
+    for (int k = 0; k < 8; k++) {
+        CHECK_NEAR(share[k], truth.l2[k], l2->error);
+        CHECK_NEAR(share[k], truth.l2[k], within);
+    }
+}
+
+static inline struct td_info info_of(td_t *td)
+{
+    struct td_info info;
+    td_must(td_get_info(td, &info));
+    return info;
+}
+#endif

@@ -1,0 +1,152 @@
+/* Whatever the bytes are: the decoders give shares that add up to 1, none negative and none NaN, or an error code that
+ * the header names. Argument: the seed of a failure, to repeat it. */
+#include "check.h"
+
+static uint64_t seed;
+static long decoded, refused;
+
+static void sound(const double *share, int count, double error, double running)
+{
+    double sum = 0;
+    for (int k = 0; k < count; k++) {
+        CHECK(share[k] >= 0 && share[k] <= 1);
+        sum += share[k];
+    }
+    CHECK_NEAR(sum, 1, 1e-9);
+    CHECK(error >= 0 && error <= 1);
+    CHECK(running >= 0 && running <= 1);
+}
+
+static int named(int code, int level)
+{
+    return code == -EINVAL || code == TD_ESTALE || code == TD_ENOTCOUNTING || (level == 2 && code == -ENOTSUP);
+}
+
+static void l1_sound(int code, const struct td_l1 *l1)
+{
+    double share[4];
+    if (code != 0) {
+        if (!named(code, 1))
+            FAIL("code %d (%s)", code, td_strerror(code));
+        refused++;
+        return;
+    }
+    l1_array(l1, share);
+    sound(share, 4, l1->error, l1->running);
+    CHECK_EQ(l1->size, sizeof *l1);
+    CHECK(l1->slots > 0);
+    decoded++;
+}
+
+static void l2_sound(int code, const struct td_l2 *l2, const struct td_l1 *l1)
+{
+    double share[8];
+    if (code != 0) {
+        if (!named(code, 2))
+            FAIL("code %d (%s)", code, td_strerror(code));
+        refused++;
+        return;
+    }
+    l2_array(l2, share);
+    sound(share, 8, l2->error, l2->running);
+    CHECK_EQ(l2->size, sizeof *l2);
+    CHECK_NEAR(share[0] + share[1], l1->retiring, 1e-9);
+    CHECK_NEAR(share[2] + share[3], l1->bad_speculation, 1e-9);
+    CHECK_NEAR(share[4] + share[5], l1->frontend_bound, 1e-9);
+    CHECK_NEAR(share[6] + share[7], l1->backend_bound, 1e-9);
+    decoded++;
+}
+
+static void decode(const struct td_sample *from, const struct td_sample *to)
+{
+    struct td_l1 l1;
+    struct td_l2 l2;
+    l1_sound(td_decode_l1(from, to, &l1), &l1);
+    l2_sound(td_decode_l2(from, to, &l2), &l2, &l1);
+}
+
+/* Values at the edges of their range are where sums overflow. */
+static uint64_t odd_value(void)
+{
+    static const uint64_t EDGES[] = {0, 1, 255, 256, 0x7fffffff, 0xffffffff, (1ull << 48) - 1, 1ull << 48,
+                                     INT64_MAX, 1ull << 63, UINT64_MAX};
+    const uint64_t r = next_random(&seed);
+    if (r % 2 == 0)
+        return EDGES[(r >> 8) % (sizeof EDGES / sizeof EDGES[0])];
+    return next_random(&seed) >> (r >> 8) % 64;
+}
+
+/* A few words, bytes or bits of a sample become something else. */
+static void mutate(struct td_sample *sample)
+{
+    unsigned char *bytes = (unsigned char *)sample;
+    for (uint64_t n = next_random(&seed) % 4; n > 0; n--) {
+        const uint64_t r = next_random(&seed), value = odd_value();
+        switch (r % 4) {
+        case 0: memcpy(bytes + (r >> 8) % (sizeof *sample / 8) * 8, &value, 8); break;
+        case 1: memcpy(bytes + (r >> 8) % (sizeof *sample / 4) * 4, &value, 4); break;
+        case 2: bytes[(r >> 8) % sizeof *sample] = (unsigned char)value; break;
+        default: bytes[(r >> 8) % sizeof *sample] ^= (unsigned char)(1u << value % 8);
+        }
+    }
+}
+
+/* All is random but what makes it pass for a sample of a handle. */
+static void random_sample(struct td_sample *sample, const struct td_sample *model)
+{
+    uint64_t words[sizeof *sample / 8];
+    for (size_t i = 0; i < sizeof words / 8; i++)
+        words[i] = next_random(&seed) % 4 ? next_random(&seed) : odd_value();
+    memcpy(sample, words, sizeof *sample);
+    sample->size = model->size;
+    sample->base.handle = model->base.handle;
+    sample->base.period = model->base.period;
+    sample->base.model = model->base.model;
+    sample->base.level = 2;
+    sample->raw_slots >>= 16;
+}
+
+int main(int argc, char **argv)
+{
+    seed = seed_of(argc, argv);
+    printf("seed %llu\n", (unsigned long long)seed);
+    td_t *td = simulated(0);
+    struct td_sample before, after, from, to;
+    struct td_l1 l1;
+    struct td_l2 l2;
+    td_must(td_read(td, &before));
+    work(100000);
+    td_must(td_read(td, &after));
+    td_close(td);
+    for (int i = 0; i < 250000; i++) {
+        from = before, to = after;
+        mutate(&from);
+        mutate(&to);
+        decode(i % 4 ? &from : NULL, &to);
+    }
+    for (int i = 0; i < 250000; i++) {
+        random_sample(&from, &before);
+        random_sample(&to, &before);
+        decode(i % 4 ? &from : NULL, &to);
+    }
+    for (int i = 0; i < 250000; i++) {
+        uint64_t word[4];
+        for (int k = 0; k < 4; k++)
+            word[k] = next_random(&seed) % 2 ? next_random(&seed) : odd_value();
+        if (next_random(&seed) % 8)
+            word[0] >>= 16, word[2] >>= 16;
+        l1_sound(td_decode_raw_l1(word[0], word[1], word[2], word[3], &l1), &l1);
+        l2_sound(td_decode_raw_l2(word[0], word[1], word[2], word[3], &l2), &l2, &l1);
+    }
+    for (int i = 0; i < 250000; i++) { /* nothing but noise */
+        uint64_t words[2][sizeof to / 8];
+        for (size_t k = 0; k < sizeof to / 8; k++)
+            words[0][k] = next_random(&seed), words[1][k] = next_random(&seed);
+        memcpy(&from, words[0], sizeof from);
+        memcpy(&to, words[1], sizeof to);
+        decode(&from, &to);
+    }
+    printf("%ld decoded, %ld refused\n", decoded, refused);
+    CHECK(decoded > 200000); /* if nearly all were refused, nothing was tried */
+    return 0;
+}
