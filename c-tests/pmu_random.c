@@ -1,0 +1,133 @@
+/* Regions of random length and of one or several mixes, after a random history: other mixes, warped stretches of up to 1e13 slots,
+ * sleeps, resets, rivals that come and go. Whatever it was, the truth is within `error`, and totals only grow. */
+#include "pmu.h"
+
+enum { TURNS = 1500 };
+static uint64_t seed;
+
+static uint64_t up_to(uint64_t most) { return next_random(&seed) % (most + 1); }
+
+static struct vm_mix random_mix(void)
+{
+    struct vm_mix mix;
+    mix.retiring = (unsigned)up_to(63);
+    mix.bad = (unsigned)up_to(63 - mix.retiring);
+    mix.frontend = (unsigned)up_to(63 - mix.retiring - mix.bad);
+    mix.heavy = (unsigned)up_to(15);
+    mix.mispredicts = (unsigned)up_to(15);
+    mix.latency = (unsigned)up_to(15);
+    mix.memory = (unsigned)up_to(15);
+    return mix;
+}
+
+static void nap(void)
+{
+    const struct timespec moment = {0, 1000 * (long)(1 + up_to(200))};
+    nanosleep(&moment, NULL);
+}
+
+/* 10^3 to 10^6 instructions of work, each order of magnitude as likely; now and then interrupted */
+static uint64_t some_work(void)
+{
+    const uint64_t instructions = (uint64_t)pow(10, 3 + 3 * (double)up_to(1000) / 1000);
+    const unsigned naps = up_to(3) ? 0 : (unsigned)up_to(6);
+    for (unsigned i = 0; i <= naps; i++) {
+        work(instructions / (naps + 1));
+        if (i < naps)
+            nap();
+    }
+    return instructions;
+}
+
+/* what the calls around the work execute in a region, at the most, in instructions */
+enum { OTHERS = 4000 };
+
+static void holds(int count, const double *share, const double *truth, double error)
+{
+    for (int k = 0; k < count; k++)
+        CHECK_NEAR(share[k], truth[k], error);
+}
+
+int main(int argc, char **argv)
+{
+    static const uint32_t flags[] = {0, 0, 0, TD_FLAG_NO_RDPMC};
+    td_t *rival = NULL;
+    int telling = 0, missed = 0;
+    seed = seed_of(argc, argv);
+    printf("seed %llu\n", (unsigned long long)seed);
+    for (int handle = 0; handle < 6; handle++) {
+        const struct td_options options = options_of(flags[up_to(3)], 0);
+        td_t *td = measured(&options);
+        struct td_sample last, before, after;
+        needs_known_mix();
+        const struct td_info info = info_of(td);
+        td_must(td_read(td, &last));
+        for (int turn = 0; turn < TURNS / 6; turn++) {
+            /* history */
+            switch (up_to(7)) {
+            case 0: td_must(td_reset(td)); td_must(td_read(td, &last)); break;
+            case 1: vm_mix_set(random_mix(), (unsigned)up_to(5), 0, 0); work((long)up_to(2000)); break;
+            case 2: mix_is(random_mix()); some_work(); break;
+            case 3: nap(); break;
+            case 4:
+                if (rival != NULL) {
+                    td_close(rival);
+                    rival = NULL;
+                } else if (!up_to(7)) {
+                    rival = measured(NULL);
+                }
+                break;
+            default: break;
+            }
+            /* region */
+            double l1_truth[4] = {0}, l2_truth[8] = {0}, instructions = 0;
+            struct vm_mix mix = random_mix();
+            mix_is(mix);
+            td_must(td_read(td, &before));
+            for (int phase = up_to(1) ? 1 : 4; phase > 0; phase--) {
+                const double part = (double)some_work();
+                const struct truth truth = truth_of(mix);
+                for (int k = 0; k < 8; k++) {
+                    l1_truth[k % 4] += k < 4 ? part * truth.l1[k] : 0;
+                    l2_truth[k] += part * truth.l2[k];
+                }
+                instructions += part;
+                if (phase > 1)
+                    mix_is(mix = random_mix());
+            }
+            td_must(td_read(td, &after));
+            for (int k = 0; k < 8; k++) {
+                l1_truth[k % 4] /= k < 4 ? instructions : 1;
+                l2_truth[k] /= instructions;
+            }
+            const double others = OTHERS / instructions;
+            CHECK(before.slots >= last.slots && after.slots >= before.slots);
+            CHECK(after.time_running_ns >= before.time_running_ns && before.time_running_ns >= last.time_running_ns);
+            last = after;
+            struct td_l1 l1;
+            struct td_l2 l2;
+            int code = td_decode_l1(&before, &after, &l1);
+            if (code == TD_ENOTCOUNTING) { /* it was the rival's turn, or still is, until the next tick */
+                CHECK(after.time_running_ns == before.time_running_ns);
+                missed++;
+                continue;
+            }
+            td_must(code);
+            double share[8];
+            l1_array(&l1, share);
+            holds(4, share, l1_truth, l1.error + others);
+            telling += l1.error < 0.02;
+            if (info.level == 2) {
+                td_must(td_decode_l2(&before, &after, &l2));
+                l2_array(&l2, share);
+                holds(8, share, l2_truth, l2.error + others);
+            }
+        }
+        td_close(td);
+    }
+    td_close(rival);
+    printf("%d of %d regions within 2 points\n", telling, TURNS);
+    CHECK(missed < TURNS / 2);
+    CHECK(telling > TURNS / 20); /* a bound of 1 would be right, too, and useless */
+    return 0;
+}
