@@ -36,7 +36,7 @@ target/%: %.cpp $(LIB) $(HEADERS)
 
 target/c-tests/basic-static: c-tests/basic.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES) $< -o $@ $(OUT)/libtopdown.a -lgcc_s -pthread -ldl -lm
+	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES) $< -o $@ $(OUT)/libtopdown.a -pthread -ldl -lm
 
 programs: $(PROGRAMS) target/c-tests/basic-static ## build the tests, examples and benchmarks
 
@@ -50,7 +50,7 @@ check-vm: programs ## the tests that need a PMU, on the emulated machine, over i
 	@c-tests/check-vm
 
 bench: target/benches/bench ## what a reading costs: here, or on the emulated machine
-	@$< || { [ $$? = 77 ] && c-tests/vm/setup trixie && c-tests/vm/run -- $<; }
+	@$< || { [ $$? = 77 ] && echo "so on the emulated machine:" && c-tests/vm/setup trixie && c-tests/vm/run -- $<; }
 
 example-vm: target/examples/region ## README's example on the emulated machine
 	@c-tests/vm/setup trixie && c-tests/vm/run -c gnr -- $<

@@ -71,8 +71,10 @@ static int fail(const char *what)
 
 static void print(const char *name, const struct td_l1 *l1, const struct td_l2 *l2)
 {
-    printf("\n%s: %.1f million slots, each share within %.1f points (level 2: %.1f)\n", name, (double)l1->slots / 1e6,
-           100 * l1->error, 100 * l2->error);
+    printf("\n%s: %.1f million slots, each share within %.1f points", name, (double)l1->slots / 1e6, 100 * l1->error);
+    if (l2->size)
+        printf(" (level 2: %.1f)", 100 * l2->error);
+    printf("\n");
     struct { const char *parent; double share; const char *a; double share_a; const char *b; double share_b; } rows[] = {
         { "retiring", l1->retiring, "heavy operations", l2->heavy_operations, "light operations", l2->light_operations },
         { "bad speculation", l1->bad_speculation, "branch mispredicts", l2->branch_mispredicts, "machine clears", l2->machine_clears },

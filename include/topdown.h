@@ -29,8 +29,9 @@ typedef struct td td_t;
 
 
 /**
- * `td_sample.flags`: context switches could not be counted, so nothing bounds what their rounding did:
- * `error` of anything decoded from this sample is 1. (TD_FLAG_INHERIT without the right to count them.)
+ * `td_sample.flags`: how often the registers were saved and restored could not be counted, so nothing bounds
+ * what their rounding did: `error` of anything decoded from this sample is 1. (TD_FLAG_INHERIT; or no memory
+ * left that may be locked, with TD_FLAG_NO_RDPMC.)
  */
 #define TD_SAMPLE_UNBOUNDED 1
 
@@ -76,12 +77,13 @@ typedef struct td td_t;
 #define TD_TARGET_CPU 2
 
 /**
- * td_options.flags: count kernel mode too.
+ * td_options.flags: count kernel mode too. Read by read(2).
  */
 #define TD_FLAG_KERNEL 1
 
 /**
  * td_options.flags: count threads and processes that the target starts from now on, too. Read by read(2).
+ * Nothing bounds the error then: samples are TD_SAMPLE_UNBOUNDED. One handle per thread is exact.
  */
 #define TD_FLAG_INHERIT 2
 
@@ -120,7 +122,8 @@ struct td;
  */
 struct td_options {
     /**
-     * sizeof(struct td_options); 0 stands for the size in this header.
+     * sizeof(struct td_options); 0 stands for the size in this header. A shorter or longer struct, of another
+     * version, is fine as long as what this version does not know is zero.
      */
     uint32_t size;
     /**
@@ -453,7 +456,8 @@ extern "C" {
  * calling thread, user mode, the deepest level, by RDPMC where that is possible and by read(2) where not
  * (td_get_info tells which, and why).
  *
- * The handle belongs to the thread that opens it: that thread alone reads, resets and asks it.
+ * The handle belongs to the thread that opens it: that thread alone reads, resets and asks it. It is
+ * not inherited by what the thread starts, and its descriptors are close-on-exec.
  *
  * Returns 0, or: -ENODEV no topdown counters on this CPU or VM; -EACCES perf_event_paranoid or a security
  * module; -EPERM a seccomp filter; -ENOSYS no perf_event_open; -ENOTSUP level or target that this CPU
@@ -471,16 +475,19 @@ int td_open(struct td **out, const struct td_options *options);
  * may be called in a signal handler of the thread, even one that interrupts another td_ call on the same
  * handle: it then gives right totals or -EBUSY.
  *
+ * Writing 0 to the PMU's `rdpmc` file in sysfs while a handle is open takes RDPMC away under it: the next
+ * reading ends the process with SIGSEGV. Where that may happen, open with TD_FLAG_NO_RDPMC.
+ *
  * Returns 0, or: -EINVAL td or out is NULL; TD_EWRONGTHREAD called by another thread than the one that
- * opened, or in a forked child; -EBADF the handle is closed; -EBUSY see above; else -errno of read(2).
- * Totals stay intact whatever it returns.
+ * opened, or in a forked child; -EBADF the handle is closed; -EBUSY see above; -EIO the kernel has given
+ * the counters up (a CPU that went offline); else -errno of read(2). Totals stay intact whatever it returns.
  */
 int td_read(struct td *td, struct td_sample *out);
 
 /**
  * Starts a new measurement period: totals start from zero, and earlier samples become stale.
  *
- * Costs a read(2) of the group.
+ * Costs a read(2) of the group. In a signal handler it is as td_read.
  *
  * Returns 0, or as td_read.
  */
@@ -489,7 +496,10 @@ int td_reset(struct td *td);
 /**
  * Ends a handle and frees its descriptors; NULL is nothing to end. The only way to end one: in a forked
  * child, too, close what the parent opened. Another thread may close a handle that its owner does not use
- * any more.
+ * any more; a signal handler may not.
+ *
+ * The pointer means nothing afterwards. Calls with it say -EBADF for a while, until a later handle gets its
+ * memory: do not close twice.
  */
 void td_close(struct td *td);
 
@@ -524,7 +534,7 @@ int td_decode_l2(const struct td_sample *from, const struct td_sample *to, struc
  * not hold. slots_a = metrics_a = 0 stands for the moment of the reset. Any thread.
  *
  * Returns 0, or: -EINVAL out is NULL, or slots of more than 48 bits; TD_ESTALE SLOTS went back, so the
- * registers were reset in between; TD_ENOTCOUNTING SLOTS stood still.
+ * registers were reset in between; TD_ENOTCOUNTING SLOTS stood still, or PERF_METRICS is empty.
  */
 int td_decode_raw_l1(uint64_t slots_a,
                      uint64_t metrics_a,
@@ -557,13 +567,14 @@ int td_get_info(const struct td *td, struct td_info *out);
  * Sets how the slots of the simulated PMU divide from now on.
  *
  * For programs that are developed and tested where there is no PMU. The simulated clock runs on the
- * time-stamp counter; the registers round and reset as real ones do. A handle starts with retiring 0.4,
+ * time-stamp counter, also while the thread sleeps; the registers round and reset as real ones do. A handle starts with retiring 0.4,
  * bad speculation 0.1, frontend bound 0.2, backend bound 0.3.
  *
  * Returns 0, or: -EINVAL NULL, wrong size, or not a mix; -ENOTSUP the handle was not opened with
  * TD_FLAG_SIMULATE; else as td_read.
  */
-int td_simulate_mix(struct td *td, const struct td_mix *mix);
+int td_simulate_mix(struct td *td,
+                    const struct td_mix *mix);
 
 /**
  * Short static text of a code that this library returned. Any thread; never NULL, never freed.

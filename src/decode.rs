@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
+use crate::model::perf_metrics::MOST_SLOTS_PER_CYCLE;
 use crate::model::{self, Counting, Model};
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Base, CATEGORIES, L1, L2, Sample, TD_SAMPLE_UNBOUNDED};
@@ -15,8 +16,6 @@ use crate::window::{reading_doubt, switches_between};
 
 /// Cycles per nanosecond that no core exceeds: bounds what happened while the counters were not counting.
 const MOST_CYCLES_PER_NS: f64 = 8.0;
-/// Slots per cycle that no core exceeds, for cores whose width is not known.
-const MOST_SLOTS_PER_CYCLE: u32 = 16;
 
 /// What ran between two readings.
 struct Span {
@@ -65,7 +64,8 @@ pub fn decode_l2(from: Option<&Sample>, to: &Sample) -> Result<L2> {
 /// Level 1 shares between two readings of the registers in one window (no reset in between), `a` first.
 ///
 /// # Errors
-/// TD_ESTALE: SLOTS went back, so the registers were reset in between; TD_ENOTCOUNTING: SLOTS stood still.
+/// TD_ESTALE: SLOTS went back, so the registers were reset in between; TD_ENOTCOUNTING: SLOTS stood still, or
+/// PERF_METRICS is empty.
 pub fn decode_raw_l1(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Result<L1> {
     Ok(level_1(&raw_span(slots_a, metrics_a, slots_b, metrics_b)?))
 }
@@ -174,8 +174,8 @@ fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
     let (a, b) = (total(from), total(to));
     // the fastest that slots can pass: what any core does, or what this one did, whichever is more
     let width = model.map_or(0, |m| m.slots_per_cycle);
-    let width = if width == 0 { MOST_SLOTS_PER_CYCLE } else { width };
-    let rate = (f64::from(width) * MOST_CYCLES_PER_NS).max(if ran > 0.0 { slots as f64 / ran } else { 0.0 });
+    let width = if width == 0 { MOST_SLOTS_PER_CYCLE as f64 } else { width.into() };
+    let rate = (width * MOST_CYCLES_PER_NS).max(if ran > 0.0 { slots as f64 / ran } else { 0.0 });
     Ok(Span {
         flags,
         slots,
@@ -197,6 +197,9 @@ fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Resul
             TD_ESTALE,
             "SLOTS went back between the readings: the registers were reset; take both readings in one window",
         ));
+    }
+    if metrics_b as u32 == 0 {
+        return Err(Error::new(TD_ENOTCOUNTING, "PERF_METRICS is empty: no metric event is counting"));
     }
     if slots_b == slots_a {
         return Err(Error::new(

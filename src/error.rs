@@ -78,7 +78,12 @@ const CODES: &[(i32, &str)] = &[
 
 /// Short static text of a code, NUL-terminated.
 pub(crate) fn text_of(code: i32) -> &'static str {
-    CODES.iter().find(|(c, _)| *c == code).map_or("error of the operating system\0", |(_, text)| text)
+    let known = CODES.iter().find(|(c, _)| *c == code).map(|(_, text)| *text);
+    known.unwrap_or(if (-4095..0).contains(&code) {
+        "error of the operating system\0"
+    } else {
+        "no code of this library\0"
+    })
 }
 
 #[cfg(test)]
@@ -92,6 +97,7 @@ mod tests {
             assert!(CODES[i + 1..].iter().all(|(c, _)| c != code), "{code} stands twice");
         }
         assert_eq!(text_of(-libc::ENODEV), "no topdown counters on this CPU or virtual machine\0");
-        assert_eq!(text_of(12345), "error of the operating system\0");
+        assert_eq!(text_of(-libc::EIO), "error of the operating system\0");
+        assert_eq!(text_of(12345), "no code of this library\0");
     }
 }

@@ -9,16 +9,15 @@
 use crate::detect::Pmu;
 use crate::detect::walls::{Attempt, explain};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
-use crate::model::perf_metrics::{METRICS, SLOTS, metrics_of};
+use crate::model::perf_metrics::{CYCLES, METRICS, MOST_SLOTS_PER_CYCLE, SLOTS, metrics_of};
 use crate::options::{Options, Target};
-use crate::read::{Counters, METRICS_INDEX, SLOTS_INDEX, Snapshot, snapshot};
+use crate::read::{Counters, METRICS_INDEX, SLOTS_INDEX, Snapshot, Steady, snapshot};
 use crate::sample::CATEGORIES;
-use crate::sys::page::{Look, Page};
-use crate::sys::{Kernel, Mapping};
+use crate::sys::page::Look;
+use crate::sys::{Kernel, Mapping, rseq};
 use crate::window::{Counts, Times};
 use perf_event_open_sys::bindings::{
-    PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_FORMAT_GROUP, PERF_FORMAT_TOTAL_TIME_ENABLED,
-    PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_TYPE_SOFTWARE, perf_event_attr,
+    PERF_FORMAT_GROUP, PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_TOTAL_TIME_RUNNING, perf_event_attr,
 };
 use std::io;
 use std::time::Duration;
@@ -33,14 +32,20 @@ const PATIENCE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Group<K: Kernel> {
     kernel: K,
-    /// The leader's control page: RDPMC needs it, and its sequence number counts context switches.
+    /// The leader's control page: RDPMC needs it, and its sequence number counts how often the registers
+    /// are saved and restored. Inherited events cannot be mapped.
     map: Option<K::Map>,
-    /// Counts context switches where no page does (inherited events cannot be mapped).
-    switches: Option<K::Fd>,
     siblings: Vec<K::Fd>,
     leader: K::Fd,
     options: Options,
-    rdpmc: bool,
+    /// The registers can be seen: they are this thread's, and RDPMC was granted.
+    visible: bool,
+    /// Readings are to be those of the registers.
+    by_registers: bool,
+    /// This thread's descriptor of restartable sequences.
+    rseq: Option<*mut u64>,
+    /// A sibling behind the metric events counts cycles: no more than this many slots pass in each.
+    slots_per_cycle: Option<u64>,
 }
 
 impl<K: Kernel> Group<K> {
@@ -66,28 +71,46 @@ impl<K: Kernel> Group<K> {
         attr.set_exclude_guest(1);
         let leader = attempt(Attempt::Open(SLOTS.name), kernel.open(&attr, pid, cpu, None))?;
 
+        let map = match kernel.map(&leader) {
+            _ if options.inherit => None,
+            Ok(map) => Some(map),
+            Err(_) if options.no_rdpmc => None,
+            Err(refusal) => return Err(explain(&kernel, options, Attempt::Map, &refusal)),
+        };
+        let rseq = rseq::descriptor();
+        let granted = map.as_ref().is_some_and(|map| map.look().rdpmc);
+        // without a restartable sequence RDPMC could be executed on an E-core, and fault
+        let safe = pmu.cpus.is_none() || rseq.is_some();
+        let visible = granted && safe && options.target == Target::This && cfg!(target_arch = "x86_64");
+
         attr.set_disabled(0);
-        let mut siblings = Vec::with_capacity(METRICS.len());
-        for event in metrics_of(level) {
+        let mut siblings = Vec::with_capacity(METRICS.len() + 1);
+        // where the registers cannot be seen, cycles tell how many slots can have passed (nothing bounds what
+        // is inherited)
+        let slots_per_cycle = (!visible && !options.inherit).then(|| match pmu.model.slots_per_cycle {
+            0 => MOST_SLOTS_PER_CYCLE,
+            width => width.into(),
+        });
+        for event in metrics_of(level).iter().chain(slots_per_cycle.map(|_| &CYCLES)) {
             attr.config = event.config;
             // any member of a group can read it whole: the first sibling does, the leader alone is cheaper
             attr.read_format = if siblings.is_empty() { TIMES | PERF_FORMAT_GROUP as u64 } else { TIMES };
             siblings.push(attempt(Attempt::Open(event.name), kernel.open(&attr, pid, cpu, Some(&leader)))?);
         }
-
-        let (map, switches) = if options.inherit {
-            (None, count_switches(&kernel, options, pid, cpu))
-        } else {
-            match kernel.map(&leader) {
-                Ok(map) => (Some(map), None),
-                Err(_) if options.no_rdpmc => (None, count_switches(&kernel, options, pid, cpu)),
-                Err(refusal) => return Err(explain(&kernel, options, Attempt::Map, &refusal)),
-            }
+        let mut group = Group {
+            kernel,
+            map,
+            siblings,
+            leader,
+            options: *options,
+            visible,
+            by_registers: false,
+            rseq,
+            slots_per_cycle,
         };
-        let mut group = Group { kernel, map, switches, siblings, leader, options: *options, rdpmc: false };
         group.start()?;
-        let why = group.why_no_rdpmc();
-        group.rdpmc = why.is_none();
+        let why = group.why_no_rdpmc(pmu, granted, safe);
+        group.by_registers = why.is_none();
         group.prove(pmu)?;
         Ok((group, why))
     }
@@ -106,17 +129,26 @@ impl<K: Kernel> Group<K> {
     }
 
     /// Why readings take a system call, for people; none if they do not.
-    fn why_no_rdpmc(&self) -> Option<String> {
+    fn why_no_rdpmc(&self, pmu: &Pmu, granted: bool, safe: bool) -> Option<String> {
         let why = match self.options.target {
             _ if self.options.no_rdpmc => "TD_FLAG_NO_RDPMC was given",
             _ if self.options.inherit => "the kernel maps no inherited events (TD_FLAG_INHERIT)",
+            _ if self.options.kernel => {
+                "an interrupt between two RDPMC would count in one register and not in the other (TD_FLAG_KERNEL)"
+            }
             Target::Task(_) | Target::Cpu(_) => {
                 "RDPMC reads the thread that executes it, not another thread or CPU"
             }
-            Target::This if !cfg!(target_arch = "x86_64") => "RDPMC is an instruction of x86",
-            Target::This if !self.look().is_some_and(|look| look.rdpmc) => {
-                "the kernel does not grant RDPMC; write 1 to /sys/bus/event_source/devices/<PMU>/rdpmc"
+            Target::This if !granted => {
+                return Some(format!(
+                    "the kernel does not grant RDPMC; write 1 to /sys/bus/event_source/devices/{}/rdpmc",
+                    pmu.name
+                ));
             }
+            Target::This if !safe => {
+                "on a hybrid CPU RDPMC needs restartable sequences, which this C library (before glibc 2.35) or                  kernel does not register"
+            }
+            Target::This if !self.visible => "RDPMC is an instruction of x86",
             Target::This => return None,
         };
         Some(why.into())
@@ -132,7 +164,7 @@ impl<K: Kernel> Group<K> {
         let begun = self.kernel.cpu_time();
         loop {
             spin();
-            let look = self.look().filter(|_| self.rdpmc);
+            let look = self.look().filter(|_| self.visible);
             match look.map(|look| look.index) {
                 Some(SLOTS_INDEX) if self.prove_members()? => break,
                 Some(SLOTS_INDEX) | Some(0) => {}
@@ -159,8 +191,8 @@ impl<K: Kernel> Group<K> {
             }
             return Err(Error::new(
                 TD_ENOTCOUNTING,
-                "the group was opened but got no turn on the counters: another user holds them (a pinned or \
-                 system-wide topdown measurement, such as perf stat -a); stop it and open again",
+                "the group was opened but got no turn on the counters: others hold them (further handles of this \
+                 thread, or a pinned or system-wide measurement such as perf stat -a); end those and open again",
             ));
         }
         Ok(())
@@ -183,18 +215,6 @@ impl<K: Kernel> Group<K> {
     }
 }
 
-/// Counts context switches of the target, which needs the right to count in the kernel; none without it.
-fn count_switches<K: Kernel>(kernel: &K, options: &Options, pid: i32, cpu: i32) -> Option<K::Fd> {
-    let mut attr = perf_event_attr {
-        type_: PERF_TYPE_SOFTWARE,
-        size: size_of::<perf_event_attr>() as u32,
-        config: PERF_COUNT_SW_CONTEXT_SWITCHES.into(),
-        ..perf_event_attr::default()
-    };
-    attr.set_inherit(options.inherit.into());
-    kernel.open(&attr, pid, cpu, None).ok()
-}
-
 fn junk(event: &str, index: u32) -> Error {
     Error::errno(
         libc::ENODEV,
@@ -215,7 +235,7 @@ fn spin() {
 
 impl<K: Kernel> Counters for Group<K> {
     fn counts(&mut self) -> Result<Counts> {
-        let mut words = [0; HEAD + 1 + CATEGORIES];
+        let mut words = [0; HEAD + 1 + CATEGORIES + 1];
         let group = self.siblings.first().expect("a group has siblings");
         let got = self.explained("read", self.kernel.read(group, &mut words))?;
         let events = 1 + self.siblings.len();
@@ -223,20 +243,24 @@ impl<K: Kernel> Counters for Group<K> {
             return Err(Error::errno(
                 libc::EIO,
                 format!(
-                    "read of the group gave {got} words, not {}: the kernel has given it up",
+                    "read of the group gave {got} words, not {}: the kernel has given the counters up, as it does when \
+                     their CPU goes offline; close the handle and open it again",
                     HEAD + events
                 ),
             ));
         }
+        let values = &words[HEAD + 1..HEAD + events];
+        let (metrics, cycles) = values.split_at(values.len() - usize::from(self.slots_per_cycle.is_some()));
         let mut category = [0; CATEGORIES];
-        category[..events - 1].copy_from_slice(&words[HEAD + 1..HEAD + events]);
+        category[..metrics.len()].copy_from_slice(metrics);
         let time = Times { enabled: words[1], running: words[2] };
-        Ok(Counts { time, slots: words[HEAD], category })
+        let most = self.slots_per_cycle.map(|width| cycles[0].saturating_mul(width));
+        Ok(Counts { time, slots: words[HEAD], most, category })
     }
 
-    fn registers(&mut self) -> Option<Snapshot> {
-        let map = self.map.as_ref().filter(|_| self.rdpmc)?;
-        (0..16).find_map(|_| snapshot(map))
+    fn registers(&mut self, known: Times) -> Option<Snapshot> {
+        let map = self.map.as_ref().filter(|_| self.visible)?;
+        (0..16).find_map(|_| snapshot(map, self.rseq, known))
     }
 
     fn counting(&mut self) -> Option<u32> {
@@ -248,19 +272,16 @@ impl<K: Kernel> Counters for Group<K> {
     }
 
     fn sequence(&mut self) -> Option<u32> {
-        match (&self.map, &self.switches) {
-            (Some(map), _) => Some(map.sequence()),
-            (None, Some(switches)) => {
-                let mut count = [0];
-                // as the page's number: four for each
-                (self.kernel.read(switches, &mut count).ok()? == 1).then(|| (count[0] as u32).wrapping_mul(4))
-            }
-            (None, None) => None,
-        }
+        self.map.as_ref().map(Mapping::sequence)
     }
 
-    fn page(&self) -> Option<*const Page> {
-        self.map.as_ref().filter(|_| self.rdpmc).map(Mapping::page)
+    fn by_registers(&self) -> bool {
+        self.by_registers
+    }
+
+    fn steady(&self) -> Option<Steady> {
+        let page = self.map.as_ref().filter(|_| self.by_registers)?.page();
+        self.rseq.map(|rseq| Steady { page, rseq })
     }
 
     fn forget_mappings(&mut self) {
@@ -289,7 +310,7 @@ mod tests {
     fn a_group_that_counts_opens_and_closes_its_leader_last() {
         let kernel = Scripted::sapphire_rapids();
         let (group, why) = open(&kernel, &pmu()).unwrap();
-        assert_eq!(kernel.open_things(), 9 + 1, "leader, eight metric events, one page");
+        assert_eq!(kernel.open_things(), 10 + 1, "leader, eight metric events, cycles, one page");
         assert!(why.unwrap().contains("TD_FLAG_NO_RDPMC"));
         drop(group);
         assert_eq!(kernel.open_things(), 0);
@@ -303,7 +324,7 @@ mod tests {
         open(&kernel, &pmu()).unwrap();
         let calls = kernel.calls();
         assert!(calls > 10 + 3, "opens, page, enable, reset, reads: {calls}");
-        let map = 9; // without RDPMC the page is a convenience
+        let map = 1; // without RDPMC the page is a convenience
         for call in (0..calls).filter(|call| *call != map) {
             for errno in [libc::EACCES, libc::EPERM, libc::EMFILE, libc::ENOMEM, libc::EINVAL] {
                 kernel.fail(call, errno);

@@ -8,12 +8,12 @@ use crate::group::Group;
 use crate::model::{self, Counting};
 use crate::options::{Options, Target};
 use crate::read::simulated::{Mix, Simulated};
-use crate::read::{Counters, Head, Hot};
+use crate::read::{Counters, Head, Hot, Snapshot};
 use crate::registers::Registers;
 use crate::sample::{Base, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED};
 use crate::sys::slot::{Pool, Slot};
 use crate::sys::{Kernel, Linux, thread};
-use crate::window::{Ledger, Times, switches_between};
+use crate::window::{Counts, Ledger, Times, switches_between};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -63,8 +63,12 @@ struct State {
     ledger: Ledger,
     /// Times when the period began.
     begun: Times,
-    /// The sequence number at the last read(2).
+    /// The sequence number right before the last read(2).
     sequence: Option<u32>,
+    /// What the kernel counts until the next read(2) is, in part, another program's.
+    foreign: bool,
+    /// Somewhere in this period saves and restores of the registers could not be counted.
+    unbounded: bool,
     /// The registers hold what has come since the last read(2), and nothing else.
     attached: bool,
 }
@@ -129,6 +133,8 @@ pub(crate) fn open(options: &Options) -> Result<Handle> {
         ledger: Ledger::default(),
         begun: Times::default(),
         sequence: None,
+        foreign: false,
+        unbounded: false,
         attached: false,
     });
     let hot = handle.hot();
@@ -177,7 +183,7 @@ fn simulate(options: &Options) -> Result<(Source, Info, u32)> {
         note: "simulated (TD_FLAG_SIMULATE): the numbers say nothing about this machine".into(),
         max_error_ppm: wanted_error(options),
     };
-    Ok((Source::Simulated(Box::new(Simulated::new(level))), info, model::SIMULATED))
+    Ok((Source::Simulated(Box::new(Simulated::new(level, model.slots_per_cycle))), info, model::SIMULATED))
 }
 
 fn real(options: &Options) -> Result<(Source, Info, u32)> {
@@ -248,53 +254,72 @@ impl State {
     fn renew(&mut self, hot: &Hot, owner: u64, next: Next) -> Result<()> {
         hot.detach();
         let mut attached = std::mem::take(&mut self.attached);
-        let mut foreign = false;
         for _ in 0..8 {
+            let known = self.ledger.times();
             let counters = self.source.counters();
-            let (registers, before) = (counters.registers(), counters.counting());
+            let end = counters.registers(known);
+            let (opening, before) = (counters.sequence(), counters.counting());
             let counts = counters.counts()?;
-            let (sequence, after) = (counters.sequence(), counters.counting());
+            let (after, closing) = (counters.counting(), counters.sequence());
+            let start = counters.registers(known);
+
             let at_rest = before.is_some() && before == after;
             // where that cannot be seen: it counted all the time, so it did when it was read
             let zeroed = at_rest || (counters.never_rests() && self.ledger.ran_throughout(&counts));
-            let start = counters.registers();
-            if foreign {
-                self.ledger.discard(&counts);
-            } else {
-                let switches = match (self.sequence, sequence) {
-                    (Some(from), Some(to)) => switches_between(from, to),
-                    _ => 0,
-                };
-                // registers that hold less than the kernel counted were reset by somebody else; an
-                // overflow interrupt that does so after a switch makes the kernel count twice (B.8)
-                if let (true, Some(end)) = (attached && switches > 0, &registers) {
-                    let beyond = self.ledger.since(&counts).saturating_sub(end.registers.slots.0);
-                    self.ledger.admit(if beyond > HANDFUL { beyond } else { 0 });
-                }
-                self.ledger.absorb(&counts, switches, zeroed);
+            let switches = match (self.sequence, closing) {
+                (Some(from), Some(to)) => switches_between(from, to),
+                _ => 0,
+            };
+            self.take_in(&counts, switches, zeroed, end.filter(|_| attached));
+            self.sequence = opening;
+            if closing.is_none() {
+                self.unbounded = true;
             }
-            self.sequence = sequence;
-            hot.flag(TD_SAMPLE_UNBOUNDED, sequence.is_none());
-            let (Some(_), Some(start)) = (registers, start) else { break };
+            let (Some(_), Some(start)) = (end, start) else { break };
             if at_rest && Some(start.sequence) == after {
                 self.attached = true;
                 break;
             }
             // a switch: what the registers hold now is this thread's, or not
-            self.ledger.admit(start.registers.slots.0);
-            foreign = start.registers.slots.0 > HANDFUL;
+            self.ledger.admit(start.registers.slots.0.min(HANDFUL));
+            self.foreign = start.registers.slots.0 > HANDFUL;
             attached = false;
         }
         if next == Next::Period {
             self.ledger.restart();
             self.begun = self.ledger.times();
+            self.unbounded = self.sequence.is_none();
         }
+        hot.flag(TD_SAMPLE_UNBOUNDED, self.unbounded);
         self.begin_window(hot, next);
-        if let (true, Some(page)) = (self.attached, self.source.counters().page()) {
-            let clock = hot.attach(page, self.begun, owner);
+        if let Some(steady) = self.source.counters().steady().filter(|_| self.attached) {
+            let clock = hot.attach(steady.page, steady.rseq, self.ledger.times(), self.begun, owner);
             hot.flag(TD_SAMPLE_COARSE_TIME, !clock);
         }
         Ok(())
+    }
+
+    /// Takes what the kernel counted into the ledger, if it is this target's. `end`: the registers, right
+    /// before, if they had been this handle's all the time.
+    fn take_in(&mut self, counts: &Counts, switches: u64, zeroed: bool, end: Option<Snapshot>) {
+        let counted = self.ledger.since(counts);
+        let most = self.ledger.most_since(counts);
+        let beyond = counted.saturating_sub(most.unwrap_or(u64::MAX));
+        if std::mem::take(&mut self.foreign) || beyond > HANDFUL {
+            // among them another program's: none can be told from the others, and all that may have passed
+            // is missing
+            self.ledger.discard(counts);
+            self.ledger.admit(most.unwrap_or(HANDFUL));
+            return;
+        }
+        self.ledger.admit(beyond);
+        // registers that hold less than the kernel counted were reset by somebody else; an overflow
+        // interrupt that does so after a switch makes the kernel count twice (kernel-facts B.8)
+        if let (true, Some(end)) = (switches > 0, end) {
+            let beyond = counted.saturating_sub(end.registers.slots.0);
+            self.ledger.admit(if beyond > HANDFUL { beyond } else { 0 });
+        }
+        self.ledger.absorb(counts, switches, zeroed);
     }
 
     /// Notes where the totals stand as the registers start from zero.
@@ -313,15 +338,16 @@ impl State {
 
     /// A reading by the way that is open now.
     fn read(&mut self, hot: &Hot, owner: u64) -> Result<Sample> {
-        if self.attached {
+        if self.attached && self.source.counters().by_registers() {
             // the usual reason to be here: the thread was switched out, and is back
-            hot.follow(self.begun);
+            let clock = hot.follow(self.ledger.times(), self.begun);
+            hot.flag(TD_SAMPLE_COARSE_TIME, !clock);
             if let Some(sample) = self.read_registers(hot) {
                 return Ok(sample);
             }
         }
         self.renew(hot, owner, Next::Window)?;
-        if self.attached {
+        if self.attached && self.source.counters().by_registers() {
             if let Some(sample) = self.read_registers(hot) {
                 return Ok(sample);
             }
@@ -334,7 +360,7 @@ impl State {
 
     /// A reading of the registers; none if they are not there or were reset by somebody else.
     fn read_registers(&mut self, hot: &Hot) -> Option<Sample> {
-        let snapshot = self.source.counters().registers()?;
+        let snapshot = self.source.counters().registers(self.ledger.times())?;
         let slots = snapshot.registers.slots.0;
         if slots < hot.last.get() {
             return None;

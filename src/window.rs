@@ -18,11 +18,15 @@ pub(crate) struct Times {
 }
 
 impl Times {
+    /// What has passed since; nothing, if that was later.
     pub fn since(self, begun: Times) -> Times {
-        Times {
-            enabled: self.enabled.wrapping_sub(begun.enabled),
-            running: self.running.wrapping_sub(begun.running),
-        }
+        let passed = |now: u64, begun: u64| (now.wrapping_sub(begun) as i64).max(0) as u64;
+        Times { enabled: passed(self.enabled, begun.enabled), running: passed(self.running, begun.running) }
+    }
+
+    /// The later of each.
+    pub fn latest(self, other: Times) -> Times {
+        Times { enabled: self.enabled.max(other.enabled), running: self.running.max(other.running) }
     }
 }
 
@@ -31,6 +35,8 @@ impl Times {
 pub(crate) struct Counts {
     pub time: Times,
     pub slots: u64,
+    /// How many slots can have passed, where that is counted apart.
+    pub most: Option<u64>,
     /// In slots, as the kernel makes them of the fields.
     pub category: [u64; CATEGORIES],
 }
@@ -79,6 +85,11 @@ impl Ledger {
         self.error += slots;
     }
 
+    /// How many slots can have passed since the last time, where that is counted apart.
+    pub fn most_since(&self, now: &Counts) -> Option<u64> {
+        Some(now.most?.saturating_sub(self.last.most?))
+    }
+
     /// Slots that the kernel has counted since the last time.
     pub fn since(&self, now: &Counts) -> u64 {
         now.slots.saturating_sub(self.last.slots)
@@ -109,7 +120,8 @@ fn window_doubt(slots: u64, held: u64, switches: u64, missing: u64) -> u64 {
     let roundings = switches.saturating_mul(2).saturating_add(1);
     let start = units(RawSlots(held), 1);
     let end = units(RawSlots(held.saturating_add(slots)), roundings);
-    start.saturating_add(end).saturating_add(missing).min(slots)
+    // the kernel rounds each category down to whole slots, each time
+    start.saturating_add(end).saturating_add(missing).saturating_add(roundings).min(slots)
 }
 
 /// How often the registers were saved and restored between two sequence numbers of the control page,
@@ -140,7 +152,11 @@ mod tests {
         ledger.absorb(&counts(1000, [100, 200, 300, 399]), 0, true); // the kernel rounds each down
         assert_eq!(ledger.slots, 1000);
         assert_eq!(ledger.category[..4].iter().sum::<i64>(), 1000);
-        assert_eq!(ledger.error, 4 + 1, "1000/255 rounded up, and the slot that was rounded away");
+        assert_eq!(
+            ledger.error,
+            4 + 1 + 1,
+            "1000/255 rounded up, the slot that is missing, and that of each category"
+        );
         ledger.absorb(&counts(3000, [2100, 200, 300, 399]), 0, true);
         assert_eq!((ledger.slots, ledger.category[0]), (3000, 2100));
         ledger.restart();
@@ -150,8 +166,8 @@ mod tests {
 
     #[test]
     fn each_switch_adds_two_units_and_no_bound_exceeds_the_window() {
-        assert_eq!(window_doubt(255_000, 0, 0, 0), 1_000);
-        assert_eq!(window_doubt(255_000, 0, 3, 0), 7_000);
+        assert_eq!(window_doubt(255_000, 0, 0, 0), 1_001);
+        assert_eq!(window_doubt(255_000, 0, 3, 0), 7_007);
         assert_eq!(window_doubt(255_000, 0, u64::MAX, 0), 255_000);
         assert_eq!(switches_between(10, 10), 0);
         assert_eq!(switches_between(10, 16), 1, "as today's kernels do it: six");
@@ -162,15 +178,15 @@ mod tests {
     fn registers_that_were_not_zeroed_round_all_that_they_hold() {
         let mut ledger = Ledger::default();
         ledger.absorb(&counts(2_550_000, [637_500; 4]), 0, false);
-        assert_eq!(ledger.error, 10_000);
+        assert_eq!(ledger.error, 10_001);
         ledger.absorb(&counts(2_652_000, [663_000; 4]), 0, true);
         assert_eq!(
             ledger.error,
-            10_000 + 10_000 + 10_400,
+            10_001 + 10_000 + 10_401,
             "both ends of 102,000 slots more are rounded of all"
         );
         ledger.absorb(&counts(2_754_000, [688_500; 4]), 0, true);
-        assert_eq!(ledger.error, 30_400 + 400, "after the reset only of the new ones");
+        assert_eq!(ledger.error, 30_402 + 401, "after the reset only of the new ones");
     }
 
     #[test]

@@ -71,7 +71,8 @@ unsafe fn put<T>(out: *mut T, what: &str, value: impl FnOnce() -> Result<T>) -> 
 /// calling thread, user mode, the deepest level, by RDPMC where that is possible and by read(2) where not
 /// (td_get_info tells which, and why).
 ///
-/// The handle belongs to the thread that opens it: that thread alone reads, resets and asks it.
+/// The handle belongs to the thread that opens it: that thread alone reads, resets and asks it. It is
+/// not inherited by what the thread starts, and its descriptors are close-on-exec.
 ///
 /// Returns 0, or: -ENODEV no topdown counters on this CPU or VM; -EACCES perf_event_paranoid or a security
 /// module; -EPERM a seccomp filter; -ENOSYS no perf_event_open; -ENOTSUP level or target that this CPU
@@ -94,9 +95,12 @@ pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) ->
 /// may be called in a signal handler of the thread, even one that interrupts another td_ call on the same
 /// handle: it then gives right totals or -EBUSY.
 ///
+/// Writing 0 to the PMU's `rdpmc` file in sysfs while a handle is open takes RDPMC away under it: the next
+/// reading ends the process with SIGSEGV. Where that may happen, open with TD_FLAG_NO_RDPMC.
+///
 /// Returns 0, or: -EINVAL td or out is NULL; TD_EWRONGTHREAD called by another thread than the one that
-/// opened, or in a forked child; -EBADF the handle is closed; -EBUSY see above; else -errno of read(2).
-/// Totals stay intact whatever it returns.
+/// opened, or in a forked child; -EBADF the handle is closed; -EBUSY see above; -EIO the kernel has given
+/// the counters up (a CPU that went offline); else -errno of read(2). Totals stay intact whatever it returns.
 ///
 /// # Safety
 /// `td` is NULL or from td_open, `out` NULL or a sample to be filled in.
@@ -122,7 +126,7 @@ unsafe extern "C" fn read_slowly(td: *mut td, out: *mut Sample) -> c_int {
 
 /// Starts a new measurement period: totals start from zero, and earlier samples become stale.
 ///
-/// Costs a read(2) of the group.
+/// Costs a read(2) of the group. In a signal handler it is as td_read.
 ///
 /// Returns 0, or as td_read.
 ///
@@ -136,7 +140,10 @@ pub unsafe extern "C" fn td_reset(td: *mut td) -> c_int {
 
 /// Ends a handle and frees its descriptors; NULL is nothing to end. The only way to end one: in a forked
 /// child, too, close what the parent opened. Another thread may close a handle that its owner does not use
-/// any more.
+/// any more; a signal handler may not.
+///
+/// The pointer means nothing afterwards. Calls with it say -EBADF for a while, until a later handle gets its
+/// memory: do not close twice.
 ///
 /// # Safety
 /// `td` is NULL or from td_open.
@@ -195,7 +202,7 @@ pub unsafe extern "C" fn td_decode_l2(from: *const Sample, to: *const Sample, ou
 /// not hold. slots_a = metrics_a = 0 stands for the moment of the reset. Any thread.
 ///
 /// Returns 0, or: -EINVAL out is NULL, or slots of more than 48 bits; TD_ESTALE SLOTS went back, so the
-/// registers were reset in between; TD_ENOTCOUNTING SLOTS stood still.
+/// registers were reset in between; TD_ENOTCOUNTING SLOTS stood still, or PERF_METRICS is empty.
 ///
 /// # Safety
 /// `out` is NULL or points to what its type says.
@@ -247,7 +254,7 @@ pub unsafe extern "C" fn td_get_info(td: *const td, out: *mut CInfo) -> c_int {
 /// Sets how the slots of the simulated PMU divide from now on.
 ///
 /// For programs that are developed and tested where there is no PMU. The simulated clock runs on the
-/// time-stamp counter; the registers round and reset as real ones do. A handle starts with retiring 0.4,
+/// time-stamp counter, also while the thread sleeps; the registers round and reset as real ones do. A handle starts with retiring 0.4,
 /// bad speculation 0.1, frontend bound 0.2, backend bound 0.3.
 ///
 /// Returns 0, or: -EINVAL NULL, wrong size, or not a mix; -ENOTSUP the handle was not opened with

@@ -11,9 +11,10 @@ pub const TD_TARGET_TASK: u32 = 1;
 /// td_options.target: everything on the CPU whose number is in td_options.id.
 pub const TD_TARGET_CPU: u32 = 2;
 
-/// td_options.flags: count kernel mode too.
+/// td_options.flags: count kernel mode too. Read by read(2).
 pub const TD_FLAG_KERNEL: u32 = 1;
 /// td_options.flags: count threads and processes that the target starts from now on, too. Read by read(2).
+/// Nothing bounds the error then: samples are TD_SAMPLE_UNBOUNDED. One handle per thread is exact.
 pub const TD_FLAG_INHERIT: u32 = 2;
 /// td_options.flags: read by read(2) even where RDPMC is possible.
 pub const TD_FLAG_NO_RDPMC: u32 = 4;
@@ -24,7 +25,8 @@ pub const TD_FLAG_SIMULATE: u32 = 8;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct COptions {
-    /// sizeof(struct td_options); 0 stands for the size in this header.
+    /// sizeof(struct td_options); 0 stands for the size in this header. A shorter or longer struct, of another
+    /// version, is fine as long as what this version does not know is zero.
     pub size: u32,
     /// TD_FLAG_* bits.
     pub flags: u32,

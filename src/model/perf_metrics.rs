@@ -26,6 +26,12 @@ pub(crate) const METRICS: [Event; 8] = [
     Event { name: "topdown-mem-bound", config: 0x8700 },
 ];
 
+/// Cycles that the thread runs: no more slots pass than the core's width in each.
+pub(crate) const CYCLES: Event = Event { name: "cycles", config: 0x003c };
+
+/// No core is wider.
+pub(crate) const MOST_SLOTS_PER_CYCLE: u64 = 16;
+
 /// The metric events that a level needs.
 pub(crate) fn metrics_of(level: u32) -> &'static [Event] {
     &METRICS[..4 * level.min(2) as usize]

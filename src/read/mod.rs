@@ -59,8 +59,9 @@ pub(crate) trait Counters {
     /// read(2) of the group: what the kernel has counted since it was opened. If it is running, this
     /// zeroes the registers.
     fn counts(&mut self) -> Result<Counts>;
-    /// The registers, if they can be read and count for this thread now.
-    fn registers(&mut self) -> Option<Snapshot>;
+    /// The registers, if they can be seen and count for this thread now. `known`: the times at the last
+    /// read(2).
+    fn registers(&mut self, known: Times) -> Option<Snapshot>;
     /// Whether the group is counting right now, as its sequence number; none if it is not, or if that
     /// cannot be seen.
     fn counting(&mut self) -> Option<u32>;
@@ -69,10 +70,19 @@ pub(crate) trait Counters {
     /// A number that moves by four or more each time that the registers are saved and restored; none
     /// where that cannot be known.
     fn sequence(&mut self) -> Option<u32>;
-    /// The page under which RDPMC reads the registers, if it does.
-    fn page(&self) -> Option<*const Page> {
+    /// Whether readings are to be those of the registers.
+    fn by_registers(&self) -> bool;
+    /// What the steady state needs, if it is to be had.
+    fn steady(&self) -> Option<Steady> {
         None
     }
     /// In a forked child: the mappings are not there any more.
     fn forget_mappings(&mut self) {}
+}
+
+/// The page under which RDPMC reads the registers, and its reader's descriptor of restartable sequences.
+#[derive(Clone, Copy)]
+pub(crate) struct Steady {
+    pub page: *const Page,
+    pub rseq: *mut u64,
 }

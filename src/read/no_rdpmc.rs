@@ -22,13 +22,15 @@ pub(crate) struct Hot {
 unsafe impl crate::sys::slot::Zeroable for Hot {}
 
 impl Hot {
-    pub fn attach(&self, _: *const Page, _: Times, _: u64) -> bool {
+    pub fn attach(&self, _: *const Page, _: *mut u64, _: Times, _: Times, _: u64) -> bool {
         true
     }
 
-    pub fn follow(&self, _: Times) {}
-
     pub fn detach(&self) {}
+
+    pub fn follow(&self, _: Times, _: Times) -> bool {
+        true
+    }
 
     pub fn read(&self, _: &mut Sample) -> bool {
         false
@@ -36,6 +38,6 @@ impl Hot {
 }
 
 /// None.
-pub(crate) fn snapshot(_: &impl Mapping) -> Option<Snapshot> {
+pub(crate) fn snapshot(_: &impl Mapping, _: Option<*mut u64>, _: Times) -> Option<Snapshot> {
     None
 }

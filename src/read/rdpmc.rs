@@ -2,24 +2,29 @@
 //!
 //! The control page's sequence number moves whenever the kernel takes the counters away or gives them
 //! back. As long as it is the one at which `Hot::follow` last looked, the counters are this thread's on this
-//! CPU and the clock runs from where it was; if it is the same before and after the registers are read,
-//! both readings are of one stretch. Otherwise the slow path looks again. The page's `offset` is never
-//! used: the driver does not keep it for these events (kernel-facts C.3).
+//! CPU and the clock runs from where it was. The page's `offset` is never used: the driver does not keep
+//! it for these events (kernel-facts C.3).
+//!
+//! Both registers and all that goes with them are read in one restartable sequence: if the thread is preempted,
+//! migrated or interrupted by a signal meanwhile, nothing of it counts. So SLOTS and PERF_METRICS are of one
+//! stretch of the program, a handler that reads or resets the same handle is seen, and on a hybrid CPU RDPMC
+//! is not executed on an E-core, where it would fault.
 
 use super::{Head, SLOTS_INDEX, Snapshot};
-use crate::registers::{RawMetrics, RawSlots, Registers};
+use crate::registers::{EDGE_SLOTS, RawMetrics, RawSlots, Registers};
 use crate::sample::{Base, Sample};
 use crate::sys::Mapping;
 use crate::sys::page::{self, Look, Page};
-use crate::sys::rdpmc::{METRICS, SLOTS, rdpmc, rdtsc};
+use crate::sys::rdpmc::{METRICS, SLOTS, rdtsc};
+use crate::sys::rseq::SIGNATURE;
 use crate::sys::slot::Zeroable;
 use crate::sys::thread;
 use crate::window::Times;
 use std::arch::asm;
-use std::arch::x86_64::{_mm_add_epi64, _mm_load_si128, _mm_set_epi64x, _mm_set1_epi64x, _mm_storeu_si128};
+use std::arch::x86_64::{__m128i, _mm_set1_epi64x, _mm_storeu_si128};
 use std::cell::Cell;
 use std::mem::offset_of;
-use std::ptr::addr_of_mut;
+use std::ptr::{addr_of_mut, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 /// A sequence number that no page has at rest, when it is even: the counters were away.
@@ -33,11 +38,14 @@ pub(crate) struct Hot {
     /// Not 0: the memory is as the parent left it.
     pub present: AtomicU64,
     page: Cell<*const Page>,
+    /// Where the owner tells the kernel of its restartable sequence.
+    rseq: Cell<*mut u64>,
     /// The page's sequence number when it was last looked at, or `AWAY`.
     sequence: Cell<u32>,
     /// See `tsc_scale`.
     scale: Cell<u64>,
-    /// SLOTS at the last reading of this window: if it goes back, somebody else reset the registers.
+    /// SLOTS at the last reading of this window: if it goes back, somebody else reset the registers. A
+    /// sequence that did not run to its end gives 0, which is never more.
     pub last: Cell<u64>,
     pub head: Cell<Head>,
     /// Times of this period at clock zero, were the counters running since.
@@ -45,14 +53,7 @@ pub(crate) struct Hot {
     pub base: Cell<Base>,
 }
 
-impl Default for Hot {
-    fn default() -> Hot {
-        // SAFETY: see below.
-        unsafe { std::mem::zeroed() }
-    }
-}
-
-// SAFETY: numbers, and a raw pointer.
+// SAFETY: numbers, and raw pointers.
 unsafe impl Zeroable for Hot {}
 
 /// A multiplier that turns the time-stamp counter into nanoseconds in the upper 65 bits of the product,
@@ -60,6 +61,30 @@ unsafe impl Zeroable for Hot {}
 fn tsc_scale(mult: u32, shift: u16) -> Option<u64> {
     let up = 63u32.checked_sub(shift.into())?;
     u64::try_from(u128::from(mult) << up).ok()
+}
+
+/// The end of a restartable sequence that begins at label 20 and ends at 21: its descriptor, and the abort
+/// handler, which clears the register that is named and goes to the end.
+macro_rules! descriptor {
+    ($slots:literal) => {
+        concat!(
+            ".pushsection .data.rel.ro.topdown_rseq, \"aw\", @progbits\n",
+            ".balign 32\n",
+            "22: .long 0, 0\n",
+            ".quad 20b, 21b - 20b, 23f\n",
+            ".popsection\n",
+            ".pushsection .text.unlikely.topdown_rseq, \"ax\", @progbits\n",
+            ".byte 0x0f, 0xb9, 0x3d\n",
+            ".long {SIGNATURE}\n",
+            "23: xor ",
+            $slots,
+            ", ",
+            $slots,
+            "\n",
+            "jmp 21b\n",
+            ".popsection"
+        )
+    };
 }
 
 /// Nanoseconds of the clock.
@@ -74,101 +99,199 @@ fn scale_of(page: &Look) -> u64 {
     if page.clock { tsc_scale(page.time_mult, page.time_shift).unwrap_or(0) } else { 0 }
 }
 
-/// Times at clock zero, were the counters running since.
-fn time_of(page: &Look) -> Times {
-    Times {
-        enabled: page.time.enabled.wrapping_add(page.time_offset),
-        running: page.time.running.wrapping_add(page.time_offset),
+/// What to add to the clock for the time of a period: the times of the page, or of the last read(2) if they
+/// are later, which they are where there is no clock.
+fn time_of(page: &Look, scale: u64, known: Times, begun: Times) -> Times {
+    if scale == 0 {
+        return page.time.latest(known).since(begun);
     }
+    Times {
+        enabled: page.time.enabled.wrapping_add(page.time_offset).wrapping_sub(begun.enabled),
+        running: page.time.running.wrapping_add(page.time_offset).wrapping_sub(begun.running),
+    }
+}
+
+/// Both registers, of one stretch of the thread, if the page's sequence number is this one before and after.
+///
+/// # Safety
+/// `page` is the mapped control page of a SLOTS event of a group with PERF_METRICS, for which RDPMC was granted,
+/// of the thread that calls, and `rseq` is that thread's descriptor, or NULL on a machine that has the
+/// registers on each of its CPUs.
+unsafe fn pair(page: *const Page, rseq: *mut u64, sequence: u32) -> Option<Registers> {
+    let mut unused = 0;
+    let undisturbed = !rseq.is_null();
+    let rseq = if undisturbed { rseq } else { &raw mut unused };
+    let (slots, metrics, again): (u64, u64, u64);
+    // SAFETY: the caller vouches for page and rseq; the abort handler follows its signature, and goes where
+    // the sequence ends.
+    unsafe {
+        asm!(
+            "lea {scratch}, [rip + 22f]",
+            "mov qword ptr [{rseq}], {scratch}",
+            "20:",
+            "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
+            "jne 23f",
+            "cmp dword ptr [{page} + {INDEX}], {SLOTS_INDEX}",
+            "jne 23f",
+            "mov ecx, {SLOTS}", "rdpmc", "shl rdx, 32", "or rax, rdx", "mov {slots}, rax",
+            "mov ecx, {METRICS}", "rdpmc", "shl rdx, 32", "or rax, rdx", "mov {metrics}, rax",
+            "mov ecx, {SLOTS}", "rdpmc", "shl rdx, 32", "or rax, rdx",
+            "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
+            "jne 23f",
+            "21:",
+            descriptor!("{slots:e}"),
+            page = in(reg) page,
+            rseq = in(reg) rseq,
+            sequence = in(reg) sequence,
+            scratch = out(reg) _,
+            slots = out(reg) slots,
+            metrics = out(reg) metrics,
+            out("rax") again,
+            out("rcx") _,
+            out("rdx") _,
+            LOCK = const offset_of!(Page, lock),
+            INDEX = const offset_of!(Page, index),
+            SLOTS_INDEX = const SLOTS_INDEX,
+            SLOTS = const SLOTS,
+            METRICS = const METRICS,
+            SIGNATURE = const SIGNATURE,
+            options(nostack),
+        );
+    }
+    // without a descriptor a signal handler may have run in between: then SLOTS has moved on
+    let together = undisturbed || again.wrapping_sub(slots) <= EDGE_SLOTS;
+    (slots != 0 && together).then_some(Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) })
 }
 
 /// A snapshot for the paths that can take their time. `map` is of a SLOTS event, with PERF_METRICS, of the
 /// calling thread. None if the counters are not on this CPU, or were taken away meanwhile.
-pub(crate) fn snapshot(map: &impl Mapping) -> Option<Snapshot> {
+pub(crate) fn snapshot(map: &impl Mapping, rseq: Option<*mut u64>, known: Times) -> Option<Snapshot> {
     let page = map.look();
     if !page.rdpmc || page.index != SLOTS_INDEX {
         return None;
     }
-    let now = clock(&Cell::new(scale_of(&page)));
-    // SAFETY: RDPMC was granted, and the index says that both registers exist on this CPU and count for
-    // this thread.
-    let (slots, metrics) = unsafe { (rdpmc(SLOTS), rdpmc(METRICS)) };
-    let time = time_of(&page);
-    (map.sequence() == page.sequence).then_some(Snapshot {
-        registers: Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) },
-        sequence: page.sequence,
-        time: Times { enabled: time.enabled.wrapping_add(now), running: time.running.wrapping_add(now) },
-    })
+    let scale = scale_of(&page);
+    let now = clock(&Cell::new(scale));
+    // SAFETY: the page is mapped and RDPMC was granted; groups on hybrid CPUs come with a descriptor.
+    let registers = unsafe { pair(map.page(), rseq.unwrap_or(null_mut()), page.sequence) }?;
+    let time = time_of(&page, scale, known, Times::default());
+    let time = Times { enabled: time.enabled.wrapping_add(now), running: time.running.wrapping_add(now) };
+    Some(Snapshot { registers, sequence: page.sequence, time })
 }
 
 impl Hot {
-    /// Lets `owner` read under `page` from now on, in a period that began at `begun`. Returns whether the
-    /// page gives a clock.
-    pub fn attach(&self, page: *const Page, begun: Times, owner: u64) -> bool {
+    /// Lets `owner` read under `page` from now on, in a period that began at `begun`, with the owner's
+    /// descriptor. Returns whether the page gives a clock.
+    pub fn attach(&self, page: *const Page, rseq: *mut u64, known: Times, begun: Times, owner: u64) -> bool {
         self.page.set(page);
-        let clock = self.follow(begun);
+        self.rseq.set(rseq);
+        let clock = self.follow(known, begun);
         self.owner.store(owner, Ordering::Relaxed);
         clock
     }
 
     /// Sends all readings to the slow path.
     pub fn detach(&self) {
+        self.sequence.set(AWAY);
         self.owner.store(0, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
         self.page.set(std::ptr::null());
     }
 
-    /// Looks at the page after its sequence number has moved. Returns whether it gives a clock.
-    pub fn follow(&self, begun: Times) -> bool {
+    /// Looks at the page after its sequence number has moved. Returns whether it gives a clock. `known`: the
+    /// times at the last read(2).
+    pub fn follow(&self, known: Times, begun: Times) -> bool {
         if self.page.get().is_null() {
             return true;
         }
         // SAFETY: `attach` was given the page, which is mapped until after `detach`.
         let page = unsafe { page::look(self.page.get()) };
         let away = page.index != SLOTS_INDEX;
+        let scale = scale_of(&page);
         // a signal handler that reads meanwhile must not take the one without the other
         self.sequence.set(AWAY);
         compiler_fence(Ordering::SeqCst);
-        self.scale.set(scale_of(&page));
-        self.time.set(time_of(&page).since(begun));
+        self.scale.set(scale);
+        self.time.set(time_of(&page, scale, known, begun));
         compiler_fence(Ordering::SeqCst);
         self.sequence.set(if away { AWAY } else { page.sequence });
-        page.clock
+        scale != 0
     }
 
     /// The steady state: fills in `out` if this thread owns the registers and they count now.
     #[inline(always)]
     pub fn read(&self, out: &mut Sample) -> bool {
-        if self.owner.load(Ordering::Relaxed) != thread::current() {
-            return false;
-        }
-        let page = self.page.get();
-        let sequence = self.sequence.get();
-        // SAFETY: `attach` was given the page with this owner, and `detach` comes before its end. The kernel
-        // changes it at any time, so the number is loaded anew: an assembler block in between could have
-        // changed it, for all that the compiler knows.
+        let (slots, metrics, sequence): (u64, u64, u64);
+        let (head, base): (__m128i, [__m128i; 5]);
+        // SAFETY: page and descriptor are used only if the owner is this thread: `attach` was given them with it,
+        // and `detach` comes before the page's end. The abort handler follows its signature, and goes where the
+        // sequence ends. If the page's number is not the one that is kept, nothing that was read counts.
         unsafe {
-            if (*page).lock != sequence {
-                return false;
-            }
-            let clock = _mm_set1_epi64x(clock(&self.scale) as i64);
-            let mut time = _mm_add_epi64(clock, _mm_load_si128(self.time.as_ptr().cast()));
-            // have it in its register now: RDPMC needs the others
-            asm!("/* {0} */", inout(xmm_reg) time, options(nostack, preserves_flags));
-            let slots = rdpmc(SLOTS);
-            let metrics = rdpmc(METRICS);
-            if (*page).lock != sequence || slots < self.last.get() {
+            let mut time = _mm_set1_epi64x(clock(&self.scale) as i64);
+            let (b0, b1, b2, b3, b4): (__m128i, __m128i, __m128i, __m128i, __m128i);
+            asm!(
+                "cmp qword ptr [{hot} + {OWNER}], {sequence}", // where the thread still is
+                "jne 23f",
+                "lea rcx, [rip + 22f]",
+                "mov qword ptr [{rseq}], rcx",
+                "20:",
+                "mov {sequence:e}, dword ptr [{hot} + {SEQUENCE}]",
+                "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
+                "jne 23f",
+                "mov ecx, {SLOTS}", "rdpmc", "shl rdx, 32", "or rax, rdx", "mov {slots}, rax",
+                "mov ecx, {METRICS}", "rdpmc", "shl rdx, 32", "or rax, rdx",
+                "paddq {time}, xmmword ptr [{hot} + {TIME}]",
+                "movq {head}, {slots}",
+                "pslldq {head}, 8",
+                "paddq {head}, xmmword ptr [{hot} + {HEAD}]",
+                "movdqu {b0}, xmmword ptr [{hot} + {BASE}]",
+                "movdqu {b1}, xmmword ptr [{hot} + {BASE} + 16]",
+                "movdqu {b2}, xmmword ptr [{hot} + {BASE} + 32]",
+                "movdqu {b3}, xmmword ptr [{hot} + {BASE} + 48]",
+                "movdqu {b4}, xmmword ptr [{hot} + {BASE} + 64]",
+                "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
+                "jne 23f",
+                "21:",
+                descriptor!("{slots:e}"),
+                hot = in(reg) self,
+                page = in(reg) self.page.get(),
+                rseq = in(reg) self.rseq.get(),
+                sequence = inout(reg) thread::current() => sequence,
+                slots = out(reg) slots,
+                time = inout(xmm_reg) time,
+                head = out(xmm_reg) head,
+                b0 = out(xmm_reg) b0,
+                b1 = out(xmm_reg) b1,
+                b2 = out(xmm_reg) b2,
+                b3 = out(xmm_reg) b3,
+                b4 = out(xmm_reg) b4,
+                out("rax") metrics,
+                out("rcx") _,
+                out("rdx") _,
+                OWNER = const offset_of!(Hot, owner),
+                LOCK = const offset_of!(Page, lock),
+                SEQUENCE = const offset_of!(Hot, sequence),
+                TIME = const offset_of!(Hot, time),
+                HEAD = const offset_of!(Hot, head),
+                BASE = const offset_of!(Hot, base),
+                SLOTS = const SLOTS,
+                METRICS = const METRICS,
+                SIGNATURE = const SIGNATURE,
+                options(nostack),
+            );
+            base = [b0, b1, b2, b3, b4];
+            if slots <= self.last.get() {
                 return false;
             }
             self.last.set(slots);
 
             let out: *mut Sample = out;
-            let head = _mm_load_si128(self.head.as_ptr().cast());
-            _mm_storeu_si128(out.cast(), _mm_add_epi64(head, _mm_set_epi64x(slots as i64, 0)));
+            _mm_storeu_si128(out.cast(), head);
             _mm_storeu_si128(addr_of_mut!((*out).time_enabled_ns).cast(), time);
             (*out).raw_slots = slots;
             (*out).raw_metrics = metrics;
-            addr_of_mut!((*out).sequence).cast::<u64>().write_unaligned(sequence.into());
-            (*out).base = self.base.get();
+            addr_of_mut!((*out).sequence).cast::<u64>().write_unaligned(sequence);
+            addr_of_mut!((*out).base).cast::<[__m128i; 5]>().write_unaligned(base);
         }
         true
     }
@@ -179,6 +302,7 @@ const _: () = {
     assert!(offset_of!(Sample, slots) == offset_of!(Head, slots) && size_of::<Head>() == 16);
     assert!(offset_of!(Sample, time_running_ns) == offset_of!(Sample, time_enabled_ns) + 8);
     assert!(offset_of!(Sample, reserved) == offset_of!(Sample, sequence) + 4);
+    assert!(size_of::<Base>() == 5 * 16 && offset_of!(Hot, head) % 16 == 0);
     assert!(offset_of!(Times, running) == 8 && offset_of!(Hot, time) % 16 == 0);
 };
 

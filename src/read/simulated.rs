@@ -9,8 +9,6 @@ use crate::sample::CATEGORIES;
 use crate::window::{Counts, Times};
 use std::time::Instant;
 
-/// Slots per cycle of the simulated core.
-const WIDTH: u64 = 6;
 /// A whole, in the units that shares are counted in.
 const WHOLE: u64 = 1 << 20;
 
@@ -91,6 +89,8 @@ impl Mix {
 #[derive(Debug)]
 pub(crate) struct Simulated {
     level: u32,
+    /// Slots per cycle.
+    width: u64,
     begun: Instant,
     mix: [u64; CATEGORIES],
     /// The clock when the registers last moved on.
@@ -103,9 +103,10 @@ pub(crate) struct Simulated {
 }
 
 impl Simulated {
-    pub fn new(level: u32) -> Simulated {
+    pub fn new(level: u32, width: u32) -> Simulated {
         Simulated {
             level,
+            width: width.into(),
             begun: Instant::now(),
             mix: Mix::default().shares().expect("the default mix is a mix"),
             clock: clock(),
@@ -125,7 +126,7 @@ impl Simulated {
 
     fn move_on(&mut self) {
         let now = clock();
-        let slots = now.saturating_sub(self.clock) * WIDTH;
+        let slots = now.saturating_sub(self.clock) * self.width;
         self.clock = now;
         self.slots += slots;
         for (exact, share) in self.exact.iter_mut().zip(self.mix) {
@@ -152,14 +153,20 @@ impl Simulated {
         RawMetrics(fields.iter().enumerate().map(|(k, field)| field << (8 * k)).sum())
     }
 
-    fn time(&self) -> u64 {
-        self.begun.elapsed().as_nanos() as u64
+    fn look(&mut self) -> Snapshot {
+        self.move_on();
+        let time = self.begun.elapsed().as_nanos() as u64;
+        Snapshot {
+            registers: Registers { slots: RawSlots(self.slots), metrics: self.metrics() },
+            sequence: 0,
+            time: Times { enabled: time, running: time },
+        }
     }
 }
 
 impl Counters for Simulated {
     fn counts(&mut self) -> Result<Counts> {
-        let snapshot = self.registers().expect("always there");
+        let snapshot = self.look();
         let Registers { slots, metrics } = snapshot.registers;
         self.counts.slots += slots.0;
         for (k, count) in self.counts.category.iter_mut().enumerate() {
@@ -170,14 +177,12 @@ impl Counters for Simulated {
         Ok(self.counts)
     }
 
-    fn registers(&mut self) -> Option<Snapshot> {
-        self.move_on();
-        let time = self.time();
-        Some(Snapshot {
-            registers: Registers { slots: RawSlots(self.slots), metrics: self.metrics() },
-            sequence: 0,
-            time: Times { enabled: time, running: time },
-        })
+    fn registers(&mut self, _: Times) -> Option<Snapshot> {
+        Some(self.look())
+    }
+
+    fn by_registers(&self) -> bool {
+        true
     }
 
     fn counting(&mut self) -> Option<u32> {
@@ -211,7 +216,7 @@ mod tests {
 
     #[test]
     fn fields_are_within_a_unit_of_the_truth_and_level_1_adds_up() {
-        let mut pmu = Simulated::new(2);
+        let mut pmu = Simulated::new(2, 6);
         let mixes = [
             Mix::default(),
             Mix {
@@ -252,8 +257,8 @@ mod tests {
 
     #[test]
     fn a_level_1_core_has_no_upper_half() {
-        let mut pmu = Simulated::new(1);
-        while pmu.registers().unwrap().registers.slots.0 < 1000 {}
+        let mut pmu = Simulated::new(1, 5);
+        while pmu.look().registers.slots.0 < 1000 {}
         assert_eq!(pmu.metrics().0 >> 32, 0);
         assert_ne!(pmu.metrics().0, 0);
     }
@@ -266,7 +271,7 @@ mod tests {
             (Mix { retiring: -0.1, backend_bound: 0.8, ..Mix::default() }, "between 0 and 1"),
             (Mix { memory_bound: 0.9, ..Mix::default() }, "more than its level 1"),
         ] {
-            assert!(Simulated::new(2).set_mix(&mix).unwrap_err().text().contains(word), "{mix:?}");
+            assert!(Simulated::new(2, 6).set_mix(&mix).unwrap_err().text().contains(word), "{mix:?}");
         }
     }
 }

@@ -6,6 +6,7 @@ mod linux;
 pub(crate) mod page;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod rdpmc;
+pub(crate) mod rseq;
 #[cfg(test)]
 pub(crate) mod scripted;
 pub(crate) mod slot;

@@ -8,24 +8,6 @@ pub(crate) const SLOTS: u32 = 0x4000_0003;
 /// RDPMC number of PERF_METRICS.
 pub(crate) const METRICS: u32 = 0x2000_0000;
 
-/// Reads a performance counter of the CPU that runs this.
-///
-/// No load or store moves past it, in either direction.
-///
-/// # Safety
-/// RDPMC of this counter is permitted and the counter exists; otherwise the CPU raises a fault, which
-/// ends the process.
-#[inline(always)]
-pub(crate) unsafe fn rdpmc(counter: u32) -> u64 {
-    let value: u64;
-    // SAFETY: the caller vouches for the counter. The halves are put together at once, to free a register.
-    unsafe {
-        asm!("rdpmc", "shl rdx, 32", "or rax, rdx", in("ecx") counter, lateout("rax") value, lateout("rdx") _,
-            options(nostack));
-    }
-    value
-}
-
 /// The time-stamp counter.
 #[inline(always)]
 pub(crate) fn rdtsc() -> u64 {

@@ -4,10 +4,10 @@
 //! and not a fault, and opening ten thousand times takes no more memory than opening once.
 
 use memmap2::MmapMut;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::VecDeque;
 use std::io;
 use std::ptr::NonNull;
-use std::time::Duration;
 
 /// Gives its content pages of its own.
 #[cfg_attr(target_arch = "x86_64", repr(C, align(4096)))]
@@ -66,24 +66,37 @@ impl<H, C> Slot<H, C> {
 /// It must be.
 pub(crate) unsafe trait Zeroable {}
 
-/// Slots that were given back.
-pub(crate) struct Pool<H, C>(Mutex<Vec<Slot<H, C>>>);
+/// Slots that were given back, the oldest first.
+pub(crate) struct Pool<H, C>(Mutex<VecDeque<Slot<H, C>>>);
 
 // SAFETY: a slot in the pool belongs to nobody; what a thread takes, it alone has.
 unsafe impl<H, C> Sync for Pool<H, C> {}
 
-/// A forked child may find the lock taken by a thread that it does not have: then it does without.
-const PATIENCE: Duration = Duration::from_millis(10);
+/// So many slots rest before the first is used again, so that a stale pointer meets a closed handle for a
+/// while, and not the next one that is opened.
+const RESTING: usize = 16;
 
-impl<H: Zeroable + Default, C: Default> Pool<H, C> {
+impl<H: Zeroable, C: Default> Pool<H, C> {
     pub const fn new() -> Pool<H, C> {
-        Pool(Mutex::new(Vec::new()))
+        Pool(Mutex::new(VecDeque::new()))
+    }
+
+    /// The lock, unless it is not to be had: a forked child may find it taken by a thread that it does not
+    /// have.
+    fn slots(&self) -> Option<MutexGuard<'_, VecDeque<Slot<H, C>>>> {
+        (0..1000).find_map(|_| {
+            let slots = self.0.try_lock();
+            if slots.is_none() {
+                std::thread::yield_now();
+            }
+            slots
+        })
     }
 
     /// A slot: one that was given back, as it was left, or a new one.
     pub fn take(&self) -> io::Result<Slot<H, C>> {
-        if let Some(slot) = self.0.try_lock_for(PATIENCE).and_then(|mut free| free.pop()) {
-            return Ok(slot);
+        if let Some(mut slots) = self.slots().filter(|slots| slots.len() > RESTING) {
+            return Ok(slots.pop_front().expect("more than those at rest"));
         }
         let mut memory = MmapMut::map_anon(size_of::<Halves<H, C>>())?;
         // SAFETY: the advice is about memory of ours that holds nothing yet.
@@ -92,17 +105,18 @@ impl<H: Zeroable + Default, C: Default> Pool<H, C> {
         {
             return Err(io::Error::last_os_error());
         }
-        let start = NonNull::new(memory.as_mut_ptr()).expect("a mapping is not at address 0").cast();
-        // SAFETY: the mapping is as large as this, aligned to pages, and nobody else knows it.
-        unsafe { start.write(Halves { hot: Pages(H::default()), cold: Pages(C::default()) }) };
+        let start: NonNull<Halves<H, C>> =
+            NonNull::new(memory.as_mut_ptr()).expect("never at address 0").cast();
+        // SAFETY: the mapping is as large as this, aligned to pages, and nobody else knows it; H is zeros.
+        unsafe { (&raw mut (*start.as_ptr()).cold.0).write(C::default()) };
         std::mem::forget(memory);
         Ok(Slot(start))
     }
 
     /// Takes a slot back. Its content stays as it is.
     pub fn give(&self, slot: Slot<H, C>) {
-        if let Some(mut free) = self.0.try_lock_for(PATIENCE) {
-            free.push(slot);
+        if let Some(mut slots) = self.slots() {
+            slots.push_back(slot);
         }
     }
 }
