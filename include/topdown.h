@@ -471,7 +471,7 @@ int td_open(struct td **out, const struct td_options *options);
 /**
  * Takes the totals since td_open or the last td_reset.
  *
- * In the steady state on the RDPMC path: under 60 instructions, no system call, no lock, no allocation. It
+ * In the steady state on the RDPMC path: 60 instructions, no system call, no lock, no allocation. It
  * may be called in a signal handler of the thread, even one that interrupts another td_ call on the same
  * handle: it then gives right totals or -EBUSY.
  *

@@ -435,8 +435,11 @@ pub(crate) fn close(handle: Handle) {
     let here = hot.present.load(Ordering::Relaxed) != 0;
     let Ok(mut place) = cold.state.try_borrow_mut() else { return };
     let Some(mut state) = place.take() else { return };
-    cold.owner.store(0, Ordering::Relaxed);
+    let owner = cold.owner.swap(0, Ordering::Relaxed);
     hot.detach();
+    if owner == thread::current() {
+        hot.leave();
+    }
     if !here {
         state.source.counters().forget_mappings();
     }

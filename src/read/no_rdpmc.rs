@@ -28,6 +28,8 @@ impl Hot {
 
     pub fn detach(&self) {}
 
+    pub fn leave(&self) {}
+
     pub fn follow(&self, _: Times, _: Times) -> bool {
         true
     }

@@ -198,6 +198,15 @@ impl Hot {
         self.page.set(std::ptr::null());
     }
 
+    /// Lets the calling thread, the owner, point the kernel to its restartable sequence no longer.
+    pub fn leave(&self) {
+        let rseq = self.rseq.replace(null_mut());
+        if !rseq.is_null() {
+            // SAFETY: the descriptor is the calling thread's, as it was when `attach` was given it.
+            unsafe { rseq.write(0) };
+        }
+    }
+
     /// Looks at the page after its sequence number has moved. Returns whether it gives a clock. `known`: the
     /// times at the last read(2).
     pub fn follow(&self, known: Times, begun: Times) -> bool {
