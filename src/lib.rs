@@ -1,6 +1,6 @@
 //! Where the CPU's pipeline slots go, for any region of a program, measured from inside it.
 //!
-//! The modules in the order in which a reading passes them:
+//! The modules in the order in which a reading passes them. "kernel-facts" in comments is docs/kernel-facts.md.
 
 pub(crate) mod sys;
 
