@@ -4,6 +4,7 @@
 #define PMU_H
 #include "check.h"
 #include "vm/mix.h"
+#include <sched.h>
 #include <sys/stat.h>
 
 static inline int exists(const char *path)
@@ -124,6 +125,32 @@ static inline void l2_is(const struct td_l2 *l2, struct vm_mix mix, double withi
         CHECK_NEAR(share[k], truth.l2[k], l2->error);
         CHECK_NEAR(share[k], truth.l2[k], within);
     }
+}
+
+/* the first CPU in a list of sysfs; -1 if there is no such list */
+static inline int first_cpu(const char *path)
+{
+    int cpu = -1;
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return -1;
+    if (fscanf(file, "%d", &cpu) != 1)
+        cpu = -1;
+    fclose(file);
+    return cpu;
+}
+
+/* the first P-core of a hybrid CPU, the first E-core; -1 if it is not one */
+static inline int p_core(void) { return first_cpu("/sys/bus/event_source/devices/cpu_core/cpus"); }
+static inline int e_core(void) { return first_cpu("/sys/bus/event_source/devices/cpu_atom/cpus"); }
+
+/* A thread (0: this one) runs on this CPU only, from now on. */
+static inline void move_to(pid_t thread, int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((unsigned)cpu, &set);
+    CHECK_EQ(sched_setaffinity(thread, sizeof set, &set), 0);
 }
 
 static inline struct td_info info_of(td_t *td)

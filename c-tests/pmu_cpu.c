@@ -1,19 +1,15 @@
 /* TD_TARGET_CPU: what runs on one CPU, whichever thread it is; a CPU that is not there is -EINVAL. */
 #include "pmu.h"
-#include <sched.h>
 
 int main(void)
 {
-    cpu_set_t here;
     struct td_sample before, after;
     struct td_options options = options_of(0, 0);
     struct td_l1 l1;
     td_t *td, *none = NULL;
     options.target = TD_TARGET_CPU;
     options.id = 0;
-    CPU_ZERO(&here);
-    CPU_SET(0, &here);
-    CHECK_EQ(sched_setaffinity(0, sizeof here, &here), 0);
+    move_to(0, 0);
     td = measured(&options);
     const struct td_info info = info_of(td);
     CHECK_EQ(info.path, TD_PATH_READ);

@@ -1,40 +1,18 @@
 /* A hybrid CPU: a thread on an E-core opens, but nothing is counted until it gets to a P-core; there the shares are
  * true, and totals survive the way back and forth. An E-core as target is -ENOTSUP. */
 #include "pmu.h"
-#include <sched.h>
-
-/* the first CPU in a list of sysfs */
-static int first_cpu(const char *path)
-{
-    int cpu = -1;
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        return -1;
-    if (fscanf(file, "%d", &cpu) != 1)
-        cpu = -1;
-    fclose(file);
-    return cpu;
-}
-
-static void move_to(int cpu)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    CHECK_EQ(sched_setaffinity(0, sizeof set, &set), 0);
-}
 
 int main(void)
 {
-    const int p = first_cpu("/sys/bus/event_source/devices/cpu_core/cpus");
-    const int e = first_cpu("/sys/bus/event_source/devices/cpu_atom/cpus");
+    const int p = p_core();
+    const int e = e_core();
     struct td_sample before, after, last;
     struct td_options options = options_of(0, 0);
     struct td_l1 l1;
     td_t *none = NULL;
     if (p < 0 || e < 0)
         SKIP("not a hybrid CPU");
-    move_to(e);
+    move_to(0, e);
     td_t *td = measured(NULL);
     const struct td_info info = info_of(td);
     CHECK_EQ(strcmp(info.pmu, "cpu_core"), 0);
@@ -49,7 +27,7 @@ int main(void)
     needs_known_mix();
 
     /* P-core: the truth */
-    move_to(p);
+    move_to(0, p);
     mix_is(MIXES[0]);
     td_must(td_reset(td));
     td_must(td_read(td, &before));
@@ -62,13 +40,13 @@ int main(void)
     /* away and back: nothing is lost, nothing of the E-core is added, and the bound knows what went uncounted */
     last = after;
     for (int i = 0; i < 20; i++) {
-        move_to(e);
+        move_to(0, e);
         td_must(td_read(td, &after));
         CHECK(after.slots >= last.slots);
         work(200000);
         td_must(td_read(td, &last));
         CHECK((double)(last.slots - after.slots) < 5000.0 * info.slots_per_cycle);
-        move_to(p);
+        move_to(0, p);
         td_must(td_read(td, &after));
         CHECK(after.slots >= last.slots);
         work(200000);

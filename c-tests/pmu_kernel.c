@@ -1,4 +1,5 @@
-/* TD_FLAG_KERNEL counts the kernel's slots, too; without it a system call costs its few instructions in user mode. */
+/* TD_FLAG_KERNEL counts the kernel's slots, too, and is read by read(2), whatever RDPMC is granted; without it a system call
+ * costs its few instructions in user mode. */
 #include "pmu.h"
 
 static uint64_t slots_of_calls(uint32_t flags)
@@ -7,7 +8,14 @@ static uint64_t slots_of_calls(uint32_t flags)
     struct td_sample before, after;
     struct td_l1 l1;
     td_t *td = measured(&options);
-    CHECK_EQ(info_of(td).path, TD_PATH_RDPMC);
+    const struct td_info info = info_of(td);
+    if (flags & TD_FLAG_KERNEL) {
+        CHECK_EQ(info.path, TD_PATH_READ);
+        CHECK(strstr(info.note, "TD_FLAG_KERNEL") != NULL);
+    } else {
+        CHECK_EQ(info.path, TD_PATH_RDPMC);
+        CHECK_EQ(info.note[0], 0);
+    }
     td_must(td_read(td, &before));
     for (int i = 0; i < 1000; i++)
         syscall(SYS_getppid);

@@ -30,8 +30,8 @@ typedef struct td td_t;
 
 /**
  * `td_sample.flags`: how often the registers were saved and restored could not be counted, so nothing bounds
- * what their rounding did: `error` of anything decoded from this sample is 1. (TD_FLAG_INHERIT; or no memory
- * left that may be locked, with TD_FLAG_NO_RDPMC.)
+ * what their rounding did: `error` of anything decoded from this sample is as large as it can be. (TD_FLAG_INHERIT;
+ * or no memory left that may be locked, with TD_FLAG_NO_RDPMC.)
  */
 #define TD_SAMPLE_UNBOUNDED 1
 
@@ -83,7 +83,7 @@ typedef struct td td_t;
 
 /**
  * td_options.flags: count threads and processes that the target starts from now on, too. Read by read(2).
- * Nothing bounds the error then: samples are TD_SAMPLE_UNBOUNDED. One handle per thread is exact.
+ * Nothing bounds the error then: samples are TD_SAMPLE_UNBOUNDED. One handle in each thread has a bound.
  */
 #define TD_FLAG_INHERIT 2
 

@@ -308,7 +308,7 @@ impl State {
         if std::mem::take(&mut self.foreign) || beyond > HANDFUL {
             // among them another program's: none can be told from the others, and all that may have passed
             // is missing
-            self.ledger.discard(counts);
+            self.ledger.discard(counts, zeroed);
             self.ledger.admit(most.unwrap_or(HANDFUL));
             return;
         }

@@ -5,8 +5,8 @@
 pub(crate) const CATEGORIES: usize = 8;
 
 /// `td_sample.flags`: how often the registers were saved and restored could not be counted, so nothing bounds
-/// what their rounding did: `error` of anything decoded from this sample is 1. (TD_FLAG_INHERIT; or no memory
-/// left that may be locked, with TD_FLAG_NO_RDPMC.)
+/// what their rounding did: `error` of anything decoded from this sample is as large as it can be. (TD_FLAG_INHERIT;
+/// or no memory left that may be locked, with TD_FLAG_NO_RDPMC.)
 pub const TD_SAMPLE_UNBOUNDED: u32 = 1;
 /// `td_sample.flags`: the kernel gives no clock to user space here, so the times are those of the last
 /// time that the thread was scheduled.

@@ -76,7 +76,8 @@ impl Ledger {
     }
 
     /// Forgets what the kernel counted since the last time: it counted another program's slots.
-    pub fn discard(&mut self, now: &Counts) {
+    pub fn discard(&mut self, now: &Counts, zeroed: bool) {
+        self.held = if zeroed { 0 } else { self.held + self.since(now) };
         self.last = *now;
     }
 
@@ -193,7 +194,7 @@ mod tests {
     fn foreign_counts_are_left_out() {
         let mut ledger = Ledger::default();
         ledger.absorb(&counts(1000, [250; 4]), 0, true);
-        ledger.discard(&counts(61_001_000, [9_000_000; 4]));
+        ledger.discard(&counts(61_001_000, [9_000_000; 4]), true);
         ledger.absorb(&counts(61_002_000, [9_000_250; 4]), 0, true);
         assert_eq!(ledger.slots, 2000);
     }

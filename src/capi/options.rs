@@ -14,7 +14,7 @@ pub const TD_TARGET_CPU: u32 = 2;
 /// td_options.flags: count kernel mode too. Read by read(2).
 pub const TD_FLAG_KERNEL: u32 = 1;
 /// td_options.flags: count threads and processes that the target starts from now on, too. Read by read(2).
-/// Nothing bounds the error then: samples are TD_SAMPLE_UNBOUNDED. One handle per thread is exact.
+/// Nothing bounds the error then: samples are TD_SAMPLE_UNBOUNDED. One handle in each thread has a bound.
 pub const TD_FLAG_INHERIT: u32 = 2;
 /// td_options.flags: read by read(2) even where RDPMC is possible.
 pub const TD_FLAG_NO_RDPMC: u32 = 4;

@@ -21,7 +21,7 @@ use crate::sys::slot::Zeroable;
 use crate::sys::thread;
 use crate::window::Times;
 use std::arch::asm;
-use std::arch::x86_64::{__m128i, _mm_set1_epi64x, _mm_storeu_si128};
+use std::arch::x86_64::{__m128i, _mm_storeu_si128};
 use std::cell::Cell;
 use std::mem::offset_of;
 use std::ptr::{addr_of_mut, null_mut};
@@ -88,10 +88,8 @@ macro_rules! descriptor {
 }
 
 /// Nanoseconds of the clock.
-#[inline(always)]
-fn clock(scale: &Cell<u64>) -> u64 {
-    let cycles = rdtsc();
-    ((u128::from(cycles) * u128::from(scale.get())) >> 63) as u64
+fn clock(scale: u64) -> u64 {
+    ((u128::from(rdtsc()) * u128::from(scale)) >> 63) as u64
 }
 
 /// The multiplier for a page, 0 if it gives no clock.
@@ -171,7 +169,7 @@ pub(crate) fn snapshot(map: &impl Mapping, rseq: Option<*mut u64>, known: Times)
         return None;
     }
     let scale = scale_of(&page);
-    let now = clock(&Cell::new(scale));
+    let now = clock(scale);
     // SAFETY: the page is mapped and RDPMC was granted; groups on hybrid CPUs come with a descriptor.
     let registers = unsafe { pair(map.page(), rseq.unwrap_or(null_mut()), page.sequence) }?;
     let time = time_of(&page, scale, known, Times::default());
@@ -236,7 +234,7 @@ impl Hot {
         // and `detach` comes before the page's end. The abort handler follows its signature, and goes where the
         // sequence ends. If the page's number is not the one that is kept, nothing that was read counts.
         unsafe {
-            let mut time = _mm_set1_epi64x(clock(&self.scale) as i64);
+            let time: __m128i;
             let (b0, b1, b2, b3, b4): (__m128i, __m128i, __m128i, __m128i, __m128i);
             asm!(
                 "cmp qword ptr [{hot} + {OWNER}], {sequence}", // where the thread still is
@@ -247,6 +245,9 @@ impl Hot {
                 "mov {sequence:e}, dword ptr [{hot} + {SEQUENCE}]",
                 "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
                 "jne 23f",
+                "rdtsc", "shl rdx, 32", "or rax, rdx",
+                "mul qword ptr [{hot} + {SCALE}]", "shld rdx, rax, 1",
+                "movq {time}, rdx", "punpcklqdq {time}, {time}",
                 "mov ecx, {SLOTS}", "rdpmc", "shl rdx, 32", "or rax, rdx", "mov {slots}, rax",
                 "mov ecx, {METRICS}", "rdpmc", "shl rdx, 32", "or rax, rdx",
                 "paddq {time}, xmmword ptr [{hot} + {TIME}]",
@@ -267,7 +268,7 @@ impl Hot {
                 rseq = in(reg) self.rseq.get(),
                 sequence = inout(reg) thread::current() => sequence,
                 slots = out(reg) slots,
-                time = inout(xmm_reg) time,
+                time = out(xmm_reg) time,
                 head = out(xmm_reg) head,
                 b0 = out(xmm_reg) b0,
                 b1 = out(xmm_reg) b1,
@@ -280,6 +281,7 @@ impl Hot {
                 OWNER = const offset_of!(Hot, owner),
                 LOCK = const offset_of!(Page, lock),
                 SEQUENCE = const offset_of!(Hot, sequence),
+                SCALE = const offset_of!(Hot, scale),
                 TIME = const offset_of!(Hot, time),
                 HEAD = const offset_of!(Hot, head),
                 BASE = const offset_of!(Hot, base),
