@@ -71,9 +71,9 @@ impl<K: Kernel> Group<K> {
         attr.set_exclude_guest(1);
         let leader = attempt(Attempt::Open(SLOTS.name), kernel.open(&attr, pid, cpu, None))?;
 
-        let map = match kernel.map(&leader) {
-            _ if options.inherit => None,
-            Ok(map) => Some(map),
+        let mapped = (!options.inherit).then(|| kernel.map(&leader)).transpose();
+        let map = match mapped {
+            Ok(map) => map,
             Err(_) if options.no_rdpmc => None,
             Err(refusal) => return Err(explain(&kernel, options, Attempt::Map, &refusal)),
         };
