@@ -1,4 +1,5 @@
-/* Without topdown counters td_open says -ENODEV and why: in a virtual machine, that it is one. */
+/* Without topdown counters td_open says -ENODEV and why: that the core has none, or else, in a virtual machine, that it
+ * is one. */
 #include "pmu.h"
 #include <cpuid.h>
 
@@ -18,7 +19,7 @@ int main(void)
     CHECK(last_error_with("no topdown counters"));
     if (!exists("/sys/bus/event_source/devices"))
         CHECK(last_error_with("/sys"));
-    else if (virtual_machine())
+    else if (virtual_machine() && !last_error_with("it is a"))
         CHECK(last_error_with("virtual machine"));
     return 0;
 }

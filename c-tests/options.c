@@ -36,9 +36,9 @@ int main(void)
     union longer u;
     CHECK_EQ(WITH(size, sizeof(struct td_options)), 0);
     CHECK_EQ(WITH(size, 0), 0);
-    for (uint32_t size = 1; size < offsetof(struct td_options, reserved); size++)
+    for (uint32_t size = 1; size < offsetof(struct td_options, max_overhead_ppm); size++)
         CHECK_EQ(WITH(size, size), -EINVAL);
-    for (uint32_t size = offsetof(struct td_options, reserved); size <= 4096; size++)
+    for (uint32_t size = offsetof(struct td_options, max_overhead_ppm); size <= 4096; size++)
         CHECK_EQ(WITH(size, size), 0);
     CHECK_EQ(WITH(size, 4097), -E2BIG);
     CHECK_EQ(WITH(size, UINT32_MAX), -E2BIG);
@@ -85,14 +85,19 @@ int main(void)
     CHECK_EQ(WITH(max_error_ppm, 1), 0);
     CHECK_EQ(WITH(max_error_ppm, 1000000), 0);
     CHECK_EQ(WITH(max_error_ppm, 1000001), -EINVAL);
+    CHECK_EQ(WITH(max_overhead_ppm, 1000000), 0);
+    CHECK_EQ(WITH(max_overhead_ppm, 1000001), -EINVAL);
+    CHECK(last_error_with("max_overhead_ppm"));
 
     struct td_info info;
     td_t *td;
     u = fresh();
     u.options.max_error_ppm = 2500;
+    u.options.max_overhead_ppm = 500;
     td_must(td_open(&td, &u.options));
     td_must(td_get_info(td, &info));
     CHECK_EQ(info.max_error_ppm, 2500);
+    CHECK_EQ(info.max_overhead_ppm, 500);
 
     /* mixes that are none */
     struct td_mix good, bad;

@@ -6,7 +6,7 @@
  * (the page's sequence number moves by four or more), and for what the readings themselves take. */
 static double most_error(const struct td_sample *before, const struct td_sample *after)
 {
-    const uint32_t switches = (after->sequence - before->sequence + 3) / 4;
+    const uint32_t switches = (after->base.sequence - before->base.sequence + 3) / 4;
     return (1 + 2 * switches) / 255.0 + 0.001;
 }
 

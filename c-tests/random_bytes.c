@@ -103,7 +103,7 @@ static void random_sample(struct td_sample *sample, const struct td_sample *mode
     sample->base.period = model->base.period;
     sample->base.model = model->base.model;
     sample->base.level = 2;
-    sample->raw_slots >>= 16;
+    sample->slots_before = sample->slots - (sample->slots_before >> 16);
 }
 
 int main(int argc, char **argv)

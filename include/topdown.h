@@ -144,13 +144,19 @@ struct td_options {
     uint32_t level;
     /**
      * Wanted bound on each share's error, in parts per million; 0 stands for 10000 (1 point); at most
-     * 1000000. This version keeps it for td_get_info and resets the registers when td_reset is called.
+     * 1000000. td_read opens new windows of the registers so that regions of a million slots or more have it,
+     * within max_overhead_ppm; `error` tells what a region got. 1000000 for no windows of td_read's own.
      */
     uint32_t max_error_ppm;
     /**
+     * What these windows may take of the thread's time, in parts per million; 0 stands for 10000 (1 %); at
+     * most 1000000. Up to 64 of them may come in a burst.
+     */
+    uint32_t max_overhead_ppm;
+    /**
      * Zeros.
      */
-    uint64_t reserved[5];
+    uint32_t reserved[9];
 };
 
 /**
@@ -158,6 +164,14 @@ struct td_options {
  * callers need not look at it.
  */
 struct td_base {
+    /**
+     * Sequence number of the control page under which the registers are read.
+     */
+    uint32_t sequence;
+    /**
+     * Number of the window in its period, from 0.
+     */
+    uint32_t window;
     /**
      * Number of the handle, unique in the process.
      */
@@ -167,19 +181,24 @@ struct td_base {
      */
     uint32_t period;
     /**
-     * Sequence number of the control page at the window's start.
+     * How often the registers were saved and restored since the window began; 65535 for that often or more.
      */
-    uint32_t sequence;
+    uint16_t switches;
     /**
      * Row of the table of CPU models.
      */
-    uint16_t model;
+    uint8_t model;
     /**
      * Deepest level that was counted: 1 or 2.
      */
-    uint16_t level;
+    uint8_t level;
     /**
-     * Bound on the error of each of `category`, in slots; it only grows.
+     * When the registers were last known not to have been reset by somebody else: milliseconds of
+     * `time_enabled_ns`, modulo 2^32.
+     */
+    uint32_t checked_ms;
+    /**
+     * Bound on the rounding error of each of `category`, in slots; it only grows.
      */
     uint64_t error;
     /**
@@ -217,25 +236,18 @@ struct td_sample {
      */
     uint64_t time_running_ns;
     /**
-     * The SLOTS register, since the start of the present window.
+     * Slots of this period before the present window of the registers: `slots` less this is what the SLOTS
+     * register said.
      */
-    uint64_t raw_slots;
-    /**
-     * The PERF_METRICS register: eight 8-bit shares of `raw_slots`.
-     */
-    uint64_t raw_metrics;
-    /**
-     * Sequence number of the control page: it tells how often the registers were saved and restored.
-     */
-    uint32_t sequence;
-    /**
-     * Zero.
-     */
-    uint32_t reserved;
+    uint64_t slots_before;
     /**
      * The totals at the start of the window.
      */
     struct td_base base;
+    /**
+     * The PERF_METRICS register: eight 8-bit shares of the slots since the window began.
+     */
+    uint64_t raw_metrics;
     /**
      * Totals of plain counters, on CPUs whose shares are computed from such. Untouched where PERF_METRICS
      * gives the shares.
@@ -393,9 +405,21 @@ struct td_info {
      */
     uint32_t max_error_ppm;
     /**
+     * What windows of td_read's own may take of the thread's time, in parts per million.
+     */
+    uint32_t max_overhead_ppm;
+    /**
+     * Windows that td_read opened on its own since td_open.
+     */
+    uint64_t windows;
+    /**
+     * Nanoseconds that they took (ticks of the time-stamp counter where the kernel gives no clock to user space).
+     */
+    uint64_t windows_ns;
+    /**
      * Zeros.
      */
-    uint32_t reserved[7];
+    uint64_t reserved[1];
 };
 
 /**
@@ -471,8 +495,10 @@ int td_open(struct td **out, const struct td_options *options);
 /**
  * Takes the totals since td_open or the last td_reset.
  *
- * In the steady state on the RDPMC path: 60 instructions, no system call, no lock, no allocation. It
- * may be called in a signal handler of the thread, even one that interrupts another td_ call on the same
+ * In the steady state on the RDPMC path: 44 instructions, no system call, no lock, no allocation. When the
+ * registers hold so many slots that the next region could not be told to within td_options.max_error_ppm, it opens a
+ * new window of them with a read(2) of the leader, some 4,000 instructions, as long as td_options.max_overhead_ppm
+ * is not exceeded: a pair of readings around a region is right whatever ran before. It may be called in a signal handler of the thread, even one that interrupts another td_ call on the same
  * handle: it then gives right totals or -EBUSY.
  *
  * Writing 0 to the PMU's `rdpmc` file in sysfs while a handle is open takes RDPMC away under it: the next
@@ -482,7 +508,8 @@ int td_open(struct td **out, const struct td_options *options);
  * opened, or in a forked child; -EBADF the handle is closed; -EBUSY see above; -EIO the kernel has given
  * the counters up (a CPU that went offline); else -errno of read(2). Totals stay intact whatever it returns.
  */
-int td_read(struct td *td, struct td_sample *out);
+int td_read(struct td *td,
+            struct td_sample *out);
 
 /**
  * Starts a new measurement period: totals start from zero, and earlier samples become stale.
@@ -610,8 +637,8 @@ const char *td_version(void);
 #else
 #define TD_ASSERT_(condition) struct td_assert_
 #endif
-TD_ASSERT_(sizeof(struct td_options) == 64 && offsetof(struct td_options, reserved) == 24);
-TD_ASSERT_(sizeof(struct td_sample) == 256 && offsetof(struct td_sample, base) == 56);
+TD_ASSERT_(sizeof(struct td_options) == 64 && offsetof(struct td_options, reserved) == 28);
+TD_ASSERT_(sizeof(struct td_sample) == 256 && offsetof(struct td_sample, base) == 40);
 TD_ASSERT_(sizeof(struct td_l1) == 80);
 TD_ASSERT_(sizeof(struct td_l2) == 112);
 TD_ASSERT_(sizeof(struct td_info) == 384);

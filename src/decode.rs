@@ -10,9 +10,8 @@
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
 use crate::model::perf_metrics::MOST_SLOTS_PER_CYCLE;
 use crate::model::{self, Counting, Model};
-use crate::registers::{RawMetrics, RawSlots, Registers};
-use crate::sample::{Base, CATEGORIES, L1, L2, Sample, TD_SAMPLE_UNBOUNDED};
-use crate::window::{reading_doubt, switches_between};
+use crate::registers::{EDGE_SLOTS, RawMetrics, RawSlots, Registers};
+use crate::sample::{Base, CATEGORIES, L1, L2, Sample, TD_SAMPLE_UNBOUNDED, UNCHECKED_MS};
 
 /// Cycles per nanosecond that no core exceeds: bounds what happened while the counters were not counting.
 const MOST_CYCLES_PER_NS: f64 = 8.0;
@@ -23,8 +22,10 @@ struct Span {
     slots: u64,
     /// Slots of each category; rounding may leave one below zero.
     category: [f64; CATEGORIES],
-    /// Bound on the error of each of them, in slots.
-    doubt: f64,
+    /// Bound on the error of each of them, in slots: by rounding, which is another for each category, and at the
+    /// edges, where some slots are not counted or those of something else are.
+    rounding: f64,
+    edges: f64,
     running: f64,
     /// Slots that may have passed uncounted.
     uncounted: f64,
@@ -39,6 +40,11 @@ struct Share {
 }
 
 impl Share {
+    /// A share that lies between `low` and `high`; anywhere, if that is nowhere.
+    fn new(value: f64, low: f64, high: f64) -> Share {
+        if low > high { Share { value, low: 0.0, high: 1.0 } } else { Share { value, low, high } }
+    }
+
     fn error(&self) -> f64 {
         (self.high - self.value).max(self.value - self.low)
     }
@@ -92,14 +98,23 @@ fn model_of(sample: &Sample) -> Option<&'static Model> {
 }
 
 impl Sample {
-    /// Slots before the present window. Two samples that agree on it are of one window.
-    fn slots_before(&self) -> u64 {
-        self.slots.wrapping_sub(self.raw_slots)
+    /// How often the registers were saved and restored since this sample's window began.
+    fn switches(&self) -> u64 {
+        if self.base.switches == u16::MAX { u64::MAX } else { self.base.switches.into() }
     }
 
-    fn registers(&self) -> Registers {
-        Registers { slots: RawSlots(self.raw_slots), metrics: RawMetrics(self.raw_metrics) }
+    /// Whether the registers may have overflowed, unseen.
+    fn is_unchecked(&self) -> bool {
+        self.registers().slots.0 > 0 && self.unchecked_ms(self.time_enabled_ns) > 2 * UNCHECKED_MS
     }
+}
+
+/// Edges on the way from one reading to another: those of both, and of each window that was closed, by a reading
+/// of the registers and a read(2) right after.
+fn edges(readings: [Registers; 2], windows: u32) -> f64 {
+    let readings = readings.iter().filter(|registers| registers.slots.0 > 0).count() as f64;
+    let windows = if readings > 0.0 { 2.0 * f64::from(windows) } else { 0.0 };
+    (readings + windows) * EDGE_SLOTS as f64
 }
 
 /// Checks that two samples go together, and takes their difference.
@@ -117,11 +132,8 @@ fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
             ));
         }
     }
-    let start = Sample {
-        sequence: to.base.sequence,
-        base: Base { error: 0, category: [0; 7], ..to.base },
-        ..Sample::default()
-    };
+    let start =
+        Sample { base: Base { window: 0, error: 0, category: [0; 7], ..to.base }, ..Sample::default() };
     let from = match from {
         None => &start,
         Some(from) if from.base.handle != to.base.handle => {
@@ -158,17 +170,18 @@ fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
             ),
         ));
     }
-    let same_window = from.slots_before() == to.slots_before();
-    let since = if same_window { from.sequence } else { to.base.sequence };
-    let switches = if to.raw_slots == 0 { 0 } else { switches_between(since, to.sequence) };
-    let doubt = from
-        .registers()
-        .doubt()
-        .saturating_add(reading_doubt(to.registers(), switches))
+    let (a, b) = (from.registers(), to.registers());
+    let windows = to.base.window.wrapping_sub(from.base.window);
+    let before = if windows == 0 && a.slots.0 > 0 { from.switches() } else { 0 };
+    let rounding = a
+        .rounding(0)
+        .saturating_add(b.rounding(to.switches().saturating_sub(before)))
         .saturating_add(to.base.error - from.base.error);
     let flags = from.flags | to.flags;
+    let bounded = flags & TD_SAMPLE_UNBOUNDED == 0 && !from.is_unchecked() && !to.is_unchecked();
+    let edges = edges([a, b], windows);
     let total = |sample: &Sample| {
-        let (before, since) = (sample.base.categories(sample.slots_before()), sample.registers().split());
+        let (before, since) = (sample.base.categories(sample.slots_before), sample.registers().split());
         std::array::from_fn::<_, CATEGORIES, _>(|k| i128::from(before[k]) + i128::from(since[k]))
     };
     let (a, b) = (total(from), total(to));
@@ -180,7 +193,8 @@ fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
         flags,
         slots,
         category: std::array::from_fn(|k| (b[k] - a[k]) as f64),
-        doubt: if flags & TD_SAMPLE_UNBOUNDED == 0 { doubt as f64 } else { f64::INFINITY },
+        rounding: if bounded { rounding as f64 } else { f64::INFINITY },
+        edges,
         running: if enabled > 0.0 { (ran / enabled).min(1.0) } else { 1.0 },
         uncounted: (enabled - ran).max(0.0) * rate,
     })
@@ -212,7 +226,8 @@ fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Resul
         flags: 0,
         slots: slots_b - slots_a,
         category: std::array::from_fn(|k| (i128::from(to[k]) - i128::from(from[k])) as f64),
-        doubt: a.doubt().saturating_add(b.doubt()) as f64,
+        rounding: a.rounding(0).saturating_add(b.rounding(0)) as f64,
+        edges: edges([a, b], 0),
         running: 1.0,
         uncounted: 0.0,
     })
@@ -221,7 +236,7 @@ fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Resul
 /// The level 1 shares, adding up to 1, each with its interval.
 fn shares_1(span: &Span) -> [Share; 4] {
     let slots = span.slots as f64;
-    let doubt = span.doubt / slots;
+    let doubt = (span.rounding + span.edges) / slots;
     let raw: [f64; 4] = std::array::from_fn(|k| (span.category[k] / slots).clamp(0.0, 1.0));
     let whole: f64 = raw.iter().sum();
     let mut shares: [Share; 4] = std::array::from_fn(|k| {
@@ -235,11 +250,7 @@ fn shares_1(span: &Span) -> [Share; 4] {
     for share in &mut shares {
         let least = 1.0 - (high - share.high);
         let most = 1.0 - (low - share.low);
-        share.low = share.low.max(least);
-        share.high = share.high.min(most);
-        if share.low > share.high {
-            *share = Share { low: 0.0, high: 1.0, ..*share }; // no truth fits: claim nothing
-        }
+        *share = Share::new(share.value, share.low.max(least), share.high.min(most));
     }
     shares
 }
@@ -274,19 +285,22 @@ fn level_1(span: &Span) -> L1 {
 
 fn level_2(span: &Span) -> L2 {
     let slots = span.slots as f64;
-    let doubt = span.doubt / slots;
+    let doubt = (span.rounding + span.edges) / slots;
+    // two fields are rounded, each in its own way; what happened at the edges is the same for both
+    let doubt_of_rest = (2.0 * span.rounding + span.edges) / slots;
     let mut shares = [Share::default(); 8];
     for (k, parent) in shares_1(span).iter().enumerate() {
         let near = span.category[4 + k] / slots;
         let value = near.clamp(0.0, parent.value);
         let low = (near - doubt).clamp(0.0, parent.high);
         let high = (near + doubt).clamp(low, parent.high);
-        shares[2 * k] = Share { value, low, high };
-        shares[2 * k + 1] = Share {
-            value: parent.value - value,
-            low: (parent.low - high).max(0.0),
-            high: (parent.high - low).max(0.0),
-        };
+        let rest = span.category[k] / slots - near;
+        shares[2 * k] = Share::new(value, low, high);
+        shares[2 * k + 1] = Share::new(
+            parent.value - value,
+            (parent.low - high).max(rest - doubt_of_rest).max(0.0),
+            (parent.high - low).min(rest + doubt_of_rest).max(0.0),
+        );
     }
     L2 {
         size: size_of::<L2>() as u32,

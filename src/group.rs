@@ -11,10 +11,11 @@ use crate::detect::walls::{Attempt, explain};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::perf_metrics::{CYCLES, METRICS, MOST_SLOTS_PER_CYCLE, SLOTS, metrics_of};
 use crate::options::{Options, Target};
-use crate::read::{Counters, METRICS_INDEX, SLOTS_INDEX, Snapshot, Steady, snapshot};
+use crate::read::{Counters, FAST, METRICS_INDEX, Reader, SLOTS_INDEX, Snapshot, snapshot};
 use crate::sample::CATEGORIES;
 use crate::sys::page::Look;
-use crate::sys::{Kernel, Mapping, rseq};
+use crate::sys::slot::Place;
+use crate::sys::{Kernel, Mapping, rseq, thread};
 use crate::window::{Counts, Times};
 use perf_event_open_sys::bindings::{
     PERF_FORMAT_GROUP, PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_TOTAL_TIME_RUNNING, perf_event_attr,
@@ -44,13 +45,22 @@ pub(crate) struct Group<K: Kernel> {
     by_registers: bool,
     /// This thread's descriptor of restartable sequences.
     rseq: Option<*mut u64>,
+    /// RDPMC of these registers does not fault on any CPU of this machine.
+    everywhere: bool,
     /// A sibling behind the metric events counts cycles: no more than this many slots pass in each.
     slots_per_cycle: Option<u64>,
 }
 
 impl<K: Kernel> Group<K> {
-    /// Opens the events of `level` for the target, starts them, and proves that they count.
-    pub fn open(kernel: K, pmu: &Pmu, level: u32, options: &Options) -> Result<(Group<K>, Option<String>)> {
+    /// Opens the events of `level` for the target, starts them, and proves that they count. The leader's control
+    /// page is mapped at `place`.
+    pub fn open(
+        kernel: K,
+        pmu: &Pmu,
+        level: u32,
+        options: &Options,
+        place: Option<Place>,
+    ) -> Result<(Group<K>, Option<String>)> {
         let attempt = |what, result: io::Result<_>| result.map_err(|e| explain(&kernel, options, what, &e));
         let (pid, cpu) = match options.target {
             Target::This => (0, -1),
@@ -71,7 +81,7 @@ impl<K: Kernel> Group<K> {
         attr.set_exclude_guest(1);
         let leader = attempt(Attempt::Open(SLOTS.name), kernel.open(&attr, pid, cpu, None))?;
 
-        let mapped = (!options.inherit).then(|| kernel.map(&leader)).transpose();
+        let mapped = (!options.inherit).then(|| kernel.map(&leader, place)).transpose();
         let map = match mapped {
             Ok(map) => map,
             Err(_) if options.no_rdpmc => None,
@@ -106,6 +116,7 @@ impl<K: Kernel> Group<K> {
             visible,
             by_registers: false,
             rseq,
+            everywhere: pmu.cpus.is_none(),
             slots_per_cycle,
         };
         group.start()?;
@@ -203,7 +214,7 @@ impl<K: Kernel> Group<K> {
         for (event, sibling) in METRICS.iter().zip(&self.siblings) {
             let map = self
                 .kernel
-                .map(sibling)
+                .map(sibling, None)
                 .map_err(|e| explain(&self.kernel, &self.options, Attempt::Map, &e))?;
             match map.look().index {
                 METRICS_INDEX => {}
@@ -226,6 +237,16 @@ fn junk(event: &str, index: u32) -> Error {
     )
 }
 
+fn given_up(got: usize, wanted: usize) -> Error {
+    Error::errno(
+        libc::EIO,
+        format!(
+            "read of the group gave {got} words, not {wanted}: the kernel has given the counters up, as it does when \
+             their CPU goes offline; close the handle and open it again"
+        ),
+    )
+}
+
 /// Some instructions in user mode, so that there is something to count.
 fn spin() {
     for i in 0..2000 {
@@ -240,14 +261,7 @@ impl<K: Kernel> Counters for Group<K> {
         let got = self.explained("read", self.kernel.read(group, &mut words))?;
         let events = 1 + self.siblings.len();
         if got != HEAD + events || words[0] != events as u64 {
-            return Err(Error::errno(
-                libc::EIO,
-                format!(
-                    "read of the group gave {got} words, not {}: the kernel has given the counters up, as it does when \
-                     their CPU goes offline; close the handle and open it again",
-                    HEAD + events
-                ),
-            ));
+            return Err(given_up(got, HEAD + events));
         }
         let values = &words[HEAD + 1..HEAD + events];
         let (metrics, cycles) = values.split_at(values.len() - usize::from(self.slots_per_cycle.is_some()));
@@ -256,6 +270,15 @@ impl<K: Kernel> Counters for Group<K> {
         let time = Times { enabled: words[1], running: words[2] };
         let most = self.slots_per_cycle.map(|width| cycles[0].saturating_mul(width));
         Ok(Counts { time, slots: words[HEAD], most, category })
+    }
+
+    fn slots(&mut self) -> Result<(u64, Times)> {
+        let mut words = [0; 3];
+        let got = self.explained("read", self.kernel.read(&self.leader, &mut words))?;
+        if got != words.len() {
+            return Err(given_up(got, words.len()));
+        }
+        Ok((words[0], Times { enabled: words[1], running: words[2] }))
     }
 
     fn registers(&mut self, known: Times) -> Option<Snapshot> {
@@ -279,9 +302,9 @@ impl<K: Kernel> Counters for Group<K> {
         self.by_registers
     }
 
-    fn steady(&self) -> Option<Steady> {
-        let page = self.map.as_ref().filter(|_| self.by_registers)?.page();
-        self.rseq.map(|rseq| Steady { page, rseq })
+    fn reader(&self) -> Option<Reader> {
+        let rseq = self.rseq.filter(|_| self.by_registers && FAST())?;
+        Some(Reader { thread: thread::pointer(), rseq, everywhere: self.everywhere })
     }
 
     fn forget_mappings(&mut self) {
@@ -303,7 +326,7 @@ mod tests {
     }
 
     fn open(kernel: &Scripted, pmu: &Pmu) -> Result<(Group<Scripted>, Option<String>)> {
-        Group::open(kernel.clone(), pmu, 2, &Options { no_rdpmc: true, ..Options::default() })
+        Group::open(kernel.clone(), pmu, 2, &Options { no_rdpmc: true, ..Options::default() }, None)
     }
 
     #[test]
@@ -340,7 +363,7 @@ mod tests {
             let kernel = Scripted::sapphire_rapids();
             kernel.grant_rdpmc();
             kernel.show_index(leader, members);
-            let error = Group::open(kernel.clone(), &pmu(), 2, &Options::default()).err().unwrap();
+            let error = Group::open(kernel.clone(), &pmu(), 2, &Options::default(), None).err().unwrap();
             assert_eq!(error.code(), -libc::ENODEV);
             assert!(error.text().contains("which is not PERF_METRICS"), "{error}");
             assert_eq!(kernel.open_things(), 0);

@@ -12,6 +12,8 @@ mod options;
 pub(crate) mod group;
 pub(crate) mod read;
 
+mod meter;
+mod pace;
 mod registers;
 mod window;
 

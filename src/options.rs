@@ -31,6 +31,9 @@ pub struct Options {
     pub simulate: bool,
     /// Wanted bound on each share's error, in parts per million; 0 for 10,000 (one point).
     pub max_error_ppm: u32,
+    /// Time that may go into new windows of the registers, in parts per million of the time that the thread runs; 0
+    /// for 10,000 (1 %).
+    pub max_overhead_ppm: u32,
 }
 
 impl Options {

@@ -18,8 +18,11 @@ pub(crate) struct Registers {
     pub metrics: RawMetrics,
 }
 
+/// The most that SLOTS holds.
+const SLOTS_WIDTH: u64 = (1 << 48) - 1;
+
 /// A full share in a field of PERF_METRICS.
-const FULL: u64 = 255;
+pub(crate) const FULL: u64 = 255;
 
 /// Slots that may pass between the reading of SLOTS and that of PERF_METRICS, and between either and
 /// the instructions around them, on a core that executes out of order: 40 cycles of 8 slots.
@@ -40,32 +43,33 @@ impl RawMetrics {
 impl Registers {
     /// SLOTS is 48 bits wide.
     pub fn are_possible(self) -> bool {
-        self.slots.0 >> 48 == 0
+        self.slots.0 <= SLOTS_WIDTH
     }
 
     /// Slots of each category since the reset. The level 1 four add up to SLOTS.
     pub fn split(self) -> [i64; CATEGORIES] {
-        let whole = u128::from(self.metrics.whole().max(1));
-        let part = |k| (u128::from(self.slots.0) * u128::from(self.metrics.field(k)) / whole) as i64;
+        let whole = self.metrics.whole().max(1);
+        let part = |k| (self.slots.0.min(SLOTS_WIDTH) * self.metrics.field(k) / whole) as i64;
         let mut slots: [i64; CATEGORIES] = std::array::from_fn(part);
         slots[3] = self.slots.0 as i64 - slots[0] - slots[1] - slots[2];
         slots
     }
 
-    /// Bound on the error of each of `split`, in slots. A field is within one unit of the truth,
-    /// however the hardware rounds; taking the sum of the fields for the whole moves it by no more than
-    /// that sum is off; and the registers are not read in one moment.
-    pub fn doubt(self) -> u64 {
+    /// Bound on the rounding error of each of `split`, in slots, after so many times that the registers were
+    /// saved and restored: one unit for the reading and one for each. A field is within one unit of the
+    /// truth, however the hardware rounds; taking the sum of the fields for the whole moves it by no more
+    /// than that sum is off.
+    pub fn rounding(self, switches: u64) -> u64 {
         if self.slots.0 == 0 {
             return 0;
         }
-        units(self.slots, 1 + self.metrics.whole().abs_diff(FULL)) + EDGE_SLOTS
+        units(self.slots, switches.saturating_add(1 + self.metrics.whole().abs_diff(FULL)))
     }
 }
 
 /// How many slots `n` units of a field stand for, rounded up.
 pub(crate) fn units(slots: RawSlots, n: u64) -> u64 {
-    (u128::from(slots.0) * u128::from(n)).div_ceil(FULL.into()).try_into().unwrap_or(u64::MAX)
+    slots.0.saturating_mul(n).div_ceil(FULL)
 }
 
 #[cfg(test)]
@@ -97,10 +101,11 @@ mod tests {
     }
 
     #[test]
-    fn doubt_is_one_unit_and_more_where_the_fields_do_not_add_up() {
-        assert_eq!(registers(255_000, 0x3333_6633).doubt(), 1000 + EDGE_SLOTS);
-        assert_eq!(registers(255_000, 0x3232_6432).doubt(), 6000 + EDGE_SLOTS);
-        assert!(registers(255_000, 0).doubt() > 255_000, "empty fields say nothing");
-        assert_eq!(registers(0, 0).doubt(), 0);
+    fn rounding_is_one_unit_and_more_where_the_fields_do_not_add_up() {
+        assert_eq!(registers(255_000, 0x3333_6633).rounding(0), 1000);
+        assert_eq!(registers(255_000, 0x3232_6432).rounding(0), 6000);
+        assert_eq!(registers(255_000, 0x3333_6633).rounding(2), 3000, "two switches");
+        assert!(registers(255_000, 0).rounding(0) > 255_000, "empty fields say nothing");
+        assert_eq!(registers(0, 0).rounding(7), 0);
     }
 }

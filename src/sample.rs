@@ -1,6 +1,8 @@
 //! One reading, as it travels from the reader to the decoder, and what a decoder makes of two of them.
 #![forbid(unsafe_code)]
 
+use crate::registers::{RawMetrics, RawSlots, Registers};
+
 /// Number of PERF_METRICS fields: four of level 1, four of level 2.
 pub(crate) const CATEGORIES: usize = 8;
 
@@ -19,21 +21,37 @@ pub const TD_SAMPLE_SIMULATED: u32 = 4;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Base {
+    /// Sequence number of the control page under which the registers are read.
+    pub sequence: u32,
+    /// Number of the window in its period, from 0.
+    pub window: u32,
     /// Number of the handle, unique in the process.
     pub handle: u32,
     /// Number of the period, counted by `td_reset`.
     pub period: u32,
-    /// Sequence number of the control page at the window's start.
-    pub sequence: u32,
+    /// How often the registers were saved and restored since the window began; 65535 for that often or more.
+    pub switches: u16,
     /// Row of the table of CPU models.
-    pub model: u16,
+    pub model: u8,
     /// Deepest level that was counted: 1 or 2.
-    pub level: u16,
-    /// Bound on the error of each of `category`, in slots; it only grows.
+    pub level: u8,
+    /// When the registers were last known not to have been reset by somebody else: milliseconds of
+    /// `time_enabled_ns`, modulo 2^32.
+    pub checked_ms: u32,
+    /// Bound on the rounding error of each of `category`, in slots; it only grows.
     pub error: u64,
     /// Slots before the window of retiring, bad speculation, frontend bound, heavy operations, branch
     /// mispredicts, fetch latency, memory bound; backend bound has the rest.
     pub category: [i64; 7],
+}
+
+/// As long as this the registers are taken to be those of the window although nobody looked: an overflow comes
+/// much later, and it takes less than this to pass what a window may hold.
+pub(crate) const UNCHECKED_MS: u32 = 1000;
+
+/// Milliseconds, as `checked_ms` keeps them.
+pub(crate) fn ms(ns: u64) -> u32 {
+    (ns / 1_000_000) as u32
 }
 
 impl Base {
@@ -68,19 +86,42 @@ pub struct Sample {
     /// Nanoseconds of those in which the counters really counted; less when other users of the counters
     /// took turns with this one, or on a hybrid CPU's E-cores.
     pub time_running_ns: u64,
-    /// The SLOTS register, since the start of the present window.
-    pub raw_slots: u64,
-    /// The PERF_METRICS register: eight 8-bit shares of `raw_slots`.
-    pub raw_metrics: u64,
-    /// Sequence number of the control page: it tells how often the registers were saved and restored.
-    pub sequence: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Slots of this period before the present window of the registers: `slots` less this is what the SLOTS
+    /// register said.
+    pub slots_before: u64,
     /// The totals at the start of the window.
     pub base: Base,
+    /// The PERF_METRICS register: eight 8-bit shares of the slots since the window began.
+    pub raw_metrics: u64,
     /// Totals of plain counters, on CPUs whose shares are computed from such. Untouched where PERF_METRICS
     /// gives the shares.
     pub counter: [u64; 15],
+}
+
+impl Sample {
+    /// The sample of a reading, of the sample that it would be were registers and clock at zero.
+    pub(crate) fn plus(&self, registers: Registers, ns: u64) -> Sample {
+        Sample {
+            slots: self.slots.wrapping_add(registers.slots.0),
+            time_enabled_ns: self.time_enabled_ns.wrapping_add(ns),
+            time_running_ns: self.time_running_ns.wrapping_add(ns),
+            raw_metrics: registers.metrics.0,
+            ..*self
+        }
+    }
+
+    /// Milliseconds for which nobody has looked whether the registers were reset, at that enabled time.
+    pub(crate) fn unchecked_ms(&self, enabled_ns: u64) -> u32 {
+        ms(enabled_ns).wrapping_sub(self.base.checked_ms)
+    }
+
+    /// What the registers said.
+    pub(crate) fn registers(&self) -> Registers {
+        Registers {
+            slots: RawSlots(self.slots.wrapping_sub(self.slots_before)),
+            metrics: RawMetrics(self.raw_metrics),
+        }
+    }
 }
 
 /// Level 1: shares of pipeline slots between two samples. The four add up to 1.
@@ -145,8 +186,8 @@ pub struct L2 {
 }
 
 const _: () = {
-    assert!(size_of::<Base>() == 80);
-    assert!(size_of::<Sample>() == 256 && std::mem::offset_of!(Sample, base) == 56);
+    assert!(size_of::<Base>() == 88);
+    assert!(size_of::<Sample>() == 256 && std::mem::offset_of!(Sample, base) == 40);
     assert!(size_of::<L1>() == 80);
     assert!(size_of::<L2>() == 112);
 };

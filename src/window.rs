@@ -6,7 +6,7 @@
 //! reset: the kernel reads and zeroes with the counters stopped.
 #![forbid(unsafe_code)]
 
-use crate::registers::{RawSlots, Registers, units};
+use crate::registers::{EDGE_SLOTS, RawSlots, Registers, units};
 use crate::sample::CATEGORIES;
 
 /// Nanoseconds that a group was enabled, and of those that it was counting.
@@ -53,6 +53,8 @@ pub(crate) struct Ledger {
     last: Counts,
     /// Slots that the registers may still hold since then: they were not zeroed.
     held: u64,
+    /// The categories in `last` are not the kernel's but what `close` made of them, and that far off at most.
+    stale: u64,
 }
 
 impl Ledger {
@@ -70,14 +72,40 @@ impl Ledger {
             *total += new;
         }
         self.slots += slots;
-        self.error += window_doubt(slots, self.held, switches, whole.abs_diff(slots));
+        let stale = std::mem::take(&mut self.stale);
+        self.error +=
+            window_doubt(slots, self.held, switches, whole.abs_diff(slots)).saturating_add(stale).min(slots);
         self.held = if zeroed { 0 } else { self.held + slots };
         self.last = *now;
+    }
+
+    /// Closes a window by its registers, right before a read(2) of the leader alone told the slots and the times
+    /// until now, and zeroed them. What came between the two, some instructions of this library, divides as the
+    /// rest did; what of it is more than an edge is admitted. None if the registers are not of this window.
+    pub fn close(&mut self, end: Registers, switches: u64, slots: u64, time: Times) -> Option<()> {
+        let counted = slots.saturating_sub(self.last.slots);
+        let gap = counted.checked_sub(end.slots.0)?;
+        let stretch = gap as f64 / end.slots.0.max(1) as f64;
+        let mut split = end.split().map(|part| part + (part as f64 * stretch) as i64);
+        split[3] = counted as i64 - split[0] - split[1] - split[2];
+        for ((total, kept), new) in self.category.iter_mut().zip(&mut self.last.category).zip(split) {
+            *total += new;
+            *kept = kept.saturating_add_signed(new);
+        }
+        self.slots += counted;
+        let doubt = end.rounding(switches).saturating_add(gap.saturating_sub(EDGE_SLOTS)).min(counted);
+        self.error += doubt;
+        self.stale += doubt.saturating_add(window_doubt(counted, 0, switches, 0)).saturating_add(EDGE_SLOTS);
+        self.last.slots = slots;
+        self.last.time = time;
+        self.held = 0;
+        Some(())
     }
 
     /// Forgets what the kernel counted since the last time: it counted another program's slots.
     pub fn discard(&mut self, now: &Counts, zeroed: bool) {
         self.held = if zeroed { 0 } else { self.held + self.since(now) };
+        self.stale = 0;
         self.last = *now;
     }
 
@@ -109,7 +137,7 @@ impl Ledger {
 
     /// Starts a period: all totals are zero from here on.
     pub fn restart(&mut self) {
-        *self = Ledger { last: self.last, held: self.held, ..Ledger::default() };
+        *self = Ledger { last: self.last, held: self.held, stale: self.stale, ..Ledger::default() };
     }
 }
 
@@ -131,15 +159,10 @@ pub(crate) fn switches_between(from: u32, to: u32) -> u64 {
     u64::from(to.wrapping_sub(from) / 4)
 }
 
-/// Bound on the error of the categories of a window that is still open, in slots: the reading's own,
-/// and a unit for each time that the registers were saved and restored on the way.
-pub(crate) fn reading_doubt(registers: Registers, switches: u64) -> u64 {
-    registers.doubt().saturating_add(units(registers.slots, switches))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registers::RawMetrics;
 
     fn counts(slots: u64, category: [u64; 4]) -> Counts {
         let mut all = [0; CATEGORIES];
@@ -197,5 +220,23 @@ mod tests {
         ledger.discard(&counts(61_001_000, [9_000_000; 4]), true);
         ledger.absorb(&counts(61_002_000, [9_000_250; 4]), 0, true);
         assert_eq!(ledger.slots, 2000);
+    }
+
+    #[test]
+    fn a_window_that_its_registers_close_is_as_exact_as_they_are() {
+        let mut ledger = Ledger::default();
+        let end = Registers { slots: RawSlots(255_000), metrics: RawMetrics(0x3333_6633) };
+        ledger.close(end, 0, 255_100, Times::default()).unwrap();
+        assert_eq!((ledger.slots, ledger.error), (255_100, 1000));
+        assert_eq!(ledger.category[..4], [51_020, 102_040, 51_020, 51_020]);
+        assert_eq!(ledger.close(end, 0, 255_200, Times::default()), None, "less was counted than they say");
+        assert_eq!(ledger.slots, 255_100);
+        ledger.close(end, 2, 255_100 + 255_000 + EDGE_SLOTS + 7, Times::default()).unwrap();
+        assert_eq!(ledger.error, 1000 + 3000 + 7, "switches, and what is more than an edge");
+        // the kernel's own account of the same slots, at the next read(2) of the group
+        let slots = ledger.slots + 100;
+        let before = ledger.error;
+        ledger.absorb(&counts(slots, [slots / 4; 4]), 0, true);
+        assert_eq!((ledger.slots, ledger.error - before), (slots, 100), "all of them, at the most");
     }
 }

@@ -37,15 +37,19 @@ pub struct COptions {
     /// 0 for the deepest that the CPU's counters give in one group, 1, or 2.
     pub level: u32,
     /// Wanted bound on each share's error, in parts per million; 0 stands for 10000 (1 point); at most
-    /// 1000000. This version keeps it for td_get_info and resets the registers when td_reset is called.
+    /// 1000000. td_read opens new windows of the registers so that regions of a million slots or more have it,
+    /// within max_overhead_ppm; `error` tells what a region got. 1000000 for no windows of td_read's own.
     pub max_error_ppm: u32,
+    /// What these windows may take of the thread's time, in parts per million; 0 stands for 10000 (1 %); at
+    /// most 1000000. Up to 64 of them may come in a burst.
+    pub max_overhead_ppm: u32,
     /// Zeros.
-    pub reserved: [u64; 5],
+    pub reserved: [u32; 9],
 }
 
 const SIZE: usize = size_of::<COptions>();
 /// The first fields that were ever published.
-const LEAST: usize = offset_of!(COptions, reserved);
+const LEAST: usize = offset_of!(COptions, max_overhead_ppm);
 /// More than any version will have.
 const MOST: usize = 4096;
 
@@ -76,7 +80,7 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
     let mut own = COptions::default();
     // SAFETY: own is as long as `known` at least, and any bytes make a COptions.
     unsafe { std::ptr::copy_nonoverlapping(known.as_ptr(), (&raw mut own).cast(), known.len()) };
-    if own.reserved != [0; 5] || tail.iter().any(|byte| *byte != 0) {
+    if own.reserved != [0; 9] || tail.iter().any(|byte| *byte != 0) {
         return Err(Error::errno(
             libc::E2BIG,
             "options has a value behind the fields that this version knows; clear the struct first, or use the \
@@ -107,11 +111,10 @@ fn interpret(options: &COptions) -> Result<Options> {
             return Err(Error::invalid(format!("options->target is {target}, which is no TD_TARGET_*")));
         }
     };
-    if options.max_error_ppm > 1_000_000 {
-        return Err(Error::invalid(format!(
-            "options->max_error_ppm is {}; a share's error is at most 1000000",
-            options.max_error_ppm
-        )));
+    for (name, ppm) in [("error", options.max_error_ppm), ("overhead", options.max_overhead_ppm)] {
+        if ppm > 1_000_000 {
+            return Err(Error::invalid(format!("options->max_{name}_ppm is {ppm}; all there is is 1000000")));
+        }
     }
     Ok(Options {
         target,
@@ -121,5 +124,6 @@ fn interpret(options: &COptions) -> Result<Options> {
         no_rdpmc: options.flags & TD_FLAG_NO_RDPMC != 0,
         simulate: options.flags & TD_FLAG_SIMULATE != 0,
         max_error_ppm: options.max_error_ppm,
+        max_overhead_ppm: options.max_overhead_ppm,
     })
 }

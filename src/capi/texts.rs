@@ -39,8 +39,14 @@ pub struct CInfo {
     pub note: [c_char; 192],
     /// Wanted bound on each share's error, in parts per million.
     pub max_error_ppm: u32,
+    /// What windows of td_read's own may take of the thread's time, in parts per million.
+    pub max_overhead_ppm: u32,
+    /// Windows that td_read opened on its own since td_open.
+    pub windows: u64,
+    /// Nanoseconds that they took (ticks of the time-stamp counter where the kernel gives no clock to user space).
+    pub windows_ns: u64,
     /// Zeros.
-    pub reserved: [u32; 7],
+    pub reserved: [u64; 1],
 }
 
 impl From<&Info> for CInfo {
@@ -55,7 +61,10 @@ impl From<&Info> for CInfo {
             core: array(&info.core),
             note: array(&info.note),
             max_error_ppm: info.max_error_ppm,
-            reserved: [0; 7],
+            max_overhead_ppm: info.max_overhead_ppm,
+            windows: info.windows,
+            windows_ns: info.windows_ns,
+            reserved: [0; 1],
         }
     }
 }

@@ -1,5 +1,6 @@
 //! From counters to one snapshot: by RDPMC (`rdpmc`), by read(2) (`crate::group`), or simulated.
 
+mod hot;
 #[cfg(target_arch = "x86_64")]
 mod rdpmc;
 #[cfg(not(target_arch = "x86_64"))]
@@ -9,49 +10,50 @@ pub(crate) mod simulated;
 
 use crate::error::Result;
 use crate::registers::Registers;
-use crate::sample::{Base, Sample};
-use crate::sys::page::Page;
 use crate::window::{Counts, Times};
-pub(crate) use rdpmc::{Hot, snapshot};
+pub use hot::Hot;
+pub(crate) use hot::Reader;
+pub(crate) use rdpmc::{FAST, snapshot};
 
 /// What the control page of SLOTS shows while it counts: its RDPMC number plus one.
 pub(crate) const SLOTS_INDEX: u32 = 0x4000_0004;
 /// The same of every metric event.
 pub(crate) const METRICS_INDEX: u32 = 0x2000_0001;
 
+/// How the time-stamp counter becomes an event's times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Clock {
+    /// Nanoseconds are the upper 65 bits of the product of counter and scale; 0 if there is no clock.
+    pub scale: u64,
+    /// The event's times when the clock was zero; without a clock, the last that are known.
+    pub zero: Times,
+    /// They are those of the last time that the thread was scheduled.
+    pub coarse: bool,
+}
+
+impl Clock {
+    /// Times of a period that began at `begun`, at clock zero.
+    pub fn zero_since(&self, begun: Times) -> Times {
+        if self.scale == 0 {
+            return self.zero.since(begun);
+        }
+        Times {
+            enabled: self.zero.enabled.wrapping_sub(begun.enabled),
+            running: self.zero.running.wrapping_sub(begun.running),
+        }
+    }
+}
+
 /// One reading of the registers by their owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     pub registers: Registers,
     pub sequence: u32,
-    pub time: Times,
-}
-
-/// How samples begin: what they are, and the slots before the present window.
-#[repr(C, align(16))]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Head {
-    pub size: u32,
-    pub flags: u32,
-    pub slots: u64,
-}
-
-impl Head {
-    /// The sample of a reading.
-    pub fn sample(self, registers: Registers, sequence: u32, time: Times, base: Base) -> Sample {
-        Sample {
-            size: self.size,
-            flags: self.flags,
-            slots: self.slots + registers.slots.0,
-            time_enabled_ns: time.enabled,
-            time_running_ns: time.running,
-            raw_slots: registers.slots.0,
-            raw_metrics: registers.metrics.0,
-            sequence,
-            base,
-            ..Sample::default()
-        }
-    }
+    pub clock: Clock,
+    /// Nanoseconds of the clock.
+    pub ns: u64,
+    /// A clock to pace by, which runs while the thread does: nanoseconds, or ticks where there are none.
+    pub pace: u64,
 }
 
 /// A group of counters, real or simulated.
@@ -59,6 +61,8 @@ pub(crate) trait Counters {
     /// read(2) of the group: what the kernel has counted since it was opened. If it is running, this
     /// zeroes the registers.
     fn counts(&mut self) -> Result<Counts>;
+    /// read(2) of SLOTS alone, for less: the same, without the categories.
+    fn slots(&mut self) -> Result<(u64, Times)>;
     /// The registers, if they can be seen and count for this thread now. `known`: the times at the last
     /// read(2).
     fn registers(&mut self, known: Times) -> Option<Snapshot>;
@@ -72,17 +76,10 @@ pub(crate) trait Counters {
     fn sequence(&mut self) -> Option<u32>;
     /// Whether readings are to be those of the registers.
     fn by_registers(&self) -> bool;
-    /// What the steady state needs, if it is to be had.
-    fn steady(&self) -> Option<Steady> {
+    /// Who can read by the steady state, if anybody can.
+    fn reader(&self) -> Option<Reader> {
         None
     }
     /// In a forked child: the mappings are not there any more.
     fn forget_mappings(&mut self) {}
-}
-
-/// The page under which RDPMC reads the registers, and its reader's descriptor of restartable sequences.
-#[derive(Clone, Copy)]
-pub(crate) struct Steady {
-    pub page: *const Page,
-    pub rseq: *mut u64,
 }

@@ -2,7 +2,7 @@
 //! with the rounding to 8 bits and the reset at each read(2) that the real ones have.
 #![forbid(unsafe_code)]
 
-use super::{Counters, Snapshot};
+use super::{Clock, Counters, Snapshot};
 use crate::error::{Error, Result};
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::CATEGORIES;
@@ -159,7 +159,9 @@ impl Simulated {
         Snapshot {
             registers: Registers { slots: RawSlots(self.slots), metrics: self.metrics() },
             sequence: 0,
-            time: Times { enabled: time, running: time },
+            clock: Clock { zero: Times { enabled: time, running: time }, ..Clock::default() },
+            ns: 0,
+            pace: time,
         }
     }
 }
@@ -172,9 +174,14 @@ impl Counters for Simulated {
         for (k, count) in self.counts.category.iter_mut().enumerate() {
             *count += (u128::from(slots.0) * u128::from(metrics.0 >> (8 * k) & 0xff) / 255) as u64;
         }
-        self.counts.time = snapshot.time;
+        self.counts.time = snapshot.clock.zero;
         (self.slots, self.exact) = (0, [0; CATEGORIES]);
         Ok(self.counts)
+    }
+
+    fn slots(&mut self) -> Result<(u64, Times)> {
+        let counts = self.counts()?;
+        Ok((counts.slots, counts.time))
     }
 
     fn registers(&mut self, _: Times) -> Option<Snapshot> {

@@ -1,14 +1,15 @@
 //! The kernel that runs this process.
 
 use super::page::{self, Look, Page};
+use super::slot::Place;
 use super::{Kernel, Mapping};
-use memmap2::{MmapOptions, MmapRaw};
 use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, PERF_IOC_FLAG_GROUP, perf_event_attr};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
+use std::ptr::null_mut;
 use std::time::Duration;
 
 /// The real thing.
@@ -17,7 +18,7 @@ pub(crate) struct Linux;
 
 impl Kernel for Linux {
     type Fd = File;
-    type Map = MmapRaw;
+    type Map = Mapped;
 
     fn open(&self, attr: &perf_event_attr, pid: i32, cpu: i32, leader: Option<&File>) -> io::Result<File> {
         let group = leader.map_or(-1, AsRawFd::as_raw_fd);
@@ -41,18 +42,24 @@ impl Kernel for Linux {
         check(unsafe { perf::ioctls::RESET(event.as_raw_fd(), 0) })
     }
 
-    fn read(&self, mut event: &File, words: &mut [u64]) -> io::Result<usize> {
-        let mut bytes = [0u8; 8 * 32];
-        let wanted = &mut bytes[..8 * words.len().min(32)];
-        let got = event.read(wanted)? / 8;
-        for (word, bytes) in words.iter_mut().zip(wanted.chunks_exact(8)).take(got) {
-            *word = u64::from_ne_bytes(bytes.try_into().expect("chunks of eight"));
-        }
-        Ok(got)
+    fn read(&self, event: &File, words: &mut [u64]) -> io::Result<usize> {
+        // SAFETY: a live descriptor, and a buffer with room for so many bytes, any of which make words.
+        let got = unsafe { libc::read(event.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(words)) };
+        usize::try_from(got).map(|bytes| bytes / 8).map_err(|_| io::Error::last_os_error())
     }
 
-    fn map(&self, event: &File) -> io::Result<MmapRaw> {
-        MmapOptions::new().len(page_size()).map_raw_read_only(event)
+    fn map(&self, event: &File, place: Option<Place>) -> io::Result<Mapped> {
+        let (fixed, at) = match &place {
+            Some(place) => (libc::MAP_FIXED, place.address()),
+            None => (0, null_mut()),
+        };
+        let (access, flags) = (libc::PROT_READ, libc::MAP_SHARED | fixed);
+        // SAFETY: a new mapping, where the kernel likes or in a place that is ours to map in.
+        let page = unsafe { libc::mmap(at.cast(), page_size(), access, flags, event.as_raw_fd(), 0) };
+        if page == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Mapped { page, placed: place.is_some() })
     }
 
     fn text(&self, path: &str) -> io::Result<String> {
@@ -76,9 +83,31 @@ impl Kernel for Linux {
     }
 }
 
-impl Mapping for MmapRaw {
+/// A mapped control page.
+#[derive(Debug)]
+pub(crate) struct Mapped {
+    page: *mut libc::c_void,
+    /// It is in a place of its holder's, which must not be left empty: others could get to be there.
+    placed: bool,
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        let fixed = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+        // SAFETY: the mapping is ours, and nobody looks at it any more.
+        unsafe {
+            if self.placed {
+                libc::mmap(self.page, page_size(), libc::PROT_NONE, fixed, -1, 0);
+            } else {
+                libc::munmap(self.page, page_size());
+            }
+        }
+    }
+}
+
+impl Mapping for Mapped {
     fn page(&self) -> *const Page {
-        self.as_ptr().cast()
+        self.page.cast()
     }
 
     fn look(&self) -> Look {

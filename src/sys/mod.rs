@@ -15,6 +15,7 @@ pub(crate) mod thread;
 pub(crate) use linux::Linux;
 use page::{Look, Page};
 use perf_event_open_sys::bindings::perf_event_attr;
+use slot::Place;
 use std::io;
 use std::time::Duration;
 
@@ -39,8 +40,8 @@ pub(crate) trait Kernel {
     fn reset(&self, event: &Self::Fd) -> io::Result<()>;
     /// read(2) of 64-bit words; how many there were.
     fn read(&self, event: &Self::Fd, words: &mut [u64]) -> io::Result<usize>;
-    /// mmap(2) of an event's first page, read-only.
-    fn map(&self, event: &Self::Fd) -> io::Result<Self::Map>;
+    /// mmap(2) of an event's first page, read-only, at this place if there is one.
+    fn map(&self, event: &Self::Fd, place: Option<Place>) -> io::Result<Self::Map>;
     /// The text of a file of /sys or /proc.
     fn text(&self, path: &str) -> io::Result<String>;
     /// Whether a file or directory exists.

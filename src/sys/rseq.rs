@@ -19,9 +19,7 @@ pub(crate) fn descriptor() -> Option<*mut u64> {
         if offset.is_null() || size.is_null() || *size == 0 {
             return None;
         }
-        let thread: *mut u8;
-        std::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) thread, options(nostack, preserves_flags, readonly));
-        let area = thread.offset(*offset);
+        let area = (super::thread::pointer() as *mut u8).offset(*offset);
         // negative: the registration failed
         let registered = area.add(CPU_ID).cast::<i32>().read_volatile() >= 0;
         registered.then(|| area.add(RSEQ_CS).cast())

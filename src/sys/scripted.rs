@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::page::{Look, Page};
+use super::slot::Place;
 use super::{Kernel, Mapping};
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::cell::{Cell, RefCell};
@@ -165,7 +166,7 @@ impl Kernel for Scripted {
         Ok(3 + events)
     }
 
-    fn map(&self, event: &Thing) -> io::Result<Thing> {
+    fn map(&self, event: &Thing, _: Option<Place>) -> io::Result<Thing> {
         self.call()?;
         Ok(self.thing(100 + event.number))
     }

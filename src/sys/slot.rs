@@ -1,4 +1,5 @@
-//! The memory of a handle: one page that a forked child finds zeroed, and the rest, which it inherits.
+//! The memory of a handle: one page that a forked child finds zeroed, one where the control page of its leader
+//! is mapped, and the rest, which a child inherits.
 //!
 //! A closed handle's memory is kept for the next one, so that a stale pointer meets a closed handle
 //! and not a fault, and opening ten thousand times takes no more memory than opening once.
@@ -17,6 +18,7 @@ struct Pages<T>(T);
 #[repr(C)]
 struct Halves<H, C> {
     hot: Pages<H>,
+    control: Pages<u8>,
     cold: Pages<C>,
 }
 
@@ -53,10 +55,27 @@ impl<H, C> Slot<H, C> {
         unsafe { &(*self.0.as_ptr()).hot.0 }
     }
 
+    /// The page behind it, for another mapping.
+    pub fn control(&self) -> Place {
+        // SAFETY: as above.
+        Place(unsafe { NonNull::new_unchecked(&raw mut (*self.0.as_ptr()).control) }.cast())
+    }
+
     /// The half that it inherits.
     pub fn cold(&self) -> &C {
         // SAFETY: as above; no fork touches it.
         unsafe { &(*self.0.as_ptr()).cold.0 }
+    }
+}
+
+/// A page of a slot, in which its holder may map what it likes.
+#[derive(Debug)]
+pub(crate) struct Place(NonNull<u8>);
+
+impl Place {
+    /// Where.
+    pub fn address(&self) -> *mut u8 {
+        self.0.as_ptr()
     }
 }
 

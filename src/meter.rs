@@ -1,0 +1,275 @@
+//! One handle's readings: windows of the registers, one after the other, added up in the ledger.
+#![forbid(unsafe_code)]
+
+use crate::error::Result;
+use crate::pace::{Pace, Wish};
+use crate::read::{Counters, Hot, Snapshot};
+use crate::sample::{Base, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, UNCHECKED_MS, ms};
+use crate::window::{Counts, Ledger, Times, switches_between};
+
+/// What a read(2) of the group starts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A window of the registers: the totals go on.
+    Window,
+    /// A period: they start from zero.
+    Period,
+}
+
+/// Slots that pass while the library handles the registers, at the most; more are somebody else's doing.
+const HANDFUL: u64 = 1 << 16;
+
+/// The state behind a handle's readings.
+pub(crate) struct Meter {
+    ledger: Ledger,
+    /// Times when the period began.
+    begun: Times,
+    /// The sequence number right before the last read(2).
+    sequence: Option<u32>,
+    /// What the kernel counts until the next read(2) is, in part, another program's.
+    foreign: bool,
+    /// Somewhere in this period saves and restores of the registers could not be counted.
+    unbounded: bool,
+    /// The registers hold what has come since the last read(2), and nothing else.
+    attached: bool,
+    /// SLOTS at the last reading: if it goes back, somebody else reset the registers.
+    seen: u64,
+    /// The group lost its turn in this period: the kernel's own account of the categories is worth its price.
+    crowded: bool,
+    /// What samples would be were registers and clock at zero.
+    start: Sample,
+    pub pace: Pace,
+}
+
+impl Meter {
+    /// Starts the first period. `start`: what its samples have in common.
+    pub fn new(counters: &mut dyn Counters, hot: &Hot, start: Sample, wish: Wish) -> Result<Meter> {
+        let mut meter = Meter {
+            ledger: Ledger::default(),
+            begun: Times::default(),
+            sequence: None,
+            foreign: false,
+            unbounded: false,
+            attached: false,
+            seen: 0,
+            crowded: false,
+            start,
+            pace: Pace::new(wish),
+        };
+        meter.renew(counters, hot, Next::Period)?;
+        Ok(meter)
+    }
+
+    /// read(2) of the group: takes what the kernel has counted into the ledger, and starts a window, or
+    /// with it a period.
+    ///
+    /// The read(2) zeroes the registers only if it finds the group running; and a task that is switched
+    /// out right after it, before it ran an instruction that counts, may come back to registers that
+    /// hold another program's numbers (kernel-facts I). The page's sequence number tells: if it is the
+    /// same on both sides of the read(2), neither happened.
+    ///
+    /// Returns the window's first reading, if readings are those of the registers.
+    pub fn renew(&mut self, counters: &mut dyn Counters, hot: &Hot, next: Next) -> Result<Option<Snapshot>> {
+        hot.detach();
+        let mut attached = std::mem::take(&mut self.attached);
+        let mut begins = None;
+        for _ in 0..8 {
+            let known = self.ledger.times();
+            let end = counters.registers(known);
+            let (opening, before) = (counters.sequence(), counters.counting());
+            let counts = counters.counts()?;
+            let (after, closing) = (counters.counting(), counters.sequence());
+            let start = counters.registers(counts.time);
+
+            let at_rest = before.is_some() && before == after;
+            // where that cannot be seen: it counted all the time, so it did when it was read
+            let zeroed = at_rest || (counters.never_rests() && self.ledger.ran_throughout(&counts));
+            let switches = match (self.sequence, closing) {
+                (Some(from), Some(to)) => switches_between(from, to),
+                _ => 0,
+            };
+            self.take_in(&counts, switches, zeroed, end.filter(|_| attached));
+            self.sequence = opening;
+            if closing.is_none() {
+                self.unbounded = true;
+            }
+            let (Some(_), Some(start)) = (end, start) else {
+                self.crowded = true;
+                break;
+            };
+            if at_rest && Some(start.sequence) == after {
+                self.attached = true;
+                begins = Some(start);
+                break;
+            }
+            self.suspect(Some(start));
+            attached = false;
+        }
+        if next == Next::Period {
+            self.ledger.restart();
+            self.begun = self.ledger.times();
+            self.unbounded = self.sequence.is_none();
+            self.crowded = begins.is_none();
+        }
+        self.pace.restarted();
+        self.begin_window(next);
+        let begins = begins.filter(|_| counters.by_registers());
+        if let Some(start) = &begins {
+            self.begin_readings(counters, hot, start);
+        }
+        Ok(begins)
+    }
+
+    /// Lets readings come straight from the registers from this first one of a window on.
+    fn begin_readings(&mut self, counters: &dyn Counters, hot: &Hot, start: &Snapshot) {
+        self.show(hot, start);
+        if let Some(reader) = counters.reader() {
+            hot.attach(reader);
+        }
+    }
+
+    /// Takes what the kernel counted into the ledger, if it is this target's. `end`: the registers, right
+    /// before, if they had been this handle's all the time.
+    fn take_in(&mut self, counts: &Counts, switches: u64, zeroed: bool, end: Option<Snapshot>) {
+        let counted = self.ledger.since(counts);
+        let most = self.ledger.most_since(counts);
+        let beyond = counted.saturating_sub(most.unwrap_or(u64::MAX));
+        if std::mem::take(&mut self.foreign) || beyond > HANDFUL {
+            // among them another program's: none can be told from the others, and all that may have passed
+            // is missing
+            self.ledger.discard(counts, zeroed);
+            self.ledger.admit(most.unwrap_or(HANDFUL));
+            return;
+        }
+        self.ledger.admit(beyond);
+        // registers that hold less than the kernel counted were reset by somebody else; an overflow
+        // interrupt that does so after a switch makes the kernel count twice (kernel-facts B.8)
+        if let (true, Some(end)) = (switches > 0, end) {
+            let beyond = counted.saturating_sub(end.registers.slots.0);
+            self.ledger.admit(if beyond > HANDFUL { beyond } else { 0 });
+        }
+        self.ledger.absorb(counts, switches, zeroed);
+    }
+
+    /// A window for less: read(2) of the leader alone, right after the registers said how its slots divide. None if
+    /// the thread was switched out on the way.
+    fn sharpen(
+        &mut self,
+        counters: &mut dyn Counters,
+        hot: &Hot,
+        end: &Snapshot,
+    ) -> Result<Option<Snapshot>> {
+        hot.detach();
+        let (slots, time) = counters.slots()?;
+        let switches = self.switches(end.sequence);
+        if counters.counting() != Some(end.sequence)
+            || self.ledger.close(end.registers, switches, slots, time).is_none()
+        {
+            self.attached = false; // the kernel's account tells, with what the registers hold from now on
+            return Ok(None);
+        }
+        self.sequence = Some(end.sequence);
+        self.begin_window(Next::Window);
+        // as late as can be, so that little of the library's own work counts for what comes now
+        let start = counters.registers(time);
+        let Some(start) = start.filter(|start| start.sequence == end.sequence) else {
+            self.attached = false;
+            self.suspect(start);
+            return Ok(None);
+        };
+        self.pace.opened(end.pace, start.pace);
+        self.begin_readings(counters, hot, &start);
+        Ok(Some(start))
+    }
+
+    /// A switch right after the registers were zeroed: what they hold now is this thread's, or not.
+    fn suspect(&mut self, start: Option<Snapshot>) {
+        let slots = start.map_or(0, |start| start.registers.slots.0);
+        self.ledger.admit(slots.min(HANDFUL));
+        self.foreign = slots > HANDFUL;
+    }
+
+    /// How often the registers were saved and restored since the window began.
+    fn switches(&self, sequence: u32) -> u64 {
+        self.sequence.map_or(0, |from| switches_between(from, sequence))
+    }
+
+    /// Notes where the totals stand as the registers start from zero.
+    fn begin_window(&mut self, next: Next) {
+        self.seen = 0;
+        let Sample { flags, base, .. } = &mut self.start;
+        *flags &= !(TD_SAMPLE_UNBOUNDED | TD_SAMPLE_COARSE_TIME);
+        *flags |= if self.unbounded { TD_SAMPLE_UNBOUNDED } else { 0 };
+        if next == Next::Period {
+            base.period = base.period.wrapping_add(1);
+            base.window = 0;
+        } else {
+            base.window = base.window.wrapping_add(1);
+        }
+        base.sequence = self.sequence.unwrap_or(0);
+        base.error = self.ledger.error;
+        base.category = Base::keep(&self.ledger.category);
+        self.start.slots = self.ledger.slots;
+        self.start.slots_before = self.ledger.slots;
+        self.time_is(self.ledger.times().since(self.begun), 0);
+        self.start.base.switches = 0;
+    }
+
+    /// Times of the period at clock zero, and the clock.
+    fn time_is(&mut self, zero: Times, ns: u64) {
+        self.start.time_enabled_ns = zero.enabled;
+        self.start.time_running_ns = zero.running;
+        self.start.base.checked_ms = ms(zero.enabled.wrapping_add(ns));
+    }
+
+    /// Lets samples start from where this reading found page and clock.
+    fn show(&mut self, hot: &Hot, now: &Snapshot) {
+        self.seen = now.registers.slots.0;
+        self.time_is(now.clock.zero_since(self.begun), now.ns);
+        self.start.flags &= !TD_SAMPLE_COARSE_TIME;
+        self.start.flags |= if now.clock.coarse { TD_SAMPLE_COARSE_TIME } else { 0 };
+        self.start.base.sequence = now.sequence;
+        self.start.base.switches = self.switches(now.sequence).min(u16::MAX.into()) as u16;
+        hot.restart(now.clock.scale, self.pace.limit(), &self.start);
+    }
+
+    /// A reading where the steady state does not serve.
+    pub fn read(&mut self, counters: &mut dyn Counters, hot: &Hot) -> Result<Sample> {
+        let now = match self.read_registers(counters, hot)? {
+            Some(now) => Some(now),
+            None => self.renew(counters, hot, Next::Window)?,
+        };
+        // without registers: nothing since the read(2) can be seen
+        Ok(now.map_or(self.start, |now| self.start.plus(now.registers, now.ns)))
+    }
+
+    /// A reading of the registers, in this window or a new one; none if they are not there or were reset by
+    /// somebody else.
+    fn read_registers(&mut self, counters: &mut dyn Counters, hot: &Hot) -> Result<Option<Snapshot>> {
+        if !self.attached || !counters.by_registers() {
+            return Ok(None);
+        }
+        let now = counters.registers(self.ledger.times()).filter(|now| now.registers.slots.0 >= self.seen);
+        let Some(now) = now else { return Ok(None) };
+        if !self.wants_window(&now) {
+            self.show(hot, &now);
+            return Ok(Some(now));
+        }
+        if !self.crowded {
+            return self.sharpen(counters, hot, &now);
+        }
+        let start = self.renew(counters, hot, Next::Window)?;
+        if let Some(start) = &start {
+            self.pace.opened(now.pace, start.pace);
+        }
+        Ok(start)
+    }
+
+    /// Whether this reading is to open a window: to keep the next one exact, or because it is long ago that
+    /// the kernel's count was compared with the registers, which an overflow resets.
+    fn wants_window(&mut self, now: &Snapshot) -> bool {
+        let wants = self.pace.wants_window(now.pace, now.registers.slots.0);
+        let enabled = now.clock.zero_since(self.begun).enabled.wrapping_add(now.ns);
+        wants || self.start.unchecked_ms(enabled) > UNCHECKED_MS
+    }
+}

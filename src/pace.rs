@@ -1,0 +1,193 @@
+//! When to open a new window: as soon as the next region could not be told to within the wanted error, as
+//! long as that costs no more than the budget.
+//!
+//! A region of n slots, read when the registers held S and again when they held S + n, is known to within
+//! (2 S + n)/255 slots and the edges; a level 2 share that is a difference of two fields, twice that. The wanted
+//! error at the shortest region that is to have it, `LEAST`, so gives the most that the registers may hold.
+//! Nobody knows how long the next region will be: with credit in hand, as long as `LEAST`. When credit is short,
+//! as long as what came between the reading before the last and the last, since readings mostly come in pairs;
+//! and the windows go where less is to come than has just passed: to the readings that begin a region, not to
+//! those that end one.
+#![forbid(unsafe_code)]
+
+use crate::registers::{EDGE_SLOTS, FULL};
+
+/// The shortest region that is to have the wanted error, in slots: some 50 us.
+const LEAST: u64 = 1_000_000;
+/// Windows that may be opened one after another when none was for long.
+const BURST: i64 = 64;
+/// What a window costs before one was measured.
+const FIRST_GUESS: i64 = 3_000;
+/// Slots between visits when no windows are wanted.
+const SELDOM: u64 = 1 << 28;
+const MILLION: f64 = 1e6;
+
+/// What the caller wants, in parts per million, and what its handle counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub max_error: u32,
+    pub max_overhead: u32,
+    pub level: u32,
+    pub slots_per_cycle: u32,
+}
+
+impl Wish {
+    /// The most that the registers may hold at the start of a region of so many slots.
+    fn most_held(&self, region: u64) -> u64 {
+        if f64::from(self.max_error) >= MILLION {
+            return u64::MAX;
+        }
+        let region = region as f64;
+        // both readings, and the closing of a window on the way
+        let rounding = region * f64::from(self.max_error) / MILLION - (4 * EDGE_SLOTS) as f64;
+        ((rounding * FULL as f64 / f64::from(self.level.max(1)) - region) / 2.0) as u64
+    }
+}
+
+/// Keeps account, in the units of the clock by which it is called.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    wish: Wish,
+    /// The most that the registers may hold at the start of a region of `LEAST`.
+    step: u64,
+    /// Time that may be spent on windows.
+    credit: i64,
+    /// What a window costs.
+    cost: i64,
+    /// The clock at the last visit.
+    last: u64,
+    /// Slots in the registers then.
+    held: u64,
+    /// Slots that passed before the last visit, and before the one before.
+    passed: [u64; 2],
+    /// Windows opened on the library's own account, and the time that they took.
+    pub windows: u64,
+    pub spent: u64,
+}
+
+impl Pace {
+    pub fn new(wish: Wish) -> Pace {
+        let (cost, credit) = (FIRST_GUESS, BURST * FIRST_GUESS);
+        let step = wish.most_held(LEAST);
+        Pace { wish, step, credit, cost, last: 0, held: 0, passed: [LEAST; 2], windows: 0, spent: 0 }
+    }
+
+    /// Whether to open a window at this reading.
+    pub fn wants_window(&mut self, clock: u64, held: u64) -> bool {
+        let elapsed = if self.last == 0 { 0 } else { clock.saturating_sub(self.last) };
+        self.last = clock;
+        let earned = elapsed as f64 * f64::from(self.wish.max_overhead) / MILLION;
+        self.credit = self.credit.saturating_add(earned as i64).min(BURST * self.cost);
+        self.passed = [held.saturating_sub(self.held), self.passed[0]];
+        self.held = held;
+        if self.credit >= BURST / 2 * self.cost {
+            return held > self.step;
+        }
+        let [passed, next] = self.passed;
+        self.credit >= self.cost && next <= passed + passed / 4 && held > self.wish.most_held(next.max(LEAST))
+    }
+
+    /// A window was opened; the clock when that began and when it was done.
+    pub fn opened(&mut self, begun: u64, done: u64) {
+        let took = done.saturating_sub(begun);
+        let took = (took + took / 16).min(1 << 40); // what could not be timed: the way here and back
+        self.windows += 1;
+        self.spent += took;
+        self.credit = (self.credit - took as i64).max(-BURST * self.cost);
+        self.cost = (self.cost + (took as i64 - self.cost) / 8).max(1);
+        self.last = done;
+        self.held = 0;
+    }
+
+    /// The registers start from zero, on somebody else's account.
+    pub fn restarted(&mut self) {
+        self.held = 0;
+    }
+
+    /// With more slots than this in the registers a reading has to ask again.
+    pub fn limit(&self) -> u64 {
+        if self.step == u64::MAX {
+            return self.held.saturating_add(SELDOM);
+        }
+        if self.held <= self.step {
+            return self.step;
+        }
+        // until there is credit again, at one cycle per nanosecond
+        let missing = (self.cost - self.credit).max(0) as f64 * MILLION / f64::from(self.wish.max_overhead);
+        let wait = (missing * f64::from(self.wish.slots_per_cycle.max(1))) as u64;
+        self.held.saturating_add(self.step.max(wait))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WISH: Wish = Wish { max_error: 10_000, max_overhead: 10_000, level: 2, slots_per_cycle: 6 };
+    /// What a window takes here, as the account sees it.
+    const COST: u64 = 3_200;
+
+    /// Reads at these distances in slots, at 6 slots per nanosecond, a thousand times over; the part of the
+    /// readings that opened a window, for each distance, and of the time that was spent on them.
+    fn run(wish: Wish, distances: &[u64]) -> (Vec<f64>, f64) {
+        const TURNS: usize = 1000;
+        let mut pace = Pace::new(wish);
+        let (mut clock, mut held) = (1, 0);
+        let mut opened = vec![0; distances.len()];
+        for _ in 0..TURNS {
+            for (k, distance) in distances.iter().enumerate() {
+                clock += distance / 6;
+                held += distance;
+                if held > pace.limit() && pace.wants_window(clock, held) {
+                    pace.opened(clock, clock + COST * 16 / 17);
+                    clock += COST;
+                    held = 0;
+                    opened[k] += 1;
+                }
+            }
+        }
+        (opened.iter().map(|n| f64::from(*n) / TURNS as f64).collect(), pace.spent as f64 / clock as f64)
+    }
+
+    #[test]
+    fn the_registers_may_hold_what_the_wanted_error_leaves() {
+        // level 1: (2 S + n)/255 + 4 * 320 = n/100 for n = 1,000,000
+        let level_1 = Wish { level: 1, ..WISH };
+        assert_eq!(level_1.most_held(1_000_000), (8_720 * 255 - 1_000_000) / 2);
+        assert_eq!(WISH.most_held(1_000_000), (8_720 * 255 / 2 - 1_000_000) / 2);
+        assert_eq!(WISH.most_held(100_000), 0, "not to be had: even a fresh window leaves more error");
+        assert_eq!(Wish { max_error: 1_000_000, ..WISH }.most_held(1), u64::MAX, "any error will do");
+    }
+
+    #[test]
+    fn where_there_is_time_each_reading_is_sharp() {
+        let (opened, spent) = run(WISH, &[4_000_000]);
+        assert!(opened[0] > 0.99, "{opened:?}");
+        assert!(spent < 0.01, "{spent}");
+    }
+
+    #[test]
+    fn the_budget_is_kept_whatever_the_distances() {
+        for distances in
+            [&[1_000][..], &[100_000], &[1_000_000], &[100_000, 1_000_000], &[10_000, 50_000, 2_000_000]]
+        {
+            let (_, spent) = run(WISH, distances);
+            assert!(
+                spent < 0.0105 + 64.0 * COST as f64 * 6.0 / (1000.0 * distances.iter().sum::<u64>() as f64)
+            );
+        }
+    }
+
+    #[test]
+    fn a_thrifty_pair_has_its_window_at_its_start() {
+        // one window in 2.1 M slots is just within 1 %
+        let (opened, _) = run(WISH, &[1_500_000, 600_000]);
+        assert!(opened[0] > 0.95 && opened[1] < 0.2, "{opened:?}");
+    }
+
+    #[test]
+    fn no_budget_no_windows_but_the_burst() {
+        let (opened, _) = run(Wish { max_overhead: 0, ..WISH }, &[4_000_000]);
+        assert!(opened[0] <= 0.065, "{opened:?}");
+    }
+}

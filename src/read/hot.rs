@@ -1,0 +1,100 @@
+//! What a reading needs, in memory that a forked child finds zeroed. One definition for the reader in this
+//! library, for the one that programs inline (include/topdown_inline.h) and for who writes it.
+
+use crate::sample::{Base, Sample};
+use crate::sys::slot::Zeroable;
+use std::cell::Cell;
+use std::mem::offset_of;
+use std::ptr::{addr_of_mut, null_mut};
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+
+/// A sequence number that no page has at rest, when it is even: the counters were away.
+const AWAY: u32 = u32::MAX;
+
+/// The part of a handle that readings look at; the control page of SLOTS follows it in memory. The library's own.
+#[repr(C, align(64))]
+pub struct Hot {
+    /// Thread pointer of the thread whose calls of td_read may read the registers; 0 while nobody's may.
+    pub(crate) reader: AtomicU64,
+    /// The same of readings that programs inline.
+    pub(crate) inline_reader: AtomicU64,
+    /// Where the reader tells the kernel of its restartable sequence.
+    pub(crate) rseq: Cell<*mut u64>,
+    /// With more slots than this in the registers, the library wants to have a look.
+    pub(crate) limit: Cell<u64>,
+    /// Turns the time-stamp counter into nanoseconds.
+    pub(crate) scale: Cell<u64>,
+    /// Not 0: the memory is as the parent left it.
+    pub(crate) present: AtomicU64,
+    _line: [u64; 2],
+    /// What a sample would be were registers and clock at zero; `base.sequence` is what the page must say.
+    pub(crate) start: Cell<Sample>,
+}
+
+// SAFETY: numbers, and raw pointers.
+unsafe impl Zeroable for Hot {}
+
+/// Where the control page is, seen from the handle.
+pub(crate) const PAGE: usize = 4096;
+pub(crate) const SEQUENCE: usize = offset_of!(Hot, start) + offset_of!(Sample, base.sequence);
+
+/// Whose readings may come straight from the registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader {
+    /// The thread pointer.
+    pub thread: u64,
+    /// Its descriptor of restartable sequences.
+    pub rseq: *mut u64,
+    /// RDPMC cannot fault on any CPU of this machine, so a reading need not look at the page before.
+    pub everywhere: bool,
+}
+
+impl Hot {
+    /// Lets a thread read by itself from now on.
+    pub fn attach(&self, reader: Reader) {
+        self.rseq.set(reader.rseq);
+        compiler_fence(Ordering::SeqCst);
+        self.reader.store(reader.thread, Ordering::Relaxed);
+        self.inline_reader.store(if reader.everywhere { reader.thread } else { 0 }, Ordering::Relaxed);
+    }
+
+    /// Sends all readings to the slow path.
+    pub fn detach(&self) {
+        self.set_sequence(AWAY);
+        self.reader.store(0, Ordering::Relaxed);
+        self.inline_reader.store(0, Ordering::Relaxed);
+    }
+
+    /// Lets the calling thread, the reader, point the kernel to its restartable sequence no longer.
+    pub fn leave(&self) {
+        let rseq = self.rseq.replace(null_mut());
+        if !rseq.is_null() {
+            // SAFETY: the descriptor is the calling thread's, as it was when `attach` was given it.
+            unsafe { rseq.write(0) };
+        }
+    }
+
+    fn set_sequence(&self, sequence: u32) {
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: a field of our own cell.
+        unsafe { addr_of_mut!((*self.start.as_ptr()).base.sequence).write_volatile(sequence) };
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Changes what samples start from, in a way that a signal handler which reads meanwhile does not see half
+    /// of it.
+    pub fn restart(&self, scale: u64, limit: u64, start: &Sample) {
+        self.set_sequence(AWAY);
+        self.scale.set(scale);
+        self.limit.set(limit);
+        self.start.set(Sample { base: Base { sequence: AWAY, ..start.base }, ..*start });
+        self.set_sequence(start.base.sequence);
+    }
+}
+
+const _: () = {
+    assert!(offset_of!(Hot, start) == 64 && size_of::<Hot>() <= PAGE);
+    assert!(offset_of!(Sample, base.window) == offset_of!(Sample, base.sequence) + 4 && SEQUENCE % 8 == 0);
+    // a reading copies what comes before the register
+    assert!(offset_of!(Sample, raw_metrics) == 128);
+};
