@@ -52,6 +52,10 @@ check-vm: programs ## the tests that need a PMU, on the emulated machine, over i
 bench: target/benches/bench ## what a reading costs: here, or on the emulated machine
 	@$< || { [ $$? = 77 ] && echo "so on the emulated machine:" && c-tests/vm/setup trixie && c-tests/vm/run -- $<; }
 
+figure: target/benches/accuracy ## draw docs/accuracy.svg: error and overhead against a region's length
+	@c-tests/vm/setup trixie && c-tests/vm/run -t 900 -- $< > target/accuracy.csv
+	@mv target/accuracy.csv docs && benches/draw-accuracy docs/accuracy.csv > docs/accuracy.svg
+
 example-vm: target/examples/region ## README's example on the emulated machine
 	@c-tests/vm/setup trixie && c-tests/vm/run -c gnr -- $<
 
@@ -78,4 +82,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs demo check check-vm bench example-vm header install uninstall clean help
+.PHONY: all programs demo check check-vm bench figure example-vm header install uninstall clean help

@@ -157,9 +157,11 @@ impl Meter {
         &mut self,
         counters: &mut dyn Counters,
         hot: &Hot,
-        end: &Snapshot,
+        visit: &Snapshot,
     ) -> Result<Option<Snapshot>> {
         hot.detach();
+        let end = counters.registers(self.ledger.times());
+        let Some(end) = end.filter(|end| end.sequence == visit.sequence) else { return Ok(None) };
         let (slots, time) = counters.slots()?;
         let switches = self.switches(end.sequence);
         if counters.counting() != Some(end.sequence)
@@ -177,7 +179,7 @@ impl Meter {
             self.suspect(start);
             return Ok(None);
         };
-        self.pace.opened(end.pace, start.pace);
+        self.pace.opened(visit.pace, start.pace);
         self.begin_readings(counters, hot, &start);
         Ok(Some(start))
     }

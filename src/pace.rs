@@ -16,6 +16,8 @@ use crate::registers::{EDGE_SLOTS, FULL};
 const LEAST: u64 = 1_000_000;
 /// Windows that may be opened one after another when none was for long.
 const BURST: i64 = 64;
+/// Visits that cost as much as a window.
+const VISITS: i64 = 8;
 /// What a window costs before one was measured.
 const FIRST_GUESS: i64 = 3_000;
 /// Slots between visits when no windows are wanted.
@@ -77,7 +79,7 @@ impl Pace {
         let elapsed = if self.last == 0 { 0 } else { clock.saturating_sub(self.last) };
         self.last = clock;
         let earned = elapsed as f64 * f64::from(self.wish.max_overhead) / MILLION;
-        self.credit = self.credit.saturating_add(earned as i64).min(BURST * self.cost);
+        self.credit = self.credit.saturating_add(earned as i64).min(BURST * self.cost) - self.cost / VISITS;
         self.passed = [held.saturating_sub(self.held), self.passed[0]];
         self.held = held;
         if self.credit >= BURST / 2 * self.cost {
@@ -90,7 +92,7 @@ impl Pace {
     /// A window was opened; the clock when that began and when it was done.
     pub fn opened(&mut self, begun: u64, done: u64) {
         let took = done.saturating_sub(begun);
-        let took = (took + took / 16).min(1 << 40); // what could not be timed: the way here and back
+        let took = (took + took / 6).min(1 << 40); // what could not be timed: the way here and back
         self.windows += 1;
         self.spent += took;
         self.credit = (self.credit - took as i64).max(-BURST * self.cost);
@@ -139,7 +141,7 @@ mod tests {
                 clock += distance / 6;
                 held += distance;
                 if held > pace.limit() && pace.wants_window(clock, held) {
-                    pace.opened(clock, clock + COST * 16 / 17);
+                    pace.opened(clock, clock + COST * 6 / 7);
                     clock += COST;
                     held = 0;
                     opened[k] += 1;
@@ -180,8 +182,8 @@ mod tests {
 
     #[test]
     fn a_thrifty_pair_has_its_window_at_its_start() {
-        // one window in 2.1 M slots is just within 1 %
-        let (opened, _) = run(WISH, &[1_500_000, 600_000]);
+        // one window in 2.6 M slots is just within 1 %, with the visits
+        let (opened, _) = run(WISH, &[2_000_000, 600_000]);
         assert!(opened[0] > 0.95 && opened[1] < 0.2, "{opened:?}");
     }
 
