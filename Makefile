@@ -14,7 +14,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Werror
 INCLUDES := -Iinclude -Ic-tests
 LINK := -L$(OUT) -ltopdown -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
 SOURCES := Cargo.toml Cargo.lock build.rs $(wildcard .cargo/* abi/*) $(shell find src -name '*.rs')
-HEADERS := include/topdown.h $(wildcard c-tests/*.h c-tests/vm/*.h)
+HEADERS := include/topdown.h include/topdown_inline.h $(wildcard c-tests/*.h c-tests/vm/*.h)
 PROGRAMS := $(patsubst %.c,target/%,$(wildcard c-tests/*.c examples/*.c benches/*.c)) \
 	$(patsubst %.cpp,target/%,$(wildcard c-tests/*.cpp))
 
@@ -68,12 +68,12 @@ install: $(LIB) ## install library, header and pkg-config file under DESTDIR and
 	ln -sf libtopdown.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libtopdown.so.0
 	ln -sf libtopdown.so.0 $(DESTDIR)$(LIBDIR)/libtopdown.so
 	install -m 644 $(OUT)/libtopdown.a $(DESTDIR)$(LIBDIR)/libtopdown.a
-	install -m 644 include/topdown.h $(DESTDIR)$(INCLUDEDIR)/topdown.h
+	install -m 644 include/topdown.h include/topdown_inline.h $(DESTDIR)$(INCLUDEDIR)
 	sed -e 's|@prefix@|$(PREFIX)|; s|@libdir@|$(LIBDIR)|; s|@includedir@|$(INCLUDEDIR)|; s|@version@|$(VERSION)|' \
 		topdown.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc
 
 uninstall: ## take away what install put there
-	rm -f $(DESTDIR)$(LIBDIR)/libtopdown.so* $(DESTDIR)$(LIBDIR)/libtopdown.a $(DESTDIR)$(INCLUDEDIR)/topdown.h \
+	rm -f $(DESTDIR)$(LIBDIR)/libtopdown.so* $(DESTDIR)$(LIBDIR)/libtopdown.a $(DESTDIR)$(INCLUDEDIR)/topdown.h $(DESTDIR)$(INCLUDEDIR)/topdown_inline.h \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc
 
 clean: ## remove what was built

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <topdown.h>
+#include <topdown_inline.h>
 #include <unistd.h>
 
 #define REPEATS 200
@@ -64,6 +65,8 @@ static __attribute__((noinline)) void libjevents_pair(void)
 }
 
 static __attribute__((noinline)) void topdown_read(void) { td_read(td, &sample); }
+static struct td_mark mark;
+static __attribute__((noinline)) void inline_read(void) { td_read_mark(td, &mark); }
 static __attribute__((noinline)) void topdown_reset(void) { td_reset(td); }
 static __attribute__((noinline)) void ioctl_reset(void) { ioctl(leader, PERF_EVENT_IOC_RESET, 0); }
 
@@ -94,6 +97,60 @@ static uint64_t ticks(void (*what)(void))
 }
 
 static uint64_t cost(void (*what)(void)) { return ticks(what) - ticks(nothing); }
+
+/* Work of so many instructions, in blocks of 256. */
+static void work(uint64_t instructions)
+{
+    for (uint64_t n = instructions / 256; n > 0; n--)
+        __asm__ volatile(".rept 254\n\tnop\n\t.endr");
+}
+
+/* The least that a reading takes when it opens a window. */
+static uint64_t window_cost(void)
+{
+    uint64_t least = UINT64_MAX;
+    struct td_info before, after;
+    for (int i = 0; i < REPEATS; i++) {
+        work(3000000); /* so that there is budget for it */
+        td_get_info(td, &before);
+        uint64_t ticks = rdtsc();
+        topdown_read();
+        ticks = rdtsc() - ticks;
+        td_get_info(td, &after);
+        if (after.windows > before.windows && ticks < least)
+            least = ticks;
+    }
+    return least;
+}
+
+struct amortised {
+    double overhead, bound;
+};
+
+/* What readings before and after each region of so many slots, with twice as much between them, are of the time; and the
+ * largest bound. */
+static struct amortised amortised(uint64_t slots, uint32_t slots_per_cycle)
+{
+    struct amortised result = {0, 0};
+    uint64_t spent = 0, begun = rdtsc();
+    for (uint64_t passed = 0; passed < 3000000000; passed += 3 * slots) {
+        struct td_sample before, after;
+        struct td_l1 l1;
+        uint64_t a = rdtsc();
+        td_read(td, &before);
+        uint64_t b = rdtsc();
+        work(slots / slots_per_cycle);
+        uint64_t c = rdtsc();
+        td_read(td, &after);
+        uint64_t d = rdtsc();
+        spent += d - c + b - a;
+        if (td_decode_l1(&before, &after, &l1) == 0 && l1.error > result.bound)
+            result.bound = l1.error;
+        work(2 * slots / slots_per_cycle);
+    }
+    result.overhead = (double)spent / (double)(rdtsc() - begun);
+    return result;
+}
 
 static int event(uint64_t config, int group, uint64_t format)
 {
@@ -139,7 +196,12 @@ int main(void)
         return fail(info.note);
     printf("%s, PMU %s, level %u\n", info.cpu, info.pmu, info.level);
     printf("%-58s %7s %9s\n", "", "ticks", "x bare");
-    uint64_t reading = cost(topdown_read), reset = cost(topdown_reset);
+    uint64_t reading = cost(topdown_read), reset = cost(topdown_reset), inlined = cost(inline_read);
+    uint64_t window = window_cost();
+    static const uint64_t lengths[] = {100000, 1000000, 10000000};
+    struct amortised costs[3];
+    for (int i = 0; i < 3; i++)
+        costs[i] = amortised(lengths[i], info.slots_per_cycle ? info.slots_per_cycle : 8);
     td_close(td);
     if (td_open(&td, &by_read))
         return fail("td_open with TD_FLAG_NO_RDPMC");
@@ -164,11 +226,17 @@ int main(void)
     uint64_t pair = cost(bare_pair);
     row("RDPMC of SLOTS and PERF_METRICS, bare", pair, pair);
     row("the same in the loop of libjevents' rdpmc_read (wrong here)", cost(libjevents_pair), pair);
+    row("td_read_mark, inlined", inlined, pair);
     row("td_read", reading, pair);
+    row("td_read that opens a window", window, pair);
     row("td_read with TD_FLAG_NO_RDPMC", reading_by_read, pair);
     row("td_reset", reset, pair);
     row("PERF_EVENT_IOC_RESET of the leader", cost(ioctl_reset), pair);
     row("read(2) of the leader alone", cost(leader_read), pair);
     row(info.level == 2 ? "read(2) of the group of nine" : "read(2) of the group of five", cost(group_read), pair);
+
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        printf("regions of %6lu,000 slots, a third of the time: overhead %.2f %%, level 1 within %.2f points\n",
+               (unsigned long)lengths[i] / 1000, 100 * costs[i].overhead, 100 * costs[i].bound);
     return 0;
 }

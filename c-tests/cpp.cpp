@@ -1,6 +1,7 @@
 // The header is C++, too: a program includes it, opens, reads, decodes and closes.
 #include "check.h"
 #include <memory>
+#include <topdown_inline.h>
 #include <type_traits>
 
 static_assert(std::is_trivially_copyable<td_sample>::value && std::is_standard_layout<td_sample>::value,
@@ -9,6 +10,14 @@ static_assert(std::is_trivially_copyable<td_sample>::value && std::is_standard_l
 struct closer {
     void operator()(td_t *td) const { td_close(td); }
 };
+
+/* in a function that the linker may find twice */
+template <typename T> T marked(td_t *td)
+{
+    T mark{};
+    td_must(td_read_mark(td, &mark));
+    return mark;
+}
 
 int main()
 {
@@ -26,6 +35,9 @@ int main()
     l2_array(&l2, level_2);
     CHECK_NEAR(level_1[0] + level_1[1] + level_1[2] + level_1[3], 1, 1e-9);
     CHECK_NEAR(level_1[0], 0.4, l1.error);
+    const td_mark mark = marked<td_mark>(td.get());
+    td_must(td_mark_sample(td.get(), &mark, &before));
+    CHECK(before.slots >= after.slots);
     CHECK_EQ(td_reset(nullptr), -EINVAL);
     return 0;
 }

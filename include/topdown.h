@@ -29,6 +29,11 @@ typedef struct td td_t;
 
 
 /**
+ * Where the control page of SLOTS is, in bytes from the handle. The library's own.
+ */
+#define TD_CONTROL_PAGE 4096
+
+/**
  * `td_sample.flags`: how often the registers were saved and restored could not be counted, so nothing bounds
  * what their rounding did: `error` of anything decoded from this sample is as large as it can be. (TD_FLAG_INHERIT;
  * or no memory left that may be locked, with TD_FLAG_NO_RDPMC.)
@@ -169,7 +174,7 @@ struct td_base {
      */
     uint32_t sequence;
     /**
-     * Number of the window in its period, from 0.
+     * Number of the window: `first_window` of the period, and on from there.
      */
     uint32_t window;
     /**
@@ -253,6 +258,29 @@ struct td_sample {
      * gives the shares.
      */
     uint64_t counter[15];
+};
+
+/**
+ * A reading that a program inlines (topdown_inline.h): the registers, and which window they are of. The handle
+ * makes a sample of it (td_mark_sample).
+ */
+struct td_mark {
+    /**
+     * The SLOTS register, since the start of the window.
+     */
+    uint64_t slots;
+    /**
+     * The PERF_METRICS register.
+     */
+    uint64_t metrics;
+    /**
+     * Sequence number of the control page.
+     */
+    uint32_t sequence;
+    /**
+     * Number of the window.
+     */
+    uint32_t window;
 };
 
 /**
@@ -469,6 +497,42 @@ struct td_mix {
     double memory_bound;
 };
 
+/**
+ * The part of a handle that readings look at; the control page of SLOTS follows it in memory. The library's own: programs
+ * that inline readings are compiled with it, so when it changes, td_read_mark_slowly gets another name.
+ */
+struct td_hot {
+    /**
+     * Thread pointer of the thread whose calls of td_read may read the registers; 0 while nobody's may.
+     */
+    uint64_t reader;
+    /**
+     * The same of readings that programs inline.
+     */
+    uint64_t inline_reader;
+    /**
+     * Where the reader tells the kernel of its restartable sequence.
+     */
+    uint64_t *rseq;
+    /**
+     * With more slots than this in the registers, the library wants to have a look.
+     */
+    uint64_t limit;
+    /**
+     * Turns the time-stamp counter into nanoseconds.
+     */
+    uint64_t scale;
+    /**
+     * Not 0: the memory is as the parent left it.
+     */
+    uint64_t present;
+    uint64_t _line[2];
+    /**
+     * What a sample would be were registers and clock at zero; `base.sequence` is what the page must say.
+     */
+    struct td_sample start;
+};
+
 #ifdef __cplusplus
 extern "C" {
 #endif /* __cplusplus */
@@ -510,6 +574,26 @@ int td_open(struct td **out, const struct td_options *options);
  */
 int td_read(struct td *td,
             struct td_sample *out);
+
+/**
+ * What td_read_mark of topdown_inline.h calls where the steady state does not serve; works everywhere.
+ *
+ * Returns as td_read.
+ */
+int td_read_mark_slowly(struct td *td, struct td_mark *out);
+
+/**
+ * Makes a sample of a mark that td_read_mark (topdown_inline.h) took of the same handle.
+ *
+ * The sample decodes with others of its period, however they were taken. Its times are those of the last look at the
+ * clock (TD_SAMPLE_COARSE_TIME). The handle remembers the last 64 looks, one for each context switch and each
+ * window: a mark that is older is stale.
+ *
+ * Returns 0, or: -EINVAL NULL, or not a mark; TD_ESTALE too old, or of another handle; else as td_read.
+ */
+int td_mark_sample(struct td *td,
+                   const struct td_mark *mark,
+                   struct td_sample *out);
 
 /**
  * Starts a new measurement period: totals start from zero, and earlier samples become stale.
@@ -643,4 +727,6 @@ TD_ASSERT_(sizeof(struct td_l1) == 80);
 TD_ASSERT_(sizeof(struct td_l2) == 112);
 TD_ASSERT_(sizeof(struct td_info) == 384);
 TD_ASSERT_(sizeof(struct td_mix) == 72);
+TD_ASSERT_(sizeof(struct td_mark) == 24);
+TD_ASSERT_(offsetof(struct td_hot, start) == 64);
 #undef TD_ASSERT_

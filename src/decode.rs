@@ -132,8 +132,10 @@ fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
             ));
         }
     }
-    let start =
-        Sample { base: Base { window: 0, error: 0, category: [0; 7], ..to.base }, ..Sample::default() };
+    let start = Sample {
+        base: Base { window: to.base.first_window(), error: 0, category: [0; 7], ..to.base },
+        ..Sample::default()
+    };
     let from = match from {
         None => &start,
         Some(from) if from.base.handle != to.base.handle => {

@@ -11,7 +11,7 @@ use crate::options::{Options, Target};
 use crate::pace::Wish;
 use crate::read::simulated::{Mix, Simulated};
 use crate::read::{Counters, Hot};
-use crate::sample::{Base, Sample, TD_SAMPLE_SIMULATED};
+use crate::sample::{Base, Mark, Sample, TD_SAMPLE_SIMULATED};
 use crate::sys::slot::{Place, Pool, Slot};
 use crate::sys::{Kernel, Linux, thread};
 use std::cell::RefCell;
@@ -256,9 +256,24 @@ fn with<T>(handle: Handle, work: impl FnOnce(&mut State, &Hot) -> Result<T>) -> 
     }
 }
 
+/// A reading, by the steady state if it serves.
+#[inline]
+pub(crate) fn any_read(handle: Handle) -> Result<Sample> {
+    let mut sample = Sample::default();
+    if !handle.hot().read(&mut sample) {
+        read(handle, &mut sample)?;
+    }
+    Ok(sample)
+}
+
 /// A reading where the steady state does not serve.
-pub(crate) fn read(handle: Handle) -> Result<Sample> {
-    with(handle, |state, hot| state.meter.read(state.source.counters(), hot))
+pub(crate) fn read(handle: Handle, out: &mut Sample) -> Result<()> {
+    with(handle, |state, hot| state.meter.read(state.source.counters(), hot, out))
+}
+
+/// The sample of a mark.
+pub(crate) fn sample_of(handle: Handle, mark: &Mark) -> Result<Sample> {
+    with(handle, |state, _| state.meter.sample_of(mark))
 }
 
 /// Starts a new period.
@@ -335,8 +350,7 @@ impl TopDown {
     /// The operating system's, of read(2).
     #[inline]
     pub fn read(&self) -> Result<Sample> {
-        let mut sample = Sample::default();
-        if self.0.hot().read(&mut sample) { Ok(sample) } else { read(self.0) }
+        any_read(self.0)
     }
 
     /// Starts a new period: earlier samples do not go with later ones.

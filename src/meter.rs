@@ -1,10 +1,11 @@
 //! One handle's readings: windows of the registers, one after the other, added up in the ledger.
 #![forbid(unsafe_code)]
 
-use crate::error::Result;
+use crate::error::{Error, Result, TD_ESTALE};
 use crate::pace::{Pace, Wish};
 use crate::read::{Counters, Hot, Snapshot};
-use crate::sample::{Base, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, UNCHECKED_MS, ms};
+use crate::registers::{RawMetrics, RawSlots, Registers};
+use crate::sample::{Base, Mark, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, UNCHECKED_MS, ms};
 use crate::window::{Counts, Ledger, Times, switches_between};
 
 /// What a read(2) of the group starts.
@@ -38,8 +39,15 @@ pub(crate) struct Meter {
     crowded: bool,
     /// What samples would be were registers and clock at zero.
     start: Sample,
+    /// What samples were, at the last looks at page and registers, the latest here and the older ones before it, around
+    /// the end: a mark is of one of them.
+    looks: Box<[Sample; LOOKS]>,
+    latest: usize,
     pub pace: Pace,
 }
+
+/// Looks that are remembered.
+const LOOKS: usize = 64;
 
 impl Meter {
     /// Starts the first period. `start`: what its samples have in common.
@@ -54,6 +62,8 @@ impl Meter {
             seen: 0,
             crowded: false,
             start,
+            looks: Box::new([Sample::default(); LOOKS]),
+            latest: 0,
             pace: Pace::new(wish),
         };
         meter.renew(counters, hot, Next::Period)?;
@@ -114,8 +124,9 @@ impl Meter {
         self.pace.restarted();
         self.begin_window(next);
         let begins = begins.filter(|_| counters.by_registers());
-        if let Some(start) = &begins {
-            self.begin_readings(counters, hot, start);
+        match &begins {
+            Some(start) => self.begin_readings(counters, hot, start),
+            None => self.remember(0),
         }
         Ok(begins)
     }
@@ -204,7 +215,7 @@ impl Meter {
         *flags |= if self.unbounded { TD_SAMPLE_UNBOUNDED } else { 0 };
         if next == Next::Period {
             base.period = base.period.wrapping_add(1);
-            base.window = 0;
+            base.window = base.first_window();
         } else {
             base.window = base.window.wrapping_add(1);
         }
@@ -233,16 +244,53 @@ impl Meter {
         self.start.base.sequence = now.sequence;
         self.start.base.switches = self.switches(now.sequence).min(u16::MAX.into()) as u16;
         hot.restart(now.clock.scale, self.pace.limit(), &self.start);
+        self.remember(now.ns);
+    }
+
+    /// Remembers what samples start from now.
+    fn remember(&mut self, ns: u64) {
+        let last = &self.looks[self.latest];
+        if !self.start.is_like(last.base.sequence, last.base.window) {
+            self.latest = (self.latest + 1) % LOOKS;
+        }
+        let look = &mut self.looks[self.latest];
+        *look = self.start;
+        look.add(Registers::default(), ns);
+    }
+
+    /// The sample of a mark.
+    pub fn sample_of(&self, mark: &Mark) -> Result<Sample> {
+        let registers = Registers { slots: RawSlots(mark.slots), metrics: RawMetrics(mark.metrics) };
+        if !registers.are_possible() {
+            return Err(Error::invalid("not a mark: SLOTS is a counter of 48 bits"));
+        }
+        let like = |look: &&Sample| look.size != 0 && look.is_like(mark.sequence, mark.window);
+        let mut sample = *self.looks.iter().find(like).ok_or_else(|| {
+            Error::new(
+                TD_ESTALE,
+                format!(
+                    "the mark is of another handle, or from more than {LOOKS} context switches \
+                     and windows ago; make a sample of it soon after the region's end"
+                ),
+            )
+        })?;
+        sample.flags |= TD_SAMPLE_COARSE_TIME;
+        sample.add(registers, 0);
+        Ok(sample)
     }
 
     /// A reading where the steady state does not serve.
-    pub fn read(&mut self, counters: &mut dyn Counters, hot: &Hot) -> Result<Sample> {
+    pub fn read(&mut self, counters: &mut dyn Counters, hot: &Hot, out: &mut Sample) -> Result<()> {
         let now = match self.read_registers(counters, hot)? {
             Some(now) => Some(now),
             None => self.renew(counters, hot, Next::Window)?,
         };
+        *out = self.start;
         // without registers: nothing since the read(2) can be seen
-        Ok(now.map_or(self.start, |now| self.start.plus(now.registers, now.ns)))
+        if let Some(now) = now {
+            out.add(now.registers, now.ns);
+        }
+        Ok(())
     }
 
     /// A reading of the registers, in this window or a new one; none if they are not there or were reset by

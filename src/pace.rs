@@ -114,8 +114,9 @@ impl Pace {
         if self.held <= self.step {
             return self.step;
         }
-        // until there is credit again, at one cycle per nanosecond
-        let missing = (self.cost - self.credit).max(0) as f64 * MILLION / f64::from(self.wish.max_overhead);
+        // until there is credit again, for a visit and a window, at one cycle per nanosecond
+        let missing = (self.cost + self.cost / VISITS - self.credit).max(0) as f64 * MILLION
+            / f64::from(self.wish.max_overhead);
         let wait = (missing * f64::from(self.wish.slots_per_cycle.max(1))) as u64;
         self.held.saturating_add(self.step.max(wait))
     }
@@ -177,6 +178,14 @@ mod tests {
             assert!(
                 spent < 0.0105 + 64.0 * COST as f64 * 6.0 / (1000.0 * distances.iter().sum::<u64>() as f64)
             );
+        }
+    }
+
+    #[test]
+    fn what_there_is_is_spent() {
+        for distances in [&[100_000][..], &[1_000_000], &[100_000, 200_000]] {
+            let (_, spent) = run(WISH, distances);
+            assert!(spent > 0.006, "{distances:?}: {spent}");
         }
     }
 

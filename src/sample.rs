@@ -23,7 +23,7 @@ pub const TD_SAMPLE_SIMULATED: u32 = 4;
 pub struct Base {
     /// Sequence number of the control page under which the registers are read.
     pub sequence: u32,
-    /// Number of the window in its period, from 0.
+    /// Number of the window: `first_window` of the period, and on from there.
     pub window: u32,
     /// Number of the handle, unique in the process.
     pub handle: u32,
@@ -55,6 +55,11 @@ pub(crate) fn ms(ns: u64) -> u32 {
 }
 
 impl Base {
+    /// Number of the first window of this period. Windows of two periods or handles hardly ever have the same.
+    pub(crate) fn first_window(&self) -> u32 {
+        self.handle.wrapping_mul(0x9e37_79b1).wrapping_add(self.period.wrapping_mul(0x85eb_ca77))
+    }
+
     /// All categories in the order of the fields of PERF_METRICS, of the slots before the window.
     pub(crate) fn categories(&self, slots: u64) -> [i64; CATEGORIES] {
         let [retiring, bad, frontend, heavy, mispredicts, latency, memory] = self.category;
@@ -98,16 +103,40 @@ pub struct Sample {
     pub counter: [u64; 15],
 }
 
+/// A reading that a program inlines (topdown_inline.h): the registers, and which window they are of. The handle
+/// makes a sample of it (td_mark_sample).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// The SLOTS register, since the start of the window.
+    pub slots: u64,
+    /// The PERF_METRICS register.
+    pub metrics: u64,
+    /// Sequence number of the control page.
+    pub sequence: u32,
+    /// Number of the window.
+    pub window: u32,
+}
+
 impl Sample {
-    /// The sample of a reading, of the sample that it would be were registers and clock at zero.
-    pub(crate) fn plus(&self, registers: Registers, ns: u64) -> Sample {
-        Sample {
-            slots: self.slots.wrapping_add(registers.slots.0),
-            time_enabled_ns: self.time_enabled_ns.wrapping_add(ns),
-            time_running_ns: self.time_running_ns.wrapping_add(ns),
-            raw_metrics: registers.metrics.0,
-            ..*self
-        }
+    /// What a program that inlines its readings would have noted instead.
+    pub(crate) fn mark(&self) -> Mark {
+        let Registers { slots, metrics } = self.registers();
+        let Base { sequence, window, .. } = self.base;
+        Mark { slots: slots.0, metrics: metrics.0, sequence, window }
+    }
+
+    /// Whether it is of that window, under that sequence number.
+    pub(crate) fn is_like(&self, sequence: u32, window: u32) -> bool {
+        (self.base.sequence, self.base.window) == (sequence, window)
+    }
+
+    /// Makes what a sample would be were registers and clock at zero, into the sample of a reading.
+    pub(crate) fn add(&mut self, registers: Registers, ns: u64) {
+        self.slots = self.slots.wrapping_add(registers.slots.0);
+        self.time_enabled_ns = self.time_enabled_ns.wrapping_add(ns);
+        self.time_running_ns = self.time_running_ns.wrapping_add(ns);
+        self.raw_metrics = registers.metrics.0;
     }
 
     /// Milliseconds for which nobody has looked whether the registers were reset, at that enabled time.
@@ -186,7 +215,7 @@ pub struct L2 {
 }
 
 const _: () = {
-    assert!(size_of::<Base>() == 88);
+    assert!(size_of::<Base>() == 88 && size_of::<Mark>() == 24);
     assert!(size_of::<Sample>() == 256 && std::mem::offset_of!(Sample, base) == 40);
     assert!(size_of::<L1>() == 80);
     assert!(size_of::<L2>() == 112);

@@ -8,7 +8,7 @@ mod texts;
 use crate::error::{Error, Result};
 use crate::handle::{self, Handle};
 use crate::read::simulated::Mix;
-use crate::sample::{L1, L2, Sample};
+use crate::sample::{L1, L2, Mark, Sample};
 pub use options::{
     COptions, TD_FLAG_INHERIT, TD_FLAG_KERNEL, TD_FLAG_NO_RDPMC, TD_FLAG_SIMULATE, TD_TARGET_CPU,
     TD_TARGET_SELF, TD_TARGET_TASK,
@@ -116,8 +116,38 @@ pub unsafe extern "C" fn td_read(td: *mut td, out: *mut Sample) -> c_int {
 /// Where td_read goes if the steady state does not serve.
 #[cold]
 pub(crate) unsafe extern "C" fn read_slowly(td: *mut td, out: *mut Sample) -> c_int {
-    // SAFETY: as td_read.
-    guard(|| unsafe { put(out, "out", || handle::read(handle(td)?)) })
+    // SAFETY: as td_read; any bits make a sample.
+    guard(|| unsafe { handle::read(handle(td)?, out.as_mut().ok_or_else(|| null("out"))?).map(|()| 0) })
+}
+
+/// What td_read_mark of topdown_inline.h calls where the steady state does not serve; works everywhere.
+///
+/// Returns as td_read.
+///
+/// # Safety
+/// `td` is NULL or from td_open, `out` NULL or a mark to be filled in.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_read_mark_slowly(td: *mut td, out: *mut Mark) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe { put(out, "out", || Ok(handle::any_read(handle(td)?)?.mark())) })
+}
+
+/// Makes a sample of a mark that td_read_mark (topdown_inline.h) took of the same handle.
+///
+/// The sample decodes with others of its period, however they were taken. Its times are those of the last look at the
+/// clock (TD_SAMPLE_COARSE_TIME). The handle remembers the last 64 looks, one for each context switch and each
+/// window: a mark that is older is stale.
+///
+/// Returns 0, or: -EINVAL NULL, or not a mark; TD_ESTALE too old, or of another handle; else as td_read.
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_mark_sample(td: *mut td, mark: *const Mark, out: *mut Sample) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe {
+        put(out, "out", || handle::sample_of(handle(td)?, mark.as_ref().ok_or_else(|| null("mark"))?))
+    })
 }
 
 /// Starts a new measurement period: totals start from zero, and earlier samples become stale.

@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 /// A sequence number that no page has at rest, when it is even: the counters were away.
 const AWAY: u32 = u32::MAX;
 
-/// The part of a handle that readings look at; the control page of SLOTS follows it in memory. The library's own.
-#[repr(C, align(64))]
+/// The part of a handle that readings look at; the control page of SLOTS follows it in memory. The library's own: programs
+/// that inline readings are compiled with it, so when it changes, td_read_mark_slowly gets another name.
+#[repr(C)]
 pub struct Hot {
     /// Thread pointer of the thread whose calls of td_read may read the registers; 0 while nobody's may.
     pub(crate) reader: AtomicU64,
@@ -34,8 +35,8 @@ pub struct Hot {
 // SAFETY: numbers, and raw pointers.
 unsafe impl Zeroable for Hot {}
 
-/// Where the control page is, seen from the handle.
-pub(crate) const PAGE: usize = 4096;
+/// Where the control page of SLOTS is, in bytes from the handle. The library's own.
+pub const TD_CONTROL_PAGE: usize = 4096;
 pub(crate) const SEQUENCE: usize = offset_of!(Hot, start) + offset_of!(Sample, base.sequence);
 
 /// Whose readings may come straight from the registers.
@@ -93,7 +94,7 @@ impl Hot {
 }
 
 const _: () = {
-    assert!(offset_of!(Hot, start) == 64 && size_of::<Hot>() <= PAGE);
+    assert!(offset_of!(Hot, start) == 64 && size_of::<Hot>() <= TD_CONTROL_PAGE);
     assert!(offset_of!(Sample, base.window) == offset_of!(Sample, base.sequence) + 4 && SEQUENCE % 8 == 0);
     // a reading copies what comes before the register
     assert!(offset_of!(Sample, raw_metrics) == 128);

@@ -10,7 +10,7 @@
 //! stretch of the program, a handler that reads or resets the same handle is seen, and on a hybrid CPU RDPMC
 //! is not executed on an E-core, where it would fault.
 
-use super::hot::{Hot, PAGE, SEQUENCE};
+use super::hot::{Hot, SEQUENCE, TD_CONTROL_PAGE};
 use super::{Clock, SLOTS_INDEX, Snapshot};
 use crate::capi::read_slowly;
 use crate::registers::{EDGE_SLOTS, RawMetrics, RawSlots, Registers};
@@ -99,7 +99,7 @@ global_asm!(
     slowly = sym read_slowly,
     READER = const offset_of!(Hot, reader),
     RSEQ = const offset_of!(Hot, rseq),
-    LOCK = const PAGE + offset_of!(Page, lock),
+    LOCK = const TD_CONTROL_PAGE + offset_of!(Page, lock),
     SEQUENCE = const SEQUENCE,
     SCALE = const offset_of!(Hot, scale),
     LIMIT = const offset_of!(Hot, limit),

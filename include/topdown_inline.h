@@ -1,0 +1,79 @@
+/* topdown_inline.h: a reading that the compiler puts in place: about what two bare RDPMC cost.
+ *
+ *     struct td_mark a, b;
+ *     struct td_sample before, after;
+ *     td_read_mark(td, &a);
+ *     ... the region ...
+ *     td_read_mark(td, &b);
+ *     td_mark_sample(td, &a, &before);        (soon after: the handle remembers 64 looks)
+ *     td_mark_sample(td, &b, &after);
+ *     td_decode_l1(&before, &after, &shares);
+ *
+ * C (GNU dialect) and C++, x86-64, GCC or Clang; elsewhere it is a call. The structures that it looks into are made from
+ * the library's sources (topdown.h). */
+#ifndef TOPDOWN_INLINE_H
+#define TOPDOWN_INLINE_H
+#include "topdown.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Notes the registers in `mark`, in 21 instructions and with no system call, or does what td_read does. The thread rule,
+ * the windows and the return value are td_read's; td and mark are not checked for NULL. */
+static inline int td_read_mark(td_t *td, struct td_mark *mark)
+{
+#if defined(__x86_64__) && defined(__LP64__) && defined(__GNUC__)
+    /* As in src/read/rdpmc.rs: from 20 to 21 undisturbed, or on to 23. On hybrid CPUs, where RDPMC could fault, there is
+     * no inline reader. Sections are of the function's group, if it has one (templates). */
+    __asm__ goto("mov %%fs:0, %%rax\n\t"
+                 "cmp %%rax, %c[reader](%[td])\n\t"
+                 "jne %l[slowly]\n\t"
+                 "mov %c[rseq](%[td]), %%rcx\n\t"
+                 "lea 22f(%%rip), %%rax\n\t"
+                 "mov %%rax, (%%rcx)\n"
+                 "20:\n\t"
+                 "mov %c[stamp](%[td]), %%r8\n\t"
+                 "mov $0x40000003, %%ecx\n\t"
+                 "rdpmc\n\t"
+                 "shl $32, %%rdx\n\t"
+                 "or %%rdx, %%rax\n\t"
+                 "cmp %c[limit](%[td]), %%rax\n\t"
+                 "ja %l[slowly]\n\t"
+                 "mov %%rax, %c[slots](%[mark])\n\t"
+                 "mov $0x20000000, %%ecx\n\t"
+                 "rdpmc\n\t"
+                 "mov %%eax, %c[metrics](%[mark])\n\t"
+                 "mov %%edx, %c[metrics]+4(%[mark])\n\t"
+                 "cmp %%r8d, %c[lock](%[td])\n\t"
+                 "jne %l[slowly]\n"
+                 "21:\n\t"
+                 "mov %%r8, %c[sequence](%[mark])\n\t"
+                 ".pushsection .data.rel.ro.topdown_rseq, \"aw?\", @progbits\n\t"
+                 ".balign 32\n"
+                 "22: .long 0, 0\n\t"
+                 ".quad 20b, 21b - 20b, 23f\n\t"
+                 ".popsection\n\t"
+                 ".pushsection .text.topdown_rseq, \"ax?\", @progbits\n\t"
+                 ".byte 0x0f, 0xb9, 0x3d\n\t"
+                 ".long 0x53053053\n"
+                 "23: jmp %l[slowly]\n\t"
+                 ".popsection"
+                 :
+                 : [td] "r"(td), [mark] "r"(mark), [reader] "i"(offsetof(struct td_hot, inline_reader)),
+                   [rseq] "i"(offsetof(struct td_hot, rseq)), [limit] "i"(offsetof(struct td_hot, limit)),
+                   [stamp] "i"(offsetof(struct td_hot, start.base.sequence)), [lock] "i"(TD_CONTROL_PAGE + 8),
+                   [slots] "i"(offsetof(struct td_mark, slots)), [metrics] "i"(offsetof(struct td_mark, metrics)),
+                   [sequence] "i"(offsetof(struct td_mark, sequence))
+                 : "rax", "rcx", "rdx", "r8", "memory", "cc"
+                 : slowly);
+    return 0;
+slowly:
+#endif
+    return td_read_mark_slowly(td, mark);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
