@@ -67,6 +67,12 @@ static __attribute__((noinline)) void libjevents_pair(void)
 static __attribute__((noinline)) void topdown_read(void) { td_read(td, &sample); }
 static struct td_mark mark;
 static __attribute__((noinline)) void inline_read(void) { td_read_mark(td, &mark); }
+static struct td_sum sum;
+static __attribute__((noinline)) void sum_pair(void)
+{
+    td_sum_begin(td, &sum);
+    td_sum_end(td, &sum);
+}
 static __attribute__((noinline)) void topdown_reset(void) { td_reset(td); }
 static __attribute__((noinline)) void ioctl_reset(void) { ioctl(leader, PERF_EVENT_IOC_RESET, 0); }
 
@@ -197,6 +203,7 @@ int main(void)
     printf("%s, PMU %s, level %u\n", info.cpu, info.pmu, info.level);
     printf("%-58s %7s %9s\n", "", "ticks", "x bare");
     uint64_t reading = cost(topdown_read), reset = cost(topdown_reset), inlined = cost(inline_read);
+    uint64_t summed = cost(sum_pair);
     uint64_t window = window_cost();
     static const uint64_t lengths[] = {100000, 1000000, 10000000};
     struct amortised costs[3];
@@ -229,6 +236,7 @@ int main(void)
     row("td_read_mark, inlined", inlined, pair);
     row("td_read", reading, pair);
     row("td_read that opens a window", window, pair);
+    row("td_sum_begin and td_sum_end, not measured", summed, pair);
     row("td_read with TD_FLAG_NO_RDPMC", reading_by_read, pair);
     row("td_reset", reset, pair);
     row("PERF_EVENT_IOC_RESET of the leader", cost(ioctl_reset), pair);

@@ -52,6 +52,12 @@ typedef struct td td_t;
 #define TD_SAMPLE_SIMULATED 4
 
 /**
+ * `td_l1.flags`, `td_l2.flags`: not every execution was measured, so `error` is four standard errors of a random
+ * sample, over the bound of what was measured.
+ */
+#define TD_SAMPLE_SPARSE 8
+
+/**
  * The handle was used by a thread that did not open it, or in a forked child.
  */
 #define TD_EWRONGTHREAD -4097
@@ -393,6 +399,123 @@ struct td_l2 {
 };
 
 /**
+ * Slots of each category, and bounds on their errors.
+ */
+struct td_part {
+    /**
+     * Slots of each category.
+     */
+    double category[8];
+    /**
+     * By rounding.
+     */
+    double rounding;
+    /**
+     * At the edges.
+     */
+    double edges;
+};
+
+/**
+ * Sum over executions of one region: clear it to start, then td_sum_begin and td_sum_end around each, or td_sum_add.
+ * Plain data, for one thread at a time.
+ */
+struct td_sum {
+    /**
+     * sizeof(struct td_sum), written by the library.
+     */
+    uint32_t size;
+    /**
+     * TD_SAMPLE_* bits of all samples.
+     */
+    uint32_t flags;
+    /**
+     * Executions that have ended.
+     */
+    uint64_t executions;
+    /**
+     * Slots in all of them.
+     */
+    uint64_t slots;
+    /**
+     * Nanoseconds in all of them, as in td_sample.
+     */
+    uint64_t time_enabled_ns;
+    /**
+     * Nanoseconds of those in which the counters really counted.
+     */
+    uint64_t time_running_ns;
+    /**
+     * Executions of which it is known how their slots divide.
+     */
+    uint64_t measured;
+    /**
+     * Slots in those.
+     */
+    uint64_t measured_slots;
+    /**
+     * Executions that ended without having begun.
+     */
+    uint64_t unbalanced;
+    /**
+     * The rest is the library's own.
+     */
+    uint32_t level;
+    /**
+     * Between two executions, in one, or in one that is measured.
+     */
+    uint32_t state;
+    /**
+     * Executions to come before the next that is measured.
+     */
+    uint64_t wait;
+    /**
+     * State of the random numbers.
+     */
+    uint64_t random;
+    /**
+     * time_enabled_ns when the first execution began.
+     */
+    uint64_t begun_ns;
+    /**
+     * Measured executions that have been added up for good.
+     */
+    struct td_part closed;
+    /**
+     * The last ones, which follow each other closely: taken together, and each by itself.
+     */
+    struct td_part together;
+    /**
+     * See `together`.
+     */
+    struct td_part apart;
+    /**
+     * Slots that may have passed uncounted in measured executions.
+     */
+    double uncounted;
+    /**
+     * Sum of the squares of their slots.
+     */
+    double xx;
+    /**
+     * Sums of the products of their slots and those of each category.
+     */
+    double xy[8];
+    /**
+     * Sums of the squares of the latter.
+     */
+    double yy[8];
+    /**
+     * The last sample added.
+     */
+    struct td_sample last;
+    /**
+     * Where the present execution began.
+     */
+    struct td_sample from;
+};
+
+/**
  * What a handle measures, and how.
  */
 struct td_info {
@@ -666,6 +789,60 @@ int td_decode_raw_l2(uint64_t slots_a,
                      uint64_t slots_b,
                      uint64_t metrics_b,
                      struct td_l2 *out);
+
+/**
+ * Adds an execution to a sum, from a sample before it and one after it.
+ *
+ * For every execution that is added the division is known, and `error` of the result is a bound that always holds: at
+ * most the sum of each execution's own, and far less where they follow each other closely, as in a loop. Any thread,
+ * one at a time. Clear the sum (memset) before the first.
+ *
+ * Returns 0, or as td_decode_l1, and nothing is added; an execution in which no slot was counted is added and tells
+ * nothing.
+ */
+int td_sum_add(struct td_sum *sum,
+               const struct td_sample *from,
+               const struct td_sample *to);
+
+/**
+ * An execution of the sum's region begins.
+ *
+ * For regions that are too short or too many to measure each: td_sum_begin opens a fresh window for as many of them,
+ * chosen at random, as td_options.max_overhead_ppm allows; the others count their slots only. What is assumed: that what
+ * an execution does has nothing to do with whether it was chosen. Clear the sum (memset) before the first; each
+ * thread has sums of its own. A begin after a begin starts the execution anew.
+ *
+ * Returns 0, or as td_read.
+ */
+int td_sum_begin(struct td *td,
+                 struct td_sum *sum);
+
+/**
+ * The execution that began ends.
+ *
+ * Returns 0, or as td_read; -EINVAL none had begun (td_sum.unbalanced counts these); TD_ESTALE a td_reset came between.
+ */
+int td_sum_end(struct td *td,
+               struct td_sum *sum);
+
+/**
+ * Level 1 shares of all executions in a sum.
+ *
+ * `slots` are those of all executions. If each was measured, `error` bounds the shares' error. If not, flags has
+ * TD_SAMPLE_SPARSE, and to the bound of the measured ones come four standard errors of the mean over a random
+ * sample; with fewer than eight measured, the most that the others can have been.
+ *
+ * Returns 0, or: -EINVAL NULL; TD_ENOTCOUNTING no execution was measured yet.
+ */
+int td_sum_l1(const struct td_sum *sum,
+              struct td_l1 *out);
+
+/**
+ * Level 2 shares of all executions in a sum, as td_sum_l1.
+ *
+ * Returns as td_sum_l1, and -ENOTSUP if the samples have no level 2.
+ */
+int td_sum_l2(const struct td_sum *sum, struct td_l2 *out);
 
 /**
  * Tells what a handle measures, and how: CPU, PMU, level, path, and why the path is not RDPMC.

@@ -17,18 +17,18 @@ use crate::sample::{Base, CATEGORIES, L1, L2, Sample, TD_SAMPLE_UNBOUNDED, UNCHE
 const MOST_CYCLES_PER_NS: f64 = 8.0;
 
 /// What ran between two readings.
-struct Span {
-    flags: u32,
-    slots: u64,
+pub(crate) struct Span {
+    pub flags: u32,
+    pub slots: u64,
     /// Slots of each category; rounding may leave one below zero.
-    category: [f64; CATEGORIES],
+    pub category: [f64; CATEGORIES],
     /// Bound on the error of each of them, in slots: by rounding, which is another for each category, and at the
     /// edges, where some slots are not counted or those of something else are.
-    rounding: f64,
-    edges: f64,
-    running: f64,
+    pub rounding: f64,
+    pub edges: f64,
+    pub running: f64,
     /// Slots that may have passed uncounted.
-    uncounted: f64,
+    pub uncounted: f64,
 }
 
 /// Where a share's truth can lie, and what we say of it.
@@ -118,7 +118,7 @@ fn edges(readings: [Registers; 2], windows: u32) -> f64 {
 }
 
 /// Checks that two samples go together, and takes their difference.
-fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
+pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
     let model = model_of(to);
     for sample in from.into_iter().chain([to]) {
         let plausible = sample.size as usize == size_of::<Sample>()
@@ -269,7 +269,7 @@ fn bound(shares: &[Share], span: &Span) -> f64 {
     (worst + 1e-9).min(1.0)
 }
 
-fn level_1(span: &Span) -> L1 {
+pub(crate) fn level_1(span: &Span) -> L1 {
     let shares = shares_1(span);
     L1 {
         size: size_of::<L1>() as u32,
@@ -285,7 +285,7 @@ fn level_1(span: &Span) -> L1 {
     }
 }
 
-fn level_2(span: &Span) -> L2 {
+pub(crate) fn level_2(span: &Span) -> L2 {
     let slots = span.slots as f64;
     let doubt = (span.rounding + span.edges) / slots;
     // two fields are rounded, each in its own way; what happened at the edges is the same for both

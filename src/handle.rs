@@ -10,8 +10,9 @@ use crate::model::{self, Counting};
 use crate::options::{Options, Target};
 use crate::pace::Wish;
 use crate::read::simulated::{Mix, Simulated};
-use crate::read::{Counters, Hot};
+use crate::read::{Counters, Glance, Hot};
 use crate::sample::{Base, Mark, Sample, TD_SAMPLE_SIMULATED};
+use crate::sum::Sum;
 use crate::sys::slot::{Place, Pool, Slot};
 use crate::sys::{Kernel, Linux, thread};
 use std::cell::RefCell;
@@ -269,6 +270,33 @@ pub(crate) fn any_read(handle: Handle) -> Result<Sample> {
 /// A reading where the steady state does not serve.
 pub(crate) fn read(handle: Handle, out: &mut Sample) -> Result<()> {
     with(handle, |state, hot| state.meter.read(state.source.counters(), hot, out))
+}
+
+fn glance(handle: Handle) -> Result<Glance> {
+    match handle.hot().glance() {
+        Some(glance) => Ok(glance),
+        None => with(handle, |state, hot| state.meter.glance(state.source.counters(), hot)),
+    }
+}
+
+/// An execution begins.
+pub(crate) fn sum_begin(handle: Handle, sum: &mut Sum) -> Result<()> {
+    if !sum.is_due() {
+        sum.begins(glance(handle)?);
+        return Ok(());
+    }
+    with(handle, |state, hot| {
+        let mut from = Sample::default();
+        let fresh = state.meter.read_fresh(state.source.counters(), hot, &mut from)?;
+        sum.begins_measured(from, fresh);
+        sum.draw(state.meter.pace.one_in(sum.turn_ns(&from)));
+        Ok(())
+    })
+}
+
+/// The execution that began ends.
+pub(crate) fn sum_end(handle: Handle, sum: &mut Sum) -> Result<()> {
+    if sum.is_measuring() { sum.ends_measured(&any_read(handle)?) } else { sum.ends(&glance(handle)?) }
 }
 
 /// The sample of a mark.

@@ -20,6 +20,7 @@ mod window;
 mod sample;
 
 mod decode;
+mod sum;
 
 mod error;
 mod handle;
@@ -32,3 +33,4 @@ pub use handle::{Info, Path, TopDown};
 pub use options::{Options, Target};
 pub use read::simulated::Mix;
 pub use sample::{Base, L1, L2, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED};
+pub use sum::{Sum, TD_SAMPLE_SPARSE};

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result, TD_ESTALE};
 use crate::pace::{Pace, Wish};
-use crate::read::{Counters, Hot, Snapshot};
+use crate::read::{Counters, Glance, Hot, Snapshot};
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Base, Mark, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, UNCHECKED_MS, ms};
 use crate::window::{Counts, Ledger, Times, switches_between};
@@ -293,14 +293,47 @@ impl Meter {
         Ok(())
     }
 
+    /// A reading that begins a measured execution: in a fresh window, if the budget allows. Returns whether it is.
+    pub fn read_fresh(&mut self, counters: &mut dyn Counters, hot: &Hot, out: &mut Sample) -> Result<bool> {
+        let window = self.start.base.window;
+        self.pace.is_urgent();
+        self.read(counters, hot, out)?;
+        Ok(self.start.base.window != window)
+    }
+
+    /// Totals without the categories, where the steady state does not serve; no windows are opened if it can be helped.
+    pub fn glance(&mut self, counters: &mut dyn Counters, hot: &Hot) -> Result<Glance> {
+        let now = match self.registers(counters) {
+            Some(now) => {
+                self.show(hot, &now);
+                Some(now)
+            }
+            None => self.renew(counters, hot, Next::Window)?,
+        };
+        let Sample { slots, time_enabled_ns, time_running_ns, base: Base { handle, period, .. }, .. } =
+            self.start;
+        let (held, ns) = now.map_or((0, 0), |now| (now.registers.slots.0, now.ns));
+        Ok(Glance {
+            slots: slots + held,
+            enabled: time_enabled_ns.wrapping_add(ns),
+            running: time_running_ns.wrapping_add(ns),
+            handle,
+            period,
+        })
+    }
+
+    /// The registers, if they are there and nobody else reset them.
+    fn registers(&self, counters: &mut dyn Counters) -> Option<Snapshot> {
+        if !self.attached || !counters.by_registers() {
+            return None;
+        }
+        counters.registers(self.ledger.times()).filter(|now| now.registers.slots.0 >= self.seen)
+    }
+
     /// A reading of the registers, in this window or a new one; none if they are not there or were reset by
     /// somebody else.
     fn read_registers(&mut self, counters: &mut dyn Counters, hot: &Hot) -> Result<Option<Snapshot>> {
-        if !self.attached || !counters.by_registers() {
-            return Ok(None);
-        }
-        let now = counters.registers(self.ledger.times()).filter(|now| now.registers.slots.0 >= self.seen);
-        let Some(now) = now else { return Ok(None) };
+        let Some(now) = self.registers(counters) else { return Ok(None) };
         if !self.wants_window(&now) {
             self.show(hot, &now);
             return Ok(Some(now));

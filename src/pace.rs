@@ -62,6 +62,7 @@ pub(crate) struct Pace {
     held: u64,
     /// Slots that passed before the last visit, and before the one before.
     passed: [u64; 2],
+    urgent: bool,
     /// Windows opened on the library's own account, and the time that they took.
     pub windows: u64,
     pub spent: u64,
@@ -71,7 +72,18 @@ impl Pace {
     pub fn new(wish: Wish) -> Pace {
         let (cost, credit) = (FIRST_GUESS, BURST * FIRST_GUESS);
         let step = wish.most_held(LEAST);
-        Pace { wish, step, credit, cost, last: 0, held: 0, passed: [LEAST; 2], windows: 0, spent: 0 }
+        Pace {
+            wish,
+            step,
+            credit,
+            cost,
+            last: 0,
+            held: 0,
+            passed: [LEAST; 2],
+            urgent: false,
+            windows: 0,
+            spent: 0,
+        }
     }
 
     /// Whether to open a window at this reading.
@@ -82,11 +94,25 @@ impl Pace {
         self.credit = self.credit.saturating_add(earned as i64).min(BURST * self.cost) - self.cost / VISITS;
         self.passed = [held.saturating_sub(self.held), self.passed[0]];
         self.held = held;
+        if std::mem::take(&mut self.urgent) {
+            return self.credit >= self.cost;
+        }
         if self.credit >= BURST / 2 * self.cost {
             return held > self.step;
         }
         let [passed, next] = self.passed;
         self.credit >= self.cost && next <= passed + passed / 4 && held > self.wish.most_held(next.max(LEAST))
+    }
+
+    /// The next reading is to open a window if there is credit, however little the registers hold.
+    pub fn is_urgent(&mut self) {
+        self.urgent = true;
+    }
+
+    /// One in so many turns of this length can have a window.
+    pub fn one_in(&self, turn: u64) -> u64 {
+        let earned = turn as f64 * f64::from(self.wish.max_overhead) / MILLION;
+        ((self.cost + self.cost / VISITS) as f64 / earned.max(1.0)).ceil() as u64
     }
 
     /// A window was opened; the clock when that began and when it was done.

@@ -1,6 +1,7 @@
 //! One reading, as it travels from the reader to the decoder, and what a decoder makes of two of them.
 #![forbid(unsafe_code)]
 
+use crate::read::Glance;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 
 /// Number of PERF_METRICS fields: four of level 1, four of level 2.
@@ -124,6 +125,17 @@ impl Sample {
         let Registers { slots, metrics } = self.registers();
         let Base { sequence, window, .. } = self.base;
         Mark { slots: slots.0, metrics: metrics.0, sequence, window }
+    }
+
+    /// Without the categories.
+    pub(crate) fn glance(&self) -> Glance {
+        Glance {
+            slots: self.slots,
+            enabled: self.time_enabled_ns,
+            running: self.time_running_ns,
+            handle: self.base.handle,
+            period: self.base.period,
+        }
     }
 
     /// Whether it is of that window, under that sequence number.

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::handle::{self, Handle};
 use crate::read::simulated::Mix;
 use crate::sample::{L1, L2, Mark, Sample};
+use crate::sum::Sum;
 pub use options::{
     COptions, TD_FLAG_INHERIT, TD_FLAG_KERNEL, TD_FLAG_NO_RDPMC, TD_FLAG_SIMULATE, TD_TARGET_CPU,
     TD_TARGET_SELF, TD_TARGET_TASK,
@@ -263,6 +264,84 @@ pub unsafe extern "C" fn td_decode_raw_l2(
 ) -> c_int {
     // SAFETY: by the caller's word.
     guard(|| unsafe { put(out, "out", || crate::decode_raw_l2(slots_a, metrics_a, slots_b, metrics_b)) })
+}
+
+/// Adds an execution to a sum, from a sample before it and one after it.
+///
+/// For every execution that is added the division is known, and `error` of the result is a bound that always holds: at
+/// most the sum of each execution's own, and far less where they follow each other closely, as in a loop. Any thread,
+/// one at a time. Clear the sum (memset) before the first.
+///
+/// Returns 0, or as td_decode_l1, and nothing is added; an execution in which no slot was counted is added and tells
+/// nothing.
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *const Sample) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe {
+        let from = from.as_ref().ok_or_else(|| null("from"))?;
+        let to = to.as_ref().ok_or_else(|| null("to"))?;
+        sum.as_mut().ok_or_else(|| null("sum"))?.add(from, to).map(|()| 0)
+    })
+}
+
+/// An execution of the sum's region begins.
+///
+/// For regions that are too short or too many to measure each: td_sum_begin opens a fresh window for as many of them,
+/// chosen at random, as td_options.max_overhead_ppm allows; the others count their slots only. What is assumed: that what
+/// an execution does has nothing to do with whether it was chosen. Clear the sum (memset) before the first; each
+/// thread has sums of its own. A begin after a begin starts the execution anew.
+///
+/// Returns 0, or as td_read.
+///
+/// # Safety
+/// `td` is NULL or from td_open, `sum` NULL or points to what its type says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_sum_begin(td: *mut td, sum: *mut Sum) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe { handle::sum_begin(handle(td)?, sum.as_mut().ok_or_else(|| null("sum"))?).map(|()| 0) })
+}
+
+/// The execution that began ends.
+///
+/// Returns 0, or as td_read; -EINVAL none had begun (td_sum.unbalanced counts these); TD_ESTALE a td_reset came between.
+///
+/// # Safety
+/// As td_sum_begin.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe { handle::sum_end(handle(td)?, sum.as_mut().ok_or_else(|| null("sum"))?).map(|()| 0) })
+}
+
+/// Level 1 shares of all executions in a sum.
+///
+/// `slots` are those of all executions. If each was measured, `error` bounds the shares' error. If not, flags has
+/// TD_SAMPLE_SPARSE, and to the bound of the measured ones come four standard errors of the mean over a random
+/// sample; with fewer than eight measured, the most that the others can have been.
+///
+/// Returns 0, or: -EINVAL NULL; TD_ENOTCOUNTING no execution was measured yet.
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_sum_l1(sum: *const Sum, out: *mut L1) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe { put(out, "out", || sum.as_ref().ok_or_else(|| null("sum"))?.l1()) })
+}
+
+/// Level 2 shares of all executions in a sum, as td_sum_l1.
+///
+/// Returns as td_sum_l1, and -ENOTSUP if the samples have no level 2.
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_sum_l2(sum: *const Sum, out: *mut L2) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe { put(out, "out", || sum.as_ref().ok_or_else(|| null("sum"))?.l2()) })
 }
 
 /// Tells what a handle measures, and how: CPU, PMU, level, path, and why the path is not RDPMC.

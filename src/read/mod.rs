@@ -44,6 +44,16 @@ impl Clock {
     }
 }
 
+/// Totals of a period, without the categories.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Glance {
+    pub slots: u64,
+    pub enabled: u64,
+    pub running: u64,
+    pub handle: u32,
+    pub period: u32,
+}
+
 /// One reading of the registers by their owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Snapshot {

@@ -11,7 +11,7 @@
 //! is not executed on an E-core, where it would fault.
 
 use super::hot::{Hot, SEQUENCE, TD_CONTROL_PAGE};
-use super::{Clock, SLOTS_INDEX, Snapshot};
+use super::{Clock, Glance, SLOTS_INDEX, Snapshot};
 use crate::capi::read_slowly;
 use crate::registers::{EDGE_SLOTS, RawMetrics, RawSlots, Registers};
 use crate::sample::Sample;
@@ -114,6 +114,76 @@ global_asm!(
 );
 
 impl Hot {
+    /// Totals of slots and time alone, by the steady state; no windows are opened for it.
+    pub fn glance(&self) -> Option<Glance> {
+        let (slots, enabled, running, of): (u64, u64, u64, u64);
+        let undisturbed: u64;
+        // SAFETY: the descriptor is used only if the reader is this thread: `attach` was given both, and `detach` comes
+        // before the end of the control page, which is behind this. The abort handler follows its signature, and goes
+        // where the sequence ends.
+        unsafe {
+            asm!(
+                "mov rax, qword ptr fs:[0]",
+                "cmp qword ptr [{hot} + {READER}], rax",
+                "jne 23f",
+                "mov {slots}, qword ptr [{hot} + {RSEQ}]",
+                "lea rax, [rip + 22f]",
+                "mov qword ptr [{slots}], rax",
+                "20:",
+                "mov {sequence:e}, dword ptr [{hot} + {SEQUENCE}]",
+                "cmp dword ptr [{hot} + {LOCK}], {sequence:e}",
+                "jne 23f",
+                "rdtsc", "shl rdx, 32", "or rax, rdx",
+                "mul qword ptr [{hot} + {SCALE}]", "shld rdx, rax, 1", "mov {enabled}, rdx",
+                "mov ecx, {SLOTS}", "rdpmc", "shl rdx, 32", "lea {slots}, [rax + rdx]",
+                "add {slots}, qword ptr [{hot} + {START} + {TOTAL}]",
+                "mov {running}, {enabled}",
+                "add {enabled}, qword ptr [{hot} + {START} + {ENABLED}]",
+                "add {running}, qword ptr [{hot} + {START} + {RUNNING}]",
+                "mov {of}, qword ptr [{hot} + {START} + {OF}]",
+                "cmp dword ptr [{hot} + {LOCK}], {sequence:e}",
+                "jne 23f",
+                "mov eax, 1",
+                "21:",
+                ".pushsection .data.rel.ro.topdown_rseq, \"aw\", @progbits",
+                ".balign 32",
+                "22: .long 0, 0",
+                ".quad 20b, 21b - 20b, 23f",
+                ".popsection",
+                ".pushsection .text.unlikely.topdown_rseq, \"ax\", @progbits",
+                ".byte 0x0f, 0xb9, 0x3d",
+                ".long {SIGNATURE}",
+                "23: xor eax, eax",
+                "jmp 21b",
+                ".popsection",
+                hot = in(reg) self,
+                sequence = out(reg) _,
+                slots = out(reg) slots,
+                enabled = out(reg) enabled,
+                running = out(reg) running,
+                of = out(reg) of,
+                out("rax") undisturbed,
+                out("rcx") _,
+                out("rdx") _,
+                READER = const offset_of!(Hot, reader),
+                RSEQ = const offset_of!(Hot, rseq),
+                LOCK = const TD_CONTROL_PAGE + offset_of!(Page, lock),
+                SEQUENCE = const SEQUENCE,
+                SCALE = const offset_of!(Hot, scale),
+                START = const offset_of!(Hot, start),
+                TOTAL = const offset_of!(Sample, slots),
+                ENABLED = const offset_of!(Sample, time_enabled_ns),
+                RUNNING = const offset_of!(Sample, time_running_ns),
+                OF = const offset_of!(Sample, base.handle),
+                SLOTS = const SLOTS,
+                SIGNATURE = const SIGNATURE,
+                options(nostack),
+            );
+        }
+        let (handle, period) = (of as u32, (of >> 32) as u32);
+        (undisturbed == 1).then_some(Glance { slots, enabled, running, handle, period })
+    }
+
     /// A reading by td_read, steady state or not; false: it failed.
     #[inline]
     pub fn read(&self, out: &mut Sample) -> bool {
@@ -224,6 +294,9 @@ pub(crate) fn snapshot(map: &impl Mapping, rseq: Option<*mut u64>, known: Times)
     let pace = if clock.scale == 0 { tsc } else { clock.zero.enabled.wrapping_add(ns) };
     Some(Snapshot { registers, sequence: page.sequence, clock, ns, pace })
 }
+
+/// `glance` reads both at once.
+const _: () = assert!(offset_of!(Sample, base.period) == offset_of!(Sample, base.handle) + 4);
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,107 @@
+/* Sums of short executions against the truth: sparse ones of a region whose executions take turns at being two quite
+ * different things, within the budget; and those of a loop that is read at each turn, where the bound is far less than the
+ * sum of each turn's own. */
+#include "pmu.h"
+
+/* so many instructions, in blocks that cost the emulator little */
+static void nops(uint64_t instructions)
+{
+    for (uint64_t n = instructions / 256; n > 0; n--)
+        __asm__ volatile(".rept 254\n\tnop\n\t.endr");
+}
+
+struct kind {
+    struct vm_mix mix;
+    uint64_t instructions;
+};
+static const struct kind KINDS[2] = {{{48, 4, 4, 8, 8, 8, 8}, 20480}, {{4, 4, 44, 2, 4, 12, 8}, 10240}};
+
+static void sparse(void)
+{
+    enum { EXECUTIONS = 20000 };
+    td_t *td = measured(NULL);
+    const struct td_info info = info_of(td);
+    struct td_sum sum;
+    struct td_sample begun, ended;
+    struct td_l1 l1;
+    double share[8], truth[4] = {0}, all = 0;
+    memset(&sum, 0, sizeof sum);
+    td_must(td_read(td, &begun));
+    for (int i = 0; i < EXECUTIONS; i++) {
+        const struct kind *kind = &KINDS[i % 2];
+        mix_is(MIXES[3]);
+        nops(20480);
+        mix_is(kind->mix);
+        td_must(td_sum_begin(td, &sum));
+        nops(kind->instructions);
+        td_must(td_sum_end(td, &sum));
+        for (int k = 0; k < 4; k++)
+            truth[k] += truth_of(kind->mix).l1[k] * (double)kind->instructions;
+        all += (double)kind->instructions;
+    }
+    td_must(td_read(td, &ended));
+    td_must(td_sum_l1(&sum, &l1));
+    l1_array(&l1, share);
+    printf("%llu of %llu executions measured, error %.4f:", (unsigned long long)sum.measured,
+           (unsigned long long)sum.executions, l1.error);
+    CHECK_EQ(sum.executions, EXECUTIONS);
+    CHECK_NEAR((double)sum.slots, all * info.slots_per_cycle, 300.0 * EXECUTIONS * info.slots_per_cycle);
+    for (int k = 0; k < 4; k++) {
+        printf(" %.4f (%.4f)", share[k], truth[k] / all);
+        CHECK_NEAR(share[k], truth[k] / all, l1.error);
+        CHECK_NEAR(share[k], truth[k] / all, 0.03);
+    }
+    printf("\n");
+    CHECK(l1.flags & TD_SAMPLE_SPARSE);
+    CHECK(l1.error < 0.1);
+    CHECK(sum.measured > EXECUTIONS / 50 && sum.measured < EXECUTIONS / 2);
+    if (info.level == 2) {
+        struct td_l2 l2;
+        td_must(td_sum_l2(&sum, &l2));
+        CHECK_NEAR(l2.fetch_latency, (truth_of(KINDS[0].mix).l2[4] * 2 + truth_of(KINDS[1].mix).l2[4]) / 3, l2.error);
+        CHECK(l2.error < 0.2);
+    }
+    const struct td_info after = info_of(td);
+    const double time = (double)(ended.time_enabled_ns - begun.time_enabled_ns);
+    CHECK((double)after.windows_ns < 0.01 * time + 64 * 5000);
+    td_close(td);
+}
+
+static void each_turn_of_a_loop(void)
+{
+    enum { TURNS = 2000, INSTRUCTIONS = 8192 };
+    td_t *td = measured(NULL);
+    struct td_sum sum;
+    struct td_sample a, b;
+    struct td_l1 l1;
+    double share[8], own = 0;
+    memset(&sum, 0, sizeof sum);
+    mix_is(MIXES[1]);
+    nops(1000000);
+    mix_is(MIXES[2]);
+    td_must(td_read(td, &a));
+    for (int i = 0; i < TURNS; i++) {
+        nops(INSTRUCTIONS);
+        td_must(td_read(td, &b));
+        td_must(td_sum_add(&sum, &a, &b));
+        td_must(td_decode_l1(&a, &b, &l1));
+        own += l1.error / TURNS;
+        a = b;
+    }
+    td_must(td_sum_l1(&sum, &l1));
+    l1_array(&l1, share);
+    printf("a loop of %d turns: error %.4f, of a turn %.4f\n", TURNS, l1.error, own);
+    l1_is(&l1, MIXES[2], 0.01);
+    CHECK(!(l1.flags & TD_SAMPLE_SPARSE));
+    CHECK(l1.error < 0.02 && l1.error < own / 4);
+    td_close(td);
+}
+
+int main(void)
+{
+    td_close(measured(NULL));
+    needs_known_mix();
+    sparse();
+    each_turn_of_a_loop();
+    return 0;
+}

@@ -1,0 +1,71 @@
+/* Sums on the simulated PMU: executions add up, bad calls are told and lose nothing, an end without a begin is counted. */
+#include "check.h"
+
+int main(void)
+{
+    td_t *td = simulated(2);
+    struct td_sum sum, copy;
+    struct td_sample a, b;
+    struct td_l1 l1;
+    struct td_l2 l2;
+    uint64_t slots = 0;
+    memset(&sum, 0, sizeof sum);
+    CHECK_EQ(td_sum_l1(&sum, &l1), TD_ENOTCOUNTING);
+    for (int i = 0; i < 50; i++) {
+        td_must(td_read(td, &a));
+        work(10000);
+        td_must(td_read(td, &b));
+        td_must(td_sum_add(&sum, &a, &b));
+        slots += b.slots - a.slots;
+    }
+    CHECK_EQ(sum.executions, 50);
+    CHECK_EQ(sum.measured, 50);
+    CHECK_EQ(sum.slots, slots);
+    td_must(td_sum_l1(&sum, &l1));
+    td_must(td_sum_l2(&sum, &l2));
+    CHECK_EQ(l1.slots, slots);
+    CHECK_EQ(l1.flags, TD_SAMPLE_SIMULATED);
+    CHECK_NEAR(l1.retiring, 0.4, l1.error);
+    CHECK_NEAR(l2.memory_bound, 0.2, l2.error);
+
+    copy = sum;
+    CHECK_EQ(td_sum_add(NULL, &a, &b), -EINVAL);
+    CHECK_EQ(td_sum_add(&sum, NULL, &b), -EINVAL);
+    CHECK_EQ(td_sum_add(&sum, &a, NULL), -EINVAL);
+    CHECK_EQ(td_sum_add(&sum, &b, &a), -EINVAL); /* the wrong order */
+    CHECK_EQ(td_sum_begin(NULL, &sum), -EINVAL);
+    CHECK_EQ(td_sum_begin(td, NULL), -EINVAL);
+    CHECK_EQ(td_sum_end(NULL, &sum), -EINVAL);
+    CHECK_EQ(td_sum_end(td, NULL), -EINVAL);
+    CHECK_EQ(td_sum_l1(NULL, &l1), -EINVAL);
+    CHECK_EQ(td_sum_l1(&sum, NULL), -EINVAL);
+    CHECK_EQ(td_sum_l2(NULL, &l2), -EINVAL);
+    CHECK_EQ(td_sum_l2(&sum, NULL), -EINVAL);
+    CHECK_EQ(memcmp(&sum, &copy, sizeof sum), 0);
+
+    memset(&sum, 0, sizeof sum);
+    CHECK_EQ(td_sum_end(td, &sum), -EINVAL);
+    CHECK(last_error_with("td_sum_begin"));
+    CHECK_EQ(sum.unbalanced, 1);
+    td_must(td_sum_begin(td, &sum));
+    td_must(td_sum_begin(td, &sum)); /* anew */
+    work(10000);
+    td_must(td_sum_end(td, &sum));
+    CHECK_EQ(td_sum_end(td, &sum), -EINVAL);
+    CHECK_EQ(sum.executions, 1);
+    CHECK_EQ(sum.unbalanced, 2);
+    td_must(td_sum_begin(td, &sum));
+    td_must(td_reset(td));
+    CHECK_EQ(td_sum_end(td, &sum), TD_ESTALE);
+    CHECK_EQ(sum.executions, 1);
+
+    memset(&sum, 0, sizeof sum);
+    td_must(td_sum_begin(td, &sum)); /* the first is always measured */
+    work(10000);
+    td_must(td_sum_end(td, &sum));
+    CHECK_EQ(sum.measured, 1);
+    td_must(td_sum_l1(&sum, &l1));
+    CHECK_NEAR(l1.retiring, 0.4, l1.error);
+    td_close(td);
+    return 0;
+}

@@ -1,0 +1,433 @@
+//! Many executions of one region, added up.
+//!
+//! Two ways. `add` takes samples that the caller took, of every execution, and gives a bound that holds whatever
+//! they were. `begin` and `end` read by themselves, and open a fresh window for as many executions, chosen at
+//! random, as the budget allows: those tell how slots divide, all tell how many there were. docs/error-bound.md
+//! derives both.
+#![forbid(unsafe_code)]
+
+use crate::decode::{Span, level_1, level_2, span};
+use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
+use crate::read::Glance;
+use crate::registers::EDGE_SLOTS;
+use crate::sample::{CATEGORIES, L1, L2, Sample};
+
+/// `td_l1.flags`, `td_l2.flags`: not every execution was measured, so `error` is four standard errors of a random
+/// sample, over the bound of what was measured.
+pub const TD_SAMPLE_SPARSE: u32 = 8;
+
+/// `Sum::state`.
+const BETWEEN: u32 = 0;
+const COUNTING: u32 = 1;
+const MEASURING: u32 = 2;
+/// Standard errors in the bound of a random sample.
+const STANDARD_ERRORS: f64 = 4.0;
+/// So few executions make no sample.
+const FEW: u64 = 8;
+
+/// Sum over executions of one region: clear it to start, then td_sum_begin and td_sum_end around each, or td_sum_add.
+/// Plain data, for one thread at a time.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sum {
+    /// sizeof(struct td_sum), written by the library.
+    pub size: u32,
+    /// TD_SAMPLE_* bits of all samples.
+    pub flags: u32,
+    /// Executions that have ended.
+    pub executions: u64,
+    /// Slots in all of them.
+    pub slots: u64,
+    /// Nanoseconds in all of them, as in td_sample.
+    pub time_enabled_ns: u64,
+    /// Nanoseconds of those in which the counters really counted.
+    pub time_running_ns: u64,
+    /// Executions of which it is known how their slots divide.
+    pub measured: u64,
+    /// Slots in those.
+    pub measured_slots: u64,
+    /// Executions that ended without having begun.
+    pub unbalanced: u64,
+    /// The rest is the library's own.
+    pub level: u32,
+    /// Between two executions, in one, or in one that is measured.
+    pub state: u32,
+    /// Executions to come before the next that is measured.
+    pub wait: u64,
+    /// State of the random numbers.
+    pub random: u64,
+    /// time_enabled_ns when the first execution began.
+    pub begun_ns: u64,
+    /// Measured executions that have been added up for good.
+    pub closed: Part,
+    /// The last ones, which follow each other closely: taken together, and each by itself.
+    pub together: Part,
+    /// See `together`.
+    pub apart: Part,
+    /// Slots that may have passed uncounted in measured executions.
+    pub uncounted: f64,
+    /// Sum of the squares of their slots.
+    pub xx: f64,
+    /// Sums of the products of their slots and those of each category.
+    pub xy: [f64; 8],
+    /// Sums of the squares of the latter.
+    pub yy: [f64; 8],
+    /// The last sample added.
+    pub last: Sample,
+    /// Where the present execution began.
+    pub from: Sample,
+}
+
+/// Slots of each category, and bounds on their errors.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Part {
+    /// Slots of each category.
+    pub category: [f64; 8],
+    /// By rounding.
+    pub rounding: f64,
+    /// At the edges.
+    pub edges: f64,
+}
+
+impl Part {
+    fn add(&mut self, other: &Part) {
+        self.category.iter_mut().zip(other.category).for_each(|(all, new)| *all += new);
+        self.rounding += other.rounding;
+        self.edges += other.edges;
+    }
+}
+
+impl Sum {
+    fn slots_are(&mut self, flags: u32, from: &Glance, to: &Glance) {
+        self.size = size_of::<Sum>() as u32;
+        self.flags |= flags;
+        self.executions += 1;
+        self.slots += to.slots.saturating_sub(from.slots);
+        self.time_enabled_ns += to.enabled.saturating_sub(from.enabled);
+        self.time_running_ns += to.running.saturating_sub(from.running);
+    }
+
+    /// Adds an execution that the caller read.
+    ///
+    /// # Errors
+    /// Those of [`crate::decode_l1`]; nothing is added then. An execution in which no slot was counted adds nothing.
+    pub fn add(&mut self, from: &Sample, to: &Sample) -> Result<()> {
+        let one = match span(Some(from), to, 1) {
+            Err(error) if error.code() == TD_ENOTCOUNTING => {
+                self.slots_are(from.flags | to.flags, &from.glance(), &to.glance());
+                return Ok(());
+            }
+            other => other?,
+        };
+        let slots = one.slots as f64;
+        // by itself; what is surely wrong is cut off
+        let apart = Part {
+            category: one.category.map(|part| part.clamp(0.0, slots)),
+            rounding: one.rounding.min(slots),
+            edges: one.edges.min(slots),
+        };
+        match self.joined(from, to, &one) {
+            Some(more) => self.together.add(&more),
+            None => {
+                self.close();
+                self.together = Part { category: one.category, rounding: one.rounding, edges: one.edges };
+            }
+        }
+        self.apart.add(&apart);
+        self.slots_are(from.flags | to.flags, &from.glance(), &to.glance());
+        let level = to.base.level.into();
+        self.level = if self.measured == 0 { level } else { self.level.min(level) };
+        self.measured += 1;
+        self.measured_slots += one.slots;
+        self.uncounted += one.uncounted;
+        self.xx += slots * slots;
+        for (k, new) in apart.category.into_iter().enumerate() {
+            self.xy[k] += slots * new;
+            self.yy[k] += new * new;
+        }
+        self.last = *to;
+        Ok(())
+    }
+
+    /// What an execution adds to the one before if the two are taken together: the reading between them then need
+    /// not be believed, but what came between the two is unknown. None if that would be worse.
+    fn joined(&self, from: &Sample, to: &Sample, one: &Span) -> Option<Part> {
+        let last = &self.last;
+        let rounding = |sample: &Sample| sample.registers().rounding(0) as f64;
+        let between = from.slots.checked_sub(last.slots)? as f64;
+        if self.together.rounding == 0.0 || between > rounding(last) + rounding(from) {
+            return None;
+        }
+        let both = span(Some(last), to, 1).ok()?;
+        let gap = if between > 0.0 { span(Some(last), from, 1).ok()?.category } else { [0.0; CATEGORIES] };
+        // an edge that is the end of one and the start of the next is none
+        let edges = if between > 0.0 { 0.0 } else { 2.0 * EDGE_SLOTS as f64 };
+        Some(Part {
+            category: std::array::from_fn(|k| both.category[k] - gap[k].clamp(0.0, between)),
+            rounding: both.rounding - 2.0 * rounding(last) + between,
+            edges: one.edges - edges,
+        })
+    }
+
+    /// The better account of the last executions.
+    fn better(&self) -> &Part {
+        let doubt = |part: &Part| part.rounding + part.edges;
+        if doubt(&self.together) < doubt(&self.apart) { &self.together } else { &self.apart }
+    }
+
+    /// The next execution is not to be joined to the last.
+    fn close(&mut self) {
+        let better = *self.better();
+        self.closed.add(&better);
+        (self.together, self.apart) = (Part::default(), Part::default());
+    }
+
+    /// Whether the next execution is to be measured.
+    pub(crate) fn is_due(&mut self) -> bool {
+        self.wait = self.wait.saturating_sub(1);
+        self.wait == 0
+    }
+
+    /// An execution begins with this reading, and only its slots are counted.
+    pub(crate) fn begins(&mut self, from: Glance) {
+        self.state = COUNTING;
+        self.from.slots = from.slots;
+        self.from.time_enabled_ns = from.enabled;
+        self.from.time_running_ns = from.running;
+        self.from.base.handle = from.handle;
+        self.from.base.period = from.period;
+    }
+
+    /// An execution begins, to be measured if its window is fresh.
+    pub(crate) fn begins_measured(&mut self, from: Sample, fresh: bool) {
+        if self.begun_ns == 0 {
+            self.begun_ns = from.time_enabled_ns.max(1);
+        }
+        self.state = if fresh { MEASURING } else { COUNTING };
+        self.from = from;
+    }
+
+    /// Nanoseconds from one execution to the next, on average.
+    pub(crate) fn turn_ns(&self, now: &Sample) -> u64 {
+        now.time_enabled_ns.saturating_sub(self.begun_ns) / (self.executions + 1)
+    }
+
+    /// One in so many executions can be measured: draws the next.
+    pub(crate) fn draw(&mut self, one_in: u64) {
+        if self.random == 0 {
+            self.random = 0x9e37_79b9_7f4a_7c15 ^ self.begun_ns ^ u64::from(self.from.base.handle) << 32;
+        }
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.wait = 1 + self.random % one_in.saturating_mul(2).saturating_sub(1).max(1);
+    }
+
+    pub(crate) fn is_measuring(&self) -> bool {
+        self.state == MEASURING
+    }
+
+    /// The measured execution ends with this reading.
+    ///
+    /// # Errors
+    /// Those of [`crate::decode_l1`].
+    pub(crate) fn ends_measured(&mut self, to: &Sample) -> Result<()> {
+        self.state = BETWEEN;
+        self.close(); // other executions may be between two that are measured
+        let from = self.from;
+        self.add(&from, to)
+    }
+
+    /// The execution ends with this reading.
+    ///
+    /// # Errors
+    /// -EINVAL: none had begun, or with another handle; TD_ESTALE: before a reset.
+    pub(crate) fn ends(&mut self, to: &Glance) -> Result<()> {
+        if std::mem::replace(&mut self.state, BETWEEN) == BETWEEN {
+            self.unbalanced += 1;
+            return Err(Error::invalid(
+                "td_sum_end without a td_sum_begin: no execution of this sum has begun",
+            ));
+        }
+        let from = self.from.glance();
+        if from.handle != to.handle {
+            return Err(Error::invalid(
+                "td_sum_end with another handle than td_sum_begin; end with the same",
+            ));
+        }
+        if from.period != to.period {
+            return Err(Error::new(
+                TD_ESTALE,
+                "a td_reset came between td_sum_begin and td_sum_end; the execution does not count",
+            ));
+        }
+        self.slots_are(0, &from, to);
+        Ok(())
+    }
+
+    /// What was measured, and the error that comes from measuring a part only: of each of the eight categories, as a share.
+    fn result(&self, level: u32) -> Result<(Span, [f64; CATEGORIES])> {
+        if self.measured_slots == 0 {
+            return Err(Error::new(
+                TD_ENOTCOUNTING,
+                format!("{} executions were added, and none was measured with a slot in it", self.executions),
+            ));
+        }
+        if level > self.level {
+            return Err(Error::errno(
+                libc::ENOTSUP,
+                "level 2 was not counted: this CPU has level 1 only, or the handle was opened with level 1",
+            ));
+        }
+        let mut all_of = self.closed;
+        all_of.add(self.better());
+        let (m, all, slots) = (self.measured as f64, self.executions as f64, self.measured_slots as f64);
+        let sampled = std::array::from_fn(|k| {
+            if self.measured == self.executions {
+                return 0.0;
+            }
+            if self.measured < FEW {
+                return 1.0;
+            }
+            // the ratio estimator's standard error, for a part of a finite number
+            let ratio = all_of.category[k] / slots;
+            let squares = (self.yy[k] - 2.0 * ratio * self.xy[k] + ratio * ratio * self.xx).max(0.0);
+            let variance = squares / (m - 1.0) * m * (1.0 - m / all);
+            STANDARD_ERRORS * variance.max(0.0).sqrt() / slots
+        });
+        let ran = if self.time_enabled_ns > 0 {
+            (self.time_running_ns as f64 / self.time_enabled_ns as f64).min(1.0)
+        } else {
+            1.0
+        };
+        let sparse = if self.measured < self.executions { TD_SAMPLE_SPARSE } else { 0 };
+        let span = Span {
+            flags: self.flags | sparse,
+            slots: self.measured_slots,
+            category: all_of.category,
+            rounding: all_of.rounding,
+            edges: all_of.edges,
+            running: ran,
+            uncounted: self.uncounted,
+        };
+        Ok((span, sampled))
+    }
+
+    /// `error` of a result: the bound of what was measured, and the sample's; or that of all that was not measured, if
+    /// that is less.
+    fn error(&self, measured: f64, sampled: f64) -> f64 {
+        let unknown = 1.0 - self.measured_slots as f64 / self.slots.max(1) as f64;
+        (measured + sampled.min(unknown.max(0.0))).min(1.0)
+    }
+
+    /// Level 1 shares of the sum.
+    ///
+    /// # Errors
+    /// TD_ENOTCOUNTING: nothing was measured.
+    pub fn l1(&self) -> Result<L1> {
+        let (span, sampled) = self.result(1)?;
+        let l1 = level_1(&span);
+        let sampled = sampled[..4].iter().copied().fold(0.0, f64::max);
+        Ok(L1 { slots: self.slots, error: self.error(l1.error, sampled), ..l1 })
+    }
+
+    /// Level 2 shares of the sum.
+    ///
+    /// # Errors
+    /// TD_ENOTCOUNTING: nothing was measured; -ENOTSUP: the samples have no level 2.
+    pub fn l2(&self) -> Result<L2> {
+        let (span, sampled) = self.result(2)?;
+        let l2 = level_2(&span);
+        // a difference has the errors of both
+        let sampled = (0..4).map(|k| sampled[k] + sampled[4 + k]).fold(0.0, f64::max);
+        Ok(L2 { slots: self.slots, error: self.error(l2.error, sampled), ..l2 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model;
+    use crate::sample::Base;
+
+    /// A sample whose registers hold so much of which so many 255ths retired, the rest backend bound.
+    fn sample(slots: u64, retiring: u64) -> Sample {
+        let base = Base { handle: 1, model: model::SIMULATED as u8, level: 2, ..Base::default() };
+        let metrics = retiring | (255 - retiring) << 24;
+        Sample { size: size_of::<Sample>() as u32, slots, raw_metrics: metrics, base, ..Sample::default() }
+    }
+
+    /// A thousand executions of 10,000 slots each, all retiring, with so many slots between them that do not, late in a
+    /// window.
+    fn chain(gap: u64) -> Sum {
+        let mut sum = Sum::default();
+        let (mut slots, mut retired) = (5_000_000, 5_000_000);
+        let read = |slots: u64, retired: u64| sample(slots, retired * 255 / slots);
+        for _ in 0..1000 {
+            let from = read(slots, retired);
+            (slots, retired) = (slots + 10_000, retired + 10_000);
+            sum.add(&from, &read(slots, retired)).unwrap();
+            slots += gap;
+        }
+        sum
+    }
+
+    #[test]
+    fn executions_that_follow_each_other_closely_are_as_exact_as_one() {
+        for gap in [0, 60, 400] {
+            let (sum, l1) = (chain(gap), chain(gap).l1().unwrap());
+            assert_eq!((sum.executions, sum.measured, l1.slots), (1000, 1000, 10_000_000));
+            // readings at 5 M and 15 M slots, and what came between; the edges, but those that are shared
+            let slots = 20_000_000.0 / 255.0 + (999 * gap) as f64;
+            let edges = if gap == 0 { 640.0 } else { 640_000.0 };
+            let most = (slots + edges) / 1e7 + 1e-5 + (999 * gap) as f64 * 2.0 / 255.0 / 1e7;
+            assert!(l1.error <= most, "{gap}: {} > {most}", l1.error);
+            assert!((l1.retiring - 1.0).abs() <= l1.error, "{gap}: {} {}", l1.retiring, l1.error);
+        }
+        let far = chain(1_000_000).l1().unwrap();
+        assert!(far.error > 0.5, "each by itself: {}", far.error);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_a_sample() {
+        let mut sum = Sum::default();
+        assert_eq!(sum.l1().unwrap_err().code(), TD_ENOTCOUNTING);
+        assert_eq!(sum.ends(&sample(5, 5).glance()).unwrap_err().code(), -libc::EINVAL);
+        assert_eq!(sum.unbalanced, 1);
+        for turn in 0..1000_u64 {
+            // one of two kinds of execution: 20 or 60 of 255 retire
+            let retiring = if turn % 2 == 0 { 51 } else { 153 };
+            let (from, to) = (sample(0, 0), sample(100_000, retiring));
+            if turn % 5 == 0 {
+                sum.begins_measured(from, true);
+                sum.ends_measured(&to).unwrap();
+            } else {
+                sum.begins(from.glance());
+                sum.ends(&to.glance()).unwrap();
+            }
+        }
+        let l1 = sum.l1().unwrap();
+        assert_eq!((sum.executions, sum.measured, l1.slots), (1000, 200, 100_000_000));
+        assert!(l1.flags & TD_SAMPLE_SPARSE != 0);
+        assert!((l1.retiring - 0.4).abs() < 1e-6, "{}", l1.retiring);
+        // the standard deviation of 0.2 and 0.6 is 0.2
+        let expected = 4.0 * 0.2 / 200f64.sqrt() * 0.8f64.sqrt() + (100_000.0 / 255.0 + 320.0) / 100_000.0;
+        assert!((l1.error - expected).abs() < 0.001, "{} {expected}", l1.error);
+    }
+
+    #[test]
+    fn the_draw_is_fair() {
+        let mut sum = Sum::default();
+        for one_in in [1, 2, 7, 100] {
+            let mut waited = [0; 2];
+            for _ in 0..20_000 {
+                sum.draw(one_in);
+                assert!((1..2 * one_in).contains(&sum.wait) || sum.wait == 1);
+                waited = [waited[0] + sum.wait, waited[1] + sum.wait % 2];
+            }
+            let mean = waited[0] as f64 / 20_000.0;
+            assert!((mean - one_in as f64).abs() < 0.02 * one_in as f64 + 0.02, "{one_in}: {mean}");
+        }
+    }
+}
