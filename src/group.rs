@@ -11,7 +11,7 @@ use crate::detect::walls::{Attempt, explain};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::perf_metrics::{CYCLES, METRICS, MOST_SLOTS_PER_CYCLE, SLOTS, metrics_of};
 use crate::options::{Options, Target};
-use crate::read::{Counters, FAST, METRICS_INDEX, Reader, SLOTS_INDEX, Snapshot, snapshot};
+use crate::read::{Counters, FAST, METRICS_INDEX, Reader, SLOTS_INDEX, Snapshot, Taken, snapshot, take};
 use crate::sample::CATEGORIES;
 use crate::sys::page::Look;
 use crate::sys::slot::Place;
@@ -47,6 +47,8 @@ pub(crate) struct Group<K: Kernel> {
     rseq: Option<*mut u64>,
     /// RDPMC of these registers does not fault on any CPU of this machine.
     everywhere: bool,
+    /// RDPMC of PERF_METRICS clears both registers, and nothing else may be made of the group.
+    clears: bool,
     /// A sibling behind the metric events counts cycles: no more than this many slots pass in each.
     slots_per_cycle: Option<u64>,
 }
@@ -79,6 +81,9 @@ impl<K: Kernel> Group<K> {
         attr.set_exclude_kernel((!options.kernel).into());
         attr.set_exclude_hv(1);
         attr.set_exclude_guest(1);
+        let rseq = rseq::descriptor();
+        let clears = pmu.metrics_clear && rseq.is_some() && options.want_windows();
+        attr.__bindgen_anon_3.config1 = clears.into();
         let leader = attempt(Attempt::Open(SLOTS.name), kernel.open(&attr, pid, cpu, None))?;
 
         let mapped = (!options.inherit).then(|| kernel.map(&leader, place)).transpose();
@@ -87,7 +92,7 @@ impl<K: Kernel> Group<K> {
             Err(_) if options.no_rdpmc => None,
             Err(refusal) => return Err(explain(&kernel, options, Attempt::Map, &refusal)),
         };
-        let rseq = rseq::descriptor();
+        attr.__bindgen_anon_3.config1 = 0;
         let granted = map.as_ref().is_some_and(|map| map.look().rdpmc);
         // without a restartable sequence RDPMC could be executed on an E-core, and fault
         let safe = pmu.cpus.is_none() || rseq.is_some();
@@ -117,6 +122,7 @@ impl<K: Kernel> Group<K> {
             by_registers: false,
             rseq,
             everywhere: pmu.cpus.is_none(),
+            clears,
             slots_per_cycle,
         };
         group.start()?;
@@ -302,8 +308,19 @@ impl<K: Kernel> Counters for Group<K> {
         self.by_registers
     }
 
+    fn clears(&self) -> bool {
+        self.clears && self.by_registers
+    }
+
+    fn take(&mut self, known: Times) -> Taken {
+        match (&self.map, self.rseq) {
+            (Some(map), Some(rseq)) if self.visible => take(map, rseq, known),
+            _ => Taken::Away(known),
+        }
+    }
+
     fn reader(&self) -> Option<Reader> {
-        let rseq = self.rseq.filter(|_| self.by_registers && FAST())?;
+        let rseq = self.rseq.filter(|_| self.by_registers && !self.clears && FAST())?;
         Some(Reader { thread: thread::pointer(), rseq, everywhere: self.everywhere })
     }
 
@@ -322,7 +339,15 @@ mod tests {
 
     fn pmu() -> Pmu {
         let model = model::at(model::SIMULATED).unwrap();
-        Pmu { name: "cpu", kind: 4, model, place: model::SIMULATED, level: 2, cpus: None }
+        Pmu {
+            name: "cpu",
+            kind: 4,
+            model,
+            place: model::SIMULATED,
+            level: 2,
+            cpus: None,
+            metrics_clear: false,
+        }
     }
 
     fn open(kernel: &Scripted, pmu: &Pmu) -> Result<(Group<Scripted>, Option<String>)> {

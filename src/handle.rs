@@ -289,7 +289,8 @@ pub(crate) fn sum_begin(handle: Handle, sum: &mut Sum) -> Result<()> {
         let mut from = Sample::default();
         let fresh = state.meter.read_fresh(state.source.counters(), hot, &mut from)?;
         sum.begins_measured(from, fresh);
-        sum.draw(state.meter.pace.one_in(sum.turn_ns(&from)));
+        let free = state.source.counters().clears();
+        sum.draw(if free { 1 } else { state.meter.pace.one_in(sum.turn_ns(&from)) });
         Ok(())
     })
 }

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result, TD_ESTALE};
 use crate::pace::{Pace, Wish};
-use crate::read::{Counters, Glance, Hot, Snapshot};
+use crate::read::{Counters, Glance, Hot, Snapshot, Taken};
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Base, Mark, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, UNCHECKED_MS, ms};
 use crate::window::{Counts, Ledger, Times, switches_between};
@@ -81,6 +81,15 @@ impl Meter {
     /// Returns the window's first reading, if readings are those of the registers.
     pub fn renew(&mut self, counters: &mut dyn Counters, hot: &Hot, next: Next) -> Result<Option<Snapshot>> {
         hot.detach();
+        if counters.clears() {
+            let now = self.take(counters);
+            if next == Next::Period {
+                self.ledger.restart();
+                self.begun = self.ledger.times();
+                self.begin(now, next);
+            }
+            return Ok(now);
+        }
         let mut attached = std::mem::take(&mut self.attached);
         let mut begins = None;
         for _ in 0..8 {
@@ -279,8 +288,60 @@ impl Meter {
         Ok(sample)
     }
 
+    /// Takes what the registers hold, where that clears them, and starts the next window. None if they are not on this
+    /// CPU: what they hold will come to light later.
+    fn take(&mut self, counters: &mut dyn Counters) -> Option<Snapshot> {
+        let mut pending = 0;
+        for _ in 0..16 {
+            match counters.take(self.ledger.times()) {
+                Taken::Disturbed(slots) => pending = pending.max(slots.0),
+                Taken::Away(time) => {
+                    self.ledger.time_is(time);
+                    break;
+                }
+                Taken::All(now) => {
+                    self.ledger.time_is(now.time());
+                    let slots = now.registers.slots.0;
+                    if slots < pending {
+                        self.ledger.take_unknown(pending); // cleared, and not seen
+                    } else if pending > 0 {
+                        self.ledger.admit(pending.saturating_add(slots)); // cleared or not
+                    }
+                    self.ledger.take(now.registers, self.switches(now.sequence));
+                    self.sequence = Some(now.sequence);
+                    self.begin(Some(now), Next::Window);
+                    return Some(now);
+                }
+            }
+        }
+        self.ledger.admit(pending);
+        None
+    }
+
+    /// Starts a window, or a period, after a reading that cleared the registers.
+    fn begin(&mut self, now: Option<Snapshot>, next: Next) {
+        self.begin_window(next);
+        let Some(now) = now else { return };
+        self.time_is(now.clock.zero_since(self.begun), now.ns);
+        self.start.flags |= if now.clock.coarse { TD_SAMPLE_COARSE_TIME } else { 0 };
+        self.remember(now.ns);
+    }
+
     /// A reading where the steady state does not serve.
     pub fn read(&mut self, counters: &mut dyn Counters, hot: &Hot, out: &mut Sample) -> Result<()> {
+        if counters.clears() {
+            let now = self.take(counters);
+            *out = self.start;
+            match now {
+                Some(now) => out.add(Registers::default(), now.ns),
+                None => {
+                    let time = self.ledger.times().since(self.begun);
+                    (out.time_enabled_ns, out.time_running_ns) = (time.enabled, time.running);
+                    out.flags |= TD_SAMPLE_UNBOUNDED | TD_SAMPLE_COARSE_TIME;
+                }
+            }
+            return Ok(());
+        }
         let now = match self.read_registers(counters, hot)? {
             Some(now) => Some(now),
             None => self.renew(counters, hot, Next::Window)?,
@@ -303,6 +364,11 @@ impl Meter {
 
     /// Totals without the categories, where the steady state does not serve; no windows are opened if it can be helped.
     pub fn glance(&mut self, counters: &mut dyn Counters, hot: &Hot) -> Result<Glance> {
+        if counters.clears() {
+            let mut sample = Sample::default();
+            self.read(counters, hot, &mut sample)?;
+            return Ok(sample.glance());
+        }
         let now = match self.registers(counters) {
             Some(now) => {
                 self.show(hot, &now);

@@ -161,8 +161,9 @@ impl Sum {
         }
         let both = span(Some(last), to, 1).ok()?;
         let gap = if between > 0.0 { span(Some(last), from, 1).ok()?.category } else { [0.0; CATEGORIES] };
-        // an edge that is the end of one and the start of the next is none
-        let edges = if between > 0.0 { 0.0 } else { 2.0 * EDGE_SLOTS as f64 };
+        // edges that are the end of one and the start of the next are none
+        let edge = |sample: &Sample| if sample.registers().slots.0 > 0 { EDGE_SLOTS as f64 } else { 0.0 };
+        let edges = if between > 0.0 { 0.0 } else { edge(last) + edge(from) };
         Some(Part {
             category: std::array::from_fn(|k| both.category[k] - gap[k].clamp(0.0, between)),
             rounding: both.rounding - 2.0 * rounding(last) + between,
@@ -387,6 +388,27 @@ mod tests {
         }
         let far = chain(1_000_000).l1().unwrap();
         assert!(far.error > 0.5, "each by itself: {}", far.error);
+    }
+
+    #[test]
+    fn readings_that_close_their_windows_have_no_edges_to_share() {
+        let mut sum = Sum::default();
+        let mut own = 0.0;
+        let read = |n: u64| Sample {
+            slots: 10_000 * n,
+            slots_before: 10_000 * n,
+            base: Base {
+                error: 400 * n,
+                category: [10_000 * n as i64, 0, 0, 0, 0, 0, 0],
+                ..sample(0, 0).base
+            },
+            ..sample(0, 0)
+        };
+        for turn in 0..100 {
+            sum.add(&read(turn), &read(turn + 1)).unwrap();
+            own += crate::decode_l1(Some(&read(turn)), &read(turn + 1)).unwrap().error / 100.0;
+        }
+        assert!((sum.l1().unwrap().error - own).abs() < 1e-6, "{} {own}", sum.l1().unwrap().error);
     }
 
     #[test]

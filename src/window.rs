@@ -102,6 +102,23 @@ impl Ledger {
         Some(())
     }
 
+    /// Takes in what the registers held when a reading cleared them. The slots that passed between the two RDPMC
+    /// are lost.
+    pub fn take(&mut self, registers: Registers, switches: u64) {
+        for (total, new) in self.category.iter_mut().zip(registers.split()) {
+            *total += new;
+        }
+        self.slots += registers.slots.0;
+        self.error += registers.rounding(switches).min(registers.slots.0) + EDGE_SLOTS;
+    }
+
+    /// Takes in slots of which nothing else is known.
+    pub fn take_unknown(&mut self, slots: u64) {
+        self.slots += slots;
+        self.category[3] += slots as i64;
+        self.error += slots;
+    }
+
     /// Forgets what the kernel counted since the last time: it counted another program's slots.
     pub fn discard(&mut self, now: &Counts, zeroed: bool) {
         self.held = if zeroed { 0 } else { self.held + self.since(now) };
@@ -133,6 +150,11 @@ impl Ledger {
     /// The times at the last read(2).
     pub fn times(&self) -> Times {
         self.last.time
+    }
+
+    /// The event's times are known without a read(2).
+    pub fn time_is(&mut self, time: Times) {
+        self.last.time = self.last.time.latest(time);
     }
 
     /// Starts a period: all totals are zero from here on.

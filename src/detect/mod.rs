@@ -27,6 +27,8 @@ pub(crate) struct Pmu {
     pub level: u32,
     /// On a hybrid CPU, the CPUs that it is in; else none named.
     pub cpus: Option<String>,
+    /// Reading PERF_METRICS can clear it, and SLOTS.
+    pub metrics_clear: bool,
 }
 
 impl Pmu {
@@ -92,7 +94,10 @@ pub(crate) fn pmu(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
     let level = if metrics >= metrics_of(2).len() { most } else { 1 };
     let kind = file("type").ok().and_then(|text| text.trim().parse().ok());
     let kind = kind.ok_or_else(|| none(format!("{DEVICES}/{name}/type cannot be read")))?;
-    Ok(Pmu { name, kind, model, place, level, cpus: file("cpus").ok().map(|list| list.trim().to_string()) })
+    let cpus = file("cpus").ok().map(|list| list.trim().to_string());
+    // `config1:0` of slots
+    let metrics_clear = file("format/metrics_clear").is_ok_and(|text| text.trim() == "config1:0");
+    Ok(Pmu { name, kind, model, place, level, cpus, metrics_clear })
 }
 
 /// `event=0x00,umask=0x4` to a config: event in bits 0 to 7, umask in bits 8 to 15 (format/ of every Intel

@@ -9,11 +9,11 @@ mod rdpmc;
 pub(crate) mod simulated;
 
 use crate::error::Result;
-use crate::registers::Registers;
+use crate::registers::{RawSlots, Registers};
 use crate::window::{Counts, Times};
 pub use hot::Hot;
 pub(crate) use hot::Reader;
-pub(crate) use rdpmc::{FAST, snapshot};
+pub(crate) use rdpmc::{FAST, snapshot, take};
 
 /// What the control page of SLOTS shows while it counts: its RDPMC number plus one.
 pub(crate) const SLOTS_INDEX: u32 = 0x4000_0004;
@@ -66,6 +66,26 @@ pub(crate) struct Snapshot {
     pub pace: u64,
 }
 
+impl Snapshot {
+    /// The event's times.
+    pub fn time(&self) -> Times {
+        let Times { enabled, running } = self.clock.zero;
+        Times { enabled: enabled.wrapping_add(self.ns), running: running.wrapping_add(self.ns) }
+    }
+}
+
+/// An attempt to take what the registers hold, where reading them clears them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// They were read, and start from zero.
+    All(Snapshot),
+    /// The thread was interrupted on the way, and what they held, as far as it was read (0: not yet), is cleared or
+    /// it is not.
+    Disturbed(RawSlots),
+    /// They are not on this CPU; the event's times, as far as they are known.
+    Away(Times),
+}
+
 /// A group of counters, real or simulated.
 pub(crate) trait Counters {
     /// read(2) of the group: what the kernel has counted since it was opened. If it is running, this
@@ -86,6 +106,15 @@ pub(crate) trait Counters {
     fn sequence(&mut self) -> Option<u32>;
     /// Whether readings are to be those of the registers.
     fn by_registers(&self) -> bool;
+    /// Whether reading the registers clears them (metrics_clear): each reading starts a window. The kernel's own
+    /// counts mean nothing then.
+    fn clears(&self) -> bool {
+        false
+    }
+    /// The registers, which start from zero.
+    fn take(&mut self, known: Times) -> Taken {
+        Taken::Away(known)
+    }
     /// Who can read by the steady state, if anybody can.
     fn reader(&self) -> Option<Reader> {
         None

@@ -21,3 +21,8 @@ impl super::Hot {
 pub(crate) fn snapshot(_: &impl Mapping, _: Option<*mut u64>, _: Times) -> Option<Snapshot> {
     None
 }
+
+/// Never.
+pub(crate) fn take(_: &impl Mapping, _: *mut u64, known: Times) -> super::Taken {
+    super::Taken::Away(known)
+}

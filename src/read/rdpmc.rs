@@ -11,7 +11,7 @@
 //! is not executed on an E-core, where it would fault.
 
 use super::hot::{Hot, SEQUENCE, TD_CONTROL_PAGE};
-use super::{Clock, Glance, SLOTS_INDEX, Snapshot};
+use super::{Clock, Glance, SLOTS_INDEX, Snapshot, Taken};
 use crate::capi::read_slowly;
 use crate::registers::{EDGE_SLOTS, RawMetrics, RawSlots, Registers};
 use crate::sample::Sample;
@@ -217,6 +217,12 @@ fn clock_of(page: &Look, known: Times) -> Clock {
     Clock { scale, zero, coarse: scale == 0 }
 }
 
+/// The time-stamp counter, and the nanoseconds that it stands for.
+fn clock_now(clock: &Clock) -> (u64, u64) {
+    let tsc = rdtsc();
+    (tsc, ((u128::from(tsc) * u128::from(clock.scale)) >> 63) as u64)
+}
+
 /// Both registers, of one stretch of the thread, if the page's sequence number is this one before and after.
 ///
 /// # Safety
@@ -287,8 +293,7 @@ pub(crate) fn snapshot(map: &impl Mapping, rseq: Option<*mut u64>, known: Times)
         return None;
     }
     let clock = clock_of(&page, known);
-    let tsc = rdtsc();
-    let ns = ((u128::from(tsc) * u128::from(clock.scale)) >> 63) as u64;
+    let (tsc, ns) = clock_now(&clock);
     // SAFETY: the page is mapped and RDPMC was granted; groups on hybrid CPUs come with a descriptor.
     let registers = unsafe { pair(map.page(), rseq.unwrap_or(null_mut()), page.sequence) }?;
     let pace = if clock.scale == 0 { tsc } else { clock.zero.enabled.wrapping_add(ns) };
@@ -297,6 +302,65 @@ pub(crate) fn snapshot(map: &impl Mapping, rseq: Option<*mut u64>, known: Times)
 
 /// `glance` reads both at once.
 const _: () = assert!(offset_of!(Sample, base.period) == offset_of!(Sample, base.handle) + 4);
+
+/// As `snapshot`, where RDPMC of PERF_METRICS clears both registers: of all that came since the last. What comes between
+/// the two RDPMC is lost.
+pub(crate) fn take(map: &impl Mapping, rseq: *mut u64, known: Times) -> Taken {
+    let page = map.look();
+    let clock = clock_of(&page, known);
+    let (tsc, ns) = clock_now(&clock);
+    if !page.rdpmc || page.index != SLOTS_INDEX {
+        return Taken::Away(page.time.latest(known)); // the clock runs on while the thread does not
+    }
+    let (slots, metrics, undisturbed): (u64, u64, u64);
+    // SAFETY: the page is mapped and RDPMC was granted; the descriptor is this thread's. The abort handler follows its
+    // signature, and goes where the sequence ends.
+    unsafe {
+        asm!(
+            "xor {slots:e}, {slots:e}",
+            "lea rax, [rip + 22f]",
+            "mov qword ptr [{rseq}], rax",
+            "20:",
+            "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
+            "jne 23f",
+            "mov ecx, {SLOTS}", "rdpmc", "shl rdx, 32", "lea {slots}, [rax + rdx]",
+            "mov ecx, {METRICS}", "rdpmc", "shl rdx, 32", "or rax, rdx",
+            "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
+            "jne 23f",
+            "mov ecx, 1",
+            "21:",
+            ".pushsection .data.rel.ro.topdown_rseq, \"aw\", @progbits",
+            ".balign 32",
+            "22: .long 0, 0",
+            ".quad 20b, 21b - 20b, 23f",
+            ".popsection",
+            ".pushsection .text.unlikely.topdown_rseq, \"ax\", @progbits",
+            ".byte 0x0f, 0xb9, 0x3d",
+            ".long {SIGNATURE}",
+            "23: xor ecx, ecx",
+            "jmp 21b",
+            ".popsection",
+            page = in(reg) map.page(),
+            rseq = in(reg) rseq,
+            sequence = in(reg) page.sequence,
+            slots = out(reg) slots,
+            out("rax") metrics,
+            out("rcx") undisturbed,
+            out("rdx") _,
+            LOCK = const offset_of!(Page, lock),
+            SLOTS = const SLOTS,
+            METRICS = const METRICS,
+            SIGNATURE = const SIGNATURE,
+            options(nostack),
+        );
+    }
+    if undisturbed == 0 {
+        return Taken::Disturbed(RawSlots(slots));
+    }
+    let registers = Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) };
+    let pace = if clock.scale == 0 { tsc } else { clock.zero.enabled.wrapping_add(ns) };
+    Taken::All(Snapshot { registers, sequence: page.sequence, clock, ns, pace })
+}
 
 #[cfg(test)]
 mod tests {
