@@ -8,13 +8,9 @@
 #![forbid(unsafe_code)]
 
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
-use crate::model::perf_metrics::MOST_SLOTS_PER_CYCLE;
-use crate::model::{self, Counting, Model};
+use crate::model::{self, Counting, Model, slots_per_ns};
 use crate::registers::{EDGE_SLOTS, RawMetrics, RawSlots, Registers};
 use crate::sample::{Base, CATEGORIES, L1, L2, Sample, TD_SAMPLE_UNBOUNDED, UNCHECKED_MS};
-
-/// Cycles per nanosecond that no core exceeds: bounds what happened while the counters were not counting.
-const MOST_CYCLES_PER_NS: f64 = 8.0;
 
 /// What ran between two readings.
 pub(crate) struct Span {
@@ -188,9 +184,8 @@ pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Spa
     };
     let (a, b) = (total(from), total(to));
     // the fastest that slots can pass: what any core does, or what this one did, whichever is more
-    let width = model.map_or(0, |m| m.slots_per_cycle);
-    let width = if width == 0 { MOST_SLOTS_PER_CYCLE as f64 } else { width.into() };
-    let rate = (width * MOST_CYCLES_PER_NS).max(if ran > 0.0 { slots as f64 / ran } else { 0.0 });
+    let most = slots_per_ns(model.map_or(0, |m| m.slots_per_cycle));
+    let rate = most.max(if ran > 0.0 { slots as f64 / ran } else { 0.0 });
     Ok(Span {
         flags,
         slots,

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::error::{Error, Result, TD_ESTALE};
+use crate::model::slots_per_ns;
 use crate::pace::{Pace, Wish};
 use crate::read::{Counters, Glance, Hot, Snapshot, Taken};
 use crate::registers::{RawMetrics, RawSlots, Registers};
@@ -43,6 +44,8 @@ pub(crate) struct Meter {
     /// the end: a mark is of one of them.
     looks: Box<[Sample; LOOKS]>,
     latest: usize,
+    /// It takes SLOTS longer than this to come round.
+    round_ms: u32,
     pub pace: Pace,
 }
 
@@ -64,6 +67,7 @@ impl Meter {
             start,
             looks: Box::new([Sample::default(); LOOKS]),
             latest: 0,
+            round_ms: ms(((1u64 << 48) as f64 / slots_per_ns(wish.slots_per_cycle)) as u64),
             pace: Pace::new(wish),
         };
         meter.renew(counters, hot, Next::Period)?;
@@ -301,6 +305,7 @@ impl Meter {
                 }
                 Taken::All(now) => {
                     self.ledger.time_is(now.time());
+                    self.mind_overflow(&now);
                     let slots = now.registers.slots.0;
                     if slots < pending {
                         self.ledger.take_unknown(pending); // cleared, and not seen
@@ -369,7 +374,7 @@ impl Meter {
             self.read(counters, hot, &mut sample)?;
             return Ok(sample.glance());
         }
-        let now = match self.registers(counters) {
+        let now = match self.registers(counters).filter(|now| self.unchecked_ms(now) <= UNCHECKED_MS) {
             Some(now) => {
                 self.show(hot, &now);
                 Some(now)
@@ -400,6 +405,7 @@ impl Meter {
     /// somebody else.
     fn read_registers(&mut self, counters: &mut dyn Counters, hot: &Hot) -> Result<Option<Snapshot>> {
         let Some(now) = self.registers(counters) else { return Ok(None) };
+        self.mind_overflow(&now);
         if !self.wants_window(&now) {
             self.show(hot, &now);
             return Ok(Some(now));
@@ -414,11 +420,127 @@ impl Meter {
         Ok(start)
     }
 
+    /// Admits all there is if SLOTS, which is 48 bits wide, can have come round since the last look.
+    fn mind_overflow(&mut self, now: &Snapshot) {
+        if self.unchecked_ms(now) > self.round_ms {
+            self.ledger.admit(1 << 48);
+        }
+    }
+
+    /// How long ago somebody last looked whether the registers were reset.
+    fn unchecked_ms(&self, now: &Snapshot) -> u32 {
+        self.start.unchecked_ms(now.clock.zero_since(self.begun).enabled.wrapping_add(now.ns))
+    }
+
     /// Whether this reading is to open a window: to keep the next one exact, or because it is long ago that
     /// the kernel's count was compared with the registers, which an overflow resets.
     fn wants_window(&mut self, now: &Snapshot) -> bool {
         let wants = self.pace.wants_window(now.pace, now.registers.slots.0);
-        let enabled = now.clock.zero_since(self.begun).enabled.wrapping_add(now.ns);
-        wants || self.start.unchecked_ms(enabled) > UNCHECKED_MS
+        wants || self.unchecked_ms(now) > UNCHECKED_MS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode_l1;
+    use crate::read::Clock;
+
+    /// Counters that a test moves: so much in the registers, so much that the kernel counted, and a clock.
+    #[derive(Default)]
+    struct Moved {
+        held: u64,
+        counted: u64,
+        ms: u64,
+        reads: u32,
+    }
+
+    impl Moved {
+        fn run(&mut self, slots: u64, ms: u64) {
+            self.held += slots;
+            self.ms += ms;
+        }
+
+        fn time(&self) -> Times {
+            Times { enabled: self.ms * 1_000_000, running: self.ms * 1_000_000 }
+        }
+    }
+
+    impl Counters for Moved {
+        fn counts(&mut self) -> Result<Counts> {
+            let (slots, time) = self.slots()?;
+            Ok(Counts { slots, time, category: [slots, 0, 0, 0, 0, 0, 0, 0], ..Counts::default() })
+        }
+
+        fn slots(&mut self) -> Result<(u64, Times)> {
+            self.reads += 1;
+            self.counted += std::mem::take(&mut self.held);
+            Ok((self.counted, self.time()))
+        }
+
+        fn registers(&mut self, _: Times) -> Option<Snapshot> {
+            let registers = Registers { slots: RawSlots(self.held), metrics: RawMetrics(0xff) };
+            let clock = Clock { zero: self.time(), ..Clock::default() };
+            Some(Snapshot { registers, sequence: 0, clock, ns: 0, pace: self.time().enabled })
+        }
+
+        fn counting(&mut self) -> Option<u32> {
+            Some(0)
+        }
+
+        fn never_rests(&self) -> bool {
+            true
+        }
+
+        fn sequence(&mut self) -> Option<u32> {
+            Some(0)
+        }
+
+        fn by_registers(&self) -> bool {
+            true
+        }
+    }
+
+    fn meter(counters: &mut Moved, max_error: u32) -> (Box<Hot>, Meter) {
+        let hot = Box::<Hot>::default();
+        let start = Sample {
+            size: size_of::<Sample>() as u32,
+            base: Base { handle: 1, level: 1, model: crate::model::SIMULATED as u8, ..Base::default() },
+            ..Sample::default()
+        };
+        let wish = Wish { max_error, max_overhead: 10_000, level: 1, slots_per_cycle: 6 };
+        let meter = Meter::new(counters, &hot, start, wish).unwrap();
+        (hot, meter)
+    }
+
+    #[test]
+    fn totals_go_on_over_windows_and_an_overdue_reading_opens_one() {
+        let mut counters = Moved::default();
+        let (hot, mut meter) = meter(&mut counters, 1_000_000); // none for exactness' sake
+        let mut sample = Sample::default();
+        let reads = counters.reads;
+        for turn in 1..=10 {
+            counters.run(1_000_000, 10);
+            meter.read(&mut counters, &hot, &mut sample).unwrap();
+            assert_eq!((sample.slots, counters.reads), (1_000_000 * turn, reads));
+        }
+        counters.run(1_000_000, 1_500);
+        meter.read(&mut counters, &hot, &mut sample).unwrap();
+        assert_eq!((sample.slots, counters.reads), (11_000_000, reads + 1));
+        assert_eq!(sample.registers().slots.0, 0, "a window of its own");
+    }
+
+    #[test]
+    fn after_hours_without_a_reading_nothing_is_claimed_of_them() {
+        let mut counters = Moved::default();
+        let (hot, mut meter) = meter(&mut counters, 10_000);
+        let mut samples = [Sample::default(); 3];
+        for (sample, ms) in samples.iter_mut().zip([1, 7_200_000, 1]) {
+            counters.run(50_000_000, ms);
+            meter.read(&mut counters, &hot, sample).unwrap();
+        }
+        let [before, hours, after] = samples;
+        assert_eq!(decode_l1(Some(&before), &hours).unwrap().error, 1.0, "SLOTS can have come round");
+        assert!(decode_l1(Some(&hours), &after).unwrap().error < 0.01, "it cannot");
     }
 }

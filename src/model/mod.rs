@@ -31,6 +31,16 @@ pub(crate) enum Counting {
     None(&'static str),
 }
 
+/// Cycles per nanosecond that no core exceeds.
+const MOST_CYCLES_PER_NS: f64 = 8.0;
+
+/// Slots per nanosecond that no core of this width (0: not known) exceeds.
+pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
+    let width =
+        if slots_per_cycle == 0 { perf_metrics::MOST_SLOTS_PER_CYCLE } else { slots_per_cycle.into() };
+    width as f64 * MOST_CYCLES_PER_NS
+}
+
 /// The whole table; a sample names its row by the place in it.
 fn rows() -> impl Iterator<Item = &'static Model> {
     perf_metrics::ROWS.iter().chain(others::ROWS)

@@ -35,6 +35,22 @@ pub struct Hot {
 // SAFETY: numbers, and raw pointers.
 unsafe impl Zeroable for Hot {}
 
+#[cfg(test)]
+impl Default for Hot {
+    fn default() -> Hot {
+        Hot {
+            reader: AtomicU64::new(0),
+            inline_reader: AtomicU64::new(0),
+            rseq: Cell::new(null_mut()),
+            limit: Cell::new(0),
+            scale: Cell::new(0),
+            present: AtomicU64::new(1),
+            _line: [0; 2],
+            start: Cell::default(),
+        }
+    }
+}
+
 /// Where the control page of SLOTS is, in bytes from the handle. The library's own.
 pub const TD_CONTROL_PAGE: usize = 4096;
 pub(crate) const SEQUENCE: usize = offset_of!(Hot, start) + offset_of!(Sample, base.sequence);
