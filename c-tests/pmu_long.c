@@ -46,8 +46,8 @@ int main(void)
     }
     /* further than PERF_METRICS may count: where it overflows, the registers start anew */
     for (int i = 0; i < 20; i++) {
-        const uint64_t instructions = 10000 + 7001 * (uint64_t)i;
-        const double slots = width * (double)instructions * pow(16, 7);
+        const double slots = 1e13 + 1.3e13 * i; /* fewer than 2^48 */
+        const uint64_t instructions = (uint64_t)(slots / width / pow(16, 7));
         td_must(td_read(td, &before));
         warped(MIXES[3], 7, instructions);
         td_must(td_read(td, &after));

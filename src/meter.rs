@@ -186,12 +186,11 @@ impl Meter {
         hot.detach();
         let end = counters.registers(self.ledger.times());
         let Some(end) = end.filter(|end| end.sequence == visit.sequence) else { return Ok(None) };
+        // what the kernel counted until it read is this thread's, whatever happens then
         let (slots, time) = counters.slots()?;
         let switches = self.switches(end.sequence);
-        if counters.counting() != Some(end.sequence)
-            || self.ledger.close(end.registers, switches, slots, time).is_none()
-        {
-            self.attached = false; // the kernel's account tells, with what the registers hold from now on
+        if self.ledger.close(end.registers, switches, slots, time).is_none() {
+            self.attached = false; // somebody reset the registers: the kernel's account tells
             return Ok(None);
         }
         self.sequence = Some(end.sequence);
