@@ -1,0 +1,235 @@
+/* Error and overhead of measuring a region, against its length, as CSV: by topdown.txt's recipe (one group, two RDPMC
+ * before and after, never reset), by the same with a reset before each region, and by td_read. `error` and `bound` are the
+ * worst of all shares of all regions, in points; `overhead` is the instructions in those calls, the kernel's among them,
+ * in percent of all. The program that is measured has been doing something else for a while; then it spends a tenth of its
+ * slots in the region, at another mix each time, and the rest at one mix. It runs on the emulated machine, where the truth
+ * is known, and elsewhere exits 77. Nothing is warped: time is what it would be at one instruction a nanosecond. */
+#include "pmu.h"
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#define SHORTEST 1e4         /* slots of a region */
+#define LONGEST 1e9
+#define PER_DECADE 3
+#define RUN_BEFORE 2e10      /* slots: about a second on a core of 4 GHz */
+#define REST 9               /* slots of the program for each of the region's, outside it */
+#define RUN 5e9              /* slots of the program while it is measured, so that short regions meet what is rare, too; */
+#define REGIONS 20           /* or so many regions, if that is more */
+
+enum method { RECIPE, RESET, TD_READ, METHODS };
+static const char *const NAMES[METHODS] = {"recipe", "reset", "td_read"};
+
+/* Where a region begins, and where it ends. */
+enum end { BEFORE, AFTER };
+struct reading {
+    uint64_t slots, metrics;
+    struct td_sample sample;
+};
+
+static struct td_info info;
+static td_t *td;
+static int group[9];
+static void *page;
+
+static inline uint64_t rdtsc(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
+    return low | (uint64_t)high << 32;
+}
+
+static inline uint64_t rdpmc(uint32_t counter)
+{
+    uint32_t low, high;
+    __asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(counter) : "memory");
+    return low | (uint64_t)high << 32;
+}
+
+static int event(uint64_t config, int leader)
+{
+    struct perf_event_attr attr;
+    memset(&attr, 0, sizeof attr);
+    attr.type = PERF_TYPE_RAW;
+    attr.size = sizeof attr;
+    attr.config = config;
+    attr.disabled = leader < 0;
+    attr.exclude_kernel = attr.exclude_hv = attr.exclude_guest = 1;
+    const int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
+    CHECK(fd >= 0);
+    return fd;
+}
+
+static void open_counters(enum method method)
+{
+    if (method == TD_READ) {
+        td_must(td_open(&td, NULL));
+        return;
+    }
+    group[0] = event(0x400, -1);
+    for (unsigned k = 0; k < 4 * info.level; k++)
+        group[k + 1] = event(0x8000 + 0x100 * k, group[0]);
+    page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, group[0], 0); /* it permits RDPMC */
+    CHECK(page != MAP_FAILED);
+    CHECK_EQ(ioctl(group[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP), 0);
+}
+
+static void close_counters(enum method method)
+{
+    if (method == TD_READ) {
+        td_close(td);
+        return;
+    }
+    munmap(page, (size_t)sysconf(_SC_PAGESIZE));
+    for (unsigned k = 4 * info.level + 1; k-- > 0;)
+        close(group[k]);
+}
+
+/* What is charged to the method; decoding, which can wait, is not. Returns 0, or what failed. */
+static inline int take(enum method method, enum end end, struct reading *reading)
+{
+    int code = 0;
+    if (method == TD_READ)
+        return td_read(td, &reading->sample);
+    if (method == RESET && end == BEFORE)
+        code = ioctl(group[0], PERF_EVENT_IOC_RESET, 0);
+    reading->slots = rdpmc(1u << 30 | 3);
+    reading->metrics = rdpmc(1u << 29);
+    return code;
+}
+
+/* The shares between two pairs as topdown.txt computes them: those of level 1, then those of level 2, each with what it
+ * leaves of its parent. */
+static void by_difference(const struct reading *from, const struct reading *to, double *share)
+{
+    const double slots = (double)(to->slots - from->slots);
+    double field[8];
+    for (int k = 0; k < 8; k++) {
+        const double before = (double)from->slots * (double)(from->metrics >> 8 * k & 0xff) / 255;
+        const double after = (double)to->slots * (double)(to->metrics >> 8 * k & 0xff) / 255;
+        field[k] = (after - before) / slots;
+    }
+    for (int k = 0; k < 4; k++) {
+        share[k] = field[k];
+        share[4 + 2 * k] = field[4 + k];
+        share[5 + 2 * k] = field[k] - field[4 + k];
+    }
+}
+
+/* The shares in the same order. Returns the bound on their error; none, 0, is known of those by difference. */
+static double shares(enum method method, const struct reading *from, const struct reading *to, double *share)
+{
+    struct td_l1 l1;
+    struct td_l2 l2;
+    if (method != TD_READ) {
+        by_difference(from, to, share);
+        return 0;
+    }
+    td_must(td_decode_l1(&from->sample, &to->sample, &l1));
+    l1_array(&l1, share);
+    if (info.level == 1)
+        return l1.error;
+    td_must(td_decode_l2(&from->sample, &to->sample, &l2));
+    l2_array(&l2, share + 4);
+    return fmax(l1.error, l2.error);
+}
+
+static double worst(const double *share, struct vm_mix mix)
+{
+    const struct truth truth = truth_of(mix);
+    double worst = 0;
+    for (int k = 0; k < 4; k++)
+        worst = fmax(worst, fabs(share[k] - truth.l1[k]));
+    for (int k = 0; k < 8 && info.level == 2; k++)
+        worst = fmax(worst, fabs(share[4 + k] - truth.l2[k]));
+    return worst;
+}
+
+static unsigned up_to(uint64_t *seed, unsigned most) { return (unsigned)(next_random(seed) % (most + 1)); }
+
+static struct vm_mix random_mix(uint64_t *seed)
+{
+    struct vm_mix mix;
+    mix.retiring = up_to(seed, 63);
+    mix.bad = up_to(seed, 63 - mix.retiring);
+    mix.frontend = up_to(seed, 63 - mix.retiring - mix.bad);
+    mix.heavy = up_to(seed, 15);
+    mix.mispredicts = up_to(seed, 15);
+    mix.latency = up_to(seed, 15);
+    mix.memory = up_to(seed, 15);
+    return mix;
+}
+
+/* Executes as many instructions as fill these slots: one is one cycle. For the emulator a block of them in one page is
+ * hardly more work than one. */
+static void work_slots(double slots)
+{
+    const uint64_t instructions = (uint64_t)(slots / info.slots_per_cycle);
+    uint64_t blocks = instructions / 256;
+    if (blocks > 0)
+        __asm__ volatile("jmp 1f\n\t.p2align 9\n1:\t.fill 254, 1, 0x90\n\tdec %0\n\tjnz 1b" : "+r"(blocks) : : "cc");
+    work(instructions % 256);
+}
+
+/* Ticks, which are instructions of the program and of the kernel, between two RDTSC, less what those themselves take. */
+static uint64_t clock_cost;
+static inline uint64_t since(uint64_t begun) { return rdtsc() - begun - clock_cost; }
+
+static void measure(enum method method, double slots)
+{
+    const struct vm_mix rest = MIXES[0];
+    const int regions = (int)fmax(REGIONS, RUN / ((1 + REST) * slots));
+    double error = 0, bound = 0, share[12];
+    uint64_t seed = 1, in_calls = 0, in_work = 0; /* the same regions for each method */
+    struct reading before, after;
+
+    open_counters(method);
+    mix_is(MIXES[1]);
+    work_slots(RUN_BEFORE);
+    mix_is(rest);
+    for (int i = 0; i < regions; i++) {
+        const struct vm_mix mix = random_mix(&seed);
+        uint64_t begun = rdtsc();
+        work_slots(REST * slots);
+        in_work += since(begun);
+        mix_is(mix);
+        begun = rdtsc();
+        const int began = take(method, BEFORE, &before);
+        in_calls += since(begun);
+        begun = rdtsc();
+        work_slots(slots);
+        in_work += since(begun);
+        begun = rdtsc();
+        const int ended = take(method, AFTER, &after);
+        in_calls += since(begun);
+        mix_is(rest);
+        td_must(began);
+        td_must(ended);
+        const double most = shares(method, &before, &after, share), off = worst(share, mix);
+        CHECK(method != TD_READ || off <= most);
+        bound = fmax(bound, most);
+        error = fmax(error, off);
+    }
+    close_counters(method);
+    printf("%s,%.0f,%.4g,", NAMES[method], slots, 100 * error);
+    if (method == TD_READ)
+        printf("%.4g", 100 * bound);
+    printf(",%.4g\n", 100 * (double)in_calls / (double)(in_calls + in_work));
+}
+
+int main(void)
+{
+    td = measured(NULL);
+    info = info_of(td);
+    td_close(td);
+    needs_known_mix();
+    if (info.path != TD_PATH_RDPMC || info.slots_per_cycle == 0)
+        SKIP("no RDPMC, or a core of unknown width: %s", info.note);
+    const uint64_t begun = rdtsc();
+    clock_cost = since(begun);
+    printf("method,slots,error,bound,overhead\n");
+    for (enum method method = 0; method < METHODS; method++)
+        for (int k = 0; k <= PER_DECADE * log10(LONGEST / SHORTEST) + 0.5; k++)
+            measure(method, SHORTEST * pow(10, (double)k / PER_DECADE));
+    return 0;
+}
