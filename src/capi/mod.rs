@@ -95,7 +95,8 @@ pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) ->
 /// In the steady state on the RDPMC path: 44 instructions, no system call, no lock, no allocation. When the
 /// registers hold so many slots that the next region could not be told to within td_options.max_error_ppm, it opens a
 /// new window of them with a read(2) of the leader, some 4,000 instructions, as long as td_options.max_overhead_ppm
-/// is not exceeded: a pair of readings around a region is right whatever ran before. It may be called in a signal handler of the thread, even one that interrupts another td_ call on the same
+/// is not exceeded: a pair of readings around a region is right whatever ran before. Where RDPMC clears the registers
+/// (metrics_clear) each call is a window, 600 instructions and no system call. It may be called in a signal handler of the thread, even one that interrupts another td_ call on the same
 /// handle: it then gives right totals or -EBUSY.
 ///
 /// Writing 0 to the PMU's `rdpmc` file in sysfs while a handle is open takes RDPMC away under it: the next
