@@ -77,11 +77,44 @@ static void agrees(uint32_t flags)
     CHECK_EQ(td_read_mark(td, &a), -EBADF);
 }
 
+/* In a rival's turn the registers are the rival's: a mark must not be of those. */
+static void beside_a_rival(void)
+{
+    td_t *td = measured(NULL), *rival = measured(NULL);
+    const double width = info_of(td).slots_per_cycle;
+    struct td_mark a, b;
+    struct td_sample before, after;
+    struct td_l1 l1;
+    int counted = 0;
+    for (int i = 0; i < 200; i++) {
+        mix_is(MIXES[i % 4]);
+        td_must(td_read_mark(td, &a));
+        work(300000);
+        td_must(td_read_mark(td, &b));
+        mix_is(MIXES[(i + 1) % 4]);
+        work(300000);
+        td_must(td_mark_sample(td, &a, &before));
+        td_must(td_mark_sample(td, &b, &after));
+        CHECK(after.slots >= before.slots);
+        const int code = td_decode_l1(&before, &after, &l1);
+        if (code == TD_ENOTCOUNTING)
+            continue;
+        td_must(code);
+        l1_is(&l1, MIXES[i % 4], l1.error);
+        CHECK((double)l1.slots < 320000 * width || l1.flags & TD_SAMPLE_UNBOUNDED);
+        counted++;
+    }
+    CHECK(counted > 50);
+    td_close(rival);
+    td_close(td);
+}
+
 int main(void)
 {
     td_close(measured(NULL));
     needs_known_mix();
     agrees(0);
     agrees(TD_FLAG_NO_RDPMC);
+    beside_a_rival();
     return 0;
 }

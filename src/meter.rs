@@ -40,10 +40,7 @@ pub(crate) struct Meter {
     crowded: bool,
     /// What samples would be were registers and clock at zero.
     start: Sample,
-    /// What samples were, at the last looks at page and registers, the latest here and the older ones before it, around
-    /// the end: a mark is of one of them.
-    looks: Box<[Sample; LOOKS]>,
-    latest: usize,
+    looks: Looks,
     /// It takes SLOTS longer than this to come round.
     round_ms: u32,
     pub pace: Pace,
@@ -51,6 +48,30 @@ pub(crate) struct Meter {
 
 /// Looks that are remembered.
 const LOOKS: usize = 64;
+
+/// What samples were at the last looks at page and registers, the latest at one place and the older ones before it,
+/// around the end: a mark is of one of them.
+struct Looks {
+    ring: Box<[Sample; LOOKS]>,
+    latest: usize,
+}
+
+impl Looks {
+    /// Remembers what samples start from.
+    fn add(&mut self, start: &Sample, ns: u64) {
+        let last = &self.ring[self.latest];
+        if !start.is_like(last.base.sequence, last.base.window) {
+            self.latest = (self.latest + 1) % LOOKS;
+        }
+        let look = &mut self.ring[self.latest];
+        *look = *start;
+        look.add(Registers::default(), ns);
+    }
+
+    fn find(&self, mark: &Mark) -> Option<&Sample> {
+        self.ring.iter().find(|look| look.size != 0 && look.is_like(mark.sequence, mark.window))
+    }
+}
 
 impl Meter {
     /// Starts the first period. `start`: what its samples have in common.
@@ -65,8 +86,7 @@ impl Meter {
             seen: 0,
             crowded: false,
             start,
-            looks: Box::new([Sample::default(); LOOKS]),
-            latest: 0,
+            looks: Looks { ring: Box::new([Sample::default(); LOOKS]), latest: 0 },
             round_ms: ms(((1u64 << 48) as f64 / slots_per_ns(wish.slots_per_cycle)) as u64),
             pace: Pace::new(wish),
         };
@@ -139,7 +159,7 @@ impl Meter {
         let begins = begins.filter(|_| counters.by_registers());
         match &begins {
             Some(start) => self.begin_readings(counters, hot, start),
-            None => self.remember(0),
+            None => self.looks.add(&self.start, 0),
         }
         Ok(begins)
     }
@@ -256,18 +276,7 @@ impl Meter {
         self.start.base.sequence = now.sequence;
         self.start.base.switches = self.switches(now.sequence).min(u16::MAX.into()) as u16;
         hot.restart(now.clock.scale, self.pace.limit(), &self.start);
-        self.remember(now.ns);
-    }
-
-    /// Remembers what samples start from now.
-    fn remember(&mut self, ns: u64) {
-        let last = &self.looks[self.latest];
-        if !self.start.is_like(last.base.sequence, last.base.window) {
-            self.latest = (self.latest + 1) % LOOKS;
-        }
-        let look = &mut self.looks[self.latest];
-        *look = self.start;
-        look.add(Registers::default(), ns);
+        self.looks.add(&self.start, now.ns);
     }
 
     /// The sample of a mark.
@@ -276,8 +285,7 @@ impl Meter {
         if !registers.are_possible() {
             return Err(Error::invalid("not a mark: SLOTS is a counter of 48 bits"));
         }
-        let like = |look: &&Sample| look.size != 0 && look.is_like(mark.sequence, mark.window);
-        let mut sample = *self.looks.iter().find(like).ok_or_else(|| {
+        let mut sample = *self.looks.find(mark).ok_or_else(|| {
             Error::new(
                 TD_ESTALE,
                 format!(
@@ -328,7 +336,7 @@ impl Meter {
         let Some(now) = now else { return };
         self.time_is(now.clock.zero_since(self.begun), now.ns);
         self.start.flags |= if now.clock.coarse { TD_SAMPLE_COARSE_TIME } else { 0 };
-        self.remember(now.ns);
+        self.looks.add(&self.start, now.ns);
     }
 
     /// A reading where the steady state does not serve.
@@ -339,9 +347,13 @@ impl Meter {
             match now {
                 Some(now) => out.add(Registers::default(), now.ns),
                 None => {
+                    // a mark of this reading has no bound either: it needs a number of its own
+                    out.base.window = out.base.window.wrapping_add(1);
+                    self.start.base.window = out.base.window;
                     let time = self.ledger.times().since(self.begun);
                     (out.time_enabled_ns, out.time_running_ns) = (time.enabled, time.running);
                     out.flags |= TD_SAMPLE_UNBOUNDED | TD_SAMPLE_COARSE_TIME;
+                    self.looks.add(out, 0);
                 }
             }
             return Ok(());
