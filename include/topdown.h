@@ -47,6 +47,21 @@ typedef struct td td_t;
 #define TD_SAMPLE_COARSE_TIME 2
 
 /**
+ * `td_sample.flags`: reading the registers cleared them (metrics_clear), so each reading is a window of its own.
+ */
+#define TD_SAMPLE_CLEARED 16
+
+/**
+ * `td_sample.flags`: the reading took the slow path, and some of the library's own work after it counts.
+ */
+#define TD_SAMPLE_WORK_AFTER 32
+
+/**
+ * `td_sample.flags`: and some before it.
+ */
+#define TD_SAMPLE_WORK_BEFORE 64
+
+/**
  * `td_sample.flags`: made by the simulated PMU (TD_FLAG_SIMULATE).
  */
 #define TD_SAMPLE_SIMULATED 4
@@ -458,6 +473,11 @@ struct td_sum {
      */
     uint64_t unbalanced;
     /**
+     * Executions that began or ended in others' turn on the counters, where reading clears the registers
+     * (metrics_clear): nothing could be seen, and they do not count.
+     */
+    uint64_t unseen;
+    /**
      * The rest is the library's own.
      */
     uint32_t level;
@@ -811,7 +831,8 @@ int td_sum_add(struct td_sum *sum,
  * For regions that are too short or too many to measure each: td_sum_begin opens a fresh window for as many of them,
  * chosen at random, as td_options.max_overhead_ppm allows; the others count their slots only. What is assumed: that what
  * an execution does has nothing to do with whether it was chosen. Clear the sum (memset) before the first; each
- * thread has sums of its own. A begin after a begin starts the execution anew.
+ * thread has sums of its own; different ones may nest, one may not (recursion): a begin after a begin starts the
+ * execution anew. The budget is for the windows: an execution that is not measured costs some 240 instructions.
  *
  * Returns 0, or as td_read.
  */

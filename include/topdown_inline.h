@@ -9,8 +9,10 @@
  *     td_mark_sample(td, &b, &after);
  *     td_decode_l1(&before, &after, &shares);
  *
- * C (GNU dialect) and C++, x86-64, GCC or Clang; elsewhere it is a call. The structures that it looks into are made from
- * the library's sources (topdown.h). */
+ * C99 or later and C++, x86-64, GCC or Clang (not with -masm=intel); elsewhere it is a call. The structures that it looks
+ * into are made from the library's sources (topdown.h). After a mark the kernel may still look at a word of the object
+ * that took it: one that is unloaded (dlclose) calls td_read or td_close in that thread before, or is linked with
+ * -z nodelete. */
 #ifndef TOPDOWN_INLINE_H
 #define TOPDOWN_INLINE_H
 #include "topdown.h"

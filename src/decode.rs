@@ -10,7 +10,18 @@
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
 use crate::model::{self, Counting, Model, slots_per_ns};
 use crate::registers::{EDGE_SLOTS, RawMetrics, RawSlots, Registers};
-use crate::sample::{Base, CATEGORIES, L1, L2, Sample, TD_SAMPLE_UNBOUNDED, UNCHECKED_MS};
+use crate::sample::{
+    Base, CATEGORIES, L1, L2, OF_READINGS, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_UNBOUNDED,
+    TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE, UNCHECKED_MS,
+};
+
+/// The library's own work in a region whose readings took the slow path, on the way back to the caller and on the way in.
+const WORK_AFTER: f64 = 6.0 * EDGE_SLOTS as f64;
+const WORK_BEFORE: f64 = 4.0 * EDGE_SLOTS as f64;
+
+/// Where each reading clears the registers: what is lost between the two RDPMC, and the library's own work on the way
+/// there and back.
+const CLEARED_EDGES: f64 = 8.0 * EDGE_SLOTS as f64;
 
 /// What ran between two readings.
 pub(crate) struct Span {
@@ -109,8 +120,7 @@ impl Sample {
 /// of the registers and a read(2) right after.
 fn edges(readings: [Registers; 2], windows: u32) -> f64 {
     let readings = readings.iter().filter(|registers| registers.slots.0 > 0).count() as f64;
-    let windows = if readings > 0.0 { 2.0 * f64::from(windows) } else { 0.0 };
-    (readings + windows) * EDGE_SLOTS as f64
+    (readings + 2.0 * f64::from(windows)) * EDGE_SLOTS as f64
 }
 
 /// Checks that two samples go together, and takes their difference.
@@ -175,9 +185,15 @@ pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Spa
         .rounding(0)
         .saturating_add(b.rounding(to.switches().saturating_sub(before)))
         .saturating_add(to.base.error - from.base.error);
-    let flags = from.flags | to.flags;
+    let flags = (from.flags | to.flags) & !OF_READINGS;
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0 && !from.is_unchecked() && !to.is_unchecked();
-    let edges = edges([a, b], windows);
+    let edges = if flags & TD_SAMPLE_CLEARED != 0 {
+        f64::from(windows) * CLEARED_EDGES
+    } else {
+        let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { WORK_AFTER } else { 0.0 };
+        let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { WORK_BEFORE } else { 0.0 };
+        edges([a, b], windows) + after + before
+    };
     let total = |sample: &Sample| {
         let (before, since) = (sample.base.categories(sample.slots_before), sample.registers().split());
         std::array::from_fn::<_, CATEGORIES, _>(|k| i128::from(before[k]) + i128::from(since[k]))

@@ -11,6 +11,7 @@ use crate::options::{Options, Target};
 use crate::pace::Wish;
 use crate::read::simulated::{Mix, Simulated};
 use crate::read::{Counters, Glance, Hot};
+use crate::registers::Registers;
 use crate::sample::{Base, Mark, Sample, TD_SAMPLE_SIMULATED};
 use crate::sum::Sum;
 use crate::sys::slot::{Place, Pool, Slot};
@@ -262,14 +263,14 @@ fn with<T>(handle: Handle, work: impl FnOnce(&mut State, &Hot) -> Result<T>) -> 
 pub(crate) fn any_read(handle: Handle) -> Result<Sample> {
     let mut sample = Sample::default();
     if !handle.hot().read(&mut sample) {
-        read(handle, &mut sample)?;
+        read(handle, Registers::default(), &mut sample)?;
     }
     Ok(sample)
 }
 
 /// A reading where the steady state does not serve.
-pub(crate) fn read(handle: Handle, out: &mut Sample) -> Result<()> {
-    with(handle, |state, hot| state.meter.read(state.source.counters(), hot, out))
+pub(crate) fn read(handle: Handle, seen: Registers, out: &mut Sample) -> Result<()> {
+    with(handle, |state, hot| state.meter.read(state.source.counters(), hot, seen, out))
 }
 
 fn glance(handle: Handle) -> Result<Glance> {
@@ -281,6 +282,7 @@ fn glance(handle: Handle) -> Result<Glance> {
 
 /// An execution begins.
 pub(crate) fn sum_begin(handle: Handle, sum: &mut Sum) -> Result<()> {
+    sum.begins_anew();
     if !sum.is_due() {
         sum.begins(glance(handle)?);
         return Ok(());

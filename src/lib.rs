@@ -32,5 +32,8 @@ pub use error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 pub use handle::{Info, Path, TopDown};
 pub use options::{Options, Target};
 pub use read::simulated::Mix;
-pub use sample::{Base, L1, L2, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED};
+pub use sample::{
+    Base, L1, L2, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED,
+    TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
+};
 pub use sum::{Sum, TD_SAMPLE_SPARSE};

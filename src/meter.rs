@@ -6,8 +6,11 @@ use crate::model::slots_per_ns;
 use crate::pace::{Pace, Wish};
 use crate::read::{Counters, Glance, Hot, Snapshot, Taken};
 use crate::registers::{RawMetrics, RawSlots, Registers};
-use crate::sample::{Base, Mark, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, UNCHECKED_MS, ms};
-use crate::window::{Counts, Ledger, Times, switches_between};
+use crate::sample::{
+    Base, Mark, OF_READINGS, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED,
+    TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE, UNCHECKED_MS, ms,
+};
+use crate::window::{Counts, HANDFUL, Ledger, Times, switches_between};
 
 /// What a read(2) of the group starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,9 +20,6 @@ pub(crate) enum Next {
     /// A period: they start from zero.
     Period,
 }
-
-/// Slots that pass while the library handles the registers, at the most; more are somebody else's doing.
-const HANDFUL: u64 = 1 << 16;
 
 /// The state behind a handle's readings.
 pub(crate) struct Meter {
@@ -68,6 +68,10 @@ impl Looks {
         look.add(Registers::default(), ns);
     }
 
+    fn latest(&mut self) -> &mut Sample {
+        &mut self.ring[self.latest]
+    }
+
     fn find(&self, mark: &Mark) -> Option<&Sample> {
         self.ring.iter().find(|look| look.size != 0 && look.is_like(mark.sequence, mark.window))
     }
@@ -110,6 +114,8 @@ impl Meter {
             if next == Next::Period {
                 self.ledger.restart();
                 self.begun = self.ledger.times();
+                // what the registers still hold is of before the period, and will come to light in it
+                self.unbounded = now.is_none();
                 self.begin(now, next);
             }
             return Ok(now);
@@ -121,6 +127,7 @@ impl Meter {
             let end = counters.registers(known);
             let (opening, before) = (counters.sequence(), counters.counting());
             let counts = counters.counts()?;
+            self.mind_overflow(counts.time.since(self.begun).enabled);
             let (after, closing) = (counters.counting(), counters.sequence());
             let start = counters.registers(counts.time);
 
@@ -155,17 +162,21 @@ impl Meter {
             self.crowded = begins.is_none();
         }
         self.pace.restarted();
-        self.begin_window(next);
         let begins = begins.filter(|_| counters.by_registers());
         match &begins {
-            Some(start) => self.begin_readings(counters, hot, start),
-            None => self.looks.add(&self.start, 0),
+            Some(start) => self.begin_readings(counters, hot, start, next),
+            None => {
+                self.begin_window(next);
+                self.looks.add(&self.start, 0);
+            }
         }
         Ok(begins)
     }
 
-    /// Lets readings come straight from the registers from this first one of a window on.
-    fn begin_readings(&mut self, counters: &dyn Counters, hot: &Hot, start: &Snapshot) {
+    /// Begins a window, or a period, at this first reading: what the registers hold by now is the library's own work.
+    fn begin_readings(&mut self, counters: &dyn Counters, hot: &Hot, start: &Snapshot, next: Next) {
+        self.ledger.skip(start.registers.slots, &start.registers.split());
+        self.begin_window(next);
         self.show(hot, start);
         if let Some(reader) = counters.reader() {
             hot.attach(reader);
@@ -209,22 +220,41 @@ impl Meter {
         // what the kernel counted until it read is this thread's, whatever happens then
         let (slots, time) = counters.slots()?;
         let switches = self.switches(end.sequence);
-        if self.ledger.close(end.registers, switches, slots, time).is_none() {
+        if self.ledger.close(visit.registers, end.registers, switches, slots, time).is_none() {
             self.attached = false; // somebody reset the registers: the kernel's account tells
             return Ok(None);
         }
         self.sequence = Some(end.sequence);
-        self.begin_window(Next::Window);
-        // as late as can be, so that little of the library's own work counts for what comes now
         let start = counters.registers(time);
         let Some(start) = start.filter(|start| start.sequence == end.sequence) else {
+            self.begin_window(Next::Window);
             self.attached = false;
             self.suspect(start);
             return Ok(None);
         };
         self.pace.opened(visit.pace, start.pace);
-        self.begin_readings(counters, hot, &start);
+        self.begin_readings(counters, hot, &start, Next::Window);
         Ok(Some(start))
+    }
+
+    /// The last step of a reading that began a window at `start`: the library's own work since then does not count
+    /// either. What comes after is short.
+    fn skip_to_now(&mut self, counters: &mut dyn Counters, hot: &Hot, start: &Snapshot, out: &mut Sample) {
+        let Some(now) = counters.registers(start.time()) else { return };
+        let Some(own) = now.registers.slots.0.checked_sub(start.registers.slots.0) else { return };
+        if now.sequence != start.sequence {
+            return;
+        }
+        // (255 for the sum of the fields: it is close, and there is no time to divide)
+        let parts = std::array::from_fn(|k| (own * (now.registers.metrics.0 >> (8 * k) & 0xff) / 255) as i64);
+        let own = Registers { slots: RawSlots(own), metrics: now.registers.metrics };
+        self.ledger.skip(own.slots, &parts);
+        self.start.skip(own.slots, &parts);
+        self.looks.latest().skip(own.slots, &parts);
+        hot.skip(own.slots, &parts);
+        out.skip(own.slots, &parts);
+        out.add(own, 0);
+        self.seen = now.registers.slots.0;
     }
 
     /// A switch right after the registers were zeroed: what they hold now is this thread's, or not.
@@ -294,7 +324,8 @@ impl Meter {
                 ),
             )
         })?;
-        sample.flags |= TD_SAMPLE_COARSE_TIME;
+        // it may be of a reading that took the slow path
+        sample.flags |= TD_SAMPLE_COARSE_TIME | OF_READINGS;
         sample.add(registers, 0);
         Ok(sample)
     }
@@ -305,14 +336,14 @@ impl Meter {
         let mut pending = 0;
         for _ in 0..16 {
             match counters.take(self.ledger.times()) {
-                Taken::Disturbed(slots) => pending = pending.max(slots.0),
+                Taken::Disturbed(slots) => pending += slots.0, // cleared, each time, or not
                 Taken::Away(time) => {
                     self.ledger.time_is(time);
                     break;
                 }
                 Taken::All(now) => {
                     self.ledger.time_is(now.time());
-                    self.mind_overflow(&now);
+                    self.mind_overflow(self.enabled_ns(&now));
                     let slots = now.registers.slots.0;
                     if slots < pending {
                         self.ledger.take_unknown(pending); // cleared, and not seen
@@ -336,16 +367,28 @@ impl Meter {
         let Some(now) = now else { return };
         self.time_is(now.clock.zero_since(self.begun), now.ns);
         self.start.flags |= if now.clock.coarse { TD_SAMPLE_COARSE_TIME } else { 0 };
+        self.start.flags |= TD_SAMPLE_CLEARED;
         self.looks.add(&self.start, now.ns);
     }
 
-    /// A reading where the steady state does not serve.
-    pub fn read(&mut self, counters: &mut dyn Counters, hot: &Hot, out: &mut Sample) -> Result<()> {
+    /// A reading where the steady state does not serve. `seen`: what the steady state saw before it gave up, if it saw
+    /// anything; what has come since is the library's own work.
+    pub fn read(
+        &mut self,
+        counters: &mut dyn Counters,
+        hot: &Hot,
+        mut seen: Registers,
+        out: &mut Sample,
+    ) -> Result<()> {
         if counters.clears() {
             let now = self.take(counters);
             *out = self.start;
             match now {
-                Some(now) => out.add(Registers::default(), now.ns),
+                Some(now) => {
+                    out.add(Registers::default(), now.ns);
+                    // the library's own work since then does not count; if this fails, it does
+                    let _ = counters.take(self.ledger.times());
+                }
                 None => {
                     // a mark of this reading has no bound either: it needs a number of its own
                     out.base.window = out.base.window.wrapping_add(1);
@@ -358,14 +401,20 @@ impl Meter {
             }
             return Ok(());
         }
-        let now = match self.read_registers(counters, hot)? {
+        let window = self.start.base.window;
+        let now = match self.read_registers(counters, hot, &mut seen)? {
             Some(now) => Some(now),
             None => self.renew(counters, hot, Next::Window)?,
         };
         *out = self.start;
         // without registers: nothing since the read(2) can be seen
         if let Some(now) = now {
+            out.flags |= TD_SAMPLE_WORK_AFTER;
+            out.flags |= if seen.slots.0 == 0 { TD_SAMPLE_WORK_BEFORE } else { 0 };
             out.add(now.registers, now.ns);
+            if self.start.base.window != window {
+                self.skip_to_now(counters, hot, &now, out);
+            }
         }
         Ok(())
     }
@@ -374,7 +423,7 @@ impl Meter {
     pub fn read_fresh(&mut self, counters: &mut dyn Counters, hot: &Hot, out: &mut Sample) -> Result<bool> {
         let window = self.start.base.window;
         self.pace.is_urgent();
-        self.read(counters, hot, out)?;
+        self.read(counters, hot, Registers::default(), out)?;
         Ok(self.start.base.window != window)
     }
 
@@ -382,26 +431,24 @@ impl Meter {
     pub fn glance(&mut self, counters: &mut dyn Counters, hot: &Hot) -> Result<Glance> {
         if counters.clears() {
             let mut sample = Sample::default();
-            self.read(counters, hot, &mut sample)?;
+            self.read(counters, hot, Registers::default(), &mut sample)?;
             return Ok(sample.glance());
         }
-        let now = match self.registers(counters).filter(|now| self.unchecked_ms(now) <= UNCHECKED_MS) {
+        let now = match self
+            .registers(counters)
+            .filter(|now| self.start.unchecked_ms(self.enabled_ns(now)) <= UNCHECKED_MS)
+        {
             Some(now) => {
                 self.show(hot, &now);
                 Some(now)
             }
             None => self.renew(counters, hot, Next::Window)?,
         };
-        let Sample { slots, time_enabled_ns, time_running_ns, base: Base { handle, period, .. }, .. } =
-            self.start;
-        let (held, ns) = now.map_or((0, 0), |now| (now.registers.slots.0, now.ns));
-        Ok(Glance {
-            slots: slots + held,
-            enabled: time_enabled_ns.wrapping_add(ns),
-            running: time_running_ns.wrapping_add(ns),
-            handle,
-            period,
-        })
+        let mut sample = self.start;
+        if let Some(now) = now {
+            sample.add(now.registers, now.ns);
+        }
+        Ok(sample.glance())
     }
 
     /// The registers, if they are there and nobody else reset them.
@@ -414,9 +461,19 @@ impl Meter {
 
     /// A reading of the registers, in this window or a new one; none if they are not there or were reset by
     /// somebody else.
-    fn read_registers(&mut self, counters: &mut dyn Counters, hot: &Hot) -> Result<Option<Snapshot>> {
-        let Some(now) = self.registers(counters) else { return Ok(None) };
-        self.mind_overflow(&now);
+    fn read_registers(
+        &mut self,
+        counters: &mut dyn Counters,
+        hot: &Hot,
+        seen: &mut Registers,
+    ) -> Result<Option<Snapshot>> {
+        let Some(mut now) = self.registers(counters) else { return Ok(None) };
+        if now.sequence == self.start.base.sequence && (1..=now.registers.slots.0).contains(&seen.slots.0) {
+            now.registers = *seen;
+        } else {
+            *seen = Registers::default();
+        }
+        self.mind_overflow(self.enabled_ns(&now));
         if !self.wants_window(&now) {
             self.show(hot, &now);
             return Ok(Some(now));
@@ -432,22 +489,22 @@ impl Meter {
     }
 
     /// Admits all there is if SLOTS, which is 48 bits wide, can have come round since the last look.
-    fn mind_overflow(&mut self, now: &Snapshot) {
-        if self.unchecked_ms(now) > self.round_ms {
+    fn mind_overflow(&mut self, enabled_ns: u64) {
+        if self.start.unchecked_ms(enabled_ns) > self.round_ms {
             self.ledger.admit(1 << 48);
         }
     }
 
-    /// How long ago somebody last looked whether the registers were reset.
-    fn unchecked_ms(&self, now: &Snapshot) -> u32 {
-        self.start.unchecked_ms(now.clock.zero_since(self.begun).enabled.wrapping_add(now.ns))
+    /// The period's enabled time.
+    fn enabled_ns(&self, now: &Snapshot) -> u64 {
+        now.clock.zero_since(self.begun).enabled.wrapping_add(now.ns)
     }
 
     /// Whether this reading is to open a window: to keep the next one exact, or because it is long ago that
     /// the kernel's count was compared with the registers, which an overflow resets.
     fn wants_window(&mut self, now: &Snapshot) -> bool {
         let wants = self.pace.wants_window(now.pace, now.registers.slots.0);
-        wants || self.unchecked_ms(now) > UNCHECKED_MS
+        wants || self.start.unchecked_ms(self.enabled_ns(now)) > UNCHECKED_MS
     }
 }
 
@@ -532,11 +589,11 @@ mod tests {
         let reads = counters.reads;
         for turn in 1..=10 {
             counters.run(1_000_000, 10);
-            meter.read(&mut counters, &hot, &mut sample).unwrap();
+            meter.read(&mut counters, &hot, Registers::default(), &mut sample).unwrap();
             assert_eq!((sample.slots, counters.reads), (1_000_000 * turn, reads));
         }
         counters.run(1_000_000, 1_500);
-        meter.read(&mut counters, &hot, &mut sample).unwrap();
+        meter.read(&mut counters, &hot, Registers::default(), &mut sample).unwrap();
         assert_eq!((sample.slots, counters.reads), (11_000_000, reads + 1));
         assert_eq!(sample.registers().slots.0, 0, "a window of its own");
     }
@@ -548,7 +605,7 @@ mod tests {
         let mut samples = [Sample::default(); 3];
         for (sample, ms) in samples.iter_mut().zip([1, 7_200_000, 1]) {
             counters.run(50_000_000, ms);
-            meter.read(&mut counters, &hot, sample).unwrap();
+            meter.read(&mut counters, &hot, Registers::default(), sample).unwrap();
         }
         let [before, hours, after] = samples;
         assert_eq!(decode_l1(Some(&before), &hours).unwrap().error, 1.0, "SLOTS can have come round");

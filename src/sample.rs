@@ -14,6 +14,14 @@ pub const TD_SAMPLE_UNBOUNDED: u32 = 1;
 /// `td_sample.flags`: the kernel gives no clock to user space here, so the times are those of the last
 /// time that the thread was scheduled.
 pub const TD_SAMPLE_COARSE_TIME: u32 = 2;
+/// `td_sample.flags`: reading the registers cleared them (metrics_clear), so each reading is a window of its own.
+pub const TD_SAMPLE_CLEARED: u32 = 16;
+/// `td_sample.flags`: the reading took the slow path, and some of the library's own work after it counts.
+pub const TD_SAMPLE_WORK_AFTER: u32 = 32;
+/// `td_sample.flags`: and some before it.
+pub const TD_SAMPLE_WORK_BEFORE: u32 = 64;
+/// Flags that say something of one reading, and nothing of what was decoded.
+pub(crate) const OF_READINGS: u32 = TD_SAMPLE_WORK_AFTER | TD_SAMPLE_WORK_BEFORE;
 /// `td_sample.flags`: made by the simulated PMU (TD_FLAG_SIMULATE).
 pub const TD_SAMPLE_SIMULATED: u32 = 4;
 
@@ -127,6 +135,15 @@ impl Sample {
         Mark { slots: slots.0, metrics: metrics.0, sequence, window }
     }
 
+    /// In a window, so many slots of the registers, so divided, do not count.
+    pub(crate) fn skip(&mut self, slots: RawSlots, parts: &[i64; CATEGORIES]) {
+        self.slots = self.slots.wrapping_sub(slots.0);
+        self.slots_before = self.slots_before.wrapping_sub(slots.0);
+        for (kept, part) in self.base.category.iter_mut().zip(Base::keep(parts)) {
+            *kept = kept.wrapping_sub(part);
+        }
+    }
+
     /// Without the categories.
     pub(crate) fn glance(&self) -> Glance {
         Glance {
@@ -135,6 +152,7 @@ impl Sample {
             running: self.time_running_ns,
             handle: self.base.handle,
             period: self.base.period,
+            blind: self.flags & TD_SAMPLE_UNBOUNDED != 0 && self.flags & TD_SAMPLE_CLEARED != 0,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::decode::{Span, level_1, level_2, span};
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
 use crate::read::Glance;
 use crate::registers::EDGE_SLOTS;
-use crate::sample::{CATEGORIES, L1, L2, Sample};
+use crate::sample::{CATEGORIES, L1, L2, OF_READINGS, Sample};
 
 /// `td_l1.flags`, `td_l2.flags`: not every execution was measured, so `error` is four standard errors of a random
 /// sample, over the bound of what was measured.
@@ -20,6 +20,7 @@ pub const TD_SAMPLE_SPARSE: u32 = 8;
 const BETWEEN: u32 = 0;
 const COUNTING: u32 = 1;
 const MEASURING: u32 = 2;
+const UNSEEN: u32 = 3;
 /// Standard errors in the bound of a random sample.
 const STANDARD_ERRORS: f64 = 4.0;
 /// So few executions make no sample.
@@ -48,6 +49,9 @@ pub struct Sum {
     pub measured_slots: u64,
     /// Executions that ended without having begun.
     pub unbalanced: u64,
+    /// Executions that began or ended in others' turn on the counters, where reading clears the registers
+    /// (metrics_clear): nothing could be seen, and they do not count.
+    pub unseen: u64,
     /// The rest is the library's own.
     pub level: u32,
     /// Between two executions, in one, or in one that is measured.
@@ -115,7 +119,7 @@ impl Sum {
     pub fn add(&mut self, from: &Sample, to: &Sample) -> Result<()> {
         let one = match span(Some(from), to, 1) {
             Err(error) if error.code() == TD_ENOTCOUNTING => {
-                self.slots_are(from.flags | to.flags, &from.glance(), &to.glance());
+                self.slots_are((from.flags | to.flags) & !OF_READINGS, &from.glance(), &to.glance());
                 return Ok(());
             }
             other => other?,
@@ -135,7 +139,7 @@ impl Sum {
             }
         }
         self.apart.add(&apart);
-        self.slots_are(from.flags | to.flags, &from.glance(), &to.glance());
+        self.slots_are((from.flags | to.flags) & !OF_READINGS, &from.glance(), &to.glance());
         let level = to.base.level.into();
         self.level = if self.measured == 0 { level } else { self.level.min(level) };
         self.measured += 1;
@@ -163,11 +167,12 @@ impl Sum {
         let gap = if between > 0.0 { span(Some(last), from, 1).ok()?.category } else { [0.0; CATEGORIES] };
         // edges that are the end of one and the start of the next are none
         let edge = |sample: &Sample| if sample.registers().slots.0 > 0 { EDGE_SLOTS as f64 } else { 0.0 };
-        let edges = if between > 0.0 { 0.0 } else { edge(last) + edge(from) };
+        let edges =
+            if between > 0.0 { one.edges.max(both.edges) } else { one.edges - edge(last) - edge(from) };
         Some(Part {
             category: std::array::from_fn(|k| both.category[k] - gap[k].clamp(0.0, between)),
             rounding: both.rounding - 2.0 * rounding(last) + between,
-            edges: one.edges - edges,
+            edges,
         })
     }
 
@@ -190,9 +195,14 @@ impl Sum {
         self.wait == 0
     }
 
+    /// An execution begins; whatever began before does not count.
+    pub(crate) fn begins_anew(&mut self) {
+        self.state = BETWEEN;
+    }
+
     /// An execution begins with this reading, and only its slots are counted.
     pub(crate) fn begins(&mut self, from: Glance) {
-        self.state = COUNTING;
+        self.state = if from.blind { UNSEEN } else { COUNTING };
         self.from.slots = from.slots;
         self.from.time_enabled_ns = from.enabled;
         self.from.time_running_ns = from.running;
@@ -205,13 +215,17 @@ impl Sum {
         if self.begun_ns == 0 {
             self.begun_ns = from.time_enabled_ns.max(1);
         }
-        self.state = if fresh { MEASURING } else { COUNTING };
+        self.state = match fresh {
+            _ if from.glance().blind => UNSEEN,
+            true => MEASURING,
+            false => COUNTING,
+        };
         self.from = from;
     }
 
     /// Nanoseconds from one execution to the next, on average.
     pub(crate) fn turn_ns(&self, now: &Sample) -> u64 {
-        now.time_enabled_ns.saturating_sub(self.begun_ns) / (self.executions + 1)
+        now.time_enabled_ns.saturating_sub(self.begun_ns) / self.executions.saturating_add(1)
     }
 
     /// One in so many executions can be measured: draws the next.
@@ -235,6 +249,10 @@ impl Sum {
     /// Those of [`crate::decode_l1`].
     pub(crate) fn ends_measured(&mut self, to: &Sample) -> Result<()> {
         self.state = BETWEEN;
+        if to.glance().blind {
+            self.unseen += 1;
+            return Ok(());
+        }
         self.close(); // other executions may be between two that are measured
         let from = self.from;
         self.add(&from, to)
@@ -245,7 +263,12 @@ impl Sum {
     /// # Errors
     /// -EINVAL: none had begun, or with another handle; TD_ESTALE: before a reset.
     pub(crate) fn ends(&mut self, to: &Glance) -> Result<()> {
-        if std::mem::replace(&mut self.state, BETWEEN) == BETWEEN {
+        let state = std::mem::replace(&mut self.state, BETWEEN);
+        if state == UNSEEN || (state == COUNTING && to.blind) {
+            self.unseen += 1;
+            return Ok(());
+        }
+        if state != COUNTING {
             self.unbalanced += 1;
             return Err(Error::invalid(
                 "td_sum_end without a td_sum_begin: no execution of this sum has begun",
@@ -267,8 +290,29 @@ impl Sum {
         Ok(())
     }
 
+    /// Whether it can be what the library wrote.
+    fn is_plausible(&self) -> bool {
+        let part = |part: &Part| {
+            let finite = part.category.iter().all(|slots| slots.is_finite());
+            finite && part.rounding >= 0.0 && (0.0..=f64::MAX).contains(&part.edges)
+        };
+        let size = self.size == 0 || self.size as usize == size_of::<Sum>();
+        let counts = self.measured <= self.executions && self.measured_slots <= self.slots;
+        let squares = self.xy.iter().chain(&self.yy).chain([&self.xx]).all(|sum| sum.is_finite());
+        let uncounted = (0.0..=f64::MAX).contains(&self.uncounted);
+        size && counts
+            && squares
+            && uncounted
+            && [&self.closed, &self.together, &self.apart].into_iter().all(part)
+    }
+
     /// What was measured, and the error that comes from measuring a part only: of each of the eight categories, as a share.
     fn result(&self, level: u32) -> Result<(Span, [f64; CATEGORIES])> {
+        if !self.is_plausible() {
+            return Err(Error::invalid(
+                "not a sum: clear it (memset) before the first execution, and leave it to the library then",
+            ));
+        }
         if self.measured_slots == 0 {
             return Err(Error::new(
                 TD_ENOTCOUNTING,

@@ -6,7 +6,7 @@
 //! reset: the kernel reads and zeroes with the counters stopped.
 #![forbid(unsafe_code)]
 
-use crate::registers::{EDGE_SLOTS, RawSlots, Registers, units};
+use crate::registers::{RawSlots, Registers, units};
 use crate::sample::CATEGORIES;
 
 /// Nanoseconds that a group was enabled, and of those that it was counting.
@@ -41,6 +41,9 @@ pub(crate) struct Counts {
     pub category: [u64; CATEGORIES],
 }
 
+/// Slots that pass while the library handles the registers, at the most; more are somebody else's doing.
+pub(crate) const HANDFUL: u64 = 1 << 16;
+
 /// The totals at the start of the present window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
@@ -65,13 +68,18 @@ impl Ledger {
         let counted: [u64; CATEGORIES] =
             std::array::from_fn(|k| now.category[k].saturating_sub(self.last.category[k]));
         let whole: u64 = counted[..4].iter().sum();
-        let part = |k| (u128::from(counted[k]) * u128::from(slots) / u128::from(whole.max(1))) as i64;
-        let mut split: [i64; CATEGORIES] = std::array::from_fn(part);
+        let part = |k: usize| {
+            (u128::from(counted[k]) * u128::from(slots) / u128::from(whole.max(1))).min(slots.into())
+        };
+        let mut split: [i64; CATEGORIES] = std::array::from_fn(|k| part(k) as i64);
         split[3] = slots as i64 - split[0] - split[1] - split[2];
+        for k in 0..4 {
+            split[4 + k] = split[4 + k].min(split[k].max(0)); // a part is no more than its parent
+        }
         for (total, new) in self.category.iter_mut().zip(split) {
             *total += new;
         }
-        self.slots += slots;
+        self.slots = self.slots.wrapping_add(slots);
         let stale = std::mem::take(&mut self.stale);
         self.error +=
             window_doubt(slots, self.held, switches, whole.abs_diff(slots)).saturating_add(stale).min(slots);
@@ -79,27 +87,55 @@ impl Ledger {
         self.last = *now;
     }
 
-    /// Closes a window by its registers, right before a read(2) of the leader alone told the slots and the times
-    /// until now, and zeroed them. What came between the two, some instructions of this library, divides as the
-    /// rest did; what of it is more than an edge is admitted. None if the registers are not of this window.
-    pub fn close(&mut self, end: Registers, switches: u64, slots: u64, time: Times) -> Option<()> {
+    /// Closes a window at a reading of its registers. What came after that, until a read(2) of the leader alone told the
+    /// slots and the times and zeroed the registers, is this library's own work and does not count: `end` is what they held
+    /// right before. If the read(2) tells far more, an overflow had reset the registers: that much counts, and is
+    /// admitted. None if the registers are not of this window.
+    pub fn close(
+        &mut self,
+        reading: Registers,
+        end: Registers,
+        switches: u64,
+        slots: u64,
+        time: Times,
+    ) -> Option<()> {
         let counted = slots.saturating_sub(self.last.slots);
         let gap = counted.checked_sub(end.slots.0)?;
-        let stretch = gap as f64 / end.slots.0.max(1) as f64;
-        let mut split = end.split().map(|part| part + (part as f64 * stretch) as i64);
-        split[3] = counted as i64 - split[0] - split[1] - split[2];
-        for ((total, kept), new) in self.category.iter_mut().zip(&mut self.last.category).zip(split) {
-            *total += new;
+        let lost = if gap > HANDFUL { gap } else { 0 };
+        let held = reading.slots.0.max(1) as f64;
+        let split = reading.split();
+        let stretched = |to: u64| {
+            let more = to.saturating_sub(reading.slots.0) as f64 / held;
+            let mut parts = split.map(|part| part + (part as f64 * more) as i64);
+            parts[3] = to as i64 - parts[0] - parts[1] - parts[2];
+            parts
+        };
+        let total = reading.slots.0 + lost;
+        for (all, new) in self.category.iter_mut().zip(if lost > 0 { stretched(total) } else { split }) {
+            *all += new;
+        }
+        for (kept, new) in self.last.category.iter_mut().zip(stretched(counted)) {
             *kept = kept.saturating_add_signed(new);
         }
-        self.slots += counted;
-        let doubt = end.rounding(switches).saturating_add(gap.saturating_sub(EDGE_SLOTS)).min(counted);
+        self.slots = self.slots.wrapping_add(total);
+        let doubt = reading.rounding(switches).saturating_add(lost).min(total);
         self.error += doubt;
-        self.stale += doubt.saturating_add(window_doubt(counted, 0, switches, 0)).saturating_add(EDGE_SLOTS);
+        self.stale +=
+            doubt.saturating_add(window_doubt(counted, 0, switches, 0)) + counted.abs_diff(reading.slots.0);
         self.last.slots = slots;
         self.last.time = time;
         self.held = 0;
         Some(())
+    }
+
+    /// So many slots that the registers of a window which has just begun hold, so divided, are this library's own work,
+    /// and do not count.
+    pub fn skip(&mut self, slots: RawSlots, parts: &[i64; CATEGORIES]) {
+        for (all, part) in self.category.iter_mut().zip(parts) {
+            *all -= part;
+        }
+        self.slots = self.slots.wrapping_sub(slots.0); // below zero until they are counted
+        self.error += units(slots, 1);
     }
 
     /// Takes in what the registers held when a reading cleared them. The slots that passed between the two RDPMC
@@ -108,13 +144,13 @@ impl Ledger {
         for (total, new) in self.category.iter_mut().zip(registers.split()) {
             *total += new;
         }
-        self.slots += registers.slots.0;
-        self.error += registers.rounding(switches).min(registers.slots.0) + EDGE_SLOTS;
+        self.slots = self.slots.wrapping_add(registers.slots.0);
+        self.error += registers.rounding(switches).min(registers.slots.0);
     }
 
     /// Takes in slots of which nothing else is known.
     pub fn take_unknown(&mut self, slots: u64) {
-        self.slots += slots;
+        self.slots = self.slots.wrapping_add(slots);
         self.category[3] += slots as i64;
         self.error += slots;
     }
@@ -247,18 +283,36 @@ mod tests {
     #[test]
     fn a_window_that_its_registers_close_is_as_exact_as_they_are() {
         let mut ledger = Ledger::default();
-        let end = Registers { slots: RawSlots(255_000), metrics: RawMetrics(0x3333_6633) };
-        ledger.close(end, 0, 255_100, Times::default()).unwrap();
-        assert_eq!((ledger.slots, ledger.error), (255_100, 1000));
-        assert_eq!(ledger.category[..4], [51_020, 102_040, 51_020, 51_020]);
-        assert_eq!(ledger.close(end, 0, 255_200, Times::default()), None, "less was counted than they say");
-        assert_eq!(ledger.slots, 255_100);
-        ledger.close(end, 2, 255_100 + 255_000 + EDGE_SLOTS + 7, Times::default()).unwrap();
-        assert_eq!(ledger.error, 1000 + 3000 + 7, "switches, and what is more than an edge");
+        let held = |slots| Registers { slots: RawSlots(slots), metrics: RawMetrics(0x3333_6633) };
+        ledger.close(held(255_000), held(256_000), 0, 256_100, Times::default()).unwrap();
+        assert_eq!(
+            (ledger.slots, ledger.error),
+            (255_000, 1000),
+            "what came after the reading does not count"
+        );
+        assert_eq!(ledger.category[..4], [51_000, 102_000, 51_000, 51_000]);
+        assert_eq!(
+            ledger.close(held(100), held(300), 0, 256_200, Times::default()),
+            None,
+            "less than they say"
+        );
+        assert_eq!(ledger.slots, 255_000);
+        ledger.skip(RawSlots(2_550), &held(2_550).split());
+        assert_eq!((ledger.slots, ledger.error, ledger.category[1]), (252_450, 1010, 102_000 - 1020));
+        ledger.close(held(2_550 + 255_000), held(258_000), 2, 256_100 + 258_000, Times::default()).unwrap();
+        assert_eq!((ledger.slots, ledger.error), (510_000, 1010 + 3030), "two switches");
+        // an overflow on the way
+        ledger
+            .close(held(255_000), held(255_000), 0, 514_100 + 255_000 + HANDFUL + 1, Times::default())
+            .unwrap();
+        assert_eq!((ledger.slots, ledger.error), (765_000 + HANDFUL + 1, 4040 + 1000 + HANDFUL + 1));
         // the kernel's own account of the same slots, at the next read(2) of the group
-        let slots = ledger.slots + 100;
-        let before = ledger.error;
-        ledger.absorb(&counts(slots, [slots / 4; 4]), 0, true);
-        assert_eq!((ledger.slots, ledger.error - before), (slots, 100), "all of them, at the most");
+        let (before, kernel) = (ledger.error, 514_100 + 255_000 + HANDFUL + 1 + 100);
+        ledger.absorb(&counts(kernel, [kernel / 4; 4]), 0, true);
+        assert_eq!(
+            (ledger.slots, ledger.error - before),
+            (765_000 + HANDFUL + 101, 100),
+            "all of them, at the most"
+        );
     }
 }

@@ -8,6 +8,7 @@ mod texts;
 use crate::error::{Error, Result};
 use crate::handle::{self, Handle};
 use crate::read::simulated::Mix;
+use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{L1, L2, Mark, Sample};
 use crate::sum::Sum;
 pub use options::{
@@ -112,14 +113,20 @@ pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_read(td: *mut td, out: *mut Sample) -> c_int {
     // SAFETY: by the caller's word.
-    unsafe { read_slowly(td, out) }
+    unsafe { read_slowly(td, out, 0, 0) }
 }
 
-/// Where td_read goes if the steady state does not serve.
+/// Where td_read goes if the steady state does not serve, with what it had read of the registers.
 #[cold]
-pub(crate) unsafe extern "C" fn read_slowly(td: *mut td, out: *mut Sample) -> c_int {
+pub(crate) unsafe extern "C" fn read_slowly(
+    td: *mut td,
+    out: *mut Sample,
+    slots: u64,
+    metrics: u64,
+) -> c_int {
+    let seen = Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) };
     // SAFETY: as td_read; any bits make a sample.
-    guard(|| unsafe { handle::read(handle(td)?, out.as_mut().ok_or_else(|| null("out"))?).map(|()| 0) })
+    guard(|| unsafe { handle::read(handle(td)?, seen, out.as_mut().ok_or_else(|| null("out"))?).map(|()| 0) })
 }
 
 /// What td_read_mark of topdown_inline.h calls where the steady state does not serve; works everywhere.
@@ -282,9 +289,10 @@ pub unsafe extern "C" fn td_decode_raw_l2(
 pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *const Sample) -> c_int {
     // SAFETY: by the caller's word.
     guard(|| unsafe {
-        let from = from.as_ref().ok_or_else(|| null("from"))?;
-        let to = to.as_ref().ok_or_else(|| null("to"))?;
-        sum.as_mut().ok_or_else(|| null("sum"))?.add(from, to).map(|()| 0)
+        // copies: they may lie in the sum
+        let from = *from.as_ref().ok_or_else(|| null("from"))?;
+        let to = *to.as_ref().ok_or_else(|| null("to"))?;
+        sum.as_mut().ok_or_else(|| null("sum"))?.add(&from, &to).map(|()| 0)
     })
 }
 
@@ -293,7 +301,8 @@ pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *con
 /// For regions that are too short or too many to measure each: td_sum_begin opens a fresh window for as many of them,
 /// chosen at random, as td_options.max_overhead_ppm allows; the others count their slots only. What is assumed: that what
 /// an execution does has nothing to do with whether it was chosen. Clear the sum (memset) before the first; each
-/// thread has sums of its own. A begin after a begin starts the execution anew.
+/// thread has sums of its own; different ones may nest, one may not (recursion): a begin after a begin starts the
+/// execution anew. The budget is for the windows: an execution that is not measured costs some 240 instructions.
 ///
 /// Returns 0, or as td_read.
 ///

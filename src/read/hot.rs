@@ -1,7 +1,8 @@
 //! What a reading needs, in memory that a forked child finds zeroed. One definition for the reader in this
 //! library, for the one that programs inline (include/topdown_inline.h) and for who writes it.
 
-use crate::sample::{Base, Sample};
+use crate::registers::RawSlots;
+use crate::sample::{Base, CATEGORIES, Sample};
 use crate::sys::slot::Zeroable;
 use std::cell::Cell;
 use std::mem::offset_of;
@@ -96,6 +97,16 @@ impl Hot {
         // SAFETY: a field of our own cell.
         unsafe { addr_of_mut!((*self.start.as_ptr()).base.sequence).write_volatile(sequence) };
         compiler_fence(Ordering::SeqCst);
+    }
+
+    /// As `Sample::skip`; the thread's own readings are not to come from the registers meanwhile.
+    pub fn skip(&self, slots: RawSlots, parts: &[i64; CATEGORIES]) {
+        // SAFETY: our own cell, and nobody holds a reference to what is in it.
+        let start = unsafe { &mut *self.start.as_ptr() };
+        let sequence = start.base.sequence;
+        self.set_sequence(AWAY);
+        start.skip(slots, parts);
+        self.set_sequence(sequence);
     }
 
     /// Changes what samples start from, in a way that a signal handler which reads meanwhile does not see half

@@ -52,6 +52,8 @@ pub(crate) struct Glance {
     pub running: u64,
     pub handle: u32,
     pub period: u32,
+    /// They lack what the registers hold, which could not be seen.
+    pub blind: bool,
 }
 
 /// One reading of the registers by their owner.

@@ -40,20 +40,21 @@ global_asm!(
     ".type td_read, @function",
     ".p2align 5",
     "td_read:",
+    ".cfi_startproc",
     "test rdi, rdi",
-    "je {slowly}",
+    "je 24f",
     "test rsi, rsi",
-    "je {slowly}",
+    "je 24f",
     "mov rax, qword ptr fs:[0]", // the thread pointer
     "cmp qword ptr [rdi + {READER}], rax",
-    "jne {slowly}",
+    "jne 24f",
     "mov rcx, qword ptr [rdi + {RSEQ}]",
     "lea rax, [rip + 22f]",
     "mov qword ptr [rcx], rax",
     "20:", // what is between here and 21 runs undisturbed, or 23 follows
     "mov r8d, dword ptr [rdi + {SEQUENCE}]",
     "cmp dword ptr [rdi + {LOCK}], r8d",
-    "jne {slowly}",
+    "jne 24f",
     "rdtsc",
     "shl rdx, 32",
     "or rdx, rax",
@@ -63,8 +64,6 @@ global_asm!(
     "rdpmc",
     "shl rdx, 32",
     "lea r10, [rax + rdx]",
-    "cmp r10, qword ptr [rdi + {LIMIT}]",
-    "ja {slowly}",
     "mov ecx, {METRICS}",
     "rdpmc",
     "vmovdqu ymm0, ymmword ptr [rdi + {START}]",
@@ -72,8 +71,10 @@ global_asm!(
     "vmovdqu ymm2, ymmword ptr [rdi + {START} + 64]",
     "vmovdqu ymm3, ymmword ptr [rdi + {START} + 96]",
     "cmp dword ptr [rdi + {LOCK}], r8d",
-    "jne {slowly}",
+    "jne 23f",
     "21:",
+    "cmp r10, qword ptr [rdi + {LIMIT}]",
+    "ja 25f",
     "mov dword ptr [rsi + {RAW_METRICS}], eax",
     "mov dword ptr [rsi + {RAW_METRICS} + 4], edx",
     "vmovdqu ymmword ptr [rsi], ymm0",
@@ -88,7 +89,15 @@ global_asm!(
     "ret",
     ".byte 0x0f, 0xb9, 0x3d",
     ".long {SIGNATURE}",
-    "23: jmp {slowly}",
+    "23: vzeroupper",
+    "24: xor edx, edx", // nothing was seen
+    "jmp {slowly}",
+    "25: vzeroupper",
+    "shl rdx, 32",
+    "lea rcx, [rax + rdx]",
+    "mov rdx, r10",
+    "jmp {slowly}",
+    ".cfi_endproc",
     ".size td_read, . - td_read",
     ".popsection",
     ".pushsection .data.rel.ro.topdown_rseq, \"aw\", @progbits",
@@ -181,7 +190,7 @@ impl Hot {
             );
         }
         let (handle, period) = (of as u32, (of >> 32) as u32);
-        (undisturbed == 1).then_some(Glance { slots, enabled, running, handle, period })
+        (undisturbed == 1).then_some(Glance { slots, enabled, running, handle, period, blind: false })
     }
 
     /// A reading by td_read, steady state or not; false: it failed.

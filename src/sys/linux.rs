@@ -57,9 +57,12 @@ impl Kernel for Linux {
         // SAFETY: a new mapping, where the kernel likes or in a place that is ours to map in.
         let page = unsafe { libc::mmap(at.cast(), page_size(), access, flags, event.as_raw_fd(), 0) };
         if page == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
+            let refusal = io::Error::last_os_error();
+            // the kernel takes what was there away before it refuses
+            place.iter().for_each(|place| place.reserve(page_size()));
+            return Err(refusal);
         }
-        Ok(Mapped { page, placed: place.is_some() })
+        Ok(Mapped { page, place })
     }
 
     fn text(&self, path: &str) -> io::Result<String> {
@@ -88,7 +91,7 @@ impl Kernel for Linux {
 pub(crate) struct Mapped {
     page: *mut libc::c_void,
     /// It is in a place of its holder's, which must not be left empty: others could get to be there.
-    placed: bool,
+    place: Option<Place>,
 }
 
 impl Drop for Mapped {
@@ -96,10 +99,15 @@ impl Drop for Mapped {
         let fixed = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
         // SAFETY: the mapping is ours, and nobody looks at it any more.
         unsafe {
-            if self.placed {
-                libc::mmap(self.page, page_size(), libc::PROT_NONE, fixed, -1, 0);
-            } else {
-                libc::munmap(self.page, page_size());
+            match &self.place {
+                None => {
+                    libc::munmap(self.page, page_size());
+                }
+                Some(place) => {
+                    if libc::mmap(self.page, page_size(), libc::PROT_NONE, fixed, -1, 0) == libc::MAP_FAILED {
+                        place.reserve(page_size());
+                    }
+                }
             }
         }
     }

@@ -72,7 +72,24 @@ impl<H, C> Slot<H, C> {
 #[derive(Debug)]
 pub(crate) struct Place(NonNull<u8>);
 
+/// Slots whose control page may be somebody else's by now; they are never used again.
+static LOST: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
 impl Place {
+    /// A mapping in it has failed or ended: reserves it again, unless somebody else was given the place meanwhile.
+    pub fn reserve(&self, length: usize) {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        // SAFETY: maps only where nothing is.
+        let got = unsafe { libc::mmap(self.address().cast(), length, libc::PROT_NONE, flags, -1, 0) };
+        if got != self.address().cast() {
+            if got != libc::MAP_FAILED {
+                // SAFETY: a kernel that does not know the flag has put it elsewhere.
+                unsafe { libc::munmap(got, length) };
+            }
+            LOST.lock().push(self.address() as usize);
+        }
+    }
+
     /// Where.
     pub fn address(&self) -> *mut u8 {
         self.0.as_ptr()
@@ -134,6 +151,9 @@ impl<H: Zeroable, C: Default> Pool<H, C> {
 
     /// Takes a slot back. Its content stays as it is.
     pub fn give(&self, slot: Slot<H, C>) {
+        if LOST.lock().contains(&(slot.control().address() as usize)) {
+            return;
+        }
         if let Some(mut slots) = self.slots() {
             slots.push_back(slot);
         }
