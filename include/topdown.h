@@ -704,10 +704,12 @@ int td_open(struct td **out, const struct td_options *options);
  *
  * In the steady state on the RDPMC path: 44 instructions, no system call, no lock, no allocation. When the
  * registers hold so many slots that the next region could not be told to within td_options.max_error_ppm, it opens a
- * new window of them with a read(2) of the leader, some 4,000 instructions, as long as td_options.max_overhead_ppm
+ * new window of them with a read(2) of the leader, some 4,500 instructions, as long as td_options.max_overhead_ppm
  * is not exceeded: a pair of readings around a region is right whatever ran before. Where RDPMC clears the registers
- * (metrics_clear) each call is a window, 600 instructions and no system call. It may be called in a signal handler of the thread, even one that interrupts another td_ call on the same
- * handle: it then gives right totals or -EBUSY.
+ * (metrics_clear) each call is a window, some 700 instructions and no system call.
+ *
+ * It may be called in a signal handler of the thread, even one that interrupts another td_ call on the same handle: it
+ * then gives right totals or -EBUSY. A child of vfork, which shares the memory, must not call it.
  *
  * Writing 0 to the PMU's `rdpmc` file in sysfs while a handle is open takes RDPMC away under it: the next
  * reading ends the process with SIGSEGV. Where that may happen, open with TD_FLAG_NO_RDPMC.
@@ -877,10 +879,10 @@ int td_get_info(const struct td *td, struct td_info *out);
  * Sets how the slots of the simulated PMU divide from now on.
  *
  * For programs that are developed and tested where there is no PMU. The simulated clock runs on the
- * time-stamp counter, also while the thread sleeps; the registers round and reset as real ones do. A handle starts with retiring 0.4,
- * bad speculation 0.1, frontend bound 0.2, backend bound 0.3.
+ * time-stamp counter, also while the thread sleeps; the registers round and reset as real ones do. A handle starts
+ * with retiring 0.4, bad speculation 0.1, frontend bound 0.2, backend bound 0.3.
  *
- * Returns 0, or: -EINVAL NULL, wrong size, or not a mix; -ENOTSUP the handle was not opened with
+ * Returns 0, or: -EINVAL NULL, wrong size (it must be set), or not a mix; -ENOTSUP the handle was not opened with
  * TD_FLAG_SIMULATE; else as td_read.
  */
 int td_simulate_mix(struct td *td,

@@ -599,6 +599,20 @@ mod tests {
     }
 
     #[test]
+    fn a_glance_after_hours_hides_nothing() {
+        let mut counters = Moved::default();
+        let (hot, mut meter) = meter(&mut counters, 10_000);
+        let mut samples = [Sample::default(); 2];
+        counters.run(50_000_000, 1);
+        meter.read(&mut counters, &hot, Registers::default(), &mut samples[0]).unwrap();
+        counters.run(50_000_000, 14_400_000);
+        meter.glance(&mut counters, &hot).unwrap();
+        counters.run(50_000_000, 1);
+        meter.read(&mut counters, &hot, Registers::default(), &mut samples[1]).unwrap();
+        assert_eq!(decode_l1(Some(&samples[0]), &samples[1]).unwrap().error, 1.0);
+    }
+
+    #[test]
     fn after_hours_without_a_reading_nothing_is_claimed_of_them() {
         let mut counters = Moved::default();
         let (hot, mut meter) = meter(&mut counters, 10_000);

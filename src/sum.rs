@@ -483,6 +483,26 @@ mod tests {
     }
 
     #[test]
+    fn garbage_is_no_sum() {
+        let good = chain(60);
+        assert!(good.l2().is_ok());
+        let spoil: [fn(&mut Sum); 6] = [
+            |sum| sum.size = 7,
+            |sum| sum.measured = sum.executions + 1,
+            |sum| sum.measured_slots = sum.slots + 1,
+            |sum| sum.closed.category[4] = f64::NAN,
+            |sum| sum.together.rounding = f64::NAN,
+            |sum| sum.apart.edges = -1.0,
+        ];
+        for spoil in spoil {
+            let mut bad = good;
+            spoil(&mut bad);
+            assert_eq!(bad.l1().unwrap_err().code(), -libc::EINVAL);
+            assert_eq!(bad.l2().unwrap_err().code(), -libc::EINVAL);
+        }
+    }
+
+    #[test]
     fn the_draw_is_fair() {
         let mut sum = Sum::default();
         for one_in in [1, 2, 7, 100] {

@@ -315,4 +315,12 @@ mod tests {
             "all of them, at the most"
         );
     }
+    #[test]
+    fn a_part_is_never_more_than_its_parent() {
+        let mut ledger = Ledger::default();
+        let mut now = counts(100, [90, 10, 0, 0]);
+        now.category[4] = 39_000_000; // as it is told after the library closed windows in its own way
+        ledger.absorb(&now, 0, true);
+        assert_eq!((ledger.category[0], ledger.category[4]), (90, 90));
+    }
 }
