@@ -83,7 +83,7 @@ typedef struct td td_t;
 #define TD_ENOTCOUNTING -4098
 
 /**
- * A sample from before a `td_reset` was used with one from after it.
+ * A sample from before a `td_reset` was used with one from after it; or a mark is older than the handle remembers.
  */
 #define TD_ESTALE -4099
 
@@ -171,7 +171,8 @@ struct td_options {
     /**
      * Wanted bound on each share's error, in parts per million; 0 stands for 10000 (1 point); at most
      * 1000000. td_read opens new windows of the registers so that regions of a million slots or more have it,
-     * within max_overhead_ppm; `error` tells what a region got. 1000000 for no windows of td_read's own.
+     * within max_overhead_ppm; `error` tells what a region got. 1000000 for no windows of
+     * the readings' own.
      */
     uint32_t max_error_ppm;
     /**
@@ -580,7 +581,7 @@ struct td_info {
      */
     uint32_t max_overhead_ppm;
     /**
-     * Windows that td_read opened on its own since td_open.
+     * Windows that readings (td_read, td_read_mark, td_sum_begin) opened on their own since td_open.
      */
     uint64_t windows;
     /**

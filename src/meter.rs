@@ -30,6 +30,8 @@ pub(crate) struct Meter {
     sequence: Option<u32>,
     /// What the kernel counts until the next read(2) is, in part, another program's.
     foreign: bool,
+    /// It may be: the counters were taken away as the registers were zeroed, and nobody saw them since.
+    unsure: bool,
     /// Somewhere in this period saves and restores of the registers could not be counted.
     unbounded: bool,
     /// The registers hold what has come since the last read(2), and nothing else.
@@ -85,6 +87,7 @@ impl Meter {
             begun: Times::default(),
             sequence: None,
             foreign: false,
+            unsure: false,
             unbounded: false,
             attached: false,
             seen: 0,
@@ -145,6 +148,7 @@ impl Meter {
             }
             let (Some(_), Some(start)) = (end, start) else {
                 self.crowded = true;
+                self.unsure = before.is_some() || after.is_some();
                 break;
             };
             if at_rest && Some(start.sequence) == after {
@@ -197,6 +201,9 @@ impl Meter {
             return;
         }
         self.ledger.admit(beyond);
+        if std::mem::take(&mut self.unsure) {
+            self.ledger.admit(counted);
+        }
         // registers that hold less than the kernel counted were reset by somebody else; an overflow
         // interrupt that does so after a switch makes the kernel count twice (kernel-facts B.8)
         if let (true, Some(end)) = (switches > 0, end) {
@@ -221,7 +228,9 @@ impl Meter {
         let (slots, time) = counters.slots()?;
         let switches = self.switches(end.sequence);
         if self.ledger.close(visit.registers, end.registers, switches, slots, time).is_none() {
-            self.attached = false; // somebody reset the registers: the kernel's account tells
+            // somebody reset the registers: the kernel's account tells, but it may be short of what was shown
+            self.attached = false;
+            self.ledger.take_unknown(self.pace.limit());
             return Ok(None);
         }
         self.sequence = Some(end.sequence);
@@ -262,6 +271,7 @@ impl Meter {
         let slots = start.map_or(0, |start| start.registers.slots.0);
         self.ledger.admit(slots.min(HANDFUL));
         self.foreign = slots > HANDFUL;
+        self.unsure = start.is_none();
     }
 
     /// How often the registers were saved and restored since the window began.

@@ -38,7 +38,8 @@ pub struct COptions {
     pub level: u32,
     /// Wanted bound on each share's error, in parts per million; 0 stands for 10000 (1 point); at most
     /// 1000000. td_read opens new windows of the registers so that regions of a million slots or more have it,
-    /// within max_overhead_ppm; `error` tells what a region got. 1000000 for no windows of td_read's own.
+    /// within max_overhead_ppm; `error` tells what a region got. 1000000 for no windows of
+    /// the readings' own.
     pub max_error_ppm: u32,
     /// What these windows may take of the thread's time, in parts per million; 0 stands for 10000 (1 %); at
     /// most 1000000. Up to 64 of them may come in a burst.

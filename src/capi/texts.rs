@@ -41,7 +41,7 @@ pub struct CInfo {
     pub max_error_ppm: u32,
     /// What windows of td_read's own may take of the thread's time, in parts per million.
     pub max_overhead_ppm: u32,
-    /// Windows that td_read opened on its own since td_open.
+    /// Windows that readings (td_read, td_read_mark, td_sum_begin) opened on their own since td_open.
     pub windows: u64,
     /// Nanoseconds that they took (ticks of the time-stamp counter where the kernel gives no clock to user space).
     pub windows_ns: u64,
