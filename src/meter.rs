@@ -43,6 +43,8 @@ pub(crate) struct Meter {
     /// What samples would be were registers and clock at zero.
     start: Sample,
     looks: Looks,
+    /// No more can pass.
+    slots_per_ns: f64,
     /// It takes SLOTS longer than this to come round.
     round_ms: u32,
     pub pace: Pace,
@@ -94,6 +96,7 @@ impl Meter {
             crowded: false,
             start,
             looks: Looks { ring: Box::new([Sample::default(); LOOKS]), latest: 0 },
+            slots_per_ns: slots_per_ns(wish.slots_per_cycle),
             round_ms: ms(((1u64 << 48) as f64 / slots_per_ns(wish.slots_per_cycle)) as u64),
             pace: Pace::new(wish),
         };
@@ -148,7 +151,7 @@ impl Meter {
             }
             let (Some(_), Some(start)) = (end, start) else {
                 self.crowded = true;
-                self.unsure = before.is_some() || after.is_some();
+                self.unsure |= end.is_some();
                 break;
             };
             if at_rest && Some(start.sequence) == after {
@@ -201,8 +204,14 @@ impl Meter {
             return;
         }
         self.ledger.admit(beyond);
-        if std::mem::take(&mut self.unsure) {
+        if self.unsure && counted > 0 {
+            self.unsure = false;
             self.ledger.admit(counted);
+            let ran = counts.time.since(self.ledger.times()).running;
+            if counted > (ran as f64 * self.slots_per_ns) as u64 + HANDFUL {
+                self.ledger.discard(counts, zeroed); // more than can have passed
+                return;
+            }
         }
         // registers that hold less than the kernel counted were reset by somebody else; an overflow
         // interrupt that does so after a switch makes the kernel count twice (kernel-facts B.8)
@@ -271,7 +280,7 @@ impl Meter {
         let slots = start.map_or(0, |start| start.registers.slots.0);
         self.ledger.admit(slots.min(HANDFUL));
         self.foreign = slots > HANDFUL;
-        self.unsure = start.is_none();
+        self.unsure |= start.is_none();
     }
 
     /// How often the registers were saved and restored since the window began.
