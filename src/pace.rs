@@ -118,7 +118,7 @@ impl Pace {
     /// A window was opened; the clock when that began and when it was done.
     pub fn opened(&mut self, begun: u64, done: u64) {
         let took = done.saturating_sub(begun);
-        let took = took + took / 6; // what could not be timed: the way here and back
+        let took = took + took / 3; // what could not be timed: the way here and back
         let took = took.min(4 * self.cost as u64); // and what was an interrupt's
         self.windows += 1;
         self.spent += took;
@@ -169,7 +169,7 @@ mod tests {
                 clock += distance / 6;
                 held += distance;
                 if held > pace.limit() && pace.wants_window(clock, held) {
-                    pace.opened(clock, clock + COST * 6 / 7);
+                    pace.opened(clock, clock + COST * 3 / 4);
                     clock += COST;
                     held = 0;
                     opened[k] += 1;

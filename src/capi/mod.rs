@@ -97,7 +97,7 @@ pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) ->
 /// registers hold so many slots that the next region could not be told to within td_options.max_error_ppm, it opens a
 /// new window of them with a read(2) of the leader, some 4,500 instructions, as long as td_options.max_overhead_ppm
 /// is not exceeded: a pair of readings around a region is right whatever ran before. Where RDPMC clears the registers
-/// (metrics_clear) each call is a window, some 700 instructions and no system call.
+/// (metrics_clear) each call is a window, some 750 instructions and no system call.
 ///
 /// It may be called in a signal handler of the thread, even one that interrupts another td_ call on the same handle: it
 /// then gives right totals or -EBUSY. A child of vfork, which shares the memory, must not call it.
@@ -304,7 +304,7 @@ pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *con
 /// chosen at random, as td_options.max_overhead_ppm allows; the others count their slots only. What is assumed: that what
 /// an execution does has nothing to do with whether it was chosen. Clear the sum (memset) before the first; each
 /// thread has sums of its own; different ones may nest, one may not (recursion): a begin after a begin starts the
-/// execution anew. The budget is for the windows: an execution that is not measured costs some 240 instructions.
+/// execution anew. The budget is for the windows: an execution that is not measured costs some 250 instructions.
 ///
 /// Returns 0, or as td_read.
 ///
