@@ -137,6 +137,8 @@ impl Meter {
             let (after, closing) = (counters.counting(), counters.sequence());
             let start = counters.registers(counts.time);
 
+            // an overflow reset the registers, and the kernel's account may be short of what was shown
+            let back = attached && end.is_some_and(|end| end.registers.slots.0 < self.seen);
             let at_rest = before.is_some() && before == after;
             // where that cannot be seen: it counted all the time, so it did when it was read
             let zeroed = at_rest || (counters.never_rests() && self.ledger.ran_throughout(&counts));
@@ -145,6 +147,9 @@ impl Meter {
                 _ => 0,
             };
             self.take_in(&counts, switches, zeroed, end.filter(|_| attached));
+            if back {
+                self.ledger.take_unknown(self.pace.limit());
+            }
             self.sequence = opening;
             if closing.is_none() {
                 self.unbounded = true;
