@@ -29,6 +29,28 @@ use std::ptr::null_mut;
 pub(crate) const FAST: fn() -> bool =
     || std::arch::is_x86_feature_detected!("avx") && std::arch::is_x86_feature_detected!("bmi2");
 
+/// The end of a restartable sequence from label 20 to 21: its descriptor, and the abort handler, which does this and
+/// goes to the end.
+macro_rules! descriptor {
+    ($abort:literal) => {
+        concat!(
+            ".pushsection .data.rel.ro.topdown_rseq, \"aw\", @progbits\n",
+            ".balign 32\n",
+            "22: .long 0, 0\n",
+            ".quad 20b, 21b - 20b, 23f\n",
+            ".popsection\n",
+            ".pushsection .text.unlikely.topdown_rseq, \"ax\", @progbits\n",
+            ".byte 0x0f, 0xb9, 0x3d\n",
+            ".long {SIGNATURE}\n",
+            "23: ",
+            $abort,
+            "\n",
+            "jmp 21b\n",
+            ".popsection"
+        )
+    };
+}
+
 // int td_read(struct td *td, struct td_sample *out)
 //
 // The steady state: if the calling thread is the reader and the counters are on this CPU, a sample is the
@@ -154,17 +176,7 @@ impl Hot {
                 "jne 23f",
                 "mov eax, 1",
                 "21:",
-                ".pushsection .data.rel.ro.topdown_rseq, \"aw\", @progbits",
-                ".balign 32",
-                "22: .long 0, 0",
-                ".quad 20b, 21b - 20b, 23f",
-                ".popsection",
-                ".pushsection .text.unlikely.topdown_rseq, \"ax\", @progbits",
-                ".byte 0x0f, 0xb9, 0x3d",
-                ".long {SIGNATURE}",
-                "23: xor eax, eax",
-                "jmp 21b",
-                ".popsection",
+                descriptor!("xor eax, eax"),
                 hot = in(reg) self,
                 sequence = out(reg) _,
                 slots = out(reg) slots,
@@ -260,17 +272,7 @@ unsafe fn pair(page: *const Page, rseq: *mut u64, sequence: u32) -> Option<Regis
             "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
             "jne 23f",
             "21:",
-            ".pushsection .data.rel.ro.topdown_rseq, \"aw\", @progbits",
-            ".balign 32",
-            "22: .long 0, 0",
-            ".quad 20b, 21b - 20b, 23f",
-            ".popsection",
-            ".pushsection .text.unlikely.topdown_rseq, \"ax\", @progbits",
-            ".byte 0x0f, 0xb9, 0x3d",
-            ".long {SIGNATURE}",
-            "23: xor {slots:e}, {slots:e}",
-            "jmp 21b",
-            ".popsection",
+                descriptor!("xor {slots:e}, {slots:e}"),
             page = in(reg) page,
             rseq = in(reg) rseq,
             sequence = in(reg) sequence,
@@ -338,17 +340,7 @@ pub(crate) fn take(map: &impl Mapping, rseq: *mut u64, known: Times) -> Taken {
             "jne 23f",
             "mov ecx, 1",
             "21:",
-            ".pushsection .data.rel.ro.topdown_rseq, \"aw\", @progbits",
-            ".balign 32",
-            "22: .long 0, 0",
-            ".quad 20b, 21b - 20b, 23f",
-            ".popsection",
-            ".pushsection .text.unlikely.topdown_rseq, \"ax\", @progbits",
-            ".byte 0x0f, 0xb9, 0x3d",
-            ".long {SIGNATURE}",
-            "23: xor ecx, ecx",
-            "jmp 21b",
-            ".popsection",
+                descriptor!("xor ecx, ecx"),
             page = in(reg) map.page(),
             rseq = in(reg) rseq,
             sequence = in(reg) page.sequence,
