@@ -1,6 +1,7 @@
 # libtopdown: `make` builds, `make demo` shows, `make check` tests; `make help` lists all.
 
 PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 CARGO ?= cargo
@@ -13,7 +14,7 @@ LIB := $(OUT)/libtopdown.so
 WARNINGS := -Wall -Wextra -Wpedantic -Werror
 INCLUDES := -Iinclude -Ic-tests
 LINK := -L$(OUT) -ltopdown -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
-SOURCES := Cargo.toml Cargo.lock build.rs $(wildcard .cargo/* abi/*) $(shell find src -name '*.rs')
+SOURCES := Cargo.toml Cargo.lock cli/Cargo.toml build.rs $(wildcard .cargo/* abi/*) $(shell find src cli -name '*.rs')
 HEADERS := include/topdown.h include/topdown_inline.h $(wildcard c-tests/*.h c-tests/vm/*.h)
 PROGRAMS := $(patsubst %.c,target/%,$(wildcard c-tests/*.c examples/*.c benches/*.c)) \
 	$(patsubst %.cpp,target/%,$(wildcard c-tests/*.cpp))
@@ -22,7 +23,7 @@ all: $(LIB) ## build the library
 
 # Cargo is asked only if a source is newer: what was built here runs where no compiler is.
 $(LIB): $(SOURCES)
-	$(CARGO) build --release --locked
+	$(CARGO) build --release --locked --workspace
 	@ln -sf libtopdown.so $(LIB).0
 	@touch $(LIB)
 
@@ -63,7 +64,8 @@ header: ## make include/topdown.h from the sources
 	TOPDOWN_WRITE_HEADER=1 $(CARGO) test --locked --test header
 
 install: $(LIB) ## install library, header and pkg-config file under DESTDIR and PREFIX
-	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
+	install -m 755 $(OUT)/topdown $(DESTDIR)$(BINDIR)/topdown
 	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/libtopdown.so.$(VERSION)
 	ln -sf libtopdown.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libtopdown.so.0
 	ln -sf libtopdown.so.0 $(DESTDIR)$(LIBDIR)/libtopdown.so
@@ -73,7 +75,7 @@ install: $(LIB) ## install library, header and pkg-config file under DESTDIR and
 		topdown.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc
 
 uninstall: ## take away what install put there
-	rm -f $(DESTDIR)$(LIBDIR)/libtopdown.so* $(DESTDIR)$(LIBDIR)/libtopdown.a $(DESTDIR)$(INCLUDEDIR)/topdown.h $(DESTDIR)$(INCLUDEDIR)/topdown_inline.h \
+	rm -f $(DESTDIR)$(BINDIR)/topdown $(DESTDIR)$(LIBDIR)/libtopdown.so* $(DESTDIR)$(LIBDIR)/libtopdown.a $(DESTDIR)$(INCLUDEDIR)/topdown.h $(DESTDIR)$(INCLUDEDIR)/topdown_inline.h \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc
 
 clean: ## remove what was built
