@@ -28,7 +28,7 @@ mod handle;
 pub mod capi;
 
 pub use decode::{decode_l1, decode_l2, decode_raw_l1, decode_raw_l2};
-pub use error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
+pub use error::{Error, Result, TD_ENORDPMC, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 pub use handle::{Info, Path, TopDown};
 pub use options::{Options, Target};
 pub use read::simulated::Mix;

@@ -11,7 +11,7 @@ use crate::model::{self, Counting, Model};
 use crate::sys::Kernel;
 use cpu::Identity;
 
-const DEVICES: &str = "/sys/bus/event_source/devices";
+pub(crate) const DEVICES: &str = "/sys/bus/event_source/devices";
 
 /// A PMU that has SLOTS and PERF_METRICS.
 #[derive(Debug)]
