@@ -129,6 +129,13 @@ typedef struct td td_t;
 #define TD_FLAG_SIMULATE 8
 
 /**
+ * td_options.flags: measure on the E-cores of a hybrid CPU, where the default measures on its P-cores: level 1, by
+ * read(2), exact but for what ran uncounted. A thread that runs on both has a handle for each; `running` of either tells
+ * how much of the time was its own, and slots add up.
+ */
+#define TD_FLAG_E_CORES 16
+
+/**
  * td_info.path: readings are RDPMC, from user space.
  */
 #define TD_PATH_RDPMC 1

@@ -101,7 +101,7 @@ pub fn decode_raw_l2(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64)
 }
 
 fn model_of(sample: &Sample) -> Option<&'static Model> {
-    model::at(sample.base.model.into()).filter(|m| matches!(m.counting, Counting::PerfMetrics { .. }))
+    model::at(sample.base.model.into()).filter(|m| !matches!(m.counting, Counting::None(_)))
 }
 
 impl Sample {
@@ -174,7 +174,8 @@ pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Spa
             TD_ENOTCOUNTING,
             format!(
                 "no slot was counted between the samples: the counters ran for {ran} of {enabled} ns; either nothing \
-                 ran, or others hold the counters, or it ran where they do not exist (an E-core)"
+                 ran, or others hold the counters, or it ran where they do not exist (an E-core, or with \
+                 TD_FLAG_E_CORES a P-core)"
             ),
         ));
     }

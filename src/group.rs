@@ -25,9 +25,26 @@ use std::time::Duration;
 
 const TIMES: u64 = (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
 /// Words of a group's read(2) before the values: their number, and the times.
-const HEAD: usize = 3;
+pub(crate) const HEAD: usize = 3;
 /// CPU time after which a group that has not counted is given up.
-const PATIENCE: Duration = Duration::from_millis(50);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The leader of a group, which waits to be enabled.
+pub(crate) fn leader(pmu: &Pmu, config: u64, options: &Options) -> perf_event_attr {
+    let mut attr = perf_event_attr {
+        type_: pmu.kind,
+        size: size_of::<perf_event_attr>() as u32,
+        config,
+        read_format: TIMES,
+        ..perf_event_attr::default()
+    };
+    attr.set_disabled(1);
+    attr.set_inherit(options.inherit.into());
+    attr.set_exclude_kernel((!options.kernel).into());
+    attr.set_exclude_hv(1);
+    attr.set_exclude_guest(1);
+    attr
+}
 
 /// An open group. Fields are dropped in this order: the leader goes last.
 #[derive(Debug)]
@@ -64,23 +81,8 @@ impl<K: Kernel> Group<K> {
         place: Option<Place>,
     ) -> Result<(Group<K>, Option<String>)> {
         let attempt = |what, result: io::Result<_>| result.map_err(|e| explain(&kernel, options, what, &e));
-        let (pid, cpu) = match options.target {
-            Target::This => (0, -1),
-            Target::Task(id) => (id, -1),
-            Target::Cpu(cpu) => (-1, cpu as i32),
-        };
-        let mut attr = perf_event_attr {
-            type_: pmu.kind,
-            size: size_of::<perf_event_attr>() as u32,
-            config: SLOTS.config,
-            read_format: TIMES,
-            ..perf_event_attr::default()
-        };
-        attr.set_disabled(1);
-        attr.set_inherit(options.inherit.into());
-        attr.set_exclude_kernel((!options.kernel).into());
-        attr.set_exclude_hv(1);
-        attr.set_exclude_guest(1);
+        let (pid, cpu) = options.target.pid_and_cpu();
+        let mut attr = leader(pmu, SLOTS.config, options);
         let rseq = rseq::descriptor();
         let clears = pmu.metrics_clear && rseq.is_some() && options.want_windows();
         attr.__bindgen_anon_3.config1 = clears.into();
@@ -205,6 +207,9 @@ impl<K: Kernel> Group<K> {
             if look.is_none() && ran && now.slots > start.slots && now.category[..4].iter().any(|c| *c > 0) {
                 break;
             }
+            if !ran && !pmu.covers(self.kernel.cpu()) {
+                return Ok(()); // on an E-core: it will count when the thread gets to a P-core
+            }
             if self.kernel.cpu_time() < begun + PATIENCE {
                 continue;
             }
@@ -215,14 +220,7 @@ impl<K: Kernel> Group<K> {
                      not have; measure on the host",
                 ));
             }
-            if !ran && !pmu.covers(self.kernel.cpu()) {
-                return Ok(()); // on an E-core: it will count when the thread gets to a P-core
-            }
-            return Err(Error::new(
-                TD_ENOTCOUNTING,
-                "the group was opened but got no turn on the counters: others hold them (further handles of this \
-                 thread, or a pinned or system-wide measurement such as perf stat -a); end those and open again",
-            ));
+            return Err(starved());
         }
         Ok(())
     }
@@ -255,7 +253,15 @@ fn junk(event: &str, index: u32) -> Error {
     )
 }
 
-fn given_up(got: usize, wanted: usize) -> Error {
+pub(crate) fn starved() -> Error {
+    Error::new(
+        TD_ENOTCOUNTING,
+        "the group was opened but got no turn on the counters: others hold them (further handles of this thread, or a \
+         pinned or system-wide measurement such as perf stat -a); end those and open again",
+    )
+}
+
+pub(crate) fn given_up(got: usize, wanted: usize) -> Error {
     Error::errno(
         libc::EIO,
         format!(
@@ -266,7 +272,7 @@ fn given_up(got: usize, wanted: usize) -> Error {
 }
 
 /// Some instructions in user mode, so that there is something to count.
-fn spin() {
+pub(crate) fn spin() {
     for i in 0..2000 {
         std::hint::black_box(i);
     }
@@ -287,7 +293,7 @@ impl<K: Kernel> Counters for Group<K> {
         category[..metrics.len()].copy_from_slice(metrics);
         let time = Times { enabled: words[1], running: words[2] };
         let most = self.slots_per_cycle.map(|width| cycles[0].saturating_mul(width));
-        Ok(Counts { time, slots: words[HEAD], most, category })
+        Ok(Counts { time, slots: words[HEAD], most, category, exact: false })
     }
 
     fn slots(&mut self) -> Result<(u64, Times)> {

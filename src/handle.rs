@@ -4,6 +4,7 @@
 use crate::detect::cpu::{self, Identity};
 use crate::detect::{self, Pmu, contains};
 use crate::error::{Error, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
+use crate::events::Events;
 use crate::group::Group;
 use crate::meter::{Meter, Next};
 use crate::model::{self, Counting};
@@ -97,6 +98,7 @@ impl State {
 /// The counters behind a handle.
 enum Source {
     Real(Group<Linux>),
+    ECores(Events<Linux>),
     Simulated(Box<Simulated>),
 }
 
@@ -104,6 +106,7 @@ impl Source {
     fn counters(&mut self) -> &mut dyn Counters {
         match self {
             Source::Real(group) => group,
+            Source::ECores(events) => events,
             Source::Simulated(pmu) => pmu.as_mut(),
         }
     }
@@ -178,11 +181,11 @@ fn level_of(options: &Options, most: u32, what: &dyn std::fmt::Display) -> Resul
 }
 
 fn simulate(options: &Options) -> Result<(Source, Info, u32)> {
-    if options.target != Target::This || options.inherit || options.kernel {
+    if options.target != Target::This || options.inherit || options.kernel || options.e_cores {
         return Err(Error::errno(
             libc::ENOTSUP,
-            "the simulated PMU counts for the thread that opens it, in user mode; leave target, TD_FLAG_INHERIT and \
-             TD_FLAG_KERNEL out with TD_FLAG_SIMULATE",
+            "the simulated PMU counts for the thread that opens it, in user mode; leave target, TD_FLAG_INHERIT, \
+             TD_FLAG_KERNEL and TD_FLAG_E_CORES out with TD_FLAG_SIMULATE",
         ));
     }
     let model = model::at(model::SIMULATED).expect("a fixed row");
@@ -206,10 +209,23 @@ fn simulate(options: &Options) -> Result<(Source, Info, u32)> {
 
 fn real(options: &Options, place: Place) -> Result<(Source, Info, u32)> {
     let cpu = cpu::identify();
-    let pmu = detect::pmu(&Linux, &cpu)?;
+    let (pmu, encodings) = if options.e_cores {
+        detect::e_cores(&Linux, &cpu).map(|(pmu, encodings)| (pmu, Some(encodings)))?
+    } else {
+        (detect::pmu(&Linux, &cpu)?, None)
+    };
     let level = level_of(options, pmu.level, &cpu)?;
     check_target(&Linux, &pmu, &cpu, options)?;
-    let (group, why) = Group::open(Linux, &pmu, level, options, Some(place))?;
+    let (source, why) = match encodings {
+        Some(encodings) => {
+            let events = Events::open(Linux, &pmu, encodings, options)?;
+            (Source::ECores(events), Some("E-cores have no PERF_METRICS".into()))
+        }
+        None => {
+            let (group, why) = Group::open(Linux, &pmu, level, options, Some(place))?;
+            (Source::Real(group), why)
+        }
+    };
     let info = Info {
         path: if why.is_none() { Path::Rdpmc } else { Path::Read },
         level,
@@ -223,7 +239,7 @@ fn real(options: &Options, place: Place) -> Result<(Source, Info, u32)> {
         windows: 0,
         windows_ns: 0,
     };
-    Ok((Source::Real(group), info, pmu.place))
+    Ok((source, info, pmu.place))
 }
 
 /// One point, or one per cent, unless told otherwise.
@@ -241,9 +257,10 @@ fn check_target(kernel: &impl Kernel, pmu: &Pmu, identity: &Identity, options: &
         return Err(Error::errno(
             libc::ENOTSUP,
             format!(
-                "CPU {cpu} of {identity} is an E-core, which has no PERF_METRICS; choose one of '{}': CPUs {}",
+                "CPU {cpu} of {identity} is not one of '{}' (CPUs {}); choose one of these, or measure {} TD_FLAG_E_CORES",
                 pmu.name,
-                pmu.cpus.as_deref().unwrap_or("unknown")
+                pmu.cpus.as_deref().unwrap_or("unknown"),
+                if options.e_cores { "a P-core, without" } else { "an E-core, with" }
             ),
         ));
     }
@@ -353,7 +370,7 @@ pub(crate) fn info(handle: Handle) -> Result<Info> {
 pub(crate) fn set_mix(handle: Handle, mix: &Mix) -> Result<()> {
     with(handle, |state, _| match &mut state.source {
         Source::Simulated(pmu) => pmu.set_mix(mix),
-        Source::Real(_) => Err(Error::errno(
+        _ => Err(Error::errno(
             libc::ENOTSUP,
             "the handle measures real counters, whose mix is what the program does; open with TD_FLAG_SIMULATE",
         )),

@@ -9,6 +9,7 @@ pub(crate) mod model;
 
 mod options;
 
+pub(crate) mod events;
 pub(crate) mod group;
 pub(crate) mod read;
 

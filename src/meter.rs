@@ -127,13 +127,16 @@ impl Meter {
             return Ok(now);
         }
         let mut attached = std::mem::take(&mut self.attached);
-        let mut begins = None;
+        let (mut begins, mut exact) = (None, false);
         for _ in 0..8 {
             let known = self.ledger.times();
             let end = counters.registers(known);
             let (opening, before) = (counters.sequence(), counters.counting());
             let counts = counters.counts()?;
-            self.mind_overflow(counts.time.since(self.begun).enabled);
+            exact = counts.exact;
+            if !counts.exact {
+                self.mind_overflow(counts.time.since(self.begun).enabled);
+            }
             let (after, closing) = (counters.counting(), counters.sequence());
             let start = counters.registers(counts.time);
 
@@ -151,7 +154,7 @@ impl Meter {
                 self.ledger.take_unknown(self.pace.limit());
             }
             self.sequence = opening;
-            if closing.is_none() {
+            if closing.is_none() && !counts.exact {
                 self.unbounded = true;
             }
             let (Some(_), Some(start)) = (end, start) else {
@@ -170,7 +173,7 @@ impl Meter {
         if next == Next::Period {
             self.ledger.restart();
             self.begun = self.ledger.times();
-            self.unbounded = self.sequence.is_none();
+            self.unbounded = self.sequence.is_none() && !exact;
             self.crowded = begins.is_none();
         }
         self.pace.restarted();
@@ -431,9 +434,12 @@ impl Meter {
             None => self.renew(counters, hot, Next::Window)?,
         };
         *out = self.start;
+        out.flags |= TD_SAMPLE_WORK_AFTER;
         // without registers: nothing since the read(2) can be seen
+        if now.is_none() {
+            out.flags |= TD_SAMPLE_WORK_BEFORE;
+        }
         if let Some(now) = now {
-            out.flags |= TD_SAMPLE_WORK_AFTER;
             out.flags |= if seen.slots.0 == 0 { TD_SAMPLE_WORK_BEFORE } else { 0 };
             out.add(now.registers, now.ns);
             if self.start.base.window != window {

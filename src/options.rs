@@ -13,6 +13,17 @@ pub enum Target {
     Cpu(u32),
 }
 
+impl Target {
+    /// As perf_event_open(2) wants it.
+    pub(crate) fn pid_and_cpu(self) -> (i32, i32) {
+        match self {
+            Target::This => (0, -1),
+            Target::Task(id) => (id, -1),
+            Target::Cpu(cpu) => (-1, cpu as i32),
+        }
+    }
+}
+
 /// How to open. The default measures the calling thread in user mode, as deep as the CPU counts, by RDPMC
 /// where that is possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +38,8 @@ pub struct Options {
     pub inherit: bool,
     /// Read by read(2) even where RDPMC is possible.
     pub no_rdpmc: bool,
+    /// Measure on the E-cores of a hybrid CPU instead of its P-cores.
+    pub e_cores: bool,
     /// Use the simulated PMU instead of a real one.
     pub simulate: bool,
     /// Wanted bound on each share's error, in parts per million; 0 for 10,000 (one point).
@@ -39,7 +52,7 @@ pub struct Options {
 impl Options {
     /// Whether readings may be those of the registers, and windows of them are wanted.
     pub(crate) fn want_windows(&self) -> bool {
-        let by_read = self.kernel || self.inherit || self.no_rdpmc;
+        let by_read = self.kernel || self.inherit || self.no_rdpmc || self.e_cores;
         self.target == Target::This && !by_read && self.max_error_ppm < 1_000_000
     }
 

@@ -39,6 +39,8 @@ pub(crate) struct Counts {
     pub most: Option<u64>,
     /// In slots, as the kernel makes them of the fields.
     pub category: [u64; CATEGORIES],
+    /// They are plain counters, exact whatever happened since; else the kernel makes them of the rounded registers.
+    pub exact: bool,
 }
 
 /// Slots that pass while the library handles the registers, at the most; more are somebody else's doing.
@@ -81,8 +83,9 @@ impl Ledger {
         }
         self.slots = self.slots.wrapping_add(slots);
         let stale = std::mem::take(&mut self.stale);
-        self.error +=
-            window_doubt(slots, self.held, switches, whole.abs_diff(slots)).saturating_add(stale).min(slots);
+        let missing = whole.abs_diff(slots);
+        let doubt = if now.exact { missing } else { window_doubt(slots, self.held, switches, missing) };
+        self.error += doubt.saturating_add(stale).min(slots);
         self.held = if zeroed { 0 } else { self.held + slots };
         self.last = *now;
     }

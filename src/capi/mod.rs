@@ -12,8 +12,8 @@ use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{L1, L2, Mark, Sample};
 use crate::sum::Sum;
 pub use options::{
-    COptions, TD_FLAG_INHERIT, TD_FLAG_KERNEL, TD_FLAG_NO_RDPMC, TD_FLAG_SIMULATE, TD_TARGET_CPU,
-    TD_TARGET_SELF, TD_TARGET_TASK,
+    COptions, TD_FLAG_E_CORES, TD_FLAG_INHERIT, TD_FLAG_KERNEL, TD_FLAG_NO_RDPMC, TD_FLAG_SIMULATE,
+    TD_TARGET_CPU, TD_TARGET_SELF, TD_TARGET_TASK,
 };
 use std::ffi::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};

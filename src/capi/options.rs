@@ -20,6 +20,10 @@ pub const TD_FLAG_INHERIT: u32 = 2;
 pub const TD_FLAG_NO_RDPMC: u32 = 4;
 /// td_options.flags: use a simulated PMU. Never chosen by itself.
 pub const TD_FLAG_SIMULATE: u32 = 8;
+/// td_options.flags: measure on the E-cores of a hybrid CPU, where the default measures on its P-cores: level 1, by
+/// read(2), exact but for what ran uncounted. A thread that runs on both has a handle for each; `running` of either tells
+/// how much of the time was its own, and slots add up.
+pub const TD_FLAG_E_CORES: u32 = 16;
 
 /// What to measure. All zeros, or a NULL pointer: this thread, user mode, deepest level, best path.
 #[repr(C)]
@@ -92,7 +96,7 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
 }
 
 fn interpret(options: &COptions) -> Result<Options> {
-    let known = TD_FLAG_KERNEL | TD_FLAG_INHERIT | TD_FLAG_NO_RDPMC | TD_FLAG_SIMULATE;
+    let known = TD_FLAG_KERNEL | TD_FLAG_INHERIT | TD_FLAG_NO_RDPMC | TD_FLAG_SIMULATE | TD_FLAG_E_CORES;
     if options.flags & !known != 0 {
         return Err(Error::invalid(format!(
             "options->flags has unknown bits: {:#x}",
@@ -123,6 +127,7 @@ fn interpret(options: &COptions) -> Result<Options> {
         kernel: options.flags & TD_FLAG_KERNEL != 0,
         inherit: options.flags & TD_FLAG_INHERIT != 0,
         no_rdpmc: options.flags & TD_FLAG_NO_RDPMC != 0,
+        e_cores: options.flags & TD_FLAG_E_CORES != 0,
         simulate: options.flags & TD_FLAG_SIMULATE != 0,
         max_error_ppm: options.max_error_ppm,
         max_overhead_ppm: options.max_overhead_ppm,

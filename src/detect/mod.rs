@@ -6,6 +6,7 @@ pub(crate) mod cpu;
 pub(crate) mod walls;
 
 use crate::error::{Error, Result};
+use crate::model::e_cores::EVENTS;
 use crate::model::perf_metrics::{Event, METRICS, SLOTS, metrics_of};
 use crate::model::{self, Counting, Model};
 use crate::sys::Kernel;
@@ -13,7 +14,7 @@ use cpu::Identity;
 
 pub(crate) const DEVICES: &str = "/sys/bus/event_source/devices";
 
-/// A PMU that has SLOTS and PERF_METRICS.
+/// A PMU that counts slots.
 #[derive(Debug)]
 pub(crate) struct Pmu {
     /// Its name in sysfs.
@@ -90,7 +91,7 @@ pub(crate) fn pmu(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
         )));
     }
     let (place, model) = row.unwrap_or((model::UNKNOWN, model::at(model::UNKNOWN).expect("a fixed row")));
-    let Counting::PerfMetrics { level: most } = model.counting else { unreachable!("refused above") };
+    let Counting::PerfMetrics { level: most } = model.counting else { unreachable!("a row of PERF_METRICS") };
     let level = if metrics >= metrics_of(2).len() { most } else { 1 };
     let kind = file("type").ok().and_then(|text| text.trim().parse().ok());
     let kind = kind.ok_or_else(|| none(format!("{DEVICES}/{name}/type cannot be read")))?;
@@ -100,10 +101,34 @@ pub(crate) fn pmu(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
     Ok(Pmu { name, kind, model, place, level, cpus, metrics_clear })
 }
 
+/// Finds the PMU of a hybrid CPU's E-cores, with the encodings of its events, or says why there is none.
+pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity) -> Result<(Pmu, [u64; EVENTS.len()])> {
+    let name = "cpu_atom";
+    let none = |why: &str| Error::errno(libc::ENOTSUP, format!("no E-cores to measure on {cpu}: {why}"));
+    let file = |path: &str| kernel.text(&format!("{DEVICES}/{name}/{path}"));
+    let Some((place, model)) = model::of_e_cores(cpu) else {
+        return Err(none("it is no hybrid CPU that this version knows; leave TD_FLAG_E_CORES out"));
+    };
+    let kind = file("type").ok().and_then(|text| text.trim().parse().ok());
+    let kind = kind.ok_or_else(|| {
+        none("the kernel shows no PMU 'cpu_atom': they may be off, or /sys hidden (as in a container)")
+    })?;
+    let mut encodings = [0; EVENTS.len()];
+    for (encoding, event) in encodings.iter_mut().zip(EVENTS) {
+        *encoding = file(&format!("events/{event}"))
+            .ok()
+            .and_then(|text| config(&text))
+            .ok_or_else(|| none("the kernel shows no events/topdown-* of 'cpu_atom'; a newer one does"))?;
+    }
+    let cpus = Some(file("cpus").unwrap_or_default().trim().to_string());
+    Ok((Pmu { name, kind, model, place, level: 1, cpus, metrics_clear: false }, encodings))
+}
+
 /// `event=0x00,umask=0x4` to a config: event in bits 0 to 7, umask in bits 8 to 15 (format/ of every Intel
 /// core PMU). Any other term is not of PERF_METRICS.
 fn config(text: &str) -> Option<u64> {
-    text.trim().split(',').try_fold(0, |config, term| {
+    let text = text.trim_end_matches('\0').trim(); // hybrid PMUs fill theirs up (kernel-facts I)
+    text.split(',').try_fold(0, |config, term| {
         let (name, value) = term.split_once('=')?;
         let value = u64::from_str_radix(value.trim_start_matches("0x"), 16).ok().filter(|v| *v <= 0xff)?;
         match name {
@@ -191,6 +216,7 @@ mod tests {
     fn only_event_and_umask_make_a_config() {
         assert_eq!(config("event=0x00,umask=0x4\n"), Some(0x400));
         assert_eq!(config("event=0x0,umask=0x80"), Some(0x8000));
+        assert_eq!(config("event=0xc2,umask=0x2\0\0\0"), Some(0x2c2));
         assert_eq!(config("event=0x9c,umask=0x1,cmask=0x1"), None);
         assert_eq!(config("event=0x100"), None);
         assert_eq!(config(""), None);

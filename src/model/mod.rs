@@ -1,6 +1,7 @@
 //! What each CPU can count, as data. Adding a CPU is adding a row.
 #![forbid(unsafe_code)]
 
+pub(crate) mod e_cores;
 mod others;
 pub(crate) mod perf_metrics;
 
@@ -27,6 +28,8 @@ pub(crate) struct Model {
 pub(crate) enum Counting {
     /// SLOTS and PERF_METRICS, with fields down to this level.
     PerfMetrics { level: u32 },
+    /// General counters: cycles, and what became of the slots; level 1.
+    Events,
     /// Not by this version; why.
     None(&'static str),
 }
@@ -43,7 +46,7 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 
 /// The whole table; a sample names its row by the place in it.
 fn rows() -> impl Iterator<Item = &'static Model> {
-    perf_metrics::ROWS.iter().chain(others::ROWS)
+    perf_metrics::ROWS.iter().chain(others::ROWS).chain(e_cores::ROWS)
 }
 
 /// The row of a CPU, with its place.
@@ -52,6 +55,14 @@ pub(crate) fn of_cpu(cpu: &Identity) -> Option<(u32, &'static Model)> {
         row.vendor == cpu.vendor
             && row.family == cpu.family
             && (row.models.is_empty() || row.models.contains(&cpu.model))
+    })
+}
+
+/// The row of a hybrid CPU's E-cores, with its place.
+pub(crate) fn of_e_cores(cpu: &Identity) -> Option<(u32, &'static Model)> {
+    let (_, p_cores) = of_cpu(cpu)?;
+    (0..).zip(rows()).find(|(_, row)| {
+        row.counting == Counting::Events && p_cores.family == row.family && row.models.contains(&cpu.model)
     })
 }
 

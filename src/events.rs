@@ -1,0 +1,176 @@
+//! Level 1 from general counters, as E-cores have them: cycles lead, each event counts the slots that met one fate. What
+//! the kernel counts is exact, and there is nothing to reset.
+#![forbid(unsafe_code)]
+
+use crate::detect::Pmu;
+use crate::detect::walls::{Attempt, explain};
+use crate::error::Result;
+use crate::group::{HEAD, PATIENCE, given_up, leader, spin, starved};
+use crate::model::e_cores::EVENTS;
+use crate::model::perf_metrics::CYCLES;
+use crate::options::{Options, Target};
+use crate::read::{Counters, Snapshot};
+use crate::sample::CATEGORIES;
+use crate::sys::Kernel;
+use crate::window::{Counts, Times};
+use perf_event_open_sys::bindings::PERF_FORMAT_GROUP;
+use std::io;
+
+/// An open group.
+#[derive(Debug)]
+pub(crate) struct Events<K: Kernel> {
+    kernel: K,
+    _siblings: Vec<K::Fd>,
+    leader: K::Fd,
+    options: Options,
+    /// Slots per cycle.
+    width: u64,
+}
+
+impl<K: Kernel> Events<K> {
+    /// Opens the events of this PMU, with these encodings, starts them, and proves that they count.
+    pub fn open(
+        kernel: K,
+        pmu: &Pmu,
+        encodings: [u64; EVENTS.len()],
+        options: &Options,
+    ) -> Result<Events<K>> {
+        let attempt = |what, result: io::Result<_>| result.map_err(|e| explain(&kernel, options, what, &e));
+        let (pid, cpu) = options.target.pid_and_cpu();
+        let mut attr = leader(pmu, CYCLES.config, options);
+        attr.read_format |= PERF_FORMAT_GROUP as u64;
+        let leader = attempt(Attempt::Open(CYCLES.name), kernel.open(&attr, pid, cpu, None))?;
+        attr.set_disabled(0);
+        let mut siblings = Vec::with_capacity(EVENTS.len());
+        for (name, encoding) in EVENTS.iter().zip(encodings) {
+            attr.config = encoding;
+            siblings.push(attempt(Attempt::Open(name), kernel.open(&attr, pid, cpu, Some(&leader)))?);
+        }
+        kernel.enable(&leader).map_err(|e| explain(&kernel, options, Attempt::Other("ioctl ENABLE"), &e))?;
+        let width = pmu.model.slots_per_cycle.into();
+        let mut events = Events { kernel, _siblings: siblings, leader, options: *options, width };
+        events.prove(pmu)?;
+        Ok(events)
+    }
+
+    /// As far as this thread can: the group gets its turn if it is on such a core.
+    fn prove(&mut self, pmu: &Pmu) -> Result<()> {
+        let begun = self.kernel.cpu_time();
+        while self.options.target == Target::This && pmu.covers(self.kernel.cpu()) {
+            spin();
+            if self.counts()?.slots > 0 {
+                break;
+            }
+            if self.kernel.cpu_time() >= begun + PATIENCE {
+                return Err(starved());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<K: Kernel> Counters for Events<K> {
+    fn counts(&mut self) -> Result<Counts> {
+        let mut words = [0; HEAD + 1 + EVENTS.len()];
+        let got = self
+            .kernel
+            .read(&self.leader, &mut words)
+            .map_err(|e| explain(&self.kernel, &self.options, Attempt::Other("read"), &e))?;
+        if got != words.len() || words[0] != (1 + EVENTS.len()) as u64 {
+            return Err(given_up(got, words.len()));
+        }
+        let time = Times { enabled: words[1], running: words[2] };
+        let slots = words[HEAD].saturating_mul(self.width);
+        let [retiring, frontend, backend] = std::array::from_fn(|k| words[HEAD + 1 + k]);
+        let known = retiring.saturating_add(frontend).saturating_add(backend);
+        let mut category = [0; CATEGORIES];
+        category[..4].copy_from_slice(&[retiring, slots.saturating_sub(known), frontend, backend]);
+        Ok(Counts { time, slots, category, exact: true, ..Counts::default() })
+    }
+
+    fn slots(&mut self) -> Result<(u64, Times)> {
+        self.counts().map(|counts| (counts.slots, counts.time))
+    }
+
+    fn registers(&mut self, _: Times) -> Option<Snapshot> {
+        None
+    }
+
+    fn counting(&mut self) -> Option<u32> {
+        None
+    }
+
+    fn never_rests(&self) -> bool {
+        false
+    }
+
+    fn sequence(&mut self) -> Option<u32> {
+        None
+    }
+
+    fn by_registers(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::TD_ENOTCOUNTING;
+    use crate::model;
+    use crate::sys::scripted::Scripted;
+
+    fn pmu() -> Pmu {
+        let (place, model) = model::of_e_cores(&crate::detect::cpu::Identity {
+            vendor: "GenuineIntel".into(),
+            family: 6,
+            model: 0x97,
+            ..Default::default()
+        })
+        .unwrap();
+        let cpus = Some("4-7".into());
+        Pmu { name: "cpu_atom", kind: 10, model, place, level: 1, cpus, metrics_clear: false }
+    }
+
+    fn open(kernel: &Scripted) -> Result<Events<Scripted>> {
+        Events::open(kernel.clone(), &pmu(), [0xc2, 0x71, 0x74], &Options::default())
+    }
+
+    #[test]
+    fn slots_are_cycles_times_width_and_bad_speculation_is_the_rest() {
+        let kernel = Scripted::sapphire_rapids();
+        kernel.run_on(4);
+        let mut events = open(&kernel).unwrap();
+        let counts = events.counts().unwrap();
+        // the scripted kernel: each sibling counts a quarter of what its leader does
+        let [retiring, bad, frontend, backend] = counts.category[..4] else { unreachable!() };
+        assert_eq!(counts.slots, retiring * 4 * 5);
+        assert_eq!((frontend, backend), (retiring, retiring));
+        assert_eq!(bad, counts.slots - 3 * retiring);
+        drop(events);
+        assert_eq!(kernel.open_things(), 0);
+    }
+
+    #[test]
+    fn whichever_call_fails_nothing_stays_open() {
+        let kernel = Scripted::sapphire_rapids();
+        kernel.run_on(4);
+        kernel.fail(u32::MAX, 0);
+        open(&kernel).unwrap();
+        for call in 0..kernel.calls() {
+            kernel.fail(call, libc::EMFILE);
+            assert!(open(&kernel).is_err(), "call {call}");
+            assert_eq!(kernel.open_things(), 0, "call {call}");
+        }
+    }
+
+    #[test]
+    fn who_gets_no_turn_is_told_unless_it_runs_on_a_p_core() {
+        let kernel = Scripted::sapphire_rapids();
+        kernel.starve();
+        kernel.run_on(4);
+        assert_eq!(open(&kernel).err().unwrap().code(), TD_ENOTCOUNTING);
+        kernel.run_on(0);
+        assert!(open(&kernel).is_ok());
+    }
+}

@@ -1,0 +1,20 @@
+//! E-cores of hybrid CPUs: general counters, one for what became of the slots each (kernel-facts A.2; widths and
+//! formulas from perf's pmu-events).
+
+use super::{Counting, Model};
+
+/// What is counted besides cycles, by its name under `events/` in sysfs, in the order of the fields of PERF_METRICS. Bad
+/// speculation is the rest: Gracemont's own event of it does not count all.
+pub(crate) const EVENTS: [&str; 3] = ["topdown-retiring", "topdown-fe-bound", "topdown-be-bound"];
+
+const fn row(core: &'static str, models: &'static [u32], width: u32) -> Model {
+    // no vendor: these are the P-cores' models
+    Model { core, vendor: "", family: 6, models, slots_per_cycle: width, counting: Counting::Events }
+}
+
+pub(super) const ROWS: &[Model] = &[
+    row("Gracemont", &[0x97, 0x9a, 0xb7, 0xba, 0xbf], 5), // Alder and Raptor Lake
+    row("Crestmont", &[0xaa, 0xac, 0xb5], 6),             // Meteor Lake, Arrow Lake U
+    row("Skymont", &[0xbd, 0xc5, 0xc6], 8),               // Lunar Lake, Arrow Lake
+    row("Darkmont", &[0xcc, 0xd5], 8),                    // Panther Lake, Wildcat Lake
+];
