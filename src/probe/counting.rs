@@ -35,9 +35,8 @@ pub(super) fn nmi_watchdog<K: Kernel>(m: &Machine<K>) -> Found {
     match m.text("/proc/sys/kernel/nmi_watchdog").as_deref() {
         Some("0") => Found::good("off"),
         Some(_) => Found::note(
-            "on: it holds one counter on each CPU, of cycles or a general one. SLOTS and PERF_METRICS are not \
-             concerned; events that you count beside them have one counter less",
-            "only if those take turns: sysctl kernel.nmi_watchdog=0",
+            "on: it holds one counter of each CPU, of cycles or a general one, but not SLOTS or PERF_METRICS",
+            "only if events that you count beside those take turns: sysctl kernel.nmi_watchdog=0",
         ),
         None => Found::unknown("/proc/sys/kernel/nmi_watchdog cannot be read"),
     }

@@ -37,9 +37,7 @@ pub(super) fn pmu<K: Kernel>(m: &Machine<K>) -> Found {
 
 pub(super) fn topdown_events<K: Kernel>(m: &Machine<K>) -> Found {
     match &m.pmu {
-        Ok(pmu) => {
-            Found::good(format!("slots and topdown-* of PERF_METRICS, level {} the deepest", pmu.level))
-        }
+        Ok(pmu) => Found::good(format!("SLOTS and PERF_METRICS, down to level {}", pmu.level)),
         Err(why) => Found::said(Verdict::Wall, why),
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn perf_event_paranoid<K: Kernel>(m: &Machine<K>) -> Found {
         ("kernel mode", Options { kernel: true, ..Options::default() }),
         ("whole CPUs", Options { target: Target::Cpu(m.kernel.cpu()), ..Options::default() }),
     ];
-    let answers = asked.map(|(what, options)| (what, dummy(m, &options)));
+    let answers = asked.map(|(what, options)| (what, dummy(m, &options).map(drop)));
     if let Err(refusal) = &answers[0].1 {
         return refused(m, DUMMY, refusal);
     }
@@ -77,17 +77,13 @@ pub(super) fn perf_event_paranoid<K: Kernel>(m: &Machine<K>) -> Found {
         let names = answers.iter().filter(|(_, answer)| answer.is_ok() == granted).map(|(what, _)| *what);
         names.collect::<Vec<_>>().join(", ")
     };
-    let found = format!(
-        "{}, {}; permitted: {}",
-        m.text(PARANOID).unwrap_or("unreadable (is /proc/sys hidden?)".into()),
-        capabilities(m),
-        names(true)
-    );
+    let level = m.text(PARANOID).unwrap_or("unreadable (is /proc/sys hidden?)".into());
+    let found = format!("{level} {} permits {}", capabilities(m), names(true));
     if answers.iter().all(|(_, answer)| answer.is_ok()) {
         return Found::good(found);
     }
     Found::note(
-        format!("{found}; not permitted: {}", names(false)),
+        format!("{found}, not {}", names(false)),
         "only for those: kernel.perf_event_paranoid=1 for kernel mode, 0 for CPUs, or CAP_PERFMON",
     )
 }
@@ -95,7 +91,7 @@ pub(super) fn perf_event_paranoid<K: Kernel>(m: &Machine<K>) -> Found {
 /// Which of those that matter this process has.
 fn capabilities<K: Kernel>(m: &Machine<K>) -> String {
     let Some(effective) = m.status("CapEff").and_then(|set| u64::from_str_radix(&set, 16).ok()) else {
-        return "capabilities unknown".into();
+        return "with unknown capabilities".into();
     };
     let had = CAPABILITIES.iter().filter(|(bit, _)| effective >> bit & 1 == 1).map(|(_, name)| *name);
     let had = had.collect::<Vec<_>>().join(" and ");
@@ -119,7 +115,5 @@ pub(super) fn locked_memory<K: Kernel>(m: &Machine<K>) -> Found {
         Some((word, Err(_))) => word.into(),
         None => "unknown".into(),
     };
-    Found::good(format!(
-        "a control page can be mapped; {per_cpu} KiB per CPU and user, then `ulimit -l`: {own}"
-    ))
+    Found::good(format!("{per_cpu} KiB per CPU and user, then `ulimit -l`: {own}; mapping works"))
 }

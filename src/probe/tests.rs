@@ -178,8 +178,8 @@ fn paranoid_says_what_it_permits_by_trying() {
     let kernel = machine();
     for (level, permitted, not) in [
         ("0", "user mode, kernel mode, whole CPUs", ""),
-        ("1", "user mode, kernel mode", "not permitted: whole CPUs"),
-        ("2", "user mode", "not permitted: kernel mode, whole CPUs"),
+        ("1", "user mode, kernel mode", ", not whole CPUs"),
+        ("2", "user mode", ", not kernel mode, whole CPUs"),
     ] {
         kernel.add(PARANOID, level);
         let report = report(&kernel);
@@ -188,7 +188,7 @@ fn paranoid_says_what_it_permits_by_trying() {
             &report,
             "perf_event_paranoid",
             verdict,
-            &format!("{level}, without CAP_PERFMON; permitted: {permitted}"),
+            &format!("{level} without CAP_PERFMON permits {permitted}"),
             "",
         );
         is(&report, "perf_event_paranoid", verdict, not, "");
@@ -207,11 +207,11 @@ fn paranoid_says_what_it_permits_by_trying() {
 fn capabilities_are_told_by_name() {
     let kernel = machine();
     for (set, text) in [
-        ("0000004000000000", "with CAP_PERFMON;"),
-        ("0000000000200000", "with CAP_SYS_ADMIN;"),
-        ("000001ffffffffff", "with CAP_PERFMON and CAP_SYS_ADMIN;"),
-        ("00000000a80425fb", "without CAP_PERFMON;"),
-        ("?", "capabilities unknown;"),
+        ("0000004000000000", "with CAP_PERFMON permits"),
+        ("0000000000200000", "with CAP_SYS_ADMIN permits"),
+        ("000001ffffffffff", "with CAP_PERFMON and CAP_SYS_ADMIN permits"),
+        ("00000000a80425fb", "without CAP_PERFMON permits"),
+        ("?", "with unknown capabilities permits"),
     ] {
         kernel.add("/proc/self/status", &format!("CapPrm:\tffffffffffffffff\nCapEff:\t{set}\n"));
         is(&report(&kernel), "perf_event_paranoid", Verdict::Good, text, "");
