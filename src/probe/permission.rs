@@ -1,7 +1,7 @@
 //! What this process may do.
 #![forbid(unsafe_code)]
 
-use super::{Found, Machine, Verdict};
+use super::{Found, Machine};
 use crate::detect::walls::{Attempt, PARANOID, explain};
 use crate::options::{Options, Target};
 use crate::sys::Kernel;
