@@ -112,6 +112,10 @@ fn on_an_open_machine_all_is_good_and_nothing_is_to_be_done() {
     is(&report, "locked_memory", Verdict::Good, "516 KiB per CPU and user, then `ulimit -l`: 64 KiB", "");
     is(&report, "rdpmc", Verdict::Good, "rdpmc is 1", "");
     is(&report, "td_open", Verdict::Good, "RDPMC, level 2", "");
+
+    let kernel = machine();
+    kernel.remove(&format!("{PMU}/rdpmc")); // which only root may read
+    assert_eq!(finding(&self::report(&kernel), "rdpmc").found, "granted");
 }
 
 #[test]
