@@ -8,6 +8,8 @@ use topdown::{Finding, Info, Path, Report, Verdict, probe};
 /// Columns of the terminal, and of it those before what was found.
 const WIDTH: usize = 100;
 const INDENT: usize = 30;
+/// Before what to do about it.
+const ARROW: &str = "-> ";
 
 /// Options of `topdown check`.
 #[derive(clap::Args)]
@@ -64,21 +66,16 @@ fn word(verdict: Verdict) -> &'static str {
 }
 
 fn table(findings: &[Finding]) -> String {
+    let indent = format!("\n{:INDENT$}", "");
     let mut out = String::new();
     for Finding { name, found, verdict, remedy } in findings {
         let verdict = if *verdict == Verdict::Wall { "WALL" } else { word(*verdict) };
-        let mut lines = wrapped(found, WIDTH - INDENT);
-        let remedies = wrapped(remedy, WIDTH - INDENT - 3);
-        lines.extend(
-            ["-> ", "   "]
-                .iter()
-                .chain(std::iter::repeat(&"   "))
-                .zip(remedies)
-                .map(|(a, b)| a.to_string() + &b),
-        );
-        let heads =
-            [format!("{name:19}  {verdict:9}")].into_iter().chain(std::iter::repeat(" ".repeat(INDENT)));
-        out.extend(heads.zip(lines).map(|(head, line)| head + &line + "\n"));
+        out += &format!("{name:19}  {verdict:9}{}", wrapped(found, WIDTH - INDENT).join(&indent));
+        if !remedy.is_empty() {
+            let remedy = wrapped(remedy, WIDTH - INDENT - ARROW.len());
+            out += &format!("{indent}{ARROW}{}", remedy.join(&format!("{indent}   ")));
+        }
+        out.push('\n');
     }
     out
 }

@@ -15,7 +15,9 @@ pub(super) fn cpu<K: Kernel>(m: &Machine<K>) -> Found {
         Some((_, Model { core, counting: Counting::None(why), .. })) => {
             Found::new(Verdict::Wall, format!("{}: {core}: {why}", m.cpu), ANOTHER_CPU)
         }
-        None => Found::note(format!("{}: not in the library's table", m.cpu), "the kernel's events decide"),
+        None => {
+            Found::note(format!("{}: not in the library's table, so its kernel's events decide", m.cpu), "")
+        }
     }
 }
 
