@@ -23,7 +23,7 @@ pub(super) fn rseq<K: Kernel>(m: &Machine<K>) -> Found {
 
 pub(super) fn rdpmc<K: Kernel>(m: &Machine<K>) -> Found {
     let file = format!("{DEVICES}/{}/rdpmc", device(m.kernel).unwrap_or_default());
-    // some kernels show it to root alone
+    // only root may read it
     let setting = m.text(&file).map_or(String::new(), |value| format!("; {file} is {value}"));
     match &m.open {
         Ok(opened) if opened.info.path == Path::Rdpmc => Found::good(format!("granted{setting}")),
