@@ -59,7 +59,9 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
                  ".pushsection .text.topdown_rseq, \"ax?\", @progbits\n\t"
                  ".byte 0x0f, 0xb9, 0x3d\n\t"
                  ".long 0x53053053\n"
-                 "23: jmp %l[slowly]\n\t"
+                 "23: .byte 0x0f, 0x1f, 0x80\n\t"
+                 ".long 0x4e574454\n\t"
+                 "jmp %l[slowly]\n\t"
                  ".popsection"
                  :
                  : [td] "r"(td), [mark] "r"(mark), [reader] "i"(offsetof(struct td_hot, inline_reader)),

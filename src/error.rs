@@ -9,6 +9,8 @@ pub const TD_EWRONGTHREAD: i32 = -4097;
 pub const TD_ENOTCOUNTING: i32 = -4098;
 /// A sample from before a `td_reset` was used with one from after it; or a mark is older than the handle remembers.
 pub const TD_ESTALE: i32 = -4099;
+/// RDPMC was taken away while the handle was open: somebody wrote 0 to the PMU's `rdpmc` file in sysfs.
+pub const TD_ENORDPMC: i32 = -4100;
 
 /// A failure: the code that C callers get, and a sentence that says what, why, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +62,7 @@ const CODES: &[(i32, &str)] = &[
     (TD_EWRONGTHREAD, "handle used by another thread or by a forked child\0"),
     (TD_ENOTCOUNTING, "nothing was counted between the samples\0"),
     (TD_ESTALE, "sample from before a reset, or mark too old\0"),
+    (TD_ENORDPMC, "RDPMC was taken away while the handle was open\0"),
     (-libc::ENODEV, "no topdown counters on this CPU or virtual machine\0"),
     (-libc::EACCES, "denied by perf_event_paranoid or a security module\0"),
     (-libc::EPERM, "denied by a seccomp filter (container)\0"),

@@ -15,7 +15,7 @@ use crate::read::{Counters, FAST, METRICS_INDEX, Reader, SLOTS_INDEX, Snapshot, 
 use crate::sample::CATEGORIES;
 use crate::sys::page::Look;
 use crate::sys::slot::Place;
-use crate::sys::{Kernel, Mapping, rseq, thread};
+use crate::sys::{Kernel, Mapping, fault, rseq, thread};
 use crate::window::{Counts, Times};
 use perf_event_open_sys::bindings::{
     PERF_FORMAT_GROUP, PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_TOTAL_TIME_RUNNING, perf_event_attr,
@@ -96,7 +96,14 @@ impl<K: Kernel> Group<K> {
         let granted = map.as_ref().is_some_and(|map| map.look().rdpmc);
         // without a restartable sequence RDPMC could be executed on an E-core, and fault
         let safe = pmu.cpus.is_none() || rseq.is_some();
-        let visible = granted && safe && options.target == Target::This && cfg!(target_arch = "x86_64");
+        let visible = granted
+            && safe
+            && options.target == Target::This
+            && !options.no_rdpmc
+            && cfg!(target_arch = "x86_64");
+        if visible {
+            fault::survive();
+        }
 
         attr.set_disabled(0);
         let mut siblings = Vec::with_capacity(METRICS.len() + 1);
@@ -130,6 +137,11 @@ impl<K: Kernel> Group<K> {
         group.by_registers = why.is_none();
         group.prove(pmu)?;
         Ok((group, why))
+    }
+
+    /// Whether RDPMC is executed for it.
+    pub fn looks_at_registers(&self) -> bool {
+        self.visible
     }
 
     fn explained<T>(&self, call: &str, result: io::Result<T>) -> Result<T> {

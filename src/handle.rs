@@ -3,7 +3,7 @@
 
 use crate::detect::cpu::{self, Identity};
 use crate::detect::{self, Pmu, contains};
-use crate::error::{Error, Result, TD_EWRONGTHREAD};
+use crate::error::{Error, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
 use crate::group::Group;
 use crate::meter::{Meter, Next};
 use crate::model::{self, Counting};
@@ -15,8 +15,8 @@ use crate::registers::Registers;
 use crate::sample::{Base, Mark, Sample, TD_SAMPLE_SIMULATED};
 use crate::sum::Sum;
 use crate::sys::slot::{Place, Pool, Slot};
-use crate::sys::{Kernel, Linux, thread};
-use std::cell::RefCell;
+use crate::sys::{Kernel, Linux, fault, thread};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How a handle's counters are read.
@@ -62,13 +62,36 @@ pub struct Info {
 pub(crate) struct Cold {
     /// The thread that opened, as long as the handle is open; 0 then.
     owner: AtomicU64,
-    state: RefCell<Option<Box<State>>>,
+    /// Never waited for, but by who closes another thread's handle.
+    state: Mutex<Option<Box<State>>>,
 }
 
 struct State {
     info: Info,
     source: Source,
     meter: Meter,
+    /// How often RDPMC had faulted in this process when the handle was opened.
+    faults: u64,
+}
+
+impl State {
+    /// Nothing can be said any more if RDPMC of this handle may have faulted.
+    fn check(&self) -> Result<()> {
+        let Source::Real(group) = &self.source else { return Ok(()) };
+        if !group.looks_at_registers() || fault::count() == self.faults {
+            return Ok(());
+        }
+        Err(Error::new(
+            TD_ENORDPMC,
+            format!(
+                "RDPMC was taken away while the handle was open: 0 was written to {}/{}/rdpmc; earlier samples are as \
+                 good as ever, further ones need a new handle: td_close this one and td_open, which reads by read(2) \
+                 until 1 is written there",
+                detect::DEVICES,
+                self.info.pmu
+            ),
+        ))
+    }
 }
 
 /// The counters behind a handle.
@@ -107,13 +130,14 @@ pub(crate) fn open(options: &Options) -> Result<Handle> {
         handle.hot().detach();
         POOL.give(handle);
     }
-    *handle.cold().state.borrow_mut() = Some(Box::new(state?));
+    *handle.cold().state.lock() = Some(Box::new(state?));
     handle.cold().owner.store(thread::enroll(), Ordering::Relaxed);
     Ok(handle)
 }
 
 /// Opens the counters of a handle and starts the first period.
 fn start(options: &Options, handle: Handle) -> Result<State> {
+    let faults = fault::count();
     let (mut source, info, row) =
         if options.simulate { simulate(options)? } else { real(options, handle.control())? };
     static NUMBER: AtomicU32 = AtomicU32::new(1);
@@ -137,7 +161,7 @@ fn start(options: &Options, handle: Handle) -> Result<State> {
     };
     handle.hot().present.store(1, Ordering::Relaxed);
     let meter = Meter::new(source.counters(), handle.hot(), first, wish)?;
-    Ok(State { info, source, meter })
+    Ok(State { info, source, meter, faults })
 }
 
 fn level_of(options: &Options, most: u32, what: &dyn std::fmt::Display) -> Result<u32> {
@@ -246,14 +270,19 @@ fn with<T>(handle: Handle, work: impl FnOnce(&mut State, &Hot) -> Result<T>) -> 
              child's own",
         ));
     }
-    let Ok(mut state) = cold.state.try_borrow_mut() else {
+    let Some(mut state) = cold.state.try_lock() else {
         return Err(Error::errno(
             libc::EBUSY,
             "the handle is in use by the code that this signal handler interrupted; try again when it returns",
         ));
     };
     match state.as_mut() {
-        Some(state) => work(state, hot),
+        Some(state) => {
+            state.check()?;
+            let result = work(state, hot)?;
+            state.check()?;
+            Ok(result)
+        }
         None => Err(Error::errno(libc::EBADF, "the handle is closed: td_close was called for it")),
     }
 }
@@ -335,7 +364,14 @@ pub(crate) fn set_mix(handle: Handle, mix: &Mix) -> Result<()> {
 pub(crate) fn close(handle: Handle) {
     let (hot, cold) = (handle.hot(), handle.cold());
     let here = hot.present.load(Ordering::Relaxed) != 0;
-    let Ok(mut place) = cold.state.try_borrow_mut() else { return };
+    let mut place = loop {
+        match cold.state.try_lock() {
+            Some(place) => break place,
+            // the code that this signal handler interrupted will not go on, nor is that thread in a child
+            None if !here || cold.owner.load(Ordering::Relaxed) == thread::current() => return,
+            None => std::thread::yield_now(),
+        }
+    };
     let Some(mut state) = place.take() else { return };
     let owner = cold.owner.swap(0, Ordering::Relaxed);
     hot.detach();

@@ -18,8 +18,10 @@ const LEAST: u64 = 1_000_000;
 const BURST: i64 = 64;
 /// Visits that cost as much as a window.
 const VISITS: i64 = 8;
+/// Slots that earn several windows on any core.
+const AMPLE: u64 = 1 << 24;
 /// What a window costs before one was measured.
-const FIRST_GUESS: i64 = 3_000;
+const FIRST_GUESS: i64 = 5_000;
 /// Slots between visits when no windows are wanted.
 const SELDOM: u64 = 1 << 28;
 const MILLION: f64 = 1e6;
@@ -101,7 +103,8 @@ impl Pace {
             return held > self.step;
         }
         let [passed, next] = self.passed;
-        self.credit >= self.cost && next <= passed + passed / 4 && held > self.wish.most_held(next.max(LEAST))
+        let thrifty = next <= passed + passed / 4 || passed >= AMPLE;
+        self.credit >= self.cost && thrifty && held > self.wish.most_held(next.max(LEAST))
     }
 
     /// The next reading is to open a window if there is credit, however little the registers hold.
@@ -155,7 +158,7 @@ mod tests {
 
     const WISH: Wish = Wish { max_error: 10_000, max_overhead: 10_000, level: 2, slots_per_cycle: 6 };
     /// What a window takes here, as the account sees it.
-    const COST: u64 = 3_200;
+    const COST: u64 = 4_800;
 
     /// Reads at these distances in slots, at 6 slots per nanosecond, a thousand times over; the part of the
     /// readings that opened a window, for each distance, and of the time that was spent on them.
@@ -218,8 +221,8 @@ mod tests {
 
     #[test]
     fn a_thrifty_pair_has_its_window_at_its_start() {
-        // one window in 2.6 M slots is just within 1 %, with the visits
-        let (opened, _) = run(WISH, &[2_000_000, 600_000]);
+        // one window in 3.9 M slots is just within 1 %, with the visits
+        let (opened, _) = run(WISH, &[3_000_000, 900_000]);
         assert!(opened[0] > 0.95 && opened[1] < 0.2, "{opened:?}");
     }
 
@@ -230,6 +233,15 @@ mod tests {
         pace.opened(1, 1_000_000);
         assert!(pace.wants_window(1_000_001, 1_000_000));
         assert!(pace.cost < 2 * COST as i64);
+    }
+
+    #[test]
+    fn a_long_way_is_reason_enough_for_a_window_even_if_a_longer_one_may_follow() {
+        let mut pace = Pace::new(WISH);
+        pace.credit = 20 * pace.cost;
+        pace.wants_window(1, 1_100_000_000);
+        pace.restarted();
+        assert!(pace.wants_window(2, 350_000_000));
     }
 
     #[test]

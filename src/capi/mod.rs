@@ -102,12 +102,14 @@ pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) ->
 /// It may be called in a signal handler of the thread, even one that interrupts another td_ call on the same handle: it
 /// then gives right totals or -EBUSY. A child of vfork, which shares the memory, must not call it.
 ///
-/// Writing 0 to the PMU's `rdpmc` file in sysfs while a handle is open takes RDPMC away under it: the next
-/// reading ends the process with SIGSEGV. Where that may happen, open with TD_FLAG_NO_RDPMC.
+/// If somebody writes 0 to the PMU's `rdpmc` file in sysfs while handles are open, RDPMC faults from then on. td_open of
+/// such a handle installs a handler of SIGSEGV, once in a process, that survives this fault and passes all others on to
+/// what was there before: the reading returns TD_ENORDPMC. A program whose own handler replaces that one, or a thread that
+/// has SIGSEGV blocked, ends with SIGSEGV there; where that may happen, open with TD_FLAG_NO_RDPMC.
 ///
 /// Returns 0, or: -EINVAL td or out is NULL; TD_EWRONGTHREAD called by another thread than the one that
-/// opened, or in a forked child; -EBADF the handle is closed; -EBUSY see above; -EIO the kernel has given
-/// the counters up (a CPU that went offline); else -errno of read(2). Totals stay intact whatever it returns.
+/// opened, or in a forked child; TD_ENORDPMC see above; -EBADF the handle is closed; -EBUSY see above; -EIO the kernel
+/// has given the counters up (a CPU that went offline); else -errno of read(2). Totals stay intact whatever it returns.
 ///
 /// # Safety
 /// `td` is NULL or from td_open, `out` NULL or a sample to be filled in.

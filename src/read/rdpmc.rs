@@ -16,6 +16,7 @@ use crate::capi::read_slowly;
 use crate::registers::{EDGE_SLOTS, RawMetrics, RawSlots, Registers};
 use crate::sample::Sample;
 use crate::sys::Mapping;
+use crate::sys::fault::MARK;
 use crate::sys::page::{Look, Page};
 use crate::sys::rdpmc::{METRICS, SLOTS, rdtsc};
 use crate::sys::rseq::SIGNATURE;
@@ -28,6 +29,13 @@ use std::ptr::null_mut;
 /// unless they were turned off.
 pub(crate) const FAST: fn() -> bool =
     || std::arch::is_x86_feature_detected!("avx") && std::arch::is_x86_feature_detected!("bmi2");
+
+/// Where a thread goes on whose RDPMC has faulted (sys/fault.rs).
+macro_rules! marked_nop {
+    () => {
+        ".byte 0x0f, 0x1f, 0x80\n.long {MARK}\n"
+    };
+}
 
 /// The end of a restartable sequence from label 20 to 21: its descriptor, and the abort handler, which does this and
 /// goes to the end.
@@ -43,6 +51,7 @@ macro_rules! descriptor {
             ".byte 0x0f, 0xb9, 0x3d\n",
             ".long {SIGNATURE}\n",
             "23: ",
+            marked_nop!(),
             $abort,
             "\n",
             "jmp 21b\n",
@@ -111,7 +120,7 @@ global_asm!(
     "ret",
     ".byte 0x0f, 0xb9, 0x3d",
     ".long {SIGNATURE}",
-    "23: vzeroupper",
+    concat!("23: ", marked_nop!(), "vzeroupper"),
     "24: xor edx, edx", // nothing was seen
     "jmp {slowly}",
     "25: vzeroupper",
@@ -141,6 +150,7 @@ global_asm!(
     RUNNING = const offset_of!(Sample, time_running_ns),
     SLOTS = const SLOTS,
     METRICS = const METRICS,
+    MARK = const MARK,
     SIGNATURE = const SIGNATURE,
 );
 
@@ -197,6 +207,7 @@ impl Hot {
                 RUNNING = const offset_of!(Sample, time_running_ns),
                 OF = const offset_of!(Sample, base.handle),
                 SLOTS = const SLOTS,
+                MARK = const MARK,
                 SIGNATURE = const SIGNATURE,
                 options(nostack),
             );
@@ -266,9 +277,9 @@ unsafe fn pair(page: *const Page, rseq: *mut u64, sequence: u32) -> Option<Regis
             "jne 23f",
             "cmp dword ptr [{page} + {INDEX}], {SLOTS_INDEX}",
             "jne 23f",
-            "mov ecx, {SLOTS}", "rdpmc", "shl rdx, 32", "or rax, rdx", "mov {slots}, rax",
-            "mov ecx, {METRICS}", "rdpmc", "shl rdx, 32", "or rax, rdx", "mov {metrics}, rax",
-            "mov ecx, {SLOTS}", "rdpmc", "shl rdx, 32", "or rax, rdx",
+            "mov ecx, {SLOTS}", "rdpmc", marked_nop!(), "shl rdx, 32", "or rax, rdx", "mov {slots}, rax",
+            "mov ecx, {METRICS}", "rdpmc", marked_nop!(), "shl rdx, 32", "or rax, rdx", "mov {metrics}, rax",
+            "mov ecx, {SLOTS}", "rdpmc", marked_nop!(), "shl rdx, 32", "or rax, rdx",
             "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
             "jne 23f",
             "21:",
@@ -287,6 +298,7 @@ unsafe fn pair(page: *const Page, rseq: *mut u64, sequence: u32) -> Option<Regis
             SLOTS_INDEX = const SLOTS_INDEX,
             SLOTS = const SLOTS,
             METRICS = const METRICS,
+            MARK = const MARK,
             SIGNATURE = const SIGNATURE,
             options(nostack),
         );
@@ -351,6 +363,7 @@ pub(crate) fn take(map: &impl Mapping, rseq: *mut u64, known: Times) -> Taken {
             LOCK = const offset_of!(Page, lock),
             SLOTS = const SLOTS,
             METRICS = const METRICS,
+            MARK = const MARK,
             SIGNATURE = const SIGNATURE,
             options(nostack),
         );

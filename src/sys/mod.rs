@@ -2,6 +2,17 @@
 //! the kernel. Descriptors and mappings release themselves, so a half-done open leaves nothing behind.
 //! Never on the RDPMC path.
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod fault;
+/// No RDPMC, no fault.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) mod fault {
+    pub fn count() -> u64 {
+        0
+    }
+
+    pub fn survive() {}
+}
 mod linux;
 pub(crate) mod page;
 #[cfg(target_arch = "x86_64")]
