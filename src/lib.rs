@@ -26,12 +26,15 @@ mod sum;
 mod error;
 mod handle;
 
+mod probe;
+
 pub mod capi;
 
 pub use decode::{decode_l1, decode_l2, decode_raw_l1, decode_raw_l2};
 pub use error::{Error, Result, TD_ENORDPMC, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 pub use handle::{Info, Path, TopDown};
 pub use options::{Options, Target};
+pub use probe::{Finding, Report, Verdict, probe};
 pub use read::simulated::Mix;
 pub use sample::{
     Base, L1, L2, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED,

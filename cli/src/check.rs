@@ -1,22 +1,154 @@
 //! `topdown check`: what can be measured here.
 
+use serde::Serialize;
+use std::io::{self, Write};
 use std::process::ExitCode;
-use topdown::{Options, TopDown};
+use topdown::{Finding, Info, Path, Report, Verdict, probe};
+
+/// Columns of the terminal, and of it those before what was found.
+const WIDTH: usize = 100;
+const INDENT: usize = 30;
+/// Before what to do about it.
+const ARROW: &str = "-> ";
 
 /// Options of `topdown check`.
 #[derive(clap::Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    /// Print one JSON object, for scripts (see below)
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `topdown check --help` says of the rest.
+pub const HELP: &str = "\
+Each line is a probe, in the order in which a measurement meets these things: its name, a verdict,
+what was found, and behind an arrow what to do about it. Verdicts:
+  good     as it should be
+  note     does not keep anybody from measuring, but is worth knowing
+  WALL     stands in the way
+  unknown  could not be found out, or lies behind an earlier wall
+
+The counters are opened as td_open opens them by default, and watched for 20 ms. Nothing is changed.
+
+With --json:
+  {\"findings\": [{\"name\": \"rdpmc\", \"found\": \"...\", \"verdict\": \"good\", \"remedy\": \"\"}, ...],
+   \"overall\": {\"works\": true, \"code\": 0, \"path\": \"rdpmc\", \"level\": 2, \"slots_per_cycle\": 6,
+               \"core\": \"...\", \"cpu\": \"...\"}}
+Verdicts are \"good\", \"note\", \"wall\" and \"unknown\"; a remedy may be empty. `overall` is the default
+open: `code` is what td_open returns, `path` is \"rdpmc\" or \"read\", `slots_per_cycle` is 0 if not
+known; where the open does not work, all but `works` and `code` are null. Names and values stay as
+they are; new ones may come. Texts are for people and may change.
+
+Exit status: 0 if the default td_open works, 1 if not, 2 for wrong arguments.";
 
 /// Exit status 0 if the default open works, 1 if not.
-pub fn run(_: &Arguments) -> ExitCode {
-    match TopDown::open(&Options::default()).and_then(|td| td.info()) {
-        Ok(info) => {
-            println!("{}: level {} of {} by {:?}", info.cpu, info.level, info.core, info.path);
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            println!("{error}");
+pub fn run(arguments: &Arguments) -> ExitCode {
+    let report = probe();
+    let text = if arguments.json { json(&report) } else { table(&report.findings) };
+    // whoever closes the pipe has read enough
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("topdown: cannot write: {error}");
             ExitCode::FAILURE
         }
+        _ if report.open.is_ok() => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Good => "good",
+        Verdict::Note => "note",
+        Verdict::Wall => "wall",
+        Verdict::Unknown => "unknown",
+    }
+}
+
+fn table(findings: &[Finding]) -> String {
+    let indent = format!("\n{:INDENT$}", "");
+    let mut out = String::new();
+    for Finding { name, found, verdict, remedy } in findings {
+        let verdict = if *verdict == Verdict::Wall { "WALL" } else { word(*verdict) };
+        out += &format!("{name:19}  {verdict:9}{}", wrapped(found, WIDTH - INDENT).join(&indent));
+        if !remedy.is_empty() {
+            let remedy = wrapped(remedy, WIDTH - INDENT - ARROW.len());
+            out += &format!("{indent}{ARROW}{}", remedy.join(&format!("{indent}   ")));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Lines of at most so many columns, unless a word is longer.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
+}
+
+#[derive(Serialize)]
+struct Json<'r> {
+    findings: Vec<JsonFinding<'r>>,
+    overall: Overall<'r>,
+}
+
+#[derive(Serialize)]
+struct JsonFinding<'r> {
+    name: &'r str,
+    found: &'r str,
+    verdict: &'static str,
+    remedy: &'r str,
+}
+
+#[derive(Serialize)]
+struct Overall<'r> {
+    works: bool,
+    code: i32,
+    path: Option<&'static str>,
+    level: Option<u32>,
+    slots_per_cycle: Option<u32>,
+    core: Option<&'r str>,
+    cpu: Option<&'r str>,
+}
+
+fn json(report: &Report) -> String {
+    let info = report.open.as_ref().ok();
+    let findings = report.findings.iter();
+    let json = Json {
+        findings: findings
+            .map(|Finding { name, found, verdict, remedy }| JsonFinding {
+                name,
+                found,
+                verdict: word(*verdict),
+                remedy,
+            })
+            .collect(),
+        overall: Overall {
+            works: info.is_some(),
+            code: report.open.as_ref().err().map_or(0, topdown::Error::code),
+            path: info.map(path),
+            level: info.map(|info| info.level),
+            slots_per_cycle: info.map(|info| info.slots_per_cycle),
+            core: info.map(|info| info.core.as_str()),
+            cpu: info.map(|info| info.cpu.as_str()),
+        },
+    };
+    serde_json::to_string_pretty(&json).expect("texts and numbers") + "\n"
+}
+
+fn path(info: &Info) -> &'static str {
+    match info.path {
+        Path::Rdpmc => "rdpmc",
+        Path::Read => "read",
+        Path::Simulated => "simulated",
     }
 }

@@ -16,7 +16,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// What can be measured here, and what stands in the way.
+    /// What can be measured here, and what stands in the way
+    #[command(after_help = check::HELP)]
     Check(check::Arguments),
 }
 

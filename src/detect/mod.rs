@@ -12,6 +12,10 @@ use crate::model::{self, Counting, Model};
 use crate::sys::Kernel;
 use cpu::Identity;
 
+/// For walls that have no nearer remedy.
+pub(crate) const ANOTHER_CPU: &str = "measure on an Intel P-core from Ice Lake on";
+
+/// Where the kernel shows its PMUs.
 pub(crate) const DEVICES: &str = "/sys/bus/event_source/devices";
 
 /// A PMU that counts slots.
@@ -41,21 +45,30 @@ impl Pmu {
 
 /// Finds the PMU, or says why there is none.
 pub(crate) fn pmu(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
-    let none = |why: String| Error::errno(libc::ENODEV, format!("no topdown counters on {cpu}: {why}"));
+    find(kernel, cpu)
+        .map_err(|why| Error::errno(libc::ENODEV, format!("no topdown counters on {cpu}: {why}")))
+}
+
+/// Name of the PMU of the CPU, or of its P-cores, whatever it counts.
+pub(crate) fn device(kernel: &impl Kernel) -> Option<&'static str> {
+    ["cpu", "cpu_core"].into_iter().find(|name| kernel.exists(&format!("{DEVICES}/{name}")))
+}
+
+/// As `pmu`, but of why there is none only the reason.
+pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> std::result::Result<Pmu, String> {
     if !kernel.exists(DEVICES) {
-        return Err(none(format!(
+        return Err(format!(
             "{DEVICES} is missing; mount /sys (a container may hide it), or use a kernel with perf events"
-        )));
+        ));
     }
-    let Some(name) = ["cpu", "cpu_core"].into_iter().find(|name| kernel.exists(&format!("{DEVICES}/{name}")))
-    else {
-        return Err(none(match &cpu.hypervisor {
+    let Some(name) = device(kernel) else {
+        return Err(match &cpu.hypervisor {
             Some(name) => format!(
                 "this virtual machine ({name}) has no PMU; measure on the host, or in a machine that passes \
                  PERF_METRICS through"
             ),
             None => "the kernel has no driver for its PMU; a newer kernel may".into(),
-        }));
+        });
     };
     let file = |path: &str| kernel.text(&format!("{DEVICES}/{name}/{path}"));
     let encoding =
@@ -63,10 +76,10 @@ pub(crate) fn pmu(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
 
     let row = model::of_cpu(cpu);
     if let Some((_, Model { core, counting: Counting::None(why), .. })) = row {
-        return Err(none(format!("it is a {core}: {why}")));
+        return Err(format!("it is a {core}: {why}; {ANOTHER_CPU}"));
     }
     let Some(slots) = encoding(&SLOTS) else {
-        return Err(none(match (row, &cpu.hypervisor) {
+        return Err(match (row, &cpu.hypervisor) {
             (_, Some(hypervisor)) => format!(
                 "the PMU of this virtual machine ({hypervisor}) has no PERF_METRICS (KVM gives it to no guest); \
                  measure on the host"
@@ -77,24 +90,24 @@ pub(crate) fn pmu(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
                 model.core, SLOTS.name
             ),
             (None, None) => format!(
-                "the kernel shows no event '{}' in {DEVICES}/{name}/events, so it has no PERF_METRICS \
-                 (Intel Ice Lake and later have), or the kernel is too old to know this CPU",
+                "the kernel shows no event '{}' in {DEVICES}/{name}/events, so it has no PERF_METRICS, or the kernel \
+                 is too old to know this CPU; {ANOTHER_CPU}, or with a newer kernel",
                 SLOTS.name
             ),
-        }));
+        });
     };
     let metrics = METRICS.iter().take_while(|event| encoding(event) == Some(event.config)).count();
     if slots != SLOTS.config || metrics < metrics_of(1).len() {
-        return Err(none(format!(
+        return Err(format!(
             "events/slots and events/topdown-* of {DEVICES}/{name} are not those of PERF_METRICS but mean general \
-             counters"
-        )));
+             counters; {ANOTHER_CPU}"
+        ));
     }
     let (place, model) = row.unwrap_or((model::UNKNOWN, model::at(model::UNKNOWN).expect("a fixed row")));
     let Counting::PerfMetrics { level: most } = model.counting else { unreachable!("a row of PERF_METRICS") };
     let level = if metrics >= metrics_of(2).len() { most } else { 1 };
     let kind = file("type").ok().and_then(|text| text.trim().parse().ok());
-    let kind = kind.ok_or_else(|| none(format!("{DEVICES}/{name}/type cannot be read")))?;
+    let kind = kind.ok_or_else(|| format!("{DEVICES}/{name}/type cannot be read"))?;
     let cpus = file("cpus").ok().map(|list| list.trim().to_string());
     // `config1:0` of slots
     let metrics_clear = file("format/metrics_clear").is_ok_and(|text| text.trim() == "config1:0");

@@ -6,7 +6,8 @@ use crate::options::{Options, Target};
 use crate::sys::Kernel;
 use std::io;
 
-const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+/// The setting that says who may measure what.
+pub(crate) const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
 /// What the library was doing when it ran into the wall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +118,7 @@ fn filtered(event: &str, kernel: &impl Kernel) -> String {
     match mode {
         Some("0") => format!(
             "perf_event_open of '{event}' is not permitted, and no seccomp filter is in force: a security module \
-             forbids it, or the event needs CAP_PERFMON"
+             forbids it, or the event needs a privilege; see that module's log, or give the program CAP_PERFMON"
         ),
         _ => format!(
             "perf_event_open of '{event}' is not permitted by the seccomp filter of this container; run it with a \

@@ -36,6 +36,9 @@ pub(crate) struct Script {
     starved: Cell<bool>,
     cpu_time: Cell<u64>,
     cpu: Cell<u32>,
+    /// What every open, and every mmap, fails with.
+    refuse_open: Cell<Option<i32>>,
+    refuse_map: Cell<Option<i32>>,
 }
 
 pub(crate) struct Thing {
@@ -119,6 +122,22 @@ impl Scripted {
         self.script.cpu.set(cpu);
     }
 
+    pub fn refuse_open(&self, errno: i32) {
+        self.script.refuse_open.set(Some(errno));
+    }
+
+    pub fn refuse_map(&self, errno: i32) {
+        self.script.refuse_map.set(Some(errno));
+    }
+
+    /// What /proc/sys/kernel/perf_event_paranoid permits, if it is there.
+    fn permits(&self, attr: &perf_event_attr, pid: i32) -> io::Result<()> {
+        let level =
+            self.text("/proc/sys/kernel/perf_event_paranoid").ok().and_then(|t| t.trim().parse().ok());
+        let needed = if pid == -1 { 0 } else { 1 + attr.exclude_kernel() as i32 };
+        if level.unwrap_or(-1) > needed { Err(io::Error::from_raw_os_error(libc::EACCES)) } else { Ok(()) }
+    }
+
     fn call(&self) -> io::Result<()> {
         let call = self.script.calls.get();
         self.script.calls.set(call + 1);
@@ -134,12 +153,18 @@ impl Scripted {
     }
 }
 
+fn refused(with: &Cell<Option<i32>>) -> io::Result<()> {
+    with.get().map_or(Ok(()), |errno| Err(io::Error::from_raw_os_error(errno)))
+}
+
 impl Kernel for Scripted {
     type Fd = Thing;
     type Map = Thing;
 
-    fn open(&self, _: &perf_event_attr, _: i32, _: i32, leader: Option<&Thing>) -> io::Result<Thing> {
+    fn open(&self, attr: &perf_event_attr, pid: i32, _: i32, leader: Option<&Thing>) -> io::Result<Thing> {
         self.call()?;
+        refused(&self.script.refuse_open)?;
+        self.permits(attr, pid)?;
         let number = leader.map_or(0, |_| self.script.next.get());
         self.script.next.set(number + 1);
         Ok(self.thing(number))
@@ -168,6 +193,7 @@ impl Kernel for Scripted {
 
     fn map(&self, event: &Thing, _: Option<Place>) -> io::Result<Thing> {
         self.call()?;
+        refused(&self.script.refuse_map)?;
         Ok(self.thing(100 + event.number))
     }
 

@@ -1,0 +1,81 @@
+//! CPU, hypervisor, PMU.
+#![forbid(unsafe_code)]
+
+use super::{Found, Machine, Verdict};
+use crate::detect::{ANOTHER_CPU, DEVICES, contains, device};
+use crate::model::{self, Counting, Model};
+use crate::sys::Kernel;
+
+pub(super) fn cpu<K: Kernel>(m: &Machine<K>) -> Found {
+    match model::of_cpu(&m.cpu) {
+        Some((_, Model { core, slots_per_cycle: width, counting: Counting::PerfMetrics { .. }, .. })) => {
+            let width = if *width == 0 { "an unknown number of".into() } else { width.to_string() };
+            Found::good(format!("{}: {core}, {width} slots per cycle", m.cpu))
+        }
+        Some((_, Model { core, counting: Counting::None(why), .. })) => {
+            Found::new(Verdict::Wall, format!("{}: {core}: {why}", m.cpu), ANOTHER_CPU)
+        }
+        None => {
+            Found::note(format!("{}: not in the library's table, so its kernel's events decide", m.cpu), "")
+        }
+    }
+}
+
+pub(super) fn hypervisor<K: Kernel>(m: &Machine<K>) -> Found {
+    match &m.cpu.hypervisor {
+        None => Found::good("none"),
+        Some(name) => {
+            Found::note(format!("{name}: this virtual machine has the PMU that it was given, if any"), "")
+        }
+    }
+}
+
+pub(super) fn pmu<K: Kernel>(m: &Machine<K>) -> Found {
+    match (device(m.kernel), &m.pmu) {
+        (None, Err(why)) => Found::said(Verdict::Wall, why),
+        (name, _) => Found::good(format!("{DEVICES}/{}", name.unwrap_or_default())),
+    }
+}
+
+pub(super) fn topdown_events<K: Kernel>(m: &Machine<K>) -> Found {
+    match &m.pmu {
+        Ok(pmu) => Found::good(format!("SLOTS and PERF_METRICS, down to level {}", pmu.level)),
+        Err(why) => Found::said(Verdict::Wall, why),
+    }
+}
+
+pub(super) fn hybrid<K: Kernel>(m: &Machine<K>) -> Found {
+    let cpus = |pmu: &str| m.text(&format!("{DEVICES}/{pmu}/cpus"));
+    let Some(p_cores) = cpus("cpu_core") else {
+        return Found::good("no: all CPUs are alike");
+    };
+    let e_cores: Vec<String> = ["cpu_atom", "cpu_lowpower"].into_iter().filter_map(cpus).collect();
+    let e_cores = if e_cores.is_empty() { "none".into() } else { e_cores.join(",") };
+    let here = m.kernel.cpu();
+    let kind = if contains(&p_cores, here) { "a P-core" } else { "an E-core" };
+    let layout = format!("P-cores: CPUs {p_cores}, E-cores: {e_cores}; this ran on CPU {here}, {kind}");
+    let pin = format!("keep the thread on P-cores: taskset -c {p_cores}");
+    match m.status("Cpus_allowed_list") {
+        Some(allowed) if !numbers(&p_cores).any(|cpu| contains(&allowed, cpu)) => Found::new(
+            Verdict::Wall,
+            format!("{layout}; this process may run on CPUs {allowed} alone, where nothing is counted"),
+            pin,
+        ),
+        Some(allowed) if numbers(&allowed).all(|cpu| contains(&p_cores, cpu)) => {
+            Found::good(format!("{layout}; this process stays on P-cores"))
+        }
+        _ => Found::note(
+            format!("{layout}; nothing is counted while a thread is on an E-core: `running` falls below 1"),
+            pin,
+        ),
+    }
+}
+
+/// The numbers of a list such as `0-3,8`.
+fn numbers(list: &str) -> impl Iterator<Item = u32> {
+    let ranges = list.trim().split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    });
+    ranges.flatten()
+}
