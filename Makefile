@@ -4,6 +4,7 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+FUZZ_SECONDS ?= 600
 CARGO ?= cargo
 CFLAGS ?= -O2 -g
 CXXFLAGS ?= -O2 -g
@@ -50,6 +51,9 @@ check: programs ## every test that needs no special machine
 check-vm: programs ## the tests that need a PMU, on the emulated machine, over its kernels and CPUs
 	@c-tests/check-vm
 
+fuzz: ## feed the fuzzers for FUZZ_SECONDS each (600), and keep in fuzz/corpus what reaches further
+	@c-tests/fuzz -m $(FUZZ_SECONDS)
+
 bench: target/benches/bench ## what a reading costs: here, or on the emulated machine
 	@$< || { [ $$? = 77 ] && echo "so on the emulated machine:" && c-tests/vm/setup trixie && c-tests/vm/run -- $<; }
 
@@ -84,4 +88,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs demo check check-vm bench figure example-vm header install uninstall clean help
+.PHONY: all programs demo check check-vm fuzz bench figure example-vm header install uninstall clean help

@@ -54,7 +54,7 @@ static inline void check_td(const char *file, int line, const char *call, int co
 /* the start of this thread's last error text that holds `word`, or NULL */
 static inline const char *last_error_with(const char *word)
 {
-    static char text[1024];
+    static __thread char text[1024];
     text[0] = 0;
     td_last_error(text, sizeof text);
     return strstr(text, word);

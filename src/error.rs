@@ -1,6 +1,7 @@
 //! What went wrong, as a code for programs and a text for people.
 #![forbid(unsafe_code)]
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// The handle was used by a thread that did not open it, or in a forked child.
@@ -16,7 +17,8 @@ pub const TD_ENORDPMC: i32 = -4100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     code: i32,
-    text: String,
+    /// A text that is always the same needs no memory: a signal handler may have interrupted malloc.
+    text: Cow<'static, str>,
 }
 
 /// What every fallible function of this crate returns.
@@ -24,16 +26,16 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// An error with one of the library's own codes, or a negative errno.
-    pub fn new(code: i32, text: impl Into<String>) -> Error {
+    pub fn new(code: i32, text: impl Into<Cow<'static, str>>) -> Error {
         Error { code, text: text.into() }
     }
 
     /// An error from an errno value, as positive as `libc` has it.
-    pub(crate) fn errno(errno: i32, text: impl Into<String>) -> Error {
+    pub(crate) fn errno(errno: i32, text: impl Into<Cow<'static, str>>) -> Error {
         Error::new(-errno, text)
     }
 
-    pub(crate) fn invalid(text: impl Into<String>) -> Error {
+    pub(crate) fn invalid(text: impl Into<Cow<'static, str>>) -> Error {
         Error::errno(libc::EINVAL, text)
     }
 
@@ -92,6 +94,12 @@ pub(crate) fn text_of(code: i32) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_that_is_always_the_same_is_not_copied() {
+        let text = "the handle is in use";
+        assert_eq!(Error::errno(libc::EBUSY, text).text().as_ptr(), text.as_ptr());
+    }
 
     #[test]
     fn every_text_ends_for_c_and_no_code_stands_twice() {

@@ -30,6 +30,9 @@ mod probe;
 
 pub mod capi;
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
+
 pub use decode::{decode_l1, decode_l2, decode_raw_l1, decode_raw_l2};
 pub use error::{Error, Result, TD_ENORDPMC, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 pub use handle::{Info, Path, TopDown};

@@ -102,14 +102,23 @@ impl Part {
     }
 }
 
+/// Adds to a number that may hold anything: who wrote it is not known.
+fn grow(all: &mut u64, more: u64) {
+    *all = all.saturating_add(more);
+}
+
 impl Sum {
     fn slots_are(&mut self, flags: u32, from: &Glance, to: &Glance) {
         self.size = size_of::<Sum>() as u32;
         self.flags |= flags;
-        self.executions += 1;
-        self.slots += to.slots.saturating_sub(from.slots);
-        self.time_enabled_ns += to.enabled.saturating_sub(from.enabled);
-        self.time_running_ns += to.running.saturating_sub(from.running);
+        for (all, more) in [
+            (&mut self.executions, 1),
+            (&mut self.slots, to.slots.saturating_sub(from.slots)),
+            (&mut self.time_enabled_ns, to.enabled.saturating_sub(from.enabled)),
+            (&mut self.time_running_ns, to.running.saturating_sub(from.running)),
+        ] {
+            grow(all, more);
+        }
     }
 
     /// Adds an execution that the caller read.
@@ -142,8 +151,8 @@ impl Sum {
         self.slots_are((from.flags | to.flags) & !OF_READINGS, &from.glance(), &to.glance());
         let level = to.base.level.into();
         self.level = if self.measured == 0 { level } else { self.level.min(level) };
-        self.measured += 1;
-        self.measured_slots += one.slots;
+        grow(&mut self.measured, 1);
+        grow(&mut self.measured_slots, one.slots);
         self.uncounted += one.uncounted;
         self.xx += slots * slots;
         for (k, new) in apart.category.into_iter().enumerate() {
@@ -169,6 +178,7 @@ impl Sum {
         let edge = |sample: &Sample| if sample.registers().slots.0 > 0 { EDGE_SLOTS as f64 } else { 0.0 };
         let edges =
             if between > 0.0 { one.edges.max(both.edges) } else { one.edges - edge(last) - edge(from) };
+        let edges = edges.max(0.0); // samples that nobody read may say that they have none
         Some(Part {
             category: std::array::from_fn(|k| both.category[k] - gap[k].clamp(0.0, between)),
             rounding: both.rounding - 2.0 * rounding(last) + between,
@@ -250,7 +260,7 @@ impl Sum {
     pub(crate) fn ends_measured(&mut self, to: &Sample) -> Result<()> {
         self.state = BETWEEN;
         if to.glance().blind {
-            self.unseen += 1;
+            grow(&mut self.unseen, 1);
             return Ok(());
         }
         self.close(); // other executions may be between two that are measured
@@ -265,11 +275,11 @@ impl Sum {
     pub(crate) fn ends(&mut self, to: &Glance) -> Result<()> {
         let state = std::mem::replace(&mut self.state, BETWEEN);
         if state == UNSEEN || (state == COUNTING && to.blind) {
-            self.unseen += 1;
+            grow(&mut self.unseen, 1);
             return Ok(());
         }
         if state != COUNTING {
-            self.unbalanced += 1;
+            grow(&mut self.unbalanced, 1);
             return Err(Error::invalid(
                 "td_sum_end without a td_sum_begin: no execution of this sum has begun",
             ));
@@ -394,7 +404,7 @@ impl Sum {
 mod tests {
     use super::*;
     use crate::model;
-    use crate::sample::Base;
+    use crate::sample::{Base, TD_SAMPLE_CLEARED};
 
     /// A sample whose registers hold so much of which so many 255ths retired, the rest backend bound.
     fn sample(slots: u64, retiring: u64) -> Sample {
@@ -500,6 +510,26 @@ mod tests {
             assert_eq!(bad.l1().unwrap_err().code(), -libc::EINVAL);
             assert_eq!(bad.l2().unwrap_err().code(), -libc::EINVAL);
         }
+    }
+
+    #[test]
+    fn a_sum_of_what_passed_for_samples_is_one() {
+        let mut sum = Sum::default();
+        // each reading clears the registers, and yet they are of one window
+        let read = |n: u64| Sample { flags: TD_SAMPLE_CLEARED, ..sample(100_000 * n, 51) };
+        sum.add(&read(5), &read(6)).unwrap();
+        sum.add(&read(6), &read(7)).unwrap();
+        sum.l1().unwrap();
+    }
+
+    #[test]
+    fn numbers_that_are_full_stay_so() {
+        let mut sum =
+            Sum { executions: u64::MAX, unbalanced: u64::MAX, slots: u64::MAX - 1, ..Sum::default() };
+        sum.add(&sample(0, 0), &sample(1000, 51)).unwrap();
+        assert!(sum.ends(&sample(5, 5).glance()).is_err());
+        assert_eq!((sum.executions, sum.unbalanced, sum.slots), (u64::MAX, u64::MAX, u64::MAX));
+        assert!(sum.l1().is_ok());
     }
 
     #[test]

@@ -18,7 +18,8 @@ pub(crate) mod page;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod rdpmc;
 pub(crate) mod rseq;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(not(test), allow(dead_code))]
 pub(crate) mod scripted;
 pub(crate) mod slot;
 pub(crate) mod thread;
