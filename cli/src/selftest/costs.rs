@@ -3,7 +3,7 @@
 
 use super::kernels::work;
 use super::machine::Machine;
-use super::raw::{Group, tsc};
+use super::raw::{CHandle, Group, tsc};
 use super::registers::registers;
 use super::report::{Tried, Untried, seen};
 use std::hint::black_box;
@@ -47,25 +47,15 @@ pub fn costs(machine: &Machine) -> Tried {
         let read = cost(turns, 1, || (), || _ = black_box(group.count()));
         (bare, reset, read)
     };
-    let plain = Options { max_error_ppm: 1_000_000, ..Options::default() };
-    let td = TopDown::open(&plain)?;
-    let reading = cost(
-        turns,
-        EACH.into(),
-        || (),
-        || {
-            for _ in 0..EACH {
-                let _ = black_box(td.read());
-            }
-        },
-    );
-    drop(td);
+    let handle = CHandle::open()?;
+    let reading = cost(turns, EACH.into(), || (), || _ = black_box(handle.read(EACH)));
+    drop(handle);
     let (window, windows) = window(turns)?;
     seen(
         reading.median <= 5 * bare.median.max(1),
         format!(
             "median (least) of {turns}: SLOTS and PERF_METRICS by RDPMC {bare}, td_read {reading}, td_read that opens a \
-             window {window} ({windows} windows), RESET {reset}, read(2) of the group {read}"
+             window {window} ({windows} windows), RESET of the group {reset}, read(2) of the group {read}"
         ),
     )
 }

@@ -162,35 +162,35 @@ pub fn describe() -> Vec<(&'static str, String)> {
         ),
     ];
     for name in ["cpu", "cpu_core", "cpu_atom", "cpu_lowpower"] {
-        lines.extend(files(name).map(|files| ("PMU", files)));
+        lines.extend(files(name));
     }
     lines
 }
 
-/// What sysfs shows of a PMU.
-fn files(name: &str) -> Option<String> {
+/// What sysfs shows of a PMU, if there is one of that name.
+fn files(name: &str) -> Vec<(&'static str, String)> {
     let root = format!("{DEVICES}/{name}");
-    let kind = text(&format!("{root}/type"))?;
-    let mut shown = format!("{name}: type {kind}");
-    for file in ["cpus", "rdpmc"] {
-        if let Some(value) = text(&format!("{root}/{file}")) {
-            shown += &format!(", {file} {value}");
-        }
+    let values = |path: &str, names: &[String]| -> Vec<String> {
+        names.iter().filter_map(|name| Some(format!("{name}={}", text(&format!("{path}/{name}"))?))).collect()
+    };
+    let settings = values(&root, &["type", "cpus", "rdpmc"].map(String::from));
+    if settings.is_empty() {
+        return Vec::new();
     }
+    let mut lines = vec![("PMU", format!("{name}: {}", settings.join(" ")))];
     for directory in ["caps", "events", "format"] {
-        let mut entries: Vec<String> = read_dir(format!("{root}/{directory}"))
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        let path = format!("{root}/{directory}");
+        let entries = read_dir(&path).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
             .filter(|file| directory != "events" || file.starts_with("slots") || file.starts_with("topdown"))
-            .filter_map(|file| Some(format!("{file}={}", text(&format!("{root}/{directory}/{file}"))?)))
             .collect();
-        entries.sort();
-        if !entries.is_empty() {
-            shown += &format!("; {directory}: {}", entries.join(" "));
+        names.sort();
+        if !names.is_empty() {
+            lines.push((directory, values(&path, &names).join(" ")));
         }
     }
-    Some(shown)
+    lines
 }
 
 #[cfg(test)]

@@ -8,10 +8,13 @@ use perf_event_open_sys::bindings::{
 };
 use perf_event_open_sys::{ioctls, perf_event_open};
 use std::arch::asm;
+use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::{addr_of, null_mut, read_volatile};
+use std::ptr::{addr_of, null, null_mut, read_volatile};
 use std::sync::atomic::{Ordering, compiler_fence};
+use topdown::Sample;
+use topdown::capi::{td, td_close, td_open};
 
 /// `config` of the leader, and of the first metric event; the others follow in steps of 0x100.
 pub const SLOTS: u64 = 0x400;
@@ -162,10 +165,11 @@ pub struct Group {
 }
 
 impl Group {
-    /// Opens a group. RDPMC where there is none would end the program: so the caller is pinned to CPUs of the PMU.
-    pub fn open(pmu: &Pmu, of: Of, start: Start) -> io::Result<Group> {
+    /// Opens a group of SLOTS and so many metric events. RDPMC where there is none would end the program: so the caller
+    /// is pinned to CPUs of the PMU.
+    pub fn open(pmu: &Pmu, metrics: usize, of: Of, start: Start) -> io::Result<Group> {
         let leader = Event::open(pmu, SLOTS, of, start, None)?;
-        let members = (0..pmu.metrics as u64)
+        let members = (0..metrics as u64)
             .map(|k| Event::open(pmu, METRICS + 0x100 * k, of, start, Some(&leader)))
             .collect::<io::Result<_>>()?;
         Ok(Group { leader, members })
@@ -173,7 +177,7 @@ impl Group {
 
     /// Opens the calling thread's, starts it, and resets it while it runs.
     pub fn start(pmu: &Pmu) -> io::Result<Group> {
-        let group = Group::open(pmu, Of::Thread(0), Start::Disabled)?;
+        let group = Group::open(pmu, pmu.metrics, Of::Thread(0), Start::Disabled)?;
         group.enable()?;
         group.reset()?;
         Ok(group)
@@ -305,6 +309,41 @@ pub fn tsc() -> u64 {
         asm!("lfence", "rdtsc", "lfence", lateout("rax") low, lateout("rdx") high, options(nostack, preserves_flags));
     }
     high << 32 | low
+}
+
+/// A handle as C programs have it: what `td_read` costs them.
+pub struct CHandle(*mut td);
+
+impl CHandle {
+    /// td_open with the defaults.
+    pub fn open() -> io::Result<CHandle> {
+        let mut handle = null_mut();
+        // SAFETY: a place for the handle, and no options.
+        match unsafe { td_open(&mut handle, null()) } {
+            0 => Ok(CHandle(handle)),
+            code => Err(io::Error::other(format!("td_open: {code}"))),
+        }
+    }
+
+    /// td_read, so many times.
+    pub fn read(&self, times: u32) -> Sample {
+        unsafe extern "C" {
+            fn td_read(handle: *mut c_void, out: *mut Sample) -> c_int;
+        }
+        let mut sample = Sample::default();
+        for _ in 0..times {
+            // SAFETY: the handle is open.
+            unsafe { td_read(self.0.cast(), &mut sample) };
+        }
+        sample
+    }
+}
+
+impl Drop for CHandle {
+    fn drop(&mut self) {
+        // SAFETY: it is used no more.
+        unsafe { td_close(self.0) };
+    }
 }
 
 /// CPUs that this thread may run on.

@@ -100,7 +100,8 @@ fn sleeper(machine: &Machine, reader: usize, time: Duration) -> Result<u64, Untr
         while id.load(Ordering::Relaxed) == 0 {
             thread::sleep(Duration::from_micros(500));
         }
-        let group = Group::open(&machine.pmu, Of::Thread(id.load(Ordering::Relaxed)), Start::Disabled)?;
+        let of = Of::Thread(id.load(Ordering::Relaxed));
+        let group = Group::open(&machine.pmu, machine.pmu.metrics, of, Start::Disabled)?;
         group.enable()?;
         let (begun, start) = (rounds.load(Ordering::Relaxed), Instant::now());
         while start.elapsed() < time {
