@@ -51,11 +51,12 @@ pub fn costs(machine: &Machine) -> Tried {
     let reading = cost(turns, EACH.into(), || (), || _ = black_box(handle.read(EACH)));
     drop(handle);
     let (window, windows) = window(turns)?;
+    let kind = if machine.pmu.clears { "clears" } else { "opens a window" };
     seen(
         reading.median <= 5 * bare.median.max(1),
         format!(
-            "median (least) of {turns}: SLOTS and PERF_METRICS by RDPMC {bare}, td_read {reading}, td_read that opens a \
-             window {window} ({windows} windows), RESET of the group {reset}, read(2) of the group {read}"
+            "median (least) of {turns}: SLOTS and PERF_METRICS by RDPMC {bare}, td_read {reading}, td_read that \
+             {kind} {window} ({windows} windows), RESET of the group {reset}, read(2) of the group {read}"
         ),
     )
 }

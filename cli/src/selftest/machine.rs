@@ -36,7 +36,12 @@ pub struct Machine {
 }
 
 fn text(path: &str) -> Option<String> {
-    read_to_string(path).ok().map(|text| text.trim().to_string())
+    read_to_string(path).ok().map(|text| clean(&text))
+}
+
+/// Without what a text file does not hold: some files of sysfs are padded with NUL.
+fn clean(text: &str) -> String {
+    text.trim_matches(|c: char| c.is_whitespace() || c.is_control()).to_string()
 }
 
 fn pmu() -> Option<Pmu> {
@@ -202,6 +207,11 @@ mod tests {
         assert_eq!(numbers("0-2,8\n"), [0, 1, 2, 8]);
         assert_eq!(numbers("5"), [5]);
         assert_eq!(numbers(""), [0usize; 0]);
+    }
+
+    #[test]
+    fn padding_is_left_out() {
+        assert_eq!(clean("event=0x73,umask=0x0\0\0\0\n\0"), "event=0x73,umask=0x0");
     }
 
     #[test]
