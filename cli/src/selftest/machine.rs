@@ -161,6 +161,7 @@ pub fn describe() -> Vec<(&'static str, String)> {
         ("hypervisor", hypervisor),
         ("paranoid", text("/proc/sys/kernel/perf_event_paranoid").unwrap_or_else(|| "no perf events".into())),
         ("watchdog", text("/proc/sys/kernel/nmi_watchdog").unwrap_or_else(|| "unknown".into())),
+        ("SMT", text("/sys/devices/system/cpu/smt/control").unwrap_or_else(|| "unknown".into())),
         (
             "caches",
             last_level_cache().map_or("unknown".into(), |size| format!("last level {} KB", size >> 10)),
