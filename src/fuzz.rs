@@ -8,6 +8,7 @@ use crate::detect::cpu::Identity;
 use crate::detect::walls::{Attempt, explain};
 use crate::detect::{self, contains};
 use crate::error::{TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
+use crate::events::Events;
 use crate::group::Group;
 use crate::model::{self, Counting};
 use crate::options::{Options, Target};
@@ -303,6 +304,16 @@ pub fn detect(bytes: &[u8]) {
     for attempt in [Attempt::Open("slots"), Attempt::Map, Attempt::Other("read")] {
         assert!(!explain(&kernel, &options, attempt, &refusal).text().is_empty());
     }
+    match detect::e_cores(&kernel, &cpu) {
+        Ok((pmu, encodings)) => {
+            kernel.fail(fails, errno);
+            let opened = Events::open(kernel.clone(), &pmu, encodings, &options);
+            assert!(opened.as_ref().err().is_none_or(|error| error.code() < 0 && !error.text().is_empty()));
+            drop(opened);
+            assert_eq!(kernel.open_things(), 0);
+        }
+        Err(error) => assert_eq!(error.code(), -libc::ENOTSUP),
+    }
     let pmu = match detect::pmu(&kernel, &cpu) {
         Ok(pmu) => pmu,
         Err(error) => {
@@ -313,7 +324,7 @@ pub fn detect(bytes: &[u8]) {
     };
     let most = match pmu.model.counting {
         Counting::PerfMetrics { level } => level,
-        Counting::None(why) => panic!("{why}"),
+        other => panic!("{other:?}"),
     };
     assert!((1..=most).contains(&pmu.level));
     assert_eq!(model::at(pmu.place).map(|model| model.core), Some(pmu.model.core));

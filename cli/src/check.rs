@@ -17,6 +17,12 @@ pub struct Arguments {
     /// Print one JSON object, for scripts (see below)
     #[arg(long)]
     json: bool,
+    /// Try on this machine what could only be tried on an emulated one, and report it (some 30 seconds)
+    #[arg(long, conflicts_with = "json")]
+    selftest: bool,
+    /// Write the report of --selftest to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE", requires = "selftest")]
+    output: Option<std::path::PathBuf>,
 }
 
 /// What `topdown check --help` says of the rest.
@@ -43,6 +49,9 @@ Exit status: 0 if the default td_open works, 1 if not, 2 for wrong arguments.";
 
 /// Exit status 0 if the default open works, 1 if not.
 pub fn run(arguments: &Arguments) -> ExitCode {
+    if arguments.selftest {
+        return crate::selftest::run(arguments.output.as_deref());
+    }
     let report = probe();
     let text = if arguments.json { json(&report) } else { table(&report.findings) };
     // whoever closes the pipe has read enough

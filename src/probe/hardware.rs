@@ -15,6 +15,7 @@ pub(super) fn cpu<K: Kernel>(m: &Machine<K>) -> Found {
         Some((_, Model { core, counting: Counting::None(why), .. })) => {
             Found::new(Verdict::Wall, format!("{}: {core}: {why}", m.cpu), ANOTHER_CPU)
         }
+        Some((_, Model { counting: Counting::Events, .. })) => unreachable!("E-cores are not looked up"),
         None => {
             Found::note(format!("{}: not in the library's table, so its kernel's events decide", m.cpu), "")
         }
@@ -58,15 +59,17 @@ pub(super) fn hybrid<K: Kernel>(m: &Machine<K>) -> Found {
     match m.status("Cpus_allowed_list") {
         Some(allowed) if !numbers(&p_cores).any(|cpu| contains(&allowed, cpu)) => Found::new(
             Verdict::Wall,
-            format!("{layout}; this process may run on CPUs {allowed} alone, where nothing is counted"),
-            pin,
+            format!(
+                "{layout}; this process may run on CPUs {allowed} alone, where the default counts nothing"
+            ),
+            format!("{pin}, or measure with TD_FLAG_E_CORES"),
         ),
         Some(allowed) if numbers(&allowed).all(|cpu| contains(&p_cores, cpu)) => {
             Found::good(format!("{layout}; this process stays on P-cores"))
         }
         _ => Found::note(
             format!("{layout}; nothing is counted while a thread is on an E-core: `running` falls below 1"),
-            pin,
+            format!("{pin}, or add a handle with TD_FLAG_E_CORES"),
         ),
     }
 }

@@ -1,0 +1,144 @@
+//! The report: a head, a block for each check as it is done, and a line that sums up.
+#![forbid(unsafe_code)]
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// What a check found. `Err`: it could not be tried, and why.
+pub type Tried = Result<Seen, Untried>;
+
+/// What was seen, and whether it is what was expected.
+#[derive(Debug)]
+pub struct Seen {
+    pub holds: bool,
+    pub what: String,
+}
+
+/// Why a check could not be tried.
+#[derive(Debug)]
+pub struct Untried(pub String);
+
+impl<E: std::error::Error> From<E> for Untried {
+    fn from(error: E) -> Untried {
+        Untried(error.to_string())
+    }
+}
+
+/// A check that was tried.
+pub fn seen(holds: bool, what: String) -> Tried {
+    Ok(Seen { holds, what })
+}
+
+/// A check that could not be tried.
+pub fn untried<T>(why: impl Into<String>) -> Result<T, Untried> {
+    Err(Untried(why.into()))
+}
+
+/// A report as it is written. Each check is out before the next begins: one that ends the program leaves the rest.
+pub struct Report<W: Write> {
+    to: W,
+    hold: usize,
+    do_not: usize,
+    not_tried: usize,
+}
+
+impl<W: Write> Report<W> {
+    /// A report, to be written there.
+    pub fn new(to: W) -> Report<W> {
+        Report { to, hold: 0, do_not: 0, not_tried: 0 }
+    }
+
+    /// The head.
+    pub fn head(&mut self, lines: &[(&str, String)]) -> io::Result<()> {
+        self.line("topdown selftest")?;
+        for (name, value) in lines {
+            self.line(&format!("{name:<11} {value}"))?;
+        }
+        Ok(())
+    }
+
+    /// A line of its own.
+    pub fn line(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.to, "{text}")?;
+        self.to.flush()
+    }
+
+    /// A check: what is assumed, and where that is written.
+    pub fn check(&mut self, name: &str, assumed: &str, facts: &str, tried: Tried) -> io::Result<()> {
+        let (verdict, seen) = match &tried {
+            Ok(Seen { holds: true, what }) => ("holds", what),
+            Ok(Seen { holds: false, what }) => ("DOES NOT HOLD", what),
+            Err(Untried(why)) => ("could not be tried", why),
+        };
+        *match &tried {
+            Ok(Seen { holds: true, .. }) => &mut self.hold,
+            Ok(Seen { holds: false, .. }) => &mut self.do_not,
+            Err(_) => &mut self.not_tried,
+        } += 1;
+        let facts = if facts.is_empty() { String::new() } else { format!(" ({facts})") };
+        let label = if tried.is_ok() { "seen" } else { "why" };
+        self.line(&format!("\n{name}: {verdict}\n    expected  {assumed}{facts}\n    {label:<8}  {seen}"))
+    }
+
+    /// So many checks could not be tried, all for a reason that was told.
+    pub fn none_of(&mut self, checks: usize) {
+        self.not_tried += checks;
+    }
+
+    /// The last line.
+    pub fn summary(&self) -> String {
+        let Report { hold, do_not, not_tried, .. } = self;
+        format!("selftest: {hold} hold, {do_not} do not, {not_tried} could not be tried")
+    }
+
+    /// Success, if something was proved and nothing was refuted.
+    pub fn status(&self) -> ExitCode {
+        if self.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    fn is_good(&self) -> bool {
+        self.hold > 0 && self.do_not == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(tried: Vec<Tried>) -> (String, bool) {
+        let mut text = Vec::new();
+        let mut report = Report::new(&mut text);
+        report.head(&[("CPU", "made up".into())]).unwrap();
+        for tried in tried {
+            report.check("name", "what was expected", "B.3", tried).unwrap();
+        }
+        let summary = report.summary();
+        let good = report.is_good();
+        report.line(&summary).unwrap();
+        (String::from_utf8(text).unwrap(), good)
+    }
+
+    #[test]
+    fn each_verdict_reads_as_it_is_and_counts() {
+        let (text, good) =
+            written(vec![seen(true, "7".into()), seen(false, "8".into()), untried("no such PMU")]);
+        assert_eq!(
+            text,
+            "topdown selftest\n\
+             CPU         made up\n\
+             \nname: holds\n    expected  what was expected (B.3)\n    seen      7\n\
+             \nname: DOES NOT HOLD\n    expected  what was expected (B.3)\n    seen      8\n\
+             \nname: could not be tried\n    expected  what was expected (B.3)\n    why       no such PMU\n\
+             selftest: 1 hold, 1 do not, 1 could not be tried\n"
+        );
+        assert!(!good);
+    }
+
+    #[test]
+    fn only_what_was_tried_and_held_is_success() {
+        assert!(written(vec![seen(true, String::new()), untried("")]).1);
+        assert!(!written(vec![seen(true, String::new()), seen(false, String::new())]).1);
+        assert!(!written(vec![untried("")]).1);
+        assert!(!written(vec![]).1);
+    }
+}
