@@ -64,6 +64,7 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
     if options.is_null() {
         return Ok(Options::default());
     }
+    super::check(options, "options")?;
     // SAFETY: the first field is always there.
     let size = match unsafe { (*options).size } as usize {
         0 => SIZE,
