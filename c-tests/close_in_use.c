@@ -4,7 +4,7 @@
 #include <sched.h>
 #ifndef OPEN
 #define OPEN() simulated(0) /* pmu_close_in_use.c has another */
-#define ROUNDS 500
+#define ROUNDS 50
 #endif
 
 static td_t *td;
