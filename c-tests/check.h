@@ -5,12 +5,15 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <topdown.h>
 #include <unistd.h>
@@ -98,6 +101,43 @@ static inline void l2_array(const struct td_l2 *l2, double *array)
     array[0] = l2->heavy_operations, array[1] = l2->light_operations, array[2] = l2->branch_mispredicts;
     array[3] = l2->machine_clears, array[4] = l2->fetch_latency, array[5] = l2->fetch_bandwidth;
     array[6] = l2->memory_bound, array[7] = l2->core_bound;
+}
+
+static inline pthread_t start_thread(void *(*start)(void *), void *argument)
+{
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, start, argument), 0);
+    return thread;
+}
+
+static inline void join_thread(pthread_t thread)
+{
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+/* A child process ends, and finds nothing wrong. */
+static inline void child_is_well(pid_t child)
+{
+    int status = -1;
+    CHECK(child > 0);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+}
+
+/* How many of this process's descriptors are perf events. */
+static inline int perf_descriptors(void)
+{
+    char target[64];
+    int count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    CHECK(directory != NULL);
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        const ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = 0;
+        count += strstr(target, "perf_event") != NULL;
+    }
+    closedir(directory);
+    return count;
 }
 
 /* Numbers that look random and are the same for the same seed (splitmix64). */

@@ -1,7 +1,6 @@
 /* A forked child does not own its parent's handle: it can but close it, opens its own, and the parent goes on. */
 #include "check.h"
 #include <sys/mman.h>
-#include <sys/wait.h>
 #ifndef OPEN
 #define OPEN() simulated(0) /* pmu_fork_child.c has another */
 #endif
@@ -40,15 +39,12 @@ static void child(td_t *td)
 
 static void forked(td_t *td)
 {
-    int status = -1;
-    pid_t pid = fork();
-    CHECK(pid >= 0);
+    const pid_t pid = fork();
     if (pid == 0) {
         child(td);
         _exit(0);
     }
-    CHECK_EQ(waitpid(pid, &status, 0), pid);
-    CHECK_EQ(status, 0);
+    child_is_well(pid);
 }
 
 int main(void)

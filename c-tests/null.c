@@ -1,45 +1,44 @@
-/* A NULL pointer is an error everywhere, never a crash. */
-#include "check.h"
+/* A NULL pointer is an error everywhere, never a crash, and nothing is written then. */
+#include "calls.h"
 
 int main(void)
 {
     td_t *td = simulated(0);
-    struct td_sample sample;
-    struct td_info info;
-    struct td_mix mix;
-    struct td_l1 l1;
-    struct td_l2 l2;
-    struct td_options options;
-    memset(&mix, 0, sizeof mix);
-    mix.size = sizeof mix;
-    mix.retiring = 1;
-    memset(&options, 0, sizeof options);
-    options.flags = TD_FLAG_SIMULATE;
-    work(1000);
-    td_must(td_read(td, &sample));
-#define REFUSED(call) (CHECK_EQ(call, -EINVAL), CHECK(last_error_with("NULL")))
-    REFUSED(td_open(NULL, NULL));
-    REFUSED(td_open(NULL, &options));
-    REFUSED(td_read(NULL, &sample));
-    REFUSED(td_read(td, NULL));
-    REFUSED(td_read(NULL, NULL));
-    REFUSED(td_reset(NULL));
-    REFUSED(td_get_info(NULL, &info));
-    REFUSED(td_get_info(td, NULL));
-    REFUSED(td_simulate_mix(NULL, &mix));
-    REFUSED(td_simulate_mix(td, NULL));
-    REFUSED(td_decode_l1(NULL, NULL, &l1));
-    REFUSED(td_decode_l1(&sample, NULL, &l1));
-    REFUSED(td_decode_l1(NULL, &sample, NULL));
-    REFUSED(td_decode_l2(NULL, NULL, &l2));
-    REFUSED(td_decode_l2(&sample, NULL, &l2));
-    REFUSED(td_decode_l2(NULL, &sample, NULL));
-    REFUSED(td_decode_raw_l1(0, 0, 1000, 0xff, NULL));
-    REFUSED(td_decode_raw_l2(0, 0, 1000, 0xff, NULL));
+    struct pointees good, to;
+    struct pointers pointers = good_pointers(td, &good);
+    all_succeed(&pointers, &good);
+    pointers = good_pointers(td, &to);
+    td_must(td_read_mark_slowly(td, &to.mark));
+    td_must(td_sum_add(&to.sum, &to.earlier, &to.later));
+    td_must(td_sum_begin(td, &to.sum));
+    for (int i = 0; i < CALLS_IN_ALL; i++) {
+        for (int set = 1; set < 8; set++) { /* of arguments that are NULL */
+            struct pointers spoiled = pointers;
+            int must = 0;
+            for (int k = 0; k < 3; k++) {
+                if (!(set & 1 << k))
+                    continue;
+                if (CALLS[i].argument[k].pointer < 0)
+                    goto next;
+                spoiled.at[CALLS[i].argument[k].pointer] = NULL;
+                must |= CALLS[i].argument[k].role != FROM;
+            }
+            if (must) {
+                const struct pointees before = to;
+                const int code = CALLS[i].call(&spoiled);
+                if (code != -EINVAL || !last_error_with("is NULL"))
+                    FAIL("%s, set %d: %d (%s)", CALLS[i].name, set, code, last_error_with(""));
+                if (memcmp(&before, &to, sizeof to) != 0)
+                    FAIL("%s, set %d: wrote something", CALLS[i].name, set);
+            }
+        next:;
+        }
+    }
     CHECK_EQ(td_last_error(NULL, 1), -EINVAL);
     CHECK(td_last_error(NULL, 0) > 0);
     td_close(NULL);
-    td_must(td_decode_l1(NULL, &sample, &l1));
+    td_must(td_decode_l1(NULL, &to.later, &to.l1));
+    td_must(td_decode_l2(NULL, &to.later, &to.l2));
     td_close(td);
     return 0;
 }

@@ -54,12 +54,15 @@ int main(void)
     }
 
     for (int bit = 4; bit < 32; bit++) {
+        if (1u << bit == TD_FLAG_E_CORES)
+            continue;
         CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | 1u << bit), -EINVAL);
         CHECK(last_error_with("flags"));
     }
     CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | TD_FLAG_NO_RDPMC), 0);
     CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | TD_FLAG_KERNEL), -ENOTSUP);
     CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | TD_FLAG_INHERIT), -ENOTSUP);
+    CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | TD_FLAG_E_CORES), -ENOTSUP);
 
     CHECK_EQ(WITH(target, 3), -EINVAL);
     CHECK(last_error_with("target"));

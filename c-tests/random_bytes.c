@@ -106,6 +106,50 @@ static void random_sample(struct td_sample *sample, const struct td_sample *mode
     sample->slots_before = sample->slots - (sample->slots_before >> 16);
 }
 
+/* A sum of random bytes, or a good one in which some are changed, through all that takes one. */
+static void sum(td_t *td, const struct td_sum *good, const struct td_sample *from, const struct td_sample *to)
+{
+    struct td_sum sum = *good;
+    struct td_l1 l1;
+    struct td_l2 l2;
+    uint64_t words[sizeof sum / 8];
+    memcpy(words, &sum, sizeof sum);
+    if (next_random(&seed) % 4 == 0) {
+        for (size_t i = 0; i < sizeof words / 8; i++)
+            words[i] = next_random(&seed) % 2 ? next_random(&seed) : odd_value();
+    }
+    for (uint64_t n = next_random(&seed) % 4; n > 0; n--)
+        words[next_random(&seed) % (sizeof words / 8)] = odd_value();
+    memcpy(&sum, words, sizeof sum);
+    for (int turn = 0; turn < 4; turn++) {
+        int code = turn == 0 ? 0 : turn == 1 ? td_sum_add(&sum, from, to) : turn == 2 ? td_sum_begin(td, &sum) : td_sum_end(td, &sum);
+        if (code != 0 && code != TD_ESTALE && !named(code, 1))
+            FAIL("turn %d: code %d (%s)", turn, code, td_strerror(code));
+        l1_sound(td_sum_l1(&sum, &l1), &l1);
+        l2_sound(td_sum_l2(&sum, &l2), &l2, &l1);
+    }
+}
+
+/* A mark of random bytes, or a good one in which some are changed, is refused or makes a sound sample. */
+static void mark(td_t *td, const struct td_mark *good)
+{
+    struct td_mark mark = *good;
+    struct td_sample sample;
+    if (next_random(&seed) % 2)
+        mark.metrics = odd_value();
+    if (next_random(&seed) % 2)
+        mark.slots = odd_value();
+    if (next_random(&seed) % 8 == 0)
+        mark.window = (uint32_t)odd_value();
+    if (next_random(&seed) % 8 == 0)
+        mark.sequence = (uint32_t)odd_value();
+    const int code = td_mark_sample(td, &mark, &sample);
+    if (code == 0)
+        decode(NULL, &sample);
+    else
+        CHECK(code == TD_ESTALE || code == -EINVAL);
+}
+
 int main(int argc, char **argv)
 {
     seed = seed_of(argc, argv);
@@ -117,6 +161,22 @@ int main(int argc, char **argv)
     td_must(td_read(td, &before));
     work(100000);
     td_must(td_read(td, &after));
+    struct td_sum good;
+    memset(&good, 0, sizeof good);
+    td_must(td_sum_begin(td, &good));
+    td_must(td_sum_end(td, &good));
+    td_must(td_sum_add(&good, &before, &after));
+    for (int i = 0; i < 10000; i++) {
+        from = before, to = after;
+        if (i % 2)
+            mutate(&to);
+        sum(td, &good, &from, &to);
+    }
+    for (int i = 0; i < 10000; i++) {
+        struct td_mark read;
+        td_must(td_read_mark_slowly(td, &read));
+        mark(td, &read);
+    }
     td_close(td);
     for (int i = 0; i < 250000; i++) {
         from = before, to = after;

@@ -51,7 +51,8 @@ static void fault(void) { *(volatile char *)nowhere = 1; }
 static void general_protection(void)
 {
 #if defined(__x86_64__)
-    __asm__ volatile("hlt");
+    const uint64_t not_canonical = (uint64_t)1 << 62;
+    __asm__ volatile("movb $1, (%0)" : : "r"(not_canonical) : "memory");
 #else
     fault();
 #endif

@@ -1,7 +1,6 @@
 /* Only the thread that opened a handle may use it: not another one while it lives, nor one that was started after it
  * ended and stands where it stood. Any thread may decode, and close what its owner has left. */
 #include "check.h"
-#include <pthread.h>
 #ifndef OPEN
 #define OPEN() simulated(0) /* pmu_wrong_thread.c has another */
 #endif
@@ -62,35 +61,27 @@ static void *successor(void *closes)
     return NULL;
 }
 
-static void run(void *(*start)(void *), void *argument)
-{
-    pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, start, argument), 0);
-    CHECK_EQ(pthread_join(thread, NULL), 0);
-}
-
 int main(void)
 {
-    pthread_t thread;
     td = OPEN();
     td_must(td_read(td, &before));
     work(1000);
     td_must(td_read(td, &after));
     struct td_sample last = after, now;
-    CHECK_EQ(pthread_create(&thread, NULL, foreign, NULL), 0);
+    const pthread_t thread = start_thread(foreign, NULL);
     for (int i = 0; i < 1000; i++) {
         td_must(td_read(td, &now));
         CHECK(now.slots >= last.slots);
         last = now;
     }
-    CHECK_EQ(pthread_join(thread, NULL), 0);
+    join_thread(thread);
     td_must(td_read(td, &now));
     CHECK(now.slots > after.slots); /* nobody reset it */
     td_close(td);
 
-    run(opener, NULL);
-    run(successor, NULL);
+    join_thread(start_thread(opener, NULL));
+    join_thread(start_thread(successor, NULL));
     all_refused();
-    run(successor, &td);
+    join_thread(start_thread(successor, &td));
     return 0;
 }

@@ -133,7 +133,7 @@ typedef struct td td_t;
  * read(2), exact but for what ran uncounted. A thread that runs on both has a handle for each; `running` of either tells
  * how much of the time was its own, and slots add up.
  */
-#define TD_FLAG_E_CORES 16
+#define TD_FLAG_E_CORES 256
 
 /**
  * td_info.path: readings are RDPMC, from user space.

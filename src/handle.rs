@@ -15,7 +15,7 @@ use crate::read::{Counters, Glance, Hot};
 use crate::registers::Registers;
 use crate::sample::{Base, Mark, Sample, TD_SAMPLE_SIMULATED};
 use crate::sum::Sum;
-use crate::sys::slot::{Place, Pool, Slot};
+use crate::sys::slot::{self, Place, Pool, Slot};
 use crate::sys::{Kernel, Linux, fault, thread};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -381,16 +381,22 @@ pub(crate) fn set_mix(handle: Handle, mix: &Mix) -> Result<()> {
 pub(crate) fn close(handle: Handle) {
     let (hot, cold) = (handle.hot(), handle.cold());
     let here = hot.present.load(Ordering::Relaxed) != 0;
-    let mut place = loop {
-        match cold.state.try_lock() {
-            Some(place) => break place,
-            // the code that this signal handler interrupted will not go on, nor is that thread in a child
-            None if !here || cold.owner.load(Ordering::Relaxed) == thread::current() => return,
-            None => std::thread::yield_now(),
+    let owner = cold.owner.swap(0, Ordering::Relaxed);
+    if owner == 0 {
+        return; // it is closed, or another thread is at it
+    }
+    let mut place = match cold.state.try_lock() {
+        Some(place) => place,
+        // taken by a thread that this child does not have; what there is to close was all there before
+        None if !here => slot::take_over(&cold.state),
+        None if owner == thread::current() => {
+            // the code that this signal handler interrupted will not go on
+            cold.owner.store(owner, Ordering::Relaxed);
+            return;
         }
+        None => cold.state.lock(),
     };
     let Some(mut state) = place.take() else { return };
-    let owner = cold.owner.swap(0, Ordering::Relaxed);
     hot.detach();
     if owner == thread::current() {
         hot.leave();

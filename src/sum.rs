@@ -310,7 +310,9 @@ impl Sum {
         let counts = self.measured <= self.executions && self.measured_slots <= self.slots;
         let squares = self.xy.iter().chain(&self.yy).chain([&self.xx]).all(|sum| sum.is_finite());
         let uncounted = (0.0..=f64::MAX).contains(&self.uncounted);
+        let level = self.measured_slots == 0 || (1..=2).contains(&self.level);
         size && counts
+            && level
             && squares
             && uncounted
             && [&self.closed, &self.together, &self.apart].into_iter().all(part)

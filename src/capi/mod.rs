@@ -39,8 +39,37 @@ fn guard(work: impl FnOnce() -> Result<c_int>) -> c_int {
     })
 }
 
-fn null(what: &str) -> Error {
-    Error::invalid(format!("`{what}` is NULL"))
+/// Refuses what cannot point to a T.
+fn check<T>(pointer: *const T, what: &str) -> Result<()> {
+    if pointer.is_null() {
+        return Err(Error::invalid(format!("`{what}` is NULL")));
+    }
+    if !pointer.is_aligned() {
+        return Err(Error::invalid(format!(
+            "`{what}` is misaligned: no such structure begins at {pointer:p}"
+        )));
+    }
+    Ok(())
+}
+
+/// What a pointer of C's points to.
+///
+/// # Safety
+/// `pointer` is NULL or points to a T.
+unsafe fn at<'a, T>(pointer: *const T, what: &str) -> Result<&'a T> {
+    check(pointer, what)?;
+    // SAFETY: by the caller's word.
+    Ok(unsafe { &*pointer })
+}
+
+/// What it points to, to be changed.
+///
+/// # Safety
+/// As `at`, and nobody else looks at it.
+unsafe fn at_mut<'a, T>(pointer: *mut T, what: &str) -> Result<&'a mut T> {
+    check(pointer, what)?;
+    // SAFETY: by the caller's word.
+    Ok(unsafe { &mut *pointer })
 }
 
 /// The handle behind a pointer of C's.
@@ -48,9 +77,11 @@ fn null(what: &str) -> Error {
 /// # Safety
 /// `td` is NULL or came from `td_open`.
 unsafe fn handle(td: *const td) -> Result<Handle> {
-    let td = NonNull::new(td.cast_mut()).ok_or_else(|| null("td"))?;
+    check(td, "td")?;
+    let td = NonNull::new(td.cast_mut()).expect("not NULL");
     // SAFETY: by the caller's word; a handle's memory outlives its td_close.
-    Ok(unsafe { Handle::from_raw(td) })
+    unsafe { Handle::from_raw(td) }
+        .ok_or_else(|| Error::invalid(format!("`td` is no handle: none begins at {td:p}")))
 }
 
 /// Writes a result where C wants it.
@@ -58,9 +89,7 @@ unsafe fn handle(td: *const td) -> Result<Handle> {
 /// # Safety
 /// `out` is NULL or points to memory for a T.
 unsafe fn put<T>(out: *mut T, what: &str, value: impl FnOnce() -> Result<T>) -> Result<c_int> {
-    if out.is_null() {
-        return Err(null(what));
-    }
+    check(out, what)?;
     let value = value()?;
     // SAFETY: by the caller's word. `write` does not read what was there.
     unsafe { out.write(value) };
@@ -130,7 +159,7 @@ pub(crate) unsafe extern "C" fn read_slowly(
 ) -> c_int {
     let seen = Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) };
     // SAFETY: as td_read; any bits make a sample.
-    guard(|| unsafe { handle::read(handle(td)?, seen, out.as_mut().ok_or_else(|| null("out"))?).map(|()| 0) })
+    guard(|| unsafe { handle::read(handle(td)?, seen, at_mut(out, "out")?).map(|()| 0) })
 }
 
 /// What td_read_mark of topdown_inline.h calls where the steady state does not serve; works everywhere.
@@ -158,9 +187,7 @@ pub unsafe extern "C" fn td_read_mark_slowly(td: *mut td, out: *mut Mark) -> c_i
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_mark_sample(td: *mut td, mark: *const Mark, out: *mut Sample) -> c_int {
     // SAFETY: by the caller's word.
-    guard(|| unsafe {
-        put(out, "out", || handle::sample_of(handle(td)?, mark.as_ref().ok_or_else(|| null("mark"))?))
-    })
+    guard(|| unsafe { put(out, "out", || handle::sample_of(handle(td)?, at(mark, "mark")?)) })
 }
 
 /// Starts a new measurement period: totals start from zero, and earlier samples become stale.
@@ -197,6 +224,15 @@ pub unsafe extern "C" fn td_close(td: *mut td) {
     });
 }
 
+/// The earlier sample; none for the start of the period.
+///
+/// # Safety
+/// As `at`.
+unsafe fn earlier<'a>(from: *const Sample) -> Result<Option<&'a Sample>> {
+    // SAFETY: by the caller's word.
+    if from.is_null() { Ok(None) } else { unsafe { at(from, "from") }.map(Some) }
+}
+
 /// Level 1 shares of the slots between two samples of one handle and period.
 ///
 /// `from`: the earlier sample, or NULL for the start of the period. Any thread, any time, also after
@@ -213,9 +249,7 @@ pub unsafe extern "C" fn td_close(td: *mut td) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_decode_l1(from: *const Sample, to: *const Sample, out: *mut L1) -> c_int {
     // SAFETY: by the caller's word.
-    guard(|| unsafe {
-        put(out, "out", || crate::decode_l1(from.as_ref(), to.as_ref().ok_or_else(|| null("to"))?))
-    })
+    guard(|| unsafe { put(out, "out", || crate::decode_l1(earlier(from)?, at(to, "to")?)) })
 }
 
 /// Level 2 shares of the slots between two samples of one handle and period, as td_decode_l1.
@@ -229,9 +263,7 @@ pub unsafe extern "C" fn td_decode_l1(from: *const Sample, to: *const Sample, ou
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_decode_l2(from: *const Sample, to: *const Sample, out: *mut L2) -> c_int {
     // SAFETY: by the caller's word.
-    guard(|| unsafe {
-        put(out, "out", || crate::decode_l2(from.as_ref(), to.as_ref().ok_or_else(|| null("to"))?))
-    })
+    guard(|| unsafe { put(out, "out", || crate::decode_l2(earlier(from)?, at(to, "to")?)) })
 }
 
 /// Level 1 shares between two readings of SLOTS and PERF_METRICS that the caller took by RDPMC, `a` first.
@@ -294,9 +326,8 @@ pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *con
     // SAFETY: by the caller's word.
     guard(|| unsafe {
         // copies: they may lie in the sum
-        let from = *from.as_ref().ok_or_else(|| null("from"))?;
-        let to = *to.as_ref().ok_or_else(|| null("to"))?;
-        sum.as_mut().ok_or_else(|| null("sum"))?.add(&from, &to).map(|()| 0)
+        let (from, to) = (*at(from, "from")?, *at(to, "to")?);
+        at_mut(sum, "sum")?.add(&from, &to).map(|()| 0)
     })
 }
 
@@ -315,7 +346,7 @@ pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *con
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_sum_begin(td: *mut td, sum: *mut Sum) -> c_int {
     // SAFETY: by the caller's word.
-    guard(|| unsafe { handle::sum_begin(handle(td)?, sum.as_mut().ok_or_else(|| null("sum"))?).map(|()| 0) })
+    guard(|| unsafe { handle::sum_begin(handle(td)?, at_mut(sum, "sum")?).map(|()| 0) })
 }
 
 /// The execution that began ends.
@@ -327,7 +358,7 @@ pub unsafe extern "C" fn td_sum_begin(td: *mut td, sum: *mut Sum) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int {
     // SAFETY: by the caller's word.
-    guard(|| unsafe { handle::sum_end(handle(td)?, sum.as_mut().ok_or_else(|| null("sum"))?).map(|()| 0) })
+    guard(|| unsafe { handle::sum_end(handle(td)?, at_mut(sum, "sum")?).map(|()| 0) })
 }
 
 /// Level 1 shares of all executions in a sum.
@@ -343,7 +374,7 @@ pub unsafe extern "C" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_sum_l1(sum: *const Sum, out: *mut L1) -> c_int {
     // SAFETY: by the caller's word.
-    guard(|| unsafe { put(out, "out", || sum.as_ref().ok_or_else(|| null("sum"))?.l1()) })
+    guard(|| unsafe { put(out, "out", || at(sum, "sum")?.l1()) })
 }
 
 /// Level 2 shares of all executions in a sum, as td_sum_l1.
@@ -355,7 +386,7 @@ pub unsafe extern "C" fn td_sum_l1(sum: *const Sum, out: *mut L1) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_sum_l2(sum: *const Sum, out: *mut L2) -> c_int {
     // SAFETY: by the caller's word.
-    guard(|| unsafe { put(out, "out", || sum.as_ref().ok_or_else(|| null("sum"))?.l2()) })
+    guard(|| unsafe { put(out, "out", || at(sum, "sum")?.l2()) })
 }
 
 /// Tells what a handle measures, and how: CPU, PMU, level, path, and why the path is not RDPMC.
@@ -385,7 +416,7 @@ pub unsafe extern "C" fn td_get_info(td: *const td, out: *mut CInfo) -> c_int {
 pub unsafe extern "C" fn td_simulate_mix(td: *mut td, mix: *const Mix) -> c_int {
     // SAFETY: by the caller's word.
     guard(|| unsafe {
-        let mix = mix.as_ref().ok_or_else(|| null("mix"))?;
+        let mix = at(mix, "mix")?;
         if mix.size as usize != size_of::<Mix>() || mix.reserved != 0 {
             return Err(Error::invalid("mix->size is not sizeof(struct td_mix), or mix->reserved is not 0"));
         }

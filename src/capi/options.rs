@@ -23,7 +23,7 @@ pub const TD_FLAG_SIMULATE: u32 = 8;
 /// td_options.flags: measure on the E-cores of a hybrid CPU, where the default measures on its P-cores: level 1, by
 /// read(2), exact but for what ran uncounted. A thread that runs on both has a handle for each; `running` of either tells
 /// how much of the time was its own, and slots add up.
-pub const TD_FLAG_E_CORES: u32 = 16;
+pub const TD_FLAG_E_CORES: u32 = 256;
 
 /// What to measure. All zeros, or a NULL pointer: this thread, user mode, deepest level, best path.
 #[repr(C)]
@@ -68,6 +68,7 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
     if options.is_null() {
         return Ok(Options::default());
     }
+    super::check(options, "options")?;
     // SAFETY: the first field is always there.
     let size = match unsafe { (*options).size } as usize {
         0 => SIZE,

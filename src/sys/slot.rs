@@ -6,9 +6,11 @@
 
 use memmap2::MmapMut;
 use parking_lot::{Mutex, MutexGuard};
+use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::io;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Gives its content pages of its own.
 #[cfg_attr(target_arch = "x86_64", repr(C, align(4096)))]
@@ -19,7 +21,14 @@ struct Pages<T>(T);
 struct Halves<H, C> {
     hot: Pages<H>,
     control: Pages<u8>,
-    cold: Pages<C>,
+    cold: Pages<Inherited<C>>,
+}
+
+#[repr(C)]
+struct Inherited<C> {
+    /// The control page may be somebody else's by now: the slot is never used again.
+    lost: AtomicBool,
+    content: C,
 }
 
 /// A pair of halves with a fixed address. Not dropped by itself, nor ever unmapped: C holds the pointer.
@@ -39,13 +48,14 @@ impl<H, C> Slot<H, C> {
         self.0.as_ptr().cast()
     }
 
-    /// The slot behind such a pointer.
+    /// The slot behind such a pointer; none if no slot can begin there.
     ///
     /// # Safety
     /// The pointer came from `into_raw`, of a slot of these types.
     #[inline(always)]
-    pub unsafe fn from_raw<T>(raw: NonNull<T>) -> Slot<H, C> {
-        Slot(raw.cast())
+    pub unsafe fn from_raw<T>(raw: NonNull<T>) -> Option<Slot<H, C>> {
+        let slot = raw.cast::<Halves<H, C>>();
+        slot.is_aligned().then_some(Slot(slot))
     }
 
     /// The half that a forked child finds zeroed.
@@ -58,22 +68,27 @@ impl<H, C> Slot<H, C> {
     /// The page behind it, for another mapping.
     pub fn control(&self) -> Place {
         // SAFETY: as above.
-        Place(unsafe { NonNull::new_unchecked(&raw mut (*self.0.as_ptr()).control) }.cast())
+        unsafe {
+            Place {
+                page: NonNull::new_unchecked(&raw mut (*self.0.as_ptr()).control).cast(),
+                lost: &(*self.0.as_ptr()).cold.0.lost,
+            }
+        }
     }
 
     /// The half that it inherits.
     pub fn cold(&self) -> &C {
         // SAFETY: as above; no fork touches it.
-        unsafe { &(*self.0.as_ptr()).cold.0 }
+        unsafe { &(*self.0.as_ptr()).cold.0.content }
     }
 }
 
 /// A page of a slot, in which its holder may map what it likes.
 #[derive(Debug)]
-pub(crate) struct Place(NonNull<u8>);
-
-/// Slots whose control page may be somebody else's by now; they are never used again.
-static LOST: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+pub(crate) struct Place {
+    page: NonNull<u8>,
+    lost: &'static AtomicBool,
+}
 
 impl Place {
     /// A mapping in it has failed or ended: reserves it again, unless somebody else was given the place meanwhile.
@@ -86,14 +101,21 @@ impl Place {
                 // SAFETY: a kernel that does not know the flag has put it elsewhere.
                 unsafe { libc::munmap(got, length) };
             }
-            LOST.lock().push(self.address() as usize);
+            self.lost.store(true, Ordering::Relaxed);
         }
     }
 
     /// Where.
     pub fn address(&self) -> *mut u8 {
-        self.0.as_ptr()
+        self.page.as_ptr()
     }
+}
+
+/// Takes a lock away from a thread that is not there: in a forked child, from one of the parent's.
+pub(crate) fn take_over<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    // SAFETY: the guard was the thread's, and is never dropped here.
+    unsafe { lock.force_unlock() };
+    lock.lock()
 }
 
 /// Types for which memory full of zeros is a valid value.
@@ -103,9 +125,14 @@ impl Place {
 pub(crate) unsafe trait Zeroable {}
 
 /// Slots that were given back, the oldest first.
-pub(crate) struct Pool<H, C>(Mutex<VecDeque<Slot<H, C>>>);
+pub(crate) struct Pool<H, C> {
+    /// The process that is at them; 0 for none.
+    holder: AtomicU32,
+    slots: UnsafeCell<VecDeque<Slot<H, C>>>,
+}
 
-// SAFETY: a slot in the pool belongs to nobody; what a thread takes, it alone has.
+// SAFETY: one thread at a time is at the slots, see `with`; a slot among them belongs to nobody, and what a thread
+// takes, it alone has.
 unsafe impl<H, C> Sync for Pool<H, C> {}
 
 /// So many slots rest before the first is used again, so that a stale pointer meets a closed handle for a
@@ -114,25 +141,37 @@ const RESTING: usize = 16;
 
 impl<H: Zeroable, C: Default> Pool<H, C> {
     pub const fn new() -> Pool<H, C> {
-        Pool(Mutex::new(VecDeque::new()))
+        Pool { holder: AtomicU32::new(0), slots: UnsafeCell::new(VecDeque::new()) }
     }
 
-    /// The lock, unless it is not to be had: a forked child may find it taken by a thread that it does not
-    /// have.
-    fn slots(&self) -> Option<MutexGuard<'_, VecDeque<Slot<H, C>>>> {
-        (0..1000).find_map(|_| {
-            let slots = self.0.try_lock();
-            if slots.is_none() {
-                std::thread::yield_now();
+    /// Works on the slots, alone. A forked child may find them as a thread that it does not have left them, in the
+    /// middle of a change: then it goes without.
+    fn with<T>(&self, work: impl FnOnce(&mut VecDeque<Slot<H, C>>) -> T) -> T {
+        let process = std::process::id();
+        let take_from =
+            |holder| self.holder.compare_exchange(holder, process, Ordering::Acquire, Ordering::Relaxed);
+        let broken = loop {
+            match take_from(0) {
+                Ok(_) => break false,
+                Err(holder) if holder != process && take_from(holder).is_ok() => break true,
+                Err(_) => std::thread::yield_now(),
             }
-            slots
-        })
+        };
+        // SAFETY: the holder is this thread.
+        let slots = unsafe { &mut *self.slots.get() };
+        if broken {
+            std::mem::forget(std::mem::take(slots));
+        }
+        let result = work(slots);
+        self.holder.store(0, Ordering::Release);
+        result
     }
 
     /// A slot: one that was given back, as it was left, or a new one.
     pub fn take(&self) -> io::Result<Slot<H, C>> {
-        if let Some(mut slots) = self.slots().filter(|slots| slots.len() > RESTING) {
-            return Ok(slots.pop_front().expect("more than those at rest"));
+        let rested = self.with(|slots| if slots.len() > RESTING { slots.pop_front() } else { None });
+        if let Some(slot) = rested {
+            return Ok(slot);
         }
         let mut memory = MmapMut::map_anon(size_of::<Halves<H, C>>())?;
         // SAFETY: the advice is about memory of ours that holds nothing yet.
@@ -144,18 +183,18 @@ impl<H: Zeroable, C: Default> Pool<H, C> {
         let start: NonNull<Halves<H, C>> =
             NonNull::new(memory.as_mut_ptr()).expect("never at address 0").cast();
         // SAFETY: the mapping is as large as this, aligned to pages, and nobody else knows it; H is zeros.
-        unsafe { (&raw mut (*start.as_ptr()).cold.0).write(C::default()) };
+        unsafe {
+            (&raw mut (*start.as_ptr()).cold.0)
+                .write(Inherited { lost: AtomicBool::new(false), content: C::default() });
+        }
         std::mem::forget(memory);
         Ok(Slot(start))
     }
 
     /// Takes a slot back. Its content stays as it is.
     pub fn give(&self, slot: Slot<H, C>) {
-        if LOST.lock().contains(&(slot.control().address() as usize)) {
-            return;
-        }
-        if let Some(mut slots) = self.slots() {
-            slots.push_back(slot);
+        if !slot.control().lost.load(Ordering::Relaxed) {
+            self.with(|slots| slots.push_back(slot));
         }
     }
 }
