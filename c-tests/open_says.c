@@ -3,6 +3,7 @@
  *   flags=N target=N id=N level=N   fields of td_options; id=parent stands for the id of the parent process
  *   path=N                          the path that is opened (with code 0)
  *   nofile=N memlock=N              RLIMIT_NOFILE, RLIMIT_MEMLOCK
+ *   user=N                          from here on without any right, as this user
  *   seccomp=ERRNO                   a filter that answers perf_event_open with that errno, as container runtimes do */
 #include "pmu.h"
 #include <linux/filter.h>
@@ -16,7 +17,7 @@ static const struct {
     int number;
 } ERRNOS[] = {
     {"0", 0},           {"ENODEV", ENODEV}, {"EACCES", EACCES}, {"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"ENOTSUP", ENOTSUP},
-    {"EINVAL", EINVAL}, {"EMFILE", EMFILE}, {"ENOMEM", ENOMEM}, {"ESRCH", ESRCH},
+    {"EINVAL", EINVAL}, {"EMFILE", EMFILE}, {"ENOMEM", ENOMEM}, {"ESRCH", ESRCH},   {"ENFILE", ENFILE}, {"EBUSY", EBUSY},
 };
 
 static int number_of(const char *name)
@@ -45,6 +46,19 @@ static void answer_perf_event_open_with(int number)
     struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
     CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
     CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+/* control pages that are mapped; none where /proc is hidden */
+static int control_pages(void)
+{
+    char line[512];
+    int count = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
+        count += strstr(line, "perf_event") != NULL;
+    if (maps != NULL)
+        fclose(maps);
+    return count;
 }
 
 /* whether any file descriptor from 3 on is open */
@@ -84,6 +98,8 @@ int main(int argc, char **argv)
             limit(RLIMIT_NOFILE, (rlim_t)number);
         else if (IS("memlock"))
             limit(RLIMIT_MEMLOCK, (rlim_t)number);
+        else if (IS("user"))
+            CHECK_EQ(setresuid((uid_t)number, (uid_t)number, (uid_t)number), 0);
         else if (IS("seccomp"))
             answer_perf_event_open_with(number_of(value));
         else
@@ -110,6 +126,7 @@ int main(int argc, char **argv)
     } else {
         CHECK(td == NULL);
     }
+    CHECK_EQ(control_pages(), 0);
     CHECK(!any_descriptor()); /* neither a failure nor a close leaves something behind */
     return 0;
 }

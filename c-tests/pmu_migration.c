@@ -1,5 +1,5 @@
 /* A hybrid CPU: a thread that is moved between a P-core and an E-core again and again, at any instruction of a td_read. RDPMC
- * faults on an E-core: it is not executed there. Totals and times never go back. */
+ * faults on an E-core: it is not executed there. Totals and times never go back, and hold what ran on the P-core. */
 #include "pmu.h"
 #include <pthread.h>
 
@@ -31,7 +31,8 @@ static void *mover(void *unused)
 
 int main(int argc, char **argv)
 {
-    struct td_sample last, now;
+    struct td_sample first, last, now;
+    struct td_l1 l1;
     pthread_t thread;
     long readings = 0;
     p = p_core(), e = e_core();
@@ -43,7 +44,11 @@ int main(int argc, char **argv)
     move_to(0, p);
     td_t *td = measured(NULL);
     CHECK_EQ(info_of(td).path, TD_PATH_RDPMC);
-    td_must(td_read(td, &last));
+    if (emulated())
+        mix_is(MIXES[0]);
+    td_must(td_reset(td));
+    td_must(td_read(td, &first));
+    last = first;
     CHECK_EQ(pthread_create(&thread, NULL, mover, NULL), 0);
     while (!stop) {
         td_must(td_read(td, &now));
@@ -55,7 +60,15 @@ int main(int argc, char **argv)
         readings++;
     }
     CHECK_EQ(pthread_join(thread, NULL), 0);
+    td_must(td_decode_l1(&first, &last, &l1));
+    const double most = (double)(last.time_running_ns - first.time_running_ns) * info_of(td).slots_per_cycle;
+    printf("%ld readings during %d moves; on the P-core %.2f of the time, in user mode %.2f of that\n", readings, MOVES,
+           l1.running, (double)l1.slots / most);
+    CHECK(l1.running > 0.1 && l1.running < 0.9);
+    if (emulated()) { /* where a slot takes 1/width ns */
+        l1_is(&l1, MIXES[0], l1.error);
+        CHECK((double)l1.slots > 0.01 * most && (double)l1.slots < most);
+    }
     td_close(td);
-    printf("%ld readings during %d moves\n", readings, MOVES);
     return 0;
 }

@@ -53,11 +53,19 @@ pub(crate) fn explain(
         (Attempt::Open(_), libc::ESRCH) => {
             (libc::ESRCH, format!("there is no thread {} to measure (any more)", options.target_id()))
         }
+        (Attempt::Open(event), libc::EBUSY) => (
+            libc::ENODEV,
+            format!(
+                "the kernel shows '{event}' but does not open it ({refusal}): another driver has reserved the PMU, \
+                 or part of it; unload it"
+            ),
+        ),
         (Attempt::Open(event), libc::EINVAL | libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => (
             libc::ENODEV,
             format!(
                 "the kernel shows '{event}' but does not open it ({refusal}): a virtual machine that advertises \
-                 counters it does not have, or a PMU in other hands; measure on the host"
+                 counters it does not have (measure on the host), or a seccomp filter that answers so (allow \
+                 perf_event_open in its profile)"
             ),
         ),
         (Attempt::Map, libc::EPERM) => (
@@ -65,10 +73,13 @@ pub(crate) fn explain(
             format!(
                 "no memory left that may be locked for the counters' control page: kernel.perf_event_mlock_kb is {} \
                  KiB per CPU and user, then RLIMIT_MEMLOCK (`ulimit -l`) counts; raise one, or open with \
-                 TD_FLAG_NO_RDPMC",
+                 TD_FLAG_NO_RDPMC (or else a seccomp filter refuses to map it)",
                 number("/proc/sys/kernel/perf_event_mlock_kb").map_or("unknown".into(), |kb| kb.to_string())
             ),
         ),
+        // the kernel asks for permission at perf_event_open, and not again
+        (Attempt::Map, libc::EACCES | libc::ENOSYS) => (errno, withheld("mmap", refusal)),
+        (Attempt::Other(call), libc::EPERM | libc::EACCES | libc::ENOSYS) => (errno, withheld(call, refusal)),
         (Attempt::Open(event), _) => (errno, format!("perf_event_open of '{event}' failed: {refusal}")),
         (Attempt::Map, _) => (errno, format!("mmap of the counters' control page failed: {refusal}")),
         (Attempt::Other(call), _) => (errno, format!("{call} on the counters failed: {refusal}")),
@@ -83,6 +94,13 @@ fn needed(options: &Options) -> i64 {
         _ if options.kernel => 1,
         _ => 2,
     }
+}
+
+fn withheld(call: &str, refusal: &io::Error) -> String {
+    format!(
+        "the counters were opened, but {call} on them is refused ({refusal}), by a seccomp filter or a security module \
+         (LSM); allow it in the profile that allows perf_event_open"
+    )
 }
 
 fn denied(event: &str, paranoid: Option<i64>, options: &Options) -> String {
@@ -100,30 +118,37 @@ fn denied(event: &str, paranoid: Option<i64>, options: &Options) -> String {
         ),
         _ => match options.target {
             Target::Task(id) => format!(
-                "access to '{event}' of thread {id} denied: it belongs to another user, or a security module (LSM) \
-                 forbids it; run as its user, or with CAP_PERFMON and CAP_SYS_PTRACE"
+                "access to '{event}' of thread {id} denied: it belongs to another user, or a security module (LSM) or \
+                 seccomp filter forbids it; run as its user, or with CAP_PERFMON and CAP_SYS_PTRACE"
             ),
-            _ => format!(
-                "access to '{event}' denied although kernel.perf_event_paranoid ({}) permits it: a security module \
-                 (LSM) forbids it; see its log",
-                paranoid.map_or("unreadable".into(), |found| found.to_string())
-            ),
+            _ => match paranoid {
+                Some(found) => format!(
+                    "access to '{event}' denied although kernel.perf_event_paranoid ({found}) permits it: a security \
+                     module (LSM) or a seccomp filter forbids it; see the module's log and the container's profile"
+                ),
+                None => format!(
+                    "access to '{event}' denied: kernel.perf_event_paranoid cannot be read here ({PARANOID} is \
+                     hidden), and has to be {needed} or less; or a security module (LSM) or a seccomp filter forbids it"
+                ),
+            },
         },
     }
 }
 
 fn filtered(event: &str, kernel: &impl Kernel) -> String {
-    let status = kernel.text("/proc/self/status").unwrap_or_default();
+    // (a filter can be this thread's alone)
+    let status = kernel.text("/proc/thread-self/status").unwrap_or_default();
     let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:")).map(str::trim);
     match mode {
         Some("0") => format!(
             "perf_event_open of '{event}' is not permitted, and no seccomp filter is in force: a security module \
              forbids it, or the event needs a privilege; see that module's log, or give the program CAP_PERFMON"
         ),
-        _ => format!(
-            "perf_event_open of '{event}' is not permitted by the seccomp filter of this container; run it with a \
+        mode => format!(
+            "perf_event_open of '{event}' is not permitted{} by the seccomp filter of this container; run it with a \
              profile that allows perf_event_open (Docker, Podman: --cap-add PERFMON or --security-opt \
-             seccomp=PROFILE)"
+             seccomp=PROFILE)",
+            if mode.is_none() { ", most likely" } else { "" }
         ),
     }
 }
@@ -154,6 +179,9 @@ mod tests {
         }
         kernel.add(PARANOID, "2");
         assert!(wall(&kernel, &Options::default(), open, libc::EACCES).1.contains("LSM"));
+        let hidden = Scripted::default();
+        let text = wall(&hidden, &Options::default(), open, libc::EACCES).1;
+        assert!(text.contains("cannot be read") && text.contains("2 or less"), "{text}");
     }
 
     #[test]
@@ -167,15 +195,18 @@ mod tests {
             (Attempt::Open("slots"), libc::ENFILE, libc::ENFILE, "fs.file-max"),
             (Attempt::Open("slots"), libc::ESRCH, libc::ESRCH, "thread 77"),
             (Attempt::Open("slots"), libc::EINVAL, libc::ENODEV, "advertises"),
+            (Attempt::Open("slots"), libc::EBUSY, libc::ENODEV, "reserved"),
             (Attempt::Open("slots"), libc::EACCES, libc::EACCES, "another user"),
             (Attempt::Map, libc::EPERM, libc::ENOMEM, "ulimit -l"),
+            (Attempt::Map, libc::EACCES, libc::EACCES, "mmap on them is refused"),
+            (Attempt::Other("read"), libc::EPERM, libc::EPERM, "seccomp"),
             (Attempt::Other("read"), libc::EIO, libc::EIO, "read on"),
         ] {
             let (found, text) = wall(&kernel, &options, attempt, errno);
             assert_eq!(found, -code, "{attempt:?} {errno}");
             assert!(text.contains(word), "{text}");
         }
-        kernel.add("/proc/self/status", "Name:\tx\nSeccomp:\t0\n");
+        kernel.add("/proc/thread-self/status", "Name:\tx\nSeccomp:\t0\n");
         assert!(wall(&kernel, &options, Attempt::Open("slots"), libc::EPERM).1.contains("no seccomp filter"));
     }
 }
