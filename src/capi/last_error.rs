@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-const ROOM: usize = 1000;
+const ROOM: usize = 600;
 
 struct Text {
     length: usize,

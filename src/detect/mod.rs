@@ -11,6 +11,7 @@ use crate::model::perf_metrics::{Event, METRICS, SLOTS, metrics_of};
 use crate::model::{self, Counting, Model};
 use crate::sys::Kernel;
 use cpu::Identity;
+use std::io;
 
 /// For walls that have no nearer remedy.
 pub(crate) const ANOTHER_CPU: &str = "measure on an Intel P-core from Ice Lake on";
@@ -45,8 +46,10 @@ impl Pmu {
 
 /// Finds the PMU, or says why there is none.
 pub(crate) fn pmu(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
-    find(kernel, cpu)
-        .map_err(|why| Error::errno(libc::ENODEV, format!("no topdown counters on {cpu}: {why}")))
+    find(kernel, cpu).map_err(|why| match why.code() {
+        code if code == -libc::ENODEV => Error::new(code, format!("no topdown counters on {cpu}: {why}")),
+        _ => why,
+    })
 }
 
 /// Name of the PMU of the CPU, or of its P-cores, whatever it counts.
@@ -55,31 +58,38 @@ pub(crate) fn device(kernel: &impl Kernel) -> Option<&'static str> {
 }
 
 /// As `pmu`, but of why there is none only the reason.
-pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> std::result::Result<Pmu, String> {
+pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
+    let none = |why: String| Error::errno(libc::ENODEV, why);
     if !kernel.exists(DEVICES) {
-        return Err(format!(
+        return Err(none(format!(
             "{DEVICES} is missing; mount /sys (a container may hide it), or use a kernel with perf events"
-        ));
+        )));
     }
     let Some(name) = device(kernel) else {
-        return Err(match &cpu.hypervisor {
+        return Err(none(match &cpu.hypervisor {
             Some(name) => format!(
                 "this virtual machine ({name}) has no PMU; measure on the host, or in a machine that passes \
                  PERF_METRICS through"
             ),
             None => "the kernel has no driver for its PMU; a newer kernel may".into(),
-        });
+        }));
     };
-    let file = |path: &str| kernel.text(&format!("{DEVICES}/{name}/{path}"));
-    let encoding =
-        |event: &Event| file(&format!("events/{}", event.name)).ok().and_then(|text| config(&text));
+    let file = |path: &str| text(kernel, name, path);
+    let encoding = |event: &Event| {
+        file(&format!("events/{}", event.name)).map(|text| text.and_then(|text| config(&text)))
+    };
 
     let row = model::of_cpu(cpu);
     if let Some((_, Model { core, counting: Counting::None(why), .. })) = row {
-        return Err(format!("it is a {core}: {why}; {ANOTHER_CPU}"));
+        return Err(none(format!("it is a {core}: {why}; {ANOTHER_CPU}")));
     }
-    let Some(slots) = encoding(&SLOTS) else {
-        return Err(match (row, &cpu.hypervisor) {
+    let Some(slots) = encoding(&SLOTS)? else {
+        if file("events/cpu-cycles")?.is_none() {
+            return Err(none(format!(
+                "{DEVICES}/{name}/events, which every PMU has, is empty; mount /sys (a container may hide it)"
+            )));
+        }
+        return Err(none(match (row, &cpu.hypervisor) {
             (_, Some(hypervisor)) => format!(
                 "the PMU of this virtual machine ({hypervisor}) has no PERF_METRICS (KVM gives it to no guest); \
                  measure on the host"
@@ -94,46 +104,67 @@ pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> std::result::Result<
                  is too old to know this CPU; {ANOTHER_CPU}, or with a newer kernel",
                 SLOTS.name
             ),
-        });
+        }));
     };
-    let metrics = METRICS.iter().take_while(|event| encoding(event) == Some(event.config)).count();
+    let mut metrics = 0;
+    for event in &METRICS {
+        if encoding(event)? != Some(event.config) {
+            break;
+        }
+        metrics += 1;
+    }
     if slots != SLOTS.config || metrics < metrics_of(1).len() {
-        return Err(format!(
+        return Err(none(format!(
             "events/slots and events/topdown-* of {DEVICES}/{name} are not those of PERF_METRICS but mean general \
              counters; {ANOTHER_CPU}"
-        ));
+        )));
     }
     let (place, model) = row.unwrap_or((model::UNKNOWN, model::at(model::UNKNOWN).expect("a fixed row")));
     let Counting::PerfMetrics { level: most } = model.counting else { unreachable!("a row of PERF_METRICS") };
     let level = if metrics >= metrics_of(2).len() { most } else { 1 };
-    let kind = file("type").ok().and_then(|text| text.trim().parse().ok());
-    let kind = kind.ok_or_else(|| format!("{DEVICES}/{name}/type cannot be read"))?;
-    let cpus = file("cpus").ok().map(|list| list.trim().to_string());
+    let missing = |path: &str| {
+        none(format!("{DEVICES}/{name}/{path} is missing; mount /sys (a container may hide it)"))
+    };
+    let kind = file("type")?.and_then(|text| text.trim().parse().ok()).ok_or_else(|| missing("type"))?;
+    let cpus = file("cpus")?.map(|list| list.trim().to_string());
+    // without it E-cores would be taken for P-cores
+    if cpus.is_none() && name == "cpu_core" {
+        return Err(missing("cpus"));
+    }
     // `config1:0` of slots
-    let metrics_clear = file("format/metrics_clear").is_ok_and(|text| text.trim() == "config1:0");
+    let metrics_clear = file("format/metrics_clear")?.is_some_and(|text| text.trim() == "config1:0");
     Ok(Pmu { name, kind, model, place, level, cpus, metrics_clear })
+}
+
+/// The text of a PMU's file; none if there is no such file.
+fn text(kernel: &impl Kernel, pmu: &str, path: &str) -> Result<Option<String>> {
+    let path = format!("{DEVICES}/{pmu}/{path}");
+    match kernel.text(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(refusal) if refusal.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(refusal) => Err(walls::unreadable(&path, &refusal)),
+    }
 }
 
 /// Finds the PMU of a hybrid CPU's E-cores, with the encodings of its events, or says why there is none.
 pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity) -> Result<(Pmu, [u64; EVENTS.len()])> {
     let name = "cpu_atom";
     let none = |why: &str| Error::errno(libc::ENOTSUP, format!("no E-cores to measure on {cpu}: {why}"));
-    let file = |path: &str| kernel.text(&format!("{DEVICES}/{name}/{path}"));
+    let file = |path: &str| text(kernel, name, path);
     let Some((place, model)) = model::of_e_cores(cpu) else {
         return Err(none("it is no hybrid CPU that this version knows; leave TD_FLAG_E_CORES out"));
     };
-    let kind = file("type").ok().and_then(|text| text.trim().parse().ok());
+    let kind = file("type")?.and_then(|text| text.trim().parse().ok());
     let kind = kind.ok_or_else(|| {
         none("the kernel shows no PMU 'cpu_atom': they may be off, or /sys hidden (as in a container)")
     })?;
     let mut encodings = [0; EVENTS.len()];
     for (encoding, event) in encodings.iter_mut().zip(EVENTS) {
-        *encoding = file(&format!("events/{event}"))
-            .ok()
+        *encoding = file(&format!("events/{event}"))?
             .and_then(|text| config(&text))
             .ok_or_else(|| none("the kernel shows no events/topdown-* of 'cpu_atom'; a newer one does"))?;
     }
-    let cpus = Some(file("cpus").unwrap_or_default().trim().to_string());
+    let cpus = Some(file("cpus")?.unwrap_or_default().trim().to_string());
     Ok((Pmu { name, kind, model, place, level: 1, cpus, metrics_clear: false }, encodings))
 }
 
@@ -223,6 +254,55 @@ mod tests {
 
         let amd = Identity { vendor: "AuthenticAMD".into(), family: 0x19, ..Identity::default() };
         assert!(refused(&old, &amd).contains("Zen"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_taken_for_missing() {
+        let hidden = Scripted::sapphire_rapids();
+        for (file, errno, word) in [
+            ("slots", libc::EMFILE, "ulimit -n"),
+            ("slots", libc::ENFILE, "fs.file-max"),
+            ("topdown-heavy-ops", libc::EACCES, "make it readable"),
+        ] {
+            hidden.hide(&format!("{EVENTS}/{file}"), errno);
+            let error = pmu(&hidden, &cpu(0x8f)).unwrap_err();
+            assert_eq!(error.code(), -errno);
+            assert!(error.text().contains(word) && error.text().contains(file), "{error}");
+            hidden.add(&format!("{EVENTS}/slots"), "event=0x00,umask=0x4\n");
+        }
+        let masked = Scripted::default();
+        masked.add("/sys/bus/event_source/devices/cpu/type", "4\n");
+        assert!(refused(&masked, &cpu(0x8f)).contains("mount /sys"));
+        let hybrid = Scripted::sapphire_rapids();
+        hybrid.rename("/sys/bus/event_source/devices/cpu", "/sys/bus/event_source/devices/cpu_core");
+        assert!(refused(&hybrid, &cpu(0x97)).contains("cpu_core/cpus is missing"), "or E-cores were P-cores");
+    }
+
+    #[test]
+    fn e_cores_are_those_of_a_hybrid_cpu_with_their_events() {
+        let kernel = Scripted::sapphire_rapids();
+        let refused = |cpu: &Identity| {
+            let error = e_cores(&kernel, cpu).unwrap_err();
+            assert_eq!(error.code(), -libc::ENOTSUP);
+            error.text().to_string()
+        };
+        assert!(refused(&cpu(0x8f)).contains("no hybrid CPU"));
+        assert!(refused(&cpu(0x97)).contains("cpu_atom"));
+        let atom = "/sys/bus/event_source/devices/cpu_atom";
+        kernel.add(&format!("{atom}/type"), "10\n");
+        assert!(refused(&cpu(0x97)).contains("events/topdown-*"));
+        for (event, text) in crate::model::e_cores::EVENTS.iter().zip([
+            "event=0xc2,umask=0x0",
+            "event=0x71,umask=0x0",
+            "event=0x74,umask=0x0\0",
+        ]) {
+            kernel.add(&format!("{atom}/events/{event}"), text);
+        }
+        kernel.add(&format!("{atom}/cpus"), "4-7\n");
+        let (found, encodings) = e_cores(&kernel, &cpu(0x97)).unwrap();
+        assert_eq!(encodings, [0xc2, 0x71, 0x74]);
+        assert_eq!((found.kind, found.model.core, found.model.slots_per_cycle), (10, "Gracemont", 5));
+        assert!(found.covers(4) && !found.covers(3));
     }
 
     #[test]

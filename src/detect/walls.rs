@@ -20,6 +20,22 @@ pub(crate) enum Attempt<'a> {
     Other(&'a str),
 }
 
+/// Why a file of sysfs that is there cannot be read.
+pub(crate) fn unreadable(path: &str, refusal: &io::Error) -> Error {
+    let errno = refusal.raw_os_error().unwrap_or(libc::EIO);
+    let remedy = match errno {
+        libc::EMFILE => {
+            "this process is at its limit of file descriptors: close some, or raise it with `ulimit -n`"
+        }
+        libc::ENFILE => "the system is at its limit of file descriptors: raise fs.file-max",
+        libc::EACCES | libc::EPERM => {
+            "its mode, a container or a security module (LSM) hides it: make it readable"
+        }
+        _ => "mount /sys anew",
+    };
+    Error::errno(errno, format!("{path} cannot be read ({refusal}); {remedy}"))
+}
+
 /// Turns the kernel's refusal into an error that names the wall and the remedy.
 pub(crate) fn explain(
     kernel: &impl Kernel,

@@ -33,7 +33,7 @@ pub(super) fn hypervisor<K: Kernel>(m: &Machine<K>) -> Found {
 
 pub(super) fn pmu<K: Kernel>(m: &Machine<K>) -> Found {
     match (device(m.kernel), &m.pmu) {
-        (None, Err(why)) => Found::said(Verdict::Wall, why),
+        (None, Err(why)) => Found::wall(why),
         (name, _) => Found::good(format!("{DEVICES}/{}", name.unwrap_or_default())),
     }
 }
@@ -41,7 +41,7 @@ pub(super) fn pmu<K: Kernel>(m: &Machine<K>) -> Found {
 pub(super) fn topdown_events<K: Kernel>(m: &Machine<K>) -> Found {
     match &m.pmu {
         Ok(pmu) => Found::good(format!("SLOTS and PERF_METRICS, down to level {}", pmu.level)),
-        Err(why) => Found::said(Verdict::Wall, why),
+        Err(why) => Found::wall(why),
     }
 }
 

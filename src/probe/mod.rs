@@ -79,7 +79,7 @@ struct Opened {
 struct Machine<'k, K: Kernel> {
     kernel: &'k K,
     cpu: Identity,
-    pmu: std::result::Result<Pmu, String>,
+    pmu: Result<Pmu>,
     /// This thread is registered for restartable sequences.
     rseq: bool,
     open: Result<Opened>,
@@ -151,9 +151,9 @@ impl<'k, K: Kernel> Machine<'k, K> {
         self.kernel.text(path).ok().map(|text| text.trim().to_string())
     }
 
-    /// A field of /proc/self/status.
+    /// A field of /proc/thread-self/status.
     fn status(&self, field: &str) -> Option<String> {
-        let status = self.text("/proc/self/status")?;
+        let status = self.text("/proc/thread-self/status")?;
         status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).map(|v| v.trim().into())
     }
 }

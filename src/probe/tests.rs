@@ -32,7 +32,7 @@ fn machine() -> Scripted {
         "Limit  Soft Limit  Hard Limit  Units\nMax locked memory  65536  65536  bytes\n",
     );
     kernel.add(
-        "/proc/self/status",
+        "/proc/thread-self/status",
         "Name:\tx\nCapEff:\t0000000000000000\nSeccomp:\t0\nCpus_allowed_list:\t0-3\n",
     );
     kernel
@@ -217,7 +217,7 @@ fn capabilities_are_told_by_name() {
         ("00000000a80425fb", "without CAP_PERFMON permits"),
         ("?", "with unknown capabilities permits"),
     ] {
-        kernel.add("/proc/self/status", &format!("CapPrm:\tffffffffffffffff\nCapEff:\t{set}\n"));
+        kernel.add("/proc/thread-self/status", &format!("CapPrm:\tffffffffffffffff\nCapEff:\t{set}\n"));
         is(&report(&kernel), "perf_event_paranoid", Verdict::Good, text, "");
     }
 }
@@ -231,7 +231,7 @@ fn a_seccomp_filter_and_a_kernel_without_perf_events() {
     ] {
         let kernel = machine();
         kernel.refuse_open(errno);
-        kernel.add("/proc/self/status", &format!("Seccomp:\t{mode}\n"));
+        kernel.add("/proc/thread-self/status", &format!("Seccomp:\t{mode}\n"));
         kernel.add("/.dockerenv", "");
         let report = report(&kernel);
         is(&report, "container", Verdict::Note, "Docker", "");
@@ -240,7 +240,7 @@ fn a_seccomp_filter_and_a_kernel_without_perf_events() {
         is(&report, "td_open", Verdict::Wall, "'slots'", remedy);
     }
     let kernel = machine();
-    kernel.add("/proc/self/status", "Seccomp:\t2\n");
+    kernel.add("/proc/thread-self/status", "Seccomp:\t2\n");
     is(&report(&kernel), "perf_event_open", Verdict::Good, "no seccomp filter keeps it from", "");
 }
 
@@ -320,7 +320,7 @@ fn hybrid_machines_say_where_things_are_counted() {
     );
     is(&here, "other_users", Verdict::Good, "none", "");
 
-    kernel.add("/proc/self/status", "Cpus_allowed_list:\t1\n");
+    kernel.add("/proc/thread-self/status", "Cpus_allowed_list:\t1\n");
     is(&report(&kernel), "hybrid", Verdict::Good, "stays on P-cores", "");
 }
 
@@ -330,7 +330,7 @@ fn a_thread_that_stays_on_e_cores_opens_and_counts_nothing() {
     kernel.run_on(3);
     kernel.starve();
     is(&report(&kernel), "hybrid", Verdict::Note, "CPU 3, an E-core", "taskset -c 0-1");
-    kernel.add("/proc/self/status", "Cpus_allowed_list:\t2-3\n");
+    kernel.add("/proc/thread-self/status", "Cpus_allowed_list:\t2-3\n");
     let report = report(&kernel);
     is(&report, "hybrid", Verdict::Wall, "CPUs 2-3 alone", "taskset -c 0-1");
     is(&report, "other_users", Verdict::Unknown, "E-core", "");

@@ -24,10 +24,9 @@ impl Kernel for Linux {
         let group = leader.map_or(-1, AsRawFd::as_raw_fd);
         let mut attr = *attr; // the kernel writes its own size into it when it refuses ours
         // SAFETY: attr is a live perf_event_attr whose size field says how long it is.
-        let fd = unsafe { perf::perf_event_open(&mut attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let open =
+            || unsafe { perf::perf_event_open(&mut attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) };
+        let fd = again(open)?;
         // SAFETY: the kernel has just given us this descriptor; nobody else owns it.
         Ok(unsafe { File::from_raw_fd(fd) })
     }
@@ -131,6 +130,20 @@ impl Mapping for Mapped {
 
     fn forget(self) {
         std::mem::forget(self);
+    }
+}
+
+/// Calls until no signal comes between (another thread's events are opened under a lock).
+fn again(mut call: impl FnMut() -> i32) -> io::Result<i32> {
+    loop {
+        let result = call();
+        if result >= 0 {
+            return Ok(result);
+        }
+        let refusal = io::Error::last_os_error();
+        if refusal.kind() != io::ErrorKind::Interrupted {
+            return Err(refusal);
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Files by path, and how many descriptors and mappings are open.
 #[derive(Clone, Default)]
 pub(crate) struct Scripted {
-    files: Rc<RefCell<BTreeMap<String, String>>>,
+    files: Rc<RefCell<BTreeMap<String, std::result::Result<String, i32>>>>,
     script: Rc<Script>,
 }
 
@@ -59,6 +59,7 @@ impl Scripted {
         let kernel = Scripted::default();
         let pmu = "/sys/bus/event_source/devices/cpu";
         kernel.add(&format!("{pmu}/type"), "4\n");
+        kernel.add(&format!("{pmu}/events/cpu-cycles"), "event=0x3c\n");
         kernel.add(&format!("{pmu}/events/slots"), "event=0x00,umask=0x4\n");
         for event in &crate::model::perf_metrics::METRICS {
             kernel.add(
@@ -71,7 +72,12 @@ impl Scripted {
     }
 
     pub fn add(&self, path: &str, text: &str) {
-        self.files.borrow_mut().insert(path.into(), text.into());
+        self.files.borrow_mut().insert(path.into(), Ok(text.into()));
+    }
+
+    /// A file that is there, but cannot be read.
+    pub fn hide(&self, path: &str, errno: i32) {
+        self.files.borrow_mut().insert(path.into(), Err(errno));
     }
 
     pub fn remove(&self, path: &str) {
@@ -198,7 +204,8 @@ impl Kernel for Scripted {
     }
 
     fn text(&self, path: &str) -> io::Result<String> {
-        self.files.borrow().get(path).cloned().ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
+        let text = self.files.borrow().get(path).cloned().unwrap_or(Err(libc::ENOENT));
+        text.map_err(io::Error::from_raw_os_error)
     }
 
     fn exists(&self, path: &str) -> bool {
