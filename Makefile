@@ -67,6 +67,9 @@ example-vm: target/examples/region ## README's example on the emulated machine
 header: ## make include/topdown.h from the sources
 	TOPDOWN_WRITE_HEADER=1 $(CARGO) test --locked --test header
 
+failures: ## make the tables of docs/failures.md from the code
+	TOPDOWN_WRITE_FAILURES=1 $(CARGO) test --locked --lib the_document_has
+
 install: $(LIB) ## install library, header and pkg-config file under DESTDIR and PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
 	install -m 755 $(OUT)/topdown $(DESTDIR)$(BINDIR)/topdown
@@ -88,4 +91,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs demo check check-vm fuzz bench figure example-vm header install uninstall clean help
+.PHONY: all programs demo check check-vm fuzz bench figure example-vm header failures install uninstall clean help

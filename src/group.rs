@@ -242,7 +242,7 @@ impl<K: Kernel> Group<K> {
     }
 }
 
-fn junk(event: &str, index: u32) -> Error {
+pub(crate) fn junk(event: &str, index: u32) -> Error {
     Error::errno(
         libc::ENODEV,
         format!(

@@ -82,16 +82,7 @@ impl State {
         if !group.looks_at_registers() || fault::count() == self.faults {
             return Ok(());
         }
-        Err(Error::new(
-            TD_ENORDPMC,
-            format!(
-                "RDPMC was taken away while the handle was open: 0 was written to {}/{}/rdpmc; earlier samples are as \
-                 good as ever, further ones need a new handle: td_close this one and td_open, which reads by read(2) \
-                 until 1 is written there",
-                detect::DEVICES,
-                self.info.pmu
-            ),
-        ))
+        Err(rdpmc_taken(&self.info.pmu))
     }
 }
 
@@ -167,7 +158,7 @@ fn start(options: &Options, handle: Handle) -> Result<State> {
     Ok(State { info, source, meter, faults })
 }
 
-fn level_of(options: &Options, most: u32, what: &dyn std::fmt::Display) -> Result<u32> {
+pub(crate) fn level_of(options: &Options, most: u32, what: &dyn std::fmt::Display) -> Result<u32> {
     match options.level {
         0 => Ok(most),
         level if level <= most => Ok(level),
@@ -247,7 +238,12 @@ fn or_a_hundredth(ppm: u32) -> u32 {
     if ppm == 0 { 10_000 } else { ppm }
 }
 
-fn check_target(kernel: &impl Kernel, pmu: &Pmu, identity: &Identity, options: &Options) -> Result<()> {
+pub(crate) fn check_target(
+    kernel: &impl Kernel,
+    pmu: &Pmu,
+    identity: &Identity,
+    options: &Options,
+) -> Result<()> {
     let Target::Cpu(cpu) = options.target else { return Ok(()) };
     let online = kernel.text("/sys/devices/system/cpu/online").unwrap_or_default();
     if !contains(&online, cpu) {
@@ -272,27 +268,15 @@ fn with<T>(handle: Handle, work: impl FnOnce(&mut State, &Hot) -> Result<T>) -> 
     let (hot, cold) = (handle.hot(), handle.cold());
     let owner = cold.owner.load(Ordering::Relaxed);
     if owner == 0 {
-        return Err(Error::errno(libc::EBADF, "the handle is closed: td_close was called for it"));
+        return Err(closed());
     }
     if owner != thread::current() {
-        return Err(Error::new(
-            TD_EWRONGTHREAD,
-            "the handle belongs to the thread that opened it; open one in each thread that measures",
-        ));
+        return Err(wrong_thread());
     }
     if hot.present.load(Ordering::Relaxed) == 0 {
-        return Err(Error::new(
-            TD_EWRONGTHREAD,
-            "the handle was opened before fork and belongs to the parent; td_close it here and open one of the \
-             child's own",
-        ));
+        return Err(forked());
     }
-    let Some(mut state) = cold.state.try_lock() else {
-        return Err(Error::errno(
-            libc::EBUSY,
-            "the handle is in use by the code that this signal handler interrupted; try again when it returns",
-        ));
-    };
+    let Some(mut state) = cold.state.try_lock() else { return Err(busy()) };
     match state.as_mut() {
         Some(state) => {
             state.check()?;
@@ -300,8 +284,45 @@ fn with<T>(handle: Handle, work: impl FnOnce(&mut State, &Hot) -> Result<T>) -> 
             state.check()?;
             Ok(result)
         }
-        None => Err(Error::errno(libc::EBADF, "the handle is closed: td_close was called for it")),
+        None => Err(closed()),
     }
+}
+
+pub(crate) fn closed() -> Error {
+    Error::errno(libc::EBADF, "the handle is closed: td_close was called for it; open another")
+}
+
+pub(crate) fn wrong_thread() -> Error {
+    Error::new(
+        TD_EWRONGTHREAD,
+        "the handle belongs to the thread that opened it; open one in each thread that measures",
+    )
+}
+
+pub(crate) fn forked() -> Error {
+    Error::new(
+        TD_EWRONGTHREAD,
+        "the handle was opened before fork and belongs to the parent; td_close it here and open one of the child's own",
+    )
+}
+
+pub(crate) fn busy() -> Error {
+    Error::errno(
+        libc::EBUSY,
+        "the handle is in use by the code that this signal handler interrupted; try again when it returns",
+    )
+}
+
+pub(crate) fn rdpmc_taken(pmu: &str) -> Error {
+    Error::new(
+        TD_ENORDPMC,
+        format!(
+            "RDPMC was taken away while the handle was open: 0 was written to {}/{pmu}/rdpmc; earlier samples are as \
+             good as ever, further ones need a new handle: td_close this one and td_open, which reads by read(2) until \
+             1 is written there",
+            detect::DEVICES
+        ),
+    )
 }
 
 /// A reading, by the steady state if it serves.

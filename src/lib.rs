@@ -30,6 +30,8 @@ mod probe;
 
 pub mod capi;
 
+#[cfg(test)]
+mod failures;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 

@@ -1,0 +1,222 @@
+//! docs/failures.md has each wall with its code and text, made here by running into it.
+#![forbid(unsafe_code)]
+
+use crate::detect::cpu::Identity;
+use crate::detect::walls::{Attempt, explain};
+use crate::detect::{self, Pmu};
+use crate::error::{Error, Result};
+use crate::group::{self, Group};
+use crate::handle::{self, check_target, level_of};
+use crate::options::{Options, Target};
+use crate::sample::Sample;
+use crate::sys::scripted::Scripted;
+use crate::{TopDown, decode_l1, decode_l2, decode_raw_l1};
+use std::io;
+
+const DEVICES: &str = "/sys/bus/event_source/devices";
+
+/// A wall: what stands there, and what is said of it.
+type Wall = (&'static str, Error);
+
+fn cpu(model: u32) -> Identity {
+    let name = "a CPU".into();
+    Identity { vendor: "GenuineIntel".into(), family: 6, model, name, ..Identity::default() }
+}
+
+fn none<T>(result: Result<T>) -> Error {
+    result.err().expect("a wall")
+}
+
+/// Sapphire Rapids, but for what is done to it.
+fn machine(change: impl FnOnce(&Scripted)) -> Scripted {
+    let kernel = Scripted::sapphire_rapids();
+    kernel.add("/sys/devices/system/cpu/online", "0-7\n");
+    kernel.add("/proc/sys/kernel/perf_event_paranoid", "2\n");
+    change(&kernel);
+    kernel
+}
+
+fn no_pmu() -> Vec<Wall> {
+    let found = |change: &dyn Fn(&Scripted), cpu: &Identity| none(detect::pmu(&machine(change), cpu));
+    let slots = format!("{DEVICES}/cpu/events/slots");
+    let gone = |kernel: &Scripted| kernel.rename(DEVICES, "/elsewhere");
+    let renamed =
+        |kernel: &Scripted| kernel.rename(&format!("{DEVICES}/cpu/"), &format!("{DEVICES}/uncore/"));
+    let old = |kernel: &Scripted| kernel.remove(&slots);
+    let guest = Identity { hypervisor: Some("KVM".into()), ..cpu(0x8f) };
+    let amd = Identity { vendor: "AuthenticAMD".into(), family: 0x19, ..cpu(0x11) };
+    vec![
+        ("no sysfs (a container without /sys)", found(&gone, &cpu(0x8f))),
+        ("a virtual machine without a PMU", found(&renamed, &guest)),
+        ("a kernel without a driver for the PMU", found(&renamed, &cpu(0x8f))),
+        ("a virtual machine whose PMU has no PERF_METRICS", found(&old, &guest)),
+        ("a CPU of another kind", found(&|_| {}, &amd)),
+        ("a kernel that does not know the CPU", found(&old, &cpu(0xad))),
+        ("a CPU that the library does not know, without SLOTS", found(&old, &cpu(0xfe))),
+        (
+            "topdown-* names that mean general counters",
+            found(&|k| k.add(&format!("{DEVICES}/cpu/events/topdown-retiring"), "event=0xc2"), &cpu(0xfe)),
+        ),
+        (
+            "a masked events directory",
+            found(
+                &|kernel| {
+                    kernel.remove(&slots);
+                    kernel.remove(&format!("{DEVICES}/cpu/events/cpu-cycles"));
+                },
+                &cpu(0x8f),
+            ),
+        ),
+        ("a file of sysfs that may not be read", found(&|k| k.hide(&slots, libc::EACCES), &cpu(0x8f))),
+        ("no descriptor left to read sysfs", found(&|k| k.hide(&slots, libc::EMFILE), &cpu(0x8f))),
+        ("TD_FLAG_E_CORES, not a hybrid CPU", none(detect::e_cores(&machine(|_| {}), &cpu(0x8f)))),
+        ("TD_FLAG_E_CORES, E-cores off or hidden", none(detect::e_cores(&machine(|_| {}), &cpu(0x97)))),
+    ]
+}
+
+fn options() -> Vec<Wall> {
+    let kernel = machine(|kernel| {
+        kernel.rename(&format!("{DEVICES}/cpu/"), &format!("{DEVICES}/cpu_core/"));
+        kernel.add(&format!("{DEVICES}/cpu_core/cpus"), "0-3\n");
+    });
+    let pmu = detect::pmu(&kernel, &cpu(0x97)).unwrap();
+    let on = |target| Options { target, ..Options::default() };
+    let target = |target| none(check_target(&kernel, &pmu, &cpu(0x97), &on(target)));
+    let level_2 = Options { level: 2, ..Options::default() };
+    vec![
+        ("level 2 of a CPU that has level 1", none(level_of(&level_2, 1, &cpu(0x6a)))),
+        ("a CPU that is not there", target(Target::Cpu(9))),
+        ("an E-core as target", target(Target::Cpu(5))),
+    ]
+}
+
+fn refusals() -> Vec<Wall> {
+    let says = |options: &Options, attempt, errno, change: &dyn Fn(&Scripted)| {
+        explain(&machine(change), options, attempt, &io::Error::from_raw_os_error(errno))
+    };
+    let (this, open) = (Options::default(), Attempt::Open("slots"));
+    let of = |target| Options { target, ..this };
+    let paranoid = |level: &'static str| {
+        move |kernel: &Scripted| kernel.add("/proc/sys/kernel/perf_event_paranoid", level)
+    };
+    let filter = |kernel: &Scripted| kernel.add("/proc/thread-self/status", "Seccomp:\t2\n");
+    vec![
+        ("perf_event_paranoid 3 (Debian), 4 (Ubuntu)", says(&this, open, libc::EACCES, &paranoid("3"))),
+        ("kernel mode at paranoid 2", says(&Options { kernel: true, ..this }, open, libc::EACCES, &|_| {})),
+        ("a whole CPU at paranoid 2", says(&of(Target::Cpu(1)), open, libc::EACCES, &|_| {})),
+        ("another user's thread", says(&of(Target::Task(77)), open, libc::EACCES, &|_| {})),
+        ("a security module", says(&this, open, libc::EACCES, &|_| {})),
+        ("a seccomp filter (containers)", says(&this, open, libc::EPERM, &filter)),
+        ("no perf_event_open", says(&this, open, libc::ENOSYS, &|_| {})),
+        ("no descriptor left in the process", says(&this, open, libc::EMFILE, &|_| {})),
+        ("no descriptor left in the system", says(&this, open, libc::ENFILE, &|_| {})),
+        ("no such thread", says(&of(Target::Task(77)), open, libc::ESRCH, &|_| {})),
+        ("the PMU is reserved", says(&this, open, libc::EBUSY, &|_| {})),
+        ("events that are shown but do not open", says(&this, open, libc::EINVAL, &|_| {})),
+        ("no memory left that may be locked", says(&this, Attempt::Map, libc::EPERM, &|_| {})),
+        (
+            "another call of the open sequence fails",
+            says(&this, Attempt::Other("ioctl ENABLE"), libc::EACCES, &|_| {}),
+        ),
+    ]
+}
+
+fn proofs() -> Vec<Wall> {
+    let open = |kernel: &Scripted| {
+        let pmu: Pmu = detect::pmu(kernel, &cpu(0x8f)).unwrap();
+        none(Group::open(kernel.clone(), &pmu, 2, &Options { no_rdpmc: true, ..Options::default() }, None))
+    };
+    vec![
+        ("SLOTS opens and stands still", open(&machine(Scripted::stand_still))),
+        ("others hold the counters", open(&machine(Scripted::starve))),
+        ("an event opens in another counter", group::junk("topdown-retiring", 3)),
+    ]
+}
+
+fn later() -> Vec<Wall> {
+    let open = || TopDown::open(&Options { simulate: true, ..Options::default() }).unwrap();
+    let (td, other) = (open(), open());
+    let read = |td: &TopDown| {
+        (0..1000).for_each(|i| {
+            std::hint::black_box(i);
+        });
+        td.read().unwrap()
+    };
+    let (a, b, c) = (read(&td), read(&td), read(&other));
+    td.reset().unwrap();
+    let fresh = read(&td);
+    let shallow = TopDown::open(&Options { simulate: true, level: 1, ..Options::default() }).unwrap();
+    vec![
+        ("another thread's handle", handle::wrong_thread()),
+        ("the parent's handle in a forked child", handle::forked()),
+        ("a signal handler that interrupts a td_ call on the same handle", handle::busy()),
+        ("a closed handle", handle::closed()),
+        ("rdpmc set to 0 while the handle is open", handle::rdpmc_taken("cpu")),
+        ("the CPU of the counters goes offline", group::given_up(0, 12)),
+        ("nothing ran between the samples", none(decode_l1(Some(&a), &a))),
+        ("samples of two handles", none(decode_l1(Some(&c), &b))),
+        ("samples in the wrong order", none(decode_l1(Some(&b), &a))),
+        ("a sample from before td_reset", none(decode_l1(Some(&a), &fresh))),
+        ("bytes that are no sample", none(decode_l1(None, &Sample::default()))),
+        ("level 2 of samples without it", none(decode_l2(None, &read(&shallow)))),
+        ("raw registers that were reset in between", none(decode_raw_l1(2, 0xff, 1, 0xff))),
+    ]
+}
+
+fn code(error: &Error) -> &'static str {
+    [
+        (crate::TD_EWRONGTHREAD, "TD_EWRONGTHREAD"),
+        (crate::TD_ENOTCOUNTING, "TD_ENOTCOUNTING"),
+        (crate::TD_ESTALE, "TD_ESTALE"),
+        (crate::TD_ENORDPMC, "TD_ENORDPMC"),
+        (-libc::ENODEV, "-ENODEV"),
+        (-libc::EACCES, "-EACCES"),
+        (-libc::EPERM, "-EPERM"),
+        (-libc::ENOSYS, "-ENOSYS"),
+        (-libc::ENOTSUP, "-ENOTSUP"),
+        (-libc::EINVAL, "-EINVAL"),
+        (-libc::EMFILE, "-EMFILE"),
+        (-libc::ENFILE, "-ENFILE"),
+        (-libc::ENOMEM, "-ENOMEM"),
+        (-libc::ESRCH, "-ESRCH"),
+        (-libc::EBUSY, "-EBUSY"),
+        (-libc::EBADF, "-EBADF"),
+        (-libc::EIO, "-EIO"),
+    ]
+    .into_iter()
+    .find(|(code, _)| *code == error.code())
+    .expect("a documented code")
+    .1
+}
+
+fn table(walls: &[Wall]) -> String {
+    let row = |(what, error): &Wall| format!("| {what} | {} | {error} |\n", code(error));
+    format!("\n| | code | td_last_error |\n|---|---|---|\n{}\n", walls.iter().map(row).collect::<String>())
+}
+
+#[test]
+fn the_document_has_every_wall_as_it_is() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/failures.md");
+    let found = std::fs::read_to_string(path).unwrap();
+    let mut made = found.clone();
+    for (name, walls) in [
+        ("pmu", no_pmu()),
+        ("options", options()),
+        ("refusals", refusals()),
+        ("proofs", proofs()),
+        ("later", later()),
+    ] {
+        assert!(walls.iter().all(|(_, error)| error.text().len() < 600), "td_last_error cuts it");
+        let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n"));
+        let (before, rest) = made.split_once(&begin).expect("the table's begin");
+        let (_, after) = rest.split_once(&end).expect("the table's end");
+        made = format!("{before}{begin}{}{end}{after}", table(&walls));
+    }
+    if std::env::var_os("TOPDOWN_WRITE_FAILURES").is_some() {
+        std::fs::write(path, &made).unwrap();
+    }
+    assert!(
+        found == made || std::env::var_os("TOPDOWN_WRITE_FAILURES").is_some(),
+        "run `make failures` and commit it"
+    );
+}
