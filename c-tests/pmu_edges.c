@@ -1,6 +1,6 @@
 /* What the library itself executes at a region's edges is not taken for the region's: the program is at one mix in the
- * region and at another around it, so the calls are at that, too. Pairs of readings whether they open windows or not, and
- * sums. Between the change of mix and the reading are some instructions of this program, which the edges cover. */
+ * region and at another around it, so the calls are at that, too. Pairs of readings whether they open windows or not, by
+ * read(2), and sums. Between the change of mix and the reading are some instructions of this program, which the edges cover. */
 #include "pmu.h"
 #include <topdown_inline.h>
 
@@ -13,9 +13,10 @@ static void nops(uint64_t instructions)
 }
 
 /* The largest distance from the truth of many regions of so many instructions, and its bound. */
-static void pairs(uint64_t instructions, uint64_t between)
+static void pairs(uint32_t flags, uint64_t instructions, uint64_t between)
 {
-    td_t *td = measured(NULL);
+    const struct td_options options = options_of(flags, 0);
+    td_t *td = measured(&options);
     struct td_sample before, after;
     struct td_l1 l1;
     double share[4], worst = 0, own = 0;
@@ -72,7 +73,8 @@ int main(void)
     needs_known_mix();
     for (uint64_t instructions = 10000; instructions <= 1000000; instructions *= 10)
         for (uint64_t between = 1000; between <= 1000000; between *= 30)
-            pairs(instructions, between);
+            for (uint32_t flags = 0; flags <= TD_FLAG_NO_RDPMC; flags += TD_FLAG_NO_RDPMC)
+                pairs(flags, instructions, between);
     for (uint64_t instructions = 1024; instructions <= 65536; instructions *= 4)
         sums(instructions);
     return 0;

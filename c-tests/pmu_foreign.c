@@ -46,7 +46,7 @@ static void *reads_itself(void *argument)
 /* as many slots together as each has alone */
 static void readers(void)
 {
-    struct reader reader[2] = {{MIXES[0], 4000, 0}, {MIXES[2], 20000, 0}};
+    struct reader reader[2] = {{MIXES[0], 20000, 0}, {MIXES[2], 40000, 0}};
     double alone[2];
     pthread_t thread[2];
     for (int i = 0; i < 2; i++) {

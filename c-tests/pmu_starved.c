@@ -96,9 +96,9 @@ static void come_and_go(uint32_t flags, uint64_t *seed)
     rival_ends(&rival);
     l1 = whole_is(&first, &now, &all, worked, 0.02);
     printf("running %.3f; alone %.3f, in turn with a rival %.3f of the time\n", l1.running, alone / worked, shared / worked);
-    CHECK(l1.running > (alone - turns * TURN) / worked - 0.03);
-    CHECK(l1.running < (alone + shared) / worked + 0.03);
-    CHECK_NEAR((double)l1.slots / width / worked, l1.running, 0.03);
+    CHECK(l1.running > (alone - turns * TURN) / worked - 0.06); /* opening a rival takes its time, in the kernel */
+    CHECK(l1.running < (alone + shared) / worked + 0.06);
+    CHECK_NEAR((double)l1.slots / width / worked, l1.running, 0.08);
     comes_back();
     l1 = regions(td, 4, REGION);
     CHECK_NEAR(l1.running, 1, 0.02);

@@ -111,6 +111,10 @@ impl<K: Kernel> Counters for Events<K> {
     fn by_registers(&self) -> bool {
         false
     }
+
+    fn counts_itself(&self) -> bool {
+        self.options.target == Target::This
+    }
 }
 
 #[cfg(test)]

@@ -326,6 +326,10 @@ impl<K: Kernel> Counters for Group<K> {
         self.by_registers
     }
 
+    fn counts_itself(&self) -> bool {
+        !self.by_registers && self.options.target == Target::This
+    }
+
     fn clears(&self) -> bool {
         self.clears && self.by_registers
     }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result, TD_ESTALE};
 use crate::model::slots_per_ns;
 use crate::pace::{Pace, Wish};
 use crate::read::{Counters, Glance, Hot, Snapshot, Taken};
-use crate::registers::{RawMetrics, RawSlots, Registers};
+use crate::registers::{EDGE_SLOTS, RawMetrics, RawSlots, Registers};
 use crate::sample::{
     Base, Mark, OF_READINGS, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED,
     TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE, UNCHECKED_MS, ms,
@@ -49,6 +49,9 @@ pub(crate) struct Meter {
     round_ms: u32,
     pub pace: Pace,
 }
+
+/// Slots of the library's own work for a reading by read(2), on the way in and on the way back.
+const BY_READ: u64 = 32 * EDGE_SLOTS;
 
 /// Looks that are remembered.
 const LOOKS: usize = 64;
@@ -181,6 +184,9 @@ impl Meter {
         match &begins {
             Some(start) => self.begin_readings(counters, hot, start, next),
             None => {
+                if counters.counts_itself() {
+                    self.ledger.admit(BY_READ);
+                }
                 self.begin_window(next);
                 self.looks.add(&self.start, 0);
             }
@@ -434,12 +440,9 @@ impl Meter {
             None => self.renew(counters, hot, Next::Window)?,
         };
         *out = self.start;
-        out.flags |= TD_SAMPLE_WORK_AFTER;
         // without registers: nothing since the read(2) can be seen
-        if now.is_none() {
-            out.flags |= TD_SAMPLE_WORK_BEFORE;
-        }
         if let Some(now) = now {
+            out.flags |= TD_SAMPLE_WORK_AFTER;
             out.flags |= if seen.slots.0 == 0 { TD_SAMPLE_WORK_BEFORE } else { 0 };
             out.add(now.registers, now.ns);
             if self.start.base.window != window {

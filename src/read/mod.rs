@@ -108,6 +108,10 @@ pub(crate) trait Counters {
     fn sequence(&mut self) -> Option<u32>;
     /// Whether readings are to be those of the registers.
     fn by_registers(&self) -> bool;
+    /// Whether what the library executes for a reading by read(2) is counted with the rest.
+    fn counts_itself(&self) -> bool {
+        false
+    }
     /// Whether reading the registers clears them (metrics_clear): each reading starts a window. The kernel's own
     /// counts mean nothing then.
     fn clears(&self) -> bool {
