@@ -54,6 +54,7 @@ int main(void)
     struct td_l1 l1;
     struct td_options no_rdpmc = options_of(TD_FLAG_NO_RDPMC, 0);
     td_t *td[WAYS];
+    struct td_mark mark;
     pthread_t thread;
     file = exists("/sys/bus/event_source/devices/cpu_core/rdpmc") ? "/sys/bus/event_source/devices/cpu_core/rdpmc"
                                                                   : "/sys/bus/event_source/devices/cpu/rdpmc";
@@ -95,7 +96,7 @@ int main(void)
         l1_is(&l1, MIXES[0], 0.02);
         pthread_barrier_wait(&barrier);
         CHECK_EQ(pthread_join(thread, NULL), 0);
-        td_close(td[way]);
+        td_t *lost = td[way];
 
         /* the remedy */
         td[way] = measured(NULL);
@@ -109,6 +110,10 @@ int main(void)
         rdpmc_is(1);
         td_must(td_read(td[way], &after)); /* goes on */
         td_close(td[way]);
+        CHECK_EQ(td_read(lost, &after), TD_ENORDPMC); /* for good, also after 1 is written */
+        CHECK_EQ(td_read_mark(lost, &mark), TD_ENORDPMC);
+        CHECK_EQ(info_of(lost).path, TD_PATH_RDPMC);
+        td_close(lost);
     }
     return 0;
 }

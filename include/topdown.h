@@ -119,7 +119,7 @@ typedef struct td td_t;
 #define TD_FLAG_INHERIT 2
 
 /**
- * td_options.flags: read by read(2) even where RDPMC is possible.
+ * td_options.flags: read by read(2) even where RDPMC is possible; no RDPMC is executed.
  */
 #define TD_FLAG_NO_RDPMC 4
 

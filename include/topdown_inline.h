@@ -21,13 +21,13 @@
 extern "C" {
 #endif
 
-/* Notes the registers in `mark`, in 21 instructions and with no system call, or does what td_read does. The thread rule,
+/* Notes the registers in `mark`, in 22 instructions and with no system call, or does what td_read does. The thread rule,
  * the windows and the return value are td_read's; td and mark are not checked for NULL. */
 static inline int td_read_mark(td_t *td, struct td_mark *mark)
 {
 #if defined(__x86_64__) && defined(__LP64__) && defined(__GNUC__)
-    /* As in src/read/rdpmc.rs: from 20 to 21 undisturbed, or on to 23. On hybrid CPUs, where RDPMC could fault, there is
-     * no inline reader. Sections are of the function's group, if it has one (templates). */
+    /* As in src/read/rdpmc.rs: from 20 to 21 undisturbed, or on to 23. On hybrid CPUs, where RDPMC could fault for want of
+     * the counter, there is no inline reader. The marked instruction at 23: src/sys/fault.rs. Sections are of the function's group, if it has one (templates). */
     __asm__ goto("mov %%fs:0, %%rax\n\t"
                  "cmp %%rax, %c[reader](%[td])\n\t"
                  "jne %l[slowly]\n\t"
@@ -42,14 +42,15 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
                  "or %%rdx, %%rax\n\t"
                  "cmp %c[limit](%[td]), %%rax\n\t"
                  "ja %l[slowly]\n\t"
-                 "mov %%rax, %c[slots](%[mark])\n\t"
+                 "mov %%rax, %%r9\n\t"
                  "mov $0x20000000, %%ecx\n\t"
                  "rdpmc\n\t"
-                 "mov %%eax, %c[metrics](%[mark])\n\t"
-                 "mov %%edx, %c[metrics]+4(%[mark])\n\t"
                  "cmp %%r8d, %c[lock](%[td])\n\t"
                  "jne %l[slowly]\n"
                  "21:\n\t"
+                 "mov %%r9, %c[slots](%[mark])\n\t"
+                 "mov %%eax, %c[metrics](%[mark])\n\t"
+                 "mov %%edx, %c[metrics]+4(%[mark])\n\t"
                  "mov %%r8, %c[sequence](%[mark])\n\t"
                  ".pushsection .data.rel.ro.topdown_rseq, \"aw?\", @progbits\n\t"
                  ".balign 32\n"
@@ -69,7 +70,7 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
                    [stamp] "i"(offsetof(struct td_hot, start.base.sequence)), [lock] "i"(TD_CONTROL_PAGE + 8),
                    [slots] "i"(offsetof(struct td_mark, slots)), [metrics] "i"(offsetof(struct td_mark, metrics)),
                    [sequence] "i"(offsetof(struct td_mark, sequence))
-                 : "rax", "rcx", "rdx", "r8", "memory", "cc"
+                 : "rax", "rcx", "rdx", "r8", "r9", "memory", "cc"
                  : slowly);
     return 0;
 slowly:

@@ -5,7 +5,7 @@
 use crate::detect::Pmu;
 use crate::detect::walls::{Attempt, explain};
 use crate::error::Result;
-use crate::group::{HEAD, PATIENCE, given_up, leader, spin, starved};
+use crate::group::{HEAD, PATIENCE, given_up, leader, spin, stands_still, starved};
 use crate::model::e_cores::EVENTS;
 use crate::model::perf_metrics::CYCLES;
 use crate::options::{Options, Target};
@@ -58,11 +58,12 @@ impl<K: Kernel> Events<K> {
         let begun = self.kernel.cpu_time();
         while self.options.target == Target::This && pmu.covers(self.kernel.cpu()) {
             spin();
-            if self.counts()?.slots > 0 {
+            let now = self.counts()?;
+            if now.slots > 0 {
                 break;
             }
             if self.kernel.cpu_time() >= begun + PATIENCE {
-                return Err(starved());
+                return Err(if now.time.running > 0 { stands_still() } else { starved() });
             }
         }
         Ok(())
@@ -77,7 +78,7 @@ impl<K: Kernel> Counters for Events<K> {
             .read(&self.leader, &mut words)
             .map_err(|e| explain(&self.kernel, &self.options, Attempt::Other("read"), &e))?;
         if got != words.len() || words[0] != (1 + EVENTS.len()) as u64 {
-            return Err(given_up(got, words.len()));
+            return Err(given_up());
         }
         let time = Times { enabled: words[1], running: words[2] };
         let slots = words[HEAD].saturating_mul(self.width);
@@ -176,5 +177,9 @@ mod tests {
         assert_eq!(open(&kernel).err().unwrap().code(), TD_ENOTCOUNTING);
         kernel.run_on(0);
         assert!(open(&kernel).is_ok());
+        let still = Scripted::sapphire_rapids();
+        still.stand_still();
+        still.run_on(4);
+        assert_eq!(open(&still).err().unwrap().code(), -libc::ENODEV);
     }
 }

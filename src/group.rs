@@ -102,10 +102,8 @@ impl<K: Kernel> Group<K> {
             && safe
             && options.target == Target::This
             && !options.no_rdpmc
-            && cfg!(target_arch = "x86_64");
-        if visible {
-            fault::survive();
-        }
+            && cfg!(target_arch = "x86_64")
+            && fault::survive();
 
         attr.set_disabled(0);
         let mut siblings = Vec::with_capacity(METRICS.len() + 1);
@@ -177,9 +175,14 @@ impl<K: Kernel> Group<K> {
                 ));
             }
             Target::This if !safe => {
-                "on a hybrid CPU RDPMC needs restartable sequences, which this C library (before glibc 2.35) or                  kernel does not register"
+                "on a hybrid CPU RDPMC needs restartable sequences, which this C library does not register; \
+                 glibc 2.35 or later does"
             }
-            Target::This if !self.visible => "RDPMC is an instruction of x86",
+            Target::This if !cfg!(target_arch = "x86_64") => "RDPMC is an instruction of x86",
+            Target::This if !self.visible => {
+                "RDPMC can be taken away, and the handler of SIGSEGV that survives this cannot be installed here; permit \
+                 rt_sigaction"
+            }
             Target::This => return None,
         };
         Some(why.into())
@@ -214,11 +217,7 @@ impl<K: Kernel> Group<K> {
                 continue;
             }
             if ran && now.slots == start.slots {
-                return Err(Error::errno(
-                    libc::ENODEV,
-                    "SLOTS stands still although it is scheduled: a virtual machine that advertises counters it does \
-                     not have; measure on the host",
-                ));
+                return Err(stands_still());
             }
             return Err(starved());
         }
@@ -253,6 +252,14 @@ pub(crate) fn junk(event: &str, index: u32) -> Error {
     )
 }
 
+pub(crate) fn stands_still() -> Error {
+    Error::errno(
+        libc::ENODEV,
+        "the leader stands still although it is scheduled: a virtual machine that advertises counters it does not \
+         have; measure on the host",
+    )
+}
+
 pub(crate) fn starved() -> Error {
     Error::new(
         TD_ENOTCOUNTING,
@@ -261,13 +268,12 @@ pub(crate) fn starved() -> Error {
     )
 }
 
-pub(crate) fn given_up(got: usize, wanted: usize) -> Error {
+/// (A text that takes no memory: this may be in a signal handler.)
+pub(crate) fn given_up() -> Error {
     Error::errno(
         libc::EIO,
-        format!(
-            "read of the group gave {got} words, not {wanted}: the kernel has given the counters up, as it does when \
-             their CPU goes offline; close the handle and open it again"
-        ),
+        "read of the group gave fewer words than it has events: the kernel has given the counters up, as it does when \
+         their CPU goes offline; close the handle and open it again",
     )
 }
 
@@ -285,7 +291,7 @@ impl<K: Kernel> Counters for Group<K> {
         let got = self.explained("read", self.kernel.read(group, &mut words))?;
         let events = 1 + self.siblings.len();
         if got != HEAD + events || words[0] != events as u64 {
-            return Err(given_up(got, HEAD + events));
+            return Err(given_up());
         }
         let values = &words[HEAD + 1..HEAD + events];
         let (metrics, cycles) = values.split_at(values.len() - usize::from(self.slots_per_cycle.is_some()));
@@ -300,7 +306,7 @@ impl<K: Kernel> Counters for Group<K> {
         let mut words = [0; 3];
         let got = self.explained("read", self.kernel.read(&self.leader, &mut words))?;
         if got != words.len() {
-            return Err(given_up(got, words.len()));
+            return Err(given_up());
         }
         Ok((words[0], Times { enabled: words[1], running: words[2] }))
     }

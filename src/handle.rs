@@ -77,11 +77,12 @@ struct State {
 
 impl State {
     /// Nothing can be said any more if RDPMC of this handle may have faulted.
-    fn check(&self) -> Result<()> {
+    fn check(&self, hot: &Hot) -> Result<()> {
         let Source::Real(group) = &self.source else { return Ok(()) };
         if !group.looks_at_registers() || fault::count() == self.faults {
             return Ok(());
         }
+        hot.detach(); // for good
         Err(rdpmc_taken(&self.info.pmu))
     }
 }
@@ -263,8 +264,18 @@ pub(crate) fn check_target(
     Ok(())
 }
 
-/// Runs `work` on the handle's state, if the calling thread may.
+/// Runs `work` on the handle's state, if the calling thread may and the counters can be read.
 fn with<T>(handle: Handle, work: impl FnOnce(&mut State, &Hot) -> Result<T>) -> Result<T> {
+    with_state(handle, |state, hot| {
+        state.check(hot)?;
+        let result = work(state, hot)?;
+        state.check(hot)?;
+        Ok(result)
+    })
+}
+
+/// Runs `work` on the handle's state, if the calling thread may.
+fn with_state<T>(handle: Handle, work: impl FnOnce(&mut State, &Hot) -> Result<T>) -> Result<T> {
     let (hot, cold) = (handle.hot(), handle.cold());
     let owner = cold.owner.load(Ordering::Relaxed);
     if owner == 0 {
@@ -278,12 +289,7 @@ fn with<T>(handle: Handle, work: impl FnOnce(&mut State, &Hot) -> Result<T>) -> 
     }
     let Some(mut state) = cold.state.try_lock() else { return Err(busy()) };
     match state.as_mut() {
-        Some(state) => {
-            state.check()?;
-            let result = work(state, hot)?;
-            state.check()?;
-            Ok(result)
-        }
+        Some(state) => work(state, hot),
         None => Err(closed()),
     }
 }
@@ -313,16 +319,19 @@ pub(crate) fn busy() -> Error {
     )
 }
 
+/// (Texts that take no memory: this may be in a signal handler.)
 pub(crate) fn rdpmc_taken(pmu: &str) -> Error {
-    Error::new(
-        TD_ENORDPMC,
-        format!(
-            "RDPMC was taken away while the handle was open: 0 was written to {}/{pmu}/rdpmc; earlier samples are as \
-             good as ever, further ones need a new handle: td_close this one and td_open, which reads by read(2) until \
-             1 is written there",
-            detect::DEVICES
-        ),
-    )
+    macro_rules! text {
+        ($pmu:literal) => {
+            concat!(
+                "RDPMC was taken away while the handle was open: 0 was written to /sys/bus/event_source/devices/",
+                $pmu,
+                "/rdpmc; earlier samples are as good as ever, further ones need a new handle: td_close this one and \
+                 td_open, which reads by read(2) until 1 is written there"
+            )
+        };
+    }
+    Error::new(TD_ENORDPMC, if pmu == "cpu_core" { text!("cpu_core") } else { text!("cpu") })
 }
 
 /// A reading, by the steady state if it serves.
@@ -371,7 +380,7 @@ pub(crate) fn sum_end(handle: Handle, sum: &mut Sum) -> Result<()> {
 
 /// The sample of a mark.
 pub(crate) fn sample_of(handle: Handle, mark: &Mark) -> Result<Sample> {
-    with(handle, |state, _| state.meter.sample_of(mark))
+    with_state(handle, |state, _| state.meter.sample_of(mark))
 }
 
 /// Starts a new period.
@@ -381,7 +390,7 @@ pub(crate) fn reset(handle: Handle) -> Result<()> {
 
 /// What the handle measures.
 pub(crate) fn info(handle: Handle) -> Result<Info> {
-    with(handle, |state, _| {
+    with_state(handle, |state, _| {
         let pace = &state.meter.pace;
         Ok(Info { windows: pace.windows, windows_ns: pace.spent, ..state.info.clone() })
     })
@@ -406,8 +415,8 @@ pub(crate) fn close(handle: Handle) {
     if owner == 0 {
         return; // it is closed, or another thread is at it
     }
-    let mut place = match cold.state.try_lock() {
-        Some(place) => place,
+    let state = match cold.state.try_lock() {
+        Some(mut state) => state.take(),
         // taken by a thread that this child does not have; what there is to close was all there before
         None if !here => slot::take_over(&cold.state),
         None if owner == thread::current() => {
@@ -415,9 +424,9 @@ pub(crate) fn close(handle: Handle) {
             cold.owner.store(owner, Ordering::Relaxed);
             return;
         }
-        None => cold.state.lock(),
+        None => cold.state.lock().take(),
     };
-    let Some(mut state) = place.take() else { return };
+    let Some(mut state) = state else { return };
     hot.detach();
     if owner == thread::current() {
         hot.leave();
@@ -426,7 +435,6 @@ pub(crate) fn close(handle: Handle) {
         state.source.counters().forget_mappings();
     }
     drop(state);
-    drop(place);
     // the child's own mappings may be where the control page was
     if here {
         POOL.give(handle);

@@ -52,7 +52,7 @@ pub struct Options {
 impl Options {
     /// Whether readings may be those of the registers, and windows of them are wanted.
     pub(crate) fn want_windows(&self) -> bool {
-        let by_read = self.kernel || self.inherit || self.no_rdpmc || self.e_cores;
+        let by_read = self.kernel || self.inherit || self.no_rdpmc;
         self.target == Target::This && !by_read && self.max_error_ppm < 1_000_000
     }
 

@@ -16,7 +16,7 @@ pub const TD_FLAG_KERNEL: u32 = 1;
 /// td_options.flags: count threads and processes that the target starts from now on, too. Read by read(2).
 /// Nothing bounds the error then: samples are TD_SAMPLE_UNBOUNDED. One handle in each thread has a bound.
 pub const TD_FLAG_INHERIT: u32 = 2;
-/// td_options.flags: read by read(2) even where RDPMC is possible.
+/// td_options.flags: read by read(2) even where RDPMC is possible; no RDPMC is executed.
 pub const TD_FLAG_NO_RDPMC: u32 = 4;
 /// td_options.flags: use a simulated PMU. Never chosen by itself.
 pub const TD_FLAG_SIMULATE: u32 = 8;

@@ -164,7 +164,9 @@ pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity) -> Result<(Pmu, [u64
             .and_then(|text| config(&text))
             .ok_or_else(|| none("the kernel shows no events/topdown-* of 'cpu_atom'; a newer one does"))?;
     }
-    let cpus = Some(file("cpus")?.unwrap_or_default().trim().to_string());
+    let cpus = file("cpus")?
+        .ok_or_else(|| none("cpu_atom/cpus is missing; mount /sys (a container may hide it)"))?;
+    let cpus = Some(cpus.trim().to_string());
     Ok((Pmu { name, kind, model, place, level: 1, cpus, metrics_clear: false }, encodings))
 }
 

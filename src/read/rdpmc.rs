@@ -170,6 +170,7 @@ impl Hot {
                 "mov {slots}, qword ptr [{hot} + {RSEQ}]",
                 "lea rax, [rip + 22f]",
                 "mov qword ptr [{slots}], rax",
+                "xor ecx, ecx", // no counter's number yet, for who looks at a fault
                 "20:",
                 "mov {sequence:e}, dword ptr [{hot} + {SEQUENCE}]",
                 "cmp dword ptr [{hot} + {LOCK}], {sequence:e}",

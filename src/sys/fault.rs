@@ -1,5 +1,5 @@
 //! RDPMC that is taken away while handles are open: who writes 0 to the PMU's `rdpmc` file in sysfs makes it fault in every
-//! program. The page does not tell (its capability is that of the moment of the mapping), and between any question and the
+//! program. The page does not tell (its capability is that of the moment of the open), and between any question and the
 //! instruction it may change, so the fault itself has to be survived.
 //!
 //! The kernel sends a thread that faults in a restartable sequence to the abort handler, before it delivers the
@@ -7,11 +7,12 @@
 //! sequence. The handler of SIGSEGV here looks for the mark where the thread goes on, and passes everything else on as
 //! if it were not there. docs/failures.md weighs the alternatives.
 
-use libc::{c_int, c_void, sigaction, siginfo_t, ucontext_t};
+use super::rdpmc::{METRICS, SLOTS};
+use libc::{c_int, c_void, sigaction, siginfo_t, sigset_t, ucontext_t};
+use std::cell::UnsafeCell;
 use std::mem::{MaybeUninit, zeroed};
 use std::ptr::{null, null_mut};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The marked instruction is `nop dword ptr [rax + MARK]`.
 pub(crate) const MARK: u32 = 0x4e57_4454;
@@ -24,38 +25,81 @@ const GENERAL_PROTECTION: i64 = 13;
 const SI_KERNEL: c_int = 0x80;
 
 static FAULTS: AtomicU64 = AtomicU64::new(0);
-static PREVIOUS: OnceLock<sigaction> = OnceLock::new();
 
 /// How often RDPMC of ours has faulted in this process.
 pub(crate) fn count() -> u64 {
     FAULTS.load(Ordering::Relaxed)
 }
 
-/// From now on RDPMC of ours may fault. The handler is installed once: a program that puts its own in its place wants to
-/// have the last word.
-pub(crate) fn survive() {
-    static DONE: AtomicBool = AtomicBool::new(false);
-    if DONE.swap(true, Ordering::Relaxed) {
-        return;
+/// What was there before. Written once, before the handler is installed, and read by it.
+struct Previous(UnsafeCell<MaybeUninit<sigaction>>);
+// SAFETY: whoever is at `STATE` alone writes it, and none reads it before that is done.
+unsafe impl Sync for Previous {}
+static PREVIOUS: Previous = Previous(UnsafeCell::new(MaybeUninit::uninit()));
+/// It was to be called once (SA_RESETHAND), and was.
+static SPENT: AtomicBool = AtomicBool::new(false);
+
+/// The process that is installing the handler; 0 for none, `DONE` when it is done.
+static STATE: AtomicU32 = AtomicU32::new(0);
+const DONE: u32 = u32::MAX;
+
+/// From now on RDPMC of ours may fault; false if nothing can be done about that. The handler is installed once: a
+/// program that puts its own in its place wants to have the last word.
+pub(crate) fn survive() -> bool {
+    let process = std::process::id();
+    for _ in 0..1000 {
+        match STATE.compare_exchange(0, process, Ordering::Acquire, Ordering::Acquire) {
+            Ok(_) => return install(),
+            Err(DONE) => return true,
+            // a thread of the parent's, which this forked child does not have
+            Err(holder) if holder != process => {
+                let taken = STATE.compare_exchange(holder, process, Ordering::Acquire, Ordering::Acquire);
+                if taken.is_ok() {
+                    return install();
+                }
+            }
+            Err(_) => std::thread::yield_now(),
+        }
     }
-    // SAFETY: plain data, of which zeros are values; what is installed is a handler of that type.
-    unsafe {
+    false
+}
+
+fn install() -> bool {
+    let handler = on_fault as *const () as usize;
+    // SAFETY: plain data, of which zeros are values; what is installed is a handler of that type; nobody else is here.
+    let done = unsafe {
         let mut previous: sigaction = zeroed();
-        if libc::sigaction(libc::SIGSEGV, null(), &mut previous) != 0 {
-            return;
-        }
-        let mut ours: sigaction = zeroed();
-        // as the previous one asked for, so that what is passed on to it finds what it expects
-        if is_handler(&previous) {
-            ours.sa_mask = previous.sa_mask;
-            ours.sa_flags = previous.sa_flags & !libc::SA_RESETHAND;
+        let asked = libc::sigaction(libc::SIGSEGV, null(), &mut previous) == 0;
+        if asked && previous.sa_sigaction != handler {
+            let mut ours: sigaction = zeroed();
+            if is_handler(&previous) {
+                ours.sa_flags = previous.sa_flags & !libc::SA_RESETHAND;
+            } else {
+                ours.sa_flags = libc::SA_ONSTACK | libc::SA_RESTART;
+            }
+            ours.sa_flags |= libc::SA_SIGINFO;
+            // nothing that could read comes between: with SIGSEGV blocked a fault is the end
+            libc::sigfillset(&mut ours.sa_mask);
+            ours.sa_sigaction = handler;
+            (*PREVIOUS.0.get()).write(previous);
+            stay_loaded(handler);
+            libc::sigaction(libc::SIGSEGV, &ours, null_mut()) == 0
         } else {
-            ours.sa_flags = libc::SA_ONSTACK | libc::SA_RESTART;
+            asked
         }
-        ours.sa_flags |= libc::SA_SIGINFO;
-        ours.sa_sigaction = on_fault as *const () as usize;
-        if PREVIOUS.set(previous).is_ok() {
-            libc::sigaction(libc::SIGSEGV, &ours, null_mut());
+    };
+    STATE.store(if done { DONE } else { 0 }, Ordering::Release);
+    done
+}
+
+/// The object that this code is in is not to be unloaded: libtopdown.so is linked so, but the static library may be in
+/// another.
+fn stay_loaded(code: usize) {
+    // SAFETY: an address of ours, and the name that the dynamic linker has for its object.
+    unsafe {
+        let mut here: libc::Dl_info = zeroed();
+        if libc::dladdr(code as *const c_void, &mut here) != 0 {
+            libc::dlopen(here.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
         }
     }
 }
@@ -69,7 +113,9 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     unsafe {
         let registers = &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs;
         let general = registers[libc::REG_TRAPNO as usize] == GENERAL_PROTECTION;
-        if general && (*info).si_code == SI_KERNEL && goes_on(registers) {
+        // a sequence may fault elsewhere, as in RDTSC where that is forbidden; at RDPMC this has the counter's number
+        let counter = [SLOTS, METRICS].map(i64::from).contains(&registers[libc::REG_RCX as usize]);
+        if general && (*info).si_code == SI_KERNEL && counter && goes_on(registers) {
             FAULTS.fetch_add(1, Ordering::Relaxed);
         } else {
             pass_on(signal, info, context);
@@ -86,13 +132,13 @@ unsafe fn goes_on(registers: &mut [i64; 23]) -> bool {
     let at = registers[libc::REG_RIP as usize] as *const u8;
     // SAFETY: an instruction is there, and no byte is looked at unless those before it make one that goes on.
     unsafe {
-        if begins_with(at, &NOP) && begins_with(at.add(NOP.len()), &MARK.to_le_bytes()) {
+        if begins_with(at, &NOP) && begins_with(at.wrapping_add(NOP.len()), &MARK.to_le_bytes()) {
             return true;
         }
-        let next = at.add(RDPMC.len());
+        let next = at.wrapping_add(RDPMC.len());
         let ours = begins_with(at, &RDPMC)
             && begins_with(next, &NOP)
-            && begins_with(next.add(NOP.len()), &MARK.to_le_bytes());
+            && begins_with(next.wrapping_add(NOP.len()), &MARK.to_le_bytes());
         if ours {
             registers[libc::REG_RIP as usize] = next as i64;
             registers[libc::REG_RAX as usize] = 0;
@@ -114,15 +160,14 @@ unsafe fn begins_with(at: *const u8, bytes: &[u8]) -> bool {
 /// # Safety
 /// As the kernel calls a handler.
 unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    let Some(previous) = PREVIOUS.get() else { return };
-    // SAFETY: the previous handler gets what the kernel gave us, and is of the type that its flags say; the rest is plain
-    // system calls, after which errno is as it was.
+    // SAFETY: `install` wrote it before this could be called. The previous handler gets what the kernel gave us, and is of
+    // the type that its flags say; the rest is plain system calls, after which errno is as it was.
     unsafe {
+        let previous = (*PREVIOUS.0.get()).assume_init_ref();
+        let once = previous.sa_flags & libc::SA_RESETHAND != 0;
         let sent = (*info).si_code <= 0;
-        if is_handler(previous) {
-            if previous.sa_flags & libc::SA_RESETHAND != 0 {
-                by_default(signal);
-            }
+        if is_handler(previous) && !(once && SPENT.swap(true, Ordering::Relaxed)) {
+            mask_for(previous, context);
             if previous.sa_flags & libc::SA_SIGINFO != 0 {
                 type Handler = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
                 std::mem::transmute::<usize, Handler>(previous.sa_sigaction)(signal, info, context);
@@ -130,7 +175,7 @@ unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
                 type Handler = unsafe extern "C" fn(c_int);
                 std::mem::transmute::<usize, Handler>(previous.sa_sigaction)(signal);
             }
-        } else if previous.sa_sigaction == libc::SIG_DFL || !sent {
+        } else if previous.sa_sigaction != libc::SIG_IGN || !sent {
             // the same signal once more, which ends the process as this handler returns
             let errno = *libc::__errno_location();
             by_default(signal);
@@ -138,6 +183,25 @@ unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
             libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal, info);
             *libc::__errno_location() = errno;
         }
+    }
+}
+
+/// Blocks what would be blocked in the previous handler, and no more.
+///
+/// # Safety
+/// `context` is the kernel's, of a handler that is running.
+unsafe fn mask_for(previous: &sigaction, context: *mut c_void) {
+    // SAFETY: the kernel's sets are 64 bits, the first of those that the C library has room for.
+    unsafe {
+        let bits = |set: *const sigset_t| set.cast::<u64>().read();
+        let mut blocked =
+            bits(&raw const (*context.cast::<ucontext_t>()).uc_sigmask) | bits(&previous.sa_mask);
+        if previous.sa_flags & libc::SA_NODEFER == 0 {
+            blocked |= 1 << (libc::SIGSEGV - 1);
+        }
+        let mut set: sigset_t = zeroed();
+        (&raw mut set).cast::<u64>().write(blocked);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &set, null_mut());
     }
 }
 

@@ -43,7 +43,10 @@ impl Kernel for Linux {
 
     fn read(&self, event: &File, words: &mut [u64]) -> io::Result<usize> {
         // SAFETY: a live descriptor, and a buffer with room for so many bytes, any of which make words.
-        let got = unsafe { libc::read(event.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(words)) };
+        let got = unsafe {
+            // not the C library's, which is a cancellation point: td_read is none
+            libc::syscall(libc::SYS_read, event.as_raw_fd(), words.as_mut_ptr(), size_of_val(words))
+        };
         usize::try_from(got).map(|bytes| bytes / 8).map_err(|_| io::Error::last_os_error())
     }
 

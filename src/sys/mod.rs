@@ -11,7 +11,9 @@ pub(crate) mod fault {
         0
     }
 
-    pub fn survive() {}
+    pub fn survive() -> bool {
+        false
+    }
 }
 mod linux;
 pub(crate) mod page;
