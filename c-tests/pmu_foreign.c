@@ -2,6 +2,7 @@
  * take them for its own. Two threads that read themselves by read(2); and one that mostly sleeps, measured by another. */
 #include "pmu.h"
 #include <pthread.h>
+#include <sys/wait.h>
 
 enum { HANDFUL = 65536 }; /* foreign slots below that in a window may be counted, and are in `error` */
 static int cpu;
@@ -61,6 +62,25 @@ static void readers(void)
     for (int i = 0; i < 2; i++) {
         printf("reader %d: %.5f of the slots it has alone\n", i, reader[i].slots / alone[i]);
         CHECK_NEAR(reader[i].slots / alone[i], 1, 0.05);
+    }
+}
+
+/* the same of two processes: the kernel clears SLOTS of what another left there, but not PERF_METRICS */
+static void processes(void)
+{
+    struct reader reader[2] = {{MIXES[0], 20000, 0}, {MIXES[2], 30000, 0}};
+    int status;
+    for (int i = 0; i < 2; i++) {
+        const pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            reads_itself(&reader[i]);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK(wait(&status) > 0);
+        CHECK_EQ(status, 0);
     }
 }
 
@@ -152,6 +172,7 @@ int main(void)
     td_close(measured(NULL));
     needs_known_mix();
     readers();
+    processes();
     sleeper(0);
     sleeper(1);
     return 0;

@@ -21,7 +21,7 @@ const WORK_BEFORE: f64 = 4.0 * EDGE_SLOTS as f64;
 
 /// Where each reading clears the registers: what is lost between the two RDPMC, and the library's own work on the way
 /// there and back.
-const CLEARED_EDGES: f64 = 8.0 * EDGE_SLOTS as f64;
+const CLEARED_EDGES: f64 = 10.0 * EDGE_SLOTS as f64;
 
 /// What ran between two readings.
 pub(crate) struct Span {

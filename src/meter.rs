@@ -163,7 +163,12 @@ impl Meter {
             let (Some(_), Some(start)) = (end, start) else {
                 self.crowded = true;
                 self.unsure |= end.is_some();
-                break;
+                // A switch right after the read(2) may leave another program's PERF_METRICS, and SLOTS that the kernel
+                // has cleared (kernel-facts C.4): once more. Without a switch this thread has run since, and is safe.
+                if opening == closing || counts.exact || !counters.counts_itself() {
+                    break;
+                }
+                continue;
             };
             if at_rest && Some(start.sequence) == after {
                 self.attached = true;
