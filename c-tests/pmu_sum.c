@@ -53,7 +53,7 @@ static void sparse(void)
             (truth_of(KINDS[0].mix).l1[k] * first + truth_of(KINDS[1].mix).l1[k] * second) / (first + second);
         printf(" %.4f (%.4f)", share[k], truth);
         CHECK_NEAR(share[k], truth, l1.error);
-        CHECK_NEAR(share[k], truth, 0.03);
+        CHECK_NEAR(share[k], truth, 0.05); /* some four standard errors of the thousand that are measured */
     }
     printf("\n");
     CHECK(l1.error < 0.1);
