@@ -168,6 +168,7 @@ impl Meter {
                 if opening == closing || counts.exact || !counters.counts_itself() {
                     break;
                 }
+                self.foreign = true;
                 continue;
             };
             if at_rest && Some(start.sequence) == after {
