@@ -4,10 +4,10 @@
 //! A region of n slots, read when the registers held S and again when they held S + n, is known to within
 //! (2 S + n)/255 slots and the edges; a level 2 share that is a difference of two fields, twice that. The wanted
 //! error at the shortest region that is to have it, `LEAST`, so gives the most that the registers may hold.
-//! Nobody knows how long the next region will be: with credit in hand, as long as `LEAST`. When credit is short,
-//! as long as what came between the reading before the last and the last, since readings mostly come in pairs;
-//! and the windows go where less is to come than has just passed: to the readings that begin a region, not to
-//! those that end one.
+//! Nobody knows how long the next region will be: with credit in hand, or if the way here has earned a window,
+//! as long as `LEAST`. When credit is short, as long as what came between the reading before the last and the
+//! last, since readings mostly come in pairs; and the windows go where less is to come than has just passed: to
+//! the readings that begin a region, not to those that end one.
 #![forbid(unsafe_code)]
 
 use crate::registers::{EDGE_SLOTS, FULL};
@@ -18,8 +18,6 @@ const LEAST: u64 = 1_000_000;
 const BURST: i64 = 64;
 /// Visits that cost as much as a window.
 const VISITS: i64 = 8;
-/// Slots that earn several windows on any core.
-const AMPLE: u64 = 1 << 24;
 /// What a window costs before one was measured.
 const FIRST_GUESS: i64 = 5_000;
 /// Slots between visits when no windows are wanted.
@@ -99,12 +97,15 @@ impl Pace {
         if std::mem::take(&mut self.urgent) {
             return self.credit >= self.cost;
         }
-        if self.credit >= BURST / 2 * self.cost {
+        if self.credit < self.cost {
+            return false;
+        }
+        // after a way that pays for a window, one leaves the next reading no poorer
+        if self.credit >= BURST / 2 * self.cost || earned as i64 >= self.cost + self.cost / VISITS {
             return held > self.step;
         }
         let [passed, next] = self.passed;
-        let thrifty = next <= passed + passed / 4 || passed >= AMPLE;
-        self.credit >= self.cost && thrifty && held > self.wish.most_held(next.max(LEAST))
+        next <= passed + passed / 4 && held > self.wish.most_held(next.max(LEAST))
     }
 
     /// The next reading is to open a window if there is credit, however little the registers hold.
@@ -241,7 +242,7 @@ mod tests {
         pace.credit = 20 * pace.cost;
         pace.wants_window(1, 1_100_000_000);
         pace.restarted();
-        assert!(pace.wants_window(2, 350_000_000));
+        assert!(pace.wants_window(1_000_001, 6_000_000)); // a millisecond earns 10 us, a window and a half
     }
 
     #[test]
