@@ -15,7 +15,7 @@ LIB := $(OUT)/libtopdown.so
 WARNINGS := -Wall -Wextra -Wpedantic -Werror
 INCLUDES := -Iinclude -Ic-tests
 LINK := -L$(OUT) -Wl,--as-needed -ltopdown -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
-SOURCES := Cargo.toml Cargo.lock cli/Cargo.toml build.rs $(wildcard .cargo/* abi/*) $(shell find src cli -name '*.rs')
+SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src cli preload report -name '*.rs')
 HEADERS := include/topdown.h include/topdown_inline.h $(wildcard c-tests/*.h c-tests/vm/*.h)
 PROGRAMS := $(patsubst %.c,target/%,$(wildcard c-tests/*.c examples/*.c benches/*.c)) \
 	$(patsubst %.cpp,target/%,$(wildcard c-tests/*.cpp))
@@ -26,6 +26,7 @@ all: $(LIB) ## build the library
 $(LIB): $(SOURCES)
 	$(CARGO) build --release --locked --workspace
 	@ln -sf libtopdown.so $(LIB).0
+	@ln -sf libtopdown_preload.so $(OUT)/libtopdown-preload.so
 	@touch $(LIB)
 
 target/%: %.c $(LIB) $(HEADERS)

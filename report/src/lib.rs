@@ -1,0 +1,6 @@
+//! From the table file of a measured process to a report.
+//!
+//! The file is the memory in which the process kept its figures (`table`), so it holds what was there when the process
+//! ended, however it ended.
+
+pub mod table;

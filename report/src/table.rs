@@ -1,0 +1,124 @@
+//! The table file: one for each process, mapped by it while it runs.
+//!
+//! A header of one page and records of one size, in the order in which they were taken into use. A record is a node of
+//! a thread's tree of regions: the root is the thread itself, from its start to its end; below it regions, each below
+//! the one in which it began. One region has a record for each such place. Only the thread that owns a record writes
+//! to it, but for the thread that ends the process.
+
+use std::mem::offset_of;
+use std::sync::atomic::AtomicU32;
+use topdown::Sum;
+
+/// `Header::magic`.
+pub const MAGIC: [u8; 8] = *b"topdown\n";
+/// `Header::version`: another one is another layout.
+pub const VERSION: u32 = 1;
+/// Bytes before the first record.
+pub const HEADER_SIZE: usize = 4096;
+/// The longest name of a region, in bytes.
+pub const NAME: usize = 511;
+/// `Record::parent` of a thread.
+pub const NONE: u32 = u32::MAX;
+
+/// `Record::kind`: not in use, or not yet.
+pub const FREE: u32 = 0;
+/// `Record::kind`: the root of a thread's tree. Its sum has one execution: from the thread's start to the last time
+/// that it was looked at (`Record::ended` tells whether that was its end).
+pub const THREAD: u32 = 1;
+/// `Record::kind`: a region.
+pub const REGION: u32 = 2;
+
+/// `Header::ended`: it runs, or was killed.
+pub const RUNS: u32 = 0;
+/// `Header::ended`: by exit, _exit, quick_exit or the return from main.
+pub const EXITED: u32 = 1;
+/// `Header::ended`: by exec: another program went on under this process id.
+pub const EXECED: u32 = 2;
+
+/// The first page. Texts end in NUL or at their array's end.
+#[repr(C)]
+pub struct Header {
+    /// `MAGIC`.
+    pub magic: [u8; 8],
+    /// `VERSION`.
+    pub version: u32,
+    /// sizeof(Record).
+    pub record_size: u32,
+    /// The process.
+    pub pid: i32,
+    /// Its parent when it began.
+    pub parent: i32,
+    /// When it began to be measured, in nanoseconds since 1970.
+    pub started_unix_ns: u64,
+    /// `RUNS`, `EXITED` or `EXECED`.
+    pub ended: AtomicU32,
+    /// Regions that found no room in the file, so nothing is known of them.
+    pub refused: AtomicU32,
+    /// What `topdown::Info` says of the first thread's handle; path is TD_PATH_*; 0 if nothing is measured.
+    pub path: u32,
+    /// Deepest level that is counted.
+    pub level: u32,
+    /// Pipeline slots per cycle.
+    pub slots_per_cycle: u32,
+    /// Wanted bound on each share's error, in parts per million.
+    pub max_error_ppm: u32,
+    /// Time that may go into windows, in parts per million.
+    pub max_overhead_ppm: u32,
+    _pad: u32,
+    /// Brand string of the CPU.
+    pub cpu: [u8; 64],
+    /// Name of the PMU.
+    pub pmu: [u8; 32],
+    /// Name of the core.
+    pub core: [u8; 48],
+    /// Why readings are not RDPMC.
+    pub note: [u8; 256],
+    /// Why nothing is measured; empty if something is.
+    pub trouble: [u8; 512],
+    /// The command, as /proc/self/cmdline has it, its NULs made spaces.
+    pub command: [u8; 512],
+}
+
+/// A thread or a region.
+#[repr(C, align(64))]
+pub struct Record {
+    /// `FREE`, `THREAD` or `REGION`; written last.
+    pub kind: AtomicU32,
+    /// Which of `sum` holds; the other one is being worked on.
+    pub current: AtomicU32,
+    /// Number of the record of the region in which this one began, or of the thread; `NONE` for a thread.
+    pub parent: u32,
+    /// Number of the thread's record; its own for a thread.
+    pub thread: u32,
+    /// The thread's id.
+    pub tid: i32,
+    /// Of a thread: not 0, it has ended, or the process did in an orderly way.
+    pub ended: AtomicU32,
+    /// Executions that were part of another of the same region (recursion): neither counted in `sum` nor measured.
+    pub nested: u64,
+    /// Executions that began and never ended: the thread ended, or a longjmp or an exception left them.
+    pub unended: u64,
+    /// Ends without a beginning.
+    pub unbalanced: u64,
+    /// Executions that could not be read (td_read's errors), or that began or ended in a signal handler that
+    /// interrupted the library.
+    pub missed: u64,
+    /// Of a thread: slots, and nanoseconds of its time, when it was last looked at, if that is later than what `sum` has.
+    pub seen_slots: u64,
+    /// See `seen_slots`.
+    pub seen_ns: u64,
+    /// The region's name, or the thread's; ends in NUL.
+    pub name: [u8; NAME + 1],
+    /// What was measured; `current` tells which one holds.
+    pub sum: [Sum; 2],
+}
+
+/// Where the record of this number is in the file.
+pub const fn offset_of_record(number: u32) -> usize {
+    HEADER_SIZE + number as usize * size_of::<Record>()
+}
+
+const _: () = {
+    assert!(size_of::<Header>() <= HEADER_SIZE);
+    assert!(offset_of!(Record, sum) % 8 == 0);
+};
