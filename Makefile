@@ -15,7 +15,7 @@ LIB := $(OUT)/libtopdown.so
 WARNINGS := -Wall -Wextra -Wpedantic -Werror
 INCLUDES := -Iinclude -Ic-tests
 LINK := -L$(OUT) -Wl,--as-needed -ltopdown -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
-SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src cli preload report -name '*.rs')
+SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src cli preload report -name '*.rs' -o -name '*.css' -o -name '*.js')
 HEADERS := include/topdown.h include/topdown_inline.h $(wildcard c-tests/*.h c-tests/vm/*.h)
 PROGRAMS := $(patsubst %.c,target/%,$(wildcard c-tests/*.c examples/*.c benches/*.c)) \
 	$(patsubst %.cpp,target/%,$(wildcard c-tests/*.cpp))

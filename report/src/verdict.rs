@@ -47,7 +47,7 @@ const KINDS: [Kind; 4] = [
 
 /// The rule: a category is dominant at level 1 if its share, less the bound, is above each other's, plus the bound. Where
 /// two are left they are both named, where more are, none is. Of the dominant one's two parts the larger is named, if it is so by
-/// the same rule; else the category itself. With `sampled`, the bound is four standard errors.
+/// the same rule; else the category itself.
 pub fn words(one: Option<&Level1>, two: Option<&Level2>) -> String {
     let Some(one) = one else { return "not measured".into() };
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
@@ -72,8 +72,8 @@ pub fn words(one: Option<&Level1>, two: Option<&Level2>) -> String {
             }
         }
         [a, b] => {
-            let each = |k: usize| format!("{} ({})", KINDS[k].name, percent(one.of[k]));
-            format!("{} or {}: the bound of {points} cannot tell", each(a), each(b))
+            let each = |k: usize| format!("{} {}", KINDS[k].name, percent(one.of[k]));
+            format!("{} or {}: too close to tell", each(a), each(b))
         }
         _ => format!("cannot be told: the bound is {points}"),
     }
@@ -104,10 +104,7 @@ mod tests {
         assert_eq!(said(one, two, 0.01), "memory bound: 34 % of slots wait for memory");
         // 65 - 22.6 > 20 + 22.4, but not 10 + ... with more
         assert_eq!(said(one, two, 0.224), "backend bound: 65 % of slots wait for data or execution units");
-        assert_eq!(
-            said(one, two, 0.226),
-            "backend bound (65 %) or retiring (20 %): the bound of 22.6 points cannot tell"
-        );
+        assert_eq!(said(one, two, 0.226), "backend bound 65 % or retiring 20 %: too close to tell");
         assert_eq!(said(one, two, 0.3), "cannot be told: the bound is 30.0 points");
         assert_eq!(words(None, None), "not measured");
     }

@@ -6,6 +6,18 @@ use std::fmt::Write;
 
 /// Names of the categories as the field writes them, in the order of `account::LEVEL_1`.
 pub const TITLES_1: [&str; 4] = ["retiring", "bad speculation", "frontend bound", "backend bound"];
+/// Of `account::LEVEL_2`.
+pub const TITLES_2: [&str; 8] = [
+    "heavy operations",
+    "light operations",
+    "branch mispredicts",
+    "machine clears",
+    "fetch latency",
+    "fetch bandwidth",
+    "memory bound",
+    "core bound",
+];
+
 /// Without what a terminal would obey: control characters and those that turn the direction of writing.
 pub fn clean(name: &str) -> String {
     let hostile = |c: char| {
@@ -94,6 +106,11 @@ pub fn machine(machine: &Machine) -> String {
     let width =
         if *slots_per_cycle == 0 { String::new() } else { format!(", {slots_per_cycle} slots per cycle") };
     format!("{}{core}{width}, PMU {}, {how}, level {level}", clean(cpu), clean(pmu))
+}
+
+/// Whether any of the figures are made up.
+pub fn simulated(report: &Report) -> bool {
+    report.machines.iter().any(|machine| machine.path == "simulated")
 }
 
 /// What is worth knowing of a report before its figures are believed.

@@ -155,7 +155,7 @@ fn of_a_killed_thread_what_is_in_flight_is_not_known() {
     assert_eq!(exclusive + report.whole.exclusive.slots, 1250);
     let text = render(&report, Format::Text);
     assert!(text.contains("process 10 was killed, or still runs"), "{text}");
-    assert!(text.contains("done: retiring (50 %) or backend bound (50 %)"), "{text}");
+    assert!(text.contains("done: retiring 50 % or backend bound 50 %"), "{text}");
 }
 
 #[test]
