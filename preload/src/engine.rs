@@ -191,7 +191,6 @@ unsafe extern "C" fn end_slowly(name: *const c_char) -> c_int {
 ///
 /// # Safety
 /// `name` is a C string.
-#[expect(dead_code)]
 pub unsafe fn abandon(name: *const c_char) {
     // SAFETY: as above.
     unsafe {
@@ -205,7 +204,6 @@ pub unsafe fn abandon(name: *const c_char) {
 }
 
 /// Whether anything is measured in this process.
-#[expect(dead_code)]
 pub fn active() -> bool {
     process::active()
 }

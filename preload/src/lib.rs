@@ -3,6 +3,8 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod engine;
+mod hooks;
+mod instrument;
 mod interpose;
 mod process;
 mod tables;
@@ -31,10 +33,14 @@ unsafe extern "C" fn td_region_end(name: *const c_char) -> c_int {
 }
 
 extern "C" fn loaded() {
-    process::start();
+    if process::start() {
+        hooks::start();
+        instrument::start();
+    }
 }
 
 extern "C" fn unloaded() {
+    hooks::finish();
     process::finish();
 }
 

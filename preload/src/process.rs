@@ -59,14 +59,14 @@ pub fn active() -> bool {
     process().is_some_and(|process| !process.ended.load(Ordering::Relaxed))
 }
 
-/// Before main, or when the library is loaded.
-pub fn start() {
+/// Before main, or when the library is loaded; whether regions can be counted.
+pub fn start() -> bool {
     // SAFETY: getauxval has no preconditions.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
-        return; // it runs with rights that its user does not have
+        return false; // it runs with rights that its user does not have
     }
     let output = Output::from_environment();
-    let Some(tables) = output.create() else { return };
+    let Some(tables) = output.create() else { return false };
     begin_process(tables, output, &[]);
     // SAFETY: functions of this library, which is not unloaded.
     unsafe {
@@ -77,6 +77,7 @@ pub fn start() {
         }
         libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
     }
+    word::get() > GONE
 }
 
 fn begin_process(tables: Tables, output: Output, open: &[&CStr]) {
