@@ -2,3 +2,9 @@
 //! regions from start to end, and the program runs as it would without.
 
 mod engine;
+
+mod names;
+mod overlap;
+
+mod itt;
+mod likwid;
