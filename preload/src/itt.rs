@@ -2,7 +2,7 @@
 //! INTEL_LIBITTNOTIFY64 names at its first call and has `__itt_api_init` fill its table of functions. What is not in
 //! `FUNCTIONS` stays NULL there, and the static part passes it over.
 
-use crate::names::{Table, hash};
+use crate::names::Table;
 use crate::{engine, overlap};
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::mem::{MaybeUninit, offset_of};
@@ -92,12 +92,10 @@ enum Kind {
 }
 
 /// Two regions with one key are as unlikely as two equal random numbers of 64 bits.
-fn key(kind: Kind, of: usize, id: Id) -> overlap::Key {
-    let mut bytes = [0; 40];
-    for (bytes, word) in bytes.chunks_exact_mut(8).zip([kind as u64, of as u64, id.0[0], id.0[1], id.0[2]]) {
-        bytes.copy_from_slice(&word.to_ne_bytes());
-    }
-    hash(&bytes)
+fn key(kind: Kind, of: usize, Id([a, b, c]): Id) -> overlap::Key {
+    [kind as u64, of as u64, a, b, c].into_iter().fold(0, |key: overlap::Key, word| {
+        (key ^ word).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+    })
 }
 
 /// A region begins, unless collection is paused or its name is NULL: then it is only known to end.
@@ -235,7 +233,12 @@ unsafe extern "C" fn task_end_ex(domain: *const Domain, clock: *const ClockDomai
     }
 }
 
-unsafe extern "C" fn task_begin_overlapped(domain: *const Domain, id: Id, _parent: Id, name: *const StringHandle) {
+unsafe extern "C" fn task_begin_overlapped(
+    domain: *const Domain,
+    id: Id,
+    _parent: Id,
+    name: *const StringHandle,
+) {
     // SAFETY: the API's promise; handles stay.
     unsafe { begin(key(Kind::OverlappedTask, domain as usize, id), text(name)) };
 }
@@ -258,7 +261,12 @@ unsafe extern "C" fn task_begin_overlapped_ex(
     }
 }
 
-unsafe extern "C" fn task_end_overlapped_ex(domain: *const Domain, clock: *const ClockDomain, _time: u64, id: Id) {
+unsafe extern "C" fn task_end_overlapped_ex(
+    domain: *const Domain,
+    clock: *const ClockDomain,
+    _time: u64,
+    id: Id,
+) {
     if clock.is_null() {
         // SAFETY: as its caller says.
         unsafe { task_end_overlapped(domain, id) };

@@ -48,11 +48,6 @@ impl Stack {
 
     fn leave(&self, key: Key, leave: impl FnOnce(&'static CStr) -> c_int) -> Option<c_int> {
         let depth = self.depth.get();
-        if depth > DEPTH {
-            // Most likely this is the one that was too deep.
-            self.depth.set(depth - 1);
-            return Some(-libc::ENOSPC);
-        }
         let this = (0..depth).rev().find(|&i| self.open[i].get().key == key)?;
         let within = || self.open[this + 1..depth].iter().filter_map(|open| open.get().name);
         for name in within().rev() {
@@ -81,6 +76,11 @@ pub fn begin(key: Key, name: Option<&'static CStr>) -> c_int {
 /// The innermost region of this key ends. Returns as `engine::end`, or -ENOSPC as `begin` did; None: there is none.
 pub fn end(key: Key) -> Option<c_int> {
     STACK.with(|stack| {
+        if stack.depth.get() > DEPTH {
+            // Most likely this is the one that found no place.
+            stack.depth.set(stack.depth.get() - 1);
+            return Some(-libc::ENOSPC);
+        }
         // SAFETY: a C string.
         stack.leave(key, |name| unsafe { engine::end(name.as_ptr()) })
     })
@@ -89,10 +89,13 @@ pub fn end(key: Key) -> Option<c_int> {
 /// As `end`, but its execution does not count.
 pub fn abandon(key: Key) {
     STACK.with(|stack| {
+        if stack.depth.get() > DEPTH {
+            return;
+        }
         stack.leave(key, |name| {
             // SAFETY: a C string.
             unsafe { engine::abandon(name.as_ptr()) };
             0
-        })
+        });
     });
 }
