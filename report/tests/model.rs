@@ -306,6 +306,21 @@ fn other_levels_paths_and_troubles() {
 }
 
 #[test]
+fn of_programs_that_cannot_be_measured_one_line_says_why() {
+    let nothing = |pid| {
+        let mut made = Made::new(pid, "true");
+        made.header.path = 0;
+        made.header.trouble[..6].copy_from_slice(b"no PMU");
+        made
+    };
+    let text = render(&report("nothing", &[nothing(10), nothing(11)]), Format::Text);
+    assert_eq!(text, "topdown: true: nothing is measured: no PMU\n");
+    let some: Vec<Made> = (11..17).map(nothing).chain([nested()]).collect();
+    let text = render(&report("some", &some), Format::Text);
+    assert!(text.contains("! processes 11, 12, 13, 14 and 2 more: nothing is measured: no PMU"), "{text}");
+}
+
+#[test]
 fn csv_has_a_line_for_each_region_and_thread() {
     let mut made = nested();
     let line = b"two\nlines";
