@@ -126,10 +126,10 @@ fn regions(out: &mut String, report: &Report) {
         return;
     }
     *out += "<section class=\"card\">\n<div class=\"tools\"><h2>Regions</h2>\n<form onsubmit=\"return false\">\n\
-             <span><label><input type=\"radio\" name=\"which\" id=\"inclusive\" checked> with the regions in them</label>\n\
-             <label><input type=\"radio\" name=\"which\" id=\"exclusive\"> without</label></span>\n\
+             <span><label><input type=\"radio\" name=\"which\" id=\"inclusive\" checked> inclusive</label>\n\
+             <label><input type=\"radio\" name=\"which\" id=\"exclusive\"> exclusive: without the regions in it</label></span>\n\
              <label class=\"scripted\" hidden>sort by <select id=\"order\"><option value=\"slots\">slots</option>\
-             <option value=\"exclusive\">slots without</option><option value=\"executions\">executions</option>\
+             <option value=\"exclusive\">exclusive slots</option><option value=\"executions\">executions</option>\
              <option value=\"name\">name</option></select></label>\n\
              <input class=\"scripted\" hidden id=\"filter\" type=\"search\" placeholder=\"name\" aria-label=\"only names with\">\n\
              </form></div>\n<div id=\"regions\">\n";

@@ -42,6 +42,14 @@ fn shares(figures: &Figures, one: [f64; 4], error: f64) {
     near(found.error, error);
 }
 
+fn parts_are_of_their_parents(figures: &Figures) {
+    let (Some(one), Some(two)) = (figures.level_1, figures.level_2) else { return };
+    for (k, parent) in one.of.into_iter().enumerate() {
+        near(two.of[2 * k] + two.of[2 * k + 1], parent);
+        assert!(two.of[2 * k] >= 0.0 && two.of[2 * k + 1] >= 0.0, "{two:?}");
+    }
+}
+
 fn region<'r>(report: &'r Report, name: &str) -> &'r Region {
     report.regions.iter().find(|region| region.name == name).expect(name)
 }
@@ -190,6 +198,7 @@ fn the_truth_is_within_every_bound() {
                 );
             };
             let (one, two) = (figures.level_1.unwrap(), figures.level_2.unwrap());
+            parts_are_of_their_parents(figures);
             for n in 0..4 {
                 near(one.of[n], truth[n], one.error);
                 near(two.of[2 * n], truth[4 + n], two.error);
@@ -451,6 +460,7 @@ fn hostile_bytes_do_no_harm() {
             let Some(one) = figures.level_1 else { continue };
             measured += 1;
             assert!((one.of.iter().sum::<f64>() - 1.0).abs() < 1e-6, "{one:?}");
+            parts_are_of_their_parents(figures);
             assert!((0.0..=1.0).contains(&one.error), "{one:?}");
         }
         for format in [Format::Text, Format::Csv, Format::Json, Format::Html] {
