@@ -17,7 +17,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Werror
 INCLUDES := -Iinclude -Ic-tests
 LINK := -L$(OUT) -Wl,--as-needed -ltopdown -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
 SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src cli preload report -name '*.rs' -o -name '*.css' -o -name '*.js')
-HEADERS := include/topdown.h include/topdown_inline.h $(wildcard c-tests/*.h c-tests/vm/*.h)
+HEADERS := include/topdown.h include/topdown_inline.h include/topdown_region.h $(wildcard c-tests/*.h c-tests/vm/*.h)
 PROGRAMS := $(patsubst %.c,target/%,$(wildcard c-tests/*.c examples/*.c benches/*.c)) \
 	$(patsubst %.cpp,target/%,$(wildcard c-tests/*.cpp))
 
@@ -83,12 +83,13 @@ install: $(LIB) ## install command, libraries, header and pkg-config file under 
 	ln -sf libtopdown.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libtopdown.so.0
 	ln -sf libtopdown.so.0 $(DESTDIR)$(LIBDIR)/libtopdown.so
 	install -m 644 $(OUT)/libtopdown.a $(DESTDIR)$(LIBDIR)/libtopdown.a
-	install -m 644 include/topdown.h include/topdown_inline.h $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 include/topdown.h include/topdown_inline.h include/topdown_region.h $(DESTDIR)$(INCLUDEDIR)
 	sed -e 's|@prefix@|$(PREFIX)|; s|@libdir@|$(LIBDIR)|; s|@includedir@|$(INCLUDEDIR)|; s|@version@|$(VERSION)|' \
 		topdown.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc
 
 uninstall: ## take away what install put there
 	rm -f $(DESTDIR)$(BINDIR)/topdown $(DESTDIR)$(LIBDIR)/libtopdown.so* $(DESTDIR)$(LIBDIR)/libtopdown.a $(DESTDIR)$(LIBDIR)/libtopdown-preload.so $(DESTDIR)$(INCLUDEDIR)/topdown.h $(DESTDIR)$(INCLUDEDIR)/topdown_inline.h \
+		$(DESTDIR)$(INCLUDEDIR)/topdown_region.h \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc
 
 clean: ## remove what was built
