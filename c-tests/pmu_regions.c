@@ -161,6 +161,8 @@ int main(int argc, char **argv)
     const double width = info.slots_per_cycle;
     const int level = (int)info.level;
     td_close(td);
+    if (p_core() >= 0)
+        move_to(0, p_core()); /* the threads, too: what an E-core executes is not counted */
     CHECK_EQ(under_preload(argv[0], "work", &csv), 0);
 
     const int whole = csv_row(&csv, "");

@@ -523,10 +523,6 @@ struct td_sum {
      */
     struct td_part apart;
     /**
-     * Slots that may have passed uncounted in measured executions.
-     */
-    double uncounted;
-    /**
      * Sum of the squares of their slots.
      */
     double xx;

@@ -110,6 +110,11 @@ impl Sample {
         if self.base.switches == u16::MAX { u64::MAX } else { self.base.switches.into() }
     }
 
+    /// No core of its kind does more.
+    pub(crate) fn most_slots_per_ns(&self) -> f64 {
+        slots_per_ns(model_of(self).map_or(0, |model| model.slots_per_cycle))
+    }
+
     /// Whether the registers may have overflowed, unseen.
     fn is_unchecked(&self) -> bool {
         self.registers().slots.0 > 0 && self.unchecked_ms(self.time_enabled_ns) > 2 * UNCHECKED_MS
@@ -125,7 +130,6 @@ fn edges(readings: [Registers; 2], windows: u32) -> f64 {
 
 /// Checks that two samples go together, and takes their difference.
 pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
-    let model = model_of(to);
     for sample in from.into_iter().chain([to]) {
         let plausible = sample.size as usize == size_of::<Sample>()
             && sample.base.handle != 0
@@ -201,8 +205,7 @@ pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Spa
     };
     let (a, b) = (total(from), total(to));
     // the fastest that slots can pass: what any core does, or what this one did, whichever is more
-    let most = slots_per_ns(model.map_or(0, |m| m.slots_per_cycle));
-    let rate = most.max(if ran > 0.0 { slots as f64 / ran } else { 0.0 });
+    let rate = to.most_slots_per_ns().max(if ran > 0.0 { slots as f64 / ran } else { 0.0 });
     Ok(Span {
         flags,
         slots,

@@ -68,8 +68,6 @@ pub struct Sum {
     pub together: Part,
     /// See `together`.
     pub apart: Part,
-    /// Slots that may have passed uncounted in measured executions.
-    pub uncounted: f64,
     /// Sum of the squares of their slots.
     pub xx: f64,
     /// Sums of the products of their slots and those of each category.
@@ -155,7 +153,6 @@ impl Sum {
         self.level = if self.measured == 0 { level } else { self.level.min(level) };
         grow(&mut self.measured, 1);
         grow(&mut self.measured_slots, one.slots);
-        self.uncounted += one.uncounted;
         self.xx += slots * slots;
         for (k, new) in apart.category.into_iter().enumerate() {
             self.xy[k] += slots * new;
@@ -363,12 +360,10 @@ impl Sum {
         let size = self.size == 0 || self.size as usize == size_of::<Sum>();
         let counts = self.measured <= self.executions && self.measured_slots <= self.slots;
         let squares = self.xy.iter().chain(&self.yy).chain([&self.xx]).all(|sum| sum.is_finite());
-        let uncounted = (0.0..=f64::MAX).contains(&self.uncounted);
         let level = self.measured_slots == 0 || (1..=2).contains(&self.level);
         size && counts
             && level
             && squares
-            && uncounted
             && [&self.closed, &self.together, &self.apart].into_iter().all(part)
     }
 
@@ -420,7 +415,8 @@ impl Sum {
             rounding: all_of.rounding,
             edges: all_of.edges,
             running: ran,
-            uncounted: self.uncounted,
+            // of those that were measured, as of all
+            uncounted: self.uncounted_slots() * slots / (self.slots.max(1) as f64),
         };
         Ok((span, sampled))
     }
@@ -430,6 +426,20 @@ impl Sum {
     fn error(&self, measured: f64, sampled: f64) -> f64 {
         let unknown = 1.0 - self.measured_slots as f64 / self.slots.max(1) as f64;
         (measured + sampled.min(unknown.max(0.0))).min(1.0)
+    }
+
+    /// Slots that may have passed while the counters were not counting: at the most that any such core does, or at the pace
+    /// of this one.
+    pub fn uncounted_slots(&self) -> f64 {
+        let (enabled, ran) = (self.time_enabled_ns as f64, self.time_running_ns as f64);
+        let pace = if ran > 0.0 { self.slots as f64 / ran } else { 0.0 };
+        let sample = if self.last.base.handle != 0 { &self.last } else { &self.from };
+        (enabled - ran).max(0.0) * pace.max(sample.most_slots_per_ns())
+    }
+
+    /// The same sum, of what was counted alone: its bound leaves out what passed uncounted.
+    pub fn counted(&self) -> Sum {
+        Sum { time_enabled_ns: self.time_running_ns, ..*self }
     }
 
     /// Level 1 shares of the sum.

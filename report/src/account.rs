@@ -187,6 +187,9 @@ pub struct Account {
     /// Executions, and those of which it is known how their slots divide.
     pub executions: u64,
     pub measured: u64,
+    /// Slots that may have passed while the counters were not counting.
+    uncounted: f64,
+    /// How those that were counted divide.
     one: Split<4>,
     two: Split<8>,
 }
@@ -198,13 +201,15 @@ impl Account {
         running_ns: 0,
         executions: 0,
         measured: 0,
+        uncounted: 0.0,
         one: Split::NONE,
         two: Split::NONE,
     };
 
     /// What a sum says; nothing, if it is none.
     pub fn new(sum: &Sum) -> Option<Account> {
-        let level_1 = match sum.l1() {
+        let counted = sum.counted();
+        let level_1 = match counted.l1() {
             Ok(l1) => Some(l1.into()),
             Err(error) if error.code() == topdown::TD_ENOTCOUNTING => None,
             Err(_) => return None,
@@ -215,8 +220,9 @@ impl Account {
             running_ns: sum.time_running_ns.min(sum.time_enabled_ns),
             executions: sum.executions,
             measured: sum.measured,
+            uncounted: sum.uncounted_slots(),
             one: Split::new(sum.slots as f64, level_1),
-            two: Split::new(sum.slots as f64, sum.l2().ok().map(Into::into)),
+            two: Split::new(sum.slots as f64, counted.l2().ok().map(Into::into)),
         })
     }
 
@@ -226,6 +232,7 @@ impl Account {
         self.running_ns = self.running_ns.saturating_add(other.running_ns);
         self.executions = self.executions.saturating_add(other.executions);
         self.measured = self.measured.saturating_add(other.measured);
+        self.uncounted += other.uncounted;
         self.one.add(&other.one);
         self.two.add(&other.two);
     }
@@ -250,6 +257,7 @@ impl Account {
             running_ns: self.running_ns.saturating_sub(part.running_ns),
             executions: self.executions,
             measured: self.measured,
+            uncounted: (self.uncounted - part.uncounted).max(0.0),
             one: self.one.minus(&part.one),
             two: self.two.minus(&part.two),
         }
@@ -263,11 +271,18 @@ impl Account {
     }
 
     pub fn level_1(&self) -> Option<Level1> {
-        self.one.shares()
+        Some(self.widened(self.one.shares()?))
     }
 
     pub fn level_2(&self) -> Option<Level2> {
-        self.two.shares(&self.level_1()?)
+        Some(self.widened(self.two.shares(&self.one.shares()?)?))
+    }
+
+    /// With what passed uncounted, which may have been all of one category.
+    fn widened<const N: usize>(&self, shares: Shares<N>) -> Shares<N> {
+        let part = self.uncounted / (self.uncounted + self.one.total());
+        let farthest = shares.of.iter().fold(0.0, |most: f64, share| most.max(*share).max(1.0 - share));
+        Shares { error: shares.error * (1.0 - part) + farthest * part, ..shares }
     }
 
     /// Part of the time that the counters were counting; not known of no time.
