@@ -15,7 +15,7 @@ LIB := $(OUT)/libtopdown.so
 WARNINGS := -Wall -Wextra -Wpedantic -Werror
 INCLUDES := -Iinclude -Ic-tests
 LINK := -L$(OUT) -Wl,--as-needed -ltopdown -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
-SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src cli preload report -name '*.rs')
+SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src cli preload report -name '*.rs' -o -name '*.css' -o -name '*.js')
 HEADERS := include/topdown.h include/topdown_inline.h include/topdown_region.h $(wildcard c-tests/*.h c-tests/vm/*.h)
 PROGRAMS := $(patsubst %.c,target/%,$(wildcard c-tests/*.c examples/*.c benches/*.c)) \
 	$(patsubst %.cpp,target/%,$(wildcard c-tests/*.cpp))
@@ -71,10 +71,11 @@ header: ## make include/topdown.h from the sources
 failures: ## make the tables of docs/failures.md from the code
 	TOPDOWN_WRITE_FAILURES=1 $(CARGO) test --locked --lib the_document_has
 
-install: $(LIB) ## install library, header and pkg-config file under DESTDIR and PREFIX
+install: $(LIB) ## install command, libraries, header and pkg-config file under DESTDIR and PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
 	install -m 755 $(OUT)/topdown $(DESTDIR)$(BINDIR)/topdown
 	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/libtopdown.so.$(VERSION)
+	install -m 755 $(OUT)/libtopdown_preload.so $(DESTDIR)$(LIBDIR)/libtopdown-preload.so
 	ln -sf libtopdown.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libtopdown.so.0
 	ln -sf libtopdown.so.0 $(DESTDIR)$(LIBDIR)/libtopdown.so
 	install -m 644 $(OUT)/libtopdown.a $(DESTDIR)$(LIBDIR)/libtopdown.a
@@ -83,7 +84,7 @@ install: $(LIB) ## install library, header and pkg-config file under DESTDIR and
 		topdown.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc
 
 uninstall: ## take away what install put there
-	rm -f $(DESTDIR)$(BINDIR)/topdown $(DESTDIR)$(LIBDIR)/libtopdown.so* $(DESTDIR)$(LIBDIR)/libtopdown.a $(DESTDIR)$(INCLUDEDIR)/topdown.h $(DESTDIR)$(INCLUDEDIR)/topdown_inline.h \
+	rm -f $(DESTDIR)$(BINDIR)/topdown $(DESTDIR)$(LIBDIR)/libtopdown.so* $(DESTDIR)$(LIBDIR)/libtopdown.a $(DESTDIR)$(LIBDIR)/libtopdown-preload.so $(DESTDIR)$(INCLUDEDIR)/topdown.h $(DESTDIR)$(INCLUDEDIR)/topdown_inline.h \
 		$(DESTDIR)$(INCLUDEDIR)/topdown_region.h \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc
 

@@ -58,6 +58,18 @@ pub struct Info {
     pub windows_ns: u64,
 }
 
+/// `Cold::owner` of a handle that is read no more, but not closed yet. No thread has this number.
+const NOBODY: u64 = u64::MAX;
+
+/// Totals of a handle's period when an execution ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Pipeline slots.
+    pub slots: u64,
+    /// Nanoseconds, as `Sample::time_enabled_ns`.
+    pub ns: u64,
+}
+
 /// What only the slow path needs.
 #[derive(Default)]
 pub(crate) struct Cold {
@@ -201,20 +213,21 @@ fn simulate(options: &Options) -> Result<(Source, Info, u32)> {
 
 fn real(options: &Options, place: Place) -> Result<(Source, Info, u32)> {
     let cpu = cpu::identify();
+    let linux = Linux { descriptors_from: options.descriptors_from };
     let (pmu, encodings) = if options.e_cores {
-        detect::e_cores(&Linux, &cpu).map(|(pmu, encodings)| (pmu, Some(encodings)))?
+        detect::e_cores(&linux, &cpu).map(|(pmu, encodings)| (pmu, Some(encodings)))?
     } else {
-        (detect::pmu(&Linux, &cpu)?, None)
+        (detect::pmu(&linux, &cpu)?, None)
     };
     let level = level_of(options, pmu.level, &cpu)?;
-    check_target(&Linux, &pmu, &cpu, options)?;
+    check_target(&linux, &pmu, &cpu, options)?;
     let (source, why) = match encodings {
         Some(encodings) => {
-            let events = Events::open(Linux, &pmu, encodings, options)?;
+            let events = Events::open(linux, &pmu, encodings, options)?;
             (Source::ECores(events), Some("E-cores have no PERF_METRICS".into()))
         }
         None => {
-            let (group, why) = Group::open(Linux, &pmu, level, options, Some(place))?;
+            let (group, why) = Group::open(linux, &pmu, level, options, Some(place))?;
             (Source::Real(group), why)
         }
     };
@@ -349,20 +362,33 @@ pub(crate) fn read(handle: Handle, seen: Registers, out: &mut Sample) -> Result<
     with(handle, |state, hot| state.meter.read(state.source.counters(), hot, seen, out))
 }
 
+#[inline]
 fn glance(handle: Handle) -> Result<Glance> {
     match handle.hot().glance() {
         Some(glance) => Ok(glance),
-        None => with(handle, |state, hot| state.meter.glance(state.source.counters(), hot)),
+        None => glance_slowly(handle),
     }
 }
 
+#[cold]
+fn glance_slowly(handle: Handle) -> Result<Glance> {
+    with(handle, |state, hot| state.meter.glance(state.source.counters(), hot))
+}
+
 /// An execution begins.
+#[inline]
 pub(crate) fn sum_begin(handle: Handle, sum: &mut Sum) -> Result<()> {
     sum.begins_anew();
-    if !sum.is_due() {
-        sum.begins(glance(handle)?);
-        return Ok(());
+    if sum.is_due() {
+        return begin_measured(handle, sum);
     }
+    sum.begins(glance(handle)?);
+    Ok(())
+}
+
+/// One that is to be measured.
+#[cold]
+fn begin_measured(handle: Handle, sum: &mut Sum) -> Result<()> {
     with(handle, |state, hot| {
         let mut from = Sample::default();
         let fresh = state.meter.read_fresh(state.source.counters(), hot, &mut from)?;
@@ -374,8 +400,29 @@ pub(crate) fn sum_begin(handle: Handle, sum: &mut Sum) -> Result<()> {
 }
 
 /// The execution that began ends.
-pub(crate) fn sum_end(handle: Handle, sum: &mut Sum) -> Result<()> {
-    if sum.is_measuring() { sum.ends_measured(&any_read(handle)?) } else { sum.ends(&glance(handle)?) }
+#[inline]
+pub(crate) fn sum_end(handle: Handle, sum: &mut Sum) -> Result<Seen> {
+    if sum.is_measuring() {
+        let to = any_read(handle)?;
+        sum.ends_measured(&to)?;
+        return Ok(Seen { slots: to.slots, ns: to.time_enabled_ns });
+    }
+    let to = glance(handle)?;
+    sum.ends(&to)?;
+    Ok(Seen { slots: to.slots, ns: to.enabled })
+}
+
+/// The last reading of a handle, by another thread than its owner, which reads no more from here on.
+fn last_read(handle: Handle) -> Result<Sample> {
+    let (hot, cold) = (handle.hot(), handle.cold());
+    if hot.present.load(Ordering::Relaxed) == 0 {
+        return Err(forked());
+    }
+    let Some(mut state) = cold.state.try_lock() else { return Err(busy()) };
+    let Some(state) = state.as_mut() else { return Err(closed()) };
+    cold.owner.store(NOBODY, Ordering::Relaxed);
+    hot.detach();
+    state.meter.read_last(state.source.counters())
 }
 
 /// The sample of a mark.
@@ -470,6 +517,49 @@ impl TopDown {
     #[inline]
     pub fn read(&self) -> Result<Sample> {
         any_read(self.0)
+    }
+
+    /// An execution of the sum's region begins, as `td_sum_begin`.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    #[inline]
+    pub fn begin(&self, sum: &mut Sum) -> Result<()> {
+        sum_begin(self.0, sum)
+    }
+
+    /// It ends, as `td_sum_end`.
+    ///
+    /// # Errors
+    /// Those of `read`; -EINVAL: none had begun; TD_ESTALE: a reset came between.
+    #[inline]
+    pub fn end(&self, sum: &mut Sum) -> Result<Seen> {
+        sum_end(self.0, sum)
+    }
+
+    /// As `begin`, if that takes a reading of the steady state alone; false: nothing happened.
+    #[inline(always)]
+    pub fn begin_steadily(&self, sum: &mut Sum) -> bool {
+        self.0.hot().begin(sum)
+    }
+
+    /// As `end`, if that takes a reading of the steady state alone; None: nothing happened.
+    #[inline(always)]
+    pub fn end_steadily(&self, sum: &mut Sum) -> Option<Seen> {
+        if !sum.is_counting() {
+            return None;
+        }
+        let to = self.0.hot().glance()?;
+        sum.end_steadily(&to).then_some(Seen { slots: to.slots, ns: to.enabled })
+    }
+
+    /// The last reading, for a process that ends: by any thread, while the owner may be at work. By read(2), so the
+    /// bound is that of a handle on another thread. Afterwards readings fail, and `drop` alone is left.
+    ///
+    /// # Errors
+    /// The operating system's, of read(2); -EBUSY: the owner is in a call on the handle.
+    pub fn read_last(&self) -> Result<Sample> {
+        last_read(self.0)
     }
 
     /// Starts a new period: earlier samples do not go with later ones.

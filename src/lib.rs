@@ -37,7 +37,7 @@ pub mod fuzz;
 
 pub use decode::{decode_l1, decode_l2, decode_raw_l1, decode_raw_l2};
 pub use error::{Error, Result, TD_ENORDPMC, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
-pub use handle::{Info, Path, TopDown};
+pub use handle::{Info, Path, Seen, TopDown};
 pub use options::{Options, Target};
 pub use probe::{Finding, Report, Verdict, probe};
 pub use read::simulated::Mix;

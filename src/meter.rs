@@ -458,6 +458,25 @@ impl Meter {
         Ok(())
     }
 
+    /// The last reading, which another thread than the handle's may take: what the kernel has counted. (With metrics_clear
+    /// the kernel's counts mean nothing: what the last reading of the registers said.)
+    pub fn read_last(&mut self, counters: &mut dyn Counters) -> Result<Sample> {
+        self.attached = false;
+        if !counters.clears() {
+            let counts = counters.counts()?;
+            let now = counters.sequence();
+            let switches = match (self.sequence, now) {
+                (Some(from), Some(to)) => switches_between(from, to),
+                _ => 0,
+            };
+            self.take_in(&counts, switches, false, None);
+            self.sequence = now;
+            self.unbounded |= now.is_none() && !counts.exact;
+        }
+        self.begin_window(Next::Window);
+        Ok(self.start)
+    }
+
     /// A reading that begins a measured execution: in a fresh window, if the budget allows. Returns whether it is.
     pub fn read_fresh(&mut self, counters: &mut dyn Counters, hot: &Hot, out: &mut Sample) -> Result<bool> {
         let window = self.start.base.window;

@@ -47,6 +47,8 @@ pub struct Options {
     /// Time that may go into new windows of the registers, in parts per million of the time that the thread runs; 0
     /// for 10,000 (1 %).
     pub max_overhead_ppm: u32,
+    /// Descriptors have this number at least, to stay out of the program's way; 0 for the lowest.
+    pub descriptors_from: i32,
 }
 
 impl Options {

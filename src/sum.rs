@@ -103,11 +103,13 @@ impl Part {
 }
 
 /// Adds to a number that may hold anything: who wrote it is not known.
+#[inline]
 fn grow(all: &mut u64, more: u64) {
     *all = all.saturating_add(more);
 }
 
 impl Sum {
+    #[inline]
     fn slots_are(&mut self, flags: u32, from: &Glance, to: &Glance) {
         self.size = size_of::<Sum>() as u32;
         self.flags |= flags;
@@ -199,18 +201,60 @@ impl Sum {
         (self.together, self.apart) = (Part::default(), Part::default());
     }
 
+    /// Whether the execution that begins is one of those that are not to be measured, and not the last of them; whatever began
+    /// before does not count.
+    #[inline(always)]
+    pub(crate) fn begins_unmeasured(&mut self) -> bool {
+        self.state = BETWEEN;
+        self.wait > 1
+    }
+
+    /// It has begun, with the reading in `from`.
+    #[inline(always)]
+    pub(crate) fn has_begun(&mut self) -> bool {
+        self.wait -= 1;
+        self.state = COUNTING;
+        true
+    }
+
+    /// It ends, if it began with a reading of the same handle and period. Of sums that the library keeps: they never get
+    /// so large that a number could overflow.
+    #[inline(always)]
+    pub(crate) fn end_steadily(&mut self, to: &Glance) -> bool {
+        if (self.from.base.handle ^ to.handle) | (self.from.base.period ^ to.period) != 0 {
+            return false;
+        }
+        self.state = BETWEEN;
+        self.executions = self.executions.wrapping_add(1);
+        self.slots = self.slots.wrapping_add(to.slots.wrapping_sub(self.from.slots));
+        self.time_enabled_ns =
+            self.time_enabled_ns.wrapping_add(to.enabled.wrapping_sub(self.from.time_enabled_ns));
+        self.time_running_ns =
+            self.time_running_ns.wrapping_add(to.running.wrapping_sub(self.from.time_running_ns));
+        true
+    }
+
+    /// Whether only the slots of the present execution are counted.
+    #[inline]
+    pub(crate) fn is_counting(&self) -> bool {
+        self.state == COUNTING
+    }
+
     /// Whether the next execution is to be measured.
+    #[inline]
     pub(crate) fn is_due(&mut self) -> bool {
         self.wait = self.wait.saturating_sub(1);
         self.wait == 0
     }
 
     /// An execution begins; whatever began before does not count.
+    #[inline]
     pub(crate) fn begins_anew(&mut self) {
         self.state = BETWEEN;
     }
 
     /// An execution begins with this reading, and only its slots are counted.
+    #[inline]
     pub(crate) fn begins(&mut self, from: Glance) {
         self.state = if from.blind { UNSEEN } else { COUNTING };
         self.from.slots = from.slots;
@@ -238,8 +282,10 @@ impl Sum {
         now.time_enabled_ns.saturating_sub(self.begun_ns) / self.executions.saturating_add(1)
     }
 
-    /// One in so many executions can be measured: draws the next.
+    /// One in so many executions can be measured: draws the next. How often they come is not known of the first, and
+    /// little of the first few: none is to wait for longer than those took together.
     pub(crate) fn draw(&mut self, one_in: u64) {
+        let one_in = one_in.min(self.executions.max(1));
         if self.random == 0 {
             self.random = 0x9e37_79b9_7f4a_7c15 ^ self.begun_ns ^ u64::from(self.from.base.handle) << 32;
         }
@@ -249,7 +295,9 @@ impl Sum {
         self.wait = 1 + self.random % one_in.saturating_mul(2).saturating_sub(1).max(1);
     }
 
-    pub(crate) fn is_measuring(&self) -> bool {
+    /// Whether an execution has begun that is measured.
+    #[inline]
+    pub fn is_measuring(&self) -> bool {
         self.state == MEASURING
     }
 
@@ -272,6 +320,7 @@ impl Sum {
     ///
     /// # Errors
     /// -EINVAL: none had begun, or with another handle; TD_ESTALE: before a reset.
+    #[inline]
     pub(crate) fn ends(&mut self, to: &Glance) -> Result<()> {
         let state = std::mem::replace(&mut self.state, BETWEEN);
         if state == UNSEEN || (state == COUNTING && to.blind) {
@@ -536,7 +585,7 @@ mod tests {
 
     #[test]
     fn the_draw_is_fair() {
-        let mut sum = Sum::default();
+        let mut sum = Sum { executions: 1000, ..Sum::default() };
         for one_in in [1, 2, 7, 100] {
             let mut waited = [0; 2];
             for _ in 0..20_000 {
@@ -546,6 +595,18 @@ mod tests {
             }
             let mean = waited[0] as f64 / 20_000.0;
             assert!((mean - one_in as f64).abs() < 0.02 * one_in as f64 + 0.02, "{one_in}: {mean}");
+        }
+    }
+
+    #[test]
+    fn the_first_executions_tell_how_often_the_next_can_be_measured() {
+        let mut sum = Sum::default();
+        for executions in [0, 1, 2, 10] {
+            sum.executions = executions;
+            for _ in 0..100 {
+                sum.draw(u64::MAX);
+                assert!((1..2 * executions.max(1)).contains(&sum.wait), "{executions}: {}", sum.wait);
+            }
         }
     }
 }

@@ -1,16 +1,104 @@
-//! Regions begin and end.
-#![allow(dead_code)] // until hooks use it
+//! Regions begin and end, in the thread that calls: the tree of its regions, the stack of those that have begun, and the
+//! handle that is read at both ends.
+//!
+//! A begin and an end of the steady state take no lock, no memory and no system call, and work in a signal handler. Names
+//! are looked up by where they are and what they say: a cache of a thread's own, then the children of the region in
+//! which it began.
 
+use crate::process;
+use crate::tables::Tables;
+use crate::word;
 use std::ffi::{CStr, c_char, c_int};
+use std::io;
+use std::ptr::{addr_of, addr_of_mut, null_mut};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use topdown::{Sample, Seen, Sum, TopDown};
+use topdown_report::table::{NAME, NONE, REGION, Record, THREAD};
 
-/// A region begins in this thread. Returns 0, or as td_read; -ENAMETOOLONG.
+/// Names that a thread's cache has room for.
+const CACHE: usize = 512;
+/// Regions that may be open in a thread, each in the other.
+const DEEPEST: usize = 511;
+/// Bytes of memory that nodes are taken from, at a time.
+const ARENA: usize = 1 << 14;
+
+/// How an execution began.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It is the thread's own.
+    Thread,
+    /// With a reading.
+    Read,
+    /// The reading failed, or there is no record.
+    Unread,
+    /// Directly in another one of the same region.
+    Nested,
+    /// In the parent process.
+    BeforeFork,
+}
+
+/// A region in the place where it began.
+#[repr(align(128))]
+struct Node {
+    parent: *mut Node,
+    /// The name's beginning, and which bytes of it count.
+    head: Head,
+    mask: u32,
+    /// In its record, or its own if there is none.
+    name: *const c_char,
+    /// NULL: there was no room.
+    record: *mut Record,
+    /// The one of the record's sums that holds.
+    sum: *mut Sum,
+    number: u32,
+    children: *mut Node,
+    sibling: *mut Node,
+}
+
+#[derive(Clone, Copy)]
+struct Frame {
+    node: *mut Node,
+    state: State,
+}
+
+/// What a thread needs, in memory that a forked child finds zeroed.
+pub struct Thread {
+    /// Not 0: it is as this process has made it.
+    alive: usize,
+    /// Not 0: and no call is at work, nor too deep.
+    idle: usize,
+    /// Where the stack was in the call that is at work; 0 if none is.
+    busy: usize,
+    /// The frame of the innermost region; the first is the thread's.
+    depth: usize,
+    /// Regions that began deeper than there are frames.
+    over: usize,
+    td: *const TopDown,
+    /// The thread's own.
+    record: *mut Record,
+    start: Sample,
+    /// Where the rest of the present arena is, and how long. Arenas begin with where the one before is.
+    arena: (*mut u8, usize),
+    arenas: *mut u8,
+    tables: *const Tables,
+    cache: [*mut Node; CACHE],
+    frames: [Frame; DEEPEST + 1],
+}
+
+/// A thread's word when it is measured no more, or cannot be.
+pub const GONE: *mut Thread = std::ptr::without_provenance_mut(1);
+
+/// A region begins in this thread. Returns 0, or as td_read; -ENAMETOOLONG, -ENOSPC: it is not counted.
 ///
 /// # Safety
 /// `name` is a C string.
+#[inline]
 pub unsafe fn begin(name: *const c_char) -> c_int {
-    // SAFETY: the caller's word.
-    eprintln!("begin {}", unsafe { CStr::from_ptr(name) }.to_string_lossy());
-    0
+    // SAFETY: the caller's word; the thread is this one's.
+    unsafe {
+        let thread = word::get();
+        if is_steady(thread) && begin_steadily(thread, name) { 0 } else { begin_slowly(name) }
+    }
 }
 
 /// The innermost region of this name ends; those within it that did not end are counted as unended. Returns 0, or as
@@ -18,40 +106,584 @@ pub unsafe fn begin(name: *const c_char) -> c_int {
 ///
 /// # Safety
 /// `name` is a C string.
+#[inline]
 pub unsafe fn end(name: *const c_char) -> c_int {
-    // SAFETY: the caller's word.
-    eprintln!("end {}", unsafe { CStr::from_ptr(name) }.to_string_lossy());
-    0
+    // SAFETY: as above.
+    unsafe {
+        let thread = word::get();
+        if is_steady(thread) && end_steadily(thread, name) { 0 } else { end_slowly(name) }
+    }
 }
 
-/// As `end`, but what was executed does not count: the region was left by longjmp, or its thread ends.
+/// Whether the thread's state can be looked at, and no call that changes it was interrupted.
+#[inline(always)]
+unsafe fn is_steady(thread: *mut Thread) -> bool {
+    // SAFETY: a thread's word is NULL, GONE or its own state.
+    unsafe { thread > GONE && (*thread).idle != 0 }
+}
+
+/// A begin that needs nothing new, and whose execution is not to be measured; false: nothing happened. A signal handler may
+/// interrupt it with begins and ends of its own: it leaves the stack as it was.
+#[inline(always)]
+unsafe fn begin_steadily(thread: *mut Thread, name: *const c_char) -> bool {
+    // SAFETY: the thread's own state; a C string.
+    unsafe {
+        let depth = (*thread).depth;
+        let frame = addr_of_mut!((*thread).frames).cast::<Frame>().add(depth);
+        let within = (*frame).node;
+        let node = *addr_of_mut!((*thread).cache).cast::<*mut Node>().add(place(within, name));
+        let known = !node.is_null() && (*node).parent == within && says(node, name);
+        if !known || depth == DEEPEST || !(*(*thread).td).begin_steadily(&mut *(*node).sum) {
+            return false;
+        }
+        let thread = word::get(); // once more: a register less to keep
+        let depth = (*thread).depth + 1;
+        addr_of_mut!((*thread).frames).cast::<Frame>().add(depth).write(Frame { node, state: State::Read });
+        (*thread).depth = depth;
+        true
+    }
+}
+
+/// The end of such an execution.
+#[inline(always)]
+unsafe fn end_steadily(thread: *mut Thread, name: *const c_char) -> bool {
+    // SAFETY: as above. The first frame's node has a record.
+    unsafe {
+        let depth = (*thread).depth;
+        let Frame { node, state } = *addr_of_mut!((*thread).frames).cast::<Frame>().add(depth);
+        if state != State::Read || !says(node, name) {
+            return false;
+        }
+        let Some(seen) = (*(*thread).td).end_steadily(&mut *(*node).sum) else { return false };
+        let thread = word::get();
+        (*thread).depth -= 1;
+        saw(thread, seen);
+        true
+    }
+}
+
+/// So far the thread has come.
+#[inline(always)]
+unsafe fn saw(thread: *mut Thread, seen: Seen) {
+    // SAFETY: as above.
+    unsafe {
+        let record = (*thread).record;
+        (*record).seen_slots = seen.slots - (*thread).start.slots;
+        (*record).seen_ns = seen.ns - (*thread).start.time_enabled_ns;
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn begin_slowly(name: *const c_char) -> c_int {
+    // SAFETY: the caller's word; the thread is this one's.
+    unsafe { in_thread(|thread| begin_in(thread, name)) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn end_slowly(name: *const c_char) -> c_int {
+    // SAFETY: as above.
+    unsafe { in_thread(|thread| end_in(thread, name)) }
+}
+
+/// As `end`, but what was executed does not count: the region was left by longjmp.
 ///
 /// # Safety
 /// `name` is a C string.
 pub unsafe fn abandon(name: *const c_char) {
-    // SAFETY: the caller's word.
-    eprintln!("abandon {}", unsafe { CStr::from_ptr(name) }.to_string_lossy());
+    // SAFETY: as above.
+    unsafe {
+        in_thread(|thread| {
+            if let Some(at) = find(thread, name) {
+                leave(thread, at - 1);
+            }
+            0
+        });
+    }
 }
 
 /// Whether anything is measured in this process.
 pub fn active() -> bool {
-    true
+    process::active()
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn td_region_begin(name: *const c_char) -> c_int {
-    if name.is_null() {
-        return -libc::EINVAL;
+/// Does this work on the thread's own state, unless it is at work already: in the code that a signal handler interrupted.
+#[inline(always)]
+unsafe fn in_thread(work: impl FnOnce(*mut Thread) -> c_int) -> c_int {
+    let mut thread = word::get();
+    // SAFETY: a thread's word is NULL, GONE or its own state.
+    unsafe {
+        if thread <= GONE || (*thread).alive == 0 {
+            thread = process::attach();
+            if thread <= GONE {
+                return 0;
+            }
+        }
+        let here = addr_of!(thread) as usize;
+        if (*thread).busy != 0 && !is_stale(thread, here) {
+            return -libc::EBUSY;
+        }
+        addr_of_mut!((*thread).idle).write_volatile(0);
+        addr_of_mut!((*thread).busy).write_volatile(here);
+        let code = work(thread);
+        addr_of_mut!((*thread).busy).write_volatile(0);
+        addr_of_mut!((*thread).idle).write_volatile(usize::from((*thread).over == 0));
+        code
     }
-    // SAFETY: as its caller says.
-    unsafe { begin(name) }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn td_region_end(name: *const c_char) -> c_int {
-    if name.is_null() {
-        return -libc::EINVAL;
+/// Whether the call at work will not go on: a signal handler left it by longjmp.
+#[cold]
+unsafe fn is_stale(thread: *mut Thread, here: usize) -> bool {
+    // SAFETY: the thread's own state, and a live stack_t.
+    unsafe {
+        let mut stack: libc::stack_t = std::mem::zeroed();
+        libc::sigaltstack(std::ptr::null(), &mut stack);
+        let stale = stack.ss_flags & libc::SS_ONSTACK == 0 && here >= (*thread).busy;
+        if !stale {
+            (*(*root(thread)).record).missed += 1;
+        }
+        stale
     }
-    // SAFETY: as its caller says.
-    unsafe { end(name) }
+}
+
+unsafe fn root(thread: *mut Thread) -> *mut Node {
+    // SAFETY: the first frame is filled in as long as the thread lives.
+    unsafe { (*thread).frames[0].node }
+}
+
+/// Where a name's node of a parent may be in the cache.
+#[inline(always)]
+fn place(parent: *mut Node, name: *const c_char) -> usize {
+    (name as usize ^ (parent as usize / size_of::<Node>())) % CACHE
+}
+
+/// Sixteen bytes.
+type Head = std::arch::x86_64::__m128i;
+/// `Node::mask` of names that do not end there.
+const LONG: u32 = 0xffff;
+
+/// The first bytes of a name, as a node keeps them: with its NUL, if that is among them.
+fn head(name: &CStr) -> (Head, u32) {
+    let bytes = name.to_bytes_with_nul();
+    let length = bytes.len().min(size_of::<Head>());
+    let mut head = [0_u8; size_of::<Head>()];
+    head[..length].copy_from_slice(&bytes[..length]);
+    // SAFETY: the same bytes.
+    (unsafe { std::mem::transmute::<[u8; size_of::<Head>()], Head>(head) }, (1 << length) - 1)
+}
+
+/// Whether a node has this name. Sixteen bytes at a time, without a call, for who has to be quick.
+#[inline(always)]
+unsafe fn says(node: *mut Node, name: *const c_char) -> bool {
+    // SAFETY: both are C strings; where the heads are the same, they have no NUL in them, or at their very end.
+    unsafe {
+        let last = size_of::<Head>() - 1;
+        let Some(same) = same((*node).head, name) else { return go_on((*node).name, name) };
+        let mask = (*node).mask;
+        mask & !same == 0 && (mask != LONG || go_on((*node).name.add(last), name.add(last)))
+    }
+}
+
+/// Which of the first bytes at `name` are these; None: they may be on two pages. What is read beyond the end of a string
+/// is of the same page, and does not count; by assembler, for which that is no fault.
+#[inline(always)]
+unsafe fn same(head: Head, name: *const c_char) -> Option<u32> {
+    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8};
+    const PAGE: usize = 4096;
+    if name as usize % PAGE > PAGE - size_of::<Head>() {
+        return None;
+    }
+    // SAFETY: see above.
+    unsafe {
+        let here: Head;
+        std::arch::asm!("movdqu {}, xmmword ptr [{}]", out(xmm_reg) here, in(reg) name,
+            options(nostack, preserves_flags, readonly, pure));
+        Some(_mm_movemask_epi8(_mm_cmpeq_epi8(here, head)) as u32)
+    }
+}
+
+/// Whether two names are the same from here on.
+#[inline(always)]
+unsafe fn go_on(mut one: *const c_char, mut other: *const c_char) -> bool {
+    // SAFETY: both are C strings, or the rest of such.
+    unsafe {
+        while *one == *other {
+            if *one == 0 {
+                return true;
+            }
+            (one, other) = (one.add(1), other.add(1));
+        }
+        false
+    }
+}
+
+#[inline(always)]
+unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
+    // SAFETY: the thread's own state; a C string.
+    unsafe {
+        if (*thread).depth == DEEPEST {
+            (*thread).over += 1;
+            return -libc::ENOSPC;
+        }
+        let within = (*thread).frames[(*thread).depth].node;
+        let mut node = (*thread).cache[place(within, name)];
+        let known = !node.is_null() && ((*node).parent == within || node == within) && says(node, name);
+        if !known {
+            node = match look_up(thread, within, name) {
+                Ok(node) => node,
+                Err(code) => return code,
+            };
+        }
+        (*thread).depth += 1;
+        let frame = addr_of_mut!((*thread).frames[(*thread).depth]);
+        frame.write(Frame { node, state: State::Unread });
+        if node == within {
+            (*frame).state = State::Nested;
+            if !(*node).record.is_null() {
+                (*(*node).record).nested += 1;
+            }
+            return 0;
+        }
+        if (*node).record.is_null() {
+            return -libc::ENOSPC;
+        }
+        match (*(*thread).td).begin(&mut *(*node).sum) {
+            Ok(()) => {
+                (*frame).state = State::Read;
+                0
+            }
+            Err(error) => missed(node, &error),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn end_in(thread: *mut Thread, name: *const c_char) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        if (*thread).over > 0 {
+            (*thread).over -= 1;
+            return 0;
+        }
+        if (*thread).depth == 0 || !says((*thread).frames[(*thread).depth].node, name) {
+            match find(thread, name) {
+                Some(at) => leave(thread, at),
+                None => return unbalanced(thread, name),
+            }
+        }
+        let Frame { node, state } = (*thread).frames[(*thread).depth];
+        (*thread).depth -= 1;
+        if state != State::Read {
+            return 0;
+        }
+        let sum = (*node).sum;
+        if (*sum).is_measuring() {
+            return end_measured(thread, node);
+        }
+        match (*(*thread).td).end(&mut *sum) {
+            Ok(seen) => {
+                saw(thread, seen);
+                0
+            }
+            Err(error) => missed(node, &error),
+        }
+    }
+}
+
+/// The end of a measured execution changes the whole sum: it is done in the other one of the record's, which then takes
+/// the first one's place, so that the file holds one or the other.
+#[cold]
+unsafe fn end_measured(thread: *mut Thread, node: *mut Node) -> c_int {
+    // SAFETY: the thread's own state and record.
+    unsafe {
+        let mut sum = *(*node).sum;
+        if let Err(error) = (*(*thread).td).end(&mut sum) {
+            return missed(node, &error);
+        }
+        (*node).sum = hold((*node).record, &sum);
+        publish(thread, &sum.last);
+        0
+    }
+}
+
+/// Makes this the record's sum; returns where it is.
+unsafe fn hold(record: *mut Record, sum: &Sum) -> *mut Sum {
+    // SAFETY: the caller's own record.
+    unsafe {
+        let next = 1 - ((*record).current.load(Relaxed) & 1);
+        let place = addr_of_mut!((*record).sum[next as usize]);
+        place.write(*sum);
+        (*record).current.store(next, Release);
+        place
+    }
+}
+
+/// The thread's own figures, up to this reading.
+unsafe fn publish(thread: *mut Thread, now: &Sample) {
+    // SAFETY: the thread's own state and record.
+    unsafe {
+        let node = root(thread);
+        let mut sum = Sum::default();
+        if sum.add(&(*thread).start, now).is_ok() {
+            (*node).sum = hold((*node).record, &sum);
+        }
+    }
+}
+
+#[cold]
+unsafe fn missed(node: *mut Node, error: &topdown::Error) -> c_int {
+    // SAFETY: its record is the thread's own.
+    unsafe { (*(*node).record).missed += 1 };
+    error.code()
+}
+
+/// The innermost open frame of this name.
+#[cold]
+unsafe fn find(thread: *mut Thread, name: *const c_char) -> Option<usize> {
+    // SAFETY: frames up to `depth` are filled in.
+    unsafe { (1..=(*thread).depth).rev().find(|at| says((*thread).frames[*at].node, name)) }
+}
+
+/// Leaves all regions deeper than this, which do not count.
+#[cold]
+unsafe fn leave(thread: *mut Thread, depth: usize) {
+    // SAFETY: as above.
+    unsafe {
+        while (*thread).depth > depth {
+            let Frame { node, state } = (*thread).frames[(*thread).depth];
+            if state == State::Read {
+                (*(*node).record).unended += 1;
+            }
+            (*thread).depth -= 1;
+        }
+    }
+}
+
+#[cold]
+unsafe fn unbalanced(thread: *mut Thread, name: *const c_char) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        let within = (*thread).frames[(*thread).depth].node;
+        if let Ok(node) = look_up(thread, within, name) {
+            if !(*node).record.is_null() {
+                (*(*node).record).unbalanced += 1;
+            }
+        }
+    }
+    -libc::EINVAL
+}
+
+/// The node of this name below another, found or made. The other itself, if it has the name.
+#[cold]
+unsafe fn look_up(
+    thread: *mut Thread,
+    within: *mut Node,
+    name: *const c_char,
+) -> std::result::Result<*mut Node, c_int> {
+    // SAFETY: the thread's own state and nodes; a C string.
+    unsafe {
+        let text = CStr::from_ptr(name);
+        if text.count_bytes() > NAME {
+            return Err(-libc::ENAMETOOLONG);
+        }
+        let mut node = if (*thread).depth > 0 && says(within, name) { within } else { (*within).children };
+        while !node.is_null() && !says(node, name) {
+            node = (*node).sibling;
+        }
+        if node.is_null() {
+            node = new_node(thread, within, text)?;
+        }
+        // (without a record there is no steady state)
+        if !(*node).record.is_null() {
+            (*thread).cache[place(within, name)] = node;
+        }
+        Ok(node)
+    }
+}
+
+unsafe fn new_node(
+    thread: *mut Thread,
+    within: *mut Node,
+    name: &CStr,
+) -> std::result::Result<*mut Node, c_int> {
+    // SAFETY: as above; memory of the arena is the thread's own.
+    unsafe {
+        let node: *mut Node = allocate(thread, size_of::<Node>())?.cast();
+        let (record, number) = match (*(*thread).tables).take(name) {
+            Some((record, number)) => {
+                (*record).parent = (*within).number;
+                (*record).thread = (*(*thread).frames[0].node).number;
+                (*record).kind.store(REGION, Release);
+                (record, number)
+            }
+            None => (null_mut(), NONE),
+        };
+        let own = if record.is_null() {
+            let copy = allocate(thread, name.count_bytes() + 1)?;
+            copy.copy_from_nonoverlapping(name.as_ptr().cast(), name.count_bytes() + 1);
+            copy.cast_const()
+        } else {
+            addr_of!((*record).name).cast()
+        };
+        let sum = if record.is_null() { null_mut() } else { addr_of_mut!((*record).sum[0]) };
+        let (head, mask) = head(name);
+        node.write(Node {
+            parent: within,
+            head,
+            mask,
+            name: own.cast(),
+            record,
+            sum,
+            number,
+            children: null_mut(),
+            sibling: (*within).children,
+        });
+        (*within).children = node;
+        Ok(node)
+    }
+}
+
+/// Memory of the thread's own, which stays until the thread ends: from mmap(2), since this may be in a signal handler.
+unsafe fn allocate(thread: *mut Thread, size: usize) -> std::result::Result<*mut u8, c_int> {
+    // SAFETY: the thread's own state.
+    unsafe {
+        let size = size.next_multiple_of(align_of::<Node>());
+        if (*thread).arena.1 < size {
+            let arena = pages(ARENA).map_err(|_| -libc::ENOMEM)?;
+            arena.cast::<*mut u8>().write((*thread).arenas);
+            (*thread).arenas = arena;
+            (*thread).arena = (arena.add(align_of::<Node>()), ARENA - align_of::<Node>());
+        }
+        let at = (*thread).arena.0;
+        (*thread).arena = (at.add(size), (*thread).arena.1 - size);
+        Ok(at)
+    }
+}
+
+/// Zeroed memory that a forked child finds zeroed again.
+fn pages(size: usize) -> io::Result<*mut u8> {
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping where the kernel likes.
+    unsafe {
+        let at = libc::mmap(null_mut(), size, access, flags, -1, 0);
+        if at == libc::MAP_FAILED || libc::madvise(at, size, libc::MADV_WIPEONFORK) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(at.cast())
+    }
+}
+
+impl Thread {
+    /// Starts to measure the calling thread. The handle and the tables live as long as the process is this one. `open`:
+    /// regions that began in the parent process.
+    pub fn begin(td: *const TopDown, tables: &Tables, name: &CStr, open: &[&CStr]) -> Option<*mut Thread> {
+        // SAFETY: the handle is the calling thread's.
+        let start = unsafe { (*td).read() }.ok()?;
+        let (record, number) = tables.take(name)?;
+        let thread: *mut Thread = pages(size_of::<Thread>().next_multiple_of(4096)).ok()?.cast();
+        // SAFETY: zeroed memory of that size, of which zeros are valid, and a record of the thread's own.
+        unsafe {
+            ((*thread).td, (*thread).record) = (td, record);
+            ((*thread).start, (*thread).tables) = (start, tables);
+            let node: *mut Node = allocate(thread, size_of::<Node>()).ok()?.cast();
+            let (head, mask) = head(name);
+            node.write(Node {
+                parent: null_mut(),
+                head,
+                mask,
+                name: addr_of!((*record).name).cast(),
+                record,
+                sum: addr_of_mut!((*record).sum[0]),
+                number,
+                children: null_mut(),
+                sibling: null_mut(),
+            });
+            (*thread).frames[0] = Frame { node, state: State::Thread };
+            (*record).thread = number;
+            (*record).tid = libc::syscall(libc::SYS_gettid) as i32;
+            (*record).kind.store(THREAD, Release);
+            for name in open.iter().take(DEEPEST) {
+                let within = (*thread).frames[(*thread).depth].node;
+                let Ok(node) = look_up(thread, within, name.as_ptr()) else { break };
+                (*thread).depth += 1;
+                (*thread).frames[(*thread).depth] = Frame { node, state: State::BeforeFork };
+            }
+            ((*thread).alive, (*thread).idle) = (1, 1);
+        }
+        word::set(thread);
+        Some(thread)
+    }
+
+    /// The calling thread's figures up to now go to its record; it goes on.
+    ///
+    /// # Safety
+    /// The thread's own state, which lives.
+    pub unsafe fn look(thread: *mut Thread) {
+        // SAFETY: the caller's word.
+        unsafe {
+            if let Ok(now) = (*(*thread).td).read() {
+                publish(thread, &now);
+            }
+        }
+    }
+
+    /// The calling thread ends: its open regions end here.
+    ///
+    /// # Safety
+    /// As above.
+    pub unsafe fn end(thread: *mut Thread) {
+        // SAFETY: the caller's word.
+        unsafe {
+            (*thread).over = 0;
+            for depth in (1..=(*thread).depth).rev() {
+                end_in(thread, (*(*thread).frames[depth].node).name);
+            }
+            Thread::look(thread);
+            (*(*root(thread)).record).ended.store(1, Release);
+            ((*thread).alive, (*thread).idle) = (0, 0);
+        }
+        word::set(GONE);
+    }
+
+    /// The process ends while this thread, another one, runs: what the kernel knows of it.
+    ///
+    /// # Safety
+    /// The thread's state is not unmapped.
+    pub unsafe fn end_of_another(thread: *mut Thread) {
+        // SAFETY: the caller's word; at this point nobody minds what the thread itself writes to its record meanwhile.
+        unsafe {
+            if let Ok(now) = (*(*thread).td).read_last() {
+                publish(thread, &now);
+                (*(*root(thread)).record).ended.store(1, Release);
+            }
+        }
+    }
+
+    /// Names of the regions that have begun, the outermost first.
+    ///
+    /// # Safety
+    /// As in `look`.
+    pub unsafe fn open_regions<'a>(thread: *mut Thread) -> Vec<&'a CStr> {
+        // SAFETY: names live as long as the thread.
+        unsafe { (1..=(*thread).depth).map(|at| CStr::from_ptr((*(*thread).frames[at].node).name)).collect() }
+    }
+
+    /// Gives the thread's memory back.
+    ///
+    /// # Safety
+    /// It has ended, and nobody looks at it any more.
+    pub unsafe fn free(thread: *mut Thread) {
+        // SAFETY: the caller's word.
+        unsafe {
+            let mut arena = (*thread).arenas;
+            while !arena.is_null() {
+                let before = arena.cast::<*mut u8>().read();
+                libc::munmap(arena.cast(), ARENA);
+                arena = before;
+            }
+            libc::munmap(thread.cast(), size_of::<Thread>().next_multiple_of(4096));
+        }
+    }
 }

@@ -1,6 +1,85 @@
 //! From the table file of a measured process to a report.
 //!
 //! The file is the memory in which the process kept its figures (`table`), so it holds what was there when the process
-//! ended, however it ended.
+//! ended, however it ended. The modules in the order in which the figures pass them: the file is read (`file`), its sums
+//! are merged (`account`) into the one model that all reports show (`model`), of which each format has its own
+//! view (`text`, `csv`, `json`, `html`).
 
 pub mod table;
+
+pub mod file;
+
+mod account;
+pub mod model;
+mod verdict;
+
+mod words;
+
+mod csv;
+mod html;
+mod text;
+
+pub use file::{Table, read};
+pub use model::{Report, SCHEMA};
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For a terminal of 100 columns.
+    Text,
+    /// One line for each region and thread.
+    Csv,
+    /// The whole model (docs/report.md).
+    Json,
+    /// One page that needs nothing else.
+    Html,
+}
+
+impl Format {
+    /// What the ending of a file's name asks for.
+    pub fn of(output: Option<&Path>) -> Format {
+        match output.and_then(Path::extension).and_then(OsStr::to_str) {
+            Some("csv") => Format::Csv,
+            Some("json") => Format::Json,
+            Some("html" | "htm") => Format::Html,
+            _ => Format::Text,
+        }
+    }
+}
+
+/// The report as a text.
+pub fn render(report: &Report, format: Format) -> String {
+    match format {
+        Format::Text => text::render(report),
+        Format::Csv => csv::render(report),
+        Format::Json => serde_json::to_string_pretty(report).expect("texts and numbers") + "\n",
+        Format::Html => html::render(report),
+    }
+}
+
+/// Merges table files into a report.
+///
+/// # Errors
+/// A file cannot be read or is no table file; the text names it.
+pub fn merge(files: &[PathBuf]) -> io::Result<Report> {
+    Ok(Report::new(&files.iter().map(|path| read(path)).collect::<io::Result<Vec<_>>>()?))
+}
+
+/// Merges table files into a report and writes it, as the ending of `output` asks; without, a text to standard error.
+///
+/// # Errors
+/// Those of [`merge`], or the report cannot be written; the text names the file.
+pub fn write(files: &[PathBuf], output: Option<&Path>) -> io::Result<()> {
+    let rendered = render(&merge(files)?, Format::of(output));
+    match output {
+        None => io::stderr().write_all(rendered.as_bytes()),
+        Some(path) => fs::write(path, rendered).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: cannot write the report: {error}", path.display()))
+        }),
+    }
+}

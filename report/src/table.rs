@@ -64,7 +64,8 @@ pub struct Header {
     pub max_error_ppm: u32,
     /// Time that may go into windows, in parts per million.
     pub max_overhead_ppm: u32,
-    _pad: u32,
+    /// The measured process that this one descends from and that reports for all of them; `pid` if it is that one.
+    pub root: i32,
     /// Brand string of the CPU.
     pub cpu: [u8; 64],
     /// Name of the PMU.
@@ -79,8 +80,15 @@ pub struct Header {
     pub command: [u8; 512],
 }
 
-/// A thread or a region.
-#[repr(C, align(64))]
+impl Header {
+    /// Whether this version of the library wrote it.
+    pub fn is_ours(&self) -> bool {
+        self.magic == MAGIC && self.version == VERSION && self.record_size as usize == size_of::<Record>()
+    }
+}
+
+/// A thread or a region. A page each, so that the file can be mapped in parts.
+#[repr(C, align(4096))]
 pub struct Record {
     /// `FREE`, `THREAD` or `REGION`; written last.
     pub kind: AtomicU32,
@@ -120,5 +128,5 @@ pub const fn offset_of_record(number: u32) -> usize {
 
 const _: () = {
     assert!(size_of::<Header>() <= HEADER_SIZE);
-    assert!(offset_of!(Record, sum) % 8 == 0);
+    assert!(size_of::<Record>() == HEADER_SIZE && offset_of!(Record, sum) % 8 == 0);
 };

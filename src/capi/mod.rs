@@ -358,7 +358,7 @@ pub unsafe extern "C" fn td_sum_begin(td: *mut td, sum: *mut Sum) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int {
     // SAFETY: by the caller's word.
-    guard(|| unsafe { handle::sum_end(handle(td)?, at_mut(sum, "sum")?).map(|()| 0) })
+    guard(|| unsafe { handle::sum_end(handle(td)?, at_mut(sum, "sum")?).map(|_| 0) })
 }
 
 /// Level 1 shares of all executions in a sum.

@@ -132,5 +132,6 @@ fn interpret(options: &COptions) -> Result<Options> {
         simulate: options.flags & TD_FLAG_SIMULATE != 0,
         max_error_ppm: options.max_error_ppm,
         max_overhead_ppm: options.max_overhead_ppm,
+        descriptors_from: 0,
     })
 }

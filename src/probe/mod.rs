@@ -53,7 +53,8 @@ pub struct Report {
 /// Looks at this machine, this process and this thread. Opens a handle, and counts with it for some 20 ms of the calling
 /// thread's time.
 pub fn probe() -> Report {
-    Machine::new(&Linux, cpu::identify(), rseq::descriptor().is_some(), |_| open_and_count()).report()
+    Machine::new(&Linux::default(), cpu::identify(), rseq::descriptor().is_some(), |_| open_and_count())
+        .report()
 }
 
 /// CPU time for which the counters are watched: some turns of those who share them.
@@ -63,8 +64,8 @@ const WATCHED: Duration = Duration::from_millis(20);
 fn open_and_count() -> Result<Opened> {
     let td = TopDown::open(&Options::default())?;
     let before = td.read()?;
-    let end = Linux.cpu_time() + WATCHED;
-    while Linux.cpu_time() < end {}
+    let end = Linux::default().cpu_time() + WATCHED;
+    while Linux::default().cpu_time() < end {}
     let after = td.read()?;
     Ok(Opened { info: td.info()?, running: decode_l1(Some(&before), &after).map(|l1| l1.running) })
 }

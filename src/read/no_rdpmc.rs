@@ -12,6 +12,10 @@ impl super::Hot {
         None
     }
 
+    pub fn begin(&self, _: &mut crate::sum::Sum) -> bool {
+        false
+    }
+
     pub fn read(&self, _: &mut crate::sample::Sample) -> bool {
         false
     }

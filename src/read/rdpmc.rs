@@ -15,6 +15,7 @@ use super::{Clock, Glance, SLOTS_INDEX, Snapshot, Taken};
 use crate::capi::read_slowly;
 use crate::registers::{EDGE_SLOTS, RawMetrics, RawSlots, Registers};
 use crate::sample::Sample;
+use crate::sum::Sum;
 use crate::sys::Mapping;
 use crate::sys::fault::MARK;
 use crate::sys::page::{Look, Page};
@@ -154,8 +155,39 @@ global_asm!(
     SIGNATURE = const SIGNATURE,
 );
 
+/// A restartable sequence that leaves SLOTS and the nanoseconds of the clock, does this with them, and leaves 1 in rax.
+/// (The clock comes first: it takes rdx.)
+macro_rules! glance {
+    ($($then:literal),*) => {
+        concat!(
+            "mov rax, qword ptr fs:[0]\n",
+            "cmp qword ptr [{hot} + {READER}], rax\n",
+            "jne 23f\n",
+            "mov {slots}, qword ptr [{hot} + {RSEQ}]\n",
+            "lea rax, [rip + 22f]\n",
+            "mov qword ptr [{slots}], rax\n",
+            "xor ecx, ecx\n", // no counter's number yet, for who looks at a fault
+            "20:\n",
+            "mov {slots:e}, dword ptr [{hot} + {SEQUENCE}]\n",
+            "cmp dword ptr [{hot} + {LOCK}], {slots:e}\n",
+            "jne 23f\n",
+            "rdtsc\n shl rdx, 32\n or rax, rdx\n",
+            "mul qword ptr [{hot} + {SCALE}]\n shld rdx, rax, 1\n mov {enabled}, rdx\n",
+            "mov ecx, {SLOTS}\n rdpmc\n shl rdx, 32\n lea {slots}, [rax + rdx]\n",
+            $($then, "\n",)*
+            "mov eax, dword ptr [{hot} + {SEQUENCE}]\n",
+            "cmp dword ptr [{hot} + {LOCK}], eax\n",
+            "jne 23f\n",
+            "mov eax, 1\n",
+            "21:\n",
+            descriptor!("xor eax, eax")
+        )
+    };
+}
+
 impl Hot {
     /// Totals of slots and time alone, by the steady state; no windows are opened for it.
+    #[inline]
     pub fn glance(&self) -> Option<Glance> {
         let (slots, enabled, running, of): (u64, u64, u64, u64);
         let undisturbed: u64;
@@ -164,32 +196,12 @@ impl Hot {
         // where the sequence ends.
         unsafe {
             asm!(
-                "mov rax, qword ptr fs:[0]",
-                "cmp qword ptr [{hot} + {READER}], rax",
-                "jne 23f",
-                "mov {slots}, qword ptr [{hot} + {RSEQ}]",
-                "lea rax, [rip + 22f]",
-                "mov qword ptr [{slots}], rax",
-                "xor ecx, ecx", // no counter's number yet, for who looks at a fault
-                "20:",
-                "mov {sequence:e}, dword ptr [{hot} + {SEQUENCE}]",
-                "cmp dword ptr [{hot} + {LOCK}], {sequence:e}",
-                "jne 23f",
-                "rdtsc", "shl rdx, 32", "or rax, rdx",
-                "mul qword ptr [{hot} + {SCALE}]", "shld rdx, rax, 1", "mov {enabled}, rdx",
-                "mov ecx, {SLOTS}", "rdpmc", "shl rdx, 32", "lea {slots}, [rax + rdx]",
-                "add {slots}, qword ptr [{hot} + {START} + {TOTAL}]",
-                "mov {running}, {enabled}",
-                "add {enabled}, qword ptr [{hot} + {START} + {ENABLED}]",
-                "add {running}, qword ptr [{hot} + {START} + {RUNNING}]",
-                "mov {of}, qword ptr [{hot} + {START} + {OF}]",
-                "cmp dword ptr [{hot} + {LOCK}], {sequence:e}",
-                "jne 23f",
-                "mov eax, 1",
-                "21:",
-                descriptor!("xor eax, eax"),
+                glance!("mov {running}, {enabled}",
+                    "add {slots}, qword ptr [{hot} + {START} + {TOTAL}]",
+                    "add {enabled}, qword ptr [{hot} + {START} + {ENABLED}]",
+                    "add {running}, qword ptr [{hot} + {START} + {RUNNING}]",
+                    "mov {of}, qword ptr [{hot} + {START} + {OF}]"),
                 hot = in(reg) self,
-                sequence = out(reg) _,
                 slots = out(reg) slots,
                 enabled = out(reg) enabled,
                 running = out(reg) running,
@@ -215,6 +227,63 @@ impl Hot {
         }
         let (handle, period) = (of as u32, (of >> 32) as u32);
         (undisturbed == 1).then_some(Glance { slots, enabled, running, handle, period, blind: false })
+    }
+
+    /// The same into the sample in a larger thing, of which only that is written; false: what was written means nothing.
+    ///
+    /// # Safety
+    /// There is a sample so many bytes into what `whole` points to.
+    #[inline(always)]
+    pub unsafe fn glance_into<const OFFSET: usize>(&self, whole: *mut u8) -> bool {
+        let undisturbed: u64;
+        // SAFETY: as above, and the caller's word.
+        unsafe {
+            asm!(
+                glance!("mov rax, qword ptr [{hot} + {START} + {OF}]",
+                    "mov qword ptr [{out} + {OUT} + {OF}], rax",
+                    "mov rax, qword ptr [{hot} + {START} + {RUNNING}]",
+                    "add rax, {enabled}",
+                    "mov qword ptr [{out} + {OUT} + {RUNNING}], rax",
+                    "add {enabled}, qword ptr [{hot} + {START} + {ENABLED}]",
+                    "mov qword ptr [{out} + {OUT} + {ENABLED}], {enabled}",
+                    "add {slots}, qword ptr [{hot} + {START} + {TOTAL}]",
+                    "mov qword ptr [{out} + {OUT} + {TOTAL}], {slots}"),
+                hot = in(reg) self,
+                out = in(reg) whole,
+                OUT = const OFFSET,
+                slots = out(reg) _,
+                enabled = out(reg) _,
+                out("rax") undisturbed,
+                out("rcx") _,
+                out("rdx") _,
+                READER = const offset_of!(Hot, reader),
+                RSEQ = const offset_of!(Hot, rseq),
+                LOCK = const TD_CONTROL_PAGE + offset_of!(Page, lock),
+                SEQUENCE = const SEQUENCE,
+                SCALE = const offset_of!(Hot, scale),
+                START = const offset_of!(Hot, start),
+                TOTAL = const offset_of!(Sample, slots),
+                ENABLED = const offset_of!(Sample, time_enabled_ns),
+                RUNNING = const offset_of!(Sample, time_running_ns),
+                OF = const offset_of!(Sample, base.handle),
+                SLOTS = const SLOTS,
+                MARK = const MARK,
+                SIGNATURE = const SIGNATURE,
+                options(nostack),
+            );
+        }
+        undisturbed == 1
+    }
+
+    /// An execution begins that is not to be measured, with a reading of the steady state; false: none has begun.
+    #[inline(always)]
+    pub fn begin(&self, sum: &mut Sum) -> bool {
+        if !sum.begins_unmeasured() {
+            return false;
+        }
+        // SAFETY: a sum has a sample there.
+        let read = unsafe { self.glance_into::<{ offset_of!(Sum, from) }>((&raw mut *sum).cast()) };
+        read && sum.has_begun()
     }
 
     /// A reading by td_read, steady state or not; false: it failed.

@@ -14,7 +14,10 @@ use std::time::Duration;
 
 /// The real thing.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Linux;
+pub(crate) struct Linux {
+    /// Events get descriptors from this number up, or none.
+    pub descriptors_from: i32,
+}
 
 impl Kernel for Linux {
     type Fd = File;
@@ -28,7 +31,16 @@ impl Kernel for Linux {
             || unsafe { perf::perf_event_open(&mut attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) };
         let fd = again(open)?;
         // SAFETY: the kernel has just given us this descriptor; nobody else owns it.
-        Ok(unsafe { File::from_raw_fd(fd) })
+        let event = unsafe { File::from_raw_fd(fd) };
+        if fd >= self.descriptors_from {
+            return Ok(event);
+        }
+        // SAFETY: a live descriptor, and a number.
+        match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, self.descriptors_from) } {
+            ..0 => Err(io::Error::last_os_error()),
+            // SAFETY: as above.
+            moved => Ok(unsafe { File::from_raw_fd(moved) }),
+        }
     }
 
     fn enable(&self, leader: &File) -> io::Result<()> {

@@ -1,0 +1,186 @@
+//! `topdown run`: a program under libtopdown-preload.so, and the report of it.
+
+use crate::sys::{self, End};
+use crate::unmeasured;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const LIBRARY: &str = "libtopdown-preload.so";
+/// Ending of the table files.
+pub const TABLE: &str = "topdown";
+
+/// Options of `topdown run`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, else text [default: a text to standard
+    /// error]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Measure functions as regions too: OBJECT:FUNCTION,... as in TOPDOWN_REGIONS
+    #[arg(long, value_name = "PATTERNS")]
+    regions: Option<OsString>,
+    /// The library to load into the command [default: libtopdown-preload.so beside `topdown` or in ../lib]
+    #[arg(long, value_name = "FILE", env = "TOPDOWN_PRELOAD")]
+    preload: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// What `topdown run --help` says of the rest.
+pub const HELP: &str = "\
+The command runs as it would without: same input and output, same exit status. Its children are measured, too. What cannot be
+measured (a static or setuid program, no PMU) runs all the same, and one line says why.
+
+Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
+executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
+
+/// `topdown` itself failed.
+const FAILED: u8 = 125;
+
+/// Exit status of the command.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match measured(arguments) {
+        Ok(End::Status(status)) => ExitCode::from(status),
+        Ok(End::Signal(signal)) => {
+            sys::raise(signal);
+            ExitCode::from(128 + signal as u8) // a signal that does not kill
+        }
+        Err((status, text)) => {
+            eprintln!("topdown: {text}");
+            ExitCode::from(status)
+        }
+    }
+}
+
+type Failure = (u8, String);
+
+fn measured(arguments: &Arguments) -> Result<End, Failure> {
+    let failed = |text| (FAILED, text);
+    if arguments.output.as_deref().and_then(Path::extension) == Some(OsStr::new(TABLE)) {
+        return Err(failed(format!(
+            "-o {}: a run leaves a table file for each process, not one; choose .csv, .json, .html or a text, or set \
+             LD_PRELOAD and TOPDOWN_OUTPUT yourself to keep them",
+            arguments.output.as_deref().unwrap_or(Path::new("")).display(),
+        )));
+    }
+    let library = library(arguments.preload.as_deref()).map_err(failed)?;
+    if let Some(output) = &arguments.output {
+        // not after hours that it cannot be written
+        fs::write(output, "")
+            .map_err(|error| failed(format!("cannot write {}: {error}", output.display())))?;
+    }
+    let directory = Directory::new().map_err(|error| failed(format!("no temporary directory: {error}")))?;
+    let (program, rest) = arguments.command.split_first().expect("clap demands one");
+    let mut command = Command::new(program);
+    command.args(rest).env("LD_PRELOAD", preloaded(&library, std::env::var_os("LD_PRELOAD")));
+    command.env("TOPDOWN_OUTPUT", directory.0.join("run").with_extension(TABLE));
+    if let Some(patterns) = &arguments.regions {
+        command.env("TOPDOWN_REGIONS", patterns);
+    }
+    let end = sys::run_to_end(&mut command).map_err(|error| {
+        let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+        (status, format!("cannot run {}: {error}", program.to_string_lossy()))
+    })?;
+    let tables = directory.tables().unwrap_or_default();
+    if tables.is_empty() {
+        eprintln!("topdown: nothing was measured: {}", unmeasured::why(program));
+    } else if let Err(error) = topdown_report::write(&tables, arguments.output.as_deref()) {
+        eprintln!("topdown: no report: {error}");
+    }
+    Ok(end)
+}
+
+/// Where the library is.
+fn library(wish: Option<&Path>) -> Result<PathBuf, String> {
+    let there = |path: &Path| path.is_file().then(|| std::path::absolute(path)).and_then(Result::ok);
+    let found = match wish {
+        Some(path) => {
+            there(path).ok_or(format!("{}: no such library; name {LIBRARY} by --preload", path.display()))?
+        }
+        None => {
+            let own = std::env::current_exe().unwrap_or_default();
+            let beside = own.parent().unwrap_or(Path::new(""));
+            let places = [beside.join(LIBRARY), beside.join("../lib").join(LIBRARY)];
+            places.iter().find_map(|path| there(path)).ok_or(format!(
+                "{LIBRARY} is neither in {} nor in its ../lib; `make install` puts it there, or name it by --preload or \
+                 TOPDOWN_PRELOAD",
+                beside.display()
+            ))?
+        }
+    };
+    // ld.so takes either of them for the end of a name
+    match found.to_str() {
+        Some(name) if !name.contains([' ', ':']) => Ok(found),
+        _ => Err(format!(
+            "{}: LD_PRELOAD cannot name a file with a space or a colon in its path; install it elsewhere, or name a link \
+             by --preload",
+            found.display()
+        )),
+    }
+}
+
+/// LD_PRELOAD with ours first.
+fn preloaded(library: &Path, before: Option<OsString>) -> OsString {
+    let mut all = library.as_os_str().to_owned();
+    if let Some(before) = before.filter(|before| !before.is_empty()) {
+        all.push(":");
+        all.push(before);
+    }
+    all
+}
+
+/// A directory for table files, removed in the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> io::Result<Directory> {
+        let base = std::env::temp_dir();
+        for turn in 0..1000_u32 {
+            let path = base.join(format!("topdown-{}-{turn}", std::process::id()));
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Directory(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display())));
+                }
+            }
+        }
+        Err(io::Error::other(format!("{} is full of topdown-*; remove them", base.display())))
+    }
+
+    fn tables(&self) -> io::Result<Vec<PathBuf>> {
+        let mut tables = Vec::new();
+        for entry in fs::read_dir(&self.0)? {
+            let path = entry?.path();
+            if path.extension() == Some(OsStr::new(TABLE)) {
+                tables.push(path);
+            }
+        }
+        tables.sort();
+        Ok(tables)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_preloaded_stays_behind_ours() {
+        let all = |before: Option<&str>| preloaded(Path::new("/l/ours.so"), before.map(OsString::from));
+        assert_eq!(all(None), "/l/ours.so");
+        assert_eq!(all(Some("")), "/l/ours.so");
+        assert_eq!(all(Some("a.so:b.so")), "/l/ours.so:a.so:b.so");
+    }
+}

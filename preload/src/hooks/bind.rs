@@ -1,0 +1,204 @@
+//! Finds the functions that patterns mean, and has every place that calls them call their stubs.
+//!
+//! A call into another object goes through a slot of the caller's own data, which the dynamic linker filled in, or will
+//! at the first call. Where a slot holds the address of a function that is meant, it gets the address of a stub.
+
+use super::elf::{self, Object, Slot};
+use super::loader::{self, Held};
+use super::patterns::{self, Pattern};
+use super::{set_hooked, trampoline};
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_void};
+
+/// What is hooked so far.
+pub struct Hooks {
+    patterns: Vec<Pattern>,
+    functions: HashMap<CString, Vec<Function>>,
+    /// Objects that were looked at.
+    seen: Vec<Object>,
+    stubs: usize,
+    /// Stubs whose function is no longer loaded.
+    spare: Vec<usize>,
+    /// Functions that found no stub.
+    refused: usize,
+    page: usize,
+}
+
+/// A function that is meant; one name may have several (versions, libraries).
+struct Function {
+    address: usize,
+    stub: usize,
+    object: usize,
+    patterns: Vec<usize>,
+}
+
+impl Hooks {
+    pub fn new(patterns: Vec<Pattern>) -> Self {
+        // SAFETY: no pointers.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let (functions, seen, spare) = (HashMap::new(), Vec::new(), Vec::new());
+        Hooks { patterns, functions, seen, stubs: 0, spare, refused: 0, page }
+    }
+
+    /// Looks at what was loaded since the last time.
+    pub fn scan(&mut self) {
+        // held, so that nobody unloads them, nor is still about to bind them
+        let objects: Vec<(Object, Held)> = elf::loaded()
+            .into_iter()
+            .filter(|object| !object.has_code_at(trampoline::stub(0)))
+            .filter_map(|object| loader::hold(&object).map(|held| (object, held)))
+            .collect();
+        self.forget_unloaded(&objects);
+        let before = self.functions.len();
+        let is_new: Vec<bool> = objects.iter().map(|(object, _)| !self.seen.contains(object)).collect();
+        for ((object, held), _) in objects.iter().zip(&is_new).filter(|(_, new)| **new) {
+            self.find(object, held);
+        }
+        let all = self.functions.len() > before;
+        for ((object, held), _) in objects.iter().zip(&is_new).filter(|(_, new)| all || **new) {
+            self.bind(object, held);
+        }
+        self.seen = objects.into_iter().map(|(object, _)| object).collect();
+    }
+
+    /// The stub of the function of this name and address.
+    pub fn stub_of(&mut self, name: &CStr, address: usize) -> Option<usize> {
+        let function = self.functions.get(name)?.iter().find(|f| f.address == address)?;
+        for &pattern in &function.patterns {
+            self.patterns[pattern].hooked += 1;
+        }
+        Some(trampoline::stub(function.stub))
+    }
+
+    /// What the user should know in the end: a line for each pattern that came to nothing.
+    pub fn complaints(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for pattern in &self.patterns {
+            let text = pattern.text();
+            if !pattern.refused.is_empty() {
+                let names = pattern.refused.join(", ");
+                lines
+                    .push(format!("'{text}': not hooked, since it does not return as functions do: {names}"));
+            } else if pattern.found == 0 {
+                lines.push(format!("'{text}' matches no function that a loaded library offers to others"));
+            } else if pattern.hooked == 0 {
+                lines.push(format!("'{text}': no call of it goes through the dynamic linker"));
+            }
+        }
+        if self.refused > 0 {
+            let most = trampoline::STUBS;
+            lines.push(format!("{} functions too many; {most} can be hooked: name fewer", self.refused));
+        }
+        lines
+    }
+
+    fn forget_unloaded(&mut self, objects: &[(Object, Held)]) {
+        let loaded = |object: &Object| objects.iter().any(|(other, _)| other == object);
+        let gone: Vec<usize> = self.seen.iter().filter(|o| !loaded(o)).map(|o| o.base).collect();
+        for functions in self.functions.values_mut() {
+            let (unloaded, kept) = functions.drain(..).partition(|f| gone.contains(&f.object));
+            *functions = kept;
+            let unloaded: Vec<Function> = unloaded;
+            self.spare.extend(unloaded.iter().map(|f| f.stub));
+        }
+        self.functions.retain(|_, functions| !functions.is_empty());
+    }
+
+    /// The functions of an object that are meant.
+    fn find(&mut self, object: &Object, held: &Held) {
+        let names = object.names();
+        let names = [names[0].as_c_str(), names[1].as_c_str()];
+        let of_library: Vec<usize> =
+            (0..self.patterns.len()).filter(|&i| self.patterns[i].wants_library(&names)).collect();
+        if of_library.is_empty() {
+            return;
+        }
+        object.functions(|function| {
+            let meant: Vec<usize> = of_library
+                .iter()
+                .copied()
+                .filter(|&i| self.patterns[i].wants_function(function.name))
+                .collect();
+            if meant.is_empty() {
+                return;
+            }
+            if patterns::refused(function.name) {
+                let name = function.name.to_string_lossy().into_owned();
+                for i in meant {
+                    self.patterns[i].refused.push(name.clone());
+                }
+                return;
+            }
+            let address = match function.indirect {
+                // the linker asks the function that chooses, and has reasons when it does so
+                true => held.lookup(function.name, function.version),
+                false => function.address,
+            };
+            let known = self.functions.get(function.name);
+            if address == 0 || known.is_some_and(|known| known.iter().any(|f| f.address == address)) {
+                return;
+            }
+            for &i in &meant {
+                self.patterns[i].found += 1;
+            }
+            let Some(stub) = self.new_stub() else { return };
+            set_hooked(stub, address, function.name);
+            let function_of = Function { address, stub, object: object.base, patterns: meant };
+            self.functions.entry(function.name.to_owned()).or_default().push(function_of);
+        });
+    }
+
+    fn new_stub(&mut self) -> Option<usize> {
+        if let Some(stub) = self.spare.pop() {
+            return Some(stub);
+        }
+        if self.stubs == trampoline::STUBS {
+            self.refused += 1;
+            return None;
+        }
+        self.stubs += 1;
+        Some(self.stubs - 1)
+    }
+
+    /// Has the object call stubs.
+    fn bind(&mut self, object: &Object, held: &Held) {
+        object.slots(|slot| {
+            let Some(functions) = self.functions.get(slot.name) else { return };
+            let address = bound_to(&slot, functions, object, held);
+            let Some(function) = functions.iter().find(|f| f.address == address) else { return };
+            if self.write(object, slot.place, trampoline::stub(function.stub)) {
+                for &pattern in &function.patterns {
+                    self.patterns[pattern].hooked += 1;
+                }
+            }
+        });
+    }
+
+    /// Writes a slot, which the linker may have made read-only.
+    fn write(&self, object: &Object, slot: *mut usize, value: usize) -> bool {
+        let page = (slot as usize & !(self.page - 1)) as *mut c_void;
+        let protect = object.is_read_only(slot, self.page);
+        // SAFETY: a slot of a loaded object, aligned; its page is the linker's, and gets its protection back.
+        unsafe {
+            if protect && libc::mprotect(page, self.page, libc::PROT_READ | libc::PROT_WRITE) != 0 {
+                return false;
+            }
+            slot.write_volatile(value);
+            if protect {
+                libc::mprotect(page, self.page, libc::PROT_READ);
+            }
+        }
+        true
+    }
+}
+
+/// What is called through the slot; if that is not decided yet, what the linker would decide.
+fn bound_to(slot: &Slot, functions: &[Function], object: &Object, held: &Held) -> usize {
+    // SAFETY: a slot of a loaded object.
+    let address = unsafe { slot.place.read_volatile() };
+    // not bound yet: it leads back into the object's own code, which asks the linker
+    if slot.call && object.has_code_at(address) && !functions.iter().any(|f| f.address == address) {
+        return held.resolve(slot.name, slot.version);
+    }
+    address
+}

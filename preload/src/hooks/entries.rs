@@ -1,0 +1,373 @@
+//! Hooked functions that have been entered and not left.
+//!
+//! What runs here runs in front of any function at any time, in signal handlers too: no lock, no allocation, errno as
+//! it was, and nothing that could enter a hooked function again but the engine, for which `busy` makes them plain.
+
+use super::hooked;
+use super::trampoline::return_address;
+use crate::engine;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+
+/// One call of a hooked function, until it returns. The first two fields are what an unwinder reads.
+#[repr(C, align(64))]
+pub struct Entry {
+    pub return_address: usize,
+    pub rbx: usize,
+    /// Where on the stack the return address was.
+    slot: usize,
+    number: usize,
+    /// The thread that entered it; another one may leave it (a coroutine).
+    thread: *mut Thread,
+    newer: *mut Entry,
+    older: *mut Entry,
+    /// On the thread's own stack, so its place there tells whether it still lives.
+    own: bool,
+    /// `OPEN`, `LEFT` or `GONE`.
+    state: AtomicU32,
+}
+
+/// The function runs.
+const OPEN: u32 = 0;
+/// It seems to have been left by longjmp: its region is abandoned, but the entry is kept until that is certain.
+const LEFT: u32 = 1;
+/// It returned in another thread.
+const GONE: u32 = 2;
+
+const ENTRIES: usize = 1023;
+
+/// Where entries come from: mapped when a thread has no more, and given to the next when it ends.
+#[repr(C)]
+struct Chunk {
+    next: *mut Chunk,
+    entries: [Entry; ENTRIES],
+}
+
+/// A thread's own; all zero at its start.
+#[repr(C)]
+pub struct Thread {
+    /// The code below is at work, or the engine: whoever comes now has interrupted it or is called by it.
+    busy: AtomicBool,
+    /// Entries that are open, newest first.
+    open: *mut Entry,
+    /// Entries that were left.
+    left: *mut Entry,
+    /// Entries that can be had again, linked by `older`.
+    free: *mut Entry,
+    chunks: *mut Chunk,
+    /// Entries of the newest chunk that were never used.
+    fresh: usize,
+    /// Entries of this thread that another one left.
+    gone: AtomicU32,
+    /// The thread's own stack: it ends at `top`, and reaches so far down at least; 0: not looked at.
+    top: usize,
+    low: usize,
+}
+
+/// Chunks of threads that have ended.
+static SPARE: AtomicPtr<Chunk> = AtomicPtr::new(ptr::null_mut());
+/// What tells that a thread ends.
+static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+/// How far a stack reaches down, and the top of the first thread's.
+static REACH: AtomicUsize = AtomicUsize::new(0);
+static TOP: AtomicUsize = AtomicUsize::new(0);
+
+/// Where the trampoline goes, and the entry that it takes along; no entry: nothing is to be measured.
+#[repr(C)]
+pub struct Way {
+    function: usize,
+    entry: *mut Entry,
+}
+
+/// To be called once, before anything is hooked.
+pub fn prepare() {
+    const USUAL: u64 = 8 << 20;
+    // SAFETY: no pointers but to the variables; the destructor below is a function of the library, which stays.
+    unsafe {
+        let mut key = 0;
+        if libc::pthread_key_create(&mut key, Some(thread_ends)) == 0 {
+            KEY.store(key, Relaxed);
+        }
+        let mut limit = libc::rlimit { rlim_cur: USUAL, rlim_max: USUAL };
+        libc::getrlimit(libc::RLIMIT_STACK, &mut limit);
+        let reach = if limit.rlim_cur > 1 << 30 { USUAL } else { limit.rlim_cur };
+        REACH.store(reach as usize, Relaxed);
+        // the program's name is above all that is on the first stack
+        TOP.store(libc::getauxval(libc::AT_EXECFN) as usize, Relaxed);
+    }
+}
+
+/// A hooked function is about to run: its return address is at `slot`, its caller's rbx is `rbx`.
+///
+/// # Safety
+/// The trampoline calls it.
+pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut usize, rbx: usize) -> Way {
+    let (function, name) = hooked(number);
+    // SAFETY: the thread's own, and `slot` is on its stack.
+    unsafe {
+        if (*thread).busy.swap(true, Relaxed) {
+            return Way { function, entry: ptr::null_mut() };
+        }
+        let errno = libc::__errno_location();
+        let kept = *errno;
+        let own = is_own(&mut *thread, slot as usize);
+        if own {
+            abandon_left(thread, slot);
+        }
+        let entry = take(thread);
+        if !entry.is_null() {
+            ptr::write(
+                entry,
+                Entry {
+                    return_address: *slot,
+                    rbx,
+                    slot: slot as usize,
+                    number,
+                    thread,
+                    newer: ptr::null_mut(),
+                    older: ptr::null_mut(),
+                    own,
+                    state: AtomicU32::new(OPEN),
+                },
+            );
+            link(&raw mut (*thread).open, entry);
+            engine::begin(name);
+        }
+        *errno = kept;
+        (*thread).busy.store(false, Relaxed);
+        Way { function, entry }
+    }
+}
+
+/// A hooked function has returned, or an exception goes through it.
+///
+/// # Safety
+/// The trampoline calls it, with an entry that `enter` gave.
+pub unsafe extern "C" fn leave(thread: *mut Thread, entry: *mut Entry) {
+    // SAFETY: the thread's own, and an entry, which is its owner's until it is GONE.
+    unsafe {
+        let was_busy = (*thread).busy.swap(true, Relaxed);
+        let errno = libc::__errno_location();
+        let kept = *errno;
+        let (owner, state) = ((*entry).thread, (*entry).state.load(Relaxed));
+        if state == OPEN {
+            engine::end(hooked((*entry).number).1);
+        }
+        if owner == thread && !was_busy {
+            let list = if state == OPEN { &raw mut (*thread).open } else { &raw mut (*thread).left };
+            unlink(list, entry);
+            free(thread, entry);
+        } else {
+            (*entry).state.store(GONE, Release);
+            (*owner).gone.fetch_add(1, Release);
+        }
+        *errno = kept;
+        (*thread).busy.store(was_busy, Relaxed);
+    }
+}
+
+/// Whether the address is on the thread's own stack, not on a coroutine's or a signal handler's: if in doubt, no.
+fn is_own(thread: &mut Thread, address: usize) -> bool {
+    if thread.top == 0 {
+        // glibc has a thread's own at the upper end of its stack, but for the first
+        // SAFETY: no pointers.
+        let first = unsafe { libc::getpid() == libc::gettid() };
+        thread.top = if first { TOP.load(Relaxed) } else { &raw const *thread as usize };
+        thread.low = thread.top - REACH.load(Relaxed).min(thread.top);
+    }
+    (thread.low..thread.top).contains(&address)
+}
+
+/// Functions whose frames were further down the stack than this call's are no more: longjmp left them.
+///
+/// # Safety
+/// The thread's own, and a slot on its stack.
+unsafe fn abandon_left(thread: *mut Thread, slot: *mut usize) {
+    // SAFETY: as the caller says; entries in lists are valid.
+    unsafe {
+        // the slot is that of another entry, too, if that function tail-calls this one
+        let tail_call = *slot == return_address();
+        let mut entry = (*thread).open;
+        while !entry.is_null() {
+            let older = (*entry).older;
+            if (*entry).own {
+                if (*entry).slot > slot as usize || ((*entry).slot == slot as usize && tail_call) {
+                    return;
+                }
+                unlink(&raw mut (*thread).open, entry);
+                // what returned in another thread is none of this one's regions any more
+                if (*entry).state.compare_exchange(OPEN, LEFT, AcqRel, Acquire).is_ok() {
+                    engine::abandon(hooked((*entry).number).1);
+                }
+                link(&raw mut (*thread).left, entry);
+            }
+            entry = older;
+        }
+    }
+}
+
+/// An entry, or null if there is no memory.
+///
+/// # Safety
+/// The thread's own, busy.
+unsafe fn take(thread: *mut Thread) -> *mut Entry {
+    // SAFETY: as the caller says; chunks are mapped for good.
+    unsafe {
+        let this = &mut *thread;
+        if this.free.is_null() && this.fresh == 0 {
+            sweep(thread);
+        }
+        if !this.free.is_null() {
+            let entry = this.free;
+            this.free = (*entry).older;
+            return entry;
+        }
+        if this.fresh == 0 {
+            let chunk = new_chunk();
+            if chunk.is_null() {
+                return ptr::null_mut();
+            }
+            libc::pthread_setspecific(KEY.load(Relaxed), thread.cast());
+            (*chunk).next = this.chunks;
+            (this.chunks, this.fresh) = (chunk, ENTRIES);
+        }
+        this.fresh -= 1;
+        &raw mut (*this.chunks).entries[this.fresh]
+    }
+}
+
+/// # Safety
+/// The entry is in none of the thread's lists.
+unsafe fn free(thread: *mut Thread, entry: *mut Entry) {
+    // SAFETY: as the caller says.
+    unsafe {
+        (*entry).older = (*thread).free;
+        (*thread).free = entry;
+    }
+}
+
+/// Frees the entries that nobody can return through: those that another thread left, and those that were left
+/// by longjmp if what was their return address is overwritten.
+///
+/// # Safety
+/// The thread's own, busy.
+unsafe fn sweep(thread: *mut Thread) {
+    // SAFETY: as the caller says; entries in lists are valid.
+    unsafe {
+        let look_at_open = (*thread).gone.swap(0, Acquire) > 0;
+        for list in [&raw mut (*thread).left, &raw mut (*thread).open] {
+            let is_left = list == &raw mut (*thread).left;
+            let mut entry = if is_left || look_at_open { *list } else { ptr::null_mut() };
+            while !entry.is_null() {
+                let older = (*entry).older;
+                if (*entry).state.load(Acquire) == GONE || (is_left && overwritten((*entry).slot)) {
+                    unlink(list, entry);
+                    free(thread, entry);
+                }
+                entry = older;
+            }
+        }
+    }
+}
+
+/// Whether the slot holds something else than td_return. Its stack may be gone, so it is read with care.
+fn overwritten(slot: usize) -> bool {
+    let mut value = 0usize;
+    let local = libc::iovec { iov_base: (&raw mut value).cast(), iov_len: size_of::<usize>() };
+    let remote = libc::iovec { iov_base: slot as *mut c_void, iov_len: size_of::<usize>() };
+    // SAFETY: writes to the variable only.
+    let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
+    read == size_of::<usize>() as isize && value != return_address()
+}
+
+/// # Safety
+/// The entry is in no list; the lists are the caller's.
+unsafe fn link(list: *mut *mut Entry, entry: *mut Entry) {
+    // SAFETY: as the caller says.
+    unsafe {
+        let older = *list;
+        (*entry).newer = ptr::null_mut();
+        (*entry).older = older;
+        if !older.is_null() {
+            (*older).newer = entry;
+        }
+        *list = entry;
+    }
+}
+
+/// # Safety
+/// The entry is in this list, which is the caller's.
+unsafe fn unlink(list: *mut *mut Entry, entry: *mut Entry) {
+    // SAFETY: as the caller says.
+    unsafe {
+        let (newer, older) = ((*entry).newer, (*entry).older);
+        if newer.is_null() {
+            *list = older;
+        } else {
+            (*newer).older = older;
+        }
+        if !older.is_null() {
+            (*older).newer = newer;
+        }
+    }
+}
+
+/// One that a thread left, or memory from the system; null if there is none.
+fn new_chunk() -> *mut Chunk {
+    // all are taken and the rest given back: to take only the first could take one that is first for a second time
+    let spare = SPARE.swap(ptr::null_mut(), Acquire);
+    // SAFETY: spare chunks are nobody's; mmap gives new memory.
+    unsafe {
+        if !spare.is_null() {
+            give_chunks((*spare).next);
+            return spare;
+        }
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let memory = libc::mmap(ptr::null_mut(), size_of::<Chunk>(), access, flags, -1, 0);
+        if memory == libc::MAP_FAILED { ptr::null_mut() } else { memory.cast() }
+    }
+}
+
+/// # Safety
+/// The chunks are the caller's, and hold nothing.
+unsafe fn give_chunks(first: *mut Chunk) {
+    if first.is_null() {
+        return;
+    }
+    // SAFETY: as the caller says.
+    unsafe {
+        let mut last = first;
+        while !(*last).next.is_null() {
+            last = (*last).next;
+        }
+        let mut head = SPARE.load(Relaxed);
+        loop {
+            (*last).next = head;
+            match SPARE.compare_exchange_weak(head, first, Release, Relaxed) {
+                Ok(_) => return,
+                Err(now) => head = now,
+            }
+        }
+    }
+}
+
+/// The thread ends, so what is on its stack does, too; its regions the engine ends. Chunks with an entry of a
+/// coroutine, which another thread may go on with, are lost.
+unsafe extern "C" fn thread_ends(thread: *mut c_void) {
+    let thread: *mut Thread = thread.cast();
+    // SAFETY: the thread's own.
+    unsafe {
+        (*thread).busy.store(true, Relaxed);
+        sweep(thread);
+        let mut entry = (*thread).open;
+        while !entry.is_null() && (*entry).own {
+            entry = (*entry).older;
+        }
+        if entry.is_null() {
+            give_chunks((*thread).chunks);
+        }
+        ptr::write(thread, std::mem::zeroed());
+    }
+}

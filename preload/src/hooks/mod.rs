@@ -1,0 +1,113 @@
+//! Functions by name, in programs that nobody recompiled (TOPDOWN_REGIONS): patterns say which, elf knows what is
+//! loaded, bind makes calls go to stubs, trampoline leads them in and out, entries are those that are under way, and
+//! loader is how libraries come later. docs/preload.md has the whole of it.
+
+mod bind;
+pub mod elf;
+mod entries;
+mod loader;
+pub mod patterns;
+mod trampoline;
+
+use bind::Hooks;
+use std::ffi::{CStr, CString, c_char};
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
+
+/// What a stub stands for.
+struct Hooked {
+    function: AtomicUsize,
+    name: AtomicPtr<c_char>,
+}
+
+static HOOKED: [Hooked; trampoline::STUBS] =
+    [const { Hooked { function: AtomicUsize::new(0), name: AtomicPtr::new(ptr::null_mut()) } };
+        trampoline::STUBS];
+static HOOKS: Mutex<Option<Hooks>> = Mutex::new(None);
+/// Whether there is something to look for.
+static STARTED: AtomicBool = AtomicBool::new(false);
+/// What the linker had added and removed when it was last looked at.
+static ADDED: AtomicU64 = AtomicU64::new(0);
+static REMOVED: AtomicU64 = AtomicU64::new(0);
+
+/// A variable of the environment that is meant for us; none in a program with another user's rights.
+pub fn variable(name: &CStr) -> Option<String> {
+    unsafe extern "C" {
+        fn secure_getenv(name: *const c_char) -> *const c_char;
+    }
+    // SAFETY: C strings; nobody changes the environment before the program has begun.
+    unsafe {
+        let value = secure_getenv(name.as_ptr());
+        (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
+    }
+}
+
+/// Hooks what TOPDOWN_REGIONS says; to be called once, before the program begins.
+pub fn start() {
+    let Some(list) = variable(c"TOPDOWN_REGIONS") else { return };
+    let patterns = patterns::parse(&list);
+    if patterns.is_empty() || !crate::engine::active() {
+        return;
+    }
+    if trampoline::has_shadow_stack() {
+        say(
+            "this program runs with a shadow stack, so nothing is hooked: turn it off (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)",
+        );
+        return;
+    }
+    trampoline::prepare();
+    entries::prepare();
+    *HOOKS.lock().unwrap_or_else(|e| e.into_inner()) = Some(Hooks::new(patterns));
+    STARTED.store(true, Release);
+    rescan();
+}
+
+/// Says what came to nothing; to be called when the program ends.
+pub fn finish() {
+    if !STARTED.swap(false, AcqRel) {
+        return;
+    }
+    if let Ok(hooks) = HOOKS.try_lock() {
+        hooks.iter().flat_map(Hooks::complaints).for_each(|line| say(&line));
+    }
+}
+
+fn say(line: &str) {
+    eprintln!("topdown: TOPDOWN_REGIONS: {line}");
+}
+
+/// Hooks what was loaded since the last time. Says whether anything is hooked at all.
+pub fn rescan() -> bool {
+    if !STARTED.load(Acquire) {
+        return false;
+    }
+    let now = elf::changes();
+    if (ADDED.load(Relaxed), REMOVED.load(Relaxed)) == (now.added, now.removed) {
+        return true;
+    }
+    // whoever has it is at it, maybe this thread
+    if let Ok(mut hooks) = HOOKS.try_lock() {
+        ADDED.store(now.added, Relaxed);
+        REMOVED.store(now.removed, Relaxed);
+        hooks.iter_mut().for_each(Hooks::scan);
+    }
+    true
+}
+
+/// The stub to be called instead of the function of this name and address.
+fn stub_of(name: &CStr, address: usize) -> Option<usize> {
+    HOOKS.try_lock().ok()?.as_mut()?.stub_of(name, address)
+}
+
+/// The function that a stub stands for, and its name.
+fn hooked(number: usize) -> (usize, *const c_char) {
+    let hooked = &HOOKED[number];
+    (hooked.function.load(Relaxed), hooked.name.load(Relaxed))
+}
+
+/// Has a stub stand for a function. The name stays: regions may be called by it.
+fn set_hooked(number: usize, function: usize, name: &CStr) {
+    HOOKED[number].name.store(CString::from(name).into_raw(), Relaxed);
+    HOOKED[number].function.store(function, Release);
+}

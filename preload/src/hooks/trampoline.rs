@@ -1,0 +1,294 @@
+//! The way into a hooked function and back out of it.
+//!
+//! A caller jumps to a stub, which brings its number here. `enter` takes an `Entry` that keeps the caller's return
+//! address and its rbx; the function is then entered as the caller meant it, but with `td_return` as its return
+//! address and rbx pointing at the entry. rbx is one of the registers that a function gives back as it found it, so
+//! when `td_return` is reached it points at the entry, on whatever stack or thread that is and however many functions
+//! were tail-called in between. The unwind information of `td_return` says the same: return address and rbx are in
+//! what rbx points at, so exceptions, cancellation, backtraces and debuggers go through it.
+//!
+//! The vector registers hold arguments and results, and what is called from here may use them: all of them but x87's
+//! are saved, as glibc's lazy binding does it. x87's nobody here uses.
+
+use super::entries::{self, Entry, Thread};
+use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
+use std::ffi::{c_int, c_void};
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+
+/// How many functions can be hooked.
+pub const STUBS: usize = 2048;
+const STUB_SIZE: usize = 16;
+
+/// SSE, AVX, and AVX-512's three.
+const STATE: u32 = 0xe6;
+/// What FXSAVE, and the header of XSAVE's area, take.
+const LEGACY: usize = 512;
+const HEADER: usize = 64;
+
+/// How the vector registers are saved: 0 FXSAVE, 1 XSAVE, 2 XSAVEC.
+static SAVING: AtomicU32 = AtomicU32::new(0);
+/// Bytes that takes, a multiple of 64.
+static SAVED: AtomicUsize = AtomicUsize::new(LEGACY);
+
+std::arch::global_asm!(
+    // A thread's own; always in the block that is there from the thread's start, so finding it takes no call.
+    ".section .tbss.td_thread, \"awT\", @nobits",
+    ".balign 64",
+    ".hidden td_thread",
+    ".type td_thread, @tls_object",
+    ".size td_thread, {thread_size}",
+    "td_thread: .zero {thread_size}",
+    ".section .text.td_hooks, \"ax\", @progbits",
+    ".macro td_save",
+    "  and rsp, -64",
+    "  sub rsp, qword ptr [rip + {saved}]",
+    "  mov eax, {state}",
+    "  mov edx, 0",
+    "  cmp dword ptr [rip + {saving}], 1",
+    "  jb 2f",
+    "  mov qword ptr [rsp + 512], rdx", // XSAVE leaves the rest of its header as it finds it
+    "  mov qword ptr [rsp + 520], rdx",
+    "  mov qword ptr [rsp + 528], rdx",
+    "  mov qword ptr [rsp + 536], rdx",
+    "  mov qword ptr [rsp + 544], rdx",
+    "  mov qword ptr [rsp + 552], rdx",
+    "  mov qword ptr [rsp + 560], rdx",
+    "  mov qword ptr [rsp + 568], rdx",
+    "  ja 3f",
+    "  xsave [rsp]",
+    "  jmp 4f",
+    "2: fxsave [rsp]",
+    "  jmp 4f",
+    "3: xsavec [rsp]",
+    "4:",
+    ".endm",
+    ".macro td_restore",
+    "  mov eax, {state}",
+    "  mov edx, 0",
+    "  cmp dword ptr [rip + {saving}], 1",
+    "  jb 2f",
+    "  xrstor [rsp]",
+    "  jmp 4f",
+    "2: fxrstor [rsp]",
+    "4:",
+    ".endm",
+    // Each stub says which it is, in the one register that neither arguments nor a static chain are in.
+    ".balign 64",
+    ".hidden td_stubs",
+    "td_stubs:",
+    ".set td_number, 0",
+    ".rept {stubs}",
+    "  endbr64",
+    "  mov r11d, offset td_number",
+    "  jmp td_enter",
+    "  .balign {stub_size}",
+    "  .set td_number, td_number + 1",
+    ".endr",
+    ".type td_enter, @function",
+    "td_enter:",
+    ".cfi_startproc",
+    "  push rbx",
+    "  .cfi_adjust_cfa_offset 8",
+    "  .cfi_rel_offset rbx, 0",
+    "  mov rbx, rsp",
+    "  .cfi_def_cfa_register rbx",
+    "  push rax", // how many vector registers hold variable arguments
+    "  push rcx",
+    "  push rdx",
+    "  push rsi",
+    "  push rdi",
+    "  push r8",
+    "  push r9",
+    "  push r10",
+    "  td_save",
+    "  mov rdi, qword ptr [rip + td_thread@GOTTPOFF]",
+    "  add rdi, qword ptr fs:[0]",
+    "  mov esi, r11d",
+    "  lea rdx, [rbx + 8]",
+    "  mov rcx, qword ptr [rbx]",
+    "  call {enter}",
+    "  mov r11, rax",
+    "  test rdx, rdx",
+    "  jz 5f",
+    "  lea rcx, [rip + td_return]",
+    "  mov qword ptr [rbx], rdx",
+    "  mov qword ptr [rbx + 8], rcx",
+    "5: td_restore",
+    "  lea rsp, [rbx - 64]",
+    "  pop r10",
+    "  pop r9",
+    "  pop r8",
+    "  pop rdi",
+    "  pop rsi",
+    "  pop rdx",
+    "  pop rcx",
+    "  pop rax",
+    "  .cfi_def_cfa rsp, 16",
+    "  pop rbx",
+    "  .cfi_adjust_cfa_offset -8",
+    "  .cfi_same_value rbx",
+    "  jmp r11",
+    ".cfi_endproc",
+    ".size td_enter, . - td_enter",
+    // A function has returned to its caller, it thinks: rax, rdx, st0, st1 and vector registers hold its result.
+    ".type td_return, @function",
+    ".hidden td_return",
+    ".cfi_startproc",
+    "  .cfi_personality 0x1b, {personality}",
+    "  .cfi_def_cfa rsp, 0",
+    "  .cfi_escape 0x10, 16, 2, 0x73, {return_address}", // the return address is at rbx + ...
+    "  .cfi_escape 0x10, 3, 2, 0x73, {rbx}",              // rbx is at rbx + ...
+    "  nop", // unwinders look up the byte before a return address
+    "td_return:",
+    "  push qword ptr [rbx + {return_address}]",
+    "  .cfi_def_cfa_offset 8",
+    "  .cfi_offset rip, -8",
+    "  push qword ptr [rbx + {rbx}]",
+    "  .cfi_def_cfa_offset 16",
+    "  .cfi_offset rbx, -16",
+    "  mov rsi, rbx",
+    "  mov rbx, rsp",
+    "  .cfi_def_cfa_register rbx",
+    "  push rax",
+    "  push rdx",
+    "  td_save",
+    "  mov rdi, qword ptr [rip + td_thread@GOTTPOFF]",
+    "  add rdi, qword ptr fs:[0]",
+    "  call {leave}",
+    "  td_restore",
+    "  lea rsp, [rbx - 16]",
+    "  pop rdx",
+    "  pop rax",
+    "  .cfi_def_cfa rsp, 16",
+    "  pop rbx",
+    "  .cfi_adjust_cfa_offset -8",
+    "  .cfi_same_value rbx",
+    // not by ret: the function's own has used up the CPU's prediction for this call, the next is our caller's
+    "  pop r11",
+    "  .cfi_adjust_cfa_offset -8",
+    "  .cfi_register rip, r11",
+    "  jmp r11",
+    ".cfi_endproc",
+    ".size td_return, . - td_return",
+    // An exception (in rax) leaves the function: the region ends, and the exception goes on from our caller.
+    ".type td_unwound, @function",
+    ".hidden td_unwound",
+    ".cfi_startproc",
+    "  .cfi_def_cfa rsp, 0",
+    "  .cfi_escape 0x10, 16, 2, 0x73, {return_address}",
+    "  .cfi_escape 0x10, 3, 2, 0x73, {rbx}",
+    "td_unwound:",
+    "  push qword ptr [rbx + {return_address}]",
+    "  .cfi_def_cfa_offset 8",
+    "  .cfi_offset rip, -8",
+    "  push qword ptr [rbx + {rbx}]",
+    "  .cfi_def_cfa_offset 16",
+    "  .cfi_offset rbx, -16",
+    "  mov rsi, rbx",
+    "  mov rbx, rsp",
+    "  .cfi_def_cfa_register rbx",
+    "  push rax",
+    "  push rax",
+    "  mov rdi, qword ptr [rip + td_thread@GOTTPOFF]",
+    "  add rdi, qword ptr fs:[0]",
+    "  call {leave}",
+    "  pop rdi",
+    "  mov rsp, rbx",
+    "  .cfi_def_cfa rsp, 16",
+    "  pop rbx",
+    "  .cfi_adjust_cfa_offset -8",
+    "  .cfi_same_value rbx",
+    "  jmp qword ptr [rip + _Unwind_Resume@GOTPCREL]",
+    ".cfi_endproc",
+    ".size td_unwound, . - td_unwound",
+    ".text",
+    thread_size = const size_of::<Thread>(),
+    saved = sym SAVED,
+    saving = sym SAVING,
+    state = const STATE,
+    stubs = const STUBS,
+    stub_size = const STUB_SIZE,
+    enter = sym entries::enter,
+    leave = sym entries::leave,
+    personality = sym personality,
+    return_address = const offset_of!(Entry, return_address),
+    rbx = const offset_of!(Entry, rbx),
+);
+
+unsafe extern "C" {
+    safe static td_stubs: u8;
+    safe static td_return: u8;
+    safe static td_unwound: u8;
+    fn _Unwind_SetGR(context: *mut c_void, register: c_int, value: usize);
+    fn _Unwind_GetIP(context: *mut c_void) -> usize;
+    fn _Unwind_SetIP(context: *mut c_void, address: usize);
+}
+
+/// Where the stub of this number is.
+pub fn stub(number: usize) -> usize {
+    debug_assert!(number < STUBS);
+    &raw const td_stubs as usize + number * STUB_SIZE
+}
+
+/// What a hooked function has for a return address.
+pub fn return_address() -> usize {
+    &raw const td_return as usize
+}
+
+/// Finds out how this CPU saves its vector registers.
+pub fn prepare() {
+    let features = __cpuid(1);
+    if features.ecx & 1 << 27 == 0 {
+        return; // the system does not use XSAVE
+    }
+    // SAFETY: OSXSAVE says that there is XGETBV.
+    let enabled = unsafe { _xgetbv(0) } as u32 & STATE;
+    // components of this area are where XSAVE has them; XSAVEC moves them closer together
+    let end = (2..32)
+        .filter(|component| enabled & 1 << component != 0)
+        .map(|component| {
+            let area = __cpuid_count(0xd, component);
+            (area.eax + area.ebx) as usize
+        })
+        .fold(LEGACY + HEADER, usize::max);
+    SAVED.store(end.next_multiple_of(64), Relaxed);
+    SAVING.store(if __cpuid_count(0xd, 1).eax & 1 << 1 != 0 { 2 } else { 1 }, Relaxed);
+}
+
+/// Whether the CPU compares return addresses with a stack of its own, which no other may be put in front of.
+pub fn has_shadow_stack() -> bool {
+    let pointer: u64;
+    // SAFETY: reads a register where there is one, and does nothing elsewhere.
+    unsafe { std::arch::asm!("rdsspq {}", inout(reg) 0u64 => pointer, options(nomem, nostack)) };
+    pointer != 0
+}
+
+const REGISTER_RAX: c_int = 0;
+const CLEANUP_PHASE: c_int = 2;
+const INSTALL_CONTEXT: c_int = 7;
+const CONTINUE_UNWIND: c_int = 8;
+
+/// Asked by the unwinder what is to be done in td_return's frame: nothing while it looks for a handler; afterwards
+/// td_unwound. (To end the region right here would do, but unwinders tell frames by their stack pointers, and the
+/// frame of td_return has its caller's.)
+///
+/// # Safety
+/// The unwinder calls it.
+unsafe extern "C" fn personality(
+    _version: c_int,
+    actions: c_int,
+    _class: u64,
+    exception: *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the unwinder's own context.
+    unsafe {
+        if actions & CLEANUP_PHASE == 0 || _Unwind_GetIP(context) != return_address() {
+            return CONTINUE_UNWIND;
+        }
+        _Unwind_SetGR(context, REGISTER_RAX, exception as usize);
+        _Unwind_SetIP(context, &raw const td_unwound as usize);
+    }
+    INSTALL_CONTEXT
+}

@@ -1,0 +1,183 @@
+//! Programs built with -finstrument-functions: the compiler calls these two at the beginning and end of every
+//! function, and TOPDOWN_FUNCTIONS says which are regions; by default none.
+//!
+//! What was decided of a function is in a table that is read without a lock: one that is not wanted costs a probe.
+//! Names are read from the files of all that is loaded before the program begins, so that the decision allocates
+//! nothing (it may be malloc that is looked at), but for libraries that come later.
+
+use crate::engine;
+use crate::hooks::elf::{self, Object};
+use crate::hooks::patterns;
+use crate::hooks::variable;
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object as _, ObjectSymbol as _, SymbolKind};
+use std::cell::Cell;
+use std::ffi::{CString, c_char, c_void};
+use std::fs::File;
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
+
+const PLACES: usize = 1 << 16;
+/// How many places are looked at before a function is taken for unwanted.
+const PROBES: usize = 16;
+
+/// What was decided of a function.
+struct Place {
+    function: AtomicUsize,
+    /// Its name, if it is wanted; `UNWANTED`; null: not decided yet.
+    name: AtomicPtr<c_char>,
+}
+
+static TABLE: [Place; PLACES] =
+    [const { Place { function: AtomicUsize::new(0), name: AtomicPtr::new(ptr::null_mut()) } }; PLACES];
+static UNWANTED: u8 = 0;
+/// Whether any function is wanted.
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+static NAMES: Mutex<Option<Names>> = Mutex::new(None);
+
+thread_local! {
+    /// This thread decides, so what is called meanwhile is its own work.
+    static DECIDES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Functions that are wanted.
+struct Names {
+    globs: Vec<CString>,
+    objects: Vec<(Object, Vec<(usize, CString)>)>,
+}
+
+/// Has functions measured that TOPDOWN_FUNCTIONS names; to be called once, before the program begins.
+pub fn start() {
+    let globs = variable(c"TOPDOWN_FUNCTIONS").map(|list| patterns::globs(&list)).unwrap_or_default();
+    if globs.is_empty() || !engine::active() {
+        return;
+    }
+    let mut names = Names { globs, objects: Vec::new() };
+    names.look();
+    *NAMES.lock().unwrap_or_else(|e| e.into_inner()) = Some(names);
+    ACTIVE.store(true, Release);
+}
+
+impl Names {
+    /// Adds what was loaded, and takes away what no longer is.
+    fn look(&mut self) {
+        let loaded = elf::loaded();
+        self.objects.retain(|(object, _)| loaded.contains(object));
+        for object in loaded {
+            if !self.objects.iter().any(|(known, _)| *known == object) {
+                let functions = self.functions(&object);
+                self.objects.push((object, functions));
+            }
+        }
+    }
+
+    /// The functions of an object that are wanted, by their addresses; none if its file cannot be read.
+    fn functions(&self, object: &Object) -> Vec<(usize, CString)> {
+        let mut found = Vec::new();
+        let Ok(file) = File::open(object.file()) else { return found };
+        // SAFETY: who writes into the file of a running program ends the program, too.
+        let Ok(bytes) = (unsafe { memmap2::Mmap::map(&file) }) else { return found };
+        let Ok(file) = ElfFile64::<LittleEndian>::parse(&*bytes) else { return found };
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            if symbol.kind() != SymbolKind::Text || !symbol.is_definition() {
+                continue;
+            }
+            let Ok(name) = symbol.name_bytes().map(CString::new) else { continue };
+            if let Ok(name) = name {
+                if self.globs.iter().any(|glob| patterns::matches(glob, &name)) {
+                    found.push((object.base + symbol.address() as usize, name));
+                }
+            }
+        }
+        found.sort();
+        found.dedup_by_key(|(address, _)| *address);
+        found
+    }
+
+    /// The function's name, if it is wanted. It stays, as the region may be called by it.
+    fn wanted(&mut self, function: usize) -> Option<*const c_char> {
+        if !self.objects.iter().any(|(object, _)| object.has_code_at(function)) {
+            self.look();
+        }
+        let (_, functions) = self.objects.iter().find(|(object, _)| object.has_code_at(function))?;
+        let at = functions.binary_search_by_key(&function, |(address, _)| *address).ok()?;
+        Some(functions[at].1.as_ptr())
+    }
+}
+
+/// The name of the function if it is wanted.
+#[inline(always)]
+fn wanted(function: usize) -> Option<*const c_char> {
+    if !ACTIVE.load(Acquire) {
+        return None;
+    }
+    let place = &TABLE[hash(function)];
+    if place.function.load(Acquire) == function {
+        let name = place.name.load(Acquire);
+        if name.cast_const().cast() == &raw const UNWANTED {
+            return None;
+        }
+        if !name.is_null() {
+            return Some(name);
+        }
+    }
+    probe_further(function)
+}
+
+fn hash(function: usize) -> usize {
+    // the upper bits of the product are those that all of the address's have a part in
+    function.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - PLACES.trailing_zeros())
+}
+
+#[cold]
+#[inline(never)]
+fn probe_further(function: usize) -> Option<*const c_char> {
+    for probe in 0..PROBES {
+        let place = &TABLE[(hash(function) + probe) % PLACES];
+        let mut key = place.function.load(Acquire);
+        if key == 0 {
+            key = match place.function.compare_exchange(0, function, AcqRel, Acquire) {
+                Ok(_) => function,
+                Err(other) => other,
+            };
+        }
+        if key == function {
+            let mut name = place.name.load(Acquire);
+            if name.is_null() {
+                name = decide(function)?;
+                place.name.store(name, Release);
+            }
+            return (name.cast_const().cast() != &raw const UNWANTED).then_some(name.cast_const());
+        }
+    }
+    None
+}
+
+/// The function's name or `UNWANTED`; none if that cannot be said now.
+fn decide(function: usize) -> Option<*mut c_char> {
+    if DECIDES.replace(true) {
+        return None;
+    }
+    let mut names = NAMES.lock().unwrap_or_else(|e| e.into_inner());
+    let name = names.as_mut().and_then(|names| names.wanted(function));
+    drop(names);
+    DECIDES.set(false);
+    Some(name.unwrap_or((&raw const UNWANTED).cast()).cast_mut())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __cyg_profile_func_enter(function: *const c_void, _caller: *const c_void) {
+    if let Some(name) = wanted(function as usize) {
+        // SAFETY: a name of NAMES.
+        unsafe { engine::begin(name) };
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __cyg_profile_func_exit(function: *const c_void, _caller: *const c_void) {
+    if let Some(name) = wanted(function as usize) {
+        // SAFETY: a name of NAMES.
+        unsafe { engine::end(name) };
+    }
+}

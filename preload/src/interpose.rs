@@ -1,0 +1,157 @@
+//! Functions of the C library that pass through here: those that start threads, and those that end the process or its
+//! program without its destructors being run.
+
+use crate::process;
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::transmute;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// What a function means to us.
+#[derive(Clone, Copy)]
+enum Means {
+    /// The process ends.
+    End,
+    /// Another program takes its place, if that works.
+    Exec,
+    /// It may end.
+    Perhaps,
+}
+
+/// The next definition of a function of this name after ours.
+fn real(name: &CStr, known: &AtomicPtr<c_void>) -> *mut c_void {
+    let mut at = known.load(Ordering::Relaxed);
+    if at.is_null() {
+        // SAFETY: a C string.
+        at = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+        known.store(at, Ordering::Relaxed);
+    }
+    at
+}
+
+/// Functions that keep their arguments, whatever these are: registers are saved, `before` says where to go on.
+macro_rules! pass_through {
+    ($($number:literal $name:literal $means:ident,)*) => {
+        const FUNCTIONS: &[(&CStr, Means)] = &[
+            $((match CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() },
+               Means::$means),)*
+        ];
+        $(std::arch::global_asm!(
+            concat!(".globl ", $name),
+            concat!(".type ", $name, ", @function"),
+            concat!($name, ":"),
+            ".cfi_startproc",
+            "push rax",
+            concat!("mov eax, ", $number),
+            "jmp topdown_pass",
+            ".cfi_endproc",
+            concat!(".size ", $name, ", . - ", $name),
+        );)*
+    };
+}
+
+pass_through! {
+    0 "_exit" End,
+    1 "_Exit" End,
+    2 "quick_exit" End,
+    3 "abort" Perhaps,
+    4 "execve" Exec,
+    5 "execv" Exec,
+    6 "execvp" Exec,
+    7 "execvpe" Exec,
+    8 "execl" Exec,
+    9 "execlp" Exec,
+    10 "execle" Exec,
+    11 "fexecve" Exec,
+    12 "execveat" Exec,
+}
+
+// With a function's number in eax, and rax on the stack.
+std::arch::global_asm!(
+    ".hidden topdown_pass",
+    ".globl topdown_pass",
+    "topdown_pass:",
+    "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9",
+    "mov edi, eax",
+    "call {before}",
+    "mov r11, rax",
+    "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi", "pop rax",
+    "jmp r11",
+    before = sym before,
+);
+
+/// Returns the function itself.
+extern "C" fn before(number: u32) -> *mut c_void {
+    static REAL: [AtomicPtr<c_void>; FUNCTIONS.len()] =
+        [const { AtomicPtr::new(null_mut()) }; FUNCTIONS.len()];
+    let (name, means) = FUNCTIONS[number as usize];
+    match means {
+        Means::End => process::finish(),
+        Means::Exec => process::look(true),
+        Means::Perhaps => process::look(false),
+    }
+    real(name, &REAL[number as usize])
+}
+
+/// What a new thread is to run.
+struct Start {
+    run: unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void,
+    argument: *mut c_void,
+}
+
+/// A thread begins. (Of C11's threads, too: they return a number, which is the lower half of a pointer's register.)
+unsafe extern "C-unwind" fn thread(start: *mut c_void) -> *mut c_void {
+    // SAFETY: made by `launch`, for this call.
+    let Start { run, argument } = *unsafe { Box::from_raw(start.cast::<Start>()) };
+    process::attach();
+    // SAFETY: the program's own function and argument.
+    unsafe { run(argument) }
+}
+
+/// Starts a thread by `create`, by way of `thread`; the result is that function's, 0 if it did.
+unsafe fn launch(
+    run: *const c_void,
+    argument: *mut c_void,
+    create: impl FnOnce(*mut c_void, *mut c_void) -> c_int,
+) -> c_int {
+    if !process::active() {
+        return create(run.cast_mut(), argument);
+    }
+    // SAFETY: the program's word: a function of a thread.
+    let run =
+        unsafe { transmute::<*const c_void, unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void>(run) };
+    let start = Box::into_raw(Box::new(Start { run, argument }));
+    let code = create(thread as *mut c_void, start.cast());
+    if code != 0 {
+        // SAFETY: no thread got it.
+        drop(unsafe { Box::from_raw(start) });
+    }
+    code
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_create(
+    id: *mut c_void,
+    attributes: *const c_void,
+    run: *const c_void,
+    argument: *mut c_void,
+) -> c_int {
+    static REAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    type Create = unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_void, *mut c_void) -> c_int;
+    // SAFETY: the C library's function of this type; the arguments are the program's.
+    unsafe {
+        let create: Create = transmute(real(c"pthread_create", &REAL));
+        launch(run, argument, |run, argument| create(id, attributes, run, argument))
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn thrd_create(id: *mut c_void, run: *const c_void, argument: *mut c_void) -> c_int {
+    static REAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    type Create = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void) -> c_int;
+    // SAFETY: as above.
+    unsafe {
+        let create: Create = transmute(real(c"thrd_create", &REAL));
+        launch(run, argument, |run, argument| create(id, run, argument))
+    }
+}

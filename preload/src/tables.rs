@@ -1,0 +1,160 @@
+//! The table file of this process, and records in it.
+//!
+//! Mapped shared, so what is stored is in the file whatever becomes of the process; the descriptor is closed again at
+//! once. Room is allocated before it is mapped: a full disk refuses records, it does not raise SIGBUS.
+
+use std::ffi::CStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Error};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use topdown_report::table::{HEADER_SIZE, Header, MAGIC, NAME, NONE, Record, VERSION, offset_of_record};
+
+/// Records that are mapped at a time.
+const CHUNK: u32 = 32;
+/// So many chunks at most.
+const CHUNKS: usize = 1024;
+
+/// A mapped table file.
+pub struct Tables {
+    path: PathBuf,
+    /// Device and inode: whether the path still leads there.
+    identity: (u64, u64),
+    header: *mut Header,
+    chunks: [AtomicPtr<Record>; CHUNKS],
+    used: AtomicU32,
+    growing: Mutex<()>,
+}
+
+// SAFETY: records are written by those who took them; the rest is atomic, locked, or written before others see it.
+unsafe impl Send for Tables {}
+// SAFETY: as above.
+unsafe impl Sync for Tables {}
+
+impl Tables {
+    /// Creates a file that does not exist yet; the header is filled in but for what the caller knows.
+    pub fn create(path: &Path) -> io::Result<Tables> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(path)?;
+        let make = || -> io::Result<_> {
+            allocate(&file, 0, HEADER_SIZE)?;
+            let header: *mut Header = map(&file, 0, HEADER_SIZE)?.cast();
+            // SAFETY: a page that was just mapped, of a file of zeros that nobody else has open.
+            unsafe {
+                (*header).magic = MAGIC;
+                (*header).version = VERSION;
+                (*header).record_size = size_of::<Record>() as u32;
+            }
+            let about = file.metadata()?;
+            Ok((header, (about.dev(), about.ino())))
+        };
+        let (header, identity) = make().inspect_err(|_| _ = std::fs::remove_file(path))?;
+        Ok(Tables {
+            path: path.to_owned(),
+            identity,
+            header,
+            chunks: [const { AtomicPtr::new(null_mut()) }; CHUNKS],
+            used: AtomicU32::new(0),
+            growing: Mutex::new(()),
+        })
+    }
+
+    /// Valid as long as the process is this one.
+    pub fn header(&self) -> *mut Header {
+        self.header
+    }
+
+    /// A record for this name, and its number, to be given a kind by the caller when the rest of it is as it should be. None
+    /// if there is no room.
+    pub fn take(&self, name: &CStr) -> Option<(*mut Record, u32)> {
+        let number = self.used.fetch_add(1, Ordering::Relaxed);
+        let Some(record) = self.at(number) else {
+            // SAFETY: mapped as long as self is.
+            unsafe { (*self.header).refused.fetch_add(1, Ordering::Relaxed) };
+            return None;
+        };
+        let length = name.to_bytes().len().min(NAME);
+        // SAFETY: the record is nobody else's, and zeros, so the name ends in one.
+        unsafe {
+            (*record).parent = NONE;
+            (&raw mut (*record).name).cast::<u8>().copy_from_nonoverlapping(name.as_ptr().cast(), length);
+        }
+        Some((record, number))
+    }
+
+    fn at(&self, number: u32) -> Option<*mut Record> {
+        let chunk = self.chunks.get((number / CHUNK) as usize)?;
+        let mut records = chunk.load(Ordering::Acquire);
+        if records.is_null() {
+            let _growing = self.growing.lock().ok()?;
+            records = chunk.load(Ordering::Acquire);
+            if records.is_null() {
+                records = self.grow(number / CHUNK).ok()?;
+                chunk.store(records, Ordering::Release);
+            }
+        }
+        // SAFETY: a chunk has so many records.
+        Some(unsafe { records.add((number % CHUNK) as usize) })
+    }
+
+    fn grow(&self, chunk: u32) -> io::Result<*mut Record> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(&self.path)?;
+        let about = file.metadata()?;
+        if (about.dev(), about.ino()) != self.identity {
+            return Err(Error::from_raw_os_error(libc::ESTALE)); // a chroot, or somebody else's file
+        }
+        let (from, length) = (offset_of_record(chunk * CHUNK), CHUNK as usize * size_of::<Record>());
+        allocate(&file, from, length)?;
+        Ok(map(&file, from, length)?.cast())
+    }
+}
+
+/// Room on the disk, unless the program has set itself a limit that this would exceed (the kernel would send SIGXFSZ).
+fn allocate(file: &File, from: usize, length: usize) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: limit is a live rlimit; the descriptor is live.
+    let code = unsafe {
+        libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit);
+        if (from + length) as u64 > limit.rlim_cur {
+            libc::EFBIG
+        } else {
+            libc::posix_fallocate(file.as_raw_fd(), from as libc::off_t, length as libc::off_t)
+        }
+    };
+    if code == 0 { Ok(()) } else { Err(Error::from_raw_os_error(code)) }
+}
+
+/// Maps a part of the file; a forked child does not get the mapping.
+fn map(file: &File, from: usize, length: usize) -> io::Result<*mut libc::c_void> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping where the kernel likes.
+    let at = unsafe {
+        libc::mmap(null_mut(), length, access, libc::MAP_SHARED, file.as_raw_fd(), from as libc::off_t)
+    };
+    if at == libc::MAP_FAILED {
+        return Err(Error::last_os_error());
+    }
+    // SAFETY: the mapping is ours.
+    unsafe { libc::madvise(at, length, libc::MADV_DONTFORK) };
+    Ok(at)
+}
+
+/// Copies a text into a field of the header, cut to fit.
+pub fn put(field: &mut [u8], text: &[u8]) {
+    let length = text.len().min(field.len() - 1);
+    field[..length].copy_from_slice(&text[..length]);
+    field[length] = 0;
+}

@@ -1,0 +1,260 @@
+//! Slots of many sums, added and subtracted, with a bound that stays one.
+#![forbid(unsafe_code)]
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use topdown::{L1, L2, Sum};
+
+/// Names of the categories of level 1, in the order of `Shares`.
+pub const LEVEL_1: [&str; 4] = ["retiring", "bad_speculation", "frontend_bound", "backend_bound"];
+/// Names of the categories of level 2: two for each of level 1.
+pub const LEVEL_2: [&str; 8] = [
+    "heavy_operations",
+    "light_operations",
+    "branch_mispredicts",
+    "machine_clears",
+    "fetch_latency",
+    "fetch_bandwidth",
+    "memory_bound",
+    "core_bound",
+];
+
+/// Shares of slots, which add up to 1, and the bound: none is further than this from the truth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shares<const N: usize> {
+    /// In the order of `LEVEL_1` or `LEVEL_2`.
+    pub of: [f64; N],
+    /// The bound.
+    pub error: f64,
+}
+
+/// Level 1.
+pub type Level1 = Shares<4>;
+/// Level 2.
+pub type Level2 = Shares<8>;
+
+impl<const N: usize> Shares<N> {
+    /// The names of its categories.
+    pub const NAMES: &'static [&'static str] = if N == 4 { &LEVEL_1 } else { &LEVEL_2 };
+}
+
+impl<const N: usize> Serialize for Shares<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(N + 1))?;
+        for (name, share) in Self::NAMES.iter().zip(self.of) {
+            map.serialize_entry(name, &share)?;
+        }
+        map.serialize_entry("error", &self.error)?;
+        map.end()
+    }
+}
+
+impl From<L1> for Level1 {
+    fn from(l1: L1) -> Level1 {
+        let L1 { retiring, bad_speculation, frontend_bound, backend_bound, error, .. } = l1;
+        Shares { of: [retiring, bad_speculation, frontend_bound, backend_bound], error }
+    }
+}
+
+impl From<L2> for Level2 {
+    fn from(l2: L2) -> Level2 {
+        let of = [
+            l2.heavy_operations,
+            l2.light_operations,
+            l2.branch_mispredicts,
+            l2.machine_clears,
+            l2.fetch_latency,
+            l2.fetch_bandwidth,
+            l2.memory_bound,
+            l2.core_bound,
+        ];
+        Shares { of, error: l2.error }
+    }
+}
+
+/// How slots divide at one level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Split<const N: usize> {
+    /// Slots of each category, of those of which something is known.
+    parts: [f64; N],
+    /// Those.
+    known: f64,
+    /// Bound on the error of each part, in slots.
+    error: f64,
+    /// Slots of which nothing is known.
+    unknown: f64,
+}
+
+impl<const N: usize> Split<N> {
+    const NONE: Split<N> = Split { parts: [0.0; N], known: 0.0, error: 0.0, unknown: 0.0 };
+
+    fn new(slots: f64, shares: Option<Shares<N>>) -> Split<N> {
+        match shares {
+            Some(Shares { of, error }) if slots > 0.0 && of.iter().all(|share| share.is_finite()) => Split {
+                parts: of.map(|share| share * slots),
+                known: slots,
+                error: error.clamp(0.0, 1.0) * slots,
+                unknown: 0.0,
+            },
+            _ => Split { unknown: slots, ..Split::NONE },
+        }
+    }
+
+    fn total(&self) -> f64 {
+        self.known + self.unknown
+    }
+
+    fn add(&mut self, other: &Split<N>) {
+        self.parts.iter_mut().zip(other.parts).for_each(|(all, new)| *all += new);
+        self.known += other.known;
+        self.error += other.error;
+        self.unknown += other.unknown;
+    }
+
+    /// What is not known taken to be as the rest, or where nothing is known, as that of `like`: then all of it may
+    /// be wrong.
+    fn filled(&self, like: &Split<N>) -> Split<N> {
+        let model = if self.known > 0.0 { self } else { like };
+        let parts = if model.known > 0.0 {
+            std::array::from_fn(|k| self.parts[k] + model.parts[k] / model.known * self.unknown)
+        } else {
+            self.parts
+        };
+        Split { parts, known: self.total(), error: self.error + self.unknown, unknown: 0.0 }
+    }
+
+    /// What is left of all without a part.
+    fn minus(&self, part: &Split<N>) -> Split<N> {
+        let slots = (self.total() - part.total()).max(0.0);
+        if self.known == 0.0 || slots == 0.0 {
+            return Split { unknown: slots, ..Split::NONE };
+        }
+        let (all, part) = (self.filled(self), part.filled(self));
+        Split {
+            parts: std::array::from_fn(|k| all.parts[k] - part.parts[k]),
+            known: slots,
+            error: all.error + part.error,
+            unknown: 0.0,
+        }
+    }
+
+    /// Any part may be nothing, or all.
+    fn doubt(&mut self) {
+        let farthest = |part: f64| part.abs().max((self.known - part).abs());
+        self.error = self.parts.into_iter().map(farthest).fold(0.0, f64::max);
+    }
+
+    fn shares(&self) -> Option<Shares<N>> {
+        if self.known <= 0.0 || !self.known.is_finite() {
+            return None;
+        }
+        let doubt = (self.error + self.unknown) / self.total();
+        let near = self.parts.map(|part| part / self.known);
+        // a difference may have left less than nothing of a category
+        let cut = near.map(|share| share.clamp(0.0, 1.0));
+        let whole: f64 = cut.iter().sum();
+        let of = cut.map(|share| if whole > 0.0 { share / whole } else { 1.0 / N as f64 });
+        let error = of.iter().zip(near).fold(0.0, |worst: f64, (share, near)| {
+            let (low, high) = ((near - doubt).clamp(0.0, 1.0), (near + doubt).clamp(0.0, 1.0));
+            worst.max(share - low).max(high - share)
+        });
+        Some(Shares { of, error })
+    }
+}
+
+/// Figures that add up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Account {
+    pub slots: u64,
+    pub time_ns: u64,
+    pub running_ns: u64,
+    /// Executions, and those of which it is known how their slots divide.
+    pub executions: u64,
+    pub measured: u64,
+    one: Split<4>,
+    two: Split<8>,
+}
+
+impl Account {
+    pub const NONE: Account = Account {
+        slots: 0,
+        time_ns: 0,
+        running_ns: 0,
+        executions: 0,
+        measured: 0,
+        one: Split::NONE,
+        two: Split::NONE,
+    };
+
+    /// What a sum says; nothing, if it is none.
+    pub fn new(sum: &Sum) -> Option<Account> {
+        let level_1 = match sum.l1() {
+            Ok(l1) => Some(l1.into()),
+            Err(error) if error.code() == topdown::TD_ENOTCOUNTING => None,
+            Err(_) => return None,
+        };
+        Some(Account {
+            slots: sum.slots,
+            time_ns: sum.time_enabled_ns,
+            running_ns: sum.time_running_ns.min(sum.time_enabled_ns),
+            executions: sum.executions,
+            measured: sum.measured,
+            one: Split::new(sum.slots as f64, level_1),
+            two: Split::new(sum.slots as f64, sum.l2().ok().map(Into::into)),
+        })
+    }
+
+    pub fn add(&mut self, other: &Account) {
+        self.slots = self.slots.saturating_add(other.slots);
+        self.time_ns = self.time_ns.saturating_add(other.time_ns);
+        self.running_ns = self.running_ns.saturating_add(other.running_ns);
+        self.executions = self.executions.saturating_add(other.executions);
+        self.measured = self.measured.saturating_add(other.measured);
+        self.one.add(&other.one);
+        self.two.add(&other.two);
+    }
+
+    /// There were at least so many slots, in so much time; how the further ones divide is not known.
+    pub fn reaches(&mut self, slots: u64, ns: u64) {
+        let more_slots = slots.saturating_sub(self.slots);
+        self.slots += more_slots;
+        self.one.unknown += more_slots as f64;
+        self.two.unknown += more_slots as f64;
+        let more_ns = ns.saturating_sub(self.time_ns);
+        self.time_ns += more_ns;
+        // nobody noted how much of it was counted; some was, if slots came
+        self.running_ns += if more_slots > 0 { more_ns } else { 0 };
+    }
+
+    /// What is left without a part.
+    pub fn minus(&self, part: &Account) -> Account {
+        Account {
+            slots: self.slots.saturating_sub(part.slots),
+            time_ns: self.time_ns.saturating_sub(part.time_ns),
+            running_ns: self.running_ns.saturating_sub(part.running_ns),
+            executions: self.executions,
+            measured: self.measured,
+            one: self.one.minus(&part.one),
+            two: self.two.minus(&part.two),
+        }
+    }
+
+    /// Any of it may be wrong.
+    pub fn doubted(mut self) -> Account {
+        self.one.doubt();
+        self.two.doubt();
+        self
+    }
+
+    pub fn level_1(&self) -> Option<Level1> {
+        self.one.shares()
+    }
+
+    pub fn level_2(&self) -> Option<Level2> {
+        self.two.shares()
+    }
+
+    /// Part of the time that the counters were counting; not known of no time.
+    pub fn running(&self) -> Option<f64> {
+        (self.time_ns > 0).then(|| (self.running_ns as f64 / self.time_ns as f64).min(1.0))
+    }
+}

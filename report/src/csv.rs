@@ -1,0 +1,88 @@
+//! The report as comma-separated values (RFC 4180, lines end in a line feed).
+//!
+//! One line for each region and thread, and sums over either: an empty region is all that ran, an empty tid all
+//! threads, an empty pid all processes.
+#![forbid(unsafe_code)]
+
+use crate::account::{LEVEL_1, LEVEL_2, Shares};
+use crate::model::{Figures, Item, Report};
+
+/// A text as one field.
+fn field(text: &str) -> String {
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into()
+    }
+}
+
+fn number<T: ToString>(number: Option<T>) -> String {
+    number.map_or(String::new(), |number| number.to_string())
+}
+
+fn header() -> String {
+    let mut names: Vec<String> = ["region", "pid", "tid", "thread", "ended"].map(String::from).into();
+    names.extend(["executions", "measured", "nested", "unended", "unbalanced", "missed"].map(String::from));
+    for of in ["", "exclusive_"] {
+        names.extend(["slots", "share", "time_ns", "running"].map(|name| format!("{of}{name}")));
+        names.extend(LEVEL_1.map(|name| format!("{of}{name}")));
+        names.push(format!("{of}error_1"));
+        names.extend(LEVEL_2.map(|name| format!("{of}{name}")));
+        names.push(format!("{of}error_2"));
+        names.push(format!("{of}bottleneck"));
+    }
+    names.join(",") + "\n"
+}
+
+fn shares<const N: usize>(row: &mut Vec<String>, shares: Option<&Shares<N>>) {
+    row.extend((0..N).map(|k| number(shares.map(|shares| shares.of[k]))));
+    row.push(number(shares.map(|shares| shares.error)));
+}
+
+fn figures(row: &mut Vec<String>, figures: &Figures) {
+    row.extend([figures.slots.to_string(), number(figures.share), figures.time_ns.to_string()]);
+    row.push(number(figures.running));
+    shares(row, figures.level_1.as_ref());
+    shares(row, figures.level_2.as_ref());
+    row.push(field(&figures.bottleneck));
+}
+
+/// Which thread, and whether it ended.
+type Who<'a> = (String, String, &'a str, &'static str);
+
+fn line(out: &mut String, region: &str, (pid, tid, thread, ended): Who, item: &Item) {
+    let counts = &item.counts;
+    let mut row = vec![field(region), pid, tid, field(thread), ended.into()];
+    row.extend(
+        [counts.executions, counts.measured, counts.nested, counts.unended, counts.unbalanced, counts.missed]
+            .map(|n| n.to_string()),
+    );
+    figures(&mut row, &item.inclusive);
+    figures(&mut row, &item.exclusive);
+    *out += &(row.join(",") + "\n");
+}
+
+pub fn render(report: &Report) -> String {
+    let mut out = header();
+    let all = || (String::new(), String::new(), "", "");
+    line(&mut out, "", all(), &report.whole);
+    let yes = |ended: bool| if ended { "yes" } else { "no" };
+    for process in &report.processes {
+        let pid = process.pid.to_string();
+        let ended = yes(process.ended != crate::model::Ended::Killed);
+        line(&mut out, "", (pid.clone(), String::new(), "", ended), &process.item);
+        for thread in &process.threads {
+            let who = (pid.clone(), thread.tid.to_string(), thread.name.as_str(), yes(thread.ended));
+            line(&mut out, "", who, &thread.item);
+        }
+    }
+    for region in &report.regions {
+        line(&mut out, &region.name, all(), &region.item);
+        for one in &region.threads {
+            let thread = &report.processes[one.place.0].threads[one.place.1];
+            let who = (one.pid.to_string(), one.tid.to_string(), thread.name.as_str(), yes(thread.ended));
+            line(&mut out, &region.name, who, &one.item);
+        }
+    }
+    out
+}

@@ -1,0 +1,159 @@
+//! A table file, as bytes that anybody may have written, to what it says.
+
+use crate::table::{FREE, HEADER_SIZE, Header, MAGIC, NAME, REGION, Record, THREAD, VERSION};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use topdown::Sum;
+
+/// What a table file says.
+pub struct Table {
+    /// The file.
+    pub path: PathBuf,
+    /// Its first page.
+    pub header: Header,
+    /// The records that are in use.
+    pub entries: Vec<Entry>,
+    /// Records that cannot be what was written.
+    pub damaged: u64,
+}
+
+/// A record that is in use, and its number.
+pub struct Entry {
+    /// Its place in the file.
+    pub number: u32,
+    /// `THREAD` or `REGION`.
+    pub kind: u32,
+    /// See `Record`.
+    pub parent: u32,
+    /// See `Record`.
+    pub thread: u32,
+    /// See `Record`.
+    pub tid: i32,
+    /// See `Record`.
+    pub ended: bool,
+    /// See `Record`.
+    pub nested: u64,
+    /// See `Record`.
+    pub unended: u64,
+    /// See `Record`.
+    pub unbalanced: u64,
+    /// See `Record`.
+    pub missed: u64,
+    /// See `Record`.
+    pub seen_slots: u64,
+    /// See `Record`.
+    pub seen_ns: u64,
+    /// See `Record`.
+    pub name: String,
+    /// The one that holds.
+    pub sum: Sum,
+}
+
+/// Plain data: any bytes are a value of it.
+///
+/// # Safety
+/// It is.
+unsafe trait Plain: Sized {
+    /// The value that these bytes are; they are as many as it has.
+    fn of(bytes: &[u8]) -> Self {
+        assert_eq!(bytes.len(), size_of::<Self>());
+        // SAFETY: there are as many bytes as the value has, and whatever they are, they are one. It need not be aligned.
+        unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() }
+    }
+}
+// SAFETY: integers, atomic or not, and arrays of them.
+unsafe impl Plain for Header {}
+// SAFETY: integers, atomic or not, arrays of them, and sums, which are integers and floating point numbers.
+unsafe impl Plain for Record {}
+
+/// Reads a table file.
+///
+/// # Errors
+/// It cannot be read, or is no table file of this version; the text names the file.
+pub fn read(path: &Path) -> io::Result<Table> {
+    let failed = |kind, what: String| io::Error::new(kind, format!("{}: {what}", path.display()));
+    let invalid = |what: String| failed(io::ErrorKind::InvalidData, what);
+    let unreadable = |error: io::Error| failed(error.kind(), format!("cannot read it: {error}"));
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);
+
+    let mut page = [0; HEADER_SIZE];
+    let found = fill(&mut file, &mut page).map_err(unreadable)?;
+    if found < MAGIC.len() || page[..MAGIC.len()] != MAGIC {
+        return Err(invalid(
+            "no table file (it does not begin as one); name a *.topdown file that libtopdown-preload.so left"
+                .into(),
+        ));
+    }
+    if found < HEADER_SIZE {
+        return Err(invalid(format!(
+            "it ends after {found} bytes, within its first page; the disk may have been full, or it was copied in part: \
+             copy it again, or measure again"
+        )));
+    }
+    let header = Header::of(&page[..size_of::<Header>()]);
+    if header.version != VERSION || header.record_size as usize != size_of::<Record>() {
+        return Err(invalid(format!(
+            "of another version of libtopdown: layout {} with records of {} bytes, where this one has {VERSION} and {}; \
+             read it with the `topdown` of the version that wrote it",
+            header.version,
+            header.record_size,
+            size_of::<Record>()
+        )));
+    }
+    let (mut entries, mut damaged) = (Vec::new(), 0);
+    let mut bytes = vec![0; size_of::<Record>()];
+    for number in 0.. {
+        // the rest of a record that is not there was never written
+        if fill(&mut file, &mut bytes).map_err(unreadable)? < bytes.len() {
+            break;
+        }
+        let record = Record::of(&bytes);
+        match record.kind.load(Relaxed) {
+            FREE => {}
+            kind @ (THREAD | REGION) => entries.push(entry(number, kind, &record)),
+            _ => damaged += 1,
+        }
+    }
+    Ok(Table { path: path.into(), header, entries, damaged })
+}
+
+/// Reads until the buffer is full or the file ends.
+fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut found = 0;
+    while found < buffer.len() {
+        match file.read(&mut buffer[found..]) {
+            Ok(0) => break,
+            Ok(more) => found += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+fn entry(number: u32, kind: u32, record: &Record) -> Entry {
+    Entry {
+        number,
+        kind,
+        parent: record.parent,
+        thread: record.thread,
+        tid: record.tid,
+        ended: record.ended.load(Relaxed) != 0,
+        nested: record.nested,
+        unended: record.unended,
+        unbalanced: record.unbalanced,
+        missed: record.missed,
+        seen_slots: record.seen_slots,
+        seen_ns: record.seen_ns,
+        name: text(&record.name[..NAME]),
+        sum: record.sum[(record.current.load(Relaxed) & 1) as usize],
+    }
+}
+
+/// Up to NUL, or the array's end.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).trim_end().into()
+}

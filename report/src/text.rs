@@ -1,0 +1,227 @@
+//! The report for a terminal of 100 columns.
+#![forbid(unsafe_code)]
+
+use crate::account::Shares;
+use crate::model::{Figures, Item, Region, Report};
+use crate::words::{self, clean, percent, short, thousands, time};
+
+const WIDTH: usize = 100;
+const LABEL: usize = 22;
+const COLUMN: usize = 17;
+/// Threads whose trees fill more than a screen.
+const MANY: usize = 4;
+
+/// Names of level 2, short enough for a column.
+const SHORT_2: [&str; 8] =
+    ["heavy", "light", "mispredicts", "clears", "latency", "bandwidth", "memory", "core"];
+
+pub fn render(report: &Report) -> String {
+    let mut out = String::new();
+    let (command, much) = words::title(report);
+    line(&mut out, 0, &format!("topdown: {command} ({much})"));
+    for machine in &report.machines {
+        line(&mut out, 0, &words::machine(machine));
+        line(
+            &mut out,
+            0,
+            &format!(
+                "wanted: within {:.1} points, {} of the time for it",
+                100.0 * machine.max_error,
+                percent(machine.max_overhead)
+            ),
+        );
+    }
+    for remark in words::remarks(report) {
+        line(&mut out, 0, &format!("! {remark}"));
+    }
+    if report.machines.is_empty() {
+        return out;
+    }
+    overview(&mut out, report);
+    block(&mut out, "whole program", &report.whole, false);
+    parts(&mut out, &report.whole, "outside regions", !report.regions.is_empty());
+    if threads(report) > 1 {
+        for process in &report.processes {
+            if report.processes.len() > 1 {
+                row(&mut out, &format!("process {}", process.pid), &process.item.inclusive);
+            }
+            for thread in &process.threads {
+                let end = if thread.ended { "" } else { " (killed)" };
+                row(&mut out, &format!("{}{end} {}", thread.tid, thread.name), &thread.item.inclusive);
+            }
+        }
+    }
+    for region in &report.regions {
+        self::region(&mut out, report, region);
+    }
+    if threads(report) <= MANY {
+        trees(&mut out, report);
+    } else if report.regions.iter().any(|region| region.nests) {
+        out.push('\n');
+        line(
+            &mut out,
+            0,
+            &format!(
+                "what began in what, for each of {} threads: -o FILE.html or FILE.json",
+                threads(report)
+            ),
+        );
+    }
+    out
+}
+
+fn threads(report: &Report) -> usize {
+    report.processes.iter().map(|process| process.threads.len()).sum()
+}
+
+/// Words, wrapped; further lines begin two columns further in.
+fn line(out: &mut String, indent: usize, text: &str) {
+    let mut column = 0;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let long = word.chars().count();
+        if column == 0 {
+            *out += &" ".repeat(indent);
+            column = indent;
+        } else if column + 1 + long > WIDTH {
+            *out += "\n";
+            *out += &" ".repeat(indent + 2);
+            column = indent + 2;
+        } else {
+            out.push(' ');
+            column += 1;
+        }
+        *out += word;
+        column += long;
+    }
+    out.push('\n');
+}
+
+/// A line for each region.
+fn overview(out: &mut String, report: &Report) {
+    *out += &format!("\n{:24}{:>12}{:>10}{:>8}  {}\n", "region", "executions", "time", "slots", "bottleneck");
+    let mut one = |name: &str, executions: String, figures: &Figures| {
+        let share = figures.share.map_or("-".into(), percent);
+        let words = short(&figures.bottleneck, WIDTH - 56);
+        let time = time(figures.time_ns as f64);
+        *out += &format!("{:24}{executions:>12}{time:>10}{share:>8}  {words}\n", short(name, 23));
+    };
+    one("whole program", String::new(), &report.whole.inclusive);
+    for region in &report.regions {
+        one(&region.name, thousands(region.item.counts.executions), &region.item.inclusive);
+    }
+}
+
+fn block(out: &mut String, name: &str, item: &Item, region: bool) {
+    let figures = &item.inclusive;
+    out.push('\n');
+    line(out, 0, &format!("{}: {}", clean(name), figures.bottleneck));
+    let mut what = if region { words::executions(&item.counts) + "; " } else { String::new() };
+    what += &format!("{} slots", words::slots(figures.slots as f64));
+    if let (true, Some(share)) = (region, figures.share) {
+        what += &format!(" ({} of all)", percent(share));
+    }
+    what += &format!(", {}", time(figures.time_ns as f64));
+    let executions = item.counts.executions as f64;
+    if region && executions > 1.0 {
+        what += &format!(
+            "; {} slots, {} each",
+            words::slots(figures.slots as f64 / executions),
+            time(figures.time_ns as f64 / executions)
+        );
+    }
+    line(out, 2, &what);
+    if region && item.counts.measured < item.counts.executions && item.counts.measured > 0 {
+        line(
+            out,
+            2,
+            "not every execution was measured: the bound is four standard errors of a random sample",
+        );
+    }
+    for odd in words::oddities(name, &item.counts) {
+        line(out, 2, &odd);
+    }
+    if figures.level_1.is_some() {
+        *out += &format!("  {:LABEL$}", "");
+        for title in words::TITLES_1 {
+            *out += &format!("{title:COLUMN$}");
+        }
+        *out += "within\n";
+    }
+}
+
+/// Level 1, level 2, and what is left without the regions in it, if there are any.
+fn parts(out: &mut String, item: &Item, alone: &str, nests: bool) {
+    levels(out, "level 1", "level 2", &item.inclusive);
+    if nests && item.exclusive.slots > 0 {
+        let share = item.exclusive.share.map_or(String::new(), |share| format!(" {:.0} %", 100.0 * share));
+        levels(out, &format!("{alone}{share}"), "", &item.exclusive);
+    }
+}
+
+fn levels(out: &mut String, first: &str, second: &str, figures: &Figures) {
+    row(out, first, figures);
+    let Some(Shares { of, error }) = figures.level_2 else { return };
+    for half in 0..2 {
+        *out += &format!("  {:LABEL$}", if half == 0 { second } else { "" });
+        for k in 0..4 {
+            let at = 2 * k + half;
+            *out += &format!("{:COLUMN$}", format!("{:4.1} {}", 100.0 * of[at], SHORT_2[at]));
+        }
+        *out += &if half == 0 { format!("{:.1}", 100.0 * error) } else { String::new() };
+        while out.ends_with(' ') {
+            out.pop();
+        }
+        out.push('\n');
+    }
+}
+
+/// Level 1 in a line.
+fn row(out: &mut String, label: &str, figures: &Figures) {
+    *out += &format!("  {:LABEL$}", short(label, LABEL - 1));
+    match figures.level_1 {
+        None => *out += "not measured",
+        Some(Shares { of, error }) => {
+            for share in of {
+                *out += &format!("{:COLUMN$}", format!("{:4.1} %", 100.0 * share));
+            }
+            *out += &format!("{:.1}", 100.0 * error);
+        }
+    }
+    match figures.running {
+        Some(running) if running < 0.9995 => {
+            *out += &format!("\n  {:LABEL$}counted {} of the time\n", "", percent(running))
+        }
+        _ => out.push('\n'),
+    }
+}
+
+fn region(out: &mut String, report: &Report, region: &Region) {
+    block(out, &region.name, &region.item, true);
+    parts(out, &region.item, "exclusive", region.nests);
+    if threads(report) > 1 {
+        for one in &region.threads {
+            let thread = &report.processes[one.place.0].threads[one.place.1];
+            let end = if thread.ended { "" } else { " (killed)" };
+            row(out, &format!("{}{end} {}", thread.tid, thread.name), &one.item.inclusive);
+        }
+    }
+}
+
+/// Which region began in which, where any did.
+fn trees(out: &mut String, report: &Report) {
+    for process in &report.processes {
+        for thread in process.threads.iter().filter(|thread| thread.tree.iter().any(|node| node.depth > 0)) {
+            out.push('\n');
+            line(out, 0, &format!("thread {} {}, what began in what:", thread.tid, clean(&thread.name)));
+            for node in &thread.tree {
+                let indent = 2 + 2 * node.depth.min(20);
+                let name = short(&node.name, 40usize.saturating_sub(indent).max(12));
+                let label = format!("{:indent$}{name}", "");
+                let share = node.item.inclusive.share.map_or("-".into(), percent);
+                let times = thousands(node.item.counts.executions);
+                let words = short(&node.item.inclusive.bottleneck, WIDTH - 66);
+                *out += &format!("{label:42}{times:>12}{share:>8}  {words}\n");
+            }
+        }
+    }
+}

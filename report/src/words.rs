@@ -1,0 +1,225 @@
+//! Numbers and names as people read them.
+#![forbid(unsafe_code)]
+
+use crate::model::{Counts, Ended, Machine, Report};
+use std::fmt::Write;
+
+/// Names of the categories as the field writes them, in the order of `account::LEVEL_1`.
+pub const TITLES_1: [&str; 4] = ["retiring", "bad speculation", "frontend bound", "backend bound"];
+/// Of `account::LEVEL_2`.
+pub const TITLES_2: [&str; 8] = [
+    "heavy operations",
+    "light operations",
+    "branch mispredicts",
+    "machine clears",
+    "fetch latency",
+    "fetch bandwidth",
+    "memory bound",
+    "core bound",
+];
+
+/// Without what a terminal would obey: control characters and those that turn the direction of writing.
+pub fn clean(name: &str) -> String {
+    let hostile = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let mut out = String::with_capacity(name.len());
+    for c in name.chars() {
+        if hostile(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// At most so many columns.
+pub fn short(name: &str, columns: usize) -> String {
+    let name = clean(name);
+    if name.chars().count() <= columns {
+        return name;
+    }
+    name.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// 1,234,567.
+pub fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (k, digit) in digits.chars().enumerate() {
+        if k > 0 && (digits.len() - k) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// "1 execution", "2,000 executions".
+pub fn count(n: u64, one: &str) -> String {
+    format!("{} {one}{}", thousands(n), if n == 1 { "" } else { "s" })
+}
+
+/// Three digits and a unit.
+fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+    let (scale, unit) =
+        units.iter().copied().find(|(scale, _)| value >= 0.9995 * scale).unwrap_or(units[units.len() - 1]);
+    let value = value / scale;
+    let digits = if scale == 1.0 || value >= 99.95 {
+        0
+    } else if value >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$}{unit}")
+}
+
+/// 1.23 G.
+pub fn slots(n: f64) -> String {
+    scaled(n, &[(1e15, " P"), (1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k"), (1.0, "")])
+        .trim_end()
+        .into()
+}
+
+/// 1.23 ms.
+pub fn time(ns: f64) -> String {
+    scaled(ns, &[(1e9, " s"), (1e6, " ms"), (1e3, " us"), (1.0, " ns")])
+}
+
+/// 12.3 %.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// What a process was measured with, in a line.
+pub fn machine(machine: &Machine) -> String {
+    let Machine { cpu, core, pmu, path, level, slots_per_cycle, .. } = machine;
+    let how = match *path {
+        "rdpmc" => "read by RDPMC",
+        "read" => "read by read(2)",
+        _ => "SIMULATED: the figures are made up",
+    };
+    let core = if core.is_empty() { String::new() } else { format!(" ({})", clean(core)) };
+    let width =
+        if *slots_per_cycle == 0 { String::new() } else { format!(", {slots_per_cycle} slots per cycle") };
+    format!("{}{core}{width}, PMU {}, {how}, level {level}", clean(cpu), clean(pmu))
+}
+
+/// Whether any of the figures are made up.
+pub fn simulated(report: &Report) -> bool {
+    report.machines.iter().any(|machine| machine.path == "simulated")
+}
+
+/// What is worth knowing of a report before its figures are believed.
+pub fn remarks(report: &Report) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for machine in &report.machines {
+        if !machine.note.is_empty() {
+            remarks.push(clean(&machine.note));
+        }
+    }
+    for process in &report.processes {
+        let name = format!("process {}", process.pid);
+        if !process.trouble.is_empty() {
+            remarks.push(format!("{name}: nothing is measured: {}", clean(&process.trouble)));
+        }
+        if process.ended == Ended::Killed {
+            remarks.push(format!(
+                "{name} was killed, or still runs: its figures are those up to the last region that each thread completed"
+            ));
+        } else {
+            for thread in process.threads.iter().filter(|thread| !thread.ended) {
+                remarks.push(format!(
+                    "{name}, thread {} ({}) has no end: its figures are those up to the last region that it completed",
+                    thread.tid,
+                    clean(&thread.name)
+                ));
+            }
+        }
+        if process.refused > 0 {
+            remarks.push(format!(
+                "{name}: {} found no room in the table, and nothing is known of them; name fewer",
+                count(process.refused, "region")
+            ));
+        }
+        if process.damaged > 0 {
+            remarks.push(format!(
+                "{name}: {} of its table file cannot be what the library wrote, and is left out",
+                count(process.damaged, "record")
+            ));
+        }
+    }
+    remarks
+}
+
+/// What is odd about a region's executions, each in a few words.
+pub fn oddities(name: &str, counts: &Counts) -> Vec<String> {
+    let mut odd = Vec::new();
+    let Counts { nested, unended, unbalanced, missed, .. } = *counts;
+    if unbalanced > 0 {
+        odd.push(format!(
+            "unbalanced: {} of '{}' without a beginning",
+            count(unbalanced, "end"),
+            clean(name)
+        ));
+    }
+    if unended > 0 {
+        odd.push(format!("{} never ended", thousands(unended)));
+    }
+    if nested > 0 {
+        odd.push(format!("{} within another of the same region", thousands(nested)));
+    }
+    if missed > 0 {
+        odd.push(format!("{} could not be read", thousands(missed)));
+    }
+    odd
+}
+
+/// "10,000 executions, 213 of them measured: a random sample".
+pub fn executions(counts: &Counts) -> String {
+    let mut out = count(counts.executions, "execution");
+    if counts.measured < counts.executions {
+        let _ = write!(out, ", {} of them measured", thousands(counts.measured));
+    }
+    out
+}
+
+/// The command of the report, and how much it became.
+pub fn title(report: &Report) -> (String, String) {
+    let first = report.processes.first();
+    let command = first.map(|process| clean(&process.command)).unwrap_or_default();
+    let command = if command.is_empty() { "(no command)".into() } else { command };
+    let threads: usize = report.processes.iter().map(|process| process.threads.len()).sum();
+    let much = format!(
+        "{}{}, {}",
+        report.processes.len(),
+        if report.processes.len() == 1 { " process" } else { " processes" },
+        count(threads as u64, "thread")
+    );
+    (command, much)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [0.0, 999.0, 1000.0, 12_345.0, 999_999.0, 2.5e9].map(slots),
+            ["0", "999", "1.00 k", "12.3 k", "1.00 M", "2.50 G"]
+        );
+        assert_eq!([7.0, 1500.0, 2.5e10].map(time), ["7 ns", "1.50 us", "25.0 s"]);
+    }
+
+    #[test]
+    fn names_cannot_steer_a_terminal() {
+        assert_eq!(clean("a\x1b[31m\n\u{202e}b"), "a\\u{1b}[31m\\u{a}\\u{202e}b");
+        assert_eq!(short("abcdef", 4), "abc…");
+        assert_eq!(short("naïve", 5), "naïve");
+    }
+}

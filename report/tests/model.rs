@@ -1,0 +1,350 @@
+//! Table files to figures, with numbers that are worked out by hand.
+
+mod made;
+
+use made::{Made, ran};
+use std::fs;
+use std::path::PathBuf;
+use topdown::Sum;
+use topdown_report::model::{Ended, Figures, Item, Region};
+use topdown_report::table::{HEADER_SIZE, RUNS, Record, offset_of_record};
+use topdown_report::{Format, Report, merge, render};
+
+/// A directory of the test's own.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("topdown-report-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn report(name: &str, processes: &[Made]) -> Report {
+    let scratch = Scratch::new(name);
+    merge(&processes.iter().map(|made| made.write(&scratch.0)).collect::<Vec<_>>()).unwrap()
+}
+
+fn near(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 1e-6, "{found}, not {expected}");
+}
+
+fn shares(figures: &Figures, one: [f64; 4], error: f64) {
+    let found = figures.level_1.expect("measured");
+    found.of.iter().zip(one).for_each(|(found, expected)| near(*found, expected));
+    near(found.error, error);
+}
+
+fn region<'r>(report: &'r Report, name: &str) -> &'r Region {
+    report.regions.iter().find(|region| region.name == name).expect(name)
+}
+
+/// 1000 slots, of which "a" has 600, and "b" in it 200.
+fn nested() -> Made {
+    let mut made = Made::new(10, "nested");
+    let root = made.thread("main", ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
+    let a = made.region("a", root, ran(600, [70, 5, 5, 20], [10, 5, 5, 10], 12).sum());
+    made.region("b", a, ran(200, [10, 5, 5, 80], [5, 5, 5, 70], 4).sum());
+    made
+}
+
+#[test]
+fn exclusive_is_what_is_left_and_all_of_it_is_the_whole() {
+    let report = report("exclusive", &[nested()]);
+    let (a, b) = (&region(&report, "a").item, &region(&report, "b").item);
+    shares(&report.whole.inclusive, [0.5, 0.1, 0.1, 0.3], 0.01);
+    // 500 - 420, 100 - 30, 100 - 30, 300 - 120 of 400; 10 + 12 slots of error
+    shares(&report.whole.exclusive, [0.2, 0.175, 0.175, 0.45], 0.055);
+    // 420 - 20, 30 - 10, 30 - 10, 120 - 160 of 400: the last is cut off at 0 of what is then 440, and may truly be nothing;
+    // 400 may be 416 of 400
+    shares(&a.exclusive, [400.0 / 440.0, 20.0 / 440.0, 20.0 / 440.0, 0.0], 1.0 - 400.0 / 440.0);
+    shares(&b.exclusive, [0.1, 0.05, 0.05, 0.8], 0.02);
+    assert_eq!((a.inclusive.slots, a.exclusive.slots, a.exclusive.time_ns), (600, 400, 40));
+    let whole: u64 = report.whole.exclusive.slots + a.exclusive.slots + b.exclusive.slots;
+    assert_eq!(whole, report.whole.inclusive.slots);
+    near(a.inclusive.share.unwrap(), 0.6);
+    // level 2: twice the bound, and heavy and light of a parent
+    let two = report.whole.exclusive.level_2.unwrap();
+    // 100 - 60 heavy, 400 - 360 light, of 400; 20 + 24 slots
+    near(two.of[0], 0.1);
+    near(two.of[1], 0.1);
+    near(two.error, 0.11);
+    let tree = &report.processes[0].threads[0].tree;
+    let places: Vec<_> = tree.iter().map(|node| (node.name.as_str(), node.parent, node.depth)).collect();
+    assert_eq!(places, [("a", None, 0), ("b", Some(0), 1)]);
+}
+
+#[test]
+fn sums_merge_by_slots_and_so_do_their_bounds() {
+    let mut one = Made::new(10, "one");
+    let root = one.thread("main", ran(1000, [100, 0, 0, 0], [0; 4], 0).sum());
+    one.region("a", root, ran(300, [80, 0, 0, 20], [0, 0, 0, 20], 3).sum());
+    let mut two = Made::new(11, "two");
+    let root = two.thread("main", ran(1000, [100, 0, 0, 0], [0; 4], 0).sum());
+    two.region("a", root, ran(100, [40, 0, 0, 60], [0, 0, 0, 20], 5).sum());
+    let unmeasured = two.thread("other", Sum::default());
+    let mut counted =
+        Sum { executions: 3, slots: 100, time_enabled_ns: 40, time_running_ns: 10, ..Sum::default() };
+    counted.size = size_of::<Sum>() as u32;
+    two.region("a", unmeasured, counted);
+
+    let report = report("merge", &[two, one]);
+    let a = region(&report, "a");
+    let commands: Vec<_> = report.processes.iter().map(|process| process.command.as_str()).collect();
+    assert_eq!(commands, ["one", "two"], "as they began");
+    assert_eq!((a.item.counts.executions, a.item.counts.measured, a.item.inclusive.slots), (5, 2, 500));
+    // 240 + 40 of 400; 3 + 5 slots, and 100 of which nothing is known, of 500
+    shares(&a.item.inclusive, [0.7, 0.0, 0.0, 0.3], 108.0 / 500.0);
+    // 30 + 10 ns, and 10 of 40
+    near(a.item.inclusive.running.unwrap(), 50.0 / 80.0);
+    let of_threads: Vec<_> =
+        a.threads.iter().map(|one| (one.pid, one.tid, one.item.inclusive.slots)).collect();
+    assert_eq!(of_threads, [(10, 10, 300), (11, 11, 100), (11, 13, 100)]);
+    assert_eq!(a.threads[2].item.inclusive.level_1, None, "nothing is invented");
+    assert_eq!(a.threads[2].item.inclusive.bottleneck, "not measured");
+    // the second thread of the second process had its region's slots at least
+    assert_eq!(report.processes[1].threads[1].item.inclusive.slots, 100);
+    assert_eq!((report.machines.len(), report.processes[1].machine), (1, Some(0)));
+}
+
+#[test]
+fn a_region_within_itself_counts_once() {
+    let mut made = Made::new(10, "recursion");
+    let root = made.thread("main", ran(1000, [100, 0, 0, 0], [0; 4], 0).sum());
+    let outer = made.region("a", root, ran(800, [100, 0, 0, 0], [0; 4], 0).sum());
+    let between = made.region("b", outer, ran(500, [100, 0, 0, 0], [0; 4], 0).sum());
+    made.region("a", between, ran(300, [100, 0, 0, 0], [0; 4], 0).sum());
+    made.region("a", root, ran(100, [100, 0, 0, 0], [0; 4], 0).sum());
+    made.at(outer).nested = 7;
+    let report = report("recursion", &[made]);
+    let (a, b) = (&region(&report, "a").item, &region(&report, "b").item);
+    assert_eq!((a.inclusive.slots, a.counts.executions, a.counts.nested), (900, 2, 8));
+    // 800 - 500, 300 and 100
+    assert_eq!((a.exclusive.slots, b.exclusive.slots, report.whole.exclusive.slots), (700, 200, 100));
+}
+
+#[test]
+fn of_a_killed_thread_what_is_in_flight_is_not_known() {
+    let mut made = Made::new(10, "killed");
+    *made.header.ended.get_mut() = RUNS;
+    let root = made.thread("main", ran(1000, [100, 0, 0, 0], [0; 4], 10).sum());
+    let flying = made.region("flying", root, Sum::default());
+    let done = made.region("done", flying, ran(400, [50, 0, 0, 50], [0; 4], 4).sum());
+    made.region("deep", done, ran(100, [50, 0, 0, 50], [0; 4], 0).sum());
+    *made.at(root).ended.get_mut() = 0;
+    (made.at(root).seen_slots, made.at(root).seen_ns) = (1250, 120);
+    let report = report("killed", &[made]);
+    assert_eq!(report.processes[0].ended, Ended::Killed);
+    assert!(!report.processes[0].threads[0].ended);
+    // 250 slots were seen after the last sum
+    assert_eq!((report.whole.inclusive.slots, report.whole.inclusive.time_ns), (1250, 120));
+    shares(&report.whole.inclusive, [1.0, 0.0, 0.0, 0.0], 260.0 / 1250.0);
+    let flying = &region(&report, "flying").item;
+    assert_eq!((flying.inclusive.slots, flying.exclusive.slots, flying.inclusive.level_1), (0, 0, None));
+    let done = &region(&report, "done").item;
+    shares(&done.inclusive, [0.5, 0.0, 0.0, 0.5], 0.01);
+    shares(&done.exclusive, [0.5, 0.0, 0.0, 0.5], 1.0); // what is 0 may be all
+    let exclusive: u64 = report.regions.iter().map(|region| region.item.exclusive.slots).sum();
+    assert_eq!(exclusive + report.whole.exclusive.slots, 1250);
+    let text = render(&report, Format::Text);
+    assert!(text.contains("process 10 was killed, or still runs"), "{text}");
+    assert!(text.contains("done: retiring 50 % or backend bound 50 %"), "{text}");
+}
+
+#[test]
+fn what_is_odd_is_told_with_its_name() {
+    let mut made = nested();
+    made.at(2).unbalanced = 3;
+    made.at(1).unended = 2;
+    made.at(1).missed = 1;
+    made.at(1).sum[1].executions += 9_999;
+    *made.header.refused.get_mut() = 4;
+    let report = report("odd", &[made]);
+    let text = render(&report, Format::Text);
+    for said in [
+        "unbalanced: 3 ends of 'b' without a beginning",
+        "2 never ended",
+        "1 could not be read",
+        "10,000 executions, 1 of them measured",
+        "4 regions found no room",
+    ] {
+        assert!(text.contains(said), "{said} is not in:\n{text}");
+    }
+    // an execution never ended: what is nothing may be all
+    near(region(&report, "a").item.exclusive.level_1.unwrap().error, 1.0);
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn other_levels_paths_and_troubles() {
+    let mut simulated = nested();
+    simulated.header.path = 3;
+    let mut nothing = Made::new(11, "nothing");
+    nothing.header.path = 0;
+    nothing.header.trouble[..6].copy_from_slice(b"no PMU");
+    let report = report("paths", &[simulated, nothing]);
+    assert_eq!((report.machines[0].path, report.processes[1].machine), ("simulated", None));
+    assert_eq!(report.processes[1].trouble, "no PMU");
+    let text = render(&report, Format::Text);
+    assert!(text.contains("SIMULATED") && text.contains("process 11: nothing is measured: no PMU"), "{text}");
+}
+
+#[test]
+fn csv_has_a_line_for_each_region_and_thread() {
+    let mut made = nested();
+    let name = b"with \"quotes\", commas\nand a line";
+    made.at(2).name[..name.len()].copy_from_slice(name);
+    let csv = render(&report("csv", &[made]), Format::Csv);
+    let (header, lines) = csv.split_once('\n').unwrap();
+    let columns: Vec<&str> = header.split(',').collect();
+    assert!(
+        lines
+            .contains("\"with \"\"quotes\"\", commas\nand a line\",10,10,main,yes,1,1,0,0,0,0,200,0.2,20,1,"),
+        "{lines}"
+    );
+    let a = lines.lines().find(|line| line.starts_with("a,,,")).unwrap();
+    let fields: Vec<&str> = a.split(',').collect();
+    assert_eq!(fields.len(), columns.len());
+    let of = |name: &str| fields[columns.iter().position(|column| *column == name).unwrap()];
+    assert_eq!((of("slots"), of("exclusive_slots"), of("executions")), ("600", "400", "1"));
+    near(of("memory_bound").parse().unwrap(), 0.1);
+    near(of("error_2").parse().unwrap(), 0.04);
+}
+
+#[test]
+fn json_has_what_the_document_says() {
+    let json: serde_json::Value =
+        serde_json::from_str(&render(&report("json", &[nested()]), Format::Json)).unwrap();
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["whole"]["inclusive"]["slots"], 1000);
+    assert_eq!(json["regions"][0]["name"], "a");
+    near(json["regions"][0]["inclusive"]["level_1"]["backend_bound"].as_f64().unwrap(), 0.2);
+    near(
+        json["processes"][0]["threads"][0]["tree"][1]["inclusive"]["level_2"]["memory_bound"]
+            .as_f64()
+            .unwrap(),
+        0.7,
+    );
+    // each name that is in the report is in the document
+    let document = include_str!("../../docs/report.md");
+    let mut todo = vec![&json];
+    while let Some(value) = todo.pop() {
+        match value {
+            serde_json::Value::Array(items) => todo.extend(items),
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    assert!(document.contains(&format!("`{name}`")), "docs/report.md does not know {name}");
+                    todo.push(value);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn what_is_no_table_file_is_told_with_the_remedy() {
+    let scratch = Scratch::new("refused");
+    let path = scratch.0.join("x.topdown");
+    let mut good = nested().bytes();
+    let refused = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        let text = merge(std::slice::from_ref(&path)).unwrap_err().to_string();
+        assert!(text.starts_with(&path.display().to_string()), "{text}");
+        text
+    };
+    assert!(refused(b"").contains("name a *.topdown file"));
+    assert!(refused(&good[..100]).contains("ends after 100 bytes"));
+    good[8] = 99;
+    assert!(refused(&good).contains("layout 99"));
+    good[8] = 1;
+    good[12] ^= 1;
+    assert!(refused(&good).contains("of the version that wrote it"));
+    good[0] = b'x';
+    assert!(refused(&good).contains("does not begin as one"));
+    let missing = scratch.0.join("missing");
+    assert!(merge(&[missing]).unwrap_err().to_string().contains("missing: cannot read it"));
+}
+
+#[test]
+fn a_file_that_ends_early_has_what_came_before() {
+    let scratch = Scratch::new("truncated");
+    let path = scratch.0.join("x.topdown");
+    let bytes = nested().bytes();
+    fs::write(&path, &bytes[..offset_of_record(2) + 1000]).unwrap();
+    let report = merge(&[path]).unwrap();
+    assert_eq!(report.regions.iter().map(|region| region.name.as_str()).collect::<Vec<_>>(), ["a"]);
+}
+
+#[test]
+fn parents_that_cannot_be_are_left_out() {
+    let mut made = nested();
+    made.at(1).parent = 2;
+    made.at(2).parent = 1;
+    let report = report("circle", &[made]);
+    // "a" is not below the one that came after it; nor is "b" then
+    assert_eq!((report.processes[0].damaged, report.regions.len()), (1, 0));
+    assert!(render(&report, Format::Text).contains("1 record of its table file cannot be"));
+}
+
+/// Bytes at random places of a file, and whole files of them.
+#[test]
+fn hostile_bytes_do_no_harm() {
+    let scratch = Scratch::new("hostile");
+    let path = scratch.0.join("x.topdown");
+    let good = nested().bytes();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let mut measured = 0;
+    for turn in 0..600 {
+        let mut bytes = good.clone();
+        for _ in 0..1 + turn % 40 {
+            let at = 16 + (random() as usize) % (bytes.len() - 16);
+            // near the numbers too, which are most of what is read
+            let at = if turn % 2 == 0 { HEADER_SIZE + at % (3 * size_of::<Record>()) } else { at };
+            bytes[at] = if random() % 4 == 0 { 0xff } else { random() as u8 };
+        }
+        fs::write(&path, &bytes).unwrap();
+        let report = merge(std::slice::from_ref(&path)).unwrap();
+        let mut items: Vec<&Item> = vec![&report.whole];
+        items.extend(report.regions.iter().map(|region| &region.item));
+        for figures in items.iter().flat_map(|item| [&item.inclusive, &item.exclusive]) {
+            let Some(one) = figures.level_1 else { continue };
+            measured += 1;
+            assert!((one.of.iter().sum::<f64>() - 1.0).abs() < 1e-6, "{one:?}");
+            assert!((0.0..=1.0).contains(&one.error), "{one:?}");
+        }
+        for format in [Format::Text, Format::Csv, Format::Json, Format::Html] {
+            render(&report, format);
+        }
+    }
+    assert!(measured > 100, "{measured}");
+}
+
+#[test]
+fn a_chain_of_regions_is_no_stack_overflow() {
+    let mut made = Made::new(10, "deep");
+    let one = ran(1000, [100, 0, 0, 0], [0; 4], 0).sum();
+    let mut parent = made.thread("main", one);
+    for level in 0..5_000 {
+        parent = made.region(if level % 2 == 0 { "even" } else { "odd" }, parent, one);
+    }
+    let report = report("deep", &[made]);
+    assert_eq!(report.processes[0].threads[0].tree.len(), 5_000);
+    assert_eq!(region(&report, "even").item.inclusive.slots, 1000);
+    for format in [Format::Text, Format::Csv, Format::Json, Format::Html] {
+        render(&report, format);
+    }
+}
