@@ -5,6 +5,7 @@ BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 FUZZ_SECONDS ?= 600
+REPORT ?= report.html
 CARGO ?= cargo
 CFLAGS ?= -O2 -g
 CXXFLAGS ?= -O2 -g
@@ -62,6 +63,9 @@ figure: target/benches/accuracy ## draw docs/accuracy.svg: error and overhead ag
 	@c-tests/vm/setup trixie && c-tests/vm/run -t 900 -- $< > target/accuracy.csv
 	@mv target/accuracy.csv docs && benches/draw-accuracy docs/accuracy.csv > docs/accuracy.svg
 
+screenshot: ## draw docs/report.png: a picture of the HTML report REPORT (report.html)
+	@c-tests/html $(REPORT) docs/report.png
+
 example-vm: target/examples/region ## README's example on the emulated machine
 	@c-tests/vm/setup trixie && c-tests/vm/run -c gnr -- $<
 
@@ -94,4 +98,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs demo check check-vm fuzz bench figure example-vm header failures install uninstall clean help
+.PHONY: all programs demo check check-vm fuzz bench figure screenshot example-vm header failures install uninstall clean help

@@ -391,7 +391,7 @@ pub(crate) fn sum_begin(handle: Handle, sum: &mut Sum) -> Result<()> {
 fn begin_measured(handle: Handle, sum: &mut Sum) -> Result<()> {
     with(handle, |state, hot| {
         let mut from = Sample::default();
-        let fresh = state.meter.read_fresh(state.source.counters(), hot, &mut from)?;
+        let fresh = state.meter.read_fresh(state.source.counters(), hot, sum.is_new(), &mut from)?;
         sum.begins_measured(from, fresh);
         let free = state.source.counters().clears();
         sum.draw(if free { 1 } else { state.meter.pace.one_in(sum.turn_ns(&from)) });

@@ -478,9 +478,16 @@ impl Meter {
     }
 
     /// A reading that begins a measured execution: in a fresh window, if the budget allows. Returns whether it is.
-    pub fn read_fresh(&mut self, counters: &mut dyn Counters, hot: &Hot, out: &mut Sample) -> Result<bool> {
+    /// `new`: of a region that was hardly measured yet.
+    pub fn read_fresh(
+        &mut self,
+        counters: &mut dyn Counters,
+        hot: &Hot,
+        new: bool,
+        out: &mut Sample,
+    ) -> Result<bool> {
         let window = self.start.base.window;
-        self.pace.is_urgent();
+        self.pace.is_urgent(new);
         self.read(counters, hot, Registers::default(), out)?;
         Ok(self.start.base.window != window)
     }

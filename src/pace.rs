@@ -16,6 +16,8 @@ use crate::registers::{EDGE_SLOTS, FULL};
 const LEAST: u64 = 1_000_000;
 /// Windows that may be opened one after another when none was for long.
 const BURST: i64 = 64;
+/// Windows that are kept for executions of regions that were hardly measured yet.
+const RESERVE: i64 = BURST / 4;
 /// Visits that cost as much as a window.
 const VISITS: i64 = 8;
 /// What a window costs before one was measured.
@@ -62,7 +64,8 @@ pub(crate) struct Pace {
     held: u64,
     /// Slots that passed before the last visit, and before the one before.
     passed: [u64; 2],
-    urgent: bool,
+    /// The next reading is to open a window if there is credit for so many.
+    urgent: Option<i64>,
     /// Windows opened on the library's own account, and the time that they took.
     pub windows: u64,
     pub spent: u64,
@@ -80,7 +83,7 @@ impl Pace {
             last: 0,
             held: 0,
             passed: [LEAST; 2],
-            urgent: false,
+            urgent: None,
             windows: 0,
             spent: 0,
         }
@@ -94,8 +97,8 @@ impl Pace {
         self.credit = self.credit.saturating_add(earned as i64).min(BURST * self.cost) - self.cost / VISITS;
         self.passed = [held.saturating_sub(self.held), self.passed[0]];
         self.held = held;
-        if std::mem::take(&mut self.urgent) {
-            return self.credit >= self.cost;
+        if let Some(windows) = self.urgent.take() {
+            return self.credit >= windows * self.cost;
         }
         if self.credit < self.cost {
             return false;
@@ -108,9 +111,10 @@ impl Pace {
         next <= passed + passed / 4 && held > self.wish.most_held(next.max(LEAST))
     }
 
-    /// The next reading is to open a window if there is credit, however little the registers hold.
-    pub fn is_urgent(&mut self) {
-        self.urgent = true;
+    /// The next reading is to open a window if there is credit, however little the registers hold. `new`: it is for a
+    /// region that was hardly measured yet, which may execute once and never again.
+    pub fn is_urgent(&mut self, new: bool) {
+        self.urgent = Some(if new { 1 } else { 1 + RESERVE });
     }
 
     /// One in so many turns of this length can have a window.
@@ -243,6 +247,23 @@ mod tests {
         pace.wants_window(1, 1_100_000_000);
         pace.restarted();
         assert!(pace.wants_window(1_000_001, 6_000_000)); // a millisecond earns 10 us, a window and a half
+    }
+
+    #[test]
+    fn a_new_region_is_measured_however_much_is_spent_on_others() {
+        let mut pace = Pace::new(WISH);
+        let mut clock = 1;
+        let mut turn = |new| {
+            clock += 1000;
+            pace.is_urgent(new);
+            let opens = pace.wants_window(clock, 5_000);
+            if opens {
+                pace.opened(clock, clock + COST * 3 / 4);
+            }
+            opens
+        };
+        assert!((0..BURST).any(|_| !turn(false)), "nothing is left for those");
+        assert!((0..RESERVE / 2).all(|_| turn(true)));
     }
 
     #[test]

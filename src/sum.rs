@@ -295,6 +295,11 @@ impl Sum {
         self.wait = 1 + self.random % one_in.saturating_mul(2).saturating_sub(1).max(1);
     }
 
+    /// Whether hardly an execution was measured yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.measured < FEW
+    }
+
     /// Whether an execution has begun that is measured.
     #[inline]
     pub fn is_measuring(&self) -> bool {

@@ -143,21 +143,38 @@ impl<const N: usize> Split<N> {
         self.error = self.parts.into_iter().map(farthest).fold(0.0, f64::max);
     }
 
-    fn shares(&self) -> Option<Shares<N>> {
-        if self.known <= 0.0 || !self.known.is_finite() {
-            return None;
-        }
+    /// Each part of what is known; a difference may have left less than nothing of one.
+    fn near(&self) -> Option<[f64; N]> {
+        (self.known > 0.0 && self.known.is_finite()).then(|| self.parts.map(|part| part / self.known))
+    }
+
+    /// What is shown for it, with the bound from there to the far end of where the truth can be.
+    fn shown(&self, near: [f64; N], of: [f64; N]) -> Shares<N> {
         let doubt = (self.error + self.unknown) / self.total();
-        let near = self.parts.map(|part| part / self.known);
-        // a difference may have left less than nothing of a category
-        let cut = near.map(|share| share.clamp(0.0, 1.0));
-        let whole: f64 = cut.iter().sum();
-        let of = cut.map(|share| if whole > 0.0 { share / whole } else { 1.0 / N as f64 });
         let error = of.iter().zip(near).fold(0.0, |worst: f64, (share, near)| {
             let (low, high) = ((near - doubt).clamp(0.0, 1.0), (near + doubt).clamp(0.0, 1.0));
             worst.max(share - low).max(high - share)
         });
-        Some(Shares { of, error })
+        Shares { of, error }
+    }
+}
+
+impl Split<4> {
+    fn shares(&self) -> Option<Level1> {
+        let near = self.near()?;
+        let cut = near.map(|share| share.clamp(0.0, 1.0));
+        let whole: f64 = cut.iter().sum();
+        Some(self.shown(near, cut.map(|share| if whole > 0.0 { share / whole } else { 0.25 })))
+    }
+}
+
+impl Split<8> {
+    /// Each pair adds up to its parent.
+    fn shares(&self, parents: &Level1) -> Option<Level2> {
+        let near = self.near()?;
+        let first = |k: usize| near[2 * k].clamp(0.0, parents.of[k]);
+        let of = |k: usize| if k % 2 == 0 { first(k / 2) } else { parents.of[k / 2] - first(k / 2) };
+        Some(self.shown(near, std::array::from_fn(of)))
     }
 }
 
@@ -250,7 +267,7 @@ impl Account {
     }
 
     pub fn level_2(&self) -> Option<Level2> {
-        self.two.shares()
+        self.two.shares(&self.level_1()?)
     }
 
     /// Part of the time that the counters were counting; not known of no time.

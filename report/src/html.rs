@@ -126,17 +126,34 @@ fn regions(out: &mut String, report: &Report) {
         return;
     }
     *out += "<section class=\"card\">\n<div class=\"tools\"><h2>Regions</h2>\n<form onsubmit=\"return false\">\n\
-             <span><label><input type=\"radio\" name=\"which\" id=\"inclusive\" checked> with the regions in them</label>\n\
-             <label><input type=\"radio\" name=\"which\" id=\"exclusive\"> without</label></span>\n\
+             <span><label><input type=\"radio\" name=\"which\" id=\"inclusive\" checked> inclusive</label>\n\
+             <label><input type=\"radio\" name=\"which\" id=\"exclusive\"> exclusive: without the regions in it</label></span>\n\
              <label class=\"scripted\" hidden>sort by <select id=\"order\"><option value=\"slots\">slots</option>\
-             <option value=\"exclusive\">slots without</option><option value=\"executions\">executions</option>\
+             <option value=\"exclusive\">exclusive slots</option><option value=\"executions\">executions</option>\
              <option value=\"name\">name</option></select></label>\n\
              <input class=\"scripted\" hidden id=\"filter\" type=\"search\" placeholder=\"name\" aria-label=\"only names with\">\n\
              </form></div>\n<div id=\"regions\">\n";
     for region in &report.regions {
         self::region(out, region);
     }
-    *out += "</div>\n</section>\n";
+    *out += "</div>\n";
+    let rest = &report.whole.exclusive;
+    if rest.slots > 0 {
+        *out += &format!(
+            "<div class=\"exclusive\"><div class=\"region\"><div><div class=\"name\">outside regions</div>\n\
+             <div class=\"meta\">{}</div></div>\n<div>",
+            amount(rest)
+        );
+        bar_of(out, "outside regions", rest);
+        *out += "</div></div></div>\n";
+    }
+    *out += "</section>\n";
+}
+
+/// "1.23 G slots, 123 ms, 45.6 % of all"
+fn amount(figures: &Figures) -> String {
+    let share = percent(figures.share.unwrap_or(0.0));
+    format!("{} slots, {}, {share} of all", words::slots(figures.slots as f64), time(figures.time_ns as f64))
 }
 
 fn region(out: &mut String, region: &Region) {
@@ -153,11 +170,9 @@ fn region(out: &mut String, region: &Region) {
     for (class, figures) in [("inclusive", inclusive), ("exclusive", exclusive)] {
         let share = figures.share.unwrap_or(0.0);
         *out += &format!(
-            "<div class=\"{class}\"><div class=\"meta\">{} slots, {}, {} of all</div>\n<div class=\"weight\"><div \
+            "<div class=\"{class}\"><div class=\"meta\">{}</div>\n<div class=\"weight\"><div \
              style=\"width:{:.2}%\"></div></div></div>\n",
-            words::slots(figures.slots as f64),
-            time(figures.time_ns as f64),
-            percent(share),
+            amount(figures),
             100.0 * share.min(1.0)
         );
     }

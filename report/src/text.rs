@@ -18,6 +18,12 @@ const SHORT_2: [&str; 8] =
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
     let (command, much) = words::title(report);
+    if report.machines.is_empty() {
+        for trouble in words::troubles(report).keys() {
+            line(&mut out, 0, &format!("topdown: {command}: nothing is measured: {trouble}"));
+        }
+        return out;
+    }
     line(&mut out, 0, &format!("topdown: {command} ({much})"));
     for machine in &report.machines {
         line(&mut out, 0, &words::machine(machine));
@@ -33,9 +39,6 @@ pub fn render(report: &Report) -> String {
     }
     for remark in words::remarks(report) {
         line(&mut out, 0, &format!("! {remark}"));
-    }
-    if report.machines.is_empty() {
-        return out;
     }
     overview(&mut out, report);
     block(&mut out, "whole program", &report.whole, false);

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::model::{Counts, Ended, Machine, Report};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Names of the categories as the field writes them, in the order of `account::LEVEL_1`.
@@ -113,6 +114,23 @@ pub fn simulated(report: &Report) -> bool {
     report.machines.iter().any(|machine| machine.path == "simulated")
 }
 
+/// Why nothing is measured, and in which processes.
+pub fn troubles(report: &Report) -> BTreeMap<String, Vec<i32>> {
+    let mut troubles: BTreeMap<String, Vec<i32>> = BTreeMap::new();
+    for process in report.processes.iter().filter(|process| !process.trouble.is_empty()) {
+        troubles.entry(clean(&process.trouble)).or_default().push(process.pid);
+    }
+    troubles
+}
+
+/// "process 7", "processes 7, 8 and 20 more".
+fn processes(pids: &[i32]) -> String {
+    const FEW: usize = 4;
+    let few: Vec<String> = pids.iter().take(FEW).map(i32::to_string).collect();
+    let more = if pids.len() > FEW { format!(" and {} more", pids.len() - FEW) } else { String::new() };
+    format!("process{} {}{more}", if pids.len() == 1 { "" } else { "es" }, few.join(", "))
+}
+
 /// What is worth knowing of a report before its figures are believed.
 pub fn remarks(report: &Report) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -121,11 +139,11 @@ pub fn remarks(report: &Report) -> Vec<String> {
             remarks.push(clean(&machine.note));
         }
     }
+    for (trouble, pids) in troubles(report) {
+        remarks.push(format!("{}: nothing is measured: {trouble}", processes(&pids)));
+    }
     for process in &report.processes {
         let name = format!("process {}", process.pid);
-        if !process.trouble.is_empty() {
-            remarks.push(format!("{name}: nothing is measured: {}", clean(&process.trouble)));
-        }
         if process.ended == Ended::Killed {
             remarks.push(format!(
                 "{name} was killed, or still runs: its figures are those up to the last region that each thread completed"

@@ -42,6 +42,14 @@ fn shares(figures: &Figures, one: [f64; 4], error: f64) {
     near(found.error, error);
 }
 
+fn parts_are_of_their_parents(figures: &Figures) {
+    let (Some(one), Some(two)) = (figures.level_1, figures.level_2) else { return };
+    for (k, parent) in one.of.into_iter().enumerate() {
+        near(two.of[2 * k] + two.of[2 * k + 1], parent);
+        assert!(two.of[2 * k] >= 0.0 && two.of[2 * k + 1] >= 0.0, "{two:?}");
+    }
+}
+
 fn region<'r>(report: &'r Report, name: &str) -> &'r Region {
     report.regions.iter().find(|region| region.name == name).expect(name)
 }
@@ -112,6 +120,116 @@ fn sums_merge_by_slots_and_so_do_their_bounds() {
     // the second thread of the second process had its region's slots at least
     assert_eq!(report.processes[1].threads[1].item.inclusive.slots, 100);
     assert_eq!((report.machines.len(), report.processes[1].machine), (1, Some(0)));
+}
+
+#[test]
+fn a_region_that_was_not_measured_leaves_its_slots_in_doubt() {
+    let mut made = Made::new(10, "unmeasured");
+    let root = made.thread("main", ran(1000, [60, 0, 0, 40], [0; 4], 10).sum());
+    made.region("a", root, Sum { executions: 3, slots: 250, ..Sum::default() });
+    let report = report("unmeasured", &[made]);
+    // taken to be as the rest, which may be wrong for all 250, of the 750 that are left
+    shares(&report.whole.exclusive, [0.6, 0.0, 0.0, 0.4], 260.0 / 750.0);
+    assert_eq!(region(&report, "a").item.exclusive.level_1, None);
+}
+
+/// What truly ran: slots of the categories of level 1, and of the first part of each.
+type Truth = [u64; 8];
+
+/// Trees of regions of which the truth is known, measured with errors within their bound: whatever is made of them, the
+/// truth is within the bound of that.
+#[test]
+fn the_truth_is_within_every_bound() {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = move |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below.max(1)
+    };
+    let mut checked = 0;
+    for turn in 0..60 {
+        let names = ["a", "b", "c", "d"];
+        // the parent of each place, its own slots, and those with all below it; place 0 is the thread
+        let mut places: Vec<(usize, usize)> = vec![(0, 0)];
+        let own: Vec<Truth> = (0..12)
+            .map(|k| {
+                let one: [u64; 4] = std::array::from_fn(|_| random(100_000 + 1));
+                let part = one.map(|slots| random(slots + 1));
+                if k > 0 {
+                    places.push((random(k) as usize, random(4) as usize));
+                }
+                std::array::from_fn(|n| if n < 4 { one[n] } else { part[n - 4] })
+            })
+            .collect();
+        let mut all = own.clone();
+        for k in (1..12).rev() {
+            let below = all[k];
+            (0..8).for_each(|n| all[places[k].0][n] += below[n]);
+        }
+        let mut made = Made::new(10, "random");
+        for (k, (truth, (parent, name))) in all.iter().zip(&places).enumerate() {
+            let slots: u64 = truth[..4].iter().sum();
+            let exact = 1 + 20 * random(2);
+            let error = random(slots / exact) / 4;
+            let (from, to) = (random(4) as usize, random(4) as usize);
+            let mut one: [u64; 4] = truth[..4].try_into().unwrap();
+            let moved = random(error + 1).min(one[from]);
+            one[from] -= moved;
+            one[to] += moved;
+            let two = std::array::from_fn(|n| {
+                (truth[4 + n] + random(2 * error + 1)).saturating_sub(error).min(one[n])
+            });
+            let sum = made::Ran { slots, one, two, error, ns: 1, running_ns: 1 }.sum();
+            match k {
+                0 => made.thread("main", sum),
+                _ => made.region(names[*name], *parent as u32, sum),
+            };
+        }
+        let report = report(&format!("truth-{turn}"), &[made]);
+        let holds = |figures: &Figures, truth: &Truth, what: &str| {
+            let slots: u64 = truth[..4].iter().sum();
+            assert_eq!(figures.slots, slots, "{what}");
+            let near = |share: f64, truth: u64, error: f64| {
+                let off = (share - truth as f64 / slots as f64).abs();
+                assert!(
+                    off <= error + 1e-9,
+                    "{turn} {what}: {share} of {slots} is not {truth}, within {error}"
+                );
+            };
+            let (one, two) = (figures.level_1.unwrap(), figures.level_2.unwrap());
+            parts_are_of_their_parents(figures);
+            for n in 0..4 {
+                near(one.of[n], truth[n], one.error);
+                near(two.of[2 * n], truth[4 + n], two.error);
+                near(two.of[2 * n + 1], truth[n] - truth[4 + n], two.error);
+            }
+        };
+        let add = |sum: Truth, more: &Truth| std::array::from_fn(|n| sum[n] + more[n]);
+        let outermost = |mut k: usize| {
+            let name = places[k].1;
+            loop {
+                k = places[k].0;
+                if k == 0 || places[k].1 == name {
+                    return k == 0;
+                }
+            }
+        };
+        holds(&report.whole.inclusive, &all[0], "whole");
+        holds(&report.whole.exclusive, &own[0], "outside");
+        for (n, name) in names.iter().enumerate() {
+            let of: Vec<usize> = (1..12).filter(|k| places[*k].1 == n).collect();
+            if of.is_empty() {
+                continue;
+            }
+            let item = &region(&report, name).item;
+            holds(&item.exclusive, &of.iter().fold([0; 8], |sum, k| add(sum, &own[*k])), name);
+            let outer = of.iter().filter(|k| outermost(**k));
+            holds(&item.inclusive, &outer.fold([0; 8], |sum, k| add(sum, &all[*k])), name);
+            checked += 1;
+        }
+    }
+    assert!(checked > 150, "{checked}");
 }
 
 #[test]
@@ -197,8 +315,25 @@ fn other_levels_paths_and_troubles() {
 }
 
 #[test]
+fn of_programs_that_cannot_be_measured_one_line_says_why() {
+    let nothing = |pid| {
+        let mut made = Made::new(pid, "true");
+        made.header.path = 0;
+        made.header.trouble[..6].copy_from_slice(b"no PMU");
+        made
+    };
+    let text = render(&report("nothing", &[nothing(10), nothing(11)]), Format::Text);
+    assert_eq!(text, "topdown: true: nothing is measured: no PMU\n");
+    let some: Vec<Made> = (11..17).map(nothing).chain([nested()]).collect();
+    let text = render(&report("some", &some), Format::Text);
+    assert!(text.contains("! processes 11, 12, 13, 14 and 2 more: nothing is measured: no PMU"), "{text}");
+}
+
+#[test]
 fn csv_has_a_line_for_each_region_and_thread() {
     let mut made = nested();
+    let line = b"two\nlines";
+    made.at(1).name[..line.len()].copy_from_slice(line);
     let name = b"with \"quotes\", commas\nand a line";
     made.at(2).name[..name.len()].copy_from_slice(name);
     let csv = render(&report("csv", &[made]), Format::Csv);
@@ -209,7 +344,8 @@ fn csv_has_a_line_for_each_region_and_thread() {
             .contains("\"with \"\"quotes\"\", commas\nand a line\",10,10,main,yes,1,1,0,0,0,0,200,0.2,20,1,"),
         "{lines}"
     );
-    let a = lines.lines().find(|line| line.starts_with("a,,,")).unwrap();
+    assert!(lines.contains("\n\"two\nlines\",,,"), "{lines}");
+    let a = lines.lines().find(|line| line.starts_with("lines\",,,")).unwrap();
     let fields: Vec<&str> = a.split(',').collect();
     assert_eq!(fields.len(), columns.len());
     let of = |name: &str| fields[columns.iter().position(|column| *column == name).unwrap()];
@@ -324,6 +460,7 @@ fn hostile_bytes_do_no_harm() {
             let Some(one) = figures.level_1 else { continue };
             measured += 1;
             assert!((one.of.iter().sum::<f64>() - 1.0).abs() < 1e-6, "{one:?}");
+            parts_are_of_their_parents(figures);
             assert!((0.0..=1.0).contains(&one.error), "{one:?}");
         }
         for format in [Format::Text, Format::Csv, Format::Json, Format::Html] {
