@@ -38,11 +38,12 @@ static inline int td_region_begin(const char *name) __asm__("td_region_begin_if_
 static inline int td_region_end(const char *name) __asm__("td_region_end_if_loaded");
 #endif
 
-/* Begins a region in the calling thread. Its name's text identifies it, wherever the name is stored; 1 to 511 bytes. Regions
- * nest, and may begin within themselves (recursion). Those of other threads are others, even with the same name.
+/* Begins a region in the calling thread. Its name's text identifies it, wherever the name is stored; 1 to 511 bytes.
+ * Regions nest, and may begin within themselves (recursion). Each thread has its own, also of the same name.
  *
  * Returns 0, also without the library, or a negative code, which a program may well ignore: what td_read returns;
- * -EINVAL: name is NULL; -ENAMETOOLONG: it is longer than 511 bytes. */
+ * -EINVAL: name is NULL; -ENAMETOOLONG: it is longer than 511 bytes; -ENOSPC: too many regions; -EBUSY: in a signal
+ * handler that interrupted another such call. */
 static inline int td_region_begin(const char *name)
 {
 #if TD_REGION_ENABLED
@@ -58,8 +59,8 @@ static inline int td_region_begin(const char *name)
 /* Ends the innermost region of this name that began in the calling thread. Regions within it that did not end are
  * counted as left without an end.
  *
- * Returns as td_region_begin; -EINVAL also: no such region had begun in this thread. That is counted, too, and does no
- * harm. */
+ * Returns as td_region_begin; -EINVAL: name is NULL, or no such region had begun in this thread. That is counted, too,
+ * and does no harm. */
 static inline int td_region_end(const char *name)
 {
 #if TD_REGION_ENABLED
@@ -107,8 +108,8 @@ typedef no_region region;
 
 /* As the functions, but with TOPDOWN_DISABLE the name is not even evaluated.
  *
- * TD_REGION_SCOPE(name); is a declaration: the region ends with the block around it. In C this takes GCC or Clang; a longjmp
- * past the end of the block leaves the region without an end. */
+ * TD_REGION_SCOPE(name); is a declaration: the region ends with the block around it. A longjmp past the end of the block
+ * leaves the region without an end. */
 #if TD_REGION_ENABLED
 #define TD_REGION_BEGIN(name) ((void)td_region_begin(name))
 #define TD_REGION_END(name) ((void)td_region_end(name))

@@ -17,7 +17,7 @@ static int early(int leave)
     TD_REGION_SCOPE("scope");
     if (leave)
         return 1;
-    TD_REGION_SCOPE("scope, later");
+    TD_REGION_SCOPE("later scope");
     return 0;
 }
 
@@ -52,10 +52,14 @@ int main(int argc, char **argv)
     }
     if (!loaded && (td_region_begin(too_long) || td_region_end(too_long) || td_region_end("never begun")))
         return 1;
-    if (loaded)
-        td_region_end("never begun");
-    td_region_begin(too_long);
-    td_region_end(too_long);
+    if (loaded && td_region_end("never begun") != -EINVAL) {
+        puts("an end without a beginning");
+        return 1;
+    }
+    if (loaded && (td_region_begin(too_long) != -ENAMETOOLONG || td_region_end(too_long) != -EINVAL)) {
+        puts("a name of 599 bytes");
+        return 1;
+    }
     free(too_long);
     puts("done");
     return 0;

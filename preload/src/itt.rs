@@ -2,7 +2,7 @@
 //! INTEL_LIBITTNOTIFY64 names at its first call and has `__itt_api_init` fill its table of functions. What is not in
 //! `FUNCTIONS` stays NULL there, and the static part passes it over.
 
-use crate::names::Table;
+use crate::names::{Table, mix};
 use crate::{engine, overlap};
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::mem::{MaybeUninit, offset_of};
@@ -93,9 +93,7 @@ enum Kind {
 
 /// Two regions with one key are as unlikely as two equal random numbers of 64 bits.
 fn key(kind: Kind, of: usize, Id([a, b, c]): Id) -> overlap::Key {
-    [kind as u64, of as u64, a, b, c].into_iter().fold(0, |key: overlap::Key, word| {
-        (key ^ word).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-    })
+    [kind as u64, of as u64, a, b, c].into_iter().fold(0, mix)
 }
 
 /// A region begins, unless collection is paused or its name is NULL: then it is only known to end.

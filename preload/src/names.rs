@@ -60,11 +60,17 @@ impl<T: Sync + 'static> Table<T> {
     }
 }
 
-/// FNV-1a.
+/// One word more in a hash; the last one's bits reach all of it.
+pub fn mix(hash: u64, word: u64) -> u64 {
+    (hash ^ word).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
 fn hash(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    let words = bytes.chunks_exact(8);
+    let rest = words.remainder().iter().fold(0, |rest, byte| rest << 8 | u64::from(*byte));
+    let hash =
+        words.fold(bytes.len() as u64, |hash, word| mix(hash, u64::from_ne_bytes(word.try_into().unwrap())));
+    mix(hash, rest)
 }
 
 #[cfg(test)]

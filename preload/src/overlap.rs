@@ -4,7 +4,7 @@
 //! none is counted twice; each piece of them is an execution.
 
 use crate::engine;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::{Ordering, compiler_fence};
 
@@ -26,10 +26,22 @@ struct Stack {
     open: [Cell<Open>; DEPTH],
 }
 
+// Not the stack itself: a library that is loaded late (ITT) finds little room for thread-locals.
 thread_local! {
-    static STACK: Stack = const {
-        Stack { depth: Cell::new(0), open: [const { Cell::new(Open { key: 0, name: None }) }; DEPTH] }
+    static STACK: OnceCell<Box<Stack>> = const { OnceCell::new() };
+}
+
+/// Does this with the thread's stack, if it still has one.
+fn with<T>(work: impl FnOnce(&Stack) -> T) -> Option<T> {
+    let work = |stack: &OnceCell<Box<Stack>>| {
+        if stack.get().is_none() {
+            let depth = Cell::new(0);
+            let open = [const { Cell::new(Open { key: 0, name: None }) }; DEPTH];
+            let _ = stack.set(Box::new(Stack { depth, open })); // (a signal handler may have been first)
+        }
+        stack.get().map(|stack| work(stack))
     };
+    STACK.try_with(work).ok().flatten()
 }
 
 impl Stack {
@@ -68,14 +80,14 @@ impl Stack {
     }
 }
 
-/// A region begins in this thread. Returns as `engine::begin`; -ENOSPC: too many are open.
+/// A region begins in this thread. Returns as `engine::begin`; -ENOSPC: too many are open; -ESRCH: the thread ends.
 pub fn begin(key: Key, name: Option<&'static CStr>) -> c_int {
-    STACK.with(|stack| stack.begin(key, name))
+    with(|stack| stack.begin(key, name)).unwrap_or(-libc::ESRCH)
 }
 
 /// The innermost region of this key ends. Returns as `engine::end`, or -ENOSPC as `begin` did; None: there is none.
 pub fn end(key: Key) -> Option<c_int> {
-    STACK.with(|stack| {
+    with(|stack| {
         if stack.depth.get() > DEPTH {
             // Most likely this is the one that found no place.
             stack.depth.set(stack.depth.get() - 1);
@@ -83,12 +95,12 @@ pub fn end(key: Key) -> Option<c_int> {
         }
         // SAFETY: a C string.
         stack.leave(key, |name| unsafe { engine::end(name.as_ptr()) })
-    })
+    })?
 }
 
 /// As `end`, but its execution does not count.
 pub fn abandon(key: Key) {
-    STACK.with(|stack| {
+    with(|stack| {
         if stack.depth.get() > DEPTH {
             return;
         }
