@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 const LIBRARY: &str = "libtopdown-preload.so";
+/// Names the library that programs with Intel's ITT API tell of their tasks.
+const COLLECTOR: &str = "INTEL_LIBITTNOTIFY64";
 /// Ending of the table files.
 pub const TABLE: &str = "topdown";
 
@@ -23,6 +25,9 @@ pub struct Arguments {
     /// Measure functions as regions too: OBJECT:FUNCTION,... as in TOPDOWN_REGIONS
     #[arg(long, value_name = "PATTERNS")]
     regions: Option<OsString>,
+    /// Measure functions of programs built with -finstrument-functions: PATTERN,... as in TOPDOWN_FUNCTIONS
+    #[arg(long, value_name = "PATTERNS")]
+    functions: Option<OsString>,
     /// The library to load into the command [default: libtopdown-preload.so beside `topdown` or in ../lib]
     #[arg(long, value_name = "FILE", env = "TOPDOWN_PRELOAD")]
     preload: Option<PathBuf>,
@@ -79,8 +84,15 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
     let mut command = Command::new(program);
     command.args(rest).env("LD_PRELOAD", preloaded(&library, std::env::var_os("LD_PRELOAD")));
     command.env("TOPDOWN_OUTPUT", directory.0.join("run").with_extension(TABLE));
-    if let Some(patterns) = &arguments.regions {
-        command.env("TOPDOWN_REGIONS", patterns);
+    if std::env::var_os(COLLECTOR).is_none() {
+        command.env(COLLECTOR, &library);
+    }
+    for (name, patterns) in
+        [("TOPDOWN_REGIONS", &arguments.regions), ("TOPDOWN_FUNCTIONS", &arguments.functions)]
+    {
+        if let Some(patterns) = patterns {
+            command.env(name, patterns);
+        }
     }
     let end = sys::run_to_end(&mut command).map_err(|error| {
         let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };

@@ -88,7 +88,8 @@ pub struct Thread {
 /// A thread's word when it is measured no more, or cannot be.
 pub const GONE: *mut Thread = std::ptr::without_provenance_mut(1);
 
-/// A region begins in this thread. Returns 0, or as td_read; -ENAMETOOLONG, -ENOSPC: it is not counted.
+/// A region begins in this thread. Returns 0, or as td_read; -EINVAL, -ENAMETOOLONG, -ENOSPC: no name, or
+/// too long a one, or no room: it is not counted.
 ///
 /// # Safety
 /// `name` is a C string.
@@ -485,8 +486,10 @@ unsafe fn look_up(
     // SAFETY: the thread's own state and nodes; a C string.
     unsafe {
         let text = CStr::from_ptr(name);
-        if text.count_bytes() > NAME {
-            return Err(-libc::ENAMETOOLONG);
+        match text.count_bytes() {
+            0 => return Err(-libc::EINVAL),
+            1..=NAME => {}
+            _ => return Err(-libc::ENAMETOOLONG),
         }
         let mut node = if (*thread).depth > 0 && says(within, name) { within } else { (*within).children };
         while !node.is_null() && !says(node, name) {
