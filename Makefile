@@ -37,6 +37,17 @@ target/%: %.cpp $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 $(CXXFLAGS) $(WARNINGS) $(INCLUDES) $< -o $@ $(LINK)
 
+# Libraries that the tests of hooks measure.
+target/c-tests/lib/lib%.so: c-tests/lib/%.c c-tests/lib/hooked.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -fPIC -shared -fexceptions $(WARNINGS) -Wno-psabi $< -o $@ $(if $(findstring hooked,$*),,-L$(@D) -lhooked -Wl,-rpath,'$$ORIGIN')
+
+target/c-tests/lib/libplugin.so: target/c-tests/lib/libhooked.so
+target/c-tests/hooks_%: LINK := -Ltarget/c-tests/lib -lhooked -Wl,-rpath,'$$ORIGIN/lib' -Wl,-z,lazy $(LINK) -rdynamic
+target/c-tests/hooks_now: LINK += -Wl,-z,now
+target/c-tests/hooks_functions: CFLAGS += -finstrument-functions
+$(patsubst %.c,target/%,$(wildcard c-tests/hooks_*.c)) target/c-tests/hooks_exceptions: target/c-tests/lib/libplugin.so
+
 target/c-tests/basic-static: c-tests/basic.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES) $< -o $@ $(OUT)/libtopdown.a -pthread -ldl -lm

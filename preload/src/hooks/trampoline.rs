@@ -11,7 +11,7 @@
 //! are saved, as glibc's lazy binding does it. x87's nobody here uses.
 
 use super::entries::{self, Entry, Thread};
-use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
+use std::arch::x86_64::{__cpuid_count, _xgetbv, CpuidResult};
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -238,7 +238,7 @@ pub fn return_address() -> usize {
 
 /// Finds out how this CPU saves its vector registers.
 pub fn prepare() {
-    let features = __cpuid(1);
+    let features = cpuid(1, 0);
     if features.ecx & 1 << 27 == 0 {
         return; // the system does not use XSAVE
     }
@@ -248,12 +248,18 @@ pub fn prepare() {
     let end = (2..32)
         .filter(|component| enabled & 1 << component != 0)
         .map(|component| {
-            let area = __cpuid_count(0xd, component);
+            let area = cpuid(0xd, component);
             (area.eax + area.ebx) as usize
         })
         .fold(LEGACY + HEADER, usize::max);
     SAVED.store(end.next_multiple_of(64), Relaxed);
-    SAVING.store(if __cpuid_count(0xd, 1).eax & 1 << 1 != 0 { 2 } else { 1 }, Relaxed);
+    SAVING.store(if cpuid(0xd, 1).eax & 1 << 1 != 0 { 2 } else { 1 }, Relaxed);
+}
+
+#[allow(unused_unsafe)] // safe from Rust 1.94 on
+fn cpuid(leaf: u32, part: u32) -> CpuidResult {
+    // SAFETY: every x86_64 CPU has CPUID; an unknown leaf gives zeros or another leaf's values.
+    unsafe { __cpuid_count(leaf, part) }
 }
 
 /// Whether the CPU compares return addresses with a stack of its own, which no other may be put in front of.
