@@ -33,7 +33,7 @@ int main(void)
     REGION("plugin_entry", 2, 0);
     REGION("plain", 2, 0);
     CHECK(said("'nowhere:none' matches no function"));
-    CHECK(said("'setjmp': not hooked"));
+    CHECK(said("'setjmp': cannot be hooked"));
     CHECK(!said("libplugin"));
     return 0;
 }

@@ -8,7 +8,7 @@ use super::trampoline::return_address;
 use crate::engine;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 
 /// One call of a hooked function, until it returns. The first two fields are what an unwinder reads.
 #[repr(C, align(64))]
@@ -47,8 +47,9 @@ struct Chunk {
 /// A thread's own; all zero at its start.
 #[repr(C)]
 pub struct Thread {
-    /// The code below is at work, or the engine: whoever comes now has interrupted it or is called by it.
-    busy: AtomicBool,
+    /// Not 0: the code below is at work, or the engine, for the call with its return address here. Whoever comes now
+    /// has interrupted it or is called by it.
+    busy: AtomicUsize,
     /// Entries that are open, newest first.
     open: *mut Entry,
     /// Entries that were left.
@@ -106,12 +107,16 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
     let (function, name) = hooked(number);
     // SAFETY: the thread's own, and `slot` is on its stack.
     unsafe {
-        if (*thread).busy.swap(true, Relaxed) {
+        let own = is_own(&mut *thread, slot as usize);
+        let busy = (*thread).busy.load(Relaxed);
+        // one further down the stack is no more: a signal handler interrupted it, and left by longjmp
+        let is_over = own && busy < slot as usize && is_own(&mut *thread, busy);
+        if busy != 0 && !is_over {
             return Way { function, entry: ptr::null_mut() };
         }
+        (*thread).busy.store(slot as usize, Relaxed);
         let errno = libc::__errno_location();
         let kept = *errno;
-        let own = is_own(&mut *thread, slot as usize);
         if own {
             abandon_left(thread, slot);
         }
@@ -135,7 +140,7 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
             engine::begin(name);
         }
         *errno = kept;
-        (*thread).busy.store(false, Relaxed);
+        (*thread).busy.store(0, Relaxed);
         Way { function, entry }
     }
 }
@@ -147,14 +152,15 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
 pub unsafe extern "C" fn leave(thread: *mut Thread, entry: *mut Entry) {
     // SAFETY: the thread's own, and an entry, which is its owner's until it is GONE.
     unsafe {
-        let was_busy = (*thread).busy.swap(true, Relaxed);
+        // nothing that runs while the thread is busy has an entry
+        (*thread).busy.store((*entry).slot, Relaxed);
         let errno = libc::__errno_location();
         let kept = *errno;
         let (owner, state) = ((*entry).thread, (*entry).state.load(Relaxed));
         if state == OPEN {
             engine::end(hooked((*entry).number).1);
         }
-        if owner == thread && !was_busy {
+        if owner == thread {
             let list = if state == OPEN { &raw mut (*thread).open } else { &raw mut (*thread).left };
             unlink(list, entry);
             free(thread, entry);
@@ -163,7 +169,7 @@ pub unsafe extern "C" fn leave(thread: *mut Thread, entry: *mut Entry) {
             (*owner).gone.fetch_add(1, Release);
         }
         *errno = kept;
-        (*thread).busy.store(was_busy, Relaxed);
+        (*thread).busy.store(0, Relaxed);
     }
 }
 
@@ -359,7 +365,7 @@ unsafe extern "C" fn thread_ends(thread: *mut c_void) {
     let thread: *mut Thread = thread.cast();
     // SAFETY: the thread's own.
     unsafe {
-        (*thread).busy.store(true, Relaxed);
+        (*thread).busy.store(1, Relaxed);
         sweep(thread);
         let mut entry = (*thread).open;
         while !entry.is_null() && (*entry).own {
