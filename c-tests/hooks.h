@@ -65,9 +65,8 @@ static inline int said(const char *text)
     return found;
 }
 
-/* So many executions of the region ended, recursive ones counted each, and so many never did. */
-#define REGION(name, executed, unended) region(__FILE__, __LINE__, name, executed, unended)
-static inline void region(const char *file, int line, const char *name, long executed, long unended)
+/* How many executions of the region ended, recursive ones counted each; and how many did not. */
+static inline long executed(const char *name, long *unended)
 {
     char text[1000], what[100], which[600];
     long begun = 0, ended = 0;
@@ -77,9 +76,17 @@ static inline void region(const char *file, int line, const char *name, long exe
             begun += strcmp(what, "begin") == 0;
             ended += strcmp(what, "end") == 0;
         }
-    if (ended != executed || begun - ended != unended) {
-        fprintf(stderr, "%s:%d: %s: %ld ended and %ld did not, not %ld and %ld\n", file, line, name, ended, begun - ended,
-                executed, unended);
+    *unended = begun - ended;
+    return ended;
+}
+
+#define REGION(name, ended, unended) region(__FILE__, __LINE__, name, ended, unended)
+static inline void region(const char *file, int line, const char *name, long ended, long unended)
+{
+    long not_ended, did = executed(name, &not_ended);
+    if (did != ended || not_ended != unended) {
+        fprintf(stderr, "%s:%d: %s: %ld ended and %ld did not, not %ld and %ld\n", file, line, name, did, not_ended, ended,
+                unended);
         exit(1);
     }
 }

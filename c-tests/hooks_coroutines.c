@@ -1,0 +1,73 @@
+/* Coroutines are suspended within hooked functions, end in another order than they began, and one ends in another thread. */
+#include "hooks.h"
+#include "lib/hooked.h"
+#include <ucontext.h>
+
+#define COUNT 3
+#define STACK 65536
+
+static ucontext_t callers[COUNT], coroutines[COUNT];
+static int steps[COUNT];
+
+static void yield(int me) { swapcontext(&coroutines[me], &callers[me]); }
+static void resume(int which) { swapcontext(&callers[which], &coroutines[which]); }
+
+static int step(int me)
+{
+    yield(me);
+    steps[me]++;
+    CHECK_EQ(plain(me), me + 1);
+    yield(me);
+    return 10 * me;
+}
+
+static void run(int me)
+{
+    CHECK_EQ(call_back(step, me), 10 * me + 1);
+    steps[me]++;
+}
+
+static int start_from_hooked(int which)
+{
+    resume(which);
+    return which;
+}
+
+static void *finish(void *argument)
+{
+    int which = *(int *)argument;
+    resume(which);
+    resume(which);
+    return NULL;
+}
+
+int main(void)
+{
+    if (measured("TOPDOWN_REGIONS", "call_back,plain,factorial")) {
+        int last = 2;
+        for (int i = 0; i < COUNT; i++) {
+            CHECK_EQ(getcontext(&coroutines[i]), 0);
+            coroutines[i].uc_stack.ss_sp = malloc(STACK);
+            coroutines[i].uc_stack.ss_size = STACK;
+            coroutines[i].uc_link = &callers[i];
+            makecontext(&coroutines[i], (void (*)(void))run, 1, i);
+        }
+        resume(0);
+        CHECK_EQ(call_back(start_from_hooked, 1), 2);
+        resume(2);
+        CHECK_EQ(factorial(3), 6);
+        for (int turn = 0; turn < 2; turn++)
+            for (int i = 0; i < 2; i++)
+                resume(i);
+        join_thread(start_thread(finish, &last));
+        for (int i = 0; i < COUNT; i++) {
+            CHECK_EQ(steps[i], 2);
+            free(coroutines[i].uc_stack.ss_sp);
+        }
+        return 0;
+    }
+    REGION("call_back", COUNT + 1, 0);
+    REGION("plain", COUNT, 0);
+    REGION("factorial", 3, 0);
+    return 0;
+}
