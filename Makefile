@@ -66,7 +66,8 @@ check-vm: programs ## the tests that need a PMU, on the emulated machine, over i
 fuzz: ## feed the fuzzers for FUZZ_SECONDS each (600), and keep in fuzz/corpus what reaches further
 	@c-tests/fuzz -m $(FUZZ_SECONDS)
 
-bench: target/benches/bench ## what a reading costs: here, or on the emulated machine
+bench: target/benches/bench target/benches/hooks ## what a reading costs: here, or on the emulated machine
+	@target/benches/hooks
 	@$< || { [ $$? = 77 ] && echo "so on the emulated machine:" && c-tests/vm/setup trixie && c-tests/vm/run -- $<; }
 
 figure: target/benches/accuracy ## draw docs/accuracy.svg: error and overhead against a region's length

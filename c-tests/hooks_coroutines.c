@@ -1,4 +1,5 @@
-/* Coroutines are suspended within hooked functions, end in another order than they began, and one ends in another thread. */
+/* Coroutines are suspended within hooked functions, end in another order than they began, and one in another thread than
+ * it began in, which has ended. */
 #include "hooks.h"
 #include "lib/hooked.h"
 #include <ucontext.h>
@@ -33,11 +34,18 @@ static int start_from_hooked(int which)
     return which;
 }
 
-static void *finish(void *argument)
+static void *begin(void *which)
 {
-    int which = *(int *)argument;
-    resume(which);
-    resume(which);
+    resume(*(int *)which);
+    return NULL;
+}
+
+static void *finish(void *which)
+{
+    resume(*(int *)which);
+    CHECK_EQ(factorial(2), 2); /* with entries of its own, as it goes on in between */
+    resume(*(int *)which);
+    CHECK_EQ(factorial(2), 2);
     return NULL;
 }
 
@@ -54,8 +62,8 @@ int main(void)
         }
         resume(0);
         CHECK_EQ(call_back(start_from_hooked, 1), 2);
-        resume(2);
         CHECK_EQ(factorial(3), 6);
+        join_thread(start_thread(begin, &last));
         for (int turn = 0; turn < 2; turn++)
             for (int i = 0; i < 2; i++)
                 resume(i);
@@ -68,6 +76,6 @@ int main(void)
     }
     REGION("call_back", COUNT + 1, 0);
     REGION("plain", COUNT, 0);
-    REGION("factorial", 3, 0);
+    REGION("factorial", 3 + 2 + 2, 0);
     return 0;
 }

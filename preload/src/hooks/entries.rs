@@ -18,8 +18,8 @@ pub struct Entry {
     /// Where on the stack the return address was.
     slot: usize,
     number: usize,
-    /// The thread that entered it; another one may leave it (a coroutine).
-    thread: *mut Thread,
+    /// The thread that entered it, until that ends; another one may leave it (a coroutine).
+    thread: AtomicPtr<Thread>,
     newer: *mut Entry,
     older: *mut Entry,
     /// On the thread's own stack, so its place there tells whether it still lives.
@@ -59,8 +59,6 @@ pub struct Thread {
     chunks: *mut Chunk,
     /// Entries of the newest chunk that were never used.
     fresh: usize,
-    /// Entries of this thread that another one left.
-    gone: AtomicU32,
     /// The thread's own stack: it ends at `top`, and reaches so far down at least; 0: not looked at.
     top: usize,
     low: usize,
@@ -129,7 +127,7 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
                     rbx,
                     slot: slot as usize,
                     number,
-                    thread,
+                    thread: AtomicPtr::new(thread),
                     newer: ptr::null_mut(),
                     older: ptr::null_mut(),
                     own,
@@ -156,17 +154,16 @@ pub unsafe extern "C" fn leave(thread: *mut Thread, entry: *mut Entry) {
         (*thread).busy.store((*entry).slot, Relaxed);
         let errno = libc::__errno_location();
         let kept = *errno;
-        let (owner, state) = ((*entry).thread, (*entry).state.load(Relaxed));
+        let state = (*entry).state.load(Relaxed);
         if state == OPEN {
             engine::end(hooked((*entry).number).1);
         }
-        if owner == thread {
+        if (*entry).thread.load(Relaxed) == thread {
             let list = if state == OPEN { &raw mut (*thread).open } else { &raw mut (*thread).left };
             unlink(list, entry);
             free(thread, entry);
         } else {
-            (*entry).state.store(GONE, Release);
-            (*owner).gone.fetch_add(1, Release);
+            (*entry).state.store(GONE, Release); // its owner will see
         }
         *errno = kept;
         (*thread).busy.store(0, Relaxed);
@@ -261,10 +258,9 @@ unsafe fn free(thread: *mut Thread, entry: *mut Entry) {
 unsafe fn sweep(thread: *mut Thread) {
     // SAFETY: as the caller says; entries in lists are valid.
     unsafe {
-        let look_at_open = (*thread).gone.swap(0, Acquire) > 0;
         for list in [&raw mut (*thread).left, &raw mut (*thread).open] {
             let is_left = list == &raw mut (*thread).left;
-            let mut entry = if is_left || look_at_open { *list } else { ptr::null_mut() };
+            let mut entry = *list;
             while !entry.is_null() {
                 let older = (*entry).older;
                 if (*entry).state.load(Acquire) == GONE || (is_left && overwritten((*entry).slot)) {
@@ -367,11 +363,16 @@ unsafe extern "C" fn thread_ends(thread: *mut c_void) {
     unsafe {
         (*thread).busy.store(1, Relaxed);
         sweep(thread);
-        let mut entry = (*thread).open;
-        while !entry.is_null() && (*entry).own {
-            entry = (*entry).older;
+        let mut all_ended = true;
+        for list in [(*thread).open, (*thread).left] {
+            let mut entry = list;
+            while !entry.is_null() {
+                (*entry).thread.store(ptr::null_mut(), Relaxed);
+                all_ended &= (*entry).own;
+                entry = (*entry).older;
+            }
         }
-        if entry.is_null() {
+        if all_ended {
             give_chunks((*thread).chunks);
         }
         ptr::write(thread, std::mem::zeroed());
