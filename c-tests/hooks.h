@@ -65,6 +65,16 @@ static inline int said(const char *text)
     return found;
 }
 
+/* KiB of this process's address space */
+static inline long address_space(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%ld", &pages) == 1);
+    fclose(file);
+    return pages * 4;
+}
+
 /* How many executions of the region ended, recursive ones counted each; and how many did not. */
 static inline long executed(const char *name, long *unended)
 {

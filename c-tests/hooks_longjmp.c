@@ -2,7 +2,6 @@
  * the library had for them is used again. */
 #include "hooks.h"
 #include "lib/hooked.h"
-#include <malloc.h>
 
 #define TIMES 3000
 #define DEEP 3
@@ -18,26 +17,16 @@ static __attribute__((noinline)) int catch_it(int deep)
     return plain(deep);
 }
 
-/* KiB of address space */
-static long size(void)
-{
-    long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    CHECK(file && fscanf(file, "%ld", &pages) == 1);
-    fclose(file);
-    return pages * 4;
-}
-
 int main(void)
 {
     if (measured("TOPDOWN_REGIONS", "jump,plain,call_back,compare")) {
         CHECK_EQ(call_back(catch_it, DEEP), DEEP + 2);
         CHECK_EQ(catch_it(0), 1);
-        long before = size();
+        long before = address_space();
         for (int i = 0; i < TIMES; i++)
             CHECK_EQ(catch_it(DEEP), DEEP + 1);
         CHECK_EQ(landed, TIMES + 2);
-        CHECK(size() - before < 200); /* entries for all of them are 700 */
+        CHECK(address_space() - before < 200); /* entries for all of them are 700 */
         return 0;
     }
     REGION("call_back", 1, 0);
