@@ -35,7 +35,7 @@ std::arch::global_asm!(
     // A thread's own; always in the block that is there from the thread's start, so finding it takes no call.
     ".section .tbss.td_thread, \"awT\", @nobits",
     ".balign 64",
-    ".hidden td_thread",
+
     ".type td_thread, @tls_object",
     ".size td_thread, {thread_size}",
     "td_thread: .zero {thread_size}",
@@ -75,6 +75,7 @@ std::arch::global_asm!(
     ".endm",
     // Each stub says which it is, in the one register that neither arguments nor a static chain are in.
     ".balign 64",
+    ".globl td_stubs",
     ".hidden td_stubs",
     "td_stubs:",
     ".set td_number, 0",
@@ -133,6 +134,7 @@ std::arch::global_asm!(
     ".size td_enter, . - td_enter",
     // A function has returned to its caller, it thinks: rax, rdx, st0, st1 and vector registers hold its result.
     ".type td_return, @function",
+    ".globl td_return",
     ".hidden td_return",
     ".cfi_startproc",
     "  .cfi_personality 0x1b, {personality}",
@@ -173,6 +175,7 @@ std::arch::global_asm!(
     ".size td_return, . - td_return",
     // An exception (in rax) leaves the function: the region ends, and the exception goes on from our caller.
     ".type td_unwound, @function",
+    ".globl td_unwound",
     ".hidden td_unwound",
     ".cfi_startproc",
     "  .cfi_def_cfa rsp, 0",
