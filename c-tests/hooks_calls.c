@@ -23,6 +23,7 @@ static void results(void)
     CHECK_EQ(plain(41), 42);
     for (int i = 0; i < 9; i++)
         CHECK_EQ(large.words[i], 100 + i);
+    CHECK(pair(7).first == 7 && pair(8).second == 9);
     CHECK(two.real == 3 && two.whole == 42);
     double sum = 0;
     for (int i = 1; i <= 10; i++)
@@ -64,6 +65,7 @@ int main(void)
     REGION("plain", 2, 0);
     REGION("by_pointer", 1, 0);
     REGION("in_registers", 1, 0);
+    REGION("pair", 2, 0);
     REGION("many", 1, 0);
     REGION("variable", 1, 0);
     REGION("snprintf", 1, 0);

@@ -6,6 +6,8 @@ int plain(int x) { return x + 1; }
 
 struct two in_registers(double real, long whole) { return (struct two){ real * 2, whole * 2 }; }
 
+struct pair pair(long first) { return (struct pair){ first, first + 1 }; }
+
 struct large by_pointer(long first)
 {
     struct large result;

@@ -9,6 +9,9 @@ struct two {
     double real;
     long whole;
 };
+struct pair {
+    long first, second;
+};
 struct large {
     long words[9];
 };
@@ -16,6 +19,7 @@ typedef double four __attribute__((vector_size(32)));
 
 int plain(int x);
 struct two in_registers(double real, long whole);
+struct pair pair(long first);
 struct large by_pointer(long first);
 double many(double a, double b, double c, double d, double e, double f, double g, double h, double i, double j, long k, long l,
             long m, long n, long o, long p, long q, long r, long double s, struct large t);
