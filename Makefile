@@ -38,6 +38,17 @@ target/%: %.cpp $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 $(CXXFLAGS) $(WARNINGS) $(INCLUDES) $< -o $@ $(LINK)
 
+# Libraries that the tests of hooks measure.
+target/c-tests/lib/lib%.so: c-tests/lib/%.c c-tests/lib/hooked.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -fPIC -shared -fexceptions $(WARNINGS) -Wno-psabi $< -o $@ $(if $(findstring hooked,$*),,-L$(@D) -lhooked -Wl,-rpath,'$$ORIGIN')
+
+target/c-tests/lib/libplugin.so: target/c-tests/lib/libhooked.so
+target/c-tests/hooks_%: LINK := -Ltarget/c-tests/lib -lhooked -Wl,-rpath,'$$ORIGIN/lib' -Wl,-z,lazy $(LINK) -rdynamic
+target/c-tests/hooks_now: LINK += -Wl,-z,now
+target/c-tests/hooks_functions: CFLAGS += -finstrument-functions
+$(patsubst %.c,target/%,$(wildcard c-tests/hooks_*.c)) target/c-tests/hooks_exceptions: target/c-tests/lib/libplugin.so
+
 target/c-tests/basic-static: c-tests/basic.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES) $< -o $@ $(OUT)/libtopdown.a -pthread -ldl -lm
@@ -56,7 +67,8 @@ check-vm: programs ## the tests that need a PMU, on the emulated machine, over i
 fuzz: ## feed the fuzzers for FUZZ_SECONDS each (600), and keep in fuzz/corpus what reaches further
 	@c-tests/fuzz -m $(FUZZ_SECONDS)
 
-bench: target/benches/bench ## what a reading costs: here, or on the emulated machine
+bench: target/benches/bench target/benches/hooks ## what a reading costs: here, or on the emulated machine
+	@target/benches/hooks
 	@$< || { [ $$? = 77 ] && echo "so on the emulated machine:" && c-tests/vm/setup trixie && c-tests/vm/run -- $<; }
 
 figure: target/benches/accuracy ## draw docs/accuracy.svg: error and overhead against a region's length

@@ -16,18 +16,25 @@ pub struct Hooks {
     functions: HashMap<CString, Vec<Function>>,
     /// Objects that were looked at.
     seen: Vec<Object>,
-    stubs: usize,
-    /// Stubs whose function is no longer loaded.
-    spare: Vec<usize>,
-    /// Functions that found no stub.
-    refused: usize,
+    stubs: Stubs,
     page: usize,
+}
+
+/// Which stubs are taken.
+#[derive(Default)]
+struct Stubs {
+    taken: usize,
+    /// Those whose function is no longer loaded.
+    spare: Vec<usize>,
+    /// Calls of functions for which none was left.
+    refused: usize,
 }
 
 /// A function that is meant; one name may have several (versions, libraries).
 struct Function {
     address: usize,
-    stub: usize,
+    /// The number of its stub, once somebody calls it.
+    stub: Option<usize>,
     object: usize,
     patterns: Vec<usize>,
 }
@@ -36,8 +43,7 @@ impl Hooks {
     pub fn new(patterns: Vec<Pattern>) -> Self {
         // SAFETY: no pointers.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let (functions, seen, spare) = (HashMap::new(), Vec::new(), Vec::new());
-        Hooks { patterns, functions, seen, stubs: 0, spare, refused: 0, page }
+        Hooks { patterns, functions: HashMap::new(), seen: Vec::new(), stubs: Stubs::default(), page }
     }
 
     /// Looks at what was loaded since the last time.
@@ -54,7 +60,7 @@ impl Hooks {
         for ((object, held), _) in objects.iter().zip(&is_new).filter(|(_, new)| **new) {
             self.find(object, held);
         }
-        let all = self.functions.len() > before;
+        let all = self.functions.len() > before; // those that were there may call the new ones
         for ((object, held), _) in objects.iter().zip(&is_new).filter(|(_, new)| all || **new) {
             self.bind(object, held);
         }
@@ -63,11 +69,12 @@ impl Hooks {
 
     /// The stub of the function of this name and address.
     pub fn stub_of(&mut self, name: &CStr, address: usize) -> Option<usize> {
-        let function = self.functions.get(name)?.iter().find(|f| f.address == address)?;
+        let function = self.functions.get_mut(name)?.iter_mut().find(|f| f.address == address)?;
+        let stub = self.stubs.of(function, name)?;
         for &pattern in &function.patterns {
             self.patterns[pattern].hooked += 1;
         }
-        Some(trampoline::stub(function.stub))
+        Some(stub)
     }
 
     /// What the user should know in the end: a line for each pattern that came to nothing.
@@ -75,19 +82,23 @@ impl Hooks {
         let mut lines = Vec::new();
         for pattern in &self.patterns {
             let text = pattern.text();
-            if !pattern.refused.is_empty() {
-                let names = pattern.refused.join(", ");
-                lines
-                    .push(format!("'{text}': not hooked, since it does not return as functions do: {names}"));
-            } else if pattern.found == 0 {
+            if pattern.found == 0 && pattern.refused.is_empty() {
                 lines.push(format!("'{text}' matches no function that a loaded library offers to others"));
+            } else if pattern.found == 0 {
+                let names: Vec<_> = pattern.refused.iter().map(String::as_str).collect();
+                lines.push(format!(
+                    "'{text}': cannot be hooked (docs/preload.md says why): {}",
+                    names.join(", ")
+                ));
             } else if pattern.hooked == 0 {
                 lines.push(format!("'{text}': no call of it goes through the dynamic linker"));
             }
         }
-        if self.refused > 0 {
-            let most = trampoline::STUBS;
-            lines.push(format!("{} functions too many; {most} can be hooked: name fewer", self.refused));
+        if self.stubs.refused > 0 {
+            let (refused, most) = (self.stubs.refused, trampoline::STUBS);
+            lines.push(format!(
+                "{refused} calls of other functions not hooked; {most} functions can be: name fewer"
+            ));
         }
         lines
     }
@@ -99,7 +110,7 @@ impl Hooks {
             let (unloaded, kept) = functions.drain(..).partition(|f| gone.contains(&f.object));
             *functions = kept;
             let unloaded: Vec<Function> = unloaded;
-            self.spare.extend(unloaded.iter().map(|f| f.stub));
+            self.stubs.spare.extend(unloaded.iter().filter_map(|f| f.stub));
         }
         self.functions.retain(|_, functions| !functions.is_empty());
     }
@@ -125,7 +136,7 @@ impl Hooks {
             if patterns::refused(function.name) {
                 let name = function.name.to_string_lossy().into_owned();
                 for i in meant {
-                    self.patterns[i].refused.push(name.clone());
+                    self.patterns[i].refused.insert(name.clone());
                 }
                 return;
             }
@@ -141,23 +152,9 @@ impl Hooks {
             for &i in &meant {
                 self.patterns[i].found += 1;
             }
-            let Some(stub) = self.new_stub() else { return };
-            set_hooked(stub, address, function.name);
-            let function_of = Function { address, stub, object: object.base, patterns: meant };
-            self.functions.entry(function.name.to_owned()).or_default().push(function_of);
+            let functions = self.functions.entry(function.name.to_owned()).or_default();
+            functions.push(Function { address, stub: None, object: object.base, patterns: meant });
         });
-    }
-
-    fn new_stub(&mut self) -> Option<usize> {
-        if let Some(stub) = self.spare.pop() {
-            return Some(stub);
-        }
-        if self.stubs == trampoline::STUBS {
-            self.refused += 1;
-            return None;
-        }
-        self.stubs += 1;
-        Some(self.stubs - 1)
     }
 
     /// Has the object call stubs.
@@ -165,30 +162,44 @@ impl Hooks {
         object.slots(|slot| {
             let Some(functions) = self.functions.get(slot.name) else { return };
             let address = bound_to(&slot, functions, object, held);
-            let Some(function) = functions.iter().find(|f| f.address == address) else { return };
-            if self.write(object, slot.place, trampoline::stub(function.stub)) {
-                for &pattern in &function.patterns {
-                    self.patterns[pattern].hooked += 1;
-                }
+            let place = slot.place;
+            if let Some(stub) = self.stub_of(slot.name, address) {
+                self.write(object, place, stub);
             }
         });
     }
 
     /// Writes a slot, which the linker may have made read-only.
-    fn write(&self, object: &Object, slot: *mut usize, value: usize) -> bool {
+    fn write(&self, object: &Object, slot: *mut usize, value: usize) {
         let page = (slot as usize & !(self.page - 1)) as *mut c_void;
         let protect = object.is_read_only(slot, self.page);
         // SAFETY: a slot of a loaded object, aligned; its page is the linker's, and gets its protection back.
         unsafe {
             if protect && libc::mprotect(page, self.page, libc::PROT_READ | libc::PROT_WRITE) != 0 {
-                return false;
+                return;
             }
             slot.write_volatile(value);
             if protect {
                 libc::mprotect(page, self.page, libc::PROT_READ);
             }
         }
-        true
+    }
+}
+
+impl Stubs {
+    /// The function's stub.
+    fn of(&mut self, function: &mut Function, name: &CStr) -> Option<usize> {
+        if function.stub.is_none() {
+            function.stub =
+                self.spare.pop().or_else(|| (self.taken < trampoline::STUBS).then_some(self.taken));
+            let Some(stub) = function.stub else {
+                self.refused += 1;
+                return None;
+            };
+            self.taken = self.taken.max(stub + 1);
+            set_hooked(stub, function.address, name);
+        }
+        function.stub.map(trampoline::stub)
     }
 }
 

@@ -8,7 +8,7 @@ use super::trampoline::return_address;
 use crate::engine;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 
 /// One call of a hooked function, until it returns. The first two fields are what an unwinder reads.
 #[repr(C, align(64))]
@@ -18,8 +18,8 @@ pub struct Entry {
     /// Where on the stack the return address was.
     slot: usize,
     number: usize,
-    /// The thread that entered it; another one may leave it (a coroutine).
-    thread: *mut Thread,
+    /// The thread that entered it, until that ends; another one may leave it (a coroutine).
+    thread: AtomicPtr<Thread>,
     newer: *mut Entry,
     older: *mut Entry,
     /// On the thread's own stack, so its place there tells whether it still lives.
@@ -47,8 +47,9 @@ struct Chunk {
 /// A thread's own; all zero at its start.
 #[repr(C)]
 pub struct Thread {
-    /// The code below is at work, or the engine: whoever comes now has interrupted it or is called by it.
-    busy: AtomicBool,
+    /// Not 0: the code below is at work, or the engine, for the call with its return address here. Whoever comes now
+    /// has interrupted it or is called by it.
+    busy: AtomicUsize,
     /// Entries that are open, newest first.
     open: *mut Entry,
     /// Entries that were left.
@@ -58,8 +59,6 @@ pub struct Thread {
     chunks: *mut Chunk,
     /// Entries of the newest chunk that were never used.
     fresh: usize,
-    /// Entries of this thread that another one left.
-    gone: AtomicU32,
     /// The thread's own stack: it ends at `top`, and reaches so far down at least; 0: not looked at.
     top: usize,
     low: usize,
@@ -106,12 +105,16 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
     let (function, name) = hooked(number);
     // SAFETY: the thread's own, and `slot` is on its stack.
     unsafe {
-        if (*thread).busy.swap(true, Relaxed) {
+        let own = is_own(&mut *thread, slot as usize);
+        let busy = (*thread).busy.load(Relaxed);
+        // one further down the stack is no more: a signal handler interrupted it, and left by longjmp
+        let is_over = own && busy < slot as usize && is_own(&mut *thread, busy);
+        if busy != 0 && !is_over {
             return Way { function, entry: ptr::null_mut() };
         }
+        (*thread).busy.store(slot as usize, Relaxed);
         let errno = libc::__errno_location();
         let kept = *errno;
-        let own = is_own(&mut *thread, slot as usize);
         if own {
             abandon_left(thread, slot);
         }
@@ -124,7 +127,7 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
                     rbx,
                     slot: slot as usize,
                     number,
-                    thread,
+                    thread: AtomicPtr::new(thread),
                     newer: ptr::null_mut(),
                     older: ptr::null_mut(),
                     own,
@@ -135,7 +138,7 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
             engine::begin(name);
         }
         *errno = kept;
-        (*thread).busy.store(false, Relaxed);
+        (*thread).busy.store(0, Relaxed);
         Way { function, entry }
     }
 }
@@ -147,23 +150,23 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
 pub unsafe extern "C" fn leave(thread: *mut Thread, entry: *mut Entry) {
     // SAFETY: the thread's own, and an entry, which is its owner's until it is GONE.
     unsafe {
-        let was_busy = (*thread).busy.swap(true, Relaxed);
+        // nothing that runs while the thread is busy has an entry
+        (*thread).busy.store((*entry).slot, Relaxed);
         let errno = libc::__errno_location();
         let kept = *errno;
-        let (owner, state) = ((*entry).thread, (*entry).state.load(Relaxed));
+        let state = (*entry).state.load(Relaxed);
         if state == OPEN {
             engine::end(hooked((*entry).number).1);
         }
-        if owner == thread && !was_busy {
+        if (*entry).thread.load(Relaxed) == thread {
             let list = if state == OPEN { &raw mut (*thread).open } else { &raw mut (*thread).left };
             unlink(list, entry);
             free(thread, entry);
         } else {
-            (*entry).state.store(GONE, Release);
-            (*owner).gone.fetch_add(1, Release);
+            (*entry).state.store(GONE, Release); // its owner will see
         }
         *errno = kept;
-        (*thread).busy.store(was_busy, Relaxed);
+        (*thread).busy.store(0, Relaxed);
     }
 }
 
@@ -255,10 +258,9 @@ unsafe fn free(thread: *mut Thread, entry: *mut Entry) {
 unsafe fn sweep(thread: *mut Thread) {
     // SAFETY: as the caller says; entries in lists are valid.
     unsafe {
-        let look_at_open = (*thread).gone.swap(0, Acquire) > 0;
         for list in [&raw mut (*thread).left, &raw mut (*thread).open] {
             let is_left = list == &raw mut (*thread).left;
-            let mut entry = if is_left || look_at_open { *list } else { ptr::null_mut() };
+            let mut entry = *list;
             while !entry.is_null() {
                 let older = (*entry).older;
                 if (*entry).state.load(Acquire) == GONE || (is_left && overwritten((*entry).slot)) {
@@ -359,13 +361,18 @@ unsafe extern "C" fn thread_ends(thread: *mut c_void) {
     let thread: *mut Thread = thread.cast();
     // SAFETY: the thread's own.
     unsafe {
-        (*thread).busy.store(true, Relaxed);
+        (*thread).busy.store(1, Relaxed);
         sweep(thread);
-        let mut entry = (*thread).open;
-        while !entry.is_null() && (*entry).own {
-            entry = (*entry).older;
+        let mut all_ended = true;
+        for list in [(*thread).open, (*thread).left] {
+            let mut entry = list;
+            while !entry.is_null() {
+                (*entry).thread.store(ptr::null_mut(), Relaxed);
+                all_ended &= (*entry).own;
+                entry = (*entry).older;
+            }
         }
-        if entry.is_null() {
+        if all_ended {
             give_chunks((*thread).chunks);
         }
         ptr::write(thread, std::mem::zeroed());

@@ -11,9 +11,10 @@ mod trampoline;
 
 use bind::Hooks;
 use std::ffi::{CStr, CString, c_char};
+use std::process;
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 /// What a stub stands for.
 struct Hooked {
@@ -30,6 +31,8 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 /// What the linker had added and removed when it was last looked at.
 static ADDED: AtomicU64 = AtomicU64::new(0);
 static REMOVED: AtomicU64 = AtomicU64::new(0);
+/// The process that looked; its forked children have nothing to add.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// A variable of the environment that is meant for us; none in a program with another user's rights.
 pub fn variable(name: &CStr) -> Option<String> {
@@ -59,13 +62,14 @@ pub fn start() {
     trampoline::prepare();
     entries::prepare();
     *HOOKS.lock().unwrap_or_else(|e| e.into_inner()) = Some(Hooks::new(patterns));
+    PROCESS.store(process::id(), Relaxed);
     STARTED.store(true, Release);
     rescan();
 }
 
 /// Says what came to nothing; to be called when the program ends.
 pub fn finish() {
-    if !STARTED.swap(false, AcqRel) {
+    if !STARTED.swap(false, AcqRel) || PROCESS.load(Relaxed) != process::id() {
         return;
     }
     if let Ok(hooks) = HOOKS.try_lock() {

@@ -1,5 +1,6 @@
 //! What is to be measured, as the user wrote it: LIBRARY:FUNCTION globs, and globs alone.
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 
 /// One LIBRARY:FUNCTION. Its counts are what is said of it in the end.
@@ -11,7 +12,7 @@ pub struct Pattern {
     /// Places that call one of them, and now call its stub.
     pub hooked: usize,
     /// Functions it named that cannot be hooked.
-    pub refused: Vec<String>,
+    pub refused: BTreeSet<String>,
 }
 
 /// The patterns of TOPDOWN_REGIONS. A colon divides one; C++'s two colons do not.
@@ -24,7 +25,7 @@ pub fn parse(list: &str) -> Vec<Pattern> {
                 None => (None, text),
             };
             let function = c_string(function).unwrap_or_else(|| c"*".to_owned());
-            Pattern { library, function, found: 0, hooked: 0, refused: Vec::new() }
+            Pattern { library, function, found: 0, hooked: 0, refused: BTreeSet::new() }
         })
         .collect()
 }

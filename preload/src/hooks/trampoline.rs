@@ -11,7 +11,7 @@
 //! are saved, as glibc's lazy binding does it. x87's nobody here uses.
 
 use super::entries::{self, Entry, Thread};
-use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
+use std::arch::x86_64::{__cpuid_count, _xgetbv, CpuidResult};
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -35,7 +35,7 @@ std::arch::global_asm!(
     // A thread's own; always in the block that is there from the thread's start, so finding it takes no call.
     ".section .tbss.td_thread, \"awT\", @nobits",
     ".balign 64",
-    ".hidden td_thread",
+
     ".type td_thread, @tls_object",
     ".size td_thread, {thread_size}",
     "td_thread: .zero {thread_size}",
@@ -75,6 +75,7 @@ std::arch::global_asm!(
     ".endm",
     // Each stub says which it is, in the one register that neither arguments nor a static chain are in.
     ".balign 64",
+    ".globl td_stubs",
     ".hidden td_stubs",
     "td_stubs:",
     ".set td_number, 0",
@@ -133,6 +134,7 @@ std::arch::global_asm!(
     ".size td_enter, . - td_enter",
     // A function has returned to its caller, it thinks: rax, rdx, st0, st1 and vector registers hold its result.
     ".type td_return, @function",
+    ".globl td_return",
     ".hidden td_return",
     ".cfi_startproc",
     "  .cfi_personality 0x1b, {personality}",
@@ -173,6 +175,7 @@ std::arch::global_asm!(
     ".size td_return, . - td_return",
     // An exception (in rax) leaves the function: the region ends, and the exception goes on from our caller.
     ".type td_unwound, @function",
+    ".globl td_unwound",
     ".hidden td_unwound",
     ".cfi_startproc",
     "  .cfi_def_cfa rsp, 0",
@@ -238,7 +241,7 @@ pub fn return_address() -> usize {
 
 /// Finds out how this CPU saves its vector registers.
 pub fn prepare() {
-    let features = __cpuid(1);
+    let features = cpuid(1, 0);
     if features.ecx & 1 << 27 == 0 {
         return; // the system does not use XSAVE
     }
@@ -248,12 +251,18 @@ pub fn prepare() {
     let end = (2..32)
         .filter(|component| enabled & 1 << component != 0)
         .map(|component| {
-            let area = __cpuid_count(0xd, component);
+            let area = cpuid(0xd, component);
             (area.eax + area.ebx) as usize
         })
         .fold(LEGACY + HEADER, usize::max);
     SAVED.store(end.next_multiple_of(64), Relaxed);
-    SAVING.store(if __cpuid_count(0xd, 1).eax & 1 << 1 != 0 { 2 } else { 1 }, Relaxed);
+    SAVING.store(if cpuid(0xd, 1).eax & 1 << 1 != 0 { 2 } else { 1 }, Relaxed);
+}
+
+#[allow(unused_unsafe)] // safe from Rust 1.94 on
+fn cpuid(leaf: u32, part: u32) -> CpuidResult {
+    // SAFETY: every x86_64 CPU has CPUID; an unknown leaf gives zeros or another leaf's values.
+    unsafe { __cpuid_count(leaf, part) }
 }
 
 /// Whether the CPU compares return addresses with a stack of its own, which no other may be put in front of.

@@ -1,0 +1,31 @@
+/* A library that is loaded while the program runs: it is hooked, and what it calls. */
+#include "hooks.h"
+#include <dlfcn.h>
+
+static void plugin(void)
+{
+    int (*entry)(int);
+    void *handle = dlopen("libplugin.so", RTLD_NOW | RTLD_LOCAL); /* found by this program's own RUNPATH */
+    CHECK(handle != NULL);
+    *(void **)&entry = dlsym(handle, "plugin_entry");
+    CHECK(entry != NULL);
+    CHECK_EQ(entry(20), 42);
+    CHECK(dlsym(handle, "no_such_function") == NULL && dlerror() != NULL);
+    CHECK_EQ(dlclose(handle), 0);
+}
+
+int main(void)
+{
+    if (measured("TOPDOWN_REGIONS", "libplugin.so:plugin_*,libhooked.so:plain,libm.so.6:cos,nowhere:none,setjmp")) {
+        plugin();
+        plugin();
+        CHECK(dlsym(RTLD_NEXT, "malloc") == dlvsym(RTLD_DEFAULT, "malloc", "GLIBC_2.2.5"));
+        return 0;
+    }
+    REGION("plugin_entry", 2, 0);
+    REGION("plain", 2, 0);
+    CHECK(said("'nowhere:none' matches no function"));
+    CHECK(said("'setjmp': cannot be hooked"));
+    CHECK(!said("libplugin"));
+    return 0;
+}
