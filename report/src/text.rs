@@ -20,7 +20,7 @@ pub fn render(report: &Report) -> String {
     let (command, much) = words::title(report);
     if report.machines.is_empty() {
         for trouble in words::troubles(report).keys() {
-            line(&mut out, 0, &format!("topdown: {command}: nothing is measured: {trouble}"));
+            out += &format!("topdown: {command}: nothing is measured: {trouble}\n"); // a line, however long
         }
         return out;
     }
