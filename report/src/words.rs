@@ -135,7 +135,8 @@ fn processes(pids: &[i32]) -> String {
 pub fn remarks(report: &Report) -> Vec<String> {
     let mut remarks = Vec::new();
     for machine in &report.machines {
-        if !machine.note.is_empty() {
+        // of a simulated one the line about it says so
+        if !machine.note.is_empty() && machine.path != "simulated" {
             remarks.push(clean(&machine.note));
         }
     }
