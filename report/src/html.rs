@@ -238,9 +238,11 @@ fn matrix(out: &mut String, report: &Report) {
         } else {
             String::new()
         };
+        let share = one.thread.item.inclusive.share.map_or(String::new(), percent);
+        let share = format!("<small>{share}</small>");
         let killed = if one.thread.ended { "" } else { "<small>killed</small>" };
         *out += &format!(
-            "<th>{}<small>{}</small>{process}{killed}</th>",
+            "<th>{}<small>{}</small>{process}{share}{killed}</th>",
             escape(&one.thread.name),
             one.thread.tid
         );
