@@ -76,13 +76,25 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
     let library = library(arguments.preload.as_deref()).map_err(failed)?;
     if let Some(output) = &arguments.output {
         // not after hours that it cannot be written
-        fs::write(output, "")
-            .map_err(|error| failed(format!("cannot write {}: {error}", output.display())))?;
+        let opened = fs::OpenOptions::new().append(true).create(true).open(output);
+        opened.map_err(|error| failed(format!("cannot write {}: {error}", output.display())))?;
     }
+    let end = reported(arguments, &library);
+    if let Some(output) = &arguments.output {
+        if fs::metadata(output).is_ok_and(|about| about.is_file() && about.len() == 0) {
+            let _ = fs::remove_file(output); // there was nothing to report
+        }
+    }
+    end
+}
+
+/// Runs the command with the library, and writes the report.
+fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
+    let failed = |text| (FAILED, text);
     let directory = Directory::new().map_err(|error| failed(format!("no temporary directory: {error}")))?;
     let (program, rest) = arguments.command.split_first().expect("clap demands one");
     let mut command = Command::new(program);
-    command.args(rest).env("LD_PRELOAD", preloaded(&library, std::env::var_os("LD_PRELOAD")));
+    command.args(rest).env("LD_PRELOAD", preloaded(library, std::env::var_os("LD_PRELOAD")));
     command.env("TOPDOWN_OUTPUT", directory.0.join("run").with_extension(TABLE));
     if std::env::var_os(COLLECTOR).is_none() {
         command.env(COLLECTOR, &library);
@@ -117,9 +129,10 @@ fn library(wish: Option<&Path>) -> Result<PathBuf, String> {
         None => {
             let own = std::env::current_exe().unwrap_or_default();
             let beside = own.parent().unwrap_or(Path::new(""));
-            let places = [beside.join(LIBRARY), beside.join("../lib").join(LIBRARY)];
+            let places =
+                ["", "../lib", "../lib64", "../lib/x86_64-linux-gnu"].map(|at| beside.join(at).join(LIBRARY));
             places.iter().find_map(|path| there(path)).ok_or(format!(
-                "{LIBRARY} is neither in {} nor in its ../lib; `make install` puts it there, or name it by --preload or \
+                "{LIBRARY} is neither in {} nor in ../lib of it; `make install` puts it there, or name it by --preload or \
                  TOPDOWN_PRELOAD",
                 beside.display()
             ))?

@@ -162,6 +162,12 @@ fn what_cannot_run_and_what_cannot_be_measured_is_told() {
     let output =
         done(scratch.topdown(&["run", "true"]).env_remove("TOPDOWN_PRELOAD").env("TMPDIR", "/nowhere"));
     assert_eq!(output.status.code(), Some(125), "neither the library nor a directory");
+    let report = scratch.0.join("report.csv");
+    failed(&["run", "-o", report.to_str().unwrap(), "--", "true"], 0, "nothing was measured: ");
+    assert!(!report.exists(), "an empty report is none");
+    fs::write(&report, "an earlier one").unwrap();
+    failed(&["run", "-o", report.to_str().unwrap(), "--", "/nowhere/at/all"], 127, "cannot run");
+    assert_eq!(fs::read_to_string(&report).unwrap(), "an earlier one");
     let script = scratch.0.join("setuid");
     fs::write(&script, "#!/bin/sh\nexit 5\n").unwrap();
     let mut mode = fs::metadata(&script).unwrap().permissions();

@@ -11,6 +11,8 @@ use std::collections::HashMap;
 
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
+/// Side by side, the largest if there are more.
+const MOST_THREADS: usize = 48;
 /// Hatching, for all bars.
 const DEFINITIONS: &str = r##"<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
 <pattern id="hatch" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
@@ -41,7 +43,7 @@ pub fn render(report: &Report) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
          script-src 'unsafe-inline'\">\n<title>topdown: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         {DEFINITIONS}<main>\n<header>\n<p class=\"over\">Where the pipeline slots went</p>\n<h1>{title}</h1>\n",
+         {DEFINITIONS}<main>\n<header>\n<p class=\"over\">Where the pipeline slots went</p>\n<h1 title=\"{title}\">{title}</h1>\n",
         title = escape(&command)
     );
     for machine in &report.machines {
@@ -218,24 +220,36 @@ fn title_of(report: &Report, pid: i32, thread: &Thread) -> String {
 
 /// Threads side by side: what each did in each region.
 fn matrix(out: &mut String, report: &Report) {
-    let threads: Vec<((usize, usize), i32, &Thread)> = (report.processes.iter().enumerate())
-        .flat_map(|(p, process)| {
-            process.threads.iter().enumerate().map(move |(t, thread)| ((p, t), process.pid, thread))
-        })
-        .collect();
+    let threads = words::threads(report, MOST_THREADS);
+    let all: usize = report.processes.iter().map(|process| process.threads.len()).sum();
     if threads.len() < 2 {
         return;
     }
-    *out += "<section class=\"card\">\n<h2>Threads</h2>\n<div class=\"scroll\"><table class=\"matrix\">\n<thead><tr><th></th>";
-    for (_, pid, thread) in &threads {
-        let process =
-            if report.processes.len() > 1 { format!("<small>process {pid}</small>") } else { String::new() };
-        let killed = if thread.ended { "" } else { "<small>killed</small>" };
-        *out += &format!("<th>{}<small>{}</small>{process}{killed}</th>", escape(&thread.name), thread.tid);
+    let which =
+        if threads.len() < all { format!(": the {} largest of {all}", threads.len()) } else { String::new() };
+    *out += &format!(
+        "<section class=\"card\">\n<h2>Threads{which}</h2>\n<div class=\"scroll\"><table class=\"matrix\" \
+         style=\"width:{}px\">\n<thead><tr><th></th>",
+        186 + 112 * threads.len()
+    );
+    for one in &threads {
+        let process = if report.processes.len() > 1 {
+            format!("<small>process {}</small>", one.process.pid)
+        } else {
+            String::new()
+        };
+        let share = one.thread.item.inclusive.share.map_or(String::new(), percent);
+        let share = format!("<small>{share}</small>");
+        let killed = if one.thread.ended { "" } else { "<small>killed</small>" };
+        *out += &format!(
+            "<th>{}<small>{}</small>{process}{share}{killed}</th>",
+            escape(&one.thread.name),
+            one.thread.tid
+        );
     }
     *out += "</tr></thead>\n<tbody>\n<tr><th>all of it</th>";
-    for (_, pid, thread) in &threads {
-        *out += &cell(&title_of(report, *pid, thread), &thread.item.inclusive);
+    for one in &threads {
+        *out += &cell(&title_of(report, one.process.pid, one.thread), &one.thread.item.inclusive);
     }
     *out += "</tr>\n";
     for region in &report.regions {
@@ -243,13 +257,13 @@ fn matrix(out: &mut String, report: &Report) {
         *out += &format!("<tr><th title=\"{name}\"><span class=\"label\">{name}</span></th>");
         let of: HashMap<(usize, usize), &Item> =
             region.threads.iter().map(|one| (one.place, &one.item)).collect();
-        for (place, pid, thread) in &threads {
-            *out += &match of.get(place) {
+        for one in &threads {
+            *out += &match of.get(&one.place) {
                 None => "<td>–</td>".into(),
-                Some(item) => cell(
-                    &format!("{} in {}", clean(&region.name), title_of(report, *pid, thread)),
-                    &item.inclusive,
-                ),
+                Some(item) => {
+                    let thread = title_of(report, one.process.pid, one.thread);
+                    cell(&format!("{} in {thread}", clean(&region.name)), &item.inclusive)
+                }
             };
         }
         *out += "</tr>\n";

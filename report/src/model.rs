@@ -99,7 +99,7 @@ pub struct Thread {
     pub tid: i32,
     /// Its name.
     pub name: String,
-    /// Whether it ended, or its process did, in an orderly way; if not, regions are what they were when their last execution
+    /// Whether it ended, or its process did, in an orderly way or by exec; if not, regions are what they were when their last execution
     /// ended.
     pub ended: bool,
     /// The thread; exclusive is what ran in no region.
@@ -446,7 +446,7 @@ impl Report {
                 damaged,
                 machine,
                 item: sum(threads).item(all),
-                threads: threads.iter().map(|tree| Thread::new(tree, all)).collect(),
+                threads: threads.iter().map(|tree| Thread::new(tree, header, all)).collect(),
             });
         }
         let mut regions: Vec<(u64, Region)> = merged
@@ -499,7 +499,7 @@ impl Place<'_> {
 }
 
 impl Thread {
-    fn new(tree: &[Place], all: u64) -> Thread {
+    fn new(tree: &[Place], header: &Header, all: u64) -> Thread {
         let (root, regions) = (&tree[0], &tree[1..]);
         let tree = regions.iter().map(|place| Node {
             name: place.entry.name.clone(),
@@ -510,7 +510,7 @@ impl Thread {
         Thread {
             tid: root.entry.tid,
             name: root.entry.name.clone(),
-            ended: root.entry.ended,
+            ended: root.entry.ended || header.ended.load(Relaxed) == EXECED,
             item: root.tally.item(all),
             tree: tree.collect(),
         }

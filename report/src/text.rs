@@ -2,14 +2,16 @@
 #![forbid(unsafe_code)]
 
 use crate::account::Shares;
-use crate::model::{Figures, Item, Region, Report};
+use crate::model::{Figures, Item, Region, Report, Thread};
 use crate::words::{self, clean, percent, short, thousands, time};
 
 const WIDTH: usize = 100;
 const LABEL: usize = 22;
 const COLUMN: usize = 17;
-/// Threads whose trees fill more than a screen.
-const MANY: usize = 4;
+/// Of so many threads the trees are shown.
+const FEW: usize = 4;
+/// So many threads are shown, the largest if there are more.
+const MOST: usize = 16;
 
 /// Names of level 2, short enough for a column.
 const SHORT_2: [&str; 8] =
@@ -20,7 +22,7 @@ pub fn render(report: &Report) -> String {
     let (command, much) = words::title(report);
     if report.machines.is_empty() {
         for trouble in words::troubles(report).keys() {
-            line(&mut out, 0, &format!("topdown: {command}: nothing is measured: {trouble}"));
+            out += &format!("topdown: {command}: nothing is measured: {trouble}\n"); // a line, however long
         }
         return out;
     }
@@ -43,38 +45,42 @@ pub fn render(report: &Report) -> String {
     overview(&mut out, report);
     block(&mut out, "whole program", &report.whole, false);
     parts(&mut out, &report.whole, "outside regions", !report.regions.is_empty());
-    if threads(report) > 1 {
-        for process in &report.processes {
-            if report.processes.len() > 1 {
-                row(&mut out, &format!("process {}", process.pid), &process.item.inclusive);
-            }
-            for thread in &process.threads {
-                let end = if thread.ended { "" } else { " (killed)" };
-                row(&mut out, &format!("{}{end} {}", thread.tid, thread.name), &thread.item.inclusive);
-            }
+    let threads = words::threads(report, MOST);
+    if threads.len() > 1 {
+        for one in &threads {
+            row(&mut out, &label(one.thread), &one.thread.item.inclusive);
         }
+        rest(&mut out, count(report), threads.len());
     }
     for region in &report.regions {
         self::region(&mut out, report, region);
     }
-    if threads(report) <= MANY {
+    if count(report) <= FEW {
         trees(&mut out, report);
     } else if report.regions.iter().any(|region| region.nests) {
         out.push('\n');
         line(
             &mut out,
             0,
-            &format!(
-                "what began in what, for each of {} threads: -o FILE.html or FILE.json",
-                threads(report)
-            ),
+            &format!("what began in what, for each of {} threads: -o FILE.html or FILE.json", count(report)),
         );
     }
     out
 }
 
-fn threads(report: &Report) -> usize {
+fn count(report: &Report) -> usize {
     report.processes.iter().map(|process| process.threads.len()).sum()
+}
+
+fn label(thread: &Thread) -> String {
+    format!("{}{} {}", thread.tid, if thread.ended { "" } else { " (killed)" }, thread.name)
+}
+
+/// How many threads are not shown.
+fn rest(out: &mut String, all: usize, shown: usize) {
+    if all > shown {
+        line(out, 2, &format!("{} smaller threads: -o FILE.csv or FILE.json", all - shown));
+    }
 }
 
 /// Words, wrapped; further lines begin two columns further in.
@@ -124,15 +130,12 @@ fn block(out: &mut String, name: &str, item: &Item, region: bool) {
         what += &format!(" ({} of all)", percent(share));
     }
     what += &format!(", {}", time(figures.time_ns as f64));
+    line(out, 2, &what);
     let executions = item.counts.executions as f64;
     if region && executions > 1.0 {
-        what += &format!(
-            "; {} slots, {} each",
-            words::slots(figures.slots as f64 / executions),
-            time(figures.time_ns as f64 / executions)
-        );
+        let (slots, ns) = (figures.slots as f64 / executions, figures.time_ns as f64 / executions);
+        line(out, 2, &format!("{} slots, {} each", words::slots(slots), time(ns)));
     }
-    line(out, 2, &what);
     if region && item.counts.measured < item.counts.executions && item.counts.measured > 0 {
         line(
             out,
@@ -201,12 +204,16 @@ fn row(out: &mut String, label: &str, figures: &Figures) {
 fn region(out: &mut String, report: &Report, region: &Region) {
     block(out, &region.name, &region.item, true);
     parts(out, &region.item, "exclusive", region.nests);
-    if threads(report) > 1 {
-        for one in &region.threads {
-            let thread = &report.processes[one.place.0].threads[one.place.1];
-            let end = if thread.ended { "" } else { " (killed)" };
-            row(out, &format!("{}{end} {}", thread.tid, thread.name), &one.item.inclusive);
+    if count(report) > 1 {
+        let mut threads: Vec<_> = region.threads.iter().collect();
+        if threads.len() > MOST {
+            threads.sort_by_key(|one| std::cmp::Reverse(one.item.inclusive.slots));
         }
+        for one in threads.iter().take(MOST) {
+            let thread = &report.processes[one.place.0].threads[one.place.1];
+            row(out, &label(thread), &one.item.inclusive);
+        }
+        rest(out, threads.len(), MOST);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Numbers and names as people read them.
 #![forbid(unsafe_code)]
 
-use crate::model::{Counts, Ended, Machine, Report};
+use crate::model::{Counts, Ended, Machine, Process, Report, Thread};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -135,28 +135,34 @@ fn processes(pids: &[i32]) -> String {
 pub fn remarks(report: &Report) -> Vec<String> {
     let mut remarks = Vec::new();
     for machine in &report.machines {
-        if !machine.note.is_empty() {
+        // of a simulated one the line about it says so
+        if !machine.note.is_empty() && machine.path != "simulated" {
             remarks.push(clean(&machine.note));
         }
     }
     for (trouble, pids) in troubles(report) {
         remarks.push(format!("{}: nothing is measured: {trouble}", processes(&pids)));
     }
+    let pids = |ended: &dyn Fn(&Process) -> bool| -> Vec<i32> {
+        report.processes.iter().filter(|process| ended(process)).map(|process| process.pid).collect()
+    };
+    let killed = pids(&|process| process.ended == Ended::Killed);
+    if !killed.is_empty() {
+        remarks.push(format!(
+            "killed, or still running: {}; the figures are those up to the last region that each thread completed",
+            processes(&killed)
+        ));
+    }
+    let lost =
+        pids(&|process| process.ended != Ended::Killed && process.threads.iter().any(|thread| !thread.ended));
+    if !lost.is_empty() {
+        remarks.push(format!(
+            "threads of {} have no end; their figures are those up to the last region that each completed",
+            processes(&lost)
+        ));
+    }
     for process in &report.processes {
         let name = format!("process {}", process.pid);
-        if process.ended == Ended::Killed {
-            remarks.push(format!(
-                "{name} was killed, or still runs: its figures are those up to the last region that each thread completed"
-            ));
-        } else {
-            for thread in process.threads.iter().filter(|thread| !thread.ended) {
-                remarks.push(format!(
-                    "{name}, thread {} ({}) has no end: its figures are those up to the last region that it completed",
-                    thread.tid,
-                    clean(&thread.name)
-                ));
-            }
-        }
         if process.refused > 0 {
             remarks.push(format!(
                 "{name}: {} found no room in the table, and nothing is known of them; name fewer",
@@ -208,7 +214,8 @@ pub fn executions(counts: &Counts) -> String {
 /// The command of the report, and how much it became.
 pub fn title(report: &Report) -> (String, String) {
     let first = report.processes.first();
-    let command = first.map(|process| clean(&process.command)).unwrap_or_default();
+    let command = first.map(|process| process.command.split_whitespace().collect::<Vec<_>>().join(" "));
+    let command = clean(&command.unwrap_or_default());
     let command = if command.is_empty() { "(no command)".into() } else { command };
     let threads: usize = report.processes.iter().map(|process| process.threads.len()).sum();
     let much = format!(
@@ -218,6 +225,30 @@ pub fn title(report: &Report) -> (String, String) {
         count(threads as u64, "thread")
     );
     (command, much)
+}
+
+/// A thread, its process, and where it is in the report.
+pub struct Placed<'r> {
+    pub place: (usize, usize),
+    pub process: &'r Process,
+    pub thread: &'r Thread,
+}
+
+/// All threads in their order; if they are more than `most`, the largest of them first, and those only.
+pub fn threads(report: &Report, most: usize) -> Vec<Placed<'_>> {
+    let mut all: Vec<Placed> = Vec::new();
+    for (p, process) in report.processes.iter().enumerate() {
+        all.extend(process.threads.iter().enumerate().map(|(t, thread)| Placed {
+            place: (p, t),
+            process,
+            thread,
+        }));
+    }
+    if all.len() > most {
+        all.sort_by_key(|one| std::cmp::Reverse(one.thread.item.inclusive.slots));
+        all.truncate(most);
+    }
+    all
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use topdown::Sum;
 use topdown_report::model::{Ended, Figures, Item, Region};
-use topdown_report::table::{HEADER_SIZE, RUNS, Record, offset_of_record};
+use topdown_report::table::{EXECED, HEADER_SIZE, RUNS, Record, offset_of_record};
 use topdown_report::{Format, Report, merge, render};
 
 /// A directory of the test's own.
@@ -274,7 +274,7 @@ fn of_a_killed_thread_what_is_in_flight_is_not_known() {
     let exclusive: u64 = report.regions.iter().map(|region| region.item.exclusive.slots).sum();
     assert_eq!(exclusive + report.whole.exclusive.slots, 1250);
     let text = render(&report, Format::Text);
-    assert!(text.contains("process 10 was killed, or still runs"), "{text}");
+    assert!(text.contains("killed, or still running: process 10;"), "{text}");
     assert!(text.contains("done: retiring 50 % or backend bound 50 %"), "{text}");
 }
 
@@ -430,6 +430,26 @@ fn parents_that_cannot_be_are_left_out() {
     // "a" is not below the one that came after it; nor is "b" then
     assert_eq!((report.processes[0].damaged, report.regions.len()), (1, 0));
     assert!(render(&report, Format::Text).contains("1 record of its table file cannot be"));
+}
+
+#[test]
+fn of_many_threads_the_largest_are_shown() {
+    let mut made = Made::new(1000, "many");
+    for k in 0..60 {
+        let slots = 1000 + 10 * ((k * 37) % 60);
+        let root = made.thread(&format!("t{k}"), ran(slots, [100, 0, 0, 0], [0; 4], 0).sum());
+        made.region("a", root, ran(slots / 2, [100, 0, 0, 0], [0; 4], 0).sum());
+    }
+    *made.header.ended.get_mut() = EXECED;
+    made.records.iter_mut().for_each(|record| *record.ended.get_mut() = 0);
+    let report = report("many", &[made]);
+    let text = render(&report, Format::Text);
+    // 37 * 47 is one less than a multiple of 60, and 37 * 13 one more
+    assert!(text.contains(" t47 ") && !text.contains(" t13 ") && !text.contains(" t0 "), "{text}");
+    assert_eq!(text.matches("44 smaller threads").count(), 2, "{text}");
+    assert!(!text.contains("killed"), "exec is no kill:\n{text}");
+    let html = render(&report, Format::Html);
+    assert!(html.contains("the 48 largest of 60") && !html.contains("<th>t0<"), "{html}");
 }
 
 /// Bytes at random places of a file, and whole files of them.
