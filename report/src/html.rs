@@ -230,7 +230,7 @@ fn matrix(out: &mut String, report: &Report) {
     *out += &format!(
         "<section class=\"card\">\n<h2>Threads{which}</h2>\n<div class=\"scroll\"><table class=\"matrix\" \
          style=\"width:{}px\">\n<thead><tr><th></th>",
-        186 + 112 * threads.len()
+        176 + 100 * threads.len()
     );
     for one in &threads {
         let process = if report.processes.len() > 1 {
