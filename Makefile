@@ -67,9 +67,8 @@ check-vm: programs ## the tests that need a PMU, on the emulated machine, over i
 fuzz: ## feed the fuzzers for FUZZ_SECONDS each (600), and keep in fuzz/corpus what reaches further
 	@c-tests/fuzz -m $(FUZZ_SECONDS)
 
-bench: target/benches/bench target/benches/hooks ## what a reading costs: here, or on the emulated machine
-	@target/benches/hooks
-	@$< || { [ $$? = 77 ] && echo "so on the emulated machine:" && c-tests/vm/setup trixie && c-tests/vm/run -- $<; }
+bench: target/benches/bench target/benches/regions ## what readings and regions cost: here, or on the emulated machine
+	@{ $< && target/benches/regions; } || { [ $$? = 77 ] && echo "so on the emulated machine:" && c-tests/vm/setup trixie && c-tests/vm/run -- "$< && target/benches/regions"; }
 
 figure: target/benches/accuracy ## draw docs/accuracy.svg: error and overhead against a region's length
 	@c-tests/vm/setup trixie && c-tests/vm/run -t 900 -- $< > target/accuracy.csv

@@ -92,7 +92,7 @@ pub const GONE: *mut Thread = std::ptr::without_provenance_mut(1);
 /// too long a one, or no room: it is not counted.
 ///
 /// # Safety
-/// `name` is a C string.
+/// `name` is a C string, or NULL.
 #[inline]
 pub unsafe fn begin(name: *const c_char) -> c_int {
     // SAFETY: the caller's word; the thread is this one's.
@@ -106,7 +106,7 @@ pub unsafe fn begin(name: *const c_char) -> c_int {
 /// td_read; -EINVAL: none had begun (which is counted).
 ///
 /// # Safety
-/// `name` is a C string.
+/// `name` is a C string, or NULL.
 #[inline]
 pub unsafe fn end(name: *const c_char) -> c_int {
     // SAFETY: as above.
@@ -133,7 +133,7 @@ unsafe fn begin_steadily(thread: *mut Thread, name: *const c_char) -> bool {
         let frame = addr_of_mut!((*thread).frames).cast::<Frame>().add(depth);
         let within = (*frame).node;
         let node = *addr_of_mut!((*thread).cache).cast::<*mut Node>().add(place(within, name));
-        let known = !node.is_null() && (*node).parent == within && says(node, name);
+        let known = !node.is_null() && (*node).parent == within && says_quickly(node, name);
         if !known || depth == DEEPEST || !(*(*thread).td).begin_steadily(&mut *(*node).sum) {
             return false;
         }
@@ -152,7 +152,7 @@ unsafe fn end_steadily(thread: *mut Thread, name: *const c_char) -> bool {
     unsafe {
         let depth = (*thread).depth;
         let Frame { node, state } = *addr_of_mut!((*thread).frames).cast::<Frame>().add(depth);
-        if state != State::Read || !says(node, name) {
+        if state != State::Read || !says_quickly(node, name) {
             return false;
         }
         let Some(seen) = (*(*thread).td).end_steadily(&mut *(*node).sum) else { return false };
@@ -177,6 +177,9 @@ unsafe fn saw(thread: *mut Thread, seen: Seen) {
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn begin_slowly(name: *const c_char) -> c_int {
+    if name.is_null() {
+        return -libc::EINVAL;
+    }
     // SAFETY: the caller's word; the thread is this one's.
     unsafe { in_thread(|thread| begin_in(thread, name)) }
 }
@@ -184,6 +187,9 @@ unsafe extern "C" fn begin_slowly(name: *const c_char) -> c_int {
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn end_slowly(name: *const c_char) -> c_int {
+    if name.is_null() {
+        return -libc::EINVAL;
+    }
     // SAFETY: as above.
     unsafe { in_thread(|thread| end_in(thread, name)) }
 }
@@ -275,49 +281,80 @@ fn head(name: &CStr) -> (Head, u32) {
     (unsafe { std::mem::transmute::<[u8; size_of::<Head>()], Head>(head) }, (1 << length) - 1)
 }
 
-/// Whether a node has this name. Sixteen bytes at a time, without a call, for who has to be quick.
+/// Whether a node has this name; also false where a quick look does not tell.
 #[inline(always)]
-unsafe fn says(node: *mut Node, name: *const c_char) -> bool {
-    // SAFETY: both are C strings; where the heads are the same, they have no NUL in them, or at their very end.
+unsafe fn says_quickly(node: *mut Node, name: *const c_char) -> bool {
+    // SAFETY: a name, or NULL, which is not looked at; the record's name has as many bytes.
     unsafe {
-        let last = size_of::<Head>() - 1;
-        let Some(same) = same((*node).head, name) else { return go_on((*node).name, name) };
+        if crosses(name) {
+            return false;
+        }
+        let same = ones(equal(bytes_at(name), (*node).head));
         let mask = (*node).mask;
-        mask & !same == 0 && (mask != LONG || go_on((*node).name.add(last), name.add(last)))
+        mask & !same == 0 && (mask != LONG || goes_on((*node).name, name))
     }
 }
 
-/// Which of the first bytes at `name` are these; None: they may be on two pages. What is read beyond the end of a string
-/// is of the same page, and does not count; by assembler, for which that is no fault.
+/// Whether sixteen bytes at `name` may be on two pages; also if it is NULL (and where a page begins).
 #[inline(always)]
-unsafe fn same(head: Head, name: *const c_char) -> Option<u32> {
-    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8};
+fn crosses(name: *const c_char) -> bool {
     const PAGE: usize = 4096;
-    if name as usize % PAGE > PAGE - size_of::<Head>() {
-        return None;
-    }
+    (name as usize).wrapping_sub(1) % PAGE >= PAGE - size_of::<Head>()
+}
+
+/// What is beyond the end of a string is of the same page, and does not count; read by assembler, for which that is no
+/// fault.
+#[inline(always)]
+unsafe fn bytes_at(name: *const c_char) -> Head {
     // SAFETY: see above.
     unsafe {
-        let here: Head;
-        std::arch::asm!("movdqu {}, xmmword ptr [{}]", out(xmm_reg) here, in(reg) name,
+        let bytes: Head;
+        std::arch::asm!("movdqu {}, xmmword ptr [{}]", out(xmm_reg) bytes, in(reg) name,
             options(nostack, preserves_flags, readonly, pure));
-        Some(_mm_movemask_epi8(_mm_cmpeq_epi8(here, head)) as u32)
+        bytes
     }
 }
 
-/// Whether two names are the same from here on.
 #[inline(always)]
-unsafe fn go_on(mut one: *const c_char, mut other: *const c_char) -> bool {
-    // SAFETY: both are C strings, or the rest of such.
+fn equal(one: Head, other: Head) -> Head {
+    // SAFETY: SSE2 is part of x86-64.
+    unsafe { std::arch::x86_64::_mm_cmpeq_epi8(one, other) }
+}
+
+/// A bit for each byte.
+#[inline(always)]
+fn ones(bytes: Head) -> u32 {
+    // SAFETY: as above.
+    unsafe { std::arch::x86_64::_mm_movemask_epi8(bytes) as u32 }
+}
+
+/// Whether two names are the same after the first sixteen bytes, which are no end of either.
+#[inline(always)]
+unsafe fn goes_on(mut own: *const c_char, mut name: *const c_char) -> bool {
+    // SAFETY: both go on; a record's name is within a page.
     unsafe {
-        while *one == *other {
-            if *one == 0 {
-                return true;
+        loop {
+            (own, name) = (own.add(size_of::<Head>()), name.add(size_of::<Head>()));
+            if crosses(name) {
+                return false;
             }
-            (one, other) = (one.add(1), other.add(1));
+            let kept = bytes_at(own);
+            let same = ones(equal(bytes_at(name), kept));
+            let end = ones(equal(kept, std::mem::zeroed()));
+            if end != 0 {
+                let all = end ^ (end - 1); // up to the first NUL
+                return all & !same == 0;
+            }
+            if same != LONG {
+                return false;
+            }
         }
-        false
     }
+}
+
+unsafe fn says(node: *mut Node, name: *const c_char) -> bool {
+    // SAFETY: both are C strings.
+    unsafe { libc::strcmp((*node).name, name) == 0 }
 }
 
 #[inline(always)]

@@ -155,8 +155,8 @@ global_asm!(
     SIGNATURE = const SIGNATURE,
 );
 
-/// A restartable sequence that leaves SLOTS and the nanoseconds of the clock, does this with them, and leaves 1 in rax.
-/// (The clock comes first: it takes rdx.)
+/// A restartable sequence that leaves SLOTS and the nanoseconds of the clock, does this with them, and leaves the page's
+/// sequence number in rax; 0: it was disturbed. (The clock comes first: it takes rdx.)
 macro_rules! glance {
     ($($then:literal),*) => {
         concat!(
@@ -178,7 +178,6 @@ macro_rules! glance {
             "mov eax, dword ptr [{hot} + {SEQUENCE}]\n",
             "cmp dword ptr [{hot} + {LOCK}], eax\n",
             "jne 23f\n",
-            "mov eax, 1\n",
             "21:\n",
             descriptor!("xor eax, eax")
         )
@@ -226,7 +225,7 @@ impl Hot {
             );
         }
         let (handle, period) = (of as u32, (of >> 32) as u32);
-        (undisturbed == 1).then_some(Glance { slots, enabled, running, handle, period, blind: false })
+        (undisturbed != 0).then_some(Glance { slots, enabled, running, handle, period, blind: false })
     }
 
     /// The same into the sample in a larger thing, of which only that is written; false: what was written means nothing.
@@ -272,7 +271,7 @@ impl Hot {
                 options(nostack),
             );
         }
-        undisturbed == 1
+        undisturbed != 0
     }
 
     /// An execution begins that is not to be measured, with a reading of the steady state; false: none has begun.
