@@ -97,7 +97,7 @@ fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
     command.args(rest).env("LD_PRELOAD", preloaded(library, std::env::var_os("LD_PRELOAD")));
     command.env("TOPDOWN_OUTPUT", directory.0.join("run").with_extension(TABLE));
     if std::env::var_os(COLLECTOR).is_none() {
-        command.env(COLLECTOR, &library);
+        command.env(COLLECTOR, library);
     }
     for (name, patterns) in
         [("TOPDOWN_REGIONS", &arguments.regions), ("TOPDOWN_FUNCTIONS", &arguments.functions)]
