@@ -1,5 +1,8 @@
-/* A library that is loaded while the program runs. */
+/* A library that is loaded while the program runs; built with -finstrument-functions. */
 #include "hooked.h"
 
 int plugin_entry(int x);
-int plugin_entry(int x) { return plain(x) * 2; }
+
+static __attribute__((noinline)) int inside_plugin(int x) { return plain(x); }
+
+int plugin_entry(int x) { return inside_plugin(x) * 2; }
