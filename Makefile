@@ -41,7 +41,7 @@ target/%: %.cpp $(LIB) $(HEADERS)
 # Libraries that the tests of hooks measure.
 target/c-tests/lib/lib%.so: c-tests/lib/%.c c-tests/lib/hooked.h
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -g -fPIC -shared -fexceptions $(WARNINGS) -Wno-psabi $< -o $@ $(if $(findstring hooked,$*),,-L$(@D) -lhooked -Wl,-rpath,'$$ORIGIN')
+	$(CC) -std=gnu11 -O2 -g -fPIC -shared -fexceptions $(WARNINGS) -Wno-psabi $< -o $@ $(if $(findstring hooked,$*),,-finstrument-functions -L$(@D) -lhooked -Wl,-rpath,'$$ORIGIN')
 
 target/c-tests/lib/libplugin.so: target/c-tests/lib/libhooked.so
 target/c-tests/hooks_%: LINK := -Ltarget/c-tests/lib -lhooked -Wl,-rpath,'$$ORIGIN/lib' -Wl,-z,lazy $(LINK) -rdynamic

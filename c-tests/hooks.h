@@ -7,13 +7,32 @@
 
 static FILE *hooks_said; /* what the program under the library wrote to stderr */
 
-/* NAME=VALUE for this program's next execution */
-static inline void hooks_set(const char *name, const char *value) { CHECK_EQ(setenv(name, value, 1), 0); }
+/* Where this program is, and the library. */
+static char hooks_self[PATH_MAX], hooks_library[PATH_MAX + 40];
+
+static inline void find_library(void)
+{
+    CHECK(readlink("/proc/self/exe", hooks_self, sizeof hooks_self - 1) > 0);
+    strcpy(hooks_library, hooks_self);
+    *strrchr(hooks_library, '/') = 0;
+    strcpy(strrchr(hooks_library, '/'), "/release/libtopdown-preload.so");
+    if (access(hooks_library, R_OK))
+        SKIP("%s is not there", hooks_library);
+}
+
+/* Goes on as the same program, under the library, its stderr in this descriptor. */
+static inline void execute_measured(const char *variable, const char *patterns, int error)
+{
+    CHECK(setenv("HOOKS_CHILD", "1", 1) == 0 && setenv("LD_PRELOAD", hooks_library, 1) == 0);
+    CHECK_EQ(setenv(variable, patterns, 1), 0);
+    dup2(error, 2);
+    execl(hooks_self, hooks_self, (char *)NULL);
+    _exit(126);
+}
 
 /* True in a child that measures, by VARIABLE=PATTERNS; false in its parent when the child has ended well. */
 static inline int measured(const char *variable, const char *patterns)
 {
-    char library[PATH_MAX], self[PATH_MAX];
     int status = -1;
     pid_t child;
 
@@ -21,26 +40,12 @@ static inline int measured(const char *variable, const char *patterns)
         unsetenv("LD_PRELOAD"); /* nor its children */
         return 1;
     }
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    CHECK(length > 0);
-    self[length] = 0;
-    snprintf(library, sizeof library, "%s", self);
-    *strrchr(library, '/') = 0;
-    *strrchr(library, '/') = 0;
-    strncat(library, "/release/libtopdown-preload.so", sizeof library - strlen(library) - 1);
-    if (access(library, R_OK))
-        SKIP("%s is not there", library);
+    find_library();
     CHECK((hooks_said = tmpfile()) != NULL);
     fflush(NULL);
     CHECK((child = fork()) >= 0);
-    if (child == 0) {
-        hooks_set("HOOKS_CHILD", "1");
-        hooks_set("LD_PRELOAD", library);
-        hooks_set(variable, patterns);
-        dup2(fileno(hooks_said), 2);
-        execl(self, self, (char *)NULL);
-        _exit(126);
-    }
+    if (child == 0)
+        execute_measured(variable, patterns, fileno(hooks_said));
     CHECK_EQ(waitpid(child, &status, 0), child);
     if (status == 77 << 8)
         exit(77);

@@ -4,6 +4,7 @@
 #include <complex.h>
 #include <stdarg.h>
 
+static int (*volatile table[])(int) = { plain };
 static volatile double one = 1;
 static volatile long double long_one = 1;
 
@@ -21,6 +22,7 @@ static void results(void)
     CHECK(x87(long_one / 3) == long_one / 3 * (long_one / 3));
     CHECK(creall(two_x87(long_one)) == 2 && cimagl(two_x87(long_one)) == 0);
     CHECK_EQ(plain(41), 42);
+    CHECK_EQ(table[0](1), 2);
     for (int i = 0; i < 9; i++)
         CHECK_EQ(large.words[i], 100 + i);
     CHECK(pair(7).first == 7 && pair(8).second == 9);
@@ -62,7 +64,7 @@ int main(void)
     REGION("expl", 1, 0);
     REGION("x87", 1, 0);
     REGION("two_x87", 2, 0);
-    REGION("plain", 2, 0);
+    REGION("plain", 3, 0);
     REGION("by_pointer", 1, 0);
     REGION("in_registers", 1, 0);
     REGION("pair", 2, 0);

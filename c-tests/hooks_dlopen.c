@@ -1,6 +1,9 @@
-/* A library that is loaded while the program runs: it is hooked, and what it calls. */
+/* A library that is loaded while the program runs: it is hooked, and what it calls, in the program, too. */
 #include "hooks.h"
 #include <dlfcn.h>
+
+int host(int x);
+int host(int x) { return x; }
 
 static void plugin(void)
 {
@@ -16,7 +19,7 @@ static void plugin(void)
 
 int main(void)
 {
-    if (measured("TOPDOWN_REGIONS", "libplugin.so:plugin_*,libhooked.so:plain,libm.so.6:cos,nowhere:none,setjmp")) {
+    if (measured("TOPDOWN_REGIONS", "libplugin.so:plugin_*,hooks_dlopen:host,libhooked.so:plain,libm.so.6:cos,nowhere:none,setjmp")) {
         plugin();
         plugin();
         CHECK(dlsym(RTLD_NEXT, "malloc") == dlvsym(RTLD_DEFAULT, "malloc", "GLIBC_2.2.5"));
@@ -24,6 +27,7 @@ int main(void)
     }
     REGION("plugin_entry", 2, 0);
     REGION("plain", 2, 0);
+    REGION("host", 2, 0);
     CHECK(said("'nowhere:none' matches no function"));
     CHECK(said("'setjmp': cannot be hooked"));
     CHECK(!said("libplugin"));

@@ -15,8 +15,8 @@ use std::cell::Cell;
 use std::ffi::{CString, c_char, c_void};
 use std::fs::File;
 use std::ptr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
+use std::sync::{Mutex, OnceLock};
 
 const PLACES: usize = 1 << 16;
 /// How many places are looked at before a function is taken for unwanted.
@@ -34,17 +34,25 @@ static TABLE: [Place; PLACES] =
 static UNWANTED: u8 = 0;
 /// Whether any function is wanted.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
-static NAMES: Mutex<Option<Names>> = Mutex::new(None);
+static NAMES: OnceLock<Names> = OnceLock::new();
+/// The same of what was loaded later.
+static LATER: Mutex<Vec<Functions>> = Mutex::new(Vec::new());
 
 thread_local! {
     /// This thread decides, so what is called meanwhile is its own work.
     static DECIDES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Functions that are wanted.
+/// What is wanted, and the functions of that kind in all that was loaded when the program began.
 struct Names {
     globs: Vec<CString>,
-    objects: Vec<(Object, Vec<(usize, CString)>)>,
+    objects: Vec<Functions>,
+}
+
+/// Functions of an object that are wanted, by their addresses.
+struct Functions {
+    object: Object,
+    functions: Vec<(usize, CString)>,
 }
 
 /// Has functions measured that TOPDOWN_FUNCTIONS names; to be called once, before the program begins.
@@ -53,56 +61,61 @@ pub fn start() {
     if globs.is_empty() || !engine::active() {
         return;
     }
-    let mut names = Names { globs, objects: Vec::new() };
-    names.look();
-    *NAMES.lock().unwrap_or_else(|e| e.into_inner()) = Some(names);
-    ACTIVE.store(true, Release);
+    let objects = elf::loaded().into_iter().map(|object| Functions::of(object, &globs)).collect();
+    if NAMES.set(Names { globs, objects }).is_ok() {
+        ACTIVE.store(true, Release);
+    }
 }
 
 impl Names {
-    /// Adds what was loaded, and takes away what no longer is.
-    fn look(&mut self) {
-        let loaded = elf::loaded();
-        self.objects.retain(|(object, _)| loaded.contains(object));
-        for object in loaded {
-            if !self.objects.iter().any(|(known, _)| *known == object) {
-                let functions = self.functions(&object);
-                self.objects.push((object, functions));
-            }
+    /// The function's name, if it is wanted; it stays, as the region may be called by it. Nothing, if that cannot be
+    /// said now.
+    fn wanted(&self, function: usize) -> Option<Option<*const c_char>> {
+        if let Some(functions) = self.objects.iter().find(|f| f.object.has_code_at(function)) {
+            return Some(functions.name(function));
         }
+        // whoever has it may have been another thread of the process that this one was forked from
+        let mut later = LATER.try_lock().ok()?;
+        if !later.iter().any(|f| f.object.has_code_at(function)) {
+            let object = elf::loaded().into_iter().find(|object| object.has_code_at(function))?;
+            later.push(Functions::of(object, &self.globs));
+        }
+        later.iter().find(|f| f.object.has_code_at(function)).map(|functions| functions.name(function))
+    }
+}
+
+impl Functions {
+    /// Reads the object's file; if that cannot be, nothing is wanted.
+    fn of(object: Object, globs: &[CString]) -> Functions {
+        let functions = Functions::read(&object, globs).unwrap_or_default();
+        Functions { object, functions }
     }
 
-    /// The functions of an object that are wanted, by their addresses; none if its file cannot be read.
-    fn functions(&self, object: &Object) -> Vec<(usize, CString)> {
+    fn read(object: &Object, globs: &[CString]) -> Option<Vec<(usize, CString)>> {
         let mut found = Vec::new();
-        let Ok(file) = File::open(object.file()) else { return found };
+        let file = File::open(object.file()).ok()?;
         // SAFETY: who writes into the file of a running program ends the program, too.
-        let Ok(bytes) = (unsafe { memmap2::Mmap::map(&file) }) else { return found };
-        let Ok(file) = ElfFile64::<LittleEndian>::parse(&*bytes) else { return found };
+        let bytes = unsafe { memmap2::Mmap::map(&file) }.ok()?;
+        let file = ElfFile64::<LittleEndian>::parse(&*bytes).ok()?;
         for symbol in file.symbols().chain(file.dynamic_symbols()) {
             if symbol.kind() != SymbolKind::Text || !symbol.is_definition() {
                 continue;
             }
             let Ok(name) = symbol.name_bytes().map(CString::new) else { continue };
             if let Ok(name) = name {
-                if self.globs.iter().any(|glob| patterns::matches(glob, &name)) {
+                if globs.iter().any(|glob| patterns::matches(glob, &name)) {
                     found.push((object.base + symbol.address() as usize, name));
                 }
             }
         }
         found.sort();
         found.dedup_by_key(|(address, _)| *address);
-        found
+        Some(found)
     }
 
-    /// The function's name, if it is wanted. It stays, as the region may be called by it.
-    fn wanted(&mut self, function: usize) -> Option<*const c_char> {
-        if !self.objects.iter().any(|(object, _)| object.has_code_at(function)) {
-            self.look();
-        }
-        let (_, functions) = self.objects.iter().find(|(object, _)| object.has_code_at(function))?;
-        let at = functions.binary_search_by_key(&function, |(address, _)| *address).ok()?;
-        Some(functions[at].1.as_ptr())
+    fn name(&self, function: usize) -> Option<*const c_char> {
+        let at = self.functions.binary_search_by_key(&function, |(address, _)| *address).ok()?;
+        Some(self.functions[at].1.as_ptr())
     }
 }
 
@@ -159,11 +172,9 @@ fn decide(function: usize) -> Option<*mut c_char> {
     if DECIDES.replace(true) {
         return None;
     }
-    let mut names = NAMES.lock().unwrap_or_else(|e| e.into_inner());
-    let name = names.as_mut().and_then(|names| names.wanted(function));
-    drop(names);
+    let name = NAMES.get().and_then(|names| names.wanted(function));
     DECIDES.set(false);
-    Some(name.unwrap_or((&raw const UNWANTED).cast()).cast_mut())
+    Some(name?.unwrap_or((&raw const UNWANTED).cast()).cast_mut())
 }
 
 #[unsafe(no_mangle)]

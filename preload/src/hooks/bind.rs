@@ -55,13 +55,12 @@ impl Hooks {
             .filter_map(|object| loader::hold(&object).map(|held| (object, held)))
             .collect();
         self.forget_unloaded(&objects);
-        let before = self.functions.len();
-        let is_new: Vec<bool> = objects.iter().map(|(object, _)| !self.seen.contains(object)).collect();
-        for ((object, held), _) in objects.iter().zip(&is_new).filter(|(_, new)| **new) {
+        let new: Vec<&(Object, Held)> =
+            objects.iter().filter(|(object, _)| !self.seen.contains(object)).collect();
+        for (object, held) in &new {
             self.find(object, held);
         }
-        let all = self.functions.len() > before; // those that were there may call the new ones
-        for ((object, held), _) in objects.iter().zip(&is_new).filter(|(_, new)| all || **new) {
+        for (object, held) in &new {
             self.bind(object, held);
         }
         self.seen = objects.into_iter().map(|(object, _)| object).collect();

@@ -146,6 +146,8 @@ pub fn loaded() -> Vec<Object> {
 
 // SAFETY: its pointer is to memory that only the linker writes to.
 unsafe impl Send for Object {}
+// SAFETY: as above.
+unsafe impl Sync for Object {}
 
 impl PartialEq for Object {
     fn eq(&self, other: &Object) -> bool {

@@ -7,6 +7,7 @@ pub mod elf;
 mod entries;
 mod loader;
 pub mod patterns;
+mod say;
 mod trampoline;
 
 use bind::Hooks;
@@ -53,9 +54,10 @@ pub fn start() {
     if patterns.is_empty() || !crate::engine::active() {
         return;
     }
+    say::prepare();
     if trampoline::has_shadow_stack() {
-        say(
-            "this program runs with a shadow stack, so nothing is hooked: turn it off (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)",
+        say::say(
+            "TOPDOWN_REGIONS: this program runs with a shadow stack, so nothing is hooked: turn it off (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)",
         );
         return;
     }
@@ -73,12 +75,11 @@ pub fn finish() {
         return;
     }
     if let Ok(hooks) = HOOKS.try_lock() {
-        hooks.iter().flat_map(Hooks::complaints).for_each(|line| say(&line));
+        hooks
+            .iter()
+            .flat_map(Hooks::complaints)
+            .for_each(|line| say::say(&format!("TOPDOWN_REGIONS: {line}")));
     }
-}
-
-fn say(line: &str) {
-    eprintln!("topdown: TOPDOWN_REGIONS: {line}");
 }
 
 /// Hooks what was loaded since the last time. Says whether anything is hooked at all.
