@@ -1,10 +1,12 @@
-/* hooks.h: a test runs itself again with the preload library, then asks which regions there were. */
+/* hooks.h: a test runs itself again with the preload library, then asks its report which regions there were. */
 #ifndef HOOKS_H
 #define HOOKS_H
-#include "check.h"
+#include "csv.h"
 #include <fcntl.h>
 #include <limits.h>
 
+static struct csv hooks_report;
+static char hooks_file[] = "/tmp/hooks-XXXXXX.csv";
 static FILE *hooks_said; /* what the program under the library wrote to stderr */
 
 /* Where this program is, and the library. */
@@ -24,6 +26,7 @@ static inline void find_library(void)
 static inline void execute_measured(const char *variable, const char *patterns, int error)
 {
     CHECK(setenv("HOOKS_CHILD", "1", 1) == 0 && setenv("LD_PRELOAD", hooks_library, 1) == 0);
+    CHECK(setenv("TOPDOWN_SIMULATE", "1", 1) == 0 && setenv("TOPDOWN_OUTPUT", hooks_file, 1) == 0);
     CHECK_EQ(setenv(variable, patterns, 1), 0);
     dup2(error, 2);
     execl(hooks_self, hooks_self, (char *)NULL);
@@ -41,6 +44,7 @@ static inline int measured(const char *variable, const char *patterns)
         return 1;
     }
     find_library();
+    close(mkstemps(hooks_file, 4));
     CHECK((hooks_said = tmpfile()) != NULL);
     fflush(NULL);
     CHECK((child = fork()) >= 0);
@@ -56,6 +60,8 @@ static inline int measured(const char *variable, const char *patterns)
             fputs(line, stderr);
         FAIL("%s under the library: status %#x", patterns, (unsigned)status);
     }
+    csv_read(&hooks_report, hooks_file);
+    unlink(hooks_file);
     return 0;
 }
 
@@ -83,16 +89,9 @@ static inline long address_space(void)
 /* How many executions of the region ended, recursive ones counted each; and how many did not. */
 static inline long executed(const char *name, long *unended)
 {
-    char text[1000], what[100], which[600];
-    long begun = 0, ended = 0;
-    rewind(hooks_said);
-    while (fgets(text, sizeof text, hooks_said))
-        if (sscanf(text, "%99s %599s", what, which) == 2 && strcmp(which, name) == 0) {
-            begun += strcmp(what, "begin") == 0;
-            ended += strcmp(what, "end") == 0;
-        }
-    *unended = begun - ended;
-    return ended;
+    const int row = csv_find(&hooks_report, name);
+    *unended = row < 0 ? 0 : (long)csv_number(&hooks_report, row, "unended");
+    return row < 0 ? 0 : (long)(csv_number(&hooks_report, row, "executions") + csv_number(&hooks_report, row, "nested"));
 }
 
 #define REGION(name, ended, unended) region(__FILE__, __LINE__, name, ended, unended)

@@ -24,17 +24,16 @@ const ARENA: usize = 1 << 14;
 
 /// How an execution began.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
 enum State {
-    /// It is the thread's own.
-    Thread,
     /// With a reading.
     Read,
     /// The reading failed, or there is no record.
     Unread,
-    /// Directly in another one of the same region.
-    Nested,
     /// In the parent process.
     BeforeFork,
+    /// It is the thread's own.
+    Thread,
 }
 
 /// A region in the place where it began.
@@ -59,6 +58,14 @@ struct Node {
 struct Frame {
     node: *mut Node,
     state: State,
+    /// How often the region began in itself since, and did not end.
+    again: u32,
+}
+
+impl Frame {
+    fn new(node: *mut Node, state: State) -> Frame {
+        Frame { node, state, again: 0 }
+    }
 }
 
 /// What a thread needs, in memory that a forked child finds zeroed.
@@ -139,7 +146,7 @@ unsafe fn begin_steadily(thread: *mut Thread, name: *const c_char) -> bool {
         }
         let thread = word::get(); // once more: a register less to keep
         let depth = (*thread).depth + 1;
-        addr_of_mut!((*thread).frames).cast::<Frame>().add(depth).write(Frame { node, state: State::Read });
+        addr_of_mut!((*thread).frames).cast::<Frame>().add(depth).write(Frame::new(node, State::Read));
         (*thread).depth = depth;
         true
     }
@@ -151,8 +158,8 @@ unsafe fn end_steadily(thread: *mut Thread, name: *const c_char) -> bool {
     // SAFETY: as above. The first frame's node has a record.
     unsafe {
         let depth = (*thread).depth;
-        let Frame { node, state } = *addr_of_mut!((*thread).frames).cast::<Frame>().add(depth);
-        if state != State::Read || !says_quickly(node, name) {
+        let Frame { node, state, again } = *addr_of_mut!((*thread).frames).cast::<Frame>().add(depth);
+        if state as u32 | again != 0 || !says_quickly(node, name) {
             return false;
         }
         let Some(seen) = (*(*thread).td).end_steadily(&mut *(*node).sum) else { return false };
@@ -203,7 +210,9 @@ pub unsafe fn abandon(name: *const c_char) {
     unsafe {
         in_thread(|thread| {
             if let Some(at) = find(thread, name) {
-                leave(thread, at - 1);
+                leave(thread, at);
+                let frame = addr_of_mut!((*thread).frames[at]);
+                if (*frame).again > 0 { left(frame, 1) } else { leave(thread, at - 1) }
             }
             0
         });
@@ -361,29 +370,29 @@ unsafe fn says(node: *mut Node, name: *const c_char) -> bool {
 unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
     // SAFETY: the thread's own state; a C string.
     unsafe {
-        if (*thread).depth == DEEPEST {
+        let depth = (*thread).depth;
+        let within = (*thread).frames[depth].node;
+        if depth > 0 && says(within, name) {
+            (*thread).frames[depth].again += 1;
+            if !(*within).record.is_null() {
+                (*(*within).record).nested += 1;
+            }
+            return 0;
+        }
+        if depth == DEEPEST {
             (*thread).over += 1;
             return -libc::ENOSPC;
         }
-        let within = (*thread).frames[(*thread).depth].node;
         let mut node = (*thread).cache[place(within, name)];
-        let known = !node.is_null() && ((*node).parent == within || node == within) && says(node, name);
-        if !known {
+        if node.is_null() || (*node).parent != within || !says(node, name) {
             node = match look_up(thread, within, name) {
                 Ok(node) => node,
                 Err(code) => return code,
             };
         }
-        (*thread).depth += 1;
-        let frame = addr_of_mut!((*thread).frames[(*thread).depth]);
-        frame.write(Frame { node, state: State::Unread });
-        if node == within {
-            (*frame).state = State::Nested;
-            if !(*node).record.is_null() {
-                (*(*node).record).nested += 1;
-            }
-            return 0;
-        }
+        (*thread).depth = depth + 1;
+        let frame = addr_of_mut!((*thread).frames[depth + 1]);
+        frame.write(Frame::new(node, State::Unread));
         if (*node).record.is_null() {
             return -libc::ENOSPC;
         }
@@ -411,11 +420,16 @@ unsafe fn end_in(thread: *mut Thread, name: *const c_char) -> c_int {
                 None => return unbalanced(thread, name),
             }
         }
-        let Frame { node, state } = (*thread).frames[(*thread).depth];
-        (*thread).depth -= 1;
-        if state != State::Read {
+        let frame = addr_of_mut!((*thread).frames[(*thread).depth]);
+        if (*frame).again > 0 {
+            (*frame).again -= 1;
             return 0;
         }
+        (*thread).depth -= 1;
+        if (*frame).state != State::Read {
+            return 0;
+        }
+        let node = (*frame).node;
         let sum = (*node).sum;
         if (*sum).is_measuring() {
             return end_measured(thread, node);
@@ -490,11 +504,26 @@ unsafe fn leave(thread: *mut Thread, depth: usize) {
     // SAFETY: as above.
     unsafe {
         while (*thread).depth > depth {
-            let Frame { node, state } = (*thread).frames[(*thread).depth];
-            if state == State::Read {
-                (*(*node).record).unended += 1;
+            let frame = addr_of_mut!((*thread).frames[(*thread).depth]);
+            left(frame, (*frame).again);
+            let record = (*(*frame).node).record;
+            if (*frame).state == State::Read {
+                (*record).unended += 1;
             }
             (*thread).depth -= 1;
+        }
+    }
+}
+
+/// So many executions in themselves of a frame's region will not end.
+unsafe fn left(frame: *mut Frame, times: u32) {
+    // SAFETY: as above.
+    unsafe {
+        (*frame).again -= times;
+        let record = (*(*frame).node).record;
+        if !record.is_null() {
+            (*record).nested -= u64::from(times);
+            (*record).unended += u64::from(times);
         }
     }
 }
@@ -513,7 +542,7 @@ unsafe fn unbalanced(thread: *mut Thread, name: *const c_char) -> c_int {
     -libc::EINVAL
 }
 
-/// The node of this name below another, found or made. The other itself, if it has the name.
+/// The node of this name below another, found or made.
 #[cold]
 unsafe fn look_up(
     thread: *mut Thread,
@@ -528,7 +557,7 @@ unsafe fn look_up(
             1..=NAME => {}
             _ => return Err(-libc::ENAMETOOLONG),
         }
-        let mut node = if (*thread).depth > 0 && says(within, name) { within } else { (*within).children };
+        let mut node = (*within).children;
         while !node.is_null() && !says(node, name) {
             node = (*node).sibling;
         }
@@ -640,7 +669,7 @@ impl Thread {
                 children: null_mut(),
                 sibling: null_mut(),
             });
-            (*thread).frames[0] = Frame { node, state: State::Thread };
+            (*thread).frames[0] = Frame::new(node, State::Thread);
             (*record).thread = number;
             (*record).tid = libc::syscall(libc::SYS_gettid) as i32;
             (*record).kind.store(THREAD, Release);
@@ -648,7 +677,7 @@ impl Thread {
                 let within = (*thread).frames[(*thread).depth].node;
                 let Ok(node) = look_up(thread, within, name.as_ptr()) else { break };
                 (*thread).depth += 1;
-                (*thread).frames[(*thread).depth] = Frame { node, state: State::BeforeFork };
+                (*thread).frames[(*thread).depth] = Frame::new(node, State::BeforeFork);
             }
             ((*thread).alive, (*thread).idle) = (1, 1);
         }
@@ -669,17 +698,14 @@ impl Thread {
         }
     }
 
-    /// The calling thread ends: its open regions end here.
+    /// The calling thread ends: regions that are open never ended, or were left by longjmp, and do not count.
     ///
     /// # Safety
     /// As above.
     pub unsafe fn end(thread: *mut Thread) {
         // SAFETY: the caller's word.
         unsafe {
-            (*thread).over = 0;
-            for depth in (1..=(*thread).depth).rev() {
-                end_in(thread, (*(*thread).frames[depth].node).name);
-            }
+            leave(thread, 0);
             Thread::look(thread);
             (*(*root(thread)).record).ended.store(1, Release);
             ((*thread).alive, (*thread).idle) = (0, 0);

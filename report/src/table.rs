@@ -104,7 +104,7 @@ pub struct Record {
     pub ended: AtomicU32,
     /// Executions that were part of another of the same region (recursion): neither counted in `sum` nor measured.
     pub nested: u64,
-    /// Executions that began and never ended: the thread ended, or a longjmp or an exception left them.
+    /// Executions that began and never ended: the thread or the process ended, or a longjmp left them.
     pub unended: u64,
     /// Ends without a beginning.
     pub unbalanced: u64,
