@@ -123,8 +123,14 @@ pub fn remarks(report: &Report) -> Vec<String> {
     }
     for process in &report.processes {
         let name = format!("process {}", process.pid);
-        if !process.trouble.is_empty() {
-            remarks.push(format!("{name}: nothing is measured: {}", clean(&process.trouble)));
+        // once, for however many
+        let same = || report.processes.iter().filter(|other| other.trouble == process.trouble);
+        if !process.trouble.is_empty() && same().next().is_some_and(|first| std::ptr::eq(first, process)) {
+            let more = match same().count() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            remarks.push(format!("{name}{more}: nothing is measured: {}", clean(&process.trouble)));
         }
         if process.ended == Ended::Killed {
             remarks.push(format!(
