@@ -6,12 +6,14 @@
 //! which it began.
 
 use crate::process;
+use crate::quiet::Uncancelled;
 use crate::tables::Tables;
 use crate::word;
 use std::ffi::{CStr, c_char, c_int};
 use std::io;
 use std::ptr::{addr_of, addr_of_mut, null_mut};
 use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::compiler_fence;
 use topdown::{Sample, Seen, Sum, TopDown};
 use topdown_report::table::{NAME, NONE, REGION, Record, THREAD};
 
@@ -147,6 +149,7 @@ unsafe fn begin_steadily(thread: *mut Thread, name: *const c_char) -> bool {
         let thread = word::get(); // once more: a register less to keep
         let depth = (*thread).depth + 1;
         addr_of_mut!((*thread).frames).cast::<Frame>().add(depth).write(Frame::new(node, State::Read));
+        compiler_fence(Release); // what is below `depth` is there, for a signal handler, too
         (*thread).depth = depth;
         true
     }
@@ -242,7 +245,10 @@ unsafe fn in_thread(work: impl FnOnce(*mut Thread) -> c_int) -> c_int {
         }
         addr_of_mut!((*thread).idle).write_volatile(0);
         addr_of_mut!((*thread).busy).write_volatile(here);
+        // what is called for here may be a cancellation point; td_region_begin and _end are none
+        let uncancelled = Uncancelled::new();
         let code = work(thread);
+        drop(uncancelled);
         addr_of_mut!((*thread).busy).write_volatile(0);
         addr_of_mut!((*thread).idle).write_volatile(usize::from((*thread).over == 0));
         code
@@ -390,9 +396,10 @@ unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
                 Err(code) => return code,
             };
         }
-        (*thread).depth = depth + 1;
         let frame = addr_of_mut!((*thread).frames[depth + 1]);
         frame.write(Frame::new(node, State::Unread));
+        compiler_fence(Release); // what is below `depth` is there, for a signal handler, too
+        (*thread).depth = depth + 1;
         if (*node).record.is_null() {
             return -libc::ENOSPC;
         }

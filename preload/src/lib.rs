@@ -2,15 +2,19 @@
 //! regions from start to end, and the program runs as it would without.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod directory;
 mod engine;
 mod hooks;
 mod instrument;
 mod interpose;
 mod itt;
 mod likwid;
+mod memory;
 mod names;
 mod overlap;
 mod process;
+mod quiet;
+mod stack;
 mod tables;
 mod word;
 

@@ -1,9 +1,12 @@
 //! The process: what is set up before main, for each thread, after a fork, and what is left when it ends.
 
+use crate::directory;
 use crate::engine::{GONE, Thread};
+use crate::quiet::Quiet;
+use crate::stack::{self, Turn};
 use crate::tables::{Tables, put};
 use crate::word;
-use std::ffi::{CStr, CString, OsString, c_void};
+use std::ffi::{CStr, CString, OsStr, OsString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{addr_of, null_mut};
@@ -19,6 +22,8 @@ struct Process {
     tables: Tables,
     options: Options,
     output: Output,
+    /// Counters could be opened.
+    measured: AtomicBool,
     ended: AtomicBool,
     threads: Mutex<Vec<Measured>>,
 }
@@ -65,9 +70,19 @@ pub fn start() -> bool {
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         return false; // it runs with rights that its user does not have
     }
-    let output = Output::from_environment();
-    let Some(tables) = output.create() else { return false };
-    begin_process(tables, output, &[]);
+    if !stack::prepare() {
+        return false; // no memory
+    }
+    let quiet = Quiet::new();
+    let turn = stack::turn();
+    let begun = stack::call(&turn, || {
+        let output = Output::from_environment();
+        output.create().map(|tables| begin_process(tables, output, &[])).is_some()
+    });
+    drop((turn, quiet));
+    if !begun {
+        return false;
+    }
     // SAFETY: functions of this library, which is not unloaded.
     unsafe {
         let mut key = 0;
@@ -88,8 +103,15 @@ fn begin_process(tables: Tables, output: Output, open: &[&CStr]) {
     };
     // SAFETY: getpid has no preconditions.
     let pid = unsafe { libc::getpid() };
-    let process =
-        Process { pid, tables, options, output, ended: AtomicBool::new(false), threads: Mutex::default() };
+    let process = Process {
+        pid,
+        tables,
+        options,
+        output,
+        measured: AtomicBool::new(false),
+        ended: AtomicBool::new(false),
+        threads: Mutex::default(),
+    };
     let process = Box::into_raw(Box::new(process));
     // SAFETY: just made; the header is mapped, and nobody else writes to it yet.
     unsafe {
@@ -104,6 +126,7 @@ fn begin_process(tables: Tables, output: Output, open: &[&CStr]) {
         put(&mut header.command, command.trim_ascii_end());
         match begin_thread(&*process, open) {
             Ok(()) => {
+                (*process).measured.store(true, Ordering::Relaxed);
                 let Some(Ok(info)) = threads(&*process).first().map(|first| first.td.info()) else { return };
                 header.path = info.path as u32;
                 header.level = info.level;
@@ -115,7 +138,10 @@ fn begin_process(tables: Tables, output: Output, open: &[&CStr]) {
                 put(&mut header.core, info.core.as_bytes());
                 put(&mut header.note, info.note.as_bytes());
             }
-            Err(error) => put(&mut header.trouble, error.text().as_bytes()),
+            Err(error) => {
+                word::set(GONE);
+                put(&mut header.trouble, error.text().as_bytes());
+            }
         }
     }
     PROCESS.store(process, Ordering::Release);
@@ -145,36 +171,43 @@ fn begin_thread(process: &Process, open: &[&CStr]) -> Result<(), topdown::Error>
 /// Opens descriptors where the program does not come upon them: above its own limit, which is raised meanwhile; if
 /// that is as high as it can be, in its upper half.
 fn with_high_descriptors<T>(open: impl FnOnce(i32) -> T) -> T {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut own = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let (mut own, mut then) =
+        (libc::rlimit { rlim_cur: 0, rlim_max: 0 }, libc::rlimit { rlim_cur: 0, rlim_max: 0 });
     // SAFETY: live rlimits.
     unsafe {
         libc::getrlimit(libc::RLIMIT_NOFILE, &mut own);
         let raised = libc::rlimit { rlim_cur: own.rlim_max, ..own };
         let room = own.rlim_max > own.rlim_cur && libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0;
         let from = if room { own.rlim_cur } else { own.rlim_cur / 2 };
-        let result = open(i32::try_from(from).unwrap_or(i32::MAX / 2));
-        if room {
-            libc::setrlimit(libc::RLIMIT_NOFILE, &own);
+        let result = open(from.min(HIGH_ENOUGH) as i32);
+        if room && libc::prlimit(0, libc::RLIMIT_NOFILE, &own, &mut then) == 0 {
+            // the program has set another one meanwhile
+            if (then.rlim_cur, then.rlim_max) != (raised.rlim_cur, raised.rlim_max) {
+                libc::setrlimit(libc::RLIMIT_NOFILE, &then);
+            }
         }
         result
     }
 }
 
+/// Descriptors need not be higher than this: the kernel's table of them is as long as the highest, and copied by each
+/// fork.
+const HIGH_ENOUGH: libc::rlim_t = 1 << 14;
+
 /// Starts to measure the calling thread, at its start or when it first comes to a region. Returns its state, or GONE.
 #[cold]
 pub fn attach() -> *mut Thread {
-    let known = word::get();
-    let Some(process) = process() else { return GONE };
-    // SAFETY: getpid has no preconditions.
-    if process.pid != unsafe { libc::getpid() } {
-        return GONE; // a child of vfork, or of a fork that nobody told us of
-    }
-    if known == GONE || process.ended.load(Ordering::Relaxed) || threads(process).is_empty() {
+    if word::get() == GONE {
         return GONE;
     }
-    if begin_thread(process, &[]).is_err() {
+    // (nobody in a child of vfork, or of a fork that nobody told us of)
+    let measured = |process: &&Process| {
+        process.measured.load(Ordering::Relaxed) && !process.ended.load(Ordering::Relaxed)
+    };
+    let Some(process) = here().filter(measured) else { return GONE };
+    let _quiet = Quiet::new();
+    let turn = stack::turn();
+    if stack::call(&turn, || begin_thread(process, &[])).is_err() {
         // SAFETY: the header is mapped as long as the process is this one.
         unsafe { (*process.tables.header()).refused.fetch_add(1, Ordering::Relaxed) };
         word::set(GONE);
@@ -185,20 +218,23 @@ pub fn attach() -> *mut Thread {
 /// The calling thread ends.
 unsafe extern "C" fn thread_ends(thread: *mut c_void) {
     let thread: *mut Thread = thread.cast();
-    let Some(process) = process().filter(|process| !process.ended.load(Ordering::Relaxed)) else { return };
+    let Some(process) = here().filter(|process| !process.ended.load(Ordering::Relaxed)) else { return };
     if word::get() != thread {
         return;
     }
-    let mut threads = threads(process);
-    if let Some(at) = threads.iter().position(|one| one.thread == thread) {
-        // SAFETY: it is this thread's, and lives.
-        unsafe { Thread::end(thread) };
-        let Measured { thread, td } = threads.swap_remove(at);
-        drop(threads);
-        drop(td);
-        // SAFETY: nobody knows of it any more.
-        unsafe { Thread::free(thread) };
-    }
+    let _quiet = Quiet::new();
+    stack::call(&stack::turn(), || {
+        let mut threads = threads(process);
+        if let Some(at) = threads.iter().position(|one| one.thread == thread) {
+            // SAFETY: it is this thread's, and lives.
+            unsafe { Thread::end(thread) };
+            let Measured { thread, td } = threads.swap_remove(at);
+            drop(threads);
+            drop(td);
+            // SAFETY: nobody knows of it any more.
+            unsafe { Thread::free(thread) };
+        }
+    });
 }
 
 /// The process is about to become another program, or to abort: what there is to know of this thread.
@@ -228,14 +264,18 @@ pub fn finish() {
         return;
     }
     let own = word::get();
-    // (a thread that ends holds this for long enough to wait for)
-    for Measured { thread, .. } in threads(process).iter() {
-        // SAFETY: threads that are listed have their states.
-        unsafe { if *thread == own { Thread::end(*thread) } else { Thread::end_of_another(*thread) } }
-    }
+    let quiet = Quiet::new();
+    let turn = stack::turn();
+    stack::call(&turn, || {
+        for Measured { thread, .. } in threads(process).iter() {
+            // SAFETY: threads that are listed have their states.
+            unsafe { if *thread == own { Thread::end(*thread) } else { Thread::end_of_another(*thread) } }
+        }
+    });
     // SAFETY: the header is mapped as long as the process is this one.
     unsafe { (*process.tables.header()).ended.store(EXITED, Ordering::Release) };
-    process.output.report(process);
+    drop(quiet); // the report may wait for whoever reads it
+    stack::call(&turn, || process.output.report(process));
 }
 
 /// Names of the forking thread's open regions; locked from before the fork until after it.
@@ -245,10 +285,16 @@ static HELD: AtomicPtr<Held> = AtomicPtr::new(null_mut());
 struct Held {
     _threads: MutexGuard<'static, Vec<Measured>>,
     open: MutexGuard<'static, Vec<CString>>,
+    turn: Turn,
+    /// Until everything is let go of.
+    quiet: Quiet,
 }
 
 extern "C" fn before_fork() {
-    let Some(process) = here() else { return };
+    // (whoever is at its end may be at the report, and have forked in a signal handler)
+    let Some(process) = here().filter(|process| !process.ended.load(Ordering::Relaxed)) else { return };
+    let quiet = Quiet::new();
+    let turn = stack::turn();
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     open.clear();
     let thread = word::get();
@@ -256,7 +302,7 @@ extern "C" fn before_fork() {
         // SAFETY: this thread's own state.
         open.extend(unsafe { Thread::open_regions(thread) }.into_iter().map(CStr::to_owned));
     }
-    let held = Held { _threads: threads(process), open };
+    let held = Held { _threads: threads(process), open, turn, quiet };
     HELD.store(Box::into_raw(Box::new(held)), Ordering::Relaxed);
 }
 
@@ -273,7 +319,8 @@ extern "C" fn after_fork() {
 extern "C" fn in_child() {
     let Some(held) = release() else { return };
     let open = held.open.clone();
-    drop(held);
+    let Held { _threads, open: names, turn, quiet: _quiet } = *held;
+    drop((_threads, names));
     let old = PROCESS.swap(null_mut(), Ordering::AcqRel);
     // SAFETY: it is never freed.
     let Some(old) = (unsafe { old.as_ref() }) else { return };
@@ -281,9 +328,11 @@ extern "C" fn in_child() {
     // the parent's handles, whose descriptors this child has, too
     threads(old).clear();
     let output = old.output.clone();
-    let Some(tables) = output.create() else { return };
-    let open: Vec<&CStr> = open.iter().map(CString::as_c_str).collect();
-    begin_process(tables, output, &open);
+    stack::call(&turn, || {
+        let Some(tables) = output.create() else { return };
+        let open: Vec<&CStr> = open.iter().map(CString::as_c_str).collect();
+        begin_process(tables, output, &open);
+    });
 }
 
 impl Output {
@@ -363,17 +412,16 @@ impl Output {
         let (Some(directory), Some(name)) = (stem.parent(), stem.file_name()) else { return Vec::new() };
         let mut prefix = name.as_bytes().to_vec();
         prefix.push(b'.');
-        let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-        let mut files: Vec<(u64, PathBuf)> = entries
-            .flatten()
-            .filter(|entry| {
-                let name = entry.file_name();
-                name.as_bytes().starts_with(&prefix) && name.as_bytes().ends_with(b".topdown")
-            })
-            .filter_map(|entry| {
-                let header = read_header(&entry.path())?;
+        let Ok(names) = directory::names(directory) else { return Vec::new() };
+        let mut files: Vec<(u64, PathBuf)> = names
+            .iter()
+            .map(|name| name.as_bytes())
+            .filter(|name| name.starts_with(&prefix) && name.ends_with(b".topdown"))
+            .filter_map(|name| {
+                let path = directory.join(OsStr::from_bytes(name));
+                let header = read_header(&path)?;
                 let ours = header.root == root && header.started_unix_ns >= since;
-                ours.then(|| (header.started_unix_ns, entry.path()))
+                ours.then_some((header.started_unix_ns, path))
             })
             .collect();
         files.sort();

@@ -3,6 +3,7 @@
 //! Mapped shared, so what is stored is in the file whatever becomes of the process; the descriptor is closed again at
 //! once. Room is allocated before it is mapped: a full disk refuses records, it does not raise SIGBUS.
 
+use crate::quiet::Quiet;
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Error};
@@ -95,6 +96,7 @@ impl Tables {
         let chunk = self.chunks.get((number / CHUNK) as usize)?;
         let mut records = chunk.load(Ordering::Acquire);
         if records.is_null() {
+            let _quiet = Quiet::new();
             let _growing = self.growing.lock().ok()?;
             records = chunk.load(Ordering::Acquire);
             if records.is_null() {

@@ -75,7 +75,13 @@ pub fn merge(files: &[PathBuf]) -> io::Result<Report> {
 /// # Errors
 /// Those of [`merge`], or the report cannot be written; the text names the file.
 pub fn write(files: &[PathBuf], output: Option<&Path>) -> io::Result<()> {
-    let rendered = render(&merge(files)?, Format::of(output));
+    let report = merge(files)?;
+    if Format::of(output) != Format::Text && report.machines.is_empty() {
+        if let Some(process) = report.processes.first() {
+            eprintln!("topdown: nothing is measured: {}", process.trouble);
+        }
+    }
+    let rendered = render(&report, Format::of(output));
     match output {
         None => io::stderr().write_all(rendered.as_bytes()),
         Some(path) => fs::write(path, rendered).map_err(|error| {

@@ -1,0 +1,72 @@
+//! A stack of our own, since a thread may have as little as 16 KiB for what the program wants to do in it.
+
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const SIZE: usize = 1 << 18;
+/// Below it, nothing is mapped.
+const GUARD: usize = 1 << 12;
+
+/// Where it ends; NULL: there is none.
+static TOP: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+
+/// The one who holds it may use the stack.
+pub type Turn = MutexGuard<'static, ()>;
+
+/// Waits for it.
+pub fn turn() -> Turn {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes it, before anything else; whether there was memory.
+pub fn prepare() -> bool {
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping where the kernel likes, of which the first page is made a wall.
+    unsafe {
+        let at = libc::mmap(null_mut(), SIZE, access, flags | libc::MAP_NORESERVE, -1, 0);
+        if at == libc::MAP_FAILED || libc::mprotect(at, GUARD, libc::PROT_NONE) != 0 {
+            return false;
+        }
+        TOP.store(at.cast::<u8>().add(SIZE), Ordering::Release);
+    }
+    true
+}
+
+/// Does it there. There must be a stack.
+pub fn call<R>(_turn: &Turn, work: impl FnOnce() -> R) -> R {
+    struct Call<W, R> {
+        work: Option<W>,
+        result: Option<R>,
+    }
+    // a panic ends here, as at every border to C
+    unsafe extern "C" fn run<W: FnOnce() -> R, R>(call: *mut Call<W, R>) {
+        // SAFETY: as `call` below passes it.
+        let call = unsafe { &mut *call };
+        call.result = call.work.take().map(|work| work());
+    }
+    fn run_of<W: FnOnce() -> R, R>(_: &Call<W, R>) -> unsafe extern "C" fn(*mut Call<W, R>) {
+        run::<W, R>
+    }
+    let mut call = Call { work: Some(work), result: None };
+    let run = run_of(&call);
+    let top = TOP.load(Ordering::Acquire);
+    assert!(!top.is_null());
+    // SAFETY: the stack is nobody else's as long as the lock is held, and the old one is back afterwards: the function
+    // neither unwinds nor is left by longjmp.
+    unsafe {
+        std::arch::asm!(
+            "mov r12, rsp",
+            "mov rsp, {top}",
+            "call {run}",
+            "mov rsp, r12",
+            top = in(reg) top,
+            run = in(reg) run,
+            in("rdi") &raw mut call,
+            out("r12") _,
+            clobber_abi("C"),
+        );
+    }
+    call.result.expect("it has run")
+}
