@@ -67,8 +67,7 @@ fuzz: ## feed the fuzzers for FUZZ_SECONDS each (600), and keep in fuzz/corpus w
 	@c-tests/fuzz -m $(FUZZ_SECONDS)
 
 bench: target/benches/bench target/benches/hooks ## what a reading costs: here, or on the emulated machine
-	@target/benches/hooks
-	@$< || { [ $$? = 77 ] && echo "so on the emulated machine:" && c-tests/vm/setup trixie && c-tests/vm/run -- $<; }
+	@$< && target/benches/hooks || { [ $$? = 77 ] && echo "so on the emulated machine:" && c-tests/vm/setup trixie && c-tests/vm/run -- '$< && target/benches/hooks'; }
 
 figure: target/benches/accuracy ## draw docs/accuracy.svg: error and overhead against a region's length
 	@c-tests/vm/setup trixie && c-tests/vm/run -t 900 -- $< > target/accuracy.csv
