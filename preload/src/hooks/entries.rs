@@ -8,7 +8,7 @@ use super::trampoline::return_address;
 use crate::engine;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
 
 /// One call of a hooked function, until it returns. The first two fields are what an unwinder reads.
 #[repr(C, align(64))]
@@ -17,7 +17,9 @@ pub struct Entry {
     pub rbx: usize,
     /// Where on the stack the return address was.
     slot: usize,
-    number: usize,
+    number: u32,
+    /// `Thread::lists` when it was entered.
+    lists: u32,
     /// The thread that entered it, until that ends; another one may leave it (a coroutine).
     thread: AtomicPtr<Thread>,
     newer: *mut Entry,
@@ -50,6 +52,8 @@ pub struct Thread {
     /// Not 0: the code below is at work, or the engine, for the call with its return address here. Whoever comes now
     /// has interrupted it or is called by it.
     busy: AtomicUsize,
+    /// How often the lists below were given up.
+    lists: u32,
     /// Entries that are open, newest first.
     open: *mut Entry,
     /// Entries that were left.
@@ -107,12 +111,16 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
     unsafe {
         let own = is_own(&mut *thread, slot as usize);
         let busy = (*thread).busy.load(Relaxed);
-        // one further down the stack is no more: a signal handler interrupted it, and left by longjmp
-        let is_over = own && busy < slot as usize && is_own(&mut *thread, busy);
+        // one here or further down the stack is no more: a signal handler interrupted it, and left by longjmp
+        let is_over = own && busy <= slot as usize && is_own(&mut *thread, busy);
         if busy != 0 && !is_over {
             return Way { function, entry: ptr::null_mut() };
         }
+        if busy != 0 {
+            give_up_lists(thread);
+        }
         (*thread).busy.store(slot as usize, Relaxed);
+        compiler_fence(SeqCst);
         let errno = libc::__errno_location();
         let kept = *errno;
         if own {
@@ -126,7 +134,8 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
                     return_address: *slot,
                     rbx,
                     slot: slot as usize,
-                    number,
+                    number: number as u32,
+                    lists: (*thread).lists,
                     thread: AtomicPtr::new(thread),
                     newer: ptr::null_mut(),
                     older: ptr::null_mut(),
@@ -138,6 +147,7 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
             engine::begin(name);
         }
         *errno = kept;
+        compiler_fence(SeqCst);
         (*thread).busy.store(0, Relaxed);
         Way { function, entry }
     }
@@ -150,15 +160,19 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
 pub unsafe extern "C" fn leave(thread: *mut Thread, entry: *mut Entry) {
     // SAFETY: the thread's own, and an entry, which is its owner's until it is GONE.
     unsafe {
-        // nothing that runs while the thread is busy has an entry
+        // nothing that runs while the thread is busy has an entry: who was at work is no more, see `enter`
+        if (*thread).busy.load(Relaxed) != 0 {
+            give_up_lists(thread);
+        }
         (*thread).busy.store((*entry).slot, Relaxed);
+        compiler_fence(SeqCst);
         let errno = libc::__errno_location();
         let kept = *errno;
         let state = (*entry).state.load(Relaxed);
         if state == OPEN {
-            engine::end(hooked((*entry).number).1);
+            engine::end(hooked((*entry).number as usize).1);
         }
-        if (*entry).thread.load(Relaxed) == thread {
+        if (*entry).thread.load(Relaxed) == thread && (*entry).lists == (*thread).lists {
             let list = if state == OPEN { &raw mut (*thread).open } else { &raw mut (*thread).left };
             unlink(list, entry);
             free(thread, entry);
@@ -166,7 +180,22 @@ pub unsafe extern "C" fn leave(thread: *mut Thread, entry: *mut Entry) {
             (*entry).state.store(GONE, Release); // its owner will see
         }
         *errno = kept;
+        compiler_fence(SeqCst);
         (*thread).busy.store(0, Relaxed);
+    }
+}
+
+/// Who was at the lists may have left them half done. What is in them can be left as before, but is not used again.
+///
+/// # Safety
+/// The thread's own.
+unsafe fn give_up_lists(thread: *mut Thread) {
+    // SAFETY: as the caller says.
+    unsafe {
+        (*thread).lists += 1;
+        (*thread).open = ptr::null_mut();
+        (*thread).left = ptr::null_mut();
+        (*thread).free = ptr::null_mut();
     }
 }
 
@@ -201,7 +230,7 @@ unsafe fn abandon_left(thread: *mut Thread, slot: *mut usize) {
                 unlink(&raw mut (*thread).open, entry);
                 // what returned in another thread is none of this one's regions any more
                 if (*entry).state.compare_exchange(OPEN, LEFT, AcqRel, Acquire).is_ok() {
-                    engine::abandon(hooked((*entry).number).1);
+                    engine::abandon(hooked((*entry).number as usize).1);
                 }
                 link(&raw mut (*thread).left, entry);
             }
@@ -233,7 +262,9 @@ unsafe fn take(thread: *mut Thread) -> *mut Entry {
             }
             libc::pthread_setspecific(KEY.load(Relaxed), thread.cast());
             (*chunk).next = this.chunks;
-            (this.chunks, this.fresh) = (chunk, ENTRIES);
+            this.chunks = chunk;
+            compiler_fence(SeqCst); // this may be where it ends, see `enter`
+            this.fresh = ENTRIES;
         }
         this.fresh -= 1;
         &raw mut (*this.chunks).entries[this.fresh]
@@ -363,7 +394,7 @@ unsafe extern "C" fn thread_ends(thread: *mut c_void) {
     unsafe {
         (*thread).busy.store(1, Relaxed);
         sweep(thread);
-        let mut all_ended = true;
+        let mut all_ended = (*thread).lists == 0;
         for list in [(*thread).open, (*thread).left] {
             let mut entry = list;
             while !entry.is_null() {

@@ -77,6 +77,8 @@ std::arch::global_asm!(
     ".balign 64",
     ".globl td_stubs",
     ".hidden td_stubs",
+    ".type td_stubs, @function",
+    ".cfi_startproc",
     "td_stubs:",
     ".set td_number, 0",
     ".rept {stubs}",
@@ -86,6 +88,8 @@ std::arch::global_asm!(
     "  .balign {stub_size}",
     "  .set td_number, td_number + 1",
     ".endr",
+    ".cfi_endproc",
+    ".size td_stubs, . - td_stubs",
     ".type td_enter, @function",
     "td_enter:",
     ".cfi_startproc",
@@ -133,7 +137,8 @@ std::arch::global_asm!(
     ".cfi_endproc",
     ".size td_enter, . - td_enter",
     // A function has returned to its caller, it thinks: rax, rdx, st0, st1 and vector registers hold its result.
-    ".type td_return, @function",
+    // Backtraces show the name of the byte before.
+    ".type topdown_region, @function",
     ".globl td_return",
     ".hidden td_return",
     ".cfi_startproc",
@@ -141,6 +146,7 @@ std::arch::global_asm!(
     "  .cfi_def_cfa rsp, 0",
     "  .cfi_escape 0x10, 16, 2, 0x73, {return_address}", // the return address is at rbx + ...
     "  .cfi_escape 0x10, 3, 2, 0x73, {rbx}",              // rbx is at rbx + ...
+    "topdown_region:",
     "  nop", // unwinders look up the byte before a return address
     "td_return:",
     "  push qword ptr [rbx + {return_address}]",
@@ -172,7 +178,7 @@ std::arch::global_asm!(
     "  .cfi_register rip, r11",
     "  jmp r11",
     ".cfi_endproc",
-    ".size td_return, . - td_return",
+    ".size topdown_region, . - topdown_region",
     // An exception (in rax) leaves the function: the region ends, and the exception goes on from our caller.
     ".type td_unwound, @function",
     ".globl td_unwound",
