@@ -74,7 +74,7 @@ pub fn finish() {
 }
 
 fn say(line: &str) {
-    eprintln!("topdown: TOPDOWN_REGIONS: {line}");
+    crate::process::say(&format!("TOPDOWN_REGIONS: {line}"));
 }
 
 /// Hooks what was loaded since the last time. Says whether anything is hooked at all.
