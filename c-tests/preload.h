@@ -31,18 +31,19 @@ static inline void preload_clean(void)
 {
     char line[PATH_MAX + 64];
     snprintf(line, sizeof line, "rm -rf '%s'", preload_scratch);
-    if (preload_scratch[0] && system(line))
+    if (preload_scratch[0] && !getenv("KEEP") && system(line))
         fprintf(stderr, "%s stays\n", preload_scratch);
 }
 
+#define PRELOAD_TEXT (1 << 23)
 static inline char *preload_text(const char *name)
 {
-    static char texts[4][1 << 20];
+    static char texts[4][PRELOAD_TEXT];
     static int turn;
     char path[PATH_MAX + 300], *text = texts[turn++ % 4];
     snprintf(path, sizeof path, "%s/%s", preload_scratch, name);
     FILE *file = fopen(path, "r");
-    size_t length = file ? fread(text, 1, (1 << 20) - 1, file) : 0;
+    size_t length = file ? fread(text, 1, PRELOAD_TEXT - 1, file) : 0;
     if (file)
         fclose(file);
     text[length] = 0;

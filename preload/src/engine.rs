@@ -6,7 +6,7 @@
 //! which it began.
 
 use crate::process;
-use crate::quiet::Uncancelled;
+use crate::quiet::Quiet;
 use crate::tables::Tables;
 use crate::word;
 use std::ffi::{CStr, c_char, c_int};
@@ -245,14 +245,19 @@ unsafe fn in_thread(work: impl FnOnce(*mut Thread) -> c_int) -> c_int {
         }
         addr_of_mut!((*thread).idle).write_volatile(0);
         addr_of_mut!((*thread).busy).write_volatile(here);
-        // what is called for here may be a cancellation point; td_region_begin and _end are none
-        let uncancelled = Uncancelled::new();
         let code = work(thread);
-        drop(uncancelled);
         addr_of_mut!((*thread).busy).write_volatile(0);
         addr_of_mut!((*thread).idle).write_volatile(usize::from((*thread).over == 0));
         code
     }
+}
+
+/// A reading that may take a system call. A signal handler that left it by longjmp would leave the handle busy for good, and
+/// a thread that was cancelled in it would not end in the program's code.
+#[inline(always)]
+fn undisturbed<T>(reading: impl FnOnce() -> T) -> T {
+    let _quiet = Quiet::new();
+    reading()
 }
 
 /// Whether the call at work will not go on: a signal handler left it by longjmp.
@@ -403,7 +408,7 @@ unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
         if (*node).record.is_null() {
             return -libc::ENOSPC;
         }
-        match (*(*thread).td).begin(&mut *(*node).sum) {
+        match undisturbed(|| (*(*thread).td).begin(&mut *(*node).sum)) {
             Ok(()) => {
                 (*frame).state = State::Read;
                 0
@@ -441,7 +446,7 @@ unsafe fn end_in(thread: *mut Thread, name: *const c_char) -> c_int {
         if (*sum).is_measuring() {
             return end_measured(thread, node);
         }
-        match (*(*thread).td).end(&mut *sum) {
+        match undisturbed(|| (*(*thread).td).end(&mut *sum)) {
             Ok(seen) => {
                 saw(thread, seen);
                 0
@@ -458,7 +463,7 @@ unsafe fn end_measured(thread: *mut Thread, node: *mut Node) -> c_int {
     // SAFETY: the thread's own state and record.
     unsafe {
         let mut sum = *(*node).sum;
-        if let Err(error) = (*(*thread).td).end(&mut sum) {
+        if let Err(error) = undisturbed(|| (*(*thread).td).end(&mut sum)) {
             return missed(node, &error);
         }
         (*node).sum = hold((*node).record, &sum);

@@ -76,8 +76,22 @@ pub fn start() -> bool {
     let quiet = Quiet::new();
     let turn = stack::turn();
     let begun = stack::call(&turn, || {
+        know_stderr();
         let output = Output::from_environment();
-        output.create().map(|tables| begin_process(tables, output, &[])).is_some()
+        match output.create() {
+            Ok(tables) => {
+                begin_process(tables, output, &[]);
+                true
+            }
+            Err(error) => {
+                let at = Path::new(&output.stem).parent().unwrap_or(Path::new("/")).display();
+                say(&format!(
+                    "nothing is measured: no table file can be made in {at}: {error}; choose another place by \
+                     TOPDOWN_OUTPUT or TMPDIR"
+                ));
+                false
+            }
+        }
     });
     drop((turn, quiet));
     if !begun {
@@ -93,6 +107,36 @@ pub fn start() -> bool {
         libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
     }
     word::get() > GONE
+}
+
+/// Device and inode of standard error as it was at first: a program may close it and open something of its own there.
+static STDERR: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+fn stderr() -> Option<[u64; 2]> {
+    // SAFETY: zeros are a valid stat; it is live.
+    unsafe {
+        let mut about: libc::stat = std::mem::zeroed();
+        (libc::fstat(2, &mut about) == 0).then_some([about.st_dev, about.st_ino])
+    }
+}
+
+fn know_stderr() {
+    if let Some(about) = stderr() {
+        STDERR.iter().zip(about).for_each(|(known, about)| known.store(about, Ordering::Relaxed));
+    }
+}
+
+fn stderr_is_known() -> bool {
+    stderr().is_some_and(|about| {
+        STDERR.iter().zip(about).all(|(known, now)| known.load(Ordering::Relaxed) == now)
+    })
+}
+
+/// A line for the user.
+pub fn say(line: &str) {
+    if stderr_is_known() {
+        eprintln!("topdown: {line}");
+    }
 }
 
 fn begin_process(tables: Tables, output: Output, open: &[&CStr]) {
@@ -329,7 +373,8 @@ extern "C" fn in_child() {
     threads(old).clear();
     let output = old.output.clone();
     stack::call(&turn, || {
-        let Some(tables) = output.create() else { return };
+        // (without a word: the program has begun, and may not be where files can be made)
+        let Ok(tables) = output.create() else { return };
         let open: Vec<&CStr> = open.iter().map(CString::as_c_str).collect();
         begin_process(tables, output, &open);
     });
@@ -360,24 +405,16 @@ impl Output {
         path.into()
     }
 
-    fn create(&self) -> Option<Tables> {
+    fn create(&self) -> std::io::Result<Tables> {
         // SAFETY: getpid has no preconditions.
         let pid = unsafe { libc::getpid() };
         for number in 0..10_000 {
             match Tables::create(&self.table(pid, number)) {
-                Ok(tables) => return Some(tables),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => {
-                    let at = Path::new(&self.stem).parent().unwrap_or(Path::new("/")).display();
-                    eprintln!(
-                        "topdown: nothing is measured: no table file can be made in {at}: {error}; choose another place \
-                         by TOPDOWN_OUTPUT or TMPDIR"
-                    );
-                    return None;
-                }
+                made => return made,
             }
         }
-        None
+        Err(std::io::ErrorKind::AlreadyExists.into())
     }
 
     /// Makes the report, if it is this process's to make: no ancestor is measured that will.
@@ -387,6 +424,9 @@ impl Output {
         if self.raw || (header.root != process.pid && is_measured(self, header.root)) {
             return;
         }
+        if self.report.is_none() && !stderr_is_known() {
+            return; // that is the program's now; the table files stay
+        }
         let files: Vec<PathBuf> = self.tables_of(header.root, header.started_unix_ns);
         let output = self
             .report
@@ -394,7 +434,8 @@ impl Output {
             .map(|path| if header.root == process.pid { path.to_owned() } else { beside(path, process.pid) });
         if let Err(error) = topdown_report::write(&files, output.as_deref()) {
             let name = output.as_deref().unwrap_or(Path::new("standard error")).display();
-            eprintln!("topdown: no report in {name}: {error}; the figures are in {}", files[0].display());
+            let files = files.first().unwrap_or(&self.stem.clone().into()).display().to_string();
+            say(&format!("no report in {name}: {error}; the figures are in {files}"));
             return;
         }
         for file in files {

@@ -1,0 +1,211 @@
+/* Whatever a program's surroundings are, and whatever it does to its descriptors, limits and rights: it runs as without
+ * the library. */
+#include "preload.h"
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+/* The lowest free descriptor is what it would be, in a thread and a child, too. */
+static int lowest(void)
+{
+    const int fd = open("/dev/null", O_RDONLY);
+    close(fd);
+    return fd;
+}
+static void *lowest_in_thread(void *unused) { region("thread", 1); printf("%d\n", lowest()); return unused; }
+static int descriptors(void)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    printf("%d of %ju, %ju\n", lowest(), (uintmax_t)limit.rlim_cur, (uintmax_t)limit.rlim_max);
+    region("main", 1);
+    join_thread(start_thread(lowest_in_thread, NULL));
+    getrlimit(RLIMIT_NOFILE, &limit);
+    printf("%d of %ju, %ju\n", lowest(), (uintmax_t)limit.rlim_cur, (uintmax_t)limit.rlim_max);
+    fflush(stdout);
+    if (fork() == 0) {
+        printf("%d\n", lowest());
+        exit(0);
+    }
+    wait(NULL);
+    return 0;
+}
+static void descriptors_report(const char *csv) { EXECUTED(csv, "thread", 1); }
+
+/* Every descriptor that the program can find is closed, in three ways. */
+static int closes(void)
+{
+    region("before", 100);
+    fflush(stdout);
+    for (int way = 0; way < 3; way++) {
+        if (way == 0)
+            closefrom(3);
+        else if (way == 1)
+            syscall(SYS_close_range, 3, ~0u, 0);
+        else {
+            DIR *directory = opendir("/proc/self/fd");
+            for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+                if (atoi(entry->d_name) > 2 && atoi(entry->d_name) != dirfd(directory))
+                    close(atoi(entry->d_name));
+            }
+            closedir(directory);
+        }
+        int pipes[2];
+        CHECK_EQ(pipe(pipes), 0);
+        printf("%d %d\n", pipes[0], pipes[1]);
+        region("closed", 100);
+        join_thread(start_thread(lowest_in_thread, NULL));
+        CHECK_EQ(write(pipes[1], "x", 1), 1);
+        char byte;
+        CHECK_EQ(read(pipes[0], &byte, 1), 1);
+    }
+    return 0;
+}
+static void closes_report(const char *csv) { EXECUTED(csv, "before", 100); }
+
+static int low_limits(void)
+{
+    static const int LIMITS[] = {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_MEMLOCK, RLIMIT_NPROC};
+    region("before", 100);
+    for (size_t k = 0; k < sizeof LIMITS / sizeof *LIMITS; k++) {
+        struct rlimit limit = {LIMITS[k] == RLIMIT_NOFILE ? 8 : 0, LIMITS[k] == RLIMIT_NOFILE ? 8 : 0};
+        CHECK_EQ(setrlimit(LIMITS[k], &limit), 0);
+        for (int n = 0; n < 100; n++) {
+            char name[20];
+            snprintf(name, sizeof name, "%zu %d", k, n);
+            region(name, 1);
+        }
+    }
+    region("before", 100);
+    return 0;
+}
+static void low_limits_report(const char *csv)
+{
+    EXECUTED(csv, "before", 200);
+    EXECUTED(csv, "0 99", 1);
+}
+
+/* No memory: what was begun goes on, the rest is not counted. */
+static int no_memory(void)
+{
+    region("before", 100);
+    struct rlimit limit = {1 << 20, 1 << 20};
+    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    for (int n = 0; n < 1000; n++) {
+        char name[20];
+        snprintf(name, sizeof name, "new %d", n);
+        region(name, 1);
+    }
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, lowest_in_thread, NULL) == 0)
+        join_thread(thread);
+    region("before", 100);
+    fflush(stdout);
+    _exit(0);
+}
+static void no_memory_report(const char *csv) { EXECUTED(csv, "before", 200); }
+
+/* Somewhere else, as somebody else. */
+static int elsewhere(void)
+{
+    region("before", 100);
+    if (chroot("/proc/self") || chdir("/") || setgid(65534) || setuid(65534))
+        printf("not root\n");
+    for (int n = 0; n < 100; n++) {
+        char name[20];
+        snprintf(name, sizeof name, "new %d", n);
+        region(name, 1);
+    }
+    join_thread(start_thread((void *(*)(void *))lowest_in_thread, NULL));
+    fflush(stdout);
+    if (fork() == 0) {
+        region("child", 1);
+        _exit(0);
+    }
+    wait(NULL);
+    region("before", 100);
+    return 0;
+}
+
+/* Runs a case of this program with this environment, and something for standard error; returns what it said there. */
+static const char *runs(const char *name, const char *errors, int status)
+{
+    int code;
+    char path[PATH_MAX + 100];
+    snprintf(path, sizeof path, "%s/%s", preload_scratch, errors);
+    pid_t child = fork();
+    if (child == 0) {
+        close(2);
+        if (*errors)
+            CHECK_EQ(open(path, O_CREAT | O_RDWR | O_TRUNC, 0600), 2);
+        execl("/proc/self/exe", "x", name, preload_scratch, NULL);
+        _exit(126);
+    }
+    CHECK_EQ(waitpid(child, &code, 0), child);
+    CHECK_EQ(code, status << 8);
+    return *errors ? preload_text(errors) : "";
+}
+
+static int quiet(void)
+{
+    region("inside", 1);
+    return 7;
+}
+static int another_stderr_inside(void)
+{
+    char path[PATH_MAX + 10];
+    snprintf(path, sizeof path, "%s/own", preload_scratch);
+    close(2);
+    CHECK_EQ(open(path, O_CREAT | O_RDWR | O_TRUNC, 0600), 2);
+    return quiet();
+}
+static int one_line(const char *text, const char *word)
+{
+    const char *end = strchr(text, '\n');
+    return !preloaded() ? !*text : end && !end[1] && strstr(text, word);
+}
+
+/* Where reports and lines go, and where they do not. */
+static int says(void)
+{
+    setenv("TOPDOWN_OUTPUT", "", 1);
+    CHECK(strstr(runs("quiet", "errors", 7), "inside") || !preloaded()); /* the report */
+    runs("quiet", "", 7);                                                /* nowhere */
+    CHECK(!*runs("another stderr inside", "errors", 7));
+    CHECK(!*preload_text("own"));
+    setenv("TMPDIR", "/nowhere", 1);
+    CHECK(one_line(runs("quiet", "errors", 7), "/nowhere"));
+    runs("another stderr inside", "errors", 7);
+    CHECK(!*preload_text("own"));
+    setenv("TOPDOWN_OUTPUT", "/nowhere/report.csv", 1);
+    CHECK(one_line(runs("quiet", "errors", 7), "/nowhere"));
+    setenv("TOPDOWN_OUTPUT", "/proc/report.csv", 1);
+    CHECK(one_line(runs("quiet", "errors", 7), "/proc"));
+    struct rlimit one_page = {5000, 5000};
+    setrlimit(RLIMIT_FSIZE, &one_page);
+    char path[PATH_MAX + 10];
+    snprintf(path, sizeof path, "%s/x.topdown", preload_scratch);
+    setenv("TOPDOWN_OUTPUT", path, 1);
+    CHECK(!*runs("quiet", "errors", 7));
+    return 0;
+}
+
+/* The table is full. */
+static int full(void)
+{
+    region("before", 100);
+    static char name[60];
+    for (int n = 0; n < 40000; n++) {
+        snprintf(name, sizeof name, "%d", n);
+        region(name, 1);
+    }
+    region("before", 100);
+    return 0;
+}
+
+static const struct preload_case CASES[] = {
+    {"descriptors", descriptors, descriptors_report}, {"close all", closes, closes_report},
+    {"low limits", low_limits, low_limits_report}, {"no memory", no_memory, no_memory_report},
+    {"elsewhere", elsewhere, NULL}, {"says", says, NULL}, {"full table", full, NULL},
+    {"quiet", quiet, NULL}, {"another stderr inside", another_stderr_inside, NULL},
+};
+PRELOAD_MAIN(CASES)
