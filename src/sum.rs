@@ -274,9 +274,19 @@ impl Sum {
         self.from = from;
     }
 
+    /// The sum goes on in another thread, with another handle, whose time is this now; the thread before ended at `then`.
+    pub fn go_on(&mut self, then: &Sample, now: &Sample) {
+        self.state = BETWEEN;
+        if self.begun_ns != 0 {
+            let lasted = then.time_enabled_ns.wrapping_sub(self.begun_ns);
+            self.begun_ns = now.time_enabled_ns.wrapping_sub(lasted);
+        }
+    }
+
     /// Nanoseconds from one execution to the next, on average.
     pub(crate) fn turn_ns(&self, now: &Sample) -> u64 {
-        now.time_enabled_ns.saturating_sub(self.begun_ns) / self.executions.saturating_add(1)
+        // (in a later thread the begin lies before that thread's own time: see `go_on`)
+        now.time_enabled_ns.wrapping_sub(self.begun_ns) / self.executions.saturating_add(1)
     }
 
     /// One in so many executions can be measured: draws the next. How often they come is not known of the first, and

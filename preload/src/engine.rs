@@ -21,7 +21,7 @@ use topdown_report::table::{NAME, NONE, REGION, Record, THREAD};
 const CACHE: usize = 512;
 /// Regions that may be open in a thread, each in the other.
 const DEEPEST: usize = 511;
-/// Bytes of memory that nodes are taken from, at a time.
+/// Bytes of memory that nodes are taken from, at a time; for good, as threads' states are.
 const ARENA: usize = 1 << 14;
 
 /// How an execution began.
@@ -86,9 +86,12 @@ pub struct Thread {
     /// The thread's own.
     record: *mut Record,
     start: Sample,
-    /// Where the rest of the present arena is, and how long. Arenas begin with where the one before is.
+    /// What the handle said when the record's figures were zero, or would have.
+    zero: Seen,
+    /// What the threads before it had, whose records it has.
+    before: Sum,
+    /// Where the rest of the present arena is, and how long.
     arena: (*mut u8, usize),
-    arenas: *mut u8,
     tables: *const Tables,
     cache: [*mut Node; CACHE],
     frames: [Frame; DEEPEST + 1],
@@ -179,8 +182,8 @@ unsafe fn saw(thread: *mut Thread, seen: Seen) {
     // SAFETY: as above.
     unsafe {
         let record = (*thread).record;
-        (*record).seen_slots = seen.slots - (*thread).start.slots;
-        (*record).seen_ns = seen.ns - (*thread).start.time_enabled_ns;
+        (*record).seen_slots = seen.slots.wrapping_sub((*thread).zero.slots);
+        (*record).seen_ns = seen.ns.wrapping_sub((*thread).zero.ns);
     }
 }
 
@@ -489,7 +492,7 @@ unsafe fn publish(thread: *mut Thread, now: &Sample) {
     // SAFETY: the thread's own state and record.
     unsafe {
         let node = root(thread);
-        let mut sum = Sum::default();
+        let mut sum = (*thread).before;
         if sum.add(&(*thread).start, now).is_ok() {
             (*node).sum = hold((*node).record, &sum);
         }
@@ -632,14 +635,26 @@ unsafe fn allocate(thread: *mut Thread, size: usize) -> std::result::Result<*mut
     unsafe {
         let size = size.next_multiple_of(align_of::<Node>());
         if (*thread).arena.1 < size {
-            let arena = pages(ARENA).map_err(|_| -libc::ENOMEM)?;
-            arena.cast::<*mut u8>().write((*thread).arenas);
-            (*thread).arenas = arena;
-            (*thread).arena = (arena.add(align_of::<Node>()), ARENA - align_of::<Node>());
+            (*thread).arena = (pages(ARENA).map_err(|_| -libc::ENOMEM)?, ARENA);
         }
         let at = (*thread).arena.0;
         (*thread).arena = (at.add(size), (*thread).arena.1 - size);
         Ok(at)
+    }
+}
+
+/// All sums from here on are of another thread.
+unsafe fn go_on(node: *mut Node, then: &Sample, now: &Sample) {
+    // SAFETY: the thread's own nodes; a node without a record has no sum.
+    unsafe {
+        if !(*node).sum.is_null() {
+            (*(*node).sum).go_on(then, now);
+        }
+        let mut child = (*node).children;
+        while !child.is_null() {
+            go_on(child, then, now);
+            child = (*child).sibling;
+        }
     }
 }
 
@@ -682,6 +697,7 @@ impl Thread {
                 sibling: null_mut(),
             });
             (*thread).frames[0] = Frame::new(node, State::Thread);
+            (*thread).zero = Seen { slots: start.slots, ns: start.time_enabled_ns };
             (*record).thread = number;
             (*record).tid = libc::syscall(libc::SYS_gettid) as i32;
             (*record).kind.store(THREAD, Release);
@@ -695,6 +711,41 @@ impl Thread {
         }
         word::set(thread);
         Some(thread)
+    }
+
+    /// Starts to measure the calling thread in the records of one that has ended.
+    ///
+    /// # Safety
+    /// That one's state, which nobody else looks at.
+    pub unsafe fn begin_again(thread: *mut Thread, td: *const TopDown) -> Option<()> {
+        // SAFETY: the caller's word.
+        unsafe {
+            let start = (*td).read().ok()?;
+            let node = root(thread);
+            let before = *(*node).sum;
+            go_on(node, &before.last, &start);
+            ((*thread).td, (*thread).start, (*thread).before) = (td, start, before);
+            (*thread).zero = Seen {
+                slots: start.slots.wrapping_sub(before.slots),
+                ns: start.time_enabled_ns.wrapping_sub(before.time_enabled_ns),
+            };
+            let record = (*thread).record;
+            (*record).tid = libc::syscall(libc::SYS_gettid) as i32;
+            (*record).before += 1;
+            (*record).ended.store(0, Release);
+            ((*thread).alive, (*thread).idle) = (1, 1);
+        }
+        word::set(thread);
+        Some(())
+    }
+
+    /// Whether a thread of this name ran in its records.
+    ///
+    /// # Safety
+    /// Its state, which is not freed.
+    pub unsafe fn has_name(thread: *mut Thread, name: &CStr) -> bool {
+        // SAFETY: the caller's word.
+        unsafe { says(root(thread), name.as_ptr()) }
     }
 
     /// The calling thread's figures up to now go to its record; it goes on.
@@ -717,6 +768,7 @@ impl Thread {
     pub unsafe fn end(thread: *mut Thread) {
         // SAFETY: the caller's word.
         unsafe {
+            (*thread).over = 0;
             leave(thread, 0);
             Thread::look(thread);
             (*(*root(thread)).record).ended.store(1, Release);
@@ -746,22 +798,5 @@ impl Thread {
     pub unsafe fn open_regions<'a>(thread: *mut Thread) -> Vec<&'a CStr> {
         // SAFETY: names live as long as the thread.
         unsafe { (1..=(*thread).depth).map(|at| CStr::from_ptr((*(*thread).frames[at].node).name)).collect() }
-    }
-
-    /// Gives the thread's memory back.
-    ///
-    /// # Safety
-    /// It has ended, and nobody looks at it any more.
-    pub unsafe fn free(thread: *mut Thread) {
-        // SAFETY: the caller's word.
-        unsafe {
-            let mut arena = (*thread).arenas;
-            while !arena.is_null() {
-                let before = arena.cast::<*mut u8>().read();
-                libc::munmap(arena.cast(), ARENA);
-                arena = before;
-            }
-            libc::munmap(thread.cast(), size_of::<Thread>().next_multiple_of(4096));
-        }
     }
 }

@@ -25,7 +25,21 @@ struct Process {
     /// Counters could be opened.
     measured: AtomicBool,
     ended: AtomicBool,
-    threads: Mutex<Vec<Measured>>,
+    threads: Mutex<Threads>,
+}
+
+/// So many threads have records of their own; later ones go on in those of threads of their name that have ended, and
+/// with so many records, of any.
+const OWN_RECORDS: usize = 64;
+const MOST_RECORDS: usize = 1024;
+
+#[derive(Default)]
+struct Threads {
+    live: Vec<Measured>,
+    /// Those that have ended, and can be gone on with.
+    ended: Vec<*mut Thread>,
+    /// How many have records.
+    records: usize,
 }
 
 /// A thread that is measured, and its handle.
@@ -55,7 +69,7 @@ fn process() -> Option<&'static Process> {
     unsafe { PROCESS.load(Ordering::Acquire).as_ref() }
 }
 
-fn threads(process: &Process) -> MutexGuard<'_, Vec<Measured>> {
+fn threads(process: &Process) -> MutexGuard<'_, Threads> {
     process.threads.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -171,7 +185,9 @@ fn begin_process(tables: Tables, output: Output, open: &[&CStr]) {
         match begin_thread(&*process, open) {
             Ok(()) => {
                 (*process).measured.store(true, Ordering::Relaxed);
-                let Some(Ok(info)) = threads(&*process).first().map(|first| first.td.info()) else { return };
+                let Some(Ok(info)) = threads(&*process).live.first().map(|first| first.td.info()) else {
+                    return;
+                };
                 header.path = info.path as u32;
                 header.level = info.level;
                 header.slots_per_cycle = info.slots_per_cycle;
@@ -200,16 +216,36 @@ fn begin_thread(process: &Process, open: &[&CStr]) -> Result<(), topdown::Error>
     // SAFETY: PR_GET_NAME writes 16 bytes at most.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
-    let Some(thread) = Thread::begin(&*td, &process.tables, name, open) else {
-        return Err(topdown::Error::new(-libc::ENOSPC, "no room in the table file"));
-    };
-    threads(process).push(Measured { thread, td });
+    let thread = go_on(process, &td, name)
+        .or_else(|| Thread::begin(&*td, &process.tables, name, open))
+        .ok_or(topdown::Error::new(-libc::ENOSPC, "no room in the table file"))?;
+    threads(process).live.push(Measured { thread, td });
     let key = KEY.load(Ordering::Relaxed);
     if key != 0 {
         // SAFETY: a key that was made.
         unsafe { libc::pthread_setspecific(key as u32, thread.cast()) };
     }
     Ok(())
+}
+
+/// Starts to measure the calling thread in the records of one that has ended. None: it is to have its own.
+fn go_on(process: &Process, td: &TopDown, name: &CStr) -> Option<*mut Thread> {
+    let mut threads = threads(process);
+    if threads.records < OWN_RECORDS || threads.ended.is_empty() {
+        threads.records += 1;
+        return None;
+    }
+    // SAFETY: those that are listed are not freed, and nobody else's.
+    let named = threads.ended.iter().rposition(|ended| unsafe { Thread::has_name(*ended, name) });
+    let any = || (threads.records >= MOST_RECORDS).then_some(0);
+    let Some(at) = named.or_else(any) else {
+        threads.records += 1;
+        return None;
+    };
+    let thread = threads.ended.swap_remove(at);
+    drop(threads);
+    // SAFETY: as above.
+    unsafe { Thread::begin_again(thread, td) }.map(|()| thread)
 }
 
 /// Opens descriptors where the program does not come upon them: above its own limit, which is raised meanwhile; if
@@ -269,14 +305,13 @@ unsafe extern "C" fn thread_ends(thread: *mut c_void) {
     let _quiet = Quiet::new();
     stack::call(&stack::turn(), || {
         let mut threads = threads(process);
-        if let Some(at) = threads.iter().position(|one| one.thread == thread) {
+        if let Some(at) = threads.live.iter().position(|one| one.thread == thread) {
             // SAFETY: it is this thread's, and lives.
             unsafe { Thread::end(thread) };
-            let Measured { thread, td } = threads.swap_remove(at);
+            let Measured { thread, td } = threads.live.swap_remove(at);
+            threads.ended.push(thread);
             drop(threads);
             drop(td);
-            // SAFETY: nobody knows of it any more.
-            unsafe { Thread::free(thread) };
         }
     });
 }
@@ -311,7 +346,7 @@ pub fn finish() {
     let quiet = Quiet::new();
     let turn = stack::turn();
     stack::call(&turn, || {
-        for Measured { thread, .. } in threads(process).iter() {
+        for Measured { thread, .. } in threads(process).live.iter() {
             // SAFETY: threads that are listed have their states.
             unsafe { if *thread == own { Thread::end(*thread) } else { Thread::end_of_another(*thread) } }
         }
@@ -327,7 +362,7 @@ static OPEN: Mutex<Vec<CString>> = Mutex::new(Vec::new());
 /// What is locked while a process forks, so that no other thread holds it in the child.
 static HELD: AtomicPtr<Held> = AtomicPtr::new(null_mut());
 struct Held {
-    _threads: MutexGuard<'static, Vec<Measured>>,
+    _threads: MutexGuard<'static, Threads>,
     open: MutexGuard<'static, Vec<CString>>,
     turn: Turn,
     /// Until everything is let go of.
@@ -370,7 +405,7 @@ extern "C" fn in_child() {
     let Some(old) = (unsafe { old.as_ref() }) else { return };
     word::set(null_mut());
     // the parent's handles, whose descriptors this child has, too
-    threads(old).clear();
+    threads(old).live.clear();
     let output = old.output.clone();
     stack::call(&turn, || {
         // (without a word: the program has begun, and may not be where files can be made)

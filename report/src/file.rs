@@ -36,6 +36,8 @@ pub struct Entry {
     /// See `Record`.
     pub nested: u64,
     /// See `Record`.
+    pub before: u64,
+    /// See `Record`.
     pub unended: u64,
     /// See `Record`.
     pub unbalanced: u64,
@@ -142,6 +144,7 @@ fn entry(number: u32, kind: u32, record: &Record) -> Entry {
         tid: record.tid,
         ended: record.ended.load(Relaxed) != 0,
         nested: record.nested,
+        before: record.before,
         unended: record.unended,
         unbalanced: record.unbalanced,
         missed: record.missed,

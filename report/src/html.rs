@@ -240,9 +240,13 @@ fn matrix(out: &mut String, report: &Report) {
         };
         let share = one.thread.item.inclusive.share.map_or(String::new(), percent);
         let share = format!("<small>{share}</small>");
+        let before = match one.thread.before {
+            0 => String::new(),
+            before => format!("<small>and {before} before it</small>"),
+        };
         let killed = if one.thread.ended { "" } else { "<small>killed</small>" };
         *out += &format!(
-            "<th>{}<small>{}</small>{process}{share}{killed}</th>",
+            "<th>{}<small>{}</small>{before}{process}{share}{killed}</th>",
             escape(&one.thread.name),
             one.thread.tid
         );

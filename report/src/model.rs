@@ -97,6 +97,8 @@ pub struct Process {
 pub struct Thread {
     /// Its id.
     pub tid: i32,
+    /// How many threads were before it, whose figures these are, too.
+    pub before: u64,
     /// Its name.
     pub name: String,
     /// Whether it ended, or its process did, in an orderly way or by exec; if not, regions are what they were when their last execution
@@ -509,6 +511,7 @@ impl Thread {
         });
         Thread {
             tid: root.entry.tid,
+            before: root.entry.before,
             name: root.entry.name.clone(),
             ended: root.entry.ended || header.ended.load(Relaxed) == EXECED,
             item: root.tally.item(all),

@@ -22,8 +22,8 @@ pub const NONE: u32 = u32::MAX;
 
 /// `Record::kind`: not in use, or not yet.
 pub const FREE: u32 = 0;
-/// `Record::kind`: the root of a thread's tree. Its sum has one execution: from the thread's start to the last time
-/// that it was looked at (`Record::ended` tells whether that was its end).
+/// `Record::kind`: the root of a thread's tree. Its sum has one execution for each thread that it is of: from the thread's
+/// start to the last time that it was looked at (`Record::ended` tells whether that was its end).
 pub const THREAD: u32 = 1;
 /// `Record::kind`: a region.
 pub const REGION: u32 = 2;
@@ -102,6 +102,9 @@ pub struct Record {
     pub tid: i32,
     /// Of a thread: not 0, it has ended, or the process did in an orderly way.
     pub ended: AtomicU32,
+    /// Of a thread: how many were before it, whose figures these are, too. (Of programs with many threads, some have a
+    /// record together.)
+    pub before: u64,
     /// Executions that were part of another of the same region (recursion): neither counted in `sum` nor measured.
     pub nested: u64,
     /// Executions that began and never ended: the thread or the process ended, or a longjmp left them.
@@ -111,7 +114,7 @@ pub struct Record {
     /// Executions that could not be read (td_read's errors), or that began or ended in a signal handler that
     /// interrupted the library.
     pub missed: u64,
-    /// Of a thread: slots, and nanoseconds of its time, when it was last looked at, if that is later than what `sum` has.
+    /// Of a thread: slots, and nanoseconds of its time, when it was last looked at, if that is more than what `sum` has.
     pub seen_slots: u64,
     /// See `seen_slots`.
     pub seen_ns: u64,

@@ -73,7 +73,8 @@ fn count(report: &Report) -> usize {
 }
 
 fn label(thread: &Thread) -> String {
-    format!("{}{} {}", thread.tid, if thread.ended { "" } else { " (killed)" }, thread.name)
+    let before = if thread.before > 0 { format!(" and {} before it", thread.before) } else { String::new() };
+    format!("{}{} {}{before}", thread.tid, if thread.ended { "" } else { " (killed)" }, thread.name)
 }
 
 /// How many threads are not shown.
