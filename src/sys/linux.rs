@@ -7,6 +7,7 @@ use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, PERF_IOC_FLAG_GROUP, perf_event_attr};
 use std::fs::File;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
 use std::ptr::null_mut;
@@ -19,11 +20,53 @@ pub(crate) struct Linux {
     pub descriptors_from: i32,
 }
 
+/// An event's descriptor. Where the program does not know of it (`descriptors_from`), it may close it, and open something of
+/// its own in its place: then it is not touched.
+#[derive(Debug)]
+pub(crate) struct Event {
+    file: ManuallyDrop<File>,
+    /// The kernel's number of the event; 0: the descriptor is nobody else's, so it was not asked.
+    id: u64,
+}
+
+impl Event {
+    fn new(file: File, known: bool) -> Event {
+        let id = if known { 0 } else { id(file.as_raw_fd()).unwrap_or(0) };
+        Event { file: ManuallyDrop::new(file), id }
+    }
+
+    fn is_there(&self) -> bool {
+        self.id == 0 || id(self.as_raw_fd()) == Some(self.id)
+    }
+}
+
+/// The number of the event behind a descriptor, if there is one.
+fn id(fd: i32) -> Option<u64> {
+    let mut id = 0;
+    // SAFETY: an ioctl that fails on what is no event, and a live number.
+    (unsafe { perf::ioctls::ID(fd, &mut id) } == 0).then_some(id)
+}
+
+impl AsRawFd for Event {
+    fn as_raw_fd(&self) -> i32 {
+        self.file.as_raw_fd()
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if self.is_there() {
+            // SAFETY: it is dropped once, here.
+            unsafe { ManuallyDrop::drop(&mut self.file) };
+        }
+    }
+}
+
 impl Kernel for Linux {
-    type Fd = File;
+    type Fd = Event;
     type Map = Mapped;
 
-    fn open(&self, attr: &perf_event_attr, pid: i32, cpu: i32, leader: Option<&File>) -> io::Result<File> {
+    fn open(&self, attr: &perf_event_attr, pid: i32, cpu: i32, leader: Option<&Event>) -> io::Result<Event> {
         let group = leader.map_or(-1, AsRawFd::as_raw_fd);
         let mut attr = *attr; // the kernel writes its own size into it when it refuses ours
         // SAFETY: attr is a live perf_event_attr whose size field says how long it is.
@@ -33,27 +76,30 @@ impl Kernel for Linux {
         // SAFETY: the kernel has just given us this descriptor; nobody else owns it.
         let event = unsafe { File::from_raw_fd(fd) };
         if fd >= self.descriptors_from {
-            return Ok(event);
+            return Ok(Event::new(event, self.descriptors_from == 0));
         }
         // SAFETY: a live descriptor, and a number.
         match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, self.descriptors_from) } {
             ..0 => Err(io::Error::last_os_error()),
             // SAFETY: as above.
-            moved => Ok(unsafe { File::from_raw_fd(moved) }),
+            moved => Ok(Event::new(unsafe { File::from_raw_fd(moved) }, false)),
         }
     }
 
-    fn enable(&self, leader: &File) -> io::Result<()> {
+    fn enable(&self, leader: &Event) -> io::Result<()> {
         // SAFETY: an ioctl on a live descriptor, with a flag as its argument.
         check(unsafe { perf::ioctls::ENABLE(leader.as_raw_fd(), PERF_IOC_FLAG_GROUP) })
     }
 
-    fn reset(&self, event: &File) -> io::Result<()> {
+    fn reset(&self, event: &Event) -> io::Result<()> {
         // SAFETY: as above.
         check(unsafe { perf::ioctls::RESET(event.as_raw_fd(), 0) })
     }
 
-    fn read(&self, event: &File, words: &mut [u64]) -> io::Result<usize> {
+    fn read(&self, event: &Event, words: &mut [u64]) -> io::Result<usize> {
+        if !event.is_there() {
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        }
         // SAFETY: a live descriptor, and a buffer with room for so many bytes, any of which make words.
         let got = unsafe {
             // not the C library's, which is a cancellation point: td_read is none
@@ -62,7 +108,7 @@ impl Kernel for Linux {
         usize::try_from(got).map(|bytes| bytes / 8).map_err(|_| io::Error::last_os_error())
     }
 
-    fn map(&self, event: &File, place: Option<Place>) -> io::Result<Mapped> {
+    fn map(&self, event: &Event, place: Option<Place>) -> io::Result<Mapped> {
         let (fixed, at) = match &place {
             Some(place) => (libc::MAP_FIXED, place.address()),
             None => (0, null_mut()),
