@@ -5,7 +5,6 @@ BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 FUZZ_SECONDS ?= 600
-REPORT ?= report.html
 CARGO ?= cargo
 CFLAGS ?= -O2 -g
 CXXFLAGS ?= -O2 -g
@@ -74,8 +73,9 @@ figure: target/benches/accuracy ## draw docs/accuracy.svg: error and overhead ag
 	@c-tests/vm/setup trixie && c-tests/vm/run -t 900 -- $< > target/accuracy.csv
 	@mv target/accuracy.csv docs && benches/draw-accuracy docs/accuracy.csv > docs/accuracy.svg
 
-screenshot: ## draw docs/report.png: a picture of the HTML report REPORT (report.html)
-	@c-tests/html $(REPORT) docs/report.png
+screenshot: target/c-tests/pmu_regions ## draw docs/report.png: the HTML report of a program with known mixes, in Chromium
+	@c-tests/vm/setup trixie && c-tests/vm/run -s 2 -- 'cp $< /tmp/solver; $(OUT)/topdown run -o /tmp/r.html -- /tmp/solver work; cat /tmp/r.html' > target/report.html
+	@c-tests/html target/report.html docs/report.png
 
 example-vm: target/examples/region ## README's example on the emulated machine
 	@c-tests/vm/setup trixie && c-tests/vm/run -c gnr -- $<

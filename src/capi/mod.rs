@@ -337,7 +337,7 @@ pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *con
 /// chosen at random, as td_options.max_overhead_ppm allows; the others count their slots only. What is assumed: that what
 /// an execution does has nothing to do with whether it was chosen. Clear the sum (memset) before the first; each
 /// thread has sums of its own; different ones may nest, one may not (recursion): a begin after a begin starts the
-/// execution anew. The budget is for the windows: an execution that is not measured costs some 250 instructions.
+/// execution anew. The budget is for the windows: an execution that is not measured costs some 210 instructions.
 ///
 /// Returns 0, or as td_read.
 ///
