@@ -514,7 +514,7 @@ fn beside(path: &Path, pid: libc::pid_t) -> PathBuf {
     name.into()
 }
 
-/// The process that reports for this one: the farthest ancestor of those that are measured without a gap in between...
+/// The process that reports for this one: the same as for the nearest ancestor that is measured, or itself.
 fn root_of(output: &Output, pid: libc::pid_t) -> libc::pid_t {
     let mut ancestor = pid;
     while let Some(parent) = parent_of(ancestor).filter(|parent| *parent > 1) {
