@@ -35,18 +35,21 @@ static inline void preload_clean(void)
         fprintf(stderr, "%s stays\n", preload_scratch);
 }
 
-#define PRELOAD_TEXT (1 << 23)
+/* A file of the scratch directory; empty, if it is not there. (Never freed: the program ends soon.) */
 static inline char *preload_text(const char *name)
 {
-    static char texts[4][PRELOAD_TEXT];
-    static int turn;
-    char path[PATH_MAX + 300], *text = texts[turn++ % 4];
+    char path[PATH_MAX + 300];
+    struct stat about = {0};
     snprintf(path, sizeof path, "%s/%s", preload_scratch, name);
     FILE *file = fopen(path, "r");
-    size_t length = file ? fread(text, 1, PRELOAD_TEXT - 1, file) : 0;
     if (file)
+        CHECK_EQ(fstat(fileno(file), &about), 0);
+    char *text = calloc(1, (size_t)about.st_size + 1);
+    CHECK(text != NULL);
+    if (file) {
+        CHECK(fread(text, 1, (size_t)about.st_size, file) <= (size_t)about.st_size);
         fclose(file);
-    text[length] = 0;
+    }
     return text;
 }
 
