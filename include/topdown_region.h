@@ -42,8 +42,7 @@ static inline int td_region_end(const char *name) __asm__("td_region_end_if_load
  * Regions nest, and may begin within themselves (recursion). Each thread has its own, also of the same name.
  *
  * Returns 0, also without the library, or a negative code, which a program may well ignore: what td_read returns;
- * -EINVAL: name is NULL or empty; -ENAMETOOLONG: it is longer than 511 bytes; -ENOSPC: too many regions; -EBUSY: in a signal
- * handler that interrupted another such call. */
+ * -EINVAL: name is NULL or empty; -ENAMETOOLONG: it is longer than 511 bytes; -ENOSPC: too many regions. */
 static inline int td_region_begin(const char *name)
 {
 #if TD_REGION_ENABLED

@@ -74,10 +74,8 @@ impl Frame {
 pub struct Thread {
     /// Not 0: it is as this process has made it.
     alive: usize,
-    /// Not 0: and no call is at work, nor too deep.
+    /// Not 0: and not too deep in regions.
     idle: usize,
-    /// Where the stack was in the call that is at work; 0 if none is.
-    busy: usize,
     /// The frame of the innermost region; the first is the thread's.
     depth: usize,
     /// Regions that began deeper than there are frames.
@@ -194,7 +192,32 @@ unsafe extern "C" fn begin_slowly(name: *const c_char) -> c_int {
         return -libc::EINVAL;
     }
     // SAFETY: the caller's word; the thread is this one's.
-    unsafe { in_thread(|thread| begin_in(thread, name)) }
+    unsafe {
+        let again = in_itself(name);
+        if !again.is_null() {
+            (*again).again += 1;
+            let record = (*(*again).node).record;
+            if !record.is_null() {
+                (*record).nested += 1;
+            }
+            return 0;
+        }
+        in_thread(|thread| begin_in(thread, name))
+    }
+}
+
+/// The innermost frame, if it is of a region of this name; else NULL.
+#[inline(always)]
+unsafe fn in_itself(name: *const c_char) -> *mut Frame {
+    let thread = word::get();
+    // SAFETY: the thread's own state; a C string.
+    unsafe {
+        if !is_steady(thread) || (*thread).depth == 0 {
+            return null_mut();
+        }
+        let frame = addr_of_mut!((*thread).frames[(*thread).depth]);
+        if says((*frame).node, name) { frame } else { null_mut() }
+    }
 }
 
 #[cold]
@@ -204,7 +227,14 @@ unsafe extern "C" fn end_slowly(name: *const c_char) -> c_int {
         return -libc::EINVAL;
     }
     // SAFETY: as above.
-    unsafe { in_thread(|thread| end_in(thread, name)) }
+    unsafe {
+        let again = in_itself(name);
+        if !again.is_null() && (*again).again > 0 {
+            (*again).again -= 1;
+            return 0;
+        }
+        in_thread(|thread| end_in(thread, name))
+    }
 }
 
 /// As `end`, but what was executed does not count: the region was left by longjmp.
@@ -230,9 +260,13 @@ pub fn active() -> bool {
     process::active()
 }
 
-/// Does this work on the thread's own state, unless it is at work already: in the code that a signal handler interrupted.
-#[inline(always)]
+/// Does this work on the thread's own state. No signal handler runs meanwhile: one that left by longjmp would leave the handle
+/// busy for good, and one that had regions would find the state as no call leaves it. Nor is the thread cancelled.
 unsafe fn in_thread(work: impl FnOnce(*mut Thread) -> c_int) -> c_int {
+    if word::get() == GONE {
+        return 0;
+    }
+    let _quiet = Quiet::new();
     let mut thread = word::get();
     // SAFETY: a thread's word is NULL, GONE or its own state.
     unsafe {
@@ -242,39 +276,9 @@ unsafe fn in_thread(work: impl FnOnce(*mut Thread) -> c_int) -> c_int {
                 return 0;
             }
         }
-        let here = addr_of!(thread) as usize;
-        if (*thread).busy != 0 && !is_stale(thread, here) {
-            return -libc::EBUSY;
-        }
-        addr_of_mut!((*thread).idle).write_volatile(0);
-        addr_of_mut!((*thread).busy).write_volatile(here);
         let code = work(thread);
-        addr_of_mut!((*thread).busy).write_volatile(0);
-        addr_of_mut!((*thread).idle).write_volatile(usize::from((*thread).over == 0));
+        (*thread).idle = usize::from((*thread).over == 0);
         code
-    }
-}
-
-/// A reading that may take a system call. A signal handler that left it by longjmp would leave the handle busy for good, and
-/// a thread that was cancelled in it would not end in the program's code.
-#[inline(always)]
-fn undisturbed<T>(reading: impl FnOnce() -> T) -> T {
-    let _quiet = Quiet::new();
-    reading()
-}
-
-/// Whether the call at work will not go on: a signal handler left it by longjmp.
-#[cold]
-unsafe fn is_stale(thread: *mut Thread, here: usize) -> bool {
-    // SAFETY: the thread's own state, and a live stack_t.
-    unsafe {
-        let mut stack: libc::stack_t = std::mem::zeroed();
-        libc::sigaltstack(std::ptr::null(), &mut stack);
-        let stale = stack.ss_flags & libc::SS_ONSTACK == 0 && here >= (*thread).busy;
-        if !stale {
-            (*(*root(thread)).record).missed += 1;
-        }
-        stale
     }
 }
 
@@ -386,13 +390,6 @@ unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
     unsafe {
         let depth = (*thread).depth;
         let within = (*thread).frames[depth].node;
-        if depth > 0 && says(within, name) {
-            (*thread).frames[depth].again += 1;
-            if !(*within).record.is_null() {
-                (*(*within).record).nested += 1;
-            }
-            return 0;
-        }
         if depth == DEEPEST {
             (*thread).over += 1;
             return -libc::ENOSPC;
@@ -411,7 +408,7 @@ unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
         if (*node).record.is_null() {
             return -libc::ENOSPC;
         }
-        match undisturbed(|| (*(*thread).td).begin(&mut *(*node).sum)) {
+        match (*(*thread).td).begin(&mut *(*node).sum) {
             Ok(()) => {
                 (*frame).state = State::Read;
                 0
@@ -437,7 +434,7 @@ unsafe fn end_in(thread: *mut Thread, name: *const c_char) -> c_int {
         }
         let frame = addr_of_mut!((*thread).frames[(*thread).depth]);
         if (*frame).again > 0 {
-            (*frame).again -= 1;
+            (*frame).again -= 1; // of one in which others were left open
             return 0;
         }
         (*thread).depth -= 1;
@@ -449,7 +446,7 @@ unsafe fn end_in(thread: *mut Thread, name: *const c_char) -> c_int {
         if (*sum).is_measuring() {
             return end_measured(thread, node);
         }
-        match undisturbed(|| (*(*thread).td).end(&mut *sum)) {
+        match (*(*thread).td).end(&mut *sum) {
             Ok(seen) => {
                 saw(thread, seen);
                 0
@@ -466,7 +463,7 @@ unsafe fn end_measured(thread: *mut Thread, node: *mut Node) -> c_int {
     // SAFETY: the thread's own state and record.
     unsafe {
         let mut sum = *(*node).sum;
-        if let Err(error) = undisturbed(|| (*(*thread).td).end(&mut sum)) {
+        if let Err(error) = (*(*thread).td).end(&mut sum) {
             return missed(node, &error);
         }
         (*node).sum = hold((*node).record, &sum);

@@ -281,10 +281,11 @@ pub fn attach() -> *mut Thread {
         return GONE;
     }
     // (nobody in a child of vfork, or of a fork that nobody told us of)
-    let measured = |process: &&Process| {
-        process.measured.load(Ordering::Relaxed) && !process.ended.load(Ordering::Relaxed)
-    };
-    let Some(process) = here().filter(measured) else { return GONE };
+    let Some(process) = here() else { return GONE };
+    if !process.measured.load(Ordering::Relaxed) || process.ended.load(Ordering::Relaxed) {
+        word::set(GONE);
+        return GONE;
+    }
     let _quiet = Quiet::new();
     let turn = stack::turn();
     if stack::call(&turn, || begin_thread(process, &[])).is_err() {

@@ -111,8 +111,7 @@ pub struct Record {
     pub unended: u64,
     /// Ends without a beginning.
     pub unbalanced: u64,
-    /// Executions that could not be read (td_read's errors), or that began or ended in a signal handler that
-    /// interrupted the library.
+    /// Executions that could not be read (td_read's errors).
     pub missed: u64,
     /// Of a thread: slots, and nanoseconds of its time, when it was last looked at, if that is more than what `sum` has.
     pub seen_slots: u64,
