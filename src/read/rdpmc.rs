@@ -158,8 +158,8 @@ global_asm!(
 /// A restartable sequence that leaves SLOTS and the nanoseconds of the clock, does this with them, and leaves the page's
 /// sequence number in rax; 0: it was disturbed. (The clock comes first: it takes rdx.)
 macro_rules! glance {
-    ($($then:literal),*) => {
-        concat!(
+    ($($then:literal),*; $($operand:tt)*) => {
+        asm!(concat!(
             "mov rax, qword ptr fs:[0]\n",
             "cmp qword ptr [{hot} + {READER}], rax\n",
             "jne 23f\n",
@@ -180,7 +180,24 @@ macro_rules! glance {
             "jne 23f\n",
             "21:\n",
             descriptor!("xor eax, eax")
-        )
+        ),
+        $($operand)*
+        out("rcx") _,
+        out("rdx") _,
+        READER = const offset_of!(Hot, reader),
+        RSEQ = const offset_of!(Hot, rseq),
+        LOCK = const TD_CONTROL_PAGE + offset_of!(Page, lock),
+        SEQUENCE = const SEQUENCE,
+        SCALE = const offset_of!(Hot, scale),
+        START = const offset_of!(Hot, start),
+        TOTAL = const offset_of!(Sample, slots),
+        ENABLED = const offset_of!(Sample, time_enabled_ns),
+        RUNNING = const offset_of!(Sample, time_running_ns),
+        OF = const offset_of!(Sample, base.handle),
+        SLOTS = const SLOTS,
+        MARK = const MARK,
+        SIGNATURE = const SIGNATURE,
+        options(nostack))
     };
 }
 
@@ -194,34 +211,17 @@ impl Hot {
         // before the end of the control page, which is behind this. The abort handler follows its signature, and goes
         // where the sequence ends.
         unsafe {
-            asm!(
-                glance!("mov {running}, {enabled}",
-                    "add {slots}, qword ptr [{hot} + {START} + {TOTAL}]",
-                    "add {enabled}, qword ptr [{hot} + {START} + {ENABLED}]",
-                    "add {running}, qword ptr [{hot} + {START} + {RUNNING}]",
-                    "mov {of}, qword ptr [{hot} + {START} + {OF}]"),
+            glance!("mov {running}, {enabled}",
+                "add {slots}, qword ptr [{hot} + {START} + {TOTAL}]",
+                "add {enabled}, qword ptr [{hot} + {START} + {ENABLED}]",
+                "add {running}, qword ptr [{hot} + {START} + {RUNNING}]",
+                "mov {of}, qword ptr [{hot} + {START} + {OF}]";
                 hot = in(reg) self,
                 slots = out(reg) slots,
                 enabled = out(reg) enabled,
                 running = out(reg) running,
                 of = out(reg) of,
                 out("rax") undisturbed,
-                out("rcx") _,
-                out("rdx") _,
-                READER = const offset_of!(Hot, reader),
-                RSEQ = const offset_of!(Hot, rseq),
-                LOCK = const TD_CONTROL_PAGE + offset_of!(Page, lock),
-                SEQUENCE = const SEQUENCE,
-                SCALE = const offset_of!(Hot, scale),
-                START = const offset_of!(Hot, start),
-                TOTAL = const offset_of!(Sample, slots),
-                ENABLED = const offset_of!(Sample, time_enabled_ns),
-                RUNNING = const offset_of!(Sample, time_running_ns),
-                OF = const offset_of!(Sample, base.handle),
-                SLOTS = const SLOTS,
-                MARK = const MARK,
-                SIGNATURE = const SIGNATURE,
-                options(nostack),
             );
         }
         let (handle, period) = (of as u32, (of >> 32) as u32);
@@ -237,8 +237,7 @@ impl Hot {
         let undisturbed: u64;
         // SAFETY: as above, and the caller's word.
         unsafe {
-            asm!(
-                glance!("mov rax, qword ptr [{hot} + {START} + {OF}]",
+            glance!("mov rax, qword ptr [{hot} + {START} + {OF}]",
                     "mov qword ptr [{out} + {OUT} + {OF}], rax",
                     "mov rax, qword ptr [{hot} + {START} + {RUNNING}]",
                     "add rax, {enabled}",
@@ -246,29 +245,13 @@ impl Hot {
                     "add {enabled}, qword ptr [{hot} + {START} + {ENABLED}]",
                     "mov qword ptr [{out} + {OUT} + {ENABLED}], {enabled}",
                     "add {slots}, qword ptr [{hot} + {START} + {TOTAL}]",
-                    "mov qword ptr [{out} + {OUT} + {TOTAL}], {slots}"),
+                    "mov qword ptr [{out} + {OUT} + {TOTAL}], {slots}";
                 hot = in(reg) self,
                 out = in(reg) whole,
                 OUT = const OFFSET,
                 slots = out(reg) _,
                 enabled = out(reg) _,
                 out("rax") undisturbed,
-                out("rcx") _,
-                out("rdx") _,
-                READER = const offset_of!(Hot, reader),
-                RSEQ = const offset_of!(Hot, rseq),
-                LOCK = const TD_CONTROL_PAGE + offset_of!(Page, lock),
-                SEQUENCE = const SEQUENCE,
-                SCALE = const offset_of!(Hot, scale),
-                START = const offset_of!(Hot, start),
-                TOTAL = const offset_of!(Sample, slots),
-                ENABLED = const offset_of!(Sample, time_enabled_ns),
-                RUNNING = const offset_of!(Sample, time_running_ns),
-                OF = const offset_of!(Sample, base.handle),
-                SLOTS = const SLOTS,
-                MARK = const MARK,
-                SIGNATURE = const SIGNATURE,
-                options(nostack),
             );
         }
         undisturbed != 0
