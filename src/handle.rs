@@ -392,9 +392,17 @@ fn begin_measured(handle: Handle, sum: &mut Sum) -> Result<()> {
     with(handle, |state, hot| {
         let mut from = Sample::default();
         let fresh = state.meter.read_fresh(state.source.counters(), hot, sum.is_new(), &mut from)?;
-        sum.begins_measured(from, fresh);
+        sum.begins_measured(from, fresh); // the last thing that is done: what comes after is in the execution
+        Ok(())
+    })
+}
+
+/// Which execution is the next to be measured.
+#[cold]
+fn draw(handle: Handle, sum: &mut Sum, seen: Seen) -> Result<()> {
+    with(handle, |state, _| {
         let free = state.source.counters().clears();
-        sum.draw(if free { 1 } else { state.meter.pace.one_in(sum.turn_ns(&from)) });
+        sum.draw(if free { 1 } else { state.meter.pace.one_in(sum.turn_ns(seen.ns)) });
         Ok(())
     })
 }
@@ -402,14 +410,19 @@ fn begin_measured(handle: Handle, sum: &mut Sum) -> Result<()> {
 /// The execution that began ends.
 #[inline]
 pub(crate) fn sum_end(handle: Handle, sum: &mut Sum) -> Result<Seen> {
-    if sum.is_measuring() {
+    let seen = if sum.is_measuring() {
         let to = any_read(handle)?;
         sum.ends_measured(&to)?;
-        return Ok(Seen { slots: to.slots, ns: to.time_enabled_ns });
+        Seen { slots: to.slots, ns: to.time_enabled_ns }
+    } else {
+        let to = glance(handle)?;
+        sum.ends(&to)?;
+        Seen { slots: to.slots, ns: to.enabled }
+    };
+    if sum.was_due() {
+        draw(handle, sum, seen)?;
     }
-    let to = glance(handle)?;
-    sum.ends(&to)?;
-    Ok(Seen { slots: to.slots, ns: to.enabled })
+    Ok(seen)
 }
 
 /// The last reading of a handle, by another thread than its owner, which reads no more from here on.
@@ -546,7 +559,7 @@ impl TopDown {
     /// As `end`, if that takes a reading of the steady state alone; None: nothing happened.
     #[inline(always)]
     pub fn end_steadily(&self, sum: &mut Sum) -> Option<Seen> {
-        if !sum.is_counting() {
+        if !sum.is_counting() || sum.was_due() {
             return None;
         }
         let to = self.0.hot().glance()?;

@@ -218,7 +218,8 @@ impl Sum {
     /// so large that a number could overflow.
     #[inline(always)]
     pub(crate) fn end_steadily(&mut self, to: &Glance) -> bool {
-        if (self.from.base.handle ^ to.handle) | (self.from.base.period ^ to.period) != 0 {
+        let of = |handle: u32, period: u32| u64::from(period) << 32 | u64::from(handle); // one comparison
+        if of(self.from.base.handle, self.from.base.period) != of(to.handle, to.period) {
             return false;
         }
         self.state = BETWEEN;
@@ -235,6 +236,12 @@ impl Sum {
     #[inline]
     pub(crate) fn is_counting(&self) -> bool {
         self.state == COUNTING
+    }
+
+    /// Whether the present execution was to be measured, or the last one: the next is not drawn yet.
+    #[inline]
+    pub(crate) fn was_due(&self) -> bool {
+        self.wait == 0
     }
 
     /// Whether the next execution is to be measured.
@@ -278,15 +285,16 @@ impl Sum {
     pub fn go_on(&mut self, then: &Sample, now: &Sample) {
         self.state = BETWEEN;
         if self.begun_ns != 0 {
-            let lasted = then.time_enabled_ns.wrapping_sub(self.begun_ns);
+            // (both may lie before zero; and the last reading before the first, if nothing was counted since)
+            let lasted = (then.time_enabled_ns.wrapping_sub(self.begun_ns) as i64).max(0) as u64;
             self.begun_ns = now.time_enabled_ns.wrapping_sub(lasted);
         }
     }
 
     /// Nanoseconds from one execution to the next, on average.
-    pub(crate) fn turn_ns(&self, now: &Sample) -> u64 {
+    pub(crate) fn turn_ns(&self, now: u64) -> u64 {
         // (in a later thread the begin lies before that thread's own time: see `go_on`)
-        now.time_enabled_ns.wrapping_sub(self.begun_ns) / self.executions.saturating_add(1)
+        now.wrapping_sub(self.begun_ns) / self.executions.max(1)
     }
 
     /// One in so many executions can be measured: draws the next. How often they come is not known of the first, and

@@ -9,8 +9,9 @@ use crate::process;
 use crate::quiet::Quiet;
 use crate::tables::Tables;
 use crate::word;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
+use std::mem::offset_of;
 use std::ptr::{addr_of, addr_of_mut, null_mut};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::compiler_fence;
@@ -57,6 +58,7 @@ struct Node {
 }
 
 #[derive(Clone, Copy)]
+#[repr(C)]
 struct Frame {
     node: *mut Node,
     state: State,
@@ -65,6 +67,25 @@ struct Frame {
 }
 
 impl Frame {
+    /// What `state` and `again` are together in an execution that began with a reading.
+    const PLAIN: u64 = 0;
+
+    /// Makes it that, in two stores.
+    #[inline(always)]
+    unsafe fn set(frame: *mut Frame, node: *mut Node) {
+        // SAFETY: a frame of the caller's.
+        unsafe {
+            addr_of_mut!((*frame).node).write_volatile(node);
+            addr_of_mut!((*frame).state).cast::<u64>().write_volatile(Frame::PLAIN);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn is_plain(frame: *const Frame) -> bool {
+        // SAFETY: as above.
+        unsafe { addr_of!((*frame).state).cast::<u64>().read() == Frame::PLAIN }
+    }
+
     fn new(node: *mut Node, state: State) -> Frame {
         Frame { node, state, again: 0 }
     }
@@ -144,15 +165,20 @@ unsafe fn begin_steadily(thread: *mut Thread, name: *const c_char) -> bool {
         let within = (*frame).node;
         let node = *addr_of_mut!((*thread).cache).cast::<*mut Node>().add(place(within, name));
         let known = !node.is_null() && (*node).parent == within && says_quickly(node, name);
-        if !known || depth == DEEPEST || !(*(*thread).td).begin_steadily(&mut *(*node).sum) {
+        if !known || depth == DEEPEST {
             return false;
         }
-        let thread = word::get(); // once more: a register less to keep
-        let depth = (*thread).depth + 1;
-        addr_of_mut!((*thread).frames).cast::<Frame>().add(depth).write(Frame::new(node, State::Read));
-        compiler_fence(Release); // what is below `depth` is there, for a signal handler, too
-        (*thread).depth = depth;
-        true
+        let frame = frame.add(1);
+        Frame::set(frame, node);
+        addr_of_mut!((*thread).depth).write_volatile(depth + 1);
+        // A handler that came before that had its own frame there. One that comes now and begins this region finds
+        // it begun, and does not touch the sum.
+        Frame::set(frame, node);
+        if (*(*thread).td).begin_steadily(&mut *(*node).sum) {
+            return true;
+        }
+        (*word::get()).depth -= 1;
+        false
     }
 }
 
@@ -162,8 +188,9 @@ unsafe fn end_steadily(thread: *mut Thread, name: *const c_char) -> bool {
     // SAFETY: as above. The first frame's node has a record.
     unsafe {
         let depth = (*thread).depth;
-        let Frame { node, state, again } = *addr_of_mut!((*thread).frames).cast::<Frame>().add(depth);
-        if state as u32 | again != 0 || !says_quickly(node, name) {
+        let frame = addr_of_mut!((*thread).frames).cast::<Frame>().add(depth);
+        let node = (*frame).node;
+        if !Frame::is_plain(frame) || !says_quickly(node, name) {
             return false;
         }
         let Some(seen) = (*(*thread).td).end_steadily(&mut *(*node).sum) else { return false };
@@ -499,7 +526,12 @@ unsafe fn publish(thread: *mut Thread, now: &Sample) {
 #[cold]
 unsafe fn missed(node: *mut Node, error: &topdown::Error) -> c_int {
     // SAFETY: its record is the thread's own.
-    unsafe { (*(*node).record).missed += 1 };
+    unsafe {
+        // (handles are taken away from threads that run when the process ends)
+        if process::active() {
+            (*(*node).record).missed += 1;
+        }
+    }
     error.code()
 }
 
@@ -534,7 +566,7 @@ unsafe fn left(frame: *mut Frame, times: u32) {
         (*frame).again -= times;
         let record = (*(*frame).node).record;
         if !record.is_null() {
-            (*record).nested -= u64::from(times);
+            (*record).nested = (*record).nested.saturating_sub(u64::from(times)); // some were of the parent
             (*record).unended += u64::from(times);
         }
     }
@@ -671,7 +703,12 @@ fn pages(size: usize) -> io::Result<*mut u8> {
 impl Thread {
     /// Starts to measure the calling thread. The handle and the tables live as long as the process is this one. `open`:
     /// regions that began in the parent process.
-    pub fn begin(td: *const TopDown, tables: &Tables, name: &CStr, open: &[&CStr]) -> Option<*mut Thread> {
+    pub fn begin(
+        td: *const TopDown,
+        tables: &Tables,
+        name: &CStr,
+        open: &[(CString, u32)],
+    ) -> Option<*mut Thread> {
         // SAFETY: the handle is the calling thread's.
         let start = unsafe { (*td).read() }.ok()?;
         let (record, number) = tables.take(name)?;
@@ -698,11 +735,11 @@ impl Thread {
             (*record).thread = number;
             (*record).tid = libc::syscall(libc::SYS_gettid) as i32;
             (*record).kind.store(THREAD, Release);
-            for name in open.iter().take(DEEPEST) {
+            for (name, again) in open.iter().take(DEEPEST) {
                 let within = (*thread).frames[(*thread).depth].node;
                 let Ok(node) = look_up(thread, within, name.as_ptr()) else { break };
                 (*thread).depth += 1;
-                (*thread).frames[(*thread).depth] = Frame::new(node, State::BeforeFork);
+                (*thread).frames[(*thread).depth] = Frame { node, state: State::BeforeFork, again: *again };
             }
             ((*thread).alive, (*thread).idle) = (1, 1);
         }
@@ -781,19 +818,39 @@ impl Thread {
     pub unsafe fn end_of_another(thread: *mut Thread) {
         // SAFETY: the caller's word; at this point nobody minds what the thread itself writes to its record meanwhile.
         unsafe {
-            if let Ok(now) = (*(*thread).td).read_last() {
-                publish(thread, &now);
-                (*(*root(thread)).record).ended.store(1, Release);
+            for _ in 0..1000 {
+                match (*(*thread).td).read_last() {
+                    Err(error) if error.code() == -libc::EBUSY => _ = libc::sched_yield(),
+                    Err(_) => break,
+                    Ok(now) => {
+                        publish(thread, &now);
+                        break;
+                    }
+                }
             }
+            // (not by `leave`: the thread itself may be at it)
+            for at in 1..=(*thread).depth.min(DEEPEST) {
+                let Frame { node, state, again } = (*thread).frames[at];
+                if !node.is_null() && state == State::Read {
+                    (*(*node).record).unended += 1 + u64::from(again);
+                    (*(*node).record).nested = (*(*node).record).nested.saturating_sub(u64::from(again));
+                }
+            }
+            (*(*root(thread)).record).ended.store(1, Release);
         }
     }
 
-    /// Names of the regions that have begun, the outermost first.
+    /// Names of the regions that have begun, the outermost first, and how often each began in itself.
     ///
     /// # Safety
     /// As in `look`.
-    pub unsafe fn open_regions<'a>(thread: *mut Thread) -> Vec<&'a CStr> {
+    pub unsafe fn open_regions<'a>(thread: *mut Thread) -> Vec<(&'a CStr, u32)> {
         // SAFETY: names live as long as the thread.
-        unsafe { (1..=(*thread).depth).map(|at| CStr::from_ptr((*(*thread).frames[at].node).name)).collect() }
+        unsafe {
+            let frames = (1..=(*thread).depth).map(|at| (*thread).frames[at]);
+            frames.map(|frame| (CStr::from_ptr((*frame.node).name), frame.again)).collect()
+        }
     }
 }
+
+const _: () = assert!(State::Read as u64 == Frame::PLAIN && offset_of!(Frame, state) % 8 == 0);

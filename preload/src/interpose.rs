@@ -80,10 +80,15 @@ std::arch::global_asm!(
     before = sym before,
 );
 
+static REAL: [AtomicPtr<c_void>; FUNCTIONS.len()] = [const { AtomicPtr::new(null_mut()) }; FUNCTIONS.len()];
+
+/// Looks them all up, before anybody calls one in a signal handler, where dlsym may not be called.
+pub fn prepare() {
+    FUNCTIONS.iter().zip(&REAL).for_each(|((name, _), known)| _ = real(name, known));
+}
+
 /// Returns the function itself.
 extern "C" fn before(number: u32) -> *mut c_void {
-    static REAL: [AtomicPtr<c_void>; FUNCTIONS.len()] =
-        [const { AtomicPtr::new(null_mut()) }; FUNCTIONS.len()];
     let (name, means) = FUNCTIONS[number as usize];
     match means {
         Means::End => process::finish(),

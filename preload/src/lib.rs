@@ -14,6 +14,7 @@ mod names;
 mod overlap;
 mod process;
 mod quiet;
+mod say;
 mod stack;
 mod tables;
 mod word;
@@ -35,6 +36,7 @@ unsafe extern "C" fn td_region_end(name: *const c_char) -> c_int {
 }
 
 extern "C" fn loaded() {
+    interpose::prepare();
     if process::start() {
         hooks::start();
         instrument::start();

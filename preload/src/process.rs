@@ -3,6 +3,7 @@
 use crate::directory;
 use crate::engine::{GONE, Thread};
 use crate::quiet::Quiet;
+use crate::say;
 use crate::stack::{self, Turn};
 use crate::tables::{Tables, put};
 use crate::word;
@@ -90,7 +91,7 @@ pub fn start() -> bool {
     let quiet = Quiet::new();
     let turn = stack::turn();
     let begun = stack::call(&turn, || {
-        know_stderr();
+        say::prepare();
         let output = Output::from_environment();
         match output.create() {
             Ok(tables) => {
@@ -99,7 +100,7 @@ pub fn start() -> bool {
             }
             Err(error) => {
                 let at = Path::new(&output.stem).parent().unwrap_or(Path::new("/")).display();
-                say(&format!(
+                say::say(&format!(
                     "nothing is measured: no table file can be made in {at}: {error}; choose another place by \
                      TOPDOWN_OUTPUT or TMPDIR"
                 ));
@@ -123,37 +124,7 @@ pub fn start() -> bool {
     word::get() > GONE
 }
 
-/// Device and inode of standard error as it was at first: a program may close it and open something of its own there.
-static STDERR: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-
-fn stderr() -> Option<[u64; 2]> {
-    // SAFETY: zeros are a valid stat; it is live.
-    unsafe {
-        let mut about: libc::stat = std::mem::zeroed();
-        (libc::fstat(2, &mut about) == 0).then_some([about.st_dev, about.st_ino])
-    }
-}
-
-fn know_stderr() {
-    if let Some(about) = stderr() {
-        STDERR.iter().zip(about).for_each(|(known, about)| known.store(about, Ordering::Relaxed));
-    }
-}
-
-fn stderr_is_known() -> bool {
-    stderr().is_some_and(|about| {
-        STDERR.iter().zip(about).all(|(known, now)| known.load(Ordering::Relaxed) == now)
-    })
-}
-
-/// A line for the user.
-pub fn say(line: &str) {
-    if stderr_is_known() {
-        eprintln!("topdown: {line}");
-    }
-}
-
-fn begin_process(tables: Tables, output: Output, open: &[&CStr]) {
+fn begin_process(tables: Tables, output: Output, open: &[(CString, u32)]) {
     let header = tables.header();
     let options = Options {
         simulate: std::env::var_os("TOPDOWN_SIMULATE").is_some_and(|value| value == "1"),
@@ -208,7 +179,7 @@ fn begin_process(tables: Tables, output: Output, open: &[&CStr]) {
 }
 
 /// Starts to measure the calling thread.
-fn begin_thread(process: &Process, open: &[&CStr]) -> Result<(), topdown::Error> {
+fn begin_thread(process: &Process, open: &[(CString, u32)]) -> Result<(), topdown::Error> {
     let td = Box::new(with_high_descriptors(|descriptors_from| {
         TopDown::open(&Options { descriptors_from, ..process.options })
     })?);
@@ -320,6 +291,7 @@ unsafe extern "C" fn thread_ends(thread: *mut c_void) {
 /// The process is about to become another program, or to abort: what there is to know of this thread.
 pub fn look(execs: bool) {
     let Some(process) = here() else { return };
+    let _quiet = Quiet::new();
     let thread = word::get();
     if thread > GONE {
         // SAFETY: this thread's own state.
@@ -359,12 +331,12 @@ pub fn finish() {
 }
 
 /// Names of the forking thread's open regions; locked from before the fork until after it.
-static OPEN: Mutex<Vec<CString>> = Mutex::new(Vec::new());
+static OPEN: Mutex<Vec<(CString, u32)>> = Mutex::new(Vec::new());
 /// What is locked while a process forks, so that no other thread holds it in the child.
 static HELD: AtomicPtr<Held> = AtomicPtr::new(null_mut());
 struct Held {
     _threads: MutexGuard<'static, Threads>,
-    open: MutexGuard<'static, Vec<CString>>,
+    open: MutexGuard<'static, Vec<(CString, u32)>>,
     turn: Turn,
     /// Until everything is let go of.
     quiet: Quiet,
@@ -380,7 +352,8 @@ extern "C" fn before_fork() {
     let thread = word::get();
     if thread > GONE {
         // SAFETY: this thread's own state.
-        open.extend(unsafe { Thread::open_regions(thread) }.into_iter().map(CStr::to_owned));
+        let regions = unsafe { Thread::open_regions(thread) };
+        open.extend(regions.into_iter().map(|(name, again)| (name.to_owned(), again)));
     }
     let held = Held { _threads: threads(process), open, turn, quiet };
     HELD.store(Box::into_raw(Box::new(held)), Ordering::Relaxed);
@@ -411,7 +384,6 @@ extern "C" fn in_child() {
     stack::call(&turn, || {
         // (without a word: the program has begun, and may not be where files can be made)
         let Ok(tables) = output.create() else { return };
-        let open: Vec<&CStr> = open.iter().map(CString::as_c_str).collect();
         begin_process(tables, output, &open);
     });
 }
@@ -460,7 +432,7 @@ impl Output {
         if self.raw || (header.root != process.pid && is_measured(self, header.root)) {
             return;
         }
-        if self.report.is_none() && !stderr_is_known() {
+        if self.report.is_none() && !say::stderr_is_known() {
             return; // that is the program's now; the table files stay
         }
         let files: Vec<PathBuf> = self.tables_of(header.root, header.started_unix_ns);
@@ -468,10 +440,10 @@ impl Output {
             .report
             .as_deref()
             .map(|path| if header.root == process.pid { path.to_owned() } else { beside(path, process.pid) });
-        if let Err(error) = topdown_report::write(&files, output.as_deref()) {
+        if let Err(error) = say::unharmed(|| topdown_report::write(&files, output.as_deref())) {
             let name = output.as_deref().unwrap_or(Path::new("standard error")).display();
             let files = files.first().unwrap_or(&self.stem.clone().into()).display().to_string();
-            say(&format!("no report in {name}: {error}; the figures are in {files}"));
+            say::say(&format!("no report in {name}: {error}; the figures are in {files}"));
             return;
         }
         for file in files {

@@ -78,7 +78,7 @@ pub fn write(files: &[PathBuf], output: Option<&Path>) -> io::Result<()> {
     let report = merge(files)?;
     if Format::of(output) != Format::Text && report.machines.is_empty() {
         if let Some(process) = report.processes.first() {
-            eprintln!("topdown: nothing is measured: {}", process.trouble);
+            let _ = writeln!(io::stderr(), "topdown: nothing is measured: {}", process.trouble);
         }
     }
     let rendered = render(&report, Format::of(output));

@@ -7,9 +7,9 @@ pub mod elf;
 mod entries;
 mod loader;
 pub mod patterns;
-mod say;
 mod trampoline;
 
+use crate::say;
 use bind::Hooks;
 use std::ffi::{CStr, CString, c_char};
 use std::process;
@@ -54,7 +54,6 @@ pub fn start() {
     if patterns.is_empty() || !crate::engine::active() {
         return;
     }
-    say::prepare();
     if trampoline::has_shadow_stack() {
         say::say(
             "TOPDOWN_REGIONS: this program runs with a shadow stack, so nothing is hooked: turn it off (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)",

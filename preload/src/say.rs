@@ -1,0 +1,62 @@
+//! What is written when the program is at its end, and lines on stderr, do the program no harm: not into what it has
+//! opened in stderr's place, and no signal if nobody reads, or the file would be longer than the program may make one.
+
+use std::io::Write;
+use std::mem::zeroed;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The device and inode that stderr was at the start.
+static STDERR: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// To be called when the program begins.
+pub fn prepare() {
+    STDERR.iter().zip(identity()).for_each(|(known, now)| known.store(now, Relaxed));
+}
+
+/// Whether stderr is what it was then.
+pub fn stderr_is_known() -> bool {
+    identity() == [STDERR[0].load(Relaxed), STDERR[1].load(Relaxed)]
+}
+
+/// A line for the user.
+pub fn say(line: &str) {
+    if stderr_is_known() {
+        // (whoever does not read it does not want it)
+        let _ = unharmed(|| std::io::stderr().write_all(format!("topdown: {line}\n").as_bytes()));
+    }
+}
+
+/// Does this, which writes, without a signal for it.
+pub fn unharmed<T>(write: impl FnOnce() -> T) -> T {
+    let signals = [libc::SIGPIPE, libc::SIGXFSZ];
+    // SAFETY: signal sets of this function.
+    unsafe {
+        let (mut ours, mut before, mut pending): (libc::sigset_t, libc::sigset_t, libc::sigset_t) =
+            (zeroed(), zeroed(), zeroed());
+        libc::sigemptyset(&mut ours);
+        signals.iter().for_each(|signal| _ = libc::sigaddset(&mut ours, *signal));
+        libc::sigpending(&mut pending);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &ours, &mut before);
+        let result = write();
+        for signal in signals.into_iter().filter(|signal| libc::sigismember(&pending, *signal) == 0) {
+            // this one is ours, if there is one
+            let mut one: libc::sigset_t = zeroed();
+            libc::sigemptyset(&mut one);
+            libc::sigaddset(&mut one, signal);
+            let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            libc::sigtimedwait(&one, null_mut(), &at_once);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, null_mut());
+        result
+    }
+}
+
+fn identity() -> [u64; 2] {
+    // SAFETY: fstat fills in the variable, or it stays zero.
+    unsafe {
+        let mut status: libc::stat = zeroed();
+        libc::fstat(2, &mut status);
+        [status.st_dev, status.st_ino]
+    }
+}
