@@ -2,6 +2,7 @@
  * and programs behave as without it. */
 #include "preload.h"
 #include "pmu.h"
+#include <sys/time.h>
 #include <sys/syscall.h>
 
 static void regions(const char *name, int times)
@@ -149,9 +150,43 @@ static int storms(void)
 }
 static void storms_report(const char *csv) { EXECUTED(csv, "child", 100); }
 
+/* Handlers with regions of their own interrupt begins and ends of the steady state: all are counted, each in its place. */
+enum { PAIRS = 300000 };
+static void has_regions(int signal)
+{
+    (void)signal;
+    td_region_begin("handler");
+    td_region_end("handler");
+    td_region_begin("steady");
+    td_region_end("steady");
+}
+static int interrupted(void)
+{
+    struct itimerval often = {{0, 30}, {0, 30}}, never = {{0, 0}, {0, 0}};
+    signal(SIGALRM, has_regions);
+    has_regions(0); /* the linker and the first execution have their own ways */
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int k = 0; k < PAIRS; k++) {
+        td_region_begin("steady");
+        td_region_end("steady");
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    return 0;
+}
+static void interrupted_report(const char *csv)
+{
+    const double fired = figure(csv, "handler", "executions");
+    fprintf(stderr, "%.0f signals\n", fired);
+    CHECK(fired > 500);
+    CHECK_EQ(figure(csv, "steady", "executions") + figure(csv, "steady", "nested"), PAIRS + fired);
+    CHECK_EQ(figure(csv, "steady", "unbalanced") + figure(csv, "handler", "unbalanced"), 0);
+    CHECK_EQ(figure(csv, "steady", "unended") + figure(csv, "steady", "missed"), 0);
+}
+
 static const struct preload_case CASES[] = {
     {"close all", closes, closes_report}, {"close by name", closes_by_name, closes_report}, {"little stack", little, little_report},
     {"fork", forks, forks_report}, {"storm", storms, storms_report},
+    {"interrupted", interrupted, interrupted_report},
 };
 
 int main(int argc, char **argv)

@@ -145,6 +145,21 @@ static const char *runs(const char *name, const char *errors, int status)
     return *errors ? preload_text(errors) : "";
 }
 
+/* The same, with a standard error that cannot be written; its signal, if it has one, ignored or not. */
+static void ends_as_ever(int errors, void (*pipe_handler)(int))
+{
+    int code;
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGPIPE, pipe_handler);
+        CHECK_EQ(dup2(errors, 2), 2);
+        execl("/proc/self/exe", "x", "quiet", preload_scratch, NULL);
+        _exit(126);
+    }
+    CHECK_EQ(waitpid(child, &code, 0), child);
+    CHECK_EQ(code, 7 << 8);
+}
+
 static int quiet(void)
 {
     region("inside", 1);
@@ -170,6 +185,12 @@ static int says(void)
     setenv("TOPDOWN_OUTPUT", "", 1);
     CHECK(strstr(runs("quiet", "errors", 7), "inside") || !preloaded()); /* the report */
     runs("quiet", "", 7);                                                /* nowhere */
+    int ends[2];
+    CHECK_EQ(pipe(ends), 0);
+    close(ends[0]);
+    ends_as_ever(ends[1], SIG_DFL); /* nobody reads */
+    ends_as_ever(ends[1], SIG_IGN);
+    ends_as_ever(open("/dev/full", O_WRONLY), SIG_DFL);
     CHECK(!*runs("another stderr inside", "errors", 7));
     CHECK(!*preload_text("own"));
     setenv("TMPDIR", "/nowhere", 1);
