@@ -420,7 +420,8 @@ pub(crate) fn sum_end(handle: Handle, sum: &mut Sum) -> Result<Seen> {
         Seen { slots: to.slots, ns: to.enabled }
     };
     if sum.was_due() {
-        draw(handle, sum, seen)?;
+        // the execution counts whatever becomes of this; if it fails, the next one is measured, too
+        let _ = draw(handle, sum, seen);
     }
     Ok(seen)
 }

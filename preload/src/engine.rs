@@ -5,6 +5,7 @@
 //! are looked up by where they are and what they say: a cache of a thread's own, then the children of the region in
 //! which it began.
 
+use crate::name::Name;
 use crate::process;
 use crate::quiet::Quiet;
 use crate::tables::Tables;
@@ -43,11 +44,8 @@ enum State {
 #[repr(align(128))]
 struct Node {
     parent: *mut Node,
-    /// The name's beginning, and which bytes of it count.
-    head: Head,
-    mask: u32,
-    /// In its record, or its own if there is none.
-    name: *const c_char,
+    /// Kept in its record, or in the arena if there is none.
+    name: Name,
     /// NULL: there was no room.
     record: *mut Record,
     /// The one of the record's sums that holds.
@@ -164,7 +162,7 @@ unsafe fn begin_steadily(thread: *mut Thread, name: *const c_char) -> bool {
         let frame = addr_of_mut!((*thread).frames).cast::<Frame>().add(depth);
         let within = (*frame).node;
         let node = *addr_of_mut!((*thread).cache).cast::<*mut Node>().add(place(within, name));
-        let known = !node.is_null() && (*node).parent == within && says_quickly(node, name);
+        let known = !node.is_null() && (*node).parent == within && (*node).name.is_quickly(name);
         if !known || depth == DEEPEST {
             return false;
         }
@@ -190,7 +188,7 @@ unsafe fn end_steadily(thread: *mut Thread, name: *const c_char) -> bool {
         let depth = (*thread).depth;
         let frame = addr_of_mut!((*thread).frames).cast::<Frame>().add(depth);
         let node = (*frame).node;
-        if !Frame::is_plain(frame) || !says_quickly(node, name) {
+        if !Frame::is_plain(frame) || !(*node).name.is_quickly(name) {
             return false;
         }
         let Some(seen) = (*(*thread).td).end_steadily(&mut *(*node).sum) else { return false };
@@ -243,7 +241,7 @@ unsafe fn in_itself(name: *const c_char) -> *mut Frame {
             return null_mut();
         }
         let frame = addr_of_mut!((*thread).frames[(*thread).depth]);
-        if says((*frame).node, name) { frame } else { null_mut() }
+        if (*(*frame).node).name.is(name) { frame } else { null_mut() }
     }
 }
 
@@ -320,97 +318,6 @@ fn place(parent: *mut Node, name: *const c_char) -> usize {
     (name as usize ^ (parent as usize / size_of::<Node>())) % CACHE
 }
 
-/// Sixteen bytes.
-type Head = std::arch::x86_64::__m128i;
-/// `Node::mask` of names that do not end there.
-const LONG: u32 = 0xffff;
-
-/// The first bytes of a name, as a node keeps them: with its NUL, if that is among them.
-fn head(name: &CStr) -> (Head, u32) {
-    let bytes = name.to_bytes_with_nul();
-    let length = bytes.len().min(size_of::<Head>());
-    let mut head = [0_u8; size_of::<Head>()];
-    head[..length].copy_from_slice(&bytes[..length]);
-    // SAFETY: the same bytes.
-    (unsafe { std::mem::transmute::<[u8; size_of::<Head>()], Head>(head) }, (1 << length) - 1)
-}
-
-/// Whether a node has this name; also false where a quick look does not tell.
-#[inline(always)]
-unsafe fn says_quickly(node: *mut Node, name: *const c_char) -> bool {
-    // SAFETY: a name, or NULL, which is not looked at; the record's name has as many bytes.
-    unsafe {
-        if crosses(name) {
-            return false;
-        }
-        let same = ones(equal(bytes_at(name), (*node).head));
-        let mask = (*node).mask;
-        mask & !same == 0 && (mask != LONG || goes_on((*node).name, name))
-    }
-}
-
-/// Whether sixteen bytes at `name` may be on two pages; also if it is NULL (and where a page begins).
-#[inline(always)]
-fn crosses(name: *const c_char) -> bool {
-    const PAGE: usize = 4096;
-    (name as usize).wrapping_sub(1) % PAGE >= PAGE - size_of::<Head>()
-}
-
-/// What is beyond the end of a string is of the same page, and does not count; read by assembler, for which that is no
-/// fault.
-#[inline(always)]
-unsafe fn bytes_at(name: *const c_char) -> Head {
-    // SAFETY: see above.
-    unsafe {
-        let bytes: Head;
-        std::arch::asm!("movdqu {}, xmmword ptr [{}]", out(xmm_reg) bytes, in(reg) name,
-            options(nostack, preserves_flags, readonly, pure));
-        bytes
-    }
-}
-
-#[inline(always)]
-fn equal(one: Head, other: Head) -> Head {
-    // SAFETY: SSE2 is part of x86-64.
-    unsafe { std::arch::x86_64::_mm_cmpeq_epi8(one, other) }
-}
-
-/// A bit for each byte.
-#[inline(always)]
-fn ones(bytes: Head) -> u32 {
-    // SAFETY: as above.
-    unsafe { std::arch::x86_64::_mm_movemask_epi8(bytes) as u32 }
-}
-
-/// Whether two names are the same after the first sixteen bytes, which are no end of either.
-#[inline(always)]
-unsafe fn goes_on(mut own: *const c_char, mut name: *const c_char) -> bool {
-    // SAFETY: both go on; a record's name is within a page.
-    unsafe {
-        loop {
-            (own, name) = (own.add(size_of::<Head>()), name.add(size_of::<Head>()));
-            if crosses(name) {
-                return false;
-            }
-            let kept = bytes_at(own);
-            let same = ones(equal(bytes_at(name), kept));
-            let end = ones(equal(kept, std::mem::zeroed()));
-            if end != 0 {
-                let all = end ^ (end - 1); // up to the first NUL
-                return all & !same == 0;
-            }
-            if same != LONG {
-                return false;
-            }
-        }
-    }
-}
-
-unsafe fn says(node: *mut Node, name: *const c_char) -> bool {
-    // SAFETY: both are C strings.
-    unsafe { libc::strcmp((*node).name, name) == 0 }
-}
-
 #[inline(always)]
 unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
     // SAFETY: the thread's own state; a C string.
@@ -422,7 +329,7 @@ unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
             return -libc::ENOSPC;
         }
         let mut node = (*thread).cache[place(within, name)];
-        if node.is_null() || (*node).parent != within || !says(node, name) {
+        if node.is_null() || (*node).parent != within || !(*node).name.is(name) {
             node = match look_up(thread, within, name) {
                 Ok(node) => node,
                 Err(code) => return code,
@@ -453,7 +360,7 @@ unsafe fn end_in(thread: *mut Thread, name: *const c_char) -> c_int {
             (*thread).over -= 1;
             return 0;
         }
-        if (*thread).depth == 0 || !says((*thread).frames[(*thread).depth].node, name) {
+        if (*thread).depth == 0 || !(*(*thread).frames[(*thread).depth].node).name.is(name) {
             match find(thread, name) {
                 Some(at) => leave(thread, at),
                 None => return unbalanced(thread, name),
@@ -539,7 +446,7 @@ unsafe fn missed(node: *mut Node, error: &topdown::Error) -> c_int {
 #[cold]
 unsafe fn find(thread: *mut Thread, name: *const c_char) -> Option<usize> {
     // SAFETY: frames up to `depth` are filled in.
-    unsafe { (1..=(*thread).depth).rev().find(|at| says((*thread).frames[*at].node, name)) }
+    unsafe { (1..=(*thread).depth).rev().find(|at| (*(*thread).frames[*at].node).name.is(name)) }
 }
 
 /// Leaves all regions deeper than this, which do not count.
@@ -602,7 +509,7 @@ unsafe fn look_up(
             _ => return Err(-libc::ENAMETOOLONG),
         }
         let mut node = (*within).children;
-        while !node.is_null() && !says(node, name) {
+        while !node.is_null() && !(*node).name.is(name) {
             node = (*node).sibling;
         }
         if node.is_null() {
@@ -641,12 +548,9 @@ unsafe fn new_node(
             addr_of!((*record).name).cast()
         };
         let sum = if record.is_null() { null_mut() } else { addr_of_mut!((*record).sum[0]) };
-        let (head, mask) = head(name);
         node.write(Node {
             parent: within,
-            head,
-            mask,
-            name: own.cast(),
+            name: Name::new(name, own.cast()),
             record,
             sum,
             number,
@@ -718,12 +622,9 @@ impl Thread {
             ((*thread).td, (*thread).record) = (td, record);
             ((*thread).start, (*thread).tables) = (start, tables);
             let node: *mut Node = allocate(thread, size_of::<Node>()).ok()?.cast();
-            let (head, mask) = head(name);
             node.write(Node {
                 parent: null_mut(),
-                head,
-                mask,
-                name: addr_of!((*record).name).cast(),
+                name: Name::new(name, addr_of!((*record).name).cast()),
                 record,
                 sum: addr_of_mut!((*record).sum[0]),
                 number,
@@ -779,7 +680,7 @@ impl Thread {
     /// Its state, which is not freed.
     pub unsafe fn has_name(thread: *mut Thread, name: &CStr) -> bool {
         // SAFETY: the caller's word.
-        unsafe { says(root(thread), name.as_ptr()) }
+        unsafe { (*root(thread)).name.is(name.as_ptr()) }
     }
 
     /// The calling thread's figures up to now go to its record; it goes on.
@@ -848,7 +749,7 @@ impl Thread {
         // SAFETY: names live as long as the thread.
         unsafe {
             let frames = (1..=(*thread).depth).map(|at| (*thread).frames[at]);
-            frames.map(|frame| (CStr::from_ptr((*frame.node).name), frame.again)).collect()
+            frames.map(|frame| (CStr::from_ptr((*frame.node).name.text()), frame.again)).collect()
         }
     }
 }

@@ -10,6 +10,7 @@ mod interpose;
 mod itt;
 mod likwid;
 mod memory;
+mod name;
 mod names;
 mod overlap;
 mod process;

@@ -1,0 +1,161 @@
+//! A region's name, and whether a text says the same: sixteen bytes at a time, without a call, for who has to be quick.
+
+use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_movemask_epi8};
+use std::ffi::{CStr, c_char};
+
+const HEAD: usize = size_of::<__m128i>();
+/// `Name::mask` of names that may go on after their head.
+const LONG: u32 = 0xffff;
+
+/// A name in memory of its owner's, which goes on for a head's length after the name, and does not cross a page.
+pub struct Name {
+    /// Its first bytes, and which of them count: up to its NUL, if that is among them.
+    head: __m128i,
+    mask: u32,
+    text: *const c_char,
+}
+
+impl Name {
+    /// `text` is where the name is kept, and lives as long as this.
+    pub fn new(name: &CStr, text: *const c_char) -> Name {
+        let bytes = name.to_bytes_with_nul();
+        let length = bytes.len().min(HEAD);
+        let mut head = [0_u8; HEAD];
+        head[..length].copy_from_slice(&bytes[..length]);
+        // SAFETY: the same bytes.
+        let head = unsafe { std::mem::transmute::<[u8; HEAD], __m128i>(head) };
+        Name { head, mask: (1 << length) - 1, text }
+    }
+
+    /// Where it is.
+    pub fn text(&self) -> *const c_char {
+        self.text
+    }
+
+    /// Whether it is the same.
+    ///
+    /// # Safety
+    /// `name` is a C string.
+    pub unsafe fn is(&self, name: *const c_char) -> bool {
+        // SAFETY: both are C strings.
+        unsafe { libc::strcmp(self.text, name) == 0 }
+    }
+
+    /// The same; also false where a quick look does not tell.
+    ///
+    /// # Safety
+    /// `name` is a C string, or NULL.
+    #[inline(always)]
+    pub unsafe fn is_quickly(&self, name: *const c_char) -> bool {
+        if crosses(name) {
+            return false;
+        }
+        // SAFETY: a C string.
+        unsafe {
+            let same = ones(equal(bytes_at(name), self.head));
+            self.mask & !same == 0 && (self.mask != LONG || goes_on(self.text, name))
+        }
+    }
+}
+
+/// Whether two names whose heads are the same are so from the head's last byte on, which may be the NUL of both.
+#[inline(always)]
+unsafe fn goes_on(mut own: *const c_char, mut name: *const c_char) -> bool {
+    // SAFETY: neither has ended before; what is kept is within a page.
+    unsafe {
+        (own, name) = (own.add(HEAD - 1), name.add(HEAD - 1));
+        loop {
+            if crosses(name) {
+                return false;
+            }
+            let kept = bytes_at(own);
+            let same = ones(equal(bytes_at(name), kept));
+            let end = ones(equal(kept, std::mem::zeroed()));
+            if end != 0 {
+                let all = end ^ (end - 1); // up to the first NUL
+                return all & !same == 0;
+            }
+            if same != LONG {
+                return false;
+            }
+            (own, name) = (own.add(HEAD), name.add(HEAD));
+        }
+    }
+}
+
+/// Whether sixteen bytes at `name` may be on two pages; also if it is NULL (and where a page begins).
+#[inline(always)]
+fn crosses(name: *const c_char) -> bool {
+    const PAGE: usize = 4096;
+    (name as usize).wrapping_sub(1) % PAGE >= PAGE - HEAD
+}
+
+/// What is beyond the end of a string is of the same page, and does not count; read by assembler, for which that is no
+/// fault.
+#[inline(always)]
+unsafe fn bytes_at(name: *const c_char) -> __m128i {
+    // SAFETY: see above.
+    unsafe {
+        let bytes: __m128i;
+        std::arch::asm!("movdqu {}, xmmword ptr [{}]", out(xmm_reg) bytes, in(reg) name,
+            options(nostack, preserves_flags, readonly, pure));
+        bytes
+    }
+}
+
+#[inline(always)]
+fn equal(one: __m128i, other: __m128i) -> __m128i {
+    // SAFETY: SSE2 is part of x86-64.
+    unsafe { _mm_cmpeq_epi8(one, other) }
+}
+
+/// A bit for each byte.
+#[inline(always)]
+fn ones(bytes: __m128i) -> u32 {
+    // SAFETY: as above.
+    unsafe { _mm_movemask_epi8(bytes) as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(align(4096))]
+    struct Page([u8; 4096]);
+
+    /// A page of something else with a name in it.
+    fn page(at: usize, length: usize, other: Option<usize>) -> Box<Page> {
+        let mut page = Box::new(Page([b'#'; 4096]));
+        page.0[at..at + length].iter_mut().enumerate().for_each(|(k, byte)| *byte = b'a' + (k % 26) as u8);
+        if let Some(k) = other {
+            page.0[at + k] = b'!';
+        }
+        page.0[at + length] = 0;
+        page
+    }
+
+    #[test]
+    fn a_quick_look_knows_names_of_every_length_whatever_comes_after() {
+        for length in 1..70 {
+            let mut kept = page(64, length, None);
+            kept.0[64 + length..].fill(0);
+            let name = CStr::from_bytes_until_nul(&kept.0[64..]).unwrap();
+            let name = Name::new(name, name.as_ptr());
+            // SAFETY: names of a page, or NULL.
+            let quickly = |text: *const u8| unsafe { name.is_quickly(text.cast()) };
+            let says = |page: &Page, at: usize| quickly(&page.0[at]);
+            assert!(says(&page(1, length, None), 1), "{length}");
+            assert!(!says(&page(1, length + 1, None), 1), "{length}: a longer one");
+            for k in 0..length {
+                assert!(!says(&page(1, length, Some(k)), 1), "{length}: another at {k}");
+                assert!(k == 0 || !says(&page(1, k, None), 1), "{length}: the first {k}");
+            }
+            let last = 4095 - length;
+            assert!(
+                last <= 4080 || !says(&page(last, length, None), last),
+                "{length}: it does not look beyond"
+            );
+            assert!(!quickly(std::ptr::null()));
+        }
+    }
+}
