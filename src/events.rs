@@ -49,7 +49,7 @@ impl<K: Kernel> Events<K> {
         kernel.enable(&leader).map_err(|e| explain(&kernel, options, Attempt::Other("ioctl ENABLE"), &e))?;
         let width = pmu.model.slots_per_cycle.into();
         let mut events = Events { kernel, _siblings: siblings, leader, options: *options, width };
-        events.prove(pmu)?;
+        events.prove(pmu).inspect_err(|_| events.stop())?;
         Ok(events)
     }
 
@@ -115,6 +115,11 @@ impl<K: Kernel> Counters for Events<K> {
 
     fn counts_itself(&self) -> bool {
         self.options.target == Target::This
+    }
+
+    fn stop(&self) {
+        // One that is not there any more counts nothing.
+        let _ = self.kernel.disable(&self.leader);
     }
 }
 

@@ -135,7 +135,7 @@ impl<K: Kernel> Group<K> {
         group.start()?;
         let why = group.why_no_rdpmc(pmu, granted, safe);
         group.by_registers = why.is_none();
-        group.prove(pmu)?;
+        group.prove(pmu).inspect_err(|_| group.stop())?;
         Ok((group, why))
     }
 
@@ -352,6 +352,11 @@ impl<K: Kernel> Counters for Group<K> {
         Some(Reader { thread: thread::pointer(), rseq, everywhere: self.everywhere })
     }
 
+    fn stop(&self) {
+        // One that is not there any more counts nothing.
+        let _ = self.kernel.disable(&self.leader);
+    }
+
     fn forget_mappings(&mut self) {
         if let Some(map) = self.map.take() {
             map.forget();
@@ -432,10 +437,12 @@ mod tests {
         let starved = Scripted::sapphire_rapids();
         starved.starve();
         assert_eq!(open(&starved, &pmu()).err().unwrap().code(), TD_ENOTCOUNTING);
+        assert!(!starved.is_counting(), "a forked child may have copies of its descriptors");
 
         let hybrid = Pmu { cpus: Some("0-1".into()), ..pmu() };
         starved.run_on(2);
         assert!(open(&starved, &hybrid).is_ok(), "an E-core: it will count on a P-core");
+        assert!(starved.is_counting());
         starved.run_on(1);
         assert_eq!(open(&starved, &hybrid).err().unwrap().code(), TD_ENOTCOUNTING);
     }

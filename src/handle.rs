@@ -492,8 +492,9 @@ pub(crate) fn close(handle: Handle) {
     if owner == thread::current() {
         hot.leave();
     }
-    if !here {
-        state.source.counters().forget_mappings();
+    match here {
+        true => state.source.counters().stop(),
+        false => state.source.counters().forget_mappings(),
     }
     drop(state);
     // the child's own mappings may be where the control page was

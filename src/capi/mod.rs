@@ -208,6 +208,8 @@ pub unsafe extern "C" fn td_reset(td: *mut td) -> c_int {
 /// child, too, close what the parent opened. Another thread may close a handle that its owner does not use
 /// any more; a signal handler may not.
 ///
+/// The counters are free at once, also while a forked child has copies of the handle's descriptors.
+///
 /// The pointer means nothing afterwards. Calls with it say -EBADF for a while, until a later handle gets its
 /// memory: do not close twice.
 ///

@@ -125,6 +125,8 @@ pub(crate) trait Counters {
     fn reader(&self) -> Option<Reader> {
         None
     }
+    /// Before it is closed: a forked child that has copies of the descriptors does not keep it on the counters.
+    fn stop(&self) {}
     /// In a forked child: the mappings are not there any more.
     fn forget_mappings(&mut self) {}
 }

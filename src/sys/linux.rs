@@ -91,6 +91,11 @@ impl Kernel for Linux {
         check(unsafe { perf::ioctls::ENABLE(leader.as_raw_fd(), PERF_IOC_FLAG_GROUP) })
     }
 
+    fn disable(&self, leader: &Event) -> io::Result<()> {
+        // SAFETY: as above.
+        check(unsafe { perf::ioctls::DISABLE(leader.as_raw_fd(), PERF_IOC_FLAG_GROUP) })
+    }
+
     fn reset(&self, event: &Event) -> io::Result<()> {
         // SAFETY: as above.
         check(unsafe { perf::ioctls::RESET(event.as_raw_fd(), 0) })

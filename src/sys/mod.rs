@@ -50,6 +50,8 @@ pub(crate) trait Kernel {
     ) -> io::Result<Self::Fd>;
     /// PERF_EVENT_IOC_ENABLE on the whole group.
     fn enable(&self, leader: &Self::Fd) -> io::Result<()>;
+    /// PERF_EVENT_IOC_DISABLE on the whole group.
+    fn disable(&self, leader: &Self::Fd) -> io::Result<()>;
     /// PERF_EVENT_IOC_RESET on one event.
     fn reset(&self, event: &Self::Fd) -> io::Result<()>;
     /// read(2) of 64-bit words; how many there were.

@@ -34,6 +34,8 @@ pub(crate) struct Script {
     rdpmc: Cell<bool>,
     stands_still: Cell<bool>,
     starved: Cell<bool>,
+    /// Between enable and disable.
+    counting: Cell<bool>,
     cpu_time: Cell<u64>,
     cpu: Cell<u32>,
     /// What every open, and every mmap, fails with.
@@ -102,6 +104,10 @@ impl Scripted {
 
     pub fn open_things(&self) -> i32 {
         self.script.open.get()
+    }
+
+    pub fn is_counting(&self) -> bool {
+        self.script.counting.get()
     }
 
     pub fn closed(&self) -> Vec<i32> {
@@ -177,6 +183,13 @@ impl Kernel for Scripted {
     }
 
     fn enable(&self, _: &Thing) -> io::Result<()> {
+        self.call()?;
+        self.script.counting.set(true);
+        Ok(())
+    }
+
+    fn disable(&self, _: &Thing) -> io::Result<()> {
+        self.script.counting.set(false);
         self.call()
     }
 
