@@ -17,20 +17,7 @@
 #include <time.h>
 #include <topdown.h>
 #include <unistd.h>
-
-#define FAIL(...) (fprintf(stderr, "%s:%d: ", __FILE__, __LINE__), fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), exit(1))
-#define SKIP(...) (fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), exit(77))
-
-#define CHECK(condition) ((condition) ? (void)0 : FAIL("%s does not hold", #condition))
-
-#define CHECK_EQ(a, b) check_eq(__FILE__, __LINE__, #a, #b, (long long)(a), (long long)(b))
-static inline void check_eq(const char *file, int line, const char *a, const char *b, long long x, long long y)
-{
-    if (x != y) {
-        fprintf(stderr, "%s:%d: %s is %lld, %s is %lld\n", file, line, a, x, b, y);
-        exit(1);
-    }
-}
+#include "expect.h"
 
 /* fails on NaN, too */
 #define CHECK_NEAR(a, b, within) check_near(__FILE__, __LINE__, #a, #b, a, b, within)

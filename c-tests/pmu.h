@@ -54,6 +54,18 @@ static inline struct td_options options_of(uint32_t flags, uint32_t level)
     return options;
 }
 
+/* Whether user space may execute RDPMC: 0 nobody, 1 who has an event mapped. */
+static inline void rdpmc_is(int value)
+{
+    const char *file = exists("/sys/bus/event_source/devices/cpu_core/rdpmc") ? "/sys/bus/event_source/devices/cpu_core/rdpmc"
+                                                                              : "/sys/bus/event_source/devices/cpu/rdpmc";
+    FILE *out = fopen(file, "w");
+    if (out == NULL)
+        SKIP("%s cannot be written here", file);
+    CHECK(fprintf(out, "%d\n", value) > 0);
+    CHECK_EQ(fclose(out), 0);
+}
+
 /* A handle on real counters. Skips where there are none, or where they are forbidden; on the emulated machine
  * nothing is forbidden, so there that is a failure. */
 static inline td_t *measured(const struct td_options *options)

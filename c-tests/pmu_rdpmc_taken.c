@@ -5,17 +5,7 @@
 #include <pthread.h>
 #include <topdown_inline.h>
 
-static const char *file;
 static pthread_barrier_t barrier;
-
-static void rdpmc_is(int value)
-{
-    FILE *out = fopen(file, "w");
-    if (out == NULL)
-        SKIP("%s cannot be written here", file);
-    CHECK(fprintf(out, "%d\n", value) > 0);
-    CHECK_EQ(fclose(out), 0);
-}
 
 static void grant_again(void) { rdpmc_is(1); }
 
@@ -56,8 +46,6 @@ int main(void)
     td_t *td[WAYS];
     struct td_mark mark;
     pthread_t thread;
-    file = exists("/sys/bus/event_source/devices/cpu_core/rdpmc") ? "/sys/bus/event_source/devices/cpu_core/rdpmc"
-                                                                  : "/sys/bus/event_source/devices/cpu/rdpmc";
     td_close(measured(NULL));
     needs_known_mix();
     mix_is(MIXES[0]);

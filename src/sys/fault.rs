@@ -43,9 +43,19 @@ static SPENT: AtomicBool = AtomicBool::new(false);
 static STATE: AtomicU32 = AtomicU32::new(0);
 const DONE: u32 = u32::MAX;
 
+/// The mark that this library's RDPMC bear. Another library with this code in it has a handler and a mark of its own: the
+/// handlers pass each other's faults on.
+static OWN_MARK: AtomicU32 = AtomicU32::new(MARK);
+
 /// From now on RDPMC of ours may fault; false if nothing can be done about that. The handler is installed once: a
 /// program that puts its own in its place wants to have the last word.
 pub(crate) fn survive() -> bool {
+    survive_marked(MARK)
+}
+
+/// As `survive`, for a library whose RDPMC bear another mark.
+pub fn survive_marked(mark: u32) -> bool {
+    OWN_MARK.store(mark, Ordering::Relaxed);
     let process = std::process::id();
     for _ in 0..1000 {
         match STATE.compare_exchange(0, process, Ordering::Acquire, Ordering::Acquire) {
@@ -113,9 +123,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     unsafe {
         let registers = &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs;
         let general = registers[libc::REG_TRAPNO as usize] == GENERAL_PROTECTION;
-        // a sequence may fault elsewhere, as in RDTSC where that is forbidden; at RDPMC this has the counter's number
-        let counter = [SLOTS, METRICS].map(i64::from).contains(&registers[libc::REG_RCX as usize]);
-        if general && (*info).si_code == SI_KERNEL && counter && goes_on(registers) {
+        if general && (*info).si_code == SI_KERNEL && goes_on(registers) {
             FAULTS.fetch_add(1, Ordering::Relaxed);
         } else {
             pass_on(signal, info, context);
@@ -124,25 +132,29 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
 }
 
 /// Whether the thread can go on, since the fault was an RDPMC of ours: at the abort handler of its sequence, or behind the
-/// instruction, which has read 0 then.
+/// instruction, which has read 0 then, and left -1 where the counter's number was.
 ///
 /// # Safety
 /// The registers are those of a thread that was executing there.
 unsafe fn goes_on(registers: &mut [i64; 23]) -> bool {
     let at = registers[libc::REG_RIP as usize] as *const u8;
+    let mark = OWN_MARK.load(Ordering::Relaxed).to_le_bytes();
+    // a sequence may fault elsewhere, as in RDTSC where that is forbidden; at RDPMC this has the counter's number
+    let counter = [SLOTS, METRICS].map(i64::from).contains(&registers[libc::REG_RCX as usize]);
     // SAFETY: an instruction is there, and no byte is looked at unless those before it make one that goes on.
     unsafe {
-        if begins_with(at, &NOP) && begins_with(at.wrapping_add(NOP.len()), &MARK.to_le_bytes()) {
-            return true;
+        if begins_with(at, &NOP) && begins_with(at.wrapping_add(NOP.len()), &mark) {
+            return counter;
         }
         let next = at.wrapping_add(RDPMC.len());
         let ours = begins_with(at, &RDPMC)
             && begins_with(next, &NOP)
-            && begins_with(next.wrapping_add(NOP.len()), &MARK.to_le_bytes());
+            && begins_with(next.wrapping_add(NOP.len()), &mark);
         if ours {
             registers[libc::REG_RIP as usize] = next as i64;
             registers[libc::REG_RAX as usize] = 0;
             registers[libc::REG_RDX as usize] = 0;
+            registers[libc::REG_RCX as usize] = -1;
         }
         ours
     }
