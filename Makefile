@@ -12,22 +12,36 @@ CXXFLAGS ?= -O2 -g
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 OUT := target/release
 LIB := $(OUT)/libtopdown.so
+JEVENTS := $(OUT)/static/libjevents.a
+COMMANDS := $(addprefix $(OUT)/,listevents showevent event-rmap)
 WARNINGS := -Wall -Wextra -Wpedantic -Werror
 INCLUDES := -Iinclude -Ic-tests
 LINK := -L$(OUT) -Wl,--as-needed -ltopdown -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
-SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src cli preload report -name '*.rs' -o -name '*.css' -o -name '*.js')
+SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src cli jevents preload report -name '*.rs' -o -name '*.css' -o -name '*.js')
+JEVENTS_HEADERS := $(wildcard include/jevents/*.h c-tests/jevents/*.h c-tests/jevents/*/*/*.h)
 HEADERS := include/topdown.h include/topdown_inline.h include/topdown_region.h $(wildcard c-tests/*.h c-tests/vm/*.h)
+JEVENTS_SOURCES := $(patsubst c-tests/%,%,$(basename $(wildcard c-tests/jevents/*.c c-tests/jevents/*.cpp)))
+JEVENTS_LAYOUTS := $(addprefix target/c-tests/jevents/layout-,112 120 128 136 144)
+JEVENTS_PROGRAMS := $(addprefix target/c-tests/,$(JEVENTS_SOURCES)) $(JEVENTS_LAYOUTS) \
+	$(patsubst jevents/%,target/c-tests/jevents/static/%,$(filter-out jevents/pmu_%,$(JEVENTS_SOURCES)))
 PROGRAMS := $(patsubst %.c,target/%,$(wildcard c-tests/*.c examples/*.c benches/*.c)) \
-	$(patsubst %.cpp,target/%,$(wildcard c-tests/*.cpp))
+	$(patsubst %.cpp,target/%,$(wildcard c-tests/*.cpp)) $(JEVENTS_PROGRAMS)
 
-all: $(LIB) ## build the library
+all: $(LIB) $(JEVENTS) $(COMMANDS) ## build libraries and commands
 
 # Cargo is asked only if a source is newer: what was built here runs where no compiler is.
 $(LIB): $(SOURCES)
 	$(CARGO) build --release --locked --workspace
 	@ln -sf libtopdown.so $(LIB).0
 	@ln -sf libtopdown_preload.so $(OUT)/libtopdown-preload.so
+	@ln -sf libjevents.so $(OUT)/libjevents.so.1
 	@touch $(LIB)
+
+$(JEVENTS): $(LIB) abi/archive abi/jevents-symbols.txt
+	@abi/archive $(OUT)/libjevents.a $@ abi/jevents-symbols.txt
+
+$(COMMANDS): $(OUT)/%: jevents/commands/%.c $(JEVENTS) $(JEVENTS_HEADERS)
+	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) -Iinclude/jevents $< -o $@ $(JEVENTS) -pthread -ldl -lm
 
 target/%: %.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
@@ -36,6 +50,27 @@ target/%: %.c $(LIB) $(HEADERS)
 target/%: %.cpp $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 $(CXXFLAGS) $(WARNINGS) $(INCLUDES) $< -o $@ $(LINK)
+
+# Callers of libjevents see its headers alone.
+target/c-tests/jevents/%: INCLUDES := -Iinclude/jevents -Ic-tests/jevents -Ic-tests
+target/c-tests/jevents/%: LINK := -L$(OUT) -ljevents -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
+$(JEVENTS_PROGRAMS): $(JEVENTS_HEADERS)
+target/c-tests/jevents/pmu_both: INCLUDES += -Iinclude
+target/c-tests/jevents/pmu_both: LINK += -ltopdown
+
+# With another struct perf_event_attr.
+$(JEVENTS_LAYOUTS): target/c-tests/jevents/layout-%: c-tests/jevents/layout.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) -DATTR_SIZE=$* -Ic-tests/jevents/attr $(INCLUDES) $< -o $@ $(LINK)
+
+# The same with the static library.
+target/c-tests/jevents/static/%: c-tests/jevents/%.c $(JEVENTS) $(JEVENTS_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) -Iinclude/jevents -Ic-tests/jevents -Ic-tests $< -o $@ $(JEVENTS) -pthread -ldl -lm
+
+target/c-tests/jevents/static/%: c-tests/jevents/%.cpp $(JEVENTS) $(JEVENTS_HEADERS)
+	@mkdir -p $(@D)
+	$(CXX) -std=c++17 $(CXXFLAGS) $(WARNINGS) -Iinclude/jevents -Ic-tests/jevents -Ic-tests $< -o $@ $(JEVENTS) -pthread -ldl -lm
 
 # Libraries that the tests of hooks measure.
 target/c-tests/lib/lib%.so: c-tests/lib/%.c c-tests/lib/hooked.h
@@ -86,7 +121,7 @@ header: ## make include/topdown.h from the sources
 failures: ## make the tables of docs/failures.md from the code
 	TOPDOWN_WRITE_FAILURES=1 $(CARGO) test --locked --lib the_document_has
 
-install: $(LIB) ## install command, libraries, header and pkg-config file under DESTDIR and PREFIX
+install: all ## install command, libraries, header and pkg-config file under DESTDIR and PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
 	install -m 755 $(OUT)/topdown $(DESTDIR)$(BINDIR)/topdown
 	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/libtopdown.so.$(VERSION)
@@ -95,13 +130,19 @@ install: $(LIB) ## install command, libraries, header and pkg-config file under 
 	ln -sf libtopdown.so.0 $(DESTDIR)$(LIBDIR)/libtopdown.so
 	install -m 644 $(OUT)/libtopdown.a $(DESTDIR)$(LIBDIR)/libtopdown.a
 	install -m 644 include/topdown.h include/topdown_inline.h include/topdown_region.h $(DESTDIR)$(INCLUDEDIR)
-	sed -e 's|@prefix@|$(PREFIX)|; s|@libdir@|$(LIBDIR)|; s|@includedir@|$(INCLUDEDIR)|; s|@version@|$(VERSION)|' \
-		topdown.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc
+	install -m 755 $(COMMANDS) $(DESTDIR)$(BINDIR)
+	install -m 755 $(OUT)/libjevents.so $(DESTDIR)$(LIBDIR)/libjevents.so.1
+	ln -sf libjevents.so.1 $(DESTDIR)$(LIBDIR)/libjevents.so
+	install -m 644 $(JEVENTS) $(DESTDIR)$(LIBDIR)/libjevents.a
+	install -m 644 include/jevents/*.h $(DESTDIR)$(INCLUDEDIR)
+	for name in topdown jevents; do \
+		sed -e 's|@prefix@|$(PREFIX)|; s|@libdir@|$(LIBDIR)|; s|@includedir@|$(INCLUDEDIR)|; s|@version@|$(VERSION)|' \
+			$$name.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/$$name.pc; done
 
 uninstall: ## take away what install put there
-	rm -f $(DESTDIR)$(BINDIR)/topdown $(DESTDIR)$(LIBDIR)/libtopdown.so* $(DESTDIR)$(LIBDIR)/libtopdown.a $(DESTDIR)$(LIBDIR)/libtopdown-preload.so $(DESTDIR)$(INCLUDEDIR)/topdown.h $(DESTDIR)$(INCLUDEDIR)/topdown_inline.h \
-		$(DESTDIR)$(INCLUDEDIR)/topdown_region.h \
-		$(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc
+	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,topdown $(notdir $(COMMANDS)))
+	rm -f $(DESTDIR)$(LIBDIR)/libtopdown* $(DESTDIR)$(LIBDIR)/libjevents* $(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc $(DESTDIR)$(LIBDIR)/pkgconfig/jevents.pc
+	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(wildcard include/*.h include/jevents/*.h)))
 
 clean: ## remove what was built
 	$(CARGO) clean

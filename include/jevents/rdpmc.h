@@ -1,0 +1,26 @@
+/* rdpmc.h: one counter, read from user space. The interface is libjevents'; docs/jevents.md says what each function
+ * does. The thread that opened a counter reads and closes it. */
+#ifndef RDPMC_H
+#define RDPMC_H 1
+
+#include <linux/perf_event.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rdpmc_ctx {
+    int fd;
+    struct perf_event_mmap_page *buf;
+};
+
+int rdpmc_open(unsigned counter, struct rdpmc_ctx *ctx);
+int rdpmc_open_attr(struct perf_event_attr *attr, struct rdpmc_ctx *ctx, struct rdpmc_ctx *leader_ctx);
+void rdpmc_close(struct rdpmc_ctx *ctx);
+unsigned long long rdpmc_read(struct rdpmc_ctx *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

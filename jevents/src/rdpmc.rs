@@ -1,0 +1,408 @@
+//! One counter, read from user space.
+//!
+//! An ordinary counter's total is the page's `offset` plus what RDPMC says, and so is read(2)'s: readings of either kind
+//! can be taken from each other. That of SLOTS and PERF_METRICS is not: the kernel keeps no offset for them
+//! (kernel-facts C.3). Their total comes from read(2), and so does that of what is not on this CPU now, or must
+//! not be read from user space.
+
+use crate::Attr;
+use crate::say::{reason, say};
+use crate::sys::perf_event_open;
+use libc::{c_int, pid_t};
+use perf_event_open_sys::bindings::{
+    PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_LOST, PERF_FORMAT_TOTAL_TIME_ENABLED,
+    PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_SAMPLE_READ, PERF_TYPE_HARDWARE, PERF_TYPE_RAW,
+    perf_event_mmap_page,
+};
+use std::arch::asm;
+use std::io;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ptr::{addr_of, null_mut};
+use topdown::for_jevents::survive_marked;
+
+/// struct perf_event_mmap_page.
+pub type Page = perf_event_mmap_page;
+
+/// Bytes in a page of memory of this architecture.
+pub(crate) const PAGE_SIZE: usize = 4096;
+
+/// The capability of a page to be read by RDPMC. Before Linux 3.12 others had its name; this bit was 0 then.
+const CAP_USER_RDPMC: u64 = 1 << 2;
+/// The page's index of SLOTS.
+const SLOTS: u32 = 0x4000_0004;
+/// That of each event of PERF_METRICS.
+const METRICS: u32 = 0x2000_0001;
+
+/// Borne by an instruction behind RDPMC that does nothing, `nop dword ptr [rax + MARK]`: by it the handler of SIGSEGV knows
+/// that RDPMC is this library's.
+const MARK: u32 = 0x4a57_4454;
+
+/// The last event of PERF_TYPE_HARDWARE that `rdpmc_open` takes a number for; above are raw ones.
+const LAST_GENERIC: u32 = 10;
+/// PERF_ATTR_SIZE_VER0.
+const ATTR_SIZE: u32 = 64;
+
+/// struct rdpmc_ctx. `buf` is the control page, and behind it a page of ours.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Ctx {
+    /// -1: not open.
+    pub fd: c_int,
+    /// NULL: not open.
+    pub buf: *mut Page,
+}
+
+impl Ctx {
+    /// What did not open.
+    pub const CLOSED: Ctx = Ctx { fd: -1, buf: null_mut() };
+}
+
+/// What is kept in the page behind the control page.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Behind {
+    format: Format,
+    /// Who opened it. A forked child, which has no control page, finds 0.
+    process: pid_t,
+}
+
+/// What read(2) says, and where in it this event is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Format {
+    read_format: u64,
+    /// With PERF_FORMAT_ID.
+    id: u64,
+    /// Without: how many were in the group before it.
+    position: usize,
+}
+
+impl Format {
+    fn has(self, flag: u32) -> usize {
+        usize::from(self.read_format & u64::from(flag) != 0)
+    }
+
+    /// The event's total among the words of a read(2).
+    fn total(self, words: &[u64]) -> Option<u64> {
+        if self.has(PERF_FORMAT_GROUP) == 0 {
+            return words.first().copied();
+        }
+        let times = self.has(PERF_FORMAT_TOTAL_TIME_ENABLED) + self.has(PERF_FORMAT_TOTAL_TIME_RUNNING);
+        let ids = self.has(PERF_FORMAT_ID);
+        let mut members = words.get(1 + times..)?.chunks_exact(1 + ids + self.has(PERF_FORMAT_LOST));
+        let member = if ids != 0 {
+            members.find(|member| member[1] == self.id)
+        } else {
+            // whose leader was closed is in a group of its own
+            members.nth(self.position.min((words[0] as usize).checked_sub(1)?))
+        };
+        member.map(|member| member[0])
+    }
+}
+
+/// What read(2) says of an event alone: the total, and what else a read_format can ask for.
+const ALONE: usize = 5;
+/// And of its group. One that is larger is not read.
+const GROUP: usize = 512;
+
+/// read(2) of an event; the words that there were.
+fn words(fd: c_int, words: &mut [MaybeUninit<u64>]) -> &[u64] {
+    // SAFETY: a buffer with room for so many bytes, any of which make words. Not the C library's read: that is a
+    // cancellation point.
+    let got = unsafe { libc::syscall(libc::SYS_read, fd, words.as_mut_ptr(), size_of_val(words)) };
+    let got = usize::try_from(got).unwrap_or(0) / size_of::<u64>();
+    // SAFETY: so many were written, which is no more than there is room for.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), got.min(words.len())) }
+}
+
+/// An open counter of this thread.
+#[derive(Debug)]
+pub struct Counter(Ctx);
+
+impl Counter {
+    /// Opens an event of the calling thread on any CPU, in a leader's group; None: said on standard error, and errno
+    /// is the kernel's.
+    ///
+    /// # Safety
+    /// `attr` is as large as its `size` says.
+    pub unsafe fn open(attr: *mut Attr, leader: c_int) -> Option<Counter> {
+        // SAFETY: the caller's word.
+        let fd = unsafe { perf_event_open(attr, 0, -1, leader, 0) };
+        if fd < 0 {
+            say!("perf_event_open: {}", reason(&io::Error::last_os_error()));
+            return None;
+        }
+        let Some(buf) = map(fd) else {
+            let error = io::Error::last_os_error();
+            say!("mmap on perf fd: {}", reason(&error));
+            // SAFETY: nobody else has the descriptor. errno stays that of the mapping.
+            unsafe {
+                libc::close(fd);
+                *libc::__errno_location() = error.raw_os_error().unwrap_or(0);
+            }
+            return None;
+        };
+        // SAFETY: `map` made both pages, and nobody else knows of the second; the oldest and shortest attr has a
+        // read_format; getpid has no preconditions.
+        let (index, capabilities) = unsafe {
+            let format = format_of(fd, addr_of!((*attr).read_format).read_unaligned());
+            behind(buf).write(Behind { format, process: libc::getpid() });
+            let capabilities = addr_of!((*buf).__bindgen_anon_1.capabilities);
+            (addr_of!((*buf).index).read_volatile(), capabilities.read_volatile())
+        };
+        if capabilities & CAP_USER_RDPMC != 0 {
+            // without it RDPMC is what it is in every other program
+            survive_marked(MARK);
+        }
+        if index == METRICS {
+            // a member that comes to SLOTS while they run makes the kernel lose what it counts from here to the next
+            // read(2) (kernel-facts B.6): so that is now
+            words(leader, &mut [MaybeUninit::uninit(); GROUP]);
+        }
+        Some(Counter(Ctx { fd, buf }))
+    }
+
+    /// The event that `rdpmc_open` knows by this number, in user mode.
+    pub fn open_number(counter: u32) -> Option<Counter> {
+        let kind = if counter <= LAST_GENERIC { PERF_TYPE_HARDWARE } else { PERF_TYPE_RAW };
+        let mut attr = user_mode(kind, counter.into());
+        attr.size = ATTR_SIZE;
+        // SAFETY: an attr that is larger than its size.
+        unsafe { Counter::open(&mut attr, -1) }
+    }
+
+    /// A raw event in user mode, in the group of a leader.
+    pub fn open_raw(config: u64, leader: Option<&Counter>) -> Option<Counter> {
+        let mut attr = user_mode(PERF_TYPE_RAW, config);
+        // SAFETY: a whole attr.
+        unsafe { Counter::open(&mut attr, leader.map_or(-1, |leader| leader.0.fd)) }
+    }
+
+    /// Its total since it was opened.
+    pub fn read(&self) -> u64 {
+        // SAFETY: it is open.
+        unsafe { read(&self.0) }
+    }
+
+    /// Gives it to C.
+    pub fn into_ctx(self) -> Ctx {
+        Ctx { ..ManuallyDrop::new(self).0 }
+    }
+
+    /// Takes it from C; None if it is not open.
+    ///
+    /// # Safety
+    /// As `Counter::into_ctx` gave it, or with a `buf` of NULL.
+    pub unsafe fn from_ctx(ctx: Ctx) -> Option<Counter> {
+        (!ctx.buf.is_null()).then(|| Counter(ctx))
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        let Ctx { fd, buf } = self.0;
+        // SAFETY: both pages are ours, and nobody looks at them any more. In a forked child something else may be where
+        // the control page was.
+        unsafe {
+            let ours = (*behind(buf)).process == libc::getpid();
+            libc::munmap(behind(buf).cast(), PAGE_SIZE);
+            if ours {
+                libc::munmap(buf.cast(), PAGE_SIZE);
+            }
+            libc::close(fd);
+        }
+    }
+}
+
+fn user_mode(kind: u32, config: u64) -> Attr {
+    let mut attr = Attr { type_: kind, size: size_of::<Attr>() as u32, config, ..Attr::default() };
+    attr.sample_type = PERF_SAMPLE_READ.into();
+    attr.set_exclude_kernel(1);
+    attr
+}
+
+fn format_of(fd: c_int, read_format: u64) -> Format {
+    let mut format = Format { read_format, ..Format::default() };
+    if format.has(PERF_FORMAT_GROUP) != 0 {
+        let members = words(fd, &mut [MaybeUninit::uninit(); GROUP]).first().copied().unwrap_or(0);
+        format.position = (members as usize).saturating_sub(1);
+        // SAFETY: the kernel writes a word. Without it nothing bears this id.
+        unsafe { perf_event_open_sys::ioctls::ID(fd, &mut format.id) };
+    }
+    format
+}
+
+/// The control page of an event, and a page behind it.
+fn map(fd: c_int) -> Option<*mut Page> {
+    let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let fixed = libc::MAP_SHARED | libc::MAP_FIXED;
+    // SAFETY: new memory, and a mapping over the first page of it.
+    unsafe {
+        let both =
+            libc::mmap(null_mut(), 2 * PAGE_SIZE, libc::PROT_READ | libc::PROT_WRITE, anonymous, -1, 0);
+        if both == libc::MAP_FAILED {
+            return None;
+        }
+        if libc::mmap(both, PAGE_SIZE, libc::PROT_READ, fixed, fd, 0) == libc::MAP_FAILED {
+            let error = io::Error::last_os_error();
+            libc::munmap(both, 2 * PAGE_SIZE);
+            *libc::__errno_location() = error.raw_os_error().unwrap_or(0);
+            return None;
+        }
+        // (before Linux 4.14 a forked child that reads faults)
+        libc::madvise(both.wrapping_byte_add(PAGE_SIZE), PAGE_SIZE, libc::MADV_WIPEONFORK);
+        Some(both.cast())
+    }
+}
+
+fn behind(page: *mut Page) -> *mut Behind {
+    page.wrapping_byte_add(PAGE_SIZE).cast()
+}
+
+/// The total of a page's offset and a counter of so many bits, which the kernel starts below zero.
+///
+/// As the kernel's header has it, the counter is brought to 64 bits with its sign. That is what the offset is made for
+/// when counting starts; when the page is written anew while counting goes on (PERF_EVENT_IOC_RESET), it is made for a
+/// counter without sign.
+#[inline(always)]
+fn sum(offset: u64, raw: u64, width: u16) -> u64 {
+    let unused = 64u32.wrapping_sub(width.into());
+    let signed = (raw.wrapping_shl(unused) as i64).wrapping_shr(unused) as u64;
+    let total = offset.wrapping_add(signed);
+    if (total as i64) < 0 { total.wrapping_add(1u64.wrapping_shl(width.into())) } else { total }
+}
+
+/// The total of an open counter; 0 for one that is not open, and in a forked child. Nothing in it can panic.
+///
+/// # Safety
+/// NULL, a `Ctx` of `Counter::into_ctx`, or one with a `buf` of NULL.
+#[inline(always)]
+pub unsafe fn read(ctx: *const Ctx) -> u64 {
+    // SAFETY: the caller vouches for ctx, and so for the page, which the kernel changes at any time, hence volatile.
+    unsafe {
+        if ctx.is_null() || (*ctx).buf.is_null() {
+            return 0;
+        }
+        let page: *const Page = (*ctx).buf;
+        if addr_of!((*behind((*ctx).buf)).process).read_volatile() == 0 {
+            return 0;
+        }
+        loop {
+            let lock = addr_of!((*page).lock).read_volatile();
+            let index = addr_of!((*page).index).read_volatile();
+            let capabilities = addr_of!((*page).__bindgen_anon_1.capabilities).read_volatile();
+            if index == 0 || index == SLOTS || index == METRICS || capabilities & CAP_USER_RDPMC == 0 {
+                return read_slowly(ctx);
+            }
+            let offset = addr_of!((*page).offset).read_volatile() as u64;
+            let width = addr_of!((*page).pmc_width).read_volatile();
+            let Some(raw) = rdpmc(index - 1) else { return read_slowly(ctx) };
+            if addr_of!((*page).lock).read_volatile() == lock {
+                return sum(offset, raw, width);
+            }
+        }
+    }
+}
+
+/// RDPMC; None if it faulted: it was forbidden after the event was opened, or the thread has come to a CPU without this
+/// counter since it was looked for.
+///
+/// # Safety
+/// It may be executed, or `survive_marked` was called.
+#[inline(always)]
+unsafe fn rdpmc(counter: u32) -> Option<u64> {
+    let (low, high): (u64, u64);
+    let mut number = u64::from(counter);
+    // SAFETY: the caller's word. It is taken to touch memory, so what is read before and after it stays there.
+    unsafe {
+        asm!(
+            "rdpmc",
+            ".byte 0x0f, 0x1f, 0x80", // does nothing, and bears the mark
+            ".long {MARK}",
+            MARK = const MARK,
+            inlateout("rcx") number,
+            lateout("rax") low,
+            lateout("rdx") high,
+            options(nostack, preserves_flags),
+        );
+    }
+    (number as i64 >= 0).then_some(high << 32 | low)
+}
+
+/// The total by read(2). (`extern "C"` says that it does not unwind, for the sake of who calls it.)
+///
+/// # Safety
+/// As of `Counter::into_ctx`.
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn read_slowly(ctx: *const Ctx) -> u64 {
+    // SAFETY: the caller's word: there is a page behind the control page.
+    unsafe {
+        let format = (*behind((*ctx).buf)).format;
+        let total = if format.has(PERF_FORMAT_GROUP) == 0 {
+            format.total(words((*ctx).fd, &mut [MaybeUninit::uninit(); ALONE]))
+        } else {
+            format.total(words((*ctx).fd, &mut [MaybeUninit::uninit(); GROUP]))
+        };
+        // the kernel gives no more of an event whose group has lost its slots: its total is what it was
+        total.unwrap_or_else(|| addr_of!((*(*ctx).buf).offset).read_volatile() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offset_and_counter_make_the_total() {
+        for width in [32, 40, 48] {
+            let mask = u64::MAX >> (64 - width);
+            let half = 1u64 << (width - 1);
+            // started at minus half, after 7 had been counted before
+            let at = |counted: u64| sum(7 + half, half.wrapping_neg().wrapping_add(counted) & mask, width);
+            for counted in [0, 1, 1 << 20, half - 1, half, half + 5] {
+                assert_eq!(at(counted), 7 + counted);
+            }
+        }
+        // more than a counter holds
+        assert_eq!(sum((1 << 60) + 10, 0xffff_ffff_fffe, 48), (1 << 60) + 8);
+        // reset to 3 while it stood there
+        let stood = 0x8000_0000_1234;
+        let offset = 3u64.wrapping_sub(stood);
+        for counted in [0, 1, 1 << 40] {
+            assert_eq!(sum(offset, stood + counted, 48), 3 + counted);
+        }
+    }
+
+    #[test]
+    fn this_event_is_found_in_what_read_says() {
+        let format = |read_format, position| Format { read_format, id: 77, position };
+        let (group, id, lost) = (PERF_FORMAT_GROUP as u64, PERF_FORMAT_ID as u64, PERF_FORMAT_LOST as u64);
+        let times = (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
+        assert_eq!(format(0, 0).total(&[5]), Some(5));
+        assert_eq!(format(times | id, 9).total(&[5, 1, 2, 77]), Some(5));
+        assert_eq!(format(group, 1).total(&[3, 10, 20, 30]), Some(20));
+        assert_eq!(format(group | times, 2).total(&[3, 1, 2, 10, 20, 30]), Some(30));
+        assert_eq!(format(group | times | lost, 1).total(&[2, 1, 2, 10, 0, 20, 0]), Some(20));
+        // whatever was closed before it
+        assert_eq!(format(group | id, 3).total(&[2, 10, 76, 20, 77]), Some(20));
+        assert_eq!(format(group | id | lost, 3).total(&[2, 10, 76, 0, 20, 77, 0]), Some(20));
+        assert_eq!(format(group, 2).total(&[1, 10]), Some(10));
+        // nothing, or less than there should be
+        for read_format in [0, group, group | times, group | id] {
+            assert_eq!(format(read_format, 0).total(&[]), None);
+        }
+        assert_eq!(format(group, 0).total(&[0]), None);
+        assert_eq!(format(group, 3).total(&[9, 1, 2]), None);
+        assert_eq!(format(group | id, 0).total(&[1, 10, 76]), None);
+    }
+
+    #[test]
+    fn what_is_not_open_reads_zero() {
+        // SAFETY: NULL, and a buf of NULL.
+        unsafe {
+            assert_eq!(read(std::ptr::null()), 0);
+            assert_eq!(read(&Ctx::CLOSED), 0);
+            assert!(Counter::from_ctx(Ctx::CLOSED).is_none());
+        }
+    }
+}

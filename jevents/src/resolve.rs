@@ -1,0 +1,164 @@
+//! Names to attrs.
+use crate::Attr;
+use crate::attr;
+use crate::failure::Failure;
+use crate::list::{self, Event};
+use crate::say::say;
+use crate::sysfs::{Pmu, Sysfs};
+use crate::{qualifier, terms};
+use perf_event_open_sys::bindings::PERF_TYPE_RAW;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a name turned out to be.
+#[derive(Debug)]
+pub struct Resolved {
+    /// All but what the text says is zero; `size` is as small as what is set allows.
+    pub attr: Attr,
+    /// From a name= term.
+    pub name: Option<String>,
+    /// The string that resolved, PMU/terms/.
+    pub decoded: String,
+    /// Several PMUs count it.
+    pub multi_pmu: bool,
+    /// Full sysfs paths of the PMUs.
+    pub pmus: Vec<String>,
+}
+
+/// Events whose codes in lists name a fixed counter: these count on any, and may have other terms besides.
+const ON_ANY_COUNTER: [(&str, &str); 3] = [
+    ("inst_retired.any", "event=0xc0"),
+    ("cpu_clk_unhalted.thread", "event=0x3c"),
+    ("cpu_clk_unhalted.thread_any", "event=0x3c,any=1"),
+];
+
+/// Short names of events of the cores.
+const SHORT: [(&str, &str); 2] = [("cycles", "cpu-cycles"), ("branches", "branch-instructions")];
+
+/// The PMU of the cores, by the name that all lists and callers use.
+const CORE: &str = "cpu";
+
+/// `resolve_event_extra`: lists, then the kernel's names, then bare terms. Err: it says why on standard error itself.
+pub(crate) fn resolve_event(sysfs: &Sysfs, name: &str) -> Result<Resolved, ()> {
+    event(sysfs, list::find, name).map_err(told)
+}
+
+/// `jevent_name_to_attr_extra`: the kernel's names. Err: as above.
+pub(crate) fn name_to_attr(sysfs: &Sysfs, name: &str) -> Result<Resolved, ()> {
+    kernel_name(sysfs, name).map_err(told)
+}
+
+fn told(failure: Failure) {
+    if let Some(reason) = failure.reason() {
+        say!("{reason}");
+    }
+}
+
+/// As `resolve_event`, from a list of one's own, and says nothing.
+pub fn event(
+    sysfs: &Sysfs,
+    list: impl Fn(&str) -> Option<Arc<Event>>,
+    name: &str,
+) -> Result<Resolved, Failure> {
+    let (base, qualifiers) = parted(name);
+    let on_pmu = |pmu: &str, terms: &str| {
+        on_pmu(sysfs, pmu, terms, qualifiers, &format!("{pmu}/{terms}/{qualifiers}"))
+    };
+    let listed = || {
+        let event = list(base).ok_or(Failure::UNKNOWN)?;
+        let fixed = ON_ANY_COUNTER.iter().find(|(name, _)| event.name.eq_ignore_ascii_case(name));
+        on_pmu(&event.pmu, fixed.map_or(event.terms.as_str(), |(_, terms)| terms))
+    };
+    let bare = || match base.is_empty() || name.contains('/') {
+        true => Err(Failure::UNKNOWN),
+        false => on_pmu(CORE, base),
+    };
+    listed()
+        .or_else(|why| kernel_name(sysfs, name).map_err(|later| why.or(later)))
+        .or_else(|why| bare().map_err(|later| why.or(later)))
+}
+
+/// As `name_to_attr`, and says nothing.
+pub fn kernel_name(sysfs: &Sysfs, name: &str) -> Result<Resolved, Failure> {
+    let (base, qualifiers) = parted(name);
+    if let Some((_, terms)) = SHORT.iter().find(|(short, _)| *short == base) {
+        on_pmu(sysfs, CORE, terms, qualifiers, name)
+    } else if let Some(digits) = raw_digits(base) {
+        raw(sysfs, digits, qualifiers, name)
+    } else if let Some((pmu, term)) = implicit(sysfs, base) {
+        on(sysfs, &pmu, PERF_TYPE_RAW, term, qualifiers, name)
+    } else {
+        // PMU/terms/qualifiers, with or without the second slash
+        let (pmu, rest) = name.split_once('/').ok_or(Failure::UNKNOWN)?;
+        let (terms, qualifiers) = rest.split_once('/').unwrap_or((rest, ""));
+        on_pmu(sysfs, pmu, terms, qualifiers, name)
+    }
+}
+
+/// Into what is before the first colon and what is behind it.
+fn parted(name: &str) -> (&str, &str) {
+    name.split_once(':').unwrap_or((name, ""))
+}
+
+/// `r1b7`
+fn raw_digits(name: &str) -> Option<&str> {
+    let digits = name.strip_prefix('r')?;
+    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(digits)
+}
+
+fn raw(sysfs: &Sysfs, digits: &str, qualifiers: &str, decoded: &str) -> Result<Resolved, Failure> {
+    let mut attr = attr::new(PERF_TYPE_RAW);
+    attr.config = u64::from_str_radix(digits, 16)
+        .map_err(|_| Failure::because(format!("{decoded} is larger than 64 bits")))?;
+    qualifier::apply(sysfs, qualifiers, &mut attr, decoded)?;
+    Ok(resolved(attr, None, decoded, &[sysfs.core_path()]))
+}
+
+/// `instructions` or `/instructions`: an event of the cores' PMU, which is a term there.
+fn implicit<'a>(sysfs: &Sysfs, base: &'a str) -> Option<(Pmu, &'a str)> {
+    let term = base.strip_prefix('/').unwrap_or(base);
+    let pmu = sysfs.core()?;
+    pmu.event(term).is_some().then_some((pmu, term))
+}
+
+fn on_pmu(
+    sysfs: &Sysfs,
+    pmu: &str,
+    terms: &str,
+    qualifiers: &str,
+    decoded: &str,
+) -> Result<Resolved, Failure> {
+    let pmu = sysfs.pmu(pmu).ok_or(Failure::UNKNOWN)?;
+    let kind =
+        pmu.kind().ok_or_else(|| Failure::because(format!("Cannot read the type of {}", pmu.name())))?;
+    on(sysfs, &pmu, kind, terms, qualifiers, decoded)
+}
+
+fn on(
+    sysfs: &Sysfs,
+    pmu: &Pmu,
+    kind: u32,
+    terms: &str,
+    qualifiers: &str,
+    decoded: &str,
+) -> Result<Resolved, Failure> {
+    let mut attr = attr::new(kind);
+    let name = terms::apply(pmu, terms, &mut attr)?;
+    qualifier::apply(sysfs, qualifiers, &mut attr, decoded)?;
+    Ok(resolved(attr, name, decoded, &pmu.paths))
+}
+
+fn resolved(attr: Attr, name: Option<String>, decoded: &str, pmus: &[impl AsRef<Path>]) -> Resolved {
+    Resolved {
+        attr,
+        name,
+        decoded: decoded.to_string(),
+        multi_pmu: pmus.len() > 1,
+        pmus: pmus.iter().map(|path| path.as_ref().to_string_lossy().into_owned()).collect(),
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+//! perf_event_open(2), by a weak symbol: a program that has its own `perf_event_open` is asked instead, by this library
+//! too (libjevents.md 2.5).
+
+use crate::Attr;
+use libc::{c_int, c_long, c_ulong, pid_t};
+
+unsafe extern "C" {
+    /// The program's, or the one below. Returns a descriptor, or -1 and errno.
+    pub(crate) fn perf_event_open(
+        attr: *mut Attr,
+        pid: pid_t,
+        cpu: c_int,
+        group_fd: c_int,
+        flags: c_ulong,
+    ) -> c_int;
+}
+
+// Written out, since a weak definition cannot be said in Rust: `extern` above keeps every call on the symbol.
+std::arch::global_asm!(
+    ".weak perf_event_open",
+    ".type perf_event_open, @function",
+    "perf_event_open:",
+    "    jmp {system_call}",
+    ".size perf_event_open, . - perf_event_open",
+    system_call = sym system_call,
+);
+
+extern "C" fn system_call(attr: *mut Attr, pid: pid_t, cpu: c_int, group_fd: c_int, flags: c_ulong) -> c_int {
+    // SAFETY: the kernel checks what it is given.
+    let fd: c_long = unsafe { libc::syscall(libc::SYS_perf_event_open, attr, pid, cpu, group_fd, flags) };
+    fd as c_int
+}

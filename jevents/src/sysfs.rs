@@ -1,0 +1,234 @@
+//! What the kernel says of PMUs and CPUs.
+use crate::attr::Word;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where it says so.
+#[derive(Debug, Clone)]
+pub struct Sysfs {
+    /// PMUs: type, format/, events/, cpumask.
+    pub devices: PathBuf,
+    /// CPUs: cpuN/online, cpuN/topology/.
+    pub cpus: PathBuf,
+}
+
+/// The PMU of the cores; on CPUs with two kinds of cores there is none of that name, and the second counts on the
+/// faster ones, with the same type.
+const CORE: &str = "cpu";
+const FASTER_CORE: &str = "cpu_core";
+
+/// One that counts, or several alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pmu {
+    /// Its directory, and those of the others; never empty.
+    pub paths: Vec<PathBuf>,
+}
+
+/// Where a term's value goes: bits of a word, the lowest of the value first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Format {
+    /// The word.
+    pub word: Word,
+    ranges: Vec<(u32, u32)>,
+}
+
+/// An event that the kernel names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// PMU.
+    pub pmu: String,
+    /// Name.
+    pub name: String,
+    /// Terms.
+    pub terms: String,
+}
+
+impl Sysfs {
+    /// That of this system.
+    pub fn real() -> Self {
+        Sysfs { devices: "/sys/bus/event_source/devices".into(), cpus: "/sys/devices/system/cpu".into() }
+    }
+
+    /// The PMU of this name, or uncore_NAME, or all uncore_NAME_NUMBER in the order of their names as text.
+    pub fn pmu(&self, name: &str) -> Option<Pmu> {
+        let one = |name: &str| self.device(name).map(|path| Pmu { paths: vec![path] });
+        let core = || (name == CORE).then(|| one(FASTER_CORE)).flatten();
+        one(name).or_else(|| one(&format!("uncore_{name}"))).or_else(|| self.instances(name)).or_else(core)
+    }
+
+    /// The PMU of the cores.
+    pub fn core(&self) -> Option<Pmu> {
+        self.pmu(CORE)
+    }
+
+    /// The directory of the PMU of the cores, even if there is none.
+    pub fn core_path(&self) -> PathBuf {
+        self.core().map_or_else(|| self.devices.join(CORE), |pmu| pmu.paths[0].clone())
+    }
+
+    fn instances(&self, name: &str) -> Option<Pmu> {
+        let prefix = format!("uncore_{name}_");
+        let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_one = |device: &String| device.strip_prefix(&prefix).is_some_and(number);
+        let paths: Vec<_> =
+            self.names().into_iter().filter(is_one).filter_map(|device| self.device(&device)).collect();
+        (!paths.is_empty()).then_some(Pmu { paths })
+    }
+
+    fn device(&self, name: &str) -> Option<PathBuf> {
+        inside(&self.devices, name).filter(|path| path.is_dir())
+    }
+
+    /// The names of all PMUs, sorted.
+    fn names(&self) -> Vec<String> {
+        entries(&self.devices)
+    }
+
+    /// Whether the PMU before the first slash of an event is one that counts once a socket: it has a cpumask, which
+    /// starts with CPU 0.
+    pub fn is_uncore(&self, event: &str) -> bool {
+        let Some((pmu, _)) = event.split_once('/') else { return false };
+        let candidates =
+            [pmu.to_string(), format!("uncore_{pmu}"), format!("uncore_{pmu}_0"), format!("uncore_{pmu}_1")];
+        let mask = candidates.iter().find_map(|name| line(&inside(&self.devices, name)?, "cpumask"));
+        mask.is_some_and(|mask| {
+            mask.split(|c: char| !c.is_ascii_digit()).next().is_some_and(|cpu| cpu.parse() == Ok(0))
+        })
+    }
+
+    /// The lowest CPU of each package, in the order of package numbers; None without topology.
+    pub fn socket_cpus(&self) -> Option<Vec<i32>> {
+        let mut lowest = BTreeMap::<i32, i32>::new();
+        for directory in entries(&self.cpus) {
+            let Some(cpu) = directory.strip_prefix("cpu").and_then(|number| number.parse::<i32>().ok())
+            else {
+                continue;
+            };
+            let package = line(&self.cpus.join(directory), "topology/physical_package_id");
+            let Some(package) = package.and_then(|number| number.parse().ok()) else { continue };
+            lowest.entry(package).and_modify(|other| *other = cpu.min(*other)).or_insert(cpu);
+        }
+        (!lowest.is_empty()).then(|| lowest.into_values().collect())
+    }
+
+    /// The name of the first PMU (by name) of a type.
+    pub fn pmu_of_type(&self, kind: u32) -> Option<String> {
+        self.names().into_iter().find(|name| self.device(name).and_then(|path| kind_of(&path)) == Some(kind))
+    }
+
+    /// The list of CPUs that have the PMU of a type; None if it does not say (all have it, or it is no PMU of CPUs).
+    pub fn cpus_with(&self, kind: u32) -> Option<String> {
+        line(&self.device(&self.pmu_of_type(kind)?)?, "cpus")
+    }
+
+    /// The most precise that events of this type can be; 0 if they cannot.
+    pub fn max_precise(&self, kind: u32) -> u64 {
+        let pmu = self.pmu_of_type(kind).and_then(|name| self.device(&name));
+        pmu.and_then(|path| line(&path, "caps/max_precise")?.parse().ok()).unwrap_or(0)
+    }
+
+    /// Whether a CPU's `online` file says 1.
+    pub fn online(&self, cpu: i32) -> bool {
+        let file: &Path = &self.cpus.join(format!("cpu{cpu}/online"));
+        fs::read_to_string(file).is_ok_and(|text| text.starts_with('1'))
+    }
+
+    /// Every event that the kernel names, sorted by path. Names with a dot say more of another event.
+    pub fn events(&self) -> Vec<Named> {
+        let mut events = Vec::new();
+        for pmu in self.names() {
+            let directory = self.devices.join(&pmu).join("events");
+            for name in entries(&directory).into_iter().filter(|name| !name.contains('.')) {
+                if let Some(terms) = line(&directory, &name) {
+                    events.push(Named { pmu: pmu.clone(), name, terms });
+                }
+            }
+        }
+        events.sort_by_cached_key(|event| format!("{}/events/{}", event.pmu, event.name));
+        events
+    }
+}
+
+impl Pmu {
+    /// Its number for the kernel.
+    pub fn kind(&self) -> Option<u32> {
+        kind_of(&self.paths[0])
+    }
+
+    /// The format of a term; None if it has no such.
+    pub fn format(&self, term: &str) -> Option<String> {
+        line(&self.paths[0], &inside(Path::new("format"), term)?)
+    }
+
+    /// The terms of an event.
+    pub fn event(&self, name: &str) -> Option<String> {
+        line(&self.paths[0], &inside(Path::new("events"), name)?)
+    }
+
+    /// Its name: that of the first.
+    pub fn name(&self) -> std::borrow::Cow<'_, str> {
+        self.paths[0].file_name().unwrap_or_default().to_string_lossy()
+    }
+}
+
+impl Format {
+    /// As in a format file: `config1:0-7,32-35`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (word, bits) = text.split_once(':')?;
+        let ranges: Option<Vec<_>> = bits.split(',').map(range).collect();
+        Some(Format { word: Word::named(word)?, ranges: ranges? })
+    }
+
+    /// A value's bits in the word; None if there are not enough. One that is too large for a field of several ranges may
+    /// have its bits where they belong already, as event lists write those of ExtSel.
+    pub fn place(&self, value: u64) -> Option<u64> {
+        let (mut left, mut placed, mut field) = (value, 0, 0);
+        for &(first, last) in &self.ranges {
+            let bits = last - first + 1;
+            let range = u64::MAX >> (64 - bits);
+            placed |= (left & range) << first;
+            field |= range << first;
+            left = left.checked_shr(bits).unwrap_or(0);
+        }
+        match left {
+            0 => Some(placed),
+            _ => (self.ranges.len() > 1 && value & !field == 0).then_some(value),
+        }
+    }
+}
+
+fn range(text: &str) -> Option<(u32, u32)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (first <= last && last < 64).then_some((first, last))
+}
+
+/// A file of a directory, by a name that came from outside: none that leads elsewhere.
+fn inside(directory: &Path, name: &str) -> Option<PathBuf> {
+    (!name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']))
+        .then(|| directory.join(name))
+}
+
+/// The first line of a file. (Those of cpu_atom's events end in zero bytes.)
+fn line(directory: &Path, file: impl AsRef<Path>) -> Option<String> {
+    let text = fs::read(directory.join(file)).ok()?;
+    let line = text.split(|&byte| byte == b'\n' || byte == 0).next()?;
+    Some(String::from_utf8_lossy(line).trim_end().to_string())
+}
+
+/// The type of the PMU of this directory.
+pub fn kind_of(pmu: &Path) -> Option<u32> {
+    line(pmu, "type")?.parse().ok()
+}
+
+/// The names in a directory, sorted.
+fn entries(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
