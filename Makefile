@@ -39,6 +39,7 @@ $(LIB): $(SOURCES)
 
 $(JEVENTS): $(LIB) abi/archive abi/jevents-symbols.txt
 	@abi/archive $(OUT)/libjevents.a $@ abi/jevents-symbols.txt
+	@ln -f $@ $(OUT)/libjevents.a # until cargo puts its own there again
 
 $(COMMANDS): $(OUT)/%: jevents/commands/%.c $(JEVENTS) $(JEVENTS_HEADERS)
 	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) -Iinclude/jevents $< -o $@ $(JEVENTS) -pthread -ldl -lm
