@@ -9,6 +9,7 @@
 
 use super::rdpmc::{METRICS, SLOTS};
 use libc::{c_int, c_void, sigaction, siginfo_t, sigset_t, ucontext_t};
+use std::arch::global_asm;
 use std::cell::UnsafeCell;
 use std::mem::{MaybeUninit, zeroed};
 use std::ptr::{null, null_mut};
@@ -75,7 +76,10 @@ pub fn survive_marked(mark: u32) -> bool {
 }
 
 fn install() -> bool {
-    let handler = on_fault as *const () as usize;
+    let handler = match OWN_MARK.load(Ordering::Relaxed) {
+        MARK => topdown_on_fault as *const () as usize,
+        _ => on_fault as *const () as usize,
+    };
     // SAFETY: plain data, of which zeros are values; what is installed is a handler of that type; nobody else is here.
     let done = unsafe {
         let mut previous: sigaction = zeroed();
@@ -118,46 +122,97 @@ fn is_handler(action: &sigaction) -> bool {
     ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction)
 }
 
+#[allow(unused_doc_comments)] // it is for cbindgen
+/// cbindgen:ignore
+unsafe extern "C" {
+    /// `on_fault`, by a name whose code begins with the mark: so other copies of this library know it.
+    fn topdown_on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void);
+}
+
+global_asm!(
+    ".globl topdown_on_fault",
+    ".hidden topdown_on_fault",
+    ".type topdown_on_fault, @function",
+    "topdown_on_fault:",
+    ".byte 0x0f, 0x1f, 0x80",
+    ".long {MARK}",
+    "jmp {on_fault}",
+    ".size topdown_on_fault, . - topdown_on_fault",
+    MARK = const MARK,
+    on_fault = sym on_fault,
+);
+
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel gives a handler with SA_SIGINFO both.
     unsafe {
         let registers = &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs;
-        let general = registers[libc::REG_TRAPNO as usize] == GENERAL_PROTECTION;
-        if general && (*info).si_code == SI_KERNEL && goes_on(registers) {
-            FAULTS.fetch_add(1, Ordering::Relaxed);
-        } else {
-            pass_on(signal, info, context);
+        let general =
+            registers[libc::REG_TRAPNO as usize] == GENERAL_PROTECTION && (*info).si_code == SI_KERNEL;
+        match way_on(registers).filter(|_| general) {
+            None => pass_on(signal, info, context),
+            Some(next) => {
+                FAULTS.fetch_add(1, Ordering::Relaxed);
+                if previous_is_a_copy() {
+                    pass_on(signal, info, context); // it is to know, too: the RDPMC may be its own
+                } else {
+                    go_on(registers, next);
+                }
+            }
         }
     }
 }
 
-/// Whether the thread can go on, since the fault was an RDPMC of ours: at the abort handler of its sequence, or behind the
-/// instruction, which has read 0 then, and left -1 where the counter's number was.
+/// Whether the handler before this one is that of another copy of this library, which has the same mark.
+///
+/// # Safety
+/// There is a handler.
+unsafe fn previous_is_a_copy() -> bool {
+    // SAFETY: `install` wrote it before a handler could be called; where a handler begins there is code.
+    unsafe {
+        let previous = (*PREVIOUS.0.get()).assume_init_ref();
+        OWN_MARK.load(Ordering::Relaxed) == MARK
+            && is_handler(previous)
+            && bears(previous.sa_sigaction as *const u8, MARK)
+    }
+}
+
+/// Where the thread can go on, if the fault was an RDPMC of ours: at the abort handler of its sequence, where it is, or
+/// behind the instruction.
 ///
 /// # Safety
 /// The registers are those of a thread that was executing there.
-unsafe fn goes_on(registers: &mut [i64; 23]) -> bool {
+unsafe fn way_on(registers: &[i64; 23]) -> Option<*const u8> {
     let at = registers[libc::REG_RIP as usize] as *const u8;
-    let mark = OWN_MARK.load(Ordering::Relaxed).to_le_bytes();
+    let mark = OWN_MARK.load(Ordering::Relaxed);
     // a sequence may fault elsewhere, as in RDTSC where that is forbidden; at RDPMC this has the counter's number
     let counter = [SLOTS, METRICS].map(i64::from).contains(&registers[libc::REG_RCX as usize]);
     // SAFETY: an instruction is there, and no byte is looked at unless those before it make one that goes on.
     unsafe {
-        if begins_with(at, &NOP) && begins_with(at.wrapping_add(NOP.len()), &mark) {
-            return counter;
+        if bears(at, mark) {
+            return counter.then_some(at);
         }
         let next = at.wrapping_add(RDPMC.len());
-        let ours = begins_with(at, &RDPMC)
-            && begins_with(next, &NOP)
-            && begins_with(next.wrapping_add(NOP.len()), &mark);
-        if ours {
-            registers[libc::REG_RIP as usize] = next as i64;
-            registers[libc::REG_RAX as usize] = 0;
-            registers[libc::REG_RDX as usize] = 0;
-            registers[libc::REG_RCX as usize] = -1;
-        }
-        ours
+        (begins_with(at, &RDPMC) && bears(next, mark)).then_some(next)
     }
+}
+
+/// Behind the instruction, it has read 0, and left -1 where the counter's number was.
+fn go_on(registers: &mut [i64; 23], next: *const u8) {
+    if registers[libc::REG_RIP as usize] != next as i64 {
+        registers[libc::REG_RIP as usize] = next as i64;
+        registers[libc::REG_RAX as usize] = 0;
+        registers[libc::REG_RDX as usize] = 0;
+        registers[libc::REG_RCX as usize] = -1;
+    }
+}
+
+/// Whether the instruction is the one that does nothing and bears this mark.
+///
+/// # Safety
+/// An instruction is there.
+unsafe fn bears(at: *const u8, mark: u32) -> bool {
+    // SAFETY: no byte is looked at unless those before it begin such an instruction.
+    unsafe { begins_with(at, &NOP) && begins_with(at.wrapping_add(NOP.len()), &mark.to_le_bytes()) }
 }
 
 /// # Safety
