@@ -66,6 +66,19 @@ static inline void rdpmc_is(int value)
     CHECK_EQ(fclose(out), 0);
 }
 
+/* The test in either order, each in a process of its own: handlers of signals are installed once a process. */
+static inline void in_both_orders(int argc, char **argv, void (*test)(int other_first))
+{
+    const pid_t child = argc > 1 ? 0 : fork();
+    if (argc == 1 && child == 0) {
+        execl(argv[0], argv[0], "other first", (char *)NULL);
+        _exit(1);
+    }
+    if (argc == 1)
+        child_is_well(child);
+    test(argc > 1);
+}
+
 /* A handle on real counters. Skips where there are none, or where they are forbidden; on the emulated machine
  * nothing is forbidden, so there that is a failure. */
 static inline td_t *measured(const struct td_options *options)

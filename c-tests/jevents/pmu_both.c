@@ -38,17 +38,6 @@ static void both(int counter_first)
 int main(int argc, char **argv)
 {
     atexit(grant_again);
-    if (argc > 1) {
-        both(1);
-        return 0;
-    }
-    /* handlers are installed once a process: the other order is for another */
-    const pid_t child = fork();
-    if (child == 0) {
-        execl(argv[0], argv[0], "counter first", (char *)NULL);
-        _exit(1);
-    }
-    child_is_well(child);
-    both(0);
+    in_both_orders(argc, argv, both);
     return 0;
 }
