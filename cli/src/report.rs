@@ -1,6 +1,6 @@
 //! `topdown report`: table files to one report.
 
-use std::io::{self, Write};
+use crate::{print, say};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use topdown_report::{Format, render};
@@ -28,15 +28,15 @@ Exit status: 0; 1 if a file is no table file or the report cannot be written; 2 
 pub fn run(arguments: &Arguments) -> ExitCode {
     let written = match &arguments.output {
         Some(_) => topdown_report::write(&arguments.files, arguments.output.as_deref()),
-        None => topdown_report::merge(&arguments.files)
-            .and_then(|report| io::stdout().write_all(render(&report, Format::Text).as_bytes())),
+        None => {
+            topdown_report::merge(&arguments.files).and_then(|report| print(&render(&report, Format::Text)))
+        }
     };
     match written {
-        // whoever closes the pipe has read enough
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("topdown: {error}");
+        Err(error) => {
+            say(&error.to_string());
             ExitCode::FAILURE
         }
-        _ => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::SUCCESS,
     }
 }
