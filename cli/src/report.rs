@@ -1,6 +1,9 @@
 //! `topdown report`: table files to one report.
 
+use crate::run::TABLE;
 use crate::{print, say};
+use std::ffi::OsStr;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use topdown_report::{Format, render};
@@ -27,6 +30,12 @@ Exit status: 0; 1 if a file is no table file or the report cannot be written; 2 
 /// Exit status 0 if the report was written.
 pub fn run(arguments: &Arguments) -> ExitCode {
     let written = match &arguments.output {
+        // -o *.topdown: the first of them would be replaced
+        Some(path) if path.extension() == Some(OsStr::new(TABLE)) => Err(io::Error::other(format!(
+            "-o {}: this is how table files end, and a report is none; give -o a FILE of its own, .csv, .json, .html or a \
+             text",
+            path.display()
+        ))),
         Some(_) => topdown_report::write(&arguments.files, arguments.output.as_deref()),
         None => {
             topdown_report::merge(&arguments.files).and_then(|report| print(&render(&report, Format::Text)))

@@ -204,6 +204,20 @@ fn reports_merge_files() {
     assert!(text(&output.stderr).contains("/etc/passwd: no table file"));
 }
 
+#[test]
+fn a_table_is_not_replaced_by_a_report() {
+    let scratch = Scratch::new("table");
+    let first = table().write(&scratch.0);
+    let mut other = table();
+    other.header.pid = 11;
+    let before = fs::read(&first).unwrap();
+    let (first, second) = (first.to_str().unwrap(), other.write(&scratch.0));
+    let output = done(&mut scratch.topdown(&["report", "-o", first, second.to_str().unwrap()])); // -o *.topdown
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("give -o a FILE of its own"), "{}", text(&output.stderr));
+    assert!(fs::read(first).unwrap() == before);
+}
+
 /// Whatever a terminal would obey.
 fn steers(text: &str) -> Option<char> {
     text.chars().find(|c| *c != '\n' && (c.is_control() || ('\u{202a}'..='\u{202e}').contains(c)))
