@@ -1,4 +1,5 @@
 /* A program instrumented for VTune, with much of what the ITT API has. */
+#define INTEL_ITTNOTIFY_API_PRIVATE   /* for __itt_api_version */
 #include <ittnotify.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -48,7 +49,8 @@ static void all_the_rest(void)
     __itt_task_begin_ex(domain, (__itt_clock_domain *)&number, 5, __itt_null, __itt_null,
                         __itt_string_handle_create("on a device"));
     __itt_task_end_ex(domain, (__itt_clock_domain *)&number, 6);
-    (void)clock;
+    __itt_task_begin_ex(domain, clock, 5, __itt_null, __itt_null, __itt_string_handle_create("by another clock"));
+    __itt_task_end_ex(domain, clock, 6);
     __itt_heap_allocate_begin(heap, 8, 0);
     __itt_heap_internal_access_begin();
     __itt_sync_create(&number, "lock", "name", 0);
@@ -103,6 +105,10 @@ int main(void)
         (!late || !late->flags || strcmp(late->nameA, "late") || late != late_again || !x || strcmp(x->strA, "x") ||
          x != x_again)) {
         puts("not the domain that was asked for");
+        return 1;
+    }
+    if (__itt_get_collection_state() == __itt_collection_init_successful && !(__itt_api_version())) {
+        puts("no version: OpenCV would take that for no collector");
         return 1;
     }
 

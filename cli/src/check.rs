@@ -1,9 +1,10 @@
 //! `topdown check`: what can be measured here.
 
+use crate::{print, say};
 use serde::Serialize;
-use std::io::{self, Write};
 use std::process::ExitCode;
 use topdown::{Finding, Info, Path, Report, Verdict, probe};
+use topdown_report::clean;
 
 /// Columns of the terminal, and of it those before what was found.
 const WIDTH: usize = 100;
@@ -54,10 +55,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
     let report = probe();
     let text = if arguments.json { json(&report) } else { table(&report.findings) };
-    // whoever closes the pipe has read enough
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("topdown: cannot write: {error}");
+    match print(&text) {
+        Err(error) => {
+            say(&error.to_string());
             ExitCode::FAILURE
         }
         _ if report.open.is_ok() => ExitCode::SUCCESS,
@@ -92,13 +92,13 @@ fn table(findings: &[Finding]) -> String {
 /// Lines of at most so many columns, unless a word is longer.
 fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().map(clean) {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(word.into()),
+            _ => lines.push(word),
         }
     }
     lines
@@ -151,7 +151,7 @@ fn json(report: &Report) -> String {
             cpu: info.map(|info| info.cpu.as_str()),
         },
     };
-    serde_json::to_string_pretty(&json).expect("texts and numbers") + "\n"
+    topdown_report::json(&json)
 }
 
 fn path(info: &Info) -> &'static str {

@@ -9,7 +9,9 @@ mod sys;
 mod unmeasured;
 
 use clap::{Parser, Subcommand};
+use std::io::{self, Write};
 use std::process::ExitCode;
+use topdown_report::clean;
 
 /// Where the CPU's pipeline slots go.
 #[derive(Parser)]
@@ -32,8 +34,35 @@ enum Command {
     Report(report::Arguments),
 }
 
+/// A line for the user, who may have no standard error.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "topdown: {}", clean(line));
+}
+
+/// Writes to standard output. Whoever closes the pipe has read enough.
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    sys::let_files_be_too_large();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) if error.use_stderr() => {
+            // it quotes what was given
+            let text: Vec<String> = error.render().to_string().lines().map(clean).collect();
+            let _ = writeln!(io::stderr(), "{}", text.join("\n"));
+            return ExitCode::from(2);
+        }
+        Err(help) => help.exit(),
+    };
+    match arguments.command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),

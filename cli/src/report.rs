@@ -1,6 +1,9 @@
 //! `topdown report`: table files to one report.
 
-use std::io::{self, Write};
+use crate::run::TABLE;
+use crate::{print, say};
+use std::ffi::OsStr;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use topdown_report::{Format, render};
@@ -27,16 +30,22 @@ Exit status: 0; 1 if a file is no table file or the report cannot be written; 2 
 /// Exit status 0 if the report was written.
 pub fn run(arguments: &Arguments) -> ExitCode {
     let written = match &arguments.output {
+        // -o *.topdown: the first of them would be replaced
+        Some(path) if path.extension() == Some(OsStr::new(TABLE)) => Err(io::Error::other(format!(
+            "-o {}: this is how table files end, and a report is none; give -o a FILE of its own, .csv, .json, .html or a \
+             text",
+            path.display()
+        ))),
         Some(_) => topdown_report::write(&arguments.files, arguments.output.as_deref()),
-        None => topdown_report::merge(&arguments.files)
-            .and_then(|report| io::stdout().write_all(render(&report, Format::Text).as_bytes())),
+        None => {
+            topdown_report::merge(&arguments.files).and_then(|report| print(&render(&report, Format::Text)))
+        }
     };
     match written {
-        // whoever closes the pipe has read enough
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("topdown: {error}");
+        Err(error) => {
+            say(&error.to_string());
             ExitCode::FAILURE
         }
-        _ => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::SUCCESS,
     }
 }

@@ -1,13 +1,14 @@
 //! `topdown run`: a program under libtopdown-preload.so, and the report of it.
 
 use crate::sys::{self, End};
-use crate::unmeasured;
+use crate::{say, unmeasured};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use topdown_report::Output;
 
 const LIBRARY: &str = "libtopdown-preload.so";
 /// Names the library that programs with Intel's ITT API tell of their tasks.
@@ -56,7 +57,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             ExitCode::from(128 + signal as u8) // a signal that does not kill
         }
         Err((status, text)) => {
-            eprintln!("topdown: {text}");
+            say(&text);
             ExitCode::from(status)
         }
     }
@@ -76,26 +77,20 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
     let library = library(arguments.preload.as_deref()).map_err(failed)?;
     if let Some(output) = &arguments.output {
         // not after hours that it cannot be written
-        let opened = fs::OpenOptions::new().append(true).create(true).open(output);
-        opened.map_err(|error| failed(format!("cannot write {}: {error}", output.display())))?;
+        Output::check(output).map_err(|error| failed(error.to_string()))?;
     }
-    let end = reported(arguments, &library);
-    if let Some(output) = &arguments.output {
-        if fs::metadata(output).is_ok_and(|about| about.is_file() && about.len() == 0) {
-            let _ = fs::remove_file(output); // there was nothing to report
-        }
-    }
-    end
+    reported(arguments, &library)
 }
 
 /// Runs the command with the library, and writes the report.
 fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
     let failed = |text| (FAILED, text);
-    let directory = Directory::new().map_err(|error| failed(format!("no temporary directory: {error}")))?;
+    let mut directory =
+        Directory::new().map_err(|error| failed(format!("no temporary directory: {error}")))?;
     let (program, rest) = arguments.command.split_first().expect("clap demands one");
     let mut command = Command::new(program);
     command.args(rest).env("LD_PRELOAD", preloaded(library, std::env::var_os("LD_PRELOAD")));
-    command.env("TOPDOWN_OUTPUT", directory.0.join("run").with_extension(TABLE));
+    command.env("TOPDOWN_OUTPUT", directory.path.join("run").with_extension(TABLE));
     if std::env::var_os(COLLECTOR).is_none() {
         command.env(COLLECTOR, library);
     }
@@ -112,9 +107,11 @@ fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
     })?;
     let tables = directory.tables().unwrap_or_default();
     if tables.is_empty() {
-        eprintln!("topdown: nothing was measured: {}", unmeasured::why(program));
+        say(&format!("nothing was measured: {}", unmeasured::why(program)));
     } else if let Err(error) = topdown_report::write(&tables, arguments.output.as_deref()) {
-        eprintln!("topdown: no report: {error}");
+        let figures = directory.keep().join("*").with_extension(TABLE);
+        let figures = figures.display();
+        say(&format!("no report: {error}; the figures are in {figures}: `topdown report -o FILE {figures}`"));
     }
     Ok(end)
 }
@@ -159,8 +156,11 @@ fn preloaded(library: &Path, before: Option<OsString>) -> OsString {
     all
 }
 
-/// A directory for table files, removed in the end.
-struct Directory(PathBuf);
+/// A directory for table files, removed in the end unless it is kept.
+struct Directory {
+    path: PathBuf,
+    keep: bool,
+}
 
 impl Directory {
     fn new() -> io::Result<Directory> {
@@ -168,7 +168,7 @@ impl Directory {
         for turn in 0..1000_u32 {
             let path = base.join(format!("topdown-{}-{turn}", std::process::id()));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Directory(path)),
+                Ok(()) => return Ok(Directory { path, keep: false }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => {
                     return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display())));
@@ -178,9 +178,15 @@ impl Directory {
         Err(io::Error::other(format!("{} is full of topdown-*; remove them", base.display())))
     }
 
+    /// What is in it is for the user.
+    fn keep(&mut self) -> &Path {
+        self.keep = true;
+        &self.path
+    }
+
     fn tables(&self) -> io::Result<Vec<PathBuf>> {
         let mut tables = Vec::new();
-        for entry in fs::read_dir(&self.0)? {
+        for entry in fs::read_dir(&self.path)? {
             let path = entry?.path();
             if path.extension() == Some(OsStr::new(TABLE)) {
                 tables.push(path);
@@ -193,7 +199,9 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        if !self.keep {
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
 }
 

@@ -15,6 +15,19 @@ pub enum End {
 
 extern "C" fn leave_it_to_the_command(_: libc::c_int) {}
 
+/// A file that would be longer than it may be (`ulimit -f`) is an error of write(2), not the end of this process.
+pub fn let_files_be_too_large() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: plain data; the handler does nothing, and unlike SIG_IGN does not last over exec.
+    unsafe {
+        let mut before: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &raw mut before);
+        if before.sa_sigaction == libc::SIG_DFL {
+            libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t);
+        }
+    }
+}
+
 /// Runs a command to its end. What the terminal sends meanwhile (SIGINT, SIGQUIT) is for the command.
 ///
 /// # Errors

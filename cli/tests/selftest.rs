@@ -54,5 +54,10 @@ fn the_report_goes_into_a_file() {
 fn a_file_that_cannot_be_written_is_told() {
     let output = selftest(&["-o", "/nowhere/report"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("cannot be written"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("topdown: /nowhere/report: cannot write the report: No such file"), "{said}");
+    let output = selftest(&["-o", "/dev/full"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("topdown: /dev/full: cannot write the report: No space left"), "{said}");
 }

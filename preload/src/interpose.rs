@@ -19,7 +19,7 @@ enum Means {
 }
 
 /// The next definition of a function of this name after ours.
-fn real(name: &CStr, known: &AtomicPtr<c_void>) -> *mut c_void {
+pub fn real(name: &CStr, known: &AtomicPtr<c_void>) -> *mut c_void {
     let mut at = known.load(Ordering::Relaxed);
     if at.is_null() {
         // SAFETY: a C string.

@@ -355,12 +355,45 @@ unsafe extern "C" fn resume_scoped(scope: c_uint) {
     }
 }
 
+/// The API's clock of a program's own: it is known by its address, and what a program may read of it says nothing.
+#[repr(C)]
+struct Clock {
+    frequency: u64,
+    base: u64,
+    function: *const c_void,
+    data: *mut c_void,
+    extra1: c_int,
+    extra2: *mut c_void,
+    next: *mut Clock,
+}
+// SAFETY: nothing changes.
+unsafe impl Sync for Clock {}
+
+/// One for all: with NULL, what is on other devices would be taken for this thread's.
+unsafe extern "C" fn clock_domain_create(_function: *const c_void, _data: *mut c_void) -> *const Clock {
+    static CLOCK: Clock = Clock {
+        frequency: 0,
+        base: 0,
+        function: null_mut(),
+        data: null_mut(),
+        extra1: 0,
+        extra2: null_mut(),
+        next: null_mut(),
+    };
+    &raw const CLOCK
+}
+
+/// Programs take NULL to mean that there is no collector (OpenCV does).
+unsafe extern "C" fn api_version() -> *const c_char {
+    c"ITT-API-Version 3".as_ptr()
+}
+
 /// A function that the static part's table is given the address of.
 struct Function(*const c_void);
 // SAFETY: code.
 unsafe impl Sync for Function {}
 
-static FUNCTIONS: [(&CStr, Function); 23] = [
+static FUNCTIONS: [(&CStr, Function); 25] = [
     (c"__itt_domain_create", Function(domain_create as *const c_void)),
     (c"__itt_string_handle_create", Function(string_handle_create as *const c_void)),
     (c"__itt_task_begin", Function(task_begin as *const c_void)),
@@ -384,6 +417,8 @@ static FUNCTIONS: [(&CStr, Function); 23] = [
     (c"__itt_resume", Function(resume as *const c_void)),
     (c"__itt_pause_scoped", Function(pause_scoped as *const c_void)),
     (c"__itt_resume_scoped", Function(resume_scoped as *const c_void)),
+    (c"__itt_clock_domain_create", Function(clock_domain_create as *const c_void)),
+    (c"__itt_api_version", Function(api_version as *const c_void)),
 ];
 
 /// The static part calls this once, holding its lock, after it has loaded this library. It asks for groups of functions,
@@ -411,5 +446,6 @@ unsafe extern "C" fn __itt_api_init(global: *mut Global, _groups: c_int) {
 const _: () = {
     assert!(offset_of!(Global, api_list) == 120);
     assert!(size_of::<ApiInfo>() == 40);
+    assert!(offset_of!(Clock, next) == 48);
     assert!(offset_of!(Domain, next) == 40 && offset_of!(StringHandle, next) == 32);
 };

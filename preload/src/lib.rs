@@ -13,6 +13,7 @@ mod memory;
 mod name;
 mod names;
 mod overlap;
+mod perfmon;
 mod process;
 mod quiet;
 mod say;

@@ -2,7 +2,7 @@
 //! its Fortran interface, which calls them; what is not here (pinning, topology, GPUs) stays liblikwid's.
 
 use crate::names::Table;
-use crate::{engine, overlap};
+use crate::{engine, overlap, perfmon};
 use std::ffi::{CStr, CString, c_char, c_double, c_int};
 
 static TAGS: Table<CString> = Table::new();
@@ -23,13 +23,15 @@ unsafe fn known(tag: *const c_char) -> Result<(overlap::Key, &'static CStr), c_i
 
 /// Nothing is left to be set up.
 #[unsafe(no_mangle)]
-extern "C" fn likwid_markerInit() {}
+extern "C" fn likwid_markerInit() {
+    perfmon::expect_questions();
+}
 
 /// Nor for a thread. LIKWID would pin it here, if likwid-perfctr were told to.
 #[unsafe(no_mangle)]
 extern "C" fn likwid_markerThreadInit() {}
 
-/// There is one group of events.
+/// There is one group of events (`perfmon`).
 #[unsafe(no_mangle)]
 extern "C" fn likwid_markerNextGroup() {}
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::mem::zeroed;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use topdown_report::clean;
 
 /// The device and inode that stderr was at the start.
 static STDERR: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
@@ -23,7 +24,7 @@ pub fn stderr_is_known() -> bool {
 pub fn say(line: &str) {
     if stderr_is_known() {
         // (whoever does not read it does not want it)
-        let _ = unharmed(|| std::io::stderr().write_all(format!("topdown: {line}\n").as_bytes()));
+        let _ = unharmed(|| std::io::stderr().write_all(format!("topdown: {}\n", clean(line)).as_bytes()));
     }
 }
 

@@ -6,14 +6,17 @@
 
 use crate::account::{LEVEL_1, LEVEL_2, Shares};
 use crate::model::{Figures, Item, Report};
+use crate::words::clean;
 
-/// A text as one field.
+/// A text as one field, which no spreadsheet takes for a formula: an apostrophe comes before what would begin one, also in an
+/// Asian width, and before an apostrophe, so that one at the start never belongs to the text.
 fn field(text: &str) -> String {
-    if text.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.into()
+    let lines: Vec<String> = text.split('\n').map(clean).collect();
+    let mut text = lines.join("\n");
+    if text.trim_start().starts_with(['=', '+', '-', '@', '\'', '＝', '＋', '－', '＠']) {
+        text.insert(0, '\'');
     }
+    if text.contains(['"', ',', ';', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 fn number<T: ToString>(number: Option<T>) -> String {

@@ -1,11 +1,15 @@
 //! A table file, as bytes that anybody may have written, to what it says.
 
-use crate::table::{FREE, HEADER_SIZE, Header, MAGIC, NAME, REGION, Record, THREAD, VERSION};
-use std::fs::File;
+use crate::table::{FREE, HEADER_SIZE, Header, MAGIC, MOST_BYTES, NAME, REGION, Record, THREAD, VERSION};
+use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, BufReader, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use topdown::Sum;
+
+/// A file that became a FIFO since it was looked at does not wait for a writer.
+const O_NONBLOCK: i32 = 0o4000;
 
 /// What a table file says.
 pub struct Table {
@@ -78,7 +82,16 @@ pub fn read(path: &Path) -> io::Result<Table> {
     let failed = |kind, what: String| io::Error::new(kind, format!("{}: {what}", path.display()));
     let invalid = |what: String| failed(io::ErrorKind::InvalidData, what);
     let unreadable = |error: io::Error| failed(error.kind(), format!("cannot read it: {error}"));
-    let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);
+    // (a device may do something when it is opened)
+    let refused = fs::metadata(path).map_err(unreadable).map(|about| refusal(&about))?;
+    if let Some(what) = refused {
+        return Err(invalid(what));
+    }
+    let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path).map_err(unreadable)?;
+    if let Some(what) = refusal(&file.metadata().map_err(unreadable)?) {
+        return Err(invalid(what));
+    }
+    let mut file = BufReader::with_capacity(1 << 16, file.take(MOST_BYTES));
 
     let mut page = [0; HEADER_SIZE];
     let found = fill(&mut file, &mut page).map_err(unreadable)?;
@@ -119,6 +132,31 @@ pub fn read(path: &Path) -> io::Result<Table> {
         }
     }
     Ok(Table { path: path.into(), header, entries, damaged })
+}
+
+/// Why a file of this kind and size is not read at all.
+fn refusal(about: &Metadata) -> Option<String> {
+    const REMEDY: &str = "name a *.topdown file that libtopdown-preload.so left";
+    let kind = about.file_type();
+    if kind.is_dir() {
+        Some("it is a directory; name the *.topdown files in it".into())
+    } else if !kind.is_file() {
+        let what = if kind.is_fifo() {
+            "a FIFO"
+        } else if kind.is_socket() {
+            "a socket"
+        } else {
+            "a device"
+        };
+        Some(format!("it is {what}, no table file; {REMEDY}"))
+    } else if about.len() > MOST_BYTES {
+        Some(format!(
+            "no table file: it has {} bytes, and none has more than {MOST_BYTES}; {REMEDY}",
+            about.len()
+        ))
+    } else {
+        None
+    }
 }
 
 /// Reads until the buffer is full or the file ends.

@@ -13,6 +13,7 @@ mod account;
 pub mod model;
 mod verdict;
 
+mod output;
 mod words;
 
 mod csv;
@@ -21,9 +22,11 @@ mod text;
 
 pub use file::{Table, read};
 pub use model::{Report, SCHEMA};
+pub use output::Output;
+pub use words::clean;
 
+use serde::Serialize;
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -57,9 +60,24 @@ pub fn render(report: &Report, format: Format) -> String {
     match format {
         Format::Text => text::render(report),
         Format::Csv => csv::render(report),
-        Format::Json => serde_json::to_string_pretty(report).expect("texts and numbers") + "\n",
+        Format::Json => json(report),
         Format::Html => html::render(report),
     }
+}
+
+/// As JSON, in which nothing is obeyed by a terminal, or ends the script that it may be put into.
+pub fn json(what: &impl Serialize) -> String {
+    let plain = serde_json::to_string_pretty(what).expect("texts and numbers");
+    let mut out = String::with_capacity(plain.len() + 1);
+    for c in plain.chars() {
+        // of these only a line feed is outside of a text
+        if c != '\n' && (words::is_hostile(c) || matches!(c, '<' | '>' | '&')) {
+            out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out + "\n"
 }
 
 /// Merges table files into a report.
@@ -78,14 +96,16 @@ pub fn write(files: &[PathBuf], output: Option<&Path>) -> io::Result<()> {
     let report = merge(files)?;
     if Format::of(output) != Format::Text && report.machines.is_empty() {
         if let Some(process) = report.processes.first() {
-            let _ = writeln!(io::stderr(), "topdown: nothing is measured: {}", process.trouble);
+            let _ = writeln!(io::stderr(), "topdown: nothing is measured: {}", clean(&process.trouble));
         }
     }
     let rendered = render(&report, Format::of(output));
     match output {
         None => io::stderr().write_all(rendered.as_bytes()),
-        Some(path) => fs::write(path, rendered).map_err(|error| {
-            io::Error::new(error.kind(), format!("{}: cannot write the report: {error}", path.display()))
-        }),
+        Some(path) => {
+            let mut output = Output::create(path)?;
+            output.write_all(rendered.as_bytes())?;
+            output.finish()
+        }
     }
 }

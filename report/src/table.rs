@@ -15,6 +15,8 @@ pub const MAGIC: [u8; 8] = *b"topdown\n";
 pub const VERSION: u32 = 1;
 /// Bytes before the first record.
 pub const HEADER_SIZE: usize = 4096;
+/// No table file is longer: as many records as a process may have (32,768).
+pub const MOST_BYTES: u64 = offset_of_record(32 << 10) as u64;
 /// The longest name of a region, in bytes.
 pub const NAME: usize = 511;
 /// `Record::parent` of a thread.

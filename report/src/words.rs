@@ -19,15 +19,19 @@ pub const TITLES_2: [&str; 8] = [
     "core bound",
 ];
 
-/// Without what a terminal would obey: control characters and those that turn the direction of writing.
+/// What a terminal would obey, or does not show: control characters (C0, DEL, C1), those that end a line or turn the direction
+/// of writing, and those without a width.
+pub(crate) fn is_hostile(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// A text of which a terminal obeys nothing: what it would obey is written as `\u{1b}`.
 pub fn clean(name: &str) -> String {
-    let hostile = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
-        if hostile(c) {
+        if is_hostile(c) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);

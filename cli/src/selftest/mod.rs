@@ -11,13 +11,14 @@ mod registers;
 mod report;
 mod sharing;
 
+use crate::{print, say};
 use machine::Machine;
 use report::{Report, Tried, untried};
-use std::fs::File;
 use std::io::{self, Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use topdown::{Options, TopDown};
+use topdown_report::{Output, clean};
 
 /// Something that is assumed.
 struct Assumption {
@@ -152,18 +153,26 @@ const EMULATED: &str = "\n*** EMULATED: this is the emulated machine of c-tests/
 /// not.
 pub fn run(to: Option<&Path>) -> ExitCode {
     let done = match to {
-        None => write_report(Report::new(stdout())).map(|(_, status)| status),
-        Some(path) => {
-            File::create(path).and_then(|file| write_report(Report::new(file))).map(|(summary, status)| {
-                println!("{summary}; the report is in {}", path.display());
-                status
-            })
-        }
+        None => match write_report(Report::new(stdout())) {
+            Err(error) => {
+                Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
+            }
+            Ok((_, status)) => Ok(status),
+        },
+        Some(path) => write_to(path),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("the report cannot be written: {error}");
+        say(&error.to_string());
         ExitCode::FAILURE
     })
+}
+
+fn write_to(path: &Path) -> io::Result<ExitCode> {
+    let mut output = Output::create(path)?;
+    let (summary, status) = write_report(Report::new(&mut output))?;
+    output.finish()?;
+    print(&format!("{summary}; the report is in {}\n", clean(&path.display().to_string())))?;
+    Ok(status)
 }
 
 fn write_report<W: Write>(mut report: Report<W>) -> io::Result<(String, ExitCode)> {

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use topdown_report::clean;
 
 /// What a check found. `Err`: it could not be tried, and why.
 pub type Tried = Result<Seen, Untried>;
@@ -59,7 +60,8 @@ impl<W: Write> Report<W> {
 
     /// A line of its own.
     pub fn line(&mut self, text: &str) -> io::Result<()> {
-        writeln!(self.to, "{text}")?;
+        let text: Vec<String> = text.split('\n').map(clean).collect();
+        writeln!(self.to, "{}", text.join("\n"))?;
         self.to.flush()
     }
 
