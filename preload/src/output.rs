@@ -124,7 +124,11 @@ impl Output {
             .report
             .as_deref()
             .map(|path| if run.root == pid { path.to_owned() } else { beside(path, pid) });
-        if let Err(error) = topdown_report::write(&files, output.as_deref()) {
+        let written = match output.as_deref().filter(|path| private::leads_elsewhere(path)) {
+            Some(_) => Err(Error::other("another user has put a link, a FIFO or a device there")),
+            None => topdown_report::write(&files, output.as_deref()),
+        };
+        if let Err(error) = written {
             self.no_report(own, &error.to_string());
             return false;
         }

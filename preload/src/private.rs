@@ -44,6 +44,13 @@ fn is_own(about: &Metadata, others: u32) -> bool {
     about.uid() == unsafe { libc::geteuid() } && about.mode() & others == 0
 }
 
+/// Whether another user, who is not root, has a link, a FIFO or the like of this name: who writes to it writes where that
+/// user likes, or waits for a reader that never comes.
+pub fn leads_elsewhere(path: &Path) -> bool {
+    std::fs::symlink_metadata(path)
+        .is_ok_and(|about| !about.is_file() && about.uid() != 0 && !is_own(&about, 0))
+}
+
 /// Whether this is a directory of this user's, which nobody else can look into; no link to one.
 fn is_private(path: &Path) -> bool {
     path.is_absolute()
