@@ -1,7 +1,7 @@
 /* Memory that cannot be had, at the library's own calls of mmap(2) and mremap(2), each in turn, and under `ulimit -v`: the
  * program ends as without the library; at most lines that begin with "topdown: " say what is not measured. */
 #include "preload.h"
-#include <stdarg.h>
+#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -56,6 +56,8 @@ static int program(void)
     char name[40];
     int status;
     td_region_begin("outer");
+    if (dlopen(NULL, RTLD_NOW) == NULL)
+        puts("no dlopen");
     for (int k = 0; k < 3; k++) {
         if (pthread_create(&thread[k], NULL, in_thread, NULL) == 0)
             pthread_join(thread[k], NULL);
@@ -78,8 +80,13 @@ static int program(void)
 
 static const char *said(const char *name) { return preload_text(name); }
 
+/* Where figures go, and functions that are hooked. */
+struct way {
+    const char *output, *regions;
+};
+
 /* Runs the program; its status. What it said is in two files. */
-static int run(const char *library, const char *output, const char *failing, rlim_t limit)
+static int run(const char *library, const struct way *way, const char *failing, rlim_t limit)
 {
     int status;
     const pid_t child = fork();
@@ -92,7 +99,9 @@ static int run(const char *library, const char *output, const char *failing, rli
         }
         setenv("TOPDOWN_SIMULATE", "1", 1);
         setenv("TMPDIR", preload_scratch, 1);
-        setenv("TOPDOWN_OUTPUT", output, 1);
+        setenv("TOPDOWN_OUTPUT", way->output, 1);
+        if (way->regions)
+            setenv("TOPDOWN_REGIONS", way->regions, 1);
         unsetenv("XDG_RUNTIME_DIR");
         if (library)
             setenv("LD_PRELOAD", library, 1);
@@ -121,10 +130,10 @@ static int is_fine(const char *errors, int report)
     return 1;
 }
 
-static void same(const char *what, const char *output, int status, int without, const char *out)
+static void same(const char *what, const struct way *way, int status, int without, const char *out)
 {
-    if (status != without || strcmp(said("out"), out) || !is_fine(said("err"), !*output))
-        FAIL("%s, TOPDOWN_OUTPUT='%s': status %#x instead of %#x; said\n%s%s", what, output, status, without, said("out"), said("err"));
+    if (status != without || strcmp(said("out"), out) || !is_fine(said("err"), !*way->output))
+        FAIL("%s, TOPDOWN_OUTPUT='%s': status %#x instead of %#x; said\n%s%s", what, way->output, status, without, said("out"), said("err"));
 }
 
 int main(int argc, char **argv)
@@ -143,15 +152,16 @@ int main(int argc, char **argv)
     atexit(preload_clean);
     snprintf(csv, sizeof csv, "%s/report.csv", preload_scratch);
     snprintf(raw, sizeof raw, "%s/run.topdown", preload_scratch);
-    const char *const OUTPUTS[] = {csv, raw, ""};
+    const struct way WAYS[] = {{csv, NULL}, {raw, NULL}, {"", NULL}, {csv, "*:puts,libc*:fo*,libm*:e*,*:nowhere"}};
+    enum { COUNT = sizeof WAYS / sizeof *WAYS };
     const int calls = memfd_create("calls", 0);
     CHECK(calls >= 0 && dup2(calls, CALLS) == CALLS);
     close(calls);
 
     /* each call in turn, alone and with all after it */
     int failed = 0;
-    for (int k = 0; k < 3; k++) {
-        const int without = run(NULL, OUTPUTS[k], NULL, 0);
+    for (int k = 0; k < COUNT; k++) {
+        const int without = run(NULL, &WAYS[k], NULL, 0);
         const char *out = said("out");
         CHECK(without == 7 << 8 && !strcmp(out, "done\n"));
         long all = 0;
@@ -162,7 +172,7 @@ int main(int argc, char **argv)
                 CHECK_EQ(pwrite(CALLS, &none, sizeof none, 0), (ssize_t)sizeof none);
                 snprintf(failing, sizeof failing, "%ld%s", n, after && n ? "+" : ""); /* at first none, to count them */
                 snprintf(what, sizeof what, "call %s fails", failing);
-                same(what, OUTPUTS[k], run(library, OUTPUTS[k], failing, 0), without, out);
+                same(what, &WAYS[k], run(library, &WAYS[k], failing, 0), without, out);
                 if (n == 0)
                     CHECK_EQ(pread(CALLS, &all, sizeof all, 0), (ssize_t)sizeof all);
                 failed++;
@@ -174,12 +184,12 @@ int main(int argc, char **argv)
 
     /* ulimit -v */
     int limited = 0;
-    for (rlim_t megabytes = 20; megabytes <= 400; megabytes += megabytes < 60 ? 1 : 10) {
-        for (int k = 0; k < 3; k++) {
-            const int without = run(NULL, OUTPUTS[k], NULL, megabytes << 20);
+    for (rlim_t megabytes = 20; megabytes <= 400; megabytes += megabytes < 60 ? 2 : 20) {
+        for (int k = 0; k < COUNT; k++) {
+            const int without = run(NULL, &WAYS[k], NULL, megabytes << 20);
             const char *out = said("out");
             snprintf(what, sizeof what, "%ju MiB", (uintmax_t)megabytes);
-            same(what, OUTPUTS[k], run(library, OUTPUTS[k], NULL, megabytes << 20), without, out);
+            same(what, &WAYS[k], run(library, &WAYS[k], NULL, megabytes << 20), without, out);
             limited++;
         }
     }

@@ -18,14 +18,25 @@ pub fn stderr_is_known() -> bool {
     identity() == [STDERR[0].load(Relaxed), STDERR[1].load(Relaxed)]
 }
 
-/// A line for the user; it takes no memory.
+/// The longest line.
+const LONGEST: usize = 4096;
+
+/// A line for the user; it takes no memory. Control characters, which a terminal would obey, are question marks.
 pub fn say(line: &str) {
-    if stderr_is_known() {
-        let parts = ["topdown: ", line, "\n"]
-            .map(|part| libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
-        // SAFETY: three live texts. (Whoever does not read them does not want them.)
-        unharmed(|| unsafe { libc::writev(2, parts.as_ptr(), parts.len() as libc::c_int) });
+    if !stderr_is_known() {
+        return;
     }
+    let (mut text, mut length) = ([0; LONGEST], 0);
+    let all = "topdown: ".chars().chain(line.chars().map(|c| if c.is_control() { '?' } else { c }));
+    for c in all {
+        if length + c.len_utf8() >= LONGEST {
+            break;
+        }
+        length += c.encode_utf8(&mut text[length..]).len();
+    }
+    text[length] = b'\n';
+    // SAFETY: a live text. (Whoever does not read it does not want it.)
+    unharmed(|| unsafe { libc::write(2, text.as_ptr().cast(), length + 1) });
 }
 
 /// Does this, which writes, without a signal for it.
