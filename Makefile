@@ -81,6 +81,8 @@ target/c-tests/lib/lib%.so: c-tests/lib/%.c c-tests/lib/hooked.h
 target/c-tests/lib/libplugin.so: target/c-tests/lib/libhooked.so
 target/c-tests/hooks_%: LINK := -Ltarget/c-tests/lib -lhooked -Wl,-rpath,'$$ORIGIN/lib' -Wl,-z,lazy $(LINK) -rdynamic
 target/c-tests/hooks_now: LINK += -Wl,-z,now
+target/c-tests/preload_memory target/c-tests/pmu_preload_memory: LINK += -rdynamic
+target/c-tests/pmu_preload_memory: c-tests/preload_memory.c
 target/c-tests/hooks_functions: CFLAGS += -finstrument-functions
 $(patsubst %.c,target/%,$(wildcard c-tests/hooks_*.c)) target/c-tests/hooks_exceptions: target/c-tests/lib/libplugin.so
 

@@ -184,9 +184,9 @@ static void interrupted_report(const char *csv)
 }
 
 static const struct preload_case CASES[] = {
-    {"close all", closes, closes_report}, {"close by name", closes_by_name, closes_report}, {"little stack", little, little_report},
-    {"fork", forks, forks_report}, {"storm", storms, storms_report},
-    {"interrupted", interrupted, interrupted_report},
+    {"close all", closes, closes_report, NULL}, {"close by name", closes_by_name, closes_report, NULL}, {"little stack", little, little_report, NULL},
+    {"fork", forks, forks_report, NULL}, {"storm", storms, storms_report, NULL},
+    {"interrupted", interrupted, interrupted_report, NULL},
 };
 
 int main(int argc, char **argv)

@@ -11,11 +11,13 @@
 #include <sys/stat.h>
 #include <topdown_region.h>
 
-/* What the program does in this case, and what the report has to have; either may be NULL. */
+/* What the program does in this case, what the report has to have, and a part of the line that the library says on standard
+ * error; the latter two may be NULL. */
 struct preload_case {
     const char *name;
     int (*program)(void);
     void (*report)(const char *csv);
+    const char *says;
 };
 
 static char preload_scratch[PATH_MAX]; /* a directory of the case's own */
@@ -98,6 +100,7 @@ static inline int preload_run(const char *name, const char *how, int with)
         for (int fd = 3; fd < 10; fd++)
             close(fd);
         setenv("TMPDIR", preload_scratch, 1);
+        unsetenv("XDG_RUNTIME_DIR");
         if (with) {
             snprintf(path, sizeof path, "%s/libtopdown-preload.so", preload_release);
             setenv("LD_PRELOAD", path, 1);
@@ -113,6 +116,19 @@ static inline int preload_run(const char *name, const char *how, int with)
     int status;
     CHECK_EQ(waitpid(child, &status, 0), child);
     return status;
+}
+
+/* Takes the library's only line out of what was said; false if it is none, or not this one. */
+static inline int preload_take_line(char *text, const char *part)
+{
+    char *line = strncmp(text, "topdown: ", 9) ? strstr(text, "\ntopdown: ") : text;
+    if (line == NULL)
+        return 0;
+    line += *line == '\n';
+    char *end = line + strcspn(line, "\n");
+    char *found = strstr(line, part);
+    memmove(line, end + (*end == '\n'), strlen(end) + (*end != '\n'));
+    return found && found < end;
 }
 
 static inline int preload_main(int argc, char **argv, const struct preload_case *cases, size_t count)
@@ -141,8 +157,11 @@ static inline int preload_main(int argc, char **argv, const struct preload_case 
         strcpy(preload_scratch, "/tmp/preload.XXXXXX");
         CHECK(mkdtemp(preload_scratch) != NULL && chmod(preload_scratch, 0777) == 0);
         const int without = preload_run(name, "without", 0), with = preload_run(name, "with", 1);
+        char *errors = preload_text("with.err");
+        if (cases[k].says && !preload_take_line(errors, cases[k].says))
+            FAIL("%s: did not say '%s', but\n%s", name, cases[k].says, preload_text("with.err"));
         if (without != with || strcmp(preload_text("without.out"), preload_text("with.out")) ||
-            strcmp(preload_text("without.err"), preload_text("with.err"))) {
+            strcmp(preload_text("without.err"), errors)) {
             FAIL("%s: status %#x without the library, %#x with it; said\n%s%s\nand\n%s%s", name, without, with,
                  preload_text("without.out"), preload_text("without.err"), preload_text("with.out"), preload_text("with.err"));
         }

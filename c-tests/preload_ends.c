@@ -104,11 +104,11 @@ static void report_of_exec(const char *csv)
 }
 
 static const struct preload_case CASES[] = {
-    {"return", returns, report_of_exit}, {"exit", exits, report_of_exit}, {"quick_exit", quick_exits, all_done},
-    {"_exit", immediately, all_done}, {"_Exit", Immediately, all_done}, {"abort", aborts, all_done},
-    {"SIGILL", faults, all_done}, {"SIGSEGV", segfaults, all_done}, {"SIGTERM", terminated, all_done}, {"SIGKILL", killed, all_done},
-    {"exit at exit", exits_at_exit, report_of_exits}, {"exit in a handler", exits_in_handler, all_done},
-    {"exit in a thread", exits_in_a_thread, all_done}, {"main ends first", main_ends_first, all_done},
-    {"a thread is left", leaves_a_thread, all_done}, {"exec", execs, report_of_exec}, {"no exec", fails_to_exec, all_done},
+    {"return", returns, report_of_exit, NULL}, {"exit", exits, report_of_exit, NULL}, {"quick_exit", quick_exits, all_done, NULL},
+    {"_exit", immediately, all_done, NULL}, {"_Exit", Immediately, all_done, NULL}, {"abort", aborts, all_done, NULL},
+    {"SIGILL", faults, all_done, NULL}, {"SIGSEGV", segfaults, all_done, NULL}, {"SIGTERM", terminated, all_done, NULL}, {"SIGKILL", killed, all_done, NULL},
+    {"exit at exit", exits_at_exit, report_of_exits, NULL}, {"exit in a handler", exits_in_handler, all_done, NULL},
+    {"exit in a thread", exits_in_a_thread, all_done, NULL}, {"main ends first", main_ends_first, all_done, NULL},
+    {"a thread is left", leaves_a_thread, all_done, NULL}, {"exec", execs, report_of_exec, NULL}, {"no exec", fails_to_exec, all_done, NULL},
 };
 PRELOAD_MAIN(CASES)

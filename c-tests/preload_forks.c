@@ -189,7 +189,7 @@ static int clones(void)
 }
 
 static const struct preload_case CASES[] = {
-    {"fork", forks, forks_report}, {"fork beside threads", storms, storms_report}, {"vfork", vforks, vforks_report},
-    {"daemon", daemonises, daemon_report}, {"fork by hand", forks_by_hand, by_hand_report}, {"clone", clones, NULL},
+    {"fork", forks, forks_report, NULL}, {"fork beside threads", storms, storms_report, NULL}, {"vfork", vforks, vforks_report, NULL},
+    {"daemon", daemonises, daemon_report, NULL}, {"fork by hand", forks_by_hand, by_hand_report, NULL}, {"clone", clones, NULL, NULL},
 };
 PRELOAD_MAIN(CASES)

@@ -123,7 +123,7 @@ static int ends_at_any_time(void)
 static void ends_report(const char *csv) { EXECUTED(csv, "done", 10); }
 
 static const struct preload_case CASES[] = {
-    {"regions in handlers", regions_in_handlers, handlers_report}, {"longjmp from handlers", jumps_from_handlers, jumps_report},
-    {"_exit in handlers", ends_at_any_time, ends_report},
+    {"regions in handlers", regions_in_handlers, handlers_report, NULL}, {"longjmp from handlers", jumps_from_handlers, jumps_report, NULL},
+    {"_exit in handlers", ends_at_any_time, ends_report, NULL},
 };
 PRELOAD_MAIN(CASES)

@@ -113,8 +113,8 @@ static void many_report(const char *csv)
 }
 
 static const struct preload_case CASES[] = {
-    {"little stack", little_stack, little_stack_report}, {"cancel", cancels, cancels_report},
-    {"end inside a region", ends_in_regions, inside_report}, {"destructors", destructors, destructors_report},
-    {"many", many, many_report},
+    {"little stack", little_stack, little_stack_report, NULL}, {"cancel", cancels, cancels_report, NULL},
+    {"end inside a region", ends_in_regions, inside_report, NULL}, {"destructors", destructors, destructors_report, NULL},
+    {"many", many, many_report, NULL},
 };
 PRELOAD_MAIN(CASES)

@@ -2,8 +2,10 @@
 
 use crate::sys::{self, End};
 use crate::{say, unmeasured};
+use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -165,8 +167,9 @@ struct Directory {
 impl Directory {
     fn new() -> io::Result<Directory> {
         let base = std::env::temp_dir();
-        for turn in 0..1000_u32 {
-            let path = base.join(format!("topdown-{}-{turn}", std::process::id()));
+        for _ in 0..100 {
+            // a random name: nobody who may write there, too, can take it beforehand
+            let path = base.join(format!("topdown-{:016x}", RandomState::new().build_hasher().finish()));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Directory { path, keep: false }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -175,7 +178,7 @@ impl Directory {
                 }
             }
         }
-        Err(io::Error::other(format!("{} is full of topdown-*; remove them", base.display())))
+        Err(io::Error::other(format!("{} has all of the names that were tried", base.display())))
     }
 
     /// What is in it is for the user.

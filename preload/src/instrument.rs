@@ -5,10 +5,10 @@
 //! Names are read from the files of all that is loaded before the program begins, so that the decision allocates
 //! nothing (it may be malloc that is looked at), but for libraries that come later.
 
-use crate::engine;
 use crate::hooks::elf::{self, Object};
 use crate::hooks::patterns;
 use crate::hooks::variable;
+use crate::{engine, memory, say};
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object as _, ObjectSymbol as _, SymbolKind};
 use std::cell::Cell;
@@ -61,7 +61,11 @@ pub fn start() {
     if globs.is_empty() || !engine::active() {
         return;
     }
-    let objects = elf::loaded().into_iter().map(|object| Functions::of(object, &globs)).collect();
+    let Some(objects) = elf::loaded() else {
+        say::say("TOPDOWN_FUNCTIONS: no memory to look for them: none is measured");
+        return;
+    };
+    let objects = objects.into_iter().map(|object| Functions::of(object, &globs)).collect();
     if NAMES.set(Names { globs, objects }).is_ok() {
         ACTIVE.store(true, Release);
     }
@@ -77,7 +81,7 @@ impl Names {
         // whoever has it may have been another thread of the process that this one was forked from
         let mut later = LATER.try_lock().ok()?;
         if !later.iter().any(|f| f.object.has_code_at(function)) {
-            let object = elf::loaded().into_iter().find(|object| object.has_code_at(function))?;
+            let object = elf::loaded()?.into_iter().find(|object| object.has_code_at(function))?;
             later.push(Functions::of(object, &self.globs));
         }
         later.iter().find(|f| f.object.has_code_at(function)).map(|functions| functions.name(function))
@@ -97,7 +101,15 @@ impl Functions {
         // SAFETY: who writes into the file of a running program ends the program, too.
         let bytes = unsafe { memmap2::Mmap::map(&file) }.ok()?;
         let file = ElfFile64::<LittleEndian>::parse(&*bytes).ok()?;
-        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        // a function that is wanted has a name and a place in the list, which is sorted
+        const FUNCTION: usize = 160;
+        let symbols = || file.symbols().chain(file.dynamic_symbols());
+        let names: usize = symbols().map(|symbol| symbol.name_bytes().map_or(0, <[u8]>::len)).sum();
+        if !memory::secure(2 * names + symbols().count() * FUNCTION) {
+            say::say("TOPDOWN_FUNCTIONS: no memory to look for them in all that is loaded");
+            return None;
+        }
+        for symbol in symbols() {
             if symbol.kind() != SymbolKind::Text || !symbol.is_definition() {
                 continue;
             }

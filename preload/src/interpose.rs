@@ -1,7 +1,7 @@
 //! Functions of the C library that pass through here: those that start threads, and those that end the process or its
 //! program without its destructors being run.
 
-use crate::process;
+use crate::{memory, process};
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
@@ -119,7 +119,8 @@ unsafe fn launch(
     argument: *mut c_void,
     create: impl FnOnce(*mut c_void, *mut c_void) -> c_int,
 ) -> c_int {
-    if !process::active() {
+    // (without memory the thread begins as it would, and is not measured unless it comes to a region)
+    if !process::active() || !memory::secure(size_of::<Start>()) {
         return create(run.cast_mut(), argument);
     }
     // SAFETY: the program's word: a function of a thread.

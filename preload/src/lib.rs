@@ -2,8 +2,10 @@
 //! regions from start to end, and the program runs as it would without.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod apart;
 mod directory;
 mod engine;
+mod fault;
 mod hooks;
 mod instrument;
 mod interpose;
@@ -12,8 +14,10 @@ mod likwid;
 mod memory;
 mod name;
 mod names;
+mod output;
 mod overlap;
 mod perfmon;
+mod private;
 mod process;
 mod quiet;
 mod say;

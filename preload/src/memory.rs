@@ -3,11 +3,14 @@
 //! that is hooked.
 //!
 //! Blocks of each power of two have a list of those that are free, which takes no lock; large ones are mappings.
+//!
+//! Rust aborts the process if an allocation fails. Work that allocates therefore begins with `secure`: as many bytes as
+//! it may need are mapped, and taken from there if the kernel refuses more. If they cannot be had, the work is not begun.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::null_mut;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
 
 /// Lists: blocks of 16 bytes to 32 KiB.
 const LISTS: usize = 12;
@@ -19,6 +22,68 @@ const CHUNK: usize = 1 << 16;
 /// whenever one is taken, so that nobody takes a list for unchanged that has changed and changed back.
 struct List(AtomicU64);
 const ADDRESS: u64 = (1 << 48) - 1;
+
+const PAGE: usize = 4096;
+
+/// Mapped, and not used unless the kernel refuses memory.
+struct Reserve {
+    /// What is left begins here; whole pages.
+    next: AtomicUsize,
+    end: usize,
+}
+static RESERVE: AtomicPtr<Reserve> = AtomicPtr::new(null_mut());
+/// The least that is mapped at a time.
+const RESERVE_SIZE: usize = 1 << 20;
+/// What begins a list takes a page at least: so much more than what was asked for.
+const LISTS_BEGUN: usize = 1 << 16;
+
+/// Whether so many bytes can be allocated from here on, whatever the kernel says.
+pub fn secure(bytes: usize) -> bool {
+    // a block may be almost twice as large as what it is for
+    let Some(wanted) = bytes.checked_mul(2).and_then(|twice| twice.checked_add(LISTS_BEGUN)) else {
+        return false;
+    };
+    // SAFETY: reserves stay mapped.
+    let left = unsafe { RESERVE.load(Acquire).as_ref() }
+        .map_or(0, |reserve| reserve.end.saturating_sub(reserve.next.load(Relaxed)));
+    if left >= wanted {
+        return true;
+    }
+    let size = wanted.next_multiple_of(PAGE).max(RESERVE_SIZE) + PAGE;
+    let Some(at) = map(size) else { return false };
+    let reserve: *mut Reserve = at.cast();
+    // SAFETY: a mapping that nobody else knows yet; its first page is the reserve's own.
+    unsafe { reserve.write(Reserve { next: AtomicUsize::new(at as usize + PAGE), end: at as usize + size }) };
+    RESERVE.store(reserve, Release);
+    true
+}
+
+/// Pages of the reserve; None: it has not as many.
+fn spare(size: usize) -> Option<*mut u8> {
+    // SAFETY: reserves stay mapped.
+    let reserve = unsafe { RESERVE.load(Acquire).as_ref() }?;
+    let size = size.checked_next_multiple_of(PAGE)?;
+    let enough = |next: usize| next.checked_add(size).filter(|after| *after <= reserve.end);
+    reserve.next.fetch_update(Relaxed, Relaxed, enough).ok().map(|at| at as *mut u8)
+}
+
+/// This process does nothing but what may fail: it ends where memory ends, with this status.
+pub const NO_MEMORY: i32 = 3;
+static EXPENDABLE: AtomicBool = AtomicBool::new(false);
+
+/// From now on this process is ended by an allocation that fails.
+pub fn may_end_process() {
+    EXPENDABLE.store(true, Relaxed);
+}
+
+/// What the caller of an allocation gets that failed.
+fn none() -> *mut u8 {
+    if EXPENDABLE.load(Relaxed) {
+        // SAFETY: it does not return.
+        unsafe { libc::syscall(libc::SYS_exit_group, NO_MEMORY) };
+    }
+    null_mut()
+}
 
 struct Memory([List; LISTS]);
 
@@ -59,16 +124,23 @@ impl List {
 
     /// Cuts a chunk into blocks; returns one of them, or NULL.
     fn cut(&self, size: usize) -> *mut u8 {
-        let Some(chunk) = map(CHUNK) else { return null_mut() };
+        let few = size.max(PAGE);
+        let Some((chunk, length)) =
+            map(CHUNK).map(|chunk| (chunk, CHUNK)).or_else(|| spare(few).map(|chunk| (chunk, few)))
+        else {
+            return none();
+        };
         // SAFETY: a chunk of our own, in which the blocks are.
         unsafe {
-            let last = chunk.add(CHUNK - size);
+            let last = chunk.add(length - size);
             let mut block = chunk.add(size);
             while block < last {
                 block.cast::<u64>().write(block.add(size) as u64);
                 block = block.add(size);
             }
-            self.put(chunk.add(size).cast(), last.cast());
+            if last > chunk {
+                self.put(chunk.add(size).cast(), last.cast());
+            }
         }
         chunk
     }
@@ -97,7 +169,7 @@ unsafe impl GlobalAlloc for Memory {
                 let block = self.0[list].take();
                 if block.is_null() { self.0[list].cut(size) } else { block }
             }
-            None => map(layout.size()).unwrap_or(null_mut()),
+            None => map(layout.size()).or_else(|| spare(layout.size())).unwrap_or_else(none),
         }
     }
 
@@ -119,17 +191,25 @@ unsafe impl GlobalAlloc for Memory {
                 (Some(one), Some(other)) if one == other => block,
                 (None, None) => {
                     let at = libc::mremap(block.cast(), layout.size(), size, libc::MREMAP_MAYMOVE);
-                    if at == libc::MAP_FAILED { null_mut() } else { at.cast() }
+                    if at == libc::MAP_FAILED { self.copy(block, layout, wanted) } else { at.cast() }
                 }
-                _ => {
-                    let new = self.alloc(wanted);
-                    if !new.is_null() {
-                        new.copy_from_nonoverlapping(block, layout.size().min(size));
-                        self.dealloc(block, layout);
-                    }
-                    new
-                }
+                _ => self.copy(block, layout, wanted),
             }
+        }
+    }
+}
+
+impl Memory {
+    /// Another block with what is in this one, which is given back; NULL: there is none, and this one stays.
+    unsafe fn copy(&self, block: *mut u8, layout: Layout, wanted: Layout) -> *mut u8 {
+        // SAFETY: the caller's word: it is a block of this layout.
+        unsafe {
+            let new = self.alloc(wanted);
+            if !new.is_null() {
+                new.copy_from_nonoverlapping(block, layout.size().min(wanted.size()));
+                self.dealloc(block, layout);
+            }
+            new
         }
     }
 }

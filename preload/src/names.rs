@@ -1,11 +1,15 @@
 //! Texts and things that a program made up once and names again and again: found without a lock, and without an
 //! allocation after the first time. They stay for good, so whoever has one may keep it.
 
+use crate::memory;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// As many things as a table holds. Programs name dozens.
 const SLOTS: usize = 4096;
+
+/// Bytes that are allocated for one of them at most, but for its texts.
+const MADE: usize = 1 << 15;
 
 struct Entry<T> {
     key: Box<[u8]>,
@@ -20,7 +24,8 @@ impl<T: Sync + 'static> Table<T> {
         Table([const { AtomicPtr::new(null_mut()) }; SLOTS])
     }
 
-    /// The thing of this key, `make` if there is none, and its place. None: the table is full.
+    /// The thing of this key, `make` if there is none, and its place; `make` allocates no more than some texts of the key's length,
+    /// or of a symbol's. None: the table is full, or there is no memory.
     pub fn find(&self, key: &[u8], make: impl FnOnce() -> T) -> Option<(usize, &'static T)> {
         let first = hash(key) as usize;
         let mut made = null_mut();
@@ -29,6 +34,9 @@ impl<T: Sync + 'static> Table<T> {
             let mut entry = self.0[place].load(Ordering::Acquire);
             if entry.is_null() {
                 if let Some(make) = make.take() {
+                    if !memory::secure(MADE + 4 * key.len()) {
+                        return None;
+                    }
                     made = Box::into_raw(Box::new(Entry { key: key.into(), thing: make() }));
                 }
                 match self.0[place].compare_exchange(null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {

@@ -3,10 +3,12 @@
 //! When one ends that has others within it, those end first and begin again after it: none of their slots is lost, and
 //! none is counted twice; each piece of them is an execution.
 
-use crate::engine;
-use std::cell::{Cell, OnceCell};
-use std::ffi::{CStr, c_int};
-use std::sync::atomic::{Ordering, compiler_fence};
+use crate::quiet::Quiet;
+use crate::{engine, memory};
+use std::cell::Cell;
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 /// Regions that one thread can have open here at once.
 const DEPTH: usize = 64;
@@ -26,22 +28,59 @@ struct Stack {
     open: [Cell<Open>; DEPTH],
 }
 
-// Not the stack itself: a library that is loaded late (ITT) finds little room for thread-locals.
 thread_local! {
-    static STACK: OnceCell<Box<Stack>> = const { OnceCell::new() };
+    /// The thread's own, or NULL. Not the stack itself: a library that is loaded late (ITT) finds little room for
+    /// thread-locals. And without a destructor, for which the C library would allocate, or end the process.
+    static STACK: Cell<*mut Stack> = const { Cell::new(null_mut()) };
 }
 
-/// Does this with the thread's stack, if it still has one.
-fn with<T>(work: impl FnOnce(&Stack) -> T) -> Option<T> {
-    let work = |stack: &OnceCell<Box<Stack>>| {
-        if stack.get().is_none() {
-            let depth = Cell::new(0);
-            let open = [const { Cell::new(Open { key: 0, name: None }) }; DEPTH];
-            let _ = stack.set(Box::new(Stack { depth, open })); // (a signal handler may have been first)
+/// Its destructor frees a thread's stack. Above 2^32: made.
+static KEY: AtomicU64 = AtomicU64::new(0);
+
+unsafe extern "C" fn free(stack: *mut c_void) {
+    let _quiet = Quiet::new();
+    STACK.set(null_mut());
+    // SAFETY: the thread's own, made by `own`, and no call of this thread is at it.
+    drop(unsafe { Box::from_raw(stack.cast::<Stack>()) });
+}
+
+/// The thread's stack, made if there is none. NULL: there is no memory.
+#[cold]
+fn own() -> *mut Stack {
+    let _quiet = Quiet::new(); // (a signal handler may have been first)
+    if STACK.get().is_null() && memory::secure(size_of::<Stack>()) {
+        let open = [const { Cell::new(Open { key: 0, name: None }) }; DEPTH];
+        let stack = Box::into_raw(Box::new(Stack { depth: Cell::new(0), open }));
+        STACK.set(stack);
+        // SAFETY: a function of this library, which is not unloaded; without a key the stack stays for good.
+        unsafe {
+            let mut key = KEY.load(Ordering::Acquire);
+            if key == 0 {
+                let mut made = 0;
+                if libc::pthread_key_create(&mut made, Some(free)) == 0 {
+                    key = 1 << 32 | u64::from(made);
+                    if let Err(other) = KEY.compare_exchange(0, key, Ordering::AcqRel, Ordering::Acquire) {
+                        libc::pthread_key_delete(made);
+                        key = other;
+                    }
+                }
+            }
+            if key != 0 {
+                libc::pthread_setspecific(key as u32, stack.cast());
+            }
         }
-        stack.get().map(|stack| work(stack))
-    };
-    STACK.try_with(work).ok().flatten()
+    }
+    STACK.get()
+}
+
+/// Does this with the thread's stack; None: there is no memory for one.
+fn with<T>(work: impl FnOnce(&Stack) -> T) -> Option<T> {
+    let mut stack = STACK.get();
+    if stack.is_null() {
+        stack = own();
+    }
+    // SAFETY: the thread's own; freed when it has ended.
+    unsafe { stack.as_ref() }.map(work)
 }
 
 impl Stack {
@@ -80,9 +119,10 @@ impl Stack {
     }
 }
 
-/// A region begins in this thread. Returns as `engine::begin`; -ENOSPC: too many are open; -ESRCH: the thread ends.
+/// A region begins in this thread. Returns as `engine::begin`; -ENOSPC: too many are open; -ENOMEM: there is no
+/// memory.
 pub fn begin(key: Key, name: Option<&'static CStr>) -> c_int {
-    with(|stack| stack.begin(key, name)).unwrap_or(-libc::ESRCH)
+    with(|stack| stack.begin(key, name)).unwrap_or(-libc::ENOMEM)
 }
 
 /// The innermost region of this key ends. Returns as `engine::end`, or -ENOSPC as `begin` did; None: there is none.

@@ -1,25 +1,34 @@
 //! The process: what is set up before main, for each thread, after a fork, and what is left when it ends.
 
-use crate::directory;
 use crate::engine::{GONE, Thread};
+use crate::memory;
+use crate::output::{Output, Run, stat};
 use crate::quiet::Quiet;
 use crate::say;
 use crate::stack::{self, Turn};
 use crate::tables::{Tables, put};
 use crate::word;
-use std::ffi::{CStr, CString, OsStr, OsString, c_void};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::ptr::{addr_of, null_mut};
+use crate::{apart, fault, private};
+use std::ffi::{CStr, CString, c_void};
+use std::io::Read;
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use topdown::{Options, TopDown};
-use topdown_report::table::{EXECED, EXITED, HEADER_SIZE, Header, RUNS};
+use topdown_report::table::{EXECED, EXITED};
+
+/// Bytes that are allocated at most before main, when a thread begins to be measured, and when a process forks (names of
+/// its open regions); a message.
+const START: usize = 1 << 17;
+const THREAD: usize = 1 << 17;
+const FORK: usize = 1 << 19;
+const MESSAGE: usize = 1 << 14;
 
 /// What is measured of this process.
 struct Process {
     pid: libc::pid_t,
+    run: Run,
     tables: Tables,
     options: Options,
     output: Output,
@@ -43,21 +52,17 @@ struct Threads {
     records: usize,
 }
 
+impl Threads {
+    /// Whether one more can begin, and all that have begun can end, without an allocation.
+    fn has_room(&mut self) -> bool {
+        self.live.try_reserve(1).is_ok() && self.ended.try_reserve(self.live.len() + 1).is_ok()
+    }
+}
+
 /// A thread that is measured, and its handle.
 struct Measured {
     thread: *mut Thread,
     td: Box<TopDown>,
-}
-
-/// Where figures go.
-#[derive(Clone)]
-struct Output {
-    /// None: standard error.
-    report: Option<PathBuf>,
-    /// Table files are this, a number or two and ".topdown".
-    stem: OsString,
-    /// They are what is wanted; somebody else makes the report.
-    raw: bool,
 }
 
 /// NULL: nothing is measured. Never freed: other threads may be looking.
@@ -85,24 +90,22 @@ pub fn start() -> bool {
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         return false; // it runs with rights that its user does not have
     }
-    if !stack::prepare() {
-        return false; // no memory
-    }
+    say::prepare();
+    let Some(turn) = prepare() else {
+        say::say("nothing is measured: no memory");
+        return false;
+    };
     let quiet = Quiet::new();
-    let turn = stack::turn();
     let begun = stack::call(&turn, || {
-        say::prepare();
-        let output = Output::from_environment();
-        match output.create() {
-            Ok(tables) => {
+        let begun = Output::from_environment().and_then(|output| Ok((output.create()?, output)));
+        match begun {
+            Ok((tables, output)) => {
                 begin_process(tables, output, &[]);
                 true
             }
             Err(error) => {
-                let at = Path::new(&output.stem).parent().unwrap_or(Path::new("/")).display();
                 say::say(&format!(
-                    "nothing is measured: no table file can be made in {at}: {error}; choose another place by \
-                     TOPDOWN_OUTPUT or TMPDIR"
+                    "nothing is measured: {error}; choose another place by TOPDOWN_OUTPUT or TMPDIR"
                 ));
                 false
             }
@@ -124,6 +127,12 @@ pub fn start() -> bool {
     word::get() > GONE
 }
 
+/// Memory for what comes before main; None: there is none.
+fn prepare() -> Option<Turn> {
+    let enough = stack::prepare() && memory::secure(START + private::environment_size());
+    enough.then(stack::turn)
+}
+
 fn begin_process(tables: Tables, output: Output, open: &[(CString, u32)]) {
     let header = tables.header();
     let options = Options {
@@ -132,8 +141,10 @@ fn begin_process(tables: Tables, output: Output, open: &[(CString, u32)]) {
     };
     // SAFETY: getpid has no preconditions.
     let pid = unsafe { libc::getpid() };
+    let run = output.run_of(pid);
     let process = Process {
         pid,
+        run,
         tables,
         options,
         output,
@@ -149,10 +160,9 @@ fn begin_process(tables: Tables, output: Output, open: &[(CString, u32)]) {
         header.started_unix_ns = now.as_nanos() as u64;
         header.pid = pid;
         header.parent = libc::getppid();
-        header.root = root_of(&(*process).output, pid);
-        let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
-        let command: Vec<u8> = command.iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect();
-        put(&mut header.command, command.trim_ascii_end());
+        (header.root, header.run) = (run.root, run.token);
+        header.birth = stat(pid).map_or(0, |(_, birth)| birth);
+        command(&mut header.command);
         match begin_thread(&*process, open) {
             Ok(()) => {
                 (*process).measured.store(true, Ordering::Relaxed);
@@ -176,10 +186,24 @@ fn begin_process(tables: Tables, output: Output, open: &[(CString, u32)]) {
         }
     }
     PROCESS.store(process, Ordering::Release);
+    fault::survive(|address| self::process().is_some_and(|process| process.tables.has(address)));
+}
+
+/// The command, as far as there is room for it, its NULs made spaces.
+fn command(field: &mut [u8; 512]) {
+    let mut bytes = [0; 512];
+    let open = std::fs::File::open("/proc/self/cmdline");
+    let length = open.and_then(|mut file| file.read(&mut bytes)).unwrap_or(0);
+    bytes[..length].iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+    put(field, bytes[..length].trim_ascii_end());
 }
 
 /// Starts to measure the calling thread.
 fn begin_thread(process: &Process, open: &[(CString, u32)]) -> Result<(), topdown::Error> {
+    let no_memory = || topdown::Error::new(-libc::ENOMEM, "no memory");
+    if !memory::secure(THREAD) || !threads(process).has_room() {
+        return Err(no_memory());
+    }
     let td = Box::new(with_high_descriptors(|descriptors_from| {
         TopDown::open(&Options { descriptors_from, ..process.options })
     })?);
@@ -189,7 +213,7 @@ fn begin_thread(process: &Process, open: &[(CString, u32)]) -> Result<(), topdow
     let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
     let thread = go_on(process, &td, name)
         .or_else(|| Thread::begin(&*td, &process.tables, name, open))
-        .ok_or(topdown::Error::new(-libc::ENOSPC, "no room in the table file"))?;
+        .ok_or(topdown::Error::new(-libc::ENOSPC, "no memory, or no room in the table file"))?;
     threads(process).live.push(Measured { thread, td });
     let key = KEY.load(Ordering::Relaxed);
     if key != 0 {
@@ -324,10 +348,36 @@ pub fn finish() {
             unsafe { if *thread == own { Thread::end(*thread) } else { Thread::end_of_another(*thread) } }
         }
     });
-    // SAFETY: the header is mapped as long as the process is this one.
+    if fault::has_lost() {
+        lost(process);
+    }
+    // SAFETY: the header is mapped as long as the process is this one. (A copy of the process does not have it.)
     unsafe { (*process.tables.header()).ended.store(EXITED, Ordering::Release) };
     drop(quiet); // the report may wait for whoever reads it
-    stack::call(&turn, || process.output.report(process));
+    let (output, run, own) = (&process.output, process.run, process.tables.path());
+    let is_ours = || run.root == process.pid || !memory::secure(THREAD) || output.is_ours_to_report(&run);
+    if output.reports() && stack::call(&turn, is_ours) {
+        let report = || output.report(process.pid, &run, own);
+        if let Err(why) = apart::run(|| stack::call(&turn, report)) {
+            if memory::secure(MESSAGE) {
+                output.no_report(own, &why);
+            }
+        }
+    }
+}
+
+/// Somebody truncated the table file: says so, also in the file, if there is something left of it.
+#[cold]
+fn lost(process: &Process) {
+    const WHY: &str = "its table file was truncated while it ran";
+    // SAFETY: the header is mapped as long as the process is this one.
+    unsafe { put(&mut (*process.tables.header()).trouble, WHY.as_bytes()) };
+    if memory::secure(MESSAGE) {
+        say::say(&format!(
+            "{}: truncated while the program ran: what was measured is lost in part",
+            process.tables.path().display()
+        ));
+    }
 }
 
 /// Names of the forking thread's open regions; locked from before the fork until after it.
@@ -347,6 +397,9 @@ extern "C" fn before_fork() {
     let Some(process) = here().filter(|process| !process.ended.load(Ordering::Relaxed)) else { return };
     let quiet = Quiet::new();
     let turn = stack::turn();
+    if !memory::secure(FORK) {
+        return; // the child is not measured
+    }
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     open.clear();
     let thread = word::get();
@@ -370,164 +423,21 @@ extern "C" fn after_fork() {
 }
 
 extern "C" fn in_child() {
-    let Some(held) = release() else { return };
-    let open = held.open.clone();
+    let Some(mut held) = release() else { return };
+    let open = std::mem::take(&mut *held.open);
     let Held { _threads, open: names, turn, quiet: _quiet } = *held;
     drop((_threads, names));
     let old = PROCESS.swap(null_mut(), Ordering::AcqRel);
     // SAFETY: it is never freed.
     let Some(old) = (unsafe { old.as_ref() }) else { return };
     word::set(null_mut());
+    fault::forget();
     // the parent's handles, whose descriptors this child has, too
     threads(old).live.clear();
-    let output = old.output.clone();
     stack::call(&turn, || {
+        let output = old.output.clone();
         // (without a word: the program has begun, and may not be where files can be made)
         let Ok(tables) = output.create() else { return };
         begin_process(tables, output, &open);
     });
-}
-
-impl Output {
-    /// As TOPDOWN_OUTPUT says.
-    fn from_environment() -> Output {
-        let report = std::env::var_os("TOPDOWN_OUTPUT").filter(|value| !value.is_empty()).map(PathBuf::from);
-        // (the program may go to another directory)
-        let report = report.map(|path| std::path::absolute(&path).unwrap_or(path));
-        match report {
-            None => {
-                let stem = std::env::temp_dir().join("topdown").into_os_string();
-                Output { report: None, stem, raw: false }
-            }
-            Some(path) if path.extension().is_some_and(|ending| ending == "topdown") => {
-                Output { stem: path.with_extension("").into_os_string(), report: None, raw: true }
-            }
-            Some(path) => Output { stem: path.clone().into_os_string(), report: Some(path), raw: false },
-        }
-    }
-
-    /// The table file of a process: the program that it was in before an exec has the lower number.
-    fn table(&self, pid: libc::pid_t, number: u32) -> PathBuf {
-        let mut path = self.stem.clone();
-        path.push(format!(".{pid}.{number}.topdown"));
-        path.into()
-    }
-
-    fn create(&self) -> std::io::Result<Tables> {
-        // SAFETY: getpid has no preconditions.
-        let pid = unsafe { libc::getpid() };
-        for number in 0..10_000 {
-            match Tables::create(&self.table(pid, number)) {
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                made => return made,
-            }
-        }
-        Err(std::io::ErrorKind::AlreadyExists.into())
-    }
-
-    /// Makes the report, if it is this process's to make: no ancestor is measured that will.
-    fn report(&self, process: &Process) {
-        // SAFETY: the header is mapped as long as the process is this one.
-        let header = unsafe { &*process.tables.header() };
-        if self.raw || (header.root != process.pid && is_measured(self, header.root)) {
-            return;
-        }
-        if self.report.is_none() && !say::stderr_is_known() {
-            return; // that is the program's now; the table files stay
-        }
-        let files: Vec<PathBuf> = self.tables_of(header.root, header.started_unix_ns);
-        let output = self
-            .report
-            .as_deref()
-            .map(|path| if header.root == process.pid { path.to_owned() } else { beside(path, process.pid) });
-        if let Err(error) = say::unharmed(|| topdown_report::write(&files, output.as_deref())) {
-            let name = output.as_deref().unwrap_or(Path::new("standard error")).display();
-            let files = files.first().unwrap_or(&self.stem.clone().into()).display().to_string();
-            say::say(&format!("no report in {name}: {error}; the figures are in {files}"));
-            return;
-        }
-        for file in files {
-            let ended =
-                read_header(&file).is_none_or(|header| !is_alive(&header) || header.pid == process.pid);
-            if ended {
-                let _ = std::fs::remove_file(file);
-            }
-        }
-    }
-
-    /// All table files of that process and what descends from it.
-    fn tables_of(&self, root: libc::pid_t, since: u64) -> Vec<PathBuf> {
-        let stem = Path::new(&self.stem);
-        let (Some(directory), Some(name)) = (stem.parent(), stem.file_name()) else { return Vec::new() };
-        let mut prefix = name.as_bytes().to_vec();
-        prefix.push(b'.');
-        let Ok(names) = directory::names(directory) else { return Vec::new() };
-        let mut files: Vec<(u64, PathBuf)> = names
-            .iter()
-            .map(|name| name.as_bytes())
-            .filter(|name| name.starts_with(&prefix) && name.ends_with(b".topdown"))
-            .filter_map(|name| {
-                let path = directory.join(OsStr::from_bytes(name));
-                let header = read_header(&path)?;
-                let ours = header.root == root && header.started_unix_ns >= since;
-                ours.then_some((header.started_unix_ns, path))
-            })
-            .collect();
-        files.sort();
-        files.into_iter().map(|(_, path)| path).collect()
-    }
-}
-
-/// FILE.ENDING is FILE.PID.ENDING.
-fn beside(path: &Path, pid: libc::pid_t) -> PathBuf {
-    let ending = path.extension().unwrap_or_default().to_owned();
-    let mut name = path.with_extension("").into_os_string();
-    name.push(format!(".{pid}."));
-    name.push(ending);
-    name.into()
-}
-
-/// The process that reports for this one: the same as for the nearest ancestor that is measured, or itself.
-fn root_of(output: &Output, pid: libc::pid_t) -> libc::pid_t {
-    let mut ancestor = pid;
-    while let Some(parent) = parent_of(ancestor).filter(|parent| *parent > 1) {
-        ancestor = parent;
-        if let Some(header) = latest(output, ancestor) {
-            return header.root;
-        }
-    }
-    pid
-}
-
-/// The header of a process's last table file, if it runs.
-fn latest(output: &Output, pid: libc::pid_t) -> Option<Header> {
-    let paths = (0..10_000).map(|number| output.table(pid, number)).take_while(|path| path.exists());
-    read_header(&paths.last()?).filter(is_alive)
-}
-
-fn is_measured(output: &Output, pid: libc::pid_t) -> bool {
-    latest(output, pid).is_some()
-}
-
-fn is_alive(header: &Header) -> bool {
-    // SAFETY: signal 0 is none.
-    let there = unsafe { libc::kill(header.pid, 0) } == 0
-        || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM);
-    there && matches!(header.ended.load(Ordering::Relaxed), RUNS | EXECED)
-}
-
-fn parent_of(pid: libc::pid_t) -> Option<libc::pid_t> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-}
-
-fn read_header(path: &Path) -> Option<Header> {
-    use std::io::Read;
-    let mut page = [0_u64; HEADER_SIZE / 8];
-    // SAFETY: the same bytes.
-    let bytes = unsafe { std::slice::from_raw_parts_mut(page.as_mut_ptr().cast::<u8>(), HEADER_SIZE) };
-    std::fs::File::open(path).ok()?.read_exact(bytes).ok()?;
-    // SAFETY: a header is shorter, aligned as these are, and numbers and bytes alone.
-    let header: Header = unsafe { addr_of!(page).cast::<Header>().read() };
-    header.is_ours().then_some(header)
 }

@@ -1,11 +1,10 @@
 //! What is written when the program is at its end, and lines on stderr, do the program no harm: not into what it has
 //! opened in stderr's place, and no signal if nobody reads, or the file would be longer than the program may make one.
 
-use std::io::Write;
 use std::mem::zeroed;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use topdown_report::clean;
+use topdown_report::cleaned;
 
 /// The device and inode that stderr was at the start.
 static STDERR: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
@@ -20,12 +19,25 @@ pub fn stderr_is_known() -> bool {
     identity() == [STDERR[0].load(Relaxed), STDERR[1].load(Relaxed)]
 }
 
-/// A line for the user.
+/// The longest line.
+const LONGEST: usize = 4096;
+
+/// A line for the user, of which a terminal obeys nothing; it takes no memory.
 pub fn say(line: &str) {
-    if stderr_is_known() {
-        // (whoever does not read it does not want it)
-        let _ = unharmed(|| std::io::stderr().write_all(format!("topdown: {}\n", clean(line)).as_bytes()));
+    if !stderr_is_known() {
+        return;
     }
+    let (mut text, mut length) = ([0; LONGEST], 0);
+    let written = line.chars().flat_map(cleaned);
+    for c in "topdown: ".chars().chain(written) {
+        if length + c.len_utf8() >= LONGEST {
+            break;
+        }
+        length += c.encode_utf8(&mut text[length..]).len();
+    }
+    text[length] = b'\n';
+    // SAFETY: a live text. (Whoever does not read it does not want it.)
+    unharmed(|| unsafe { libc::write(2, text.as_ptr().cast(), length + 1) });
 }
 
 /// Does this, which writes, without a signal for it.

@@ -17,6 +17,7 @@ use topdown_report::table::{HEADER_SIZE, Header, MAGIC, NAME, NONE, Record, VERS
 
 /// Records that are mapped at a time.
 const CHUNK: u32 = 32;
+const CHUNK_SIZE: usize = CHUNK as usize * size_of::<Record>();
 /// So many chunks at most.
 const CHUNKS: usize = 1024;
 
@@ -69,9 +70,21 @@ impl Tables {
         })
     }
 
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Valid as long as the process is this one.
     pub fn header(&self) -> *mut Header {
         self.header
+    }
+
+    /// Whether this is an address in it.
+    pub fn has(&self, address: usize) -> bool {
+        let within = |from: usize, length: usize| from != 0 && (from..from + length).contains(&address);
+        within(self.header as usize, HEADER_SIZE)
+            || self.chunks.iter().any(|chunk| within(chunk.load(Ordering::Acquire) as usize, CHUNK_SIZE))
     }
 
     /// A record for this name, and its number, to be given a kind by the caller when the rest of it is as it should be. None
@@ -112,15 +125,15 @@ impl Tables {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(&self.path)?;
         let about = file.metadata()?;
         if (about.dev(), about.ino()) != self.identity {
             return Err(Error::from_raw_os_error(libc::ESTALE)); // a chroot, or somebody else's file
         }
-        let (from, length) = (offset_of_record(chunk * CHUNK), CHUNK as usize * size_of::<Record>());
-        allocate(&file, from, length)?;
-        Ok(map(&file, from, length)?.cast())
+        let from = offset_of_record(chunk * CHUNK);
+        allocate(&file, from, CHUNK_SIZE)?;
+        Ok(map(&file, from, CHUNK_SIZE)?.cast())
     }
 }
 

@@ -23,7 +23,7 @@ mod text;
 pub use file::{Table, read};
 pub use model::{Report, SCHEMA};
 pub use output::Output;
-pub use words::clean;
+pub use words::{clean, cleaned};
 
 use serde::Serialize;
 use std::ffi::OsStr;

@@ -12,7 +12,7 @@ use topdown::Sum;
 /// `Header::magic`.
 pub const MAGIC: [u8; 8] = *b"topdown\n";
 /// `Header::version`: another one is another layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes before the first record.
 pub const HEADER_SIZE: usize = 4096;
 /// No table file is longer: as many records as a process may have (32,768).
@@ -80,6 +80,11 @@ pub struct Header {
     pub trouble: [u8; 512],
     /// The command, as /proc/self/cmdline has it, its NULs made spaces.
     pub command: [u8; 512],
+    /// When the process began, in clock ticks since the machine did (/proc/PID/stat): another one of this pid has another.
+    /// 0: not known.
+    pub birth: u64,
+    /// Random; the same in all processes that `root` reports for.
+    pub run: [u8; 16],
 }
 
 impl Header {

@@ -27,17 +27,15 @@ pub(crate) fn is_hostile(c: char) -> bool {
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A text of which a terminal obeys nothing: what it would obey is written as `\u{1b}`.
+/// A character as a terminal can have it: what it would obey is written as `\u{1b}`.
+pub fn cleaned(c: char) -> impl Iterator<Item = char> {
+    let hostile = is_hostile(c);
+    c.escape_unicode().filter(move |_| hostile).chain((!hostile).then_some(c))
+}
+
+/// A text of which a terminal obeys nothing.
 pub fn clean(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for c in name.chars() {
-        if is_hostile(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
+    name.chars().flat_map(cleaned).collect()
 }
 
 /// At most so many columns.

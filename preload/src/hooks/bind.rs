@@ -7,6 +7,7 @@ use super::elf::{self, Object, Slot};
 use super::loader::{self, Held};
 use super::patterns::{self, Pattern};
 use super::{set_hooked, trampoline};
+use crate::memory;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_void};
 
@@ -18,6 +19,8 @@ pub struct Hooks {
     seen: Vec<Object>,
     stubs: Stubs,
     page: usize,
+    /// How often there was no memory to look at what is loaded.
+    unseen: usize,
 }
 
 /// Which stubs are taken.
@@ -43,13 +46,24 @@ impl Hooks {
     pub fn new(patterns: Vec<Pattern>) -> Self {
         // SAFETY: no pointers.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        Hooks { patterns, functions: HashMap::new(), seen: Vec::new(), stubs: Stubs::default(), page }
+        Hooks {
+            patterns,
+            functions: HashMap::new(),
+            seen: Vec::new(),
+            stubs: Stubs::default(),
+            page,
+            unseen: 0,
+        }
     }
 
     /// Looks at what was loaded since the last time.
     pub fn scan(&mut self) {
         // held, so that nobody unloads them, nor is still about to bind them
-        let objects: Vec<(Object, Held)> = elf::loaded()
+        let Some(objects) = elf::loaded() else {
+            self.unseen += 1;
+            return;
+        };
+        let objects: Vec<(Object, Held)> = objects
             .into_iter()
             .filter(|object| !object.has_code_at(trampoline::stub(0)))
             .filter_map(|object| loader::hold(&object).map(|held| (object, held)))
@@ -69,11 +83,20 @@ impl Hooks {
     /// The stub of the function of this name and address.
     pub fn stub_of(&mut self, name: &CStr, address: usize) -> Option<usize> {
         let function = self.functions.get_mut(name)?.iter_mut().find(|f| f.address == address)?;
+        if function.stub.is_none() && !memory::secure(2 * name.count_bytes()) {
+            return None;
+        }
         let stub = self.stubs.of(function, name)?;
         for &pattern in &function.patterns {
             self.patterns[pattern].hooked += 1;
         }
         Some(stub)
+    }
+
+    /// Whether there is something that the user should know in the end.
+    pub fn has_complaints(&self) -> bool {
+        let pattern = |pattern: &Pattern| pattern.found == 0 || pattern.hooked == 0;
+        self.unseen > 0 || self.stubs.refused > 0 || self.patterns.iter().any(pattern)
     }
 
     /// What the user should know in the end: a line for each pattern that came to nothing.
@@ -92,6 +115,9 @@ impl Hooks {
             } else if pattern.hooked == 0 {
                 lines.push(format!("'{text}': no call of it goes through the dynamic linker"));
             }
+        }
+        if self.unseen > 0 {
+            lines.push("no memory to look for functions in all that is loaded".into());
         }
         if self.stubs.refused > 0 {
             let (refused, most) = (self.stubs.refused, trampoline::STUBS);
@@ -121,6 +147,13 @@ impl Hooks {
         let of_library: Vec<usize> =
             (0..self.patterns.len()).filter(|&i| self.patterns[i].wants_library(&names)).collect();
         if of_library.is_empty() {
+            return;
+        }
+        // a function that is meant has a name, a place in the table, and a list of patterns
+        const FUNCTION: usize = 512;
+        let (names, symbols) = object.size_of_names();
+        if !memory::secure(2 * names + symbols * (FUNCTION + size_of::<usize>() * of_library.len())) {
+            self.unseen += 1;
             return;
         }
         object.functions(|function| {

@@ -1,5 +1,6 @@
 //! What is loaded: each object's dynamic section, as it is in memory.
 
+use crate::memory;
 use libc::Elf64_Sym as Symbol;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::fs;
@@ -128,8 +129,14 @@ pub fn changes() -> Changes {
     seen
 }
 
-/// All that is loaded and has a dynamic section, the program first.
-pub fn loaded() -> Vec<Object> {
+/// All that is loaded and has a dynamic section, the program first; there is memory to hold it, and to look at each one's
+/// versions. None: there is no memory.
+pub fn loaded() -> Option<Vec<Object>> {
+    const OBJECT: usize = 1 << 13;
+    const VERSIONS: usize = 1 << 17;
+    if !memory::secure(VERSIONS + changes().added as usize * OBJECT) {
+        return None;
+    }
     unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, to: *mut c_void) -> c_int {
         // SAFETY: the linker's record, and the vector below.
         unsafe {
@@ -141,7 +148,7 @@ pub fn loaded() -> Vec<Object> {
     let mut objects: Vec<Object> = Vec::new();
     // SAFETY: `each` adds to a vector of objects.
     unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut objects).cast()) };
-    objects
+    Some(objects)
 }
 
 // SAFETY: its pointer is to memory that only the linker writes to.
@@ -216,6 +223,12 @@ impl Object {
                 });
             }
         }
+    }
+
+    /// Bytes of the names of all its symbols, and how many there are.
+    pub fn size_of_names(&self) -> (usize, usize) {
+        let symbols = self.symbols();
+        (symbols.iter().map(|symbol| self.string(symbol.st_name).count_bytes()).sum(), symbols.len())
     }
 
     /// Calls `each` for every place that holds the address of something by name.

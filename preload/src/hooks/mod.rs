@@ -9,7 +9,7 @@ mod loader;
 pub mod patterns;
 mod trampoline;
 
-use crate::say;
+use crate::{apart, memory, say};
 use bind::Hooks;
 use std::ffi::{CStr, CString, c_char};
 use std::process;
@@ -35,16 +35,22 @@ static REMOVED: AtomicU64 = AtomicU64::new(0);
 /// The process that looked; its forked children have nothing to add.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// A variable of the environment that is meant for us; none in a program with another user's rights.
+/// A list of patterns in the environment; none in a program with another user's rights. There is memory to parse it.
 pub fn variable(name: &CStr) -> Option<String> {
     unsafe extern "C" {
         fn secure_getenv(name: *const c_char) -> *const c_char;
     }
     // SAFETY: C strings; nobody changes the environment before the program has begun.
-    unsafe {
+    let value = unsafe {
         let value = secure_getenv(name.as_ptr());
-        (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
+        (!value.is_null()).then(|| CStr::from_ptr(value))?
+    };
+    const FOR_A_BYTE: usize = 256; // of a list: a pattern may have as little as that and a comma
+    if !memory::secure(FOR_A_BYTE * value.count_bytes()) {
+        say::say("no memory for the patterns of functions: none is measured");
+        return None;
     }
+    Some(value.to_string_lossy().into_owned())
 }
 
 /// Hooks what TOPDOWN_REGIONS says; to be called once, before the program begins.
@@ -74,10 +80,17 @@ pub fn finish() {
         return;
     }
     if let Ok(hooks) = HOOKS.try_lock() {
-        hooks
-            .iter()
-            .flat_map(Hooks::complaints)
-            .for_each(|line| say::say(&format!("TOPDOWN_REGIONS: {line}")));
+        // (there may be any number of names in it)
+        if !hooks.as_ref().is_some_and(Hooks::has_complaints) {
+            return;
+        }
+        let _ = apart::run(|| {
+            hooks
+                .iter()
+                .flat_map(Hooks::complaints)
+                .for_each(|line| say::say(&format!("TOPDOWN_REGIONS: {line}")));
+            true
+        });
     }
 }
 

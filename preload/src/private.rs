@@ -1,0 +1,135 @@
+//! Files and directories that no other user can have made or changed, and the directory in which processes that belong
+//! together keep their tables.
+
+use std::ffi::{CStr, CString, OsStr, OsString, c_char};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+
+/// Tells what is executed where the tables are.
+const VARIABLE: &str = "TOPDOWN_TABLES";
+
+unsafe extern "C" {
+    static mut environ: *mut *mut c_char;
+}
+
+/// Random bytes.
+pub fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    // SAFETY: a buffer of that length.
+    match unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, libc::GRND_NONBLOCK) } {
+        got if got == N as isize => Ok(bytes),
+        _ => Err(Error::last_os_error()),
+    }
+}
+
+/// Opens a file to be read, if it is a regular one of this user's, by this name alone, that others cannot write. Waits for
+/// nobody.
+pub fn open(path: &Path) -> Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let about = file.metadata()?;
+    if about.is_file() && is_own(&about, 0o022) && about.nlink() == 1 {
+        Ok(file)
+    } else {
+        Err(ErrorKind::PermissionDenied.into())
+    }
+}
+
+fn is_own(about: &Metadata, others: u32) -> bool {
+    // SAFETY: geteuid has no preconditions.
+    about.uid() == unsafe { libc::geteuid() } && about.mode() & others == 0
+}
+
+/// Whether another user, who is not root, has a link, a FIFO or the like of this name: who writes to it writes where that
+/// user likes, or waits for a reader that never comes.
+pub fn leads_elsewhere(path: &Path) -> bool {
+    std::fs::symlink_metadata(path)
+        .is_ok_and(|about| !about.is_file() && about.uid() != 0 && !is_own(&about, 0))
+}
+
+/// Whether this is a directory of this user's, which nobody else can look into; no link to one.
+fn is_private(path: &Path) -> bool {
+    path.is_absolute()
+        && std::fs::symlink_metadata(path).is_ok_and(|about| about.is_dir() && is_own(&about, 0o077))
+}
+
+/// The directory of the process that this one descends from; else a new one, in XDG_RUNTIME_DIR if that is private, or
+/// in TMPDIR or /tmp. The error names the place.
+pub fn directory() -> Result<PathBuf> {
+    let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| is_private(path));
+    if let Some(known) = named(VARIABLE) {
+        return Ok(known);
+    }
+    let base = named("XDG_RUNTIME_DIR").unwrap_or_else(std::env::temp_dir);
+    let base = std::path::absolute(&base).unwrap_or(base);
+    let failed = |error: Error| {
+        Error::new(error.kind(), format!("no directory for tables in {}: {error}", base.display()))
+    };
+    for _ in 0..100 {
+        let path = base.join(format!("topdown-{:016x}", u64::from_ne_bytes(random().map_err(failed)?)));
+        match create(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => {
+                made.map_err(failed)?;
+                announce(&path);
+                return Ok(path);
+            }
+        }
+    }
+    Err(failed(ErrorKind::AlreadyExists.into()))
+}
+
+/// Makes such a directory.
+pub fn create(path: &Path) -> Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Puts the directory into the environment, for programs that are executed. setenv(3) would call the program's malloc, which may
+/// not be ready.
+fn announce(path: &Path) {
+    let mut variable = OsString::from(VARIABLE);
+    variable.push("=");
+    let prefix = variable.as_bytes().len();
+    variable.push(path);
+    let Ok(variable) = CString::new(variable.into_vec()) else { return };
+    // SAFETY: before main nobody else is at the environment, which ends in NULL; what replaces it stays for good.
+    unsafe {
+        let mut all = Vec::new();
+        let mut at = environ;
+        while !at.is_null() && !(*at).is_null() {
+            // (one that is not private)
+            if CStr::from_ptr(*at).to_bytes().get(..prefix) != Some(&variable.as_bytes()[..prefix]) {
+                all.push(*at);
+            }
+            at = at.add(1);
+        }
+        all.extend([variable.into_raw(), null_mut()]);
+        environ = all.leak().as_mut_ptr();
+    }
+}
+
+/// The size of the environment: its texts and the pointers to them.
+pub fn environment_size() -> usize {
+    // SAFETY: before main nobody else is at the environment, which ends in NULL.
+    unsafe {
+        let (mut at, mut size) = (environ, 0);
+        while !at.is_null() && !(*at).is_null() {
+            size += size_of::<*mut c_char>() + CStr::from_ptr(*at).count_bytes() + 1;
+            at = at.add(1);
+        }
+        size
+    }
+}
+
+/// A variable of the environment that names a path; empty ones are none.
+pub fn path_in(name: &OsStr) -> Result<Option<PathBuf>> {
+    let path = std::env::var_os(name).filter(|value| !value.is_empty());
+    if path.as_ref().is_some_and(|path| path.len() >= libc::PATH_MAX as usize) {
+        return Err(Error::other(format!("{} is longer than a path can be", name.to_string_lossy())));
+    }
+    Ok(path.map(PathBuf::from))
+}
