@@ -3,10 +3,12 @@ use crate::Attr;
 use crate::attr;
 use crate::failure::Failure;
 use crate::list::{self, Event};
+use crate::perfmon::term_value;
 use crate::say::say;
-use crate::sysfs::{Pmu, Sysfs};
+use crate::sysfs::{Format, Pmu, Sysfs};
 use crate::{qualifier, terms};
 use perf_event_open_sys::bindings::PERF_TYPE_RAW;
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -34,6 +36,9 @@ const ON_ANY_COUNTER: [(&str, &str); 3] = [
 
 /// Short names of events of the cores.
 const SHORT: [(&str, &str); 2] = [("cycles", "cpu-cycles"), ("branches", "branch-instructions")];
+
+/// Terms of PortMask and FCMask.
+const PORTS: [&str; 2] = ["ch_mask", "fc_mask"];
 
 /// The PMU of the cores, by the name that all lists and callers use.
 const CORE: &str = "cpu";
@@ -67,7 +72,8 @@ pub fn event(
     let listed = || {
         let event = list(base).ok_or(Failure::UNKNOWN)?;
         let fixed = ON_ANY_COUNTER.iter().find(|(name, _)| event.name.eq_ignore_ascii_case(name));
-        on_pmu(&event.pmu, fixed.map_or(event.terms.as_str(), |(_, terms)| terms))
+        let terms = fixed.map_or(event.terms.as_str(), |(_, terms)| terms);
+        on_pmu(&event.pmu, &umask_in_room(sysfs, &event.pmu, terms))
     };
     let bare = || match base.is_empty() || name.contains('/') {
         true => Err(Failure::UNKNOWN),
@@ -76,6 +82,25 @@ pub fn event(
     listed()
         .or_else(|why| kernel_name(sysfs, name).map_err(|later| why.or(later)))
         .or_else(|why| bare().map_err(|later| why.or(later)))
+}
+
+/// The terms of a listed event for its PMU: UMaskExt of an event with masks of ports (IIO) repeats these; where the PMU's umask
+/// has no room for it, the other terms say it alone.
+fn umask_in_room<'a>(sysfs: &Sysfs, pmu: &str, terms: &'a str) -> Cow<'a, str> {
+    let has_room = |umask| {
+        let format = sysfs.pmu(pmu).and_then(|pmu| Format::parse(&pmu.format("umask")?));
+        format.is_none_or(|format| format.place(umask).is_some())
+    };
+    match term_value(terms, "umask") {
+        Some(umask) if PORTS.iter().any(|term| term_value(terms, term).is_some()) && !has_room(umask) => {
+            let narrow = |term: &str| match term.strip_prefix("umask=") {
+                Some(_) => format!("umask={:#x}", umask & 0xff),
+                None => term.to_string(),
+            };
+            terms.split(',').map(narrow).collect::<Vec<_>>().join(",").into()
+        }
+        _ => terms.into(),
+    }
 }
 
 /// As `name_to_attr`, and says nothing.
