@@ -2,9 +2,10 @@
 use crate::Attr;
 use crate::attr;
 use crate::failure::Failure;
+use crate::generic;
 use crate::list::{self, Event};
 use crate::perfmon::term_value;
-use crate::say::say;
+use crate::say::{self, say};
 use crate::sysfs::{Format, Pmu, Sysfs};
 use crate::{qualifier, terms};
 use perf_event_open_sys::bindings::PERF_TYPE_RAW;
@@ -45,17 +46,18 @@ const CORE: &str = "cpu";
 
 /// `resolve_event_extra`: lists, then the kernel's names, then bare terms. Err: it says why on standard error itself.
 pub(crate) fn resolve_event(sysfs: &Sysfs, name: &str) -> Result<Resolved, ()> {
-    event(sysfs, list::find, name).map_err(told)
+    event(sysfs, list::find, name).map_err(|why| told(why, name))
 }
 
 /// `jevent_name_to_attr_extra`: the kernel's names. Err: as above.
 pub(crate) fn name_to_attr(sysfs: &Sysfs, name: &str) -> Result<Resolved, ()> {
-    kernel_name(sysfs, name).map_err(told)
+    kernel_name(sysfs, name).map_err(|why| told(why, name))
 }
 
-fn told(failure: Failure) {
-    if let Some(reason) = failure.reason() {
-        say!("{reason}");
+fn told(failure: Failure, name: &str) {
+    match failure.reason() {
+        Some(reason) => say!("{reason}"),
+        None => say::keep(&format!("{name}: no list, no PMU and not the kernel has such an event")),
     }
 }
 
@@ -106,18 +108,35 @@ fn umask_in_room<'a>(sysfs: &Sysfs, pmu: &str, terms: &'a str) -> Cow<'a, str> {
 /// As `name_to_attr`, and says nothing.
 pub fn kernel_name(sysfs: &Sysfs, name: &str) -> Result<Resolved, Failure> {
     let (base, qualifiers) = parted(name);
-    if let Some((_, terms)) = SHORT.iter().find(|(short, _)| *short == base) {
+    let short = SHORT.iter().find(|(short, _)| *short == base).filter(|_| sysfs.core().is_some());
+    if let Some((_, terms)) = short {
         on_pmu(sysfs, CORE, terms, qualifiers, name)
     } else if let Some(digits) = raw_digits(base) {
         raw(sysfs, digits, qualifiers, name)
     } else if let Some((pmu, term)) = implicit(sysfs, base) {
         on(sysfs, &pmu, PERF_TYPE_RAW, term, qualifiers, name)
-    } else {
+    } else if let Some((pmu, rest)) = name.split_once('/') {
         // PMU/terms/qualifiers, with or without the second slash
-        let (pmu, rest) = name.split_once('/').ok_or(Failure::UNKNOWN)?;
         let (terms, qualifiers) = rest.split_once('/').unwrap_or((rest, ""));
         on_pmu(sysfs, pmu, terms, qualifiers, name)
+    } else {
+        let generic = generic::numbers(base).map(|(kind, config)| (kind, config, qualifiers));
+        let (kind, config, qualifiers) = generic.map_or_else(|| generic::tracepoint(sysfs, name), Ok)?;
+        by_number(sysfs, kind, config, qualifiers, name)
     }
+}
+
+fn by_number(
+    sysfs: &Sysfs,
+    kind: u32,
+    config: u64,
+    qualifiers: &str,
+    decoded: &str,
+) -> Result<Resolved, Failure> {
+    let mut attr = attr::new(kind);
+    attr.config = config;
+    qualifier::apply(sysfs, qualifiers, &mut attr, decoded)?;
+    Ok(resolved(attr, None, decoded, &[sysfs.path_of_type(kind)]))
 }
 
 /// Into what is before the first colon and what is behind it.
