@@ -64,7 +64,7 @@ static inline const char *event_file(const char *name, const char *text)
 static inline const char *cpu_file(const char *cache, const char *type, const char *text)
 {
     char name[256];
-    char *id = get_cpu_str_type(type, NULL);
+    char *id = get_cpu_str_type((char *)type, NULL);
     CHECK(id != NULL);
     snprintf(name, sizeof name, "%s/pmu-events/%s.json", cache, id);
     free(id);

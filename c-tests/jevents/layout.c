@@ -175,23 +175,8 @@ static void check_session(void)
     free_eventlist(el);
 }
 
-/* A program that was not compiled with our headers has no size above its addresses: that of Linux 5.14 to 6.2 is meant. */
-static void check_plain(void)
-{
-    struct eventlist *el = alloc_eventlist();
-    CHECK(el != NULL);
-    CHECK_EQ(jevents_plain_parse_events(el, "software/config=2/,software/config=1/"), 0);
-    CHECK(strcmp(el->eventlist->next->event, "software/config=1/") == 0);
-    CHECK_EQ(jevents_plain_setup_event_flags(el->eventlist, 0, NULL, 0, 0), 0);
-    CHECK_EQ(jevents_plain_read_event(el->eventlist, 0), 0);
-    CHECK_EQ(jevents_plain_event_scaled_value(el->eventlist, 0), el->eventlist->efd[0].val[0]);
-    jevents_plain_free_eventlist(el);
-}
-
 int main(void)
 {
-    if (sizeof(struct perf_event_attr) == 128)
-        check_plain();
     check_resolvers();
     check_session();
     return 0;

@@ -54,7 +54,7 @@ static struct eventlist *parsed(const char *text)
 {
     struct eventlist *el = alloc_eventlist();
     CHECK(el != NULL);
-    CHECK_EQ(parse_events(el, text), 0);
+    CHECK_EQ(parse_events(el, (char *)text), 0);
     return el;
 }
 

@@ -99,7 +99,7 @@ static void by_pointer()
     const std::function<int(const char *, perf_event_attr *, jevent_extra *)> resolver = resolve_event_extra;
     CHECK_EQ(resolver("event=0x3c", &attr, nullptr), 0);
     CHECK_EQ(attr.config, 0x3c);
-    const text shown(format_raw_event(&attr, "x"));
+    const text shown(format_raw_event(&attr, (char *)"x"));
     CHECK(shown && shown.get() == std::string("cpu/config=0x3c,name=x/"));
 }
 

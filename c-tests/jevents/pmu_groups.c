@@ -53,7 +53,7 @@ static void measure(const char *group, bool each)
     struct eventlist *el = alloc_eventlist();
     struct event *leader = NULL;
     CHECK(el != NULL);
-    CHECK_EQ(parse_events(el, group), 0);
+    CHECK_EQ(parse_events(el, (char *)group), 0);
     if (!each)
         CHECK_EQ(setup_events(el, true, -1), 0);
     for (struct event *e = each ? el->eventlist : NULL; e != NULL; e = e->next) {
@@ -73,7 +73,7 @@ static void measure_child(const char *group, char *self)
     int go[2];
     char byte = 0;
     CHECK(el != NULL);
-    CHECK_EQ(parse_events(el, group), 0);
+    CHECK_EQ(parse_events(el, (char *)group), 0);
     CHECK_EQ(pipe(go), 0);
     const pid_t child = fork();
     if (child == 0) {
@@ -131,7 +131,7 @@ static bool counts(const char *event)
 {
     struct eventlist *el = alloc_eventlist();
     CHECK(el != NULL);
-    const bool opens = parse_events(el, event) == 0 && setup_events(el, true, -1) == 0;
+    const bool opens = parse_events(el, (char *)event) == 0 && setup_events(el, true, -1) == 0;
     free_eventlist(el);
     return opens;
 }

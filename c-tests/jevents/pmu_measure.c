@@ -23,7 +23,7 @@ static struct measure other[N_COUNTER] = {ETO0(branches), ETO(branches, 3), E(br
 
 static void measure(struct measure *group, const char *name, int times)
 {
-    measure_group_init(group, name);
+    measure_group_init(group, (char *)name);
     work(LOOP);
     for (int i = 0; i < times; i++) {
         measure_group_start();

@@ -3,6 +3,7 @@
 #include <rdpmc.h>
 
 #include "counters.h"
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -251,25 +252,65 @@ static void on_an_e_core(void)
     CHECK_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-/* In instructions, on the emulated machine. */
-static void cost(void)
+/* The least of what so many readings, one behind the other, take: in instructions, on the emulated machine. */
+static uint64_t cost_of(struct rdpmc_ctx *ctx, int two)
 {
-    struct group pair = {0};
     uint64_t least = UINT64_MAX;
     volatile uint64_t sink;
-    open_member(&pair, attr_of(PERF_TYPE_RAW, INSTRUCTIONS), NULL);
-    open_member(&pair, attr_of(PERF_TYPE_RAW, CYCLES), &pair.ctx[0]);
     for (int i = 0; i < 100; i++) {
         const uint64_t begun = rdtsc();
-        sink = rdpmc_read(&pair.ctx[0]);
-        sink = rdpmc_read(&pair.ctx[1]);
+        sink = rdpmc_read(ctx);
+        if (two)
+            sink = rdpmc_read(ctx);
         const uint64_t ticks = rdtsc() - begun;
         least = ticks < least ? ticks : least;
     }
     (void)sink;
-    printf("two readings: %llu instructions\n", (unsigned long long)least);
-    CHECK(least < 100);
-    close_all(&pair);
+    return least;
+}
+
+/* A reading, with its call, of a counter of either kind. */
+static void cost(void)
+{
+    const uint64_t configs[] = {INSTRUCTIONS, BRANCHES};
+    for (int i = 0; i < 2; i++) {
+        struct rdpmc_ctx ctx;
+        struct perf_event_attr attr = attr_of(PERF_TYPE_RAW, configs[i]);
+        CHECK_EQ(rdpmc_open_attr(&attr, &ctx, NULL), 0);
+        const uint64_t one = cost_of(&ctx, 0), two = cost_of(&ctx, 1);
+        printf("a reading: %llu instructions\n", (unsigned long long)(two - one));
+        CHECK(two - one > 15 && two - one <= 28);
+        rdpmc_close(&ctx);
+    }
+}
+
+/* What is closed may be closed again, by a copy, too; what was opened since, maybe in its place, stays open. */
+static void closed_copies(void)
+{
+    struct rdpmc_ctx ctx, copy, next;
+    struct perf_event_attr attr = attr_of(PERF_TYPE_RAW, INSTRUCTIONS);
+    CHECK_EQ(rdpmc_open_attr(&attr, &ctx, NULL), 0);
+    copy = ctx;
+    rdpmc_close(&ctx);
+    rdpmc_close(&copy);
+    CHECK(copy.fd == -1 && copy.buf == NULL);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(rdpmc_open_attr(&attr, &ctx, NULL), 0);
+        copy = ctx;
+        rdpmc_close(&ctx);
+        const int other = i == 0 ? -1 : open("/dev/null", 1); /* has the descriptor that was the counter's */
+        CHECK_EQ(rdpmc_open_attr(&attr, &next, NULL), 0);
+        CHECK((copy.fd == next.fd) == (i == 0));
+        if (copy.fd != next.fd || copy.buf != next.buf) { /* (else it is the counter) */
+            rdpmc_close(&copy);
+            CHECK(i == 0 || fcntl(other, F_GETFD) == 0);
+            const uint64_t before = rdpmc_read(&next);
+            work(LOOP);
+            IS_ABOUT(rdpmc_read(&next) - before, LOOP);
+        }
+        rdpmc_close(&next);
+        close(other);
+    }
 }
 
 int main(void)
@@ -288,6 +329,7 @@ int main(void)
     not_permitted(0);
     not_permitted(1);
     on_an_e_core();
+    closed_copies();
     cost();
     return 0;
 }

@@ -48,7 +48,7 @@ static struct eventlist *measured(const char *events, const char *pages)
     int go[2];
     char byte = 0;
     CHECK(el != NULL);
-    CHECK_EQ(parse_events(el, events), 0);
+    CHECK_EQ(parse_events(el, (char *)events), 0);
     CHECK_EQ(pipe2(go, O_CLOEXEC), 0);
     const pid_t child = fork();
     CHECK(child >= 0);
@@ -339,7 +339,7 @@ static void check_errors(void)
     CHECK_EQ(length(el), 0);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const bool resolves = strcmp(bad[i], "software/config=2") == 0; /* the last slash may be missing */
-        if (parse_events(el, bad[i]) != (resolves ? 0 : -1))
+        if (parse_events(el, (char *)bad[i]) != (resolves ? 0 : -1))
             FAIL("parse_events(\"%s\")", bad[i]);
     }
     CHECK_EQ(length(el), 3); /* what came before the errors, outside of a group, and the one without its slash */

@@ -18,7 +18,7 @@ class Session {
 
 public:
     // the library's names are free to be members'
-    int parse_events(const std::string &text) { return ::parse_events(list.get(), text.c_str()); }
+    int parse_events(const std::string &text) { return ::parse_events(list.get(), const_cast<char *>(text.c_str())); }
     int read_event(int cpu) const { return ::read_event(list->eventlist, cpu); }
     int setup_events() { return ::setup_events(list.get(), true, -1); }
     eventlist *operator->() const { return list.get(); }

@@ -114,16 +114,30 @@ static void parse(char *line, struct row *row)
 static const char *const resolvers[] = {"resolve_event", "resolve_event_extra", "jevent_name_to_attr",
                                         "jevent_name_to_attr_extra"};
 
-/* the symbols, as callers of any size reach them */
-static int resolve(int resolver, const char *string, void *attr, size_t size, struct jevent_extra *extra)
+/* the symbols, as callers of any size reach them; 0 is who has no header, and 128 bytes */
+#define FOR_EACH_SIZE(DO) \
+    DO(0, "") DO(112, "jevents_attr112_") DO(120, "jevents_attr120_") DO(136, "jevents_attr136_") \
+        DO(144, "jevents_attr144_") DO(152, "jevents_attr152_") DO(160, "jevents_attr160_")
+#define DECLARE(size, prefix) \
+    int sized_0_##size(const char *, void *) __asm__(prefix "resolve_event"); \
+    int sized_1_##size(const char *, void *, struct jevent_extra *) __asm__(prefix "resolve_event_extra"); \
+    int sized_2_##size(const char *, void *) __asm__(prefix "jevent_name_to_attr"); \
+    int sized_3_##size(const char *, void *, struct jevent_extra *) __asm__(prefix "jevent_name_to_attr_extra");
+FOR_EACH_SIZE(DECLARE)
+
+static const struct {
+    size_t size;
+    int (*without[2])(const char *, void *), (*with[2])(const char *, void *, struct jevent_extra *);
+} symbols[] = {
+#define ROW(size, prefix) {size, {sized_0_##size, sized_2_##size}, {sized_1_##size, sized_3_##size}},
+    FOR_EACH_SIZE(ROW)};
+enum { SIZES = sizeof symbols / sizeof symbols[0] };
+
+static int resolve(int resolver, const char *string, void *attr, size_t of_size, struct jevent_extra *extra)
 {
-    struct perf_event_attr *sized = (struct perf_event_attr *)((uintptr_t)attr | (uintptr_t)(size / 8) << 57);
-    switch (resolver) {
-    case 0: return jevents_plain_resolve_event(string, sized);
-    case 1: return jevents_plain_resolve_event_extra(string, sized, extra);
-    case 2: return jevents_plain_jevent_name_to_attr(string, sized);
-    default: return jevents_plain_jevent_name_to_attr_extra(string, sized, extra);
-    }
+    if (resolver % 2)
+        return symbols[of_size].with[resolver / 2](string, attr, extra);
+    return symbols[of_size].without[resolver / 2](string, attr);
 }
 
 /* the same, as a program calls them */
@@ -229,17 +243,16 @@ static void is_right(const struct row *row, int resolver, size_t size, int resul
 
 static void in_all_sizes(const struct row *row)
 {
-    static const size_t sizes[] = {0, 112, 120, 128, 136, 144, 200};
     for (int resolver = 0; resolver < 4; resolver++) {
-        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (size_t i = 0; i < SIZES; i++) {
             _Alignas(8) unsigned char attr[256];
             struct jevent_extra extra;
             memset(attr, 0xaa, sizeof attr);
             memset(&extra, 0xaa, sizeof extra);
             hear();
-            const int result = resolve(resolver, row->string, attr, sizes[i], &extra);
+            const int result = resolve(resolver, row->string, attr, i, &extra);
             /* 0: compiled with another header than ours, taken for one of 128 bytes */
-            is_right(row, resolver, sizes[i] ? sizes[i] : 128, result, attr, sizeof attr, what_was_said(),
+            is_right(row, resolver, symbols[i].size ? symbols[i].size : 128, result, attr, sizeof attr, what_was_said(),
                      resolver % 2 ? &extra : NULL);
         }
         struct {

@@ -1,8 +1,9 @@
 /* jevents.h: events by name. Lists of events (perfmon JSON) and the kernel's own (sysfs) become struct
  * perf_event_attr. The interface is libjevents'; docs/jevents.md says what each function does.
  *
- * The same library serves programs compiled with any <linux/perf_event.h>: the functions that write a whole
- * struct perf_event_attr learn its size from this header (JEVENTS_SIZED). */
+ * struct perf_event_attr grows with the kernel's headers. The functions that write all of it, or that take a struct with one
+ * inside, are declared as ever; with headers other than Linux 5.14 to 6.2's the declaration names, as that of a C library
+ * does for 64-bit file offsets, the library's function for this size (JEVENTS_SYMBOL). */
 #ifndef JEVENTS_H
 #define JEVENTS_H 1
 
@@ -17,19 +18,32 @@
 extern "C" {
 #endif
 
-/* A pointer that also says how large the caller's struct perf_event_attr is, in units of 8 bytes above bit 57,
- * where addresses of programs have zeros. */
-#ifdef __cplusplus
-#define JEVENTS_SIZED(type, pointer) \
-    (reinterpret_cast<type *>(reinterpret_cast<uintptr_t>(pointer) | (sizeof(struct perf_event_attr) / 8) << 57))
+/* The size of this program's struct perf_event_attr, as the kernel's headers say it. */
+#if defined PERF_ATTR_SIZE_VER11
+#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER11
+#elif defined PERF_ATTR_SIZE_VER10
+#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER10
+#elif defined PERF_ATTR_SIZE_VER9
+#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER9
+#elif defined PERF_ATTR_SIZE_VER8
+#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER8
+#elif defined PERF_ATTR_SIZE_VER7
+#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER7
+#elif defined PERF_ATTR_SIZE_VER6
+#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER6
 #else
-#define JEVENTS_SIZED(type, pointer) \
-    ((type *)((uintptr_t)(pointer) | (sizeof(struct perf_event_attr) / 8) << 57))
+#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER5
 #endif
-/* The function NAME is inline, has a local symbol of its own if it is not inlined, and calls the library's symbol
- * NAME by the C name jevents_plain_NAME. */
-#define JEVENTS_PLAIN(name) __asm__(#name)
-#define JEVENTS_INLINE(name) __asm__("jevents_sized_" #name)
+/* An array of no size if they say another, or if this header does not know them. */
+typedef char jevents_does_not_know_this_perf_event_attr[sizeof(struct perf_event_attr) == JEVENTS_ATTR_SIZE ? 1 : -1];
+
+#define JEVENTS_TEXT_OF(number) #number
+#define JEVENTS_TEXT(number) JEVENTS_TEXT_OF(number)
+#if JEVENTS_ATTR_SIZE == 128
+#define JEVENTS_SYMBOL(name)
+#else
+#define JEVENTS_SYMBOL(name) __asm__("jevents_attr" JEVENTS_TEXT(JEVENTS_ATTR_SIZE) "_" #name)
+#endif
 
 /* What is known of an event besides its attr. */
 struct jevent_extra {
@@ -47,44 +61,15 @@ int walk_events(int (*func)(void *data, char *name, char *event, char *desc), vo
 int walk_perf_events(int (*func)(void *data, char *name, char *event, char *desc), void *data);
 int rmap_event(unsigned event, char **name, char **desc);
 char *get_cpu_str(void);
-char *get_cpu_str_type(const char *type, char **idstr_step);
+char *get_cpu_str_type(char *type, char **idstr_step);
 
 /* Names to attrs. */
-int jevents_plain_resolve_event(const char *name, struct perf_event_attr *attr) JEVENTS_PLAIN(resolve_event);
-int jevents_plain_resolve_event_extra(const char *name, struct perf_event_attr *attr, struct jevent_extra *extra)
-    JEVENTS_PLAIN(resolve_event_extra);
-int jevents_plain_jevent_name_to_attr(const char *str, struct perf_event_attr *attr) JEVENTS_PLAIN(jevent_name_to_attr);
-int jevents_plain_jevent_name_to_attr_extra(const char *str, struct perf_event_attr *attr, struct jevent_extra *extra)
-    JEVENTS_PLAIN(jevent_name_to_attr_extra);
-
-static __inline__ int resolve_event(const char *name, struct perf_event_attr *attr) JEVENTS_INLINE(resolve_event);
-static __inline__ int resolve_event(const char *name, struct perf_event_attr *attr)
-{
-    return jevents_plain_resolve_event(name, JEVENTS_SIZED(struct perf_event_attr, attr));
-}
-
-static __inline__ int resolve_event_extra(const char *name, struct perf_event_attr *attr, struct jevent_extra *extra)
-    JEVENTS_INLINE(resolve_event_extra);
-static __inline__ int resolve_event_extra(const char *name, struct perf_event_attr *attr, struct jevent_extra *extra)
-{
-    return jevents_plain_resolve_event_extra(name, JEVENTS_SIZED(struct perf_event_attr, attr), extra);
-}
-
-static __inline__ int jevent_name_to_attr(const char *str, struct perf_event_attr *attr)
-    JEVENTS_INLINE(jevent_name_to_attr);
-static __inline__ int jevent_name_to_attr(const char *str, struct perf_event_attr *attr)
-{
-    return jevents_plain_jevent_name_to_attr(str, JEVENTS_SIZED(struct perf_event_attr, attr));
-}
-
-static __inline__ int jevent_name_to_attr_extra(const char *str, struct perf_event_attr *attr,
-                                                struct jevent_extra *extra) JEVENTS_INLINE(jevent_name_to_attr_extra);
-static __inline__ int jevent_name_to_attr_extra(const char *str, struct perf_event_attr *attr,
-                                                struct jevent_extra *extra)
-{
-    return jevents_plain_jevent_name_to_attr_extra(str, JEVENTS_SIZED(struct perf_event_attr, attr), extra);
-}
-
+int resolve_event(const char *name, struct perf_event_attr *attr) JEVENTS_SYMBOL(resolve_event);
+int resolve_event_extra(const char *name, struct perf_event_attr *attr, struct jevent_extra *extra)
+    JEVENTS_SYMBOL(resolve_event_extra);
+int jevent_name_to_attr(const char *str, struct perf_event_attr *attr) JEVENTS_SYMBOL(jevent_name_to_attr);
+int jevent_name_to_attr_extra(const char *str, struct perf_event_attr *attr, struct jevent_extra *extra)
+    JEVENTS_SYMBOL(jevent_name_to_attr_extra);
 int jevents_update_qual(const char *qual, struct perf_event_attr *attr, const char *str);
 
 /* Events that several PMUs count. */
@@ -95,11 +80,16 @@ void jevent_copy_extra(struct jevent_extra *dst, struct jevent_extra *src);
 bool jevent_pmu_uncore(const char *str);
 
 /* The way back, and the kernel. */
-char *format_raw_event(struct perf_event_attr *attr, const char *name);
+char *format_raw_event(struct perf_event_attr *attr, char *name);
 char *resolve_pmu(int type);
 int perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
 int jevents_socket_cpus(int *lenp, int **socket_cpus);
 void jevent_print_attr(FILE *f, struct perf_event_attr *attr);
+
+/* Why. A code is what a function returned; the details are of the last failure in this thread, until the next. */
+enum jevents_error { JEV_GENERIC_ERROR = -1, JEV_NO_PMU_EVENTS_FILE = -2 };
+const char *jevent_error_to_string(int error_code);
+const char *jevent_get_error_details(void);
 
 #ifdef __cplusplus
 }

@@ -51,118 +51,25 @@ struct session_print {
 struct eventlist *alloc_eventlist(void);
 void session_print_timestamp(char *buf, int bufs, double ts);
 
-/* Each of the rest learns from this header where the members of struct event are that follow attr. */
-int jevents_plain_parse_events(struct eventlist *el, const char *events) JEVENTS_PLAIN(parse_events);
-int jevents_plain_setup_events(struct eventlist *el, bool measure_all, int measure_pid) JEVENTS_PLAIN(setup_events);
-int jevents_plain_setup_events_cpumask(struct eventlist *el, int measure_pid, const char *cpumask, int flags)
-    JEVENTS_PLAIN(setup_events_cpumask);
-int jevents_plain_setup_event(struct event *e, int cpu, struct event *leader, bool measure_all, int measure_pid)
-    JEVENTS_PLAIN(setup_event);
-int jevents_plain_setup_event_flags(struct event *e, int cpu, struct event *leader, int measure_pid, int flags)
-    JEVENTS_PLAIN(setup_event_flags);
-int jevents_plain_read_event(struct event *e, int cpu) JEVENTS_PLAIN(read_event);
-int jevents_plain_read_all_events(struct eventlist *el) JEVENTS_PLAIN(read_all_events);
-uint64_t jevents_plain_event_scaled_value(struct event *e, int cpu) JEVENTS_PLAIN(event_scaled_value);
-uint64_t jevents_plain_event_scaled_value_sum(struct event *e, int cpu) JEVENTS_PLAIN(event_scaled_value_sum);
-void jevents_plain_free_eventlist(struct eventlist *el) JEVENTS_PLAIN(free_eventlist);
-void jevents_plain_print_event_list_attr(struct eventlist *el, FILE *f) JEVENTS_PLAIN(print_event_list_attr);
-void jevents_plain_session_print_csv(FILE *outfh, struct eventlist *el, struct session_print *arg)
-    JEVENTS_PLAIN(session_print_csv);
-void jevents_plain_session_print_aggr(FILE *outfh, struct eventlist *el, struct session_print *arg)
-    JEVENTS_PLAIN(session_print_aggr);
-void jevents_plain_session_print(FILE *outfh, struct eventlist *el, struct session_print *arg)
-    JEVENTS_PLAIN(session_print);
-
-static __inline__ int parse_events(struct eventlist *el, const char *events) JEVENTS_INLINE(parse_events);
-static __inline__ int parse_events(struct eventlist *el, const char *events)
-{
-    return jevents_plain_parse_events(JEVENTS_SIZED(struct eventlist, el), events);
-}
-
-static __inline__ int setup_events(struct eventlist *el, bool measure_all, int measure_pid)
-    JEVENTS_INLINE(setup_events);
-static __inline__ int setup_events(struct eventlist *el, bool measure_all, int measure_pid)
-{
-    return jevents_plain_setup_events(JEVENTS_SIZED(struct eventlist, el), measure_all, measure_pid);
-}
-
-static __inline__ int setup_events_cpumask(struct eventlist *el, int measure_pid, const char *cpumask, int flags)
-    JEVENTS_INLINE(setup_events_cpumask);
-static __inline__ int setup_events_cpumask(struct eventlist *el, int measure_pid, const char *cpumask, int flags)
-{
-    return jevents_plain_setup_events_cpumask(JEVENTS_SIZED(struct eventlist, el), measure_pid, cpumask, flags);
-}
-
-static __inline__ int setup_event(struct event *e, int cpu, struct event *leader, bool measure_all, int measure_pid)
-    JEVENTS_INLINE(setup_event);
-static __inline__ int setup_event(struct event *e, int cpu, struct event *leader, bool measure_all, int measure_pid)
-{
-    return jevents_plain_setup_event(JEVENTS_SIZED(struct event, e), cpu, leader, measure_all, measure_pid);
-}
-
-static __inline__ int setup_event_flags(struct event *e, int cpu, struct event *leader, int measure_pid, int flags)
-    JEVENTS_INLINE(setup_event_flags);
-static __inline__ int setup_event_flags(struct event *e, int cpu, struct event *leader, int measure_pid, int flags)
-{
-    return jevents_plain_setup_event_flags(JEVENTS_SIZED(struct event, e), cpu, leader, measure_pid, flags);
-}
-
-static __inline__ int read_event(struct event *e, int cpu) JEVENTS_INLINE(read_event);
-static __inline__ int read_event(struct event *e, int cpu)
-{
-    return jevents_plain_read_event(JEVENTS_SIZED(struct event, e), cpu);
-}
-
-static __inline__ int read_all_events(struct eventlist *el) JEVENTS_INLINE(read_all_events);
-static __inline__ int read_all_events(struct eventlist *el)
-{
-    return jevents_plain_read_all_events(JEVENTS_SIZED(struct eventlist, el));
-}
-
-static __inline__ uint64_t event_scaled_value(struct event *e, int cpu) JEVENTS_INLINE(event_scaled_value);
-static __inline__ uint64_t event_scaled_value(struct event *e, int cpu)
-{
-    return jevents_plain_event_scaled_value(JEVENTS_SIZED(struct event, e), cpu);
-}
-
-static __inline__ uint64_t event_scaled_value_sum(struct event *e, int cpu) JEVENTS_INLINE(event_scaled_value_sum);
-static __inline__ uint64_t event_scaled_value_sum(struct event *e, int cpu)
-{
-    return jevents_plain_event_scaled_value_sum(JEVENTS_SIZED(struct event, e), cpu);
-}
-
-static __inline__ void free_eventlist(struct eventlist *el) JEVENTS_INLINE(free_eventlist);
-static __inline__ void free_eventlist(struct eventlist *el)
-{
-    jevents_plain_free_eventlist(JEVENTS_SIZED(struct eventlist, el));
-}
-
-static __inline__ void print_event_list_attr(struct eventlist *el, FILE *f) JEVENTS_INLINE(print_event_list_attr);
-static __inline__ void print_event_list_attr(struct eventlist *el, FILE *f)
-{
-    jevents_plain_print_event_list_attr(JEVENTS_SIZED(struct eventlist, el), f);
-}
-
-static __inline__ void session_print_csv(FILE *outfh, struct eventlist *el, struct session_print *arg)
-    JEVENTS_INLINE(session_print_csv);
-static __inline__ void session_print_csv(FILE *outfh, struct eventlist *el, struct session_print *arg)
-{
-    jevents_plain_session_print_csv(outfh, JEVENTS_SIZED(struct eventlist, el), arg);
-}
-
-static __inline__ void session_print_aggr(FILE *outfh, struct eventlist *el, struct session_print *arg)
-    JEVENTS_INLINE(session_print_aggr);
-static __inline__ void session_print_aggr(FILE *outfh, struct eventlist *el, struct session_print *arg)
-{
-    jevents_plain_session_print_aggr(outfh, JEVENTS_SIZED(struct eventlist, el), arg);
-}
-
-static __inline__ void session_print(FILE *outfh, struct eventlist *el, struct session_print *arg)
-    JEVENTS_INLINE(session_print);
-static __inline__ void session_print(FILE *outfh, struct eventlist *el, struct session_print *arg)
-{
-    jevents_plain_session_print(outfh, JEVENTS_SIZED(struct eventlist, el), arg);
-}
+/* The members of struct event that follow attr are elsewhere for each size of it: JEVENTS_SYMBOL. */
+int parse_events(struct eventlist *el, char *events) JEVENTS_SYMBOL(parse_events);
+int setup_events(struct eventlist *el, bool measure_all, int measure_pid) JEVENTS_SYMBOL(setup_events);
+int setup_events_cpumask(struct eventlist *el, int measure_pid, char *cpumask, int flags)
+    JEVENTS_SYMBOL(setup_events_cpumask);
+int setup_event(struct event *e, int cpu, struct event *leader, bool measure_all, int measure_pid)
+    JEVENTS_SYMBOL(setup_event);
+int setup_event_flags(struct event *e, int cpu, struct event *leader, int measure_pid, int flags)
+    JEVENTS_SYMBOL(setup_event_flags);
+int read_event(struct event *e, int cpu) JEVENTS_SYMBOL(read_event);
+int read_all_events(struct eventlist *el) JEVENTS_SYMBOL(read_all_events);
+uint64_t event_scaled_value(struct event *e, int cpu) JEVENTS_SYMBOL(event_scaled_value);
+uint64_t event_scaled_value_sum(struct event *e, int cpu) JEVENTS_SYMBOL(event_scaled_value_sum);
+void free_eventlist(struct eventlist *el) JEVENTS_SYMBOL(free_eventlist);
+void print_event_list_attr(struct eventlist *el, FILE *f) JEVENTS_SYMBOL(print_event_list_attr);
+void session_print_csv(FILE *outfh, struct eventlist *el, struct session_print *arg) JEVENTS_SYMBOL(session_print_csv);
+void session_print_aggr(FILE *outfh, struct eventlist *el, struct session_print *arg)
+    JEVENTS_SYMBOL(session_print_aggr);
+void session_print(FILE *outfh, struct eventlist *el, struct session_print *arg) JEVENTS_SYMBOL(session_print);
 
 #ifdef __cplusplus
 }

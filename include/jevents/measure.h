@@ -27,7 +27,7 @@ struct measure {
 #define EFUNC(x, y, f) { #x, x, y, f }
 #endif
 
-void measure_group_init(struct measure *g, const char *name);
+void measure_group_init(struct measure *g, char *name);
 void measure_group_start(void);
 void measure_group_stop(void);
 void measure_group_finish(void);

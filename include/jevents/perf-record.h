@@ -77,6 +77,12 @@ struct perf_record_read_time_id {
     __u64 id;
 };
 
+/* One event of a group, with the id in read_format. */
+struct perf_record_read_cntr {
+    __u64 value;
+    __u64 id;
+};
+
 /* PERF_RECORD_READ of a group, with the same */
 struct perf_record_read_time_id_group {
     struct perf_event_header hdr;
@@ -84,10 +90,7 @@ struct perf_record_read_time_id_group {
     __u64 nr;
     __u64 time_enabled;
     __u64 time_running;
-    __extension__ struct perf_record_read_cntr {
-        __u64 value;
-        __u64 id;
-    } cntr[];
+    PERF_RECORD_ARRAY(struct perf_record_read_cntr, cntr);
 };
 
 /* PERF_RECORD_SAMPLE: IDENTIFIER, IP */
@@ -132,45 +135,51 @@ struct perf_sample_branch_stack {
     __u64 flags;
 };
 
-/* IDENTIFIER, IP, CPU, BRANCH_STACK (without PERF_SAMPLE_BRANCH_HW_INDEX) */
+/* IDENTIFIER, IP, TIME, CPU, BRANCH_STACK (without PERF_SAMPLE_BRANCH_HW_INDEX) */
 struct perf_record_sample_ip_cpu_branch {
     struct perf_event_header hdr;
     __u64 id;
     __u64 ip;
+    __u64 time;
     __u32 cpu, res;
     __u64 nr;
     PERF_RECORD_ARRAY(struct perf_sample_branch_stack, lbr);
 };
 
-/* IDENTIFIER, IP, TID, CALLCHAIN */
+/* IDENTIFIER, IP, TID, TIME, CALLCHAIN */
 struct perf_record_sample_ip_tid_callchain {
     struct perf_event_header hdr;
     __u64 id;
     __u64 ip;
     __u32 pid, tid;
+    __u64 time;
     __u64 nr;
     PERF_RECORD_ARRAY(__u64, ips);
 };
 
-/* IDENTIFIER, IP, TID, REGS_USER or REGS_INTR: as many registers as the mask has bits, none if abi is 0 */
+/* IDENTIFIER, IP, TID, TIME, REGS_USER or REGS_INTR: as many registers as the mask has bits, none if abi is 0 */
 struct perf_record_sample_ip_tid_regs {
     struct perf_event_header hdr;
     __u64 id;
     __u64 ip;
     __u32 pid, tid;
+    __u64 time;
     __u64 abi;
     PERF_RECORD_ARRAY(__u64, regs);
 };
 
-/* IDENTIFIER, IP, TID, READ of a group (nr, and as read_format says), REGS_USER: after nr come the counters, then abi
- * and registers */
+/* IDENTIFIER, IP, TID, TIME, READ of a group, with both times and the id in read_format. With REGS_USER or REGS_INTR, abi
+ * and registers follow cntr[nr]. */
 struct perf_record_sample_ip_tid_regs_group {
     struct perf_event_header hdr;
     __u64 id;
     __u64 ip;
     __u32 pid, tid;
+    __u64 time;
     __u64 nr;
-    PERF_RECORD_ARRAY(__u64, data);
+    __u64 time_enabled;
+    __u64 time_running;
+    PERF_RECORD_ARRAY(struct perf_record_read_cntr, cntr);
 };
 
 /* PERF_RECORD_MMAP2 (without PERF_RECORD_MISC_MMAP_BUILD_ID) */

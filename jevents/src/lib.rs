@@ -16,6 +16,7 @@ mod perfmon;
 
 pub mod attr;
 pub mod failure;
+mod generic;
 pub mod qualifier;
 pub mod sysfs;
 pub mod terms;

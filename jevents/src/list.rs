@@ -7,7 +7,11 @@ use crate::cpu::Cpu;
 use crate::environment::{Environment, readable};
 use crate::files;
 use crate::perfmon;
+use crate::say::{reason, say};
 use parking_lot::Mutex;
+use std::fs::{Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -119,8 +123,37 @@ pub fn load(file: Option<&Path>) -> Result<Vec<Event>, Failure> {
 }
 
 fn events_of(file: &Path) -> Result<Vec<Event>, Failure> {
-    let bytes = std::fs::read(file).map_err(|_| Failure::Unreadable)?;
-    perfmon::parse(&bytes, files::pmu_of(file)).map_err(|_| Failure::Unreadable)
+    let name = file.display();
+    let bytes = contents(file).map_err(|why| {
+        say!("Cannot read events from {name}: {why}");
+        Failure::Unreadable
+    })?;
+    perfmon::parse(&bytes, files::pmu_of(file)).map_err(|error| {
+        let text = error.to_string();
+        let fault = text.rsplit_once(" at line ").map_or(&*text, |(fault, _)| fault);
+        say!("{name}:{}:{}: {fault}: no events are read from this file", error.line(), error.column());
+        Failure::Unreadable
+    })
+}
+
+/// More than an event file has; those of servers have 5 MB.
+const LARGEST: u64 = 256 << 20;
+
+/// All of a file, which must have a size: what has none (a pipe, a device, most of /proc) may have no end, or wait for ever.
+fn contents(file: &Path) -> Result<Vec<u8>, String> {
+    let because = |error: io::Error| reason(&error);
+    let sized = |metadata: Metadata| match metadata.len() {
+        _ if !metadata.is_file() => Err("not a regular file: save the list in one".to_string()),
+        0 => Err("the file is empty, or has no size: save the list in a regular file".into()),
+        size if size > LARGEST => Err(format!("{size} bytes are more than any event list has ({LARGEST})")),
+        size => Ok(size),
+    };
+    sized(file.metadata().map_err(because)?)?; // to open a device may have effects
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(file).map_err(because)?;
+    let size = sized(opened.metadata().map_err(because)?)?; // it may be another file now
+    let mut bytes = Vec::new();
+    opened.take(size).read_to_end(&mut bytes).map_err(because)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

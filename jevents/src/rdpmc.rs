@@ -9,15 +9,17 @@ use crate::Attr;
 use crate::say::{reason, say};
 use crate::sys::perf_event_open;
 use libc::{c_int, pid_t};
+use parking_lot::Mutex;
 use perf_event_open_sys::bindings::{
     PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_LOST, PERF_FORMAT_TOTAL_TIME_ENABLED,
     PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_SAMPLE_READ, PERF_TYPE_HARDWARE, PERF_TYPE_RAW,
     perf_event_mmap_page,
 };
 use std::arch::asm;
+use std::collections::BTreeMap;
 use std::io;
-use std::mem::{ManuallyDrop, MaybeUninit};
-use std::ptr::{addr_of, null_mut};
+use std::mem::{ManuallyDrop, MaybeUninit, offset_of};
+use std::ptr::{addr_of, addr_of_mut, null_mut};
 use topdown::for_jevents::survive_marked;
 
 /// struct perf_event_mmap_page.
@@ -57,10 +59,16 @@ impl Ctx {
     pub const CLOSED: Ctx = Ctx { fd: -1, buf: null_mut() };
 }
 
+/// Those that C has: where the control page is, and the descriptor. A `Ctx` that is not among them is a copy of one that was
+/// closed.
+static GIVEN: Mutex<BTreeMap<usize, c_int>> = Mutex::new(BTreeMap::new());
+
 /// What is kept in the page behind the control page.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct Behind {
+    /// Not 0: `plain_total` serves. A forked child finds 0.
+    plain: u64,
     format: Format,
     /// Who opened it. A forked child, which has no control page, finds 0.
     process: pid_t,
@@ -145,9 +153,13 @@ impl Counter {
         // read_format; getpid has no preconditions.
         let (index, capabilities) = unsafe {
             let format = format_of(fd, addr_of!((*attr).read_format).read_unaligned());
-            behind(buf).write(Behind { format, process: libc::getpid() });
-            let capabilities = addr_of!((*buf).__bindgen_anon_1.capabilities);
-            (addr_of!((*buf).index).read_volatile(), capabilities.read_volatile())
+            let config = addr_of!((*attr).config).read_unaligned();
+            let index = addr_of!((*buf).index).read_volatile();
+            let capabilities = addr_of!((*buf).__bindgen_anon_1.capabilities).read_volatile();
+            let width = addr_of!((*buf).pmc_width).read_volatile();
+            let plain = capabilities & CAP_USER_RDPMC != 0 && width == WIDTH && is_plain(index, config);
+            behind(buf).write(Behind { plain: plain.into(), format, process: libc::getpid() });
+            (index, capabilities)
         };
         if capabilities & CAP_USER_RDPMC != 0 {
             // without it RDPMC is what it is in every other program
@@ -185,15 +197,19 @@ impl Counter {
 
     /// Gives it to C.
     pub fn into_ctx(self) -> Ctx {
-        Ctx { ..ManuallyDrop::new(self).0 }
+        let ctx = Ctx { ..ManuallyDrop::new(self).0 };
+        GIVEN.lock().insert(ctx.buf.addr(), ctx.fd);
+        ctx
     }
 
     /// Takes it from C; None if it is not open.
-    ///
-    /// # Safety
-    /// As `Counter::into_ctx` gave it, or with a `buf` of NULL.
-    pub unsafe fn from_ctx(ctx: Ctx) -> Option<Counter> {
-        (!ctx.buf.is_null()).then(|| Counter(ctx))
+    pub fn from_ctx(ctx: Ctx) -> Option<Counter> {
+        let mut given = GIVEN.lock();
+        let open = given.get(&ctx.buf.addr()) == Some(&ctx.fd);
+        open.then(|| {
+            given.remove(&ctx.buf.addr());
+            Counter(ctx)
+        })
     }
 }
 
@@ -271,7 +287,27 @@ fn sum(offset: u64, raw: u64, width: u16) -> u64 {
     if (total as i64) < 0 { total.wrapping_add(1u64.wrapping_shl(width.into())) } else { total }
 }
 
+/// The width of counters for which `plain_total` is: of all that Intel and AMD make now.
+const WIDTH: u16 = 48;
+
+/// Whether an event is none of SLOTS and PERF_METRICS: by the counter that it has (it never gets one of these later), or, as
+/// it has none now, by its code.
+fn is_plain(index: u32, config: u64) -> bool {
+    match index {
+        0 => config & 0xff != 0 || config >> 8 & 0xff < 4,
+        _ => index != SLOTS && index != METRICS,
+    }
+}
+
+/// How often a page that changes is read again. Who steps through the program instruction by instruction (a debugger) makes it
+/// change each time.
+const TRIES: u32 = 8;
+
 /// The total of an open counter; 0 for one that is not open, and in a forked child. Nothing in it can panic.
+///
+/// What is decided when the event is opened is not asked again: whether RDPMC may be executed is of an event for its life (the
+/// kernel computes `cap_user_rdpmc` from a flag of the event), and so are the width and whether it is plain. An RDPMC that was
+/// forbidden later faults and is survived.
 ///
 /// # Safety
 /// NULL, a `Ctx` of `Counter::into_ctx`, or one with a `buf` of NULL.
@@ -283,10 +319,73 @@ pub unsafe fn read(ctx: *const Ctx) -> u64 {
             return 0;
         }
         let page: *const Page = (*ctx).buf;
+        if addr_of!((*behind((*ctx).buf)).plain).read_volatile() == 0 {
+            return read_carefully(ctx);
+        }
+        match plain_total(page) {
+            total @ 0.. => total as u64,
+            _ => read_carefully(ctx),
+        }
+    }
+}
+
+/// The total of an event that counts, in a counter of WIDTH bits; negative if it does not count now, the page changed
+/// meanwhile, RDPMC faulted, or the total is not the plain sum of offset and counter.
+///
+/// # Safety
+/// The page of an event that is plain.
+#[inline(always)]
+unsafe fn plain_total(page: *const Page) -> i64 {
+    let (total, failed): (i64, i64);
+    // SAFETY: the caller's word. It reads the page and nothing else, and is taken to touch memory, so what the program reads
+    // and writes before and after it stays there.
+    unsafe {
+        asm!(
+            "mov {lock:e}, [{page} + {LOCK}]",
+            "mov ecx, [{page} + {INDEX}]",
+            "sub rcx, 1",
+            "js 2f", // it has no counter
+            "rdpmc",
+            ".byte 0x0f, 0x1f, 0x80", // as in `rdpmc`
+            ".long {MARK}",
+            "movsx rdx, dx", // of WIDTH bits, brought to 64 with its sign
+            "shl rdx, 32",
+            "or rax, rdx",
+            "add rax, [{page} + {OFFSET}]",
+            "cmp {lock:e}, [{page} + {LOCK}]",
+            "je 2f",
+            "mov rcx, -1", // the page changed meanwhile
+            "2:",
+            "sar rcx, 63",
+            page = in(reg) page,
+            lock = out(reg) _,
+            LOCK = const offset_of!(Page, lock),
+            INDEX = const offset_of!(Page, index),
+            OFFSET = const offset_of!(Page, offset),
+            MARK = const MARK,
+            out("rcx") failed, // all ones or 0: RCX is negative without a counter, and after a fault
+            out("rax") total,
+            out("rdx") _,
+            options(nostack),
+        );
+    }
+    total | failed
+}
+
+/// The same of any event. (`extern "C"` says that it does not unwind, for the sake of who calls it.)
+///
+/// # Safety
+/// As of `Counter::into_ctx`.
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn read_carefully(ctx: *const Ctx) -> u64 {
+    // SAFETY: as of `read`.
+    unsafe {
+        let page: *const Page = (*ctx).buf;
         if addr_of!((*behind((*ctx).buf)).process).read_volatile() == 0 {
             return 0;
         }
-        loop {
+        for _ in 0..TRIES {
             let lock = addr_of!((*page).lock).read_volatile();
             let index = addr_of!((*page).index).read_volatile();
             let capabilities = addr_of!((*page).__bindgen_anon_1.capabilities).read_volatile();
@@ -295,11 +394,16 @@ pub unsafe fn read(ctx: *const Ctx) -> u64 {
             }
             let offset = addr_of!((*page).offset).read_volatile() as u64;
             let width = addr_of!((*page).pmc_width).read_volatile();
-            let Some(raw) = rdpmc(index - 1) else { return read_slowly(ctx) };
+            let Some(raw) = rdpmc(index - 1) else {
+                // one fault a reading is enough
+                addr_of_mut!((*behind((*ctx).buf)).plain).write_volatile(0);
+                return read_slowly(ctx);
+            };
             if addr_of!((*page).lock).read_volatile() == lock {
                 return sum(offset, raw, width);
             }
         }
+        read_slowly(ctx)
     }
 }
 
@@ -328,7 +432,7 @@ unsafe fn rdpmc(counter: u32) -> Option<u64> {
     (number as i64 >= 0).then_some(high << 32 | low)
 }
 
-/// The total by read(2). (`extern "C"` says that it does not unwind, for the sake of who calls it.)
+/// The total by read(2). (`extern "C"`: as above.)
 ///
 /// # Safety
 /// As of `Counter::into_ctx`.
@@ -402,7 +506,25 @@ mod tests {
         unsafe {
             assert_eq!(read(std::ptr::null()), 0);
             assert_eq!(read(&Ctx::CLOSED), 0);
-            assert!(Counter::from_ctx(Ctx::CLOSED).is_none());
+        }
+        assert!(Counter::from_ctx(Ctx::CLOSED).is_none());
+    }
+
+    #[test]
+    fn slots_and_metrics_are_not_plain() {
+        for (index, config, plain) in [
+            (SLOTS, 0x400, false),
+            (METRICS, 0x8000, false),
+            // not counting now
+            (0, 0x400, false),
+            (0, 0x8700, false),
+            (0, 0, true), // PERF_COUNT_HW_CPU_CYCLES
+            (0, 0x300, true),
+            (0, 0x4c0, true),
+            (1, 0x1ff_0f00, true), // another maker's event 0
+            (0x4000_0001, 0xc0, true),
+        ] {
+            assert_eq!(is_plain(index, config), plain, "{index:#x} {config:#x}");
         }
     }
 }

@@ -2,11 +2,14 @@
 use crate::Attr;
 use crate::attr;
 use crate::failure::Failure;
+use crate::generic;
 use crate::list::{self, Event};
-use crate::say::say;
-use crate::sysfs::{Pmu, Sysfs};
+use crate::perfmon::term_value;
+use crate::say::{self, say};
+use crate::sysfs::{Format, Pmu, Sysfs};
 use crate::{qualifier, terms};
 use perf_event_open_sys::bindings::PERF_TYPE_RAW;
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,22 +38,26 @@ const ON_ANY_COUNTER: [(&str, &str); 3] = [
 /// Short names of events of the cores.
 const SHORT: [(&str, &str); 2] = [("cycles", "cpu-cycles"), ("branches", "branch-instructions")];
 
+/// Terms of PortMask and FCMask.
+const PORTS: [&str; 2] = ["ch_mask", "fc_mask"];
+
 /// The PMU of the cores, by the name that all lists and callers use.
 const CORE: &str = "cpu";
 
 /// `resolve_event_extra`: lists, then the kernel's names, then bare terms. Err: it says why on standard error itself.
 pub(crate) fn resolve_event(sysfs: &Sysfs, name: &str) -> Result<Resolved, ()> {
-    event(sysfs, list::find, name).map_err(told)
+    event(sysfs, list::find, name).map_err(|why| told(why, name))
 }
 
 /// `jevent_name_to_attr_extra`: the kernel's names. Err: as above.
 pub(crate) fn name_to_attr(sysfs: &Sysfs, name: &str) -> Result<Resolved, ()> {
-    kernel_name(sysfs, name).map_err(told)
+    kernel_name(sysfs, name).map_err(|why| told(why, name))
 }
 
-fn told(failure: Failure) {
-    if let Some(reason) = failure.reason() {
-        say!("{reason}");
+fn told(failure: Failure, name: &str) {
+    match failure.reason() {
+        Some(reason) => say!("{reason}"),
+        None => say::keep(&format!("{name}: no list, no PMU and not the kernel has such an event")),
     }
 }
 
@@ -67,7 +74,8 @@ pub fn event(
     let listed = || {
         let event = list(base).ok_or(Failure::UNKNOWN)?;
         let fixed = ON_ANY_COUNTER.iter().find(|(name, _)| event.name.eq_ignore_ascii_case(name));
-        on_pmu(&event.pmu, fixed.map_or(event.terms.as_str(), |(_, terms)| terms))
+        let terms = fixed.map_or(event.terms.as_str(), |(_, terms)| terms);
+        on_pmu(&event.pmu, &umask_in_room(sysfs, &event.pmu, terms))
     };
     let bare = || match base.is_empty() || name.contains('/') {
         true => Err(Failure::UNKNOWN),
@@ -78,21 +86,57 @@ pub fn event(
         .or_else(|why| bare().map_err(|later| why.or(later)))
 }
 
+/// The terms of a listed event for its PMU: UMaskExt of an event with masks of ports (IIO) repeats these; where the PMU's umask
+/// has no room for it, the other terms say it alone.
+fn umask_in_room<'a>(sysfs: &Sysfs, pmu: &str, terms: &'a str) -> Cow<'a, str> {
+    let has_room = |umask| {
+        let format = sysfs.pmu(pmu).and_then(|pmu| Format::parse(&pmu.format("umask")?));
+        format.is_none_or(|format| format.place(umask).is_some())
+    };
+    match term_value(terms, "umask") {
+        Some(umask) if PORTS.iter().any(|term| term_value(terms, term).is_some()) && !has_room(umask) => {
+            let narrow = |term: &str| match term.strip_prefix("umask=") {
+                Some(_) => format!("umask={:#x}", umask & 0xff),
+                None => term.to_string(),
+            };
+            terms.split(',').map(narrow).collect::<Vec<_>>().join(",").into()
+        }
+        _ => terms.into(),
+    }
+}
+
 /// As `name_to_attr`, and says nothing.
 pub fn kernel_name(sysfs: &Sysfs, name: &str) -> Result<Resolved, Failure> {
     let (base, qualifiers) = parted(name);
-    if let Some((_, terms)) = SHORT.iter().find(|(short, _)| *short == base) {
+    let short = SHORT.iter().find(|(short, _)| *short == base).filter(|_| sysfs.core().is_some());
+    if let Some((_, terms)) = short {
         on_pmu(sysfs, CORE, terms, qualifiers, name)
     } else if let Some(digits) = raw_digits(base) {
         raw(sysfs, digits, qualifiers, name)
     } else if let Some((pmu, term)) = implicit(sysfs, base) {
         on(sysfs, &pmu, PERF_TYPE_RAW, term, qualifiers, name)
-    } else {
+    } else if let Some((pmu, rest)) = name.split_once('/') {
         // PMU/terms/qualifiers, with or without the second slash
-        let (pmu, rest) = name.split_once('/').ok_or(Failure::UNKNOWN)?;
         let (terms, qualifiers) = rest.split_once('/').unwrap_or((rest, ""));
         on_pmu(sysfs, pmu, terms, qualifiers, name)
+    } else {
+        let generic = generic::numbers(base).map(|(kind, config)| (kind, config, qualifiers));
+        let (kind, config, qualifiers) = generic.map_or_else(|| generic::tracepoint(sysfs, name), Ok)?;
+        by_number(sysfs, kind, config, qualifiers, name)
     }
+}
+
+fn by_number(
+    sysfs: &Sysfs,
+    kind: u32,
+    config: u64,
+    qualifiers: &str,
+    decoded: &str,
+) -> Result<Resolved, Failure> {
+    let mut attr = attr::new(kind);
+    attr.config = config;
+    qualifier::apply(sysfs, qualifiers, &mut attr, decoded)?;
+    Ok(resolved(attr, None, decoded, &[sysfs.path_of_type(kind)]))
 }
 
 /// Into what is before the first colon and what is behind it.

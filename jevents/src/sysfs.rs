@@ -2,6 +2,7 @@
 use crate::attr::Word;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where it says so.
@@ -11,6 +12,8 @@ pub struct Sysfs {
     pub devices: PathBuf,
     /// CPUs: cpuN/online, cpuN/topology/.
     pub cpus: PathBuf,
+    /// Where tracefs may be mounted.
+    pub tracing: Vec<PathBuf>,
 }
 
 /// The PMU of the cores; on CPUs with two kinds of cores there is none of that name, and the second counts on the
@@ -47,7 +50,11 @@ pub struct Named {
 impl Sysfs {
     /// That of this system.
     pub fn real() -> Self {
-        Sysfs { devices: "/sys/bus/event_source/devices".into(), cpus: "/sys/devices/system/cpu".into() }
+        Sysfs {
+            devices: "/sys/bus/event_source/devices".into(),
+            cpus: "/sys/devices/system/cpu".into(),
+            tracing: ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from).into(),
+        }
     }
 
     /// The PMU of this name, or uncore_NAME, or all uncore_NAME_NUMBER in the order of their names as text.
@@ -115,6 +122,27 @@ impl Sysfs {
     /// The name of the first PMU (by name) of a type.
     pub fn pmu_of_type(&self, kind: u32) -> Option<String> {
         self.names().into_iter().find(|name| self.device(name).and_then(|path| kind_of(&path)) == Some(kind))
+    }
+
+    /// The directory of the PMU of a type; that of the cores for events that the kernel brings to them, and if there is none.
+    pub fn path_of_type(&self, kind: u32) -> PathBuf {
+        let pmu = self.pmu_of_type(kind).and_then(|name| self.device(&name));
+        pmu.unwrap_or_else(|| self.core_path())
+    }
+
+    /// The number of a tracepoint.
+    pub fn tracepoint(&self, system: &str, event: &str) -> io::Result<u64> {
+        let unknown = || io::Error::from(io::ErrorKind::NotFound);
+        let mut result = Err(unknown());
+        for tracing in &self.tracing {
+            let system = inside(&tracing.join("events"), system).ok_or_else(unknown)?;
+            result = fs::read_to_string(inside(&system, event).ok_or_else(unknown)?.join("id"));
+            if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                continue;
+            }
+            break;
+        }
+        result?.trim_end().parse().map_err(|_| unknown())
     }
 
     /// The list of CPUs that have the PMU of a type; None if it does not say (all have it, or it is no PMU of CPUs).

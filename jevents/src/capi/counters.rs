@@ -45,22 +45,22 @@ unsafe fn opened(ctx: *mut Ctx, open: impl FnOnce() -> Option<Counter>) -> c_int
     result
 }
 
-/// Closes a counter; what is not open stays closed.
+/// Closes a counter; what is not open stays closed, a copy of a closed counter too.
 ///
 /// # Safety
-/// `ctx` is as rdpmc_open left it, or NULL.
+/// `ctx` can be read and written, or is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rdpmc_close(ctx: *mut Ctx) {
     if !ctx.is_null() {
         // SAFETY: the caller's word.
-        guard((), || drop(unsafe { Counter::from_ctx(ctx.replace(Ctx::CLOSED)) }));
+        guard((), || drop(Counter::from_ctx(unsafe { ctx.replace(Ctx::CLOSED) })));
     }
 }
 
 /// The counter's total. No guard: there is nothing in `rdpmc::read` that can panic, and it is a few instructions.
 ///
 /// # Safety
-/// As rdpmc_close.
+/// `ctx` is as rdpmc_open left it, or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rdpmc_read(ctx: *mut Ctx) -> u64 {
     // SAFETY: the caller's word.

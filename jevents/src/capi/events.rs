@@ -22,49 +22,49 @@ type Resolver = fn(&Sysfs, &str) -> Result<Resolved, ()>;
 ///
 /// # Safety
 /// As jevents.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn resolve_event(name: *const c_char, attr: *mut Attr) -> c_int {
+pub(super) unsafe fn resolve_event(size: usize, name: *const c_char, attr: *mut Attr) -> c_int {
     // SAFETY: as above.
-    guard(-1, || unsafe { named(resolve, name, attr) }.map_or(-1, done))
+    guard(-1, || unsafe { named(resolve, name, Caller::new(attr, size)) }.map_or(-1, done))
 }
 
 /// As resolve_event, and what else is known of it.
 ///
 /// # Safety
 /// As jevents.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn resolve_event_extra(
+pub(super) unsafe fn resolve_event_extra(
+    size: usize,
     name: *const c_char,
     attr: *mut Attr,
     extra: *mut Extra,
 ) -> c_int {
     // SAFETY: as above.
-    guard(-1, || unsafe { fill(extra, named(resolve, name, attr).map(Extra::from_resolved)) })
+    guard(-1, || unsafe {
+        fill(extra, named(resolve, name, Caller::new(attr, size)).map(Extra::from_resolved))
+    })
 }
 
 /// The kernel's names.
 ///
 /// # Safety
 /// As jevents.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn jevent_name_to_attr(name: *const c_char, attr: *mut Attr) -> c_int {
+pub(super) unsafe fn jevent_name_to_attr(size: usize, name: *const c_char, attr: *mut Attr) -> c_int {
     // SAFETY: as above.
-    guard(-1, || unsafe { named(name_to_attr, name, attr) }.map_or(-1, done))
+    guard(-1, || unsafe { named(name_to_attr, name, Caller::new(attr, size)) }.map_or(-1, done))
 }
 
 /// As jevent_name_to_attr, and what else is known of it but the string, which the caller has.
 ///
 /// # Safety
 /// As jevents.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn jevent_name_to_attr_extra(
+pub(super) unsafe fn jevent_name_to_attr_extra(
+    size: usize,
     name: *const c_char,
     attr: *mut Attr,
     extra: *mut Extra,
 ) -> c_int {
     guard(-1, || {
         // SAFETY: as above.
-        let resolved = unsafe { named(name_to_attr, name, attr) };
+        let resolved = unsafe { named(name_to_attr, name, Caller::new(attr, size)) };
         let undecoded = resolved.map(|resolved| {
             let mut extra = Extra::from_resolved(resolved);
             extra.drop_decoded();
@@ -83,9 +83,8 @@ fn done(_: Resolved) -> c_int {
 /// failure opens no event from what happened to be there.
 ///
 /// # Safety
-/// NULL, or a C string; NULL, or a tagged pointer to so much memory.
-unsafe fn named(resolver: Resolver, name: *const c_char, attr: *mut Attr) -> Option<Resolved> {
-    let caller = Caller::of(attr);
+/// NULL, or a C string; NULL, or a pointer to so much memory.
+unsafe fn named(resolver: Resolver, name: *const c_char, caller: Caller<Attr>) -> Option<Resolved> {
     if caller.pointer.is_null() {
         return None;
     }

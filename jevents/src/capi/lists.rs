@@ -3,6 +3,7 @@
 use super::{copy, guard, text};
 use crate::cpu::Cpu;
 use crate::list::{self, Failure};
+use crate::say;
 use libc::{c_char, c_int, c_uint, c_void};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -38,6 +39,13 @@ unsafe fn path<'a>(name: *const c_char) -> Option<&'a Path> {
     (!name.is_null()).then(|| Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes())))
 }
 
+/// The code, and errno for it.
+fn failed(code: c_int) -> c_int {
+    // SAFETY: errno is this thread's.
+    unsafe { *libc::__errno_location() = -code };
+    code
+}
+
 /// Calls back for each event of a file, or of the files for this CPU if `file` is NULL. Returns what `callback`
 /// returned if that is not 0, which ends it; -EIO for a file that cannot be read, -ENOMEM if nothing says where to look.
 ///
@@ -54,7 +62,7 @@ pub unsafe extern "C-unwind" fn json_events(
     let loaded = guard(Err(-1), || list::load(unsafe { path(file) }).map_err(Failure::code));
     let events = match loaded {
         Ok(events) => events,
-        Err(code) => return code,
+        Err(code) => return failed(code),
     };
     let mut buffers: [Buffer; 4] = Default::default();
     let [name, terms, desc, pmu] = &mut buffers;
@@ -73,7 +81,7 @@ pub unsafe extern "C-unwind" fn json_events(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn read_events(file: *const c_char) -> c_int {
     // SAFETY: the caller's word.
-    guard(-1, || list::read(unsafe { path(file) }).map_or_else(Failure::code, |()| 0))
+    guard(-1, || list::read(unsafe { path(file) }).map_or_else(|why| failed(why.code()), |()| 0))
 }
 
 /// Calls back for each event of the list, by name. Returns what `callback` returned if that is not 0, which ends it;
@@ -151,4 +159,25 @@ pub unsafe extern "C" fn get_cpu_str_type(
         }
         copy(&(cpu.id() + &suffix))
     })
+}
+
+/// What a code of this library says: 0, -1, -2 (no event list, in some versions of libjevents), and those of
+/// json_events and read_events.
+#[unsafe(no_mangle)]
+pub extern "C" fn jevent_error_to_string(code: c_int) -> *const c_char {
+    let text = match code.wrapping_neg() {
+        0 => c"Success",
+        1 => c"The event, or what was asked for, is not known or cannot be had",
+        2 => c"There is no event list for this CPU",
+        libc::EIO => c"The event list cannot be read",
+        libc::ENOMEM => c"Nothing says where event lists are: set HOME or JEVENTS_CACHEDIR",
+        _ => c"Unknown error",
+    };
+    text.as_ptr()
+}
+
+/// What was wrong when a function of this library last failed in this thread; "" if none did.
+#[unsafe(no_mangle)]
+pub extern "C" fn jevent_get_error_details() -> *const c_char {
+    guard(c"".as_ptr(), say::kept)
 }

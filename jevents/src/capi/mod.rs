@@ -6,6 +6,7 @@ mod events;
 mod lists;
 mod ring;
 mod session;
+mod sized;
 
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};

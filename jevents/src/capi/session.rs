@@ -15,23 +15,22 @@ fn code(result: Option<Result<(), ()>>) -> c_int {
     if result == Some(Ok(())) { 0 } else { -1 }
 }
 
-/// A tagged event, and a CPU that it can have.
+/// An event, and a CPU that it can have.
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-unsafe fn on_cpu(event: *mut RawEvent, cpu: c_int) -> Option<(Event, usize)> {
-    let Caller { pointer, attr_size } = Caller::of(event);
+unsafe fn on_cpu(size: usize, event: *mut RawEvent, cpu: c_int) -> Option<(Event, usize)> {
     // SAFETY: the caller's word.
-    Some((unsafe { Event::of(pointer, attr_size) }?, cpu.try_into().ok()?))
+    Some((unsafe { Event::of(event, size) }?, cpu.try_into().ok()?))
 }
 
-/// A tagged list.
+/// A list.
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-unsafe fn list(list: *mut EventList) -> Option<List> {
+unsafe fn list(size: usize, list: *mut EventList) -> Option<List> {
     // SAFETY: the caller's word.
-    unsafe { List::of(Caller::of(list)) }
+    unsafe { List::of(Caller::new(list, size)) }
 }
 
 /// An empty list; NULL without memory.
@@ -49,10 +48,9 @@ pub extern "C" fn alloc_eventlist() -> *mut EventList {
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn parse_events(el: *mut EventList, events: *const c_char) -> c_int {
+pub(super) unsafe fn parse_events(size: usize, el: *mut EventList, events: *const c_char) -> c_int {
     // SAFETY: as above.
-    guard(-1, || code(unsafe { list(el).zip(text(events)) }.map(|(el, events)| parsed(el, &events))))
+    guard(-1, || code(unsafe { list(size, el).zip(text(events)) }.map(|(el, events)| parsed(el, &events))))
 }
 
 fn parsed(list: List, events: &str) -> Result<(), ()> {
@@ -63,19 +61,23 @@ fn parsed(list: List, events: &str) -> Result<(), ()> {
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn setup_events(el: *mut EventList, measure_all: bool, measure_pid: pid_t) -> c_int {
+pub(super) unsafe fn setup_events(
+    size: usize,
+    el: *mut EventList,
+    measure_all: bool,
+    measure_pid: pid_t,
+) -> c_int {
     let flags = if measure_all { MEASURE_ALL } else { ENABLE_ON_EXEC };
     // SAFETY: as above.
-    guard(-1, || code(unsafe { list(el) }.map(|el| set_up(el, measure_pid, None, flags))))
+    guard(-1, || code(unsafe { list(size, el) }.map(|el| set_up(el, measure_pid, None, flags))))
 }
 
 /// Opens all events on some CPUs, `a,b-c,d-`; NULL: all.
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn setup_events_cpumask(
+pub(super) unsafe fn setup_events_cpumask(
+    size: usize,
     el: *mut EventList,
     measure_pid: pid_t,
     cpumask: *const c_char,
@@ -83,7 +85,7 @@ pub unsafe extern "C" fn setup_events_cpumask(
 ) -> c_int {
     guard(-1, || {
         // SAFETY: as above.
-        let (el, mask) = unsafe { (list(el), text(cpumask)) };
+        let (el, mask) = unsafe { (list(size, el), text(cpumask)) };
         code(el.map(|el| set_up(el, measure_pid, mask.as_deref(), flags)))
     })
 }
@@ -96,8 +98,8 @@ fn set_up(list: List, pid: pid_t, mask: Option<&str>, flags: c_int) -> Result<()
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn setup_event(
+pub(super) unsafe fn setup_event(
+    size: usize,
     e: *mut RawEvent,
     cpu: c_int,
     leader: *mut RawEvent,
@@ -106,15 +108,15 @@ pub unsafe extern "C" fn setup_event(
 ) -> c_int {
     let flags = if measure_all { 0 } else { ENABLE_ON_EXEC };
     // SAFETY: as above.
-    unsafe { set_up_event(e, cpu, leader, measure_pid, flags) }
+    unsafe { set_up_event(size, e, cpu, leader, measure_pid, flags) }
 }
 
 /// Opens an event on a CPU.
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn setup_event_flags(
+pub(super) unsafe fn setup_event_flags(
+    size: usize,
     e: *mut RawEvent,
     cpu: c_int,
     leader: *mut RawEvent,
@@ -122,24 +124,22 @@ pub unsafe extern "C" fn setup_event_flags(
     flags: c_int,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { set_up_event(e, cpu, leader, measure_pid, flags) }
+    unsafe { set_up_event(size, e, cpu, leader, measure_pid, flags) }
 }
 
-/// (An exported name may be the program's own function.)
-///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
 unsafe fn set_up_event(
+    size: usize,
     e: *mut RawEvent,
     cpu: c_int,
     leader: *mut RawEvent,
     measure_pid: pid_t,
     flags: c_int,
 ) -> c_int {
-    let attr_size = Caller::of(e).attr_size;
     guard(-1, || {
-        // SAFETY: as above. The leader has no size of its own above it: it is of the same program.
-        let (event, leader) = unsafe { (on_cpu(e, cpu), Event::of(Caller::of(leader).pointer, attr_size)) };
+        // SAFETY: as above.
+        let (event, leader) = unsafe { (on_cpu(size, e, cpu), Event::of(leader, size)) };
         let open =
             |(event, cpu)| open::setup_event_flags(&Sysfs::real(), event, cpu, leader, measure_pid, flags);
         code(event.map(open))
@@ -150,60 +150,54 @@ unsafe fn set_up_event(
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn read_event(e: *mut RawEvent, cpu: c_int) -> c_int {
+pub(super) unsafe fn read_event(size: usize, e: *mut RawEvent, cpu: c_int) -> c_int {
     // SAFETY: as above.
-    guard(-1, || code(unsafe { on_cpu(e, cpu) }.map(|(event, cpu)| read::read_event(event, cpu))))
+    guard(-1, || code(unsafe { on_cpu(size, e, cpu) }.map(|(event, cpu)| read::read_event(event, cpu))))
 }
 
 /// Reads all that are open.
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn read_all_events(el: *mut EventList) -> c_int {
+pub(super) unsafe fn read_all_events(size: usize, el: *mut EventList) -> c_int {
     // SAFETY: as above.
-    guard(-1, || code(unsafe { list(el) }.map(read::read_all_events)))
+    guard(-1, || code(unsafe { list(size, el) }.map(read::read_all_events)))
 }
 
 /// What was read, scaled to the time that it was enabled.
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn event_scaled_value(e: *mut RawEvent, cpu: c_int) -> u64 {
+pub(super) unsafe fn event_scaled_value(size: usize, e: *mut RawEvent, cpu: c_int) -> u64 {
     // SAFETY: as above.
-    guard(0, || unsafe { on_cpu(e, cpu) }.map_or(0, |(event, cpu)| read::scaled(event.efd(cpu))))
+    guard(0, || unsafe { on_cpu(size, e, cpu) }.map_or(0, |(event, cpu)| read::scaled(event.efd(cpu))))
 }
 
 /// The same of an event and its clones.
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn event_scaled_value_sum(e: *mut RawEvent, cpu: c_int) -> u64 {
+pub(super) unsafe fn event_scaled_value_sum(size: usize, e: *mut RawEvent, cpu: c_int) -> u64 {
     // SAFETY: as above.
-    guard(0, || unsafe { on_cpu(e, cpu) }.map_or(0, |(event, cpu)| read::scaled_sum(event, cpu)))
+    guard(0, || unsafe { on_cpu(size, e, cpu) }.map_or(0, |(event, cpu)| read::scaled_sum(event, cpu)))
 }
 
 /// Closes and frees all.
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_eventlist(el: *mut EventList) {
+pub(super) unsafe fn free_eventlist(size: usize, el: *mut EventList) {
     // SAFETY: as above.
-    guard((), || unsafe { list(el) }.into_iter().for_each(open::free));
+    guard((), || unsafe { list(size, el) }.into_iter().for_each(open::free));
 }
 
 /// What the events' texts resolved to.
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn print_event_list_attr(el: *mut EventList, f: *mut FILE) {
+pub(super) unsafe fn print_event_list_attr(size: usize, el: *mut EventList, f: *mut FILE) {
     // SAFETY: as above.
-    let both = unsafe { list(el).zip(Out::of(f)) };
+    let both = unsafe { list(size, el).zip(Out::of(f)) };
     guard((), || both.into_iter().for_each(|(el, out)| print::print_event_list_attr(out, el)));
 }
 
@@ -213,12 +207,13 @@ pub unsafe extern "C" fn print_event_list_attr(el: *mut EventList, f: *mut FILE)
 /// As jsession.h says, of each argument that is not NULL.
 unsafe fn printed(
     print: fn(Out, List, &Style),
+    size: usize,
     outfh: *mut FILE,
     el: *mut EventList,
     arg: *const SessionPrint,
 ) {
     // SAFETY: the caller's word.
-    let (both, style) = unsafe { (Out::of(outfh).zip(list(el)), Style::of(arg)) };
+    let (both, style) = unsafe { (Out::of(outfh).zip(list(size, el)), Style::of(arg)) };
     guard((), || both.into_iter().for_each(|(out, el)| print(out, el, &style)));
 }
 
@@ -226,30 +221,42 @@ unsafe fn printed(
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn session_print_csv(outfh: *mut FILE, el: *mut EventList, arg: *const SessionPrint) {
+pub(super) unsafe fn session_print_csv(
+    size: usize,
+    outfh: *mut FILE,
+    el: *mut EventList,
+    arg: *const SessionPrint,
+) {
     // SAFETY: as above.
-    unsafe { printed(print::session_print_csv, outfh, el, arg) }
+    unsafe { printed(print::session_print_csv, size, outfh, el, arg) }
 }
 
 /// Sums over all CPUs.
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn session_print_aggr(outfh: *mut FILE, el: *mut EventList, arg: *const SessionPrint) {
+pub(super) unsafe fn session_print_aggr(
+    size: usize,
+    outfh: *mut FILE,
+    el: *mut EventList,
+    arg: *const SessionPrint,
+) {
     // SAFETY: as above.
-    unsafe { printed(print::session_print_aggr, outfh, el, arg) }
+    unsafe { printed(print::session_print_aggr, size, outfh, el, arg) }
 }
 
 /// CPU by CPU.
 ///
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn session_print(outfh: *mut FILE, el: *mut EventList, arg: *const SessionPrint) {
+pub(super) unsafe fn session_print(
+    size: usize,
+    outfh: *mut FILE,
+    el: *mut EventList,
+    arg: *const SessionPrint,
+) {
     // SAFETY: as above.
-    unsafe { printed(print::session_print, outfh, el, arg) }
+    unsafe { printed(print::session_print, size, outfh, el, arg) }
 }
 
 /// Seconds as a prefix.

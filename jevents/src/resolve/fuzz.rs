@@ -35,7 +35,7 @@ pub fn terms(bytes: &[u8]) {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let root = std::env::temp_dir().join(format!("topdown-terms-{}-{number}", std::process::id()));
     let tree = Tree(root.clone());
-    let sysfs = Sysfs { devices: root.join("devices"), cpus: root };
+    let sysfs = Sysfs { devices: root.join("devices"), tracing: vec![root.join("tracing")], cpus: root };
     for directory in ["cpu/format", "cpu/events", "uncore_x_0", "uncore_x_1"] {
         fs::create_dir_all(sysfs.devices.join(directory)).expect("room for a tree");
     }

@@ -66,6 +66,41 @@ fn names_of_the_kernel() {
 }
 
 #[test]
+fn tracepoints_and_what_the_kernel_brings() {
+    let tree = Tree::new(&[
+        ("tracing/events/sched/sched_switch/id", "326"),
+        ("tracing/events/sched/enable", "0"),
+        ("software/type", "1"),
+        ("tracepoint/type", "2"),
+    ]);
+    for (name, kind, config) in [
+        ("sched:sched_switch", 2, 326),
+        ("sched:sched_switch:k", 2, 326),
+        ("cs:u", 1, 3),
+        ("L1-dcache-load-misses", 3, 0x1_0000),
+        ("cycles", 0, 0), // no PMU of cores says it otherwise
+        ("branches:u", 0, 4),
+    ] {
+        assert_eq!(short(kernel_name(&tree.sysfs, name)), Ok((name.into(), kind, config)), "{name}");
+    }
+    let found = kernel_name(&tree.sysfs, "sched:sched_switch:k").unwrap();
+    assert_eq!((found.attr.exclude_user(), found.attr.exclude_kernel()), (1, 0));
+    assert_eq!(found.pmus, [tree.sysfs.devices.join("tracepoint").to_str().unwrap()]);
+    for name in [
+        "sched:",
+        ":sched_switch",
+        "sched:..",
+        "..:sched",
+        "sched:sched_switch/id",
+        "sched:nothing",
+        "sched:enable",
+    ] {
+        assert_eq!(short(kernel_name(&tree.sysfs, name)), Err(None), "{name}");
+    }
+    assert!(short(kernel_name(&tree.sysfs, "sched:sched_switch:x")).is_err_and(|why| why.is_some()));
+}
+
+#[test]
 fn what_fails() {
     let tree = tree();
     for name in [

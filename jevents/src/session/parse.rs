@@ -280,7 +280,7 @@ mod tests {
             ("uncore_two_0/cpumask", "0"),
         ]);
         // SAFETY: a list of `alloc`.
-        let list = unsafe { List::of(Caller::of(List::alloc(2, &[0]).unwrap().as_ptr())) }.unwrap();
+        let list = unsafe { List::of(Caller::new(List::alloc(2, &[0]).unwrap().as_ptr(), 128)) }.unwrap();
         assert_eq!(listed(&tree, list, "two/config=1/").as_deref(), Ok("20:1 21:1"));
         let clones: Vec<Event> = list.events().collect();
         let original = clones[0].orig().unwrap();

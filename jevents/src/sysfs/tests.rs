@@ -12,9 +12,17 @@ impl Tree {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("topdown-jevents-{}-{number}", std::process::id()));
-        let sysfs = Sysfs { devices: root.join("devices"), cpus: root.join("cpus") };
+        let sysfs = Sysfs {
+            devices: root.join("devices"),
+            cpus: root.join("cpus"),
+            tracing: vec![root.join("nowhere"), root.join("tracing")],
+        };
         for (path, text) in files {
-            let path = if path.starts_with("cpus/") { root.join(path) } else { sysfs.devices.join(path) };
+            let path = if path.starts_with("cpus/") || path.starts_with("tracing/") {
+                root.join(path)
+            } else {
+                sysfs.devices.join(path)
+            };
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, format!("{text}\n")).unwrap();
         }

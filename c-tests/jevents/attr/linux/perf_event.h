@@ -7,6 +7,29 @@
 #include_next <linux/perf_event.h>
 #undef perf_event_attr
 
+#undef PERF_ATTR_SIZE_VER6
+#undef PERF_ATTR_SIZE_VER7
+#undef PERF_ATTR_SIZE_VER8
+#undef PERF_ATTR_SIZE_VER9
+#if ATTR_SIZE >= 120
+#define PERF_ATTR_SIZE_VER6 120
+#endif
+#if ATTR_SIZE >= 128
+#define PERF_ATTR_SIZE_VER7 128
+#endif
+#if ATTR_SIZE >= 136
+#define PERF_ATTR_SIZE_VER8 136
+#endif
+#if ATTR_SIZE >= 144
+#define PERF_ATTR_SIZE_VER9 144
+#endif
+#if ATTR_SIZE >= 152
+#define PERF_ATTR_SIZE_VER10 152
+#endif
+#if ATTR_SIZE >= 160
+#define PERF_ATTR_SIZE_VER11 160
+#endif
+
 /* The names of Linux 5.4, and as many bytes behind them as are asked for. */
 struct perf_event_attr {
     __u32 type;

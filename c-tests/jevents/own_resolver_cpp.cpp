@@ -1,0 +1,2 @@
+// own_resolver.c as C++.
+#include "own_resolver.c"

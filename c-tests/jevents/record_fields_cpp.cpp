@@ -1,0 +1,2 @@
+// record_fields.c as C++.
+#include "record_fields.c"

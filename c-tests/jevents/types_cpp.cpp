@@ -1,0 +1,2 @@
+// types.c as C++.
+#include "types.c"
