@@ -4,26 +4,31 @@
 //!
 //! The kernel sends a thread that faults in a restartable sequence to the abort handler, before it delivers the
 //! signal. Ours begin with an instruction that does nothing and bears a mark; so does what follows an RDPMC outside of a
-//! sequence. The handler of SIGSEGV here looks for the mark where the thread goes on, and passes everything else on as
-//! if it were not there. docs/failures.md weighs the alternatives.
+//! sequence. The handler of SIGSEGV here looks for the mark where the thread goes on, if signal and registers are those of an
+//! RDPMC that faulted and there is memory that can be read; all else is for the handler that was there before, which gets
+//! the stack frame that the kernel made. docs/failures.md weighs the alternatives.
 
 use super::rdpmc::{METRICS, SLOTS};
 use libc::{c_int, c_void, sigaction, siginfo_t, sigset_t, ucontext_t};
-use std::arch::global_asm;
+use std::arch::{asm, global_asm};
 use std::cell::UnsafeCell;
-use std::mem::{MaybeUninit, zeroed};
+use std::mem::{MaybeUninit, transmute, zeroed};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The marked instruction is `nop dword ptr [rax + MARK]`.
 pub(crate) const MARK: u32 = 0x4e57_4454;
 const NOP: [u8; 3] = [0x0f, 0x1f, 0x80];
+/// Bytes of it.
+const MARKED: usize = NOP.len() + size_of::<u32>();
 const RDPMC: [u8; 2] = [0x0f, 0x33];
 
 /// General protection, as the CPU numbers its exceptions.
 const GENERAL_PROTECTION: i64 = 13;
 /// `si_code` of signals that the kernel sends for no better reason.
 const SI_KERNEL: c_int = 0x80;
+
+type Handler = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
 static FAULTS: AtomicU64 = AtomicU64::new(0);
 
@@ -76,10 +81,8 @@ pub fn survive_marked(mark: u32) -> bool {
 }
 
 fn install() -> bool {
-    let handler = match OWN_MARK.load(Ordering::Relaxed) {
-        MARK => topdown_on_fault as *const () as usize,
-        _ => on_fault as *const () as usize,
-    };
+    let marked = topdown_on_fault as *const () as usize;
+    let handler = if OWN_MARK.load(Ordering::Relaxed) == MARK { marked } else { marked + MARKED };
     // SAFETY: plain data, of which zeros are values; what is installed is a handler of that type; nobody else is here.
     let done = unsafe {
         let mut previous: sigaction = zeroed();
@@ -125,79 +128,93 @@ fn is_handler(action: &sigaction) -> bool {
 #[allow(unused_doc_comments)] // it is for cbindgen
 /// cbindgen:ignore
 unsafe extern "C" {
-    /// `on_fault`, by a name whose code begins with the mark: so other copies of this library know it.
+    /// The handler. Its code begins with the mark: so other copies of this library know it.
     fn topdown_on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void);
 }
 
+// What comes next runs in the place of this handler: in the kernel's frame, which it may leave in any way, as by an exception.
 global_asm!(
     ".globl topdown_on_fault",
     ".hidden topdown_on_fault",
     ".type topdown_on_fault, @function",
     "topdown_on_fault:",
+    ".cfi_startproc",
     ".byte 0x0f, 0x1f, 0x80",
     ".long {MARK}",
-    "jmp {on_fault}",
+    "push rdi",
+    ".cfi_adjust_cfa_offset 8",
+    "push rsi",
+    ".cfi_adjust_cfa_offset 8",
+    "push rdx",
+    ".cfi_adjust_cfa_offset 8",
+    "call {next}",
+    "pop rdx",
+    ".cfi_adjust_cfa_offset -8",
+    "pop rsi",
+    ".cfi_adjust_cfa_offset -8",
+    "pop rdi",
+    ".cfi_adjust_cfa_offset -8",
+    "mov r11, rax",
+    "xor eax, eax", // as the kernel has it
+    "jmp r11",
+    ".cfi_endproc",
     ".size topdown_on_fault, . - topdown_on_fault",
     MARK = const MARK,
-    on_fault = sym on_fault,
+    next = sym next,
 );
 
-unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+/// What is to be done about the signal.
+unsafe extern "C" fn next(signal: c_int, info: *mut siginfo_t, context: *mut c_void) -> Handler {
     // SAFETY: the kernel gives a handler with SA_SIGINFO both.
     unsafe {
         let registers = &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs;
-        let general =
-            registers[libc::REG_TRAPNO as usize] == GENERAL_PROTECTION && (*info).si_code == SI_KERNEL;
-        match way_on(registers).filter(|_| general) {
-            None => pass_on(signal, info, context),
-            Some(next) => {
-                FAULTS.fetch_add(1, Ordering::Relaxed);
-                if previous_is_a_copy() {
-                    pass_on(signal, info, context); // it is to know, too: the RDPMC may be its own
-                } else {
-                    go_on(registers, next);
-                }
-            }
+        let Some(way_on) = way_on(&*info, registers) else { return previous(signal, info, context) };
+        FAULTS.fetch_add(1, Ordering::Relaxed);
+        if previous_is_a_copy() {
+            return previous(signal, info, context); // it is to know, too: the RDPMC may be its own
         }
+        go_on(registers, way_on);
+        nothing
     }
 }
+
+unsafe extern "C" fn nothing(_: c_int, _: *mut siginfo_t, _: *mut c_void) {}
 
 /// Whether the handler before this one is that of another copy of this library, which has the same mark.
 ///
 /// # Safety
-/// There is a handler.
+/// `install` has written what was there before.
 unsafe fn previous_is_a_copy() -> bool {
-    // SAFETY: `install` wrote it before a handler could be called; where a handler begins there is code.
-    unsafe {
-        let previous = (*PREVIOUS.0.get()).assume_init_ref();
-        OWN_MARK.load(Ordering::Relaxed) == MARK
-            && is_handler(previous)
-            && bears(previous.sa_sigaction as *const u8, MARK)
-    }
+    // SAFETY: the caller's word.
+    let previous = unsafe { (*PREVIOUS.0.get()).assume_init_ref() };
+    OWN_MARK.load(Ordering::Relaxed) == MARK && is_handler(previous) && bears(previous.sa_sigaction, MARK)
 }
 
 /// Where the thread can go on, if the fault was an RDPMC of ours: at the abort handler of its sequence, where it is, or
 /// behind the instruction.
-///
-/// # Safety
-/// The registers are those of a thread that was executing there.
-unsafe fn way_on(registers: &[i64; 23]) -> Option<*const u8> {
-    let at = registers[libc::REG_RIP as usize] as *const u8;
-    let mark = OWN_MARK.load(Ordering::Relaxed);
-    // a sequence may fault elsewhere, as in RDTSC where that is forbidden; at RDPMC this has the counter's number
-    let counter = [SLOTS, METRICS].map(i64::from).contains(&registers[libc::REG_RCX as usize]);
-    // SAFETY: an instruction is there, and no byte is looked at unless those before it make one that goes on.
-    unsafe {
-        if bears(at, mark) {
-            return counter.then_some(at);
-        }
-        let next = at.wrapping_add(RDPMC.len());
-        (begins_with(at, &RDPMC) && bears(next, mark)).then_some(next)
+fn way_on(info: &siginfo_t, registers: &[i64; 23]) -> Option<usize> {
+    let register = |number: c_int| registers[number as usize];
+    // SAFETY: any bits make an address.
+    let nowhere = unsafe { info.si_addr() }.is_null();
+    let refused = register(libc::REG_TRAPNO) == GENERAL_PROTECTION && register(libc::REG_ERR) == 0;
+    let Ok(counter) = u32::try_from(register(libc::REG_RCX)) else { return None };
+    if info.si_code != SI_KERNEL || !nowhere || !refused {
+        return None;
     }
+    // this can be anywhere: the numbers in the registers may be those of an earlier fault, and a jump to where no address
+    // is faults so on some CPUs
+    let at = register(libc::REG_RIP) as usize;
+    let mark = OWN_MARK.load(Ordering::Relaxed);
+    if bears(at, mark) {
+        // a sequence may fault elsewhere, as in RDTSC where that is forbidden
+        return [SLOTS, METRICS].contains(&counter).then_some(at);
+    }
+    let next = at.wrapping_add(RDPMC.len());
+    (code(at)?.starts_with(&RDPMC) && bears(next, mark)).then_some(next)
 }
 
 /// Behind the instruction, it has read 0, and left -1 where the counter's number was.
-fn go_on(registers: &mut [i64; 23], next: *const u8) {
+fn go_on(registers: &mut [i64; 23], next: usize) {
     if registers[libc::REG_RIP as usize] != next as i64 {
         registers[libc::REG_RIP as usize] = next as i64;
         registers[libc::REG_RAX as usize] = 0;
@@ -207,42 +224,61 @@ fn go_on(registers: &mut [i64; 23], next: *const u8) {
 }
 
 /// Whether the instruction is the one that does nothing and bears this mark.
+fn bears(at: usize, mark: u32) -> bool {
+    code(at).is_some_and(|code| code.starts_with(&NOP) && code[NOP.len()..MARKED] == mark.to_le_bytes())
+}
+
+/// The bytes at an address, if they can be read: the kernel looks at them first, as at a set of signals for an operation
+/// that does not exist. (More than a marked instruction has: another one follows each.)
+fn code(at: usize) -> Option<[u8; 8]> {
+    const NO_OPERATION: c_int = -1;
+    // SAFETY: the kernel changes nothing, and says EFAULT of what cannot be read; any bytes are bytes.
+    unsafe {
+        let can_be_read = sigprocmask(NO_OPERATION, at as *const u64) == -i64::from(libc::EINVAL);
+        can_be_read.then(|| (at as *const [u8; 8]).read_volatile())
+    }
+}
+
+/// rt_sigprocmask(2) without the C library: errno stays, and no signal is taken out of the set.
 ///
 /// # Safety
-/// An instruction is there.
-unsafe fn bears(at: *const u8, mark: u32) -> bool {
-    // SAFETY: no byte is looked at unless those before it begin such an instruction.
-    unsafe { begins_with(at, &NOP) && begins_with(at.wrapping_add(NOP.len()), &mark.to_le_bytes()) }
+/// The set is one to be blocked here, or `how` is no operation.
+unsafe fn sigprocmask(how: c_int, set: *const u64) -> i64 {
+    let mut result = libc::SYS_rt_sigprocmask;
+    // SAFETY: a system call, which changes these registers and the mask that the caller vouches for.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") result,
+            in("rdi") i64::from(how),
+            in("rsi") set,
+            in("rdx") 0,
+            in("r10") size_of::<u64>(),
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
 }
 
-/// # Safety
-/// The first byte can be read, and each further one if those before it are as expected.
-unsafe fn begins_with(at: *const u8, bytes: &[u8]) -> bool {
-    // SAFETY: by the caller's word; `all` stops at the first difference.
-    bytes.iter().enumerate().all(|(i, byte)| unsafe { at.add(i).read_volatile() } == *byte)
-}
-
-/// Does what would have been done without this handler.
+/// What would be done without this handler.
 ///
 /// # Safety
 /// As the kernel calls a handler.
-unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: `install` wrote it before this could be called. The previous handler gets what the kernel gave us, and is of
-    // the type that its flags say; the rest is plain system calls, after which errno is as it was.
+unsafe fn previous(signal: c_int, info: *mut siginfo_t, context: *mut c_void) -> Handler {
+    // SAFETY: `install` wrote it before this could be called. The previous handler finds in its registers what the kernel
+    // gives one with SA_SIGINFO, which is enough for others, too; the rest is plain system calls, after which errno is as
+    // it was.
     unsafe {
         let previous = (*PREVIOUS.0.get()).assume_init_ref();
         let once = previous.sa_flags & libc::SA_RESETHAND != 0;
         let sent = (*info).si_code <= 0;
         if is_handler(previous) && !(once && SPENT.swap(true, Ordering::Relaxed)) {
             mask_for(previous, context);
-            if previous.sa_flags & libc::SA_SIGINFO != 0 {
-                type Handler = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
-                std::mem::transmute::<usize, Handler>(previous.sa_sigaction)(signal, info, context);
-            } else {
-                type Handler = unsafe extern "C" fn(c_int);
-                std::mem::transmute::<usize, Handler>(previous.sa_sigaction)(signal);
-            }
-        } else if previous.sa_sigaction != libc::SIG_IGN || !sent {
+            return transmute::<usize, Handler>(previous.sa_sigaction);
+        }
+        if previous.sa_sigaction != libc::SIG_IGN || !sent {
             // the same signal once more, which ends the process as this handler returns
             let errno = *libc::__errno_location();
             by_default(signal);
@@ -250,6 +286,7 @@ unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
             libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal, info);
             *libc::__errno_location() = errno;
         }
+        nothing
     }
 }
 
@@ -266,9 +303,7 @@ unsafe fn mask_for(previous: &sigaction, context: *mut c_void) {
         if previous.sa_flags & libc::SA_NODEFER == 0 {
             blocked |= 1 << (libc::SIGSEGV - 1);
         }
-        let mut set: sigset_t = zeroed();
-        (&raw mut set).cast::<u64>().write(blocked);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &set, null_mut());
+        sigprocmask(libc::SIG_SETMASK, &blocked);
     }
 }
 
@@ -279,5 +314,72 @@ unsafe fn by_default(signal: c_int) {
     unsafe {
         let default: MaybeUninit<sigaction> = MaybeUninit::zeroed();
         libc::sigaction(signal, default.as_ptr(), null_mut());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two pages, and none behind them.
+    fn pages(protection: c_int) -> usize {
+        // SAFETY: new memory.
+        let at = unsafe {
+            libc::mmap(null_mut(), 8192, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+        };
+        assert_ne!(at, libc::MAP_FAILED);
+        // SAFETY: the second page is ours, and nobody knows it yet.
+        unsafe { libc::munmap(at.wrapping_byte_add(4096), 4096) };
+        at as usize
+    }
+
+    #[test]
+    fn code_is_read_where_there_is_some() {
+        let page = pages(libc::PROT_READ | libc::PROT_WRITE);
+        let end = page + 4096;
+        // SAFETY: eight bytes of the page.
+        unsafe { ((end - 8) as *mut [u8; 8]).write(*b"mnopqrst") };
+        assert_eq!(code(end - 8), Some(*b"mnopqrst"));
+        for at in [end - 7, end - 1, end, pages(libc::PROT_NONE), 0, 8, usize::MAX, usize::MAX - 7] {
+            assert_eq!(code(at), None, "{at:#x}");
+        }
+        // of the kernel, the vsyscall page, no addresses at all
+        for at in [0xffff_ffff_8100_0000, 0xffff_ffff_ff60_0000, 1 << 62, (1 << 47) - 4, 1 << 47] {
+            assert_eq!(code(at), None, "{at:#x}");
+        }
+    }
+
+    #[test]
+    fn only_a_fault_of_ours_goes_on() {
+        // SAFETY: zeros are a siginfo_t.
+        let mut info: siginfo_t = unsafe { zeroed() };
+        info.si_code = SI_KERNEL;
+        let mut text = [0x90u8; 24];
+        text[1..3].copy_from_slice(&RDPMC);
+        text[3..6].copy_from_slice(&NOP);
+        text[6..10].copy_from_slice(&MARK.to_le_bytes());
+        let rdpmc = text.as_ptr() as usize + 1;
+        let of = |rip: usize, trap: i64, error: i64, counter: i64| {
+            let mut registers = [0; 23];
+            registers[libc::REG_RIP as usize] = rip as i64;
+            registers[libc::REG_TRAPNO as usize] = trap;
+            registers[libc::REG_ERR as usize] = error;
+            registers[libc::REG_RCX as usize] = counter;
+            registers
+        };
+        let slots = i64::from(SLOTS);
+        assert_eq!(way_on(&info, &of(rdpmc, 13, 0, slots)), Some(rdpmc + 2));
+        assert_eq!(way_on(&info, &of(rdpmc + 2, 13, 0, slots)), Some(rdpmc + 2), "an abort handler");
+        assert_eq!(way_on(&info, &of(rdpmc + 2, 13, 0, 7)), None, "which RDPMC did not lead to");
+        for elsewhere in [rdpmc - 1, rdpmc + 1, rdpmc + 9, 0, 8, 1 << 62, 0xffff_ffff_ff60_0000] {
+            assert_eq!(way_on(&info, &of(elsewhere, 13, 0, slots)), None, "{elsewhere:#x}");
+        }
+        assert_eq!(way_on(&info, &of(rdpmc, 14, 0, slots)), None, "a page fault");
+        assert_eq!(way_on(&info, &of(rdpmc, 13, 8, slots)), None, "of a selector");
+        assert_eq!(way_on(&info, &of(rdpmc, 13, 0, -1)), None, "of no counter");
+        for sent in [libc::SI_USER, libc::SI_QUEUE, libc::SI_TKILL, 1, 2] {
+            info.si_code = sent;
+            assert_eq!(way_on(&info, &of(rdpmc, 13, 0, slots)), None);
+        }
     }
 }
