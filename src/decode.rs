@@ -43,10 +43,10 @@ pub(crate) struct Span {
 }
 
 /// Where the shares' truth can lie, and what we say of them.
-struct Shares<const N: usize> {
-    value: [f64; N],
-    low: [f64; N],
-    high: [f64; N],
+struct Shares {
+    value: [f64; 4],
+    low: [f64; 4],
+    high: [f64; 4],
 }
 
 /// As f64's own, of which neither is NaN: one instruction.
@@ -60,7 +60,7 @@ fn min(a: f64, b: f64) -> f64 {
 
 /// The ends of intervals; 0 and 1 of what is none.
 #[inline(always)]
-fn intervals<const N: usize>(low: [f64; N], high: [f64; N]) -> ([f64; N], [f64; N]) {
+fn intervals(low: [f64; 4], high: [f64; 4]) -> ([f64; 4], [f64; 4]) {
     (
         from_fn(|k| if low[k] > high[k] { 0.0 } else { low[k] }),
         from_fn(|k| if low[k] > high[k] { 1.0 } else { high[k] }),
@@ -367,7 +367,7 @@ fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Resul
 
 /// The level 1 shares, adding up to 1, each with its interval; and before they were made to.
 #[inline(always)]
-fn shares_1(span: &Span) -> (Shares<4>, [f64; 4]) {
+fn shares_1(span: &Span) -> (Shares, [f64; 4]) {
     let slots = float(span.slots);
     let doubt = (span.rounding + span.edges) / slots;
     let near: [f64; 4] = from_fn(|k| span.category[k] / slots);
@@ -389,15 +389,16 @@ fn shares_1(span: &Span) -> (Shares<4>, [f64; 4]) {
 /// The bound over all shares: the farthest end of any interval. What happened uncounted widens each: it may have been all of
 /// that category or none. Rounded up past what the arithmetic here may have lost.
 #[inline(always)]
-fn bound<const N: usize>(shares: &Shares<N>, span: &Span) -> f64 {
-    let part = span.uncounted / (span.uncounted + float(span.slots));
+fn bound(shares: &Shares, span: &Span) -> f64 {
+    let slots = float(span.slots);
+    let part = span.uncounted / (span.uncounted + slots);
     let counted = 1.0 - part;
     let low = shares.low.map(|low| low * counted);
     let high = shares.high.map(|high| high * counted + part);
-    let above: [f64; N] = from_fn(|k| high[k] - shares.value[k]);
-    let below: [f64; N] = from_fn(|k| shares.value[k] - low[k]);
-    let errors: [f64; N] = from_fn(|k| max(above[k], below[k]));
-    min(errors.into_iter().fold(0.0, max) + 1e-9, 1.0)
+    let above: [f64; 4] = from_fn(|k| high[k] - shares.value[k]);
+    let below: [f64; 4] = from_fn(|k| shares.value[k] - low[k]);
+    let error: [f64; 4] = from_fn(|k| max(above[k], below[k]));
+    min(error.into_iter().fold(0.0, max) + 1e-9, 1.0)
 }
 
 #[inline(always)]
@@ -458,7 +459,7 @@ pub(crate) fn level_2(span: &Span) -> L2 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::sample::TD_SAMPLE_COARSE_TIME;
 
@@ -561,14 +562,14 @@ mod tests {
     }
 
     /// All that a result says, bit for bit.
-    fn bits_1(l1: &L1) -> [u64; 8] {
+    pub(crate) fn bits_1(l1: &L1) -> [u64; 8] {
         let L1 { retiring, bad_speculation, frontend_bound, backend_bound, error, running, .. } = *l1;
         let [a, b, c, d, e, f] =
             [retiring, bad_speculation, frontend_bound, backend_bound, error, running].map(f64::to_bits);
         [l1.flags.into(), l1.slots, a, b, c, d, e, f]
     }
 
-    fn bits_2(l2: &L2) -> [u64; 12] {
+    pub(crate) fn bits_2(l2: &L2) -> [u64; 12] {
         let mut bits = [u64::from(l2.flags); 12];
         bits[1] = l2.slots;
         let shares = [
@@ -587,11 +588,10 @@ mod tests {
         bits
     }
 
-    #[test]
-    fn what_is_computed_is_the_plain_formula_to_the_last_bit() {
+    /// Samples of one handle, a fourth of them with any number in a place.
+    pub(crate) fn pairs() -> impl Iterator<Item = (Sample, Sample)> {
         let mut random = Random(1);
-        let mut decoded = 0;
-        for _ in 0..60_000 {
+        (0..60_000).map(move |_| {
             let zero = Sample {
                 size: size_of::<Sample>() as u32,
                 base: Base {
@@ -608,6 +608,14 @@ mod tests {
                 random.spoil(&mut from);
                 random.spoil(&mut to);
             }
+            (from, to)
+        })
+    }
+
+    #[test]
+    fn what_is_computed_is_the_plain_formula_to_the_last_bit() {
+        let mut decoded = 0;
+        for (from, to) in pairs() {
             for from in [Some(&from), None] {
                 let (l1, l2) = (decode_l1(from, &to), decode_l2(from, &to));
                 assert_eq!(l1.as_ref().err(), l2.as_ref().err());

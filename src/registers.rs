@@ -49,20 +49,20 @@ impl Registers {
 
     /// Slots of each category since the reset. The level 1 four add up to SLOTS.
     pub fn split(self) -> [i64; CATEGORIES] {
-        self.split_by::<CATEGORIES>(self.metrics.whole())
+        let possible = RawSlots(self.slots.0.min(SLOTS_WIDTH));
+        Registers { slots: possible, ..self }.split_by::<CATEGORIES>(self.metrics.whole())
     }
 
-    /// The first N of `split`: level 1, or both. `whole`: the sum of the fields. A field's part of the slots is rounded down: of
+    /// The first N of `split`, of possible registers: level 1, or both. `whole`: the sum of the fields. A field's part of the slots is rounded down: of
     /// their quotient by the sum, which is exact, and of the remainder, which is so small that 32 bits of 1 / `whole` do.
     #[inline(always)]
     pub fn split_by<const N: usize>(self, whole: u64) -> [i64; N] {
         let whole = whole.max(1) as u32;
-        let slots = self.slots.0 & SLOTS_WIDTH;
-        let (quotient, remainder) = (slots / u64::from(whole), slots % u64::from(whole));
+        let (quotient, remainder) = (self.slots.0 / u64::from(whole), self.slots.0 % u64::from(whole));
         let scaled = remainder * (u64::from(u32::MAX / whole) + 1);
         let part = |k| {
             let field = self.metrics.field(k);
-            (quotient * field + (scaled * field >> 32)) as i64
+            (quotient * field + ((scaled * field) >> 32)) as i64
         };
         let mut slots: [i64; N] = std::array::from_fn(part);
         slots[3] = self.slots.0 as i64 - slots[0] - slots[1] - slots[2];
@@ -81,6 +81,7 @@ impl Registers {
     }
 
     /// `rounding`, of possible registers after few switches: nothing can overflow. `whole`: the sum of the fields.
+    #[allow(clippy::manual_div_ceil)] // which takes twice the instructions
     #[inline(always)]
     pub fn rounding_by(self, whole: u64, switches: u16) -> u64 {
         let units = 1 + (whole as i64 - FULL as i64).unsigned_abs() + u64::from(switches);

@@ -1,6 +1,7 @@
 //! The C interface: the only place with exported names. Each function checks its pointers, calls the room
 //! that does the work, and turns what went wrong into a code and this thread's last-error text.
 
+mod decoders;
 mod last_error;
 mod options;
 mod texts;
@@ -257,7 +258,7 @@ pub unsafe extern "C" fn td_decode_l1(from: *const Sample, to: *const Sample, ou
     guard(|| unsafe {
         check(out, "out")?;
         match (earlier(from)?, at(to, "to")?) {
-            (Some(from), to) => put(out, "out", || decode::l1_between(from, to)),
+            (Some(from), to) => decoders::l1(from, to, out),
             (None, to) => put(out, "out", || decode::decode_l1(None, to)),
         }
     })
@@ -277,7 +278,7 @@ pub unsafe extern "C" fn td_decode_l2(from: *const Sample, to: *const Sample, ou
     guard(|| unsafe {
         check(out, "out")?;
         match (earlier(from)?, at(to, "to")?) {
-            (Some(from), to) => put(out, "out", || decode::l2_between(from, to)),
+            (Some(from), to) => decoders::l2(from, to, out),
             (None, to) => put(out, "out", || decode::decode_l2(None, to)),
         }
     })
