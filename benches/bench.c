@@ -73,6 +73,11 @@ static __attribute__((noinline)) void sum_pair(void)
     td_sum_begin(td, &sum);
     td_sum_end(td, &sum);
 }
+static struct td_sample earlier;
+static struct td_l1 l1;
+static struct td_l2 l2;
+static __attribute__((noinline)) void decode_l1(void) { td_decode_l1(&earlier, &sample, &l1); }
+static __attribute__((noinline)) void decode_l2(void) { td_decode_l2(&earlier, &sample, &l2); }
 static __attribute__((noinline)) void topdown_reset(void) { td_reset(td); }
 static __attribute__((noinline)) void ioctl_reset(void) { ioctl(leader, PERF_EVENT_IOC_RESET, 0); }
 
@@ -204,6 +209,10 @@ int main(void)
     printf("%-58s %7s %9s\n", "", "ticks", "x bare");
     uint64_t reading = cost(topdown_read), reset = cost(topdown_reset), inlined = cost(inline_read);
     uint64_t summed = cost(sum_pair);
+    td_read(td, &earlier);
+    work(1000000);
+    td_read(td, &sample);
+    uint64_t decoding_1 = cost(decode_l1), decoding_2 = cost(decode_l2);
     uint64_t window = window_cost();
     static const uint64_t lengths[] = {100000, 1000000, 10000000};
     struct amortised costs[3];
@@ -238,6 +247,8 @@ int main(void)
     if (window != UINT64_MAX) /* else each reading is one (metrics_clear) */
         row("td_read that opens a window", window, pair);
     row("td_sum_begin and td_sum_end, not measured", summed, pair);
+    row("td_decode_l1", decoding_1, pair);
+    row("td_decode_l2", decoding_2, pair);
     row("td_read with TD_FLAG_NO_RDPMC", reading_by_read, pair);
     row("td_reset", reset, pair);
     row("PERF_EVENT_IOC_RESET of the leader", cost(ioctl_reset), pair);

@@ -9,11 +9,11 @@ struct rival {
     int fd[16], count;
 };
 
-static inline void rival_event(struct rival *rival, uint64_t config, pid_t pid, int cpu, int leader, int pinned)
+static inline void rival_event_of(struct rival *rival, uint32_t pmu, uint64_t config, pid_t pid, int cpu, int leader, int pinned)
 {
     struct perf_event_attr attr;
     memset(&attr, 0, sizeof attr);
-    attr.type = PERF_TYPE_RAW; /* on a hybrid CPU, the P-cores */
+    attr.type = pmu;
     attr.size = sizeof attr;
     attr.config = config;
     attr.disabled = leader < 0;
@@ -22,6 +22,11 @@ static inline void rival_event(struct rival *rival, uint64_t config, pid_t pid, 
     if (fd < 0)
         FAIL("rival: perf_event_open of %#llx: %s", (unsigned long long)config, strerror(errno));
     rival->fd[rival->count++] = fd;
+}
+
+static inline void rival_event(struct rival *rival, uint64_t config, pid_t pid, int cpu, int leader, int pinned)
+{
+    rival_event_of(rival, PERF_TYPE_RAW, config, pid, cpu, leader, pinned); /* on a hybrid CPU, the P-cores */
 }
 
 static inline void rival_runs(struct rival *rival)

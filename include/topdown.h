@@ -212,11 +212,11 @@ struct td_base {
      */
     uint32_t window;
     /**
-     * Number of the handle, unique in the process.
+     * Random number of the handle, not 0. It and `period` together are those of no other handle, in whatever process.
      */
     uint32_t handle;
     /**
-     * Number of the period, counted by `td_reset`.
+     * Number of the period: random when the handle is opened, and counted on by `td_reset`.
      */
     uint32_t period;
     /**

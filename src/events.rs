@@ -5,7 +5,7 @@
 use crate::detect::Pmu;
 use crate::detect::walls::{Attempt, explain};
 use crate::error::Result;
-use crate::group::{HEAD, PATIENCE, given_up, leader, spin, stands_still, starved};
+use crate::group::{HEAD, PATIENCE, given_up, leader, no_counters, spin, starved, stood_still};
 use crate::model::e_cores::EVENTS;
 use crate::model::perf_metrics::CYCLES;
 use crate::options::{Options, Target};
@@ -56,14 +56,17 @@ impl<K: Kernel> Events<K> {
     /// As far as this thread can: the group gets its turn if it is on such a core.
     fn prove(&mut self, pmu: &Pmu) -> Result<()> {
         let begun = self.kernel.cpu_time();
+        let (mut last, mut stands_still) = (self.counts()?, false);
         while self.options.target == Target::This && pmu.covers(self.kernel.cpu()) {
             spin();
             let now = self.counts()?;
             if now.slots > 0 {
                 break;
             }
+            stands_still |= stood_still(&last, &now);
+            last = now;
             if self.kernel.cpu_time() >= begun + PATIENCE {
-                return Err(if now.time.running > 0 { stands_still() } else { starved() });
+                return Err(if stands_still { no_counters() } else { starved() });
             }
         }
         Ok(())
@@ -186,5 +189,9 @@ mod tests {
         still.stand_still();
         still.run_on(4);
         assert_eq!(open(&still).err().unwrap().code(), -libc::ENODEV);
+        let preempted = Scripted::sapphire_rapids();
+        preempted.run_in_the_kernel_alone();
+        preempted.run_on(4);
+        assert_eq!(open(&preempted).err().unwrap().code(), TD_ENOTCOUNTING);
     }
 }

@@ -195,6 +195,7 @@ impl<K: Kernel> Group<K> {
         if self.options.target != Target::This {
             return Ok(());
         }
+        let (mut last, mut stands_still) = (start, false);
         let begun = self.kernel.cpu_time();
         loop {
             spin();
@@ -213,13 +214,11 @@ impl<K: Kernel> Group<K> {
             if !ran && !pmu.covers(self.kernel.cpu()) {
                 return Ok(()); // on an E-core: it will count when the thread gets to a P-core
             }
-            if self.kernel.cpu_time() < begun + PATIENCE {
-                continue;
+            stands_still |= stood_still(&last, &now);
+            last = now;
+            if self.kernel.cpu_time() >= begun + PATIENCE {
+                return Err(if stands_still { no_counters() } else { starved() });
             }
-            if ran && now.slots == start.slots {
-                return Err(stands_still());
-            }
-            return Err(starved());
         }
         Ok(())
     }
@@ -252,7 +251,14 @@ pub(crate) fn junk(event: &str, index: u32) -> Error {
     )
 }
 
-pub(crate) fn stands_still() -> Error {
+/// Whether the leader counted nothing of the instructions between two read(2) although it was scheduled all the while. (Time
+/// running alone does not tell: of a short turn beside competing groups all may have been in the kernel.)
+pub(crate) fn stood_still(from: &Counts, to: &Counts) -> bool {
+    let time = to.time.since(from.time);
+    time.running > 0 && time.running == time.enabled && to.slots == from.slots
+}
+
+pub(crate) fn no_counters() -> Error {
     Error::errno(
         libc::ENODEV,
         "the leader stands still although it is scheduled: a virtual machine that advertises counters it does not \
@@ -452,5 +458,9 @@ mod tests {
         assert!(starved.is_counting());
         starved.run_on(1);
         assert_eq!(open(&starved, &hybrid).err().unwrap().code(), TD_ENOTCOUNTING);
+
+        let preempted = Scripted::sapphire_rapids();
+        preempted.run_in_the_kernel_alone();
+        assert_eq!(open(&preempted, &pmu()).err().unwrap().code(), TD_ENOTCOUNTING);
     }
 }

@@ -16,9 +16,9 @@ use crate::registers::Registers;
 use crate::sample::{Base, Mark, Sample, TD_SAMPLE_SIMULATED};
 use crate::sum::Sum;
 use crate::sys::slot::{self, Place, Pool, Slot};
-use crate::sys::{Kernel, Linux, fault, thread};
+use crate::sys::{Kernel, Linux, fault, identity, thread};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a handle's counters are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,17 +147,10 @@ fn start(options: &Options, handle: Handle) -> Result<State> {
     let faults = fault::count();
     let (mut source, info, row) =
         if options.simulate { simulate(options)? } else { real(options, handle.control())? };
-    static NUMBER: AtomicU32 = AtomicU32::new(1);
-    let number = loop {
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        if number != 0 {
-            break number;
-        }
-    };
     let first = Sample {
         size: size_of::<Sample>() as u32,
         flags: if options.simulate { TD_SAMPLE_SIMULATED } else { 0 },
-        base: Base { handle: number, model: row as u8, level: info.level as u8, ..Base::default() },
+        base: Base { model: row as u8, level: info.level as u8, ..Base::of_handle(identity::unique()) },
         ..Sample::default()
     };
     let wish = Wish {

@@ -35,8 +35,9 @@ impl RawMetrics {
 
     /// Sum of the level 1 fields: what the fields are shares of, as in perf (kernel-facts, rule 7). It
     /// is 255 where the hardware rounds so that they add up.
-    fn whole(self) -> u64 {
-        (0..4).map(|k| self.field(k)).sum()
+    pub fn whole(self) -> u64 {
+        let pairs = (self.0 & 0x00ff_00ff) + (self.0 >> 8 & 0x00ff_00ff); // of two fields each, 16 bits apart
+        (pairs & 0xffff) + (pairs >> 16)
     }
 }
 
@@ -48,9 +49,22 @@ impl Registers {
 
     /// Slots of each category since the reset. The level 1 four add up to SLOTS.
     pub fn split(self) -> [i64; CATEGORIES] {
-        let whole = self.metrics.whole().max(1);
-        let part = |k| (self.slots.0.min(SLOTS_WIDTH) * self.metrics.field(k) / whole) as i64;
-        let mut slots: [i64; CATEGORIES] = std::array::from_fn(part);
+        let possible = RawSlots(self.slots.0.min(SLOTS_WIDTH));
+        Registers { slots: possible, ..self }.split_by::<CATEGORIES>(self.metrics.whole())
+    }
+
+    /// The first N of `split`, of possible registers: level 1, or both. `whole`: the sum of the fields. A field's part of the slots is rounded down: of
+    /// their quotient by the sum, which is exact, and of the remainder, which is so small that 32 bits of 1 / `whole` do.
+    #[inline(always)]
+    pub fn split_by<const N: usize>(self, whole: u64) -> [i64; N] {
+        let whole = whole.max(1) as u32;
+        let (quotient, remainder) = (self.slots.0 / u64::from(whole), self.slots.0 % u64::from(whole));
+        let scaled = remainder * (u64::from(u32::MAX / whole) + 1);
+        let part = |k| {
+            let field = self.metrics.field(k);
+            (quotient * field + ((scaled * field) >> 32)) as i64
+        };
+        let mut slots: [i64; N] = std::array::from_fn(part);
         slots[3] = self.slots.0 as i64 - slots[0] - slots[1] - slots[2];
         slots
     }
@@ -65,7 +79,18 @@ impl Registers {
         }
         units(self.slots, switches.saturating_add(1 + self.metrics.whole().abs_diff(FULL)))
     }
+
+    /// `rounding`, of possible registers after few switches: nothing can overflow. `whole`: the sum of the fields.
+    #[allow(clippy::manual_div_ceil)] // which takes twice the instructions
+    #[inline(always)]
+    pub fn rounding_by(self, whole: u64, switches: u16) -> u64 {
+        let units = 1 + (whole as i64 - FULL as i64).unsigned_abs() + u64::from(switches);
+        (self.slots.0 * units + (FULL - 1)) / FULL
+    }
 }
+
+/// So few switches that `Registers::rounding_by` can be told.
+pub(crate) const FEW_SWITCHES: u16 = 1 << 14;
 
 /// How many slots `n` units of a field stand for, rounded up.
 pub(crate) fn units(slots: RawSlots, n: u64) -> u64 {

@@ -34,9 +34,9 @@ pub struct Base {
     pub sequence: u32,
     /// Number of the window: `first_window` of the period, and on from there.
     pub window: u32,
-    /// Number of the handle, unique in the process.
+    /// Random number of the handle, not 0. It and `period` together are those of no other handle, in whatever process.
     pub handle: u32,
-    /// Number of the period, counted by `td_reset`.
+    /// Number of the period: random when the handle is opened, and counted on by `td_reset`.
     pub period: u32,
     /// How often the registers were saved and restored since the window began; 65535 for that often or more.
     pub switches: u16,
@@ -64,6 +64,12 @@ pub(crate) fn ms(ns: u64) -> u32 {
 }
 
 impl Base {
+    /// Of a handle with this identity, which no other has. Half of it is where the periods begin: samples of two handles pass
+    /// for those of one period only if all 64 bits agree.
+    pub(crate) fn of_handle(identity: u64) -> Base {
+        Base { handle: ((identity >> 32) as u32).max(1), period: identity as u32, ..Base::default() }
+    }
+
     /// Number of the first window of this period. Windows of two periods or handles hardly ever have the same.
     pub(crate) fn first_window(&self) -> u32 {
         self.handle.wrapping_mul(0x9e37_79b1).wrapping_add(self.period.wrapping_mul(0x85eb_ca77))

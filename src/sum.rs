@@ -302,7 +302,7 @@ impl Sum {
     pub(crate) fn draw(&mut self, one_in: u64) {
         let one_in = one_in.min(self.executions.max(1));
         if self.random == 0 {
-            self.random = 0x9e37_79b9_7f4a_7c15 ^ self.begun_ns ^ u64::from(self.from.base.handle) << 32;
+            self.random = 0x9e37_79b9_7f4a_7c15 ^ self.begun_ns ^ self.from.slots << 32;
         }
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

@@ -1,10 +1,12 @@
 //! The C interface: the only place with exported names. Each function checks its pointers, calls the room
 //! that does the work, and turns what went wrong into a code and this thread's last-error text.
 
+mod decoders;
 mod last_error;
 mod options;
 mod texts;
 
+use crate::decode;
 use crate::error::{Error, Result};
 use crate::handle::{self, Handle};
 use crate::read::simulated::Mix;
@@ -40,16 +42,17 @@ fn guard(work: impl FnOnce() -> Result<c_int>) -> c_int {
 }
 
 /// Refuses what cannot point to a T.
+#[inline(always)]
 fn check<T>(pointer: *const T, what: &str) -> Result<()> {
-    if pointer.is_null() {
-        return Err(Error::invalid(format!("`{what}` is NULL")));
+    #[cold]
+    #[inline(never)]
+    fn refused(pointer: *const (), what: &str) -> Error {
+        if pointer.is_null() {
+            return Error::invalid(format!("`{what}` is NULL"));
+        }
+        Error::invalid(format!("`{what}` is misaligned: no such structure begins at {pointer:p}"))
     }
-    if !pointer.is_aligned() {
-        return Err(Error::invalid(format!(
-            "`{what}` is misaligned: no such structure begins at {pointer:p}"
-        )));
-    }
-    Ok(())
+    if pointer.is_null() || !pointer.is_aligned() { Err(refused(pointer.cast(), what)) } else { Ok(()) }
 }
 
 /// What a pointer of C's points to.
@@ -88,6 +91,7 @@ unsafe fn handle(td: *const td) -> Result<Handle> {
 ///
 /// # Safety
 /// `out` is NULL or points to memory for a T.
+#[inline(always)]
 unsafe fn put<T>(out: *mut T, what: &str, value: impl FnOnce() -> Result<T>) -> Result<c_int> {
     check(out, what)?;
     let value = value()?;
@@ -251,7 +255,13 @@ unsafe fn earlier<'a>(from: *const Sample) -> Result<Option<&'a Sample>> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_decode_l1(from: *const Sample, to: *const Sample, out: *mut L1) -> c_int {
     // SAFETY: by the caller's word.
-    guard(|| unsafe { put(out, "out", || crate::decode_l1(earlier(from)?, at(to, "to")?)) })
+    guard(|| unsafe {
+        check(out, "out")?;
+        match (earlier(from)?, at(to, "to")?) {
+            (Some(from), to) => decoders::l1(from, to, out),
+            (None, to) => put(out, "out", || decode::decode_l1(None, to)),
+        }
+    })
 }
 
 /// Level 2 shares of the slots between two samples of one handle and period, as td_decode_l1.
@@ -265,7 +275,13 @@ pub unsafe extern "C" fn td_decode_l1(from: *const Sample, to: *const Sample, ou
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_decode_l2(from: *const Sample, to: *const Sample, out: *mut L2) -> c_int {
     // SAFETY: by the caller's word.
-    guard(|| unsafe { put(out, "out", || crate::decode_l2(earlier(from)?, at(to, "to")?)) })
+    guard(|| unsafe {
+        check(out, "out")?;
+        match (earlier(from)?, at(to, "to")?) {
+            (Some(from), to) => decoders::l2(from, to, out),
+            (None, to) => put(out, "out", || decode::decode_l2(None, to)),
+        }
+    })
 }
 
 /// Level 1 shares between two readings of SLOTS and PERF_METRICS that the caller took by RDPMC, `a` first.

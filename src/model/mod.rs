@@ -45,8 +45,10 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 }
 
 /// The whole table; a sample names its row by the place in it.
+const TABLE: [&[Model]; 3] = [perf_metrics::ROWS, others::ROWS, e_cores::ROWS];
+
 fn rows() -> impl Iterator<Item = &'static Model> {
-    perf_metrics::ROWS.iter().chain(others::ROWS).chain(e_cores::ROWS)
+    TABLE.into_iter().flatten()
 }
 
 /// The row of a CPU, with its place.
@@ -76,6 +78,25 @@ pub(crate) fn of_this_cpu() -> Option<&'static Model> {
 pub(crate) fn at(place: u32) -> Option<&'static Model> {
     rows().nth(place as usize)
 }
+
+/// Whether there is a row at a place, of a CPU that can be counted.
+#[inline(always)]
+pub(crate) fn counts(place: u8) -> bool {
+    COUNTS[usize::from(place)]
+}
+
+static COUNTS: [bool; 256] = {
+    let (mut counts, mut place, mut part) = ([false; 256], 0, 0);
+    while part < TABLE.len() {
+        let mut row = 0;
+        while row < TABLE[part].len() {
+            counts[place] = !matches!(TABLE[part][row].counting, Counting::None(_));
+            (row, place) = (row + 1, place + 1);
+        }
+        part += 1;
+    }
+    counts
+};
 
 /// Place of the row for a CPU that the table does not know but whose kernel shows PERF_METRICS.
 pub(crate) const UNKNOWN: u32 = 0;
@@ -120,5 +141,9 @@ mod tests {
         assert_eq!(at(UNKNOWN).unwrap().core, "unknown core");
         assert_eq!(at(SIMULATED).unwrap().core, "simulated core");
         assert!(at(all.len() as u32).is_none());
+        for place in 0..=u8::MAX {
+            let row = at(place.into()).filter(|row| !matches!(row.counting, Counting::None(_)));
+            assert_eq!(counts(place), row.is_some(), "{place}");
+        }
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod fault {
         false
     }
 }
+pub(crate) mod identity;
 mod linux;
 pub(crate) mod page;
 #[cfg(target_arch = "x86_64")]

@@ -34,6 +34,8 @@ pub(crate) struct Script {
     rdpmc: Cell<bool>,
     stands_still: Cell<bool>,
     starved: Cell<bool>,
+    /// Of the time between two calls the group ran a part, without an instruction in user mode.
+    preempted: Cell<bool>,
     /// Between enable and disable.
     counting: Cell<bool>,
     cpu_time: Cell<u64>,
@@ -130,6 +132,10 @@ impl Scripted {
         self.script.starved.set(true);
     }
 
+    pub fn run_in_the_kernel_alone(&self) {
+        self.script.preempted.set(true);
+    }
+
     pub fn run_on(&self, cpu: u32) {
         self.script.cpu.set(cpu);
     }
@@ -200,12 +206,17 @@ impl Kernel for Scripted {
     fn read(&self, _: &Thing, words: &mut [u64]) -> io::Result<usize> {
         self.call()?;
         let script = &self.script;
-        if !script.stands_still.get() && !script.starved.get() {
+        if !script.stands_still.get() && !script.starved.get() && !script.preempted.get() {
             script.slots.set(script.slots.get() + 1000);
         }
         let events = script.next.get() as usize;
-        let time = if script.starved.get() { 0 } else { script.calls.get().into() };
-        words[..4].copy_from_slice(&[events as u64, script.calls.get().into(), time, script.slots.get()]);
+        let enabled = 10 * u64::from(script.calls.get());
+        let running = match () {
+            () if script.starved.get() => 0,
+            () if script.preempted.get() => enabled / 2,
+            () => enabled,
+        };
+        words[..4].copy_from_slice(&[events as u64, enabled, running, script.slots.get()]);
         words[4..3 + events].fill(script.slots.get() / 4);
         Ok(3 + events)
     }
