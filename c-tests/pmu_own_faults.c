@@ -258,6 +258,8 @@ static void child(const struct kind *kind, enum when when, int cpu)
         seen->blocked_after[i] = blocked();
         seen->recovered++;
     }
+    if (p_core() >= 0)
+        move_to(0, p_core());
     if (when == HANDLER_FIRST)
         CHECK_EQ(td_read(td, &sample), TD_ENORDPMC); /* the library's own RDPMC is still looked after */
     _exit(7);

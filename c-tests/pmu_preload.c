@@ -2,6 +2,7 @@
  * and programs behave as without it. */
 #include "preload.h"
 #include "pmu.h"
+#include "stepped.h"
 #include <sys/time.h>
 #include <sys/syscall.h>
 
@@ -183,10 +184,39 @@ static void interrupted_report(const char *csv)
     CHECK_EQ(figure(csv, "steady", "unended") + figure(csv, "steady", "missed"), 0);
 }
 
+/* A debugger steps through begins and ends: they end, and are counted. */
+static void stepped_regions(void)
+{
+    mix_is(MIXES[1]);
+    regions("free", 20);
+    for (int k = 0; k < 3; k++) {
+        step_from_here();
+        td_region_begin("stepped");
+        step_to_here();
+        work(1000000);
+        step_from_here();
+        td_region_end("stepped");
+        step_to_here();
+    }
+    regions("free", 20);
+}
+static int is_stepped(void)
+{
+    fprintf(stderr, "%s", stepped(stepped_regions, 60000) > 0 ? "" : "no step");
+    return 0;
+}
+static void stepped_report(const char *csv)
+{
+    EXECUTED(csv, "free", 40);
+    EXECUTED(csv, "stepped", 3);
+    is_true(csv, "free", MIXES[1]);
+    is_true(csv, "stepped", MIXES[1]);
+}
+
 static const struct preload_case CASES[] = {
     {"close all", closes, closes_report}, {"close by name", closes_by_name, closes_report}, {"little stack", little, little_report},
     {"fork", forks, forks_report}, {"storm", storms, storms_report},
-    {"interrupted", interrupted, interrupted_report},
+    {"interrupted", interrupted, interrupted_report}, {"stepped", is_stepped, stepped_report},
 };
 
 int main(int argc, char **argv)

@@ -95,7 +95,7 @@ impl<K: Kernel> Group<K> {
             Err(refusal) => return Err(explain(&kernel, options, Attempt::Map, &refusal)),
         };
         attr.__bindgen_anon_3.config1 = 0;
-        let granted = map.as_ref().is_some_and(|map| map.look().rdpmc);
+        let granted = map.as_ref().is_some_and(Mapping::grants_rdpmc);
         // without a restartable sequence RDPMC could be executed on an E-core, and fault
         let safe = pmu.cpus.is_none() || rseq.is_some();
         let visible = granted
@@ -154,7 +154,7 @@ impl<K: Kernel> Group<K> {
     }
 
     fn look(&self) -> Option<Look> {
-        self.map.as_ref().map(Mapping::look)
+        self.map.as_ref().and_then(Mapping::look)
     }
 
     /// Why readings take a system call, for people; none if they do not.
@@ -198,8 +198,8 @@ impl<K: Kernel> Group<K> {
         let begun = self.kernel.cpu_time();
         loop {
             spin();
-            let look = self.look().filter(|_| self.visible);
-            match look.map(|look| look.index) {
+            let index = self.map.as_ref().filter(|_| self.visible).map(Mapping::index);
+            match index {
                 Some(SLOTS_INDEX) if self.prove_members()? => break,
                 Some(SLOTS_INDEX) | Some(0) => {}
                 Some(other) => return Err(junk(SLOTS.name, other)),
@@ -207,7 +207,7 @@ impl<K: Kernel> Group<K> {
             }
             let now = self.counts()?;
             let ran = now.time.running > start.time.running;
-            if look.is_none() && ran && now.slots > start.slots && now.category[..4].iter().any(|c| *c > 0) {
+            if index.is_none() && ran && now.slots > start.slots && now.category[..4].iter().any(|c| *c > 0) {
                 break;
             }
             if !ran && !pmu.covers(self.kernel.cpu()) {
@@ -231,7 +231,7 @@ impl<K: Kernel> Group<K> {
                 .kernel
                 .map(sibling, None)
                 .map_err(|e| explain(&self.kernel, &self.options, Attempt::Map, &e))?;
-            match map.look().index {
+            match map.index() {
                 METRICS_INDEX => {}
                 0 => return Ok(false),
                 other => return Err(junk(event.name, other)),
@@ -313,7 +313,14 @@ impl<K: Kernel> Counters for Group<K> {
 
     fn registers(&mut self, known: Times) -> Option<Snapshot> {
         let map = self.map.as_ref().filter(|_| self.visible)?;
-        (0..16).find_map(|_| snapshot(map, self.rseq, known))
+        for _ in 0..16 {
+            let page = map.look()?;
+            let snapshot = snapshot(map, &page, self.rseq, known);
+            if snapshot.is_some() {
+                return snapshot;
+            }
+        }
+        None
     }
 
     fn counting(&mut self) -> Option<u32> {

@@ -286,20 +286,20 @@ pub unsafe fn read(ctx: *const Ctx) -> u64 {
         if addr_of!((*behind((*ctx).buf)).process).read_volatile() == 0 {
             return 0;
         }
-        loop {
-            let lock = addr_of!((*page).lock).read_volatile();
-            let index = addr_of!((*page).index).read_volatile();
-            let capabilities = addr_of!((*page).__bindgen_anon_1.capabilities).read_volatile();
-            if index == 0 || index == SLOTS || index == METRICS || capabilities & CAP_USER_RDPMC == 0 {
-                return read_slowly(ctx);
-            }
-            let offset = addr_of!((*page).offset).read_volatile() as u64;
-            let width = addr_of!((*page).pmc_width).read_volatile();
-            let Some(raw) = rdpmc(index - 1) else { return read_slowly(ctx) };
-            if addr_of!((*page).lock).read_volatile() == lock {
-                return sum(offset, raw, width);
-            }
+        let lock = addr_of!((*page).lock).read_volatile();
+        let index = addr_of!((*page).index).read_volatile();
+        let capabilities = addr_of!((*page).__bindgen_anon_1.capabilities).read_volatile();
+        if index == 0 || index == SLOTS || index == METRICS || capabilities & CAP_USER_RDPMC == 0 {
+            return read_slowly(ctx);
         }
+        let offset = addr_of!((*page).offset).read_volatile() as u64;
+        let width = addr_of!((*page).pmc_width).read_volatile();
+        let Some(raw) = rdpmc(index - 1) else { return read_slowly(ctx) };
+        // moved by a context switch, which costs more than a read(2), or at each instruction of a thread that is single-stepped
+        if addr_of!((*page).lock).read_volatile() != lock {
+            return read_slowly(ctx);
+        }
+        sum(offset, raw, width)
     }
 }
 

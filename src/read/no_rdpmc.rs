@@ -2,6 +2,7 @@
 
 use super::Snapshot;
 use crate::sys::Mapping;
+use crate::sys::page::Look;
 use crate::window::Times;
 
 /// Whether td_read has a steady state here.
@@ -22,7 +23,7 @@ impl super::Hot {
 }
 
 /// None.
-pub(crate) fn snapshot(_: &impl Mapping, _: Option<*mut u64>, _: Times) -> Option<Snapshot> {
+pub(crate) fn snapshot(_: &impl Mapping, _: &Look, _: Option<*mut u64>, _: Times) -> Option<Snapshot> {
     None
 }
 

@@ -360,14 +360,19 @@ unsafe fn pair(page: *const Page, rseq: *mut u64, sequence: u32) -> Option<Regis
     (slots != 0 && together).then_some(Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) })
 }
 
-/// A snapshot for the paths that can take their time. `map` is of a SLOTS event, with PERF_METRICS, of the
-/// calling thread. None if the counters are not on this CPU, or were taken away meanwhile.
-pub(crate) fn snapshot(map: &impl Mapping, rseq: Option<*mut u64>, known: Times) -> Option<Snapshot> {
-    let page = map.look();
-    if !page.rdpmc || page.index != SLOTS_INDEX {
+/// A snapshot for the paths that can take their time. `map` is of a SLOTS event, with PERF_METRICS, of the calling thread,
+/// for which RDPMC was granted, and `page` what it said right now. None if the counters are not on this CPU, or were taken
+/// away meanwhile.
+pub(crate) fn snapshot(
+    map: &impl Mapping,
+    page: &Look,
+    rseq: Option<*mut u64>,
+    known: Times,
+) -> Option<Snapshot> {
+    if page.index != SLOTS_INDEX {
         return None;
     }
-    let clock = clock_of(&page, known);
+    let clock = clock_of(page, known);
     let (tsc, ns) = clock_now(&clock);
     // SAFETY: the page is mapped and RDPMC was granted; groups on hybrid CPUs come with a descriptor.
     let registers = unsafe { pair(map.page(), rseq.unwrap_or(null_mut()), page.sequence) }?;
@@ -381,10 +386,10 @@ const _: () = assert!(offset_of!(Sample, base.period) == offset_of!(Sample, base
 /// As `snapshot`, where RDPMC of PERF_METRICS clears both registers: of all that came since the last. What comes between
 /// the two RDPMC is lost.
 pub(crate) fn take(map: &impl Mapping, rseq: *mut u64, known: Times) -> Taken {
-    let page = map.look();
+    let Some(page) = map.look() else { return Taken::Away(known) };
     let clock = clock_of(&page, known);
     let (tsc, ns) = clock_now(&clock);
-    if !page.rdpmc || page.index != SLOTS_INDEX {
+    if page.index != SLOTS_INDEX {
         return Taken::Away(page.time.latest(known)); // the clock runs on while the thread does not
     }
     let (slots, metrics, undisturbed): (u64, u64, u64);

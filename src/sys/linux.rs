@@ -184,9 +184,20 @@ impl Mapping for Mapped {
         self.page.cast()
     }
 
-    fn look(&self) -> Look {
+    #[inline]
+    fn look(&self) -> Option<Look> {
         // SAFETY: the page is mapped as long as self lives.
         unsafe { page::look(self.page()) }
+    }
+
+    fn grants_rdpmc(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { page::grants_rdpmc(self.page()) }
+    }
+
+    fn index(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { page::index(self.page()) }
     }
 
     fn sequence(&self) -> u32 {

@@ -72,8 +72,12 @@ pub(crate) trait Kernel {
 pub(crate) trait Mapping {
     /// Where it is; valid as long as the mapping lives.
     fn page(&self) -> *const Page;
-    /// What it says, consistently.
-    fn look(&self) -> Look;
+    /// What it says, consistently; None if it moves too fast.
+    fn look(&self) -> Option<Look>;
+    /// Whether RDPMC was granted when the event was opened.
+    fn grants_rdpmc(&self) -> bool;
+    /// Its counter's number for RDPMC plus one; 0 while it is not on this CPU.
+    fn index(&self) -> u32;
     /// Its sequence number. It moves by two whenever the kernel rewrites the page, which it does at
     /// least twice (out, in) for each time that the event leaves the CPU and comes back.
     fn sequence(&self) -> u32;

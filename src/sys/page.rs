@@ -18,8 +18,6 @@ pub(crate) struct Look {
     pub sequence: u32,
     /// Counter number for RDPMC plus one; 0 while the event is not on this CPU.
     pub index: u32,
-    /// RDPMC was granted when the event was opened.
-    pub rdpmc: bool,
     /// When the kernel wrote the page.
     pub time: Times,
     /// The following three turn the time-stamp counter into what has passed since.
@@ -29,39 +27,72 @@ pub(crate) struct Look {
     pub time_offset: u64,
 }
 
-/// Reads a page under its sequence lock.
+/// Reads a page under its sequence lock; None if it moved each time.
 ///
 /// # Safety
 /// `page` points to a mapped control page.
-pub(crate) unsafe fn look(page: *const Page) -> Look {
+#[inline(always)]
+pub(crate) unsafe fn look(page: *const Page) -> Option<Look> {
+    let mut tries = 0;
     loop {
-        // SAFETY: the caller vouches for the page; the kernel changes it at any time, hence volatile.
-        let (lock, look) = unsafe {
-            let lock = read_volatile(addr_of!((*page).lock));
-            compiler_fence(Ordering::Acquire);
-            let capabilities = read_volatile(addr_of!((*page).__bindgen_anon_1.capabilities));
-            let told = capabilities & CAP_BIT0_IS_DEPRECATED != 0;
-            let look = Look {
-                index: read_volatile(addr_of!((*page).index)),
-                rdpmc: told && capabilities & CAP_USER_RDPMC != 0,
-                sequence: lock,
-                time: Times {
-                    enabled: read_volatile(addr_of!((*page).time_enabled)),
-                    running: read_volatile(addr_of!((*page).time_running)),
-                },
-                clock: told && capabilities & CAP_USER_TIME != 0,
-                time_mult: read_volatile(addr_of!((*page).time_mult)),
-                time_shift: read_volatile(addr_of!((*page).time_shift)),
-                time_offset: read_volatile(addr_of!((*page).time_offset)),
-            };
-            compiler_fence(Ordering::Acquire);
-            (lock, look)
-        };
-        // SAFETY: as above.
-        if unsafe { sequence(page) } == lock {
-            return look;
+        // SAFETY: the caller vouches for the page.
+        if let Some(look) = unsafe { look_once(page) } {
+            return Some(look);
         }
+        tries = moved(tries)?;
     }
+}
+
+/// How often it has moved by now; None if that is enough. Twice in a row is rare, unless the thread is single-stepped: then a
+/// page moves at each instruction. (Out of line, or the compiler unrolls the loop.)
+#[cold]
+#[inline(never)]
+fn moved(tries: u32) -> Option<u32> {
+    (tries < 3).then_some(tries + 1)
+}
+
+#[inline(always)]
+unsafe fn look_once(page: *const Page) -> Option<Look> {
+    // SAFETY: the caller vouches for the page; the kernel changes it at any time, hence volatile.
+    unsafe {
+        let lock = sequence(page);
+        compiler_fence(Ordering::Acquire);
+        let capabilities = read_volatile(addr_of!((*page).__bindgen_anon_1.capabilities));
+        let told = capabilities & CAP_BIT0_IS_DEPRECATED != 0;
+        let look = Look {
+            index: index(page),
+            sequence: lock,
+            time: Times {
+                enabled: read_volatile(addr_of!((*page).time_enabled)),
+                running: read_volatile(addr_of!((*page).time_running)),
+            },
+            clock: told && capabilities & CAP_USER_TIME != 0,
+            time_mult: read_volatile(addr_of!((*page).time_mult)),
+            time_shift: read_volatile(addr_of!((*page).time_shift)),
+            time_offset: read_volatile(addr_of!((*page).time_offset)),
+        };
+        compiler_fence(Ordering::Acquire);
+        (sequence(page) == lock).then_some(look)
+    }
+}
+
+/// Whether RDPMC was granted when the event was opened: that does not change.
+///
+/// # Safety
+/// `page` points to a mapped control page.
+pub(crate) unsafe fn grants_rdpmc(page: *const Page) -> bool {
+    const GRANTED: u64 = CAP_BIT0_IS_DEPRECATED | CAP_USER_RDPMC;
+    // SAFETY: the caller vouches for the page.
+    unsafe { read_volatile(addr_of!((*page).__bindgen_anon_1.capabilities)) & GRANTED == GRANTED }
+}
+
+/// Counter number for RDPMC plus one, of this moment; 0 while the event is not on this CPU.
+///
+/// # Safety
+/// `page` points to a mapped control page.
+pub(crate) unsafe fn index(page: *const Page) -> u32 {
+    // SAFETY: the caller vouches for the page.
+    unsafe { read_volatile(addr_of!((*page).index)) }
 }
 
 /// The page's sequence number.

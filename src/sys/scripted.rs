@@ -240,10 +240,17 @@ impl Mapping for Thing {
         std::ptr::null()
     }
 
-    fn look(&self) -> Look {
+    fn look(&self) -> Option<Look> {
+        Some(Look { index: self.index(), ..Look::default() })
+    }
+
+    fn grants_rdpmc(&self) -> bool {
+        self.script.rdpmc.get()
+    }
+
+    fn index(&self) -> u32 {
         let (leader, members) = self.script.index.get();
-        let index = if self.number == 100 { leader } else { members };
-        Look { index, rdpmc: self.script.rdpmc.get(), ..Look::default() }
+        if self.number == 100 { leader } else { members }
     }
 
     fn sequence(&self) -> u32 {
