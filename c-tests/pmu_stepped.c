@@ -5,13 +5,15 @@
 
 enum { LIMIT = 60000, REGION = 2000000 };
 static uint32_t flags;
+static int may_say_nothing; /* readings by read(2), and with metrics_clear */
 
 /* Within the bound. (Each stop makes the kernel save and restore the registers, which rounds them once more: where readings are
  * stepped through, the bound may say that nothing is known. By read(2) a switch right after it may leave numbers of another
- * thread: they are left out, which may be all.) */
+ * thread: they are left out, which may be all. With metrics_clear the kernel's counts mean nothing: what the registers hold comes
+ * with the first reading that is not disturbed.) */
 static void is_right(int code, const struct td_l1 *l1)
 {
-    if (code == TD_ENOTCOUNTING && flags & TD_FLAG_NO_RDPMC)
+    if (code == TD_ENOTCOUNTING && may_say_nothing)
         return;
     td_must(code);
     l1_is(l1, MIXES[1], 1);
@@ -25,6 +27,7 @@ static td_t *ready(void)
     mix_is(MIXES[1]);
     work(REGION);
     td_must(td_read(td, &sample));
+    may_say_nothing = flags & TD_FLAG_NO_RDPMC || sample.flags & TD_SAMPLE_CLEARED;
     return td;
 }
 
@@ -42,7 +45,7 @@ static void reading(void)
     const int second = td_read(td, &after);
     step_to_here();
     td_must(second);
-    CHECK(flags & TD_FLAG_NO_RDPMC || after.slots - before.slots >= REGION * 6);
+    CHECK(may_say_nothing || after.slots - before.slots >= REGION * 6);
     is_right(td_decode_l1(&before, &after, &l1), &l1);
     /* as ever, without the debugger */
     td_must(td_read(td, &before));
@@ -121,12 +124,12 @@ static void opens(void)
     const int code = td_open(&td, &options);
     step_to_here();
     td_must(code);
-    CHECK_EQ(info_of(td).path, flags & TD_FLAG_NO_RDPMC ? TD_PATH_READ : TD_PATH_RDPMC);
+    CHECK_EQ(info_of(td).path, TD_PATH_RDPMC);
     td_must(td_read(td, &before));
     work(REGION);
     td_must(td_read(td, &after));
     is_right(td_decode_l1(&before, &after, &l1), &l1);
-    CHECK(l1.error < 0.1);
+    CHECK(l1.error < 0.1 || may_say_nothing);
     step_from_here();
     td_close(td);
     step_to_here();
@@ -160,7 +163,7 @@ static void by_itself(void)
     td_must(second);
     CHECK(traps > 100);
     is_right(td_decode_l1(&before, &after, &l1), &l1);
-    CHECK(l1.error < 0.1 || flags & TD_FLAG_NO_RDPMC);
+    CHECK(l1.error < 0.1 || may_say_nothing);
     td_close(td);
 }
 
@@ -178,10 +181,11 @@ int main(void)
             _exit(0);
         }
         child_is_well(child);
-        const long opening = stepped(opens, 10 * LIMIT);
-        printf("%ld steps through td_read, %ld through td_read_mark, %ld through a sum's ends, %ld through td_reset, %ld through td_open\n",
-               steps[0], steps[1], steps[2], steps[3], opening);
+        printf("%ld steps through td_read, %ld through td_read_mark, %ld through a sum's ends, %ld through td_reset\n", steps[0],
+               steps[1], steps[2], steps[3]);
         fflush(stdout);
     }
+    flags = 0;
+    printf("%ld through td_open\n", stepped(opens, 10 * LIMIT));
     return 0;
 }
