@@ -98,8 +98,11 @@ demo: target/examples/demo ## measure three regions: on real counters, else simu
 check: programs ## every test that needs no special machine
 	@c-tests/check
 
-check-vm: programs ## the tests that need a PMU, on the emulated machine, over its kernels and CPUs
-	@c-tests/check-vm
+check-vm: programs ## the tests that need a PMU, on the emulated machine: today's kernels and CPUs, or (ALL=1) all
+	@c-tests/check-vm $(if $(ALL),-a)
+
+check-root: ## make demo and make check in a new root of Debian's stable that has the packages of README and no others
+	@c-tests/bare-root
 
 fuzz: ## feed the fuzzers for FUZZ_SECONDS each (600), and keep in fuzz/corpus what reaches further
 	@c-tests/fuzz -m $(FUZZ_SECONDS)
@@ -153,4 +156,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs demo check check-vm fuzz bench figure screenshot example-vm header failures install uninstall clean help
+.PHONY: all programs demo check check-vm check-root fuzz bench figure screenshot example-vm header failures install uninstall clean help

@@ -142,9 +142,11 @@ static double timed(char *const *command)
 
 int main(int argc, char **argv)
 {
-    char self[PATH_MAX] = "", library[PATH_MAX + 40], topdown[PATH_MAX + 40];
-    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+    char self[PATH_MAX], library[PATH_MAX + 40], topdown[PATH_MAX + 40];
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length < 0)
         return 1;
+    self[length] = 0;
     if (argc > 1 && strcmp(argv[1], "rows") == 0)
         return rows();
     if (argc > 1 && strcmp(argv[1], "work") == 0) {

@@ -100,7 +100,7 @@ static inline int under_preload(const char *self, const char *argument, struct c
     if (child == 0) {
         setenv("LD_PRELOAD", library, 1);
         setenv("TOPDOWN_OUTPUT", report, 1);
-        execl("/proc/self/exe", self, argument, (char *)NULL);
+        execl(own_path(), self, argument, (char *)NULL);
         _exit(127);
     }
     int status;

@@ -2,8 +2,10 @@
  * what it takes, and says what). */
 #ifndef EXPECT_H
 #define EXPECT_H
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* For each page of its own that a program touches there are at most so many of a sanitizer's. */
 #if defined __SANITIZE_THREAD__
@@ -26,5 +28,16 @@ static inline void check_eq(const char *file, int line, const char *a, const cha
         fprintf(stderr, "%s:%d: %s is %lld, %s is %lld\n", file, line, a, x, b, y);
         exit(1);
     }
+}
+
+/* Path of this program. Execute this, not /proc/self/exe: under Valgrind 3.24 that is Valgrind. There the buffer also
+ * holds Valgrind's path, beyond the length that readlink returns. */
+static inline const char *own_path(void)
+{
+    static char path[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    CHECK(length > 0);
+    path[length] = 0;
+    return path;
 }
 #endif

@@ -9,13 +9,11 @@ static struct csv hooks_report;
 static char hooks_file[] = "/tmp/hooks-XXXXXX.csv";
 static FILE *hooks_said; /* what the program under the library wrote to stderr */
 
-/* Where this program is, and the library. */
-static char hooks_self[PATH_MAX], hooks_library[PATH_MAX + 40];
+static char hooks_library[PATH_MAX + 40];
 
 static inline void find_library(void)
 {
-    CHECK(readlink("/proc/self/exe", hooks_self, sizeof hooks_self - 1) > 0);
-    strcpy(hooks_library, hooks_self);
+    strcpy(hooks_library, own_path());
     *strrchr(hooks_library, '/') = 0;
     strcpy(strrchr(hooks_library, '/'), "/release/libtopdown-preload.so");
     if (access(hooks_library, R_OK))
@@ -29,7 +27,7 @@ static inline void execute_measured(const char *variable, const char *patterns, 
     CHECK(setenv("TOPDOWN_SIMULATE", "1", 1) == 0 && setenv("TOPDOWN_OUTPUT", hooks_file, 1) == 0);
     CHECK_EQ(setenv(variable, patterns, 1), 0);
     dup2(error, 2);
-    execl(hooks_self, hooks_self, (char *)NULL);
+    execl(own_path(), own_path(), (char *)NULL);
     _exit(126);
 }
 

@@ -21,7 +21,7 @@ struct preload_case {
 };
 
 static char preload_scratch[PATH_MAX]; /* a directory of the case's own */
-static char preload_self[PATH_MAX], preload_release[PATH_MAX + 64];
+static char preload_release[PATH_MAX + 64];
 
 /* Whether the calling program runs with the library. */
 static inline int preloaded(void)
@@ -110,7 +110,7 @@ static inline int preload_run(const char *name, const char *how, int with)
         }
         struct rlimit none = {0, 0};
         setrlimit(RLIMIT_CORE, &none);
-        execl(preload_self, preload_self, name, preload_scratch, NULL);
+        execl(own_path(), own_path(), name, preload_scratch, NULL);
         _exit(126);
     }
     int status;
@@ -142,8 +142,7 @@ static inline int preload_main(int argc, char **argv, const struct preload_case 
         return 125;
     }
     char directory[PATH_MAX], line[3 * PATH_MAX];
-    CHECK(readlink("/proc/self/exe", preload_self, sizeof preload_self - 1) > 0);
-    snprintf(directory, sizeof directory, "%s", preload_self);
+    snprintf(directory, sizeof directory, "%s", own_path());
     snprintf(preload_release, sizeof preload_release, "%s/../release", dirname(directory));
     snprintf(line, sizeof line, "%s/libtopdown-preload.so", preload_release);
     if (access(line, R_OK))

@@ -137,7 +137,7 @@ static const char *runs(const char *name, const char *errors, int status)
         close(2);
         if (*errors)
             CHECK_EQ(open(path, O_CREAT | O_RDWR | O_TRUNC, 0600), 2);
-        execl("/proc/self/exe", "x", name, preload_scratch, NULL);
+        execl(own_path(), "x", name, preload_scratch, NULL);
         _exit(126);
     }
     CHECK_EQ(waitpid(child, &code, 0), child);
@@ -153,7 +153,7 @@ static void ends_as_ever(int errors, void (*pipe_handler)(int))
     if (child == 0) {
         signal(SIGPIPE, pipe_handler);
         CHECK_EQ(dup2(errors, 2), 2);
-        execl("/proc/self/exe", "x", "quiet", preload_scratch, NULL);
+        execl(own_path(), "x", "quiet", preload_scratch, NULL);
         _exit(126);
     }
     CHECK_EQ(waitpid(child, &code, 0), child);

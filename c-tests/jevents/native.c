@@ -149,11 +149,10 @@ static uint64_t offset_in_file(void (*function)(void))
 /* A probe on a function: config1 is the address of a path, config2 the offset in that file. */
 static void calls(void)
 {
-    static char path[500], name[100];
+    static char name[100];
     if (access("/sys/bus/event_source/devices/uprobe/type", R_OK) != 0)
         return;
-    CHECK(readlink("/proc/self/exe", path, sizeof path - 1) > 0);
-    snprintf(name, sizeof name, "uprobe/config1=%p,config2=%#llx/", (void *)path, (unsigned long long)offset_in_file(probed));
+    snprintf(name, sizeof name, "uprobe/config1=%p,config2=%#llx/", (const void *)own_path(), (unsigned long long)offset_in_file(probed));
     const int fd = opened(name, 0);
     if (fd < 0)
         return;

@@ -22,8 +22,13 @@ impl Scratch {
     }
 
     fn topdown(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_topdown"));
-        command.args(arguments).env("TMPDIR", self.0.join("tmp")).env("TOPDOWN_PRELOAD", harmless());
+        // A shell that runs us in the background has us ignore SIGINT.
+        let mut command = Command::new("env");
+        command
+            .args(["--default-signal=INT", env!("CARGO_BIN_EXE_topdown")])
+            .args(arguments)
+            .env("TMPDIR", self.0.join("tmp"))
+            .env("TOPDOWN_PRELOAD", harmless());
         command.env_remove("LD_PRELOAD").stdin(Stdio::null());
         command
     }

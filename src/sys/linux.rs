@@ -69,9 +69,10 @@ impl Kernel for Linux {
     fn open(&self, attr: &perf_event_attr, pid: i32, cpu: i32, leader: Option<&Event>) -> io::Result<Event> {
         let group = leader.map_or(-1, AsRawFd::as_raw_fd);
         let mut attr = *attr; // the kernel writes its own size into it when it refuses ours
-        // SAFETY: attr is a live perf_event_attr whose size field says how long it is.
-        let open =
-            || unsafe { perf::perf_event_open(&mut attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) };
+        let open = || {
+            // SAFETY: attr is a live perf_event_attr whose size field says how long it is.
+            unsafe { perf::perf_event_open(&mut attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) }
+        };
         let fd = again(open)?;
         // SAFETY: the kernel has just given us this descriptor; nobody else owns it.
         let event = unsafe { File::from_raw_fd(fd) };
