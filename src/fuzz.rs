@@ -176,7 +176,7 @@ fn tree_decoded(from: *const Sample, to: &Sample, codes: [c_int; 2], l1: &L1, l2
         assert!(0.0 <= node.low && node.low <= node.value && node.value <= node.high && node.high <= 1.0);
         assert!(node.high - node.value <= error + 1e-9 && node.value - node.low <= error + 1e-9, "{node:?}");
     }
-    assert!(nodes.len() >= shares.len());
+    assert!(nodes.len() == 4 || nodes.len() == 12);
 }
 
 fn summed(sum: &Sum, named: &[c_int]) {
@@ -284,7 +284,14 @@ pub fn calls(bytes: &[u8]) {
                         assert!(to.slots >= from.slots, "totals went back");
                     }
                 }
-                3 => assert_eq!(td_reset(td), 0),
+                3 => {
+                    assert_eq!(td_reset(td), 0);
+                    let (mut nodes, mut count) = ([*NOT_A_NODE; 12], 0);
+                    assert_eq!(td_list_nodes(td, nodes.as_mut_ptr(), 12, &mut count), 0);
+                    assert!(
+                        count == 12 && nodes.iter().all(|node| node.measured == 1 && node.value.is_nan())
+                    );
+                }
                 4 => assert_eq!(td_read_mark_slowly(td, &mut mark), 0),
                 5 => mark = bytes.take(),
                 6 => bytes.spoil(&mut mark),
