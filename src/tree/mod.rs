@@ -121,7 +121,7 @@ fn tree_of(row: u8) -> Result<&'static Tree> {
 }
 
 fn nodes_between(tree: &Tree, level: u32, span: &Span, from: Option<&Sample>, to: &Sample) -> Nodes {
-    let counted = counted(tree, level, span, from, to);
+    let counted = counted(tree, span, from, to);
     let shares = evaluate::evaluate(tree, level, &counted);
     Nodes::new(tree, |place, row| {
         let whole = evaluate::whole(tree, row, &counted).unwrap_or(0.0) as u64;
@@ -143,10 +143,8 @@ fn with_share(node: Node, share: Share) -> Node {
 }
 
 /// The tree's inputs between two samples.
-fn counted(tree: &Tree, level: u32, span: &Span, from: Option<&Sample>, to: &Sample) -> Counted {
+fn counted(tree: &Tree, span: &Span, from: Option<&Sample>, to: &Sample) -> Counted {
     let inputs = std::array::from_fn(|place| match *tree.inputs.get(place)? {
-        // (a group of level 1 counts the first four)
-        Input::Category(k) if k >= 4 && level < 2 => None,
         Input::Category(k) => Some(Count { n: span.category[k], rounding: span.rounding, edges: span.edges }),
         Input::Counter(k) => {
             let n = to.counter[k].checked_sub(from.map_or(0, |from| from.counter[k]))?;

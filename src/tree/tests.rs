@@ -10,7 +10,7 @@ use crate::{decode_l1, decode_l2};
 fn shares(from: Option<&Sample>, to: &Sample) -> Result<Vec<Option<Share>>> {
     let span = decode::span(from, to, 1)?;
     let (tree, level) = (tree_of(to.base.model)?, to.base.level.into());
-    let shares = evaluate::evaluate(tree, level, &counted(tree, level, &span, from, to));
+    let shares = evaluate::evaluate(tree, level, &counted(tree, &span, from, to));
     Ok(shares[..tree.nodes.len()].to_vec())
 }
 
