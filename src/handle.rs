@@ -17,7 +17,7 @@ use crate::sample::{Base, Mark, Sample, TD_SAMPLE_SIMULATED};
 use crate::sum::Sum;
 use crate::sys::slot::{self, Place, Pool, Slot};
 use crate::sys::{Kernel, Linux, fault, identity, thread};
-use crate::tree::{self, Node, Nodes};
+use crate::tree::{self, Node};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -454,7 +454,7 @@ pub(crate) fn info(handle: Handle) -> Result<Info> {
 }
 
 /// The nodes of the handle's tree of metrics.
-pub(crate) fn nodes(handle: Handle) -> Result<Nodes> {
+pub(crate) fn nodes(handle: Handle) -> Result<impl ExactSizeIterator<Item = Node>> {
     with_state(handle, |state, _| tree::list(state.row, state.info.level))
 }
 
@@ -600,7 +600,7 @@ impl TopDown {
     /// # Errors
     /// In a forked child: TD_EWRONGTHREAD.
     pub fn nodes(&self) -> Result<Vec<Node>> {
-        nodes(self.0).map(|nodes| nodes.all().to_vec())
+        nodes(self.0).map(Iterator::collect)
     }
 
     /// Sets how the slots of the simulated PMU divide from now on.

@@ -13,7 +13,7 @@ use crate::read::simulated::Mix;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{L1, L2, Mark, Sample};
 use crate::sum::Sum;
-use crate::tree::{self, Node, Nodes};
+use crate::tree::{self, Node};
 pub use options::{
     COptions, TD_FLAG_E_CORES, TD_FLAG_INHERIT, TD_FLAG_KERNEL, TD_FLAG_NO_RDPMC, TD_FLAG_SIMULATE,
     TD_TARGET_CPU, TD_TARGET_SELF, TD_TARGET_TASK,
@@ -290,25 +290,24 @@ pub unsafe extern "C" fn td_decode_l2(from: *const Sample, to: *const Sample, ou
 /// # Safety
 /// `count` and, unless `capacity` is 0, `nodes` are NULL or point to memory for what their types say, `nodes` for
 /// `capacity` of them.
-unsafe fn put_nodes(
+unsafe fn put_nodes<N: ExactSizeIterator<Item = Node>>(
     nodes: *mut Node,
     capacity: u32,
     count: *mut u32,
-    make: impl FnOnce() -> Result<Nodes>,
+    make: impl FnOnce() -> Result<N>,
 ) -> Result<c_int> {
     if capacity > 0 {
         check(nodes, "nodes")?;
     }
     check(count, "count")?;
     let made = make()?;
-    let made = made.all();
-    let room = made.len().min(capacity as usize);
-    for (place, node) in made[..room].iter().enumerate() {
+    let all = made.len() as u32;
+    for (place, node) in made.take(capacity as usize).enumerate() {
         // SAFETY: `place` is below `capacity`, for which there is room by the caller's word.
-        unsafe { nodes.add(place).write(*node) };
+        unsafe { nodes.add(place).write(node) };
     }
     // SAFETY: by the caller's word. `write` does not read what was there.
-    unsafe { count.write(made.len() as u32) };
+    unsafe { count.write(all) };
     Ok(0)
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &Counted) -> [Option<Sh
 }
 
 /// How many of its unit passed, of which a node's value is a share.
-pub(crate) fn whole(tree: &Tree, row: &Row, counted: &Counted) -> Option<f64> {
+fn whole(tree: &Tree, row: &Row, counted: &Counted) -> Option<f64> {
     match row.unit {
         TD_UNIT_CLOCKS => counted.inputs[tree.clocks?].map(|clocks| clocks.n),
         _ => Some(counted.slots),

@@ -7,7 +7,7 @@ mod interval;
 use crate::decode::{self, Span};
 use crate::error::{Error, Result};
 use crate::model;
-use crate::model::tree::{self, Input, MOST_NODES, Row, TD_UNIT_SLOTS, Tree};
+use crate::model::tree::{self, Input, Row, TD_UNIT_SLOTS, Tree};
 use crate::sample::Sample;
 use evaluate::{Count, Counted, LOST, Share};
 
@@ -73,46 +73,29 @@ impl Node {
     }
 }
 
-/// Some nodes; on the stack, since decoding allocates nothing.
-pub(crate) struct Nodes {
-    nodes: [Node; MOST_NODES],
-    count: usize,
-}
-
-impl Nodes {
-    fn new(tree: &Tree, node: impl Fn(usize, &Row) -> Node) -> Nodes {
-        let rows = &tree.nodes[..tree.nodes.len().min(MOST_NODES)];
-        let nodes = std::array::from_fn(|place| node(place, &rows[place.min(rows.len() - 1)]));
-        Nodes { nodes, count: rows.len() }
-    }
-
-    pub fn all(&self) -> &[Node] {
-        &self.nodes[..self.count]
-    }
-}
-
 /// Nodes of the tree of metrics between two samples of one period; from its start without `from`. Parents come before
 /// their children, in the same order as in [`TopDown::nodes`](crate::TopDown::nodes).
 ///
 /// # Errors
 /// Those of [`decode_l1`](crate::decode_l1).
 pub fn decode_tree(from: Option<&Sample>, to: &Sample) -> Result<Vec<Node>> {
-    decode(from, to).map(|nodes| nodes.all().to_vec())
+    decode(from, to).map(Iterator::collect)
 }
 
 /// As `decode_tree`, without an allocation.
-pub(crate) fn decode(from: Option<&Sample>, to: &Sample) -> Result<Nodes> {
+pub(crate) fn decode(
+    from: Option<&Sample>,
+    to: &Sample,
+) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
     let span = decode::span(from, to, 1)?;
     let tree = tree_of(to.base.model)?;
     Ok(nodes_between(tree, to.base.level.into(), &span, from, to))
 }
 
 /// The nodes of a handle's CPU, none of them decoded, and which of them it measures.
-pub(crate) fn list(row: u8, level: u32) -> Result<Nodes> {
-    Ok(Nodes::new(tree_of(row)?, |_, row| Node {
-        measured: (row.level <= level).into(),
-        ..Node::unmeasured(row)
-    }))
+pub(crate) fn list(row: u8, level: u32) -> Result<impl ExactSizeIterator<Item = Node>> {
+    let rows = tree_of(row)?.nodes.iter();
+    Ok(rows.map(move |row| Node { measured: (row.level <= level).into(), ..Node::unmeasured(row) }))
 }
 
 fn tree_of(row: u8) -> Result<&'static Tree> {
@@ -120,13 +103,20 @@ fn tree_of(row: u8) -> Result<&'static Tree> {
         .ok_or_else(|| Error::invalid("not a sample: it names a CPU that has no tree of metrics"))
 }
 
-fn nodes_between(tree: &Tree, level: u32, span: &Span, from: Option<&Sample>, to: &Sample) -> Nodes {
+fn nodes_between(
+    tree: &'static Tree,
+    level: u32,
+    span: &Span,
+    from: Option<&Sample>,
+    to: &Sample,
+) -> impl ExactSizeIterator<Item = Node> + use<> {
     let counted = counted(tree, span, from, to);
     let shares = evaluate::evaluate(tree, level, &counted);
-    Nodes::new(tree, |place, row| {
-        let whole = evaluate::whole(tree, row, &counted).unwrap_or(0.0) as u64;
-        let whole = if row.unit == TD_UNIT_SLOTS { span.slots } else { whole };
-        let node = Node { flags: span.flags, running: span.running, whole, ..Node::unmeasured(row) };
+    let (flags, slots, running) = (span.flags, span.slots, span.running);
+    let clocks = tree.clocks.and_then(|input| counted.inputs[input]).map_or(0, |clocks| clocks.n as u64);
+    tree.nodes.iter().enumerate().map(move |(place, row)| {
+        let whole = if row.unit == TD_UNIT_SLOTS { slots } else { clocks };
+        let node = Node { flags, running, whole, ..Node::unmeasured(row) };
         shares[place].map_or(node, |share| with_share(node, share))
     })
 }

@@ -136,7 +136,7 @@ fn what_was_not_measured_is_listed_and_is_no_number() {
         assert!(node.name().starts_with("tma_"));
     }
     let listed = list(to.base.model, 1).unwrap();
-    for (listed, node) in listed.all().iter().zip(&nodes) {
+    for (listed, node) in listed.zip(&nodes) {
         assert_eq!((listed.id, listed.measured), (node.id, node.measured));
         assert!(listed.value.is_nan());
     }
@@ -230,7 +230,7 @@ fn made_up_sample(counter: [u64; 8], last: &Sample) -> Sample {
 }
 
 fn made_up(level: u32, span: &Span, from: &Sample, to: &Sample) -> Vec<Node> {
-    nodes_between(&MADE_UP, level, span, Some(from), to).all().to_vec()
+    nodes_between(&MADE_UP, level, span, Some(from), to).collect()
 }
 
 #[test]
