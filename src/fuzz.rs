@@ -35,24 +35,6 @@ unsafe fn td_read(td: *mut td, out: *mut Sample) -> c_int {
     unsafe { td_read(td.cast(), out) }
 }
 
-/// What a place holds into which no node was written.
-const NOT_A_NODE: &Node = &Node {
-    size: 0xdead,
-    flags: 0,
-    id: 0,
-    parent: 0,
-    level: 0,
-    unit: 0,
-    measured: 0,
-    reserved0: 0,
-    value: 0.0,
-    low: 0.0,
-    high: 0.0,
-    running: 0.0,
-    whole: 0,
-    reserved: [0; 3],
-};
-
 /// Types for which any bytes are a value.
 ///
 /// # Safety
@@ -150,7 +132,7 @@ fn decoded(from: *const Sample, to: &Sample) {
 
 /// The nodes are those of both levels, or were refused as level 1 was.
 fn tree_decoded(from: *const Sample, to: &Sample, codes: [c_int; 2], l1: &L1, l2: &L2) {
-    let mut nodes = [*NOT_A_NODE; 16];
+    let mut nodes = [Node::default(); 16];
     let mut count = 0;
     // SAFETY: `from` is NULL or a sample, and there is room for as many nodes as is said.
     let code = unsafe { td_decode_tree(from, to, nodes.as_mut_ptr(), nodes.len() as u32, &mut count) };
@@ -159,7 +141,7 @@ fn tree_decoded(from: *const Sample, to: &Sample, codes: [c_int; 2], l1: &L1, l2
         return;
     }
     let (nodes, rest) = nodes.split_at(count as usize);
-    assert!(rest.iter().all(|node| node.size == NOT_A_NODE.size), "more nodes than were said");
+    assert!(rest.iter().all(|node| *node == Node::default()), "more nodes than were said");
     let mut shares = vec![l1.retiring, l1.bad_speculation, l1.frontend_bound, l1.backend_bound];
     if codes[1] == 0 {
         shares.extend([l2.heavy_operations, l2.light_operations, l2.branch_mispredicts, l2.machine_clears]);
@@ -286,7 +268,7 @@ pub fn calls(bytes: &[u8]) {
                 }
                 3 => {
                     assert_eq!(td_reset(td), 0);
-                    let (mut nodes, mut count) = ([*NOT_A_NODE; 12], 0);
+                    let (mut nodes, mut count) = ([Node::default(); 12], 0);
                     assert_eq!(td_list_nodes(td, nodes.as_mut_ptr(), 12, &mut count), 0);
                     assert!(
                         count == 12 && nodes.iter().all(|node| node.measured == 1 && node.value.is_nan())

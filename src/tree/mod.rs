@@ -13,7 +13,7 @@ use evaluate::{Count, Counted, LOST, Share};
 
 /// A node of the tree of metrics, and its share between two samples.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Node {
     /// sizeof(struct td_node), written by the library.
     pub size: u32,
@@ -51,19 +51,14 @@ impl Node {
     fn unmeasured(row: &Row) -> Node {
         Node {
             size: size_of::<Node>() as u32,
-            flags: 0,
             id: row.id,
             parent: row.parent,
             level: row.level,
             unit: row.unit,
-            measured: 0,
-            reserved0: 0,
             value: f64::NAN,
             low: f64::NAN,
             high: f64::NAN,
-            running: 0.0,
-            whole: 0,
-            reserved: [0; 3],
+            ..Node::default()
         }
     }
 
