@@ -4,8 +4,9 @@
 #include "check.h"
 
 /* an argument that points to something; OUT is written to, INTO is changed, and FROM may be NULL */
+enum { MOST_ARGUMENTS = 4, ROOM_FOR_NODES = 16 };
 enum role { IN, OUT, INTO, FROM };
-enum { HANDLE, OPTIONS, NEW_HANDLE, SAMPLE, EARLIER, LATER, MARK, SUM, L1, L2, INFO, MIX, POINTERS };
+enum { HANDLE, OPTIONS, NEW_HANDLE, SAMPLE, EARLIER, LATER, MARK, SUM, L1, L2, INFO, MIX, NODES, COUNT, POINTERS };
 
 /* The pointers of a call, good ones at first; the handle and the samples are the caller's. */
 struct pointers {
@@ -18,7 +19,7 @@ struct call {
     struct {
         int pointer;
         enum role role;
-    } argument[3]; /* that are pointers; those that are not there have role IN and pointer -1 */
+    } argument[MOST_ARGUMENTS]; /* that are pointers; those that are not there have role IN and pointer -1 */
 };
 
 #define AT(type, pointer) ((type *)p->at[pointer])
@@ -30,6 +31,9 @@ CALL(td_mark_sample, AT(td_t, HANDLE), AT(struct td_mark, MARK), AT(struct td_sa
 CALL(td_reset, AT(td_t, HANDLE))
 CALL(td_decode_l1, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), AT(struct td_l1, L1))
 CALL(td_decode_l2, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), AT(struct td_l2, L2))
+CALL(td_decode_tree, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), AT(struct td_node, NODES), ROOM_FOR_NODES,
+     AT(uint32_t, COUNT))
+CALL(td_list_nodes, AT(td_t, HANDLE), AT(struct td_node, NODES), ROOM_FOR_NODES, AT(uint32_t, COUNT))
 CALL(td_decode_raw_l1, 0, 0, 1000, 0xff, AT(struct td_l1, L1))
 CALL(td_decode_raw_l2, 0, 0, 1000, 0xffff0000ff, AT(struct td_l2, L2))
 CALL(td_sum_add, AT(struct td_sum, SUM), AT(struct td_sample, EARLIER), AT(struct td_sample, LATER))
@@ -44,22 +48,24 @@ CALL(td_simulate_mix, AT(td_t, HANDLE), AT(struct td_mix, MIX))
  * marks are read before they become samples, sums added to before they are decoded. */
 #define NONE {-1, IN}
 static const struct call CALLS[] = {
-    {"td_open", calls_td_open, {{NEW_HANDLE, OUT}, {OPTIONS, FROM}, NONE}},
-    {"td_read", calls_td_read, {{HANDLE, IN}, {SAMPLE, OUT}, NONE}},
-    {"td_read_mark_slowly", calls_td_read_mark_slowly, {{HANDLE, IN}, {MARK, OUT}, NONE}},
-    {"td_mark_sample", calls_td_mark_sample, {{HANDLE, IN}, {MARK, IN}, {SAMPLE, OUT}}},
-    {"td_reset", calls_td_reset, {{HANDLE, IN}, NONE, NONE}},
-    {"td_decode_l1", calls_td_decode_l1, {{EARLIER, FROM}, {LATER, IN}, {L1, OUT}}},
-    {"td_decode_l2", calls_td_decode_l2, {{EARLIER, FROM}, {LATER, IN}, {L2, OUT}}},
-    {"td_decode_raw_l1", calls_td_decode_raw_l1, {{L1, OUT}, NONE, NONE}},
-    {"td_decode_raw_l2", calls_td_decode_raw_l2, {{L2, OUT}, NONE, NONE}},
-    {"td_sum_add", calls_td_sum_add, {{SUM, INTO}, {EARLIER, IN}, {LATER, IN}}},
-    {"td_sum_begin", calls_td_sum_begin, {{HANDLE, IN}, {SUM, INTO}, NONE}},
-    {"td_sum_end", calls_td_sum_end, {{HANDLE, IN}, {SUM, INTO}, NONE}},
-    {"td_sum_l1", calls_td_sum_l1, {{SUM, IN}, {L1, OUT}, NONE}},
-    {"td_sum_l2", calls_td_sum_l2, {{SUM, IN}, {L2, OUT}, NONE}},
-    {"td_get_info", calls_td_get_info, {{HANDLE, IN}, {INFO, OUT}, NONE}},
-    {"td_simulate_mix", calls_td_simulate_mix, {{HANDLE, IN}, {MIX, IN}, NONE}},
+    {"td_open", calls_td_open, {{NEW_HANDLE, OUT}, {OPTIONS, FROM}, NONE, NONE}},
+    {"td_read", calls_td_read, {{HANDLE, IN}, {SAMPLE, OUT}, NONE, NONE}},
+    {"td_read_mark_slowly", calls_td_read_mark_slowly, {{HANDLE, IN}, {MARK, OUT}, NONE, NONE}},
+    {"td_mark_sample", calls_td_mark_sample, {{HANDLE, IN}, {MARK, IN}, {SAMPLE, OUT}, NONE}},
+    {"td_reset", calls_td_reset, {{HANDLE, IN}, NONE, NONE, NONE}},
+    {"td_decode_l1", calls_td_decode_l1, {{EARLIER, FROM}, {LATER, IN}, {L1, OUT}, NONE}},
+    {"td_decode_l2", calls_td_decode_l2, {{EARLIER, FROM}, {LATER, IN}, {L2, OUT}, NONE}},
+    {"td_decode_tree", calls_td_decode_tree, {{EARLIER, FROM}, {LATER, IN}, {NODES, OUT}, {COUNT, OUT}}},
+    {"td_list_nodes", calls_td_list_nodes, {{HANDLE, IN}, {NODES, OUT}, {COUNT, OUT}, NONE}},
+    {"td_decode_raw_l1", calls_td_decode_raw_l1, {{L1, OUT}, NONE, NONE, NONE}},
+    {"td_decode_raw_l2", calls_td_decode_raw_l2, {{L2, OUT}, NONE, NONE, NONE}},
+    {"td_sum_add", calls_td_sum_add, {{SUM, INTO}, {EARLIER, IN}, {LATER, IN}, NONE}},
+    {"td_sum_begin", calls_td_sum_begin, {{HANDLE, IN}, {SUM, INTO}, NONE, NONE}},
+    {"td_sum_end", calls_td_sum_end, {{HANDLE, IN}, {SUM, INTO}, NONE, NONE}},
+    {"td_sum_l1", calls_td_sum_l1, {{SUM, IN}, {L1, OUT}, NONE, NONE}},
+    {"td_sum_l2", calls_td_sum_l2, {{SUM, IN}, {L2, OUT}, NONE, NONE}},
+    {"td_get_info", calls_td_get_info, {{HANDLE, IN}, {INFO, OUT}, NONE, NONE}},
+    {"td_simulate_mix", calls_td_simulate_mix, {{HANDLE, IN}, {MIX, IN}, NONE, NONE}},
 };
 enum { CALLS_IN_ALL = sizeof CALLS / sizeof CALLS[0] };
 
@@ -74,6 +80,8 @@ struct pointees {
     struct td_l2 l2;
     struct td_info info;
     struct td_mix mix;
+    struct td_node nodes[ROOM_FOR_NODES];
+    uint32_t count;
 };
 
 static inline size_t size_of_pointee(int pointer)
@@ -81,7 +89,7 @@ static inline size_t size_of_pointee(int pointer)
     static const size_t SIZES[POINTERS] = {
         0, sizeof(struct td_options), sizeof(td_t *), sizeof(struct td_sample), sizeof(struct td_sample), sizeof(struct td_sample),
         sizeof(struct td_mark), sizeof(struct td_sum), sizeof(struct td_l1), sizeof(struct td_l2), sizeof(struct td_info),
-        sizeof(struct td_mix)};
+        sizeof(struct td_mix), sizeof(struct td_node[ROOM_FOR_NODES]), sizeof(uint32_t)};
     return SIZES[pointer];
 }
 
@@ -89,7 +97,7 @@ static inline size_t size_of_pointee(int pointer)
 static inline struct pointers good_pointers(td_t *td, struct pointees *to)
 {
     const struct pointers pointers = {{td, &to->options, &to->opened, &to->sample, &to->earlier, &to->later, &to->mark, &to->sum,
-                                       &to->l1, &to->l2, &to->info, &to->mix}};
+                                       &to->l1, &to->l2, &to->info, &to->mix, to->nodes, &to->count}};
     memset(to, 0, sizeof *to);
     to->options.size = sizeof to->options;
     to->options.flags = TD_FLAG_SIMULATE;

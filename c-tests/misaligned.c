@@ -12,9 +12,9 @@ int main(void)
     td_must(td_sum_add(&to.sum, &to.earlier, &to.later));
     td_must(td_sum_begin(td, &to.sum));
     for (int i = 0; i < CALLS_IN_ALL; i++) {
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < MOST_ARGUMENTS; k++) {
             const int pointer = CALLS[i].argument[k].pointer;
-            for (size_t by = 1; pointer >= 0 && by < (pointer == HANDLE ? 4096 : pointer == OPTIONS ? 4 : 8); by++) {
+            for (size_t by = 1; pointer >= 0 && by < (pointer == HANDLE ? 4096 : pointer == OPTIONS || pointer == COUNT ? 4 : 8); by++) {
                 struct pointers spoiled = pointers;
                 struct pointees before = to;
                 if (pointer == HANDLE) {

@@ -12,10 +12,10 @@ int main(void)
     td_must(td_sum_add(&to.sum, &to.earlier, &to.later));
     td_must(td_sum_begin(td, &to.sum));
     for (int i = 0; i < CALLS_IN_ALL; i++) {
-        for (int set = 1; set < 8; set++) { /* of arguments that are NULL */
+        for (int set = 1; set < 1 << MOST_ARGUMENTS; set++) { /* of arguments that are NULL */
             struct pointers spoiled = pointers;
             int must = 0;
-            for (int k = 0; k < 3; k++) {
+            for (int k = 0; k < MOST_ARGUMENTS; k++) {
                 if (!(set & 1 << k))
                     continue;
                 if (CALLS[i].argument[k].pointer < 0)

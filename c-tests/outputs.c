@@ -30,11 +30,14 @@ static void prepare(td_t *td)
     memset(&to.l1, 0x55, sizeof to.l1);
     memset(&to.l2, 0x55, sizeof to.l2);
     memset(&to.info, 0x55, sizeof to.info);
+    memset(&to.nodes, 0x55, sizeof to.nodes);
+    to.count = 0x55;
     memset(&to.mark, 0, sizeof to.mark);
 }
 
-#define OF_HANDLES " td_read td_read_mark_slowly td_mark_sample td_reset td_sum_begin td_sum_end td_get_info td_simulate_mix "
-#define OF_SAMPLES " td_decode_l1 td_decode_l2 td_sum_add "
+#define OF_HANDLES " td_read td_read_mark_slowly td_mark_sample td_reset td_sum_begin td_sum_end td_get_info td_list_nodes " \
+                   "td_simulate_mix "
+#define OF_SAMPLES " td_decode_l1 td_decode_l2 td_decode_tree td_sum_add "
 
 static void *another(void *unused)
 {
@@ -59,7 +62,7 @@ int main(void)
     all_fail(OF_SAMPLES, -EINVAL, "order");
     prepare(td);
     to.earlier = to.later;
-    all_fail(" td_decode_l1 td_decode_l2 ", TD_ENOTCOUNTING, "");
+    all_fail(" td_decode_l1 td_decode_l2 td_decode_tree ", TD_ENOTCOUNTING, "");
     prepare(td);
     td_must(td_read(other, &to.later));
     all_fail(OF_SAMPLES, -EINVAL, "different handles");

@@ -57,12 +57,40 @@ static void l2_sound(int code, const struct td_l2 *l2, const struct td_l1 *l1)
     decoded++;
 }
 
+/* The nodes are what was decoded of both levels, within intervals that are no wider than their bounds. */
+static void tree_sound(const struct td_sample *from, const struct td_sample *to, const int codes[2], const struct td_l1 *l1,
+                       const struct td_l2 *l2)
+{
+    struct td_node nodes[12];
+    double share[12];
+    uint32_t count = 0;
+    CHECK_EQ(td_decode_tree(from, to, nodes, 12, &count), codes[0]);
+    if (codes[0] != 0)
+        return;
+    CHECK(count == 4 || count == 12);
+    l1_array(l1, share);
+    if (codes[1] == 0)
+        l2_array(l2, share + 4);
+    for (uint32_t k = 0; k < count; k++) {
+        const struct td_node *node = &nodes[k];
+        const double error = (k < 4 ? l1->error : l2->error) + 2e-9;
+        CHECK_EQ(node->measured, k < 4 || codes[1] == 0);
+        if (!node->measured)
+            continue;
+        CHECK(node->value == share[k]);
+        CHECK(0 <= node->low && node->low <= node->value && node->value <= node->high && node->high <= 1);
+        CHECK(node->value - node->low <= error && node->high - node->value <= error);
+    }
+}
+
 static void decode(const struct td_sample *from, const struct td_sample *to)
 {
     struct td_l1 l1;
     struct td_l2 l2;
-    l1_sound(td_decode_l1(from, to, &l1), &l1);
-    l2_sound(td_decode_l2(from, to, &l2), &l2, &l1);
+    const int codes[2] = {td_decode_l1(from, to, &l1), td_decode_l2(from, to, &l2)};
+    l1_sound(codes[0], &l1);
+    l2_sound(codes[1], &l2, &l1);
+    tree_sound(from, to, codes, &l1, &l2);
 }
 
 /* Values at the edges of their range are where sums overflow. */

@@ -29,6 +29,81 @@ typedef struct td td_t;
 
 
 /**
+ * `td_node.parent`: the node is a root.
+ */
+#define TD_NODE_NONE 0
+
+/**
+ * `td_node.id`: tma_retiring.
+ */
+#define TD_NODE_RETIRING 1
+
+/**
+ * `td_node.id`: tma_bad_speculation.
+ */
+#define TD_NODE_BAD_SPECULATION 2
+
+/**
+ * `td_node.id`: tma_frontend_bound.
+ */
+#define TD_NODE_FRONTEND_BOUND 3
+
+/**
+ * `td_node.id`: tma_backend_bound.
+ */
+#define TD_NODE_BACKEND_BOUND 4
+
+/**
+ * `td_node.id`: tma_heavy_operations.
+ */
+#define TD_NODE_HEAVY_OPERATIONS 5
+
+/**
+ * `td_node.id`: tma_light_operations.
+ */
+#define TD_NODE_LIGHT_OPERATIONS 6
+
+/**
+ * `td_node.id`: tma_branch_mispredicts.
+ */
+#define TD_NODE_BRANCH_MISPREDICTS 7
+
+/**
+ * `td_node.id`: tma_machine_clears.
+ */
+#define TD_NODE_MACHINE_CLEARS 8
+
+/**
+ * `td_node.id`: tma_fetch_latency.
+ */
+#define TD_NODE_FETCH_LATENCY 9
+
+/**
+ * `td_node.id`: tma_fetch_bandwidth.
+ */
+#define TD_NODE_FETCH_BANDWIDTH 10
+
+/**
+ * `td_node.id`: tma_memory_bound.
+ */
+#define TD_NODE_MEMORY_BOUND 11
+
+/**
+ * `td_node.id`: tma_core_bound.
+ */
+#define TD_NODE_CORE_BOUND 12
+
+/**
+ * `td_node.unit`: the value is a share of the pipeline slots.
+ */
+#define TD_UNIT_SLOTS 1
+
+/**
+ * `td_node.unit`: the value is a share of the core's cycles.
+ */
+#define TD_UNIT_CLOCKS 2
+
+/**
  * Where the control page of SLOTS is, in bytes from the handle. The library's own.
  */
 #define TD_CONTROL_PAGE 4096
@@ -427,6 +502,68 @@ struct td_l2 {
 };
 
 /**
+ * A node of the tree of metrics, and its share between two samples.
+ */
+struct td_node {
+    /**
+     * sizeof(struct td_node), written by the library.
+     */
+    uint32_t size;
+    /**
+     * TD_SAMPLE_* bits of both samples.
+     */
+    uint32_t flags;
+    /**
+     * TD_NODE_*: which metric it is. The same metric has the same number on all CPUs and in all versions.
+     */
+    uint32_t id;
+    /**
+     * The node of which it is a part; TD_NODE_NONE for roots.
+     */
+    uint32_t parent;
+    /**
+     * 1 for roots, and one more than the parent's.
+     */
+    uint32_t level;
+    /**
+     * TD_UNIT_*: what the value is a share of. Nodes of another unit than their parent's do not add up to it.
+     */
+    uint32_t unit;
+    /**
+     * 1, or 0: what the node takes was not counted, and `value`, `low` and `high` are NaN.
+     */
+    uint32_t measured;
+    /**
+     * Zero.
+     */
+    uint32_t reserved0;
+    /**
+     * The share, 0 to 1.
+     */
+    double value;
+    /**
+     * The truth is not below this.
+     */
+    double low;
+    /**
+     * Nor above this.
+     */
+    double high;
+    /**
+     * Part of the time between the samples that the counters were counting, 0 to 1.
+     */
+    double running;
+    /**
+     * How many of `unit` were counted between the samples.
+     */
+    uint64_t whole;
+    /**
+     * Zeros.
+     */
+    uint64_t reserved[3];
+};
+
+/**
  * Slots of each category, and bounds on their errors.
  */
 struct td_part {
@@ -797,6 +934,24 @@ int td_decode_l1(const struct td_sample *from, const struct td_sample *to, struc
 int td_decode_l2(const struct td_sample *from, const struct td_sample *to, struct td_l2 *out);
 
 /**
+ * Nodes of the CPU's tree of metrics between two samples of one handle and period, as td_decode_l1.
+ *
+ * `nodes`: gets the first `capacity` nodes, parents before their children, in the order of td_list_nodes; NULL with
+ * capacity 0 to ask for their number. `count`: gets the number of the tree's nodes.
+ *
+ * For each node the truth lies between `low` and `high`, and `value` is what td_decode_l1 and td_decode_l2 say.
+ * What the handle did not measure (level 2 with one of level 1) has measured = 0, and NaN for its figures. The samples are
+ * enough, on any machine; the tree is that of the CPU on which they were taken.
+ *
+ * Returns as td_decode_l1.
+ */
+int td_decode_tree(const struct td_sample *from,
+                   const struct td_sample *to,
+                   struct td_node *nodes,
+                   uint32_t capacity,
+                   uint32_t *count);
+
+/**
  * Level 1 shares between two readings of SLOTS and PERF_METRICS that the caller took by RDPMC, `a` first.
  *
  * For callers with a perf group of their own. Both readings are of one thread, with nothing in between
@@ -889,6 +1044,25 @@ int td_sum_l2(const struct td_sum *sum, struct td_l2 *out);
 int td_get_info(const struct td *td, struct td_info *out);
 
 /**
+ * Lists the nodes of the tree of metrics of the handle's CPU, and which of them the handle measures.
+ *
+ * `nodes` and `count` as in td_decode_tree. The nodes' figures are NaN: td_decode_tree has them. The list is the same for
+ * the life of the handle.
+ *
+ * Returns 0, or as td_read.
+ */
+int td_list_nodes(const struct td *td,
+                  struct td_node *nodes,
+                  uint32_t capacity,
+                  uint32_t *count);
+
+/**
+ * perf's name of a node (td_node.id), "tma_retiring" for TD_NODE_RETIRING; "" if no tree of this version has it. Any
+ * thread; never NULL, never freed.
+ */
+const char *td_node_name(uint32_t id);
+
+/**
  * Sets how the slots of the simulated PMU divide from now on.
  *
  * For programs that are developed and tested where there is no PMU. The simulated clock runs on the
@@ -940,6 +1114,7 @@ TD_ASSERT_(sizeof(struct td_sample) == 256 && offsetof(struct td_sample, base) =
 TD_ASSERT_(sizeof(struct td_l1) == 80);
 TD_ASSERT_(sizeof(struct td_l2) == 112);
 TD_ASSERT_(sizeof(struct td_info) == 384);
+TD_ASSERT_(sizeof(struct td_node) == 96 && offsetof(struct td_node, value) == 32);
 TD_ASSERT_(sizeof(struct td_mix) == 72);
 TD_ASSERT_(sizeof(struct td_mark) == 24);
 TD_ASSERT_(offsetof(struct td_hot, start) == 64);

@@ -18,6 +18,7 @@ use crate::sample::{L1, L2, Mark, Sample};
 use crate::sum::Sum;
 use crate::sys::Kernel;
 use crate::sys::scripted::Scripted;
+use crate::tree::Node;
 use std::ffi::{CStr, c_int};
 use std::io;
 use std::ptr::{null, null_mut};
@@ -126,6 +127,38 @@ fn decoded(from: *const Sample, to: &Sample) {
     // SAFETY: `from` is NULL or a sample, too.
     let codes = unsafe { (td_decode_l1(from, to, &mut l1), td_decode_l2(from, to, &mut l2)) };
     results((codes.0, l1), (codes.1, l2), &[-libc::EINVAL, -libc::ENOTSUP, TD_ESTALE, TD_ENOTCOUNTING]);
+    tree_decoded(from, to, codes.into(), &l1, &l2);
+}
+
+/// The nodes are those of both levels, or were refused as level 1 was.
+fn tree_decoded(from: *const Sample, to: &Sample, codes: [c_int; 2], l1: &L1, l2: &L2) {
+    let mut nodes = [Node::default(); 16];
+    let mut count = 0;
+    // SAFETY: `from` is NULL or a sample, and there is room for as many nodes as is said.
+    let code = unsafe { td_decode_tree(from, to, nodes.as_mut_ptr(), nodes.len() as u32, &mut count) };
+    assert_eq!(code, codes[0]);
+    if code != 0 {
+        return;
+    }
+    let (nodes, rest) = nodes.split_at(count as usize);
+    assert!(rest.iter().all(|node| *node == Node::default()), "more nodes than were said");
+    let mut shares = vec![l1.retiring, l1.bad_speculation, l1.frontend_bound, l1.backend_bound];
+    if codes[1] == 0 {
+        shares.extend([l2.heavy_operations, l2.light_operations, l2.branch_mispredicts, l2.machine_clears]);
+        shares.extend([l2.fetch_latency, l2.fetch_bandwidth, l2.memory_bound, l2.core_bound]);
+    }
+    for (place, node) in nodes.iter().enumerate() {
+        assert_eq!((node.size as usize, node.whole, node.flags), (size_of::<Node>(), l1.slots, l1.flags));
+        let Some(share) = shares.get(place) else {
+            assert!(node.measured == 0 && node.value.is_nan() && node.low.is_nan() && node.high.is_nan());
+            continue;
+        };
+        let error = if node.level == 1 { l1.error } else { l2.error };
+        assert_eq!((node.measured, node.value.to_bits()), (1, share.to_bits()), "{node:?}");
+        assert!(0.0 <= node.low && node.low <= node.value && node.value <= node.high && node.high <= 1.0);
+        assert!(node.high - node.value <= error + 1e-9 && node.value - node.low <= error + 1e-9, "{node:?}");
+    }
+    assert!(nodes.len() == 4 || nodes.len() == 12);
 }
 
 fn summed(sum: &Sum, named: &[c_int]) {
@@ -233,7 +266,14 @@ pub fn calls(bytes: &[u8]) {
                         assert!(to.slots >= from.slots, "totals went back");
                     }
                 }
-                3 => assert_eq!(td_reset(td), 0),
+                3 => {
+                    assert_eq!(td_reset(td), 0);
+                    let (mut nodes, mut count) = ([Node::default(); 12], 0);
+                    assert_eq!(td_list_nodes(td, nodes.as_mut_ptr(), 12, &mut count), 0);
+                    assert!(
+                        count == 12 && nodes.iter().all(|node| node.measured == 1 && node.value.is_nan())
+                    );
+                }
                 4 => assert_eq!(td_read_mark_slowly(td, &mut mark), 0),
                 5 => mark = bytes.take(),
                 6 => bytes.spoil(&mut mark),

@@ -17,6 +17,7 @@ use crate::sample::{Base, Mark, Sample, TD_SAMPLE_SIMULATED};
 use crate::sum::Sum;
 use crate::sys::slot::{self, Place, Pool, Slot};
 use crate::sys::{Kernel, Linux, fault, identity, thread};
+use crate::tree::{self, Node};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -81,6 +82,8 @@ pub(crate) struct Cold {
 
 struct State {
     info: Info,
+    /// Place of the CPU's row in the table of models.
+    row: u8,
     source: Source,
     meter: Meter,
     /// How often RDPMC had faulted in this process when the handle was opened.
@@ -161,7 +164,7 @@ fn start(options: &Options, handle: Handle) -> Result<State> {
     };
     handle.hot().present.store(1, Ordering::Relaxed);
     let meter = Meter::new(source.counters(), handle.hot(), first, wish)?;
-    Ok(State { info, source, meter, faults })
+    Ok(State { info, row: row as u8, source, meter, faults })
 }
 
 pub(crate) fn level_of(options: &Options, most: u32, what: &dyn std::fmt::Display) -> Result<u32> {
@@ -450,6 +453,11 @@ pub(crate) fn info(handle: Handle) -> Result<Info> {
     })
 }
 
+/// The nodes of the handle's tree of metrics.
+pub(crate) fn nodes(handle: Handle) -> Result<impl ExactSizeIterator<Item = Node>> {
+    with_state(handle, |state, _| tree::list(state.row, state.info.level))
+}
+
 /// Sets how the slots of the simulated PMU divide.
 pub(crate) fn set_mix(handle: Handle, mix: &Mix) -> Result<()> {
     with(handle, |state, _| match &mut state.source {
@@ -584,6 +592,15 @@ impl TopDown {
     /// In a forked child: TD_EWRONGTHREAD.
     pub fn info(&self) -> Result<Info> {
         info(self.0)
+    }
+
+    /// The nodes of the CPU's tree of metrics, and which of them this handle measures. Their figures are NaN: they come
+    /// with [`decode_tree`](crate::decode_tree).
+    ///
+    /// # Errors
+    /// In a forked child: TD_EWRONGTHREAD.
+    pub fn nodes(&self) -> Result<Vec<Node>> {
+        nodes(self.0).map(Iterator::collect)
     }
 
     /// Sets how the slots of the simulated PMU divide from now on.

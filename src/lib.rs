@@ -22,6 +22,7 @@ mod sample;
 
 mod decode;
 mod sum;
+mod tree;
 
 mod error;
 mod handle;
@@ -45,6 +46,12 @@ pub mod fuzz;
 pub use decode::{decode_l1, decode_l2, decode_raw_l1, decode_raw_l2};
 pub use error::{Error, Result, TD_ENORDPMC, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 pub use handle::{Info, Path, Seen, TopDown};
+pub use model::tree::{
+    TD_NODE_BACKEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_BRANCH_MISPREDICTS, TD_NODE_CORE_BOUND,
+    TD_NODE_FETCH_BANDWIDTH, TD_NODE_FETCH_LATENCY, TD_NODE_FRONTEND_BOUND, TD_NODE_HEAVY_OPERATIONS,
+    TD_NODE_LIGHT_OPERATIONS, TD_NODE_MACHINE_CLEARS, TD_NODE_MEMORY_BOUND, TD_NODE_NONE, TD_NODE_RETIRING,
+    TD_UNIT_CLOCKS, TD_UNIT_SLOTS,
+};
 pub use options::{Options, Target};
 pub use probe::{Finding, Report, Verdict, probe};
 pub use read::simulated::Mix;
@@ -53,3 +60,4 @@ pub use sample::{
     TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
 };
 pub use sum::{Sum, TD_SAMPLE_SPARSE};
+pub use tree::{Node, decode_tree};

@@ -13,6 +13,7 @@ use crate::read::simulated::Mix;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{L1, L2, Mark, Sample};
 use crate::sum::Sum;
+use crate::tree::{self, Node};
 pub use options::{
     COptions, TD_FLAG_E_CORES, TD_FLAG_INHERIT, TD_FLAG_KERNEL, TD_FLAG_NO_RDPMC, TD_FLAG_SIMULATE,
     TD_TARGET_CPU, TD_TARGET_SELF, TD_TARGET_TASK,
@@ -284,6 +285,57 @@ pub unsafe extern "C" fn td_decode_l2(from: *const Sample, to: *const Sample, ou
     })
 }
 
+/// Writes as many nodes as there is room for, and how many there are.
+///
+/// # Safety
+/// `count` and, unless `capacity` is 0, `nodes` are NULL or point to memory for what their types say, `nodes` for
+/// `capacity` of them.
+unsafe fn put_nodes<N: ExactSizeIterator<Item = Node>>(
+    nodes: *mut Node,
+    capacity: u32,
+    count: *mut u32,
+    make: impl FnOnce() -> Result<N>,
+) -> Result<c_int> {
+    if capacity > 0 {
+        check(nodes, "nodes")?;
+    }
+    check(count, "count")?;
+    let made = make()?;
+    let all = made.len() as u32;
+    for (place, node) in made.take(capacity as usize).enumerate() {
+        // SAFETY: `place` is below `capacity`, for which there is room by the caller's word.
+        unsafe { nodes.add(place).write(node) };
+    }
+    // SAFETY: by the caller's word. `write` does not read what was there.
+    unsafe { count.write(all) };
+    Ok(0)
+}
+
+/// Nodes of the CPU's tree of metrics between two samples of one handle and period, as td_decode_l1.
+///
+/// `nodes`: gets the first `capacity` nodes, parents before their children, in the order of td_list_nodes; NULL with
+/// capacity 0 to ask for their number. `count`: gets the number of the tree's nodes.
+///
+/// For each node the truth lies between `low` and `high`, and `value` is what td_decode_l1 and td_decode_l2 say.
+/// What the handle did not measure (level 2 with one of level 1) has measured = 0, and NaN for its figures. The samples are
+/// enough, on any machine; the tree is that of the CPU on which they were taken.
+///
+/// Returns as td_decode_l1.
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say, `nodes` to `capacity` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_decode_tree(
+    from: *const Sample,
+    to: *const Sample,
+    nodes: *mut Node,
+    capacity: u32,
+    count: *mut u32,
+) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe { put_nodes(nodes, capacity, count, || tree::decode(earlier(from)?, at(to, "to")?)) })
+}
+
 /// Level 1 shares between two readings of SLOTS and PERF_METRICS that the caller took by RDPMC, `a` first.
 ///
 /// For callers with a perf group of their own. Both readings are of one thread, with nothing in between
@@ -417,6 +469,33 @@ pub unsafe extern "C" fn td_sum_l2(sum: *const Sum, out: *mut L2) -> c_int {
 pub unsafe extern "C" fn td_get_info(td: *const td, out: *mut CInfo) -> c_int {
     // SAFETY: by the caller's word.
     guard(|| unsafe { put(out, "out", || Ok(CInfo::from(&handle::info(handle(td)?)?))) })
+}
+
+/// Lists the nodes of the tree of metrics of the handle's CPU, and which of them the handle measures.
+///
+/// `nodes` and `count` as in td_decode_tree. The nodes' figures are NaN: td_decode_tree has them. The list is the same for
+/// the life of the handle.
+///
+/// Returns 0, or as td_read.
+///
+/// # Safety
+/// `td` is NULL or from td_open, `nodes` NULL or points to `capacity` nodes, `count` NULL or points to what its type says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_list_nodes(
+    td: *const td,
+    nodes: *mut Node,
+    capacity: u32,
+    count: *mut u32,
+) -> c_int {
+    // SAFETY: by the caller's word.
+    guard(|| unsafe { put_nodes(nodes, capacity, count, || handle::nodes(handle(td)?)) })
+}
+
+/// perf's name of a node (td_node.id), "tma_retiring" for TD_NODE_RETIRING; "" if no tree of this version has it. Any
+/// thread; never NULL, never freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn td_node_name(id: u32) -> *const c_char {
+    crate::model::tree::name(id).unwrap_or_default().as_ptr()
 }
 
 /// Sets how the slots of the simulated PMU divide from now on.

@@ -4,6 +4,7 @@
 pub(crate) mod e_cores;
 mod others;
 pub(crate) mod perf_metrics;
+pub(crate) mod tree;
 
 use crate::detect::cpu::{self, Identity};
 use std::sync::OnceLock;
@@ -79,6 +80,15 @@ pub(crate) fn at(place: u32) -> Option<&'static Model> {
     rows().nth(place as usize)
 }
 
+/// The tree of metrics of the row at a place.
+pub(crate) fn tree_of(place: u32) -> Option<&'static tree::Tree> {
+    match at(place)?.counting {
+        Counting::PerfMetrics { .. } => Some(&tree::PERF_METRICS),
+        Counting::Events => Some(&tree::E_CORES),
+        Counting::None(_) => None,
+    }
+}
+
 /// Whether there is a row at a place, of a CPU that can be counted.
 #[inline(always)]
 pub(crate) fn counts(place: u8) -> bool {
@@ -144,6 +154,7 @@ mod tests {
         for place in 0..=u8::MAX {
             let row = at(place.into()).filter(|row| !matches!(row.counting, Counting::None(_)));
             assert_eq!(counts(place), row.is_some(), "{place}");
+            assert_eq!(tree_of(place.into()).is_some(), row.is_some(), "{place}");
         }
     }
 }

@@ -1,0 +1,135 @@
+//! Numbers that are known to lie between two ends.
+#![forbid(unsafe_code)]
+
+use crate::model::tree::Expr;
+
+/// A value, and the ends between which the truth lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Interval {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Interval {
+    pub fn exact(value: f64) -> Interval {
+        Interval { value, low: value, high: value }
+    }
+
+    /// As narrow as the ends of both operands allow, for operations that are monotonic in each of them.
+    fn by(self, other: Interval, operation: impl Fn(f64, f64) -> f64) -> Interval {
+        let corners =
+            [(self.low, other.low), (self.low, other.high), (self.high, other.low), (self.high, other.high)]
+                .map(|(a, b)| operation(a, b));
+        // of ends that are infinite: infinity less itself, or times zero, may be anything
+        let unknown = corners.iter().any(|corner| corner.is_nan());
+        let (low, high) = if unknown {
+            (f64::NEG_INFINITY, f64::INFINITY)
+        } else {
+            (
+                corners.into_iter().fold(f64::INFINITY, f64::min),
+                corners.into_iter().fold(f64::NEG_INFINITY, f64::max),
+            )
+        };
+        Interval { value: operation(self.value, other.value), low, high }
+    }
+
+    /// None: divided by nothing.
+    fn over(self, other: Interval) -> Option<Interval> {
+        if other.value == 0.0 {
+            return None;
+        }
+        if other.low <= 0.0 && other.high >= 0.0 {
+            let value = self.value / other.value;
+            return Some(Interval { value, low: f64::NEG_INFINITY, high: f64::INFINITY });
+        }
+        Some(self.by(other, |a, b| a / b))
+    }
+}
+
+/// The value of an expression. None: something in it was not measured, or it divides by nothing.
+pub(crate) fn evaluate(expr: &Expr, leaf: &impl Fn(&Expr) -> Option<Interval>) -> Option<Interval> {
+    let both = |a, b| Some((evaluate(a, leaf)?, evaluate(b, leaf)?));
+    match expr {
+        Expr::Number(number) => Some(Interval::exact(*number)),
+        Expr::Input(_) | Expr::Slots | Expr::Node(_) => leaf(expr),
+        Expr::Sum(a, b) => both(a, b).map(|(a, b)| a.by(b, |a, b| a + b)),
+        Expr::Difference(a, b) => both(a, b).map(|(a, b)| a.by(b, |a, b| a - b)),
+        Expr::Product(a, b) => both(a, b).map(|(a, b)| a.by(b, |a, b| a * b)),
+        Expr::Quotient(a, b) => both(a, b).and_then(|(a, b)| a.over(b)),
+        Expr::Least(a, b) => both(a, b).map(|(a, b)| a.by(b, f64::min)),
+        Expr::Greatest(a, b) => both(a, b).map(|(a, b)| a.by(b, f64::max)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Expr::{Difference, Greatest, Input, Least, Number, Product, Quotient, Sum};
+
+    const A: &Expr = &Input(0);
+    const B: &Expr = &Input(1);
+
+    fn of(expr: &Expr, inputs: [Option<Interval>; 2]) -> Option<Interval> {
+        evaluate(expr, &|leaf| match leaf {
+            Input(k) => inputs[*k],
+            _ => None,
+        })
+    }
+
+    fn interval(value: f64, low: f64, high: f64) -> Interval {
+        Interval { value, low, high }
+    }
+
+    /// Whatever the operands are within their ends, the result is within its own, and its ends are reached.
+    #[test]
+    fn the_ends_of_a_result_are_the_farthest_that_its_operands_allow() {
+        type Operation = fn(f64, f64) -> f64;
+        let all: [(Expr, Operation); 6] = [
+            (Sum(A, B), |a, b| a + b),
+            (Difference(A, B), |a, b| a - b),
+            (Product(A, B), |a, b| a * b),
+            (Quotient(A, B), |a, b| a / b),
+            (Least(A, B), f64::min),
+            (Greatest(A, B), f64::max),
+        ];
+        for (a, b) in [
+            (interval(3.0, 2.0, 5.0), interval(4.0, 1.0, 4.0)),
+            (interval(0.5, -1.0, 2.0), interval(-2.0, -3.0, -1.0)),
+            (interval(-4.0, -5.0, 0.0), interval(2.0, 0.5, 8.0)),
+        ] {
+            for (expr, operation) in &all {
+                let result = of(expr, [Some(a), Some(b)]).unwrap();
+                assert_eq!(result.value, operation(a.value, b.value), "{expr:?}");
+                let between =
+                    |x: Interval| (0..=10).map(move |k| x.low + (x.high - x.low) * f64::from(k) / 10.0);
+                let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+                for (a, b) in between(a).flat_map(|a| between(b).map(move |b| (a, b))) {
+                    let truth = operation(a, b);
+                    assert!(result.low - 1e-12 <= truth && truth <= result.high + 1e-12, "{expr:?} {truth}");
+                    (low, high) = (low.min(truth), high.max(truth));
+                }
+                assert!((low - result.low).abs() < 1e-12 && (high - result.high).abs() < 1e-12, "{expr:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_be_divided_by_zero_may_be_anything_and_what_is_has_no_value() {
+        let (two, near_zero) = (interval(2.0, 1.0, 3.0), interval(1.0, -1.0, 3.0));
+        let quotient = of(&Quotient(A, B), [Some(two), Some(near_zero)]).unwrap();
+        assert_eq!(quotient, interval(2.0, f64::NEG_INFINITY, f64::INFINITY));
+        assert_eq!(of(&Quotient(A, B), [Some(two), Some(Interval::exact(0.0))]), None);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_measured_whatever_is_done_with_it() {
+        let two = Some(interval(2.0, 1.0, 3.0));
+        for expr in [Sum(A, B), Product(B, &Number(0.0)), Quotient(A, B), Greatest(B, A)] {
+            assert_eq!(of(&expr, [two, None]), None, "{expr:?}");
+        }
+        let unbounded = Some(interval(2.0, f64::NEG_INFINITY, f64::INFINITY));
+        let none_of_it = of(&Product(A, &Number(0.0)), [unbounded, None]).unwrap();
+        assert_eq!(none_of_it, interval(0.0, f64::NEG_INFINITY, f64::INFINITY));
+    }
+}

@@ -1,0 +1,143 @@
+//! Two samples to the nodes of the CPU's tree of metrics.
+#![forbid(unsafe_code)]
+
+mod evaluate;
+mod interval;
+
+use crate::decode::{self, Span};
+use crate::error::{Error, Result};
+use crate::model;
+use crate::model::tree::{self, Input, Row, TD_UNIT_SLOTS, Tree};
+use crate::sample::Sample;
+use evaluate::{Count, Counted, LOST, Share};
+
+/// A node of the tree of metrics, and its share between two samples.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Node {
+    /// sizeof(struct td_node), written by the library.
+    pub size: u32,
+    /// TD_SAMPLE_* bits of both samples.
+    pub flags: u32,
+    /// TD_NODE_*: which metric it is. The same metric has the same number on all CPUs and in all versions.
+    pub id: u32,
+    /// The node of which it is a part; TD_NODE_NONE for roots.
+    pub parent: u32,
+    /// 1 for roots, and one more than the parent's.
+    pub level: u32,
+    /// TD_UNIT_*: what the value is a share of. Nodes of another unit than their parent's do not add up to it.
+    pub unit: u32,
+    /// 1, or 0: what the node takes was not counted, and `value`, `low` and `high` are NaN.
+    pub measured: u32,
+    /// Zero.
+    pub reserved0: u32,
+    /// The share, 0 to 1.
+    pub value: f64,
+    /// The truth is not below this.
+    pub low: f64,
+    /// Nor above this.
+    pub high: f64,
+    /// Part of the time between the samples that the counters were counting, 0 to 1.
+    pub running: f64,
+    /// How many of `unit` were counted between the samples.
+    pub whole: u64,
+    /// Zeros.
+    pub reserved: [u64; 3],
+}
+
+const _: () = assert!(size_of::<Node>() == 96);
+
+impl Node {
+    fn unmeasured(row: &Row) -> Node {
+        Node {
+            size: size_of::<Node>() as u32,
+            id: row.id,
+            parent: row.parent,
+            level: row.level,
+            unit: row.unit,
+            value: f64::NAN,
+            low: f64::NAN,
+            high: f64::NAN,
+            ..Node::default()
+        }
+    }
+
+    /// perf's name of the metric.
+    pub fn name(&self) -> &'static str {
+        tree::name(self.id).and_then(|name| name.to_str().ok()).unwrap_or("")
+    }
+}
+
+/// Nodes of the tree of metrics between two samples of one period; from its start without `from`. Parents come before
+/// their children, in the same order as in [`TopDown::nodes`](crate::TopDown::nodes).
+///
+/// # Errors
+/// Those of [`decode_l1`](crate::decode_l1).
+pub fn decode_tree(from: Option<&Sample>, to: &Sample) -> Result<Vec<Node>> {
+    decode(from, to).map(Iterator::collect)
+}
+
+/// As `decode_tree`, without an allocation.
+pub(crate) fn decode(
+    from: Option<&Sample>,
+    to: &Sample,
+) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
+    let span = decode::span(from, to, 1)?;
+    let tree = tree_of(to.base.model)?;
+    Ok(nodes_between(tree, to.base.level.into(), &span, from, to))
+}
+
+/// The nodes of a handle's CPU, none of them decoded, and which of them it measures.
+pub(crate) fn list(row: u8, level: u32) -> Result<impl ExactSizeIterator<Item = Node>> {
+    let rows = tree_of(row)?.nodes.iter();
+    Ok(rows.map(move |row| Node { measured: (row.level <= level).into(), ..Node::unmeasured(row) }))
+}
+
+fn tree_of(row: u8) -> Result<&'static Tree> {
+    model::tree_of(row.into())
+        .ok_or_else(|| Error::invalid("not a sample: it names a CPU that has no tree of metrics"))
+}
+
+fn nodes_between(
+    tree: &'static Tree,
+    level: u32,
+    span: &Span,
+    from: Option<&Sample>,
+    to: &Sample,
+) -> impl ExactSizeIterator<Item = Node> + use<> {
+    let counted = counted(tree, span, from, to);
+    let shares = evaluate::evaluate(tree, level, &counted);
+    let (flags, slots, running) = (span.flags, span.slots, span.running);
+    let clocks = tree.clocks.and_then(|input| counted.inputs[input]).map_or(0, |clocks| clocks.n as u64);
+    tree.nodes.iter().enumerate().map(move |(place, row)| {
+        let whole = if row.unit == TD_UNIT_SLOTS { slots } else { clocks };
+        let node = Node { flags, running, whole, ..Node::unmeasured(row) };
+        shares[place].map_or(node, |share| with_share(node, share))
+    })
+}
+
+/// The ends include what the arithmetic may have lost, and the value.
+fn with_share(node: Node, share: Share) -> Node {
+    Node {
+        measured: 1,
+        value: share.value,
+        low: (share.low - LOST).clamp(0.0, share.value),
+        high: (share.high + LOST).max(share.value).min(1.0),
+        ..node
+    }
+}
+
+/// The tree's inputs between two samples.
+fn counted(tree: &Tree, span: &Span, from: Option<&Sample>, to: &Sample) -> Counted {
+    let inputs = std::array::from_fn(|place| match *tree.inputs.get(place)? {
+        Input::Category(k) => Some(Count { n: span.category[k], rounding: span.rounding, edges: span.edges }),
+        Input::Counter(k) => {
+            let n = to.counter[k].checked_sub(from.map_or(0, |from| from.counter[k]))?;
+            Some(Count { n: n as f64, rounding: 0.0, edges: span.edges })
+        }
+    });
+    Counted { inputs, slots: span.slots as f64, uncounted: span.uncounted }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+//! The trees give what the fixed structures give, to the last bit; a made-up CPU needs a table and no code.
+
+use super::*;
+use crate::decode::tests::{bits_1, bits_2, pairs};
+use crate::model::tree::{Expr, Formula, TD_NODE_NONE, TD_UNIT_CLOCKS};
+use crate::sample::{Base, L1, L2, TD_SAMPLE_COARSE_TIME};
+use crate::{decode_l1, decode_l2};
+
+/// The nodes' shares as evaluated, before they are rounded outwards.
+fn shares(from: Option<&Sample>, to: &Sample) -> Result<Vec<Option<Share>>> {
+    let span = decode::span(from, to, 1)?;
+    let (tree, level) = (tree_of(to.base.model)?, to.base.level.into());
+    let shares = evaluate::evaluate(tree, level, &counted(tree, &span, from, to));
+    Ok(shares[..tree.nodes.len()].to_vec())
+}
+
+/// `error` of a structure with these shares.
+fn error(shares: &[Share]) -> f64 {
+    let farthest = shares
+        .iter()
+        .map(|share| (share.high - share.value).max(share.value - share.low))
+        .fold(0.0, f64::max);
+    (farthest + 1e-9).min(1.0)
+}
+
+/// Level 1 by name of the nodes.
+fn projection_1(shares: &[Share], span: &Span) -> L1 {
+    let value = |k: usize| shares[k].value;
+    L1 {
+        size: size_of::<L1>() as u32,
+        flags: span.flags,
+        slots: span.slots,
+        retiring: value(0),
+        bad_speculation: value(1),
+        frontend_bound: value(2),
+        backend_bound: value(3),
+        error: error(&shares[..4]),
+        running: span.running,
+        reserved: [0; 2],
+    }
+}
+
+fn projection_2(shares: &[Share], span: &Span) -> L2 {
+    let value = |k: usize| shares[4 + k].value;
+    L2 {
+        size: size_of::<L2>() as u32,
+        flags: span.flags,
+        slots: span.slots,
+        heavy_operations: value(0),
+        light_operations: value(1),
+        branch_mispredicts: value(2),
+        machine_clears: value(3),
+        fetch_latency: value(4),
+        fetch_bandwidth: value(5),
+        memory_bound: value(6),
+        core_bound: value(7),
+        error: error(&shares[4..]),
+        running: span.running,
+        reserved: [0; 2],
+    }
+}
+
+/// The place of the first E-core in the table of models.
+fn e_core() -> u8 {
+    let has_e_cores = |place: &u8| {
+        std::ptr::eq(model::tree_of((*place).into()).unwrap_or(&tree::PERF_METRICS), &tree::E_CORES)
+    };
+    (0..=u8::MAX).find(has_e_cores).unwrap()
+}
+
+#[test]
+fn levels_1_and_2_are_the_nodes_to_the_last_bit() {
+    // of exact slots, which no reading gives, the structures can say that nothing is known: rounding in their sum
+    let (mut decoded, mut exact) = ([0; 3], 0);
+    for (k, (mut from, mut to)) in pairs().enumerate() {
+        if k % 4 == 0 {
+            (from.base.level, to.base.level) = (1, 1);
+        }
+        if k % 8 == 0 {
+            (from.base.model, to.base.model) = (e_core(), e_core());
+        }
+        for from in [Some(&from), None] {
+            let (l1, shares) = (decode_l1(from, &to), shares(from, &to));
+            assert_eq!(l1.as_ref().err(), shares.as_ref().err());
+            let (Ok(l1), Ok(shares)) = (l1, shares) else { continue };
+            let span = decode::span(from, &to, 1).unwrap();
+            if span.rounding + span.edges == 0.0 {
+                exact += 1;
+                continue;
+            }
+            let measured: Vec<Share> = shares.iter().flatten().copied().collect();
+            assert_eq!(bits_1(&projection_1(&measured, &span)), bits_1(&l1), "{from:?} {to:?}");
+            let l2 = decode_l2(from, &to).ok();
+            assert_eq!(measured.len(), if l2.is_some() { 12 } else { 4 });
+            if let Some(l2) = l2 {
+                assert_eq!(bits_2(&projection_2(&measured, &span)), bits_2(&l2), "{from:?} {to:?}");
+            }
+            decoded[if shares.len() == 4 { 0 } else { usize::from(to.base.level) }] += 1;
+        }
+    }
+    assert!(exact < 100, "{exact} of spoiled samples");
+    assert!(decoded.iter().all(|count| *count > 7_000), "{decoded:?} on E-cores, with level 1, with level 2");
+}
+
+#[test]
+fn each_value_lies_between_its_ends_and_children_within_their_parent() {
+    let mut decoded = 0;
+    for (from, to) in pairs() {
+        let Ok(nodes) = decode_tree(Some(&from), &to) else { continue };
+        decoded += 1;
+        for node in nodes.iter().filter(|node| node.measured == 1) {
+            assert!(
+                0.0 <= node.low && node.low <= node.value && node.value <= node.high && node.high <= 1.0,
+                "{node:?}"
+            );
+            let children = || nodes.iter().filter(|child| child.parent == node.id && child.measured == 1);
+            let sum: f64 = children().map(|child| child.value).sum();
+            assert!(children().next().is_none() || (sum - node.value).abs() <= 1e-9, "{node:?}");
+            // (of registers that contradict themselves nothing is known)
+            let unknown = |child: &Node| (child.low, child.high) == (0.0, 1.0);
+            assert!(children().all(|child| child.high <= node.high + 1e-9 || unknown(child)), "{node:?}");
+        }
+    }
+    assert!(decoded > 30_000, "{decoded}");
+}
+
+#[test]
+fn what_was_not_measured_is_listed_and_is_no_number() {
+    let (_, mut to) = pairs().find(|(from, to)| decode_tree(Some(from), to).is_ok()).unwrap();
+    to.base.level = 1;
+    let nodes = decode_tree(None, &to).unwrap();
+    assert_eq!(nodes.len(), 12);
+    for node in &nodes {
+        assert_eq!(node.measured, u32::from(node.level == 1));
+        assert_eq!([node.value, node.low, node.high].map(f64::is_nan), [node.level > 1; 3], "{node:?}");
+        assert!(node.name().starts_with("tma_"));
+    }
+    let listed = list(to.base.model, 1).unwrap();
+    for (listed, node) in listed.zip(&nodes) {
+        assert_eq!((listed.id, listed.measured), (node.id, node.measured));
+        assert!(listed.value.is_nan());
+    }
+}
+
+/// A CPU that counts by plain counters: slots of width 4, three levels, the last in cycles of its core.
+static MADE_UP: Tree = {
+    const fn row(
+        id: u32,
+        name: &'static std::ffi::CStr,
+        parent: u32,
+        level: u32,
+        unit: u32,
+        formula: Formula,
+    ) -> Row {
+        Row { id, name, parent, level, unit, formula }
+    }
+    const RETIRING: u32 = 101;
+    const BACKEND: u32 = 102;
+    const OTHER: u32 = 103;
+    const MEMORY: u32 = 104;
+    const CORE: u32 = 105;
+    const L1_MISS: u32 = 106;
+    const DRAM: u32 = 107;
+    // cycles that wait for memory, of all that wait
+    const WAITS_FOR_MEMORY: Expr =
+        Expr::Quotient(&Expr::Input(4), &Expr::Greatest(&Expr::Input(5), &Expr::Number(1.0)));
+    Tree {
+        inputs: &[
+            Input::Counter(0), // cycles
+            Input::Counter(1), // slots: retiring
+            Input::Counter(2), // slots: backend
+            Input::Counter(3), // slots: the other
+            Input::Counter(4), // cycles that wait for memory
+            Input::Counter(5), // cycles that wait
+            Input::Counter(6), // cycles that wait for a miss of L1
+            Input::Counter(7), // of these, of L2
+        ],
+        clocks: Some(0),
+        nodes: &[
+            row(RETIRING, c"tma_retiring", TD_NODE_NONE, 1, TD_UNIT_SLOTS, Formula::Slots(1)),
+            row(BACKEND, c"tma_backend_bound", TD_NODE_NONE, 1, TD_UNIT_SLOTS, Formula::Slots(2)),
+            row(OTHER, c"tma_other", TD_NODE_NONE, 1, TD_UNIT_SLOTS, Formula::Slots(3)),
+            row(
+                MEMORY,
+                c"tma_memory_bound",
+                BACKEND,
+                2,
+                TD_UNIT_SLOTS,
+                Formula::Of(&Expr::Product(&Expr::Node(BACKEND), &WAITS_FOR_MEMORY)),
+            ),
+            row(CORE, c"tma_core_bound", BACKEND, 2, TD_UNIT_SLOTS, Formula::Rest),
+            row(
+                L1_MISS,
+                c"tma_l2_bound",
+                MEMORY,
+                3,
+                TD_UNIT_CLOCKS,
+                Formula::Of(&Expr::Quotient(
+                    &Expr::Difference(&Expr::Input(6), &Expr::Input(7)),
+                    &Expr::Input(0),
+                )),
+            ),
+            row(
+                DRAM,
+                c"tma_dram_bound",
+                MEMORY,
+                3,
+                TD_UNIT_CLOCKS,
+                // (slots of four to a cycle)
+                Formula::Of(&Expr::Quotient(
+                    &Expr::Product(&Expr::Input(7), &Expr::Number(4.0)),
+                    &Expr::Slots,
+                )),
+            ),
+        ],
+    }
+};
+
+/// Of the counters of `MADE_UP`.
+fn made_up_sample(counter: [u64; 8], last: &Sample) -> Sample {
+    let mut sample = Sample {
+        size: size_of::<Sample>() as u32,
+        base: Base { model: 1, level: 2, ..Base::of_handle(7) },
+        ..*last
+    };
+    sample.counter[..8].iter_mut().zip(counter).for_each(|(total, more)| *total += more);
+    sample.slots = 4 * sample.counter[0];
+    sample.slots_before = sample.slots;
+    sample
+}
+
+fn made_up(level: u32, span: &Span, from: &Sample, to: &Sample) -> Vec<Node> {
+    nodes_between(&MADE_UP, level, span, Some(from), to).collect()
+}
+
+#[test]
+fn a_cpu_with_plain_counters_and_three_levels_takes_a_table_alone() {
+    tree::tests::check(&MADE_UP);
+    // before: another mix, which is not in the region
+    let from = made_up_sample([1000, 4000, 0, 0, 0, 0, 0, 0], &Sample::default());
+    let to =
+        made_up_sample([1_000_000, 1_000_000, 2_400_000, 600_000, 450_000, 600_000, 300_000, 200_000], &from);
+    let span = decode::span(Some(&from), &to, 1).unwrap();
+    assert_eq!(span.rounding, 0.0, "plain counters are exact");
+    let truth = [0.25, 0.6, 0.15, 0.45, 0.15, 0.1, 0.2];
+
+    let nodes = made_up(3, &span, &from, &to);
+    for (node, truth) in nodes.iter().zip(truth) {
+        assert!((node.value - truth).abs() < 1e-9, "{node:?}, {truth}");
+        assert!(node.low <= truth && truth <= node.high && node.high - node.low < 1e-6, "{node:?}");
+        let whole = if node.unit == TD_UNIT_CLOCKS { 1_000_000 } else { 4_000_000 };
+        assert_eq!((node.measured, node.whole), (1, whole));
+    }
+    assert_eq!(nodes.len(), truth.len());
+
+    let two_levels = made_up(2, &span, &from, &to);
+    assert!(two_levels.iter().all(|node| node.measured == u32::from(node.level <= 2)));
+    assert_eq!(two_levels[3], nodes[3]);
+}
+
+/// Whatever passed at the edges, within what is assumed, each node's truth lies between its ends.
+#[test]
+fn intervals_hold_on_a_made_up_cpu_whatever_happened_at_the_edges() {
+    let from = made_up_sample([0; 8], &Sample::default());
+    let truth = [0.25, 0.6, 0.15, 0.45, 0.15, 0.1, 0.2];
+    let counts = [10_000_u64, 10_000, 24_000, 6_000, 4_500, 6_000, 3_000, 2_000];
+    let edges = 100;
+    let mut widest = 0.0_f64;
+    for pattern in 0..3_u32.pow(7) {
+        // each counter but that of cycles has what it should, or is off by as much as the edges are, either way
+        let mut off = pattern;
+        let mut counted = counts;
+        for count in &mut counted[1..] {
+            *count = *count + u64::from(off % 3) * edges - edges;
+            off /= 3;
+        }
+        let to = made_up_sample(counted, &from);
+        let slots = to.slots;
+        let span = Span {
+            flags: TD_SAMPLE_COARSE_TIME,
+            slots,
+            category: [0.0; 8],
+            rounding: 0.0,
+            edges: edges as f64 + 0.5, // (not just at its own end)
+            running: 1.0,
+            uncounted: 0.0,
+        };
+        for (node, truth) in made_up(3, &span, &from, &to).iter().zip(truth) {
+            assert!(node.low <= truth + 1e-9 && truth - 1e-9 <= node.high, "{counted:?}: {node:?}, {truth}");
+            assert_eq!(node.flags, TD_SAMPLE_COARSE_TIME);
+            widest = widest.max(node.high - node.low);
+        }
+    }
+    assert!(widest < 0.1, "{widest}: an interval says something");
+}
+
+#[test]
+fn what_passed_uncounted_widens_each_node() {
+    let from = made_up_sample([0; 8], &Sample::default());
+    let to =
+        made_up_sample([1_000_000, 1_000_000, 2_400_000, 600_000, 450_000, 600_000, 300_000, 200_000], &from);
+    let span = Span { uncounted: 1e6, running: 0.8, ..decode::span(Some(&from), &to, 1).unwrap() };
+    for node in made_up(3, &span, &from, &to) {
+        let whole = node.whole as f64;
+        // all that was not counted may have been this, or nothing of it
+        let (none, all) = (node.value * whole / (whole + 1e6), (node.value * whole + 1e6) / (whole + 1e6));
+        assert!((node.low - none).abs() < 1e-5 && (node.high - all).abs() < 1e-5, "{node:?} {none} {all}");
+        assert_eq!(node.running, 0.8);
+    }
+}
+
+#[test]
+fn a_counter_that_went_back_or_stood_still_makes_no_number() {
+    let from = made_up_sample([1_000_000; 8], &Sample::default());
+    let mut to =
+        made_up_sample([1_000_000, 1_000_000, 2_400_000, 600_000, 450_000, 600_000, 300_000, 200_000], &from);
+    to.counter[7] = 0; // the last two nodes'
+    let span = decode::span(Some(&from), &to, 1).unwrap();
+    let measured: Vec<u32> = made_up(3, &span, &from, &to).iter().map(|node| node.measured).collect();
+    assert_eq!(measured, [1, 1, 1, 1, 1, 0, 0]);
+    to.counter[2] = 0; // one of the roots, which divide all slots
+    let measured: Vec<u32> = made_up(3, &span, &from, &to).iter().map(|node| node.measured).collect();
+    assert_eq!(measured, [0, 0, 0, 0, 0, 0, 0]);
+    to.counter[0] = from.counter[0]; // no cycle passed
+    let clocks = made_up(3, &span, &from, &to).into_iter().filter(|node| node.unit == TD_UNIT_CLOCKS);
+    assert!(clocks.into_iter().all(|node| node.measured == 0 && node.whole == 0));
+}
