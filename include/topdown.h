@@ -848,7 +848,7 @@ int td_open(struct td **out, const struct td_options *options);
 /**
  * Takes the totals since td_open or the last td_reset.
  *
- * In the steady state on the RDPMC path: 47 instructions, no system call, no lock, no allocation. When the
+ * In the steady state on the RDPMC path: 43 instructions, no system call, no lock, no allocation. When the
  * registers hold so many slots that the next region could not be told to within td_options.max_error_ppm, it opens a
  * new window of them with a read(2) of the leader, some 4,500 instructions, as long as td_options.max_overhead_ppm
  * is not exceeded: a pair of readings around a region is right whatever ran before. Where RDPMC clears the registers

@@ -73,16 +73,13 @@ fn intervals(low: [f64; 4], high: [f64; 4]) -> ([f64; 4], [f64; 4]) {
 /// -EINVAL: not samples of this version's `td_read`, of two handles, or in the wrong order; TD_ESTALE: of
 /// two periods; TD_ENOTCOUNTING: no slot was counted between them.
 pub fn decode_l1(from: Option<&Sample>, to: &Sample) -> Result<L1> {
-    match from {
-        Some(from) => l1_between(from, to),
-        None => Ok(level_1(&span(None, to, 1)?)),
-    }
+    Ok(level_1(&span(from, to, 1)?))
 }
 
-/// `decode_l1` of two samples.
+/// `decode_l1` of two samples that go together, if that is seen at first sight.
 #[inline(always)]
-pub(crate) fn l1_between(from: &Sample, to: &Sample) -> Result<L1> {
-    Ok(level_1(&between::<4>(from, to, 1)?))
+pub(crate) fn l1_at_sight(from: &Sample, to: &Sample) -> Option<L1> {
+    if go_together(from, to, 1) { Some(level_1(&difference::<4>(from, to))) } else { None }
 }
 
 /// Level 2 shares between two samples of one period; from its start without `from`.
@@ -90,16 +87,13 @@ pub(crate) fn l1_between(from: &Sample, to: &Sample) -> Result<L1> {
 /// # Errors
 /// Those of [`decode_l1`], and -ENOTSUP: the samples have no level 2.
 pub fn decode_l2(from: Option<&Sample>, to: &Sample) -> Result<L2> {
-    match from {
-        Some(from) => l2_between(from, to),
-        None => Ok(level_2(&span(None, to, 2)?)),
-    }
+    Ok(level_2(&span(from, to, 2)?))
 }
 
-/// `decode_l2` of two samples.
+/// `decode_l2` of two samples that go together, if that is seen at first sight.
 #[inline(always)]
-pub(crate) fn l2_between(from: &Sample, to: &Sample) -> Result<L2> {
-    Ok(level_2(&between::<CATEGORIES>(from, to, 2)?))
+pub(crate) fn l2_at_sight(from: &Sample, to: &Sample) -> Option<L2> {
+    if go_together(from, to, 2) { Some(level_2(&difference::<CATEGORIES>(from, to))) } else { None }
 }
 
 /// Level 1 shares between two readings of the registers in one window (no reset in between), `a` first.
@@ -156,7 +150,7 @@ impl Sample {
         const SOON_NS: u64 = 2 * UNCHECKED_MS as u64 * 1_000_000;
         // (most are soon after, before the milliseconds come round, and that takes no division)
         let checked_ns = u64::from(self.base.checked_ms) * 1_000_000;
-        let soon = self.time_enabled_ns.checked_sub(checked_ns).is_some_and(|ns| ns <= SOON_NS);
+        let soon = self.time_enabled_ns.wrapping_sub(checked_ns) <= SOON_NS; // (not before: that wraps to more)
         !soon && self.registers().slots.0 > 0 && self.unchecked_ms(self.time_enabled_ns) > 2 * UNCHECKED_MS
     }
 }
@@ -190,7 +184,11 @@ pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Spa
         base: Base { window: to.base.first_window(), error: 0, category: [0; 7], ..to.base },
         ..Sample::default()
     };
-    between::<CATEGORIES>(from.unwrap_or(&start), to, level)
+    let from = from.unwrap_or(&start);
+    if !go_together(from, to, level) {
+        check(from, to, level)?;
+    }
+    Ok(difference::<CATEGORIES>(from, to))
 }
 
 /// Why two samples do not go together, if so.
@@ -250,7 +248,7 @@ fn go_together(from: &Sample, to: &Sample, level: u32) -> bool {
     let kind = |base: &Base| u16::from_le_bytes([base.model, base.level]);
     from.size as usize == size_of::<Sample>()
         && to.size as usize == size_of::<Sample>()
-        && to.base.handle != 0
+        && of(&to.base) as u32 != 0
         && of(&from.base) == of(&to.base)
         && kind(&from.base) == kind(&to.base)
         && (level.max(1)..=2).contains(&to.base.level.into())
@@ -269,12 +267,9 @@ fn times(from: &Sample, to: &Sample) -> (u64, u64) {
     )
 }
 
-/// Of the first N categories.
+/// Of two samples that go together, in the first N categories.
 #[inline(always)]
-fn between<const N: usize>(from: &Sample, to: &Sample, level: u32) -> Result<Span> {
-    if !go_together(from, to, level) {
-        check(from, to, level)?;
-    }
+fn difference<const N: usize>(from: &Sample, to: &Sample) -> Span {
     let slots = to.slots - from.slots;
     let (a, b) = (from.registers(), to.registers());
     let (whole_a, whole_b) = (a.metrics.whole(), b.metrics.whole());
@@ -307,7 +302,7 @@ fn between<const N: usize>(from: &Sample, to: &Sample, level: u32) -> Result<Spa
     let counted_all = to.time_running_ns.checked_sub(from.time_running_ns) == Some(enabled);
     let (running, uncounted) = if counted_all { (1.0, 0.0) } else { multiplexed(from, to) };
     let rounding = if bounded { float(rounding) } else { f64::INFINITY };
-    Ok(Span { flags, slots, category, rounding, edges: edges as i64 as f64, running, uncounted })
+    Span { flags, slots, category, rounding, edges: edges as i64 as f64, running, uncounted }
 }
 
 /// What rounding of both readings comes to, of registers that were saved and restored often.

@@ -565,7 +565,7 @@ impl TopDown {
         if !sum.is_counting() || sum.was_due() {
             return None;
         }
-        let to = self.0.hot().glance()?;
+        let to = self.0.hot().glance_or_zero(); // which no execution began with
         sum.end_steadily(&to).then_some(Seen { slots: to.slots, ns: to.enabled })
     }
 

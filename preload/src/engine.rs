@@ -5,11 +5,12 @@
 //! are looked up by where they are and what they say: a cache of a thread's own, then the children of the region in
 //! which it began.
 
-use crate::name::Name;
+use crate::name::{Name, crosses};
 use crate::process;
 use crate::quiet::Quiet;
 use crate::tables::Tables;
 use crate::word;
+use std::arch::x86_64::{__m128i, _mm_set_epi64x};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::mem::offset_of;
@@ -56,7 +57,7 @@ struct Node {
 }
 
 #[derive(Clone, Copy)]
-#[repr(C)]
+#[repr(C, align(16))]
 struct Frame {
     node: *mut Node,
     state: State,
@@ -68,14 +69,11 @@ impl Frame {
     /// What `state` and `again` are together in an execution that began with a reading.
     const PLAIN: u64 = 0;
 
-    /// Makes it that, in two stores.
+    /// Makes it that, in one store.
     #[inline(always)]
     unsafe fn set(frame: *mut Frame, node: *mut Node) {
-        // SAFETY: a frame of the caller's.
-        unsafe {
-            addr_of_mut!((*frame).node).write_volatile(node);
-            addr_of_mut!((*frame).state).cast::<u64>().write_volatile(Frame::PLAIN);
-        }
+        // SAFETY: a frame of the caller's, as long as the two words; SSE2 is part of x86-64.
+        unsafe { frame.cast::<__m128i>().write_volatile(_mm_set_epi64x(Frame::PLAIN as i64, node as i64)) };
     }
 
     #[inline(always)]
@@ -95,8 +93,8 @@ pub struct Thread {
     alive: usize,
     /// Not 0: and not too deep in regions.
     idle: usize,
-    /// The frame of the innermost region; the first is the thread's.
-    depth: usize,
+    /// Where the innermost region's frame is, in bytes from the first, which is the thread's.
+    innermost: usize,
     /// Regions that began deeper than there are frames.
     over: usize,
     td: *const TopDown,
@@ -110,6 +108,7 @@ pub struct Thread {
     /// Where the rest of the present arena is, and how long.
     arena: (*mut u8, usize),
     tables: *const Tables,
+    /// The thread's own node where there is no other yet: it is below none.
     cache: [*mut Node; CACHE],
     frames: [Frame; DEEPEST + 1],
 }
@@ -127,7 +126,7 @@ pub unsafe fn begin(name: *const c_char) -> c_int {
     // SAFETY: the caller's word; the thread is this one's.
     unsafe {
         let thread = word::get();
-        if is_steady(thread) && begin_steadily(thread, name) { 0 } else { begin_slowly(name) }
+        if is_steady(thread) { begin_steadily(thread, name) } else { begin_slowly(name) }
     }
 }
 
@@ -141,7 +140,7 @@ pub unsafe fn end(name: *const c_char) -> c_int {
     // SAFETY: as above.
     unsafe {
         let thread = word::get();
-        if is_steady(thread) && end_steadily(thread, name) { 0 } else { end_slowly(name) }
+        if is_steady(thread) { end_steadily(thread, name) } else { end_slowly(name) }
     }
 }
 
@@ -152,50 +151,106 @@ unsafe fn is_steady(thread: *mut Thread) -> bool {
     unsafe { thread > GONE && (*thread).idle != 0 }
 }
 
-/// A begin that needs nothing new, and whose execution is not to be measured; false: nothing happened. A signal handler may
-/// interrupt it with begins and ends of its own: it leaves the stack as it was.
+/// The frame so many bytes from the first.
 #[inline(always)]
-unsafe fn begin_steadily(thread: *mut Thread, name: *const c_char) -> bool {
+unsafe fn frame_at(thread: *mut Thread, bytes: usize) -> *mut Frame {
+    // SAFETY: the caller's word: it is one of the thread's.
+    unsafe { addr_of_mut!((*thread).frames).byte_add(bytes).cast() }
+}
+
+/// The number of the innermost region's frame.
+unsafe fn depth(thread: *mut Thread) -> usize {
+    // SAFETY: the thread's own state.
+    unsafe { (*thread).innermost / size_of::<Frame>() }
+}
+
+/// Now this is the innermost.
+unsafe fn set_depth(thread: *mut Thread, depth: usize) {
+    // SAFETY: as above.
+    unsafe { (*thread).innermost = depth * size_of::<Frame>() };
+}
+
+/// A begin that needs nothing new, and whose execution is not to be measured. Each step goes on to the next or to
+/// `begin_slowly`, and nothing has happened then; so the quickest way has no frame on the stack.
+#[inline(always)]
+unsafe fn begin_steadily(thread: *mut Thread, name: *const c_char) -> c_int {
     // SAFETY: the thread's own state; a C string.
     unsafe {
-        let depth = (*thread).depth;
-        let frame = addr_of_mut!((*thread).frames).cast::<Frame>().add(depth);
-        let within = (*frame).node;
+        let within = (*frame_at(thread, (*thread).innermost)).node;
         let node = *addr_of_mut!((*thread).cache).cast::<*mut Node>().add(place(within, name));
-        let known = !node.is_null() && (*node).parent == within && (*node).name.is_quickly(name);
-        if !known || depth == DEEPEST {
-            return false;
+        if (*node).parent != within || crosses(name) {
+            return begin_slowly(name);
         }
-        let frame = frame.add(1);
+        if !(*node).name.is_at_sight(name) {
+            return begin_longer(name, node);
+        }
+        enter(thread, node, name)
+    }
+}
+
+/// It is not known at sight that this is the node.
+#[inline(never)]
+unsafe extern "C" fn begin_longer(name: *const c_char, node: *mut Node) -> c_int {
+    // SAFETY: as above; the head of the name does not cross a page.
+    unsafe { if (*node).name.is_longer(name) { enter(word::get(), node, name) } else { begin_slowly(name) } }
+}
+
+/// A signal handler may interrupt it with begins and ends of its own: it leaves the stack as it was.
+#[inline(always)]
+unsafe fn enter(thread: *mut Thread, node: *mut Node, name: *const c_char) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        let inner = (*thread).innermost + size_of::<Frame>();
+        if inner > DEEPEST * size_of::<Frame>() {
+            return begin_slowly(name);
+        }
+        let frame = frame_at(thread, inner);
         Frame::set(frame, node);
-        addr_of_mut!((*thread).depth).write_volatile(depth + 1);
+        addr_of_mut!((*thread).innermost).write_volatile(inner);
         // A handler that came before that had its own frame there. One that comes now and begins this region finds
         // it begun, and does not touch the sum.
         Frame::set(frame, node);
         if (*(*thread).td).begin_steadily(&mut *(*node).sum) {
-            return true;
+            return 0;
         }
-        (*word::get()).depth -= 1;
-        false
+        (*word::get()).innermost -= size_of::<Frame>();
+        begin_slowly(name)
     }
 }
 
 /// The end of such an execution.
 #[inline(always)]
-unsafe fn end_steadily(thread: *mut Thread, name: *const c_char) -> bool {
+unsafe fn end_steadily(thread: *mut Thread, name: *const c_char) -> c_int {
     // SAFETY: as above. The first frame's node has a record.
     unsafe {
-        let depth = (*thread).depth;
-        let frame = addr_of_mut!((*thread).frames).cast::<Frame>().add(depth);
+        let frame = frame_at(thread, (*thread).innermost);
         let node = (*frame).node;
-        if !Frame::is_plain(frame) || !(*node).name.is_quickly(name) {
-            return false;
+        if !Frame::is_plain(frame) || crosses(name) {
+            return end_slowly(name);
         }
-        let Some(seen) = (*(*thread).td).end_steadily(&mut *(*node).sum) else { return false };
+        if !(*node).name.is_at_sight(name) {
+            return end_longer(name, node);
+        }
+        exit(thread, node, name)
+    }
+}
+
+/// As `begin_longer`.
+#[inline(never)]
+unsafe extern "C" fn end_longer(name: *const c_char, node: *mut Node) -> c_int {
+    // SAFETY: as there.
+    unsafe { if (*node).name.is_longer(name) { exit(word::get(), node, name) } else { end_slowly(name) } }
+}
+
+#[inline(always)]
+unsafe fn exit(thread: *mut Thread, node: *mut Node, name: *const c_char) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        let Some(seen) = (*(*thread).td).end_steadily(&mut *(*node).sum) else { return end_slowly(name) };
         let thread = word::get();
-        (*thread).depth -= 1;
+        (*thread).innermost -= size_of::<Frame>();
         saw(thread, seen);
-        true
+        0
     }
 }
 
@@ -237,10 +292,10 @@ unsafe fn in_itself(name: *const c_char) -> *mut Frame {
     let thread = word::get();
     // SAFETY: the thread's own state; a C string.
     unsafe {
-        if !is_steady(thread) || (*thread).depth == 0 {
+        if !is_steady(thread) || depth(thread) == 0 {
             return null_mut();
         }
-        let frame = addr_of_mut!((*thread).frames[(*thread).depth]);
+        let frame = addr_of_mut!((*thread).frames[depth(thread)]);
         if (*(*frame).node).name.is(name) { frame } else { null_mut() }
     }
 }
@@ -314,22 +369,23 @@ unsafe fn root(thread: *mut Thread) -> *mut Node {
 
 /// Where a name's node of a parent may be in the cache.
 #[inline(always)]
-fn place(parent: *mut Node, name: *const c_char) -> usize {
-    (name as usize ^ (parent as usize / size_of::<Node>())) % CACHE
+unsafe fn place(parent: *mut Node, name: *const c_char) -> usize {
+    // SAFETY: a node of the thread's.
+    (name as usize ^ unsafe { (*parent).number } as usize) % CACHE
 }
 
 #[inline(always)]
 unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
     // SAFETY: the thread's own state; a C string.
     unsafe {
-        let depth = (*thread).depth;
+        let depth = depth(thread);
         let within = (*thread).frames[depth].node;
         if depth == DEEPEST {
             (*thread).over += 1;
             return -libc::ENOSPC;
         }
         let mut node = (*thread).cache[place(within, name)];
-        if node.is_null() || (*node).parent != within || !(*node).name.is(name) {
+        if (*node).parent != within || !(*node).name.is(name) {
             node = match look_up(thread, within, name) {
                 Ok(node) => node,
                 Err(code) => return code,
@@ -338,7 +394,7 @@ unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
         let frame = addr_of_mut!((*thread).frames[depth + 1]);
         frame.write(Frame::new(node, State::Unread));
         compiler_fence(Release); // what is below `depth` is there, for a signal handler, too
-        (*thread).depth = depth + 1;
+        set_depth(thread, depth + 1);
         if (*node).record.is_null() {
             return -libc::ENOSPC;
         }
@@ -360,18 +416,18 @@ unsafe fn end_in(thread: *mut Thread, name: *const c_char) -> c_int {
             (*thread).over -= 1;
             return 0;
         }
-        if (*thread).depth == 0 || !(*(*thread).frames[(*thread).depth].node).name.is(name) {
+        if depth(thread) == 0 || !(*(*thread).frames[depth(thread)].node).name.is(name) {
             match find(thread, name) {
                 Some(at) => leave(thread, at),
                 None => return unbalanced(thread, name),
             }
         }
-        let frame = addr_of_mut!((*thread).frames[(*thread).depth]);
+        let frame = addr_of_mut!((*thread).frames[depth(thread)]);
         if (*frame).again > 0 {
             (*frame).again -= 1; // of one in which others were left open
             return 0;
         }
-        (*thread).depth -= 1;
+        set_depth(thread, depth(thread) - 1);
         if (*frame).state != State::Read {
             return 0;
         }
@@ -446,7 +502,7 @@ unsafe fn missed(node: *mut Node, error: &topdown::Error) -> c_int {
 #[cold]
 unsafe fn find(thread: *mut Thread, name: *const c_char) -> Option<usize> {
     // SAFETY: frames up to `depth` are filled in.
-    unsafe { (1..=(*thread).depth).rev().find(|at| (*(*thread).frames[*at].node).name.is(name)) }
+    unsafe { (1..=depth(thread)).rev().find(|at| (*(*thread).frames[*at].node).name.is(name)) }
 }
 
 /// Leaves all regions deeper than this, which do not count.
@@ -454,14 +510,14 @@ unsafe fn find(thread: *mut Thread, name: *const c_char) -> Option<usize> {
 unsafe fn leave(thread: *mut Thread, depth: usize) {
     // SAFETY: as above.
     unsafe {
-        while (*thread).depth > depth {
-            let frame = addr_of_mut!((*thread).frames[(*thread).depth]);
+        while self::depth(thread) > depth {
+            let frame = addr_of_mut!((*thread).frames[self::depth(thread)]);
             left(frame, (*frame).again);
             let record = (*(*frame).node).record;
             if (*frame).state == State::Read {
                 (*record).unended += 1;
             }
-            (*thread).depth -= 1;
+            set_depth(thread, self::depth(thread) - 1);
         }
     }
 }
@@ -483,7 +539,7 @@ unsafe fn left(frame: *mut Frame, times: u32) {
 unsafe fn unbalanced(thread: *mut Thread, name: *const c_char) -> c_int {
     // SAFETY: as above.
     unsafe {
-        let within = (*thread).frames[(*thread).depth].node;
+        let within = (*thread).frames[depth(thread)].node;
         if let Ok(node) = look_up(thread, within, name) {
             if !(*node).record.is_null() {
                 (*(*node).record).unbalanced += 1;
@@ -632,15 +688,16 @@ impl Thread {
                 sibling: null_mut(),
             });
             (*thread).frames[0] = Frame::new(node, State::Thread);
+            (*thread).cache = [node; CACHE];
             (*thread).zero = Seen { slots: start.slots, ns: start.time_enabled_ns };
             (*record).thread = number;
             (*record).tid = libc::syscall(libc::SYS_gettid) as i32;
             (*record).kind.store(THREAD, Release);
             for (name, again) in open.iter().take(DEEPEST) {
-                let within = (*thread).frames[(*thread).depth].node;
+                let within = (*thread).frames[depth(thread)].node;
                 let Ok(node) = look_up(thread, within, name.as_ptr()) else { break };
-                (*thread).depth += 1;
-                (*thread).frames[(*thread).depth] = Frame { node, state: State::BeforeFork, again: *again };
+                set_depth(thread, depth(thread) + 1);
+                (*thread).frames[depth(thread)] = Frame { node, state: State::BeforeFork, again: *again };
             }
             ((*thread).alive, (*thread).idle) = (1, 1);
         }
@@ -730,7 +787,7 @@ impl Thread {
                 }
             }
             // (not by `leave`: the thread itself may be at it)
-            for at in 1..=(*thread).depth.min(DEEPEST) {
+            for at in 1..=depth(thread).min(DEEPEST) {
                 let Frame { node, state, again } = (*thread).frames[at];
                 if !node.is_null() && state == State::Read {
                     (*(*node).record).unended += 1 + u64::from(again);
@@ -748,7 +805,7 @@ impl Thread {
     pub unsafe fn open_regions<'a>(thread: *mut Thread) -> Vec<(&'a CStr, u32)> {
         // SAFETY: names live as long as the thread.
         unsafe {
-            let frames = (1..=(*thread).depth).map(|at| (*thread).frames[at]);
+            let frames = (1..=depth(thread)).map(|at| (*thread).frames[at]);
             frames.map(|frame| (CStr::from_ptr((*frame.node).name.text()), frame.again)).collect()
         }
     }

@@ -4,14 +4,16 @@ use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_movemask_epi8};
 use std::ffi::{CStr, c_char};
 
 const HEAD: usize = size_of::<__m128i>();
-/// `Name::mask` of names that may go on after their head.
-const LONG: u32 = 0xffff;
+/// All bytes of a head.
+const ALL: u32 = 0xffff;
+/// Set in `Name::others` of names that end in their head.
+const SHORT: u32 = ALL + 1;
 
 /// A name in memory of its owner's, which goes on for a head's length after the name, and does not cross a page.
 pub struct Name {
-    /// Its first bytes, and which of them count: up to its NUL, if that is among them.
+    /// Its first bytes, and which of them do not count: those after its NUL, if that is among them.
     head: __m128i,
-    mask: u32,
+    others: u32,
     text: *const c_char,
 }
 
@@ -24,7 +26,8 @@ impl Name {
         head[..length].copy_from_slice(&bytes[..length]);
         // SAFETY: the same bytes.
         let head = unsafe { std::mem::transmute::<[u8; HEAD], __m128i>(head) };
-        Name { head, mask: (1 << length) - 1, text }
+        let others = if length == bytes.len() { SHORT | ALL & (ALL << length) } else { 0 };
+        Name { head, others, text }
     }
 
     /// Where it is.
@@ -41,20 +44,31 @@ impl Name {
         unsafe { libc::strcmp(self.text, name) == 0 }
     }
 
-    /// The same; also false where a quick look does not tell.
+    /// The same, of names that end in their head.
     ///
     /// # Safety
-    /// `name` is a C string, or NULL.
+    /// `name` is a C string, whose head does not cross a page.
     #[inline(always)]
-    pub unsafe fn is_quickly(&self, name: *const c_char) -> bool {
-        if crosses(name) {
-            return false;
-        }
-        // SAFETY: a C string.
-        unsafe {
-            let same = ones(equal(bytes_at(name), self.head));
-            self.mask & !same == 0 && (self.mask != LONG || goes_on(self.text, name))
-        }
+    pub unsafe fn is_at_sight(&self, name: *const c_char) -> bool {
+        // SAFETY: the caller's word.
+        unsafe { self.alike(name) == SHORT | ALL }
+    }
+
+    /// The same, of longer names; also false where a quick look does not tell.
+    ///
+    /// # Safety
+    /// As above.
+    #[inline(always)]
+    pub unsafe fn is_longer(&self, name: *const c_char) -> bool {
+        // SAFETY: the caller's word.
+        unsafe { self.alike(name) == ALL && goes_on(self.text, name) }
+    }
+
+    /// `ALL`, if the heads are the same, and `SHORT`.
+    #[inline(always)]
+    unsafe fn alike(&self, name: *const c_char) -> u32 {
+        // SAFETY: the caller's word.
+        unsafe { ones(equal(bytes_at(name), self.head)) | self.others }
     }
 }
 
@@ -75,7 +89,7 @@ unsafe fn goes_on(mut own: *const c_char, mut name: *const c_char) -> bool {
                 let all = end ^ (end - 1); // up to the first NUL
                 return all & !same == 0;
             }
-            if same != LONG {
+            if same != ALL {
                 return false;
             }
             (own, name) = (own.add(HEAD), name.add(HEAD));
@@ -85,9 +99,9 @@ unsafe fn goes_on(mut own: *const c_char, mut name: *const c_char) -> bool {
 
 /// Whether sixteen bytes at `name` may be on two pages; also if it is NULL (and where a page begins).
 #[inline(always)]
-fn crosses(name: *const c_char) -> bool {
+pub fn crosses(name: *const c_char) -> bool {
     const PAGE: usize = 4096;
-    (name as usize).wrapping_sub(1) % PAGE >= PAGE - HEAD
+    (name as usize).wrapping_add(HEAD - 1) & (PAGE - HEAD) == 0
 }
 
 /// What is beyond the end of a string is of the same page, and does not count; read by assembler, for which that is no
@@ -142,7 +156,10 @@ mod tests {
             let name = CStr::from_bytes_until_nul(&kept.0[64..]).unwrap();
             let name = Name::new(name, name.as_ptr());
             // SAFETY: names of a page, or NULL.
-            let quickly = |text: *const u8| unsafe { name.is_quickly(text.cast()) };
+            let quickly = |text: *const u8| unsafe {
+                let text = text.cast();
+                !crosses(text) && (name.is_at_sight(text) || name.is_longer(text))
+            };
             let says = |page: &Page, at: usize| quickly(&page.0[at]);
             assert!(says(&page(1, length, None), 1), "{length}");
             assert!(!says(&page(1, length + 1, None), 1), "{length}: a longer one");

@@ -1,71 +1,125 @@
 //! Decoding where it is compiled twice: for any x86-64, and for one with AVX2, as all have that have PERF_METRICS: fewer
 //! instructions. No instruction rounds differently (none is fused), so the results are the same to the last bit.
 
-use crate::decode::{l1_between, l2_between};
-use crate::error::Result;
+use super::{at, check, earlier, guard, put};
+use crate::decode;
 use crate::sample::{L1, L2, Sample};
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-#[cfg(target_arch = "x86_64")]
+/// Whether the CPU has AVX2, once the first call has asked.
+static AVX2: AtomicBool = AtomicBool::new(false);
+
+/// Whether one of three pointers is NULL or misaligned, or where no program has memory: in one comparison.
 #[inline(always)]
-fn has_avx2() -> bool {
-    std::arch::is_x86_feature_detected!("avx2")
+fn doubtful(one: usize, two: usize, three: usize) -> bool {
+    const ALIGN: usize = align_of::<Sample>();
+    const SIGN: usize = !(usize::MAX >> 1);
+    let below = one.wrapping_sub(ALIGN) | two.wrapping_sub(ALIGN) | three.wrapping_sub(ALIGN);
+    below & (SIGN | (ALIGN - 1)) != 0
 }
 
 macro_rules! decoder {
-    ($name:ident, $result:ty, $decode:ident, $with_avx2:ident) => {
+    ($name:ident, $result:ty, $decode:ident, $at_sight:ident, $with_avx2:ident, $without:ident, $anyhow:ident) => {
         /// What is between two samples, written to `out`.
         ///
         /// # Safety
-        /// `out` points to memory for it.
+        /// The pointers are NULL or point to what their types say.
         #[inline(always)]
-        pub unsafe fn $name(from: &Sample, to: &Sample, out: *mut $result) -> Result<c_int> {
+        pub unsafe fn $name(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
             #[cfg(target_arch = "x86_64")]
-            if has_avx2() {
-                // SAFETY: the CPU has AVX2; `out` is by the caller's word.
+            if AVX2.load(Ordering::Relaxed) {
+                // SAFETY: the CPU has AVX2; the rest is by the caller's word.
                 return unsafe { $with_avx2(from, to, out) };
             }
-            let result = $decode(from, to)?;
-            // SAFETY: by the caller's word. `write` does not read what was there.
-            unsafe { out.write(result) };
-            Ok(0)
+            // SAFETY: by the caller's word.
+            unsafe { $without(from, to, out) }
         }
 
         /// # Safety
         /// As above, on a CPU with AVX2.
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2")]
-        unsafe fn $with_avx2(from: &Sample, to: &Sample, out: *mut $result) -> Result<c_int> {
-            let result = $decode(from, to)?;
+        unsafe extern "C" fn $with_avx2(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
+            // SAFETY: by the caller's word.
+            unsafe { $at_sight(from, to, out) }
+        }
+
+        /// # Safety
+        /// As above, on any CPU.
+        #[inline(never)]
+        unsafe extern "C" fn $without(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
+            #[cfg(target_arch = "x86_64")]
+            if std::arch::is_x86_feature_detected!("avx2") {
+                AVX2.store(true, Ordering::Relaxed);
+            }
+            // SAFETY: by the caller's word.
+            unsafe { $at_sight(from, to, out) }
+        }
+
+        /// Of samples that go together at first sight: nothing here can fail or panic.
+        ///
+        /// # Safety
+        /// As above.
+        #[inline(always)]
+        unsafe fn $at_sight(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
+            if doubtful(from.addr(), to.addr(), out.addr()) {
+                // SAFETY: by the caller's word.
+                return unsafe { $anyhow(from, to, out) };
+            }
             // SAFETY: by the caller's word. `write` does not read what was there.
-            unsafe { out.write(result) };
-            Ok(0)
+            unsafe {
+                match decode::$at_sight(&*from, &*to) {
+                    Some(result) => {
+                        out.write(result);
+                        0
+                    }
+                    None => $anyhow(from, to, out),
+                }
+            }
+        }
+
+        /// Whatever the arguments are.
+        ///
+        /// # Safety
+        /// As above.
+        #[inline(never)]
+        unsafe extern "C" fn $anyhow(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
+            // SAFETY: by the caller's word.
+            guard(|| unsafe {
+                check(out, "out")?;
+                let (from, to) = (earlier(from)?, at(to, "to")?);
+                put(out, "out", || decode::$decode(from, to))
+            })
         }
     };
 }
 
-decoder!(l1, L1, l1_between, l1_with_avx2);
-decoder!(l2, L2, l2_between, l2_with_avx2);
+decoder!(l1, L1, decode_l1, l1_at_sight, l1_with_avx2, l1_without, l1_anyhow);
+decoder!(l2, L2, decode_l2, l2_at_sight, l2_with_avx2, l2_without, l2_anyhow);
+
+const _: () = assert!(align_of::<Sample>() == 8 && align_of::<L1>() == 8 && align_of::<L2>() == 8);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::decode::tests::{bits_1, bits_2, pairs};
+    use crate::decode::{decode_l1, decode_l2};
 
     #[test]
     fn wider_registers_give_the_same_bits() {
         for (from, to) in pairs() {
             let (mut out_1, mut out_2) = (L1::default(), L2::default());
-            // SAFETY: both are live.
+            // SAFETY: all are live.
             let codes = unsafe { (l1(&from, &to, &mut out_1), l2(&from, &to, &mut out_2)) };
-            assert_eq!(
-                codes.0.err(),
-                l1_between(&from, &to).map(|l1| assert_eq!(bits_1(&l1), bits_1(&out_1))).err()
-            );
-            assert_eq!(
-                codes.1.err(),
-                l2_between(&from, &to).map(|l2| assert_eq!(bits_2(&l2), bits_2(&out_2))).err()
-            );
+            match decode_l1(Some(&from), &to) {
+                Ok(l1) => assert_eq!((codes.0, bits_1(&out_1)), (0, bits_1(&l1))),
+                Err(error) => assert_eq!((codes.0, bits_1(&out_1)), (error.code(), [0; 8])),
+            }
+            match decode_l2(Some(&from), &to) {
+                Ok(l2) => assert_eq!((codes.1, bits_2(&out_2)), (0, bits_2(&l2))),
+                Err(error) => assert_eq!((codes.1, bits_2(&out_2)), (error.code(), [0; 12])),
+            }
         }
     }
 }

@@ -13,6 +13,10 @@ impl super::Hot {
         None
     }
 
+    pub fn glance_or_zero(&self) -> super::Glance {
+        super::Glance::default()
+    }
+
     pub fn begin(&self, _: &mut crate::sum::Sum) -> bool {
         false
     }

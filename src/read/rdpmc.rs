@@ -64,8 +64,8 @@ macro_rules! descriptor {
 // int td_read(struct td *td, struct td_sample *out)
 //
 // The steady state: if the calling thread is the reader and the counters are on this CPU, a sample is the
-// handle's `start` plus the registers and the clock. All else is for `read_slowly`, which begins anew: also
-// what was disturbed, and more slots than `limit`.
+// handle's `start` plus the registers and the clock. All else is for `read_slowly`: what was disturbed begins anew, and
+// what the registers said counts if the page's sequence number turns out to be the handle's.
 global_asm!(
     ".pushsection .text.td_read, \"ax\", @progbits",
     ".globl td_read",
@@ -75,40 +75,39 @@ global_asm!(
     ".cfi_startproc",
     "test rdi, rdi",
     "je 24f",
-    "test rsi, rsi",
-    "je 24f",
     "mov rax, qword ptr fs:[0]", // the thread pointer
-    "cmp qword ptr [rdi + {READER}], rax",
+    "cmp rsi, 1",                // borrows if it is NULL: then no reader is the same, since all are even
+    "sbb rax, qword ptr [rdi + {READER}]",
     "jne 24f",
     "mov rcx, qword ptr [rdi + {RSEQ}]",
     "lea rax, [rip + 22f]",
     "mov qword ptr [rcx], rax",
     "20:", // what is between here and 21 runs undisturbed, or 23 follows
-    "mov r8d, dword ptr [rdi + {SEQUENCE}]",
-    "cmp dword ptr [rdi + {LOCK}], r8d",
-    "jne 24f",
+    "cmp dword ptr [rdi + {INDEX}], {SLOTS_INDEX}",
+    "jne 24f", // not on this CPU, where RDPMC may fault
     "rdtsc",
-    "shl rdx, 32",
-    "or rdx, rax",
-    "mulx r9, rax, qword ptr [rdi + {SCALE}]",
-    "shld r9, rax, 1", // nanoseconds
+    "shl rdx, 33",
+    "lea rdx, [rdx + 2 * rax]",
+    "mulx r9, rax, qword ptr [rdi + {SCALE}]", // nanoseconds
     "mov ecx, {SLOTS}",
     "rdpmc",
     "shl rdx, 32",
     "lea r10, [rax + rdx]",
     "mov ecx, {METRICS}",
     "rdpmc",
+    "mov dword ptr [rsi + {RAW_METRICS}], eax",
+    "mov dword ptr [rsi + {RAW_METRICS} + 4], edx",
     "vmovdqu ymm0, ymmword ptr [rdi + {START}]",
     "vmovdqu ymm1, ymmword ptr [rdi + {START} + 32]",
     "vmovdqu ymm2, ymmword ptr [rdi + {START} + 64]",
     "vmovdqu ymm3, ymmword ptr [rdi + {START} + 96]",
-    "cmp dword ptr [rdi + {LOCK}], r8d",
-    "jne 23f",
+    // 0, which is what is returned, if the page says this sequence number and there are no more slots than `limit`; one
+    // less makes no other 0, since numbers at rest are even
+    "mov eax, dword ptr [rdi + {SEQUENCE}]",
+    "cmp qword ptr [rdi + {LIMIT}], r10",
+    "sbb eax, dword ptr [rdi + {LOCK}]",
+    "jne 25f",
     "21:",
-    "cmp r10, qword ptr [rdi + {LIMIT}]",
-    "ja 25f",
-    "mov dword ptr [rsi + {RAW_METRICS}], eax",
-    "mov dword ptr [rsi + {RAW_METRICS} + 4], edx",
     "vmovdqu ymmword ptr [rsi], ymm0",
     "vmovdqu ymmword ptr [rsi + 32], ymm1",
     "vmovdqu ymmword ptr [rsi + 64], ymm2",
@@ -117,7 +116,6 @@ global_asm!(
     "add qword ptr [rsi + {TOTAL}], r10",
     "add qword ptr [rsi + {ENABLED}], r9",
     "add qword ptr [rsi + {RUNNING}], r9",
-    "xor eax, eax",
     "ret",
     ".byte 0x0f, 0xb9, 0x3d",
     ".long {SIGNATURE}",
@@ -125,8 +123,7 @@ global_asm!(
     "24: xor edx, edx", // nothing was seen
     "jmp {slowly}",
     "25: vzeroupper",
-    "shl rdx, 32",
-    "lea rcx, [rax + rdx]",
+    "mov rcx, qword ptr [rsi + {RAW_METRICS}]",
     "mov rdx, r10",
     "jmp {slowly}",
     ".cfi_endproc",
@@ -141,6 +138,8 @@ global_asm!(
     READER = const offset_of!(Hot, reader),
     RSEQ = const offset_of!(Hot, rseq),
     LOCK = const TD_CONTROL_PAGE + offset_of!(Page, lock),
+    INDEX = const TD_CONTROL_PAGE + offset_of!(Page, index),
+    SLOTS_INDEX = const SLOTS_INDEX,
     SEQUENCE = const SEQUENCE,
     SCALE = const offset_of!(Hot, scale),
     LIMIT = const offset_of!(Hot, limit),
@@ -155,29 +154,28 @@ global_asm!(
     SIGNATURE = const SIGNATURE,
 );
 
-/// A restartable sequence that leaves SLOTS and the nanoseconds of the clock, does this with them, and leaves the page's
-/// sequence number in rax; 0: it was disturbed. (The clock comes first: it takes rdx.)
+/// A restartable sequence that leaves SLOTS and the nanoseconds of the clock, does this with them, and leaves period and
+/// handle in rax; 0: it was disturbed.
 macro_rules! glance {
     ($($then:literal),*; $($operand:tt)*) => {
         asm!(concat!(
             "mov rax, qword ptr fs:[0]\n",
             "cmp qword ptr [{hot} + {READER}], rax\n",
             "jne 23f\n",
-            "mov {slots}, qword ptr [{hot} + {RSEQ}]\n",
+            "mov rcx, qword ptr [{hot} + {RSEQ}]\n", // (no counter's number, for who looks at a fault)
             "lea rax, [rip + 22f]\n",
-            "mov qword ptr [{slots}], rax\n",
-            "xor ecx, ecx\n", // no counter's number yet, for who looks at a fault
+            "mov qword ptr [rcx], rax\n",
             "20:\n",
-            "mov {slots:e}, dword ptr [{hot} + {SEQUENCE}]\n",
-            "cmp dword ptr [{hot} + {LOCK}], {slots:e}\n",
+            "cmp dword ptr [{hot} + {INDEX}], {SLOTS_INDEX}\n",
             "jne 23f\n",
-            "rdtsc\n shl rdx, 32\n or rax, rdx\n",
-            "mul qword ptr [{hot} + {SCALE}]\n shld rdx, rax, 1\n mov {enabled}, rdx\n",
+            "rdtsc\n shl rdx, 33\n lea rdx, [rdx + 2 * rax]\n",
+            "mulx {enabled}, rax, qword ptr [{hot} + {SCALE}]\n",
             "mov ecx, {SLOTS}\n rdpmc\n shl rdx, 32\n lea {slots}, [rax + rdx]\n",
             $($then, "\n",)*
             "mov eax, dword ptr [{hot} + {SEQUENCE}]\n",
             "cmp dword ptr [{hot} + {LOCK}], eax\n",
             "jne 23f\n",
+            "mov rax, qword ptr [{hot} + {START} + {OF}]\n",
             "21:\n",
             descriptor!("xor eax, eax")
         ),
@@ -187,6 +185,8 @@ macro_rules! glance {
         READER = const offset_of!(Hot, reader),
         RSEQ = const offset_of!(Hot, rseq),
         LOCK = const TD_CONTROL_PAGE + offset_of!(Page, lock),
+        INDEX = const TD_CONTROL_PAGE + offset_of!(Page, index),
+        SLOTS_INDEX = const SLOTS_INDEX,
         SEQUENCE = const SEQUENCE,
         SCALE = const offset_of!(Hot, scale),
         START = const offset_of!(Hot, start),
@@ -205,8 +205,13 @@ impl Hot {
     /// Totals of slots and time alone, by the steady state; no windows are opened for it.
     #[inline]
     pub fn glance(&self) -> Option<Glance> {
+        Some(self.glance_or_zero()).filter(|glance| glance.handle != 0)
+    }
+
+    /// The same; of no handle (0) if that failed.
+    #[inline(always)]
+    pub fn glance_or_zero(&self) -> Glance {
         let (slots, enabled, running, of): (u64, u64, u64, u64);
-        let undisturbed: u64;
         // SAFETY: the descriptor is used only if the reader is this thread: `attach` was given both, and `detach` comes
         // before the end of the control page, which is behind this. The abort handler follows its signature, and goes
         // where the sequence ends.
@@ -214,18 +219,16 @@ impl Hot {
             glance!("mov {running}, {enabled}",
                 "add {slots}, qword ptr [{hot} + {START} + {TOTAL}]",
                 "add {enabled}, qword ptr [{hot} + {START} + {ENABLED}]",
-                "add {running}, qword ptr [{hot} + {START} + {RUNNING}]",
-                "mov {of}, qword ptr [{hot} + {START} + {OF}]";
+                "add {running}, qword ptr [{hot} + {START} + {RUNNING}]";
                 hot = in(reg) self,
                 slots = out(reg) slots,
                 enabled = out(reg) enabled,
                 running = out(reg) running,
-                of = out(reg) of,
-                out("rax") undisturbed,
+                out("rax") of,
             );
         }
         let (handle, period) = (of as u32, (of >> 32) as u32);
-        (undisturbed != 0).then_some(Glance { slots, enabled, running, handle, period, blind: false })
+        Glance { slots, enabled, running, handle, period, blind: false }
     }
 
     /// The same into the sample in a larger thing, of which only that is written; false: what was written means nothing.
@@ -234,12 +237,10 @@ impl Hot {
     /// There is a sample so many bytes into what `whole` points to.
     #[inline(always)]
     pub unsafe fn glance_into<const OFFSET: usize>(&self, whole: *mut u8) -> bool {
-        let undisturbed: u64;
+        let of: u64;
         // SAFETY: as above, and the caller's word.
         unsafe {
-            glance!("mov rax, qword ptr [{hot} + {START} + {OF}]",
-                    "mov qword ptr [{out} + {OUT} + {OF}], rax",
-                    "mov rax, qword ptr [{hot} + {START} + {RUNNING}]",
+            glance!("mov rax, qword ptr [{hot} + {START} + {RUNNING}]",
                     "add rax, {enabled}",
                     "mov qword ptr [{out} + {OUT} + {RUNNING}], rax",
                     "add {enabled}, qword ptr [{hot} + {START} + {ENABLED}]",
@@ -251,10 +252,11 @@ impl Hot {
                 OUT = const OFFSET,
                 slots = out(reg) _,
                 enabled = out(reg) _,
-                out("rax") undisturbed,
+                out("rax") of,
             );
+            whole.add(OFFSET + offset_of!(Sample, base.handle)).cast::<u64>().write(of);
         }
-        undisturbed != 0
+        of != 0
     }
 
     /// An execution begins that is not to be measured, with a reading of the steady state; false: none has begun.
@@ -289,7 +291,12 @@ fn tsc_scale(mult: u32, shift: u16) -> Option<u64> {
 /// The clock of a page. `known`: the times at the last read(2), which are later than the page's where there is
 /// no clock.
 fn clock_of(page: &Look, known: Times) -> Clock {
-    let scale = if page.clock { tsc_scale(page.time_mult, page.time_shift).unwrap_or(0) } else { 0 };
+    // (readings take the clock times two, in 64 bits)
+    let scale = if page.clock && rdtsc() >> 63 == 0 {
+        tsc_scale(page.time_mult, page.time_shift).unwrap_or(0)
+    } else {
+        0
+    };
     let zero = if scale == 0 {
         page.time.latest(known)
     } else {
