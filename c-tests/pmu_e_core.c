@@ -71,7 +71,7 @@ int main(void)
 
     /* both, on both: nothing of the one is in the other */
     td_t *pair[2] = {open_on(0, TD_TARGET_SELF, 0), td};
-    move_to(0, p); /* with metrics_clear what a P-core counted is seen on a P-core */
+    move_to(0, p);
     for (int k = 0; k < 2; k++)
         td_must(td_read(pair[k], &before[k]));
     for (int i = 0; i < 20; i++) {

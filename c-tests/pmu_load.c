@@ -34,6 +34,6 @@ int main(void)
     million();
     printf("%llu ticks alone\n", (unsigned long long)cost[READERS]);
     for (int i = 0; i < READERS && emulated(); i++)
-        CHECK_NEAR((double)cost[i], (double)cost[READERS], 8); /* metrics_clear: where the numbers decide */
+        CHECK_NEAR((double)cost[i], (double)cost[READERS], 8);
     return 0;
 }

@@ -5,12 +5,11 @@
 
 enum { LIMIT = 60000, REGION = 2000000 };
 static uint32_t flags;
-static int may_say_nothing; /* readings by read(2), and with metrics_clear */
+static int may_say_nothing; /* readings by read(2) */
 
 /* Within the bound. (Each stop makes the kernel save and restore the registers, which rounds them once more: where readings are
  * stepped through, the bound may say that nothing is known. By read(2) a switch right after it may leave numbers of another
- * thread: they are left out, which may be all. With metrics_clear the kernel's counts mean nothing: what the registers hold comes
- * with the first reading that is not disturbed.) */
+ * thread: they are left out, which may be all.) */
 static void is_right(int code, const struct td_l1 *l1)
 {
     if (code == TD_ENOTCOUNTING && may_say_nothing)
@@ -27,7 +26,7 @@ static td_t *ready(void)
     mix_is(MIXES[1]);
     work(REGION);
     td_must(td_read(td, &sample));
-    may_say_nothing = flags & TD_FLAG_NO_RDPMC || sample.flags & TD_SAMPLE_CLEARED;
+    may_say_nothing = flags & TD_FLAG_NO_RDPMC;
     return td;
 }
 

@@ -114,7 +114,7 @@ static int run(const char *library, const struct way *way, const char *failing, 
         setrlimit(RLIMIT_CORE, &none);
         if (limit)
             CHECK_EQ(setrlimit(RLIMIT_AS, &memory), 0);
-        execl(preload_self, preload_self, "program", (char *)NULL);
+        execl(own_path(), own_path(), "program", (char *)NULL);
         _exit(126);
     }
     CHECK_EQ(waitpid(child, &status, 0), child);
@@ -144,8 +144,7 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "program"))
         return program();
     char directory[PATH_MAX], library[2 * PATH_MAX], csv[PATH_MAX + 20], raw[PATH_MAX + 20], what[60];
-    CHECK(readlink("/proc/self/exe", preload_self, sizeof preload_self - 1) > 0);
-    snprintf(directory, sizeof directory, "%s", preload_self);
+    snprintf(directory, sizeof directory, "%s", own_path());
     snprintf(library, sizeof library, "%s/../release/libtopdown-preload.so", dirname(directory));
     if (access(library, R_OK))
         SKIP("%s is not there", library);

@@ -93,7 +93,7 @@ static void forge(void)
     char path[PATH_MAX + 20], line[4 * PATH_MAX];
     snprintf(line, sizeof line,
              "cd '%s' && TOPDOWN_SIMULATE=1 TOPDOWN_OUTPUT=forged.topdown LD_PRELOAD='%s' '%s' forged && mv forged.*.topdown forged",
-             preload_scratch, library, preload_self);
+             preload_scratch, library, own_path());
     CHECK_EQ(system(line), 0);
     snprintf(path, sizeof path, "%s/forged", preload_scratch);
     FILE *file = fopen(path, "r");
@@ -128,7 +128,7 @@ static const char *run(uid_t victim, void (*other)(pid_t), const char *variable,
         if (variable)
             setenv(variable, value, 1);
         alarm(30); /* who hangs is killed, and fails */
-        execl(preload_self, preload_self, "program", (char *)NULL);
+        execl(own_path(), own_path(), "program", (char *)NULL);
         _exit(126);
     }
     as(leftovers ? victim : OTHER, other, child);
@@ -249,8 +249,7 @@ int main(int argc, char **argv)
     }
     if (geteuid() != 0)
         SKIP("two users: needs root");
-    CHECK(readlink("/proc/self/exe", preload_self, sizeof preload_self - 1) > 0);
-    snprintf(directory, sizeof directory, "%s", preload_self);
+    snprintf(directory, sizeof directory, "%s", own_path());
     snprintf(preload_release, sizeof preload_release, "%s/../release", dirname(directory));
     snprintf(library, sizeof library, "%s/libtopdown-preload.so", preload_release);
     if (access(library, R_OK))

@@ -122,7 +122,7 @@ typedef struct td td_t;
 #define TD_SAMPLE_COARSE_TIME 2
 
 /**
- * `td_sample.flags`: reading the registers cleared them (metrics_clear), so each reading is a window of its own.
+ * `td_sample.flags`: no reading has it any more. Earlier versions set it where reading the registers cleared them.
  */
 #define TD_SAMPLE_CLEARED 16
 
@@ -623,8 +623,7 @@ struct td_sum {
      */
     uint64_t unbalanced;
     /**
-     * Executions that began or ended in others' turn on the counters, where reading clears the registers
-     * (metrics_clear): nothing could be seen, and they do not count.
+     * Zero.
      */
     uint64_t unseen;
     /**
@@ -836,14 +835,19 @@ extern "C" {
  * The handle belongs to the thread that opens it: that thread alone reads, resets and asks it. It is
  * not inherited by what the thread starts, and its descriptors are close-on-exec.
  *
+ * A thread that lasts as long as the call opens the events, so they belong to no thread of the program's, and
+ * prctl(PR_TASK_PERF_EVENTS_DISABLE) does not switch them off. Signals are blocked meanwhile, as in all td_ calls that
+ * change a handle: a handler may leave them by siglongjmp.
+ *
  * Returns 0, or: -ENODEV no topdown counters on this CPU or VM; -EACCES perf_event_paranoid or a security
  * module; -EPERM a seccomp filter; -ENOSYS no perf_event_open; -ENOTSUP level or target that this CPU
  * cannot give; -EINVAL bad argument; -E2BIG options of a later version; -ESRCH no such thread;
  * -EMFILE, -ENFILE no descriptors left (a handle takes up to 10); -ENOMEM no memory, or none left that
- * may be locked; TD_ENOTCOUNTING others hold the counters. td_last_error tells which wall it was and
+ * may be locked; -EAGAIN no thread left to this user or container; TD_ENOTCOUNTING others hold the counters. td_last_error tells which wall it was and
  * what to do. A failed open leaves nothing behind.
  */
-int td_open(struct td **out, const struct td_options *options);
+int td_open(struct td **out,
+            const struct td_options *options);
 
 /**
  * Takes the totals since td_open or the last td_reset.
@@ -851,11 +855,10 @@ int td_open(struct td **out, const struct td_options *options);
  * In the steady state on the RDPMC path: 43 instructions, no system call, no lock, no allocation. When the
  * registers hold so many slots that the next region could not be told to within td_options.max_error_ppm, it opens a
  * new window of them with a read(2) of the leader, some 4,500 instructions, as long as td_options.max_overhead_ppm
- * is not exceeded: a pair of readings around a region is right whatever ran before. Where RDPMC clears the registers
- * (metrics_clear) each call is a window, some 750 instructions and no system call.
+ * is not exceeded: a pair of readings around a region is right whatever ran before.
  *
- * It may be called in a signal handler of the thread, even one that interrupts another td_ call on the same handle: it
- * then gives right totals or -EBUSY. A child of vfork, which shares the memory, must not call it.
+ * It may be called in a signal handler of the thread, even one that interrupts another td_ call on the same handle or
+ * leaves it by siglongjmp. A child of vfork, which shares the memory, must not call it.
  *
  * If somebody writes 0 to the PMU's `rdpmc` file in sysfs while handles are open, RDPMC faults from then on. td_open of
  * such a handle installs a handler of SIGSEGV, once in a process, that survives this fault and passes all others on to
@@ -863,7 +866,8 @@ int td_open(struct td **out, const struct td_options *options);
  * has SIGSEGV blocked, ends with SIGSEGV there; where that may happen, open with TD_FLAG_NO_RDPMC.
  *
  * Returns 0, or: -EINVAL td or out is NULL; TD_EWRONGTHREAD called by another thread than the one that
- * opened, or in a forked child; TD_ENORDPMC see above; -EBADF the handle is closed; -EBUSY see above; -EIO the kernel
+ * opened, or in a forked child; TD_ENORDPMC see above; -EBADF the handle is closed; -EBUSY signal handlers used the handle again and again
+ * meanwhile; -EIO the kernel
  * has given the counters up (a CPU that went offline); else -errno of read(2). Totals stay intact whatever it returns.
  */
 int td_read(struct td *td,
@@ -901,7 +905,7 @@ int td_reset(struct td *td);
 /**
  * Ends a handle and frees its descriptors; NULL is nothing to end. The only way to end one: in a forked
  * child, too, close what the parent opened. Another thread may close a handle that its owner does not use
- * any more; a signal handler may not.
+ * any more.
  *
  * The counters are free at once, also while a forked child has copies of the handle's descriptors.
  *

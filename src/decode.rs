@@ -11,8 +11,8 @@ use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
 use crate::model::{self, Counting, slots_per_ns};
 use crate::registers::{EDGE_SLOTS, FEW_SWITCHES, RawMetrics, RawSlots, Registers};
 use crate::sample::{
-    Base, CATEGORIES, L1, L2, OF_READINGS, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_UNBOUNDED,
-    TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE, UNCHECKED_MS,
+    Base, CATEGORIES, L1, L2, OF_READINGS, Sample, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER,
+    TD_SAMPLE_WORK_BEFORE, UNCHECKED_MS,
 };
 use std::array::from_fn;
 
@@ -22,10 +22,6 @@ mod reference;
 /// The library's own work in a region whose readings took the slow path, on the way back to the caller and on the way in.
 const WORK_AFTER: u64 = 6 * EDGE_SLOTS;
 const WORK_BEFORE: u64 = 4 * EDGE_SLOTS;
-
-/// Where each reading clears the registers: what is lost between the two RDPMC, and the library's own work on the way
-/// there and back.
-const CLEARED_EDGES: u64 = 10 * EDGE_SLOTS;
 
 /// What ran between two readings.
 pub(crate) struct Span {
@@ -284,13 +280,9 @@ fn difference<const N: usize>(from: &Sample, to: &Sample) -> Span {
     let rounding = rounding.saturating_add(to.base.error - from.base.error);
     let flags = (from.flags | to.flags) & !OF_READINGS;
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0 && !from.is_unchecked() && !to.is_unchecked();
-    let edges = if flags & TD_SAMPLE_CLEARED != 0 {
-        u64::from(windows) * CLEARED_EDGES
-    } else {
-        let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { WORK_AFTER } else { 0 };
-        let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { WORK_BEFORE } else { 0 };
-        edges([a, b], windows) + after + before
-    };
+    let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { WORK_AFTER } else { 0 };
+    let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { WORK_BEFORE } else { 0 };
+    let edges = edges([a, b], windows) + after + before;
     let at = [from.base.categories(from.slots_before), to.base.categories(to.slots_before)];
     let since = [a.split_by::<N>(whole_a), b.split_by::<N>(whole_b)];
     let mut category = [0.0; CATEGORIES];
@@ -531,7 +523,6 @@ pub(crate) mod tests {
             next.base.switches = (u64::from(next.base.switches) + more).min(u16::MAX.into()) as u16;
             next.flags |= match self.below(12) {
                 0 => TD_SAMPLE_UNBOUNDED,
-                1 => TD_SAMPLE_CLEARED,
                 2 => TD_SAMPLE_WORK_AFTER,
                 3 => TD_SAMPLE_WORK_BEFORE,
                 4 => TD_SAMPLE_COARSE_TIME,

@@ -76,6 +76,7 @@ const CODES: &[(i32, &str)] = &[
     (-libc::ENFILE, "the system has no file descriptors left\0"),
     (-libc::ENOMEM, "out of memory, or of memory that may be locked\0"),
     (-libc::ESRCH, "no such thread\0"),
+    (-libc::EAGAIN, "no thread can be made to open the counters\0"),
     (-libc::EBUSY, "the counters, or the handle, are in use\0"),
     (-libc::EBADF, "the handle is closed\0"),
     (-libc::EFAULT, "the library failed in itself\0"),

@@ -5,7 +5,7 @@
 use crate::detect::Pmu;
 use crate::detect::walls::{Attempt, explain};
 use crate::error::Result;
-use crate::group::{HEAD, PATIENCE, given_up, leader, no_counters, spin, starved, stood_still};
+use crate::group::{HEAD, PATIENCE, given_up, leader, no_counters, open_named, spin, starved, stood_still};
 use crate::model::e_cores::EVENTS;
 use crate::model::perf_metrics::CYCLES;
 use crate::options::{Options, Target};
@@ -14,7 +14,6 @@ use crate::sample::CATEGORIES;
 use crate::sys::Kernel;
 use crate::window::{Counts, Times};
 use perf_event_open_sys::bindings::PERF_FORMAT_GROUP;
-use std::io;
 
 /// An open group.
 #[derive(Debug)]
@@ -35,17 +34,17 @@ impl<K: Kernel> Events<K> {
         encodings: [u64; EVENTS.len()],
         options: &Options,
     ) -> Result<Events<K>> {
-        let attempt = |what, result: io::Result<_>| result.map_err(|e| explain(&kernel, options, what, &e));
-        let (pid, cpu) = options.target.pid_and_cpu();
         let mut attr = leader(pmu, CYCLES.config, options);
         attr.read_format |= PERF_FORMAT_GROUP as u64;
-        let leader = attempt(Attempt::Open(CYCLES.name), kernel.open(&attr, pid, cpu, None))?;
+        let mut members = vec![(CYCLES.name, attr)];
         attr.set_disabled(0);
-        let mut siblings = Vec::with_capacity(EVENTS.len());
         for (name, encoding) in EVENTS.iter().zip(encodings) {
             attr.config = encoding;
-            siblings.push(attempt(Attempt::Open(name), kernel.open(&attr, pid, cpu, Some(&leader)))?);
+            members.push((*name, attr));
         }
+        let mut opened = open_named(&kernel, options, &members, None)?;
+        let siblings = opened.split_off(1);
+        let leader = opened.remove(0);
         kernel.enable(&leader).map_err(|e| explain(&kernel, options, Attempt::Other("ioctl ENABLE"), &e))?;
         let width = pmu.model.slots_per_cycle.into();
         let mut events = Events { kernel, _siblings: siblings, leader, options: *options, width };
@@ -74,7 +73,7 @@ impl<K: Kernel> Events<K> {
 }
 
 impl<K: Kernel> Counters for Events<K> {
-    fn counts(&mut self) -> Result<Counts> {
+    fn counts(&self) -> Result<Counts> {
         let mut words = [0; HEAD + 1 + EVENTS.len()];
         let got = self
             .kernel
@@ -92,15 +91,15 @@ impl<K: Kernel> Counters for Events<K> {
         Ok(Counts { time, slots, category, exact: true, ..Counts::default() })
     }
 
-    fn slots(&mut self) -> Result<(u64, Times)> {
+    fn slots(&self) -> Result<(u64, Times)> {
         self.counts().map(|counts| (counts.slots, counts.time))
     }
 
-    fn registers(&mut self, _: Times) -> Option<Snapshot> {
+    fn registers(&self, _: Times) -> Option<Snapshot> {
         None
     }
 
-    fn counting(&mut self) -> Option<u32> {
+    fn counting(&self) -> Option<u32> {
         None
     }
 
@@ -108,7 +107,7 @@ impl<K: Kernel> Counters for Events<K> {
         false
     }
 
-    fn sequence(&mut self) -> Option<u32> {
+    fn sequence(&self) -> Option<u32> {
         None
     }
 
@@ -142,7 +141,7 @@ mod tests {
         })
         .unwrap();
         let cpus = Some("4-7".into());
-        Pmu { name: "cpu_atom", kind: 10, model, place, level: 1, cpus, metrics_clear: false }
+        Pmu { name: "cpu_atom", kind: 10, model, place, level: 1, cpus }
     }
 
     fn open(kernel: &Scripted) -> Result<Events<Scripted>> {
@@ -153,7 +152,7 @@ mod tests {
     fn slots_are_cycles_times_width_and_bad_speculation_is_the_rest() {
         let kernel = Scripted::sapphire_rapids();
         kernel.run_on(4);
-        let mut events = open(&kernel).unwrap();
+        let events = open(&kernel).unwrap();
         let counts = events.counts().unwrap();
         // the scripted kernel: each sibling counts a quarter of what its leader does
         let [retiring, bad, frontend, backend] = counts.category[..4] else { unreachable!() };

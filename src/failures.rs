@@ -111,6 +111,8 @@ fn refusals() -> Vec<Wall> {
         ("no descriptor left in the process", says(&this, open, libc::EMFILE, &|_| {})),
         ("no descriptor left in the system", says(&this, open, libc::ENFILE, &|_| {})),
         ("no such thread", says(&of(Target::Task(77)), open, libc::ESRCH, &|_| {})),
+        ("no thread left to the user or container", says(&this, Attempt::Clone, libc::EAGAIN, &|_| {})),
+        ("a seccomp filter that forbids clone", says(&this, Attempt::Clone, libc::EPERM, &filter)),
         ("the PMU is reserved", says(&this, open, libc::EBUSY, &|_| {})),
         ("events that are shown but do not open", says(&this, open, libc::EINVAL, &|_| {})),
         ("no memory left that may be locked", says(&this, Attempt::Map, libc::EPERM, &|_| {})),
@@ -149,7 +151,10 @@ fn later() -> Vec<Wall> {
     vec![
         ("another thread's handle", handle::wrong_thread()),
         ("the parent's handle in a forked child", handle::forked()),
-        ("a signal handler that interrupts a td_ call on the same handle", handle::busy()),
+        (
+            "signal handlers that interrupt a call 64 times in a row, each using the handle",
+            handle::interrupted(),
+        ),
         ("a closed handle", handle::closed()),
         ("rdpmc set to 0 while the handle is open", handle::rdpmc_taken("cpu")),
         ("the CPU of the counters goes offline", group::given_up()),
@@ -179,6 +184,7 @@ fn code(error: &Error) -> &'static str {
         (-libc::ENFILE, "-ENFILE"),
         (-libc::ENOMEM, "-ENOMEM"),
         (-libc::ESRCH, "-ESRCH"),
+        (-libc::EAGAIN, "-EAGAIN"),
         (-libc::EBUSY, "-EBUSY"),
         (-libc::EBADF, "-EBADF"),
         (-libc::EIO, "-EIO"),

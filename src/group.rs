@@ -11,7 +11,7 @@ use crate::detect::walls::{Attempt, explain};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::perf_metrics::{CYCLES, METRICS, MOST_SLOTS_PER_CYCLE, SLOTS, metrics_of};
 use crate::options::{Options, Target};
-use crate::read::{Counters, FAST, METRICS_INDEX, Reader, SLOTS_INDEX, Snapshot, Taken, snapshot, take};
+use crate::read::{Counters, FAST, METRICS_INDEX, Reader, SLOTS_INDEX, Snapshot, snapshot};
 use crate::sample::CATEGORIES;
 use crate::sys::page::Look;
 use crate::sys::slot::Place;
@@ -46,6 +46,21 @@ pub(crate) fn leader(pmu: &Pmu, config: u64, options: &Options) -> perf_event_at
     attr
 }
 
+/// Opens events for the target of these options, and says which of them could not be, and why.
+pub(crate) fn open_named<K: Kernel>(
+    kernel: &K,
+    options: &Options,
+    events: &[(&str, perf_event_attr)],
+    leader: Option<&K::Fd>,
+) -> Result<Vec<K::Fd>> {
+    let (pid, cpu) = options.target.pid_and_cpu();
+    let attrs: Vec<perf_event_attr> = events.iter().map(|(_, attr)| *attr).collect();
+    kernel.open_group(&attrs, pid, cpu, leader).map_err(|refusal| {
+        let attempt = refusal.event.map_or(Attempt::Clone, |event| Attempt::Open(events[event].0));
+        explain(kernel, options, attempt, &refusal.error)
+    })
+}
+
 /// An open group. Fields are dropped in this order: the leader goes last.
 #[derive(Debug)]
 pub(crate) struct Group<K: Kernel> {
@@ -64,8 +79,6 @@ pub(crate) struct Group<K: Kernel> {
     rseq: Option<*mut u64>,
     /// RDPMC of these registers does not fault on any CPU of this machine.
     everywhere: bool,
-    /// RDPMC of PERF_METRICS clears both registers, and nothing else may be made of the group.
-    clears: bool,
     /// A sibling behind the metric events counts cycles: no more than this many slots pass in each.
     slots_per_cycle: Option<u64>,
 }
@@ -80,13 +93,9 @@ impl<K: Kernel> Group<K> {
         options: &Options,
         place: Option<Place>,
     ) -> Result<(Group<K>, Option<String>)> {
-        let attempt = |what, result: io::Result<_>| result.map_err(|e| explain(&kernel, options, what, &e));
-        let (pid, cpu) = options.target.pid_and_cpu();
         let mut attr = leader(pmu, SLOTS.config, options);
         let rseq = rseq::descriptor();
-        let clears = pmu.metrics_clear && rseq.is_some() && options.want_windows();
-        attr.__bindgen_anon_3.config1 = clears.into();
-        let leader = attempt(Attempt::Open(SLOTS.name), kernel.open(&attr, pid, cpu, None))?;
+        let leader = open_named(&kernel, options, &[(SLOTS.name, attr)], None)?.remove(0);
 
         let mapped = (!options.inherit).then(|| kernel.map(&leader, place)).transpose();
         let map = match mapped {
@@ -94,7 +103,6 @@ impl<K: Kernel> Group<K> {
             Err(_) if options.no_rdpmc => None,
             Err(refusal) => return Err(explain(&kernel, options, Attempt::Map, &refusal)),
         };
-        attr.__bindgen_anon_3.config1 = 0;
         let granted = map.as_ref().is_some_and(Mapping::grants_rdpmc);
         // without a restartable sequence RDPMC could be executed on an E-core, and fault
         let safe = pmu.cpus.is_none() || rseq.is_some();
@@ -106,19 +114,20 @@ impl<K: Kernel> Group<K> {
             && fault::survive();
 
         attr.set_disabled(0);
-        let mut siblings = Vec::with_capacity(METRICS.len() + 1);
         // where the registers cannot be seen, cycles tell how many slots can have passed (nothing bounds what
         // is inherited)
         let slots_per_cycle = (!visible && !options.inherit).then(|| match pmu.model.slots_per_cycle {
             0 => MOST_SLOTS_PER_CYCLE,
             width => width.into(),
         });
+        let mut members = Vec::with_capacity(METRICS.len() + 1);
         for event in metrics_of(level).iter().chain(slots_per_cycle.map(|_| &CYCLES)) {
             attr.config = event.config;
             // any member of a group can read it whole: the first sibling does, the leader alone is cheaper
-            attr.read_format = if siblings.is_empty() { TIMES | PERF_FORMAT_GROUP as u64 } else { TIMES };
-            siblings.push(attempt(Attempt::Open(event.name), kernel.open(&attr, pid, cpu, Some(&leader)))?);
+            attr.read_format = if members.is_empty() { TIMES | PERF_FORMAT_GROUP as u64 } else { TIMES };
+            members.push((event.name, attr));
         }
+        let siblings = open_named(&kernel, options, &members, Some(&leader))?;
         let mut group = Group {
             kernel,
             map,
@@ -129,7 +138,6 @@ impl<K: Kernel> Group<K> {
             by_registers: false,
             rseq,
             everywhere: pmu.cpus.is_none(),
-            clears,
             slots_per_cycle,
         };
         group.start()?;
@@ -137,6 +145,13 @@ impl<K: Kernel> Group<K> {
         group.by_registers = why.is_none();
         group.prove(pmu).inspect_err(|_| group.stop())?;
         Ok((group, why))
+    }
+
+    /// In a forked child: the mappings are not there any more.
+    pub fn forget_mappings(&mut self) {
+        if let Some(map) = self.map.take() {
+            map.forget();
+        }
     }
 
     /// Whether RDPMC is executed for it.
@@ -291,7 +306,7 @@ pub(crate) fn spin() {
 }
 
 impl<K: Kernel> Counters for Group<K> {
-    fn counts(&mut self) -> Result<Counts> {
+    fn counts(&self) -> Result<Counts> {
         let mut words = [0; HEAD + 1 + CATEGORIES + 1];
         let group = self.siblings.first().expect("a group has siblings");
         let got = self.explained("read", self.kernel.read(group, &mut words))?;
@@ -308,7 +323,7 @@ impl<K: Kernel> Counters for Group<K> {
         Ok(Counts { time, slots: words[HEAD], most, category, exact: false })
     }
 
-    fn slots(&mut self) -> Result<(u64, Times)> {
+    fn slots(&self) -> Result<(u64, Times)> {
         let mut words = [0; 3];
         let got = self.explained("read", self.kernel.read(&self.leader, &mut words))?;
         if got != words.len() {
@@ -317,7 +332,7 @@ impl<K: Kernel> Counters for Group<K> {
         Ok((words[0], Times { enabled: words[1], running: words[2] }))
     }
 
-    fn registers(&mut self, known: Times) -> Option<Snapshot> {
+    fn registers(&self, known: Times) -> Option<Snapshot> {
         let map = self.map.as_ref().filter(|_| self.visible)?;
         for _ in 0..16 {
             let page = map.look()?;
@@ -329,7 +344,7 @@ impl<K: Kernel> Counters for Group<K> {
         None
     }
 
-    fn counting(&mut self) -> Option<u32> {
+    fn counting(&self) -> Option<u32> {
         self.look().filter(|page| page.index == SLOTS_INDEX).map(|page| page.sequence)
     }
 
@@ -337,7 +352,7 @@ impl<K: Kernel> Counters for Group<K> {
         !self.options.inherit && !matches!(self.options.target, Target::Task(_))
     }
 
-    fn sequence(&mut self) -> Option<u32> {
+    fn sequence(&self) -> Option<u32> {
         self.map.as_ref().map(Mapping::sequence)
     }
 
@@ -349,31 +364,14 @@ impl<K: Kernel> Counters for Group<K> {
         !self.by_registers && self.options.target == Target::This
     }
 
-    fn clears(&self) -> bool {
-        self.clears && self.by_registers
-    }
-
-    fn take(&mut self, known: Times) -> Taken {
-        match (&self.map, self.rseq) {
-            (Some(map), Some(rseq)) if self.visible => take(map, rseq, known),
-            _ => Taken::Away(known),
-        }
-    }
-
     fn reader(&self) -> Option<Reader> {
-        let rseq = self.rseq.filter(|_| self.by_registers && !self.clears && FAST())?;
+        let rseq = self.rseq.filter(|_| self.by_registers && FAST())?;
         Some(Reader { thread: thread::pointer(), rseq, everywhere: self.everywhere })
     }
 
     fn stop(&self) {
         // One that is not there any more counts nothing.
         let _ = self.kernel.disable(&self.leader);
-    }
-
-    fn forget_mappings(&mut self) {
-        if let Some(map) = self.map.take() {
-            map.forget();
-        }
     }
 }
 
@@ -385,15 +383,7 @@ mod tests {
 
     fn pmu() -> Pmu {
         let model = model::at(model::SIMULATED).unwrap();
-        Pmu {
-            name: "cpu",
-            kind: 4,
-            model,
-            place: model::SIMULATED,
-            level: 2,
-            cpus: None,
-            metrics_clear: false,
-        }
+        Pmu { name: "cpu", kind: 4, model, place: model::SIMULATED, level: 2, cpus: None }
     }
 
     fn open(kernel: &Scripted, pmu: &Pmu) -> Result<(Group<Scripted>, Option<String>)> {
@@ -418,7 +408,7 @@ mod tests {
         open(&kernel, &pmu()).unwrap();
         let calls = kernel.calls();
         assert!(calls > 10 + 3, "opens, page, enable, reset, reads: {calls}");
-        let map = 1; // without RDPMC the page is a convenience
+        let map = 2; // behind the thread and the leader; without RDPMC the page is a convenience
         for call in (0..calls).filter(|call| *call != map) {
             for errno in [libc::EACCES, libc::EPERM, libc::EMFILE, libc::ENOMEM, libc::EINVAL] {
                 kernel.fail(call, errno);

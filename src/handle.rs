@@ -6,19 +6,21 @@ use crate::detect::{self, Pmu, contains};
 use crate::error::{Error, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
 use crate::events::Events;
 use crate::group::Group;
-use crate::meter::{Meter, Next};
+use crate::meter::Meter;
 use crate::model::{self, Counting};
 use crate::options::{Options, Target};
 use crate::pace::Wish;
 use crate::read::simulated::{Mix, Simulated};
 use crate::read::{Counters, Glance, Hot};
 use crate::registers::Registers;
-use crate::sample::{Base, Mark, Sample, TD_SAMPLE_SIMULATED};
+use crate::sample::{Base, Head, Mark, Sample, TD_SAMPLE_SIMULATED};
 use crate::sum::Sum;
-use crate::sys::slot::{self, Place, Pool, Slot};
+use crate::sys::guarded::{Guarded, Remains};
+use crate::sys::signals::Blocked;
+use crate::sys::slot::{Place, Pool, Slot};
 use crate::sys::{Kernel, Linux, fault, identity, thread};
 use crate::tree::{self, Node};
-use parking_lot::Mutex;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a handle's counters are read.
@@ -76,8 +78,7 @@ pub struct Seen {
 pub(crate) struct Cold {
     /// The thread that opened, as long as the handle is open; 0 then.
     owner: AtomicU64,
-    /// Never waited for, but by who closes another thread's handle.
-    state: Mutex<Option<Box<State>>>,
+    state: Guarded<State>,
 }
 
 struct State {
@@ -110,11 +111,18 @@ enum Source {
 }
 
 impl Source {
-    fn counters(&mut self) -> &mut dyn Counters {
+    fn counters(&self) -> &dyn Counters {
         match self {
             Source::Real(group) => group,
             Source::ECores(events) => events,
-            Source::Simulated(pmu) => pmu.as_mut(),
+            Source::Simulated(pmu) => pmu.as_ref(),
+        }
+    }
+
+    /// In a forked child: the mappings are not there any more.
+    fn forget_mappings(&mut self) {
+        if let Source::Real(group) = self {
+            group.forget_mappings();
         }
     }
 }
@@ -123,7 +131,7 @@ pub(crate) type Handle = Slot<Hot, Cold>;
 static POOL: Pool<Hot, Cold> = Pool::new();
 
 /// Opens a handle on the kernel that runs this process.
-pub(crate) fn open(options: &Options) -> Result<Handle> {
+pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
     if options.level > 2 {
         return Err(Error::invalid(format!("level {} is none: 0 (the deepest), 1 or 2", options.level)));
     }
@@ -140,7 +148,7 @@ pub(crate) fn open(options: &Options) -> Result<Handle> {
         handle.hot().detach();
         POOL.give(handle);
     }
-    *handle.cold().state.lock() = Some(Box::new(state?));
+    handle.cold().state.put(Box::new(state?));
     handle.cold().owner.store(thread::enroll(), Ordering::Relaxed);
     Ok(handle)
 }
@@ -148,13 +156,13 @@ pub(crate) fn open(options: &Options) -> Result<Handle> {
 /// Opens the counters of a handle and starts the first period.
 fn start(options: &Options, handle: Handle) -> Result<State> {
     let faults = fault::count();
-    let (mut source, info, row) =
+    let (source, info, row) =
         if options.simulate { simulate(options)? } else { real(options, handle.control())? };
-    let first = Sample {
+    let first = Head {
         size: size_of::<Sample>() as u32,
         flags: if options.simulate { TD_SAMPLE_SIMULATED } else { 0 },
         base: Base { model: row as u8, level: info.level as u8, ..Base::of_handle(identity::unique()) },
-        ..Sample::default()
+        ..Head::default()
     };
     let wish = Wish {
         max_error: info.max_error_ppm,
@@ -274,7 +282,7 @@ pub(crate) fn check_target(
 }
 
 /// Runs `work` on the handle's state, if the calling thread may and the counters can be read.
-fn with<T>(handle: Handle, work: impl FnOnce(&mut State, &Hot) -> Result<T>) -> Result<T> {
+fn with<T>(handle: Handle, work: impl FnOnce(&State, &Hot) -> Result<T>) -> Result<T> {
     with_state(handle, |state, hot| {
         state.check(hot)?;
         let result = work(state, hot)?;
@@ -284,23 +292,25 @@ fn with<T>(handle: Handle, work: impl FnOnce(&mut State, &Hot) -> Result<T>) -> 
 }
 
 /// Runs `work` on the handle's state, if the calling thread may.
-fn with_state<T>(handle: Handle, work: impl FnOnce(&mut State, &Hot) -> Result<T>) -> Result<T> {
-    let (hot, cold) = (handle.hot(), handle.cold());
-    let owner = cold.owner.load(Ordering::Relaxed);
+fn with_state<T>(handle: Handle, work: impl FnOnce(&State, &Hot) -> Result<T>) -> Result<T> {
+    may_call(handle)?;
+    let result = handle.cold().state.work(|state| work(state, handle.hot()));
+    result.unwrap_or_else(|| Err(closed()))
+}
+
+/// Whether the calling thread may use the handle.
+fn may_call(handle: Handle) -> Result<()> {
+    let owner = handle.cold().owner.load(Ordering::Relaxed);
     if owner == 0 {
         return Err(closed());
     }
     if owner != thread::current() {
         return Err(wrong_thread());
     }
-    if hot.present.load(Ordering::Relaxed) == 0 {
+    if handle.hot().present.load(Ordering::Relaxed) == 0 {
         return Err(forked());
     }
-    let Some(mut state) = cold.state.try_lock() else { return Err(busy()) };
-    match state.as_mut() {
-        Some(state) => work(state, hot),
-        None => Err(closed()),
-    }
+    Ok(())
 }
 
 pub(crate) fn closed() -> Error {
@@ -321,10 +331,15 @@ pub(crate) fn forked() -> Error {
     )
 }
 
-pub(crate) fn busy() -> Error {
+fn busy() -> Error {
+    Error::errno(libc::EBUSY, "the thread that the handle belongs to is in a call on it; try again")
+}
+
+/// (A text that takes no memory: this may be in a signal handler.)
+pub(crate) fn interrupted() -> Error {
     Error::errno(
         libc::EBUSY,
-        "the handle is in use by the code that this signal handler interrupted; try again when it returns",
+        "signal handlers used the handle again and again while this call was at work; call again",
     )
 }
 
@@ -397,8 +412,7 @@ fn begin_measured(handle: Handle, sum: &mut Sum) -> Result<()> {
 #[cold]
 fn draw(handle: Handle, sum: &mut Sum, seen: Seen) -> Result<()> {
     with(handle, |state, _| {
-        let free = state.source.counters().clears();
-        sum.draw(if free { 1 } else { state.meter.pace.one_in(sum.turn_ns(seen.ns)) });
+        sum.draw(state.meter.pace().one_in(sum.turn_ns(seen.ns)));
         Ok(())
     })
 }
@@ -428,11 +442,12 @@ fn last_read(handle: Handle) -> Result<Sample> {
     if hot.present.load(Ordering::Relaxed) == 0 {
         return Err(forked());
     }
-    let Some(mut state) = cold.state.try_lock() else { return Err(busy()) };
-    let Some(state) = state.as_mut() else { return Err(closed()) };
-    cold.owner.store(NOBODY, Ordering::Relaxed);
-    hot.detach();
-    state.meter.read_last(state.source.counters())
+    let read = |state: &State| {
+        cold.owner.store(NOBODY, Ordering::Relaxed);
+        hot.detach();
+        state.meter.read_last(state.source.counters(), hot)
+    };
+    cold.state.work_from_outside(&Blocked::new(), read).unwrap_or_else(|| Err(busy()))
 }
 
 /// The sample of a mark.
@@ -442,13 +457,14 @@ pub(crate) fn sample_of(handle: Handle, mark: &Mark) -> Result<Sample> {
 
 /// Starts a new period.
 pub(crate) fn reset(handle: Handle) -> Result<()> {
-    with(handle, |state, hot| state.meter.renew(state.source.counters(), hot, Next::Period).map(drop))
+    with(handle, |state, hot| state.meter.reset(state.source.counters(), hot))
 }
 
 /// What the handle measures.
 pub(crate) fn info(handle: Handle) -> Result<Info> {
+    let _signals = Blocked::new(); // it takes memory
     with_state(handle, |state, _| {
-        let pace = &state.meter.pace;
+        let pace = state.meter.pace();
         Ok(Info { windows: pace.windows, windows_ns: pace.spent, ..state.info.clone() })
     })
 }
@@ -460,7 +476,7 @@ pub(crate) fn nodes(handle: Handle) -> Result<impl ExactSizeIterator<Item = Node
 
 /// Sets how the slots of the simulated PMU divide.
 pub(crate) fn set_mix(handle: Handle, mix: &Mix) -> Result<()> {
-    with(handle, |state, _| match &mut state.source {
+    with(handle, |state, _| match &state.source {
         Source::Simulated(pmu) => pmu.set_mix(mix),
         _ => Err(Error::errno(
             libc::ENOTSUP,
@@ -471,33 +487,33 @@ pub(crate) fn set_mix(handle: Handle, mix: &Mix) -> Result<()> {
 
 /// Ends a handle, in whatever thread or forked child.
 pub(crate) fn close(handle: Handle) {
+    let signals = Blocked::new(); // once it has begun it is done
     let (hot, cold) = (handle.hot(), handle.cold());
     let here = hot.present.load(Ordering::Relaxed) != 0;
     let owner = cold.owner.swap(0, Ordering::Relaxed);
     if owner == 0 {
-        return; // it is closed, or another thread is at it
+        return; // it is closed, or being closed
     }
-    let state = match cold.state.try_lock() {
-        Some(mut state) => state.take(),
-        // taken by a thread that this child does not have; what there is to close was all there before
-        None if !here => slot::take_over(&cold.state),
-        None if owner == thread::current() => {
-            // the code that this signal handler interrupted will not go on
-            cold.owner.store(owner, Ordering::Relaxed);
-            return;
-        }
-        None => cold.state.lock().take(),
-    };
-    let Some(mut state) = state else { return };
+    let by_owner = owner == thread::current();
+    let Some(remains) = cold.state.take(&signals, here, by_owner) else { return };
     hot.detach();
-    if owner == thread::current() {
+    if by_owner {
         hot.leave();
     }
-    match here {
-        true => state.source.counters().stop(),
-        false => state.source.counters().forget_mappings(),
+    let end = |source: &mut Source| match here {
+        true => source.counters().stop(),
+        false => source.forget_mappings(),
+    };
+    match remains {
+        Remains::Whole(mut state) => end(&mut state.source),
+        // what this signal handler interrupted goes on, or never will: the meter stays, as the slot does
+        Remains::InUse(state) => {
+            let State { mut source, meter, .. } = ManuallyDrop::into_inner(state);
+            std::mem::forget(meter);
+            end(&mut source);
+            return;
+        }
     }
-    drop(state);
     // the child's own mappings may be where the control page was
     if here {
         POOL.give(handle);
@@ -523,7 +539,7 @@ impl TopDown {
     /// # Errors
     /// As `td_open`: the code says which wall, the text what to do about it.
     pub fn open(options: &Options) -> Result<TopDown> {
-        open(options).map(TopDown)
+        open(options, &Blocked::new()).map(TopDown)
     }
 
     /// Totals since the period began. A handful of instructions where RDPMC is possible.

@@ -52,12 +52,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether readings may be those of the registers, and windows of them are wanted.
-    pub(crate) fn want_windows(&self) -> bool {
-        let by_read = self.kernel || self.inherit || self.no_rdpmc;
-        self.target == Target::This && !by_read && self.max_error_ppm < 1_000_000
-    }
-
     /// The thread id or CPU number of the target, 0 for this thread.
     pub(crate) fn target_id(&self) -> i32 {
         match self.target {

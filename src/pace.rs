@@ -49,7 +49,7 @@ impl Wish {
 }
 
 /// Keeps account, in the units of the clock by which it is called.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     wish: Wish,
     /// The most that the registers may hold at the start of a region of `LEAST`.

@@ -3,6 +3,7 @@
 
 use crate::read::Glance;
 use crate::registers::{RawMetrics, RawSlots, Registers};
+use crate::window::Times;
 
 /// Number of PERF_METRICS fields: four of level 1, four of level 2.
 pub(crate) const CATEGORIES: usize = 8;
@@ -14,7 +15,7 @@ pub const TD_SAMPLE_UNBOUNDED: u32 = 1;
 /// `td_sample.flags`: the kernel gives no clock to user space here, so the times are those of the last
 /// time that the thread was scheduled.
 pub const TD_SAMPLE_COARSE_TIME: u32 = 2;
-/// `td_sample.flags`: reading the registers cleared them (metrics_clear), so each reading is a window of its own.
+/// `td_sample.flags`: no reading has it any more. Earlier versions set it where reading the registers cleared them.
 pub const TD_SAMPLE_CLEARED: u32 = 16;
 /// `td_sample.flags`: the reading took the slow path, and some of the library's own work after it counts.
 pub const TD_SAMPLE_WORK_AFTER: u32 = 32;
@@ -118,6 +119,54 @@ pub struct Sample {
     pub counter: [u64; 15],
 }
 
+/// What a sample is before its registers: what samples of a window are made from, were registers and clock at zero.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub size: u32,
+    pub flags: u32,
+    pub slots: u64,
+    pub time_enabled_ns: u64,
+    pub time_running_ns: u64,
+    pub slots_before: u64,
+    pub base: Base,
+}
+
+impl Head {
+    /// As `Sample::skip`.
+    pub fn skip(&mut self, slots: RawSlots, parts: &[i64; CATEGORIES]) {
+        self.slots = self.slots.wrapping_sub(slots.0);
+        self.slots_before = self.slots_before.wrapping_sub(slots.0);
+        for (kept, part) in self.base.category.iter_mut().zip(Base::keep(parts)) {
+            *kept = kept.wrapping_sub(part);
+        }
+    }
+
+    /// Its times, and the clock's nanoseconds at which they are looked at.
+    pub fn time_is(&mut self, zero: Times, ns: u64) {
+        self.time_enabled_ns = zero.enabled;
+        self.time_running_ns = zero.running;
+        self.base.checked_ms = ms(zero.enabled.wrapping_add(ns));
+    }
+
+    /// The sample with these registers, at this time of the clock.
+    #[inline]
+    pub fn sample(&self, registers: Registers, ns: u64) -> Sample {
+        let Head { size, flags, slots, time_enabled_ns, time_running_ns, slots_before, base } = *self;
+        Sample {
+            size,
+            flags,
+            slots: slots.wrapping_add(registers.slots.0),
+            time_enabled_ns: time_enabled_ns.wrapping_add(ns),
+            time_running_ns: time_running_ns.wrapping_add(ns),
+            slots_before,
+            base,
+            raw_metrics: registers.metrics.0,
+            counter: [0; 15],
+        }
+    }
+}
+
 /// A reading that a program inlines (topdown_inline.h): the registers, and which window they are of. The handle
 /// makes a sample of it (td_mark_sample).
 #[repr(C)]
@@ -158,13 +207,7 @@ impl Sample {
             running: self.time_running_ns,
             handle: self.base.handle,
             period: self.base.period,
-            blind: self.flags & TD_SAMPLE_UNBOUNDED != 0 && self.flags & TD_SAMPLE_CLEARED != 0,
         }
-    }
-
-    /// Whether it is of that window, under that sequence number.
-    pub(crate) fn is_like(&self, sequence: u32, window: u32) -> bool {
-        (self.base.sequence, self.base.window) == (sequence, window)
     }
 
     /// Makes what a sample would be were registers and clock at zero, into the sample of a reading.
@@ -253,6 +296,9 @@ pub struct L2 {
 const _: () = {
     assert!(size_of::<Base>() == 88 && size_of::<Mark>() == 24);
     assert!(size_of::<Sample>() == 256 && std::mem::offset_of!(Sample, base) == 40);
+    // and all before, in the same places
+    assert!(size_of::<Head>() == 128 && std::mem::offset_of!(Head, base) == 40);
+    assert!(std::mem::offset_of!(Sample, raw_metrics) == size_of::<Head>());
     assert!(size_of::<L1>() == 80);
     assert!(size_of::<L2>() == 112);
 };

@@ -20,7 +20,6 @@ pub const TD_SAMPLE_SPARSE: u32 = 8;
 const BETWEEN: u32 = 0;
 const COUNTING: u32 = 1;
 const MEASURING: u32 = 2;
-const UNSEEN: u32 = 3;
 /// Standard errors in the bound of a random sample.
 const STANDARD_ERRORS: f64 = 4.0;
 /// So few executions make no sample.
@@ -49,8 +48,7 @@ pub struct Sum {
     pub measured_slots: u64,
     /// Executions that ended without having begun.
     pub unbalanced: u64,
-    /// Executions that began or ended in others' turn on the counters, where reading clears the registers
-    /// (metrics_clear): nothing could be seen, and they do not count.
+    /// Zero.
     pub unseen: u64,
     /// The rest is the library's own.
     pub level: u32,
@@ -260,7 +258,7 @@ impl Sum {
     /// An execution begins with this reading, and only its slots are counted.
     #[inline]
     pub(crate) fn begins(&mut self, from: Glance) {
-        self.state = if from.blind { UNSEEN } else { COUNTING };
+        self.state = COUNTING;
         self.from.slots = from.slots;
         self.from.time_enabled_ns = from.enabled;
         self.from.time_running_ns = from.running;
@@ -273,11 +271,7 @@ impl Sum {
         if self.begun_ns == 0 {
             self.begun_ns = from.time_enabled_ns.max(1);
         }
-        self.state = match fresh {
-            _ if from.glance().blind => UNSEEN,
-            true => MEASURING,
-            false => COUNTING,
-        };
+        self.state = if fresh { MEASURING } else { COUNTING };
         self.from = from;
     }
 
@@ -327,10 +321,6 @@ impl Sum {
     /// Those of [`crate::decode_l1`].
     pub(crate) fn ends_measured(&mut self, to: &Sample) -> Result<()> {
         self.state = BETWEEN;
-        if to.glance().blind {
-            grow(&mut self.unseen, 1);
-            return Ok(());
-        }
         self.close(); // other executions may be between two that are measured
         let from = self.from;
         self.add(&from, to)
@@ -343,10 +333,6 @@ impl Sum {
     #[inline]
     pub(crate) fn ends(&mut self, to: &Glance) -> Result<()> {
         let state = std::mem::replace(&mut self.state, BETWEEN);
-        if state == UNSEEN || (state == COUNTING && to.blind) {
-            grow(&mut self.unseen, 1);
-            return Ok(());
-        }
         if state != COUNTING {
             grow(&mut self.unbalanced, 1);
             return Err(Error::invalid(
@@ -488,7 +474,7 @@ impl Sum {
 mod tests {
     use super::*;
     use crate::model;
-    use crate::sample::{Base, TD_SAMPLE_CLEARED};
+    use crate::sample::Base;
 
     /// A sample whose registers hold so much of which so many 255ths retired, the rest backend bound.
     fn sample(slots: u64, retiring: u64) -> Sample {
@@ -594,16 +580,6 @@ mod tests {
             assert_eq!(bad.l1().unwrap_err().code(), -libc::EINVAL);
             assert_eq!(bad.l2().unwrap_err().code(), -libc::EINVAL);
         }
-    }
-
-    #[test]
-    fn a_sum_of_what_passed_for_samples_is_one() {
-        let mut sum = Sum::default();
-        // each reading clears the registers, and yet they are of one window
-        let read = |n: u64| Sample { flags: TD_SAMPLE_CLEARED, ..sample(100_000 * n, 51) };
-        sum.add(&read(5), &read(6)).unwrap();
-        sum.add(&read(6), &read(7)).unwrap();
-        sum.l1().unwrap();
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(crate) struct Counts {
 pub(crate) const HANDFUL: u64 = 1 << 16;
 
 /// The totals at the start of the present window.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ledger {
     /// Slots since the period began.
     pub slots: u64,
@@ -141,16 +141,6 @@ impl Ledger {
         self.error += units(slots, 1);
     }
 
-    /// Takes in what the registers held when a reading cleared them. The slots that passed between the two RDPMC
-    /// are lost.
-    pub fn take(&mut self, registers: Registers, switches: u64) {
-        for (total, new) in self.category.iter_mut().zip(registers.split()) {
-            *total += new;
-        }
-        self.slots = self.slots.wrapping_add(registers.slots.0);
-        self.error += registers.rounding(switches).min(registers.slots.0);
-    }
-
     /// Takes in slots of which nothing else is known.
     pub fn take_unknown(&mut self, slots: u64) {
         self.slots = self.slots.wrapping_add(slots);
@@ -175,6 +165,11 @@ impl Ledger {
         Some(now.most?.saturating_sub(self.last.most?))
     }
 
+    /// What the kernel had counted at the last read(2).
+    pub fn told(&self) -> u64 {
+        self.last.slots
+    }
+
     /// Slots that the kernel has counted since the last time.
     pub fn since(&self, now: &Counts) -> u64 {
         now.slots.saturating_sub(self.last.slots)
@@ -189,11 +184,6 @@ impl Ledger {
     /// The times at the last read(2).
     pub fn times(&self) -> Times {
         self.last.time
-    }
-
-    /// The event's times are known without a read(2).
-    pub fn time_is(&mut self, time: Times) {
-        self.last.time = self.last.time.latest(time);
     }
 
     /// Starts a period: all totals are zero from here on.

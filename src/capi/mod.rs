@@ -12,6 +12,7 @@ use crate::read::simulated::Mix;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{L1, L2, Mark, Sample};
 use crate::sum::Sum;
+use crate::sys::signals::Blocked;
 use crate::tree::{self, Node};
 pub use options::{
     COptions, TD_FLAG_E_CORES, TD_FLAG_INHERIT, TD_FLAG_KERNEL, TD_FLAG_NO_RDPMC, TD_FLAG_SIMULATE,
@@ -109,19 +110,24 @@ unsafe fn put<T>(out: *mut T, what: &str, value: impl FnOnce() -> Result<T>) -> 
 /// The handle belongs to the thread that opens it: that thread alone reads, resets and asks it. It is
 /// not inherited by what the thread starts, and its descriptors are close-on-exec.
 ///
+/// A thread that lasts as long as the call opens the events, so they belong to no thread of the program's, and
+/// prctl(PR_TASK_PERF_EVENTS_DISABLE) does not switch them off. Signals are blocked meanwhile, as in all td_ calls that
+/// change a handle: a handler may leave them by siglongjmp.
+///
 /// Returns 0, or: -ENODEV no topdown counters on this CPU or VM; -EACCES perf_event_paranoid or a security
 /// module; -EPERM a seccomp filter; -ENOSYS no perf_event_open; -ENOTSUP level or target that this CPU
 /// cannot give; -EINVAL bad argument; -E2BIG options of a later version; -ESRCH no such thread;
 /// -EMFILE, -ENFILE no descriptors left (a handle takes up to 10); -ENOMEM no memory, or none left that
-/// may be locked; TD_ENOTCOUNTING others hold the counters. td_last_error tells which wall it was and
+/// may be locked; -EAGAIN no thread left to this user or container; TD_ENOTCOUNTING others hold the counters. td_last_error tells which wall it was and
 /// what to do. A failed open leaves nothing behind.
 ///
 /// # Safety
 /// `out` and `options` are NULL or point to what their types say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) -> c_int {
+    let signals = Blocked::new(); // until the caller has the handle, lest it be lost
     // SAFETY: by the caller's word.
-    guard(|| unsafe { put(out, "out", || Ok(handle::open(&options::read(options)?)?.into_raw())) })
+    guard(|| unsafe { put(out, "out", || Ok(handle::open(&options::read(options)?, &signals)?.into_raw())) })
 }
 
 /// Takes the totals since td_open or the last td_reset.
@@ -129,11 +135,10 @@ pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) ->
 /// In the steady state on the RDPMC path: 43 instructions, no system call, no lock, no allocation. When the
 /// registers hold so many slots that the next region could not be told to within td_options.max_error_ppm, it opens a
 /// new window of them with a read(2) of the leader, some 4,500 instructions, as long as td_options.max_overhead_ppm
-/// is not exceeded: a pair of readings around a region is right whatever ran before. Where RDPMC clears the registers
-/// (metrics_clear) each call is a window, some 750 instructions and no system call.
+/// is not exceeded: a pair of readings around a region is right whatever ran before.
 ///
-/// It may be called in a signal handler of the thread, even one that interrupts another td_ call on the same handle: it
-/// then gives right totals or -EBUSY. A child of vfork, which shares the memory, must not call it.
+/// It may be called in a signal handler of the thread, even one that interrupts another td_ call on the same handle or
+/// leaves it by siglongjmp. A child of vfork, which shares the memory, must not call it.
 ///
 /// If somebody writes 0 to the PMU's `rdpmc` file in sysfs while handles are open, RDPMC faults from then on. td_open of
 /// such a handle installs a handler of SIGSEGV, once in a process, that survives this fault and passes all others on to
@@ -141,7 +146,8 @@ pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) ->
 /// has SIGSEGV blocked, ends with SIGSEGV there; where that may happen, open with TD_FLAG_NO_RDPMC.
 ///
 /// Returns 0, or: -EINVAL td or out is NULL; TD_EWRONGTHREAD called by another thread than the one that
-/// opened, or in a forked child; TD_ENORDPMC see above; -EBADF the handle is closed; -EBUSY see above; -EIO the kernel
+/// opened, or in a forked child; TD_ENORDPMC see above; -EBADF the handle is closed; -EBUSY signal handlers used the handle again and again
+/// meanwhile; -EIO the kernel
 /// has given the counters up (a CPU that went offline); else -errno of read(2). Totals stay intact whatever it returns.
 ///
 /// # Safety
@@ -210,7 +216,7 @@ pub unsafe extern "C" fn td_reset(td: *mut td) -> c_int {
 
 /// Ends a handle and frees its descriptors; NULL is nothing to end. The only way to end one: in a forked
 /// child, too, close what the parent opened. Another thread may close a handle that its owner does not use
-/// any more; a signal handler may not.
+/// any more.
 ///
 /// The counters are free at once, also while a forked child has copies of the handle's descriptors.
 ///

@@ -73,13 +73,9 @@ pub fn span(from: Option<&Sample>, to: &Sample) -> Span {
         .saturating_add(to.base.error - from.base.error);
     let flags = (from.flags | to.flags) & !OF_READINGS;
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0 && !from.is_unchecked() && !to.is_unchecked();
-    let edges = if flags & TD_SAMPLE_CLEARED != 0 {
-        f64::from(windows) * 10.0 * EDGE
-    } else {
-        let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { 6.0 * EDGE } else { 0.0 };
-        let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { 4.0 * EDGE } else { 0.0 };
-        edges([a, b], windows) + after + before
-    };
+    let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { 6.0 * EDGE } else { 0.0 };
+    let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { 4.0 * EDGE } else { 0.0 };
+    let edges = edges([a, b], windows) + after + before;
     let total = |sample: &Sample| {
         let (before, since) = (sample.base.categories(sample.slots_before), split(sample.registers()));
         std::array::from_fn::<_, CATEGORIES, _>(|k| i128::from(before[k]) + i128::from(since[k]))

@@ -33,8 +33,6 @@ pub(crate) struct Pmu {
     pub level: u32,
     /// On a hybrid CPU, the CPUs that it is in; else none named.
     pub cpus: Option<String>,
-    /// Reading PERF_METRICS can clear it, and SLOTS.
-    pub metrics_clear: bool,
 }
 
 impl Pmu {
@@ -132,8 +130,7 @@ pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
         return Err(missing("cpus"));
     }
     // `config1:0` of slots
-    let metrics_clear = file("format/metrics_clear")?.is_some_and(|text| text.trim() == "config1:0");
-    Ok(Pmu { name, kind, model, place, level, cpus, metrics_clear })
+    Ok(Pmu { name, kind, model, place, level, cpus })
 }
 
 /// The text of a PMU's file; none if there is no such file.
@@ -167,7 +164,7 @@ pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity) -> Result<(Pmu, [u64
     let cpus = file("cpus")?
         .ok_or_else(|| none("cpu_atom/cpus is missing; mount /sys (a container may hide it)"))?;
     let cpus = Some(cpus.trim().to_string());
-    Ok((Pmu { name, kind, model, place, level: 1, cpus, metrics_clear: false }, encodings))
+    Ok((Pmu { name, kind, model, place, level: 1, cpus }, encodings))
 }
 
 /// `event=0x00,umask=0x4` to a config: event in bits 0 to 7, umask in bits 8 to 15 (format/ of every Intel

@@ -16,6 +16,8 @@ pub(crate) enum Attempt<'a> {
     Open(&'a str),
     /// mmap of a control page.
     Map,
+    /// clone of the thread that opens the events.
+    Clone,
     /// Anything else, by the system call's name.
     Other(&'a str),
 }
@@ -93,6 +95,20 @@ pub(crate) fn explain(
                 number("/proc/sys/kernel/perf_event_mlock_kb").map_or("unknown".into(), |kb| kb.to_string())
             ),
         ),
+        (Attempt::Clone, libc::EAGAIN) => (
+            errno,
+            "no thread can be made to open the counters: this user, or the container, is at its limit; raise `ulimit -u`, or the \
+             cgroup's pids.max"
+                .into(),
+        ),
+        (Attempt::Clone, libc::EPERM | libc::EACCES | libc::ENOSYS) => (
+            errno,
+            format!(
+                "the counters are opened by a thread of their own, and clone of one is refused ({refusal}), by a seccomp filter \
+                 or a security module (LSM); allow it in the profile that allows perf_event_open"
+            ),
+        ),
+        (Attempt::Clone, _) => (errno, format!("clone of the thread that opens the counters failed: {refusal}")),
         // the kernel asks for permission at perf_event_open, and not again
         (Attempt::Map, libc::EACCES | libc::ENOSYS) => (errno, withheld("mmap", refusal)),
         (Attempt::Other(call), libc::EPERM | libc::EACCES | libc::ENOSYS) => (errno, withheld(call, refusal)),

@@ -45,7 +45,7 @@ fn dummy<K: Kernel>(m: &Machine<K>, options: &Options) -> io::Result<K::Fd> {
     attr.set_disabled(1);
     attr.set_exclude_kernel((!options.kernel).into());
     attr.set_exclude_hv(1);
-    m.kernel.open(&attr, pid, cpu, None)
+    m.kernel.open(&attr, pid, cpu)
 }
 
 fn refused<K: Kernel>(m: &Machine<K>, attempt: Attempt, refusal: &io::Error) -> Found {

@@ -2,7 +2,7 @@
 //! library, for the one that programs inline (include/topdown_inline.h) and for who writes it.
 
 use crate::registers::RawSlots;
-use crate::sample::{Base, CATEGORIES, Sample};
+use crate::sample::{Base, CATEGORIES, Head, Sample};
 use crate::sys::slot::Zeroable;
 use std::cell::Cell;
 use std::mem::offset_of;
@@ -99,24 +99,30 @@ impl Hot {
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// As `Sample::skip`; the thread's own readings are not to come from the registers meanwhile.
-    pub fn skip(&self, slots: RawSlots, parts: &[i64; CATEGORIES]) {
+    /// As `Sample::skip`; the thread's own readings are not to come from the registers meanwhile, nor after it if a signal
+    /// handler has changed this, and the skip is not `newest` any more.
+    pub fn skip(&self, slots: RawSlots, parts: &[i64; CATEGORIES], newest: impl FnOnce() -> bool) {
         // SAFETY: our own cell, and nobody holds a reference to what is in it.
         let start = unsafe { &mut *self.start.as_ptr() };
         let sequence = start.base.sequence;
         self.set_sequence(AWAY);
         start.skip(slots, parts);
-        self.set_sequence(sequence);
+        compiler_fence(Ordering::SeqCst);
+        self.set_sequence(if newest() { sequence } else { AWAY });
     }
 
-    /// Changes what samples start from, in a way that a signal handler which reads meanwhile does not see half
-    /// of it.
-    pub fn restart(&self, scale: u64, limit: u64, start: &Sample) {
+    /// Changes what samples start from. A signal handler that reads meanwhile does not see half of it; if it changed this
+    /// itself, the change is not `newest` any more, and readings take the slow path.
+    pub fn restart(&self, scale: u64, limit: u64, start: &Head, newest: impl FnOnce() -> bool) {
         self.set_sequence(AWAY);
         self.scale.set(scale);
         self.limit.set(limit);
-        self.start.set(Sample { base: Base { sequence: AWAY, ..start.base }, ..*start });
-        self.set_sequence(start.base.sequence);
+        // SAFETY: our own cell; a sample begins with its head (src/sample.rs), and nobody holds a reference to it.
+        let head = unsafe { &mut *self.start.as_ptr().cast::<Head>() };
+        *head = Head { base: Base { sequence: AWAY, ..start.base }, ..*start };
+        compiler_fence(Ordering::SeqCst);
+        // (if a handler changes all of it between the two halves of this line, the number is right, or the page has moved on)
+        self.set_sequence(if newest() { start.base.sequence } else { AWAY });
     }
 }
 

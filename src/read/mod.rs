@@ -9,11 +9,11 @@ mod rdpmc;
 pub(crate) mod simulated;
 
 use crate::error::Result;
-use crate::registers::{RawSlots, Registers};
+use crate::registers::Registers;
 use crate::window::{Counts, Times};
 pub use hot::Hot;
 pub(crate) use hot::Reader;
-pub(crate) use rdpmc::{FAST, snapshot, take};
+pub(crate) use rdpmc::{FAST, snapshot};
 
 /// What the control page of SLOTS shows while it counts: its RDPMC number plus one.
 pub(crate) const SLOTS_INDEX: u32 = 0x4000_0004;
@@ -52,8 +52,6 @@ pub(crate) struct Glance {
     pub running: u64,
     pub handle: u32,
     pub period: u32,
-    /// They lack what the registers hold, which could not be seen.
-    pub blind: bool,
 }
 
 /// One reading of the registers by their owner.
@@ -76,50 +74,29 @@ impl Snapshot {
     }
 }
 
-/// An attempt to take what the registers hold, where reading them clears them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// They were read, and start from zero.
-    All(Snapshot),
-    /// The thread was interrupted on the way, and what they held, as far as it was read (0: not yet), is cleared or
-    /// it is not.
-    Disturbed(RawSlots),
-    /// They are not on this CPU; the event's times, as far as they are known.
-    Away(Times),
-}
-
 /// A group of counters, real or simulated.
 pub(crate) trait Counters {
     /// read(2) of the group: what the kernel has counted since it was opened. If it is running, this
     /// zeroes the registers.
-    fn counts(&mut self) -> Result<Counts>;
+    fn counts(&self) -> Result<Counts>;
     /// read(2) of SLOTS alone, for less: the same, without the categories.
-    fn slots(&mut self) -> Result<(u64, Times)>;
+    fn slots(&self) -> Result<(u64, Times)>;
     /// The registers, if they can be seen and count for this thread now. `known`: the times at the last
     /// read(2).
-    fn registers(&mut self, known: Times) -> Option<Snapshot>;
+    fn registers(&self, known: Times) -> Option<Snapshot>;
     /// Whether the group is counting right now, as its sequence number; none if it is not, or if that
     /// cannot be seen.
-    fn counting(&mut self) -> Option<u32>;
+    fn counting(&self) -> Option<u32>;
     /// Whether the group counts whenever it is enabled at all, unless others took its turn.
     fn never_rests(&self) -> bool;
     /// A number that moves by four or more each time that the registers are saved and restored; none
     /// where that cannot be known.
-    fn sequence(&mut self) -> Option<u32>;
+    fn sequence(&self) -> Option<u32>;
     /// Whether readings are to be those of the registers.
     fn by_registers(&self) -> bool;
     /// Whether what the library executes for a reading by read(2) is counted with the rest.
     fn counts_itself(&self) -> bool {
         false
-    }
-    /// Whether reading the registers clears them (metrics_clear): each reading starts a window. The kernel's own
-    /// counts mean nothing then.
-    fn clears(&self) -> bool {
-        false
-    }
-    /// The registers, which start from zero.
-    fn take(&mut self, known: Times) -> Taken {
-        Taken::Away(known)
     }
     /// Who can read by the steady state, if anybody can.
     fn reader(&self) -> Option<Reader> {
@@ -127,6 +104,4 @@ pub(crate) trait Counters {
     }
     /// Before it is closed: a forked child that has copies of the descriptors does not keep it on the counters.
     fn stop(&self) {}
-    /// In a forked child: the mappings are not there any more.
-    fn forget_mappings(&mut self) {}
 }

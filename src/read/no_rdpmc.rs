@@ -30,8 +30,3 @@ impl super::Hot {
 pub(crate) fn snapshot(_: &impl Mapping, _: &Look, _: Option<*mut u64>, _: Times) -> Option<Snapshot> {
     None
 }
-
-/// Never.
-pub(crate) fn take(_: &impl Mapping, _: *mut u64, known: Times) -> super::Taken {
-    super::Taken::Away(known)
-}

@@ -11,7 +11,7 @@
 //! is not executed on an E-core, where it would fault.
 
 use super::hot::{Hot, SEQUENCE, TD_CONTROL_PAGE};
-use super::{Clock, Glance, SLOTS_INDEX, Snapshot, Taken};
+use super::{Clock, Glance, SLOTS_INDEX, Snapshot};
 use crate::capi::read_slowly;
 use crate::registers::{EDGE_SLOTS, RawMetrics, RawSlots, Registers};
 use crate::sample::Sample;
@@ -228,7 +228,7 @@ impl Hot {
             );
         }
         let (handle, period) = (of as u32, (of >> 32) as u32);
-        Glance { slots, enabled, running, handle, period, blind: false }
+        Glance { slots, enabled, running, handle, period }
     }
 
     /// The same into the sample in a larger thing, of which only that is written; false: what was written means nothing.
@@ -389,56 +389,6 @@ pub(crate) fn snapshot(
 
 /// `glance` reads both at once.
 const _: () = assert!(offset_of!(Sample, base.period) == offset_of!(Sample, base.handle) + 4);
-
-/// As `snapshot`, where RDPMC of PERF_METRICS clears both registers: of all that came since the last. What comes between
-/// the two RDPMC is lost.
-pub(crate) fn take(map: &impl Mapping, rseq: *mut u64, known: Times) -> Taken {
-    let Some(page) = map.look() else { return Taken::Away(known) };
-    let clock = clock_of(&page, known);
-    let (tsc, ns) = clock_now(&clock);
-    if page.index != SLOTS_INDEX {
-        return Taken::Away(page.time.latest(known)); // the clock runs on while the thread does not
-    }
-    let (slots, metrics, undisturbed): (u64, u64, u64);
-    // SAFETY: the page is mapped and RDPMC was granted; the descriptor is this thread's. The abort handler follows its
-    // signature, and goes where the sequence ends.
-    unsafe {
-        asm!(
-            "xor {slots:e}, {slots:e}",
-            "lea rax, [rip + 22f]",
-            "mov qword ptr [{rseq}], rax",
-            "20:",
-            "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
-            "jne 23f",
-            "mov ecx, {SLOTS}", "rdpmc", "shl rdx, 32", "lea {slots}, [rax + rdx]",
-            "mov ecx, {METRICS}", "rdpmc", "shl rdx, 32", "or rax, rdx",
-            "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
-            "jne 23f",
-            "mov ecx, 1",
-            "21:",
-                descriptor!("xor ecx, ecx"),
-            page = in(reg) map.page(),
-            rseq = in(reg) rseq,
-            sequence = in(reg) page.sequence,
-            slots = out(reg) slots,
-            out("rax") metrics,
-            out("rcx") undisturbed,
-            out("rdx") _,
-            LOCK = const offset_of!(Page, lock),
-            SLOTS = const SLOTS,
-            METRICS = const METRICS,
-            MARK = const MARK,
-            SIGNATURE = const SIGNATURE,
-            options(nostack),
-        );
-    }
-    if undisturbed == 0 {
-        return Taken::Disturbed(RawSlots(slots));
-    }
-    let registers = Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) };
-    let pace = if clock.scale == 0 { tsc } else { clock.zero.enabled.wrapping_add(ns) };
-    Taken::All(Snapshot { registers, sequence: page.sequence, clock, ns, pace })
-}
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use super::{Clock, Counters, Snapshot};
 use crate::error::{Error, Result};
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::CATEGORIES;
+use crate::sys::kept::Kept;
 use crate::window::{Counts, Times};
 use std::time::Instant;
 
@@ -86,12 +87,16 @@ impl Mix {
 }
 
 /// The simulated group.
-#[derive(Debug)]
 pub(crate) struct Simulated {
     level: u32,
     /// Slots per cycle.
     width: u64,
     begun: Instant,
+    state: Kept<State>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct State {
     mix: [u64; CATEGORIES],
     /// The clock when the registers last moved on.
     clock: u64,
@@ -104,29 +109,53 @@ pub(crate) struct Simulated {
 
 impl Simulated {
     pub fn new(level: u32, width: u32) -> Simulated {
-        Simulated {
-            level,
-            width: width.into(),
-            begun: Instant::now(),
-            mix: Mix::default().shares().expect("the default mix is a mix"),
-            clock: clock(),
-            slots: 0,
-            exact: [0; CATEGORIES],
-            counts: Counts::default(),
-        }
+        let mix = Mix::default().shares().expect("the default mix is a mix");
+        let state =
+            State { mix, clock: clock(), slots: 0, exact: [0; CATEGORIES], counts: Counts::default() };
+        Simulated { level, width: width.into(), begun: Instant::now(), state: Kept::new(state) }
     }
 
     /// How slots divide from now on.
-    pub fn set_mix(&mut self, mix: &Mix) -> Result<()> {
+    pub fn set_mix(&self, mix: &Mix) -> Result<()> {
         let shares = mix.shares()?;
-        self.move_on();
-        self.mix = shares;
+        self.change(|state| state.mix = shares);
         Ok(())
     }
 
-    fn move_on(&mut self) {
+    /// Moves on to now, and changes this then. Returns what was there before the change. (A signal handler's own may come
+    /// between.)
+    fn change(&self, work: impl Fn(&mut State)) -> State {
+        loop {
+            let mut change = self.state.begin();
+            change.value().move_on(self.width);
+            let before = *change.value();
+            work(change.value());
+            if change.end() {
+                return before;
+            }
+        }
+    }
+
+    fn look(&self) -> Snapshot {
+        self.snapshot(&self.change(|_| {}))
+    }
+
+    fn snapshot(&self, state: &State) -> Snapshot {
+        let time = self.begun.elapsed().as_nanos() as u64;
+        Snapshot {
+            registers: Registers { slots: RawSlots(state.slots), metrics: state.metrics(self.level) },
+            sequence: 0,
+            clock: Clock { zero: Times { enabled: time, running: time }, ..Clock::default() },
+            ns: 0,
+            pace: time,
+        }
+    }
+}
+
+impl State {
+    fn move_on(&mut self, width: u64) {
         let now = clock();
-        let slots = now.saturating_sub(self.clock) * self.width;
+        let slots = now.saturating_sub(self.clock) * width;
         self.clock = now;
         self.slots += slots;
         for (exact, share) in self.exact.iter_mut().zip(self.mix) {
@@ -135,7 +164,7 @@ impl Simulated {
     }
 
     /// PERF_METRICS: each share rounded to 8 bits, level 1 so that the fields add up to 255.
-    fn metrics(&self) -> RawMetrics {
+    fn metrics(&self, level: u32) -> RawMetrics {
         if self.slots == 0 {
             return RawMetrics(0);
         }
@@ -148,43 +177,35 @@ impl Simulated {
             fields[*k] += 1;
         }
         for (field, exact) in fields.iter_mut().zip(self.exact).skip(4) {
-            *field = if self.level < 2 { 0 } else { (exact * 510 / whole).div_ceil(2) as u64 };
+            *field = if level < 2 { 0 } else { (exact * 510 / whole).div_ceil(2) as u64 };
         }
         RawMetrics(fields.iter().enumerate().map(|(k, field)| field << (8 * k)).sum())
-    }
-
-    fn look(&mut self) -> Snapshot {
-        self.move_on();
-        let time = self.begun.elapsed().as_nanos() as u64;
-        Snapshot {
-            registers: Registers { slots: RawSlots(self.slots), metrics: self.metrics() },
-            sequence: 0,
-            clock: Clock { zero: Times { enabled: time, running: time }, ..Clock::default() },
-            ns: 0,
-            pace: time,
-        }
     }
 }
 
 impl Counters for Simulated {
-    fn counts(&mut self) -> Result<Counts> {
-        let snapshot = self.look();
-        let Registers { slots, metrics } = snapshot.registers;
-        self.counts.slots += slots.0;
-        for (k, count) in self.counts.category.iter_mut().enumerate() {
-            *count += (u128::from(slots.0) * u128::from(metrics.0 >> (8 * k) & 0xff) / 255) as u64;
-        }
-        self.counts.time = snapshot.clock.zero;
-        (self.slots, self.exact) = (0, [0; CATEGORIES]);
-        Ok(self.counts)
+    fn counts(&self) -> Result<Counts> {
+        let take = |state: &mut State| {
+            let snapshot = self.snapshot(state);
+            let Registers { slots, metrics } = snapshot.registers;
+            state.counts.slots += slots.0;
+            for (k, count) in state.counts.category.iter_mut().enumerate() {
+                *count += (u128::from(slots.0) * u128::from(metrics.0 >> (8 * k) & 0xff) / 255) as u64;
+            }
+            state.counts.time = snapshot.clock.zero;
+            (state.slots, state.exact) = (0, [0; CATEGORIES]);
+        };
+        let mut before = self.change(take);
+        take(&mut before);
+        Ok(before.counts)
     }
 
-    fn slots(&mut self) -> Result<(u64, Times)> {
+    fn slots(&self) -> Result<(u64, Times)> {
         let counts = self.counts()?;
         Ok((counts.slots, counts.time))
     }
 
-    fn registers(&mut self, _: Times) -> Option<Snapshot> {
+    fn registers(&self, _: Times) -> Option<Snapshot> {
         Some(self.look())
     }
 
@@ -192,7 +213,7 @@ impl Counters for Simulated {
         true
     }
 
-    fn counting(&mut self) -> Option<u32> {
+    fn counting(&self) -> Option<u32> {
         Some(0)
     }
 
@@ -200,7 +221,7 @@ impl Counters for Simulated {
         true
     }
 
-    fn sequence(&mut self) -> Option<u32> {
+    fn sequence(&self) -> Option<u32> {
         Some(0)
     }
 }
@@ -223,7 +244,7 @@ mod tests {
 
     #[test]
     fn fields_are_within_a_unit_of_the_truth_and_level_1_adds_up() {
-        let mut pmu = Simulated::new(2, 6);
+        let pmu = Simulated::new(2, 6);
         let mixes = [
             Mix::default(),
             Mix {
@@ -248,11 +269,11 @@ mod tests {
         for mix in mixes {
             pmu.counts().unwrap();
             pmu.set_mix(&mix).unwrap();
-            (pmu.slots, pmu.exact) = (0, [0; CATEGORIES]);
-            while pmu.slots < 100_000 {
-                pmu.move_on();
+            let mut state = State { slots: 0, exact: [0; CATEGORIES], ..pmu.state.get(|state| *state) };
+            while state.slots < 100_000 {
+                state.move_on(6);
             }
-            let metrics = pmu.metrics().0;
+            let metrics = state.metrics(2).0;
             let field = |k: usize| (metrics >> (8 * k) & 0xff) as f64 / 255.0;
             let truth = mix.shares().unwrap().map(|share| share as f64 / WHOLE as f64);
             for (k, truth) in truth.iter().enumerate() {
@@ -264,10 +285,11 @@ mod tests {
 
     #[test]
     fn a_level_1_core_has_no_upper_half() {
-        let mut pmu = Simulated::new(1, 5);
+        let pmu = Simulated::new(1, 5);
         while pmu.look().registers.slots.0 < 1000 {}
-        assert_eq!(pmu.metrics().0 >> 32, 0);
-        assert_ne!(pmu.metrics().0, 0);
+        let metrics = pmu.look().registers.metrics.0;
+        assert_eq!(metrics >> 32, 0);
+        assert_ne!(metrics, 0);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The kernel that runs this process.
 
+use super::apart::apart;
 use super::page::{self, Look, Page};
+use super::signals::Blocked;
 use super::slot::Place;
-use super::{Kernel, Mapping};
+use super::{Kernel, Mapping, Refusal};
 use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, PERF_IOC_FLAG_GROUP, perf_event_attr};
 use std::fs::File;
@@ -66,24 +68,43 @@ impl Kernel for Linux {
     type Fd = Event;
     type Map = Mapped;
 
-    fn open(&self, attr: &perf_event_attr, pid: i32, cpu: i32, leader: Option<&Event>) -> io::Result<Event> {
-        let group = leader.map_or(-1, AsRawFd::as_raw_fd);
-        let mut attr = *attr; // the kernel writes its own size into it when it refuses ours
-        let open = || {
-            // SAFETY: attr is a live perf_event_attr whose size field says how long it is.
-            unsafe { perf::perf_event_open(&mut attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) }
-        };
-        let fd = again(open)?;
-        // SAFETY: the kernel has just given us this descriptor; nobody else owns it.
-        let event = unsafe { File::from_raw_fd(fd) };
-        if fd >= self.descriptors_from {
-            return Ok(Event::new(event, self.descriptors_from == 0));
-        }
-        // SAFETY: a live descriptor, and a number.
-        match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, self.descriptors_from) } {
-            ..0 => Err(io::Error::last_os_error()),
-            // SAFETY: as above.
-            moved => Ok(Event::new(unsafe { File::from_raw_fd(moved) }, false)),
+    fn open(&self, attr: &perf_event_attr, pid: i32, cpu: i32) -> io::Result<Event> {
+        self.owned(open_raw(attr, pid, cpu, -1)?)
+    }
+
+    fn open_group(
+        &self,
+        attrs: &[perf_event_attr],
+        pid: i32,
+        cpu: i32,
+        leader: Option<&Event>,
+    ) -> Result<Vec<Event>, Refusal> {
+        // SAFETY: gettid has no preconditions.
+        let pid = if pid == 0 { unsafe { libc::gettid() } } else { pid };
+        let mut group = leader.map_or(-1, AsRawFd::as_raw_fd);
+        let mut opened = Vec::with_capacity(attrs.len());
+        let mut refusal = None;
+        let signals = Blocked::new();
+        // (it takes no memory: the allocator may keep something for each thread)
+        let made = apart(&signals, || {
+            for attr in attrs {
+                match open_raw(attr, pid, cpu, group) {
+                    Ok(fd) => opened.push(fd),
+                    Err(error) => return refusal = Some(error),
+                }
+                group = if group < 0 { opened[0] } else { group };
+            }
+        });
+        drop(signals);
+        // each is owned, whatever becomes of the others
+        let opened: Vec<io::Result<Event>> = opened.into_iter().map(|fd| self.owned(fd)).collect();
+        let opened: io::Result<Vec<Event>> = opened.into_iter().collect();
+        let refused = |event| move |error| Refusal { event, error };
+        made.map_err(refused(None))?;
+        let opened = opened.map_err(refused(Some(0)))?;
+        match refusal {
+            Some(error) => Err(Refusal { event: Some(opened.len()), error }),
+            None => Ok(opened),
         }
     }
 
@@ -209,6 +230,32 @@ impl Mapping for Mapped {
     fn forget(self) {
         std::mem::forget(self);
     }
+}
+
+impl Linux {
+    /// An event whose descriptor the kernel has just given.
+    fn owned(&self, fd: i32) -> io::Result<Event> {
+        // SAFETY: nobody else owns the descriptor.
+        let event = unsafe { File::from_raw_fd(fd) };
+        if fd >= self.descriptors_from {
+            return Ok(Event::new(event, self.descriptors_from == 0));
+        }
+        // SAFETY: a live descriptor, and a number.
+        match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, self.descriptors_from) } {
+            ..0 => Err(io::Error::last_os_error()),
+            // SAFETY: as above.
+            moved => Ok(Event::new(unsafe { File::from_raw_fd(moved) }, false)),
+        }
+    }
+}
+
+/// perf_event_open(2).
+fn open_raw(attr: &perf_event_attr, pid: i32, cpu: i32, group: i32) -> io::Result<i32> {
+    let mut attr = *attr; // the kernel writes its own size into it when it refuses ours
+    again(|| {
+        // SAFETY: attr is a live perf_event_attr whose size field says how long it is.
+        unsafe { perf::perf_event_open(&mut attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) }
+    })
 }
 
 /// Calls until no signal comes between (another thread's events are opened under a lock).

@@ -15,7 +15,10 @@ pub(crate) mod fault {
         false
     }
 }
+mod apart;
+pub(crate) mod guarded;
 pub(crate) mod identity;
+pub(crate) mod kept;
 mod linux;
 pub(crate) mod page;
 #[cfg(target_arch = "x86_64")]
@@ -24,6 +27,7 @@ pub(crate) mod rseq;
 #[cfg(any(test, fuzzing))]
 #[cfg_attr(not(test), allow(dead_code))]
 pub(crate) mod scripted;
+pub(crate) mod signals;
 pub(crate) mod slot;
 pub(crate) mod thread;
 
@@ -34,6 +38,14 @@ use slot::Place;
 use std::io;
 use std::time::Duration;
 
+/// Why events of a group were not opened.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// Which of them; none: the thread that opens them could not be made.
+    pub event: Option<usize>,
+    pub error: io::Error,
+}
+
 /// What the library asks of the kernel.
 pub(crate) trait Kernel {
     /// An open event; dropping it closes it.
@@ -41,14 +53,17 @@ pub(crate) trait Kernel {
     /// An event's mapped control page; dropping it unmaps it.
     type Map: Mapping;
 
-    /// perf_event_open(2), close-on-exec.
-    fn open(
+    /// perf_event_open(2) of an event of this thread's, close-on-exec.
+    fn open(&self, attr: &perf_event_attr, pid: i32, cpu: i32) -> io::Result<Self::Fd>;
+    /// The same of several in a group (the first of them leads if there is no leader yet), which belong to no thread: no
+    /// prctl(2) switches them off.
+    fn open_group(
         &self,
-        attr: &perf_event_attr,
+        attrs: &[perf_event_attr],
         pid: i32,
         cpu: i32,
         leader: Option<&Self::Fd>,
-    ) -> io::Result<Self::Fd>;
+    ) -> Result<Vec<Self::Fd>, Refusal>;
     /// PERF_EVENT_IOC_ENABLE on the whole group.
     fn enable(&self, leader: &Self::Fd) -> io::Result<()>;
     /// PERF_EVENT_IOC_DISABLE on the whole group.

@@ -3,7 +3,7 @@
 
 use super::page::{Look, Page};
 use super::slot::Place;
-use super::{Kernel, Mapping};
+use super::{Kernel, Mapping, Refusal};
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -58,6 +58,15 @@ impl Drop for Thing {
 }
 
 impl Scripted {
+    fn thing_of(&self, attr: &perf_event_attr, pid: i32, leader: Option<&Thing>) -> io::Result<Thing> {
+        self.call()?;
+        refused(&self.script.refuse_open)?;
+        self.permits(attr, pid)?;
+        let number = leader.map_or(0, |_| self.script.next.get());
+        self.script.next.set(number + 1);
+        Ok(self.thing(number))
+    }
+
     /// A kernel on a Sapphire Rapids, whose group counts.
     pub fn sapphire_rapids() -> Scripted {
         let kernel = Scripted::default();
@@ -179,13 +188,24 @@ impl Kernel for Scripted {
     type Fd = Thing;
     type Map = Thing;
 
-    fn open(&self, attr: &perf_event_attr, pid: i32, _: i32, leader: Option<&Thing>) -> io::Result<Thing> {
-        self.call()?;
-        refused(&self.script.refuse_open)?;
-        self.permits(attr, pid)?;
-        let number = leader.map_or(0, |_| self.script.next.get());
-        self.script.next.set(number + 1);
-        Ok(self.thing(number))
+    fn open(&self, attr: &perf_event_attr, pid: i32, _: i32) -> io::Result<Thing> {
+        self.thing_of(attr, pid, None)
+    }
+
+    fn open_group(
+        &self,
+        attrs: &[perf_event_attr],
+        pid: i32,
+        _: i32,
+        leader: Option<&Thing>,
+    ) -> Result<Vec<Thing>, Refusal> {
+        self.call().map_err(|error| Refusal { event: None, error })?;
+        let mut opened: Vec<Thing> = Vec::new();
+        for attr in attrs {
+            let thing = self.thing_of(attr, pid, leader.or(opened.first()));
+            opened.push(thing.map_err(|error| Refusal { event: Some(opened.len()), error })?);
+        }
+        Ok(opened)
     }
 
     fn enable(&self, _: &Thing) -> io::Result<()> {

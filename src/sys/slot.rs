@@ -5,7 +5,6 @@
 //! and not a fault, and opening ten thousand times takes no more memory than opening once.
 
 use memmap2::MmapMut;
-use parking_lot::Mutex;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::io;
@@ -109,13 +108,6 @@ impl Place {
     pub fn address(&self) -> *mut u8 {
         self.page.as_ptr()
     }
-}
-
-/// Takes what is behind a lock that a thread holds which is not there: in a forked child, one of the parent's. (Unlocking
-/// it could meet that thread's traces in the lock's queue.)
-pub(crate) fn take_over<T: Default>(lock: &Mutex<T>) -> T {
-    // SAFETY: nobody else in this process is or comes behind the lock: the caller alone closes.
-    unsafe { std::mem::take(&mut *lock.data_ptr()) }
 }
 
 /// Types for which memory full of zeros is a valid value.

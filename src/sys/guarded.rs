@@ -1,0 +1,112 @@
+//! What the owner of a handle works on: its owner's alone until the handle is closed, which any thread may do.
+//!
+//! A signal handler may come between at any instruction of the owner's, work on it, close it, or leave by siglongjmp: so it
+//! is given out as a shared reference, and `T` keeps what is changed so that half of a change does no harm.
+
+use super::signals::Blocked;
+use std::cell::UnsafeCell;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+pub(crate) struct Guarded<T> {
+    /// Another thread reads it for the last time, or somebody takes it away.
+    held: AtomicBool,
+    /// The owner works on it; or did, and left by siglongjmp.
+    in_use: AtomicBool,
+    content: UnsafeCell<Option<Box<T>>>,
+}
+
+impl<T> Default for Guarded<T> {
+    fn default() -> Guarded<T> {
+        Guarded {
+            held: AtomicBool::new(false),
+            in_use: AtomicBool::new(false),
+            content: UnsafeCell::new(None),
+        }
+    }
+}
+
+/// What was taken away.
+pub(crate) enum Remains<T> {
+    Whole(Box<T>),
+    /// A copy. The owner may work on the original yet, whose memory is not given back: what is used there must not be
+    /// dropped.
+    InUse(ManuallyDrop<T>),
+}
+
+/// So long another thread waits for the end of the owner's work, which takes some microseconds.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+impl<T> Guarded<T> {
+    /// Who has just got the slot, and alone knows of it, puts this there.
+    pub fn put(&self, content: Box<T>) {
+        // SAFETY: nobody else looks here.
+        unsafe { *self.content.get() = Some(content) };
+    }
+
+    /// The owner works on it. None if it was taken away, or is on its way.
+    #[inline]
+    pub fn work<R>(&self, work: impl FnOnce(&T) -> R) -> Option<R> {
+        // (the exchange comes before `held` is read, and who holds it does it the other way round)
+        let outer = self.in_use.swap(true, Ordering::SeqCst);
+        let result = match self.held.load(Ordering::SeqCst) {
+            true => None,
+            // SAFETY: nobody takes it away while it is in use, or it stays in memory.
+            false => unsafe { (*self.content.get()).as_deref() }.map(work),
+        };
+        self.in_use.store(outer, Ordering::Release);
+        result
+    }
+
+    /// Another thread works on it, unless the owner does.
+    pub fn work_from_outside<R>(&self, signals: &Blocked, work: impl FnOnce(&T) -> R) -> Option<R> {
+        self.hold(signals);
+        let idle = !self.stays_in_use();
+        // SAFETY: the owner is not at work, and does not begin: it is held.
+        let result = idle.then(|| unsafe { (*self.content.get()).as_deref() }.map(work)).flatten();
+        self.held.store(false, Ordering::Release);
+        result
+    }
+
+    /// Takes it away, for good: the owner, or another thread, which waits until the owner's work is done. `here`: not in a
+    /// forked child, where a thread that it does not have may hold it.
+    pub fn take(&self, signals: &Blocked, here: bool, by_owner: bool) -> Option<Remains<T>> {
+        if here {
+            self.hold(signals);
+        }
+        let in_use = match here {
+            true if by_owner => self.in_use.load(Ordering::SeqCst), // this is in a signal handler, or after a siglongjmp
+            true => self.stays_in_use(),
+            false => false,
+        };
+        // SAFETY: held, so nobody else begins; in a forked child there is nobody else.
+        let content = unsafe { (*self.content.get()).take() };
+        self.in_use.store(false, Ordering::Relaxed);
+        self.held.store(false, Ordering::Release);
+        let content = content?;
+        if !in_use {
+            return Some(Remains::Whole(content));
+        }
+        // SAFETY: the box is not dropped, so what it points to stays, and is dropped by nobody but the caller.
+        Some(Remains::InUse(ManuallyDrop::new(unsafe { Box::into_raw(content).read() })))
+    }
+
+    /// Signals are blocked: who holds it comes to an end.
+    fn hold(&self, _: &Blocked) {
+        while self.held.swap(true, Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+    }
+
+    fn stays_in_use(&self) -> bool {
+        let begun = Instant::now();
+        while self.in_use.load(Ordering::SeqCst) {
+            if begun.elapsed() > PATIENCE {
+                return true;
+            }
+            std::thread::yield_now();
+        }
+        false
+    }
+}

@@ -1,0 +1,46 @@
+//! Signals are blocked while the library changes what the next reading builds on: a handler that came between could call
+//! the library again, or leave by siglongjmp and never come back.
+
+use std::marker::PhantomData;
+
+/// Bits of the kernel's signal set, struct of 64.
+const fn bit(signal: libc::c_int) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Signals of an instruction's own fault: the kernel ends a process that blocks them, and the handler of SIGSEGV is what
+/// readings rely on where RDPMC is taken away.
+const FAULTS: u64 = bit(libc::SIGSEGV)
+    | bit(libc::SIGBUS)
+    | bit(libc::SIGILL)
+    | bit(libc::SIGFPE)
+    | bit(libc::SIGTRAP)
+    | bit(libc::SIGSYS);
+
+/// As long as it lives, no handler of an asynchronous signal runs in this thread, nor is the thread cancelled.
+pub(crate) struct Blocked {
+    before: u64,
+    /// A thread's own: it is not sent to another.
+    _here: PhantomData<*mut ()>,
+}
+
+impl Blocked {
+    pub fn new() -> Blocked {
+        Blocked { before: set_mask(libc::SIG_BLOCK, !FAULTS), _here: PhantomData }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        set_mask(libc::SIG_SETMASK, self.before);
+    }
+}
+
+/// The system call, not the C library's function: that leaves out the signal by which it cancels threads. Where a seccomp
+/// filter refuses it, the mask stays as it is.
+fn set_mask(how: libc::c_int, set: u64) -> u64 {
+    let mut before = 0u64;
+    // SAFETY: both are live sets of 8 bytes, as the kernel has them.
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, &set, &mut before, size_of::<u64>()) };
+    before
+}
