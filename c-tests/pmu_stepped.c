@@ -35,6 +35,7 @@ static void reading(void)
     struct td_sample before, after;
     struct td_l1 l1;
     td_t *td = ready();
+    const uint64_t width = info_of(td).slots_per_cycle;
     step_from_here();
     const int first = td_read(td, &before);
     step_to_here();
@@ -44,7 +45,7 @@ static void reading(void)
     const int second = td_read(td, &after);
     step_to_here();
     td_must(second);
-    CHECK(may_say_nothing || after.slots - before.slots >= REGION * 6);
+    CHECK(may_say_nothing || after.slots - before.slots >= REGION * width);
     is_right(td_decode_l1(&before, &after, &l1), &l1);
     /* as ever, without the debugger */
     td_must(td_read(td, &before));

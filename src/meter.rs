@@ -69,7 +69,7 @@ struct Account {
 }
 
 /// Slots of the library's own work for a reading by read(2), on the way in and on the way back.
-const BY_READ: u64 = 32 * EDGE_SLOTS;
+const BY_READ: u64 = 30 * EDGE_SLOTS;
 
 /// How often a change is begun anew after a signal handler's own.
 const TURNS: u32 = 64;

@@ -7,8 +7,19 @@ use crate::sample::{L1, L2, Sample};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the CPU has AVX2, once the first call has asked.
+/// Whether the CPU has AVX2, as far as anybody has asked.
 static AVX2: AtomicBool = AtomicBool::new(false);
+
+/// Asks: td_open does, so that decoding samples of this process writes nothing that threads share.
+#[cfg(target_arch = "x86_64")]
+pub fn prepare() {
+    if std::arch::is_x86_feature_detected!("avx2") {
+        AVX2.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub fn prepare() {}
 
 /// Whether one of three pointers is NULL or misaligned, or where no program has memory: in one comparison.
 #[inline(always)]
@@ -49,9 +60,8 @@ macro_rules! decoder {
         /// As above, on any CPU.
         #[inline(never)]
         unsafe extern "C" fn $without(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
-            #[cfg(target_arch = "x86_64")]
-            if std::arch::is_x86_feature_detected!("avx2") {
-                AVX2.store(true, Ordering::Relaxed);
+            if !AVX2.load(Ordering::Relaxed) {
+                prepare();
             }
             // SAFETY: by the caller's word.
             unsafe { $at_sight(from, to, out) }

@@ -126,6 +126,7 @@ unsafe fn put<T>(out: *mut T, what: &str, value: impl FnOnce() -> Result<T>) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) -> c_int {
     let signals = Blocked::new(); // until the caller has the handle, lest it be lost
+    decoders::prepare();
     // SAFETY: by the caller's word.
     guard(|| unsafe { put(out, "out", || Ok(handle::open(&options::read(options)?, &signals)?.into_raw())) })
 }

@@ -51,18 +51,16 @@ pub fn costs(machine: &Machine) -> Tried {
     let reading = cost(turns, EACH.into(), || (), || _ = black_box(handle.read(EACH)));
     drop(handle);
     let (window, windows) = window(turns)?;
-    let kind = if machine.pmu.clears { "clears" } else { "opens a window" };
     seen(
         reading.median <= 5 * bare.median.max(1),
         format!(
             "median (least) of {turns}: SLOTS and PERF_METRICS by RDPMC {bare}, td_read {reading}, td_read that \
-             {kind} {window} ({windows} windows), RESET of the group {reset}, read(2) of the group {read}"
+             opens a window {window} ({windows} windows), RESET of the group {reset}, read(2) of the group {read}"
         ),
     )
 }
 
-/// td_read with more in the registers than it wants, and a budget that lets it do something about it. Where readings
-/// clear, each is a window as it is.
+/// td_read with more in the registers than it wants, and a budget that lets it do something about it.
 fn window(turns: usize) -> Result<(Cost, u64), Untried> {
     let td = TopDown::open(&Options { max_overhead_ppm: 1_000_000, ..Options::default() })?;
     let before = td.info()?.windows;

@@ -16,8 +16,6 @@ pub struct Pmu {
     pub kind: u32,
     /// How many metric events it has: four of level 1, or eight.
     pub metrics: usize,
-    /// Whether RDPMC of PERF_METRICS can clear it.
-    pub clears: bool,
     /// On a hybrid CPU, its CPUs.
     pub cpus: Option<Vec<usize>>,
 }
@@ -53,7 +51,6 @@ fn pmu() -> Option<Pmu> {
         name,
         kind: file("type")?.parse().ok()?,
         metrics: if file("events/topdown-heavy-ops").is_some() { 8 } else { 4 },
-        clears: file("format/metrics_clear").is_some_and(|bits| bits == "config1:0"),
         cpus: file("cpus").map(|list| numbers(&list)),
     })
 }

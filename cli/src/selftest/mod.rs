@@ -121,12 +121,6 @@ const ASSUMPTIONS: &[Assumption] = &[
         run: costs::costs,
     },
     Assumption {
-        name: "metrics-clear",
-        assumed: "RDPMC of PERF_METRICS clears both registers where that was asked for",
-        facts: "C.6",
-        run: registers::metrics_clear,
-    },
-    Assumption {
         name: "e-core",
         assumed: "on an E-core index is 0, and opening SLOTS is refused with ENOENT",
         facts: "A.3",

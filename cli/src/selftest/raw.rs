@@ -47,8 +47,6 @@ pub enum Start {
     Disabled,
     /// As the example in the kernel's topdown.txt does.
     Running,
-    /// Disabled, and RDPMC of PERF_METRICS clears.
-    Clearing,
 }
 
 /// What a control page says.
@@ -103,7 +101,6 @@ impl Event {
         attr.set_exclude_kernel(1);
         attr.set_exclude_hv(1);
         attr.set_exclude_guest(1);
-        attr.__bindgen_anon_3.config1 = (start == Start::Clearing && leader.is_none()).into();
         let (thread, cpu) = match of {
             Of::Thread(id) => (id, -1),
             Of::Cpu(cpu) => (-1, cpu as i32),

@@ -217,32 +217,6 @@ pub fn tally<T: Ord + std::fmt::Display>(values: &[T]) -> String {
     times.iter().map(|(value, n)| format!("{value} ({n} times)")).collect::<Vec<_>>().join(", ")
 }
 
-/// RDPMC of PERF_METRICS clears both registers, where that was asked for.
-pub fn metrics_clear(machine: &Machine) -> Tried {
-    if !machine.pmu.clears {
-        return untried("the PMU has no format/metrics_clear");
-    }
-    let group = Group::open(&machine.pmu, machine.pmu.metrics, Of::Thread(0), Start::Clearing)?;
-    group.enable()?;
-    group.reset()?;
-    work(PLENTY);
-    let before = registers(&group)?;
-    let after = registers(&group)?;
-    work(PLENTY);
-    let next = registers(&group)?;
-    seen(
-        before.slots > PLENTY
-            && before.metrics != 0
-            && after.slots < HANDFUL
-            && next.slots > PLENTY
-            && next.metrics != 0,
-        format!(
-            "SLOTS {} and, right after, {}; {} after as much work again",
-            before.slots, after.slots, next.slots
-        ),
-    )
-}
-
 /// On an E-core the page says that there is nothing to read, and SLOTS cannot be opened.
 pub fn e_core(machine: &Machine) -> Tried {
     let Some(cpu) = machine.e_core else { return untried("there is no E-core") };
