@@ -120,6 +120,10 @@ int main(int argc, char **argv)
     sum.size = sizeof sum;
     for (size_t c = 0; c < sizeof calls / sizeof calls[0]; c++) {
         for (int ending = 0; ending < 3; ending++) {
+#ifdef __SANITIZE_THREAD__ /* it takes each free in a handler for unsafe; what this one interrupts takes no memory */
+            if (ending == 1)
+                continue;
+#endif
             CHECK_EQ(OPEN(&td), 0);
             CHECK_EQ(perf_descriptors() != 0, DESCRIPTORS != 0);
             for (int i = 0; i < LEFT; i++) {

@@ -905,7 +905,7 @@ int td_reset(struct td *td);
 /**
  * Ends a handle and frees its descriptors; NULL is nothing to end. The only way to end one: in a forked
  * child, too, close what the parent opened. Another thread may close a handle that its owner does not use
- * any more.
+ * any more; a signal handler may where it may call free(3).
  *
  * The counters are free at once, also while a forked child has copies of the handle's descriptors.
  *

@@ -462,7 +462,6 @@ pub(crate) fn reset(handle: Handle) -> Result<()> {
 
 /// What the handle measures.
 pub(crate) fn info(handle: Handle) -> Result<Info> {
-    let _signals = Blocked::new(); // it takes memory
     with_state(handle, |state, _| {
         let pace = state.meter.pace();
         Ok(Info { windows: pace.windows, windows_ns: pace.spent, ..state.info.clone() })

@@ -217,7 +217,7 @@ pub unsafe extern "C" fn td_reset(td: *mut td) -> c_int {
 
 /// Ends a handle and frees its descriptors; NULL is nothing to end. The only way to end one: in a forked
 /// child, too, close what the parent opened. Another thread may close a handle that its owner does not use
-/// any more.
+/// any more; a signal handler may where it may call free(3).
 ///
 /// The counters are free at once, also while a forked child has copies of the handle's descriptors.
 ///
@@ -461,6 +461,7 @@ pub unsafe extern "C" fn td_sum_l2(sum: *const Sum, out: *mut L2) -> c_int {
 /// `td` is NULL or from td_open, `out` NULL or points to what its type says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_get_info(td: *const td, out: *mut CInfo) -> c_int {
+    let _signals = Blocked::new(); // it takes memory, and a handler that leaves would lose it
     // SAFETY: by the caller's word.
     guard(|| unsafe { put(out, "out", || Ok(CInfo::from(&handle::info(handle(td)?)?))) })
 }

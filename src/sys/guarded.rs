@@ -6,7 +6,8 @@
 use super::signals::Blocked;
 use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) struct Guarded<T> {
@@ -33,6 +34,28 @@ pub(crate) enum Remains<T> {
     /// A copy. The owner may work on the original yet, whose memory is not given back: what is used there must not be
     /// dropped.
     InUse(ManuallyDrop<T>),
+}
+
+/// Memory that is never given back.
+struct Stays {
+    _memory: *mut u8,
+    _next: *mut Stays,
+}
+
+/// All of it: checkers of leaks can see that it is not lost.
+static STAYS: AtomicPtr<Stays> = AtomicPtr::new(null_mut());
+
+fn stays(memory: *mut u8) {
+    let stays = Box::into_raw(Box::new(Stays { _memory: memory, _next: null_mut() }));
+    let mut first = STAYS.load(Ordering::Relaxed);
+    loop {
+        // SAFETY: nobody else knows of it yet.
+        unsafe { (*stays)._next = first };
+        match STAYS.compare_exchange_weak(first, stays, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => first = now,
+        }
+    }
 }
 
 /// So long another thread waits for the end of the owner's work, which takes some microseconds.
@@ -88,8 +111,10 @@ impl<T> Guarded<T> {
         if !in_use {
             return Some(Remains::Whole(content));
         }
+        let original = Box::into_raw(content);
+        stays(original.cast());
         // SAFETY: the box is not dropped, so what it points to stays, and is dropped by nobody but the caller.
-        Some(Remains::InUse(ManuallyDrop::new(unsafe { Box::into_raw(content).read() })))
+        Some(Remains::InUse(ManuallyDrop::new(unsafe { original.read() })))
     }
 
     /// Signals are blocked: who holds it comes to an end.

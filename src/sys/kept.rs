@@ -108,12 +108,16 @@ impl<T: Copy> Kept<T> {
             compiler_fence(Ordering::SeqCst);
             // a handler's change before that line may have taken effect in the same place
             if self.current.load(Ordering::Relaxed) == from {
+                // SAFETY: this place has no other change; what is read is plain data.
+                unsafe { self.places[place].get().write(*self.places[place_of(from)].get()) };
+                compiler_fence(Ordering::SeqCst);
+            }
+            // nor may two of a handler's changes have come meanwhile, the second of them where this was copied from
+            if self.current.load(Ordering::Relaxed) == from {
                 break;
             }
             self.turns[place].set(0);
         }
-        // SAFETY: the current place is not written to, and this one has no other change.
-        unsafe { self.places[place].get().write(*self.places[place_of(from)].get()) };
         Change { kept: self, place, turn, from, others }
     }
 
