@@ -31,8 +31,9 @@ enum Next {
 /// The state behind a handle's readings.
 pub(crate) struct Meter {
     account: Kept<Account>,
-    /// Window and SLOTS of the last reading: if it goes back in one window, somebody else reset the registers.
-    seen: Cell<(u32, u64)>,
+    /// SLOTS of the last reading, and the window that it is of: if it goes back in one window, somebody else reset the
+    /// registers.
+    seen: Seen,
     own_work: OwnWork,
     looks: Looks,
     pace: Cell<Pace>,
@@ -73,6 +74,22 @@ const BY_READ: u64 = 30 * EDGE_SLOTS;
 
 /// How often a change is begun anew after a signal handler's own.
 const TURNS: u32 = 64;
+
+/// In one word, which a signal handler does not see or leave half written: 48 bits of SLOTS, and 16 of the window's number.
+#[derive(Default)]
+struct Seen(Cell<u64>);
+
+impl Seen {
+    fn set(&self, window: u32, slots: RawSlots) {
+        self.0.set(u64::from(window) << 48 | slots.0 & ((1 << 48) - 1));
+    }
+
+    /// Of this window; 0 if it was another's.
+    fn get(&self, window: u32) -> u64 {
+        let seen = self.0.get();
+        if seen >> 48 == u64::from(window as u16) { seen & ((1 << 48) - 1) } else { 0 }
+    }
+}
 
 /// The library's own work after a window began, which does not count: slots, and how they divide.
 struct OwnWork {
@@ -132,17 +149,18 @@ impl Looks {
     }
 
     /// Changes what is remembered at this place; half of it is not found.
-    fn change(&self, place: usize, key: Option<u64>, change: impl FnOnce(&Remembered)) {
+    fn change(&self, place: usize, key: Option<u64>, change: impl FnOnce(&Remembered) -> bool) {
         let remembered = &self.ring[place];
         remembered.key.set(None);
         compiler_fence(Ordering::SeqCst);
-        change(remembered);
+        let whole = change(remembered);
         compiler_fence(Ordering::SeqCst);
-        remembered.key.set(key);
+        remembered.key.set(key.filter(|_| whole));
     }
 
-    /// Remembers what samples start from.
-    fn add(&self, start: &Head, ns: u64) {
+    /// Remembers what samples start from. (Half of this and half of what a signal handler remembered is not found: `key`
+    /// belongs to what is there, and to the whole of it only if this is still the `newest`.)
+    fn add(&self, start: &Head, ns: u64, newest: impl FnOnce() -> bool) {
         let key = Some(key(start.base.sequence, start.base.window));
         let mut place = self.latest.get();
         if self.ring[place].key.get() != key {
@@ -152,6 +170,7 @@ impl Looks {
             remembered.look.set(*start);
             remembered.ns.set(ns);
             remembered.own_work.set(Default::default());
+            newest()
         });
         self.latest.set(place);
         self.checked_ms.set(start.base.checked_ms);
@@ -168,17 +187,21 @@ impl Looks {
     }
 
     /// So many slots right after the look at this place, so divided, do not count.
-    fn skip(&self, place: usize, slots: RawSlots, parts: &[i64; CATEGORIES]) {
+    fn skip(&self, place: usize, slots: RawSlots, parts: &[i64; CATEGORIES], newest: impl FnOnce() -> bool) {
         let key = self.ring[place].key.get();
-        self.change(place, key, |remembered| remembered.own_work.set((slots, *parts)));
+        self.change(place, key, |remembered| {
+            remembered.own_work.set((slots, *parts));
+            newest()
+        });
     }
 
     fn find(&self, mark: &Mark) -> Option<(Head, u64)> {
         let key = Some(key(mark.sequence, mark.window));
         let found = self.ring.iter().find(|remembered| remembered.key.get() == key)?;
         let (mut look, (slots, parts)) = (found.look.get(), found.own_work.get());
+        let is_it = self::key(look.base.sequence, look.base.window) == self::key(mark.sequence, mark.window);
         look.skip(slots, &parts);
-        Some((look, found.ns.get()))
+        is_it.then(|| (look, found.ns.get()))
     }
 }
 
@@ -221,7 +244,7 @@ impl Meter {
         };
         let meter = Meter {
             account: Kept::new(account),
-            seen: Cell::default(),
+            seen: Seen::default(),
             own_work: OwnWork { window: Cell::new(None), slots: Cell::default() },
             looks: Looks::new(),
             pace: Cell::new(Pace::new(wish)),
@@ -284,7 +307,8 @@ impl Meter {
             Some(start) => self.show(hot, account, start, turn),
             None => {
                 let head = account.start;
-                self.account.is_newest(turn).then(|| self.looks.add(&head, 0)).map(|()| head)
+                let newest = || self.account.is_newest(turn);
+                newest().then(|| self.looks.add(&head, 0, newest)).map(|()| head)
             }
         });
         let Some(head) = head else { return Ok(Changed::Not) };
@@ -321,17 +345,17 @@ impl Meter {
         let parts = std::array::from_fn(|k| (own * (now.registers.metrics.0 >> (8 * k) & 0xff) / 255) as i64);
         let own = Registers { slots: RawSlots(own), metrics: now.registers.metrics };
         self.own_work.set(window, own.slots, &parts);
-        self.looks.skip(place, own.slots, &parts);
+        if !self.account.is_newest(turn) {
+            // it may have come over that of a signal handler's window
+            self.own_work.window.set(None);
+            self.late.set(true);
+            return;
+        }
+        self.looks.skip(place, own.slots, &parts, || self.account.is_newest(turn));
         hot.skip(own.slots, &parts, || self.account.is_newest(turn));
         out.skip(own.slots, &parts);
         out.add(own, 0);
-        self.seen.set((window, now.registers.slots.0));
-    }
-
-    /// SLOTS at the last reading of this window.
-    fn seen(&self, window: u32) -> u64 {
-        let (of, slots) = self.seen.get();
-        if window == of { slots } else { 0 }
+        self.seen.set(window, now.registers.slots);
     }
 
     /// Lets samples start from where this reading found page and clock, and returns what they start from. None if a signal
@@ -352,9 +376,9 @@ impl Meter {
             return None;
         }
         // (what a handler that comes from here on leaves is of another window, or as good)
-        self.seen.set((start.base.window, now.registers.slots.0));
+        self.seen.set(start.base.window, now.registers.slots);
         hot.restart(now.clock.scale, self.pace.get().limit(), &start, newest);
-        self.looks.add(&start, now.ns);
+        self.looks.add(&start, now.ns, || self.account.is_newest(turn));
         Some(start)
     }
 
@@ -450,7 +474,7 @@ impl Meter {
         if now.clock.scale == 0 {
             now.clock.zero = now.clock.zero.latest(account.ledger.times());
         }
-        let seen = self.seen(account.start.base.window);
+        let seen = self.seen.get(account.start.base.window);
         account.attached && !self.late.get() && now.registers.slots.0 >= seen && self.account.is_newest(turn)
     }
 
@@ -579,6 +603,7 @@ impl Renewal<'_> {
         let now = self.now();
         now.attached = false;
         now.interrupted += 1;
+        now.ledger.admit(BY_READ); // the library's own work that was to be skipped
         now.unsure |= now.sequence != sequence;
     }
 
@@ -620,7 +645,8 @@ impl Renewal<'_> {
             let start = counters.registers(counts.time);
 
             // an overflow reset the registers, and the kernel's account may be short of what was shown
-            let seen = self.meter.seen(self.now().start.base.window);
+            let window = self.now().start.base.window;
+            let seen = self.meter.seen.get(window);
             let back = attached && end.is_some_and(|end| end.registers.slots.0 < seen);
             let at_rest = before.is_some() && before == after;
             // where that cannot be seen: it counted all the time, so it did when it was read
