@@ -20,7 +20,7 @@ use std::array::from_fn;
 mod reference;
 
 /// The library's own work in a region whose readings took the slow path, on the way back to the caller and on the way in.
-const WORK_AFTER: u64 = 6 * EDGE_SLOTS;
+const WORK_AFTER: u64 = 8 * EDGE_SLOTS;
 const WORK_BEFORE: u64 = 4 * EDGE_SLOTS;
 
 /// What ran between two readings.

@@ -73,7 +73,7 @@ pub fn span(from: Option<&Sample>, to: &Sample) -> Span {
         .saturating_add(to.base.error - from.base.error);
     let flags = (from.flags | to.flags) & !OF_READINGS;
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0 && !from.is_unchecked() && !to.is_unchecked();
-    let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { 6.0 * EDGE } else { 0.0 };
+    let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { 8.0 * EDGE } else { 0.0 };
     let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { 4.0 * EDGE } else { 0.0 };
     let edges = edges([a, b], windows) + after + before;
     let total = |sample: &Sample| {
