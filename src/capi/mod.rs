@@ -111,8 +111,8 @@ unsafe fn put<T>(out: *mut T, what: &str, value: impl FnOnce() -> Result<T>) -> 
 /// not inherited by what the thread starts, and its descriptors are close-on-exec.
 ///
 /// A thread that lasts as long as the call opens the events, so they belong to no thread of the program's, and
-/// prctl(PR_TASK_PERF_EVENTS_DISABLE) does not switch them off. Signals are blocked meanwhile, as in all td_ calls that
-/// change a handle: a handler may leave them by siglongjmp.
+/// prctl(PR_TASK_PERF_EVENTS_DISABLE) does not switch them off. Signals are blocked meanwhile, as in
+/// td_close and td_get_info; a handler may leave any td_ call by siglongjmp.
 ///
 /// Returns 0, or: -ENODEV no topdown counters on this CPU or VM; -EACCES perf_event_paranoid or a security
 /// module; -EPERM a seccomp filter; -ENOSYS no perf_event_open; -ENOTSUP level or target that this CPU
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) ->
 ///
 /// In the steady state on the RDPMC path: 43 instructions, no system call, no lock, no allocation. When the
 /// registers hold so many slots that the next region could not be told to within td_options.max_error_ppm, it opens a
-/// new window of them with a read(2) of the leader, some 4,500 instructions, as long as td_options.max_overhead_ppm
+/// new window of them with a read(2) of the leader, some 5,100 instructions, as long as td_options.max_overhead_ppm
 /// is not exceeded: a pair of readings around a region is right whatever ran before.
 ///
 /// It may be called in a signal handler of the thread, even one that interrupts another td_ call on the same handle or

@@ -1,9 +1,9 @@
-//! Signals are blocked while the library changes what the next reading builds on: a handler that came between could call
-//! the library again, or leave by siglongjmp and never come back.
+//! Signals are blocked while a handle is opened or closed, and where memory is taken: a handler that left by siglongjmp would
+//! lose what the caller has not got yet.
 
 use std::marker::PhantomData;
 
-/// Bits of the kernel's signal set, struct of 64.
+/// A signal's bit in the kernel's set, which is one word.
 const fn bit(signal: libc::c_int) -> u64 {
     1 << (signal - 1)
 }
