@@ -3,7 +3,7 @@
 #[path = "../../report/tests/made/mod.rs"]
 mod made;
 
-use made::{Made, ran};
+use made::{Made, Scratch, ran};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,23 +11,16 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A directory of the test's own, in which temporary files are made, too.
-struct Scratch(PathBuf);
-
 impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("topdown-cli-{name}-{}", std::process::id()));
-        fs::create_dir_all(path.join("tmp")).unwrap();
-        Scratch(path)
-    }
-
     fn topdown(&self, arguments: &[&str]) -> Command {
+        let tmp = self.0.join("tmp");
+        fs::create_dir_all(&tmp).unwrap();
         // A shell that runs us in the background has us ignore SIGINT.
         let mut command = Command::new("env");
         command
             .args(["--default-signal=INT", env!("CARGO_BIN_EXE_topdown")])
             .args(arguments)
-            .env("TMPDIR", self.0.join("tmp"))
+            .env("TMPDIR", tmp)
             .env("TOPDOWN_PRELOAD", harmless());
         command.env_remove("LD_PRELOAD").stdin(Stdio::null());
         command
@@ -42,12 +35,6 @@ impl Scratch {
     fn leaving(&self, then: &str) -> String {
         let table = table().write(&self.0);
         format!("cp {} \"${{TOPDOWN_OUTPUT%.topdown}}.10.0.topdown\"; {then}", table.display())
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
     }
 }
 

@@ -2,29 +2,12 @@
 
 mod made;
 
-use made::{Made, ran};
+use made::{Made, Scratch, ran};
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
 use topdown_report::table::HEADER_SIZE;
 use topdown_report::{Format, Report, clean, json, merge, render};
-
-/// A directory of the test's own.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("topdown-hostile-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Scratch(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
-    }
-}
 
 /// Each ends in a number of its own, by which it is known again.
 const HOSTILE: [&[u8]; 12] = [

@@ -2,30 +2,12 @@
 
 mod made;
 
-use made::{Made, ran};
+use made::{Made, Scratch, ran};
 use std::fs;
-use std::path::PathBuf;
 use topdown::Sum;
 use topdown_report::model::{Ended, Figures, Item, Region};
 use topdown_report::table::{EXECED, HEADER_SIZE, RUNS, Record, offset_of_record};
 use topdown_report::{Format, Report, merge, render};
-
-/// A directory of the test's own.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("topdown-report-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Scratch(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
-    }
-}
 
 fn report(name: &str, processes: &[Made]) -> Report {
     let scratch = Scratch::new(name);

@@ -2,7 +2,7 @@
 
 mod made;
 
-use made::{Made, ran};
+use made::{Made, Scratch, ran};
 use std::fs::{self, File, Permissions};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -11,16 +11,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use topdown_report::{Output, write};
 
-/// A directory of the test's own.
-struct Scratch(PathBuf);
-
 impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("topdown-output-{name}-{}", std::process::id()));
-        fs::create_dir_all(path.join("out")).unwrap();
-        Scratch(path)
-    }
-
     /// A table with so many regions.
     fn table(&self, pid: i32, regions: usize) -> PathBuf {
         let mut made = Made::new(pid, "reported");
@@ -33,7 +24,9 @@ impl Scratch {
     }
 
     fn out(&self, name: &str) -> PathBuf {
-        self.0.join("out").join(name)
+        let out = self.0.join("out");
+        fs::create_dir_all(&out).unwrap();
+        out.join(name)
     }
 
     /// What is where reports go.
@@ -44,12 +37,6 @@ impl Scratch {
             .collect();
         names.sort();
         names
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
     }
 }
 

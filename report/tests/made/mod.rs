@@ -3,10 +3,30 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use topdown::{Options, Sample, Sum, TopDown};
 use topdown_report::table::{
     EXITED, HEADER_SIZE, Header, MAGIC, NAME, NONE, REGION, Record, THREAD, VERSION, offset_of_record,
 };
+
+/// A directory of the test's own, also beside other tests of its process.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new(name: &str) -> Scratch {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Relaxed);
+        let path = std::env::temp_dir().join(format!("topdown-test-{name}-{}-{number}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Scratch(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
 
 /// What an execution was: slots, and of those by category, in the order of `topdown::Base::category`.
 #[derive(Clone, Copy)]
