@@ -27,7 +27,7 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
 {
 #if defined(__x86_64__) && defined(__LP64__) && defined(__GNUC__)
     /* As in src/read/rdpmc.rs: from 20 to 21 undisturbed, or on to 23. On hybrid CPUs, where RDPMC could fault for want of
-     * the counter, there is no inline reader. The marked instruction at 23: src/sys/fault.rs. Sections are of the function's group, if it has one (templates). */
+     * the counter, there is no inline reader. The marked instruction at 23: seam/src/fault.rs. Sections are of the function's group, if it has one (templates). */
     __asm__ goto("mov %%fs:0, %%rax\n\t"
                  "cmp %%rax, %c[reader](%[td])\n\t"
                  "jne %l[slowly]\n\t"

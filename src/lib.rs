@@ -2,7 +2,7 @@
 //!
 //! The modules in the order in which a reading passes them. "kernel-facts" in comments is docs/kernel-facts.md.
 
-pub(crate) mod sys;
+pub(crate) use topdown_seam as sys;
 
 pub(crate) mod detect;
 pub(crate) mod model;

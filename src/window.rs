@@ -8,27 +8,7 @@
 
 use crate::registers::{RawSlots, Registers, units};
 use crate::sample::CATEGORIES;
-
-/// Nanoseconds that a group was enabled, and of those that it was counting.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Times {
-    pub enabled: u64,
-    pub running: u64,
-}
-
-impl Times {
-    /// What has passed since; nothing, if that was later.
-    pub fn since(self, begun: Times) -> Times {
-        let passed = |now: u64, begun: u64| (now.wrapping_sub(begun) as i64).max(0) as u64;
-        Times { enabled: passed(self.enabled, begun.enabled), running: passed(self.running, begun.running) }
-    }
-
-    /// The later of each.
-    pub fn latest(self, other: Times) -> Times {
-        Times { enabled: self.enabled.max(other.enabled), running: self.running.max(other.running) }
-    }
-}
+pub(crate) use crate::sys::page::Times;
 
 /// What one read(2) of the group tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

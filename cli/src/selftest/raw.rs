@@ -277,7 +277,7 @@ unsafe fn rdpmc(counter: u32) -> u64 {
     // SAFETY: the caller's.
     unsafe {
         asm!(
-            "rdpmc", ".byte 0x0f, 0x1f, 0x80", ".long 0x4e574454", // if it is taken away it reads 0: the library's src/sys/fault.rs
+            "rdpmc", ".byte 0x0f, 0x1f, 0x80", ".long 0x4e574454", // if it is taken away it reads 0: the library's seam/src/fault.rs
             in("ecx") counter, lateout("rax") low, lateout("rdx") high, options(nostack, preserves_flags));
     }
     high << 32 | low

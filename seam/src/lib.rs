@@ -3,10 +3,10 @@
 //! Never on the RDPMC path.
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod fault;
+pub mod fault;
 /// No RDPMC, no fault.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) mod fault {
+pub mod fault {
     pub fn count() -> u64 {
         0
     }
@@ -16,22 +16,21 @@ pub(crate) mod fault {
     }
 }
 mod apart;
-pub(crate) mod guarded;
-pub(crate) mod identity;
-pub(crate) mod kept;
+pub mod guarded;
+pub mod identity;
+pub mod kept;
 mod linux;
-pub(crate) mod page;
+pub mod page;
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod rdpmc;
-pub(crate) mod rseq;
-#[cfg(any(test, fuzzing))]
-#[cfg_attr(not(test), allow(dead_code))]
-pub(crate) mod scripted;
-pub(crate) mod signals;
-pub(crate) mod slot;
-pub(crate) mod thread;
+pub mod rdpmc;
+pub mod rseq;
+#[cfg(any(test, fuzzing, feature = "scripted"))]
+pub mod scripted;
+pub mod signals;
+pub mod slot;
+pub mod thread;
 
-pub(crate) use linux::Linux;
+pub use linux::Linux;
 use page::{Look, Page};
 use perf_event_open_sys::bindings::perf_event_attr;
 use slot::Place;
@@ -40,14 +39,15 @@ use std::time::Duration;
 
 /// Why events of a group were not opened.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub struct Refusal {
     /// Which of them; none: the thread that opens them could not be made.
     pub event: Option<usize>,
+    /// The kernel's refusal.
     pub error: io::Error,
 }
 
 /// What the library asks of the kernel.
-pub(crate) trait Kernel {
+pub trait Kernel {
     /// An open event; dropping it closes it.
     type Fd;
     /// An event's mapped control page; dropping it unmaps it.
@@ -85,7 +85,7 @@ pub(crate) trait Kernel {
 }
 
 /// A mapped control page.
-pub(crate) trait Mapping {
+pub trait Mapping {
     /// Where it is; valid as long as the mapping lives.
     fn page(&self) -> *const Page;
     /// What it says, consistently; None if it moves too fast.

@@ -10,7 +10,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
-pub(crate) struct Guarded<T> {
+/// A value that its owner works on, and that any thread may take away.
+pub struct Guarded<T> {
     /// Another thread reads it for the last time, or somebody takes it away.
     held: AtomicBool,
     /// The owner works on it; or did, and left by siglongjmp.
@@ -29,7 +30,8 @@ impl<T> Default for Guarded<T> {
 }
 
 /// What was taken away.
-pub(crate) enum Remains<T> {
+pub enum Remains<T> {
+    /// The value; nobody works on it.
     Whole(Box<T>),
     /// A copy. The owner may work on the original yet, whose memory is not given back: what is used there must not be
     /// dropped.

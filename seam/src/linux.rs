@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The real thing.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Linux {
+pub struct Linux {
     /// Events get descriptors from this number up, or none.
     pub descriptors_from: i32,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Linux {
 /// An event's descriptor. Where the program does not know of it (`descriptors_from`), it may close it, and open something of
 /// its own in its place: then it is not touched.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub struct Event {
     file: ManuallyDrop<File>,
     /// The kernel's number of the event; 0: the descriptor is nobody else's, so it was not asked.
     id: u64,
@@ -175,7 +175,7 @@ impl Kernel for Linux {
 
 /// A mapped control page.
 #[derive(Debug)]
-pub(crate) struct Mapped {
+pub struct Mapped {
     page: *mut libc::c_void,
     /// It is in a place of its holder's, which must not be left empty: others could get to be there.
     place: Option<Place>,
@@ -277,7 +277,7 @@ fn check(result: i32) -> io::Result<()> {
 }
 
 /// Bytes in a page of memory.
-pub(crate) fn page_size() -> usize {
+pub fn page_size() -> usize {
     // SAFETY: sysconf has no preconditions.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }

@@ -11,15 +11,27 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+/// The kernel's names of the metric events of a Sapphire Rapids, in the order of their encodings.
+const METRIC_EVENTS: [&str; 8] = [
+    "topdown-retiring",
+    "topdown-bad-spec",
+    "topdown-fe-bound",
+    "topdown-be-bound",
+    "topdown-heavy-ops",
+    "topdown-br-mispredict",
+    "topdown-fetch-lat",
+    "topdown-mem-bound",
+];
+
 /// Files by path, and how many descriptors and mappings are open.
 #[derive(Clone, Default)]
-pub(crate) struct Scripted {
+pub struct Scripted {
     files: Rc<RefCell<BTreeMap<String, std::result::Result<String, i32>>>>,
     script: Rc<Script>,
 }
 
 #[derive(Default)]
-pub(crate) struct Script {
+struct Script {
     /// Calls so far, and the number of the one that fails, with what.
     calls: Cell<u32>,
     fail: Cell<Option<(u32, i32)>>,
@@ -45,7 +57,8 @@ pub(crate) struct Script {
     refuse_map: Cell<Option<i32>>,
 }
 
-pub(crate) struct Thing {
+/// A descriptor or a mapping.
+pub struct Thing {
     number: i32,
     script: Rc<Script>,
 }
@@ -74,16 +87,14 @@ impl Scripted {
         kernel.add(&format!("{pmu}/type"), "4\n");
         kernel.add(&format!("{pmu}/events/cpu-cycles"), "event=0x3c\n");
         kernel.add(&format!("{pmu}/events/slots"), "event=0x00,umask=0x4\n");
-        for event in &crate::model::perf_metrics::METRICS {
-            kernel.add(
-                &format!("{pmu}/events/{}", event.name),
-                &format!("event=0x00,umask={:#x}\n", event.config >> 8),
-            );
+        for (event, umask) in METRIC_EVENTS.into_iter().zip(0x80..) {
+            kernel.add(&format!("{pmu}/events/{event}"), &format!("event=0x00,umask={umask:#x}\n"));
         }
         kernel.script.index.set((0x4000_0004, 0x2000_0001));
         kernel
     }
 
+    /// A file with this text.
     pub fn add(&self, path: &str, text: &str) {
         self.files.borrow_mut().insert(path.into(), Ok(text.into()));
     }
@@ -93,10 +104,12 @@ impl Scripted {
         self.files.borrow_mut().insert(path.into(), Err(errno));
     }
 
+    /// The file is not there.
     pub fn remove(&self, path: &str) {
         self.files.borrow_mut().remove(path);
     }
 
+    /// In all paths the first part is another.
     pub fn rename(&self, from: &str, to: &str) {
         let mut files = self.files.borrow_mut();
         *files = std::mem::take(&mut *files).into_iter().map(|(p, t)| (p.replacen(from, to, 1), t)).collect();
@@ -109,50 +122,62 @@ impl Scripted {
         self.script.closed.borrow_mut().clear();
     }
 
+    /// How many there were since the last `fail`.
     pub fn calls(&self) -> u32 {
         self.script.calls.get()
     }
 
+    /// Descriptors and mappings that are open.
     pub fn open_things(&self) -> i32 {
         self.script.open.get()
     }
 
+    /// Whether the group was enabled and not disabled since.
     pub fn is_counting(&self) -> bool {
         self.script.counting.get()
     }
 
+    /// What was closed, in this order; the leader is number 0.
     pub fn closed(&self) -> Vec<i32> {
         self.script.closed.borrow().clone()
     }
 
+    /// The index that pages of leader and members show.
     pub fn show_index(&self, leader: u32, members: u32) {
         self.script.index.set((leader, members));
     }
 
+    /// Pages grant RDPMC.
     pub fn grant_rdpmc(&self) {
         self.script.rdpmc.set(true);
     }
 
+    /// Counters do not count.
     pub fn stand_still(&self) {
         self.script.stands_still.set(true);
     }
 
+    /// The group is never scheduled.
     pub fn starve(&self) {
         self.script.starved.set(true);
     }
 
+    /// The group runs, but no instruction in user mode.
     pub fn run_in_the_kernel_alone(&self) {
         self.script.preempted.set(true);
     }
 
+    /// The CPU that runs this.
     pub fn run_on(&self, cpu: u32) {
         self.script.cpu.set(cpu);
     }
 
+    /// What every open fails with.
     pub fn refuse_open(&self, errno: i32) {
         self.script.refuse_open.set(Some(errno));
     }
 
+    /// What every mmap fails with.
     pub fn refuse_map(&self, errno: i32) {
         self.script.refuse_map.set(Some(errno));
     }

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 const PLACES: usize = 8;
 
-pub(crate) struct Kept<T> {
+/// A value that its thread changes as a whole.
+pub struct Kept<T> {
     places: [UnsafeCell<T>; PLACES],
     /// The current place, and above it the turn of the change that made it so.
     current: AtomicU64,
@@ -25,9 +26,10 @@ pub(crate) struct Kept<T> {
 }
 
 /// A change on its way: a copy of the value, in a place that nobody else has.
-pub(crate) struct Change<'a, T> {
+pub struct Change<'a, T> {
     kept: &'a Kept<T>,
     place: usize,
+    /// Its number.
     pub turn: u32,
     /// What was current when it began.
     from: u64,
@@ -40,6 +42,7 @@ fn place_of(current: u64) -> usize {
 }
 
 impl<T: Copy> Kept<T> {
+    /// Holds this at first.
     pub fn new(value: T) -> Kept<T> {
         Kept {
             places: std::array::from_fn(|_| UnsafeCell::new(value)),
@@ -94,6 +97,7 @@ impl<T: Copy> Kept<T> {
         self.turn.get() == turn
     }
 
+    /// Begins a change.
     pub fn begin(&self) -> Change<'_, T> {
         let turn = self.turn();
         let others = self.open.get() > 0 && self.tell(turn);

@@ -68,13 +68,13 @@ mod word {
 
 /// This thread's number, or one that equals no handle's owner.
 #[inline(always)]
-pub(crate) fn current() -> u64 {
+pub fn current() -> u64 {
     word::get()
 }
 
 /// This thread's pointer to its control block: it tells the threads that run now from each other.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn pointer() -> u64 {
+pub fn pointer() -> u64 {
     let pointer: u64;
     // SAFETY: the word at fs:0 is the pointer itself, on every x86-64 system (the psABI's TLS).
     unsafe {
@@ -84,12 +84,12 @@ pub(crate) fn pointer() -> u64 {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn pointer() -> u64 {
+pub fn pointer() -> u64 {
     0
 }
 
 /// This thread's number, given now if it has none.
-pub(crate) fn enroll() -> u64 {
+pub fn enroll() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(NONE + 1);
     if word::get() == NONE {
         word::set(NEXT.fetch_add(1, Ordering::Relaxed));

@@ -4,11 +4,11 @@
 
 /// Marks abort handlers of x86, as glibc registers it.
 #[cfg(target_arch = "x86_64")]
-pub(crate) const SIGNATURE: u32 = 0x5305_3053;
+pub const SIGNATURE: u32 = 0x5305_3053;
 
 /// Where this thread tells the kernel of the sequence it is in; none if the thread is not registered.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn descriptor() -> Option<*mut u64> {
+pub fn descriptor() -> Option<*mut u64> {
     const CPU_ID: usize = 4;
     const RSEQ_CS: usize = 8;
     // SAFETY: both are names of data of glibc's; their types are those of sys/rseq.h. Below the offset lies
@@ -27,6 +27,6 @@ pub(crate) fn descriptor() -> Option<*mut u64> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn descriptor() -> Option<*mut u64> {
+pub fn descriptor() -> Option<*mut u64> {
     None
 }

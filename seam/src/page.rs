@@ -1,29 +1,55 @@
 //! The control page of an event: what the kernel tells a reader in user space without a system call.
 
-use crate::window::Times;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 use std::ptr::{addr_of, read_volatile};
 use std::sync::atomic::{Ordering, compiler_fence};
 
 /// struct perf_event_mmap_page of include/uapi/linux/perf_event.h.
-pub(crate) type Page = perf_event_mmap_page;
+pub type Page = perf_event_mmap_page;
 
 const CAP_BIT0_IS_DEPRECATED: u64 = 1 << 1;
 const CAP_USER_RDPMC: u64 = 1 << 2;
 const CAP_USER_TIME: u64 = 1 << 3;
 
+/// Nanoseconds that a group was enabled, and of those that it was counting.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// While which it was enabled.
+    pub enabled: u64,
+    /// While which it was counting.
+    pub running: u64,
+}
+
+impl Times {
+    /// What has passed since; nothing, if that was later.
+    pub fn since(self, begun: Times) -> Times {
+        let passed = |now: u64, begun: u64| (now.wrapping_sub(begun) as i64).max(0) as u64;
+        Times { enabled: passed(self.enabled, begun.enabled), running: passed(self.running, begun.running) }
+    }
+
+    /// The later of each.
+    pub fn latest(self, other: Times) -> Times {
+        Times { enabled: self.enabled.max(other.enabled), running: self.running.max(other.running) }
+    }
+}
+
 /// What a page says, taken at one sequence number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Look {
+pub struct Look {
+    /// The page's sequence number.
     pub sequence: u32,
     /// Counter number for RDPMC plus one; 0 while the event is not on this CPU.
     pub index: u32,
     /// When the kernel wrote the page.
     pub time: Times,
-    /// The following three turn the time-stamp counter into what has passed since.
+    /// Whether the following three turn the time-stamp counter into what has passed since.
     pub clock: bool,
+    /// Factor.
     pub time_mult: u32,
+    /// The product is shifted right by so many bits.
     pub time_shift: u16,
+    /// Nanoseconds that are added.
     pub time_offset: u64,
 }
 
@@ -32,7 +58,7 @@ pub(crate) struct Look {
 /// # Safety
 /// `page` points to a mapped control page.
 #[inline(always)]
-pub(crate) unsafe fn look(page: *const Page) -> Option<Look> {
+pub unsafe fn look(page: *const Page) -> Option<Look> {
     let mut tries = 0;
     loop {
         // SAFETY: the caller vouches for the page.
@@ -80,7 +106,7 @@ unsafe fn look_once(page: *const Page) -> Option<Look> {
 ///
 /// # Safety
 /// `page` points to a mapped control page.
-pub(crate) unsafe fn grants_rdpmc(page: *const Page) -> bool {
+pub unsafe fn grants_rdpmc(page: *const Page) -> bool {
     const GRANTED: u64 = CAP_BIT0_IS_DEPRECATED | CAP_USER_RDPMC;
     // SAFETY: the caller vouches for the page.
     unsafe { read_volatile(addr_of!((*page).__bindgen_anon_1.capabilities)) & GRANTED == GRANTED }
@@ -90,7 +116,7 @@ pub(crate) unsafe fn grants_rdpmc(page: *const Page) -> bool {
 ///
 /// # Safety
 /// `page` points to a mapped control page.
-pub(crate) unsafe fn index(page: *const Page) -> u32 {
+pub unsafe fn index(page: *const Page) -> u32 {
     // SAFETY: the caller vouches for the page.
     unsafe { read_volatile(addr_of!((*page).index)) }
 }
@@ -99,7 +125,7 @@ pub(crate) unsafe fn index(page: *const Page) -> u32 {
 ///
 /// # Safety
 /// `page` points to a mapped control page.
-pub(crate) unsafe fn sequence(page: *const Page) -> u32 {
+pub unsafe fn sequence(page: *const Page) -> u32 {
     // SAFETY: the caller vouches for the page.
     unsafe { read_volatile(addr_of!((*page).lock)) }
 }

@@ -17,7 +17,7 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The marked instruction is `nop dword ptr [rax + MARK]`.
-pub(crate) const MARK: u32 = 0x4e57_4454;
+pub const MARK: u32 = 0x4e57_4454;
 const NOP: [u8; 3] = [0x0f, 0x1f, 0x80];
 /// Bytes of it.
 const MARKED: usize = NOP.len() + size_of::<u32>();
@@ -33,7 +33,7 @@ type Handler = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 static FAULTS: AtomicU64 = AtomicU64::new(0);
 
 /// How often RDPMC of ours has faulted in this process.
-pub(crate) fn count() -> u64 {
+pub fn count() -> u64 {
     FAULTS.load(Ordering::Relaxed)
 }
 
@@ -55,7 +55,7 @@ static OWN_MARK: AtomicU32 = AtomicU32::new(MARK);
 
 /// From now on RDPMC of ours may fault; false if nothing can be done about that. The handler is installed once: a
 /// program that puts its own in its place wants to have the last word.
-pub(crate) fn survive() -> bool {
+pub fn survive() -> bool {
     survive_marked(MARK)
 }
 
@@ -125,8 +125,6 @@ fn is_handler(action: &sigaction) -> bool {
     ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction)
 }
 
-#[allow(unused_doc_comments)] // it is for cbindgen
-/// cbindgen:ignore
 unsafe extern "C" {
     /// The handler. Its code begins with the mark: so other copies of this library know it.
     fn topdown_on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
 /// Such a number.
-pub(crate) fn unique() -> u64 {
+pub fn unique() -> u64 {
     of(random())
 }
 

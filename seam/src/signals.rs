@@ -18,13 +18,15 @@ const FAULTS: u64 = bit(libc::SIGSEGV)
     | bit(libc::SIGSYS);
 
 /// As long as it lives, no handler of an asynchronous signal runs in this thread, nor is the thread cancelled.
-pub(crate) struct Blocked {
+pub struct Blocked {
     before: u64,
     /// A thread's own: it is not sent to another.
     _here: PhantomData<*mut ()>,
 }
 
+#[allow(clippy::new_without_default)] // it does something
 impl Blocked {
+    /// Blocks them from now on.
     pub fn new() -> Blocked {
         Blocked { before: set_mask(libc::SIG_BLOCK, !FAULTS), _here: PhantomData }
     }

@@ -31,7 +31,7 @@ struct Inherited<C> {
 }
 
 /// A pair of halves with a fixed address. Not dropped by itself, nor ever unmapped: C holds the pointer.
-pub(crate) struct Slot<H, C>(NonNull<Halves<H, C>>);
+pub struct Slot<H, C>(NonNull<Halves<H, C>>);
 
 impl<H, C> Clone for Slot<H, C> {
     fn clone(&self) -> Self {
@@ -84,7 +84,7 @@ impl<H, C> Slot<H, C> {
 
 /// A page of a slot, in which its holder may map what it likes.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     page: NonNull<u8>,
     lost: &'static AtomicBool,
 }
@@ -114,10 +114,10 @@ impl Place {
 ///
 /// # Safety
 /// It must be.
-pub(crate) unsafe trait Zeroable {}
+pub unsafe trait Zeroable {}
 
 /// Slots that were given back, the oldest first.
-pub(crate) struct Pool<H, C> {
+pub struct Pool<H, C> {
     /// The process that is at them; 0 for none.
     holder: AtomicU32,
     slots: UnsafeCell<VecDeque<Slot<H, C>>>,
@@ -131,7 +131,9 @@ unsafe impl<H, C> Sync for Pool<H, C> {}
 /// while, and not the next one that is opened.
 const RESTING: usize = 16;
 
+#[allow(clippy::new_without_default)] // pools are statics
 impl<H: Zeroable, C: Default> Pool<H, C> {
+    /// An empty pool.
     pub const fn new() -> Pool<H, C> {
         Pool { holder: AtomicU32::new(0), slots: UnsafeCell::new(VecDeque::new()) }
     }

@@ -4,13 +4,13 @@ use std::arch::asm;
 use std::arch::x86_64::{__cpuid_count, CpuidResult};
 
 /// RDPMC number of SLOTS, fixed counter 3 (kernel-facts C.1).
-pub(crate) const SLOTS: u32 = 0x4000_0003;
+pub const SLOTS: u32 = 0x4000_0003;
 /// RDPMC number of PERF_METRICS.
-pub(crate) const METRICS: u32 = 0x2000_0000;
+pub const METRICS: u32 = 0x2000_0000;
 
 /// The time-stamp counter.
 #[inline(always)]
-pub(crate) fn rdtsc() -> u64 {
+pub fn rdtsc() -> u64 {
     let (low, high): (u64, u64);
     // SAFETY: RDTSC is permitted to every Linux program that has not asked for the contrary.
     unsafe {
@@ -21,7 +21,7 @@ pub(crate) fn rdtsc() -> u64 {
 
 /// CPUID.
 #[allow(unused_unsafe)] // safe from Rust 1.94 on
-pub(crate) fn cpuid(leaf: u32) -> CpuidResult {
+pub fn cpuid(leaf: u32) -> CpuidResult {
     // SAFETY: every x86_64 CPU has CPUID; an unknown leaf gives zeros or another leaf's values.
     unsafe { __cpuid_count(leaf, 0) }
 }
