@@ -133,7 +133,7 @@ mod tests {
     use crate::sys::scripted::Scripted;
 
     fn pmu() -> Pmu {
-        let (place, model) = model::of_e_cores(&crate::detect::cpu::Identity {
+        let (place, model) = model::of_e_cores(&crate::sys::cpu::Identity {
             vendor: "GenuineIntel".into(),
             family: 6,
             model: 0x97,

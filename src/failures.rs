@@ -1,7 +1,6 @@
 //! docs/failures.md has each wall with its code and text, made here by running into it.
 #![forbid(unsafe_code)]
 
-use crate::detect::cpu::Identity;
 use crate::detect::walls::{Attempt, explain};
 use crate::detect::{self, Pmu};
 use crate::error::{Error, Result};
@@ -9,6 +8,7 @@ use crate::group::{self, Group};
 use crate::handle::{self, check_target, level_of};
 use crate::options::{Options, Target};
 use crate::sample::Sample;
+use crate::sys::cpu::Identity;
 use crate::sys::scripted::Scripted;
 use crate::{TopDown, decode_l1, decode_l2, decode_raw_l1};
 use std::io;

@@ -4,7 +4,6 @@
 //! are read from the bytes as they lie in memory, so that a file means the same to both, and to who looks at it.
 
 use crate::capi::*;
-use crate::detect::cpu::Identity;
 use crate::detect::walls::{Attempt, explain};
 use crate::detect::{self, contains};
 use crate::error::{TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
@@ -17,6 +16,7 @@ use crate::read::simulated::Mix;
 use crate::sample::{L1, L2, Mark, Sample};
 use crate::sum::Sum;
 use crate::sys::Kernel;
+use crate::sys::cpu::Identity;
 use crate::sys::scripted::Scripted;
 use crate::tree::Node;
 use std::ffi::{CStr, c_int};

@@ -1,7 +1,6 @@
 //! A handle: opened, read, reset, closed, by one thread.
 #![forbid(unsafe_code)]
 
-use crate::detect::cpu::{self, Identity};
 use crate::detect::{self, Pmu, contains};
 use crate::error::{Error, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
 use crate::events::Events;
@@ -15,6 +14,7 @@ use crate::read::{Counters, Glance, Hot};
 use crate::registers::Registers;
 use crate::sample::{Base, Head, Mark, Sample, TD_SAMPLE_SIMULATED};
 use crate::sum::Sum;
+use crate::sys::cpu::{self, Identity};
 use crate::sys::guarded::{Guarded, Remains};
 use crate::sys::signals::Blocked;
 use crate::sys::slot::{Place, Pool, Slot};

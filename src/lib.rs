@@ -31,13 +31,6 @@ mod probe;
 
 pub mod capi;
 
-/// Not part of the interface: what libjevents has of this crate.
-#[cfg(target_arch = "x86_64")]
-#[doc(hidden)]
-pub mod for_jevents {
-    pub use crate::sys::fault::survive_marked;
-}
-
 #[cfg(test)]
 mod failures;
 #[cfg(any(test, fuzzing))]

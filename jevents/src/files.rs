@@ -3,10 +3,11 @@
 //! The downloader names them CPU-TYPE.json, for a hybrid CPU CPU-hybridcore-ROLE.json, and puts them in a directory
 //! pmu-events of a cache directory.
 
-use crate::cpu::Cpu;
+use crate::cpu;
 use crate::environment::Environment;
 use crate::list::Failure;
 use std::path::{Path, PathBuf};
+use topdown_seam::cpu::Identity;
 
 /// Types with events of cores, one of which must be there, and the PMU that their events are of.
 const CORE: [(&str, &str); 4] = [
@@ -31,7 +32,7 @@ pub struct Files {
 /// The files for a CPU; `readable` tells which there are. All are of one directory: the first with events of cores.
 pub fn choose(
     environment: &Environment,
-    cpu: &Cpu,
+    cpu: &Identity,
     readable: impl Fn(&Path) -> bool,
 ) -> Result<Files, Failure> {
     let ids = match &environment.event_map {
@@ -39,7 +40,7 @@ pub fn choose(
             return Ok(Files { core: file.into(), more: Vec::new() });
         }
         Some(id) => vec![id.to_string_lossy().into_owned()],
-        None => cpu.ids(),
+        None => cpu::ids(cpu),
     };
     let directories = directories(environment);
     if directories.is_empty() {
@@ -80,7 +81,7 @@ mod tests {
 
     /// What is chosen among these files on a Skylake-SP of stepping 4.
     fn chosen(environment: &Environment, there: &[&str]) -> Result<Vec<String>, Failure> {
-        let cpu = Cpu::of("GenuineIntel", 0x5_0654);
+        let cpu = Identity::of("GenuineIntel", 0x5_0654);
         let files = choose(environment, &cpu, |path| there.iter().any(|there| Path::new(there) == path))?;
         let paths = std::iter::once(files.core).chain(files.more);
         Ok(paths.map(|path| path.to_str().unwrap().to_string()).collect())

@@ -3,7 +3,6 @@
 //! The first use loads it, once, however many threads come at the same time. [`read`] replaces it; who still walks the
 //! old one keeps that.
 
-use crate::cpu::Cpu;
 use crate::environment::{Environment, readable};
 use crate::files;
 use crate::perfmon;
@@ -14,6 +13,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use topdown_seam::cpu::identify;
 
 /// An event of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub fn load(file: Option<&Path>) -> Result<Vec<Event>, Failure> {
     match file {
         Some(file) => events_of(file),
         None => {
-            let files = files::choose(&Environment::real(), &Cpu::this(), readable)?;
+            let files = files::choose(&Environment::real(), &identify(), readable)?;
             let mut events = events_of(&files.core)?;
             events.extend(files.more.iter().filter_map(|file| events_of(file).ok()).flatten());
             Ok(events)

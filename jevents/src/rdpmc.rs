@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit, offset_of};
 use std::ptr::{addr_of, addr_of_mut, null_mut};
-use topdown::for_jevents::survive_marked;
+use topdown_seam::fault::survive_marked;
 
 /// struct perf_event_mmap_page.
 pub type Page = perf_event_mmap_page;

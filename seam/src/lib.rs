@@ -16,6 +16,7 @@ pub mod fault {
     }
 }
 mod apart;
+pub mod cpu;
 pub mod guarded;
 pub mod identity;
 pub mod kept;

@@ -1,7 +1,6 @@
 //! Instructions that ask the CPU directly.
 
 use std::arch::asm;
-use std::arch::x86_64::{__cpuid_count, CpuidResult};
 
 /// RDPMC number of SLOTS, fixed counter 3 (kernel-facts C.1).
 pub const SLOTS: u32 = 0x4000_0003;
@@ -17,11 +16,4 @@ pub fn rdtsc() -> u64 {
         asm!("rdtsc", lateout("rax") low, lateout("rdx") high, options(nostack, preserves_flags));
     }
     high << 32 | low
-}
-
-/// CPUID.
-#[allow(unused_unsafe)] // safe from Rust 1.94 on
-pub fn cpuid(leaf: u32) -> CpuidResult {
-    // SAFETY: every x86_64 CPU has CPUID; an unknown leaf gives zeros or another leaf's values.
-    unsafe { __cpuid_count(leaf, 0) }
 }

@@ -2,7 +2,6 @@
 //! that happened to open (kernel-facts, rule 1).
 #![forbid(unsafe_code)]
 
-pub(crate) mod cpu;
 pub(crate) mod walls;
 
 use crate::error::{Error, Result};
@@ -10,7 +9,7 @@ use crate::model::e_cores::EVENTS;
 use crate::model::perf_metrics::{Event, METRICS, SLOTS, metrics_of};
 use crate::model::{self, Counting, Model};
 use crate::sys::Kernel;
-use cpu::Identity;
+use crate::sys::cpu::Identity;
 use std::io;
 
 /// For walls that have no nearer remedy.

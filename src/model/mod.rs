@@ -6,7 +6,7 @@ mod others;
 pub(crate) mod perf_metrics;
 pub(crate) mod tree;
 
-use crate::detect::cpu::{self, Identity};
+use crate::sys::cpu::{self, Identity};
 use std::sync::OnceLock;
 
 /// One row: CPUs that count alike.

@@ -7,11 +7,11 @@ mod hardware;
 mod permission;
 
 use crate::decode::decode_l1;
-use crate::detect::cpu::{self, Identity};
 use crate::detect::{self, Pmu};
 use crate::error::{Error, Result};
 use crate::handle::{Info, TopDown};
 use crate::options::Options;
+use crate::sys::cpu::{self, Identity};
 use crate::sys::{Kernel, Linux, rseq};
 use std::time::Duration;
 

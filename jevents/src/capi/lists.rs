@@ -1,7 +1,7 @@
 //! jevents.h: event files, and lists of events.
 
 use super::{copy, guard, text};
-use crate::cpu::Cpu;
+use crate::cpu;
 use crate::list::{self, Failure};
 use crate::say;
 use libc::{c_char, c_int, c_uint, c_void};
@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use topdown_seam::cpu::identify;
 
 // Functions of the caller's are called without the guard: what they throw (C++) goes to who called this library.
 type OnFileEvent =
@@ -136,7 +137,7 @@ fn kept(text: &str) -> *mut c_char {
 /// VENDOR-FAMILY-MODEL-core of this CPU; for the caller to free.
 #[unsafe(no_mangle)]
 pub extern "C" fn get_cpu_str() -> *mut c_char {
-    guard(null_mut(), || copy(&(Cpu::this().id() + "-core")))
+    guard(null_mut(), || copy(&(cpu::id(&identify()) + "-core")))
 }
 
 /// VENDOR-FAMILY-MODEL of this CPU and a suffix; and with the stepping into `with_stepping`, if that is not NULL.
@@ -152,12 +153,12 @@ pub unsafe extern "C" fn get_cpu_str_type(
     guard(null_mut(), || {
         // SAFETY: the caller's word.
         let Some(suffix) = (unsafe { text(suffix) }) else { return null_mut() };
-        let cpu = Cpu::this();
+        let here = identify();
         if !with_stepping.is_null() {
             // SAFETY: the caller's word.
-            unsafe { with_stepping.write(copy(&(cpu.id_with_stepping() + &suffix))) };
+            unsafe { with_stepping.write(copy(&(cpu::id_with_stepping(&here) + &suffix))) };
         }
-        copy(&(cpu.id() + &suffix))
+        copy(&(cpu::id(&here) + &suffix))
     })
 }
 

@@ -1,0 +1,142 @@
+//! Which CPU is this, and is it a virtual one?
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{__cpuid_count, CpuidResult};
+use std::fmt;
+
+/// What CPUID tells of a CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Vendor string, with its spaces.
+    pub vendor: String,
+    /// With the extended family.
+    pub family: u32,
+    /// With the extended model.
+    pub model: u32,
+    /// Revision of the model.
+    pub stepping: u32,
+    /// Brand string.
+    pub name: String,
+    /// Name of the hypervisor, if there is one.
+    pub hypervisor: Option<String>,
+}
+
+impl Identity {
+    /// The CPU with this signature (EAX of CPUID leaf 1).
+    pub fn of(vendor: &str, signature: u32) -> Identity {
+        let base = signature >> 8 & 0xf;
+        let extended_family = if base == 0xf { signature >> 20 & 0xff } else { 0 };
+        // By the base family, as the kernel's x86_model(): AMD's families from 15 on share it.
+        let extended_model = if base >= 6 { signature >> 12 & 0xf0 } else { 0 };
+        Identity {
+            vendor: vendor.into(),
+            family: base + extended_family,
+            model: signature >> 4 & 0xf | extended_model,
+            stepping: signature & 0xf,
+            ..Identity::default()
+        }
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.name.is_empty() { "this CPU" } else { &self.name };
+        write!(f, "{name} ({} family {} model {:#x})", self.vendor.trim(), self.family, self.model)
+    }
+}
+
+/// One leaf of CPUID.
+#[cfg(target_arch = "x86_64")]
+#[allow(unused_unsafe)] // safe from Rust 1.94 on
+pub fn cpuid(leaf: u32, subleaf: u32) -> CpuidResult {
+    // SAFETY: every x86_64 CPU has CPUID; an unknown leaf gives zeros or another leaf's values.
+    unsafe { __cpuid_count(leaf, subleaf) }
+}
+
+/// The CPU that runs this: by its architecture alone.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn identify() -> Identity {
+    Identity { vendor: std::env::consts::ARCH.into(), ..Identity::default() }
+}
+
+/// The CPU that runs this.
+#[cfg(target_arch = "x86_64")]
+pub fn identify() -> Identity {
+    let leaf = |n| {
+        let r = cpuid(n, 0);
+        [r.eax, r.ebx, r.ecx, r.edx]
+    };
+    let text = |words: &[u32]| {
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).take_while(|b| *b != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let [_, b, c, d] = leaf(0);
+    let vendor = text(&[b, d, c]);
+    let [signature, _, features, _] = leaf(1);
+    let name = if leaf(0x8000_0000)[0] >= 0x8000_0004 {
+        text(&[leaf(0x8000_0002), leaf(0x8000_0003), leaf(0x8000_0004)].concat()).trim().into()
+    } else {
+        String::new()
+    };
+    let hypervisor = (features >> 31 & 1 == 1).then(|| {
+        let [_, b, c, d] = leaf(0x4000_0000);
+        match text(&[b, c, d]).trim() {
+            "KVMKVMKVM" => "KVM".into(),
+            "TCGTCGTCGTCG" => "QEMU".into(),
+            "Microsoft Hv" => "Hyper-V".into(),
+            "VMwareVMware" => "VMware".into(),
+            "XenVMMXenVMM" => "Xen".into(),
+            "" => "unnamed hypervisor".into(),
+            other => other.into(),
+        }
+    });
+    Identity { name, hypervisor, ..Identity::of(&vendor, signature) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_read_as_the_manuals_say() {
+        for (vendor, signature, family, model, stepping) in [
+            ("GenuineIntel", 0x0005_0654, 6, 0x55, 4),  // Skylake-SP
+            ("GenuineIntel", 0x0005_065b, 6, 0x55, 11), // Cooper Lake
+            ("GenuineIntel", 0x0006_06a6, 6, 0x6a, 6),  // Ice Lake server
+            ("GenuineIntel", 0x0008_06f8, 6, 0x8f, 8),  // Sapphire Rapids
+            ("GenuineIntel", 0x0009_0672, 6, 0x97, 2),  // Alder Lake
+            ("GenuineIntel", 0x0001_06a5, 6, 0x1a, 5),  // Nehalem
+            ("GenuineIntel", 0x0000_0f29, 15, 2, 9),    // Pentium 4
+            ("GenuineIntel", 0x0000_0543, 5, 4, 3),     // Pentium MMX
+            ("GenuineIntel", 0x000f_0543, 5, 4, 3),     // no extended model below family 6
+            ("GenuineIntel", 0x0030_0f10, 18, 1, 0),    // Nova Lake
+            ("AuthenticAMD", 0x00a1_0f11, 25, 0x11, 1), // Zen 4
+            ("AuthenticAMD", 0x0083_0f10, 23, 0x31, 0), // Zen 2
+            ("AuthenticAMD", 0x00b4_0f40, 26, 0x44, 0), // Zen 5
+            ("AuthenticAMD", 0x0060_0f12, 21, 1, 2),    // Bulldozer
+            ("HygonGenuine", 0x0090_0f02, 24, 0, 2),
+            ("  Shanghai  ", 0x0003_07b0, 7, 0x3b, 0), // Zhaoxin
+        ] {
+            let cpu = Identity::of(vendor, signature);
+            assert_eq!((cpu.family, cpu.model, cpu.stepping), (family, model, stepping), "{signature:#x}");
+            assert_eq!(cpu.vendor, vendor);
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn the_cpu_that_runs_this_is_in_cpuinfo() {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        let value = |key: &str| {
+            let line = info.lines().find(|line| line.split(':').next().unwrap().trim() == key).unwrap();
+            line.split(": ").nth(1).unwrap().to_string()
+        };
+        let number = |key| value(key).parse::<u32>().unwrap();
+        let cpu = identify();
+        assert_eq!(cpu.vendor, value("vendor_id"));
+        assert_eq!(
+            [cpu.family, cpu.model, cpu.stepping],
+            [number("cpu family"), number("model"), number("stepping")]
+        );
+    }
+}
