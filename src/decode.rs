@@ -110,10 +110,8 @@ pub fn decode_raw_l2(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64)
     let span = raw_span(slots_a, metrics_a, slots_b, metrics_b)?;
     let empty = (metrics_a | metrics_b) >> 32 == 0;
     if empty && model::of_this_cpu().is_some_and(|m| m.counting == Counting::PerfMetrics { level: 1 }) {
-        return Err(Error::errno(
-            libc::ENOTSUP,
-            "the upper half of PERF_METRICS is empty: this CPU has level 1 only",
-        ));
+        return Err(Error::errno(libc::ENOTSUP, "the upper half of PERF_METRICS is empty")
+            .why("this CPU has level 1 only"));
     }
     Ok(level_2(&span))
 }
@@ -198,41 +196,34 @@ fn check(from: &Sample, to: &Sample, level: u32) -> Result<()> {
             && model::counts(sample.base.model)
             && sample.registers().are_possible();
         if !plausible {
-            return Err(Error::invalid(
-                "not a sample: it was not filled in by td_read of this version of the library",
-            ));
+            return Err(Error::invalid("not a sample")
+                .why("it was not filled in by td_read of this version of the library"));
         }
     }
     if from.base.handle != to.base.handle {
-        return Err(Error::invalid(
-            "the two samples are of different handles; decode each handle's with its own",
-        ));
+        return Err(Error::invalid("the two samples are of different handles")
+            .remedy("decode each handle's with its own"));
     }
     if from.base.period != to.base.period {
         return Err(Error::new(
             TD_ESTALE,
-            "one of the samples is from before a td_reset and the other from after it; take both in one period",
-        ));
+            "one of the samples is from before a td_reset and the other from after it",
+        )
+        .remedy("take both in one period"));
     }
     if from.slots > to.slots || from.base.error > to.base.error {
-        return Err(Error::invalid("the samples are in the wrong order: `from` was taken after `to`"));
+        return Err(Error::invalid("the samples are in the wrong order").why("`from` was taken after `to`"));
     }
     if level > to.base.level.into() {
-        return Err(Error::errno(
-            libc::ENOTSUP,
-            "level 2 was not counted: this CPU has level 1 only, or the handle was opened with level 1",
-        ));
+        return Err(Error::errno(libc::ENOTSUP, "level 2 was not counted")
+            .why("this CPU has level 1 only, or the handle was opened with level 1"));
     }
     if from.slots == to.slots {
         let (ran, enabled) = times(from, to);
-        return Err(Error::new(
-            TD_ENOTCOUNTING,
-            format!(
-                "no slot was counted between the samples: the counters ran for {ran} of {enabled} ns; either nothing \
-                 ran, or others hold the counters, or it ran where they do not exist (an E-core, or with \
-                 TD_FLAG_E_CORES a P-core)"
-            ),
-        ));
+        return Err(Error::new(TD_ENOTCOUNTING, "no slot was counted between the samples").why(format!(
+            "the counters ran for {ran} of {enabled} ns; either nothing ran, or others hold the counters, or it ran where \
+             they do not exist (an E-core, or with TD_FLAG_E_CORES a P-core)"
+        )));
     }
     Ok(())
 }
@@ -323,22 +314,20 @@ fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Resul
     let a = Registers { slots: RawSlots(slots_a), metrics: RawMetrics(metrics_a) };
     let b = Registers { slots: RawSlots(slots_b), metrics: RawMetrics(metrics_b) };
     if !a.are_possible() || !b.are_possible() {
-        return Err(Error::invalid("SLOTS is a counter of 48 bits: these are no readings of it"));
+        return Err(Error::invalid("SLOTS is a counter of 48 bits").why("these are no readings of it"));
     }
     if slots_b < slots_a {
-        return Err(Error::new(
-            TD_ESTALE,
-            "SLOTS went back between the readings: the registers were reset; take both readings in one window",
-        ));
+        return Err(Error::new(TD_ESTALE, "SLOTS went back between the readings")
+            .why("the registers were reset")
+            .remedy("take both readings in one window"));
     }
     if metrics_b as u32 == 0 {
-        return Err(Error::new(TD_ENOTCOUNTING, "PERF_METRICS is empty: no metric event is counting"));
+        return Err(Error::new(TD_ENOTCOUNTING, "PERF_METRICS is empty").why("no metric event is counting"));
     }
     if slots_b == slots_a {
-        return Err(Error::new(
-            TD_ENOTCOUNTING,
-            "SLOTS stood still between the readings: it is not counting",
-        ));
+        return Err(
+            Error::new(TD_ENOTCOUNTING, "SLOTS stood still between the readings").why("it is not counting")
+        );
     }
     let (from, to) = (a.split(), b.split());
     Ok(Span {

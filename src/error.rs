@@ -13,12 +13,57 @@ pub const TD_ESTALE: i32 = -4099;
 /// RDPMC was taken away while the handle was open: somebody wrote 0 to the PMU's `rdpmc` file in sysfs.
 pub const TD_ENORDPMC: i32 = -4100;
 
-/// A failure: the code that C callers get, and a sentence that says what, why, and what to do about it.
+/// What happened, why, and what to do about it, for people. Printed as "what: why; remedy", without what is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reason {
+    /// What happened. A text that is always the same needs no memory: a signal handler may have interrupted malloc.
+    pub what: Cow<'static, str>,
+    /// Why; empty if `what` says it, or if it is not known.
+    pub why: Cow<'static, str>,
+    /// What to do about it; empty if nothing is to be done, or if `why` says it.
+    pub remedy: Cow<'static, str>,
+}
+
+impl Reason {
+    /// What happened; `why` and `remedy` say the rest.
+    pub fn new(what: impl Into<Cow<'static, str>>) -> Reason {
+        Reason { what: what.into(), ..Reason::default() }
+    }
+
+    /// And why.
+    pub fn why(self, why: impl Into<Cow<'static, str>>) -> Reason {
+        Reason { why: why.into(), ..self }
+    }
+
+    /// And what to do about it.
+    pub fn remedy(self, remedy: impl Into<Cow<'static, str>>) -> Reason {
+        Reason { remedy: remedy.into(), ..self }
+    }
+
+    /// What happened and why: all but the remedy.
+    pub(crate) fn cause(&self) -> String {
+        self.clone().remedy("").to_string()
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        for (before, part) in [(": ", &self.why), ("; ", &self.remedy)] {
+            if !part.is_empty() {
+                f.write_str(before)?;
+                f.write_str(part)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A failure: the code that C callers get, and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     code: i32,
-    /// A text that is always the same needs no memory: a signal handler may have interrupted malloc.
-    text: Cow<'static, str>,
+    reason: Reason,
 }
 
 /// What every fallible function of this crate returns.
@@ -26,17 +71,27 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// An error with one of the library's own codes, or a negative errno.
-    pub fn new(code: i32, text: impl Into<Cow<'static, str>>) -> Error {
-        Error { code, text: text.into() }
+    pub fn new(code: i32, what: impl Into<Cow<'static, str>>) -> Error {
+        Error { code, reason: Reason::new(what) }
     }
 
     /// An error from an errno value, as positive as `libc` has it.
-    pub(crate) fn errno(errno: i32, text: impl Into<Cow<'static, str>>) -> Error {
-        Error::new(-errno, text)
+    pub(crate) fn errno(errno: i32, what: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(-errno, what)
     }
 
-    pub(crate) fn invalid(text: impl Into<Cow<'static, str>>) -> Error {
-        Error::errno(libc::EINVAL, text)
+    pub(crate) fn invalid(what: impl Into<Cow<'static, str>>) -> Error {
+        Error::errno(libc::EINVAL, what)
+    }
+
+    /// Says why.
+    pub fn why(self, why: impl Into<Cow<'static, str>>) -> Error {
+        Error { reason: self.reason.why(why), ..self }
+    }
+
+    /// Says what to do about it.
+    pub fn remedy(self, remedy: impl Into<Cow<'static, str>>) -> Error {
+        Error { reason: self.reason.remedy(remedy), ..self }
     }
 
     /// The code: `-errno`, or `TD_E*` below -4096.
@@ -44,15 +99,15 @@ impl Error {
         self.code
     }
 
-    /// The text in full.
-    pub fn text(&self) -> &str {
-        &self.text
+    /// What, why, and what to do about it.
+    pub fn reason(&self) -> &Reason {
+        &self.reason
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        self.reason.fmt(f)
     }
 }
 
@@ -99,7 +154,22 @@ mod tests {
     #[test]
     fn a_text_that_is_always_the_same_is_not_copied() {
         let text = "the handle is in use";
-        assert_eq!(Error::errno(libc::EBUSY, text).text().as_ptr(), text.as_ptr());
+        let error = Error::errno(libc::EBUSY, text).why(text).remedy(text);
+        for part in [&error.reason.what, &error.reason.why, &error.reason.remedy] {
+            assert!(matches!(part, Cow::Borrowed(_)) && part.as_ptr() == text.as_ptr());
+        }
+    }
+
+    #[test]
+    fn a_reason_is_printed_without_its_empty_parts() {
+        let what = Reason::new("it stopped");
+        assert_eq!(Reason::default().to_string(), "");
+        assert_eq!(what.to_string(), "it stopped");
+        assert_eq!(what.clone().why("no fuel").to_string(), "it stopped: no fuel");
+        assert_eq!(what.clone().remedy("fill it up").to_string(), "it stopped; fill it up");
+        let full = what.why("no fuel").remedy("fill it up");
+        assert_eq!(full.to_string(), "it stopped: no fuel; fill it up");
+        assert_eq!(full.cause(), "it stopped: no fuel");
     }
 
     #[test]

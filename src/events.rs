@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use crate::detect::Pmu;
-use crate::detect::walls::{Attempt, explain};
+use crate::detect::blockers::{Attempt, explain};
 use crate::error::Result;
 use crate::group::{HEAD, PATIENCE, given_up, leader, no_counters, open_named, spin, starved, stood_still};
 use crate::model::e_cores::EVENTS;

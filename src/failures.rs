@@ -1,7 +1,7 @@
-//! docs/failures.md has each wall with its code and text, made here by running into it.
+//! docs/failures.md has each failure with its code and text, made here by running into it.
 #![forbid(unsafe_code)]
 
-use crate::detect::walls::{Attempt, explain};
+use crate::detect::blockers::{Attempt, explain};
 use crate::detect::{self, Pmu};
 use crate::error::{Error, Result};
 use crate::group::{self, Group};
@@ -15,8 +15,8 @@ use std::io;
 
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
-/// A wall: what stands there, and what is said of it.
-type Wall = (&'static str, Error);
+/// A situation, and the error that the library makes of it.
+type Failure = (&'static str, Error);
 
 fn cpu(model: u32) -> Identity {
     let name = "a CPU".into();
@@ -24,7 +24,7 @@ fn cpu(model: u32) -> Identity {
 }
 
 fn none<T>(result: Result<T>) -> Error {
-    result.err().expect("a wall")
+    result.err().expect("a failure")
 }
 
 /// Sapphire Rapids, but for what is done to it.
@@ -36,7 +36,7 @@ fn machine(change: impl FnOnce(&Scripted)) -> Scripted {
     kernel
 }
 
-fn no_pmu() -> Vec<Wall> {
+fn no_pmu() -> Vec<Failure> {
     let found = |change: &dyn Fn(&Scripted), cpu: &Identity| none(detect::pmu(&machine(change), cpu));
     let slots = format!("{DEVICES}/cpu/events/slots");
     let gone = |kernel: &Scripted| kernel.rename(DEVICES, "/elsewhere");
@@ -74,7 +74,7 @@ fn no_pmu() -> Vec<Wall> {
     ]
 }
 
-fn options() -> Vec<Wall> {
+fn options() -> Vec<Failure> {
     let kernel = machine(|kernel| {
         kernel.rename(&format!("{DEVICES}/cpu/"), &format!("{DEVICES}/cpu_core/"));
         kernel.add(&format!("{DEVICES}/cpu_core/cpus"), "0-3\n");
@@ -90,7 +90,7 @@ fn options() -> Vec<Wall> {
     ]
 }
 
-fn refusals() -> Vec<Wall> {
+fn refusals() -> Vec<Failure> {
     let says = |options: &Options, attempt, errno, change: &dyn Fn(&Scripted)| {
         explain(&machine(change), options, attempt, &io::Error::from_raw_os_error(errno))
     };
@@ -123,7 +123,7 @@ fn refusals() -> Vec<Wall> {
     ]
 }
 
-fn proofs() -> Vec<Wall> {
+fn proofs() -> Vec<Failure> {
     let open = |kernel: &Scripted| {
         let pmu: Pmu = detect::pmu(kernel, &cpu(0x8f)).unwrap();
         none(Group::open(kernel.clone(), &pmu, 2, &Options { no_rdpmc: true, ..Options::default() }, None))
@@ -135,7 +135,7 @@ fn proofs() -> Vec<Wall> {
     ]
 }
 
-fn later() -> Vec<Wall> {
+fn later() -> Vec<Failure> {
     let open = || TopDown::open(&Options { simulate: true, ..Options::default() }).unwrap();
     let (td, other) = (open(), open());
     let read = |td: &TopDown| {
@@ -195,28 +195,28 @@ fn code(error: &Error) -> &'static str {
     .1
 }
 
-fn table(walls: &[Wall]) -> String {
-    let row = |(what, error): &Wall| format!("| {what} | {} | {error} |\n", code(error));
-    format!("\n| | code | td_last_error |\n|---|---|---|\n{}\n", walls.iter().map(row).collect::<String>())
+fn table(failures: &[Failure]) -> String {
+    let row = |(what, error): &Failure| format!("| {what} | {} | {error} |\n", code(error));
+    format!("\n| | code | td_last_error |\n|---|---|---|\n{}\n", failures.iter().map(row).collect::<String>())
 }
 
 #[test]
-fn the_document_has_every_wall_as_it_is() {
+fn the_document_has_every_failure_as_it_is() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/failures.md");
     let found = std::fs::read_to_string(path).unwrap();
     let mut made = found.clone();
-    for (name, walls) in [
+    for (name, failures) in [
         ("pmu", no_pmu()),
         ("options", options()),
         ("refusals", refusals()),
         ("proofs", proofs()),
         ("later", later()),
     ] {
-        assert!(walls.iter().all(|(_, error)| error.text().len() < 600), "td_last_error cuts it");
+        assert!(failures.iter().all(|(_, error)| error.to_string().len() < 600), "td_last_error cuts it");
         let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n"));
         let (before, rest) = made.split_once(&begin).expect("the table's begin");
         let (_, after) = rest.split_once(&end).expect("the table's end");
-        made = format!("{before}{begin}{}{end}{after}", table(&walls));
+        made = format!("{before}{begin}{}{end}{after}", table(&failures));
     }
     if std::env::var_os("TOPDOWN_WRITE_FAILURES").is_some() {
         std::fs::write(path, &made).unwrap();

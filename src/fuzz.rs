@@ -4,7 +4,7 @@
 //! are read from the bytes as they lie in memory, so that a file means the same to both, and to who looks at it.
 
 use crate::capi::*;
-use crate::detect::walls::{Attempt, explain};
+use crate::detect::blockers::{Attempt, explain};
 use crate::detect::{self, contains};
 use crate::error::{TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 use crate::events::Events;
@@ -342,13 +342,15 @@ pub fn detect(bytes: &[u8]) {
     }
     let refusal = io::Error::from_raw_os_error(errno);
     for attempt in [Attempt::Open("slots"), Attempt::Map, Attempt::Other("read")] {
-        assert!(!explain(&kernel, &options, attempt, &refusal).text().is_empty());
+        assert!(!explain(&kernel, &options, attempt, &refusal).to_string().is_empty());
     }
     match detect::e_cores(&kernel, &cpu) {
         Ok((pmu, encodings)) => {
             kernel.fail(fails, errno);
             let opened = Events::open(kernel.clone(), &pmu, encodings, &options);
-            assert!(opened.as_ref().err().is_none_or(|error| error.code() < 0 && !error.text().is_empty()));
+            assert!(
+                opened.as_ref().err().is_none_or(|error| error.code() < 0 && !error.to_string().is_empty())
+            );
             drop(opened);
             assert_eq!(kernel.open_things(), 0);
         }
@@ -358,7 +360,7 @@ pub fn detect(bytes: &[u8]) {
         Ok(pmu) => pmu,
         Err(error) => {
             assert_eq!(error.code(), -libc::ENODEV);
-            assert!(error.text().starts_with("no topdown counters on "));
+            assert!(error.to_string().starts_with("no topdown counters on "));
             return;
         }
     };
@@ -372,7 +374,7 @@ pub fn detect(bytes: &[u8]) {
     kernel.fail(fails, errno);
     let opened = Group::open(kernel.clone(), &pmu, pmu.level, &options, None);
     if let Err(error) = &opened {
-        assert!(error.code() < 0 && !error.text().is_empty());
+        assert!(error.code() < 0 && !error.to_string().is_empty());
     }
     drop(opened);
     assert_eq!(kernel.open_things(), 0);

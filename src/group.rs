@@ -7,8 +7,8 @@
 #![forbid(unsafe_code)]
 
 use crate::detect::Pmu;
-use crate::detect::walls::{Attempt, explain};
-use crate::error::{Error, Result, TD_ENOTCOUNTING};
+use crate::detect::blockers::{Attempt, explain};
+use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
 use crate::model::perf_metrics::{CYCLES, METRICS, MOST_SLOTS_PER_CYCLE, SLOTS, metrics_of};
 use crate::options::{Options, Target};
 use crate::read::{Counters, FAST, METRICS_INDEX, Reader, SLOTS_INDEX, Snapshot, snapshot};
@@ -92,7 +92,7 @@ impl<K: Kernel> Group<K> {
         level: u32,
         options: &Options,
         place: Option<Place>,
-    ) -> Result<(Group<K>, Option<String>)> {
+    ) -> Result<(Group<K>, Option<Reason>)> {
         let mut attr = leader(pmu, SLOTS.config, options);
         let rseq = rseq::descriptor();
         let leader = open_named(&kernel, options, &[(SLOTS.name, attr)], None)?.remove(0);
@@ -173,7 +173,8 @@ impl<K: Kernel> Group<K> {
     }
 
     /// Why readings take a system call, for people; none if they do not.
-    fn why_no_rdpmc(&self, pmu: &Pmu, granted: bool, safe: bool) -> Option<String> {
+    fn why_no_rdpmc(&self, pmu: &Pmu, granted: bool, safe: bool) -> Option<Reason> {
+        let by_read = Reason::new("read by read(2)");
         let why = match self.options.target {
             _ if self.options.no_rdpmc => "TD_FLAG_NO_RDPMC was given",
             _ if self.options.inherit => "the kernel maps no inherited events (TD_FLAG_INHERIT)",
@@ -184,23 +185,21 @@ impl<K: Kernel> Group<K> {
                 "RDPMC reads the thread that executes it, not another thread or CPU"
             }
             Target::This if !granted => {
-                return Some(format!(
-                    "the kernel does not grant RDPMC; write 1 to /sys/bus/event_source/devices/{}/rdpmc",
-                    pmu.name
-                ));
+                let remedy = format!("write 1 to /sys/bus/event_source/devices/{}/rdpmc", pmu.name);
+                return Some(by_read.why("the kernel does not grant RDPMC").remedy(remedy));
             }
             Target::This if !safe => {
-                "on a hybrid CPU RDPMC needs restartable sequences, which this C library does not register; \
-                 glibc 2.35 or later does"
+                let why = "on a hybrid CPU RDPMC needs restartable sequences, which this C library does not register";
+                return Some(by_read.why(why).remedy("glibc 2.35 or later does"));
             }
             Target::This if !cfg!(target_arch = "x86_64") => "RDPMC is an instruction of x86",
             Target::This if !self.visible => {
-                "RDPMC can be taken away, and the handler of SIGSEGV that survives this cannot be installed here; permit \
-                 rt_sigaction"
+                let why = "RDPMC can be taken away, and the handler of SIGSEGV that survives this cannot be installed here";
+                return Some(by_read.why(why).remedy("permit rt_sigaction"));
             }
             Target::This => return None,
         };
-        Some(why.into())
+        Some(by_read.why(why))
     }
 
     /// Lets the group count, and checks that what counts is SLOTS and PERF_METRICS. Other threads and
@@ -259,11 +258,12 @@ pub(crate) fn junk(event: &str, index: u32) -> Error {
     Error::errno(
         libc::ENODEV,
         format!(
-            "'{event}' opened but counts in counter {:#x}, which is not PERF_METRICS or its SLOTS: this kernel does \
-             not know this CPU's topdown counters; use a newer one",
+            "'{event}' opened but counts in counter {:#x}, which is not PERF_METRICS or its SLOTS",
             index.wrapping_sub(1)
         ),
     )
+    .why("this kernel does not know this CPU's topdown counters")
+    .remedy("use a newer one")
 }
 
 /// Whether the leader counted nothing of the instructions between two read(2) although it was scheduled all the while. (Time
@@ -274,28 +274,24 @@ pub(crate) fn stood_still(from: &Counts, to: &Counts) -> bool {
 }
 
 pub(crate) fn no_counters() -> Error {
-    Error::errno(
-        libc::ENODEV,
-        "the leader stands still although it is scheduled: a virtual machine that advertises counters it does not \
-         have; measure on the host",
-    )
+    Error::errno(libc::ENODEV, "the leader stands still although it is scheduled")
+        .why("a virtual machine that advertises counters it does not have")
+        .remedy("measure on the host")
 }
 
 pub(crate) fn starved() -> Error {
-    Error::new(
-        TD_ENOTCOUNTING,
-        "the group was opened but got no turn on the counters: others hold them (further handles of this thread, or a \
-         pinned or system-wide measurement such as perf stat -a); end those and open again",
-    )
+    Error::new(TD_ENOTCOUNTING, "the group was opened but got no turn on the counters")
+        .why(
+            "others hold them (further handles of this thread, or a pinned or system-wide measurement such as perf stat -a)",
+        )
+        .remedy("end those and open again")
 }
 
 /// (A text that takes no memory: this may be in a signal handler.)
 pub(crate) fn given_up() -> Error {
-    Error::errno(
-        libc::EIO,
-        "read of the group gave fewer words than it has events: the kernel has given the counters up, as it does when \
-         their CPU goes offline; close the handle and open it again",
-    )
+    Error::errno(libc::EIO, "read of the group gave fewer words than it has events")
+        .why("the kernel has given the counters up, as it does when their CPU goes offline")
+        .remedy("close the handle and open it again")
 }
 
 /// Some instructions in user mode, so that there is something to count.
@@ -386,7 +382,7 @@ mod tests {
         Pmu { name: "cpu", kind: 4, model, place: model::SIMULATED, level: 2, cpus: None }
     }
 
-    fn open(kernel: &Scripted, pmu: &Pmu) -> Result<(Group<Scripted>, Option<String>)> {
+    fn open(kernel: &Scripted, pmu: &Pmu) -> Result<(Group<Scripted>, Option<Reason>)> {
         Group::open(kernel.clone(), pmu, 2, &Options { no_rdpmc: true, ..Options::default() }, None)
     }
 
@@ -395,7 +391,7 @@ mod tests {
         let kernel = Scripted::sapphire_rapids();
         let (group, why) = open(&kernel, &pmu()).unwrap();
         assert_eq!(kernel.open_things(), 10 + 1, "leader, eight metric events, cycles, one page");
-        assert!(why.unwrap().contains("TD_FLAG_NO_RDPMC"));
+        assert!(why.unwrap().to_string().contains("TD_FLAG_NO_RDPMC"));
         drop(group);
         assert_eq!(kernel.open_things(), 0);
         assert_eq!(kernel.closed().last(), Some(&0), "the leader is descriptor 0");
@@ -426,7 +422,7 @@ mod tests {
             kernel.show_index(leader, members);
             let error = Group::open(kernel.clone(), &pmu(), 2, &Options::default(), None).err().unwrap();
             assert_eq!(error.code(), -libc::ENODEV);
-            assert!(error.text().contains("which is not PERF_METRICS"), "{error}");
+            assert!(error.to_string().contains("which is not PERF_METRICS"), "{error}");
             assert_eq!(kernel.open_things(), 0);
         }
     }

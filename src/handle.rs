@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::detect::{self, Pmu, contains};
-use crate::error::{Error, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
+use crate::error::{Error, Reason, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
 use crate::events::Events;
 use crate::group::Group;
 use crate::meter::Meter;
@@ -50,7 +50,7 @@ pub struct Info {
     /// Name of the core.
     pub core: String,
     /// Why it is not read by RDPMC, and what to do about it; empty if it is.
-    pub note: String,
+    pub note: Reason,
     /// Wanted bound on each share's error, in parts per million.
     pub max_error_ppm: u32,
     /// Time that may go into new windows of the registers, in parts per million.
@@ -179,12 +179,8 @@ pub(crate) fn level_of(options: &Options, most: u32, what: &dyn std::fmt::Displa
     match options.level {
         0 => Ok(most),
         level if level <= most => Ok(level),
-        level => Err(Error::errno(
-            libc::ENOTSUP,
-            format!(
-                "{what} has no level {level} in its counters; open with level {most}, or 0 for the deepest"
-            ),
-        )),
+        level => Err(Error::errno(libc::ENOTSUP, format!("{what} has no level {level} in its counters"))
+            .remedy(format!("open with level {most}, or 0 for the deepest"))),
     }
 }
 
@@ -192,8 +188,10 @@ fn simulate(options: &Options) -> Result<(Source, Info, u32)> {
     if options.target != Target::This || options.inherit || options.kernel || options.e_cores {
         return Err(Error::errno(
             libc::ENOTSUP,
-            "the simulated PMU counts for the thread that opens it, in user mode; leave target, TD_FLAG_INHERIT, \
-             TD_FLAG_KERNEL and TD_FLAG_E_CORES out with TD_FLAG_SIMULATE",
+            "the simulated PMU counts for the thread that opens it, in user mode",
+        )
+        .remedy(
+            "leave target, TD_FLAG_INHERIT, TD_FLAG_KERNEL and TD_FLAG_E_CORES out with TD_FLAG_SIMULATE",
         ));
     }
     let model = model::at(model::SIMULATED).expect("a fixed row");
@@ -206,7 +204,7 @@ fn simulate(options: &Options) -> Result<(Source, Info, u32)> {
         cpu: "simulated".into(),
         pmu: "simulated".into(),
         core: model.core.into(),
-        note: "simulated (TD_FLAG_SIMULATE): the numbers say nothing about this machine".into(),
+        note: Reason::new("simulated (TD_FLAG_SIMULATE)").why("the numbers say nothing about this machine"),
         max_error_ppm: or_a_hundredth(options.max_error_ppm),
         max_overhead_ppm: or_a_hundredth(options.max_overhead_ppm),
         windows: 0,
@@ -228,7 +226,7 @@ fn real(options: &Options, place: Place) -> Result<(Source, Info, u32)> {
     let (source, why) = match encodings {
         Some(encodings) => {
             let events = Events::open(linux, &pmu, encodings, options)?;
-            (Source::ECores(events), Some("E-cores have no PERF_METRICS".into()))
+            (Source::ECores(events), Some(Reason::new("read by read(2)").why("E-cores have no PERF_METRICS")))
         }
         None => {
             let (group, why) = Group::open(linux, &pmu, level, options, Some(place))?;
@@ -242,7 +240,7 @@ fn real(options: &Options, place: Place) -> Result<(Source, Info, u32)> {
         cpu: cpu.name,
         pmu: pmu.name.into(),
         core: pmu.model.core.into(),
-        note: why.map(|why| format!("read by read(2): {why}")).unwrap_or_default(),
+        note: why.unwrap_or_default(),
         max_error_ppm: or_a_hundredth(options.max_error_ppm),
         max_overhead_ppm: or_a_hundredth(options.max_overhead_ppm),
         windows: 0,
@@ -265,18 +263,22 @@ pub(crate) fn check_target(
     let Target::Cpu(cpu) = options.target else { return Ok(()) };
     let online = kernel.text("/sys/devices/system/cpu/online").unwrap_or_default();
     if !contains(&online, cpu) {
-        return Err(Error::invalid(format!("there is no CPU {cpu} online; online are {}", online.trim())));
+        return Err(Error::invalid(format!("there is no CPU {cpu} online"))
+            .remedy(format!("online are {}", online.trim())));
     }
     if !pmu.covers(cpu) {
         return Err(Error::errno(
             libc::ENOTSUP,
             format!(
-                "CPU {cpu} of {identity} is not one of '{}' (CPUs {}); choose one of these, or measure {} TD_FLAG_E_CORES",
+                "CPU {cpu} of {identity} is not one of '{}' (CPUs {})",
                 pmu.name,
                 pmu.cpus.as_deref().unwrap_or("unknown"),
-                if options.e_cores { "a P-core, without" } else { "an E-core, with" }
             ),
-        ));
+        )
+        .remedy(format!(
+            "choose one of these, or measure {} TD_FLAG_E_CORES",
+            if options.e_cores { "a P-core, without" } else { "an E-core, with" }
+        )));
     }
     Ok(())
 }
@@ -314,48 +316,41 @@ fn may_call(handle: Handle) -> Result<()> {
 }
 
 pub(crate) fn closed() -> Error {
-    Error::errno(libc::EBADF, "the handle is closed: td_close was called for it; open another")
+    Error::errno(libc::EBADF, "the handle is closed").why("td_close was called for it").remedy("open another")
 }
 
 pub(crate) fn wrong_thread() -> Error {
-    Error::new(
-        TD_EWRONGTHREAD,
-        "the handle belongs to the thread that opened it; open one in each thread that measures",
-    )
+    Error::new(TD_EWRONGTHREAD, "the handle belongs to the thread that opened it")
+        .remedy("open one in each thread that measures")
 }
 
 pub(crate) fn forked() -> Error {
-    Error::new(
-        TD_EWRONGTHREAD,
-        "the handle was opened before fork and belongs to the parent; td_close it here and open one of the child's own",
-    )
+    Error::new(TD_EWRONGTHREAD, "the handle was opened before fork and belongs to the parent")
+        .remedy("td_close it here and open one of the child's own")
 }
 
 fn busy() -> Error {
-    Error::errno(libc::EBUSY, "the thread that the handle belongs to is in a call on it; try again")
+    Error::errno(libc::EBUSY, "the thread that the handle belongs to is in a call on it").remedy("try again")
 }
 
 /// (A text that takes no memory: this may be in a signal handler.)
 pub(crate) fn interrupted() -> Error {
-    Error::errno(
-        libc::EBUSY,
-        "signal handlers used the handle again and again while this call was at work; call again",
-    )
+    Error::errno(libc::EBUSY, "signal handlers used the handle again and again while this call was at work")
+        .remedy("call again")
 }
 
 /// (Texts that take no memory: this may be in a signal handler.)
 pub(crate) fn rdpmc_taken(pmu: &str) -> Error {
-    macro_rules! text {
-        ($pmu:literal) => {
-            concat!(
-                "RDPMC was taken away while the handle was open: 0 was written to /sys/bus/event_source/devices/",
-                $pmu,
-                "/rdpmc; earlier samples are as good as ever, further ones need a new handle: td_close this one and \
-                 td_open, which reads by read(2) until 1 is written there"
-            )
-        };
-    }
-    Error::new(TD_ENORDPMC, if pmu == "cpu_core" { text!("cpu_core") } else { text!("cpu") })
+    Error::new(TD_ENORDPMC, "RDPMC was taken away while the handle was open")
+        .why(if pmu == "cpu_core" {
+            "0 was written to /sys/bus/event_source/devices/cpu_core/rdpmc"
+        } else {
+            "0 was written to /sys/bus/event_source/devices/cpu/rdpmc"
+        })
+        .remedy(
+            "earlier samples are as good as ever, further ones need a new handle: td_close this one and td_open, which \
+             reads by read(2) until 1 is written there",
+        )
 }
 
 /// A reading, by the steady state if it serves.
@@ -479,8 +474,9 @@ pub(crate) fn set_mix(handle: Handle, mix: &Mix) -> Result<()> {
         Source::Simulated(pmu) => pmu.set_mix(mix),
         _ => Err(Error::errno(
             libc::ENOTSUP,
-            "the handle measures real counters, whose mix is what the program does; open with TD_FLAG_SIMULATE",
-        )),
+            "the handle measures real counters, whose mix is what the program does",
+        )
+        .remedy("open with TD_FLAG_SIMULATE")),
     })
 }
 
@@ -536,7 +532,7 @@ impl TopDown {
     /// Opens the counters and proves that they count.
     ///
     /// # Errors
-    /// As `td_open`: the code says which wall, the text what to do about it.
+    /// As `td_open`: the code says what keeps the library from measuring, the text what to do about it.
     pub fn open(options: &Options) -> Result<TopDown> {
         open(options, &Blocked::new()).map(TopDown)
     }

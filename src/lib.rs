@@ -37,7 +37,7 @@ mod failures;
 pub mod fuzz;
 
 pub use decode::{decode_l1, decode_l2, decode_raw_l1, decode_raw_l2};
-pub use error::{Error, Result, TD_ENORDPMC, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
+pub use error::{Error, Reason, Result, TD_ENORDPMC, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 pub use handle::{Info, Path, Seen, TopDown};
 pub use model::tree::{
     TD_NODE_BACKEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_BRANCH_MISPREDICTS, TD_NODE_CORE_BOUND,
@@ -46,7 +46,7 @@ pub use model::tree::{
     TD_UNIT_CLOCKS, TD_UNIT_SLOTS,
 };
 pub use options::{Options, Target};
-pub use probe::{Finding, Report, Verdict, probe};
+pub use probe::{Finding, Survey, Verdict, probe};
 pub use read::simulated::Mix;
 pub use sample::{
     Base, L1, L2, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED,

@@ -386,16 +386,16 @@ impl Meter {
     pub fn sample_of(&self, mark: &Mark) -> Result<Sample> {
         let registers = Registers { slots: RawSlots(mark.slots), metrics: RawMetrics(mark.metrics) };
         if !registers.are_possible() {
-            return Err(Error::invalid("not a mark: SLOTS is a counter of 48 bits"));
+            return Err(Error::invalid("not a mark").why("SLOTS is a counter of 48 bits"));
         }
         let (look, ns) = self.looks.find(mark).ok_or_else(|| {
             Error::new(
                 TD_ESTALE,
                 format!(
-                    "the mark is of another handle, or from more than {LOOKS} context switches \
-                     and windows ago; make a sample of it soon after the region's end"
+                    "the mark is of another handle, or from more than {LOOKS} context switches and windows ago"
                 ),
             )
+            .remedy("make a sample of it soon after the region's end")
         })?;
         let mut sample = look.sample(registers, ns);
         // it may be of a reading that took the slow path

@@ -335,21 +335,18 @@ impl Sum {
         let state = std::mem::replace(&mut self.state, BETWEEN);
         if state != COUNTING {
             grow(&mut self.unbalanced, 1);
-            return Err(Error::invalid(
-                "td_sum_end without a td_sum_begin: no execution of this sum has begun",
-            ));
+            return Err(
+                Error::invalid("td_sum_end without a td_sum_begin").why("no execution of this sum has begun")
+            );
         }
         let from = self.from.glance();
         if from.handle != to.handle {
-            return Err(Error::invalid(
-                "td_sum_end with another handle than td_sum_begin; end with the same",
-            ));
+            return Err(Error::invalid("td_sum_end with another handle than td_sum_begin")
+                .remedy("end with the same"));
         }
         if from.period != to.period {
-            return Err(Error::new(
-                TD_ESTALE,
-                "a td_reset came between td_sum_begin and td_sum_end; the execution does not count",
-            ));
+            return Err(Error::new(TD_ESTALE, "a td_reset came between td_sum_begin and td_sum_end")
+                .remedy("the execution does not count"));
         }
         self.slots_are(0, &from, to);
         Ok(())
@@ -374,9 +371,8 @@ impl Sum {
     /// What was measured, and the error that comes from measuring a part only: of each of the eight categories, as a share.
     fn result(&self, level: u32) -> Result<(Span, [f64; CATEGORIES])> {
         if !self.is_plausible() {
-            return Err(Error::invalid(
-                "not a sum: clear it (memset) before the first execution, and leave it to the library then",
-            ));
+            return Err(Error::invalid("not a sum")
+                .why("clear it (memset) before the first execution, and leave it to the library then"));
         }
         if self.measured_slots == 0 {
             return Err(Error::new(
@@ -385,10 +381,8 @@ impl Sum {
             ));
         }
         if level > self.level {
-            return Err(Error::errno(
-                libc::ENOTSUP,
-                "level 2 was not counted: this CPU has level 1 only, or the handle was opened with level 1",
-            ));
+            return Err(Error::errno(libc::ENOTSUP, "level 2 was not counted")
+                .why("this CPU has level 1 only, or the handle was opened with level 1"));
         }
         let mut all_of = self.closed;
         all_of.add(self.better());

@@ -3,7 +3,7 @@
 use crate::{print, say};
 use serde::Serialize;
 use std::process::ExitCode;
-use topdown::{Finding, Info, Path, Report, Verdict, probe};
+use topdown::{Finding, Info, Path, Survey, Verdict, probe};
 use topdown_report::clean;
 
 /// Columns of the terminal, and of it those before what was found.
@@ -32,8 +32,8 @@ Each line is a probe, in the order in which a measurement meets these things: it
 what was found, and behind an arrow what to do about it. Verdicts:
   good     as it should be
   note     does not keep anybody from measuring, but is worth knowing
-  WALL     stands in the way
-  unknown  could not be found out, or lies behind an earlier wall
+  BLOCKER  keeps the default td_open from measuring
+  unknown  could not be found out, or an earlier BLOCKER leaves nothing to find out
 
 The counters are opened as td_open opens them by default, and watched for 20 ms. Nothing is changed.
 
@@ -41,7 +41,7 @@ With --json:
   {\"findings\": [{\"name\": \"rdpmc\", \"found\": \"...\", \"verdict\": \"good\", \"remedy\": \"\"}, ...],
    \"overall\": {\"works\": true, \"code\": 0, \"path\": \"rdpmc\", \"level\": 2, \"slots_per_cycle\": 6,
                \"core\": \"...\", \"cpu\": \"...\"}}
-Verdicts are \"good\", \"note\", \"wall\" and \"unknown\"; a remedy may be empty. `overall` is the default
+Verdicts are \"good\", \"note\", \"wall\" (a BLOCKER) and \"unknown\"; a remedy may be empty. `overall` is the default
 open: `code` is what td_open returns, `path` is \"rdpmc\" or \"read\", `slots_per_cycle` is 0 if not
 known; where the open does not work, all but `works` and `code` are null. Names and values stay as
 they are; new ones may come. Texts are for people and may change.
@@ -53,23 +53,24 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     if arguments.selftest {
         return crate::selftest::run(arguments.output.as_deref());
     }
-    let report = probe();
-    let text = if arguments.json { json(&report) } else { table(&report.findings) };
+    let survey = probe();
+    let text = if arguments.json { json(&survey) } else { table(&survey.findings) };
     match print(&text) {
         Err(error) => {
             say(&error.to_string());
             ExitCode::FAILURE
         }
-        _ if report.open.is_ok() => ExitCode::SUCCESS,
+        _ if survey.open.is_ok() => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
 }
 
+/// The word in JSON. Scripts compare it, so a blocker keeps the word of the first version.
 fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Good => "good",
         Verdict::Note => "note",
-        Verdict::Wall => "wall",
+        Verdict::Blocker => "wall",
         Verdict::Unknown => "unknown",
     }
 }
@@ -78,7 +79,7 @@ fn table(findings: &[Finding]) -> String {
     let indent = format!("\n{:INDENT$}", "");
     let mut out = String::new();
     for Finding { name, found, verdict, remedy } in findings {
-        let verdict = if *verdict == Verdict::Wall { "WALL" } else { word(*verdict) };
+        let verdict = if *verdict == Verdict::Blocker { "BLOCKER" } else { word(*verdict) };
         out += &format!("{name:19}  {verdict:9}{}", wrapped(found, WIDTH - INDENT).join(&indent));
         if !remedy.is_empty() {
             let remedy = wrapped(remedy, WIDTH - INDENT - ARROW.len());
@@ -129,9 +130,9 @@ struct Overall<'r> {
     cpu: Option<&'r str>,
 }
 
-fn json(report: &Report) -> String {
-    let info = report.open.as_ref().ok();
-    let findings = report.findings.iter();
+fn json(survey: &Survey) -> String {
+    let info = survey.open.as_ref().ok();
+    let findings = survey.findings.iter();
     let json = Json {
         findings: findings
             .map(|Finding { name, found, verdict, remedy }| JsonFinding {
@@ -143,7 +144,7 @@ fn json(report: &Report) -> String {
             .collect(),
         overall: Overall {
             works: info.is_some(),
-            code: report.open.as_ref().err().map_or(0, topdown::Error::code),
+            code: survey.open.as_ref().err().map_or(0, topdown::Error::code),
             path: info.map(path),
             level: info.map(|info| info.level),
             slots_per_cycle: info.map(|info| info.slots_per_cycle),

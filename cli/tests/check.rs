@@ -54,7 +54,7 @@ fn people_read_the_same_in_lines_that_fit() {
     assert_eq!(names, findings.iter().map(|f| f["name"].as_str().expect("a name")).collect::<Vec<_>>());
     for line in text.lines() {
         let (head, words) = (&line[..30], &line[30..]);
-        assert!(["good", "note", "WALL", "unknown", ""].contains(&head[21..].trim()), "{line}");
+        assert!(["good", "note", "BLOCKER", "unknown", ""].contains(&head[21..].trim()), "{line}");
         assert!(words.len() <= 70 || !words.trim().contains(' '), "{line}");
     }
 }

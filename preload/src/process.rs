@@ -177,11 +177,11 @@ fn begin_process(tables: Tables, output: Output, open: &[(CString, u32)]) {
                 put(&mut header.cpu, info.cpu.as_bytes());
                 put(&mut header.pmu, info.pmu.as_bytes());
                 put(&mut header.core, info.core.as_bytes());
-                put(&mut header.note, info.note.as_bytes());
+                put(&mut header.note, info.note.to_string().as_bytes());
             }
             Err(error) => {
                 word::set(GONE);
-                put(&mut header.trouble, error.text().as_bytes());
+                put(&mut header.trouble, error.to_string().as_bytes());
             }
         }
     }

@@ -34,10 +34,10 @@ fn guard(work: impl FnOnce() -> Result<c_int>) -> c_int {
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let why = panic.downcast_ref::<String>().map(String::as_str);
         let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
-        Err(Error::errno(libc::EFAULT, format!("the library failed in itself, please report it: {why}")))
+        Err(Error::errno(libc::EFAULT, "the library failed in itself, please report it").why(why.to_string()))
     });
     result.unwrap_or_else(|error| {
-        last_error::set(error.text());
+        last_error::set(error.reason());
         error.code()
     })
 }
@@ -51,7 +51,8 @@ fn check<T>(pointer: *const T, what: &str) -> Result<()> {
         if pointer.is_null() {
             return Error::invalid(format!("`{what}` is NULL"));
         }
-        Error::invalid(format!("`{what}` is misaligned: no such structure begins at {pointer:p}"))
+        Error::invalid(format!("`{what}` is misaligned"))
+            .why(format!("no such structure begins at {pointer:p}"))
     }
     if pointer.is_null() || !pointer.is_aligned() { Err(refused(pointer.cast(), what)) } else { Ok(()) }
 }
@@ -85,7 +86,7 @@ unsafe fn handle(td: *const td) -> Result<Handle> {
     let td = NonNull::new(td.cast_mut()).expect("not NULL");
     // SAFETY: by the caller's word; a handle's memory outlives its td_close.
     unsafe { Handle::from_raw(td) }
-        .ok_or_else(|| Error::invalid(format!("`td` is no handle: none begins at {td:p}")))
+        .ok_or_else(|| Error::invalid("`td` is no handle").why(format!("none begins at {td:p}")))
 }
 
 /// Writes a result where C wants it.

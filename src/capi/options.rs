@@ -75,7 +75,9 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
         size => size,
     };
     if size < LEAST {
-        return Err(Error::invalid(format!("options->size is {size}; set it to sizeof(struct td_options)")));
+        return Err(
+            Error::invalid(format!("options->size is {size}")).remedy("set it to sizeof(struct td_options)")
+        );
     }
     if size > MOST {
         return Err(Error::errno(libc::E2BIG, format!("options->size is {size}, more than any version has")));
@@ -89,9 +91,9 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
     if own.reserved != [0; 9] || tail.iter().any(|byte| *byte != 0) {
         return Err(Error::errno(
             libc::E2BIG,
-            "options has a value behind the fields that this version knows; clear the struct first, or use the \
-             library that the program was built for",
-        ));
+            "options has a value behind the fields that this version knows",
+        )
+        .remedy("clear the struct first, or use the library that the program was built for"));
     }
     interpret(&own)
 }
@@ -119,7 +121,9 @@ fn interpret(options: &COptions) -> Result<Options> {
     };
     for (name, ppm) in [("error", options.max_error_ppm), ("overhead", options.max_overhead_ppm)] {
         if ppm > 1_000_000 {
-            return Err(Error::invalid(format!("options->max_{name}_ppm is {ppm}; all there is is 1000000")));
+            return Err(
+                Error::invalid(format!("options->max_{name}_ppm is {ppm}")).remedy("all there is is 1000000")
+            );
         }
     }
     Ok(Options {

@@ -59,7 +59,7 @@ impl From<&Info> for CInfo {
             cpu: array(&info.cpu),
             pmu: array(&info.pmu),
             core: array(&info.core),
-            note: array(&info.note),
+            note: array(&info.note.to_string()),
             max_error_ppm: info.max_error_ppm,
             max_overhead_ppm: info.max_overhead_ppm,
             windows: info.windows,

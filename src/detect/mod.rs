@@ -2,7 +2,7 @@
 //! that happened to open (kernel-facts, rule 1).
 #![forbid(unsafe_code)]
 
-pub(crate) mod walls;
+pub(crate) mod blockers;
 
 use crate::error::{Error, Result};
 use crate::model::e_cores::EVENTS;
@@ -10,9 +10,10 @@ use crate::model::perf_metrics::{Event, METRICS, SLOTS, metrics_of};
 use crate::model::{self, Counting, Model};
 use crate::sys::Kernel;
 use crate::sys::cpu::Identity;
+use std::borrow::Cow;
 use std::io;
 
-/// For walls that have no nearer remedy.
+/// The remedy of blockers that have no nearer one.
 pub(crate) const ANOTHER_CPU: &str = "measure on an Intel P-core from Ice Lake on";
 
 /// Where the kernel shows its PMUs.
@@ -43,9 +44,14 @@ impl Pmu {
 
 /// Finds the PMU, or says why there is none.
 pub(crate) fn pmu(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
-    find(kernel, cpu).map_err(|why| match why.code() {
-        code if code == -libc::ENODEV => Error::new(code, format!("no topdown counters on {cpu}: {why}")),
-        _ => why,
+    find(kernel, cpu).map_err(|error| match error.code() {
+        code if code == -libc::ENODEV => {
+            let reason = error.reason();
+            Error::new(code, format!("no topdown counters on {cpu}"))
+                .why(reason.cause())
+                .remedy(reason.remedy.clone())
+        }
+        _ => error,
     })
 }
 
@@ -54,23 +60,24 @@ pub(crate) fn device(kernel: &impl Kernel) -> Option<&'static str> {
     ["cpu", "cpu_core"].into_iter().find(|name| kernel.exists(&format!("{DEVICES}/{name}")))
 }
 
-/// As `pmu`, but of why there is none only the reason.
+fn none(what: impl Into<Cow<'static, str>>) -> Error {
+    Error::errno(libc::ENODEV, what)
+}
+
+/// For files of sysfs that every PMU has.
+const MOUNT_SYS: &str = "mount /sys (a container may hide it)";
+
+/// As `pmu`, but the error does not repeat that there are no topdown counters.
 pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
-    let none = |why: String| Error::errno(libc::ENODEV, why);
     if !kernel.exists(DEVICES) {
-        return Err(none(format!(
-            "{DEVICES} is missing; mount /sys (a container may hide it), or use a kernel with perf events"
-        )));
+        return Err(none(format!("{DEVICES} is missing"))
+            .remedy("mount /sys (a container may hide it), or use a kernel with perf events"));
     }
-    let Some(name) = device(kernel) else {
-        return Err(none(match &cpu.hypervisor {
-            Some(name) => format!(
-                "this virtual machine ({name}) has no PMU; measure on the host, or in a machine that passes \
-                 PERF_METRICS through"
-            ),
-            None => "the kernel has no driver for its PMU; a newer kernel may".into(),
-        }));
-    };
+    let name = device(kernel).ok_or_else(|| match &cpu.hypervisor {
+        Some(name) => none(format!("this virtual machine ({name}) has no PMU"))
+            .remedy("measure on the host, or in a machine that passes PERF_METRICS through"),
+        None => none("the kernel has no driver for its PMU").remedy("a newer kernel may"),
+    })?;
     let file = |path: &str| text(kernel, name, path);
     let encoding = |event: &Event| {
         file(&format!("events/{}", event.name)).map(|text| text.and_then(|text| config(&text)))
@@ -78,30 +85,11 @@ pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
 
     let row = model::of_cpu(cpu);
     if let Some((_, Model { core, counting: Counting::None(why), .. })) = row {
-        return Err(none(format!("it is a {core}: {why}; {ANOTHER_CPU}")));
+        return Err(none(format!("it is a {core}")).why(*why).remedy(ANOTHER_CPU));
     }
     let Some(slots) = encoding(&SLOTS)? else {
-        if file("events/cpu-cycles")?.is_none() {
-            return Err(none(format!(
-                "{DEVICES}/{name}/events, which every PMU has, is empty; mount /sys (a container may hide it)"
-            )));
-        }
-        return Err(none(match (row, &cpu.hypervisor) {
-            (_, Some(hypervisor)) => format!(
-                "the PMU of this virtual machine ({hypervisor}) has no PERF_METRICS (KVM gives it to no guest); \
-                 measure on the host"
-            ),
-            (Some((_, model)), None) => format!(
-                "it has PERF_METRICS ({}), but this kernel shows no event '{}' in {DEVICES}/{name}/events and would \
-                 count junk; a newer kernel knows this CPU",
-                model.core, SLOTS.name
-            ),
-            (None, None) => format!(
-                "the kernel shows no event '{}' in {DEVICES}/{name}/events, so it has no PERF_METRICS, or the kernel \
-                 is too old to know this CPU; {ANOTHER_CPU}, or with a newer kernel",
-                SLOTS.name
-            ),
-        }));
+        let hidden = file("events/cpu-cycles")?.is_none();
+        return Err(without_slots(name, hidden, row.map(|(_, model)| model), cpu));
     };
     let mut metrics = 0;
     for event in &METRICS {
@@ -113,23 +101,46 @@ pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
     if slots != SLOTS.config || metrics < metrics_of(1).len() {
         return Err(none(format!(
             "events/slots and events/topdown-* of {DEVICES}/{name} are not those of PERF_METRICS but mean general \
-             counters; {ANOTHER_CPU}"
-        )));
+             counters"
+        ))
+        .remedy(ANOTHER_CPU));
     }
     let (place, model) = row.unwrap_or((model::UNKNOWN, model::at(model::UNKNOWN).expect("a fixed row")));
     let Counting::PerfMetrics { level: most } = model.counting else { unreachable!("a row of PERF_METRICS") };
     let level = if metrics >= metrics_of(2).len() { most } else { 1 };
-    let missing = |path: &str| {
-        none(format!("{DEVICES}/{name}/{path} is missing; mount /sys (a container may hide it)"))
-    };
+    let missing = |path: &str| none(format!("{DEVICES}/{name}/{path} is missing")).remedy(MOUNT_SYS);
     let kind = file("type")?.and_then(|text| text.trim().parse().ok()).ok_or_else(|| missing("type"))?;
     let cpus = file("cpus")?.map(|list| list.trim().to_string());
     // without it E-cores would be taken for P-cores
     if cpus.is_none() && name == "cpu_core" {
         return Err(missing("cpus"));
     }
-    // `config1:0` of slots
     Ok(Pmu { name, kind, model, place, level, cpus })
+}
+
+/// Why a PMU has no event of SLOTS. `hidden`: nor has it the events that every PMU has.
+fn without_slots(pmu: &str, hidden: bool, model: Option<&Model>, cpu: &Identity) -> Error {
+    if hidden {
+        return none(format!("{DEVICES}/{pmu}/events, which every PMU has, is empty")).remedy(MOUNT_SYS);
+    }
+    match (model, &cpu.hypervisor) {
+        (_, Some(hypervisor)) => none(format!(
+            "the PMU of this virtual machine ({hypervisor}) has no PERF_METRICS (KVM gives it to no guest)"
+        ))
+        .remedy("measure on the host"),
+        (Some(model), None) => none(format!(
+            "it has PERF_METRICS ({}), but this kernel shows no event '{}' in {DEVICES}/{pmu}/events and would count \
+             junk",
+            model.core, SLOTS.name
+        ))
+        .remedy("a newer kernel knows this CPU"),
+        (None, None) => none(format!(
+            "the kernel shows no event '{}' in {DEVICES}/{pmu}/events, so it has no PERF_METRICS, or the kernel is too \
+             old to know this CPU",
+            SLOTS.name
+        ))
+        .remedy(format!("{ANOTHER_CPU}, or with a newer kernel")),
+    }
 }
 
 /// The text of a PMU's file; none if there is no such file.
@@ -138,17 +149,18 @@ fn text(kernel: &impl Kernel, pmu: &str, path: &str) -> Result<Option<String>> {
     match kernel.text(&path) {
         Ok(text) => Ok(Some(text)),
         Err(refusal) if refusal.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(refusal) => Err(walls::unreadable(&path, &refusal)),
+        Err(refusal) => Err(blockers::unreadable(&path, &refusal)),
     }
 }
 
 /// Finds the PMU of a hybrid CPU's E-cores, with the encodings of its events, or says why there is none.
 pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity) -> Result<(Pmu, [u64; EVENTS.len()])> {
     let name = "cpu_atom";
-    let none = |why: &str| Error::errno(libc::ENOTSUP, format!("no E-cores to measure on {cpu}: {why}"));
+    let none =
+        |why: &'static str| Error::errno(libc::ENOTSUP, format!("no E-cores to measure on {cpu}")).why(why);
     let file = |path: &str| text(kernel, name, path);
     let Some((place, model)) = model::of_e_cores(cpu) else {
-        return Err(none("it is no hybrid CPU that this version knows; leave TD_FLAG_E_CORES out"));
+        return Err(none("it is no hybrid CPU that this version knows").remedy("leave TD_FLAG_E_CORES out"));
     };
     let kind = file("type")?.and_then(|text| text.trim().parse().ok());
     let kind = kind.ok_or_else(|| {
@@ -156,12 +168,11 @@ pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity) -> Result<(Pmu, [u64
     })?;
     let mut encodings = [0; EVENTS.len()];
     for (encoding, event) in encodings.iter_mut().zip(EVENTS) {
-        *encoding = file(&format!("events/{event}"))?
-            .and_then(|text| config(&text))
-            .ok_or_else(|| none("the kernel shows no events/topdown-* of 'cpu_atom'; a newer one does"))?;
+        *encoding = file(&format!("events/{event}"))?.and_then(|text| config(&text)).ok_or_else(|| {
+            none("the kernel shows no events/topdown-* of 'cpu_atom'").remedy("a newer one does")
+        })?;
     }
-    let cpus = file("cpus")?
-        .ok_or_else(|| none("cpu_atom/cpus is missing; mount /sys (a container may hide it)"))?;
+    let cpus = file("cpus")?.ok_or_else(|| none("cpu_atom/cpus is missing").remedy(MOUNT_SYS))?;
     let cpus = Some(cpus.trim().to_string());
     Ok((Pmu { name, kind, model, place, level: 1, cpus }, encodings))
 }
@@ -209,7 +220,7 @@ mod tests {
     fn refused(kernel: &Scripted, cpu: &Identity) -> String {
         let error = pmu(kernel, cpu).unwrap_err();
         assert_eq!(error.code(), -libc::ENODEV);
-        error.text().to_string()
+        error.to_string()
     }
 
     #[test]
@@ -232,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wall_is_named() {
+    fn each_blocker_is_named() {
         let old = Scripted::sapphire_rapids();
         old.remove(&format!("{EVENTS}/slots"));
         assert!(refused(&old, &cpu(0xad)).contains("newer kernel"));
@@ -265,7 +276,7 @@ mod tests {
             hidden.hide(&format!("{EVENTS}/{file}"), errno);
             let error = pmu(&hidden, &cpu(0x8f)).unwrap_err();
             assert_eq!(error.code(), -errno);
-            assert!(error.text().contains(word) && error.text().contains(file), "{error}");
+            assert!(error.to_string().contains(word) && error.to_string().contains(file), "{error}");
             hidden.add(&format!("{EVENTS}/slots"), "event=0x00,umask=0x4\n");
         }
         let masked = Scripted::default();
@@ -282,7 +293,7 @@ mod tests {
         let refused = |cpu: &Identity| {
             let error = e_cores(&kernel, cpu).unwrap_err();
             assert_eq!(error.code(), -libc::ENOTSUP);
-            error.text().to_string()
+            error.to_string()
         };
         assert!(refused(&cpu(0x8f)).contains("no hybrid CPU"));
         assert!(refused(&cpu(0x97)).contains("cpu_atom"));

@@ -1,16 +1,16 @@
 //! How readings go, who else counts, and whether all of it works.
 #![forbid(unsafe_code)]
 
-use super::{Found, Machine, Verdict};
+use super::{Found, Surroundings, Verdict};
 use crate::detect::{DEVICES, device};
 use crate::error::TD_ENOTCOUNTING;
 use crate::handle::Path;
 use crate::sys::Kernel;
 
-/// Part of the time that a group counts if nobody takes turns with it.
+/// Part of the time that a group counts if it is not multiplexed.
 const ALONE: f64 = 0.99;
 
-pub(super) fn rseq<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn rseq<K: Kernel>(m: &Surroundings<K>) -> Found {
     if m.rseq {
         return Found::good("restartable sequences are registered");
     }
@@ -21,18 +21,18 @@ pub(super) fn rseq<K: Kernel>(m: &Machine<K>) -> Found {
     )
 }
 
-pub(super) fn rdpmc<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn rdpmc<K: Kernel>(m: &Surroundings<K>) -> Found {
     let file = format!("{DEVICES}/{}/rdpmc", device(m.kernel).unwrap_or_default());
     // only root may read it
     let setting = m.text(&file).map_or(String::new(), |value| format!("; {file} is {value}"));
     match &m.open {
         Ok(opened) if opened.info.path == Path::Rdpmc => Found::good(format!("granted{setting}")),
-        Ok(opened) => Found::said(Verdict::Note, &opened.info.note),
+        Ok(opened) => Found::because(Verdict::Note, &opened.info.note),
         Err(_) => Found::unknown(format!("not tried, since td_open does not work{setting}")),
     }
 }
 
-pub(super) fn nmi_watchdog<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn nmi_watchdog<K: Kernel>(m: &Surroundings<K>) -> Found {
     match m.text("/proc/sys/kernel/nmi_watchdog").as_deref() {
         Some("0") => Found::good("off"),
         Some(_) => Found::note(
@@ -43,10 +43,10 @@ pub(super) fn nmi_watchdog<K: Kernel>(m: &Machine<K>) -> Found {
     }
 }
 
-pub(super) fn other_users<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn other_users<K: Kernel>(m: &Surroundings<K>) -> Found {
     let on_e_core = m.pmu.as_ref().is_ok_and(|pmu| !pmu.covers(m.kernel.cpu()));
     match &m.open {
-        Err(error) if error.code() == TD_ENOTCOUNTING => Found::wall(error),
+        Err(error) if error.code() == TD_ENOTCOUNTING => Found::blocker(error),
         Err(_) => Found::unknown("td_open does not work, so nobody could be seen"),
         Ok(opened) => match &opened.running {
             Ok(running) if *running >= ALONE => Found::good("none: the counters counted all the time"),
@@ -63,9 +63,9 @@ pub(super) fn other_users<K: Kernel>(m: &Machine<K>) -> Found {
     }
 }
 
-pub(super) fn td_open<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn td_open<K: Kernel>(m: &Surroundings<K>) -> Found {
     match &m.open {
-        Err(error) => Found::wall(error),
+        Err(error) => Found::blocker(error),
         Ok(opened) => {
             let (path, verdict) = match opened.info.path {
                 Path::Rdpmc => ("RDPMC", Verdict::Good),

@@ -1,19 +1,19 @@
 //! CPU, hypervisor, PMU.
 #![forbid(unsafe_code)]
 
-use super::{Found, Machine, Verdict};
+use super::{Found, Surroundings, Verdict};
 use crate::detect::{ANOTHER_CPU, DEVICES, contains, device};
 use crate::model::{self, Counting, Model};
 use crate::sys::Kernel;
 
-pub(super) fn cpu<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn cpu<K: Kernel>(m: &Surroundings<K>) -> Found {
     match model::of_cpu(&m.cpu) {
         Some((_, Model { core, slots_per_cycle: width, counting: Counting::PerfMetrics { .. }, .. })) => {
             let width = if *width == 0 { "an unknown number of".into() } else { width.to_string() };
             Found::good(format!("{}: {core}, {width} slots per cycle", m.cpu))
         }
         Some((_, Model { core, counting: Counting::None(why), .. })) => {
-            Found::new(Verdict::Wall, format!("{}: {core}: {why}", m.cpu), ANOTHER_CPU)
+            Found::new(Verdict::Blocker, format!("{}: {core}: {why}", m.cpu), ANOTHER_CPU)
         }
         Some((_, Model { counting: Counting::Events, .. })) => unreachable!("E-cores are not looked up"),
         None => {
@@ -22,7 +22,7 @@ pub(super) fn cpu<K: Kernel>(m: &Machine<K>) -> Found {
     }
 }
 
-pub(super) fn hypervisor<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn hypervisor<K: Kernel>(m: &Surroundings<K>) -> Found {
     match &m.cpu.hypervisor {
         None => Found::good("none"),
         Some(name) => {
@@ -31,21 +31,21 @@ pub(super) fn hypervisor<K: Kernel>(m: &Machine<K>) -> Found {
     }
 }
 
-pub(super) fn pmu<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn pmu<K: Kernel>(m: &Surroundings<K>) -> Found {
     match (device(m.kernel), &m.pmu) {
-        (None, Err(why)) => Found::wall(why),
+        (None, Err(why)) => Found::blocker(why),
         (name, _) => Found::good(format!("{DEVICES}/{}", name.unwrap_or_default())),
     }
 }
 
-pub(super) fn topdown_events<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn topdown_events<K: Kernel>(m: &Surroundings<K>) -> Found {
     match &m.pmu {
         Ok(pmu) => Found::good(format!("SLOTS and PERF_METRICS, down to level {}", pmu.level)),
-        Err(why) => Found::wall(why),
+        Err(why) => Found::blocker(why),
     }
 }
 
-pub(super) fn hybrid<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn hybrid<K: Kernel>(m: &Surroundings<K>) -> Found {
     let cpus = |pmu: &str| m.text(&format!("{DEVICES}/{pmu}/cpus"));
     let Some(p_cores) = cpus("cpu_core") else {
         return Found::good("no: all CPUs are alike");
@@ -58,7 +58,7 @@ pub(super) fn hybrid<K: Kernel>(m: &Machine<K>) -> Found {
     let pin = format!("keep the thread on P-cores: taskset -c {p_cores}");
     match m.status("Cpus_allowed_list") {
         Some(allowed) if !numbers(&p_cores).any(|cpu| contains(&allowed, cpu)) => Found::new(
-            Verdict::Wall,
+            Verdict::Blocker,
             format!(
                 "{layout}; this process may run on CPUs {allowed} alone, where the default counts nothing"
             ),

@@ -1,5 +1,5 @@
-//! What can be measured here, and what stands in the way: a table of probes, each of which tries what it tells of.
-//! None compares kernel versions.
+//! What can be measured here, and what keeps the rest from being measured: a table of probes, each of which tries what it
+//! reports. None compares kernel versions.
 #![forbid(unsafe_code)]
 
 mod counting;
@@ -8,7 +8,7 @@ mod permission;
 
 use crate::decode::decode_l1;
 use crate::detect::{self, Pmu};
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result};
 use crate::handle::{Info, TopDown};
 use crate::options::Options;
 use crate::sys::cpu::{self, Identity};
@@ -22,9 +22,9 @@ pub enum Verdict {
     Good,
     /// It does not keep anybody from measuring, but is worth knowing.
     Note,
-    /// It stands in the way.
-    Wall,
-    /// It could not be found out, or there was nothing to find out behind an earlier wall.
+    /// It keeps the default measurement from working.
+    Blocker,
+    /// It could not be found out, or an earlier blocker leaves nothing to find out.
     Unknown,
 }
 
@@ -43,7 +43,7 @@ pub struct Finding {
 
 /// What can be measured here.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct Survey {
     /// What was found, in the order in which a measurement meets it.
     pub findings: Vec<Finding>,
     /// What an open with the default options gave.
@@ -52,12 +52,12 @@ pub struct Report {
 
 /// Looks at this machine, this process and this thread. Opens a handle, and counts with it for some 20 ms of the calling
 /// thread's time.
-pub fn probe() -> Report {
-    Machine::new(&Linux::default(), cpu::identify(), rseq::descriptor().is_some(), |_| open_and_count())
-        .report()
+pub fn probe() -> Survey {
+    Surroundings::new(&Linux::default(), cpu::identify(), rseq::descriptor().is_some(), |_| open_and_count())
+        .survey()
 }
 
-/// CPU time for which the counters are watched: some turns of those who share them.
+/// CPU time for which the counters are watched: several rotations of the kernel, if they are multiplexed.
 const WATCHED: Duration = Duration::from_millis(20);
 
 /// The default open, and the part of the time that its counters counted.
@@ -77,7 +77,7 @@ struct Opened {
 }
 
 /// What the probes look at.
-struct Machine<'k, K: Kernel> {
+struct Surroundings<'k, K: Kernel> {
     kernel: &'k K,
     cpu: Identity,
     pmu: Result<Pmu>,
@@ -89,9 +89,9 @@ struct Machine<'k, K: Kernel> {
 /// One row of the table.
 struct Probe<K: Kernel> {
     name: &'static str,
-    /// Earlier probes that must not have met a wall, or there is nothing to look at.
+    /// Earlier probes that must not have found a blocker, or there is nothing to look at.
     needs: &'static [&'static str],
-    probe: fn(&Machine<K>) -> Found,
+    probe: fn(&Surroundings<K>) -> Found,
 }
 
 /// What a probe has to say.
@@ -101,7 +101,7 @@ struct Found {
     remedy: String,
 }
 
-impl<'k, K: Kernel> Machine<'k, K> {
+impl<'k, K: Kernel> Surroundings<'k, K> {
     /// The table, in the order in which a measurement meets these things.
     const PROBES: [Probe<K>; 14] = [
         Probe { name: "cpu", needs: &[], probe: hardware::cpu },
@@ -129,22 +129,22 @@ impl<'k, K: Kernel> Machine<'k, K> {
     ];
 
     fn new(kernel: &'k K, cpu: Identity, rseq: bool, open: impl FnOnce(&K) -> Result<Opened>) -> Self {
-        Machine { kernel, pmu: detect::find(kernel, &cpu), cpu, rseq, open: open(kernel) }
+        Surroundings { kernel, pmu: detect::find(kernel, &cpu), cpu, rseq, open: open(kernel) }
     }
 
-    fn report(self) -> Report {
+    fn survey(self) -> Survey {
         let mut findings: Vec<Finding> = Vec::with_capacity(Self::PROBES.len());
         for Probe { name, needs, probe } in Self::PROBES {
             let stops = |f: &&Finding| {
-                needs.contains(&f.name) && matches!(f.verdict, Verdict::Wall | Verdict::Unknown)
+                needs.contains(&f.name) && matches!(f.verdict, Verdict::Blocker | Verdict::Unknown)
             };
             let Found { found, verdict, remedy } = match findings.iter().find(stops) {
-                Some(wall) => Found::unknown(format!("not looked at: {} comes first", wall.name)),
+                Some(blocker) => Found::unknown(format!("not looked at: {} comes first", blocker.name)),
                 None => probe(&self),
             };
             findings.push(Finding { name, found, verdict, remedy });
         }
-        Report { findings, open: self.open.map(|opened| opened.info) }
+        Survey { findings, open: self.open.map(|opened| opened.info) }
     }
 
     /// The text of a file without what surrounds it.
@@ -176,14 +176,13 @@ impl Found {
         Found::new(Verdict::Unknown, found, "")
     }
 
-    /// What an error or a note of the library says: behind the first semicolon stands what to do about it.
-    fn said(verdict: Verdict, text: &str) -> Found {
-        let (found, remedy) = text.split_once("; ").unwrap_or((text, ""));
-        Found::new(verdict, found, remedy)
+    /// What the library gives as a reason.
+    fn because(verdict: Verdict, reason: &Reason) -> Found {
+        Found::new(verdict, reason.cause(), reason.remedy.clone())
     }
 
-    fn wall(error: &Error) -> Found {
-        Found::said(Verdict::Wall, error.text())
+    fn blocker(error: &Error) -> Found {
+        Found::because(Verdict::Blocker, error.reason())
     }
 }
 

@@ -1,8 +1,8 @@
 //! What this process may do.
 #![forbid(unsafe_code)]
 
-use super::{Found, Machine};
-use crate::detect::walls::{Attempt, PARANOID, explain};
+use super::{Found, Surroundings};
+use crate::detect::blockers::{Attempt, PARANOID, explain};
 use crate::options::{Options, Target};
 use crate::sys::Kernel;
 use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, perf_event_attr};
@@ -21,7 +21,7 @@ const CONTAINERS: &[(&str, &str)] = &[
 /// Capabilities that lift perf_event_paranoid, by their bits.
 const CAPABILITIES: &[(u32, &str)] = &[(38, "CAP_PERFMON"), (21, "CAP_SYS_ADMIN")];
 
-pub(super) fn container<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn container<K: Kernel>(m: &Surroundings<K>) -> Found {
     match CONTAINERS.iter().find(|(file, _)| m.kernel.exists(file)) {
         Some((file, name)) => {
             Found::note(format!("{name} ({file} is there): it may hide what is missing below"), "")
@@ -31,7 +31,7 @@ pub(super) fn container<K: Kernel>(m: &Machine<K>) -> Found {
 }
 
 /// Opens the dummy.
-fn dummy<K: Kernel>(m: &Machine<K>, options: &Options) -> io::Result<K::Fd> {
+fn dummy<K: Kernel>(m: &Surroundings<K>, options: &Options) -> io::Result<K::Fd> {
     let (pid, cpu) = match options.target {
         Target::Cpu(cpu) => (-1, cpu as i32),
         _ => (0, -1),
@@ -48,11 +48,11 @@ fn dummy<K: Kernel>(m: &Machine<K>, options: &Options) -> io::Result<K::Fd> {
     m.kernel.open(&attr, pid, cpu)
 }
 
-fn refused<K: Kernel>(m: &Machine<K>, attempt: Attempt, refusal: &io::Error) -> Found {
-    Found::wall(&explain(m.kernel, &Options::default(), attempt, refusal))
+fn refused<K: Kernel>(m: &Surroundings<K>, attempt: Attempt, refusal: &io::Error) -> Found {
+    Found::blocker(&explain(m.kernel, &Options::default(), attempt, refusal))
 }
 
-pub(super) fn perf_event_open<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn perf_event_open<K: Kernel>(m: &Surroundings<K>) -> Found {
     match dummy(m, &Options::default()) {
         Err(refusal) if refusal.raw_os_error() != Some(libc::EACCES) => refused(m, DUMMY, &refusal),
         // EACCES is a matter of the level
@@ -63,7 +63,7 @@ pub(super) fn perf_event_open<K: Kernel>(m: &Machine<K>) -> Found {
     }
 }
 
-pub(super) fn perf_event_paranoid<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn perf_event_paranoid<K: Kernel>(m: &Surroundings<K>) -> Found {
     let asked = [
         ("user mode", Options::default()),
         ("kernel mode", Options { kernel: true, ..Options::default() }),
@@ -89,7 +89,7 @@ pub(super) fn perf_event_paranoid<K: Kernel>(m: &Machine<K>) -> Found {
 }
 
 /// Which of those that matter this process has.
-fn capabilities<K: Kernel>(m: &Machine<K>) -> String {
+fn capabilities<K: Kernel>(m: &Surroundings<K>) -> String {
     let Some(effective) = m.status("CapEff").and_then(|set| u64::from_str_radix(&set, 16).ok()) else {
         return "with unknown capabilities".into();
     };
@@ -98,7 +98,7 @@ fn capabilities<K: Kernel>(m: &Machine<K>) -> String {
     if had.is_empty() { "without CAP_PERFMON".into() } else { format!("with {had}") }
 }
 
-pub(super) fn locked_memory<K: Kernel>(m: &Machine<K>) -> Found {
+pub(super) fn locked_memory<K: Kernel>(m: &Surroundings<K>) -> Found {
     let event = match dummy(m, &Options::default()) {
         Ok(event) => event,
         Err(refusal) => return refused(m, DUMMY, &refusal),

@@ -1,4 +1,4 @@
-//! Each wall, with a kernel that does as it is told.
+//! Each blocker, with a kernel that does as it is told.
 
 use super::*;
 use crate::error::TD_ENOTCOUNTING;
@@ -58,7 +58,7 @@ fn opened(kernel: &Scripted, cpu: &Identity) -> Result<Opened> {
         cpu: cpu.name.clone(),
         pmu: pmu.name.into(),
         core: pmu.model.core.into(),
-        note: why.map(|why| format!("read by read(2): {why}")).unwrap_or_default(),
+        note: why.unwrap_or_default(),
         max_error_ppm: 0,
         max_overhead_ppm: 0,
         windows: 0,
@@ -68,37 +68,44 @@ fn opened(kernel: &Scripted, cpu: &Identity) -> Result<Opened> {
     Ok(Opened { info, running: if pmu.covers(kernel.cpu()) { Ok(1.0) } else { Err(starved) } })
 }
 
-fn report_on(kernel: &Scripted, cpu: Identity) -> Report {
+fn report_on(kernel: &Scripted, cpu: Identity) -> Survey {
     let open = |kernel: &Scripted| opened(kernel, &cpu);
-    let report = Machine::new(kernel, cpu.clone(), true, open).report();
+    let report = Surroundings::new(kernel, cpu.clone(), true, open).survey();
     assert_eq!(kernel.open_things(), 0);
-    assert_eq!(finding(&report, "td_open").verdict == Verdict::Wall, report.open.is_err());
+    assert_eq!(finding(&report, "td_open").verdict == Verdict::Blocker, report.open.is_err());
     for Finding { name, found, verdict, remedy } in &report.findings {
         assert!(!found.is_empty() && !found.contains('\n'), "{name}");
-        assert!(*verdict != Verdict::Wall || !remedy.is_empty(), "{name}: {found}: and what is to be done?");
+        assert!(
+            *verdict != Verdict::Blocker || !remedy.is_empty(),
+            "{name}: {found}: and what is to be done?"
+        );
     }
     report
 }
 
-fn report(kernel: &Scripted) -> Report {
+fn report(kernel: &Scripted) -> Survey {
     report_on(kernel, spr())
 }
 
-fn finding<'r>(report: &'r Report, name: &str) -> &'r Finding {
+fn finding<'r>(report: &'r Survey, name: &str) -> &'r Finding {
     report.findings.iter().find(|finding| finding.name == name).unwrap()
 }
 
 /// Whether it was found so, with that word, and a remedy with that one.
 #[track_caller]
-fn is(report: &Report, name: &str, verdict: Verdict, found: &str, remedy: &str) {
+fn is(report: &Survey, name: &str, verdict: Verdict, found: &str, remedy: &str) {
     let finding = finding(report, name);
     assert_eq!(finding.verdict, verdict, "{finding:?}");
     assert!(finding.found.contains(found) && finding.remedy.contains(remedy), "{finding:?}");
 }
 
-/// The first thing that stands in the way.
-fn first_wall(report: &Report) -> &'static str {
-    report.findings.iter().find(|finding| finding.verdict == Verdict::Wall).map_or("none", |wall| wall.name)
+/// The first blocker.
+fn first_blocker(report: &Survey) -> &'static str {
+    report
+        .findings
+        .iter()
+        .find(|finding| finding.verdict == Verdict::Blocker)
+        .map_or("none", |blocker| blocker.name)
 }
 
 #[test]
@@ -120,8 +127,8 @@ fn on_an_open_machine_all_is_good_and_nothing_is_to_be_done() {
 
 #[test]
 fn names_differ_and_needs_are_earlier_names() {
-    let names: Vec<_> = Machine::<Scripted>::PROBES.iter().map(|probe| probe.name).collect();
-    for (i, probe) in Machine::<Scripted>::PROBES.iter().enumerate() {
+    let names: Vec<_> = Surroundings::<Scripted>::PROBES.iter().map(|probe| probe.name).collect();
+    for (i, probe) in Surroundings::<Scripted>::PROBES.iter().enumerate() {
         assert!(!names[..i].contains(&probe.name), "{}", probe.name);
         assert!(probe.needs.iter().all(|need| names[..i].contains(need)), "{}", probe.name);
     }
@@ -133,11 +140,11 @@ fn a_virtual_machine_without_a_pmu() {
     kernel.rename(PMU, "/sys/bus/event_source/devices/software");
     let report = report_on(&kernel, Identity { hypervisor: Some("KVM".into()), ..spr() });
     is(&report, "hypervisor", Verdict::Note, "KVM", "");
-    is(&report, "pmu", Verdict::Wall, "virtual machine (KVM) has no PMU", "on the host");
+    is(&report, "pmu", Verdict::Blocker, "virtual machine (KVM) has no PMU", "on the host");
     is(&report, "topdown_events", Verdict::Unknown, "pmu comes first", "");
     is(&report, "rdpmc", Verdict::Unknown, "topdown_events comes first", "");
     is(&report, "perf_event_paranoid", Verdict::Good, "whole CPUs", "");
-    is(&report, "td_open", Verdict::Wall, "no topdown counters on a Xeon", "on the host");
+    is(&report, "td_open", Verdict::Blocker, "no topdown counters on a Xeon", "on the host");
 }
 
 #[test]
@@ -146,27 +153,27 @@ fn a_virtual_machine_whose_pmu_has_no_perf_metrics() {
     kernel.remove(&format!("{PMU}/events/slots"));
     let report = report_on(&kernel, Identity { hypervisor: Some("KVM".into()), ..spr() });
     is(&report, "pmu", Verdict::Good, PMU, "");
-    is(&report, "topdown_events", Verdict::Wall, "has no PERF_METRICS", "on the host");
+    is(&report, "topdown_events", Verdict::Blocker, "has no PERF_METRICS", "on the host");
 }
 
 #[test]
 fn cpus_that_cannot_and_cpus_that_nobody_knows() {
     let skylake = report_on(&machine(), Identity { model: 0x55, ..spr() });
-    is(&skylake, "cpu", Verdict::Wall, "Skylake", "Ice Lake");
+    is(&skylake, "cpu", Verdict::Blocker, "Skylake", "Ice Lake");
     is(&skylake, "topdown_events", Verdict::Unknown, "cpu comes first", "");
     let unknown = report_on(&machine(), Identity { model: 0xfe, ..spr() });
     is(&unknown, "cpu", Verdict::Note, "not in the library's table", "");
-    assert_eq!(first_wall(&unknown), "none");
+    assert_eq!(first_blocker(&unknown), "none");
     let old = machine();
     old.remove(&format!("{PMU}/events/slots"));
-    is(&report(&old), "topdown_events", Verdict::Wall, "'slots'", "newer kernel");
+    is(&report(&old), "topdown_events", Verdict::Blocker, "'slots'", "newer kernel");
 }
 
 #[test]
 fn masked_sys_and_masked_proc_sys() {
     let kernel = machine();
     kernel.rename("/sys/", "/hidden/");
-    is(&report(&kernel), "pmu", Verdict::Wall, "devices is missing", "mount /sys");
+    is(&report(&kernel), "pmu", Verdict::Blocker, "devices is missing", "mount /sys");
 
     let kernel = machine();
     kernel.rename("/proc/sys/", "/hidden/");
@@ -174,7 +181,7 @@ fn masked_sys_and_masked_proc_sys() {
     is(&report, "perf_event_paranoid", Verdict::Good, "unreadable", "");
     is(&report, "nmi_watchdog", Verdict::Unknown, "cannot be read", "");
     is(&report, "locked_memory", Verdict::Good, "unknown KiB", "");
-    assert_eq!(first_wall(&report), "none");
+    assert_eq!(first_blocker(&report), "none");
 }
 
 #[test]
@@ -201,10 +208,10 @@ fn paranoid_says_what_it_permits_by_trying() {
     kernel.add(PARANOID, "4");
     let report = report(&kernel);
     is(&report, "perf_event_open", Verdict::Good, "exists", "");
-    is(&report, "perf_event_paranoid", Verdict::Wall, "perf_event_paranoid is 4", "CAP_SYS_ADMIN");
+    is(&report, "perf_event_paranoid", Verdict::Blocker, "perf_event_paranoid is 4", "CAP_SYS_ADMIN");
     is(&report, "locked_memory", Verdict::Unknown, "perf_event_paranoid comes first", "");
-    is(&report, "td_open", Verdict::Wall, "perf_event_paranoid is 4", "CAP_SYS_ADMIN");
-    assert_eq!(first_wall(&report), "perf_event_paranoid");
+    is(&report, "td_open", Verdict::Blocker, "perf_event_paranoid is 4", "CAP_SYS_ADMIN");
+    assert_eq!(first_blocker(&report), "perf_event_paranoid");
 }
 
 #[test]
@@ -235,9 +242,9 @@ fn a_seccomp_filter_and_a_kernel_without_perf_events() {
         kernel.add("/.dockerenv", "");
         let report = report(&kernel);
         is(&report, "container", Verdict::Note, "Docker", "");
-        is(&report, "perf_event_open", Verdict::Wall, word, remedy);
+        is(&report, "perf_event_open", Verdict::Blocker, word, remedy);
         is(&report, "perf_event_paranoid", Verdict::Unknown, "perf_event_open comes first", "");
-        is(&report, "td_open", Verdict::Wall, "'slots'", remedy);
+        is(&report, "td_open", Verdict::Blocker, "'slots'", remedy);
     }
     let kernel = machine();
     kernel.add("/proc/thread-self/status", "Seccomp:\t2\n");
@@ -249,7 +256,7 @@ fn no_memory_left_to_lock() {
     let kernel = machine();
     kernel.refuse_map(libc::EPERM);
     let report = report(&kernel);
-    is(&report, "locked_memory", Verdict::Wall, "perf_event_mlock_kb is 516", "raise one");
+    is(&report, "locked_memory", Verdict::Blocker, "perf_event_mlock_kb is 516", "raise one");
     is(&report, "rdpmc", Verdict::Unknown, "locked_memory comes first", "");
 }
 
@@ -266,7 +273,7 @@ fn rdpmc_that_is_not_granted() {
 #[test]
 fn restartable_sequences_that_are_not_registered() {
     let kernel = machine();
-    let report = Machine::new(&kernel, spr(), false, |kernel| opened(kernel, &spr())).report();
+    let report = Surroundings::new(&kernel, spr(), false, |kernel| opened(kernel, &spr())).survey();
     is(&report, "rseq", Verdict::Note, "not registered", "glibc 2.35");
 }
 
@@ -276,7 +283,7 @@ fn the_watchdog_is_no_wall() {
     kernel.add("/proc/sys/kernel/nmi_watchdog", "1\n");
     let report = report(&kernel);
     is(&report, "nmi_watchdog", Verdict::Note, "holds one counter", "nmi_watchdog=0");
-    assert_eq!(first_wall(&report), "none");
+    assert_eq!(first_blocker(&report), "none");
 }
 
 #[test]
@@ -284,15 +291,15 @@ fn others_who_take_turns_and_others_who_leave_none() {
     let kernel = machine();
     let half =
         |kernel: &Scripted| opened(kernel, &spr()).map(|opened| Opened { running: Ok(0.493), ..opened });
-    let report = Machine::new(&kernel, spr(), true, half).report();
+    let report = Surroundings::new(&kernel, spr(), true, half).survey();
     is(&report, "other_users", Verdict::Note, "counted 49 % of the time", "end those");
-    assert_eq!(first_wall(&report), "none");
+    assert_eq!(first_blocker(&report), "none");
 
     let kernel = Scripted::sapphire_rapids();
     kernel.starve();
     let report = self::report(&kernel);
-    is(&report, "other_users", Verdict::Wall, "no turn on the counters", "end those");
-    is(&report, "td_open", Verdict::Wall, "no turn on the counters", "end those");
+    is(&report, "other_users", Verdict::Blocker, "no turn on the counters", "end those");
+    is(&report, "td_open", Verdict::Blocker, "no turn on the counters", "end those");
 }
 
 #[test]
@@ -300,10 +307,10 @@ fn counters_that_stand_still_are_told_by_the_open() {
     let kernel = Scripted::sapphire_rapids();
     kernel.stand_still();
     let report = report(&kernel);
-    assert_eq!(first_wall(&report), "td_open");
+    assert_eq!(first_blocker(&report), "td_open");
     is(&report, "rdpmc", Verdict::Unknown, "td_open", "");
     is(&report, "other_users", Verdict::Unknown, "td_open", "");
-    is(&report, "td_open", Verdict::Wall, "stands still", "on the host");
+    is(&report, "td_open", Verdict::Blocker, "stands still", "on the host");
 }
 
 #[test]
@@ -332,7 +339,7 @@ fn a_thread_that_stays_on_e_cores_opens_and_counts_nothing() {
     is(&report(&kernel), "hybrid", Verdict::Note, "CPU 3, an E-core", "taskset -c 0-1");
     kernel.add("/proc/thread-self/status", "Cpus_allowed_list:\t2-3\n");
     let report = report(&kernel);
-    is(&report, "hybrid", Verdict::Wall, "CPUs 2-3 alone", "taskset -c 0-1");
+    is(&report, "hybrid", Verdict::Blocker, "CPUs 2-3 alone", "taskset -c 0-1");
     is(&report, "other_users", Verdict::Unknown, "E-core", "");
     assert!(report.open.is_ok(), "it will count on a P-core");
 }

@@ -300,7 +300,7 @@ mod tests {
             (Mix { retiring: -0.1, backend_bound: 0.8, ..Mix::default() }, "between 0 and 1"),
             (Mix { memory_bound: 0.9, ..Mix::default() }, "more than its level 1"),
         ] {
-            assert!(Simulated::new(2, 6).set_mix(&mix).unwrap_err().text().contains(word), "{mix:?}");
+            assert!(Simulated::new(2, 6).set_mix(&mix).unwrap_err().to_string().contains(word), "{mix:?}");
         }
     }
 }

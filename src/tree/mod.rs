@@ -95,7 +95,7 @@ pub(crate) fn list(row: u8, level: u32) -> Result<impl ExactSizeIterator<Item = 
 
 fn tree_of(row: u8) -> Result<&'static Tree> {
     model::tree_of(row.into())
-        .ok_or_else(|| Error::invalid("not a sample: it names a CPU that has no tree of metrics"))
+        .ok_or_else(|| Error::invalid("not a sample").why("it names a CPU that has no tree of metrics"))
 }
 
 fn nodes_between(
