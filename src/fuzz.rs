@@ -4,8 +4,8 @@
 //! are read from the bytes as they lie in memory, so that a file means the same to both, and to who looks at it.
 
 use crate::capi::*;
+use crate::detect;
 use crate::detect::blockers::{Attempt, explain};
-use crate::detect::{self, contains};
 use crate::error::{TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 use crate::events::Events;
 use crate::group::Group;
@@ -17,6 +17,7 @@ use crate::sample::{L1, L2, Mark, Sample};
 use crate::sum::Sum;
 use crate::sys::Kernel;
 use crate::sys::cpu::Identity;
+use crate::sys::numbers::contains;
 use crate::sys::scripted::Scripted;
 use crate::tree::Node;
 use std::ffi::{CStr, c_int};

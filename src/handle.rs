@@ -1,7 +1,7 @@
 //! A handle: opened, read, reset, closed, by one thread.
 #![forbid(unsafe_code)]
 
-use crate::detect::{self, Pmu, contains};
+use crate::detect::{self, Pmu};
 use crate::error::{Error, Reason, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
 use crate::events::Events;
 use crate::group::Group;
@@ -16,6 +16,7 @@ use crate::sample::{Base, Head, Mark, Sample, TD_SAMPLE_SIMULATED};
 use crate::sum::Sum;
 use crate::sys::cpu::{self, Identity};
 use crate::sys::guarded::{Guarded, Remains};
+use crate::sys::numbers::contains;
 use crate::sys::signals::Blocked;
 use crate::sys::slot::{Place, Pool, Slot};
 use crate::sys::{Kernel, Linux, fault, identity, thread};

@@ -126,7 +126,7 @@ fn duplicate(string: *const c_char) -> *mut c_char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attr;
+    use topdown_seam::attr;
 
     fn resolved(pmus: &[&str]) -> Resolved {
         Resolved {

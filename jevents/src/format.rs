@@ -1,9 +1,9 @@
 //! The way back from an attr to an event.
 
 use crate::Attr;
-use crate::attr::Word;
-use crate::sysfs::Sysfs;
 use perf_event_open_sys::bindings::PERF_TYPE_RAW;
+use topdown_seam::attr::Word;
+use topdown_seam::sysfs::Sysfs;
 
 /// `PMU/config=0x..,config1=0x..,name=NAME/`, for perf; None if the type has no PMU.
 pub(crate) fn raw_event(sysfs: &Sysfs, attr: &Attr, name: Option<&str>) -> Option<String> {
@@ -23,8 +23,8 @@ fn c_hex(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attr;
-    use crate::sysfs::tests::Tree;
+    use topdown_seam::attr;
+    use topdown_seam::sysfs::tree::Tree;
 
     #[test]
     fn words_and_name() {

@@ -1,11 +1,11 @@
 //! Events that the kernel knows by number on every machine, by perf's names: software events, generic events of cores and
 //! caches, and tracepoints.
 
-use crate::failure::Failure;
-use crate::sysfs::Sysfs;
 use perf_event_open_sys::bindings::{
     PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT,
 };
+use topdown_seam::sysfs::Sysfs;
+use topdown_seam::terms::Failure;
 
 /// PERF_COUNT_SW_*, in the order of their numbers; none has an empty name.
 const SOFTWARE: [&[&str]; 12] = [

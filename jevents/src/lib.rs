@@ -1,8 +1,8 @@
 //! The interface of libjevents: events by name, lists of them measured together, counters read from user space, records
 //! of the ring buffer. docs/jevents.md says what each function does, and where it differs from libjevents and why.
 //!
-//! A name goes: event files (`cpu`, `environment`, `files`, `perfmon`, `list`) or the kernel's (`sysfs`, `terms`,
-//! `qualifier`) -> `resolve` -> `session` opens, reads and prints. `rdpmc`, `measure`, `interrupts` and `ring` stand alone.
+//! A name goes: event files (`cpu`, `environment`, `files`, `perfmon`, `list`) or the kernel's (topdown-seam's
+//! `sysfs` and `terms`, `qualifier`) -> `resolve` -> `session` opens, reads and prints. `rdpmc`, `measure`, `interrupts` and `ring` stand alone.
 
 mod caller;
 mod say;
@@ -14,12 +14,8 @@ mod files;
 pub mod list;
 mod perfmon;
 
-pub mod attr;
-pub mod failure;
 mod generic;
 pub mod qualifier;
-pub mod sysfs;
-pub mod terms;
 
 pub mod extra;
 mod format;
@@ -38,4 +34,4 @@ pub mod capi;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 
-pub use perf_event_open_sys::bindings::perf_event_attr as Attr;
+pub use topdown_seam::Attr;

@@ -1,9 +1,9 @@
 //! An attr, as text.
 
 use crate::Attr;
-use crate::attr::Word;
 use libc::FILE;
 use std::ffi::CString;
+use topdown_seam::attr::Word;
 
 /// The name of a bit of an attr, and the bit.
 type Flag = (&'static str, fn(&Attr) -> u64);
@@ -61,7 +61,7 @@ fn text(attr: &Attr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attr;
+    use topdown_seam::attr;
 
     #[test]
     fn little_is_set() {

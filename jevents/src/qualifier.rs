@@ -7,10 +7,10 @@
 //! to be regrouped): they change nothing.
 
 use crate::Attr;
-use crate::attr::Word;
-use crate::failure::Failure;
-use crate::sysfs::Sysfs;
 use perf_event_open_sys::bindings::PERF_SAMPLE_READ;
+use topdown_seam::attr::Word;
+use topdown_seam::sysfs::Sysfs;
+use topdown_seam::terms::Failure;
 
 /// Applies qualifiers to an attr; what is excluded already stays so. `of` is for messages. What fails may have changed
 /// the attr.

@@ -1,17 +1,19 @@
 //! Names to attrs.
 use crate::Attr;
-use crate::attr;
-use crate::failure::Failure;
 use crate::generic;
 use crate::list::{self, Event};
 use crate::perfmon::term_value;
+use crate::qualifier;
 use crate::say::{self, say};
-use crate::sysfs::{Format, Pmu, Sysfs};
-use crate::{qualifier, terms};
 use perf_event_open_sys::bindings::PERF_TYPE_RAW;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
+use topdown_seam::attr;
+use topdown_seam::format::Format;
+use topdown_seam::sysfs::{Pmu, Sysfs};
+use topdown_seam::terms;
+use topdown_seam::terms::Failure;
 
 /// What a name turned out to be.
 #[derive(Debug)]

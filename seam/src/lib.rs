@@ -16,11 +16,14 @@ pub mod fault {
     }
 }
 mod apart;
+pub mod attr;
 pub mod cpu;
+pub mod format;
 pub mod guarded;
 pub mod identity;
 pub mod kept;
 mod linux;
+pub mod numbers;
 pub mod page;
 #[cfg(target_arch = "x86_64")]
 pub mod rdpmc;
@@ -29,11 +32,14 @@ pub mod rseq;
 pub mod scripted;
 pub mod signals;
 pub mod slot;
+pub mod sysfs;
+pub mod terms;
 pub mod thread;
 
 pub use linux::Linux;
 use page::{Look, Page};
 use perf_event_open_sys::bindings::perf_event_attr;
+pub use perf_event_open_sys::bindings::perf_event_attr as Attr;
 use slot::Place;
 use std::io;
 use std::time::Duration;

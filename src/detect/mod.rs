@@ -10,14 +10,15 @@ use crate::model::perf_metrics::{Event, METRICS, SLOTS, metrics_of};
 use crate::model::{self, Counting, Model};
 use crate::sys::Kernel;
 use crate::sys::cpu::Identity;
+use crate::sys::format::Format;
+use crate::sys::numbers::{contains, whole};
+pub(crate) use crate::sys::sysfs::DEVICES;
+use crate::sys::sysfs::first_line;
 use std::borrow::Cow;
 use std::io;
 
 /// The remedy of blockers that have no nearer one.
 pub(crate) const ANOTHER_CPU: &str = "measure on an Intel P-core from Ice Lake on";
-
-/// Where the kernel shows its PMUs.
-pub(crate) const DEVICES: &str = "/sys/bus/event_source/devices";
 
 /// A PMU that counts slots.
 #[derive(Debug)]
@@ -177,26 +178,16 @@ pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity) -> Result<(Pmu, [u64
     Ok((Pmu { name, kind, model, place, level: 1, cpus }, encodings))
 }
 
-/// `event=0x00,umask=0x4` to a config: event in bits 0 to 7, umask in bits 8 to 15 (format/ of every Intel
-/// core PMU). Any other term is not of PERF_METRICS.
+/// `event=0x00,umask=0x4` to a config. Formats are those of every Intel core PMU; any other term is not of PERF_METRICS.
 fn config(text: &str) -> Option<u64> {
-    let text = text.trim_end_matches('\0').trim(); // hybrid PMUs fill theirs up (kernel-facts I)
-    text.split(',').try_fold(0, |config, term| {
+    first_line(text).split(',').try_fold(0, |config, term| {
         let (name, value) = term.split_once('=')?;
-        let value = u64::from_str_radix(value.trim_start_matches("0x"), 16).ok().filter(|v| *v <= 0xff)?;
-        match name {
-            "event" => Some(config | value),
-            "umask" => Some(config | value << 8),
-            _ => None,
-        }
-    })
-}
-
-/// Whether a list such as `0-3,8,10-11` names a number.
-pub(crate) fn contains(list: &str, number: u32) -> bool {
-    list.trim().split(',').any(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        matches!((first.parse::<u32>(), last.parse::<u32>()), (Ok(a), Ok(b)) if (a..=b).contains(&number))
+        let format = match name {
+            "event" => "config:0-7",
+            "umask" => "config:8-15",
+            _ => return None,
+        };
+        Some(config | Format::parse(format)?.place(whole(value)?)?)
     })
 }
 
@@ -240,6 +231,22 @@ mod tests {
         let found = pmu(&kernel, &cpu(0x97)).unwrap();
         assert_eq!(found.name, "cpu_core");
         assert!(found.covers(2) && found.covers(4) && !found.covers(3));
+    }
+
+    #[test]
+    fn encodings_are_read_as_the_kernel_writes_them() {
+        for (text, encoding) in [
+            ("event=0x00,umask=0x4\n", Some(0x400)),
+            ("event=0xa4,umask=0x02\0\0\0", Some(0x2a4)), // of a hybrid PMU
+            ("event=60", Some(60)),
+            ("event=0x100", None),
+            ("event=0x3c,umask", None),
+            ("event=0x3c,inv=1", None),
+            ("event=", None),
+            ("event=0x3c junk", None),
+        ] {
+            assert_eq!(config(text), encoding, "{text:?}");
+        }
     }
 
     #[test]

@@ -2,9 +2,10 @@
 #![forbid(unsafe_code)]
 
 use super::{Found, Surroundings, Verdict};
-use crate::detect::{ANOTHER_CPU, DEVICES, contains, device};
+use crate::detect::{ANOTHER_CPU, DEVICES, device};
 use crate::model::{self, Counting, Model};
 use crate::sys::Kernel;
+use crate::sys::numbers::{contains, ranges};
 
 pub(super) fn cpu<K: Kernel>(m: &Surroundings<K>) -> Found {
     match model::of_cpu(&m.cpu) {
@@ -76,9 +77,5 @@ pub(super) fn hybrid<K: Kernel>(m: &Surroundings<K>) -> Found {
 
 /// The numbers of a list such as `0-3,8`.
 fn numbers(list: &str) -> impl Iterator<Item = u32> {
-    let ranges = list.trim().split(',').filter_map(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(first.parse().ok()?..=last.parse().ok()?)
-    });
-    ranges.flatten()
+    ranges(list).flatten().flatten().map_while(|number| number.try_into().ok())
 }

@@ -1,17 +1,17 @@
 //! Names to attrs, and what belongs to them (jevents.h).
 
 use super::{copy, guard, text};
-use crate::attr;
 use crate::caller::Caller;
 use crate::extra::Extra;
 use crate::print_attr::print_attr;
 use crate::resolve::{Resolved, name_to_attr, resolve_event as resolve};
 use crate::say::say;
-use crate::sysfs::Sysfs;
 use crate::{Attr, format, qualifier};
 use libc::{FILE, c_char, c_int, c_void};
 use perf_event_open_sys::bindings::PERF_TYPE_RAW;
 use std::ptr::null_mut;
+use topdown_seam::attr;
+use topdown_seam::sysfs::Sysfs;
 
 /// No header has a smaller `struct perf_event_attr` (Linux 5.4; before, none had all that this library needs).
 const SMALLEST: usize = 112;
@@ -212,7 +212,7 @@ pub unsafe extern "C" fn jevent_next_pmu(extra: *mut Extra, attr: *mut Attr) -> 
         // SAFETY: as above.
         let (Some(extra), false) = (unsafe { extra.as_mut() }, attr.is_null()) else { return -1 };
         let Some(path) = extra.next_path() else { return 0 };
-        let Some(kind) = crate::sysfs::kind_of(&path) else { return -1 };
+        let Some(kind) = topdown_seam::sysfs::kind_of(&path) else { return -1 };
         // SAFETY: as above.
         unsafe { (&raw mut (*attr).type_).write_unaligned(kind) };
         1

@@ -6,9 +6,9 @@ use crate::session::layout::RawEvent;
 use crate::session::open::{self, ENABLE_ON_EXEC, MEASURE_ALL};
 use crate::session::print::{self, Out, SessionPrint, Style};
 use crate::session::{Event, EventList, List, parse, read};
-use crate::sysfs::Sysfs;
 use libc::{FILE, c_char, c_double, c_int, pid_t};
 use std::ptr::{NonNull, null_mut};
+use topdown_seam::sysfs::Sysfs;
 
 /// 0 or -1.
 fn code(result: Option<Result<(), ()>>) -> c_int {

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::mem::take;
 use std::sync::atomic::{AtomicBool, Ordering};
+use topdown_seam::numbers::unsigned;
 
 /// What a member of an entry tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,18 +241,9 @@ fn is_zero(text: &str) -> bool {
     text.strip_prefix("0x").unwrap_or(text).bytes().all(|digit| digit == b'0')
 }
 
-/// The number at the start of a text, as C reads it: 0x means hexadecimal, 0 octal. 0 if there is none.
+/// The number at the start of a text, as C reads it; 0 if there is none.
 fn number(text: &str) -> u64 {
-    let text = text.trim_start();
-    let (base, digits) = if let Some(digits) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
-        (16, digits)
-    } else if let Some(digits) = text.strip_prefix('0') {
-        (8, digits)
-    } else {
-        (10, text)
-    };
-    let digits = digits.chars().map_while(|digit| digit.to_digit(base));
-    digits.fold(0, |sum: u64, digit| sum.saturating_mul(base.into()).saturating_add(digit.into()))
+    unsigned(text.trim_start()).0.unwrap_or(u64::MAX)
 }
 
 /// Whether a filter is terms that can be used, name=value,...: most only say which register filters (CBoFilter0[23:17]).

@@ -1,6 +1,6 @@
 use super::*;
-use crate::attr;
-use crate::sysfs::tests::Tree;
+use topdown_seam::attr;
+use topdown_seam::sysfs::tree::Tree;
 
 type Flag = (&'static str, fn(&Attr) -> u64);
 

@@ -2,12 +2,12 @@
 //! makes, the test below with those in fuzz/corpus.
 
 use super::*;
-use crate::attr::Word;
 use crate::extra::Extra;
 use crate::format::raw_event;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use topdown_seam::attr::Word;
 
 /// What the lines of the input are: the first is the string, the second the terms of the listed event `l`, these files
 /// follow.

@@ -1,6 +1,6 @@
 use super::*;
-use crate::attr::Word;
-use crate::sysfs::tests::Tree;
+use topdown_seam::attr::Word;
+use topdown_seam::sysfs::tree::Tree;
 
 fn tree() -> Tree {
     Tree::new(&[

@@ -4,12 +4,13 @@ use super::layout::{Event, List};
 use super::parse::is_hidden_original;
 use crate::say::{reason, say};
 use crate::sys;
-use crate::sysfs::Sysfs;
 use libc::{c_int, pid_t};
 use perf_event_open_sys::bindings::{PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_TOTAL_TIME_RUNNING};
 use perf_event_open_sys::ioctls;
 use std::collections::{HashMap, HashSet};
 use std::io;
+use topdown_seam::numbers::ranges;
+use topdown_seam::sysfs::Sysfs;
 
 /// SE_ENABLE_ON_EXEC: counts begin when the process calls exec.
 pub const ENABLE_ON_EXEC: c_int = 1;
@@ -125,30 +126,8 @@ pub fn setup_events_cpumask(
 
 /// The CPUs below `count` that `a,b-c,d-` names, in order; None if it is written otherwise. Numbers are as in C.
 fn cpus(mask: &str, count: usize) -> Option<Vec<usize>> {
-    let mut wanted = vec![false; count];
-    for range in mask.split(',').filter(|range| !range.trim().is_empty()) {
-        let (first, last) = match range.split_once('-') {
-            None => (number(range)?, number(range)?),
-            Some((first, last)) if last.trim().is_empty() => (number(first)?, count),
-            Some((first, last)) => {
-                (number(first)?, number(last).filter(|&last| Some(last) >= number(first))?)
-            }
-        };
-        let end = last.saturating_add(1).min(count);
-        wanted[first.min(end)..end].fill(true);
-    }
-    Some((0..count).filter(|&cpu| wanted[cpu]).collect())
-}
-
-/// A number in C's syntax.
-fn number(text: &str) -> Option<usize> {
-    let text = text.trim();
-    let (digits, base) = match (text.strip_prefix("0x").or(text.strip_prefix("0X")), text.strip_prefix('0')) {
-        (Some(digits), _) => (digits, 16),
-        (_, Some(digits)) if !digits.is_empty() => (digits, 8),
-        _ => (text, 10),
-    };
-    if digits.starts_with('+') { None } else { usize::from_str_radix(digits, base).ok() }
+    let ranges = ranges(mask).collect::<Option<Vec<_>>>()?;
+    Some((0..count).filter(|&cpu| ranges.iter().any(|range| range.contains(&(cpu as u64)))).collect())
 }
 
 /// Closes an event on every CPU. It may be set up again.
@@ -194,7 +173,7 @@ pub fn free(list: List) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sysfs::tests::Tree;
+    use topdown_seam::sysfs::tree::Tree;
 
     #[test]
     fn an_original_goes_with_the_last_of_its_clones() {

@@ -5,7 +5,7 @@ use crate::capi::copy;
 use crate::extra::Extra;
 use crate::resolve::{Resolved, resolve_event};
 use crate::say::say;
-use crate::sysfs::Sysfs;
+use topdown_seam::sysfs::Sysfs;
 
 /// One event, or one group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use crate::caller::Caller;
     use crate::session::read::scaled_sum;
-    use crate::sysfs::tests::Tree;
+    use topdown_seam::sysfs::tree::Tree;
 
     fn shown(text: &str) -> Vec<String> {
         let shown = |part: &Part| match (part.members.join(" "), part.braces, part.modifiers.as_str()) {

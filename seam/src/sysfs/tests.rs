@@ -1,44 +1,4 @@
-use super::*;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// A tree of a test's own, removed at its end. PMU files are at the top, those of CPUs below `cpus`.
-pub(crate) struct Tree {
-    root: PathBuf,
-    pub(crate) sysfs: Sysfs,
-}
-
-impl Tree {
-    pub(crate) fn new(files: &[(&str, &str)]) -> Tree {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let root = std::env::temp_dir().join(format!("topdown-jevents-{}-{number}", std::process::id()));
-        let sysfs = Sysfs {
-            devices: root.join("devices"),
-            cpus: root.join("cpus"),
-            tracing: vec![root.join("nowhere"), root.join("tracing")],
-        };
-        for (path, text) in files {
-            let path = if path.starts_with("cpus/") || path.starts_with("tracing/") {
-                root.join(path)
-            } else {
-                sysfs.devices.join(path)
-            };
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, format!("{text}\n")).unwrap();
-        }
-        Tree { root, sysfs }
-    }
-
-    pub(crate) fn paths(&self, names: &[&str]) -> Vec<PathBuf> {
-        names.iter().map(|name| self.sysfs.devices.join(name)).collect()
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.root);
-    }
-}
+use super::tree::Tree;
 
 #[test]
 fn pmus_are_found_exactly_then_with_uncore_then_all() {
@@ -95,38 +55,6 @@ fn cpus_with_two_kinds_of_cores() {
         (3, 0, 0)
     );
     assert_eq!(Tree::new(&[]).sysfs.core(), None);
-}
-
-#[test]
-fn formats() {
-    let place = |text: &str, value| Format::parse(text).map(|format| (format.word, format.place(value)));
-    assert_eq!(place("config:0-7", 0xff), Some((Word::Config, Some(0xff))));
-    assert_eq!(place("config:0-7", 0x100), Some((Word::Config, None)));
-    assert_eq!(place("config:0-7,32-35", 0xfa5), Some((Word::Config, Some(0xf_0000_00a5))));
-    assert_eq!(place("config:0-7,32-35", 0x1000), Some((Word::Config, None)));
-    assert_eq!(place("config:0-7,21", 0x138), Some((Word::Config, Some(0x20_0038))));
-    assert_eq!(place("config:0-7,21", 0x20_0038), Some((Word::Config, Some(0x20_0038))), "where it belongs");
-    assert_eq!(place("config:0-7,21", 0x20_0138), Some((Word::Config, None)));
-    assert_eq!(place("config:8-15", 0x1200), Some((Word::Config, None)));
-    assert_eq!(place("config:8-15,3,40-41", 0x701), Some((Word::Config, Some(0x300_0000_0108))));
-    assert_eq!(place("config1:23", 1), Some((Word::Config1, Some(1 << 23))));
-    assert_eq!(place("config1:23", 2), Some((Word::Config1, None)));
-    assert_eq!(place("config2:0-63", u64::MAX), Some((Word::Config2, Some(u64::MAX))));
-    assert_eq!(place("config3:63", 1), Some((Word::Config3, Some(1 << 63))));
-    assert_eq!(place("config4:32-63,0-31", 0x1_0000_0002), Some((Word::Config4, Some(0x2_0000_0001))));
-    for broken in [
-        "",
-        "config",
-        "config:",
-        "config5:0",
-        "config:7-0",
-        "config:64",
-        "config:0-64",
-        "config:a",
-        "config:1,",
-    ] {
-        assert_eq!(Format::parse(broken), None, "{broken:?}");
-    }
 }
 
 #[test]

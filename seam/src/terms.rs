@@ -1,9 +1,13 @@
 //! `name=value,name,...`: what a PMU is to count.
 
+mod failure;
+
 use crate::Attr;
 use crate::attr::Word;
-use crate::failure::Failure;
-use crate::sysfs::{Format, Pmu};
+use crate::format::Format;
+use crate::numbers::unsigned;
+use crate::sysfs::Pmu;
+pub use failure::Failure;
 
 /// Sets in `attr` what the terms say. A value goes to sampling, to a whole word (where it is ORed), to a field of the
 /// PMU's `format/` (where it replaces what an earlier term put there), or the term is one of its `events/` and stands
@@ -122,15 +126,8 @@ fn c_number(text: &str) -> Option<u64> {
         Some(text) => (true, text),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-    let (base, digits) = match hex.filter(|digits| digits.starts_with(|c: char| c.is_ascii_hexdigit())) {
-        Some(digits) => (16, digits),
-        None => (if text.starts_with('0') { 8 } else { 10 }, text),
-    };
-    let number = digits
-        .chars()
-        .map_while(|c| c.to_digit(base))
-        .try_fold(0u64, |number, digit| number.checked_mul(base.into())?.checked_add(digit.into()))?;
+    let (number, _) = unsigned(text);
+    let number = number?;
     Some(if negative { number.wrapping_neg() } else { number })
 }
 

@@ -1,9 +1,11 @@
 //! What the kernel says of PMUs and CPUs.
-use crate::attr::Word;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Where the kernel shows its PMUs.
+pub const DEVICES: &str = "/sys/bus/event_source/devices";
 
 /// Where it says so.
 #[derive(Debug, Clone)]
@@ -28,14 +30,6 @@ pub struct Pmu {
     pub paths: Vec<PathBuf>,
 }
 
-/// Where a term's value goes: bits of a word, the lowest of the value first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Format {
-    /// The word.
-    pub word: Word,
-    ranges: Vec<(u32, u32)>,
-}
-
 /// An event that the kernel names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
@@ -51,7 +45,7 @@ impl Sysfs {
     /// That of this system.
     pub fn real() -> Self {
         Sysfs {
-            devices: "/sys/bus/event_source/devices".into(),
+            devices: DEVICES.into(),
             cpus: "/sys/devices/system/cpu".into(),
             tracing: ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from).into(),
         }
@@ -200,49 +194,20 @@ impl Pmu {
     }
 }
 
-impl Format {
-    /// As in a format file: `config1:0-7,32-35`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (word, bits) = text.split_once(':')?;
-        let ranges: Option<Vec<_>> = bits.split(',').map(range).collect();
-        Some(Format { word: Word::named(word)?, ranges: ranges? })
-    }
-
-    /// A value's bits in the word; None if there are not enough. One that is too large for a field of several ranges may
-    /// have its bits where they belong already, as event lists write those of ExtSel.
-    pub fn place(&self, value: u64) -> Option<u64> {
-        let (mut left, mut placed, mut field) = (value, 0, 0);
-        for &(first, last) in &self.ranges {
-            let bits = last - first + 1;
-            let range = u64::MAX >> (64 - bits);
-            placed |= (left & range) << first;
-            field |= range << first;
-            left = left.checked_shr(bits).unwrap_or(0);
-        }
-        match left {
-            0 => Some(placed),
-            _ => (self.ranges.len() > 1 && value & !field == 0).then_some(value),
-        }
-    }
-}
-
-fn range(text: &str) -> Option<(u32, u32)> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
-    (first <= last && last < 64).then_some((first, last))
-}
-
 /// A file of a directory, by a name that came from outside: none that leads elsewhere.
 fn inside(directory: &Path, name: &str) -> Option<PathBuf> {
     (!name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']))
         .then(|| directory.join(name))
 }
 
-/// The first line of a file. (Those of cpu_atom's events end in zero bytes.)
+/// The first line of a file of /sys. (Those of hybrid CPUs' PMUs are filled up with zero bytes: kernel-facts I.)
+pub fn first_line(text: &str) -> &str {
+    text.split(['\n', '\0']).next().unwrap_or_default().trim_end()
+}
+
 fn line(directory: &Path, file: impl AsRef<Path>) -> Option<String> {
     let text = fs::read(directory.join(file)).ok()?;
-    let line = text.split(|&byte| byte == b'\n' || byte == 0).next()?;
-    Some(String::from_utf8_lossy(line).trim_end().to_string())
+    Some(first_line(&String::from_utf8_lossy(&text)).to_string())
 }
 
 /// The type of the PMU of this directory.
@@ -259,4 +224,6 @@ fn entries(directory: &Path) -> Vec<String> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
+#[cfg(any(test, fuzzing, feature = "scripted"))]
+pub mod tree;

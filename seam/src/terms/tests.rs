@@ -1,6 +1,6 @@
 use super::*;
 use crate::attr;
-use crate::sysfs::tests::Tree;
+use crate::sysfs::tree::Tree;
 
 fn tree() -> Tree {
     Tree::new(&[

@@ -1,0 +1,48 @@
+//! A tree of a test's own.
+
+use super::Sysfs;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A tree of a test's own, removed at its end. PMU files are at the top, those of CPUs below `cpus`.
+pub struct Tree {
+    root: PathBuf,
+    /// What reads it.
+    pub sysfs: Sysfs,
+}
+
+impl Tree {
+    /// With these files.
+    pub fn new(files: &[(&str, &str)]) -> Tree {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let root = std::env::temp_dir().join(format!("topdown-sysfs-{}-{number}", std::process::id()));
+        let sysfs = Sysfs {
+            devices: root.join("devices"),
+            cpus: root.join("cpus"),
+            tracing: vec![root.join("nowhere"), root.join("tracing")],
+        };
+        for (path, text) in files {
+            let path = if path.starts_with("cpus/") || path.starts_with("tracing/") {
+                root.join(path)
+            } else {
+                sysfs.devices.join(path)
+            };
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{text}\n")).unwrap();
+        }
+        Tree { root, sysfs }
+    }
+
+    /// Directories of these PMUs.
+    pub fn paths(&self, names: &[&str]) -> Vec<PathBuf> {
+        names.iter().map(|name| self.sysfs.devices.join(name)).collect()
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
