@@ -15,17 +15,23 @@ LIB := $(OUT)/libtopdown.so
 JEVENTS := $(OUT)/static/libjevents.a
 COMMANDS := $(addprefix $(OUT)/,listevents showevent event-rmap)
 WARNINGS := -Wall -Wextra -Wpedantic -Werror
-INCLUDES := -Iinclude -Ic-tests
+INCLUDES := -Iinclude -Ic-tests/include -Ic-tests
 LINK := -L$(OUT) -Wl,--as-needed -ltopdown -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
+COMPILE_C = $(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES)
+COMPILE_CXX = $(CXX) -std=c++17 $(CXXFLAGS) $(WARNINGS) $(INCLUDES)
 SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src seam cli jevents preload report -name '*.rs' -o -name '*.css' -o -name '*.js')
 JEVENTS_HEADERS := $(wildcard include/jevents/*.h c-tests/jevents/*.h c-tests/jevents/*/*/*.h)
-HEADERS := include/topdown.h include/topdown_inline.h include/topdown_region.h $(wildcard c-tests/*.h c-tests/vm/*.h)
+HEADERS := include/topdown.h include/topdown_inline.h include/topdown_region.h $(wildcard c-tests/include/*.h c-tests/vm/*.h)
+# Folders of c-tests by subject. What is built of them has no folders: target/c-tests/NAME.
+SUBJECTS := $(filter-out $(addprefix c-tests/,include/ jevents/ regions/ vm/),$(wildcard c-tests/*/))
+TESTS := $(notdir $(basename $(wildcard $(addsuffix *.c,$(SUBJECTS)) $(addsuffix *.cpp,$(SUBJECTS)))))
 JEVENTS_SOURCES := $(patsubst c-tests/%,%,$(basename $(wildcard c-tests/jevents/*.c c-tests/jevents/*.cpp)))
 JEVENTS_LAYOUTS := $(addprefix target/c-tests/jevents/layout-,112 120 128 136 144 152 160)
 JEVENTS_PROGRAMS := $(addprefix target/c-tests/,$(JEVENTS_SOURCES)) $(JEVENTS_LAYOUTS) \
 	$(patsubst jevents/%,target/c-tests/jevents/static/%,$(filter-out jevents/pmu_%,$(JEVENTS_SOURCES)))
-PROGRAMS := $(patsubst %.c,target/%,$(wildcard c-tests/*.c examples/*.c benches/*.c)) \
-	$(patsubst %.cpp,target/%,$(wildcard c-tests/*.cpp)) $(JEVENTS_PROGRAMS)
+PROGRAMS := $(addprefix target/c-tests/,$(TESTS)) $(patsubst %.c,target/%,$(wildcard examples/*.c benches/*.c)) $(JEVENTS_PROGRAMS)
+vpath %.c $(SUBJECTS)
+vpath %.cpp $(SUBJECTS)
 
 all: $(LIB) $(JEVENTS) $(COMMANDS) ## build libraries and commands
 
@@ -46,35 +52,44 @@ $(COMMANDS): $(OUT)/%: jevents/commands/%.c $(JEVENTS) $(JEVENTS_HEADERS)
 
 target/%: %.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES) $< -o $@ $(LINK)
+	$(COMPILE_C) $< -o $@ $(LINK)
 
 target/%: %.cpp $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CXX) -std=c++17 $(CXXFLAGS) $(WARNINGS) $(INCLUDES) $< -o $@ $(LINK)
+	$(COMPILE_CXX) $< -o $@ $(LINK)
+
+target/c-tests/%: %.c $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	$(COMPILE_C) $< -o $@ $(LINK)
+
+target/c-tests/%: %.cpp $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	$(COMPILE_CXX) $< -o $@ $(LINK)
 
 # Callers of libjevents see its headers alone.
-target/c-tests/jevents/%: INCLUDES := -Iinclude/jevents -Ic-tests/jevents -Ic-tests
+target/c-tests/jevents/%: INCLUDES := -Iinclude/jevents -Ic-tests/jevents -Ic-tests/include -Ic-tests
 target/c-tests/jevents/%: LINK := -L$(OUT) -ljevents -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
 $(JEVENTS_PROGRAMS): $(JEVENTS_HEADERS)
 target/c-tests/jevents/pmu_both: INCLUDES += -Iinclude
 target/c-tests/jevents/pmu_both: LINK += -ltopdown
 
 # With another struct perf_event_attr.
+$(JEVENTS_LAYOUTS): INCLUDES := -Ic-tests/jevents/attr -Iinclude/jevents -Ic-tests/jevents -Ic-tests/include -Ic-tests
 $(JEVENTS_LAYOUTS): target/c-tests/jevents/layout-%: c-tests/jevents/layout.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) -DATTR_SIZE=$* -Ic-tests/jevents/attr $(INCLUDES) $< -o $@ $(LINK)
+	$(COMPILE_C) -DATTR_SIZE=$* $< -o $@ $(LINK)
 
 # The same with the static library.
 target/c-tests/jevents/static/%: c-tests/jevents/%.c $(JEVENTS) $(JEVENTS_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) -Iinclude/jevents -Ic-tests/jevents -Ic-tests $< -o $@ $(JEVENTS) -pthread -ldl -lm
+	$(COMPILE_C) $< -o $@ $(JEVENTS) -pthread -ldl -lm
 
 target/c-tests/jevents/static/%: c-tests/jevents/%.cpp $(JEVENTS) $(JEVENTS_HEADERS)
 	@mkdir -p $(@D)
-	$(CXX) -std=c++17 $(CXXFLAGS) $(WARNINGS) -Iinclude/jevents -Ic-tests/jevents -Ic-tests $< -o $@ $(JEVENTS) -pthread -ldl -lm
+	$(COMPILE_CXX) $< -o $@ $(JEVENTS) -pthread -ldl -lm
 
 # Libraries that the tests of hooks measure.
-target/c-tests/lib/lib%.so: c-tests/lib/%.c c-tests/lib/hooked.h
+target/c-tests/lib/lib%.so: c-tests/hooks/lib/%.c c-tests/hooks/lib/hooked.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -fPIC -shared -fexceptions $(WARNINGS) -Wno-psabi $< -o $@ $(if $(findstring hooked,$*),,-finstrument-functions -L$(@D) -lhooked -Wl,-rpath,'$$ORIGIN')
 
@@ -82,13 +97,13 @@ target/c-tests/lib/libplugin.so: target/c-tests/lib/libhooked.so
 target/c-tests/hooks_%: LINK := -Ltarget/c-tests/lib -lhooked -Wl,-rpath,'$$ORIGIN/lib' -Wl,-z,lazy $(LINK) -rdynamic
 target/c-tests/hooks_now: LINK += -Wl,-z,now
 target/c-tests/preload_memory target/c-tests/pmu_preload_memory: LINK += -rdynamic
-target/c-tests/pmu_preload_memory: c-tests/preload_memory.c
+target/c-tests/pmu_preload_memory: c-tests/preload/preload_memory.c
 target/c-tests/hooks_functions: CFLAGS += -finstrument-functions
-$(patsubst %.c,target/%,$(wildcard c-tests/hooks_*.c)) target/c-tests/hooks_exceptions: target/c-tests/lib/libplugin.so
+$(addprefix target/c-tests/,$(filter hooks_%,$(TESTS))): target/c-tests/lib/libplugin.so
 
-target/c-tests/basic-static: c-tests/basic.c $(LIB) $(HEADERS)
+target/c-tests/basic-static: c-tests/open/basic.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES) $< -o $@ $(OUT)/libtopdown.a -pthread -ldl -lm
+	$(COMPILE_C) $< -o $@ $(OUT)/libtopdown.a -pthread -ldl -lm
 
 programs: $(PROGRAMS) target/c-tests/basic-static ## build the tests, examples and benchmarks
 
@@ -102,10 +117,10 @@ check-vm: programs ## the tests that need a PMU, on the emulated machine: today'
 	@c-tests/check-vm $(if $(ALL),-a)
 
 check-root: ## make demo and make check in a new root of Debian's stable that has the packages of README and no others
-	@c-tests/bare-root
+	@c-tests/tools/bare-root
 
 fuzz: ## feed the fuzzers for FUZZ_SECONDS each (600), and keep in fuzz/corpus what reaches further
-	@c-tests/fuzz -m $(FUZZ_SECONDS)
+	@c-tests/tools/fuzz -m $(FUZZ_SECONDS)
 
 bench: target/benches/bench target/benches/regions ## what readings and regions cost: here, or on the emulated machine
 	@{ $< && target/benches/regions; } || { [ $$? = 77 ] && echo "so on the emulated machine:" && c-tests/vm/setup trixie && c-tests/vm/run -- "$< && target/benches/regions"; }
@@ -116,7 +131,7 @@ figure: target/benches/accuracy ## draw docs/accuracy.svg: error and overhead ag
 
 screenshot: target/c-tests/pmu_regions ## draw docs/report.png: the HTML report of a program with known mixes, in Chromium
 	@c-tests/vm/setup trixie && c-tests/vm/run -s 2 -- 'cp $< /tmp/solver; $(OUT)/topdown run -o /tmp/r.html -- /tmp/solver work; cat /tmp/r.html' > target/report.html
-	@c-tests/html target/report.html docs/report.png
+	@c-tests/tools/html target/report.html docs/report.png
 
 example-vm: target/examples/region ## README's example on the emulated machine
 	@c-tests/vm/setup trixie && c-tests/vm/run -c gnr -- $<

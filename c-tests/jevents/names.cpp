@@ -1,5 +1,6 @@
 // A caller in C++: resolves names as a monitoring plugin does, PMU by PMU, through functions, pointers to them and
-// members of the same names. Run by in-tree.
+// members of the same names.
+// needs: in-tree
 #include "expect.h"
 #include <functional>
 #pragma GCC diagnostic push

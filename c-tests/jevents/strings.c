@@ -1,6 +1,6 @@
 /* Every string of strings.txt, through all four resolvers, for callers with any size of struct perf_event_attr: the attr
- * is what the table says, exactly the caller's size of it is written, and extra tells the rest. Run by in-tree.
- * strings [TABLE] */
+ * is what the table says, exactly the caller's size of it is written, and extra tells the rest. Argument: another table.
+ * needs: in-tree */
 #include "expect.h"
 #include <jevents.h>
 #include <stddef.h>

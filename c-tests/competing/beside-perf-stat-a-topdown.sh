@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Beside `perf stat -a --topdown`, whose group comes before those of threads at every rotation, nothing opens.
+# needs: counters
+. "$(dirname "$0")/../include/case.sh"
+
+perf stat -a --topdown -o /dev/null -- "$programs/pmu_beside" 0 0

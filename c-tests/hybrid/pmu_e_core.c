@@ -1,0 +1,116 @@
+/* TD_FLAG_E_CORES: the E-cores of a hybrid CPU have topdown events of their own. A handle for them and one for the
+ * P-cores, in the same thread, share its time between them; each tells the truth of its part, and of no more.
+ * needs: counters, hybrid */
+#include "pmu.h"
+
+static td_t *open_on(uint32_t flags, uint32_t target, int32_t id)
+{
+    struct td_options options = options_of(flags, 0);
+    options.target = target;
+    options.id = id;
+    return measured(&options);
+}
+
+static int refused(uint32_t target, int32_t id, uint32_t level)
+{
+    struct td_options options = options_of(TD_FLAG_E_CORES, level);
+    td_t *td = NULL;
+    options.target = target;
+    options.id = id;
+    const int code = td_open(&td, &options);
+    CHECK(td == NULL);
+    return code;
+}
+
+/* this much work of this mix, as a handle sees it */
+static struct td_l1 seen(td_t *td, struct vm_mix mix, uint64_t instructions)
+{
+    struct td_sample before, after;
+    struct td_l1 l1;
+    mix_is(mix);
+    td_must(td_read(td, &before));
+    work(instructions);
+    td_must(td_read(td, &after));
+    td_must(td_decode_l1(&before, &after, &l1));
+    return l1;
+}
+
+int main(void)
+{
+    const int p = p_core(), e = e_core();
+    struct td_sample before[2], after[2];
+    struct td_l1 l1, both[2];
+    if (p < 0 || e < 0) {
+        td_close(measured(NULL));
+        CHECK_EQ(refused(TD_TARGET_SELF, 0, 0), -ENOTSUP);
+        CHECK(last_error_with("TD_FLAG_E_CORES"));
+        return 0;
+    }
+
+    /* on the E-core */
+    move_to(0, e);
+    td_t *td = open_on(TD_FLAG_E_CORES, TD_TARGET_SELF, 0);
+    const struct td_info info = info_of(td);
+    CHECK_EQ(strcmp(info.pmu, "cpu_atom"), 0);
+    CHECK_EQ(info.path, TD_PATH_READ);
+    CHECK_EQ(info.level, 1);
+    CHECK(strstr(info.core, "mont") != NULL);
+    CHECK(info.slots_per_cycle >= 5);
+    needs_known_mix();
+    for (int k = 0; k < 4; k++) {
+        l1 = seen(td, MIXES[k], 1000000);
+        l1_is(&l1, MIXES[k], 0.003);
+        CHECK(l1.error < 0.003);
+        CHECK_NEAR((double)l1.slots, 1e6 * info.slots_per_cycle, 2e3 * info.slots_per_cycle);
+        CHECK_NEAR(l1.running, 1, 0.01);
+    }
+    l1 = seen(td, MIXES[0], 3000); /* short ones have a bound, too */
+    l1_is(&l1, MIXES[0], 0.3);
+    td_must(td_reset(td));
+    td_must(td_read(td, &after[0]));
+    CHECK(after[0].slots < 20000u * info.slots_per_cycle);
+
+    /* both, on both: nothing of the one is in the other */
+    td_t *pair[2] = {open_on(0, TD_TARGET_SELF, 0), td};
+    move_to(0, p);
+    for (int k = 0; k < 2; k++)
+        td_must(td_read(pair[k], &before[k]));
+    for (int i = 0; i < 20; i++) {
+        move_to(0, i % 2 ? e : p);
+        mix_is(MIXES[i % 2]);
+        work(1000000);
+    }
+    move_to(0, p);
+    for (int k = 0; k < 2; k++) {
+        td_must(td_read(pair[k], &after[k]));
+        td_must(td_decode_l1(&before[k], &after[k], &both[k]));
+        l1_is(&both[k], MIXES[k], 0.02);
+        CHECK_NEAR((double)both[k].slots, 1e7 * info_of(pair[k]).slots_per_cycle, 1e5 * info_of(pair[k]).slots_per_cycle);
+        CHECK(both[k].error > 0.3); /* the other half may have been anything, to this one */
+    }
+    CHECK_NEAR(both[0].running + both[1].running, 1, 0.02);
+
+    /* on a P-core nothing is counted, and it says so */
+    move_to(0, p);
+    td_must(td_read(td, &before[1]));
+    work(100000);
+    td_must(td_read(td, &after[1]));
+    CHECK_EQ(td_decode_l1(&before[1], &after[1], &l1), TD_ENOTCOUNTING);
+    td_close(pair[0]);
+    td_close(td);
+    td = open_on(TD_FLAG_E_CORES, TD_TARGET_SELF, 0); /* it will count on an E-core */
+    td_close(td);
+
+    /* a whole E-core, by its number */
+    td = open_on(TD_FLAG_E_CORES, TD_TARGET_CPU, e);
+    move_to(0, e);
+    l1 = seen(td, MIXES[2], 1000000);
+    l1_is(&l1, MIXES[2], 0.02);
+    td_close(td);
+
+    CHECK_EQ(refused(TD_TARGET_CPU, p, 0), -ENOTSUP);
+    CHECK(last_error_with("P-core"));
+    CHECK_EQ(refused(TD_TARGET_SELF, 0, 2), -ENOTSUP);
+    CHECK(last_error_with("level 2"));
+    return 0;
+}
