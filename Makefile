@@ -136,7 +136,7 @@ screenshot: target/c-tests/pmu_regions ## draw docs/report.png: the HTML report 
 example-vm: target/examples/region ## README's example on the emulated machine
 	@c-tests/vm/setup trixie && c-tests/vm/run -c gnr -- $<
 
-header: ## make include/topdown.h and topdown_inline.h, and c-tests/include/internals.h, from the sources
+header: ## make include/topdown.h from the sources
 	TOPDOWN_WRITE_HEADER=1 $(CARGO) test --locked --test header
 
 failures: ## make the tables of docs/failures.md from the code

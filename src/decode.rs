@@ -1,42 +1,22 @@
-//! Two samples to shares, each with its bound.
+//! Two samples to shares under fixed names, each with its bound: levels 1 and 2 of the tree of metrics.
 //!
-//! A share is a difference of two totals over the slots between them. What bounds its error is worked
-//! out in slots (docs/error-bound.md): the rounding of both readings, what windows closed in between
-//! added, each save and restore of the registers on the way, and the time that was not counted. Shares
-//! lie between 0 and 1 and add up to 1, and that narrows the interval in which the truth can lie; the
-//! bound is the farthest end of any share's interval.
+//! A share is a difference of two totals over the slots between them. Shares lie between 0 and 1 and add up to 1, and that
+//! narrows the interval in which the truth can lie; the bound is the farthest end of any share's interval. CPUs with
+//! PERF_METRICS have their own, faster evaluation here, which gives what that of the tree gives, to the last bit.
 #![forbid(unsafe_code)]
 
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
-use crate::model::{self, Counting, slots_per_ns};
-use crate::registers::{EDGE_SLOTS, FEW_SWITCHES, RawMetrics, RawSlots, Registers};
-use crate::sample::{
-    Base, CATEGORIES, L1, L2, OF_READINGS, Sample, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER,
-    TD_SAMPLE_WORK_BEFORE, UNCHECKED_MS,
-};
+use crate::model;
+use crate::model::metrics::{LEVEL_1, LEVEL_2, Metric};
+use crate::model::tree::Tree;
+use crate::registers::{RawMetrics, RawSlots, Registers};
+use crate::sample::{CATEGORIES, L1, L2, Sample};
+use crate::span::{Span, difference, edges, float, go_together, span};
+use crate::tree::{self, Node};
 use std::array::from_fn;
 
 #[cfg(test)]
 mod reference;
-
-/// The library's own work in a region whose readings took the slow path, on the way back to the caller and on the way in.
-const WORK_AFTER: u64 = 8 * EDGE_SLOTS;
-const WORK_BEFORE: u64 = 4 * EDGE_SLOTS;
-
-/// What ran between two readings.
-pub(crate) struct Span {
-    pub flags: u32,
-    pub slots: u64,
-    /// Slots of each category; rounding may leave one below zero.
-    pub category: [f64; CATEGORIES],
-    /// Bound on the error of each of them, in slots: by rounding, which is another for each category, and at the
-    /// edges, where some slots are not counted or those of something else are.
-    pub rounding: f64,
-    pub edges: f64,
-    pub running: f64,
-    /// Slots that may have passed uncounted.
-    pub uncounted: f64,
-}
 
 /// Where the shares' truth can lie, and what we say of them.
 struct Shares {
@@ -69,7 +49,11 @@ fn intervals(low: [f64; 4], high: [f64; 4]) -> ([f64; 4], [f64; 4]) {
 /// -EINVAL: not samples of this version's `td_read`, of two handles, or in the wrong order; TD_ESTALE: of
 /// two periods; TD_ENOTCOUNTING: no slot was counted between them.
 pub fn decode_l1(from: Option<&Sample>, to: &Sample) -> Result<L1> {
-    Ok(level_1(&span(from, to, 1)?))
+    let span = span(from, to, 1)?;
+    match counters(to) {
+        None => Ok(level_1(&span)),
+        Some(tree) => level_1_of(tree::between(tree, &span, from, to), span.slots),
+    }
 }
 
 /// `decode_l1` of two samples that go together, if that is seen at first sight.
@@ -83,7 +67,11 @@ pub(crate) fn l1_at_sight(from: &Sample, to: &Sample) -> Option<L1> {
 /// # Errors
 /// Those of [`decode_l1`], and -ENOTSUP: the samples have no level 2.
 pub fn decode_l2(from: Option<&Sample>, to: &Sample) -> Result<L2> {
-    Ok(level_2(&span(from, to, 2)?))
+    let span = span(from, to, 2)?;
+    match counters(to) {
+        None => Ok(level_2(&span)),
+        Some(tree) => level_2_of(tree::between(tree, &span, from, to), span.slots),
+    }
 }
 
 /// `decode_l2` of two samples that go together, if that is seen at first sight.
@@ -109,205 +97,11 @@ pub fn decode_raw_l1(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64)
 pub fn decode_raw_l2(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Result<L2> {
     let span = raw_span(slots_a, metrics_a, slots_b, metrics_b)?;
     let empty = (metrics_a | metrics_b) >> 32 == 0;
-    if empty && model::of_this_cpu().is_some_and(|m| m.counting == Counting::PerfMetrics { level: 1 }) {
+    if empty && model::has_level_1_only() {
         return Err(Error::errno(libc::ENOTSUP, "the upper half of PERF_METRICS is empty")
             .why("this CPU has level 1 only"));
     }
     Ok(level_2(&span))
-}
-
-/// As f64; numbers below 2^63, as all are that the library counts, take one instruction.
-#[inline(always)]
-fn float(n: u64) -> f64 {
-    #[cold]
-    #[inline(never)]
-    fn large(n: u64) -> f64 {
-        n as f64
-    }
-    if n as i64 >= 0 { n as i64 as f64 } else { large(n) }
-}
-
-impl Sample {
-    /// How often the registers were saved and restored since this sample's window began.
-    fn switches(&self) -> u64 {
-        if self.base.switches == u16::MAX { u64::MAX } else { self.base.switches.into() }
-    }
-
-    /// No core of its kind does more.
-    pub(crate) fn most_slots_per_ns(&self) -> f64 {
-        slots_per_ns(model::at(self.base.model.into()).map_or(0, |model| model.slots_per_cycle))
-    }
-
-    /// Whether the registers may have overflowed, unseen.
-    #[inline(always)]
-    fn is_unchecked(&self) -> bool {
-        const SOON_NS: u64 = 2 * UNCHECKED_MS as u64 * 1_000_000;
-        // (most are soon after, before the milliseconds come round, and that takes no division)
-        let checked_ns = u64::from(self.base.checked_ms) * 1_000_000;
-        let soon = self.time_enabled_ns.wrapping_sub(checked_ns) <= SOON_NS; // (not before: that wraps to more)
-        !soon && self.registers().slots.0 > 0 && self.unchecked_ms(self.time_enabled_ns) > 2 * UNCHECKED_MS
-    }
-}
-
-/// Edges on the way from one reading to another: those of both, and of each window that was closed, by a reading
-/// of the registers and a read(2) right after.
-#[inline(always)]
-fn edges(readings: [Registers; 2], windows: u32) -> u64 {
-    let readings = readings.map(|registers| u64::from(registers.slots.0 > 0));
-    (readings[0] + readings[1] + 2 * u64::from(windows)) * EDGE_SLOTS
-}
-
-/// What `b` and `since` have more than `a`. Samples that the library did not write may hold anything.
-#[inline(always)]
-fn more(b: i64, a: i64, since: i64) -> f64 {
-    #[cold]
-    #[inline(never)]
-    fn wide(b: i64, a: i64, since: i64) -> f64 {
-        (i128::from(b) - i128::from(a) + i128::from(since)) as f64
-    }
-    match b.checked_sub(a).and_then(|more| more.checked_add(since)) {
-        Some(more) => more as f64,
-        None => wide(b, a, since),
-    }
-}
-
-/// Checks that two samples go together, and takes their difference; from the start of the period without `from`.
-pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
-    let start = Sample {
-        size: to.size,
-        base: Base { window: to.base.first_window(), error: 0, category: [0; 7], ..to.base },
-        ..Sample::default()
-    };
-    let from = from.unwrap_or(&start);
-    if !go_together(from, to, level) {
-        check(from, to, level)?;
-    }
-    Ok(difference::<CATEGORIES>(from, to))
-}
-
-/// Why two samples do not go together, if so.
-#[cold]
-#[inline(never)]
-fn check(from: &Sample, to: &Sample, level: u32) -> Result<()> {
-    for sample in [from, to] {
-        let plausible = sample.size as usize == size_of::<Sample>()
-            && sample.base.handle != 0
-            && (1..=2).contains(&sample.base.level)
-            && model::counts(sample.base.model)
-            && sample.registers().are_possible();
-        if !plausible {
-            return Err(Error::invalid("not a sample")
-                .why("it was not filled in by td_read of this version of the library"));
-        }
-    }
-    if from.base.handle != to.base.handle {
-        return Err(Error::invalid("the two samples are of different handles")
-            .remedy("decode each handle's with its own"));
-    }
-    if from.base.period != to.base.period {
-        return Err(Error::new(
-            TD_ESTALE,
-            "one of the samples is from before a td_reset and the other from after it",
-        )
-        .remedy("take both in one period"));
-    }
-    if from.slots > to.slots || from.base.error > to.base.error {
-        return Err(Error::invalid("the samples are in the wrong order").why("`from` was taken after `to`"));
-    }
-    if level > to.base.level.into() {
-        return Err(Error::errno(libc::ENOTSUP, "level 2 was not counted")
-            .why("this CPU has level 1 only, or the handle was opened with level 1"));
-    }
-    if from.slots == to.slots {
-        let (ran, enabled) = times(from, to);
-        return Err(Error::new(TD_ENOTCOUNTING, "no slot was counted between the samples").why(format!(
-            "the counters ran for {ran} of {enabled} ns; either nothing ran, or others hold the counters, or it ran where \
-             they do not exist (an E-core, or with TD_FLAG_E_CORES a P-core)"
-        )));
-    }
-    Ok(())
-}
-
-/// Whether two samples go together, and that is seen at first sight.
-#[inline(always)]
-fn go_together(from: &Sample, to: &Sample, level: u32) -> bool {
-    let of = |base: &Base| u64::from(base.period) << 32 | u64::from(base.handle);
-    let kind = |base: &Base| u16::from_le_bytes([base.model, base.level]);
-    from.size as usize == size_of::<Sample>()
-        && to.size as usize == size_of::<Sample>()
-        && of(&to.base) as u32 != 0
-        && of(&from.base) == of(&to.base)
-        && kind(&from.base) == kind(&to.base)
-        && (level.max(1)..=2).contains(&to.base.level.into())
-        && model::counts(to.base.model)
-        && from.registers().are_possible()
-        && to.registers().are_possible()
-        && from.slots < to.slots
-        && from.base.error <= to.base.error
-}
-
-/// Nanoseconds between two samples in which the counters counted, and all.
-fn times(from: &Sample, to: &Sample) -> (u64, u64) {
-    (
-        to.time_running_ns.saturating_sub(from.time_running_ns),
-        to.time_enabled_ns.saturating_sub(from.time_enabled_ns),
-    )
-}
-
-/// Of two samples that go together, in the first N categories.
-#[inline(always)]
-fn difference<const N: usize>(from: &Sample, to: &Sample) -> Span {
-    let slots = to.slots - from.slots;
-    let (a, b) = (from.registers(), to.registers());
-    let (whole_a, whole_b) = (a.metrics.whole(), b.metrics.whole());
-    let windows = to.base.window.wrapping_sub(from.base.window);
-    // a window's switches until `from` are in the rounding of `from`
-    let before = if windows == 0 && a.slots.0 > 0 { from.base.switches } else { 0 };
-    let rounding = if to.base.switches < FEW_SWITCHES {
-        a.rounding_by(whole_a, 0) + b.rounding_by(whole_b, to.base.switches.saturating_sub(before))
-    } else {
-        rounding_of_many(from, to, windows)
-    };
-    let rounding = rounding.saturating_add(to.base.error - from.base.error);
-    let flags = (from.flags | to.flags) & !OF_READINGS;
-    let bounded = flags & TD_SAMPLE_UNBOUNDED == 0 && !from.is_unchecked() && !to.is_unchecked();
-    let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { WORK_AFTER } else { 0 };
-    let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { WORK_BEFORE } else { 0 };
-    let edges = edges([a, b], windows) + after + before;
-    let at = [from.base.categories(from.slots_before), to.base.categories(to.slots_before)];
-    let since = [a.split_by::<N>(whole_a), b.split_by::<N>(whole_b)];
-    let mut category = [0.0; CATEGORIES];
-    for k in 0..N {
-        category[k] = more(at[1][k], at[0][k], since[1][k] - since[0][k]);
-    }
-    // (nothing passed uncounted if time running went on with time enabled, and neither came round)
-    let enabled = to.time_enabled_ns.wrapping_sub(from.time_enabled_ns);
-    let counted_all = to.time_running_ns.checked_sub(from.time_running_ns) == Some(enabled);
-    let (running, uncounted) = if counted_all { (1.0, 0.0) } else { multiplexed(from, to) };
-    let rounding = if bounded { float(rounding) } else { f64::INFINITY };
-    Span { flags, slots, category, rounding, edges: edges as i64 as f64, running, uncounted }
-}
-
-/// What rounding of both readings comes to, of registers that were saved and restored often.
-#[cold]
-#[inline(never)]
-fn rounding_of_many(from: &Sample, to: &Sample, windows: u32) -> u64 {
-    let (a, b) = (from.registers(), to.registers());
-    let before = if windows == 0 && a.slots.0 > 0 { from.switches() } else { 0 };
-    a.rounding(0).saturating_add(b.rounding(to.switches().saturating_sub(before)))
-}
-
-/// Part of the time in which the counters counted, and how many slots may have passed in the rest.
-#[inline(never)]
-fn multiplexed(from: &Sample, to: &Sample) -> (f64, f64) {
-    let (ran, enabled) = times(from, to);
-    if ran >= enabled {
-        return (1.0, 0.0);
-    }
-    let (ran, enabled, slots) = (ran as f64, enabled as f64, (to.slots - from.slots) as f64);
-    // the fastest that slots can pass: what any core does, or what this one did, whichever is more
-    let rate = to.most_slots_per_ns().max(if ran > 0.0 { slots / ran } else { 0.0 });
-    (ran / enabled, (enabled - ran) * rate)
 }
 
 fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Result<Span> {
@@ -339,6 +133,44 @@ fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Resul
         running: 1.0,
         uncounted: 0.0,
     })
+}
+
+/// The sample's tree, if its inputs are plain counters.
+fn counters(sample: &Sample) -> Option<&'static Tree> {
+    model::tree_of(sample.base.model).filter(|tree| tree.takes_counters())
+}
+
+/// Values of the nodes of these names, the largest distance of any to an end of its interval, flags, and the part of the time
+/// that was counted. -ENOTSUP: the tree does not have all of them, or they were not measured.
+fn named<const N: usize>(
+    metrics: [Metric; N],
+    nodes: impl Iterator<Item = Node>,
+) -> Result<([f64; N], f64, u32, f64)> {
+    let (mut value, mut found, mut error, mut flags, mut running) = ([0.0; N], 0, 0.0f64, 0, 0.0);
+    for node in nodes.filter(|node| node.measured == 1) {
+        let Some(place) = metrics.iter().position(|metric| metric.id == node.id) else { continue };
+        value[place] = node.value;
+        error = error.max(node.high - node.value).max(node.value - node.low);
+        (flags, running, found) = (node.flags, node.running, found + 1);
+    }
+    if found < N {
+        return Err(Error::errno(libc::ENOTSUP, "not all nodes of this level were measured")
+            .why("the tree of this CPU lacks some, or a counter went back")
+            .remedy("td_decode_tree gives those that there are"));
+    }
+    Ok((value, error, flags, running))
+}
+
+/// Level 1 of any tree that has it. `slots`: in all.
+pub(crate) fn level_1_of(nodes: impl Iterator<Item = Node>, slots: u64) -> Result<L1> {
+    let (value, error, flags, running) = named(LEVEL_1, nodes)?;
+    Ok(L1::new(flags, slots, value, error, running))
+}
+
+/// Level 2 of any tree that has it.
+pub(crate) fn level_2_of(nodes: impl Iterator<Item = Node>, slots: u64) -> Result<L2> {
+    let (value, error, flags, running) = named(LEVEL_2, nodes)?;
+    Ok(L2::new(flags, slots, value, error, running))
 }
 
 /// The level 1 shares, adding up to 1, each with its interval; and before they were made to.
@@ -380,19 +212,7 @@ fn bound(shares: &Shares, span: &Span) -> f64 {
 #[inline(always)]
 pub(crate) fn level_1(span: &Span) -> L1 {
     let (shares, _) = shares_1(span);
-    let [retiring, bad_speculation, frontend_bound, backend_bound] = shares.value;
-    L1 {
-        size: size_of::<L1>() as u32,
-        flags: span.flags,
-        slots: span.slots,
-        retiring,
-        bad_speculation,
-        frontend_bound,
-        backend_bound,
-        error: bound(&shares, span),
-        running: span.running,
-        reserved: [0; 2],
-    }
+    L1::new(span.flags, span.slots, shares.value, bound(&shares, span), span.running)
 }
 
 #[inline(always)]
@@ -416,28 +236,16 @@ pub(crate) fn level_2(span: &Span) -> L2 {
     let (low, high) = intervals(low_of_rest, high_of_rest);
     let rest = Shares { value: value_of_rest, low, high };
     let error = max(bound(&field, span), bound(&rest, span));
-    L2 {
-        size: size_of::<L2>() as u32,
-        flags: span.flags,
-        slots: span.slots,
-        heavy_operations: field.value[0],
-        light_operations: rest.value[0],
-        branch_mispredicts: field.value[1],
-        machine_clears: rest.value[1],
-        fetch_latency: field.value[2],
-        fetch_bandwidth: rest.value[2],
-        memory_bound: field.value[3],
-        core_bound: rest.value[3],
-        error,
-        running: span.running,
-        reserved: [0; 2],
-    }
+    let value = from_fn(|k| if k % 2 == 0 { field.value[k / 2] } else { rest.value[k / 2] });
+    L2::new(span.flags, span.slots, value, error, span.running)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::sample::TD_SAMPLE_COARSE_TIME;
+    use crate::sample::{
+        Base, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
+    };
 
     /// Numbers that look random and are the same in each run (splitmix64).
     struct Random(u64);
@@ -538,28 +346,15 @@ pub(crate) mod tests {
 
     /// All that a result says, bit for bit.
     pub(crate) fn bits_1(l1: &L1) -> [u64; 8] {
-        let L1 { retiring, bad_speculation, frontend_bound, backend_bound, error, running, .. } = *l1;
-        let [a, b, c, d, e, f] =
-            [retiring, bad_speculation, frontend_bound, backend_bound, error, running].map(f64::to_bits);
-        [l1.flags.into(), l1.slots, a, b, c, d, e, f]
+        let [a, b, c, d] = l1.shares().map(f64::to_bits);
+        [l1.flags.into(), l1.slots, a, b, c, d, l1.error.to_bits(), l1.running.to_bits()]
     }
 
     pub(crate) fn bits_2(l2: &L2) -> [u64; 12] {
         let mut bits = [u64::from(l2.flags); 12];
         bits[1] = l2.slots;
-        let shares = [
-            l2.heavy_operations,
-            l2.light_operations,
-            l2.branch_mispredicts,
-            l2.machine_clears,
-            l2.fetch_latency,
-            l2.fetch_bandwidth,
-            l2.memory_bound,
-            l2.core_bound,
-            l2.error,
-            l2.running,
-        ];
-        bits[2..].copy_from_slice(&shares.map(f64::to_bits));
+        bits[2..10].copy_from_slice(&l2.shares().map(f64::to_bits));
+        bits[10..].copy_from_slice(&[l2.error, l2.running].map(f64::to_bits));
         bits
     }
 

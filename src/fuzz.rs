@@ -9,6 +9,7 @@ use crate::detect::blockers::{Attempt, explain};
 use crate::error::{TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 use crate::events::Events;
 use crate::group::Group;
+use crate::model::metrics::{LEVEL_1, LEVEL_2, TD_UNIT_SLOTS};
 use crate::model::{self, Counting};
 use crate::options::{Options, Target};
 use crate::read::Hot;
@@ -133,33 +134,39 @@ fn decoded(from: *const Sample, to: &Sample) {
 
 /// The nodes are those of both levels, or were refused as level 1 was.
 fn tree_decoded(from: *const Sample, to: &Sample, codes: [c_int; 2], l1: &L1, l2: &L2) {
-    let mut nodes = [Node::default(); 16];
-    let mut count = 0;
+    let (mut nodes, mut count) = ([Node::default(); 16], 0);
     // SAFETY: `from` is NULL or a sample, and there is room for as many nodes as is said.
     let code = unsafe { td_decode_tree(from, to, nodes.as_mut_ptr(), nodes.len() as u32, &mut count) };
+    nodes_are(code, &nodes, count, codes, l1, l2);
+}
+
+fn nodes_are(code: c_int, nodes: &[Node], count: u32, codes: [c_int; 2], l1: &L1, l2: &L2) {
     assert_eq!(code, codes[0]);
     if code != 0 {
         return;
     }
     let (nodes, rest) = nodes.split_at(count as usize);
     assert!(rest.iter().all(|node| *node == Node::default()), "more nodes than were said");
-    let mut shares = vec![l1.retiring, l1.bad_speculation, l1.frontend_bound, l1.backend_bound];
-    if codes[1] == 0 {
-        shares.extend([l2.heavy_operations, l2.light_operations, l2.branch_mispredicts, l2.machine_clears]);
-        shares.extend([l2.fetch_latency, l2.fetch_bandwidth, l2.memory_bound, l2.core_bound]);
-    }
-    for (place, node) in nodes.iter().enumerate() {
-        assert_eq!((node.size as usize, node.whole, node.flags), (size_of::<Node>(), l1.slots, l1.flags));
-        let Some(share) = shares.get(place) else {
-            assert!(node.measured == 0 && node.value.is_nan() && node.low.is_nan() && node.high.is_nan());
+    assert!([4, 8, 12].contains(&nodes.len()), "{}", nodes.len());
+    let one = LEVEL_1.iter().zip(l1.shares()).map(|(metric, share)| (metric.id, share, l1.error));
+    let two = LEVEL_2.iter().zip(l2.shares()).map(|(metric, share)| (metric.id, share, l2.error));
+    let named: Vec<_> = one.filter(|_| codes[0] == 0).chain(two.filter(|_| codes[1] == 0)).collect();
+    for node in nodes {
+        assert_eq!(node.size as usize, size_of::<Node>());
+        assert!(codes[0] != 0 || node.flags == l1.flags, "{node:?}");
+        assert!(codes[0] != 0 || node.unit != TD_UNIT_SLOTS || node.whole == l1.slots, "{node:?}");
+        let named = named.iter().find(|(id, ..)| *id == node.id);
+        if node.measured == 0 {
+            assert!(node.value.is_nan() && node.low.is_nan() && node.high.is_nan() && named.is_none());
             continue;
-        };
-        let error = if node.level == 1 { l1.error } else { l2.error };
-        assert_eq!((node.measured, node.value.to_bits()), (1, share.to_bits()), "{node:?}");
+        }
         assert!(0.0 <= node.low && node.low <= node.value && node.value <= node.high && node.high <= 1.0);
-        assert!(node.high - node.value <= error + 1e-9 && node.value - node.low <= error + 1e-9, "{node:?}");
+        if let Some((_, share, error)) = named {
+            assert_eq!(node.value.to_bits(), share.to_bits(), "{node:?}");
+            let most = error + 1e-9;
+            assert!(node.high - node.value <= most && node.value - node.low <= most, "{node:?} {error}");
+        }
     }
-    assert!(nodes.len() == 4 || nodes.len() == 12);
 }
 
 fn summed(sum: &Sum, named: &[c_int]) {
@@ -167,6 +174,10 @@ fn summed(sum: &Sum, named: &[c_int]) {
     // SAFETY: all are live.
     let codes = unsafe { (td_sum_l1(sum, &mut l1), td_sum_l2(sum, &mut l2)) };
     results((codes.0, l1), (codes.1, l2), named);
+    let (mut nodes, mut count) = ([Node::default(); 16], 0);
+    // SAFETY: all are live, and there is room for as many nodes as is said.
+    let code = unsafe { td_sum_decode_tree(sum, nodes.as_mut_ptr(), nodes.len() as u32, &mut count) };
+    nodes_are(code, &nodes, count, codes.into(), &l1, &l2);
 }
 
 /// Two samples.

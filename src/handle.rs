@@ -133,8 +133,12 @@ static POOL: Pool<Hot, Cold> = Pool::new();
 
 /// Opens a handle on the kernel that runs this process.
 pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
-    if options.level > 2 {
-        return Err(Error::invalid(format!("level {} is none: 0 (the deepest), 1 or 2", options.level)));
+    if options.level > model::DEEPEST {
+        return Err(Error::invalid(format!(
+            "level {} is none: 0 (the deepest), or 1 to {}",
+            options.level,
+            model::DEEPEST
+        )));
     }
     if let Target::Task(id @ ..=0) = options.target {
         return Err(Error::invalid(format!(

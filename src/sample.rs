@@ -8,20 +8,22 @@ use crate::window::Times;
 /// Number of PERF_METRICS fields: four of level 1, four of level 2.
 pub(crate) const CATEGORIES: usize = 8;
 
-/// Nothing bounds the error, and `error` of what is decoded is as large as it can be. The library could not count how often
-/// the registers, which round, were saved and restored (TD_FLAG_INHERIT; or TD_FLAG_NO_RDPMC if no memory may be locked).
+/// `td_sample.flags`: how often the registers were saved and restored could not be counted, so nothing bounds
+/// what their rounding did: `error` of anything decoded from this sample is as large as it can be. (TD_FLAG_INHERIT;
+/// or no memory left that may be locked, with TD_FLAG_NO_RDPMC.)
 pub const TD_SAMPLE_UNBOUNDED: u32 = 1;
-/// The times are older than the reading: of when the thread was last scheduled, or the library last read the clock.
+/// `td_sample.flags`: the kernel gives no clock to user space here, so the times are those of the last
+/// time that the thread was scheduled.
 pub const TD_SAMPLE_COARSE_TIME: u32 = 2;
-/// Never set by this version. An earlier one set it when a reading reset the registers.
+/// `td_sample.flags`: no reading has it any more. Earlier versions set it where reading the registers cleared them.
 pub const TD_SAMPLE_CLEARED: u32 = 16;
-/// The reading took the slow path: some of the library's own work follows it, and is counted.
+/// `td_sample.flags`: the reading took the slow path, and some of the library's own work after it counts.
 pub const TD_SAMPLE_WORK_AFTER: u32 = 32;
-/// Likewise: some of it precedes the reading, and is counted.
+/// `td_sample.flags`: and some before it.
 pub const TD_SAMPLE_WORK_BEFORE: u32 = 64;
 /// Flags that say something of one reading, and nothing of what was decoded.
 pub(crate) const OF_READINGS: u32 = TD_SAMPLE_WORK_AFTER | TD_SAMPLE_WORK_BEFORE;
-/// Made by the simulated PMU (TD_FLAG_SIMULATE).
+/// `td_sample.flags`: made by the simulated PMU (TD_FLAG_SIMULATE).
 pub const TD_SAMPLE_SIMULATED: u32 = 4;
 
 /// Where the totals stood when the present window of the hardware registers began. The library's own:
@@ -88,22 +90,22 @@ impl Base {
     }
 }
 
-/// Totals since td_open or the last td_reset. Two samples of one handle and period decode to the shares of what ran between
-/// them. Plain data: copy it, send it to another thread, write it to a file. Another version of the library may
-/// refuse it.
+/// Totals since `td_open` or the last `td_reset`, as `td_read` takes them. Two samples of one period
+/// decode to the shares of what ran between them. Copy it, keep it, hand it to another thread or write
+/// it to a file: it is plain data. It means nothing to another version of the library.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// sizeof(struct td_sample), set by the library.
+    /// sizeof(struct td_sample), written by the library.
     pub size: u32,
     /// TD_SAMPLE_* bits.
     pub flags: u32,
     /// Pipeline slots counted in this period.
     pub slots: u64,
-    /// Nanoseconds of this period in which the thread (or CPU) ran.
+    /// Nanoseconds of this period in which the thread (or CPU) ran with the counters open.
     pub time_enabled_ns: u64,
-    /// Nanoseconds of those in which the counters counted: fewer if the kernel multiplexed them with other users', or if the
-    /// thread ran on cores of another kind.
+    /// Nanoseconds of those in which the counters really counted; less when other users of the counters
+    /// took turns with this one, or on a hybrid CPU's E-cores.
     pub time_running_ns: u64,
     /// Slots of this period before the present window of the registers: `slots` less this is what the SLOTS
     /// register said.
@@ -165,17 +167,18 @@ impl Head {
     }
 }
 
-/// An inline reading: the registers as they are. td_mark_sample makes a sample of it.
+/// A reading that a program inlines (topdown_inline.h): the registers, and which window they are of. The handle
+/// makes a sample of it (td_mark_sample).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// The SLOTS register.
+    /// The SLOTS register, since the start of the window.
     pub slots: u64,
     /// The PERF_METRICS register.
     pub metrics: u64,
-    /// The library's own.
+    /// Sequence number of the control page.
     pub sequence: u32,
-    /// The library's own.
+    /// Number of the window.
     pub window: u32,
 }
 
@@ -229,64 +232,129 @@ impl Sample {
     }
 }
 
-/// Level 1: shares of the pipeline slots between two samples. The four add up to 1.
+/// Level 1: shares of pipeline slots between two samples. The four add up to 1.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct L1 {
-    /// sizeof(struct td_l1), set by the library.
+    /// sizeof(struct td_l1), written by the library.
     pub size: u32,
     /// TD_SAMPLE_* bits of both samples.
     pub flags: u32,
     /// Slots between the two samples.
     pub slots: u64,
-    /// Slots whose operation retired.
+    /// Share of slots whose operation retired, 0 to 1.
     pub retiring: f64,
-    /// Slots lost to wrong paths, and to recovery from them.
+    /// Share of slots wasted on wrong paths and on recovery from them, 0 to 1.
     pub bad_speculation: f64,
-    /// Slots that the frontend left empty.
+    /// Share of slots that the frontend left empty, 0 to 1.
     pub frontend_bound: f64,
-    /// Slots that the backend could not accept.
+    /// Share of slots that the backend could not take, 0 to 1.
     pub backend_bound: f64,
-    /// Bound, 0 to 1: no share is further than this from the truth.
+    /// Bound: no share is further than this from the truth, 0 to 1.
     pub error: f64,
-    /// Part of the time between the samples in which the counters counted, 0 to 1.
+    /// Part of the time between the samples that the counters were counting, 0 to 1.
     pub running: f64,
-    /// Zeros.
+    /// Zero.
     pub reserved: [u64; 2],
 }
 
-/// Level 2: shares of the pipeline slots between two samples. The eight add up to 1, and each pair to its share of level 1.
+/// Level 2: shares of pipeline slots between two samples. The eight add up to 1; each pair adds up to
+/// its level 1 share.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct L2 {
-    /// sizeof(struct td_l2), set by the library.
+    /// sizeof(struct td_l2), written by the library.
     pub size: u32,
     /// TD_SAMPLE_* bits of both samples.
     pub flags: u32,
     /// Slots between the two samples.
     pub slots: u64,
-    /// Of retiring: operations of instructions that need several, or microcode.
+    /// Part of retiring: operations of instructions that need several, or microcode.
     pub heavy_operations: f64,
-    /// Of retiring: the rest.
+    /// Part of retiring: the rest.
     pub light_operations: f64,
-    /// Of bad speculation: mispredicted branches.
+    /// Part of bad speculation: mispredicted branches.
     pub branch_mispredicts: f64,
-    /// Of bad speculation: machine clears.
+    /// Part of bad speculation: machine clears.
     pub machine_clears: f64,
-    /// Of frontend bound: nothing was delivered.
+    /// Part of frontend bound: nothing was delivered.
     pub fetch_latency: f64,
-    /// Of frontend bound: too little was delivered.
+    /// Part of frontend bound: too little was delivered.
     pub fetch_bandwidth: f64,
-    /// Of backend bound: waiting for memory.
+    /// Part of backend bound: waiting for memory.
     pub memory_bound: f64,
-    /// Of backend bound: waiting for execution units.
+    /// Part of backend bound: waiting for execution units.
     pub core_bound: f64,
-    /// Bound, 0 to 1: no share is further than this from the truth.
+    /// Bound: no share is further than this from the truth, 0 to 1.
     pub error: f64,
-    /// Part of the time between the samples in which the counters counted, 0 to 1.
+    /// Part of the time between the samples that the counters were counting, 0 to 1.
     pub running: f64,
-    /// Zeros.
+    /// Zero.
     pub reserved: [u64; 2],
+}
+
+impl L1 {
+    /// With these shares, in the order of [`LEVEL_1`](crate::LEVEL_1).
+    #[inline(always)]
+    pub(crate) fn new(flags: u32, slots: u64, shares: [f64; 4], error: f64, running: f64) -> L1 {
+        let [retiring, bad_speculation, frontend_bound, backend_bound] = shares;
+        L1 {
+            size: size_of::<L1>() as u32,
+            flags,
+            slots,
+            retiring,
+            bad_speculation,
+            frontend_bound,
+            backend_bound,
+            error,
+            running,
+            reserved: [0; 2],
+        }
+    }
+
+    /// Its shares, in the order of [`LEVEL_1`](crate::LEVEL_1).
+    #[must_use]
+    pub fn shares(&self) -> [f64; 4] {
+        [self.retiring, self.bad_speculation, self.frontend_bound, self.backend_bound]
+    }
+}
+
+impl L2 {
+    /// With these shares, in the order of [`LEVEL_2`](crate::LEVEL_2).
+    #[inline(always)]
+    pub(crate) fn new(flags: u32, slots: u64, shares: [f64; 8], error: f64, running: f64) -> L2 {
+        L2 {
+            size: size_of::<L2>() as u32,
+            flags,
+            slots,
+            heavy_operations: shares[0],
+            light_operations: shares[1],
+            branch_mispredicts: shares[2],
+            machine_clears: shares[3],
+            fetch_latency: shares[4],
+            fetch_bandwidth: shares[5],
+            memory_bound: shares[6],
+            core_bound: shares[7],
+            error,
+            running,
+            reserved: [0; 2],
+        }
+    }
+
+    /// Its shares, in the order of [`LEVEL_2`](crate::LEVEL_2).
+    #[must_use]
+    pub fn shares(&self) -> [f64; 8] {
+        [
+            self.heavy_operations,
+            self.light_operations,
+            self.branch_mispredicts,
+            self.machine_clears,
+            self.fetch_latency,
+            self.fetch_bandwidth,
+            self.memory_bound,
+            self.core_bound,
+        ]
+    }
 }
 
 const _: () = {

@@ -76,7 +76,7 @@ int main(void)
     all_fail(OF_SAMPLES, -EINVAL, "");
 
     prepare(td);
-    all_fail(" td_sum_l1 td_sum_l2 ", TD_ENOTCOUNTING, "");
+    all_fail(" td_sum_l1 td_sum_l2 td_sum_decode_tree ", TD_ENOTCOUNTING, "");
     prepare(level_1);
     td_must(td_sum_add(&to.sum, &to.earlier, &to.later));
     all_fail(" td_decode_l2 td_sum_l2 ", -ENOTSUP, "level 2");

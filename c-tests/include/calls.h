@@ -2,7 +2,6 @@
 #ifndef CALLS_H
 #define CALLS_H
 #include "check.h"
-#include <topdown_inline.h>
 
 /* an argument that points to something; OUT is written to, INTO is changed, and FROM may be NULL */
 enum { MOST_ARGUMENTS = 4, ROOM_FOR_NODES = 16 };
@@ -42,6 +41,7 @@ CALL(td_sum_begin, AT(td_t, HANDLE), AT(struct td_sum, SUM))
 CALL(td_sum_end, AT(td_t, HANDLE), AT(struct td_sum, SUM))
 CALL(td_sum_l1, AT(struct td_sum, SUM), AT(struct td_l1, L1))
 CALL(td_sum_l2, AT(struct td_sum, SUM), AT(struct td_l2, L2))
+CALL(td_sum_decode_tree, AT(struct td_sum, SUM), AT(struct td_node, NODES), ROOM_FOR_NODES, AT(uint32_t, COUNT))
 CALL(td_get_info, AT(td_t, HANDLE), AT(struct td_info, INFO))
 CALL(td_simulate_mix, AT(td_t, HANDLE), AT(struct td_mix, MIX))
 
@@ -65,6 +65,7 @@ static const struct call CALLS[] = {
     {"td_sum_end", calls_td_sum_end, {{HANDLE, IN}, {SUM, INTO}, NONE, NONE}},
     {"td_sum_l1", calls_td_sum_l1, {{SUM, IN}, {L1, OUT}, NONE, NONE}},
     {"td_sum_l2", calls_td_sum_l2, {{SUM, IN}, {L2, OUT}, NONE, NONE}},
+    {"td_sum_decode_tree", calls_td_sum_decode_tree, {{SUM, IN}, {NODES, OUT}, {COUNT, OUT}, NONE}},
     {"td_get_info", calls_td_get_info, {{HANDLE, IN}, {INFO, OUT}, NONE, NONE}},
     {"td_simulate_mix", calls_td_simulate_mix, {{HANDLE, IN}, {MIX, IN}, NONE, NONE}},
 };

@@ -2,7 +2,6 @@
 #ifndef RIVAL_H
 #define RIVAL_H
 #include "pmu.h"
-#include "internals.h"
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 
@@ -90,7 +89,7 @@ static inline struct td_l1 whole_is(const struct td_sample *from, const struct t
     l1_array(&l1, share);
     for (int k = 0; k < 4; k++)
         CHECK_NEAR(share[k], sum->l1[k] / weight, l1.error + slack);
-    if (own(to)->base.level == 2) {
+    if (to->base.level == 2) {
         td_must(td_decode_l2(from, to, &l2));
         CHECK_NEAR(l2.running, l1.running, 1e-9);
         l2_array(&l2, share);
@@ -134,7 +133,7 @@ static inline struct td_l1 regions(td_t *td, int count, uint64_t instructions)
             CHECK_EQ(code, TD_ENOTCOUNTING);
             CHECK(last_error_with("others hold the counters"));
         }
-        if (code == 0 && own(&now)->base.level == 2) {
+        if (code == 0 && now.base.level == 2) {
             td_must(td_decode_l2(&before, &now, &l2));
             l2_is(&l2, MIXES[i % 4], l2.error);
         }

@@ -2,7 +2,8 @@
 //! the library computes has to be the same to the last bit.
 
 use super::*;
-use crate::registers::FULL;
+use crate::registers::{EDGE_SLOTS, FULL};
+use crate::sample::{Base, OF_READINGS, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE};
 
 const EDGE: f64 = EDGE_SLOTS as f64;
 

@@ -2,12 +2,16 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod e_cores;
+pub(crate) mod made_up;
+pub(crate) mod metrics;
 mod others;
 pub(crate) mod perf_metrics;
 pub(crate) mod tree;
 
 use crate::sys::cpu::{self, Identity};
+use metrics::Metric;
 use std::sync::OnceLock;
+use tree::Tree;
 
 /// One row: CPUs that count alike.
 #[derive(Debug)]
@@ -25,12 +29,12 @@ pub(crate) struct Model {
 }
 
 /// How a CPU's shares are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Counting {
     /// SLOTS and PERF_METRICS, with fields down to this level.
     PerfMetrics { level: u32 },
-    /// General counters: cycles, and what became of the slots; level 1.
-    Events,
+    /// Plain counters, which are the inputs of this tree.
+    Counters(&'static Tree),
     /// Not by this version; why.
     None(&'static str),
 }
@@ -46,7 +50,7 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 }
 
 /// The whole table; a sample names its row by the place in it.
-const TABLE: [&[Model]; 3] = [perf_metrics::ROWS, others::ROWS, e_cores::ROWS];
+const TABLE: [&[Model]; 4] = [perf_metrics::ROWS, others::ROWS, e_cores::ROWS, made_up::ROWS];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
     TABLE.into_iter().flatten()
@@ -65,7 +69,9 @@ pub(crate) fn of_cpu(cpu: &Identity) -> Option<(u32, &'static Model)> {
 pub(crate) fn of_e_cores(cpu: &Identity) -> Option<(u32, &'static Model)> {
     let (_, p_cores) = of_cpu(cpu)?;
     (0..).zip(rows()).find(|(_, row)| {
-        row.counting == Counting::Events && p_cores.family == row.family && row.models.contains(&cpu.model)
+        matches!(row.counting, Counting::Counters(_))
+            && p_cores.family == row.family
+            && row.models.contains(&cpu.model)
     })
 }
 
@@ -80,32 +86,73 @@ pub(crate) fn at(place: u32) -> Option<&'static Model> {
     rows().nth(place as usize)
 }
 
-/// The tree of metrics of the row at a place.
-pub(crate) fn tree_of(place: u32) -> Option<&'static tree::Tree> {
-    match at(place)?.counting {
-        Counting::PerfMetrics { .. } => Some(&tree::PERF_METRICS),
-        Counting::Events => Some(&tree::E_CORES),
+/// Whether the CPU that runs this has PERF_METRICS without fields of level 2.
+pub(crate) fn has_level_1_only() -> bool {
+    of_this_cpu().is_some_and(|row| matches!(row.counting, Counting::PerfMetrics { level: 1 }))
+}
+
+/// All trees: those of CPUs that there are, and others.
+const REAL_TREES: [&Tree; 2] = [&perf_metrics::TREE, &e_cores::TREE];
+const TREES: [&Tree; 3] = [REAL_TREES[0], REAL_TREES[1], &made_up::TREE];
+
+/// The most nodes, inputs and levels that any of them has.
+const fn largest(trees: &[&Tree]) -> (usize, usize, u32) {
+    let (mut nodes, mut inputs, mut levels, mut k) = (0, 0, 0, 0);
+    while k < trees.len() {
+        let tree = trees[k];
+        nodes = if tree.nodes.len() > nodes { tree.nodes.len() } else { nodes };
+        inputs = if tree.inputs.len() > inputs { tree.inputs.len() } else { inputs };
+        levels = if tree.depth() > levels { tree.depth() } else { levels };
+        k += 1;
+    }
+    (nodes, inputs, levels)
+}
+
+/// No tree has more nodes.
+pub(crate) const MOST_NODES: usize = largest(&TREES).0;
+/// No tree has more inputs.
+pub(crate) const MOST_INPUTS: usize = largest(&TREES).1;
+/// No node of a CPU that there is is deeper.
+pub(crate) const DEEPEST: u32 = largest(&REAL_TREES).2;
+
+/// The metric with this id, whichever tree has it.
+pub(crate) fn metric(id: u32) -> Option<Metric> {
+    TREES.iter().flat_map(|tree| tree.nodes).find(|row| row.metric.id == id).map(|row| row.metric)
+}
+
+const fn tree_of_row(row: &Model) -> Option<&'static Tree> {
+    match row.counting {
+        Counting::PerfMetrics { .. } => Some(&perf_metrics::TREE),
+        Counting::Counters(tree) => Some(tree),
         Counting::None(_) => None,
     }
 }
 
-/// Whether there is a row at a place, of a CPU that can be counted.
-#[inline(always)]
-pub(crate) fn counts(place: u8) -> bool {
-    COUNTS[usize::from(place)]
+/// The tree of metrics of the row at a place.
+pub(crate) fn tree_of(place: u8) -> Option<&'static Tree> {
+    tree_of_row(at(place.into())?)
 }
 
-static COUNTS: [bool; 256] = {
-    let (mut counts, mut place, mut part) = ([false; 256], 0, 0);
+/// Level of the deepest node of the row at a place, if its tree takes the categories of PERF_METRICS; else 0.
+#[inline(always)]
+pub(crate) fn levels_by_category(place: u8) -> u8 {
+    LEVELS_BY_CATEGORY[usize::from(place)]
+}
+
+static LEVELS_BY_CATEGORY: [u8; 256] = {
+    let (mut levels, mut place, mut part) = ([0; 256], 0, 0);
     while part < TABLE.len() {
         let mut row = 0;
         while row < TABLE[part].len() {
-            counts[place] = !matches!(TABLE[part][row].counting, Counting::None(_));
+            levels[place] = match tree_of_row(&TABLE[part][row]) {
+                Some(tree) if !tree.takes_counters() => tree.depth() as u8,
+                _ => 0,
+            };
             (row, place) = (row + 1, place + 1);
         }
         part += 1;
     }
-    counts
+    levels
 };
 
 /// Place of the row for a CPU that the table does not know but whose kernel shows PERF_METRICS.
@@ -127,7 +174,10 @@ mod tests {
             [(0x6a, 1, 5), (0x8d, 1, 5), (0x8f, 2, 6), (0x97, 2, 6), (0xad, 2, 6), (0xbd, 2, 8), (0xcc, 2, 8)]
         {
             let row = intel(6, model).unwrap();
-            assert_eq!(row.counting, Counting::PerfMetrics { level }, "{model:#x}");
+            assert!(
+                matches!(row.counting, Counting::PerfMetrics { level: most } if most == level),
+                "{model:#x}"
+            );
             assert_eq!(row.slots_per_cycle, width, "{model:#x}");
         }
         assert!(matches!(intel(6, 0x86).unwrap().counting, Counting::None(_)), "Tremont");
@@ -153,8 +203,33 @@ mod tests {
         assert!(at(all.len() as u32).is_none());
         for place in 0..=u8::MAX {
             let row = at(place.into()).filter(|row| !matches!(row.counting, Counting::None(_)));
-            assert_eq!(counts(place), row.is_some(), "{place}");
-            assert_eq!(tree_of(place.into()).is_some(), row.is_some(), "{place}");
+            assert_eq!(tree_of(place).is_some(), row.is_some(), "{place}");
+            let by_category = tree_of(place).filter(|tree| !tree.takes_counters());
+            assert_eq!(u32::from(levels_by_category(place)), by_category.map_or(0, Tree::depth), "{place}");
         }
+    }
+
+    #[test]
+    fn each_tree_can_be_evaluated_in_one_pass() {
+        TREES.into_iter().for_each(tree::tests::check);
+        assert_eq!((MOST_NODES, MOST_INPUTS, DEEPEST), (12, 8, 2));
+    }
+
+    #[test]
+    fn a_name_and_an_id_go_together_in_all_trees() {
+        let metrics = || TREES.iter().flat_map(|tree| tree.nodes).map(|row| row.metric);
+        for a in metrics() {
+            assert!(a.name.to_str().unwrap().starts_with("tma_"), "{a:?}");
+            for b in metrics() {
+                assert_eq!(a.id == b.id, a == b, "{a:?} {b:?}");
+                assert_eq!(a.id == b.id, a.name == b.name, "{a:?} {b:?}");
+            }
+            assert_eq!(metric(a.id), Some(a));
+            assert!(a.verdict.is_empty() || a.verdict.matches('%').count() == 1, "{a:?}");
+        }
+        assert_eq!((metric(metrics::TD_NODE_NONE), metric(u32::MAX)), (None, None));
+        assert_eq!(metrics::MEMORY_BOUND.title(), "memory bound");
+        let all = metrics::LEVEL_1.iter().chain(&metrics::LEVEL_2);
+        assert!(all.map(|metric| metric.id).eq(perf_metrics::TREE.nodes.iter().map(|row| row.metric.id)));
     }
 }

@@ -1,6 +1,13 @@
 //! CPUs with the PERF_METRICS register (kernel-facts A.1, A.2; arch/x86/events/intel/core.c; widths from
 //! pmu-tools' Pipeline_Width).
 
+use super::metrics::{
+    BACKEND_BOUND, BAD_SPECULATION, BRANCH_MISPREDICTS, CORE_BOUND, FETCH_BANDWIDTH, FETCH_LATENCY,
+    FRONTEND_BOUND, HEAVY_OPERATIONS, LIGHT_OPERATIONS, MACHINE_CLEARS, MEMORY_BOUND, RETIRING,
+    TD_NODE_BACKEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_FRONTEND_BOUND, TD_NODE_RETIRING,
+};
+use super::tree::Formula::{Rest, Slots};
+use super::tree::{Input, Tree, child, root};
 use super::{Counting, Model};
 
 /// An event of the group: its name under `events/` in sysfs, and the encoding that name must have.
@@ -34,8 +41,37 @@ pub(crate) const MOST_SLOTS_PER_CYCLE: u64 = 16;
 
 /// The metric events that a level needs.
 pub(crate) fn metrics_of(level: u32) -> &'static [Event] {
-    &METRICS[..4 * level.min(2) as usize]
+    &METRICS[..METRICS.len().min(4 * level as usize)]
 }
+
+pub(crate) static TREE: Tree = Tree {
+    inputs: &[
+        Input::Category(0),
+        Input::Category(1),
+        Input::Category(2),
+        Input::Category(3),
+        Input::Category(4),
+        Input::Category(5),
+        Input::Category(6),
+        Input::Category(7),
+    ],
+    clocks: None,
+    nodes: &[
+        root(RETIRING, Slots(0)),
+        root(BAD_SPECULATION, Slots(1)),
+        root(FRONTEND_BOUND, Slots(2)),
+        root(BACKEND_BOUND, Slots(3)),
+        child(HEAVY_OPERATIONS, TD_NODE_RETIRING, Slots(4)),
+        child(LIGHT_OPERATIONS, TD_NODE_RETIRING, Rest),
+        child(BRANCH_MISPREDICTS, TD_NODE_BAD_SPECULATION, Slots(5)),
+        child(MACHINE_CLEARS, TD_NODE_BAD_SPECULATION, Rest),
+        child(FETCH_LATENCY, TD_NODE_FRONTEND_BOUND, Slots(6)),
+        child(FETCH_BANDWIDTH, TD_NODE_FRONTEND_BOUND, Rest),
+        child(MEMORY_BOUND, TD_NODE_BACKEND_BOUND, Slots(7)),
+        child(CORE_BOUND, TD_NODE_BACKEND_BOUND, Rest),
+    ],
+    per_cycle: &[],
+};
 
 const INTEL: &str = "GenuineIntel";
 

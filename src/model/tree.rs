@@ -1,39 +1,8 @@
-//! Trees of metrics, as data: which nodes a CPU has, and the formula of each. Names, parents and levels are those of
-//! perf's metrics (tools/perf/pmu-events).
+//! A tree of metrics, as data: which nodes a CPU has, and the formula of each. Parents and levels are those of perf's metrics
+//! (tools/perf/pmu-events). Each table stands with the CPUs that it is of.
+#![forbid(unsafe_code)]
 
-use std::ffi::CStr;
-
-/// Of td_node.parent: the node is a root.
-pub const TD_NODE_NONE: u32 = 0;
-/// tma_retiring
-pub const TD_NODE_RETIRING: u32 = 1;
-/// tma_bad_speculation
-pub const TD_NODE_BAD_SPECULATION: u32 = 2;
-/// tma_frontend_bound
-pub const TD_NODE_FRONTEND_BOUND: u32 = 3;
-/// tma_backend_bound
-pub const TD_NODE_BACKEND_BOUND: u32 = 4;
-/// tma_heavy_operations
-pub const TD_NODE_HEAVY_OPERATIONS: u32 = 5;
-/// tma_light_operations
-pub const TD_NODE_LIGHT_OPERATIONS: u32 = 6;
-/// tma_branch_mispredicts
-pub const TD_NODE_BRANCH_MISPREDICTS: u32 = 7;
-/// tma_machine_clears
-pub const TD_NODE_MACHINE_CLEARS: u32 = 8;
-/// tma_fetch_latency
-pub const TD_NODE_FETCH_LATENCY: u32 = 9;
-/// tma_fetch_bandwidth
-pub const TD_NODE_FETCH_BANDWIDTH: u32 = 10;
-/// tma_memory_bound
-pub const TD_NODE_MEMORY_BOUND: u32 = 11;
-/// tma_core_bound
-pub const TD_NODE_CORE_BOUND: u32 = 12;
-
-/// A share of the pipeline slots.
-pub const TD_UNIT_SLOTS: u32 = 1;
-/// A share of the core's cycles.
-pub const TD_UNIT_CLOCKS: u32 = 2;
+use super::metrics::{Metric, TD_NODE_NONE, TD_UNIT_SLOTS};
 
 /// What is counted on a CPU, and the metrics that follow from it.
 #[derive(Debug)]
@@ -44,23 +13,26 @@ pub(crate) struct Tree {
     pub clocks: Option<usize>,
     /// Parents before their children, so that one pass evaluates all.
     pub nodes: &'static [Row],
+    /// What the simulated PMU counts of each input in a cycle, unless it is told otherwise; empty for CPUs with
+    /// PERF_METRICS, which are simulated by a mix of their categories.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the simulated PMU"))]
+    pub per_cycle: &'static [f64],
 }
 
 /// A number in a sample that grows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// Slots of a category, in the order of the fields of PERF_METRICS.
     Category(usize),
     /// `td_sample.counter[]`: exact, but for what passes at the edges of a region.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for CPUs whose events are all plain counters"))]
     Counter(usize),
 }
 
-/// A node of a tree. The same name has the same id in all trees.
+/// A node of a tree.
 #[derive(Debug)]
 pub(crate) struct Row {
-    pub id: u32,
-    pub name: &'static CStr,
+    pub metric: Metric,
+    /// The parent's id.
     pub parent: u32,
     pub level: u32,
     pub unit: u32,
@@ -73,16 +45,15 @@ pub(crate) enum Formula {
     /// Slots that the input counted, of all slots. The roots of this kind divide all slots among them; a child's slots
     /// are part of its parent's.
     Slots(usize),
-    /// What the siblings, all above it, leave of the parent.
+    /// What the siblings, all above it, leave of the parent; of one root, what the others leave of all slots.
     Rest,
     /// Arithmetic. The value is a share, between 0 and 1, whatever the parent's is.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for deeper levels"))]
     Of(&'static Expr),
 }
 
 /// Arithmetic over intervals.
 #[derive(Debug)]
-#[cfg_attr(not(test), expect(dead_code, reason = "as Formula::Of"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "each CPU's formulas need some of them"))]
 pub(crate) enum Expr {
     /// A number of the CPU's.
     Number(f64),
@@ -100,91 +71,66 @@ pub(crate) enum Expr {
     Greatest(&'static Expr, &'static Expr),
 }
 
-/// No tree has more nodes.
-pub(crate) const MOST_NODES: usize = 32;
-
-const fn root(id: u32, name: &'static CStr, input: usize) -> Row {
-    Row { id, name, parent: TD_NODE_NONE, level: 1, unit: TD_UNIT_SLOTS, formula: Formula::Slots(input) }
+/// A root, whose value is a share of all slots.
+pub(crate) const fn root(metric: Metric, formula: Formula) -> Row {
+    Row { metric, parent: TD_NODE_NONE, level: 1, unit: TD_UNIT_SLOTS, formula }
 }
 
-const fn child(id: u32, name: &'static CStr, parent: u32, formula: Formula) -> Row {
-    Row { id, name, parent, level: 2, unit: TD_UNIT_SLOTS, formula }
+/// A node of level 2, whose value is a share of all slots.
+pub(crate) const fn child(metric: Metric, parent: u32, formula: Formula) -> Row {
+    Row { metric, parent, level: 2, unit: TD_UNIT_SLOTS, formula }
 }
 
-use Formula::{Rest, Slots};
-
-/// CPUs with PERF_METRICS.
-pub(crate) static PERF_METRICS: Tree = Tree {
-    inputs: &[
-        Input::Category(0),
-        Input::Category(1),
-        Input::Category(2),
-        Input::Category(3),
-        Input::Category(4),
-        Input::Category(5),
-        Input::Category(6),
-        Input::Category(7),
-    ],
-    clocks: None,
-    nodes: &[
-        root(TD_NODE_RETIRING, c"tma_retiring", 0),
-        root(TD_NODE_BAD_SPECULATION, c"tma_bad_speculation", 1),
-        root(TD_NODE_FRONTEND_BOUND, c"tma_frontend_bound", 2),
-        root(TD_NODE_BACKEND_BOUND, c"tma_backend_bound", 3),
-        child(TD_NODE_HEAVY_OPERATIONS, c"tma_heavy_operations", TD_NODE_RETIRING, Slots(4)),
-        child(TD_NODE_LIGHT_OPERATIONS, c"tma_light_operations", TD_NODE_RETIRING, Rest),
-        child(TD_NODE_BRANCH_MISPREDICTS, c"tma_branch_mispredicts", TD_NODE_BAD_SPECULATION, Slots(5)),
-        child(TD_NODE_MACHINE_CLEARS, c"tma_machine_clears", TD_NODE_BAD_SPECULATION, Rest),
-        child(TD_NODE_FETCH_LATENCY, c"tma_fetch_latency", TD_NODE_FRONTEND_BOUND, Slots(6)),
-        child(TD_NODE_FETCH_BANDWIDTH, c"tma_fetch_bandwidth", TD_NODE_FRONTEND_BOUND, Rest),
-        child(TD_NODE_MEMORY_BOUND, c"tma_memory_bound", TD_NODE_BACKEND_BOUND, Slots(7)),
-        child(TD_NODE_CORE_BOUND, c"tma_core_bound", TD_NODE_BACKEND_BOUND, Rest),
-    ],
-};
-
-/// E-cores. Their sample has the slots of each category as PERF_METRICS would give them.
-pub(crate) static E_CORES: Tree = Tree {
-    inputs: &[Input::Category(0), Input::Category(1), Input::Category(2), Input::Category(3)],
-    clocks: None,
-    nodes: &[
-        root(TD_NODE_RETIRING, c"tma_retiring", 0),
-        root(TD_NODE_BAD_SPECULATION, c"tma_bad_speculation", 1),
-        root(TD_NODE_FRONTEND_BOUND, c"tma_frontend_bound", 2),
-        root(TD_NODE_BACKEND_BOUND, c"tma_backend_bound", 3),
-    ],
-};
-
-pub(crate) static TREES: [&Tree; 2] = [&PERF_METRICS, &E_CORES];
-
-/// The name of the node with this id, whichever tree has it.
-pub(crate) fn name(id: u32) -> Option<&'static CStr> {
-    TREES.iter().flat_map(|tree| tree.nodes).find(|row| row.id == id).map(|row| row.name)
+impl Row {
+    /// Whether the node is one of the roots among which all slots are divided.
+    pub fn divides_all(&self) -> bool {
+        self.parent == TD_NODE_NONE && matches!(self.formula, Formula::Slots(_) | Formula::Rest)
+    }
 }
 
 impl Tree {
     /// The place of a node in the table.
     pub fn place(&self, id: u32) -> Option<usize> {
-        self.nodes.iter().position(|row| row.id == id)
+        self.nodes.iter().position(|row| row.metric.id == id)
+    }
+
+    /// Level of the deepest node.
+    pub const fn depth(&self) -> u32 {
+        let (mut depth, mut place) = (0, 0);
+        while place < self.nodes.len() {
+            if self.nodes[place].level > depth {
+                depth = self.nodes[place].level;
+            }
+            place += 1;
+        }
+        depth
+    }
+
+    /// Whether the inputs are plain counters, all of them, rather than categories of PERF_METRICS.
+    pub const fn takes_counters(&self) -> bool {
+        matches!(self.inputs[0], Input::Counter(_))
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::model::metrics::TD_UNIT_CLOCKS;
+    use Formula::{Rest, Slots};
 
     /// What evaluation relies on.
     pub(crate) fn check(tree: &Tree) {
         let inputs_exist = |input: usize| assert!(input < tree.inputs.len());
-        assert!(tree.nodes.len() <= MOST_NODES);
         tree.clocks.inspect(|input| inputs_exist(*input));
         for (place, row) in tree.nodes.iter().enumerate() {
             let above = &tree.nodes[..place];
-            assert!(row.id != TD_NODE_NONE && above.iter().all(|other| other.id != row.id), "{row:?}");
+            let id = row.metric.id;
+            assert!(id != TD_NODE_NONE && above.iter().all(|other| other.metric.id != id), "{row:?}");
             assert!(
                 row.unit == TD_UNIT_SLOTS || row.unit == TD_UNIT_CLOCKS && tree.clocks.is_some(),
                 "{row:?}"
             );
-            let parent = above.iter().find(|other| other.id == row.parent);
+            let parent = above.iter().find(|other| other.metric.id == row.parent);
             assert_eq!(row.parent == TD_NODE_NONE, parent.is_none(), "the parent of {row:?} is not above it");
             assert_eq!(row.level, parent.map_or(1, |parent| parent.level + 1), "{row:?}");
             match row.formula {
@@ -196,16 +142,31 @@ pub(crate) mod tests {
                     );
                 }
                 Rest => {
-                    assert!(parent.is_some_and(|parent| parent.unit == row.unit), "{row:?}");
-                    let below = &tree.nodes[place + 1..];
-                    assert!(
-                        below.iter().all(|other| other.parent != row.parent),
-                        "a sibling is below {row:?}"
-                    );
+                    let whole = parent.map_or(TD_UNIT_SLOTS, |parent| parent.unit);
+                    assert_eq!(whole, row.unit, "{row:?}");
+                    let mut below = tree.nodes[place + 1..].iter().filter(|other| other.parent == row.parent);
+                    let is_last = match parent {
+                        Some(_) => below.next().is_none(),
+                        None => below.all(|other| matches!(other.formula, Slots(_))),
+                    };
+                    assert!(is_last, "a sibling is below {row:?}");
                 }
                 Formula::Of(expr) => check_expr(tree, above, expr),
             }
         }
+        check_inputs(tree);
+    }
+
+    /// They are all of one kind, and those of a simulated tree have a number each.
+    fn check_inputs(tree: &Tree) {
+        for input in tree.inputs {
+            match *input {
+                Input::Category(k) => assert!(k < 8 && !tree.takes_counters()),
+                Input::Counter(k) => assert!(k < 15 && tree.takes_counters()),
+            }
+        }
+        assert_eq!(tree.per_cycle.len(), if tree.takes_counters() { tree.inputs.len() } else { 0 });
+        assert!(tree.per_cycle.iter().all(|count| (0.0..=16.0).contains(count)));
     }
 
     fn check_expr(tree: &Tree, above: &[Row], expr: &Expr) {
@@ -213,7 +174,7 @@ pub(crate) mod tests {
             Expr::Number(number) => assert!(number.is_finite()),
             Expr::Slots => (),
             Expr::Input(input) => assert!(*input < tree.inputs.len()),
-            Expr::Node(id) => assert!(above.iter().any(|row| row.id == *id), "{id} is not above"),
+            Expr::Node(id) => assert!(above.iter().any(|row| row.metric.id == *id), "{id} is not above"),
             Expr::Sum(a, b)
             | Expr::Difference(a, b)
             | Expr::Product(a, b)
@@ -221,23 +182,5 @@ pub(crate) mod tests {
             | Expr::Least(a, b)
             | Expr::Greatest(a, b) => [a, b].into_iter().for_each(|expr| check_expr(tree, above, expr)),
         }
-    }
-
-    #[test]
-    fn each_tree_can_be_evaluated_in_one_pass() {
-        TREES.into_iter().for_each(check);
-    }
-
-    #[test]
-    fn a_name_and_an_id_go_together_in_all_trees() {
-        let rows = || TREES.iter().flat_map(|tree| tree.nodes);
-        for a in rows() {
-            assert!(a.name.to_str().unwrap().starts_with("tma_"), "{a:?}");
-            for b in rows() {
-                assert_eq!(a.id == b.id, a.name == b.name, "{a:?} {b:?}");
-            }
-            assert_eq!(name(a.id), Some(a.name));
-        }
-        assert_eq!((name(TD_NODE_NONE), name(u32::MAX)), (None, None));
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn cpu<K: Kernel>(m: &Surroundings<K>) -> Found {
         Some((_, Model { core, counting: Counting::None(why), .. })) => {
             Found::new(Verdict::Blocker, format!("{}: {core}: {why}", m.cpu), ANOTHER_CPU)
         }
-        Some((_, Model { counting: Counting::Events, .. })) => unreachable!("E-cores are not looked up"),
+        Some((_, Model { counting: Counting::Counters(_), .. })) => unreachable!("E-cores are not looked up"),
         None => {
             Found::note(format!("{}: not in the library's table, so its kernel's events decide", m.cpu), "")
         }

@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 
 use super::interval::{self, Interval};
-use crate::model::tree::{Expr, Formula, MOST_NODES, Row, TD_NODE_NONE, TD_UNIT_CLOCKS, Tree};
+use crate::model::metrics::TD_UNIT_CLOCKS;
+use crate::model::tree::{Expr, Formula, Row, Tree};
+use crate::model::{MOST_INPUTS, MOST_NODES};
+use crate::span::Span;
 
 /// No arithmetic here loses more.
 pub(crate) const LOST: f64 = 1e-9;
@@ -15,11 +18,25 @@ pub(crate) struct Count {
     pub rounding: f64,
     /// At the edges of the region. What happened there is the same for all inputs.
     pub edges: f64,
+    /// Of executions that were measured as a random sample of more: how far the sample may be off, at the rate at which those
+    /// counted.
+    pub sampled: f64,
 }
 
 impl Count {
+    /// Slots of a category of PERF_METRICS, which is rounded.
+    pub fn by_category(n: f64, span: &Span) -> Count {
+        Count { n, rounding: span.rounding, edges: span.edges, sampled: 0.0 }
+    }
+
+    /// What a plain counter counted: nothing is rounded, so all error is what passed at the edges. Counters of slots that are read
+    /// together were all off by the same slots, each of which is of one category.
+    pub fn by_counter(n: f64, span: &Span) -> Count {
+        Count { n, rounding: 0.0, edges: span.rounding + span.edges, sampled: 0.0 }
+    }
+
     fn interval(self) -> Interval {
-        let error = self.rounding + self.edges;
+        let error = self.rounding + self.edges + self.sampled;
         Interval { value: self.n, low: (self.n - error).max(0.0), high: self.n + error }
     }
 }
@@ -28,10 +45,12 @@ impl Count {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     /// The tree's inputs in their order; None: not measured.
-    pub inputs: [Option<Count>; MOST_NODES],
+    pub inputs: [Option<Count>; MOST_INPUTS],
     pub slots: f64,
     /// Slots that may have passed uncounted. No more cycles can have.
     pub uncounted: f64,
+    /// Of all slots, the part of which it is not known how it divides: what a sample is off is not more.
+    pub unknown: f64,
 }
 
 /// A node that was measured.
@@ -42,6 +61,8 @@ pub(crate) struct Share {
     pub high: f64,
     /// As the inputs say, before it was made to agree with its parent and siblings; for nodes that count slots.
     slots: Option<Near>,
+    /// How far a random sample may be off, which is not between `low` and `high` yet.
+    sampled: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,18 +74,23 @@ struct Near {
 
 impl Share {
     /// A share between these ends; anywhere, if there is nothing between them.
-    fn new(value: f64, low: f64, high: f64, slots: Option<Near>) -> Share {
+    fn new(value: f64, low: f64, high: f64, slots: Option<Near>, sampled: f64) -> Share {
         let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };
-        Share { value, low, high, slots }
+        Share { value, low, high, slots, sampled }
     }
 
-    fn interval(self) -> Interval {
-        Interval { value: self.value, low: self.low, high: self.high }
+    /// With what the sample may be off.
+    fn interval(self, counted: &Counted) -> Interval {
+        let sampled = self.sampled.min(counted.unknown);
+        Interval { value: self.value, low: self.low - sampled, high: self.high + sampled }
     }
 
-    /// A part of the whole passed uncounted. It may have been all of this node or none.
-    fn widened(self, part: f64) -> Share {
-        Share { low: self.low * (1.0 - part), high: self.high * (1.0 - part) + part, ..self }
+    /// A part of the whole passed uncounted. It may have been all of this node or none. What a sample may be off comes on top.
+    fn widened(self, part: f64, counted: &Counted) -> Share {
+        let counted_alone =
+            Share { low: self.low * (1.0 - part), high: self.high * (1.0 - part) + part, ..self };
+        let Interval { low, high, .. } = counted_alone.interval(counted);
+        Share { low, high, ..self }
     }
 }
 
@@ -73,15 +99,14 @@ pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &Counted) -> [Option<Sh
     let mut shares = [None; MOST_NODES];
     divide(tree, counted, &mut shares);
     for (place, row) in tree.nodes.iter().enumerate() {
-        if row.level <= level && !divides_all(row) {
+        if row.level <= level && !row.divides_all() {
             shares[place] = evaluate_one(tree, row, counted, &shares);
         }
     }
     // (at the end: the parts uncounted of a parent and its child are the same slots)
     for (share, row) in shares.iter_mut().zip(tree.nodes) {
-        let whole = whole(tree, row, counted);
-        *share =
-            whole.and_then(|whole| Some((*share)?.widened(counted.uncounted / (counted.uncounted + whole))));
+        let part = whole(tree, row, counted).map(|whole| counted.uncounted / (counted.uncounted + whole));
+        *share = part.and_then(|part| Some((*share)?.widened(part, counted)));
     }
     shares
 }
@@ -95,82 +120,114 @@ fn whole(tree: &Tree, row: &Row, counted: &Counted) -> Option<f64> {
     .filter(|whole| *whole > 0.0)
 }
 
-/// Whether the node is one of the roots among which all slots are divided.
-fn divides_all(row: &Row) -> bool {
-    row.parent == TD_NODE_NONE && matches!(row.formula, Formula::Slots(_))
-}
-
 fn near(count: Count, counted: &Counted) -> Near {
     Near { near: count.n / counted.slots, rounding: count.rounding, edges: count.edges }
 }
 
 impl Near {
-    fn doubt(self, counted: &Counted) -> f64 {
+    fn bound(self, counted: &Counted) -> f64 {
         (self.rounding + self.edges) / counted.slots
     }
+
+    /// Less a part of it. Each is rounded in its own way; what happened at the edges is the same for all.
+    fn minus(self, part: Near) -> Near {
+        Near {
+            near: self.near - part.near,
+            rounding: self.rounding + part.rounding,
+            edges: self.edges.max(part.edges),
+        }
+    }
+}
+
+/// What was counted of a root that has a part of all slots.
+#[derive(Clone, Copy)]
+struct Root {
+    place: usize,
+    slots: Near,
+    /// How far a random sample may be off, as a share.
+    sampled: f64,
+}
+
+/// The roots that divide all slots, and their number. None: one was not measured.
+fn roots(tree: &Tree, counted: &Counted) -> Option<([Root; MOST_NODES], usize)> {
+    let all = Near { near: 1.0, rounding: 0.0, edges: 0.0 };
+    let mut roots = [Root { place: 0, slots: all, sampled: 0.0 }; MOST_NODES];
+    let (mut count, mut rest, mut left) = (0, None, Root { place: 0, slots: all, sampled: 0.0 });
+    for (place, row) in tree.nodes.iter().enumerate().filter(|(_, row)| row.divides_all()) {
+        let Formula::Slots(input) = row.formula else {
+            (rest, left.place) = (Some(count), place);
+            count += 1;
+            continue;
+        };
+        let input = counted.inputs[input]?;
+        let root = Root { place, slots: near(input, counted), sampled: input.sampled / counted.slots };
+        left = Root {
+            place: left.place,
+            slots: left.slots.minus(root.slots),
+            sampled: left.sampled + root.sampled,
+        };
+        roots[count] = root;
+        count += 1;
+    }
+    if let Some(rest) = rest {
+        roots[rest] = left;
+    }
+    Some((roots, count))
 }
 
 /// The roots that divide all slots: their shares are made to add up to 1, and each has at least what the others leave,
 /// and at most. Nothing is known of them unless all were measured.
 fn divide(tree: &Tree, counted: &Counted, shares: &mut [Option<Share>; MOST_NODES]) {
-    let mut roots = [(0, Near { near: 0.0, rounding: 0.0, edges: 0.0 }); MOST_NODES];
-    let mut count = 0;
-    for (place, row) in tree.nodes.iter().enumerate().filter(|(_, row)| divides_all(row)) {
-        let Formula::Slots(input) = row.formula else { continue };
-        let Some(slots) = counted.inputs[input] else { return };
-        roots[count] = (place, near(slots, counted));
-        count += 1;
-    }
+    let Some((roots, count)) = roots(tree, counted) else { return };
     let roots = &roots[..count];
-    let low = |root: Near| (root.near - root.doubt(counted)).clamp(0.0, 1.0);
-    let high = |root: Near| (root.near + root.doubt(counted)).clamp(0.0, 1.0);
-    let whole: f64 = roots.iter().map(|(_, root)| root.near.clamp(0.0, 1.0)).sum();
-    let all_low: f64 = roots.iter().map(|(_, root)| low(*root)).sum();
-    let all_high: f64 = roots.iter().map(|(_, root)| high(*root)).sum();
-    for (place, root) in roots {
-        let value = if whole > 0.0 { root.near.clamp(0.0, 1.0) / whole } else { 1.0 / count as f64 };
-        let (mut low, mut high) = (low(*root), high(*root));
-        if root.doubt(counted) > 0.0 {
+    let low = |slots: Near| (slots.near - slots.bound(counted)).clamp(0.0, 1.0);
+    let high = |slots: Near| (slots.near + slots.bound(counted)).clamp(0.0, 1.0);
+    let whole: f64 = roots.iter().map(|root| root.slots.near.clamp(0.0, 1.0)).sum();
+    let all_low: f64 = roots.iter().map(|root| low(root.slots)).sum();
+    let all_high: f64 = roots.iter().map(|root| high(root.slots)).sum();
+    for Root { place, slots, sampled } in roots {
+        let value = if whole > 0.0 { slots.near.clamp(0.0, 1.0) / whole } else { 1.0 / count as f64 };
+        let (mut low, mut high) = (low(*slots), high(*slots));
+        if slots.bound(counted) > 0.0 {
             // (an exact share can only lose by this, since the sums are rounded)
             let (least, most) = (1.0 - (all_high - high), 1.0 - (all_low - low));
             (low, high) = (low.max(least), high.min(most));
         }
-        shares[*place] = Some(Share::new(value, low, high, Some(*root)));
+        shares[*place] = Some(Share::new(value, low, high, Some(*slots), *sampled));
     }
 }
 
 fn evaluate_one(tree: &Tree, row: &Row, counted: &Counted, shares: &[Option<Share>]) -> Option<Share> {
     let of = |id| tree.place(id).and_then(|place| shares[place]);
     match row.formula {
-        Formula::Slots(input) => {
-            Some(part_of(of(row.parent)?, near(counted.inputs[input]?, counted), counted))
-        }
+        Formula::Slots(input) => Some(part_of(of(row.parent)?, counted.inputs[input]?, counted)),
         Formula::Rest => {
             let siblings = tree
                 .nodes
                 .iter()
                 .zip(shares)
-                .filter(|(other, _)| other.parent == row.parent && other.id != row.id);
+                .filter(|(other, _)| other.parent == row.parent && other.metric.id != row.metric.id);
             rest_of(of(row.parent)?, siblings.map(|(_, share)| *share), counted)
         }
         Formula::Of(expr) => {
             let Interval { value, low, high } = interval::evaluate(expr, &|leaf| match leaf {
                 Expr::Input(input) => counted.inputs[*input].map(Count::interval),
-                Expr::Node(id) => of(*id).map(Share::interval),
+                Expr::Node(id) => of(*id).map(|share| share.interval(counted)),
                 _ => Some(Interval::exact(counted.slots)),
             })?;
-            Some(Share::new(value.clamp(0.0, 1.0), low.clamp(0.0, 1.0), high.clamp(0.0, 1.0), None))
+            Some(Share::new(value.clamp(0.0, 1.0), low.clamp(0.0, 1.0), high.clamp(0.0, 1.0), None, 0.0))
         }
     }
 }
 
 /// A share that counts slots, of its parent's.
-fn part_of(parent: Share, slots: Near, counted: &Counted) -> Share {
-    let doubt = slots.doubt(counted);
+fn part_of(parent: Share, count: Count, counted: &Counted) -> Share {
+    let slots = near(count, counted);
+    let bound = slots.bound(counted);
     let value = slots.near.max(0.0).min(parent.value);
-    let low = (slots.near - doubt).max(0.0).min(parent.high);
-    let high = (slots.near + doubt).max(low).min(parent.high);
-    Share::new(value, low, high, Some(slots))
+    let low = (slots.near - bound).max(0.0).min(parent.high);
+    let high = (slots.near + bound).max(low).min(parent.high);
+    Share::new(value, low, high, Some(slots), count.sampled / counted.slots)
 }
 
 /// What the siblings leave of the parent.
@@ -182,18 +239,15 @@ fn rest_of(parent: Share, siblings: impl Iterator<Item = Option<Share>>, counted
             value: rest.value - sibling.value,
             low: rest.low - sibling.high,
             high: rest.high - sibling.low,
-            // each is rounded in its own way; what happened at the edges is the same for all
-            slots: rest.slots.zip(sibling.slots).map(|(all, part)| Near {
-                near: all.near - part.near,
-                rounding: all.rounding + part.rounding,
-                edges: all.edges.max(part.edges),
-            }),
+            slots: rest.slots.zip(sibling.slots).map(|(all, part)| all.minus(part)),
+            // a difference has the errors of both
+            sampled: rest.sampled + sibling.sampled,
         };
     }
     let (mut low, mut high) = (rest.low, rest.high);
-    if let Some(slots) = rest.slots.filter(|slots| slots.doubt(counted) > 0.0) {
-        low = low.max(slots.near - slots.doubt(counted));
-        high = high.min(slots.near + slots.doubt(counted));
+    if let Some(slots) = rest.slots.filter(|slots| slots.bound(counted) > 0.0) {
+        low = low.max(slots.near - slots.bound(counted));
+        high = high.min(slots.near + slots.bound(counted));
     }
-    Some(Share::new(rest.value.max(0.0), low.max(0.0), high.max(0.0), rest.slots))
+    Some(Share::new(rest.value.max(0.0), low.max(0.0), high.max(0.0), rest.slots, rest.sampled))
 }

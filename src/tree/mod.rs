@@ -4,42 +4,44 @@
 mod evaluate;
 mod interval;
 
-use crate::decode::{self, Span};
 use crate::error::{Error, Result};
-use crate::model;
-use crate::model::tree::{self, Input, Row, TD_UNIT_SLOTS, Tree};
+use crate::model::metrics::{Metric, TD_UNIT_SLOTS};
+use crate::model::tree::{Input, Row, Tree};
+use crate::model::{self, MOST_INPUTS};
 use crate::sample::Sample;
-use evaluate::{Count, Counted, LOST, Share};
+use crate::span::{self, Span};
+pub(crate) use evaluate::{Count, Counted};
+use evaluate::{LOST, Share};
 
-/// A node of the tree of metrics, with its share between two samples.
+/// A node of the tree of metrics, and its share between two samples.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Node {
-    /// sizeof(struct td_node), set by the library.
+    /// sizeof(struct td_node), written by the library.
     pub size: u32,
     /// TD_SAMPLE_* bits of both samples.
     pub flags: u32,
-    /// TD_NODE_*. A metric has the same number on all CPUs and in all versions.
+    /// TD_NODE_*: which metric it is. The same metric has the same number on all CPUs and in all versions.
     pub id: u32,
-    /// `id` of the node of which it is a part; TD_NODE_NONE for roots.
+    /// The node of which it is a part; TD_NODE_NONE for roots.
     pub parent: u32,
-    /// 1 for roots, else one more than the parent's.
+    /// 1 for roots, and one more than the parent's.
     pub level: u32,
-    /// TD_UNIT_*: what the shares are of. Children of another unit than their parent's do not add up to it.
+    /// TD_UNIT_*: what the value is a share of. Nodes of another unit than their parent's do not add up to it.
     pub unit: u32,
-    /// 1; or 0 if the node was not counted: then `value`, `low` and `high` are NaN.
+    /// 1, or 0: what the node takes was not counted, and `value`, `low` and `high` are NaN.
     pub measured: u32,
     /// Zero.
     pub reserved0: u32,
     /// The share, 0 to 1.
     pub value: f64,
-    /// Lower end of the bound: the truth is not below it.
+    /// The truth is not below this.
     pub low: f64,
-    /// Upper end of the bound: the truth is not above it.
+    /// Nor above this.
     pub high: f64,
-    /// Part of the time between the samples in which the counters counted, 0 to 1.
+    /// Part of the time between the samples that the counters were counting, 0 to 1.
     pub running: f64,
-    /// Number of slots or cycles (`unit`) between the samples.
+    /// How many of `unit` were counted between the samples.
     pub whole: u64,
     /// Zeros.
     pub reserved: [u64; 3],
@@ -51,7 +53,7 @@ impl Node {
     fn unmeasured(row: &Row) -> Node {
         Node {
             size: size_of::<Node>() as u32,
-            id: row.id,
+            id: row.metric.id,
             parent: row.parent,
             level: row.level,
             unit: row.unit,
@@ -64,7 +66,12 @@ impl Node {
 
     /// perf's name of the metric.
     pub fn name(&self) -> &'static str {
-        tree::name(self.id).and_then(|name| name.to_str().ok()).unwrap_or("")
+        self.metric().and_then(|metric| metric.name.to_str().ok()).unwrap_or("")
+    }
+
+    /// What the node is, in whichever tree it stands.
+    pub fn metric(&self) -> Option<Metric> {
+        model::metric(self.id)
     }
 }
 
@@ -82,9 +89,8 @@ pub(crate) fn decode(
     from: Option<&Sample>,
     to: &Sample,
 ) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
-    let span = decode::span(from, to, 1)?;
-    let tree = tree_of(to.base.model)?;
-    Ok(nodes_between(tree, to.base.level.into(), &span, from, to))
+    let span = span::span(from, to, 1)?;
+    Ok(between(tree_of(to.base.model)?, &span, from, to))
 }
 
 /// The nodes of a handle's CPU, none of them decoded, and which of them it measures.
@@ -94,19 +100,28 @@ pub(crate) fn list(row: u8, level: u32) -> Result<impl ExactSizeIterator<Item = 
 }
 
 fn tree_of(row: u8) -> Result<&'static Tree> {
-    model::tree_of(row.into())
+    model::tree_of(row)
         .ok_or_else(|| Error::invalid("not a sample").why("it names a CPU that has no tree of metrics"))
 }
 
-fn nodes_between(
+/// Nodes between two samples, of which this is what ran.
+pub(crate) fn between(
     tree: &'static Tree,
-    level: u32,
     span: &Span,
     from: Option<&Sample>,
     to: &Sample,
 ) -> impl ExactSizeIterator<Item = Node> + use<> {
-    let counted = counted(tree, span, from, to);
-    let shares = evaluate::evaluate(tree, level, &counted);
+    nodes(tree, to.base.level.into(), &counted(tree, span, from, to), span)
+}
+
+/// Nodes of what was counted down to `level`. Flags, slots and running are those of the span.
+pub(crate) fn nodes(
+    tree: &'static Tree,
+    level: u32,
+    counted: &Counted,
+    span: &Span,
+) -> impl ExactSizeIterator<Item = Node> + use<> {
+    let shares = evaluate::evaluate(tree, level, counted);
     let (flags, slots, running) = (span.flags, span.slots, span.running);
     let clocks = tree.clocks.and_then(|input| counted.inputs[input]).map_or(0, |clocks| clocks.n as u64);
     tree.nodes.iter().enumerate().map(move |(place, row)| {
@@ -129,14 +144,16 @@ fn with_share(node: Node, share: Share) -> Node {
 
 /// The tree's inputs between two samples.
 fn counted(tree: &Tree, span: &Span, from: Option<&Sample>, to: &Sample) -> Counted {
-    let inputs = std::array::from_fn(|place| match *tree.inputs.get(place)? {
-        Input::Category(k) => Some(Count { n: span.category[k], rounding: span.rounding, edges: span.edges }),
+    let input = |input: &Input| match *input {
+        Input::Category(k) => Some(Count::by_category(span.category[k], span)),
         Input::Counter(k) => {
             let n = to.counter[k].checked_sub(from.map_or(0, |from| from.counter[k]))?;
-            Some(Count { n: n as f64, rounding: 0.0, edges: span.edges })
+            Some(Count::by_counter(n as f64, span))
         }
-    });
-    Counted { inputs, slots: span.slots as f64, uncounted: span.uncounted }
+    };
+    let inputs: [Option<Count>; MOST_INPUTS] =
+        std::array::from_fn(|place| tree.inputs.get(place).and_then(input));
+    Counted { inputs, slots: span.slots as f64, uncounted: span.uncounted, unknown: 0.0 }
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::decode::tests::{bits_1, bits_2, pairs};
-use crate::model::tree::{Expr, Formula, TD_NODE_NONE, TD_UNIT_CLOCKS};
+use crate::model::metrics::TD_UNIT_CLOCKS;
+use crate::model::{e_cores, made_up};
 use crate::sample::{Base, L1, L2, TD_SAMPLE_COARSE_TIME};
 use crate::{decode_l1, decode_l2};
 
 /// The nodes' shares as evaluated, before they are rounded outwards.
 fn shares(from: Option<&Sample>, to: &Sample) -> Result<Vec<Option<Share>>> {
-    let span = decode::span(from, to, 1)?;
+    let span = span::span(from, to, 1)?;
     let (tree, level) = (tree_of(to.base.model)?, to.base.level.into());
     let shares = evaluate::evaluate(tree, level, &counted(tree, &span, from, to));
     Ok(shares[..tree.nodes.len()].to_vec())
@@ -25,65 +26,38 @@ fn error(shares: &[Share]) -> f64 {
 
 /// Level 1 by name of the nodes.
 fn projection_1(shares: &[Share], span: &Span) -> L1 {
-    let value = |k: usize| shares[k].value;
-    L1 {
-        size: size_of::<L1>() as u32,
-        flags: span.flags,
-        slots: span.slots,
-        retiring: value(0),
-        bad_speculation: value(1),
-        frontend_bound: value(2),
-        backend_bound: value(3),
-        error: error(&shares[..4]),
-        running: span.running,
-        reserved: [0; 2],
-    }
+    let value = std::array::from_fn(|k| shares[k].value);
+    L1::new(span.flags, span.slots, value, error(&shares[..4]), span.running)
 }
 
 fn projection_2(shares: &[Share], span: &Span) -> L2 {
-    let value = |k: usize| shares[4 + k].value;
-    L2 {
-        size: size_of::<L2>() as u32,
-        flags: span.flags,
-        slots: span.slots,
-        heavy_operations: value(0),
-        light_operations: value(1),
-        branch_mispredicts: value(2),
-        machine_clears: value(3),
-        fetch_latency: value(4),
-        fetch_bandwidth: value(5),
-        memory_bound: value(6),
-        core_bound: value(7),
-        error: error(&shares[4..]),
-        running: span.running,
-        reserved: [0; 2],
-    }
+    let value = std::array::from_fn(|k| shares[4 + k].value);
+    L2::new(span.flags, span.slots, value, error(&shares[4..]), span.running)
 }
 
-/// The place of the first E-core in the table of models.
-fn e_core() -> u8 {
-    let has_e_cores = |place: &u8| {
-        std::ptr::eq(model::tree_of((*place).into()).unwrap_or(&tree::PERF_METRICS), &tree::E_CORES)
-    };
-    (0..=u8::MAX).find(has_e_cores).unwrap()
+/// The place of the first CPU with this tree in the table of models.
+fn place_of(tree: &Tree) -> u8 {
+    let has_it = |place: &u8| model::tree_of(*place).is_some_and(|its| std::ptr::eq(its, tree));
+    (0..=u8::MAX).find(has_it).unwrap()
 }
 
 #[test]
 fn levels_1_and_2_are_the_nodes_to_the_last_bit() {
     // of exact slots, which no reading gives, the structures can say that nothing is known: rounding in their sum
     let (mut decoded, mut exact) = ([0; 3], 0);
+    let e_core = place_of(&e_cores::TREE);
     for (k, (mut from, mut to)) in pairs().enumerate() {
         if k % 4 == 0 {
             (from.base.level, to.base.level) = (1, 1);
         }
         if k % 8 == 0 {
-            (from.base.model, to.base.model) = (e_core(), e_core());
+            (from.base.model, to.base.model) = (e_core, e_core);
         }
         for from in [Some(&from), None] {
             let (l1, shares) = (decode_l1(from, &to), shares(from, &to));
             assert_eq!(l1.as_ref().err(), shares.as_ref().err());
             let (Ok(l1), Ok(shares)) = (l1, shares) else { continue };
-            let span = decode::span(from, &to, 1).unwrap();
+            let span = span::span(from, &to, 1).unwrap();
             if span.rounding + span.edges == 0.0 {
                 exact += 1;
                 continue;
@@ -142,85 +116,15 @@ fn what_was_not_measured_is_listed_and_is_no_number() {
     }
 }
 
-/// A CPU that counts by plain counters: slots of width 4, three levels, the last in cycles of its core.
-static MADE_UP: Tree = {
-    const fn row(
-        id: u32,
-        name: &'static std::ffi::CStr,
-        parent: u32,
-        level: u32,
-        unit: u32,
-        formula: Formula,
-    ) -> Row {
-        Row { id, name, parent, level, unit, formula }
-    }
-    const RETIRING: u32 = 101;
-    const BACKEND: u32 = 102;
-    const OTHER: u32 = 103;
-    const MEMORY: u32 = 104;
-    const CORE: u32 = 105;
-    const L1_MISS: u32 = 106;
-    const DRAM: u32 = 107;
-    // cycles that wait for memory, of all that wait
-    const WAITS_FOR_MEMORY: Expr =
-        Expr::Quotient(&Expr::Input(4), &Expr::Greatest(&Expr::Input(5), &Expr::Number(1.0)));
-    Tree {
-        inputs: &[
-            Input::Counter(0), // cycles
-            Input::Counter(1), // slots: retiring
-            Input::Counter(2), // slots: backend
-            Input::Counter(3), // slots: the other
-            Input::Counter(4), // cycles that wait for memory
-            Input::Counter(5), // cycles that wait
-            Input::Counter(6), // cycles that wait for a miss of L1
-            Input::Counter(7), // of these, of L2
-        ],
-        clocks: Some(0),
-        nodes: &[
-            row(RETIRING, c"tma_retiring", TD_NODE_NONE, 1, TD_UNIT_SLOTS, Formula::Slots(1)),
-            row(BACKEND, c"tma_backend_bound", TD_NODE_NONE, 1, TD_UNIT_SLOTS, Formula::Slots(2)),
-            row(OTHER, c"tma_other", TD_NODE_NONE, 1, TD_UNIT_SLOTS, Formula::Slots(3)),
-            row(
-                MEMORY,
-                c"tma_memory_bound",
-                BACKEND,
-                2,
-                TD_UNIT_SLOTS,
-                Formula::Of(&Expr::Product(&Expr::Node(BACKEND), &WAITS_FOR_MEMORY)),
-            ),
-            row(CORE, c"tma_core_bound", BACKEND, 2, TD_UNIT_SLOTS, Formula::Rest),
-            row(
-                L1_MISS,
-                c"tma_l2_bound",
-                MEMORY,
-                3,
-                TD_UNIT_CLOCKS,
-                Formula::Of(&Expr::Quotient(
-                    &Expr::Difference(&Expr::Input(6), &Expr::Input(7)),
-                    &Expr::Input(0),
-                )),
-            ),
-            row(
-                DRAM,
-                c"tma_dram_bound",
-                MEMORY,
-                3,
-                TD_UNIT_CLOCKS,
-                // (slots of four to a cycle)
-                Formula::Of(&Expr::Quotient(
-                    &Expr::Product(&Expr::Input(7), &Expr::Number(4.0)),
-                    &Expr::Slots,
-                )),
-            ),
-        ],
-    }
-};
+/// What each node of the made-up CPU has, whose counters stand so.
+const TRUTH: [f64; 8] = [0.25, 0.05, 0.1, 0.6, 0.45, 0.15, 0.1, 0.2];
+const COUNTED: [u64; 8] = [1_000_000, 1_000_000, 400_000, 2_400_000, 600_000, 450_000, 300_000, 200_000];
 
-/// Of the counters of `MADE_UP`.
+/// Of the made-up CPU, so much after another.
 fn made_up_sample(counter: [u64; 8], last: &Sample) -> Sample {
     let mut sample = Sample {
         size: size_of::<Sample>() as u32,
-        base: Base { model: 1, level: 2, ..Base::of_handle(7) },
+        base: Base { model: place_of(&made_up::TREE), level: 3, ..Base::of_handle(7) },
         ..*last
     };
     sample.counter[..8].iter_mut().zip(counter).for_each(|(total, more)| *total += more);
@@ -230,40 +134,36 @@ fn made_up_sample(counter: [u64; 8], last: &Sample) -> Sample {
 }
 
 fn made_up(level: u32, span: &Span, from: &Sample, to: &Sample) -> Vec<Node> {
-    nodes_between(&MADE_UP, level, span, Some(from), to).collect()
+    nodes(&made_up::TREE, level, &counted(&made_up::TREE, span, Some(from), to), span).collect()
 }
 
 #[test]
 fn a_cpu_with_plain_counters_and_three_levels_takes_a_table_alone() {
-    tree::tests::check(&MADE_UP);
     // before: another mix, which is not in the region
     let from = made_up_sample([1000, 4000, 0, 0, 0, 0, 0, 0], &Sample::default());
-    let to =
-        made_up_sample([1_000_000, 1_000_000, 2_400_000, 600_000, 450_000, 600_000, 300_000, 200_000], &from);
-    let span = decode::span(Some(&from), &to, 1).unwrap();
+    let to = made_up_sample(COUNTED, &from);
+    let span = span::span(Some(&from), &to, 1).unwrap();
     assert_eq!(span.rounding, 0.0, "plain counters are exact");
-    let truth = [0.25, 0.6, 0.15, 0.45, 0.15, 0.1, 0.2];
 
     let nodes = made_up(3, &span, &from, &to);
-    for (node, truth) in nodes.iter().zip(truth) {
+    for (node, truth) in nodes.iter().zip(TRUTH) {
         assert!((node.value - truth).abs() < 1e-9, "{node:?}, {truth}");
         assert!(node.low <= truth && truth <= node.high && node.high - node.low < 1e-6, "{node:?}");
         let whole = if node.unit == TD_UNIT_CLOCKS { 1_000_000 } else { 4_000_000 };
         assert_eq!((node.measured, node.whole), (1, whole));
     }
-    assert_eq!(nodes.len(), truth.len());
+    assert_eq!(nodes.len(), TRUTH.len());
 
     let two_levels = made_up(2, &span, &from, &to);
     assert!(two_levels.iter().all(|node| node.measured == u32::from(node.level <= 2)));
-    assert_eq!(two_levels[3], nodes[3]);
+    assert_eq!(two_levels[4], nodes[4]);
 }
 
 /// Whatever passed at the edges, within what is assumed, each node's truth lies between its ends.
 #[test]
 fn intervals_hold_on_a_made_up_cpu_whatever_happened_at_the_edges() {
     let from = made_up_sample([0; 8], &Sample::default());
-    let truth = [0.25, 0.6, 0.15, 0.45, 0.15, 0.1, 0.2];
-    let counts = [10_000_u64, 10_000, 24_000, 6_000, 4_500, 6_000, 3_000, 2_000];
+    let counts = COUNTED.map(|count| count / 100);
     let edges = 100;
     let mut widest = 0.0_f64;
     for pattern in 0..3_u32.pow(7) {
@@ -273,6 +173,11 @@ fn intervals_hold_on_a_made_up_cpu_whatever_happened_at_the_edges() {
         for count in &mut counted[1..] {
             *count = *count + u64::from(off % 3) * edges - edges;
             off /= 3;
+        }
+        // those of slots share what is off: no slot is of two categories
+        let of_slots = |counts: [u64; 8]| counts[1..4].iter().sum::<u64>();
+        if of_slots(counted).abs_diff(of_slots(counts)) > edges {
+            continue;
         }
         let to = made_up_sample(counted, &from);
         let slots = to.slots;
@@ -285,7 +190,7 @@ fn intervals_hold_on_a_made_up_cpu_whatever_happened_at_the_edges() {
             running: 1.0,
             uncounted: 0.0,
         };
-        for (node, truth) in made_up(3, &span, &from, &to).iter().zip(truth) {
+        for (node, truth) in made_up(3, &span, &from, &to).iter().zip(TRUTH) {
             assert!(node.low <= truth + 1e-9 && truth - 1e-9 <= node.high, "{counted:?}: {node:?}, {truth}");
             assert_eq!(node.flags, TD_SAMPLE_COARSE_TIME);
             widest = widest.max(node.high - node.low);
@@ -297,9 +202,8 @@ fn intervals_hold_on_a_made_up_cpu_whatever_happened_at_the_edges() {
 #[test]
 fn what_passed_uncounted_widens_each_node() {
     let from = made_up_sample([0; 8], &Sample::default());
-    let to =
-        made_up_sample([1_000_000, 1_000_000, 2_400_000, 600_000, 450_000, 600_000, 300_000, 200_000], &from);
-    let span = Span { uncounted: 1e6, running: 0.8, ..decode::span(Some(&from), &to, 1).unwrap() };
+    let to = made_up_sample(COUNTED, &from);
+    let span = Span { uncounted: 1e6, running: 0.8, ..span::span(Some(&from), &to, 1).unwrap() };
     for node in made_up(3, &span, &from, &to) {
         let whole = node.whole as f64;
         // all that was not counted may have been this, or nothing of it
@@ -312,15 +216,15 @@ fn what_passed_uncounted_widens_each_node() {
 #[test]
 fn a_counter_that_went_back_or_stood_still_makes_no_number() {
     let from = made_up_sample([1_000_000; 8], &Sample::default());
-    let mut to =
-        made_up_sample([1_000_000, 1_000_000, 2_400_000, 600_000, 450_000, 600_000, 300_000, 200_000], &from);
+    let mut to = made_up_sample(COUNTED, &from);
+    let span = span::span(Some(&from), &to, 1).unwrap();
     to.counter[7] = 0; // the last two nodes'
-    let span = decode::span(Some(&from), &to, 1).unwrap();
+    assert_eq!(span::span(Some(&from), &to, 1).err().unwrap().code(), -libc::EINVAL, "the wrong order");
     let measured: Vec<u32> = made_up(3, &span, &from, &to).iter().map(|node| node.measured).collect();
-    assert_eq!(measured, [1, 1, 1, 1, 1, 0, 0]);
+    assert_eq!(measured, [1, 1, 1, 1, 1, 1, 0, 0]);
     to.counter[2] = 0; // one of the roots, which divide all slots
     let measured: Vec<u32> = made_up(3, &span, &from, &to).iter().map(|node| node.measured).collect();
-    assert_eq!(measured, [0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(measured, [0; 8]);
     to.counter[0] = from.counter[0]; // no cycle passed
     let clocks = made_up(3, &span, &from, &to).into_iter().filter(|node| node.unit == TD_UNIT_CLOCKS);
     assert!(clocks.into_iter().all(|node| node.measured == 0 && node.whole == 0));

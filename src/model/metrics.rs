@@ -1,0 +1,140 @@
+//! Metrics: what the nodes of all trees are called and mean. Names are those of perf's metrics (tools/perf/pmu-events).
+
+use std::ffi::CStr;
+
+/// `td_node.parent`: the node is a root.
+pub const TD_NODE_NONE: u32 = 0;
+/// `td_node.id`: tma_retiring.
+pub const TD_NODE_RETIRING: u32 = 1;
+/// `td_node.id`: tma_bad_speculation.
+pub const TD_NODE_BAD_SPECULATION: u32 = 2;
+/// `td_node.id`: tma_frontend_bound.
+pub const TD_NODE_FRONTEND_BOUND: u32 = 3;
+/// `td_node.id`: tma_backend_bound.
+pub const TD_NODE_BACKEND_BOUND: u32 = 4;
+/// `td_node.id`: tma_heavy_operations.
+pub const TD_NODE_HEAVY_OPERATIONS: u32 = 5;
+/// `td_node.id`: tma_light_operations.
+pub const TD_NODE_LIGHT_OPERATIONS: u32 = 6;
+/// `td_node.id`: tma_branch_mispredicts.
+pub const TD_NODE_BRANCH_MISPREDICTS: u32 = 7;
+/// `td_node.id`: tma_machine_clears.
+pub const TD_NODE_MACHINE_CLEARS: u32 = 8;
+/// `td_node.id`: tma_fetch_latency.
+pub const TD_NODE_FETCH_LATENCY: u32 = 9;
+/// `td_node.id`: tma_fetch_bandwidth.
+pub const TD_NODE_FETCH_BANDWIDTH: u32 = 10;
+/// `td_node.id`: tma_memory_bound.
+pub const TD_NODE_MEMORY_BOUND: u32 = 11;
+/// `td_node.id`: tma_core_bound.
+pub const TD_NODE_CORE_BOUND: u32 = 12;
+
+/// `td_node.unit`: the value is a share of the pipeline slots.
+pub const TD_UNIT_SLOTS: u32 = 1;
+/// `td_node.unit`: the value is a share of the core's cycles.
+pub const TD_UNIT_CLOCKS: u32 = 2;
+
+/// What a node is, in whichever tree it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// TD_NODE_*.
+    pub id: u32,
+    /// perf's name, "tma_memory_bound".
+    pub name: &'static CStr,
+    /// A word or two for narrow columns, "memory".
+    pub short: &'static str,
+    /// The sentence that names it as the bottleneck, with `%` in the place of its share; empty if no node of its kind is a
+    /// bottleneck by itself: then the parent's says it.
+    pub verdict: &'static str,
+}
+
+impl Metric {
+    /// The name without "tma_": "memory_bound".
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        let name = self.name.to_str().unwrap_or_default();
+        name.strip_prefix("tma_").unwrap_or(name)
+    }
+
+    /// As people write it: "memory bound".
+    #[must_use]
+    pub fn title(&self) -> String {
+        self.field().replace('_', " ")
+    }
+}
+
+const fn metric(id: u32, name: &'static CStr, short: &'static str, verdict: &'static str) -> Metric {
+    Metric { id, name, short, verdict }
+}
+
+pub(crate) const RETIRING: Metric =
+    metric(TD_NODE_RETIRING, c"tma_retiring", "retiring", "retiring: % of slots do useful work");
+pub(crate) const BAD_SPECULATION: Metric = metric(
+    TD_NODE_BAD_SPECULATION,
+    c"tma_bad_speculation",
+    "bad speculation",
+    "bad speculation: % of slots are wasted on wrong paths",
+);
+pub(crate) const FRONTEND_BOUND: Metric = metric(
+    TD_NODE_FRONTEND_BOUND,
+    c"tma_frontend_bound",
+    "frontend bound",
+    "frontend bound: % of slots wait for instructions",
+);
+pub(crate) const BACKEND_BOUND: Metric = metric(
+    TD_NODE_BACKEND_BOUND,
+    c"tma_backend_bound",
+    "backend bound",
+    "backend bound: % of slots wait for data or execution units",
+);
+pub(crate) const HEAVY_OPERATIONS: Metric = metric(
+    TD_NODE_HEAVY_OPERATIONS,
+    c"tma_heavy_operations",
+    "heavy",
+    "retiring, heavy operations: % of slots go into instructions of several operations",
+);
+// (how it should be: retiring, all of it)
+pub(crate) const LIGHT_OPERATIONS: Metric =
+    metric(TD_NODE_LIGHT_OPERATIONS, c"tma_light_operations", "light", "");
+pub(crate) const BRANCH_MISPREDICTS: Metric = metric(
+    TD_NODE_BRANCH_MISPREDICTS,
+    c"tma_branch_mispredicts",
+    "mispredicts",
+    "branch mispredicts: % of slots are wasted on mispredicted branches",
+);
+pub(crate) const MACHINE_CLEARS: Metric = metric(
+    TD_NODE_MACHINE_CLEARS,
+    c"tma_machine_clears",
+    "clears",
+    "machine clears: % of slots are wasted on machine clears",
+);
+pub(crate) const FETCH_LATENCY: Metric = metric(
+    TD_NODE_FETCH_LATENCY,
+    c"tma_fetch_latency",
+    "latency",
+    "fetch latency: % of slots wait for instructions to come at all",
+);
+pub(crate) const FETCH_BANDWIDTH: Metric = metric(
+    TD_NODE_FETCH_BANDWIDTH,
+    c"tma_fetch_bandwidth",
+    "bandwidth",
+    "fetch bandwidth: % of slots get too few instructions",
+);
+pub(crate) const MEMORY_BOUND: Metric =
+    metric(TD_NODE_MEMORY_BOUND, c"tma_memory_bound", "memory", "memory bound: % of slots wait for memory");
+pub(crate) const CORE_BOUND: Metric =
+    metric(TD_NODE_CORE_BOUND, c"tma_core_bound", "core", "core bound: % of slots wait for execution units");
+
+/// The fields of td_l1, in their order.
+pub static LEVEL_1: [Metric; 4] = [RETIRING, BAD_SPECULATION, FRONTEND_BOUND, BACKEND_BOUND];
+/// The fields of td_l2, in their order: two for each of td_l1.
+pub static LEVEL_2: [Metric; 8] = [
+    HEAVY_OPERATIONS,
+    LIGHT_OPERATIONS,
+    BRANCH_MISPREDICTS,
+    MACHINE_CLEARS,
+    FETCH_LATENCY,
+    FETCH_BANDWIDTH,
+    MEMORY_BOUND,
+    CORE_BOUND,
+];

@@ -1,0 +1,237 @@
+//! What ran between two samples, in slots, and what bounds the error of each number (docs/error-bound.md): the rounding of
+//! both readings, what windows closed in between added, each save and restore of the registers on the way, and the time that
+//! was not counted.
+#![forbid(unsafe_code)]
+
+use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
+use crate::model::tree::Input;
+use crate::model::{self, slots_per_ns};
+use crate::registers::{EDGE_SLOTS, FEW_SWITCHES, Registers};
+use crate::sample::{
+    Base, CATEGORIES, OF_READINGS, Sample, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
+    UNCHECKED_MS,
+};
+
+/// The library's own work in a region whose readings took the slow path, on the way back to the caller and on the way in.
+const WORK_AFTER: u64 = 8 * EDGE_SLOTS;
+const WORK_BEFORE: u64 = 4 * EDGE_SLOTS;
+
+/// What ran between two readings.
+pub(crate) struct Span {
+    pub flags: u32,
+    pub slots: u64,
+    /// Slots of each category, on CPUs with PERF_METRICS; rounding may leave one below zero.
+    pub category: [f64; CATEGORIES],
+    /// Bound on the error of each of them, in slots: by rounding, which is another for each category, and at the
+    /// edges, where some slots are not counted or those of something else are.
+    pub rounding: f64,
+    pub edges: f64,
+    pub running: f64,
+    /// Slots that may have passed uncounted.
+    pub uncounted: f64,
+}
+
+/// As f64; numbers below 2^63, as all are that the library counts, take one instruction.
+#[inline(always)]
+pub(crate) fn float(n: u64) -> f64 {
+    #[cold]
+    #[inline(never)]
+    fn large(n: u64) -> f64 {
+        n as f64
+    }
+    if n as i64 >= 0 { n as i64 as f64 } else { large(n) }
+}
+
+impl Sample {
+    /// How often the registers were saved and restored since this sample's window began.
+    pub(crate) fn switches(&self) -> u64 {
+        if self.base.switches == u16::MAX { u64::MAX } else { self.base.switches.into() }
+    }
+
+    /// No core of its kind does more.
+    pub(crate) fn most_slots_per_ns(&self) -> f64 {
+        slots_per_ns(model::at(self.base.model.into()).map_or(0, |model| model.slots_per_cycle))
+    }
+
+    /// Whether the registers may have overflowed, unseen.
+    #[inline(always)]
+    pub(crate) fn is_unchecked(&self) -> bool {
+        const SOON_NS: u64 = 2 * UNCHECKED_MS as u64 * 1_000_000;
+        // (most are soon after, before the milliseconds come round, and that takes no division)
+        let checked_ns = u64::from(self.base.checked_ms) * 1_000_000;
+        let soon = self.time_enabled_ns.wrapping_sub(checked_ns) <= SOON_NS; // (not before: that wraps to more)
+        !soon && self.registers().slots.0 > 0 && self.unchecked_ms(self.time_enabled_ns) > 2 * UNCHECKED_MS
+    }
+}
+
+/// Edges on the way from one reading to another: those of both, and of each window that was closed, by a reading
+/// of the registers and a read(2) right after.
+#[inline(always)]
+pub(crate) fn edges(readings: [Registers; 2], windows: u32) -> u64 {
+    let readings = readings.map(|registers| u64::from(registers.slots.0 > 0));
+    (readings[0] + readings[1] + 2 * u64::from(windows)) * EDGE_SLOTS
+}
+
+/// What `b` and `since` have more than `a`. Samples that the library did not write may hold anything.
+#[inline(always)]
+fn more(b: i64, a: i64, since: i64) -> f64 {
+    #[cold]
+    #[inline(never)]
+    fn wide(b: i64, a: i64, since: i64) -> f64 {
+        (i128::from(b) - i128::from(a) + i128::from(since)) as f64
+    }
+    match b.checked_sub(a).and_then(|more| more.checked_add(since)) {
+        Some(more) => more as f64,
+        None => wide(b, a, since),
+    }
+}
+
+/// Checks that two samples go together, and takes their difference; from the start of the period without `from`.
+pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
+    let start = Sample {
+        size: to.size,
+        base: Base { window: to.base.first_window(), error: 0, category: [0; 7], ..to.base },
+        ..Sample::default()
+    };
+    let from = from.unwrap_or(&start);
+    if !go_together(from, to, level) {
+        check(from, to, level)?;
+    }
+    Ok(difference::<CATEGORIES>(from, to))
+}
+
+/// Why two samples do not go together, if so.
+#[cold]
+#[inline(never)]
+fn check(from: &Sample, to: &Sample, level: u32) -> Result<()> {
+    for sample in [from, to] {
+        let plausible = sample.size as usize == size_of::<Sample>()
+            && sample.base.handle != 0
+            && model::tree_of(sample.base.model)
+                .is_some_and(|tree| (1..=tree.depth()).contains(&sample.base.level.into()))
+            && sample.registers().are_possible();
+        if !plausible {
+            return Err(Error::invalid("not a sample")
+                .why("it was not filled in by td_read of this version of the library"));
+        }
+    }
+    if from.base.handle != to.base.handle {
+        return Err(Error::invalid("the two samples are of different handles")
+            .remedy("decode each handle's with its own"));
+    }
+    if from.base.period != to.base.period {
+        return Err(Error::new(
+            TD_ESTALE,
+            "one of the samples is from before a td_reset and the other from after it",
+        )
+        .remedy("take both in one period"));
+    }
+    if from.slots > to.slots || from.base.error > to.base.error {
+        return Err(Error::invalid("the samples are in the wrong order").why("`from` was taken after `to`"));
+    }
+    if went_back(from, to) {
+        return Err(Error::invalid("the samples are in the wrong order")
+            .why("a counter of `from` has more than that of `to`"));
+    }
+    if level > to.base.level.into() {
+        return Err(Error::errno(libc::ENOTSUP, "level 2 was not counted")
+            .why("this CPU has level 1 only, or the handle was opened with level 1"));
+    }
+    if from.slots == to.slots {
+        let (ran, enabled) = times(from, to);
+        return Err(Error::new(TD_ENOTCOUNTING, "no slot was counted between the samples").why(format!(
+            "the counters ran for {ran} of {enabled} ns; either nothing ran, or others hold the counters, or it ran where \
+             they do not exist (an E-core, or with TD_FLAG_E_CORES a P-core)"
+        )));
+    }
+    Ok(())
+}
+
+/// Whether a plain counter that the tree takes went back.
+fn went_back(from: &Sample, to: &Sample) -> bool {
+    let back = |input: &Input| matches!(*input, Input::Counter(k) if from.counter[k] > to.counter[k]);
+    model::tree_of(to.base.model).is_some_and(|tree| tree.inputs.iter().any(back))
+}
+
+/// Whether two samples go together, and that is seen at first sight; they are of a CPU with the categories of PERF_METRICS.
+#[inline(always)]
+pub(crate) fn go_together(from: &Sample, to: &Sample, level: u32) -> bool {
+    let of = |base: &Base| u64::from(base.period) << 32 | u64::from(base.handle);
+    let kind = |base: &Base| u16::from_le_bytes([base.model, base.level]);
+    from.size as usize == size_of::<Sample>()
+        && to.size as usize == size_of::<Sample>()
+        && of(&to.base) as u32 != 0
+        && of(&from.base) == of(&to.base)
+        && kind(&from.base) == kind(&to.base)
+        && (level <= 1 || level <= to.base.level.into())
+        // (one comparison: 0 wraps to more than any has)
+        && to.base.level.wrapping_sub(1) < model::levels_by_category(to.base.model)
+        && from.registers().are_possible()
+        && to.registers().are_possible()
+        && from.slots < to.slots
+        && from.base.error <= to.base.error
+}
+
+/// Nanoseconds between two samples in which the counters counted, and all.
+fn times(from: &Sample, to: &Sample) -> (u64, u64) {
+    (
+        to.time_running_ns.saturating_sub(from.time_running_ns),
+        to.time_enabled_ns.saturating_sub(from.time_enabled_ns),
+    )
+}
+
+/// Of two samples that go together, in the first N categories.
+#[inline(always)]
+pub(crate) fn difference<const N: usize>(from: &Sample, to: &Sample) -> Span {
+    let slots = to.slots - from.slots;
+    let (a, b) = (from.registers(), to.registers());
+    let (whole_a, whole_b) = (a.metrics.whole(), b.metrics.whole());
+    let windows = to.base.window.wrapping_sub(from.base.window);
+    // a window's switches until `from` are in the rounding of `from`
+    let before = if windows == 0 && a.slots.0 > 0 { from.base.switches } else { 0 };
+    let rounding = if to.base.switches < FEW_SWITCHES {
+        a.rounding_by(whole_a, 0) + b.rounding_by(whole_b, to.base.switches.saturating_sub(before))
+    } else {
+        rounding_of_many(from, to, windows)
+    };
+    let rounding = rounding.saturating_add(to.base.error - from.base.error);
+    let flags = (from.flags | to.flags) & !OF_READINGS;
+    let bounded = flags & TD_SAMPLE_UNBOUNDED == 0 && !from.is_unchecked() && !to.is_unchecked();
+    let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { WORK_AFTER } else { 0 };
+    let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { WORK_BEFORE } else { 0 };
+    let edges = edges([a, b], windows) + after + before;
+    let at = [from.base.categories(from.slots_before), to.base.categories(to.slots_before)];
+    let since = [a.split_by::<N>(whole_a), b.split_by::<N>(whole_b)];
+    let mut category = [0.0; CATEGORIES];
+    for k in 0..N {
+        category[k] = more(at[1][k], at[0][k], since[1][k] - since[0][k]);
+    }
+    // (nothing passed uncounted if time running went on with time enabled, and neither came round)
+    let enabled = to.time_enabled_ns.wrapping_sub(from.time_enabled_ns);
+    let counted_all = to.time_running_ns.checked_sub(from.time_running_ns) == Some(enabled);
+    let (running, uncounted) = if counted_all { (1.0, 0.0) } else { multiplexed(from, to) };
+    let rounding = if bounded { float(rounding) } else { f64::INFINITY };
+    Span { flags, slots, category, rounding, edges: edges as i64 as f64, running, uncounted }
+}
+
+/// What rounding of both readings comes to, of registers that were saved and restored often.
+#[cold]
+#[inline(never)]
+fn rounding_of_many(from: &Sample, to: &Sample, windows: u32) -> u64 {
+    let (a, b) = (from.registers(), to.registers());
+    let before = if windows == 0 && a.slots.0 > 0 { from.switches() } else { 0 };
+    a.rounding(0).saturating_add(b.rounding(to.switches().saturating_sub(before)))
+}
+
+/// Part of the time in which the counters counted, and how many slots may have passed in the rest.
+#[inline(never)]
+fn multiplexed(from: &Sample, to: &Sample) -> (f64, f64) {
+    let (ran, enabled) = times(from, to);
+    if ran >= enabled {
+        return (1.0, 0.0);
+    }
+    let (ran, enabled, slots) = (ran as f64, enabled as f64, (to.slots - from.slots) as f64);
+    // the fastest that slots can pass: what any core does, or what this one did, whichever is more
+    let rate = to.most_slots_per_ns().max(if ran > 0.0 { slots / ran } else { 0.0 });
+    (ran / enabled, (enabled - ran) * rate)
+}

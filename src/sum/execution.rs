@@ -1,0 +1,155 @@
+//! Executions that the library reads itself: which of them are measured, and where each begins and ends.
+#![forbid(unsafe_code)]
+
+use super::{BETWEEN, COUNTING, LEAST_SAMPLE, MEASURING, Sum, grow};
+use crate::error::{Error, Result, TD_ESTALE};
+use crate::read::Glance;
+use crate::sample::Sample;
+
+impl Sum {
+    /// Whether the execution that begins is one of those that are not to be measured, and not the last of them; whatever began
+    /// before does not count.
+    #[inline(always)]
+    pub(crate) fn begins_unmeasured(&mut self) -> bool {
+        self.state = BETWEEN;
+        self.wait > 1
+    }
+
+    /// It has begun, with the reading in `from`.
+    #[inline(always)]
+    pub(crate) fn has_begun(&mut self) -> bool {
+        self.wait -= 1;
+        self.state = COUNTING;
+        true
+    }
+
+    /// It ends, if it began with a reading of the same handle and period. Of sums that the library keeps: they never get
+    /// so large that a number could overflow.
+    #[inline(always)]
+    pub(crate) fn end_steadily(&mut self, to: &Glance) -> bool {
+        let of = |handle: u32, period: u32| u64::from(period) << 32 | u64::from(handle); // one comparison
+        if of(self.from.base.handle, self.from.base.period) != of(to.handle, to.period) {
+            return false;
+        }
+        self.state = BETWEEN;
+        self.executions = self.executions.wrapping_add(1);
+        self.slots = self.slots.wrapping_add(to.slots.wrapping_sub(self.from.slots));
+        self.time_enabled_ns =
+            self.time_enabled_ns.wrapping_add(to.enabled.wrapping_sub(self.from.time_enabled_ns));
+        self.time_running_ns =
+            self.time_running_ns.wrapping_add(to.running.wrapping_sub(self.from.time_running_ns));
+        true
+    }
+
+    /// Whether only the slots of the present execution are counted.
+    #[inline]
+    pub(crate) fn is_counting(&self) -> bool {
+        self.state == COUNTING
+    }
+
+    /// Whether the present execution was to be measured, or the last one: the next is not drawn yet.
+    #[inline]
+    pub(crate) fn was_due(&self) -> bool {
+        self.wait == 0
+    }
+
+    /// Whether the next execution is to be measured.
+    #[inline]
+    pub(crate) fn is_due(&mut self) -> bool {
+        self.wait = self.wait.saturating_sub(1);
+        self.wait == 0
+    }
+
+    /// An execution begins; whatever began before does not count.
+    #[inline]
+    pub(crate) fn begins_anew(&mut self) {
+        self.state = BETWEEN;
+    }
+
+    /// An execution begins with this reading, and only its slots are counted.
+    #[inline]
+    pub(crate) fn begins(&mut self, from: Glance) {
+        self.state = COUNTING;
+        self.from.slots = from.slots;
+        self.from.time_enabled_ns = from.enabled;
+        self.from.time_running_ns = from.running;
+        self.from.base.handle = from.handle;
+        self.from.base.period = from.period;
+    }
+
+    /// An execution begins, to be measured if its window is fresh.
+    pub(crate) fn begins_measured(&mut self, from: Sample, fresh: bool) {
+        if self.begun_ns == 0 {
+            self.begun_ns = from.time_enabled_ns.max(1);
+        }
+        self.state = if fresh { MEASURING } else { COUNTING };
+        self.from = from;
+    }
+
+    /// Nanoseconds from one execution to the next, on average.
+    pub(crate) fn turn_ns(&self, now: u64) -> u64 {
+        // (in a later thread the begin lies before that thread's own time: see `go_on`)
+        now.wrapping_sub(self.begun_ns) / self.executions.max(1)
+    }
+
+    /// One in so many executions can be measured: draws the next. How often they come is not known of the first, and
+    /// little of the first few: none is to wait for longer than those took together.
+    pub(crate) fn draw(&mut self, one_in: u64) {
+        let one_in = one_in.min(self.executions.max(1));
+        if self.random == 0 {
+            self.random = 0x9e37_79b9_7f4a_7c15 ^ self.begun_ns ^ self.from.slots << 32;
+        }
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.wait = 1 + self.random % one_in.saturating_mul(2).saturating_sub(1).max(1);
+    }
+
+    /// Whether hardly an execution was measured yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.measured < LEAST_SAMPLE
+    }
+
+    /// Whether an execution has begun that is measured.
+    #[inline]
+    pub fn is_measuring(&self) -> bool {
+        self.state == MEASURING
+    }
+
+    /// The measured execution ends with this reading.
+    ///
+    /// # Errors
+    /// Those of [`crate::decode_l1`].
+    pub(crate) fn ends_measured(&mut self, to: &Sample) -> Result<()> {
+        self.state = BETWEEN;
+        self.close(); // other executions may be between two that are measured
+        let from = self.from;
+        self.add(&from, to)
+    }
+
+    /// The execution ends with this reading.
+    ///
+    /// # Errors
+    /// -EINVAL: none had begun, or with another handle; TD_ESTALE: before a reset.
+    #[inline]
+    pub(crate) fn ends(&mut self, to: &Glance) -> Result<()> {
+        let state = std::mem::replace(&mut self.state, BETWEEN);
+        if state != COUNTING {
+            grow(&mut self.unbalanced, 1);
+            return Err(
+                Error::invalid("td_sum_end without a td_sum_begin").why("no execution of this sum has begun")
+            );
+        }
+        let from = self.from.glance();
+        if from.handle != to.handle {
+            return Err(Error::invalid("td_sum_end with another handle than td_sum_begin")
+                .remedy("end with the same"));
+        }
+        if from.period != to.period {
+            return Err(Error::new(TD_ESTALE, "a td_reset came between td_sum_begin and td_sum_end")
+                .remedy("the execution does not count"));
+        }
+        self.slots_are(0, &from, to);
+        Ok(())
+    }
+}

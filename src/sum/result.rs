@@ -1,0 +1,147 @@
+//! A sum to shares, each with its bound.
+#![forbid(unsafe_code)]
+
+use super::{LEAST_SAMPLE, Sum, TD_SAMPLE_SPARSE};
+use crate::decode::{level_1, level_1_of, level_2, level_2_of};
+use crate::error::{Error, Result, TD_ENOTCOUNTING};
+use crate::model::tree::{Input, Tree};
+use crate::model::{self, MOST_INPUTS};
+use crate::sample::{CATEGORIES, L1, L2};
+use crate::span::Span;
+use crate::tree::{self, Count, Counted, Node};
+
+/// Standard errors in the bound of a random sample.
+const STANDARD_ERRORS: f64 = 4.0;
+
+impl Sum {
+    /// What was measured, and the tree of the CPU that it was measured on.
+    fn measured(&self, level: u32) -> Result<(Span, &'static Tree)> {
+        if !self.is_plausible() {
+            return Err(Error::invalid("not a sum")
+                .why("clear it (memset) before the first execution, and leave it to the library then"));
+        }
+        if self.measured_slots == 0 {
+            return Err(Error::new(
+                TD_ENOTCOUNTING,
+                format!("{} executions were added, and none was measured with a slot in it", self.executions),
+            ));
+        }
+        if level > self.level {
+            return Err(Error::errno(libc::ENOTSUP, "level 2 was not counted")
+                .why("this CPU has level 1 only, or the handle was opened with level 1"));
+        }
+        let tree = model::tree_of(self.last.base.model).expect("a plausible sum has a tree");
+        let mut all_of = self.closed;
+        all_of.add(self.better());
+        let ran = if self.time_enabled_ns > 0 {
+            (self.time_running_ns as f64 / self.time_enabled_ns as f64).min(1.0)
+        } else {
+            1.0
+        };
+        let sparse = if self.measured < self.executions { TD_SAMPLE_SPARSE } else { 0 };
+        let span = Span {
+            flags: self.flags | sparse,
+            slots: self.measured_slots,
+            category: all_of.category,
+            rounding: all_of.rounding,
+            edges: all_of.edges,
+            running: ran,
+            // of those that were measured, as of all
+            uncounted: self.uncounted_slots() * self.measured_slots as f64 / (self.slots.max(1) as f64),
+        };
+        Ok((span, tree))
+    }
+
+    /// The error that comes from measuring a part of the executions only: of each category, as a share.
+    fn sampled(&self, span: &Span) -> [f64; CATEGORIES] {
+        let (m, all, slots) = (self.measured as f64, self.executions as f64, self.measured_slots as f64);
+        std::array::from_fn(|k| {
+            if self.measured == self.executions {
+                return 0.0;
+            }
+            if self.measured < LEAST_SAMPLE {
+                return 1.0;
+            }
+            // the ratio estimator's standard error, for a part of a finite number
+            let ratio = span.category[k] / slots;
+            let (xy, yy) = (self.moments[k], self.moments[CATEGORIES + k]);
+            let squares = (yy - 2.0 * ratio * xy + ratio * ratio * self.xx).max(0.0);
+            let variance = squares / (m - 1.0) * m * (1.0 - m / all);
+            STANDARD_ERRORS * variance.max(0.0).sqrt() / slots
+        })
+    }
+
+    /// The part of all slots of which it is not known how it divides.
+    fn unknown(&self) -> f64 {
+        (1.0 - self.measured_slots as f64 / self.slots.max(1) as f64).max(0.0)
+    }
+
+    /// `error` of a result: the bound of what was measured, and the sample's; or that of all that was not measured, if
+    /// that is less.
+    fn error(&self, measured: f64, sampled: f64) -> f64 {
+        (measured + sampled.min(self.unknown())).min(1.0)
+    }
+
+    /// Level 1 shares of the sum.
+    ///
+    /// # Errors
+    /// TD_ENOTCOUNTING: nothing was measured; -ENOTSUP: the CPU's tree has others.
+    pub fn l1(&self) -> Result<L1> {
+        let (span, tree) = self.measured(1)?;
+        if tree.takes_counters() {
+            return level_1_of(self.nodes_of(tree, span), self.slots);
+        }
+        let (l1, sampled) = (level_1(&span), self.sampled(&span));
+        let sampled = sampled[..4].iter().copied().fold(0.0, f64::max);
+        Ok(L1 { slots: self.slots, error: self.error(l1.error, sampled), ..l1 })
+    }
+
+    /// Level 2 shares of the sum.
+    ///
+    /// # Errors
+    /// TD_ENOTCOUNTING: nothing was measured; -ENOTSUP: the samples have no level 2, or the CPU's tree has others.
+    pub fn l2(&self) -> Result<L2> {
+        let (span, tree) = self.measured(2)?;
+        if tree.takes_counters() {
+            return level_2_of(self.nodes_of(tree, span), self.slots);
+        }
+        let (l2, sampled) = (level_2(&span), self.sampled(&span));
+        // a difference has the errors of both
+        let sampled = (0..4).map(|k| sampled[k] + sampled[4 + k]).fold(0.0, f64::max);
+        Ok(L2 { slots: self.slots, error: self.error(l2.error, sampled), ..l2 })
+    }
+
+    /// Nodes of the CPU's tree of metrics, of all executions in the sum, in the order of
+    /// [`TopDown::nodes`](crate::TopDown::nodes).
+    ///
+    /// # Errors
+    /// TD_ENOTCOUNTING: nothing was measured.
+    pub fn decode_tree(&self) -> Result<Vec<Node>> {
+        self.nodes().map(Iterator::collect)
+    }
+
+    /// As `decode_tree`, without an allocation.
+    pub(crate) fn nodes(&self) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
+        let (span, tree) = self.measured(1)?;
+        Ok(self.nodes_of(tree, span))
+    }
+
+    fn nodes_of(&self, tree: &'static Tree, span: Span) -> impl ExactSizeIterator<Item = Node> + use<> {
+        let sampled = self.sampled(&span).map(|part| part * span.slots as f64);
+        let input = |input: &Input| match *input {
+            Input::Category(k) => {
+                Count { sampled: sampled[k], ..Count::by_category(span.category[k], &span) }
+            }
+            Input::Counter(k) => {
+                // nobody noted how the counters of different executions vary, as each is to be measured
+                let sampled = if self.measured == self.executions { 0.0 } else { f64::INFINITY };
+                Count { sampled, ..Count::by_counter(self.moments[k], &span) }
+            }
+        };
+        let inputs: [Option<Count>; MOST_INPUTS] =
+            std::array::from_fn(|place| tree.inputs.get(place).map(input));
+        let (slots, uncounted) = (span.slots as f64, span.uncounted);
+        let counted = Counted { inputs, slots, uncounted, unknown: self.unknown() };
+        tree::nodes(tree, self.level, &counted, &Span { slots: self.slots, ..span })
+    }
+}

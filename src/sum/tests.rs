@@ -1,0 +1,245 @@
+use super::*;
+use crate::decode::tests::pairs;
+use crate::model;
+use crate::sample::Base;
+
+/// A sample whose registers hold so much of which so many 255ths retired, the rest backend bound.
+fn sample(slots: u64, retiring: u64) -> Sample {
+    let base = Base { handle: 1, model: model::SIMULATED as u8, level: 2, ..Base::default() };
+    let metrics = retiring | (255 - retiring) << 24;
+    Sample { size: size_of::<Sample>() as u32, slots, raw_metrics: metrics, base, ..Sample::default() }
+}
+
+/// A thousand executions of 10,000 slots each, all retiring, with so many slots between them that do not, late in a
+/// window.
+fn chain(gap: u64) -> Sum {
+    let mut sum = Sum::default();
+    let (mut slots, mut retired) = (5_000_000, 5_000_000);
+    let read = |slots: u64, retired: u64| sample(slots, retired * 255 / slots);
+    for _ in 0..1000 {
+        let from = read(slots, retired);
+        (slots, retired) = (slots + 10_000, retired + 10_000);
+        sum.add(&from, &read(slots, retired)).unwrap();
+        slots += gap;
+    }
+    sum
+}
+
+#[test]
+fn executions_that_follow_each_other_closely_are_as_exact_as_one() {
+    for gap in [0, 60, 400] {
+        let (sum, l1) = (chain(gap), chain(gap).l1().unwrap());
+        assert_eq!((sum.executions, sum.measured, l1.slots), (1000, 1000, 10_000_000));
+        // readings at 5 M and 15 M slots, and what came between; the edges, but those that are shared
+        let slots = 20_000_000.0 / 255.0 + (999 * gap) as f64;
+        let edges = if gap == 0 { 640.0 } else { 640_000.0 };
+        let most = (slots + edges) / 1e7 + 1e-5 + (999 * gap) as f64 * 2.0 / 255.0 / 1e7;
+        assert!(l1.error <= most, "{gap}: {} > {most}", l1.error);
+        assert!((l1.retiring - 1.0).abs() <= l1.error, "{gap}: {} {}", l1.retiring, l1.error);
+    }
+    let far = chain(1_000_000).l1().unwrap();
+    assert!(far.error > 0.5, "each by itself: {}", far.error);
+}
+
+#[test]
+fn readings_that_close_their_windows_have_no_edges_to_share() {
+    let mut sum = Sum::default();
+    let mut own = 0.0;
+    let read = |n: u64| Sample {
+        slots: 10_000 * n,
+        slots_before: 10_000 * n,
+        base: Base { error: 400 * n, category: [10_000 * n as i64, 0, 0, 0, 0, 0, 0], ..sample(0, 0).base },
+        ..sample(0, 0)
+    };
+    for turn in 0..100 {
+        sum.add(&read(turn), &read(turn + 1)).unwrap();
+        own += crate::decode_l1(Some(&read(turn)), &read(turn + 1)).unwrap().error / 100.0;
+    }
+    assert!((sum.l1().unwrap().error - own).abs() < 1e-6, "{} {own}", sum.l1().unwrap().error);
+}
+
+#[test]
+fn what_was_not_measured_is_a_sample() {
+    let mut sum = Sum::default();
+    assert_eq!(sum.l1().unwrap_err().code(), TD_ENOTCOUNTING);
+    assert_eq!(sum.ends(&sample(5, 5).glance()).unwrap_err().code(), -libc::EINVAL);
+    assert_eq!(sum.unbalanced, 1);
+    for turn in 0..1000_u64 {
+        // one of two kinds of execution: 20 or 60 of 255 retire
+        let retiring = if turn % 2 == 0 { 51 } else { 153 };
+        let (from, to) = (sample(0, 0), sample(100_000, retiring));
+        if turn % 5 == 0 {
+            sum.begins_measured(from, true);
+            sum.ends_measured(&to).unwrap();
+        } else {
+            sum.begins(from.glance());
+            sum.ends(&to.glance()).unwrap();
+        }
+    }
+    let l1 = sum.l1().unwrap();
+    assert_eq!((sum.executions, sum.measured, l1.slots), (1000, 200, 100_000_000));
+    assert!(l1.flags & TD_SAMPLE_SPARSE != 0);
+    assert!((l1.retiring - 0.4).abs() < 1e-6, "{}", l1.retiring);
+    // the standard deviation of 0.2 and 0.6 is 0.2
+    let expected = 4.0 * 0.2 / 200f64.sqrt() * 0.8f64.sqrt() + (100_000.0 / 255.0 + 320.0) / 100_000.0;
+    assert!((l1.error - expected).abs() < 0.001, "{} {expected}", l1.error);
+}
+
+#[test]
+fn garbage_is_no_sum() {
+    let good = chain(60);
+    assert!(good.l2().is_ok());
+    let spoil: [fn(&mut Sum); 6] = [
+        |sum| sum.size = 7,
+        |sum| sum.measured = sum.executions + 1,
+        |sum| sum.measured_slots = sum.slots + 1,
+        |sum| sum.closed.category[4] = f64::NAN,
+        |sum| sum.together.rounding = f64::NAN,
+        |sum| sum.apart.edges = -1.0,
+    ];
+    for spoil in spoil {
+        let mut bad = good;
+        spoil(&mut bad);
+        assert_eq!(bad.l1().unwrap_err().code(), -libc::EINVAL);
+        assert_eq!(bad.l2().unwrap_err().code(), -libc::EINVAL);
+    }
+}
+
+#[test]
+fn numbers_that_are_full_stay_so() {
+    let mut sum = Sum { executions: u64::MAX, unbalanced: u64::MAX, slots: u64::MAX - 1, ..Sum::default() };
+    sum.add(&sample(0, 0), &sample(1000, 51)).unwrap();
+    assert!(sum.ends(&sample(5, 5).glance()).is_err());
+    assert_eq!((sum.executions, sum.unbalanced, sum.slots), (u64::MAX, u64::MAX, u64::MAX));
+    assert!(sum.l1().is_ok());
+}
+
+#[test]
+fn the_draw_is_fair() {
+    let mut sum = Sum { executions: 1000, ..Sum::default() };
+    for one_in in [1, 2, 7, 100] {
+        let mut waited = [0; 2];
+        for _ in 0..20_000 {
+            sum.draw(one_in);
+            assert!((1..2 * one_in).contains(&sum.wait) || sum.wait == 1);
+            waited = [waited[0] + sum.wait, waited[1] + sum.wait % 2];
+        }
+        let mean = waited[0] as f64 / 20_000.0;
+        assert!((mean - one_in as f64).abs() < 0.02 * one_in as f64 + 0.02, "{one_in}: {mean}");
+    }
+}
+
+#[test]
+fn the_first_executions_tell_how_often_the_next_can_be_measured() {
+    let mut sum = Sum::default();
+    for executions in [0, 1, 2, 10] {
+        sum.executions = executions;
+        for _ in 0..100 {
+            sum.draw(u64::MAX);
+            assert!((1..2 * executions.max(1)).contains(&sum.wait), "{executions}: {}", sum.wait);
+        }
+    }
+}
+
+/// The nodes of a sum are what its levels are, within their bound, for whatever samples, measured all or as a random sample.
+#[test]
+fn the_tree_of_a_sum_is_its_levels() {
+    let mut compared = [0; 2];
+    let mut pairs = pairs();
+    for turn in 0..2_000_u64 {
+        let mut sum = Sum::default();
+        for (from, to) in pairs.by_ref().take(12) {
+            let (from, to) = (Sample { flags: 0, ..from }, Sample { flags: 0, ..to });
+            if sum.add(&from, &to).is_ok() && turn % 2 == 0 {
+                // another one, of which only the slots are known
+                sum.executions += 1;
+                sum.slots = sum.slots.saturating_add((to.slots - from.slots) / 2);
+            }
+        }
+        let (Ok(l1), Ok(nodes)) = (sum.l1(), sum.decode_tree()) else { continue };
+        let l2 = sum.l2().ok();
+        let two = l2.map_or([0.0; 8], |l2| l2.shares());
+        for (place, (node, share)) in nodes.iter().zip(l1.shares().into_iter().chain(two)).enumerate() {
+            if place >= 4 && l2.is_none() {
+                assert!(node.measured == 0 && node.value.is_nan());
+                continue;
+            }
+            let error = if place < 4 { l1.error } else { l2.unwrap().error };
+            assert_eq!((node.value.to_bits(), node.whole, node.flags), (share.to_bits(), l1.slots, l1.flags));
+            assert!(node.high - node.value <= error + 1e-9, "{node:?} {error}");
+            assert!(node.value - node.low <= error + 1e-9, "{node:?} {error}");
+            compared[usize::from(l1.flags & TD_SAMPLE_SPARSE != 0)] += 1;
+        }
+        assert_eq!(nodes.len(), 12);
+    }
+    assert!(compared.iter().all(|count| *count > 5_000), "{compared:?}");
+}
+
+/// Executions on the made-up CPU of `model::made_up`, one after another, whose counters count so much each.
+fn made_up(executions: u64, each: [u64; 8]) -> Sum {
+    let model = (0..=u8::MAX)
+        .find(|place| model::at((*place).into()).is_some_and(|row| row.core == "made-up core"))
+        .unwrap();
+    let base = Base { handle: 1, model, level: 3, ..Base::default() };
+    let mut to = Sample { size: size_of::<Sample>() as u32, base, ..Sample::default() };
+    let mut sum = Sum::default();
+    for _ in 0..executions {
+        // what runs between them has another mix
+        let mut from = to;
+        from.counter[..8].iter_mut().for_each(|count| *count += 7);
+        from.slots += 28;
+        to = from;
+        to.counter[..8].iter_mut().zip(each).for_each(|(count, more)| *count += more);
+        to.slots += 4 * each[0];
+        (from.slots_before, to.slots_before) = (from.slots, to.slots);
+        sum.add(&from, &to).unwrap();
+    }
+    sum
+}
+
+const EACH: [u64; 8] = [1_000_000, 1_000_000, 400_000, 2_400_000, 600_000, 450_000, 300_000, 200_000];
+const TRUTH: [f64; 8] = [0.25, 0.05, 0.1, 0.6, 0.45, 0.15, 0.1, 0.2];
+
+#[test]
+fn plain_counters_add_up_exactly_in_a_tree_of_three_levels() {
+    let sum = made_up(100, EACH);
+    let nodes = sum.decode_tree().unwrap();
+    for (node, truth) in nodes.iter().zip(TRUTH) {
+        assert!((node.value - truth).abs() < 1e-9 && node.high - node.low < 1e-6, "{node:?} {truth}");
+        assert!(node.low <= truth && truth <= node.high && node.measured == 1, "{node:?} {truth}");
+        assert_eq!(node.whole, if node.level == 3 { 100_000_000 } else { 400_000_000 });
+    }
+    let l1 = sum.l1().unwrap();
+    assert_eq!((nodes.len(), l1.slots), (8, 400_000_000));
+    assert!((l1.bad_speculation - 0.05).abs() < 1e-9 && l1.error < 1e-6, "{l1:?}");
+    assert_eq!(sum.l2().unwrap_err().code(), -libc::ENOTSUP, "its tree has not all of td_l2");
+}
+
+#[test]
+fn executions_that_plain_counters_did_not_measure_may_have_been_anything() {
+    let mut sum = made_up(100, EACH);
+    (sum.executions, sum.slots) = (125, 500_000_000);
+    for (node, truth) in sum.decode_tree().unwrap().iter().zip(TRUTH) {
+        assert!(node.flags & TD_SAMPLE_SPARSE != 0 && (node.value - truth).abs() < 1e-9);
+        // a fifth of all slots, to either side; of quotients of counters nothing is known
+        let (low, high) = match node.level {
+            1 => ((truth - 0.2).max(0.0), truth + 0.2),
+            _ if node.id == crate::TD_NODE_CORE_BOUND => (0.0, 0.8), // all of backend bound
+            _ => (0.0, 1.0),
+        };
+        assert!(node.low <= low + 1e-6 && node.high >= high.min(1.0) - 1e-6, "{node:?} {low} {high}");
+        assert!(node.level > 1 || node.high - node.low < 0.400_01, "{node:?}");
+    }
+}
+
+#[test]
+fn a_sum_is_of_one_kind_of_core() {
+    let mut sum = chain(60);
+    let to = made_up(1, EACH).last;
+    let from = Sample { slots: to.slots - 4, slots_before: to.slots - 4, ..to };
+    assert!(crate::decode_tree(Some(&from), &to).is_ok());
+    let before = sum;
+    let refused = sum.add(&from, &to).unwrap_err();
+    assert!(refused.code() == -libc::EINVAL && refused.to_string().contains("another kind of core"));
+    assert_eq!(sum, before);
+}
