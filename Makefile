@@ -98,6 +98,7 @@ target/c-tests/hooks_%: LINK := -Ltarget/c-tests/lib -lhooked -Wl,-rpath,'$$ORIG
 target/c-tests/hooks_now: LINK += -Wl,-z,now
 target/c-tests/preload_memory target/c-tests/pmu_preload_memory: LINK += -rdynamic
 target/c-tests/pmu_preload_memory: c-tests/preload/preload_memory.c
+target/c-tests/pmu_old_calls: c-tests/old/old_calls.c
 target/c-tests/hooks_functions: CFLAGS += -finstrument-functions
 $(addprefix target/c-tests/,$(filter hooks_%,$(TESTS))): target/c-tests/lib/libplugin.so
 
