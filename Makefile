@@ -114,6 +114,9 @@ demo: target/examples/demo ## measure three regions: on real counters, else simu
 check: programs ## every test that needs no special machine
 	@c-tests/check
 
+test: ## one test: make test T=NAME (c-tests/README.md lists them), on the emulated machine where it needs one
+	@c-tests/test $(T)
+
 check-vm: programs ## the tests that need a PMU, on the emulated machine: today's kernels and CPUs, or (ALL=1) all
 	@c-tests/check-vm $(if $(ALL),-a)
 
@@ -139,6 +142,9 @@ example-vm: target/examples/region ## README's example on the emulated machine
 
 header: ## make include/topdown.h from the sources
 	TOPDOWN_WRITE_HEADER=1 $(CARGO) test --locked --test header
+
+index: ## make c-tests/README.md from the tests
+	@c-tests/tools/index > target/index && mv target/index c-tests/README.md
 
 failures: ## make the tables of docs/failures.md from the code
 	TOPDOWN_WRITE_FAILURES=1 $(CARGO) test --locked --lib the_document_has
@@ -172,4 +178,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs demo check check-vm check-root fuzz bench figure screenshot example-vm header failures install uninstall clean help
+.PHONY: all programs demo check test check-vm check-root fuzz bench figure screenshot example-vm header index failures install uninstall clean help

@@ -4,10 +4,8 @@
  * in percent of all. The program that is measured has been doing something else for a while; then it spends a tenth of its
  * slots in the region, at another mix each time, and the rest at one mix. It runs on the emulated machine, where the truth
  * is known, and elsewhere exits 77. Nothing is warped: time is what it would be at one instruction a nanosecond. */
+#include "perf.h"
 #include "pmu.h"
-#include <linux/perf_event.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 
 #define SHORTEST 1e4         /* slots of a region */
 #define LONGEST 1e9
@@ -29,7 +27,7 @@ struct reading {
 
 static struct td_info info;
 static td_t *td;
-static int group[9];
+static struct perf_group group;
 static void *page;
 
 static inline uint64_t rdtsc(void)
@@ -39,39 +37,15 @@ static inline uint64_t rdtsc(void)
     return low | (uint64_t)high << 32;
 }
 
-static inline uint64_t rdpmc(uint32_t counter)
-{
-    uint32_t low, high;
-    __asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(counter) : "memory");
-    return low | (uint64_t)high << 32;
-}
-
-static int event(uint64_t config, int leader)
-{
-    struct perf_event_attr attr;
-    memset(&attr, 0, sizeof attr);
-    attr.type = PERF_TYPE_RAW;
-    attr.size = sizeof attr;
-    attr.config = config;
-    attr.disabled = leader < 0;
-    attr.exclude_kernel = attr.exclude_hv = attr.exclude_guest = 1;
-    const int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
-    CHECK(fd >= 0);
-    return fd;
-}
-
 static void open_counters(enum method method)
 {
     if (method == TD_READ) {
         td_must(td_open(&td, NULL));
         return;
     }
-    group[0] = event(0x400, -1);
-    for (unsigned k = 0; k < 4 * info.level; k++)
-        group[k + 1] = event(0x8000 + 0x100 * k, group[0]);
-    page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, group[0], 0); /* it permits RDPMC */
-    CHECK(page != MAP_FAILED);
-    CHECK_EQ(ioctl(group[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP), 0);
+    add_topdown(&group, in_user_mode(event_of(PERF_TYPE_RAW, SLOTS_EVENT)), info.level, 0, -1);
+    page = control_page(group.fd[0]);
+    group_runs(&group);
 }
 
 static void close_counters(enum method method)
@@ -81,8 +55,7 @@ static void close_counters(enum method method)
         return;
     }
     munmap(page, (size_t)sysconf(_SC_PAGESIZE));
-    for (unsigned k = 4 * info.level + 1; k-- > 0;)
-        close(group[k]);
+    group_ends(&group);
 }
 
 /* What is charged to the method; decoding, which can wait, is not. Returns 0, or what failed. */
@@ -92,9 +65,9 @@ static inline int take(enum method method, enum end end, struct reading *reading
     if (method == TD_READ)
         return td_read(td, &reading->sample);
     if (method == RESET && end == BEFORE)
-        code = ioctl(group[0], PERF_EVENT_IOC_RESET, 0);
-    reading->slots = rdpmc(1u << 30 | 3);
-    reading->metrics = rdpmc(1u << 29);
+        code = ioctl(group.fd[0], PERF_EVENT_IOC_RESET, 0);
+    reading->slots = rdpmc(RDPMC_SLOTS);
+    reading->metrics = rdpmc(RDPMC_METRICS);
     return code;
 }
 

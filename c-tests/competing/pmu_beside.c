@@ -1,8 +1,8 @@
 /* pmu_beside LEAST MOST: what a handle says of itself beside whatever the caller has put on the counters (perf stat --topdown,
  * say) is right, and it runs for between LEAST and MOST of the time. MOST 0: it cannot be opened, and says so.
- * Without arguments, beside rivals of its own: another process on the same CPU, another copy of the library in the same
+ * Without arguments, beside others of its own: another process on the same CPU, another copy of the library in the same
  * thread, and events that hold every general counter and the one for cycles, as the NMI watchdog does. */
-#include "rival.h"
+#include "competing.h"
 #include <dlfcn.h>
 #include <sys/wait.h>
 
@@ -98,19 +98,19 @@ static void beside_another_copy(void)
     td_close(td);
 }
 
-/* SLOTS and PERF_METRICS are no general counters: who holds those is no rival */
+/* SLOTS and PERF_METRICS are no general counters: who holds those does not compete */
 static void beside_full_counters(int cpu)
 {
-    struct rival rival = {{0}, 0};
-    rival_event(&rival, 0x3c, -1, cpu, -1, 1); /* the watchdog's: cycles, pinned */
-    rival_runs(&rival);
+    struct perf_group group = {{0}, 0};
+    add_event(&group, pinned_event(0x3c), -1, cpu, -1); /* the watchdog's: cycles, pinned */
+    group_runs(&group);
     runs(0, 0.99, 1);
     runs(TD_FLAG_NO_RDPMC, 0.99, 1);
     for (int i = 0; i < 12; i++) /* more than there can be; those that find no place go to an error state */
-        rival_event(&rival, 0xc5, -1, cpu, -1, 1);
-    rival_runs(&rival);
+        add_event(&group, pinned_event(0xc5), -1, cpu, -1);
+    group_runs(&group);
     runs(0, 0.99, 1);
-    rival_ends(&rival);
+    group_ends(&group);
 }
 
 int main(int argc, char **argv)

@@ -106,7 +106,7 @@ static void *sleeps(void *unused)
     return unused;
 }
 
-static void *rival(void *unused)
+static void *competing(void *unused)
 {
     const struct timespec moment = {0, 20000};
     struct td_sample sample;
@@ -123,7 +123,7 @@ static void *rival(void *unused)
     return unused;
 }
 
-static void sleeper(int with_rival)
+static void sleeper(int with_other)
 {
     enum { REGIONS = 400 };
     struct td_options options = options_of(0, 0);
@@ -134,8 +134,8 @@ static void sleeper(int with_rival)
     int telling = 0;
     stop = 0, tid = 0;
     CHECK_EQ(pthread_create(&thread[0], NULL, sleeps, NULL), 0);
-    if (with_rival)
-        CHECK_EQ(pthread_create(&thread[1], NULL, rival, NULL), 0);
+    if (with_other)
+        CHECK_EQ(pthread_create(&thread[1], NULL, competing, NULL), 0);
     while (tid == 0)
         usleep(1000);
     options.target = TD_TARGET_TASK;
@@ -158,10 +158,10 @@ static void sleeper(int with_rival)
         telling += l1.error < 0.5;
     }
     printf("%d of %d telling\n", telling, REGIONS);
-    CHECK(with_rival || telling > REGIONS / 2); /* what a rival leaves behind may stay in a sleeper's registers */
+    CHECK(with_other || telling > REGIONS / 2); /* what another reader leaves behind may stay in a sleeper's registers */
     stop = 1;
     CHECK_EQ(pthread_join(thread[0], NULL), 0);
-    if (with_rival)
+    if (with_other)
         CHECK_EQ(pthread_join(thread[1], NULL), 0);
     td_close(td);
 }

@@ -2,7 +2,7 @@
  * microseconds that it had the counters, all of them in the kernel, do not look like counters that stand still.
  * First at each system call of td_open from PERF_EVENT_IOC_ENABLE on, before and after it, where a tracer starts the
  * competing group; then at random times. */
-#include "rival.h"
+#include "competing.h"
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -39,17 +39,19 @@ static uint32_t e_core_pmu(void)
 
 /* A group on the CPU that nothing rotates away, not counting yet: of SLOTS and PERF_METRICS, or on an E-core of all its
  * counters. */
-static struct rival all_counters(uint32_t flags)
+static struct perf_group all_counters(uint32_t flags)
 {
-    struct rival rival = {{0}, 0};
+    struct perf_group group = {{0}, 0};
+    struct perf_event_attr e_core_event = pinned_event(0xc5);
     if (flags & TD_FLAG_E_CORES) {
+        e_core_event.type = e_core_pmu();
         for (int i = 0; i < 12; i++) /* more than there can be; the last find no place */
-            rival_event_of(&rival, e_core_pmu(), 0xc5, -1, cpu, -1, 1);
-        return rival;
+            add_event(&group, e_core_event, -1, cpu, -1);
+        return group;
     }
-    rival_event(&rival, 0x400, -1, cpu, -1, 1);
-    rival_event(&rival, 0x8000, -1, cpu, rival.fd[0], 0);
-    return rival;
+    const int leader = add_event(&group, pinned_event(SLOTS_EVENT), -1, cpu, -1);
+    add_event(&group, event_of(PERF_TYPE_RAW, METRIC_EVENT), -1, cpu, leader);
+    return group;
 }
 
 static int goes_to_a_stop(pid_t child, int how)
@@ -61,10 +63,10 @@ static int goes_to_a_stop(pid_t child, int how)
     return status;
 }
 
-/* td_open in a child; the rival starts at this stop after the group was enabled. Returns how td_open ended. */
-static int rival_at(int stop, uint32_t flags)
+/* td_open in a child; the competing group starts at this stop after the group was enabled. Returns how td_open ended. */
+static int competing_at(int stop, uint32_t flags)
 {
-    struct rival rival = all_counters(flags);
+    struct perf_group group = all_counters(flags);
     struct __ptrace_syscall_info call;
     int status, seen = -1;
     const pid_t child = fork();
@@ -87,25 +89,25 @@ static int rival_at(int stop, uint32_t flags)
             seen++;
     }
     CHECK(WIFSTOPPED(status)); /* td_open has come so far */
-    rival_runs(&rival);
+    group_runs(&group);
     status = goes_to_a_stop(child, PTRACE_CONT);
-    rival_ends(&rival);
+    group_ends(&group);
     CHECK(WIFEXITED(status));
     return WEXITSTATUS(status);
 }
 
-/* until the rival comes too late */
+/* until the competing group comes too late */
 static void at_each_stop(uint32_t flags)
 {
     int stop = 0, found[3] = {0, 0, 0};
     while (found[OPENED] == 0)
-        found[rival_at(stop++, flags)]++;
+        found[competing_at(stop++, flags)]++;
     printf("flags %u: %d stops, at %d of them the counters stood still\n", flags, stop, found[WRONG]);
     CHECK(found[NOT_COUNTING] >= 2); /* before ENABLE and after it */
     CHECK_EQ(found[WRONG], 0);
 }
 
-/* A process whose rival comes and goes, until it is killed; it holds the counters for longer than td_open waits, or not. */
+/* A process whose competing group comes and goes, until it is killed; it holds the counters for longer than td_open waits, or not. */
 static pid_t comes_and_goes(uint64_t seed)
 {
     const pid_t child = fork();
@@ -113,13 +115,12 @@ static pid_t comes_and_goes(uint64_t seed)
     if (child > 0)
         return child;
     CHECK_EQ(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
-    struct rival rival = all_counters(0);
+    struct perf_group group = all_counters(0);
     for (;;) {
         usleep((useconds_t)(next_random(&seed) % 300));
-        rival_runs(&rival);
+        group_runs(&group);
         usleep((useconds_t)(next_random(&seed) % 70000));
-        for (int i = 0; i < rival.count; i++)
-            CHECK_EQ(ioctl(rival.fd[i], PERF_EVENT_IOC_DISABLE, 0), 0);
+        group_stops(&group);
     }
 }
 

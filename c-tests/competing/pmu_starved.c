@@ -1,7 +1,7 @@
-/* A rival that is never rotated away starves the handle: it cannot be opened, one that is open says TD_ENOTCOUNTING or how
- * little it ran, and nothing waits for the rival to end. After it the totals go on. Rivals of all kinds, one at a time, that
+/* A competing group that is never rotated away starves the handle: it cannot be opened, one that is open says TD_ENOTCOUNTING
+ * or how little it ran, and nothing waits for that group to end. After it the totals go on. Groups of all kinds, one at a time, that
  * come and go at random: what the handle says of each stretch, and of the whole, holds. */
-#include "rival.h"
+#include "competing.h"
 
 enum { REGION = 1000000, TURN = 5 * REGION };
 static int cpu;
@@ -35,15 +35,15 @@ static void starves(uint32_t flags)
         l1 = regions(td, 4, REGION);
         CHECK_NEAR(l1.running, 1, 0.01);
         td_must(td_read(td, &before));
-        struct rival rival = rival_starts(pid, pid < 0 ? cpu : -1, 1);
+        struct perf_group group = competing_group(pid, pid < 0 ? cpu : -1, 1);
         cannot_open(flags);
         td_must(td_read(td, &after));
         l1 = regions(td, 8, REGION);
         CHECK_NEAR(l1.running, 0, 0.02);
-        rival_ends(&rival);
+        group_ends(&group);
         td_must(td_read(td, &after));
         comes_back();
-        /* what was counted before the rival is all there, and of its turn next to nothing */
+        /* what was counted before the group is all there, and of its time next to nothing */
         CHECK(after.slots - before.slots < 100000u * width);
         CHECK_NEAR((double)after.slots, 4 * REGION * width, 0.03 * 4 * REGION * width);
         l1 = regions(td, 4, REGION);
@@ -63,7 +63,7 @@ static void come_and_go(uint32_t flags, uint64_t *seed)
     struct td_sample first, before, now;
     struct truth all;
     struct td_l1 l1;
-    struct rival rival = {{0}, 0};
+    struct perf_group group = {{0}, 0};
     double worked = 0, alone = 0, shared = 0, turns = 0;
     int kind = NONE;
     memset(&all, 0, sizeof all);
@@ -73,12 +73,12 @@ static void come_and_go(uint32_t flags, uint64_t *seed)
         const uint64_t instructions = 50000 + next_random(seed) % (i % 2 ? 100000 : 4000000);
         const struct vm_mix mix = MIXES[next_random(seed) % 4];
         if (next_random(seed) % 3 == 0) {
-            rival_ends(&rival);
+            group_ends(&group);
             turns += kind != NONE;
             kind = (int)(next_random(seed) % KINDS);
             if (kind != NONE)
-                rival = kind == PINNED || kind == IN_THREAD ? rival_starts(0, -1, kind == PINNED)
-                                                            : rival_starts(-1, cpu, kind == PINNED_ON_CPU);
+                group = kind == PINNED || kind == IN_THREAD ? competing_group(0, -1, kind == PINNED)
+                                                            : competing_group(-1, cpu, kind == PINNED_ON_CPU);
         }
         mix_is(mix);
         td_must(td_read(td, &before));
@@ -93,10 +93,10 @@ static void come_and_go(uint32_t flags, uint64_t *seed)
         alone += kind == NONE ? (double)instructions : 0;
         shared += kind == IN_THREAD ? (double)instructions : 0;
     }
-    rival_ends(&rival);
+    group_ends(&group);
     l1 = whole_is(&first, &now, &all, worked, 0.02);
-    printf("running %.3f; alone %.3f, in turn with a rival %.3f of the time\n", l1.running, alone / worked, shared / worked);
-    CHECK(l1.running > (alone - turns * TURN) / worked - 0.06); /* opening a rival takes its time, in the kernel */
+    printf("running %.3f; alone %.3f, in rotation with another group %.3f of the time\n", l1.running, alone / worked, shared / worked);
+    CHECK(l1.running > (alone - turns * TURN) / worked - 0.06); /* opening a group takes its time, in the kernel */
     CHECK(l1.running < (alone + shared) / worked + 0.06);
     CHECK_NEAR((double)l1.slots / width / worked, l1.running, 0.08);
     comes_back();

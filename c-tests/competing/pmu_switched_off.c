@@ -1,11 +1,9 @@
 /* prctl(PR_TASK_PERF_EVENTS_DISABLE) in a measured thread, by the program or a library in it, switches off what the program
  * itself opened and nothing of the library's: the shares of a region with such a stretch are the truth, by every way of
  * reading, and a reading in the stretch counts. */
+#include "perf.h"
 #include "pmu.h"
-#include <linux/perf_event.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <topdown_inline.h>
 
 enum { PART = 4000000 };
@@ -96,15 +94,10 @@ static void marks(void)
 /* the program's own event is switched off as ever */
 static void own_event(void)
 {
-    struct perf_event_attr attr;
+    struct perf_group own = {{0}, 0};
     uint64_t first = 0, last = 0;
-    memset(&attr, 0, sizeof attr);
-    attr.size = sizeof attr;
-    attr.type = PERF_TYPE_SOFTWARE;
-    attr.config = PERF_COUNT_SW_TASK_CLOCK;
-    attr.exclude_kernel = 1;
-    const int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
-    CHECK(fd >= 0);
+    const int fd = add_event(&own, in_user_mode(event_of(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK)), 0, -1, -1);
+    group_runs(&own);
     td_t *td = measured(NULL);
     CHECK_EQ(prctl(PR_TASK_PERF_EVENTS_DISABLE), 0);
     CHECK_EQ(read(fd, &first, sizeof first), (ssize_t)sizeof first);
@@ -113,7 +106,7 @@ static void own_event(void)
     CHECK_EQ(first, last);
     CHECK_EQ(prctl(PR_TASK_PERF_EVENTS_ENABLE), 0);
     td_close(td);
-    close(fd);
+    group_ends(&own);
 }
 
 int main(void)

@@ -1,31 +1,6 @@
 /* A caller with a perf group of its own, reading by RDPMC as topdown.txt describes: td_decode_raw_* gives the truth. */
+#include "perf.h"
 #include "pmu.h"
-#include <linux/perf_event.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-
-static uint64_t rdpmc(uint32_t counter)
-{
-    uint32_t low, high;
-    __asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(counter));
-    return (uint64_t)high << 32 | low;
-}
-#define SLOTS rdpmc(1u << 30 | 3)
-#define METRICS rdpmc(1u << 29)
-
-static int event(uint64_t config, int leader)
-{
-    struct perf_event_attr attr;
-    memset(&attr, 0, sizeof attr);
-    attr.type = PERF_TYPE_RAW;
-    attr.size = sizeof attr;
-    attr.config = config;
-    attr.disabled = leader < 0;
-    attr.exclude_kernel = attr.exclude_hv = attr.exclude_guest = 1;
-    const int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, leader, 0);
-    CHECK(fd >= 0);
-    return fd;
-}
 
 int main(void)
 {
@@ -34,14 +9,12 @@ int main(void)
     td_close(td);
     needs_known_mix();
 
-    const int leader = event(0x400, -1);
-    for (unsigned k = 0; k < 4 * info.level; k++)
-        event(0x8000 + 0x100 * k, leader);
-    const struct perf_event_mmap_page *page =
-        (const struct perf_event_mmap_page *)mmap(NULL, 4096, PROT_READ, MAP_SHARED, leader, 0);
-    CHECK(page != MAP_FAILED);
-    CHECK_EQ(ioctl(leader, PERF_EVENT_IOC_ENABLE, 0), 0);
-    CHECK_EQ(page->index, (1u << 30 | 3) + 1);
+    struct perf_group group = {{0}, 0};
+    add_topdown(&group, in_user_mode(event_of(PERF_TYPE_RAW, SLOTS_EVENT)), info.level, 0, -1);
+    const int leader = group.fd[0];
+    const struct perf_event_mmap_page *page = control_page(leader);
+    group_runs(&group);
+    CHECK_EQ(page->index, RDPMC_SLOTS + 1);
     for (int i = 0; i < 4; i++) {
         struct td_l1 l1;
         struct td_l2 l2;
@@ -51,11 +24,11 @@ int main(void)
         do { /* again, if a context switch fell into the region */
             CHECK_EQ(ioctl(leader, PERF_EVENT_IOC_RESET, PERF_IOC_FLAG_GROUP), 0);
             sequence = *(volatile const uint32_t *)&page->lock;
-            slots[0] = SLOTS;
-            metrics[0] = METRICS;
+            slots[0] = rdpmc(RDPMC_SLOTS);
+            metrics[0] = rdpmc(RDPMC_METRICS);
             work(2000000);
-            slots[1] = SLOTS;
-            metrics[1] = METRICS;
+            slots[1] = rdpmc(RDPMC_SLOTS);
+            metrics[1] = rdpmc(RDPMC_METRICS);
         } while (*(volatile const uint32_t *)&page->lock != sequence);
         td_must(td_decode_raw_l1(slots[0], metrics[0], slots[1], metrics[1], &l1));
         CHECK_EQ(l1.slots, slots[1] - slots[0]);

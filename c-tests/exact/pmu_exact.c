@@ -3,12 +3,10 @@
  * wherever a region of a million slots or more was counted all the time; and the windows that the library opens for it
  * are within its budget. With `recipe` the same regions are measured as the kernel's topdown.txt describes, which
  * misses by hundreds and thousands of points: so this test can see. */
+#include "perf.h"
 #include "pmu.h"
-#include <linux/perf_event.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 enum {
@@ -22,12 +20,10 @@ enum {
     MARK = 30,            /* instructions between a change of mix and its mark, at the most */
     TOLD = 10             /* failures that are told in full */
 };
-#define SLOTS (1u << 30 | 3)
-#define METRICS (1u << 29)
 #define FULL 1e14         /* slots to a handle: far from the 2^48 at which SLOTS overflows */
 #define LONG_AGO 2e10     /* slots since a reset that is some seconds past */
 
-enum history { NONE, ANOTHER_MIX, WARPED, NAP, RESET, RIVAL };
+enum history { NONE, ANOTHER_MIX, WARPED, NAP, RESET, COMPETING };
 
 struct reading {
     struct td_sample sample;
@@ -52,11 +48,12 @@ struct region {
 };
 
 static uint64_t seed;
-static int recipe, level, leader = -1;
-static td_t *td, *rival;
+static int recipe, level;
+static struct perf_group group; /* the recipe's, which the program keeps */
+static td_t *td, *competing;
 static double width, due, passed; /* slots per cycle; instructions that are still to pass; slots of this handle, about */
 static double enabled, all_enabled, opened, spent;
-static unsigned rival_turns;
+static unsigned competing_turns;
 
 static uint64_t up_to(uint64_t most) { return next_random(&seed) % (most + 1); }
 
@@ -128,19 +125,12 @@ static void take(struct nap nap)
     nanosleep(&nap.moment, NULL);
 }
 
-static uint64_t rdpmc(uint32_t counter)
-{
-    uint32_t low, high;
-    __asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(counter));
-    return (uint64_t)high << 32 | low;
-}
-
 static void read_now(struct reading *reading)
 {
     struct rusage usage;
     if (recipe) {
-        reading->slots = rdpmc(SLOTS);
-        reading->metrics = rdpmc(METRICS);
+        reading->slots = rdpmc(RDPMC_SLOTS);
+        reading->metrics = rdpmc(RDPMC_METRICS);
     } else {
         const int code = td_read(td, &reading->sample);
         if (code != 0) /* td_must alone takes more than the reading */
@@ -150,31 +140,14 @@ static void read_now(struct reading *reading)
     reading->switches = usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-static int event(uint64_t config)
-{
-    struct perf_event_attr attr;
-    memset(&attr, 0, sizeof attr);
-    attr.type = PERF_TYPE_RAW;
-    attr.size = sizeof attr;
-    attr.config = config;
-    attr.disabled = leader < 0;
-    attr.exclude_kernel = attr.exclude_hv = attr.exclude_guest = 1;
-    const int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, leader, 0);
-    CHECK(fd >= 0);
-    return fd;
-}
-
-/* the recipe's group, which the program keeps */
 static void open_group(void)
 {
-    leader = event(0x400);
-    for (int k = 0; k < 4 * level; k++)
-        event(0x8000u + 0x100u * (unsigned)k);
-    CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, leader, 0) != MAP_FAILED);
-    CHECK_EQ(ioctl(leader, PERF_EVENT_IOC_ENABLE, 0), 0);
+    add_topdown(&group, in_user_mode(event_of(PERF_TYPE_RAW, SLOTS_EVENT)), (unsigned)level, 0, -1);
+    control_page(group.fd[0]);
+    group_runs(&group);
 }
 
-static void reset_group(void) { CHECK_EQ(ioctl(leader, PERF_EVENT_IOC_RESET, PERF_IOC_FLAG_GROUP), 0); }
+static void reset_group(void) { CHECK_EQ(ioctl(group.fd[0], PERF_EVENT_IOC_RESET, PERF_IOC_FLAG_GROUP), 0); }
 
 /* Begins with fresh registers. */
 static void begin(void)
@@ -232,7 +205,7 @@ static void run(struct region *r)
     for (unsigned p = 0; p < r->phases; p++) {
         vm_mix_set(r->mix[p], r->warp, 0, 0);
         if (p > 0 || r->chained)
-            r->mark[p] = rdpmc(SLOTS);
+            r->mark[p] = rdpmc(RDPMC_SLOTS);
         else
             read_now(&r->before);
         const unsigned naps = r->nap_phase == p ? r->naps : 0;
@@ -267,7 +240,7 @@ static double truth(const struct region *r, double slots, int *known, double sha
         *known = *known && calls >= -slots_of(2, r->warp) && calls <= slots_of(CALLS, r->warp);
     }
     for (unsigned p = 0; p <= r->phases; p++) {
-        if (!*known) /* in a rival's turn SLOTS was the rival's */
+        if (!*known) /* while a competing handle counted, SLOTS was that one's */
             part[p] = p ? slots_of((double)r->instructions[p - 1], r->warp) : 0;
         whole += part[p];
     }
@@ -331,7 +304,7 @@ static void judge(const struct region *r)
         recipe_shares(from, to, share);
     } else {
         const int code = td_decode_l1(&from->sample, &to->sample, &l1);
-        if (code == TD_ENOTCOUNTING) { /* a rival's turn */
+        if (code == TD_ENOTCOUNTING) { /* a competing handle counted */
             uncounted++;
             return;
         }
@@ -407,10 +380,10 @@ static void let_pass(enum history history)
             td_must(td_reset(td));
         }
         break;
-    case RIVAL:
-        rival_turns = 1 + (unsigned)up_to(2);
-        if (rival == NULL && !recipe) /* whose readings would be the rival's, too */
-            rival = measured(NULL);
+    case COMPETING:
+        competing_turns = 1 + (unsigned)up_to(2);
+        if (competing == NULL && !recipe) /* whose readings would be the other's, too */
+            competing = measured(NULL);
         break;
     }
 }
@@ -430,7 +403,7 @@ static void turn(void)
         account(instructions, 0);
     }
     for (uint64_t steps = up_to(2); steps > 0; steps--)
-        let_pass((enum history)(history = (unsigned)up_to(up_to(15) ? RESET : RIVAL)));
+        let_pass((enum history)(history = (unsigned)up_to(up_to(15) ? RESET : COMPETING)));
     for (int i = 0; i < n; i++) {
         do
             plan(&region[i], burst);
@@ -444,9 +417,9 @@ static void turn(void)
     for (int i = 0; i < n; i++)
         judge(&region[i]);
     due += PER_REGION * (double)n;
-    if (rival_turns > 0 && --rival_turns == 0) {
-        td_close(rival);
-        rival = NULL;
+    if (competing_turns > 0 && --competing_turns == 0) {
+        td_close(competing);
+        competing = NULL;
     }
 }
 
@@ -476,7 +449,7 @@ int main(int argc, char **argv)
             turn();
         end();
     }
-    td_close(rival);
+    td_close(competing);
     other.stop = 1;
     sem_post(&other.go);
     CHECK_EQ(pthread_join(thread, NULL), 0);

@@ -1,5 +1,5 @@
 /* Regions of random length and of one or several mixes, after a random history: other mixes, warped stretches of up to 1e13 slots,
- * sleeps, resets, rivals that come and go. Whatever it was, the truth is within `error`, and totals only grow. */
+ * sleeps, resets, competing handles that come and go. Whatever it was, the truth is within `error`, and totals only grow. */
 #include "pmu.h"
 
 enum { TURNS = 1500 };
@@ -51,8 +51,8 @@ static void holds(int count, const double *share, const double *truth, double er
 int main(int argc, char **argv)
 {
     static const uint32_t flags[] = {0, 0, 0, TD_FLAG_NO_RDPMC};
-    td_t *rival = NULL;
-    int telling = 0, missed = 0, rivals = 0;
+    td_t *competing = NULL;
+    int telling = 0, missed = 0, opened = 0;
     seed = seed_of(argc, argv);
     printf("seed %llu\n", (unsigned long long)seed);
     for (int handle = 0; handle < 6; handle++) {
@@ -70,12 +70,12 @@ int main(int argc, char **argv)
             case 2: mix_is(random_mix()); some_work(); break;
             case 3: nap(); break;
             case 4:
-                if (rival != NULL) {
-                    td_close(rival);
-                    rival = NULL;
+                if (competing != NULL) {
+                    td_close(competing);
+                    competing = NULL;
                 } else if (!up_to(7)) {
-                    rival = measured(NULL);
-                    rivals++;
+                    competing = measured(NULL);
+                    opened++;
                 }
                 break;
             default: break;
@@ -108,8 +108,8 @@ int main(int argc, char **argv)
             struct td_l1 l1;
             struct td_l2 l2;
             int code = td_decode_l1(&before, &after, &l1);
-            if (code == TD_ENOTCOUNTING) { /* a rival's turn, all through but for what the kernel itself ran */
-                CHECK(rivals > 0);
+            if (code == TD_ENOTCOUNTING) { /* a competing handle counted, all through but for what the kernel itself ran */
+                CHECK(opened > 0);
                 missed++;
                 continue;
             }
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
         }
         td_close(td);
     }
-    td_close(rival);
+    td_close(competing);
     printf("%d of %d regions within 2 points\n", telling, TURNS);
     CHECK(missed < TURNS / 2);
     CHECK(telling > TURNS / 20); /* a bound of 1 would be right, too, and useless */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# perf_event_paranoid 3 in such a container.
+# perf_event_paranoid 3 in a container.
 # needs: counters
 . "$(dirname "$0")/../include/case.sh"
 

@@ -1,6 +1,6 @@
 /* What is forbidden after td_open: whatever may not be opened any more, what is open is read on, and right. A second handle
  * gets its documented code, and neither leaves anything behind nor touches the first. Each case is a process of its own. */
-#include "rival.h"
+#include "competing.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/filter.h>

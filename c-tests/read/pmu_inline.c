@@ -79,10 +79,10 @@ static void agrees(uint32_t flags)
     CHECK_EQ(td_read_mark(td, &a), -EBADF);
 }
 
-/* In a rival's turn the registers are the rival's: a mark must not be of those. */
-static void beside_a_rival(void)
+/* While a competing group counts, the registers are that group's: a mark must not be of those. */
+static void beside_another_handle(void)
 {
-    td_t *td = measured(NULL), *rival = measured(NULL);
+    td_t *td = measured(NULL), *other = measured(NULL);
     const double width = info_of(td).slots_per_cycle;
     struct td_mark a, b;
     struct td_sample before, after;
@@ -107,7 +107,7 @@ static void beside_a_rival(void)
         counted++;
     }
     CHECK(counted > 50);
-    td_close(rival);
+    td_close(other);
     td_close(td);
 }
 
@@ -117,6 +117,6 @@ int main(void)
     needs_known_mix();
     agrees(0);
     agrees(TD_FLAG_NO_RDPMC);
-    beside_a_rival();
+    beside_another_handle();
     return 0;
 }

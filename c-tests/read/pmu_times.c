@@ -1,4 +1,4 @@
-/* Times start from zero with each period, never go back nor wrap, over readings, naps, resets and a rival for the counters, and
+/* Times start from zero with each period, never go back nor wrap, over readings, naps, resets and beside a competing handle, and
  * a period has no more of them than the clock on the wall: whichever clock the kernel gives to user space. */
 #include "pmu.h"
 
@@ -12,8 +12,8 @@ static uint64_t wall(void)
 /* what the clocks may be apart: they are read one after the other, and their rates are rounded */
 enum { APART = 20000 };
 
-/* A period with readings after work and naps; `rival` is a handle that is opened in its middle. */
-static void period(td_t *td, int naps, int rival)
+/* A period with readings after work and naps; `competing`: another handle is opened in its middle. */
+static void period(td_t *td, int naps, int competing)
 {
     const struct timespec moment = {0, 300000};
     struct td_sample last, now;
@@ -29,9 +29,9 @@ static void period(td_t *td, int naps, int rival)
         work(200000);
         if (naps)
             nanosleep(&moment, NULL);
-        if (rival && i == 30)
+        if (competing && i == 30)
             td_must(td_open(&other, NULL));
-        if (rival && i == 70) {
+        if (competing && i == 70) {
             td_close(other);
             other = NULL;
         }
@@ -44,12 +44,12 @@ static void period(td_t *td, int naps, int rival)
             CHECK(l1.running >= 0 && l1.running <= 1);
         last = now;
     }
-    if (!naps && !rival && !(now.flags & TD_SAMPLE_COARSE_TIME)) {
+    if (!naps && !competing && !(now.flags & TD_SAMPLE_COARSE_TIME)) {
         /* it ran, and counted, nearly all the time */
         CHECK((double)now.time_enabled_ns >= 0.5 * (double)(wall() - begun_by));
         CHECK((double)now.time_running_ns >= 0.9 * (double)now.time_enabled_ns);
     }
-    if (naps || rival) /* it was scheduled since: whatever the clock, time has passed */
+    if (naps || competing) /* it was scheduled since: whatever the clock, time has passed */
         CHECK(now.time_enabled_ns > 0);
 }
 

@@ -1,56 +1,25 @@
-/* rival.h: others at the counters, who know nothing of the library, and what a handle has to say beside them. */
-#ifndef RIVAL_H
-#define RIVAL_H
+/* competing.h: competing groups, which know nothing of the library, and what a handle has to say beside them. */
+#ifndef COMPETING_H
+#define COMPETING_H
+#include "perf.h"
 #include "pmu.h"
-#include <linux/perf_event.h>
-#include <sys/ioctl.h>
 
-struct rival {
-    int fd[16], count;
-};
-
-static inline void rival_event_of(struct rival *rival, uint32_t pmu, uint64_t config, pid_t pid, int cpu, int leader, int pinned)
+/* An event that nothing rotates away, of the P-cores of a hybrid CPU. */
+static inline struct perf_event_attr pinned_event(uint64_t config)
 {
-    struct perf_event_attr attr;
-    memset(&attr, 0, sizeof attr);
-    attr.type = pmu;
-    attr.size = sizeof attr;
-    attr.config = config;
-    attr.disabled = leader < 0;
-    attr.pinned = leader < 0 && pinned;
-    const int fd = (int)syscall(SYS_perf_event_open, &attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
-    if (fd < 0)
-        FAIL("rival: perf_event_open of %#llx: %s", (unsigned long long)config, strerror(errno));
-    rival->fd[rival->count++] = fd;
-}
-
-static inline void rival_event(struct rival *rival, uint64_t config, pid_t pid, int cpu, int leader, int pinned)
-{
-    rival_event_of(rival, PERF_TYPE_RAW, config, pid, cpu, leader, pinned); /* on a hybrid CPU, the P-cores */
-}
-
-static inline void rival_runs(struct rival *rival)
-{
-    for (int i = 0; i < rival->count; i++)
-        CHECK_EQ(ioctl(rival->fd[i], PERF_EVENT_IOC_ENABLE, 0), 0);
+    struct perf_event_attr attr = event_of(PERF_TYPE_RAW, config);
+    attr.pinned = 1;
+    return attr;
 }
 
 /* A group of SLOTS and the level 1 metric events that counts from now on: of a thread (0: this one), or with pid -1 of a
  * CPU. Pinned, it is never rotated away. */
-static inline struct rival rival_starts(pid_t pid, int cpu, int pinned)
+static inline struct perf_group competing_group(pid_t pid, int cpu, int pinned)
 {
-    struct rival rival = {{0}, 0};
-    rival_event(&rival, 0x400, pid, cpu, -1, pinned);
-    for (uint64_t config = 0x8000; config <= 0x8300; config += 0x100)
-        rival_event(&rival, config, pid, cpu, rival.fd[0], 0);
-    rival_runs(&rival);
-    return rival;
-}
-
-static inline void rival_ends(struct rival *rival)
-{
-    while (rival->count > 0)
-        close(rival->fd[--rival->count]);
+    struct perf_group group = {{0}, 0};
+    add_topdown(&group, pinned ? pinned_event(SLOTS_EVENT) : event_of(PERF_TYPE_RAW, SLOTS_EVENT), 1, pid, cpu);
+    group_runs(&group);
+    return group;
 }
 
 /* a CPU that has the counters; this thread runs there from now on */

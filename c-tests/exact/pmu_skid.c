@@ -1,6 +1,6 @@
-/* What the library itself executes at a region's edges is not taken for the region's: the program is at one mix in the
+/* Skid: what the library itself executes at a region's ends is not taken for the region's. The program is at one mix in the
  * region and at another around it, so the calls are at that, too. Pairs of readings whether they open windows or not, by
- * read(2), and sums. Between the change of mix and the reading are some instructions of this program, which the edges cover. */
+ * read(2), and sums. Between the change of mix and the reading are some instructions of this program, which the skid covers. */
 #include "pmu.h"
 #include <topdown_inline.h>
 

@@ -1,7 +1,7 @@
-/* Walls on the way of td_open: each system call that it makes is refused in turn, with each errno that a kernel or a seccomp
+/* Blockers of td_open: each system call that it makes is refused in turn, with each errno that a kernel or a seccomp
  * filter may answer. Either it opens all the same and is right, or it gives a documented code and says why; in neither case
  * is anything left behind. A filter hands the calls to this program, which lets them pass or refuses them. */
-#include "rival.h"
+#include "competing.h"
 #include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,5 +1,5 @@
-/* A rival for the counters in the same thread: the kernel lets the two take turns. Both say how little they ran, and
- * their bounds hold; totals go on, over the rival's turns and after them. */
+/* Two handles in the same thread compete for the counters: the kernel rotates them. Both say how little they ran, and
+ * their bounds hold; totals go on, while the other counts and after it. */
 #include "pmu.h"
 
 int main(void)
@@ -18,7 +18,7 @@ int main(void)
     td[1] = measured(NULL);
     td_must(td_read(td[1], &first[1]));
     last[0] = first[0], last[1] = first[1];
-    for (int i = 0; i < 100; i++) { /* 100 ms: some 25 turns */
+    for (int i = 0; i < 100; i++) { /* 100 ms: some 25 rotations */
         work(1000000);
         for (int k = 0; k < 2; k++) {
             td_must(td_read(td[k], &now));
@@ -40,7 +40,7 @@ int main(void)
     }
     CHECK_NEAR(running, 1, 0.1);
 
-    /* the rival's phases that this handle did not see must be within its bound */
+    /* phases that this handle did not see, while the other counted, must be within its bound */
     for (int i = 0; i < 40; i++) {
         mix_is(MIXES[i % 2 ? 3 : 0]);
         td_must(td_read(td[0], &first[0]));
