@@ -6,11 +6,10 @@
 //! outlives kill -9 avoids this: memfd_create(2) has F_SEAL_SHRINK, but its memory is gone with the last process
 //! that has it open or mapped, a lease needs a descriptor, which programs close, and mode bits do not stop the owner.
 
-use libc::{c_int, c_void, sigaction, siginfo_t};
-use std::mem::{MaybeUninit, zeroed};
-use std::ptr::{addr_of_mut, null, null_mut};
+use libc::{c_int, c_void, siginfo_t};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use topdown_seam::chained::Chained;
 
 const PAGE: usize = 4096;
 
@@ -19,8 +18,7 @@ pub type IsMapped = fn(usize) -> bool;
 
 static ASK: AtomicUsize = AtomicUsize::new(0);
 static LOST: AtomicBool = AtomicBool::new(false);
-/// What was there before: written once, before the handler is installed.
-static mut PREVIOUS: MaybeUninit<sigaction> = MaybeUninit::uninit();
+static CHAINED: Chained = Chained::new(libc::SIGBUS);
 
 /// Whether a part of the table was lost in this process.
 pub fn has_lost() -> bool {
@@ -37,23 +35,8 @@ pub fn survive(is_mapped: IsMapped) {
     if ASK.swap(is_mapped as usize, Release) != 0 {
         return;
     }
-    // SAFETY: plain data, of which zeros are values; before main nobody else writes PREVIOUS.
-    unsafe {
-        let mut ours: sigaction = zeroed();
-        let previous = addr_of_mut!(PREVIOUS).cast::<sigaction>();
-        let asked = libc::sigaction(libc::SIGBUS, null(), previous) == 0;
-        // (an ignored signal stays so over an exec, which a handler does not)
-        if !asked || (*previous).sa_sigaction == libc::SIG_IGN {
-            return;
-        }
-        ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-        if (*previous).sa_sigaction != libc::SIG_DFL {
-            ours.sa_flags |= (*previous).sa_flags & !libc::SA_RESETHAND;
-            ours.sa_mask = (*previous).sa_mask;
-        }
-        ours.sa_sigaction = on_fault as *const () as usize;
-        libc::sigaction(libc::SIGBUS, &ours, null_mut());
-    }
+    // SAFETY: a handler, which passes on what is not for it; before main nobody else is here.
+    unsafe { CHAINED.install(on_fault as *const () as usize, true) };
 }
 
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
@@ -64,7 +47,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
             *libc::__errno_location() = errno;
             return;
         }
-        pass_on(signal, info, context);
+        CHAINED.next(info, context)(signal, info, context);
     }
 }
 
@@ -87,26 +70,4 @@ fn replace(address: usize) -> bool {
     }
     LOST.store(true, Release);
     true
-}
-
-/// What the signal would have done.
-unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: written before the handler was installed; a function of the type that its flags say.
-    unsafe {
-        let previous = &*addr_of_mut!(PREVIOUS).cast::<sigaction>();
-        if previous.sa_sigaction == libc::SIG_DFL {
-            // when this handler has returned: by the same fault, or by the signal once more
-            libc::sigaction(signal, previous, null_mut());
-            if (*info).si_code <= 0 {
-                libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal);
-            }
-        } else if previous.sa_flags & libc::SA_SIGINFO != 0 {
-            let run: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
-                std::mem::transmute(previous.sa_sigaction);
-            run(signal, info, context);
-        } else {
-            let run: extern "C" fn(c_int) = std::mem::transmute(previous.sa_sigaction);
-            run(signal);
-        }
-    }
 }

@@ -8,13 +8,12 @@
 //! RDPMC that faulted and there is memory that can be read; all else is for the handler that was there before, which gets
 //! the stack frame that the kernel made. docs/failures.md weighs the alternatives.
 
+use super::chained::{Chained, Handler, Installed, nothing, sigprocmask};
 use super::rdpmc::{METRICS, SLOTS};
-use libc::{c_int, c_void, sigaction, siginfo_t, sigset_t, ucontext_t};
-use std::arch::{asm, global_asm};
-use std::cell::UnsafeCell;
-use std::mem::{MaybeUninit, transmute, zeroed};
-use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use libc::{c_int, c_void, siginfo_t, ucontext_t};
+use std::arch::global_asm;
+use std::mem::zeroed;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The marked instruction is `nop dword ptr [rax + MARK]`.
 pub const MARK: u32 = 0x4e57_4454;
@@ -28,8 +27,6 @@ const GENERAL_PROTECTION: i64 = 13;
 /// `si_code` of signals that the kernel sends for no better reason.
 const SI_KERNEL: c_int = 0x80;
 
-type Handler = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
-
 static FAULTS: AtomicU64 = AtomicU64::new(0);
 
 /// How often RDPMC of ours has faulted in this process.
@@ -37,13 +34,7 @@ pub fn count() -> u64 {
     FAULTS.load(Ordering::Relaxed)
 }
 
-/// What was there before. Written once, before the handler is installed, and read by it.
-struct Previous(UnsafeCell<MaybeUninit<sigaction>>);
-// SAFETY: whoever is at `STATE` alone writes it, and none reads it before that is done.
-unsafe impl Sync for Previous {}
-static PREVIOUS: Previous = Previous(UnsafeCell::new(MaybeUninit::uninit()));
-/// It was to be called once (SA_RESETHAND), and was.
-static SPENT: AtomicBool = AtomicBool::new(false);
+static CHAINED: Chained = Chained::new(libc::SIGSEGV);
 
 /// The process that is installing the handler; 0 for none, `DONE` when it is done.
 static STATE: AtomicU32 = AtomicU32::new(0);
@@ -83,28 +74,9 @@ pub fn survive_marked(mark: u32) -> bool {
 fn install() -> bool {
     let marked = topdown_on_fault as *const () as usize;
     let handler = if OWN_MARK.load(Ordering::Relaxed) == MARK { marked } else { marked + MARKED };
-    // SAFETY: plain data, of which zeros are values; what is installed is a handler of that type; nobody else is here.
-    let done = unsafe {
-        let mut previous: sigaction = zeroed();
-        let asked = libc::sigaction(libc::SIGSEGV, null(), &mut previous) == 0;
-        if asked && previous.sa_sigaction != handler {
-            let mut ours: sigaction = zeroed();
-            if is_handler(&previous) {
-                ours.sa_flags = previous.sa_flags & !libc::SA_RESETHAND;
-            } else {
-                ours.sa_flags = libc::SA_ONSTACK | libc::SA_RESTART;
-            }
-            ours.sa_flags |= libc::SA_SIGINFO;
-            // nothing that could read comes between: with SIGSEGV blocked a fault is the end
-            libc::sigfillset(&mut ours.sa_mask);
-            ours.sa_sigaction = handler;
-            (*PREVIOUS.0.get()).write(previous);
-            stay_loaded(handler);
-            libc::sigaction(libc::SIGSEGV, &ours, null_mut()) == 0
-        } else {
-            asked
-        }
-    };
+    stay_loaded(handler);
+    // SAFETY: that is where the handler's code begins, or behind its mark; nobody else is here.
+    let done = unsafe { CHAINED.install(handler, false) } == Installed::Yes;
     STATE.store(if done { DONE } else { 0 }, Ordering::Release);
     done
 }
@@ -119,10 +91,6 @@ fn stay_loaded(code: usize) {
             libc::dlopen(here.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
         }
     }
-}
-
-fn is_handler(action: &sigaction) -> bool {
-    ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction)
 }
 
 unsafe extern "C" {
@@ -162,21 +130,19 @@ global_asm!(
 );
 
 /// What is to be done about the signal.
-unsafe extern "C" fn next(signal: c_int, info: *mut siginfo_t, context: *mut c_void) -> Handler {
+unsafe extern "C" fn next(_: c_int, info: *mut siginfo_t, context: *mut c_void) -> Handler {
     // SAFETY: the kernel gives a handler with SA_SIGINFO both.
     unsafe {
         let registers = &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs;
-        let Some(way_on) = way_on(&*info, registers) else { return previous(signal, info, context) };
+        let Some(way_on) = way_on(&*info, registers) else { return CHAINED.next(info, context) };
         FAULTS.fetch_add(1, Ordering::Relaxed);
         if previous_is_a_copy() {
-            return previous(signal, info, context); // it is to know, too: the RDPMC may be its own
+            return CHAINED.next(info, context); // it is to know, too: the RDPMC may be its own
         }
         go_on(registers, way_on);
         nothing
     }
 }
-
-unsafe extern "C" fn nothing(_: c_int, _: *mut siginfo_t, _: *mut c_void) {}
 
 /// Whether the handler before this one is that of another copy of this library, which has the same mark.
 ///
@@ -184,8 +150,8 @@ unsafe extern "C" fn nothing(_: c_int, _: *mut siginfo_t, _: *mut c_void) {}
 /// `install` has written what was there before.
 unsafe fn previous_is_a_copy() -> bool {
     // SAFETY: the caller's word.
-    let previous = unsafe { (*PREVIOUS.0.get()).assume_init_ref() };
-    OWN_MARK.load(Ordering::Relaxed) == MARK && is_handler(previous) && bears(previous.sa_sigaction, MARK)
+    let previous = unsafe { CHAINED.handler() };
+    OWN_MARK.load(Ordering::Relaxed) == MARK && previous.is_some_and(|previous| bears(previous, MARK))
 }
 
 /// Where the thread can go on, if the fault was an RDPMC of ours: at the abort handler of its sequence, where it is, or
@@ -237,87 +203,10 @@ fn code(at: usize) -> Option<[u8; 8]> {
     }
 }
 
-/// rt_sigprocmask(2) without the C library: errno stays, and no signal is taken out of the set.
-///
-/// # Safety
-/// The set is one to be blocked here, or `how` is no operation.
-unsafe fn sigprocmask(how: c_int, set: *const u64) -> i64 {
-    let mut result = libc::SYS_rt_sigprocmask;
-    // SAFETY: a system call, which changes these registers and the mask that the caller vouches for.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") result,
-            in("rdi") i64::from(how),
-            in("rsi") set,
-            in("rdx") 0,
-            in("r10") size_of::<u64>(),
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
-}
-
-/// What would be done without this handler.
-///
-/// # Safety
-/// As the kernel calls a handler.
-unsafe fn previous(signal: c_int, info: *mut siginfo_t, context: *mut c_void) -> Handler {
-    // SAFETY: `install` wrote it before this could be called. The previous handler finds in its registers what the kernel
-    // gives one with SA_SIGINFO, which is enough for others, too; the rest is plain system calls, after which errno is as
-    // it was.
-    unsafe {
-        let previous = (*PREVIOUS.0.get()).assume_init_ref();
-        let once = previous.sa_flags & libc::SA_RESETHAND != 0;
-        let sent = (*info).si_code <= 0;
-        if is_handler(previous) && !(once && SPENT.swap(true, Ordering::Relaxed)) {
-            mask_for(previous, context);
-            return transmute::<usize, Handler>(previous.sa_sigaction);
-        }
-        if previous.sa_sigaction != libc::SIG_IGN || !sent {
-            // the same signal once more, which ends the process as this handler returns
-            let errno = *libc::__errno_location();
-            by_default(signal);
-            let (process, thread) = (libc::getpid(), libc::syscall(libc::SYS_gettid));
-            libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal, info);
-            *libc::__errno_location() = errno;
-        }
-        nothing
-    }
-}
-
-/// Blocks what would be blocked in the previous handler, and no more.
-///
-/// # Safety
-/// `context` is the kernel's, of a handler that is running.
-unsafe fn mask_for(previous: &sigaction, context: *mut c_void) {
-    // SAFETY: the kernel's sets are 64 bits, the first of those that the C library has room for.
-    unsafe {
-        let bits = |set: *const sigset_t| set.cast::<u64>().read();
-        let mut blocked =
-            bits(&raw const (*context.cast::<ucontext_t>()).uc_sigmask) | bits(&previous.sa_mask);
-        if previous.sa_flags & libc::SA_NODEFER == 0 {
-            blocked |= 1 << (libc::SIGSEGV - 1);
-        }
-        sigprocmask(libc::SIG_SETMASK, &blocked);
-    }
-}
-
-/// # Safety
-/// None.
-unsafe fn by_default(signal: c_int) {
-    // SAFETY: zeros are the default action.
-    unsafe {
-        let default: MaybeUninit<sigaction> = MaybeUninit::zeroed();
-        libc::sigaction(signal, default.as_ptr(), null_mut());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ptr::null_mut;
 
     /// Two pages, and none behind them.
     fn pages(protection: c_int) -> usize {

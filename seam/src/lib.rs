@@ -17,6 +17,8 @@ pub mod fault {
 }
 mod apart;
 pub mod attr;
+#[cfg(target_arch = "x86_64")]
+pub mod chained;
 pub mod cpu;
 pub mod format;
 pub mod guarded;

@@ -1,75 +1,87 @@
 //! Which thread is this? A number that no other thread of the process has or had, for two instructions.
 //!
 //! A thread id costs a system call, and the thread pointer is handed on when a thread ends. This is a
-//! thread-local word of the initial-exec kind, which Rust cannot ask for in a shared library otherwise.
+//! thread-local slot of the initial-exec kind, which Rust cannot ask for in a shared library otherwise.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the word holds in a thread that has not asked for a number. Not 0, which marks a handle
+/// What the slot holds in a thread that has not asked for a number. Not 0, which marks a handle
 /// without an owner, so that the two never compare equal.
 const NONE: u64 = 1;
 
+/// A 64-bit slot of each thread, which is read in two instructions: its functions `get` and `set`. `$symbol` is its name
+/// in the object, which shows it to nobody; `first` is what it holds at first.
 #[cfg(target_arch = "x86_64")]
-mod word {
-    std::arch::global_asm!(
-        ".section .tdata.topdown_thread,\"awT\",@progbits",
-        ".p2align 3",
-        ".hidden topdown_thread",
-        ".globl topdown_thread",
-        ".type topdown_thread,@object",
-        ".size topdown_thread,8",
-        "topdown_thread: .quad 1",
-        ".previous",
-    );
+#[macro_export]
+macro_rules! thread_local_slot {
+    ($symbol:literal, first $first:literal) => {
+        std::arch::global_asm!(
+            concat!(".section .tdata.", $symbol, ",\"awT\",@progbits"),
+            ".p2align 3",
+            concat!(".hidden ", $symbol),
+            concat!(".globl ", $symbol),
+            concat!(".type ", $symbol, ",@object"),
+            concat!(".size ", $symbol, ",8"),
+            concat!($symbol, ": .quad ", $first),
+            ".previous",
+        );
 
-    #[inline(always)]
-    pub fn get() -> u64 {
-        let value: u64;
-        // SAFETY: the assembler block above defines the word; every thread has its own.
-        unsafe {
-            std::arch::asm!(
-                "mov {0}, qword ptr [rip + topdown_thread@GOTTPOFF]",
-                "mov {0}, qword ptr fs:[{0}]",
-                out(reg) value,
-                options(nostack, preserves_flags, readonly),
-            );
+        /// What this thread's slot holds.
+        #[inline(always)]
+        pub fn get() -> u64 {
+            let value: u64;
+            // SAFETY: the assembler block above defines the slot; every thread has its own.
+            unsafe {
+                std::arch::asm!(
+                    concat!("mov {0}, qword ptr [rip + ", $symbol, "@GOTTPOFF]"),
+                    "mov {0}, qword ptr fs:[{0}]",
+                    out(reg) value,
+                    options(nostack, preserves_flags, readonly),
+                );
+            }
+            value
         }
-        value
-    }
 
-    pub fn set(value: u64) {
-        // SAFETY: as in `get`.
-        unsafe {
-            std::arch::asm!(
-                "mov {1}, qword ptr [rip + topdown_thread@GOTTPOFF]",
-                "mov qword ptr fs:[{1}], {0}",
-                in(reg) value,
-                out(reg) _,
-                options(nostack, preserves_flags),
-            );
+        /// From now on it holds this.
+        pub fn set(value: u64) {
+            // SAFETY: the assembler block above defines the slot; every thread has its own, which nothing else writes.
+            unsafe {
+                std::arch::asm!(
+                    concat!("mov {1}, qword ptr [rip + ", $symbol, "@GOTTPOFF]"),
+                    "mov qword ptr fs:[{1}], {0}",
+                    in(reg) value,
+                    out(reg) _,
+                    options(nostack, preserves_flags),
+                );
+            }
         }
-    }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+mod slot {
+    crate::thread_local_slot!("topdown_thread", first 1);
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-mod word {
+mod slot {
     use std::cell::Cell;
 
-    thread_local! { static WORD: Cell<u64> = const { Cell::new(super::NONE) }; }
+    thread_local! { static SLOT: Cell<u64> = const { Cell::new(super::NONE) }; }
 
     pub fn get() -> u64 {
-        WORD.get()
+        SLOT.get()
     }
 
     pub fn set(value: u64) {
-        WORD.set(value);
+        SLOT.set(value);
     }
 }
 
 /// This thread's number, or one that equals no handle's owner.
 #[inline(always)]
 pub fn current() -> u64 {
-    word::get()
+    slot::get()
 }
 
 /// This thread's pointer to its control block: it tells the threads that run now from each other.
@@ -91,10 +103,10 @@ pub fn pointer() -> u64 {
 /// This thread's number, given now if it has none.
 pub fn enroll() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(NONE + 1);
-    if word::get() == NONE {
-        word::set(NEXT.fetch_add(1, Ordering::Relaxed));
+    if slot::get() == NONE {
+        slot::set(NEXT.fetch_add(1, Ordering::Relaxed));
     }
-    word::get()
+    slot::get()
 }
 
 #[cfg(test)]
