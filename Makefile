@@ -140,7 +140,7 @@ screenshot: target/c-tests/pmu_regions ## draw docs/report.png: the HTML report 
 example-vm: target/examples/region ## README's example on the emulated machine
 	@c-tests/vm/setup trixie && c-tests/vm/run -c gnr -- $<
 
-header: ## make include/topdown.h from the sources
+header: ## make include/topdown.h and topdown_inline.h, and c-tests/include/internals.h, from the sources
 	TOPDOWN_WRITE_HEADER=1 $(CARGO) test --locked --test header
 
 index: ## make c-tests/README.md from the tests

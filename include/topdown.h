@@ -1,1121 +1,497 @@
-/* topdown.h: where the CPU's pipeline slots go (TopDown, TMA), for any region of a program, measured from
- * inside it. Link with -ltopdown.
+/* topdown.h: where the CPU's pipeline slots go (TopDown, TMA), in any region of a program, measured from inside it.
  *
  *     td_t *td;
  *     struct td_sample before, after;
  *     struct td_l1 shares;
- *     td_open(&td, NULL);
+ *
+ *     td_open(&td, NULL);                         counts the calling thread, in user mode
  *     td_read(td, &before);
  *     ... the region ...
  *     td_read(td, &after);
- *     td_decode_l1(&before, &after, &shares);
+ *     td_decode_l1(&before, &after, &shares);     shares.retiring, ..., shares.error
+ *     td_close(td);
  *
- * Functions return 0 or a negative code: -errno, or TD_E* below -4096. td_strerror tells what a code means,
- * td_last_error what happened in full. Outputs are written on success only. A NULL pointer is an error,
- * never a crash. Nothing is printed and no environment variable is read.
+ * Link with -ltopdown.
  *
- * Structures begin with their size. In td_options and td_mix the caller sets it; in results the library
- * does. Unused parts are zeros.
+ * Functions return 0, or a negative code: -errno, or TD_E* below -4096. td_strerror gives a short text of a code,
+ * td_last_error the whole story: what happened, why, and what to do about it. -EFAULT is a failure of the library itself;
+ * please report it. Outputs are written on success only. A pointer that is NULL or misaligned gives -EINVAL, never a crash.
+ * The library prints nothing and reads no environment variables.
  *
- * Made from the Rust sources by `make header`: do not edit. */
-
+ * Structures begin with their size. The caller sets it in td_options and td_mix, the library in results. Reserved fields
+ * are zeros. "opaque" fields are the library's own.
+ *
+ * Programs built with this header work with all later libraries of the same soname.
+ *
+ * Made by `make header` from src/: do not edit. */
 #ifndef TOPDOWN_H
 #define TOPDOWN_H
 
 #include <stddef.h>
 #include <stdint.h>
-/* A handle. It belongs to the thread that opened it. */
-typedef struct td td_t;
 
-
-/**
- * `td_node.parent`: the node is a root.
- */
-#define TD_NODE_NONE 0
-
-/**
- * `td_node.id`: tma_retiring.
- */
-#define TD_NODE_RETIRING 1
-
-/**
- * `td_node.id`: tma_bad_speculation.
- */
-#define TD_NODE_BAD_SPECULATION 2
-
-/**
- * `td_node.id`: tma_frontend_bound.
- */
-#define TD_NODE_FRONTEND_BOUND 3
-
-/**
- * `td_node.id`: tma_backend_bound.
- */
-#define TD_NODE_BACKEND_BOUND 4
-
-/**
- * `td_node.id`: tma_heavy_operations.
- */
-#define TD_NODE_HEAVY_OPERATIONS 5
-
-/**
- * `td_node.id`: tma_light_operations.
- */
-#define TD_NODE_LIGHT_OPERATIONS 6
-
-/**
- * `td_node.id`: tma_branch_mispredicts.
- */
-#define TD_NODE_BRANCH_MISPREDICTS 7
-
-/**
- * `td_node.id`: tma_machine_clears.
- */
-#define TD_NODE_MACHINE_CLEARS 8
-
-/**
- * `td_node.id`: tma_fetch_latency.
- */
-#define TD_NODE_FETCH_LATENCY 9
-
-/**
- * `td_node.id`: tma_fetch_bandwidth.
- */
-#define TD_NODE_FETCH_BANDWIDTH 10
-
-/**
- * `td_node.id`: tma_memory_bound.
- */
-#define TD_NODE_MEMORY_BOUND 11
-
-/**
- * `td_node.id`: tma_core_bound.
- */
-#define TD_NODE_CORE_BOUND 12
-
-/**
- * `td_node.unit`: the value is a share of the pipeline slots.
- */
-#define TD_UNIT_SLOTS 1
-
-/**
- * `td_node.unit`: the value is a share of the core's cycles.
- */
-#define TD_UNIT_CLOCKS 2
-
-/**
- * Where the control page of SLOTS is, in bytes from the handle. The library's own.
- */
-#define TD_CONTROL_PAGE 4096
-
-/**
- * `td_sample.flags`: how often the registers were saved and restored could not be counted, so nothing bounds
- * what their rounding did: `error` of anything decoded from this sample is as large as it can be. (TD_FLAG_INHERIT;
- * or no memory left that may be locked, with TD_FLAG_NO_RDPMC.)
- */
-#define TD_SAMPLE_UNBOUNDED 1
-
-/**
- * `td_sample.flags`: the kernel gives no clock to user space here, so the times are those of the last
- * time that the thread was scheduled.
- */
-#define TD_SAMPLE_COARSE_TIME 2
-
-/**
- * `td_sample.flags`: no reading has it any more. Earlier versions set it where reading the registers cleared them.
- */
-#define TD_SAMPLE_CLEARED 16
-
-/**
- * `td_sample.flags`: the reading took the slow path, and some of the library's own work after it counts.
- */
-#define TD_SAMPLE_WORK_AFTER 32
-
-/**
- * `td_sample.flags`: and some before it.
- */
-#define TD_SAMPLE_WORK_BEFORE 64
-
-/**
- * `td_sample.flags`: made by the simulated PMU (TD_FLAG_SIMULATE).
- */
-#define TD_SAMPLE_SIMULATED 4
-
-/**
- * `td_l1.flags`, `td_l2.flags`, `td_node.flags`: not every execution was measured, so `error` is four standard errors of a random
- * sample, over the bound of what was measured.
- */
-#define TD_SAMPLE_SPARSE 8
-
-/**
- * The handle was used by a thread that did not open it, or in a forked child.
- */
-#define TD_EWRONGTHREAD -4097
-
-/**
- * Nothing was counted between the two samples: never scheduled, starved, or on an E-core.
- */
-#define TD_ENOTCOUNTING -4098
-
-/**
- * A sample from before a `td_reset` was used with one from after it; or a mark is older than the handle remembers.
- */
-#define TD_ESTALE -4099
-
-/**
- * RDPMC was taken away while the handle was open: somebody wrote 0 to the PMU's `rdpmc` file in sysfs.
- */
-#define TD_ENORDPMC -4100
-
-/**
- * td_options.target: the calling thread.
- */
-#define TD_TARGET_SELF 0
-
-/**
- * td_options.target: the thread whose id is in td_options.id.
- */
-#define TD_TARGET_TASK 1
-
-/**
- * td_options.target: everything on the CPU whose number is in td_options.id.
- */
-#define TD_TARGET_CPU 2
-
-/**
- * td_options.flags: count kernel mode too. Read by read(2).
- */
-#define TD_FLAG_KERNEL 1
-
-/**
- * td_options.flags: count threads and processes that the target starts from now on, too. Read by read(2).
- * Nothing bounds the error then: samples are TD_SAMPLE_UNBOUNDED. One handle in each thread has a bound.
- */
-#define TD_FLAG_INHERIT 2
-
-/**
- * td_options.flags: read by read(2) even where RDPMC is possible; no RDPMC is executed.
- */
-#define TD_FLAG_NO_RDPMC 4
-
-/**
- * td_options.flags: use a simulated PMU. Never chosen by itself.
- */
-#define TD_FLAG_SIMULATE 8
-
-/**
- * td_options.flags: measure on the E-cores of a hybrid CPU, where the default measures on its P-cores: level 1, by
- * read(2), exact but for what ran uncounted. A thread that runs on both has a handle for each; `running` of either tells
- * how much of the time was its own, and slots add up.
- */
-#define TD_FLAG_E_CORES 256
-
-/**
- * td_info.path: readings are RDPMC, from user space.
- */
-#define TD_PATH_RDPMC 1
-
-/**
- * td_info.path: readings are read(2); td_info.note tells why.
- */
-#define TD_PATH_READ 2
-
-/**
- * td_info.path: the numbers are simulated (TD_FLAG_SIMULATE).
- */
-#define TD_PATH_SIMULATED 3
-
-/**
- * The opaque handle of C: where a `Handle` points.
- */
-struct td;
-
-/**
- * What to measure. All zeros, or a NULL pointer: this thread, user mode, deepest level, best path.
- */
-struct td_options {
-    /**
-     * sizeof(struct td_options); 0 stands for the size in this header. A shorter or longer struct, of another
-     * version, is fine as long as what this version does not know is zero.
-     */
-    uint32_t size;
-    /**
-     * TD_FLAG_* bits.
-     */
-    uint32_t flags;
-    /**
-     * TD_TARGET_*.
-     */
-    uint32_t target;
-    /**
-     * Thread id or CPU number of the target; 0 for TD_TARGET_SELF.
-     */
-    int32_t id;
-    /**
-     * 0 for the deepest that the CPU's counters give in one group, 1, or 2.
-     */
-    uint32_t level;
-    /**
-     * Wanted bound on each share's error, in parts per million; 0 stands for 10000 (1 point); at most
-     * 1000000. td_read opens new windows of the registers so that regions of a million slots or more have it,
-     * within max_overhead_ppm; `error` tells what a region got. 1000000 for no windows of
-     * the readings' own.
-     */
-    uint32_t max_error_ppm;
-    /**
-     * What these windows may take of the thread's time, in parts per million; 0 stands for 10000 (1 %); at
-     * most 1000000. Up to 64 of them may come in a burst.
-     */
-    uint32_t max_overhead_ppm;
-    /**
-     * Zeros.
-     */
-    uint32_t reserved[9];
-};
-
-/**
- * Where the totals stood when the present window of the hardware registers began. The library's own:
- * callers need not look at it.
- */
-struct td_base {
-    /**
-     * Sequence number of the control page under which the registers are read.
-     */
-    uint32_t sequence;
-    /**
-     * Number of the window: `first_window` of the period, and on from there.
-     */
-    uint32_t window;
-    /**
-     * Random number of the handle, not 0. It and `period` together are those of no other handle, in whatever process.
-     */
-    uint32_t handle;
-    /**
-     * Number of the period: random when the handle is opened, and counted on by `td_reset`.
-     */
-    uint32_t period;
-    /**
-     * How often the registers were saved and restored since the window began; 65535 for that often or more.
-     */
-    uint16_t switches;
-    /**
-     * Row of the table of CPU models.
-     */
-    uint8_t model;
-    /**
-     * Deepest level that was counted: 1 or 2.
-     */
-    uint8_t level;
-    /**
-     * When the registers were last known not to have been reset by somebody else: milliseconds of
-     * `time_enabled_ns`, modulo 2^32.
-     */
-    uint32_t checked_ms;
-    /**
-     * Bound on the rounding error of each of `category`, in slots; it only grows.
-     */
-    uint64_t error;
-    /**
-     * Slots before the window of retiring, bad speculation, frontend bound, heavy operations, branch
-     * mispredicts, fetch latency, memory bound; backend bound has the rest.
-     */
-    int64_t category[7];
-};
-
-/**
- * Totals since `td_open` or the last `td_reset`, as `td_read` takes them. Two samples of one period
- * decode to the shares of what ran between them. Copy it, keep it, hand it to another thread or write
- * it to a file: it is plain data. It means nothing to another version of the library.
- */
-struct td_sample {
-    /**
-     * sizeof(struct td_sample), written by the library.
-     */
-    uint32_t size;
-    /**
-     * TD_SAMPLE_* bits.
-     */
-    uint32_t flags;
-    /**
-     * Pipeline slots counted in this period.
-     */
-    uint64_t slots;
-    /**
-     * Nanoseconds of this period in which the thread (or CPU) ran with the counters open.
-     */
-    uint64_t time_enabled_ns;
-    /**
-     * Nanoseconds of those in which the counters really counted; less when other users of the counters
-     * took turns with this one, or on a hybrid CPU's E-cores.
-     */
-    uint64_t time_running_ns;
-    /**
-     * Slots of this period before the present window of the registers: `slots` less this is what the SLOTS
-     * register said.
-     */
-    uint64_t slots_before;
-    /**
-     * The totals at the start of the window.
-     */
-    struct td_base base;
-    /**
-     * The PERF_METRICS register: eight 8-bit shares of the slots since the window began.
-     */
-    uint64_t raw_metrics;
-    /**
-     * Totals of plain counters, on CPUs whose shares are computed from such. Untouched where PERF_METRICS
-     * gives the shares.
-     */
-    uint64_t counter[15];
-};
-
-/**
- * A reading that a program inlines (topdown_inline.h): the registers, and which window they are of. The handle
- * makes a sample of it (td_mark_sample).
- */
-struct td_mark {
-    /**
-     * The SLOTS register, since the start of the window.
-     */
-    uint64_t slots;
-    /**
-     * The PERF_METRICS register.
-     */
-    uint64_t metrics;
-    /**
-     * Sequence number of the control page.
-     */
-    uint32_t sequence;
-    /**
-     * Number of the window.
-     */
-    uint32_t window;
-};
-
-/**
- * Level 1: shares of pipeline slots between two samples. The four add up to 1.
- */
-struct td_l1 {
-    /**
-     * sizeof(struct td_l1), written by the library.
-     */
-    uint32_t size;
-    /**
-     * TD_SAMPLE_* bits of both samples.
-     */
-    uint32_t flags;
-    /**
-     * Slots between the two samples.
-     */
-    uint64_t slots;
-    /**
-     * Share of slots whose operation retired, 0 to 1.
-     */
-    double retiring;
-    /**
-     * Share of slots wasted on wrong paths and on recovery from them, 0 to 1.
-     */
-    double bad_speculation;
-    /**
-     * Share of slots that the frontend left empty, 0 to 1.
-     */
-    double frontend_bound;
-    /**
-     * Share of slots that the backend could not take, 0 to 1.
-     */
-    double backend_bound;
-    /**
-     * Bound: no share is further than this from the truth, 0 to 1.
-     */
-    double error;
-    /**
-     * Part of the time between the samples that the counters were counting, 0 to 1.
-     */
-    double running;
-    /**
-     * Zero.
-     */
-    uint64_t reserved[2];
-};
-
-/**
- * Level 2: shares of pipeline slots between two samples. The eight add up to 1; each pair adds up to
- * its level 1 share.
- */
-struct td_l2 {
-    /**
-     * sizeof(struct td_l2), written by the library.
-     */
-    uint32_t size;
-    /**
-     * TD_SAMPLE_* bits of both samples.
-     */
-    uint32_t flags;
-    /**
-     * Slots between the two samples.
-     */
-    uint64_t slots;
-    /**
-     * Part of retiring: operations of instructions that need several, or microcode.
-     */
-    double heavy_operations;
-    /**
-     * Part of retiring: the rest.
-     */
-    double light_operations;
-    /**
-     * Part of bad speculation: mispredicted branches.
-     */
-    double branch_mispredicts;
-    /**
-     * Part of bad speculation: machine clears.
-     */
-    double machine_clears;
-    /**
-     * Part of frontend bound: nothing was delivered.
-     */
-    double fetch_latency;
-    /**
-     * Part of frontend bound: too little was delivered.
-     */
-    double fetch_bandwidth;
-    /**
-     * Part of backend bound: waiting for memory.
-     */
-    double memory_bound;
-    /**
-     * Part of backend bound: waiting for execution units.
-     */
-    double core_bound;
-    /**
-     * Bound: no share is further than this from the truth, 0 to 1.
-     */
-    double error;
-    /**
-     * Part of the time between the samples that the counters were counting, 0 to 1.
-     */
-    double running;
-    /**
-     * Zero.
-     */
-    uint64_t reserved[2];
-};
-
-/**
- * A node of the tree of metrics, and its share between two samples.
- */
-struct td_node {
-    /**
-     * sizeof(struct td_node), written by the library.
-     */
-    uint32_t size;
-    /**
-     * TD_SAMPLE_* bits of both samples.
-     */
-    uint32_t flags;
-    /**
-     * TD_NODE_*: which metric it is. The same metric has the same number on all CPUs and in all versions.
-     */
-    uint32_t id;
-    /**
-     * The node of which it is a part; TD_NODE_NONE for roots.
-     */
-    uint32_t parent;
-    /**
-     * 1 for roots, and one more than the parent's.
-     */
-    uint32_t level;
-    /**
-     * TD_UNIT_*: what the value is a share of. Nodes of another unit than their parent's do not add up to it.
-     */
-    uint32_t unit;
-    /**
-     * 1, or 0: what the node takes was not counted, and `value`, `low` and `high` are NaN.
-     */
-    uint32_t measured;
-    /**
-     * Zero.
-     */
-    uint32_t reserved0;
-    /**
-     * The share, 0 to 1.
-     */
-    double value;
-    /**
-     * The truth is not below this.
-     */
-    double low;
-    /**
-     * Nor above this.
-     */
-    double high;
-    /**
-     * Part of the time between the samples that the counters were counting, 0 to 1.
-     */
-    double running;
-    /**
-     * How many of `unit` were counted between the samples.
-     */
-    uint64_t whole;
-    /**
-     * Zeros.
-     */
-    uint64_t reserved[3];
-};
-
-/**
- * Slots of each category, and bounds on their errors.
- */
-struct td_part {
-    /**
-     * Slots of each category.
-     */
-    double category[8];
-    /**
-     * By rounding.
-     */
-    double rounding;
-    /**
-     * At the edges.
-     */
-    double edges;
-};
-
-/**
- * Sum over executions of one region: clear it to start, then td_sum_begin and td_sum_end around each, or td_sum_add.
- * Plain data, for one thread at a time.
- */
-struct td_sum {
-    /**
-     * sizeof(struct td_sum), written by the library.
-     */
-    uint32_t size;
-    /**
-     * TD_SAMPLE_* bits of all samples.
-     */
-    uint32_t flags;
-    /**
-     * Executions that have ended.
-     */
-    uint64_t executions;
-    /**
-     * Slots in all of them.
-     */
-    uint64_t slots;
-    /**
-     * Nanoseconds in all of them, as in td_sample.
-     */
-    uint64_t time_enabled_ns;
-    /**
-     * Nanoseconds of those in which the counters really counted.
-     */
-    uint64_t time_running_ns;
-    /**
-     * Executions of which it is known how their slots divide.
-     */
-    uint64_t measured;
-    /**
-     * Slots in those.
-     */
-    uint64_t measured_slots;
-    /**
-     * Executions that ended without having begun.
-     */
-    uint64_t unbalanced;
-    /**
-     * Zero.
-     */
-    uint64_t unseen;
-    /**
-     * The rest is the library's own.
-     */
-    uint32_t level;
-    /**
-     * Between two executions, in one, or in one that is measured.
-     */
-    uint32_t state;
-    /**
-     * Executions to come before the next that is measured.
-     */
-    uint64_t wait;
-    /**
-     * State of the random numbers.
-     */
-    uint64_t random;
-    /**
-     * time_enabled_ns when the first execution began.
-     */
-    uint64_t begun_ns;
-    /**
-     * Measured executions that have been added up for good.
-     */
-    struct td_part closed;
-    /**
-     * The last ones, which follow each other closely: taken together, and each by itself.
-     */
-    struct td_part together;
-    /**
-     * See `together`.
-     */
-    struct td_part apart;
-    /**
-     * Sum of the squares of the slots of measured executions.
-     */
-    double xx;
-    /**
-     * Of measured executions: sums of the products of their slots and those of each category, then of the squares of the
-     * latter. On CPUs with plain counters, which tell of each execution how its slots divide: how much each counted.
-     */
-    double moments[16];
-    /**
-     * The last sample added.
-     */
-    struct td_sample last;
-    /**
-     * Where the present execution began.
-     */
-    struct td_sample from;
-};
-
-/**
- * What a handle measures, and how.
- */
-struct td_info {
-    /**
-     * sizeof(struct td_info), written by the library.
-     */
-    uint32_t size;
-    /**
-     * TD_PATH_*.
-     */
-    uint32_t path;
-    /**
-     * Deepest level that is counted: 1 or 2.
-     */
-    uint32_t level;
-    /**
-     * Pipeline slots per cycle of the core; 0 if no document tells.
-     */
-    uint32_t slots_per_cycle;
-    /**
-     * Brand string of the CPU; "simulated" if none is behind the numbers.
-     */
-    char cpu[64];
-    /**
-     * Name of the PMU in sysfs; "simulated" if none is behind the numbers.
-     */
-    char pmu[32];
-    /**
-     * Name of the core.
-     */
-    char core[48];
-    /**
-     * Why readings are not RDPMC, and what to do about it; empty if they are.
-     */
-    char note[192];
-    /**
-     * Wanted bound on each share's error, in parts per million.
-     */
-    uint32_t max_error_ppm;
-    /**
-     * What windows of td_read's own may take of the thread's time, in parts per million.
-     */
-    uint32_t max_overhead_ppm;
-    /**
-     * Windows that readings (td_read, td_read_mark, td_sum_begin) opened on their own since td_open.
-     */
-    uint64_t windows;
-    /**
-     * Nanoseconds that they took (ticks of the time-stamp counter where the kernel gives no clock to user space).
-     */
-    uint64_t windows_ns;
-    /**
-     * Zeros.
-     */
-    uint64_t reserved[1];
-};
-
-/**
- * How the slots of the simulated PMU truly divide: shares of all slots, 0 to 1. The level 1 four add up
- * to 1; a level 2 share is at most its level 1 share.
- */
-struct td_mix {
-    /**
-     * sizeof(struct td_mix).
-     */
-    uint32_t size;
-    /**
-     * Zero.
-     */
-    uint32_t reserved;
-    /**
-     * Level 1.
-     */
-    double retiring;
-    /**
-     * Level 1.
-     */
-    double bad_speculation;
-    /**
-     * Level 1.
-     */
-    double frontend_bound;
-    /**
-     * Level 1.
-     */
-    double backend_bound;
-    /**
-     * Part of retiring.
-     */
-    double heavy_operations;
-    /**
-     * Part of bad speculation.
-     */
-    double branch_mispredicts;
-    /**
-     * Part of frontend bound.
-     */
-    double fetch_latency;
-    /**
-     * Part of backend bound.
-     */
-    double memory_bound;
-};
-
-/**
- * The part of a handle that readings look at; the control page of SLOTS follows it in memory. The library's own: programs
- * that inline readings are compiled with it, so when it changes, td_read_mark_slowly gets another name.
- */
-struct td_hot {
-    /**
-     * Thread pointer of the thread whose calls of td_read may read the registers; 0 while nobody's may.
-     */
-    uint64_t reader;
-    /**
-     * The same of readings that programs inline.
-     */
-    uint64_t inline_reader;
-    /**
-     * Where the reader tells the kernel of its restartable sequence.
-     */
-    uint64_t *rseq;
-    /**
-     * With more slots than this in the registers, the library wants to have a look.
-     */
-    uint64_t limit;
-    /**
-     * Turns the time-stamp counter into nanoseconds.
-     */
-    uint64_t scale;
-    /**
-     * Not 0: the memory is as the parent left it.
-     */
-    uint64_t present;
-    uint64_t _line[2];
-    /**
-     * What a sample would be were registers and clock at zero; `base.sequence` is what the page must say.
-     */
-    struct td_sample start;
-};
+/* Version of this header; td_version() is that of the library. TD_VERSION grows with each version. */
+#define TD_VERSION_MAJOR 0
+#define TD_VERSION_MINOR 1
+#define TD_VERSION_PATCH 0
+#define TD_VERSION (TD_VERSION_MAJOR * 1000000 + TD_VERSION_MINOR * 1000 + TD_VERSION_PATCH)
 
 #ifdef __cplusplus
 extern "C" {
-#endif /* __cplusplus */
+#endif
 
-/**
- * Opens the topdown counters and proves that they count.
+/* A handle: open counters of one target. */
+typedef struct td td_t;
+
+struct td_options;
+struct td_sample;
+
+/* ---- Open, read, close ---- */
+
+/** Opens the topdown counters, proves that they count, and begins a measurement period.
  *
- * `out`: gets the handle, to be ended with td_close. `options`: NULL or all zeros for the defaults: the
- * calling thread, user mode, the deepest level, by RDPMC where that is possible and by read(2) where not
+ * `out` receives the handle; end it with td_close. `options` may be NULL or all zeros for the defaults: the calling
+ * thread, user mode, the deepest level that the CPU counts, by RDPMC where that is possible and by read(2) elsewhere
  * (td_get_info tells which, and why).
  *
- * The handle belongs to the thread that opens it: that thread alone reads, resets and asks it. It is
- * not inherited by what the thread starts, and its descriptors are close-on-exec.
+ * Threads: the handle belongs to the thread that opened it, and that thread alone may read, reset and query it.
+ * Threads and processes that it starts do not inherit the handle; its descriptors are close-on-exec.
  *
- * A thread that lasts as long as the call opens the events, so they belong to no thread of the program's, and
- * prctl(PR_TASK_PERF_EVENTS_DISABLE) does not switch them off. Signals are blocked meanwhile, as in
- * td_close and td_get_info; a handler may leave any td_ call by siglongjmp.
+ * A helper thread, which ends with the call, opens the events; so prctl(PR_TASK_PERF_EVENTS_DISABLE) in the program
+ * does not disable them. Signals are blocked during the call.
  *
- * Returns 0, or: -ENODEV no topdown counters on this CPU or VM; -EACCES perf_event_paranoid or a security
- * module; -EPERM a seccomp filter; -ENOSYS no perf_event_open; -ENOTSUP level or target that this CPU
- * cannot give; -EINVAL bad argument; -E2BIG options of a later version; -ESRCH no such thread;
- * -EMFILE, -ENFILE no descriptors left (a handle takes up to 10); -ENOMEM no memory, or none left that
- * may be locked; -EAGAIN no thread left to this user or container; TD_ENOTCOUNTING others hold the counters. td_last_error tells which wall it was and
- * what to do. A failed open leaves nothing behind.
- */
-int td_open(struct td **out,
-            const struct td_options *options);
+ * Returns 0, or:
+ *  -ENODEV         this CPU or virtual machine has no topdown counters
+ *  -EACCES         denied by perf_event_paranoid or by a security module
+ *  -EPERM          denied by a seccomp filter
+ *  -ENOSYS         no perf_event_open system call
+ *  -ENOTSUP        this CPU cannot give the level or the target
+ *  -EINVAL         bad argument
+ *  -E2BIG          options of a later version
+ *  -ESRCH          no such thread
+ *  -EMFILE         this process has no file descriptors left; a handle takes up to 10
+ *  -ENFILE         the system has none left
+ *  -ENOMEM         no memory, or none left that may be locked
+ *  -EAGAIN         this user or container may not start another thread
+ *  TD_ENOTCOUNTING others hold the counters
+ * td_last_error says what is in the way and what to do about it. A failed call leaves nothing open. */
+int td_open(td_t **out, const struct td_options *options);
 
-/**
- * Takes the totals since td_open or the last td_reset.
+/** Reads the totals since td_open or the last td_reset into `out`.
  *
- * In the steady state on the RDPMC path: 43 instructions, no system call, no lock, no allocation. When the
- * registers hold so many slots that the next region could not be told to within td_options.max_error_ppm, it opens a
- * new window of them with a read(2) of the leader, some 5,100 instructions, as long as td_options.max_overhead_ppm
- * is not exceeded: a pair of readings around a region is right whatever ran before.
+ * By RDPMC this usually takes 43 instructions, with no system call, lock or allocation. PERF_METRICS holds rounded shares
+ * of all slots since the registers were last reset. When they hold so many slots that the next region could not be
+ * measured to within td_options.max_error_ppm, td_read resets them with a read(2) (some 5,100 instructions), as long as
+ * td_options.max_overhead_ppm allows. So the accuracy of a pair of readings does not depend on what ran before.
  *
- * It may be called in a signal handler of the thread, even one that interrupts another td_ call on the same handle or
- * leaves it by siglongjmp. A child of vfork, which shares the memory, must not call it.
+ * Threads: the one that opened the handle. It may be called in a signal handler of that thread, also in one that
+ * interrupts another td_ call on the same handle or leaves that call by siglongjmp. A child of vfork(2), which
+ * shares the memory, must not call it.
  *
- * If somebody writes 0 to the PMU's `rdpmc` file in sysfs while handles are open, RDPMC faults from then on. td_open of
- * such a handle installs a handler of SIGSEGV, once in a process, that survives this fault and passes all others on to
- * what was there before: the reading returns TD_ENORDPMC. A program whose own handler replaces that one, or a thread that
- * has SIGSEGV blocked, ends with SIGSEGV there; where that may happen, open with TD_FLAG_NO_RDPMC.
+ * RDPMC can be taken away: when 0 is written to the PMU's `rdpmc` file in sysfs, it faults from then on. So td_open of a
+ * handle that uses RDPMC installs, once per process, a handler of SIGSEGV that recognizes this fault and passes all others
+ * to the handler or action that it replaced; the reading returns TD_ENORDPMC. A program that then installs a handler of
+ * its own, or a thread that has SIGSEGV blocked, is ended by SIGSEGV in this case. TD_FLAG_NO_RDPMC avoids that.
  *
- * Returns 0, or: -EINVAL td or out is NULL; TD_EWRONGTHREAD called by another thread than the one that
- * opened, or in a forked child; TD_ENORDPMC see above; -EBADF the handle is closed; -EBUSY signal handlers used the handle again and again
- * meanwhile; -EIO the kernel
- * has given the counters up (a CPU that went offline); else -errno of read(2). Totals stay intact whatever it returns.
- */
-int td_read(struct td *td,
-            struct td_sample *out);
+ * Returns 0, or:
+ *  -EINVAL         an argument is NULL
+ *  TD_EWRONGTHREAD called by another thread than the one that opened the handle, or in a forked child
+ *  TD_ENORDPMC     see above
+ *  -EBADF          the handle is closed
+ *  -EBUSY          signal handlers interrupted the call again and again, and used the handle
+ *  -EIO            the kernel has given the counters up: their CPU went offline
+ *  another -errno  of read(2)
+ * A failure changes no totals. */
+int td_read(td_t *td, struct td_sample *out);
 
-/**
- * What td_read_mark of topdown_inline.h calls where the steady state does not serve; works everywhere.
+/** Begins a new measurement period: totals start from zero, and samples from before do not decode with later ones.
  *
- * Returns as td_read.
- */
-int td_read_mark_slowly(struct td *td, struct td_mark *out);
+ * Costs a read(2) of the group. Threads and signal handlers as in td_read.
+ *
+ * Returns as td_read. */
+int td_reset(td_t *td);
 
-/**
- * Makes a sample of a mark that td_read_mark (topdown_inline.h) took of the same handle.
+/** Ends a handle and closes its descriptors; NULL is ignored.
  *
- * The sample decodes with others of its period, however they were taken. Its times are those of the last look at the
- * clock (TD_SAMPLE_COARSE_TIME). The handle remembers the last 64 looks, one for each context switch and each
- * window: a mark that is older is stale.
+ * The counters are free at once, even while forked children still have copies of the descriptors. A forked child that
+ * has no use for the handle closes it, too: that frees its own copies and does not disturb the parent. Samples stay valid.
  *
- * Returns 0, or: -EINVAL NULL, or not a mark; TD_ESTALE too old, or of another handle; else as td_read.
- */
-int td_mark_sample(struct td *td,
-                   const struct td_mark *mark,
-                   struct td_sample *out);
+ * Threads: the one that opened the handle, or another one when the owner does not use it any more. In a signal handler
+ * only where free(3) may be called.
+ *
+ * Do not use the pointer afterwards. Calls with it return -EBADF until a later handle gets the same memory. */
+void td_close(td_t *td);
 
-/**
- * Starts a new measurement period: totals start from zero, and earlier samples become stale.
- *
- * Costs a read(2) of the group. In a signal handler it is as td_read.
- *
- * Returns 0, or as td_read.
- */
-int td_reset(struct td *td);
+/** Totals since td_open or the last td_reset. Two samples of one handle and period decode to the shares of what ran between
+ * them. Plain data: copy it, send it to another thread, write it to a file. Another version of the library may
+ * refuse it. */
+struct td_sample {
+    uint32_t size;             /**< sizeof(struct td_sample), set by the library. */
+    uint32_t flags;            /**< TD_SAMPLE_* bits. */
+    uint64_t slots;            /**< Pipeline slots counted in this period. */
+    uint64_t time_enabled_ns;  /**< Nanoseconds of this period in which the thread (or CPU) ran. */
+    /** Nanoseconds of those in which the counters counted: fewer if the kernel multiplexed them with other users', or if the
+     * thread ran on cores of another kind. */
+    uint64_t time_running_ns;
+    uint64_t opaque[28];       /**< The library's own. */
+};
 
-/**
- * Ends a handle and frees its descriptors; NULL is nothing to end. The only way to end one: in a forked
- * child, too, close what the parent opened. Another thread may close a handle that its owner does not use
- * any more; a signal handler may where it may call free(3).
- *
- * The counters are free at once, also while a forked child has copies of the handle's descriptors.
- *
- * The pointer means nothing afterwards. Calls with it say -EBADF for a while, until a later handle gets its
- * memory: do not close twice.
- */
-void td_close(struct td *td);
+/* Bits of td_sample.flags, and of the flags of all that is decoded from samples: */
+/** Nothing bounds the error, and `error` of what is decoded is as large as it can be. The library could not count how often
+ * the registers, which round, were saved and restored (TD_FLAG_INHERIT; or TD_FLAG_NO_RDPMC if no memory may be locked). */
+#define TD_SAMPLE_UNBOUNDED 1
+/** The times are older than the reading: of when the thread was last scheduled, or the library last read the clock. */
+#define TD_SAMPLE_COARSE_TIME 2
+#define TD_SAMPLE_SIMULATED 4     /**< Made by the simulated PMU (TD_FLAG_SIMULATE). */
+/** Of a sum: not every execution was measured, and `error` is four standard errors of a random sample more than the bound of
+ * those that were. */
+#define TD_SAMPLE_SPARSE 8
+/** Never set by this version. An earlier one set it when a reading reset the registers. */
+#define TD_SAMPLE_CLEARED 16
+/** The reading took the slow path: some of the library's own work follows it, and is counted. */
+#define TD_SAMPLE_WORK_AFTER 32
+#define TD_SAMPLE_WORK_BEFORE 64  /**< Likewise: some of it precedes the reading, and is counted. */
 
-/**
- * Level 1 shares of the slots between two samples of one handle and period.
+/* ---- Decode ---- */
+
+/** Level 1: shares of the pipeline slots between two samples. The four add up to 1. */
+struct td_l1 {
+    uint32_t size;           /**< sizeof(struct td_l1), set by the library. */
+    uint32_t flags;          /**< TD_SAMPLE_* bits of both samples. */
+    uint64_t slots;          /**< Slots between the two samples. */
+    double retiring;         /**< Slots whose operation retired. */
+    double bad_speculation;  /**< Slots lost to wrong paths, and to recovery from them. */
+    double frontend_bound;   /**< Slots that the frontend left empty. */
+    double backend_bound;    /**< Slots that the backend could not accept. */
+    double error;            /**< Bound, 0 to 1: no share is further than this from the truth. */
+    double running;          /**< Part of the time between the samples in which the counters counted, 0 to 1. */
+    uint64_t reserved[2];    /**< Zeros. */
+};
+
+/** Level 1: how the pipeline slots between two samples divide.
  *
- * `from`: the earlier sample, or NULL for the start of the period. Any thread, any time, also after
- * td_close: samples are plain data.
+ * `from` is the earlier sample, or NULL for the start of the period. Both are of the same handle and period. Samples are
+ * plain data: any thread may decode them, at any time, also after td_close.
  *
- * The four shares add up to 1. They are what PERF_METRICS gives, over the sum of its four fields; perf's
- * metrics correct some of them with further events and can differ by a few points.
+ * The four shares add up to 1. They are those of PERF_METRICS, over the sum of its four fields; perf's metrics correct some
+ * of them by further events and can differ by a few points.
  *
- * Returns 0, or: -EINVAL NULL, not a sample, of two handles, or in the wrong order; TD_ESTALE of two
- * periods; TD_ENOTCOUNTING no slot was counted between them.
- */
+ * Returns 0, or:
+ *  -EINVAL         `to` or `out` is NULL, not a sample, of different handles, or in the wrong order
+ *  TD_ESTALE       the samples are of different periods
+ *  TD_ENOTCOUNTING no slot was counted between them */
 int td_decode_l1(const struct td_sample *from, const struct td_sample *to, struct td_l1 *out);
 
-/**
- * Level 2 shares of the slots between two samples of one handle and period, as td_decode_l1.
+/** Level 2: shares of the pipeline slots between two samples. The eight add up to 1, and each pair to its share of level 1. */
+struct td_l2 {
+    uint32_t size;              /**< sizeof(struct td_l2), set by the library. */
+    uint32_t flags;             /**< TD_SAMPLE_* bits of both samples. */
+    uint64_t slots;             /**< Slots between the two samples. */
+    double heavy_operations;    /**< Of retiring: operations of instructions that need several, or microcode. */
+    double light_operations;    /**< Of retiring: the rest. */
+    double branch_mispredicts;  /**< Of bad speculation: mispredicted branches. */
+    double machine_clears;      /**< Of bad speculation: machine clears. */
+    double fetch_latency;       /**< Of frontend bound: nothing was delivered. */
+    double fetch_bandwidth;     /**< Of frontend bound: too little was delivered. */
+    double memory_bound;        /**< Of backend bound: waiting for memory. */
+    double core_bound;          /**< Of backend bound: waiting for execution units. */
+    double error;               /**< Bound, 0 to 1: no share is further than this from the truth. */
+    double running;             /**< Part of the time between the samples in which the counters counted, 0 to 1. */
+    uint64_t reserved[2];       /**< Zeros. */
+};
+
+/** Level 2: as td_decode_l1, each of the four shares in two parts.
  *
- * The eight shares add up to 1, none is negative, and each pair adds up to its level 1 share.
+ * The eight shares add up to 1, none is negative, and each pair adds up to its share of level 1.
  *
- * Returns as td_decode_l1, and -ENOTSUP if the samples have no level 2.
- */
+ * Returns as td_decode_l1, and -ENOTSUP if level 2 was not counted. */
 int td_decode_l2(const struct td_sample *from, const struct td_sample *to, struct td_l2 *out);
 
-/**
- * Nodes of the CPU's tree of metrics between two samples of one handle and period, as td_decode_l1.
- *
- * `nodes`: gets the first `capacity` nodes, parents before their children, in the order of td_list_nodes; NULL with
- * capacity 0 to ask for their number. `count`: gets the number of the tree's nodes.
- *
- * For each node the truth lies between `low` and `high`, and `value` is what td_decode_l1 and td_decode_l2 say.
- * What the handle did not measure (level 2 with one of level 1) has measured = 0, and NaN for its figures. The samples are
- * enough, on any machine; the tree is that of the CPU on which they were taken.
- *
- * Returns as td_decode_l1.
- */
-int td_decode_tree(const struct td_sample *from,
-                   const struct td_sample *to,
-                   struct td_node *nodes,
-                   uint32_t capacity,
-                   uint32_t *count);
+/* ---- Options ---- */
 
-/**
- * Level 1 shares between two readings of SLOTS and PERF_METRICS that the caller took by RDPMC, `a` first.
- *
- * For callers with a perf group of their own. Both readings are of one thread, with nothing in between
- * that resets the registers (read(2), PERF_EVENT_IOC_RESET) and no context switch; otherwise `error` does
- * not hold. slots_a = metrics_a = 0 stands for the moment of the reset. Any thread.
- *
- * Returns 0, or: -EINVAL out is NULL, or slots of more than 48 bits; TD_ESTALE SLOTS went back, so the
- * registers were reset in between; TD_ENOTCOUNTING SLOTS stood still, or PERF_METRICS is empty.
- */
-int td_decode_raw_l1(uint64_t slots_a,
-                     uint64_t metrics_a,
-                     uint64_t slots_b,
-                     uint64_t metrics_b,
-                     struct td_l1 *out);
+/** What to measure. All zeros, like NULL: the calling thread, in user mode, at the deepest level, by the fastest path. */
+struct td_options {
+    /** sizeof(struct td_options), set by the caller; 0 means the size in this header. Programs built with a shorter or a
+     * longer struct of another version work, as long as all fields that this version does not know are zero. */
+    uint32_t size;
+    uint32_t flags;             /**< TD_FLAG_* bits. */
+    uint32_t target;            /**< TD_TARGET_*. */
+    int32_t id;                 /**< Thread id or CPU number of the target; 0 for TD_TARGET_SELF. */
+    uint32_t level;             /**< 1, 2, or 0 for the deepest that the CPU counts in one group. */
+    /** Wanted bound on the error of each share, in parts per million, up to 1000000; 0 means 10000 (1 percentage point).
+     * td_read resets the registers often enough that regions of a million slots or more reach it, within
+     * max_overhead_ppm; `error` of the result is the bound that was reached. 1000000: readings never reset the
+     * registers. */
+    uint32_t max_error_ppm;
+    /** The part of the thread's time that these resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
+     * Up to 64 of them may come in a row. */
+    uint32_t max_overhead_ppm;
+    uint32_t reserved[9];       /**< Zeros. */
+};
 
-/**
- * Level 2 shares between two readings of SLOTS and PERF_METRICS, as td_decode_raw_l1.
- *
- * The upper half of PERF_METRICS means something on Sapphire Rapids, Alder Lake and later P-cores only.
- *
- * Returns as td_decode_raw_l1, and -ENOTSUP if the upper halves are empty and the CPU that runs this has
- * level 1 only.
- */
-int td_decode_raw_l2(uint64_t slots_a,
-                     uint64_t metrics_a,
-                     uint64_t slots_b,
-                     uint64_t metrics_b,
-                     struct td_l2 *out);
+/* Values of td_options.target: */
+#define TD_TARGET_SELF 0  /**< The calling thread; td_options.id is 0. */
+#define TD_TARGET_TASK 1  /**< The thread whose id is td_options.id. */
+#define TD_TARGET_CPU 2   /**< Everything that runs on the CPU whose number is td_options.id. */
 
-/**
- * Adds an execution to a sum, from a sample before it and one after it.
- *
- * For every execution that is added the division is known, and `error` of the result is a bound that always holds: at
- * most the sum of each execution's own, and far less where they follow each other closely, as in a loop. Any thread,
- * one at a time. Clear the sum (memset) before the first.
- *
- * Returns 0, or as td_decode_l1, and nothing is added; an execution in which no slot was counted is added and tells
- * nothing.
- */
-int td_sum_add(struct td_sum *sum,
-               const struct td_sample *from,
-               const struct td_sample *to);
+/* Bits of td_options.flags: */
+#define TD_FLAG_KERNEL 1     /**< Count kernel mode, too. Read by read(2). */
+/** Count threads and processes, too, that the target starts from now on. Read by read(2). Nothing bounds the error then:
+ * samples have TD_SAMPLE_UNBOUNDED. For a bound, open one handle in each thread instead. */
+#define TD_FLAG_INHERIT 2
+#define TD_FLAG_NO_RDPMC 4   /**< Read by read(2) even where RDPMC is possible; no RDPMC is ever executed. */
+#define TD_FLAG_SIMULATE 8   /**< Use a simulated PMU (td_simulate_mix). Only this flag chooses it. */
+/** Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by read(2). A thread that runs on both
+ * kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind. */
+#define TD_FLAG_E_CORES 256
 
-/**
- * An execution of the sum's region begins.
- *
- * For regions that are too short or too many to measure each: td_sum_begin opens a fresh window for as many of them,
- * chosen at random, as td_options.max_overhead_ppm allows; the others count their slots only. What is assumed: that what
- * an execution does has nothing to do with whether it was chosen. Clear the sum (memset) before the first; each
- * thread has sums of its own; different ones may nest, one may not (recursion): a begin after a begin starts the
- * execution anew. The budget is for the windows: an execution that is not measured costs some 210 instructions.
- *
- * Returns 0, or as td_read.
- */
-int td_sum_begin(struct td *td,
-                 struct td_sum *sum);
+/* ---- What a handle measures ---- */
 
-/**
- * The execution that began ends.
- *
- * Returns 0, or as td_read; -EINVAL none had begun (td_sum.unbalanced counts these); TD_ESTALE a td_reset came between.
- */
-int td_sum_end(struct td *td,
-               struct td_sum *sum);
+/** What a handle measures, and how. */
+struct td_info {
+    uint32_t size;              /**< sizeof(struct td_info), set by the library. */
+    uint32_t path;              /**< TD_PATH_*: how the counters are read. */
+    uint32_t level;             /**< Deepest level that is counted: 1 or 2. */
+    uint32_t slots_per_cycle;   /**< Pipeline slots per cycle of the core; 0 if not known. */
+    char cpu[64];               /**< Brand string of the CPU; "simulated" with TD_FLAG_SIMULATE. */
+    char pmu[32];               /**< Name of the PMU in sysfs; "simulated" with TD_FLAG_SIMULATE. */
+    char core[48];              /**< Name of the core, such as "Golden Cove". */
+    char note[192];             /**< Why the path is not RDPMC, and what to do about it; empty if it is. */
+    uint32_t max_error_ppm;     /**< td_options.max_error_ppm, or its default. */
+    uint32_t max_overhead_ppm;  /**< td_options.max_overhead_ppm, or its default. */
+    uint64_t windows;           /**< How often readings have reset the registers for accuracy since td_open. */
+    /** Nanoseconds that this took; cycles of the time-stamp counter if the kernel gives user space no clock. */
+    uint64_t windows_ns;
+    uint64_t reserved[1];       /**< Zeros. */
+};
 
-/**
- * Level 1 shares of all executions in a sum.
- *
- * `slots` are those of all executions. If each was measured, `error` bounds the shares' error. If not, flags has
- * TD_SAMPLE_SPARSE, and to the bound of the measured ones come four standard errors of the mean over a random
- * sample; with fewer than eight measured, the most that the others can have been.
- *
- * Returns 0, or: -EINVAL NULL; TD_ENOTCOUNTING no execution was measured yet.
- */
-int td_sum_l1(const struct td_sum *sum,
-              struct td_l1 *out);
+/* Values of td_info.path: how the counters are read. */
+#define TD_PATH_RDPMC 1      /**< By RDPMC, in user space. */
+#define TD_PATH_READ 2       /**< By read(2); td_info.note says why. */
+#define TD_PATH_SIMULATED 3  /**< Nothing is read: the numbers are simulated. */
 
-/**
- * Level 2 shares of all executions in a sum, as td_sum_l1.
+/** Describes what a handle measures, and how.
  *
- * Returns as td_sum_l1, and -ENOTSUP if the samples have no level 2.
- */
-int td_sum_l2(const struct td_sum *sum, struct td_l2 *out);
+ * Signals are blocked during the call. Threads as in td_read.
+ *
+ * Returns as td_read. */
+int td_get_info(const td_t *td, struct td_info *out);
 
-/**
- * Nodes of the CPU's tree of metrics, of all executions in a sum.
- *
- * `nodes` and `count` as in td_decode_tree. For each node the truth lies between `low` and `high`; if not every execution was
- * measured, as in td_sum_l1, with the same four standard errors. `value` is what td_sum_l1 and td_sum_l2 say. A sum is of
- * one CPU: td_sum_add refuses samples of another tree.
- *
- * Returns as td_sum_l1.
- */
-int td_sum_decode_tree(const struct td_sum *sum,
-                       struct td_node *nodes,
-                       uint32_t capacity,
-                       uint32_t *count);
+/* ---- Errors ---- */
 
-/**
- * Tells what a handle measures, and how: CPU, PMU, level, path, and why the path is not RDPMC.
- *
- * Returns 0, or as td_read.
- */
-int td_get_info(const struct td *td, struct td_info *out);
+/* Codes of the library's own; all others are -errno. */
+#define TD_EWRONGTHREAD -4097  /**< The handle was used by a thread that did not open it, or in a forked child. */
+/** No slot was counted: the target never ran, or on other cores (E-cores), or others held the counters. */
+#define TD_ENOTCOUNTING -4098
+#define TD_ESTALE -4099        /**< Samples from before and after a td_reset were mixed, or a mark is too old. */
+/** RDPMC was taken away while the handle was open: 0 was written to the PMU's `rdpmc` file in sysfs. */
+#define TD_ENORDPMC -4100
 
-/**
- * Lists the nodes of the tree of metrics of the handle's CPU, and which of them the handle measures.
- *
- * `nodes` and `count` as in td_decode_tree. The nodes' figures are NaN: td_decode_tree has them. The list is the same for
- * the life of the handle.
- *
- * Returns 0, or as td_read.
- */
-int td_list_nodes(const struct td *td,
-                  struct td_node *nodes,
-                  uint32_t capacity,
-                  uint32_t *count);
-
-/**
- * perf's name of a node (td_node.id), "tma_retiring" for TD_NODE_RETIRING; "" if no tree of this version has it. Any
- * thread; never NULL, never freed.
- */
-const char *td_node_name(uint32_t id);
-
-/**
- * Sets how the slots of the simulated PMU divide from now on.
- *
- * For programs that are developed and tested where there is no PMU. The simulated clock runs on the
- * time-stamp counter, also while the thread sleeps; the registers round and reset as real ones do. A handle starts
- * with retiring 0.4, bad speculation 0.1, frontend bound 0.2, backend bound 0.3.
- *
- * Returns 0, or: -EINVAL NULL, wrong size (it must be set), or not a mix; -ENOTSUP the handle was not opened with
- * TD_FLAG_SIMULATE; else as td_read.
- */
-int td_simulate_mix(struct td *td,
-                    const struct td_mix *mix);
-
-/**
- * Short static text of a code that this library returned. Any thread; never NULL, never freed.
- */
+/** Short text of a code that this library returned. Static, never NULL. Any thread. */
 const char *td_strerror(int code);
 
-/**
- * Copies this thread's last failure in full: what, why, what to do about it.
+/** Copies the calling thread's last failure in full: what happened, why, and what to do about it.
  *
- * `buffer`: gets the text, cut to `length` - 1 bytes, with its final NUL; NULL with length 0 to ask for the
- * length. A success does not change the text.
+ * `buffer` receives the text, cut to `length` - 1 bytes, and a NUL. Pass NULL and 0 to ask for the length. Successful calls
+ * do not change the text.
  *
- * Returns the length of the whole text without the NUL, 0 if nothing has failed yet; or -EINVAL: buffer
- * is NULL and length is not 0.
- */
+ * Returns the length of the whole text without the NUL, 0 if no call of this thread has failed yet; or -EINVAL if
+ * `buffer` is NULL and `length` is not 0. */
 int td_last_error(char *buffer, size_t length);
 
-/**
- * The library's version, "MAJOR.MINOR.PATCH". Static text; any thread.
- */
+/** Version of the library that the program runs with, "MAJOR.MINOR.PATCH"; TD_VERSION is that of the header.
+ *
+ * Static text. Any thread. */
 const char *td_version(void);
 
-#ifdef __cplusplus
-}  /* extern "C" */
-#endif  /* __cplusplus */
+/* ---- The tree of metrics: all that a CPU gives, as nodes with parents and bounds ---- */
 
-#endif  /* TOPDOWN_H */
+/** A node of the tree of metrics, with its share between two samples. */
+struct td_node {
+    uint32_t size;         /**< sizeof(struct td_node), set by the library. */
+    uint32_t flags;        /**< TD_SAMPLE_* bits of both samples. */
+    uint32_t id;           /**< TD_NODE_*. A metric has the same number on all CPUs and in all versions. */
+    uint32_t parent;       /**< `id` of the node of which it is a part; TD_NODE_NONE for roots. */
+    uint32_t level;        /**< 1 for roots, else one more than the parent's. */
+    /** TD_UNIT_*: what the shares are of. Children of another unit than their parent's do not add up to it. */
+    uint32_t unit;
+    uint32_t measured;     /**< 1; or 0 if the node was not counted: then `value`, `low` and `high` are NaN. */
+    uint32_t reserved0;    /**< Zero. */
+    double value;          /**< The share, 0 to 1. */
+    double low;            /**< Lower end of the bound: the truth is not below it. */
+    double high;           /**< Upper end of the bound: the truth is not above it. */
+    double running;        /**< Part of the time between the samples in which the counters counted, 0 to 1. */
+    uint64_t whole;        /**< Number of slots or cycles (`unit`) between the samples. */
+    uint64_t reserved[3];  /**< Zeros. */
+};
+
+/* Values of td_node.id, and of td_node.parent. New ones may come; td_node_name has their names. */
+#define TD_NODE_NONE 0                /**< Of td_node.parent: the node is a root. */
+#define TD_NODE_RETIRING 1            /**< tma_retiring */
+#define TD_NODE_BAD_SPECULATION 2     /**< tma_bad_speculation */
+#define TD_NODE_FRONTEND_BOUND 3      /**< tma_frontend_bound */
+#define TD_NODE_BACKEND_BOUND 4       /**< tma_backend_bound */
+#define TD_NODE_HEAVY_OPERATIONS 5    /**< tma_heavy_operations */
+#define TD_NODE_LIGHT_OPERATIONS 6    /**< tma_light_operations */
+#define TD_NODE_BRANCH_MISPREDICTS 7  /**< tma_branch_mispredicts */
+#define TD_NODE_MACHINE_CLEARS 8      /**< tma_machine_clears */
+#define TD_NODE_FETCH_LATENCY 9       /**< tma_fetch_latency */
+#define TD_NODE_FETCH_BANDWIDTH 10    /**< tma_fetch_bandwidth */
+#define TD_NODE_MEMORY_BOUND 11       /**< tma_memory_bound */
+#define TD_NODE_CORE_BOUND 12         /**< tma_core_bound */
+
+/* Values of td_node.unit: */
+#define TD_UNIT_SLOTS 1   /**< A share of the pipeline slots. */
+#define TD_UNIT_CLOCKS 2  /**< A share of the core's cycles. */
+
+/** The tree of metrics: every node that the CPU has, between two samples as in td_decode_l1.
+ *
+ * `nodes` receives the first `capacity` nodes, parents before their children, in the order of td_list_nodes; it may be NULL
+ * if `capacity` is 0. `count` receives the number of nodes that the tree has.
+ *
+ * `value` of a node is the share that td_decode_l1 and td_decode_l2 give; the truth lies between `low` and `high`. A node
+ * that was not measured (level 2, with a handle of level 1) has `measured` 0 and NaN for its shares. Nothing but the samples
+ * is needed: the tree is that of the CPU on which they were taken, not of the one that decodes them.
+ *
+ * Returns as td_decode_l1. */
+int td_decode_tree(const struct td_sample *from, const struct td_sample *to, struct td_node *nodes, uint32_t capacity,
+                   uint32_t *count);
+
+/** Lists the nodes of the tree of the handle's CPU, and which of them the handle measures.
+ *
+ * `nodes`, `capacity` and `count` as in td_decode_tree. `measured` tells whether the handle measures the node; the shares
+ * are NaN. The list stays the same as long as the handle is open. Threads as in td_read.
+ *
+ * Returns as td_read. */
+int td_list_nodes(const td_t *td, struct td_node *nodes, uint32_t capacity, uint32_t *count);
+
+/** perf's name of the metric with this td_node.id, such as "tma_retiring"; "" if this version knows none.
+ *
+ * Static text, never NULL. Any thread. */
+const char *td_node_name(uint32_t id);
+
+/* ---- Sums: regions that run many times ---- */
+
+/** Sum over executions of one region. Clear it (memset) before the first execution; then call td_sum_begin and td_sum_end
+ * around each execution, or td_sum_add after it. Plain data, for one thread at a time. */
+struct td_sum {
+    uint32_t size;             /**< sizeof(struct td_sum), set by the library. */
+    uint32_t flags;            /**< TD_SAMPLE_* bits of all samples. */
+    uint64_t executions;       /**< Executions that have ended. */
+    uint64_t slots;            /**< Slots in all of them. */
+    uint64_t time_enabled_ns;  /**< Nanoseconds of all of them, as td_sample.time_enabled_ns. */
+    uint64_t time_running_ns;  /**< Nanoseconds of those in which the counters counted. */
+    uint64_t measured;         /**< Executions that were measured: it is known how their slots divide. */
+    uint64_t measured_slots;   /**< Slots in those. */
+    uint64_t unbalanced;       /**< Calls of td_sum_end without a td_sum_begin. */
+    uint64_t unseen;           /**< Zero. */
+    uint64_t opaque[115];      /**< The library's own. */
+};
+
+/** Begins an execution of the sum's region.
+ *
+ * For regions that are too short, or run too often, to measure each execution. td_sum_begin measures a random choice of
+ * them, as many as td_options.max_overhead_ppm allows, and counts the slots alone of all others; such an execution costs
+ * some 210 instructions in all. The result is right if what an execution does has nothing to do with its being chosen.
+ *
+ * Each thread has sums of its own. Executions of different sums may nest; those of one may not: a second begin starts
+ * the execution anew. Threads as in td_read.
+ *
+ * Returns as td_read. */
+int td_sum_begin(td_t *td, struct td_sum *sum);
+
+/** Ends the execution that td_sum_begin began with the same handle.
+ *
+ * Returns as td_read; -EINVAL also if none had begun (td_sum.unbalanced counts these) or with another handle, TD_ESTALE if
+ * td_reset was called in between. */
+int td_sum_end(td_t *td, struct td_sum *sum);
+
+/** Adds one execution of a region, from a sample taken before it and one taken after it.
+ *
+ * Every execution is measured, so `error` of the result is a bound that always holds: at most the sum of the bounds of the
+ * single executions, and far less if they follow each other closely, as in a loop. Any thread, one at a time.
+ *
+ * Returns as td_decode_l1; nothing is added if it fails. An execution without a slot is counted, and changes no share. */
+int td_sum_add(struct td_sum *sum, const struct td_sample *from, const struct td_sample *to);
+
+/** Level 1 shares of all executions in a sum. Any thread.
+ *
+ * `slots` is of all executions. If each was measured, `error` bounds the error of the shares. If not, `flags` has
+ * TD_SAMPLE_SPARSE, and `error` is the bound of the measured ones plus four standard errors of the mean of a random sample
+ * (with fewer than eight measured executions: plus the most that the others can have been).
+ *
+ * Returns 0, or:
+ *  -EINVAL         an argument is NULL, or `sum` is not a sum
+ *  TD_ENOTCOUNTING no execution was measured yet */
+int td_sum_l1(const struct td_sum *sum, struct td_l1 *out);
+
+/** Level 2 shares of all executions in a sum, as td_sum_l1.
+ *
+ * Returns as td_sum_l1, and -ENOTSUP if level 2 was not counted. */
+int td_sum_l2(const struct td_sum *sum, struct td_l2 *out);
+
+/** Nodes of the tree of metrics of the sum's CPU, over all executions. Any thread.
+ *
+ * `nodes`, `capacity` and `count` as in td_decode_tree. The truth lies between `low` and `high`; if not every execution was
+ * measured, this is as sure as td_sum_l1's `error`. `value` is what td_sum_l1 and td_sum_l2 say. A sum is of one CPU:
+ * td_sum_add refuses samples of another tree.
+ *
+ * Returns as td_sum_l1. */
+int td_sum_decode_tree(const struct td_sum *sum, struct td_node *nodes, uint32_t capacity, uint32_t *count);
+
+/* ---- Raw decoding: for programs that execute RDPMC themselves ---- */
+
+/** Level 1 shares between two readings of SLOTS and PERF_METRICS that the caller took by RDPMC, `a` before `b`.
+ *
+ * For programs that open a perf group of their own. Both readings are of the same thread, with no context switch between
+ * them and nothing that resets the registers (read(2), PERF_EVENT_IOC_RESET); else `error` does not hold. For
+ * the moment of the reset itself, pass 0 for slots_a and metrics_a. Any thread.
+ *
+ * Returns 0, or:
+ *  -EINVAL         `out` is NULL, or SLOTS has more than 48 bits
+ *  TD_ESTALE       SLOTS went back: the registers were reset in between
+ *  TD_ENOTCOUNTING SLOTS stood still, or PERF_METRICS is empty */
+int td_decode_raw_l1(uint64_t slots_a, uint64_t metrics_a, uint64_t slots_b, uint64_t metrics_b, struct td_l1 *out);
+
+/** Level 2 shares between two readings, as td_decode_raw_l1.
+ *
+ * The upper half of PERF_METRICS, which has them, is defined on Sapphire Rapids, Alder Lake and later P-cores only.
+ *
+ * Returns as td_decode_raw_l1, and -ENOTSUP if the upper halves are empty and the CPU that runs the call has level 1 only. */
+int td_decode_raw_l2(uint64_t slots_a, uint64_t metrics_a, uint64_t slots_b, uint64_t metrics_b, struct td_l2 *out);
+
+/* ---- Simulation ---- */
+
+/** How the slots of the simulated PMU truly divide: shares of all slots, 0 to 1. The level 1 four add up
+ * to 1; a level 2 share is at most its level 1 share. */
+struct td_mix {
+    uint32_t size;              /**< sizeof(struct td_mix). */
+    uint32_t reserved;          /**< Zero. */
+    double retiring;            /**< Level 1. */
+    double bad_speculation;     /**< Level 1. */
+    double frontend_bound;      /**< Level 1. */
+    double backend_bound;       /**< Level 1. */
+    double heavy_operations;    /**< Part of retiring. */
+    double branch_mispredicts;  /**< Part of bad speculation. */
+    double fetch_latency;       /**< Part of frontend bound. */
+    double memory_bound;        /**< Part of backend bound. */
+};
+
+/** Sets how the slots of a handle's simulated PMU divide from now on.
+ *
+ * For programs that are developed or tested where there is no PMU: open with TD_FLAG_SIMULATE. Slots then follow the
+ * time-stamp counter, also while the thread sleeps, and the registers round and are reset as real ones are. A handle
+ * begins with retiring 0.4, bad speculation 0.1, frontend bound 0.2, backend bound 0.3. Threads as in td_read.
+ *
+ * Returns 0, or:
+ *  -EINVAL         an argument is NULL, mix->size is wrong, or the shares are not a mix
+ *  -ENOTSUP        the handle was not opened with TD_FLAG_SIMULATE
+ * or as td_read. */
+int td_simulate_mix(td_t *td, const struct td_mix *mix);
+
+#ifdef __cplusplus
+}
+#endif
 
 #if defined(__cplusplus) && __cplusplus >= 201103L
 #define TD_ASSERT_(condition) static_assert(condition, #condition)
@@ -1125,12 +501,13 @@ const char *td_version(void);
 #define TD_ASSERT_(condition) struct td_assert_
 #endif
 TD_ASSERT_(sizeof(struct td_options) == 64 && offsetof(struct td_options, reserved) == 28);
-TD_ASSERT_(sizeof(struct td_sample) == 256 && offsetof(struct td_sample, base) == 40);
+TD_ASSERT_(sizeof(struct td_sample) == 256 && offsetof(struct td_sample, opaque) == 32);
 TD_ASSERT_(sizeof(struct td_l1) == 80);
 TD_ASSERT_(sizeof(struct td_l2) == 112);
 TD_ASSERT_(sizeof(struct td_info) == 384);
 TD_ASSERT_(sizeof(struct td_node) == 96 && offsetof(struct td_node, value) == 32);
+TD_ASSERT_(sizeof(struct td_sum) == 992 && offsetof(struct td_sum, opaque) == 72);
 TD_ASSERT_(sizeof(struct td_mix) == 72);
-TD_ASSERT_(sizeof(struct td_mark) == 24);
-TD_ASSERT_(offsetof(struct td_hot, start) == 64);
 #undef TD_ASSERT_
+
+#endif

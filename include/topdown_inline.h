@@ -1,18 +1,22 @@
-/* topdown_inline.h: a reading that the compiler puts in place: about what two bare RDPMC cost.
+/* topdown_inline.h: readings that the compiler puts in place, for regions that are too short for a call. Such a reading costs
+ * about as much as two bare RDPMC.
  *
  *     struct td_mark a, b;
  *     struct td_sample before, after;
+ *
  *     td_read_mark(td, &a);
  *     ... the region ...
  *     td_read_mark(td, &b);
- *     td_mark_sample(td, &a, &before);        (soon after: the handle remembers 64 looks)
+ *     td_mark_sample(td, &a, &before);        soon after the region
  *     td_mark_sample(td, &b, &after);
  *     td_decode_l1(&before, &after, &shares);
  *
- * C99 or later and C++, x86-64, GCC or Clang (not with -masm=intel); elsewhere it is a call. The structures that it looks
- * into are made from the library's sources (topdown.h). After a mark the kernel may still look at a word of the object
- * that took it: one that is unloaded (dlclose) calls td_read or td_close in that thread before, or is linked with
- * -z nodelete. */
+ * C99 or later and C++, with GCC or Clang for x86-64 (not with -masm=intel); elsewhere td_read_mark calls the library.
+ *
+ * After a mark, the kernel may still look at data of the object (program or shared library) that took it. Before an object that
+ * took marks is unloaded by dlclose, the same thread calls td_read or td_close; or link it with -z nodelete.
+ *
+ * Made by `make header` from src/: do not edit. */
 #ifndef TOPDOWN_INLINE_H
 #define TOPDOWN_INLINE_H
 #include "topdown.h"
@@ -21,13 +25,56 @@
 extern "C" {
 #endif
 
-/* Notes the registers in `mark`, in 22 instructions and with no system call, or does what td_read does. The thread rule,
- * the windows and the return value are td_read's; td and mark are not checked for NULL. */
+/** An inline reading: the registers as they are. td_mark_sample makes a sample of it. */
+struct td_mark {
+    uint64_t slots;     /**< The SLOTS register. */
+    uint64_t metrics;   /**< The PERF_METRICS register. */
+    uint32_t sequence;  /**< The library's own. */
+    uint32_t window;    /**< The library's own. */
+};
+
+/* Reads the registers into `mark`: 22 instructions without a system call, or else what td_read does. Threads, what it costs in
+ * the long run, and what it returns are as in td_read; but td and mark must not be NULL. */
+static inline int td_read_mark(td_t *td, struct td_mark *mark);
+
+/** Makes a sample of a mark that td_read_mark took of the same handle.
+ *
+ * The sample decodes with all others of its period. Its times are those at which the library last read the clock
+ * (TD_SAMPLE_COARSE_TIME).
+ *
+ * Call it soon after the region: the handle remembers the state of the counters for the last 64 context switches and resets
+ * of the registers, and marks from before are stale. Threads as in td_read.
+ *
+ * Returns 0, or:
+ *  -EINVAL         an argument is NULL, or not a mark
+ *  TD_ESTALE       the mark is too old, or of another handle
+ * or as td_read. */
+int td_mark_sample(td_t *td, const struct td_mark *mark, struct td_sample *out);
+
+/* ---- What follows is the library's own ---- */
+
+/** What td_read_mark calls where it may not read the registers itself. It works with any handle.
+ *
+ * Returns as td_read. */
+int td_read_mark_slowly(td_t *td, struct td_mark *out);
+
+/* Where an inline reading finds what it needs, in bytes from the handle. */
+/** The thread pointer of the thread whose inline readings may read the registers; 0 if none may. */
+#define TD_INLINE_READER 8
+/** The address of that thread's `rseq_cs` field, by which it tells the kernel of a restartable sequence. */
+#define TD_INLINE_RSEQ 16
+#define TD_INLINE_LIMIT 24   /**< SLOTS above which a reading calls the library. */
+#define TD_INLINE_STAMP 104  /**< Sequence number and number of the window, in this order: what td_mark takes over. */
+#define TD_CONTROL_PAGE 4096  /**< Where the control page of SLOTS is, in bytes from the handle. The library's own. */
+
 static inline int td_read_mark(td_t *td, struct td_mark *mark)
 {
 #if defined(__x86_64__) && defined(__LP64__) && defined(__GNUC__)
-    /* As in src/read/rdpmc.rs: from 20 to 21 undisturbed, or on to 23. On hybrid CPUs, where RDPMC could fault for want of
-     * the counter, there is no inline reader. The marked instruction at 23: seam/src/fault.rs. Sections are of the function's group, if it has one (templates). */
+    /* A restartable sequence (rseq(2)) from label 20 to 21: a thread that is preempted, migrated or interrupted by a signal
+     * within it goes on at label 23, and so to `slowly`. It reads both registers and compares the control page's sequence
+     * number. The instruction at 23 does nothing: it marks the sequence for the library's handler of SIGSEGV. On hybrid CPUs,
+     * where RDPMC can fault for want of the counter, the library lets no inline reading read the registers. "?": the
+     * sections belong to the function's group, if it has one (C++ templates). */
     __asm__ goto("mov %%fs:0, %%rax\n\t"
                  "cmp %%rax, %c[reader](%[td])\n\t"
                  "jne %l[slowly]\n\t"
@@ -65,9 +112,9 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
                  "jmp %l[slowly]\n\t"
                  ".popsection"
                  :
-                 : [td] "r"(td), [mark] "r"(mark), [reader] "i"(offsetof(struct td_hot, inline_reader)),
-                   [rseq] "i"(offsetof(struct td_hot, rseq)), [limit] "i"(offsetof(struct td_hot, limit)),
-                   [stamp] "i"(offsetof(struct td_hot, start.base.sequence)), [lock] "i"(TD_CONTROL_PAGE + 8),
+                 : [td] "r"(td), [mark] "r"(mark), [reader] "i"(TD_INLINE_READER),
+                   [rseq] "i"(TD_INLINE_RSEQ), [limit] "i"(TD_INLINE_LIMIT),
+                   [stamp] "i"(TD_INLINE_STAMP), [lock] "i"(TD_CONTROL_PAGE + 8),
                    [slots] "i"(offsetof(struct td_mark, slots)), [metrics] "i"(offsetof(struct td_mark, metrics)),
                    [sequence] "i"(offsetof(struct td_mark, sequence))
                  : "rax", "rcx", "rdx", "r8", "r9", "memory", "cc"

@@ -8,22 +8,20 @@ use crate::window::Times;
 /// Number of PERF_METRICS fields: four of level 1, four of level 2.
 pub(crate) const CATEGORIES: usize = 8;
 
-/// `td_sample.flags`: how often the registers were saved and restored could not be counted, so nothing bounds
-/// what their rounding did: `error` of anything decoded from this sample is as large as it can be. (TD_FLAG_INHERIT;
-/// or no memory left that may be locked, with TD_FLAG_NO_RDPMC.)
+/// Nothing bounds the error, and `error` of what is decoded is as large as it can be. The library could not count how often
+/// the registers, which round, were saved and restored (TD_FLAG_INHERIT; or TD_FLAG_NO_RDPMC if no memory may be locked).
 pub const TD_SAMPLE_UNBOUNDED: u32 = 1;
-/// `td_sample.flags`: the kernel gives no clock to user space here, so the times are those of the last
-/// time that the thread was scheduled.
+/// The times are older than the reading: of when the thread was last scheduled, or the library last read the clock.
 pub const TD_SAMPLE_COARSE_TIME: u32 = 2;
-/// `td_sample.flags`: no reading has it any more. Earlier versions set it where reading the registers cleared them.
+/// Never set by this version. An earlier one set it when a reading reset the registers.
 pub const TD_SAMPLE_CLEARED: u32 = 16;
-/// `td_sample.flags`: the reading took the slow path, and some of the library's own work after it counts.
+/// The reading took the slow path: some of the library's own work follows it, and is counted.
 pub const TD_SAMPLE_WORK_AFTER: u32 = 32;
-/// `td_sample.flags`: and some before it.
+/// Likewise: some of it precedes the reading, and is counted.
 pub const TD_SAMPLE_WORK_BEFORE: u32 = 64;
 /// Flags that say something of one reading, and nothing of what was decoded.
 pub(crate) const OF_READINGS: u32 = TD_SAMPLE_WORK_AFTER | TD_SAMPLE_WORK_BEFORE;
-/// `td_sample.flags`: made by the simulated PMU (TD_FLAG_SIMULATE).
+/// Made by the simulated PMU (TD_FLAG_SIMULATE).
 pub const TD_SAMPLE_SIMULATED: u32 = 4;
 
 /// Where the totals stood when the present window of the hardware registers began. The library's own:
@@ -90,22 +88,22 @@ impl Base {
     }
 }
 
-/// Totals since `td_open` or the last `td_reset`, as `td_read` takes them. Two samples of one period
-/// decode to the shares of what ran between them. Copy it, keep it, hand it to another thread or write
-/// it to a file: it is plain data. It means nothing to another version of the library.
+/// Totals since td_open or the last td_reset. Two samples of one handle and period decode to the shares of what ran between
+/// them. Plain data: copy it, send it to another thread, write it to a file. Another version of the library may
+/// refuse it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// sizeof(struct td_sample), written by the library.
+    /// sizeof(struct td_sample), set by the library.
     pub size: u32,
     /// TD_SAMPLE_* bits.
     pub flags: u32,
     /// Pipeline slots counted in this period.
     pub slots: u64,
-    /// Nanoseconds of this period in which the thread (or CPU) ran with the counters open.
+    /// Nanoseconds of this period in which the thread (or CPU) ran.
     pub time_enabled_ns: u64,
-    /// Nanoseconds of those in which the counters really counted; less when other users of the counters
-    /// took turns with this one, or on a hybrid CPU's E-cores.
+    /// Nanoseconds of those in which the counters counted: fewer if the kernel multiplexed them with other users', or if the
+    /// thread ran on cores of another kind.
     pub time_running_ns: u64,
     /// Slots of this period before the present window of the registers: `slots` less this is what the SLOTS
     /// register said.
@@ -167,18 +165,17 @@ impl Head {
     }
 }
 
-/// A reading that a program inlines (topdown_inline.h): the registers, and which window they are of. The handle
-/// makes a sample of it (td_mark_sample).
+/// An inline reading: the registers as they are. td_mark_sample makes a sample of it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// The SLOTS register, since the start of the window.
+    /// The SLOTS register.
     pub slots: u64,
     /// The PERF_METRICS register.
     pub metrics: u64,
-    /// Sequence number of the control page.
+    /// The library's own.
     pub sequence: u32,
-    /// Number of the window.
+    /// The library's own.
     pub window: u32,
 }
 
@@ -232,64 +229,63 @@ impl Sample {
     }
 }
 
-/// Level 1: shares of pipeline slots between two samples. The four add up to 1.
+/// Level 1: shares of the pipeline slots between two samples. The four add up to 1.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct L1 {
-    /// sizeof(struct td_l1), written by the library.
+    /// sizeof(struct td_l1), set by the library.
     pub size: u32,
     /// TD_SAMPLE_* bits of both samples.
     pub flags: u32,
     /// Slots between the two samples.
     pub slots: u64,
-    /// Share of slots whose operation retired, 0 to 1.
+    /// Slots whose operation retired.
     pub retiring: f64,
-    /// Share of slots wasted on wrong paths and on recovery from them, 0 to 1.
+    /// Slots lost to wrong paths, and to recovery from them.
     pub bad_speculation: f64,
-    /// Share of slots that the frontend left empty, 0 to 1.
+    /// Slots that the frontend left empty.
     pub frontend_bound: f64,
-    /// Share of slots that the backend could not take, 0 to 1.
+    /// Slots that the backend could not accept.
     pub backend_bound: f64,
-    /// Bound: no share is further than this from the truth, 0 to 1.
+    /// Bound, 0 to 1: no share is further than this from the truth.
     pub error: f64,
-    /// Part of the time between the samples that the counters were counting, 0 to 1.
+    /// Part of the time between the samples in which the counters counted, 0 to 1.
     pub running: f64,
-    /// Zero.
+    /// Zeros.
     pub reserved: [u64; 2],
 }
 
-/// Level 2: shares of pipeline slots between two samples. The eight add up to 1; each pair adds up to
-/// its level 1 share.
+/// Level 2: shares of the pipeline slots between two samples. The eight add up to 1, and each pair to its share of level 1.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct L2 {
-    /// sizeof(struct td_l2), written by the library.
+    /// sizeof(struct td_l2), set by the library.
     pub size: u32,
     /// TD_SAMPLE_* bits of both samples.
     pub flags: u32,
     /// Slots between the two samples.
     pub slots: u64,
-    /// Part of retiring: operations of instructions that need several, or microcode.
+    /// Of retiring: operations of instructions that need several, or microcode.
     pub heavy_operations: f64,
-    /// Part of retiring: the rest.
+    /// Of retiring: the rest.
     pub light_operations: f64,
-    /// Part of bad speculation: mispredicted branches.
+    /// Of bad speculation: mispredicted branches.
     pub branch_mispredicts: f64,
-    /// Part of bad speculation: machine clears.
+    /// Of bad speculation: machine clears.
     pub machine_clears: f64,
-    /// Part of frontend bound: nothing was delivered.
+    /// Of frontend bound: nothing was delivered.
     pub fetch_latency: f64,
-    /// Part of frontend bound: too little was delivered.
+    /// Of frontend bound: too little was delivered.
     pub fetch_bandwidth: f64,
-    /// Part of backend bound: waiting for memory.
+    /// Of backend bound: waiting for memory.
     pub memory_bound: f64,
-    /// Part of backend bound: waiting for execution units.
+    /// Of backend bound: waiting for execution units.
     pub core_bound: f64,
-    /// Bound: no share is further than this from the truth, 0 to 1.
+    /// Bound, 0 to 1: no share is further than this from the truth.
     pub error: f64,
-    /// Part of the time between the samples that the counters were counting, 0 to 1.
+    /// Part of the time between the samples in which the counters counted, 0 to 1.
     pub running: f64,
-    /// Zero.
+    /// Zeros.
     pub reserved: [u64; 2],
 }
 

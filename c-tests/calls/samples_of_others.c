@@ -4,6 +4,8 @@
  * On real counters if there are any.
  * needs: nothing or counters */
 #include "check.h"
+#include "internals.h"
+#include <topdown_inline.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -117,7 +119,7 @@ static int both(const struct td_sample *from, const struct td_sample *to)
     memset(&sum, 0, sizeof sum);
     untouched = sum;
     const int code = td_decode_l1(from, to, &l1);
-    if (code != 0 || to->base.level == 2)
+    if (code != 0 || own(to)->base.level == 2)
         CHECK_EQ(td_decode_l2(from, to, &l2), code);
     CHECK_EQ(td_sum_add(&sum, from, to), code);
     CHECK_EQ(memcmp(&sum, &untouched, sizeof sum) == 0, code != 0);

@@ -1,6 +1,7 @@
 /* What decoding costs, in instructions: of samples around a region, in one window and over several, and with context switches
  * in between. */
 #include "pmu.h"
+#include "internals.h"
 
 enum { MOST_1 = 500, MOST_2 = 700 }; /* with the call */
 
@@ -21,7 +22,7 @@ static void costs(const char *what, const struct td_sample *from, const struct t
         const uint64_t begun = rdtsc();
         const int code_1 = td_decode_l1(from, to, &l1);
         const uint64_t between = rdtsc();
-        const int code_2 = to->base.level == 2 ? td_decode_l2(from, to, &l2) : 0;
+        const int code_2 = own(to)->base.level == 2 ? td_decode_l2(from, to, &l2) : 0;
         const uint64_t ended = rdtsc();
         td_must(code_1);
         td_must(code_2);

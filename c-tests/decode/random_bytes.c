@@ -1,6 +1,8 @@
 /* Whatever the bytes are: the decoders give shares that add up to 1, none negative and none NaN, or an error code that
  * the header names. Argument: the seed of a failure, to repeat it. */
 #include "check.h"
+#include "internals.h"
+#include <topdown_inline.h>
 
 static uint64_t seed;
 static long decoded, refused;
@@ -129,12 +131,13 @@ static void random_sample(struct td_sample *sample, const struct td_sample *mode
     for (size_t i = 0; i < sizeof words / 8; i++)
         words[i] = next_random(&seed) % 4 ? next_random(&seed) : odd_value();
     memcpy(sample, words, sizeof *sample);
-    sample->size = model->size;
-    sample->base.handle = model->base.handle;
-    sample->base.period = model->base.period;
-    sample->base.model = model->base.model;
-    sample->base.level = 2;
-    sample->slots_before = sample->slots - (sample->slots_before >> 16);
+    struct td_own_sample *const made = (struct td_own_sample *)sample;
+    made->size = model->size;
+    made->base.handle = own(model)->base.handle;
+    made->base.period = own(model)->base.period;
+    made->base.model = own(model)->base.model;
+    made->base.level = 2;
+    made->slots_before = made->slots - (made->slots_before >> 16);
 }
 
 /* A sum of random bytes, or a good one in which some are changed, through all that takes one. */

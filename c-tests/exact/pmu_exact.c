@@ -5,6 +5,7 @@
  * misses by hundreds and thousands of points: so this test can see. */
 #include "perf.h"
 #include "pmu.h"
+#include "internals.h"
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/resource.h>
@@ -225,7 +226,7 @@ static const struct reading *start_of(const struct region *r) { return r->chaine
 static double truth(const struct region *r, double slots, int *known, double share[2][8])
 {
     const struct reading *from = start_of(r);
-    const double held = (double)(recipe ? from->slots : from->sample.slots - from->sample.slots_before);
+    const double held = (double)(recipe ? from->slots : from->sample.slots - own(&from->sample)->slots_before);
     double part[4] = {0}, at = held, whole = 0;
     int marks = 0;
     for (unsigned p = 0; p < r->phases; p++)
@@ -287,8 +288,8 @@ static void fails(const struct region *r, int blunt, const char *what, double of
            "in phase %u, %ld switches, history %u, chained %u; S %.0f and %.0f, windows %u and %u, error of these %.0f\n",
            regions, what, off, bound, slots, r->warp, r->phases, (double)r->instructions[0], (double)r->instructions[1],
            (double)r->instructions[2], r->naps, r->nap_phase, r->after.switches - start_of(r)->switches, r->history,
-           r->chained, (double)(from->slots - from->slots_before), (double)(to->slots - to->slots_before),
-           from->base.window, to->base.window, (double)(to->base.error - from->base.error));
+           r->chained, (double)(from->slots - own(from)->slots_before), (double)(to->slots - own(to)->slots_before),
+           own(from)->base.window, own(to)->base.window, (double)(own(to)->base.error - own(from)->base.error));
 }
 
 static void judge(const struct region *r)

@@ -1,6 +1,7 @@
 /* Hours of counting, by warp: regions stay sharp after up to 1e14 slots, also where PERF_METRICS overflows on the way
  * (c-tests/in-vm runs this with early overflows, too): totals are right, or the bound says that nothing is known. */
 #include "pmu.h"
+#include "internals.h"
 
 static void region_is_sharp(td_t *td, struct vm_mix mix, const char *when)
 {
@@ -15,7 +16,7 @@ static void region_is_sharp(td_t *td, struct vm_mix mix, const char *when)
     printf("%s: error %.4f\n", when, l1.error);
     l1_is(&l1, mix, 0.01);
     CHECK(l1.error < 0.02);
-    if (after.base.level == 2) {
+    if (own(&after)->base.level == 2) {
         td_must(td_decode_l2(&before, &after, &l2));
         l2_is(&l2, mix, 0.01);
     }

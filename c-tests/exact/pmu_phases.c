@@ -1,6 +1,7 @@
 /* Four phases whose true mix is known, a td_reset before each and a reading on either side: the shares come back within
  * one point and within their own bound, at every level, by RDPMC and by read(2). */
 #include "pmu.h"
+#include "internals.h"
 
 /* The bound: a unit of 1/255 for the reading's rounding, two more for each context switch that fell into the phase
  * (the page's sequence number moves by four or more), and for what the readings themselves take, which by read(2) is 32
@@ -8,7 +9,7 @@
 static double most_error(const struct td_sample *before, const struct td_sample *after, uint32_t path)
 {
     const double by_read = path == TD_PATH_READ ? 32 * 320.0 / (double)(after->slots - before->slots) : 0;
-    const uint32_t switches = (after->base.sequence - before->base.sequence + 3) / 4;
+    const uint32_t switches = (own(after)->base.sequence - own(before)->base.sequence + 3) / 4;
     return (1 + 2 * switches) / 255.0 + by_read + 0.001;
 }
 

@@ -2,6 +2,7 @@
 #ifndef CALLS_H
 #define CALLS_H
 #include "check.h"
+#include <topdown_inline.h>
 
 /* an argument that points to something; OUT is written to, INTO is changed, and FROM may be NULL */
 enum { MOST_ARGUMENTS = 4, ROOM_FOR_NODES = 16 };

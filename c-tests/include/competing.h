@@ -3,6 +3,7 @@
 #define COMPETING_H
 #include "perf.h"
 #include "pmu.h"
+#include "internals.h"
 
 /* An event that nothing rotates away, of the P-cores of a hybrid CPU. */
 static inline struct perf_event_attr pinned_event(uint64_t config)
@@ -58,7 +59,7 @@ static inline struct td_l1 whole_is(const struct td_sample *from, const struct t
     l1_array(&l1, share);
     for (int k = 0; k < 4; k++)
         CHECK_NEAR(share[k], sum->l1[k] / weight, l1.error + slack);
-    if (to->base.level == 2) {
+    if (own(to)->base.level == 2) {
         td_must(td_decode_l2(from, to, &l2));
         CHECK_NEAR(l2.running, l1.running, 1e-9);
         l2_array(&l2, share);
@@ -102,7 +103,7 @@ static inline struct td_l1 regions(td_t *td, int count, uint64_t instructions)
             CHECK_EQ(code, TD_ENOTCOUNTING);
             CHECK(last_error_with("others hold the counters"));
         }
-        if (code == 0 && now.base.level == 2) {
+        if (code == 0 && own(&now)->base.level == 2) {
             td_must(td_decode_l2(&before, &now, &l2));
             l2_is(&l2, MIXES[i % 4], l2.error);
         }

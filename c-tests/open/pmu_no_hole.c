@@ -1,6 +1,7 @@
 /* A control page that the kernel refuses to map (no locked memory left) leaves no hole in a handle's memory, where
  * others' mappings could get to be that a later handle would map over. */
 #include "pmu.h"
+#include <topdown_inline.h>
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

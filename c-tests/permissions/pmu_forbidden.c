@@ -169,7 +169,7 @@ static int wrong_line(const struct vm_mix mix, const struct td_sample *earlier, 
             return __LINE__;
         if (fabs((double)l1.slots - REGION * width) > 10000 * width)
             return __LINE__;
-        if (samples[0].base.level == 2) {
+        if (own(&samples[0])->base.level == 2) {
             if (td_decode_l2(&samples[2 * i], &samples[2 * i + 1], &l2) != 0)
                 return __LINE__;
             l2_array(&l2, share);
@@ -177,7 +177,7 @@ static int wrong_line(const struct vm_mix mix, const struct td_sample *earlier, 
                 return __LINE__;
         }
     }
-    return samples[2 * REGIONS - 1].base.window == earlier->base.window ? __LINE__ : 0; /* read(2) was made use of */
+    return own(&samples[2 * REGIONS - 1])->base.window == own(earlier)->base.window ? __LINE__ : 0; /* read(2) was made use of */
 }
 
 static void reads_on(const struct change *change, uint32_t flags)

@@ -1,6 +1,7 @@
 /* A signal handler that leaves a call of the library by siglongjmp, as timeouts do: the handle works on, by whatever call it
  * was left and however often; td_close closes, from its owner, from the handler, and from another thread. */
 #include "check.h"
+#include <topdown_inline.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/time.h>

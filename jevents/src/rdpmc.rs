@@ -13,27 +13,18 @@ use parking_lot::Mutex;
 use perf_event_open_sys::bindings::{
     PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_LOST, PERF_FORMAT_TOTAL_TIME_ENABLED,
     PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_SAMPLE_READ, PERF_TYPE_HARDWARE, PERF_TYPE_RAW,
-    perf_event_mmap_page,
 };
-use std::arch::asm;
 use std::collections::BTreeMap;
 use std::io;
-use std::mem::{ManuallyDrop, MaybeUninit, offset_of};
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{addr_of, addr_of_mut, null_mut};
 use topdown_seam::fault::survive_marked;
-
-/// struct perf_event_mmap_page.
-pub type Page = perf_event_mmap_page;
+pub use topdown_seam::page::Page;
+use topdown_seam::page::{METRICS_INDEX, grants_rdpmc};
+use topdown_seam::rdpmc::{PLAIN_WIDTH, Total, is_plain, plain_total, total};
 
 /// Bytes in a page of memory of this architecture.
 pub(crate) const PAGE_SIZE: usize = 4096;
-
-/// The capability of a page to be read by RDPMC. Before Linux 3.12 others had its name; this bit was 0 then.
-const CAP_USER_RDPMC: u64 = 1 << 2;
-/// The page's index of SLOTS.
-const SLOTS: u32 = 0x4000_0004;
-/// That of each event of PERF_METRICS.
-const METRICS: u32 = 0x2000_0001;
 
 /// Borne by an instruction behind RDPMC that does nothing, `nop dword ptr [rax + MARK]`: by it the handler of SIGSEGV knows
 /// that RDPMC is this library's.
@@ -151,21 +142,21 @@ impl Counter {
         };
         // SAFETY: `map` made both pages, and nobody else knows of the second; the oldest and shortest attr has a
         // read_format; getpid has no preconditions.
-        let (index, capabilities) = unsafe {
+        let (index, granted) = unsafe {
             let format = format_of(fd, addr_of!((*attr).read_format).read_unaligned());
             let config = addr_of!((*attr).config).read_unaligned();
             let index = addr_of!((*buf).index).read_volatile();
-            let capabilities = addr_of!((*buf).__bindgen_anon_1.capabilities).read_volatile();
+            let granted = grants_rdpmc(buf);
             let width = addr_of!((*buf).pmc_width).read_volatile();
-            let plain = capabilities & CAP_USER_RDPMC != 0 && width == WIDTH && is_plain(index, config);
+            let plain = granted && width == PLAIN_WIDTH && is_plain(index, config);
             behind(buf).write(Behind { plain: plain.into(), format, process: libc::getpid() });
-            (index, capabilities)
+            (index, granted)
         };
-        if capabilities & CAP_USER_RDPMC != 0 {
+        if granted {
             // without it RDPMC is what it is in every other program
             survive_marked(MARK);
         }
-        if index == METRICS {
+        if index == METRICS_INDEX {
             // a member that comes to SLOTS while they run makes the kernel lose what it counts from here to the next
             // read(2) (kernel-facts B.6): so that is now
             words(leader, &mut [MaybeUninit::uninit(); GROUP]);
@@ -274,35 +265,6 @@ fn behind(page: *mut Page) -> *mut Behind {
     page.wrapping_byte_add(PAGE_SIZE).cast()
 }
 
-/// The total of a page's offset and a counter of so many bits, which the kernel starts below zero.
-///
-/// As the kernel's header has it, the counter is brought to 64 bits with its sign. That is what the offset is made for
-/// when counting starts; when the page is written anew while counting goes on (PERF_EVENT_IOC_RESET), it is made for a
-/// counter without sign.
-#[inline(always)]
-fn sum(offset: u64, raw: u64, width: u16) -> u64 {
-    let unused = 64u32.wrapping_sub(width.into());
-    let signed = (raw.wrapping_shl(unused) as i64).wrapping_shr(unused) as u64;
-    let total = offset.wrapping_add(signed);
-    if (total as i64) < 0 { total.wrapping_add(1u64.wrapping_shl(width.into())) } else { total }
-}
-
-/// The width of counters for which `plain_total` is: of all that Intel and AMD make now.
-const WIDTH: u16 = 48;
-
-/// Whether an event is none of SLOTS and PERF_METRICS: by the counter that it has (it never gets one of these later), or, as
-/// it has none now, by its code.
-fn is_plain(index: u32, config: u64) -> bool {
-    match index {
-        0 => config & 0xff != 0 || config >> 8 & 0xff < 4,
-        _ => index != SLOTS && index != METRICS,
-    }
-}
-
-/// How often a page that changes is read again. Who steps through the program instruction by instruction (a debugger) makes it
-/// change each time.
-const TRIES: u32 = 8;
-
 /// The total of an open counter; 0 for one that is not open, and in a forked child. Nothing in it can panic.
 ///
 /// What is decided when the event is opened is not asked again: whether RDPMC may be executed is of an event for its life (the
@@ -322,54 +284,11 @@ pub unsafe fn read(ctx: *const Ctx) -> u64 {
         if addr_of!((*behind((*ctx).buf)).plain).read_volatile() == 0 {
             return read_carefully(ctx);
         }
-        match plain_total(page) {
+        match plain_total::<MARK>(page) {
             total @ 0.. => total as u64,
             _ => read_carefully(ctx),
         }
     }
-}
-
-/// The total of an event that counts, in a counter of WIDTH bits; negative if it does not count now, the page changed
-/// meanwhile, RDPMC faulted, or the total is not the plain sum of offset and counter.
-///
-/// # Safety
-/// The page of an event that is plain.
-#[inline(always)]
-unsafe fn plain_total(page: *const Page) -> i64 {
-    let (total, failed): (i64, i64);
-    // SAFETY: the caller's word. It reads the page and nothing else, and is taken to touch memory, so what the program reads
-    // and writes before and after it stays there.
-    unsafe {
-        asm!(
-            "mov {lock:e}, [{page} + {LOCK}]",
-            "mov ecx, [{page} + {INDEX}]",
-            "sub rcx, 1",
-            "js 2f", // it has no counter
-            "rdpmc",
-            ".byte 0x0f, 0x1f, 0x80", // as in `rdpmc`
-            ".long {MARK}",
-            "movsx rdx, dx", // of WIDTH bits, brought to 64 with its sign
-            "shl rdx, 32",
-            "or rax, rdx",
-            "add rax, [{page} + {OFFSET}]",
-            "cmp {lock:e}, [{page} + {LOCK}]",
-            "je 2f",
-            "mov rcx, -1", // the page changed meanwhile
-            "2:",
-            "sar rcx, 63",
-            page = in(reg) page,
-            lock = out(reg) _,
-            LOCK = const offset_of!(Page, lock),
-            INDEX = const offset_of!(Page, index),
-            OFFSET = const offset_of!(Page, offset),
-            MARK = const MARK,
-            out("rcx") failed, // all ones or 0: RCX is negative without a counter, and after a fault
-            out("rax") total,
-            out("rdx") _,
-            options(nostack),
-        );
-    }
-    total | failed
 }
 
 /// The same of any event. (`extern "C"` says that it does not unwind, for the sake of who calls it.)
@@ -385,51 +304,14 @@ unsafe extern "C" fn read_carefully(ctx: *const Ctx) -> u64 {
         if addr_of!((*behind((*ctx).buf)).process).read_volatile() == 0 {
             return 0;
         }
-        for _ in 0..TRIES {
-            let lock = addr_of!((*page).lock).read_volatile();
-            let index = addr_of!((*page).index).read_volatile();
-            let capabilities = addr_of!((*page).__bindgen_anon_1.capabilities).read_volatile();
-            if index == 0 || index == SLOTS || index == METRICS || capabilities & CAP_USER_RDPMC == 0 {
-                return read_slowly(ctx);
-            }
-            let offset = addr_of!((*page).offset).read_volatile() as u64;
-            let width = addr_of!((*page).pmc_width).read_volatile();
-            let Some(raw) = rdpmc(index - 1) else {
-                // one fault a reading is enough
-                addr_of_mut!((*behind((*ctx).buf)).plain).write_volatile(0);
-                return read_slowly(ctx);
-            };
-            if addr_of!((*page).lock).read_volatile() == lock {
-                return sum(offset, raw, width);
-            }
+        match total::<MARK>(page) {
+            Total::Known(total) => return total,
+            // one fault a reading is enough
+            Total::Faulted => addr_of_mut!((*behind((*ctx).buf)).plain).write_volatile(0),
+            Total::Unknown => {}
         }
         read_slowly(ctx)
     }
-}
-
-/// RDPMC; None if it faulted: it was forbidden after the event was opened, or the thread has come to a CPU without this
-/// counter since it was looked for.
-///
-/// # Safety
-/// It may be executed, or `survive_marked` was called.
-#[inline(always)]
-unsafe fn rdpmc(counter: u32) -> Option<u64> {
-    let (low, high): (u64, u64);
-    let mut number = u64::from(counter);
-    // SAFETY: the caller's word. It is taken to touch memory, so what is read before and after it stays there.
-    unsafe {
-        asm!(
-            "rdpmc",
-            ".byte 0x0f, 0x1f, 0x80", // does nothing, and bears the mark
-            ".long {MARK}",
-            MARK = const MARK,
-            inlateout("rcx") number,
-            lateout("rax") low,
-            lateout("rdx") high,
-            options(nostack, preserves_flags),
-        );
-    }
-    (number as i64 >= 0).then_some(high << 32 | low)
 }
 
 /// The total by read(2). (`extern "C"`: as above.)
@@ -455,27 +337,6 @@ unsafe extern "C" fn read_slowly(ctx: *const Ctx) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn offset_and_counter_make_the_total() {
-        for width in [32, 40, 48] {
-            let mask = u64::MAX >> (64 - width);
-            let half = 1u64 << (width - 1);
-            // started at minus half, after 7 had been counted before
-            let at = |counted: u64| sum(7 + half, half.wrapping_neg().wrapping_add(counted) & mask, width);
-            for counted in [0, 1, 1 << 20, half - 1, half, half + 5] {
-                assert_eq!(at(counted), 7 + counted);
-            }
-        }
-        // more than a counter holds
-        assert_eq!(sum((1 << 60) + 10, 0xffff_ffff_fffe, 48), (1 << 60) + 8);
-        // reset to 3 while it stood there
-        let stood = 0x8000_0000_1234;
-        let offset = 3u64.wrapping_sub(stood);
-        for counted in [0, 1, 1 << 40] {
-            assert_eq!(sum(offset, stood + counted, 48), 3 + counted);
-        }
-    }
 
     #[test]
     fn this_event_is_found_in_what_read_says() {
@@ -508,23 +369,5 @@ mod tests {
             assert_eq!(read(&Ctx::CLOSED), 0);
         }
         assert!(Counter::from_ctx(Ctx::CLOSED).is_none());
-    }
-
-    #[test]
-    fn slots_and_metrics_are_not_plain() {
-        for (index, config, plain) in [
-            (SLOTS, 0x400, false),
-            (METRICS, 0x8000, false),
-            // not counting now
-            (0, 0x400, false),
-            (0, 0x8700, false),
-            (0, 0, true), // PERF_COUNT_HW_CPU_CYCLES
-            (0, 0x300, true),
-            (0, 0x4c0, true),
-            (1, 0x1ff_0f00, true), // another maker's event 0
-            (0x4000_0001, 0xc0, true),
-        ] {
-            assert_eq!(is_plain(index, config), plain, "{index:#x} {config:#x}");
-        }
     }
 }

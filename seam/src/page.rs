@@ -7,6 +7,11 @@ use std::sync::atomic::{Ordering, compiler_fence};
 /// struct perf_event_mmap_page of include/uapi/linux/perf_event.h.
 pub type Page = perf_event_mmap_page;
 
+/// What the control page of SLOTS shows while it counts: its RDPMC number plus one.
+pub const SLOTS_INDEX: u32 = 0x4000_0004;
+/// The same of every event of PERF_METRICS.
+pub const METRICS_INDEX: u32 = 0x2000_0001;
+
 const CAP_BIT0_IS_DEPRECATED: u64 = 1 << 1;
 const CAP_USER_RDPMC: u64 = 1 << 2;
 const CAP_USER_TIME: u64 = 1 << 3;

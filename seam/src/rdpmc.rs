@@ -1,11 +1,52 @@
-//! Instructions that ask the CPU directly.
+//! RDPMC and RDTSC.
+//!
+//! RDPMC can be taken away while handles are open, and then faults (`fault`). By the instruction behind it, which bears a mark
+//! and does nothing, the handler of SIGSEGV knows whose it is. Each library has a mark of its own.
 
+use super::page::{self, METRICS_INDEX, Page, SLOTS_INDEX};
+use super::rseq::SIGNATURE;
+use crate::restartable;
 use std::arch::asm;
+use std::mem::offset_of;
+use std::ptr::{addr_of, read_volatile};
+
+/// In a template with the operand MARK, the instruction that bears it: where a thread goes on whose RDPMC has faulted.
+#[macro_export]
+macro_rules! marked_nop {
+    () => {
+        ".byte 0x0f, 0x1f, 0x80\n.long {MARK}\n"
+    };
+}
+
+/// In a template with the operand MARK, an RDPMC that is survived outside of restartable sequences: RCX is negative if it
+/// has faulted.
+#[macro_export]
+macro_rules! marked_rdpmc {
+    () => {
+        concat!("rdpmc\n", $crate::marked_nop!())
+    };
+}
+
+/// In a template, the time-stamp counter times the memory operand SCALE, in 2^64ths: twice the counter, whose top bit is 0,
+/// makes room for a bit more of the scale. Takes RAX and RDX.
+#[macro_export]
+macro_rules! scaled_clock {
+    ($out:literal, $scale:literal) => {
+        concat!(
+            "rdtsc\n shl rdx, 33\n lea rdx, [rdx + 2 * rax]\n",
+            "mulx ",
+            $out,
+            ", rax, qword ptr [",
+            $scale,
+            "]\n"
+        )
+    };
+}
 
 /// RDPMC number of SLOTS, fixed counter 3 (kernel-facts C.1).
-pub const SLOTS: u32 = 0x4000_0003;
+pub const SLOTS: u32 = SLOTS_INDEX - 1;
 /// RDPMC number of PERF_METRICS.
-pub const METRICS: u32 = 0x2000_0000;
+pub const METRICS: u32 = METRICS_INDEX - 1;
 
 /// The time-stamp counter.
 #[inline(always)]
@@ -16,4 +57,243 @@ pub fn rdtsc() -> u64 {
         asm!("rdtsc", lateout("rax") low, lateout("rdx") high, options(nostack, preserves_flags));
     }
     high << 32 | low
+}
+
+/// SLOTS and PERF_METRICS, read in one stretch of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotsAndMetrics {
+    /// SLOTS, before PERF_METRICS.
+    pub slots: u64,
+    /// PERF_METRICS.
+    pub metrics: u64,
+    /// SLOTS, behind it.
+    pub again: u64,
+}
+
+/// Both registers, if the page's sequence number is this one before and after. Without a descriptor something of the thread may
+/// have come between them (a signal handler): then `again` has moved on. SLOTS is never 0.
+///
+/// # Safety
+/// `page` is the mapped control page of a SLOTS event of a group with PERF_METRICS, for which RDPMC was granted,
+/// of the thread that calls, and `rseq` is that thread's descriptor, or none on a machine that has the registers on each
+/// of its CPUs. RDPMC with this mark is survived.
+pub unsafe fn slots_and_metrics<const MARK: u32>(
+    page: *const Page,
+    rseq: Option<*mut u64>,
+    sequence: u32,
+) -> Option<SlotsAndMetrics> {
+    let mut unused = 0;
+    let (slots, metrics, again): (u64, u64, u64);
+    // SAFETY: the caller vouches for page and rseq; the abort handler follows its signature, and goes where
+    // the sequence ends.
+    unsafe {
+        asm!(
+            restartable!(whole "{rseq}", "{scratch}",
+                "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
+                "jne 23f",
+                "cmp dword ptr [{page} + {INDEX}], {SLOTS_INDEX}",
+                "jne 23f",
+                "mov ecx, {SLOTS}",
+                marked_rdpmc!(),
+                "shl rdx, 32\n or rax, rdx\n mov {slots}, rax",
+                "mov ecx, {METRICS}",
+                marked_rdpmc!(),
+                "shl rdx, 32\n or rax, rdx\n mov {metrics}, rax",
+                "mov ecx, {SLOTS}",
+                marked_rdpmc!(),
+                "shl rdx, 32\n or rax, rdx",
+                "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
+                "jne 23f";
+                aborted "xor {slots:e}, {slots:e}"),
+            page = in(reg) page,
+            rseq = in(reg) rseq.unwrap_or(&raw mut unused),
+            sequence = in(reg) sequence,
+            scratch = out(reg) _,
+            slots = out(reg) slots,
+            metrics = out(reg) metrics,
+            out("rax") again,
+            out("rcx") _,
+            out("rdx") _,
+            LOCK = const offset_of!(Page, lock),
+            INDEX = const offset_of!(Page, index),
+            SLOTS_INDEX = const SLOTS_INDEX,
+            SLOTS = const SLOTS,
+            METRICS = const METRICS,
+            MARK = const MARK,
+            SIGNATURE = const SIGNATURE,
+            options(nostack),
+        );
+    }
+    (slots != 0).then_some(SlotsAndMetrics { slots, metrics, again })
+}
+
+/// One general or fixed counter; None if RDPMC faulted: it was forbidden after the event was opened, or the thread has come
+/// to a CPU without this counter since it was looked for.
+///
+/// # Safety
+/// RDPMC with this mark is survived.
+#[inline(always)]
+pub unsafe fn counter<const MARK: u32>(number: u32) -> Option<u64> {
+    let (low, high): (u64, u64);
+    let mut number = u64::from(number);
+    // SAFETY: the caller's word. It is taken to touch memory, so what is read before and after it stays there.
+    unsafe {
+        asm!(
+            marked_rdpmc!(),
+            MARK = const MARK,
+            inlateout("rcx") number,
+            lateout("rax") low,
+            lateout("rdx") high,
+            options(nostack, preserves_flags),
+        );
+    }
+    (number as i64 >= 0).then_some(high << 32 | low)
+}
+
+/// The width of counters for which [`plain_total`] is: of all that Intel and AMD make now.
+pub const PLAIN_WIDTH: u16 = 48;
+
+/// The total of a plain event that counts, in a counter of PLAIN_WIDTH bits; negative if it does not count now, the page
+/// changed meanwhile, RDPMC faulted, or the total is not the plain sum of offset and counter.
+///
+/// # Safety
+/// The mapped control page of an event that is plain ([`is_plain`]). RDPMC with this mark is survived.
+#[inline(always)]
+pub unsafe fn plain_total<const MARK: u32>(page: *const Page) -> i64 {
+    let (total, failed): (i64, i64);
+    // SAFETY: the caller's word. It reads the page and nothing else, and is taken to touch memory, so what the program reads
+    // and writes before and after it stays there.
+    unsafe {
+        asm!(
+            "mov {lock:e}, [{page} + {LOCK}]",
+            "mov ecx, [{page} + {INDEX}]",
+            "sub rcx, 1",
+            "js 2f", // it has no counter
+            marked_rdpmc!(),
+            "movsx rdx, dx", // of PLAIN_WIDTH bits, brought to 64 with its sign
+            "shl rdx, 32",
+            "or rax, rdx",
+            "add rax, [{page} + {OFFSET}]",
+            "cmp {lock:e}, [{page} + {LOCK}]",
+            "je 2f",
+            "mov rcx, -1", // the page changed meanwhile
+            "2:",
+            "sar rcx, 63",
+            page = in(reg) page,
+            lock = out(reg) _,
+            LOCK = const offset_of!(Page, lock),
+            INDEX = const offset_of!(Page, index),
+            OFFSET = const offset_of!(Page, offset),
+            MARK = const MARK,
+            out("rcx") failed, // all ones or 0: RCX is negative without a counter, and after a fault
+            out("rax") total,
+            out("rdx") _,
+            options(nostack),
+        );
+    }
+    total | failed
+}
+
+/// Whether an event is none of SLOTS and PERF_METRICS, whose pages have no offset (kernel-facts C.3): by the counter that it
+/// has (it never gets one of these later), or, as it has none now, by its code.
+pub fn is_plain(index: u32, config: u64) -> bool {
+    match index {
+        0 => config & 0xff != 0 || config >> 8 & 0xff < 4,
+        _ => index != SLOTS_INDEX && index != METRICS_INDEX,
+    }
+}
+
+/// What [`total`] saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Total {
+    /// The event's total.
+    Known(u64),
+    /// RDPMC faulted.
+    Faulted,
+    /// The event has no counter now, one without an offset, or RDPMC was not granted; or the page does not stand still.
+    Unknown,
+}
+
+/// How often a page that changes is read again. Who steps through the program instruction by instruction (a debugger) makes it
+/// change each time.
+const TRIES: u32 = 8;
+
+/// The total of any event, by its page's offset and its counter.
+///
+/// # Safety
+/// A mapped control page. RDPMC with this mark is survived.
+pub unsafe fn total<const MARK: u32>(page: *const Page) -> Total {
+    // SAFETY: the caller vouches for the page, which the kernel changes at any time, hence volatile.
+    unsafe {
+        for _ in 0..TRIES {
+            let lock = page::sequence(page);
+            let index = page::index(page);
+            if matches!(index, 0 | SLOTS_INDEX | METRICS_INDEX) || !page::grants_rdpmc(page) {
+                return Total::Unknown;
+            }
+            let offset = read_volatile(addr_of!((*page).offset)) as u64;
+            let width = read_volatile(addr_of!((*page).pmc_width));
+            let Some(raw) = counter::<MARK>(index - 1) else { return Total::Faulted };
+            if page::sequence(page) == lock {
+                return Total::Known(sum(offset, raw, width));
+            }
+        }
+        Total::Unknown
+    }
+}
+
+/// The total of a page's offset and a counter of so many bits, which the kernel starts below zero.
+///
+/// As the kernel's header has it, the counter is brought to 64 bits with its sign. That is what the offset is made for
+/// when counting starts; when the page is written anew while counting goes on (PERF_EVENT_IOC_RESET), it is made for a
+/// counter without sign.
+fn sum(offset: u64, raw: u64, width: u16) -> u64 {
+    let unused = 64u32.wrapping_sub(width.into());
+    let signed = (raw.wrapping_shl(unused) as i64).wrapping_shr(unused) as u64;
+    let total = offset.wrapping_add(signed);
+    if (total as i64) < 0 { total.wrapping_add(1u64.wrapping_shl(width.into())) } else { total }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offset_and_counter_make_the_total() {
+        for width in [32, 40, 48] {
+            let mask = u64::MAX >> (64 - width);
+            let half = 1u64 << (width - 1);
+            // started at minus half, after 7 had been counted before
+            let at = |counted: u64| sum(7 + half, half.wrapping_neg().wrapping_add(counted) & mask, width);
+            for counted in [0, 1, 1 << 20, half - 1, half, half + 5] {
+                assert_eq!(at(counted), 7 + counted);
+            }
+        }
+        // more than a counter holds
+        assert_eq!(sum((1 << 60) + 10, 0xffff_ffff_fffe, 48), (1 << 60) + 8);
+        // reset to 3 while it stood there
+        let stood = 0x8000_0000_1234;
+        let offset = 3u64.wrapping_sub(stood);
+        for counted in [0, 1, 1 << 40] {
+            assert_eq!(sum(offset, stood + counted, 48), 3 + counted);
+        }
+    }
+
+    #[test]
+    fn slots_and_metrics_are_not_plain() {
+        for (index, config, plain) in [
+            (SLOTS_INDEX, 0x400, false),
+            (METRICS_INDEX, 0x8000, false),
+            // not counting now
+            (0, 0x400, false),
+            (0, 0x8700, false),
+            (0, 0, true), // PERF_COUNT_HW_CPU_CYCLES
+            (0, 0x300, true),
+            (0, 0x4c0, true),
+            (1, 0x1ff_0f00, true), // another maker's event 0
+            (0x4000_0001, 0xc0, true),
+        ] {
+            assert_eq!(is_plain(index, config), plain, "{index:#x} {config:#x}");
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! Decoding where it is compiled twice: for any x86-64, and for one with AVX2, as all have that have PERF_METRICS: fewer
 //! instructions. No instruction rounds differently (none is fused), so the results are the same to the last bit.
 
-use super::{at, check, earlier, guard, put};
+use super::border::{at, check, guard, put};
+use super::decode::earlier;
 use crate::decode;
 use crate::sample::{L1, L2, Sample};
 use std::ffi::c_int;

@@ -4,33 +4,32 @@ use crate::error::{Error, Result};
 use crate::options::{Options, Target};
 use std::mem::offset_of;
 
-/// td_options.target: the calling thread.
+/// The calling thread; td_options.id is 0.
 pub const TD_TARGET_SELF: u32 = 0;
-/// td_options.target: the thread whose id is in td_options.id.
+/// The thread whose id is td_options.id.
 pub const TD_TARGET_TASK: u32 = 1;
-/// td_options.target: everything on the CPU whose number is in td_options.id.
+/// Everything that runs on the CPU whose number is td_options.id.
 pub const TD_TARGET_CPU: u32 = 2;
 
-/// td_options.flags: count kernel mode too. Read by read(2).
+/// Count kernel mode, too. Read by read(2).
 pub const TD_FLAG_KERNEL: u32 = 1;
-/// td_options.flags: count threads and processes that the target starts from now on, too. Read by read(2).
-/// Nothing bounds the error then: samples are TD_SAMPLE_UNBOUNDED. One handle in each thread has a bound.
+/// Count threads and processes, too, that the target starts from now on. Read by read(2). Nothing bounds the error then:
+/// samples have TD_SAMPLE_UNBOUNDED. For a bound, open one handle in each thread instead.
 pub const TD_FLAG_INHERIT: u32 = 2;
-/// td_options.flags: read by read(2) even where RDPMC is possible; no RDPMC is executed.
+/// Read by read(2) even where RDPMC is possible; no RDPMC is ever executed.
 pub const TD_FLAG_NO_RDPMC: u32 = 4;
-/// td_options.flags: use a simulated PMU. Never chosen by itself.
+/// Use a simulated PMU (td_simulate_mix). Only this flag chooses it.
 pub const TD_FLAG_SIMULATE: u32 = 8;
-/// td_options.flags: measure on the E-cores of a hybrid CPU, where the default measures on its P-cores: level 1, by
-/// read(2), exact but for what ran uncounted. A thread that runs on both has a handle for each; `running` of either tells
-/// how much of the time was its own, and slots add up.
+/// Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by read(2). A thread that runs on both
+/// kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind.
 pub const TD_FLAG_E_CORES: u32 = 256;
 
-/// What to measure. All zeros, or a NULL pointer: this thread, user mode, deepest level, best path.
+/// What to measure. All zeros, like NULL: the calling thread, in user mode, at the deepest level, by the fastest path.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct COptions {
-    /// sizeof(struct td_options); 0 stands for the size in this header. A shorter or longer struct, of another
-    /// version, is fine as long as what this version does not know is zero.
+    /// sizeof(struct td_options), set by the caller; 0 means the size in this header. Programs built with a shorter or a
+    /// longer struct of another version work, as long as all fields that this version does not know are zero.
     pub size: u32,
     /// TD_FLAG_* bits.
     pub flags: u32,
@@ -38,15 +37,15 @@ pub struct COptions {
     pub target: u32,
     /// Thread id or CPU number of the target; 0 for TD_TARGET_SELF.
     pub id: i32,
-    /// 0 for the deepest that the CPU's counters give in one group, 1, or 2.
+    /// 1, 2, or 0 for the deepest that the CPU counts in one group.
     pub level: u32,
-    /// Wanted bound on each share's error, in parts per million; 0 stands for 10000 (1 point); at most
-    /// 1000000. td_read opens new windows of the registers so that regions of a million slots or more have it,
-    /// within max_overhead_ppm; `error` tells what a region got. 1000000 for no windows of
-    /// the readings' own.
+    /// Wanted bound on the error of each share, in parts per million, up to 1000000; 0 means 10000 (1 percentage point).
+    /// td_read resets the registers often enough that regions of a million slots or more reach it, within
+    /// max_overhead_ppm; `error` of the result is the bound that was reached. 1000000: readings never reset the
+    /// registers.
     pub max_error_ppm: u32,
-    /// What these windows may take of the thread's time, in parts per million; 0 stands for 10000 (1 %); at
-    /// most 1000000. Up to 64 of them may come in a burst.
+    /// The part of the thread's time that these resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
+    /// Up to 64 of them may come in a row.
     pub max_overhead_ppm: u32,
     /// Zeros.
     pub reserved: [u32; 9],
@@ -68,7 +67,7 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
     if options.is_null() {
         return Ok(Options::default());
     }
-    super::check(options, "options")?;
+    super::border::check(options, "options")?;
     // SAFETY: the first field is always there.
     let size = match unsafe { (*options).size } as usize {
         0 => SIZE,

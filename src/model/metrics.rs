@@ -2,36 +2,36 @@
 
 use std::ffi::CStr;
 
-/// `td_node.parent`: the node is a root.
+/// Of td_node.parent: the node is a root.
 pub const TD_NODE_NONE: u32 = 0;
-/// `td_node.id`: tma_retiring.
+/// tma_retiring
 pub const TD_NODE_RETIRING: u32 = 1;
-/// `td_node.id`: tma_bad_speculation.
+/// tma_bad_speculation
 pub const TD_NODE_BAD_SPECULATION: u32 = 2;
-/// `td_node.id`: tma_frontend_bound.
+/// tma_frontend_bound
 pub const TD_NODE_FRONTEND_BOUND: u32 = 3;
-/// `td_node.id`: tma_backend_bound.
+/// tma_backend_bound
 pub const TD_NODE_BACKEND_BOUND: u32 = 4;
-/// `td_node.id`: tma_heavy_operations.
+/// tma_heavy_operations
 pub const TD_NODE_HEAVY_OPERATIONS: u32 = 5;
-/// `td_node.id`: tma_light_operations.
+/// tma_light_operations
 pub const TD_NODE_LIGHT_OPERATIONS: u32 = 6;
-/// `td_node.id`: tma_branch_mispredicts.
+/// tma_branch_mispredicts
 pub const TD_NODE_BRANCH_MISPREDICTS: u32 = 7;
-/// `td_node.id`: tma_machine_clears.
+/// tma_machine_clears
 pub const TD_NODE_MACHINE_CLEARS: u32 = 8;
-/// `td_node.id`: tma_fetch_latency.
+/// tma_fetch_latency
 pub const TD_NODE_FETCH_LATENCY: u32 = 9;
-/// `td_node.id`: tma_fetch_bandwidth.
+/// tma_fetch_bandwidth
 pub const TD_NODE_FETCH_BANDWIDTH: u32 = 10;
-/// `td_node.id`: tma_memory_bound.
+/// tma_memory_bound
 pub const TD_NODE_MEMORY_BOUND: u32 = 11;
-/// `td_node.id`: tma_core_bound.
+/// tma_core_bound
 pub const TD_NODE_CORE_BOUND: u32 = 12;
 
-/// `td_node.unit`: the value is a share of the pipeline slots.
+/// A share of the pipeline slots.
 pub const TD_UNIT_SLOTS: u32 = 1;
-/// `td_node.unit`: the value is a share of the core's cycles.
+/// A share of the core's cycles.
 pub const TD_UNIT_CLOCKS: u32 = 2;
 
 /// What a node is, in whichever tree it stands.

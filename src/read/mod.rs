@@ -10,15 +10,11 @@ pub(crate) mod simulated;
 
 use crate::error::Result;
 use crate::registers::Registers;
+pub(crate) use crate::sys::page::{METRICS_INDEX, SLOTS_INDEX};
 use crate::window::{Counts, Times};
 pub use hot::Hot;
 pub(crate) use hot::Reader;
 pub(crate) use rdpmc::{FAST, snapshot};
-
-/// What the control page of SLOTS shows while it counts: its RDPMC number plus one.
-pub(crate) const SLOTS_INDEX: u32 = 0x4000_0004;
-/// The same of every metric event.
-pub(crate) const METRICS_INDEX: u32 = 0x2000_0001;
 
 /// How the time-stamp counter becomes an event's times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -19,47 +19,17 @@ use crate::sum::Sum;
 use crate::sys::Mapping;
 use crate::sys::fault::MARK;
 use crate::sys::page::{Look, Page};
-use crate::sys::rdpmc::{METRICS, SLOTS, rdtsc};
+use crate::sys::rdpmc::{METRICS, SLOTS, SlotsAndMetrics, rdtsc, slots_and_metrics};
 use crate::sys::rseq::SIGNATURE;
+use crate::sys::{restartable, scaled_clock};
 use crate::window::Times;
 use std::arch::{asm, global_asm};
 use std::mem::offset_of;
-use std::ptr::null_mut;
 
 /// Whether this CPU has the instructions of td_read's steady state besides RDPMC; all that have PERF_METRICS do,
 /// unless they were turned off.
 pub(crate) const FAST: fn() -> bool =
     || std::arch::is_x86_feature_detected!("avx") && std::arch::is_x86_feature_detected!("bmi2");
-
-/// Where a thread goes on whose RDPMC has faulted (sys/fault.rs).
-macro_rules! marked_nop {
-    () => {
-        ".byte 0x0f, 0x1f, 0x80\n.long {MARK}\n"
-    };
-}
-
-/// The end of a restartable sequence from label 20 to 21: its descriptor, and the abort handler, which does this and
-/// goes to the end.
-macro_rules! descriptor {
-    ($abort:literal) => {
-        concat!(
-            ".pushsection .data.rel.ro.topdown_rseq, \"aw\", @progbits\n",
-            ".balign 32\n",
-            "22: .long 0, 0\n",
-            ".quad 20b, 21b - 20b, 23f\n",
-            ".popsection\n",
-            ".pushsection .text.unlikely.topdown_rseq, \"ax\", @progbits\n",
-            ".byte 0x0f, 0xb9, 0x3d\n",
-            ".long {SIGNATURE}\n",
-            "23: ",
-            marked_nop!(),
-            $abort,
-            "\n",
-            "jmp 21b\n",
-            ".popsection"
-        )
-    };
-}
 
 // int td_read(struct td *td, struct td_sample *out)
 //
@@ -80,15 +50,10 @@ global_asm!(
     "sbb rax, qword ptr [rdi + {READER}]",
     "jne 24f",
     "mov rcx, qword ptr [rdi + {RSEQ}]",
-    "lea rax, [rip + 22f]",
-    "mov qword ptr [rcx], rax",
-    "20:", // what is between here and 21 runs undisturbed, or 23 follows
+    restartable!(enter "rcx", "rax"), // what is between here and 21 runs undisturbed, or 23 follows
     "cmp dword ptr [rdi + {INDEX}], {SLOTS_INDEX}",
     "jne 24f", // not on this CPU, where RDPMC may fault
-    "rdtsc",
-    "shl rdx, 33",
-    "lea rdx, [rdx + 2 * rax]",
-    "mulx r9, rax, qword ptr [rdi + {SCALE}]", // nanoseconds
+    scaled_clock!("r9", "rdi + {SCALE}"), // nanoseconds
     "mov ecx, {SLOTS}",
     "rdpmc",
     "shl rdx, 32",
@@ -117,9 +82,7 @@ global_asm!(
     "add qword ptr [rsi + {ENABLED}], r9",
     "add qword ptr [rsi + {RUNNING}], r9",
     "ret",
-    ".byte 0x0f, 0xb9, 0x3d",
-    ".long {SIGNATURE}",
-    concat!("23: ", marked_nop!(), "vzeroupper"),
+    restartable!(abort "vzeroupper"),
     "24: xor edx, edx", // nothing was seen
     "jmp {slowly}",
     "25: vzeroupper",
@@ -129,11 +92,7 @@ global_asm!(
     ".cfi_endproc",
     ".size td_read, . - td_read",
     ".popsection",
-    ".pushsection .data.rel.ro.topdown_rseq, \"aw\", @progbits",
-    ".balign 32",
-    "22: .long 0, 0",
-    ".quad 20b, 21b - 20b, 23b",
-    ".popsection",
+    restartable!(descriptor "23b"),
     slowly = sym read_slowly,
     READER = const offset_of!(Hot, reader),
     RSEQ = const offset_of!(Hot, rseq),
@@ -163,21 +122,17 @@ macro_rules! glance {
             "cmp qword ptr [{hot} + {READER}], rax\n",
             "jne 23f\n",
             "mov rcx, qword ptr [{hot} + {RSEQ}]\n", // (no counter's number, for who looks at a fault)
-            "lea rax, [rip + 22f]\n",
-            "mov qword ptr [rcx], rax\n",
-            "20:\n",
-            "cmp dword ptr [{hot} + {INDEX}], {SLOTS_INDEX}\n",
-            "jne 23f\n",
-            "rdtsc\n shl rdx, 33\n lea rdx, [rdx + 2 * rax]\n",
-            "mulx {enabled}, rax, qword ptr [{hot} + {SCALE}]\n",
-            "mov ecx, {SLOTS}\n rdpmc\n shl rdx, 32\n lea {slots}, [rax + rdx]\n",
-            $($then, "\n",)*
-            "mov eax, dword ptr [{hot} + {SEQUENCE}]\n",
-            "cmp dword ptr [{hot} + {LOCK}], eax\n",
-            "jne 23f\n",
-            "mov rax, qword ptr [{hot} + {START} + {OF}]\n",
-            "21:\n",
-            descriptor!("xor eax, eax")
+            restartable!(whole "rcx", "rax",
+                "cmp dword ptr [{hot} + {INDEX}], {SLOTS_INDEX}",
+                "jne 23f",
+                scaled_clock!("{enabled}", "{hot} + {SCALE}"),
+                "mov ecx, {SLOTS}\n rdpmc\n shl rdx, 32\n lea {slots}, [rax + rdx]",
+                $($then,)*
+                "mov eax, dword ptr [{hot} + {SEQUENCE}]",
+                "cmp dword ptr [{hot} + {LOCK}], eax",
+                "jne 23f",
+                "mov rax, qword ptr [{hot} + {START} + {OF}]";
+                aborted "xor eax, eax")
         ),
         $($operand)*
         out("rcx") _,
@@ -317,54 +272,14 @@ fn clock_now(clock: &Clock) -> (u64, u64) {
 /// Both registers, of one stretch of the thread, if the page's sequence number is this one before and after.
 ///
 /// # Safety
-/// `page` is the mapped control page of a SLOTS event of a group with PERF_METRICS, for which RDPMC was granted,
-/// of the thread that calls, and `rseq` is that thread's descriptor, or NULL on a machine that has the
-/// registers on each of its CPUs.
-unsafe fn pair(page: *const Page, rseq: *mut u64, sequence: u32) -> Option<Registers> {
-    let mut unused = 0;
-    let undisturbed = !rseq.is_null();
-    let rseq = if undisturbed { rseq } else { &raw mut unused };
-    let (slots, metrics, again): (u64, u64, u64);
-    // SAFETY: the caller vouches for page and rseq; the abort handler follows its signature, and goes where
-    // the sequence ends.
-    unsafe {
-        asm!(
-            "lea {scratch}, [rip + 22f]",
-            "mov qword ptr [{rseq}], {scratch}",
-            "20:",
-            "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
-            "jne 23f",
-            "cmp dword ptr [{page} + {INDEX}], {SLOTS_INDEX}",
-            "jne 23f",
-            "mov ecx, {SLOTS}", "rdpmc", marked_nop!(), "shl rdx, 32", "or rax, rdx", "mov {slots}, rax",
-            "mov ecx, {METRICS}", "rdpmc", marked_nop!(), "shl rdx, 32", "or rax, rdx", "mov {metrics}, rax",
-            "mov ecx, {SLOTS}", "rdpmc", marked_nop!(), "shl rdx, 32", "or rax, rdx",
-            "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
-            "jne 23f",
-            "21:",
-                descriptor!("xor {slots:e}, {slots:e}"),
-            page = in(reg) page,
-            rseq = in(reg) rseq,
-            sequence = in(reg) sequence,
-            scratch = out(reg) _,
-            slots = out(reg) slots,
-            metrics = out(reg) metrics,
-            out("rax") again,
-            out("rcx") _,
-            out("rdx") _,
-            LOCK = const offset_of!(Page, lock),
-            INDEX = const offset_of!(Page, index),
-            SLOTS_INDEX = const SLOTS_INDEX,
-            SLOTS = const SLOTS,
-            METRICS = const METRICS,
-            MARK = const MARK,
-            SIGNATURE = const SIGNATURE,
-            options(nostack),
-        );
-    }
+/// As of `slots_and_metrics`.
+unsafe fn pair(page: *const Page, rseq: Option<*mut u64>, sequence: u32) -> Option<Registers> {
+    // SAFETY: the caller's word; who opens a group that is read so has the handler of SIGSEGV installed.
+    let SlotsAndMetrics { slots, metrics, again } =
+        unsafe { slots_and_metrics::<MARK>(page, rseq, sequence) }?;
     // without a descriptor a signal handler may have run in between: then SLOTS has moved on
-    let together = undisturbed || again.wrapping_sub(slots) <= EDGE_SLOTS;
-    (slots != 0 && together).then_some(Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) })
+    let together = rseq.is_some() || again.wrapping_sub(slots) <= EDGE_SLOTS;
+    together.then_some(Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) })
 }
 
 /// A snapshot for the paths that can take their time. `map` is of a SLOTS event, with PERF_METRICS, of the calling thread,
@@ -382,7 +297,7 @@ pub(crate) fn snapshot(
     let clock = clock_of(page, known);
     let (tsc, ns) = clock_now(&clock);
     // SAFETY: the page is mapped and RDPMC was granted; groups on hybrid CPUs come with a descriptor.
-    let registers = unsafe { pair(map.page(), rseq.unwrap_or(null_mut()), page.sequence) }?;
+    let registers = unsafe { pair(map.page(), rseq, page.sequence) }?;
     let pace = if clock.scale == 0 { tsc } else { clock.zero.enabled.wrapping_add(ns) };
     Some(Snapshot { registers, sequence: page.sequence, clock, ns, pace })
 }

@@ -17,8 +17,8 @@ use crate::registers::EDGE_SLOTS;
 use crate::sample::{CATEGORIES, OF_READINGS, Sample};
 use crate::span::{Span, span};
 
-/// `td_l1.flags`, `td_l2.flags`, `td_node.flags`: not every execution was measured, so `error` is four standard errors of a random
-/// sample, over the bound of what was measured.
+/// Of a sum: not every execution was measured, and `error` is four standard errors of a random sample more than the bound of
+/// those that were.
 pub const TD_SAMPLE_SPARSE: u32 = 8;
 
 /// `Sum::state`.
@@ -28,12 +28,12 @@ const MEASURING: u32 = 2;
 /// Fewer measured executions make no random sample.
 const LEAST_SAMPLE: u64 = 8;
 
-/// Sum over executions of one region: clear it to start, then td_sum_begin and td_sum_end around each, or td_sum_add.
-/// Plain data, for one thread at a time.
+/// Sum over executions of one region. Clear it (memset) before the first execution; then call td_sum_begin and td_sum_end
+/// around each execution, or td_sum_add after it. Plain data, for one thread at a time.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
-    /// sizeof(struct td_sum), written by the library.
+    /// sizeof(struct td_sum), set by the library.
     pub size: u32,
     /// TD_SAMPLE_* bits of all samples.
     pub flags: u32,
@@ -41,15 +41,15 @@ pub struct Sum {
     pub executions: u64,
     /// Slots in all of them.
     pub slots: u64,
-    /// Nanoseconds in all of them, as in td_sample.
+    /// Nanoseconds of all of them, as td_sample.time_enabled_ns.
     pub time_enabled_ns: u64,
-    /// Nanoseconds of those in which the counters really counted.
+    /// Nanoseconds of those in which the counters counted.
     pub time_running_ns: u64,
-    /// Executions of which it is known how their slots divide.
+    /// Executions that were measured: it is known how their slots divide.
     pub measured: u64,
     /// Slots in those.
     pub measured_slots: u64,
-    /// Executions that ended without having begun.
+    /// Calls of td_sum_end without a td_sum_begin.
     pub unbalanced: u64,
     /// Zero.
     pub unseen: u64,

@@ -13,35 +13,35 @@ use crate::span::{self, Span};
 pub(crate) use evaluate::{Count, Counted};
 use evaluate::{LOST, Share};
 
-/// A node of the tree of metrics, and its share between two samples.
+/// A node of the tree of metrics, with its share between two samples.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Node {
-    /// sizeof(struct td_node), written by the library.
+    /// sizeof(struct td_node), set by the library.
     pub size: u32,
     /// TD_SAMPLE_* bits of both samples.
     pub flags: u32,
-    /// TD_NODE_*: which metric it is. The same metric has the same number on all CPUs and in all versions.
+    /// TD_NODE_*. A metric has the same number on all CPUs and in all versions.
     pub id: u32,
-    /// The node of which it is a part; TD_NODE_NONE for roots.
+    /// `id` of the node of which it is a part; TD_NODE_NONE for roots.
     pub parent: u32,
-    /// 1 for roots, and one more than the parent's.
+    /// 1 for roots, else one more than the parent's.
     pub level: u32,
-    /// TD_UNIT_*: what the value is a share of. Nodes of another unit than their parent's do not add up to it.
+    /// TD_UNIT_*: what the shares are of. Children of another unit than their parent's do not add up to it.
     pub unit: u32,
-    /// 1, or 0: what the node takes was not counted, and `value`, `low` and `high` are NaN.
+    /// 1; or 0 if the node was not counted: then `value`, `low` and `high` are NaN.
     pub measured: u32,
     /// Zero.
     pub reserved0: u32,
     /// The share, 0 to 1.
     pub value: f64,
-    /// The truth is not below this.
+    /// Lower end of the bound: the truth is not below it.
     pub low: f64,
-    /// Nor above this.
+    /// Upper end of the bound: the truth is not above it.
     pub high: f64,
-    /// Part of the time between the samples that the counters were counting, 0 to 1.
+    /// Part of the time between the samples in which the counters counted, 0 to 1.
     pub running: f64,
-    /// How many of `unit` were counted between the samples.
+    /// Number of slots or cycles (`unit`) between the samples.
     pub whole: u64,
     /// Zeros.
     pub reserved: [u64; 3],

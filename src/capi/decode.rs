@@ -1,0 +1,177 @@
+//! From two samples, or from raw registers, to shares.
+
+use super::border::{at, check, guard, handle, put, td};
+use super::decoders;
+use crate::error::Result;
+use crate::handle;
+use crate::sample::{L1, L2, Sample};
+use crate::tree::{self, Node};
+use std::ffi::{c_char, c_int};
+
+/// The earlier sample; none for the start of the period.
+///
+/// # Safety
+/// As `at`.
+pub(super) unsafe fn earlier<'a>(from: *const Sample) -> Result<Option<&'a Sample>> {
+    // SAFETY: the C caller's pointer, not NULL.
+    if from.is_null() { Ok(None) } else { unsafe { at(from, "from") }.map(Some) }
+}
+
+/// Level 1: how the pipeline slots between two samples divide.
+///
+/// `from` is the earlier sample, or NULL for the start of the period. Both are of the same handle and period. Samples are
+/// plain data: any thread may decode them, at any time, also after td_close.
+///
+/// The four shares add up to 1. They are those of PERF_METRICS, over the sum of its four fields; perf's metrics correct some
+/// of them by further events and can differ by a few points.
+///
+/// Returns 0, or:
+///  -EINVAL         `to` or `out` is NULL, not a sample, of different handles, or in the wrong order
+///  TD_ESTALE       the samples are of different periods
+///  TD_ENOTCOUNTING no slot was counted between them
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_decode_l1(from: *const Sample, to: *const Sample, out: *mut L1) -> c_int {
+    // SAFETY: the C caller's pointers, as above.
+    unsafe { decoders::l1(from, to, out) }
+}
+
+/// Level 2: as td_decode_l1, each of the four shares in two parts.
+///
+/// The eight shares add up to 1, none is negative, and each pair adds up to its share of level 1.
+///
+/// Returns as td_decode_l1, and -ENOTSUP if level 2 was not counted.
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_decode_l2(from: *const Sample, to: *const Sample, out: *mut L2) -> c_int {
+    // SAFETY: the C caller's pointers, as above.
+    unsafe { decoders::l2(from, to, out) }
+}
+
+/// Writes as many nodes as there is room for, and how many there are.
+///
+/// # Safety
+/// `count` and, unless `capacity` is 0, `nodes` are NULL or point to memory for what their types say, `nodes` for
+/// `capacity` of them.
+pub(super) unsafe fn put_nodes<N: ExactSizeIterator<Item = Node>>(
+    nodes: *mut Node,
+    capacity: u32,
+    count: *mut u32,
+    make: impl FnOnce() -> Result<N>,
+) -> Result<c_int> {
+    if capacity > 0 {
+        check(nodes, "nodes")?;
+    }
+    check(count, "count")?;
+    let made = make()?;
+    let all = made.len() as u32;
+    for (place, node) in made.take(capacity as usize).enumerate() {
+        // SAFETY: `place` is below `capacity`, for which the C caller has room.
+        unsafe { nodes.add(place).write(node) };
+    }
+    // SAFETY: not NULL and aligned, as checked; the C caller has room for a number. `write` does not read what was there.
+    unsafe { count.write(all) };
+    Ok(0)
+}
+
+/// The tree of metrics: every node that the CPU has, between two samples as in td_decode_l1.
+///
+/// `nodes` receives the first `capacity` nodes, parents before their children, in the order of td_list_nodes; it may be NULL
+/// if `capacity` is 0. `count` receives the number of nodes that the tree has.
+///
+/// `value` of a node is the share that td_decode_l1 and td_decode_l2 give; the truth lies between `low` and `high`. A node
+/// that was not measured (level 2, with a handle of level 1) has `measured` 0 and NaN for its shares. Nothing but the samples
+/// is needed: the tree is that of the CPU on which they were taken, not of the one that decodes them.
+///
+/// Returns as td_decode_l1.
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say, `nodes` to `capacity` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_decode_tree(
+    from: *const Sample,
+    to: *const Sample,
+    nodes: *mut Node,
+    capacity: u32,
+    count: *mut u32,
+) -> c_int {
+    // SAFETY: the C caller's pointers, as above.
+    guard(|| unsafe { put_nodes(nodes, capacity, count, || tree::decode(earlier(from)?, at(to, "to")?)) })
+}
+
+/// Lists the nodes of the tree of the handle's CPU, and which of them the handle measures.
+///
+/// `nodes`, `capacity` and `count` as in td_decode_tree. `measured` tells whether the handle measures the node; the shares
+/// are NaN. The list stays the same as long as the handle is open. Threads as in td_read.
+///
+/// Returns as td_read.
+///
+/// # Safety
+/// `td` is NULL or from td_open, `nodes` NULL or points to `capacity` nodes, `count` NULL or points to what its type says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_list_nodes(
+    td: *const td,
+    nodes: *mut Node,
+    capacity: u32,
+    count: *mut u32,
+) -> c_int {
+    // SAFETY: the C caller's pointers, as above.
+    guard(|| unsafe { put_nodes(nodes, capacity, count, || handle::nodes(handle(td)?)) })
+}
+
+/// perf's name of the metric with this td_node.id, such as "tma_retiring"; "" if this version knows none.
+///
+/// Static text, never NULL. Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn td_node_name(id: u32) -> *const c_char {
+    crate::model::metric(id).map_or_else(Default::default, |metric| metric.name).as_ptr()
+}
+
+/// Level 1 shares between two readings of SLOTS and PERF_METRICS that the caller took by RDPMC, `a` before `b`.
+///
+/// For programs that open a perf group of their own. Both readings are of the same thread, with no context switch between
+/// them and nothing that resets the registers (read(2), PERF_EVENT_IOC_RESET); else `error` does not hold. For
+/// the moment of the reset itself, pass 0 for slots_a and metrics_a. Any thread.
+///
+/// Returns 0, or:
+///  -EINVAL         `out` is NULL, or SLOTS has more than 48 bits
+///  TD_ESTALE       SLOTS went back: the registers were reset in between
+///  TD_ENOTCOUNTING SLOTS stood still, or PERF_METRICS is empty
+///
+/// # Safety
+/// `out` is NULL or points to what its type says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_decode_raw_l1(
+    slots_a: u64,
+    metrics_a: u64,
+    slots_b: u64,
+    metrics_b: u64,
+    out: *mut L1,
+) -> c_int {
+    // SAFETY: the C caller's pointer, as above.
+    guard(|| unsafe { put(out, "out", || crate::decode_raw_l1(slots_a, metrics_a, slots_b, metrics_b)) })
+}
+
+/// Level 2 shares between two readings, as td_decode_raw_l1.
+///
+/// The upper half of PERF_METRICS, which has them, is defined on Sapphire Rapids, Alder Lake and later P-cores only.
+///
+/// Returns as td_decode_raw_l1, and -ENOTSUP if the upper halves are empty and the CPU that runs the call has level 1 only.
+///
+/// # Safety
+/// `out` is NULL or points to what its type says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_decode_raw_l2(
+    slots_a: u64,
+    metrics_a: u64,
+    slots_b: u64,
+    metrics_b: u64,
+    out: *mut L2,
+) -> c_int {
+    // SAFETY: the C caller's pointer, as above.
+    guard(|| unsafe { put(out, "out", || crate::decode_raw_l2(slots_a, metrics_a, slots_b, metrics_b)) })
+}

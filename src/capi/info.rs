@@ -1,0 +1,96 @@
+//! `struct td_info`: what a handle measures.
+
+use super::border::{guard, handle, put, td};
+use super::texts;
+use crate::handle::{self, Info, Path};
+use crate::sys::signals::Blocked;
+use std::ffi::{c_char, c_int};
+
+/// By RDPMC, in user space.
+pub const TD_PATH_RDPMC: u32 = 1;
+/// By read(2); td_info.note says why.
+pub const TD_PATH_READ: u32 = 2;
+/// Nothing is read: the numbers are simulated.
+pub const TD_PATH_SIMULATED: u32 = 3;
+
+const _: () = assert!(
+    Path::Rdpmc as u32 == TD_PATH_RDPMC
+        && Path::Read as u32 == TD_PATH_READ
+        && Path::Simulated as u32 == TD_PATH_SIMULATED
+        && size_of::<CInfo>() == 384
+);
+
+/// What a handle measures, and how.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CInfo {
+    /// sizeof(struct td_info), set by the library.
+    pub size: u32,
+    /// TD_PATH_*: how the counters are read.
+    pub path: u32,
+    /// Deepest level that is counted: 1 or 2.
+    pub level: u32,
+    /// Pipeline slots per cycle of the core; 0 if not known.
+    pub slots_per_cycle: u32,
+    /// Brand string of the CPU; "simulated" with TD_FLAG_SIMULATE.
+    pub cpu: [c_char; 64],
+    /// Name of the PMU in sysfs; "simulated" with TD_FLAG_SIMULATE.
+    pub pmu: [c_char; 32],
+    /// Name of the core, such as "Golden Cove".
+    pub core: [c_char; 48],
+    /// Why the path is not RDPMC, and what to do about it; empty if it is.
+    pub note: [c_char; 192],
+    /// td_options.max_error_ppm, or its default.
+    pub max_error_ppm: u32,
+    /// td_options.max_overhead_ppm, or its default.
+    pub max_overhead_ppm: u32,
+    /// How often readings have reset the registers for accuracy since td_open.
+    pub windows: u64,
+    /// Nanoseconds that this took; cycles of the time-stamp counter if the kernel gives user space no clock.
+    pub windows_ns: u64,
+    /// Zeros.
+    pub reserved: [u64; 1],
+}
+
+/// Describes what a handle measures, and how.
+///
+/// Signals are blocked during the call. Threads as in td_read.
+///
+/// Returns as td_read.
+///
+/// # Safety
+/// `td` is NULL or from td_open, `out` NULL or points to what its type says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_get_info(td: *const td, out: *mut CInfo) -> c_int {
+    let _signals = Blocked::new(); // it takes memory, which a handler that leaves by siglongjmp would lose
+    // SAFETY: the C caller's pointers, as above.
+    guard(|| unsafe { put(out, "out", || Ok(CInfo::from(&handle::info(handle(td)?)?))) })
+}
+
+impl From<&Info> for CInfo {
+    fn from(info: &Info) -> CInfo {
+        CInfo {
+            size: size_of::<CInfo>() as u32,
+            path: info.path as u32,
+            level: info.level,
+            slots_per_cycle: info.slots_per_cycle,
+            cpu: array(&info.cpu),
+            pmu: array(&info.pmu),
+            core: array(&info.core),
+            note: array(&info.note.to_string()),
+            max_error_ppm: info.max_error_ppm,
+            max_overhead_ppm: info.max_overhead_ppm,
+            windows: info.windows,
+            windows_ns: info.windows_ns,
+            reserved: [0; 1],
+        }
+    }
+}
+
+/// A text in a field, cut if it must be, NUL-terminated.
+fn array<const N: usize>(text: &str) -> [c_char; N] {
+    let mut field = [0; N];
+    // SAFETY: the field has room for N.
+    unsafe { texts::copy(text.as_bytes(), field.as_mut_ptr(), N) };
+    field
+}

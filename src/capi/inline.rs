@@ -1,0 +1,59 @@
+//! What include/topdown_inline.h needs. Programs are compiled with it, so none of this ever changes: if the reader has to
+//! look at something else, td_read_mark_slowly gets another name.
+
+use super::border::{at, guard, handle, put, td};
+use crate::handle;
+use crate::read::Hot;
+use crate::sample::{Mark, Sample};
+use std::ffi::c_int;
+use std::mem::offset_of;
+
+/// The thread pointer of the thread whose inline readings may read the registers; 0 if none may.
+pub const TD_INLINE_READER: usize = 8;
+/// The address of that thread's `rseq_cs` field, by which it tells the kernel of a restartable sequence.
+pub const TD_INLINE_RSEQ: usize = 16;
+/// SLOTS above which a reading calls the library.
+pub const TD_INLINE_LIMIT: usize = 24;
+/// Sequence number and number of the window, in this order: what td_mark takes over.
+pub const TD_INLINE_STAMP: usize = 104;
+
+const _: () = {
+    assert!(TD_INLINE_READER == offset_of!(Hot, inline_reader));
+    assert!(TD_INLINE_RSEQ == offset_of!(Hot, rseq));
+    assert!(TD_INLINE_LIMIT == offset_of!(Hot, limit));
+    assert!(TD_INLINE_STAMP == offset_of!(Hot, start) + offset_of!(Sample, base.sequence));
+    assert!(offset_of!(Mark, sequence) == 16 && offset_of!(Mark, window) == 20);
+};
+
+/// What td_read_mark calls where it may not read the registers itself. It works with any handle.
+///
+/// Returns as td_read.
+///
+/// # Safety
+/// `td` is NULL or from td_open, `out` NULL or a mark to be filled in.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_read_mark_slowly(td: *mut td, out: *mut Mark) -> c_int {
+    // SAFETY: the C caller's pointers, as above.
+    guard(|| unsafe { put(out, "out", || Ok(handle::any_read(handle(td)?)?.mark())) })
+}
+
+/// Makes a sample of a mark that td_read_mark took of the same handle.
+///
+/// The sample decodes with all others of its period. Its times are those at which the library last read the clock
+/// (TD_SAMPLE_COARSE_TIME).
+///
+/// Call it soon after the region: the handle remembers the state of the counters for the last 64 context switches and resets
+/// of the registers, and marks from before are stale. Threads as in td_read.
+///
+/// Returns 0, or:
+///  -EINVAL         an argument is NULL, or not a mark
+///  TD_ESTALE       the mark is too old, or of another handle
+/// or as td_read.
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_mark_sample(td: *mut td, mark: *const Mark, out: *mut Sample) -> c_int {
+    // SAFETY: the C caller's pointers, as above.
+    guard(|| unsafe { put(out, "out", || handle::sample_of(handle(td)?, at(mark, "mark")?)) })
+}

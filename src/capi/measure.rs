@@ -1,0 +1,135 @@
+//! Opening, reading, resetting and closing a handle.
+
+use super::border::{at_mut, guard, handle, put, td};
+use super::{COptions, decoders, options};
+use crate::handle;
+use crate::registers::{RawMetrics, RawSlots, Registers};
+use crate::sample::Sample;
+use crate::sys::signals::Blocked;
+use std::ffi::c_int;
+
+/// Opens the topdown counters, proves that they count, and begins a measurement period.
+///
+/// `out` receives the handle; end it with td_close. `options` may be NULL or all zeros for the defaults: the calling
+/// thread, user mode, the deepest level that the CPU counts, by RDPMC where that is possible and by read(2) elsewhere
+/// (td_get_info tells which, and why).
+///
+/// Threads: the handle belongs to the thread that opened it, and that thread alone may read, reset and query it.
+/// Threads and processes that it starts do not inherit the handle; its descriptors are close-on-exec.
+///
+/// A helper thread, which ends with the call, opens the events; so prctl(PR_TASK_PERF_EVENTS_DISABLE) in the program
+/// does not disable them. Signals are blocked during the call.
+///
+/// Returns 0, or:
+///  -ENODEV         this CPU or virtual machine has no topdown counters
+///  -EACCES         denied by perf_event_paranoid or by a security module
+///  -EPERM          denied by a seccomp filter
+///  -ENOSYS         no perf_event_open system call
+///  -ENOTSUP        this CPU cannot give the level or the target
+///  -EINVAL         bad argument
+///  -E2BIG          options of a later version
+///  -ESRCH          no such thread
+///  -EMFILE         this process has no file descriptors left; a handle takes up to 10
+///  -ENFILE         the system has none left
+///  -ENOMEM         no memory, or none left that may be locked
+///  -EAGAIN         this user or container may not start another thread
+///  TD_ENOTCOUNTING others hold the counters
+/// td_last_error says what is in the way and what to do about it. A failed call leaves nothing open.
+///
+/// # Safety
+/// `out` and `options` are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) -> c_int {
+    let signals = Blocked::new(); // until the caller has the handle: a handler that leaves by siglongjmp would lose it
+    decoders::prepare();
+    // SAFETY: the C caller's pointers, as above.
+    guard(|| unsafe { put(out, "out", || Ok(handle::open(&options::read(options)?, &signals)?.into_raw())) })
+}
+
+/// Reads the totals since td_open or the last td_reset into `out`.
+///
+/// By RDPMC this usually takes 43 instructions, with no system call, lock or allocation. PERF_METRICS holds rounded shares
+/// of all slots since the registers were last reset. When they hold so many slots that the next region could not be
+/// measured to within td_options.max_error_ppm, td_read resets them with a read(2) (some 5,100 instructions), as long as
+/// td_options.max_overhead_ppm allows. So the accuracy of a pair of readings does not depend on what ran before.
+///
+/// Threads: the one that opened the handle. It may be called in a signal handler of that thread, also in one that
+/// interrupts another td_ call on the same handle or leaves that call by siglongjmp. A child of vfork(2), which
+/// shares the memory, must not call it.
+///
+/// RDPMC can be taken away: when 0 is written to the PMU's `rdpmc` file in sysfs, it faults from then on. So td_open of a
+/// handle that uses RDPMC installs, once per process, a handler of SIGSEGV that recognizes this fault and passes all others
+/// to the handler or action that it replaced; the reading returns TD_ENORDPMC. A program that then installs a handler of
+/// its own, or a thread that has SIGSEGV blocked, is ended by SIGSEGV in this case. TD_FLAG_NO_RDPMC avoids that.
+///
+/// Returns 0, or:
+///  -EINVAL         an argument is NULL
+///  TD_EWRONGTHREAD called by another thread than the one that opened the handle, or in a forked child
+///  TD_ENORDPMC     see above
+///  -EBADF          the handle is closed
+///  -EBUSY          signal handlers interrupted the call again and again, and used the handle
+///  -EIO            the kernel has given the counters up: their CPU went offline
+///  another -errno  of read(2)
+/// A failure changes no totals.
+///
+/// # Safety
+/// `td` is NULL or from td_open, `out` NULL or a sample to be filled in.
+#[cfg(not(target_arch = "x86_64"))] // there it is src/read/rdpmc.rs
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_read(td: *mut td, out: *mut Sample) -> c_int {
+    // SAFETY: the C caller's pointers, as above.
+    unsafe { read_slowly(td, out, 0, 0) }
+}
+
+/// Where td_read goes if the steady state does not serve, with what it had read of the registers.
+///
+/// # Safety
+/// As td_read.
+#[cold]
+pub(crate) unsafe extern "C" fn read_slowly(
+    td: *mut td,
+    out: *mut Sample,
+    slots: u64,
+    metrics: u64,
+) -> c_int {
+    let seen = Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) };
+    // SAFETY: td_read's pointers, which are its caller's; any bits make a sample.
+    guard(|| unsafe { handle::read(handle(td)?, seen, at_mut(out, "out")?).map(|()| 0) })
+}
+
+/// Begins a new measurement period: totals start from zero, and samples from before do not decode with later ones.
+///
+/// Costs a read(2) of the group. Threads and signal handlers as in td_read.
+///
+/// Returns as td_read.
+///
+/// # Safety
+/// `td` is NULL or from td_open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_reset(td: *mut td) -> c_int {
+    // SAFETY: the C caller's pointer, as above.
+    guard(|| unsafe { handle::reset(handle(td)?).map(|()| 0) })
+}
+
+/// Ends a handle and closes its descriptors; NULL is ignored.
+///
+/// The counters are free at once, even while forked children still have copies of the descriptors. A forked child that
+/// has no use for the handle closes it, too: that frees its own copies and does not disturb the parent. Samples stay valid.
+///
+/// Threads: the one that opened the handle, or another one when the owner does not use it any more. In a signal handler
+/// only where free(3) may be called.
+///
+/// Do not use the pointer afterwards. Calls with it return -EBADF until a later handle gets the same memory.
+///
+/// # Safety
+/// `td` is NULL or from td_open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_close(td: *mut td) {
+    guard(|| {
+        if !td.is_null() {
+            // SAFETY: the C caller's pointer, as above.
+            handle::close(unsafe { handle(td)? });
+        }
+        Ok(0)
+    });
+}

@@ -1,0 +1,110 @@
+//! Sums over many executions of a region.
+
+use super::border::{at, at_mut, guard, handle, put, td};
+use super::decode::put_nodes;
+use crate::handle;
+use crate::sample::{L1, L2, Sample};
+use crate::sum::Sum;
+use crate::tree::Node;
+use std::ffi::c_int;
+
+/// Adds one execution of a region, from a sample taken before it and one taken after it.
+///
+/// Every execution is measured, so `error` of the result is a bound that always holds: at most the sum of the bounds of the
+/// single executions, and far less if they follow each other closely, as in a loop. Any thread, one at a time.
+///
+/// Returns as td_decode_l1; nothing is added if it fails. An execution without a slot is counted, and changes no share.
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *const Sample) -> c_int {
+    // SAFETY: the C caller's pointers, as above. The samples are copied first: they may lie in the sum.
+    guard(|| unsafe {
+        let (from, to) = (*at(from, "from")?, *at(to, "to")?);
+        at_mut(sum, "sum")?.add(&from, &to).map(|()| 0)
+    })
+}
+
+/// Begins an execution of the sum's region.
+///
+/// For regions that are too short, or run too often, to measure each execution. td_sum_begin measures a random choice of
+/// them, as many as td_options.max_overhead_ppm allows, and counts the slots alone of all others; such an execution costs
+/// some 210 instructions in all. The result is right if what an execution does has nothing to do with its being chosen.
+///
+/// Each thread has sums of its own. Executions of different sums may nest; those of one may not: a second begin starts
+/// the execution anew. Threads as in td_read.
+///
+/// Returns as td_read.
+///
+/// # Safety
+/// `td` is NULL or from td_open, `sum` NULL or points to what its type says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_sum_begin(td: *mut td, sum: *mut Sum) -> c_int {
+    // SAFETY: the C caller's pointers, as above.
+    guard(|| unsafe { handle::sum_begin(handle(td)?, at_mut(sum, "sum")?).map(|()| 0) })
+}
+
+/// Ends the execution that td_sum_begin began with the same handle.
+///
+/// Returns as td_read; -EINVAL also if none had begun (td_sum.unbalanced counts these) or with another handle, TD_ESTALE if
+/// td_reset was called in between.
+///
+/// # Safety
+/// As td_sum_begin.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int {
+    // SAFETY: the C caller's pointers, as above.
+    guard(|| unsafe { handle::sum_end(handle(td)?, at_mut(sum, "sum")?).map(|_| 0) })
+}
+
+/// Level 1 shares of all executions in a sum. Any thread.
+///
+/// `slots` is of all executions. If each was measured, `error` bounds the error of the shares. If not, `flags` has
+/// TD_SAMPLE_SPARSE, and `error` is the bound of the measured ones plus four standard errors of the mean of a random sample
+/// (with fewer than eight measured executions: plus the most that the others can have been).
+///
+/// Returns 0, or:
+///  -EINVAL         an argument is NULL, or `sum` is not a sum
+///  TD_ENOTCOUNTING no execution was measured yet
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_sum_l1(sum: *const Sum, out: *mut L1) -> c_int {
+    // SAFETY: the C caller's pointers, as above.
+    guard(|| unsafe { put(out, "out", || at(sum, "sum")?.l1()) })
+}
+
+/// Level 2 shares of all executions in a sum, as td_sum_l1.
+///
+/// Returns as td_sum_l1, and -ENOTSUP if level 2 was not counted.
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_sum_l2(sum: *const Sum, out: *mut L2) -> c_int {
+    // SAFETY: the C caller's pointers, as above.
+    guard(|| unsafe { put(out, "out", || at(sum, "sum")?.l2()) })
+}
+
+/// Nodes of the tree of metrics of the sum's CPU, over all executions. Any thread.
+///
+/// `nodes`, `capacity` and `count` as in td_decode_tree. The truth lies between `low` and `high`; if not every execution was
+/// measured, this is as sure as td_sum_l1's `error`. `value` is what td_sum_l1 and td_sum_l2 say. A sum is of one CPU:
+/// td_sum_add refuses samples of another tree.
+///
+/// Returns as td_sum_l1.
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say, `nodes` to `capacity` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_sum_decode_tree(
+    sum: *const Sum,
+    nodes: *mut Node,
+    capacity: u32,
+    count: *mut u32,
+) -> c_int {
+    // SAFETY: the C caller's pointers, as above.
+    guard(|| unsafe { put_nodes(nodes, capacity, count, || at(sum, "sum")?.nodes()) })
+}
