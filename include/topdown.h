@@ -55,7 +55,7 @@ struct td_sample;
  * (td_get_info tells which, and why).
  *
  * Threads: the handle belongs to the thread that opened it, and that thread alone may read, reset and query it.
- * Threads and processes that it starts do not inherit the handle; its descriptors are close-on-exec.
+ * Threads and processes that it starts are not counted (but see TD_FLAG_INHERIT); descriptors are close-on-exec.
  *
  * A helper thread, which ends with the call, opens the events; so prctl(PR_TASK_PERF_EVENTS_DISABLE) in the program
  * does not disable them. Signals are blocked during the call.

@@ -34,7 +34,7 @@ pub(super) unsafe fn earlier<'a>(from: *const Sample) -> Result<Option<&'a Sampl
 /// The pointers are NULL or point to what their types say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_decode_l1(from: *const Sample, to: *const Sample, out: *mut L1) -> c_int {
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     unsafe { decoders::l1(from, to, out) }
 }
 
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn td_decode_l1(from: *const Sample, to: *const Sample, ou
 /// The pointers are NULL or point to what their types say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_decode_l2(from: *const Sample, to: *const Sample, out: *mut L2) -> c_int {
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     unsafe { decoders::l2(from, to, out) }
 }
 
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn td_decode_tree(
     capacity: u32,
     count: *mut u32,
 ) -> c_int {
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put_nodes(nodes, capacity, count, || tree::decode(earlier(from)?, at(to, "to")?)) })
 }
 
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn td_list_nodes(
     capacity: u32,
     count: *mut u32,
 ) -> c_int {
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put_nodes(nodes, capacity, count, || handle::nodes(handle(td)?)) })
 }
 
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn td_decode_raw_l1(
     metrics_b: u64,
     out: *mut L1,
 ) -> c_int {
-    // SAFETY: the C caller's pointer, as above.
+    // SAFETY: the pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put(out, "out", || crate::decode_raw_l1(slots_a, metrics_a, slots_b, metrics_b)) })
 }
 
@@ -172,6 +172,6 @@ pub unsafe extern "C" fn td_decode_raw_l2(
     metrics_b: u64,
     out: *mut L2,
 ) -> c_int {
-    // SAFETY: the C caller's pointer, as above.
+    // SAFETY: the pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put(out, "out", || crate::decode_raw_l2(slots_a, metrics_a, slots_b, metrics_b)) })
 }

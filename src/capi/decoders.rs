@@ -1,5 +1,6 @@
-//! Decoding where it is compiled twice: for any x86-64, and for one with AVX2, as all have that have PERF_METRICS: fewer
-//! instructions. No instruction rounds differently (none is fused), so the results are the same to the last bit.
+//! td_decode_l1 and td_decode_l2, each compiled twice: for any x86-64, and for CPUs with AVX2, where it takes fewer
+//! instructions; all that have PERF_METRICS have AVX2. Neither fuses multiplications and additions, so the results are the same
+//! to the last bit.
 
 use super::border::{at, check, guard, put};
 use super::decode::earlier;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whether the CPU has AVX2, as far as anybody has asked.
 static AVX2: AtomicBool = AtomicBool::new(false);
 
-/// Asks: td_open does, so that decoding samples of this process writes nothing that threads share.
+/// Asks the CPU. td_open calls this, so that decoding samples of this process writes to no memory that threads share.
 #[cfg(target_arch = "x86_64")]
 pub fn prepare() {
     if std::arch::is_x86_feature_detected!("avx2") {
@@ -41,44 +42,45 @@ macro_rules! decoder {
         pub unsafe fn $name(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
             #[cfg(target_arch = "x86_64")]
             if AVX2.load(Ordering::Relaxed) {
-                // SAFETY: the CPU has AVX2; the rest is by the caller's word.
+                // SAFETY: `prepare` has seen that the CPU has AVX2; the pointers are the C caller's.
                 return unsafe { $with_avx2(from, to, out) };
             }
-            // SAFETY: by the caller's word.
+            // SAFETY: the C caller's pointers.
             unsafe { $without(from, to, out) }
         }
 
         /// # Safety
-        /// As above, on a CPU with AVX2.
+        /// The CPU has AVX2. The pointers are NULL or point to what their types say.
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2")]
         unsafe extern "C" fn $with_avx2(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
-            // SAFETY: by the caller's word.
+            // SAFETY: the C caller's pointers.
             unsafe { $at_sight(from, to, out) }
         }
 
         /// # Safety
-        /// As above, on any CPU.
+        /// The pointers are NULL or point to what their types say.
         #[inline(never)]
         unsafe extern "C" fn $without(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
             if !AVX2.load(Ordering::Relaxed) {
                 prepare();
             }
-            // SAFETY: by the caller's word.
+            // SAFETY: the C caller's pointers.
             unsafe { $at_sight(from, to, out) }
         }
 
         /// Of samples that go together at first sight: nothing here can fail or panic.
         ///
         /// # Safety
-        /// As above.
+        /// The pointers are NULL or point to what their types say.
         #[inline(always)]
         unsafe fn $at_sight(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
             if doubtful(from.addr(), to.addr(), out.addr()) {
-                // SAFETY: by the caller's word.
+                // SAFETY: the C caller's pointers.
                 return unsafe { $anyhow(from, to, out) };
             }
-            // SAFETY: by the caller's word. `write` does not read what was there.
+            // SAFETY: none is NULL or misaligned, as checked; what they point to is what the C caller promises. `write` does not
+            // read what was there.
             unsafe {
                 match decode::$at_sight(&*from, &*to) {
                     Some(result) => {
@@ -93,10 +95,10 @@ macro_rules! decoder {
         /// Whatever the arguments are.
         ///
         /// # Safety
-        /// As above.
+        /// The pointers are NULL or point to what their types say.
         #[inline(never)]
         unsafe extern "C" fn $anyhow(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
-            // SAFETY: by the caller's word.
+            // SAFETY: the C caller's pointers, which are checked first.
             guard(|| unsafe {
                 check(out, "out")?;
                 let (from, to) = (earlier(from)?, at(to, "to")?);
@@ -121,7 +123,7 @@ mod tests {
     fn wider_registers_give_the_same_bits() {
         for (from, to) in pairs() {
             let (mut out_1, mut out_2) = (L1::default(), L2::default());
-            // SAFETY: all are live.
+            // SAFETY: all four are live variables of their types.
             let codes = unsafe { (l1(&from, &to, &mut out_1), l2(&from, &to, &mut out_2)) };
             match decode_l1(Some(&from), &to) {
                 Ok(l1) => assert_eq!((codes.0, bits_1(&out_1)), (0, bits_1(&l1))),

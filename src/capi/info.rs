@@ -63,7 +63,7 @@ pub struct CInfo {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_get_info(td: *const td, out: *mut CInfo) -> c_int {
     let _signals = Blocked::new(); // it takes memory, which a handler that leaves by siglongjmp would lose
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put(out, "out", || Ok(CInfo::from(&handle::info(handle(td)?)?))) })
 }
 

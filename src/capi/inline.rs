@@ -33,7 +33,7 @@ const _: () = {
 /// `td` is NULL or from td_open, `out` NULL or a mark to be filled in.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_read_mark_slowly(td: *mut td, out: *mut Mark) -> c_int {
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put(out, "out", || Ok(handle::any_read(handle(td)?)?.mark())) })
 }
 
@@ -54,6 +54,6 @@ pub unsafe extern "C" fn td_read_mark_slowly(td: *mut td, out: *mut Mark) -> c_i
 /// The pointers are NULL or point to what their types say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_mark_sample(td: *mut td, mark: *const Mark, out: *mut Sample) -> c_int {
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put(out, "out", || handle::sample_of(handle(td)?, at(mark, "mark")?)) })
 }

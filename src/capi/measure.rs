@@ -15,7 +15,7 @@ use std::ffi::c_int;
 /// (td_get_info tells which, and why).
 ///
 /// Threads: the handle belongs to the thread that opened it, and that thread alone may read, reset and query it.
-/// Threads and processes that it starts do not inherit the handle; its descriptors are close-on-exec.
+/// Threads and processes that it starts are not counted (but see TD_FLAG_INHERIT); descriptors are close-on-exec.
 ///
 /// A helper thread, which ends with the call, opens the events; so prctl(PR_TASK_PERF_EVENTS_DISABLE) in the program
 /// does not disable them. Signals are blocked during the call.
@@ -42,7 +42,7 @@ use std::ffi::c_int;
 pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) -> c_int {
     let signals = Blocked::new(); // until the caller has the handle: a handler that leaves by siglongjmp would lose it
     decoders::prepare();
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put(out, "out", || Ok(handle::open(&options::read(options)?, &signals)?.into_raw())) })
 }
 
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) ->
 #[cfg(not(target_arch = "x86_64"))] // there it is src/read/rdpmc.rs
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_read(td: *mut td, out: *mut Sample) -> c_int {
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     unsafe { read_slowly(td, out, 0, 0) }
 }
 
@@ -107,7 +107,7 @@ pub(crate) unsafe extern "C" fn read_slowly(
 /// `td` is NULL or from td_open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_reset(td: *mut td) -> c_int {
-    // SAFETY: the C caller's pointer, as above.
+    // SAFETY: the pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { handle::reset(handle(td)?).map(|()| 0) })
 }
 
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn td_reset(td: *mut td) -> c_int {
 pub unsafe extern "C" fn td_close(td: *mut td) {
     guard(|| {
         if !td.is_null() {
-            // SAFETY: the C caller's pointer, as above.
+            // SAFETY: the pointer is NULL or what the header calls it, which the C caller promises.
             handle::close(unsafe { handle(td)? });
         }
         Ok(0)

@@ -68,7 +68,7 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
         return Ok(Options::default());
     }
     super::border::check(options, "options")?;
-    // SAFETY: the first field is always there.
+    // SAFETY: not NULL and aligned, as checked; the C caller's structure has its first field at least.
     let size = match unsafe { (*options).size } as usize {
         0 => SIZE,
         size => size,
@@ -81,7 +81,7 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
     if size > MOST {
         return Err(Error::errno(libc::E2BIG, format!("options->size is {size}, more than any version has")));
     }
-    // SAFETY: the caller's struct is `size` bytes long.
+    // SAFETY: the C caller says that the structure is so long.
     let bytes = unsafe { std::slice::from_raw_parts(options.cast::<u8>(), size) };
     let (known, tail) = bytes.split_at(size.min(SIZE));
     let mut own = COptions::default();

@@ -21,7 +21,7 @@ use std::ffi::c_int;
 /// `td` is NULL or from td_open, `mix` NULL or points to what its type says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_simulate_mix(td: *mut td, mix: *const Mix) -> c_int {
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe {
         let mix = at(mix, "mix")?;
         if mix.size as usize != size_of::<Mix>() || mix.reserved != 0 {

@@ -19,7 +19,7 @@ use std::ffi::c_int;
 /// The pointers are NULL or point to what their types say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *const Sample) -> c_int {
-    // SAFETY: the C caller's pointers, as above. The samples are copied first: they may lie in the sum.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises. The samples are copied first: they may lie in the sum.
     guard(|| unsafe {
         let (from, to) = (*at(from, "from")?, *at(to, "to")?);
         at_mut(sum, "sum")?.add(&from, &to).map(|()| 0)
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *con
 /// `td` is NULL or from td_open, `sum` NULL or points to what its type says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_sum_begin(td: *mut td, sum: *mut Sum) -> c_int {
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { handle::sum_begin(handle(td)?, at_mut(sum, "sum")?).map(|()| 0) })
 }
 
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn td_sum_begin(td: *mut td, sum: *mut Sum) -> c_int {
 /// As td_sum_begin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int {
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { handle::sum_end(handle(td)?, at_mut(sum, "sum")?).map(|_| 0) })
 }
 
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int {
 /// The pointers are NULL or point to what their types say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_sum_l1(sum: *const Sum, out: *mut L1) -> c_int {
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put(out, "out", || at(sum, "sum")?.l1()) })
 }
 
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn td_sum_l1(sum: *const Sum, out: *mut L1) -> c_int {
 /// The pointers are NULL or point to what their types say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_sum_l2(sum: *const Sum, out: *mut L2) -> c_int {
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put(out, "out", || at(sum, "sum")?.l2()) })
 }
 
@@ -105,6 +105,6 @@ pub unsafe extern "C" fn td_sum_decode_tree(
     capacity: u32,
     count: *mut u32,
 ) -> c_int {
-    // SAFETY: the C caller's pointers, as above.
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put_nodes(nodes, capacity, count, || at(sum, "sum")?.nodes()) })
 }

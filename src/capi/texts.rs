@@ -24,7 +24,7 @@ pub unsafe extern "C" fn td_last_error(buffer: *mut c_char, length: usize) -> c_
     if buffer.is_null() && length > 0 {
         return -libc::EINVAL;
     }
-    // SAFETY: the C caller's buffer, as above.
+    // SAFETY: the buffer is NULL or what the header calls it, which the C caller promises.
     last_error::with(|text| unsafe { copy(text, buffer, length) })
 }
 
