@@ -10,15 +10,13 @@ use crate::say::{reason, say};
 use crate::sys::perf_event_open;
 use libc::{c_int, pid_t};
 use parking_lot::Mutex;
-use perf_event_open_sys::bindings::{
-    PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_LOST, PERF_FORMAT_TOTAL_TIME_ENABLED,
-    PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_SAMPLE_READ, PERF_TYPE_HARDWARE, PERF_TYPE_RAW,
-};
+use perf_event_open_sys::bindings::{PERF_SAMPLE_READ, PERF_TYPE_HARDWARE, PERF_TYPE_RAW};
 use std::collections::BTreeMap;
 use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{addr_of, addr_of_mut, null_mut};
 use topdown_seam::fault::survive_marked;
+use topdown_seam::group_read::ReadLayout;
 pub use topdown_seam::page::Page;
 use topdown_seam::page::{METRICS_INDEX, grants_rdpmc};
 use topdown_seam::rdpmc::{PLAIN_WIDTH, Total, is_plain, plain_total, total};
@@ -60,42 +58,9 @@ static GIVEN: Mutex<BTreeMap<usize, c_int>> = Mutex::new(BTreeMap::new());
 struct Behind {
     /// Not 0: `plain_total` serves. A forked child finds 0.
     plain: u64,
-    format: Format,
+    layout: ReadLayout,
     /// Who opened it. A forked child, which has no control page, finds 0.
     process: pid_t,
-}
-
-/// What read(2) says, and where in it this event is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Format {
-    read_format: u64,
-    /// With PERF_FORMAT_ID.
-    id: u64,
-    /// Without: how many were in the group before it.
-    position: usize,
-}
-
-impl Format {
-    fn has(self, flag: u32) -> usize {
-        usize::from(self.read_format & u64::from(flag) != 0)
-    }
-
-    /// The event's total among the words of a read(2).
-    fn total(self, words: &[u64]) -> Option<u64> {
-        if self.has(PERF_FORMAT_GROUP) == 0 {
-            return words.first().copied();
-        }
-        let times = self.has(PERF_FORMAT_TOTAL_TIME_ENABLED) + self.has(PERF_FORMAT_TOTAL_TIME_RUNNING);
-        let ids = self.has(PERF_FORMAT_ID);
-        let mut members = words.get(1 + times..)?.chunks_exact(1 + ids + self.has(PERF_FORMAT_LOST));
-        let member = if ids != 0 {
-            members.find(|member| member[1] == self.id)
-        } else {
-            // whose leader was closed is in a group of its own
-            members.nth(self.position.min((words[0] as usize).checked_sub(1)?))
-        };
-        member.map(|member| member[0])
-    }
 }
 
 /// What read(2) says of an event alone: the total, and what else a read_format can ask for.
@@ -143,13 +108,13 @@ impl Counter {
         // SAFETY: `map` made both pages, and nobody else knows of the second; the oldest and shortest attr has a
         // read_format; getpid has no preconditions.
         let (index, granted) = unsafe {
-            let format = format_of(fd, addr_of!((*attr).read_format).read_unaligned());
+            let layout = layout_of(fd, addr_of!((*attr).read_format).read_unaligned());
             let config = addr_of!((*attr).config).read_unaligned();
             let index = addr_of!((*buf).index).read_volatile();
             let granted = grants_rdpmc(buf);
             let width = addr_of!((*buf).pmc_width).read_volatile();
             let plain = granted && width == PLAIN_WIDTH && is_plain(index, config);
-            behind(buf).write(Behind { plain: plain.into(), format, process: libc::getpid() });
+            behind(buf).write(Behind { plain: plain.into(), layout, process: libc::getpid() });
             (index, granted)
         };
         if granted {
@@ -227,15 +192,15 @@ fn user_mode(kind: u32, config: u64) -> Attr {
     attr
 }
 
-fn format_of(fd: c_int, read_format: u64) -> Format {
-    let mut format = Format { read_format, ..Format::default() };
-    if format.has(PERF_FORMAT_GROUP) != 0 {
+fn layout_of(fd: c_int, read_format: u64) -> ReadLayout {
+    let mut layout = ReadLayout { read_format, ..ReadLayout::default() };
+    if layout.is_group() {
         let members = words(fd, &mut [MaybeUninit::uninit(); GROUP]).first().copied().unwrap_or(0);
-        format.position = (members as usize).saturating_sub(1);
+        layout.position = (members as usize).saturating_sub(1);
         // SAFETY: the kernel writes a word. Without it nothing bears this id.
-        unsafe { perf_event_open_sys::ioctls::ID(fd, &mut format.id) };
+        unsafe { perf_event_open_sys::ioctls::ID(fd, &mut layout.id) };
     }
-    format
+    layout
 }
 
 /// The control page of an event, and a page behind it.
@@ -323,11 +288,11 @@ unsafe extern "C" fn read_carefully(ctx: *const Ctx) -> u64 {
 unsafe extern "C" fn read_slowly(ctx: *const Ctx) -> u64 {
     // SAFETY: the caller's word: there is a page behind the control page.
     unsafe {
-        let format = (*behind((*ctx).buf)).format;
-        let total = if format.has(PERF_FORMAT_GROUP) == 0 {
-            format.total(words((*ctx).fd, &mut [MaybeUninit::uninit(); ALONE]))
+        let layout = (*behind((*ctx).buf)).layout;
+        let total = if layout.is_group() {
+            layout.total(words((*ctx).fd, &mut [MaybeUninit::uninit(); GROUP]))
         } else {
-            format.total(words((*ctx).fd, &mut [MaybeUninit::uninit(); GROUP]))
+            layout.total(words((*ctx).fd, &mut [MaybeUninit::uninit(); ALONE]))
         };
         // the kernel gives no more of an event whose group has lost its slots: its total is what it was
         total.unwrap_or_else(|| addr_of!((*(*ctx).buf).offset).read_volatile() as u64)
@@ -337,29 +302,6 @@ unsafe extern "C" fn read_slowly(ctx: *const Ctx) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn this_event_is_found_in_what_read_says() {
-        let format = |read_format, position| Format { read_format, id: 77, position };
-        let (group, id, lost) = (PERF_FORMAT_GROUP as u64, PERF_FORMAT_ID as u64, PERF_FORMAT_LOST as u64);
-        let times = (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
-        assert_eq!(format(0, 0).total(&[5]), Some(5));
-        assert_eq!(format(times | id, 9).total(&[5, 1, 2, 77]), Some(5));
-        assert_eq!(format(group, 1).total(&[3, 10, 20, 30]), Some(20));
-        assert_eq!(format(group | times, 2).total(&[3, 1, 2, 10, 20, 30]), Some(30));
-        assert_eq!(format(group | times | lost, 1).total(&[2, 1, 2, 10, 0, 20, 0]), Some(20));
-        // whatever was closed before it
-        assert_eq!(format(group | id, 3).total(&[2, 10, 76, 20, 77]), Some(20));
-        assert_eq!(format(group | id | lost, 3).total(&[2, 10, 76, 0, 20, 77, 0]), Some(20));
-        assert_eq!(format(group, 2).total(&[1, 10]), Some(10));
-        // nothing, or less than there should be
-        for read_format in [0, group, group | times, group | id] {
-            assert_eq!(format(read_format, 0).total(&[]), None);
-        }
-        assert_eq!(format(group, 0).total(&[0]), None);
-        assert_eq!(format(group, 3).total(&[9, 1, 2]), None);
-        assert_eq!(format(group | id, 0).total(&[1, 10, 76]), None);
-    }
 
     #[test]
     fn what_is_not_open_reads_zero() {

@@ -21,6 +21,7 @@ pub mod attr;
 pub mod chained;
 pub mod cpu;
 pub mod format;
+pub mod group_read;
 pub mod guarded;
 pub mod identity;
 pub mod kept;
