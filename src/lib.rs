@@ -46,6 +46,12 @@ pub use model::metrics::{
     TD_NODE_HEAVY_OPERATIONS, TD_NODE_LIGHT_OPERATIONS, TD_NODE_MACHINE_CLEARS, TD_NODE_MEMORY_BOUND,
     TD_NODE_NONE, TD_NODE_RETIRING, TD_UNIT_CLOCKS, TD_UNIT_SLOTS,
 };
+/// The metric with this id, whichever CPU's tree has it.
+#[must_use]
+pub fn metric(id: u32) -> Option<Metric> {
+    model::metric(id)
+}
+
 pub use options::{Options, Target};
 pub use probe::{Finding, Survey, Verdict, probe};
 pub use read::simulated::Mix;

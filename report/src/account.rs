@@ -1,27 +1,14 @@
 //! Slots of many sums, added and subtracted, with a bound that stays one.
 #![forbid(unsafe_code)]
 
+use crate::nodes::{Nodes, Shown};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use topdown::{L1, L2, Sum};
-
-/// Names of the categories of level 1, in the order of `Shares`.
-pub const LEVEL_1: [&str; 4] = ["retiring", "bad_speculation", "frontend_bound", "backend_bound"];
-/// Names of the categories of level 2: two for each of level 1.
-pub const LEVEL_2: [&str; 8] = [
-    "heavy_operations",
-    "light_operations",
-    "branch_mispredicts",
-    "machine_clears",
-    "fetch_latency",
-    "fetch_bandwidth",
-    "memory_bound",
-    "core_bound",
-];
+use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, Sum};
 
 /// Shares of slots, which add up to 1, and the bound: none is further than this from the truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares<const N: usize> {
-    /// In the order of `LEVEL_1` or `LEVEL_2`.
+    /// In the order of `topdown::LEVEL_1` or `topdown::LEVEL_2`.
     pub of: [f64; N],
     /// The bound.
     pub error: f64,
@@ -33,15 +20,17 @@ pub type Level1 = Shares<4>;
 pub type Level2 = Shares<8>;
 
 impl<const N: usize> Shares<N> {
-    /// The names of its categories.
-    pub const NAMES: &'static [&'static str] = if N == 4 { &LEVEL_1 } else { &LEVEL_2 };
+    /// What its categories are.
+    pub fn metrics() -> &'static [Metric] {
+        if N == LEVEL_1.len() { &LEVEL_1 } else { &LEVEL_2 }
+    }
 }
 
 impl<const N: usize> Serialize for Shares<N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(N + 1))?;
-        for (name, share) in Self::NAMES.iter().zip(self.of) {
-            map.serialize_entry(name, &share)?;
+        for (metric, share) in Self::metrics().iter().zip(self.of) {
+            map.serialize_entry(metric.field(), &share)?;
         }
         map.serialize_entry("error", &self.error)?;
         map.end()
@@ -50,24 +39,13 @@ impl<const N: usize> Serialize for Shares<N> {
 
 impl From<L1> for Level1 {
     fn from(l1: L1) -> Level1 {
-        let L1 { retiring, bad_speculation, frontend_bound, backend_bound, error, .. } = l1;
-        Shares { of: [retiring, bad_speculation, frontend_bound, backend_bound], error }
+        Shares { of: l1.shares(), error: l1.error }
     }
 }
 
 impl From<L2> for Level2 {
     fn from(l2: L2) -> Level2 {
-        let of = [
-            l2.heavy_operations,
-            l2.light_operations,
-            l2.branch_mispredicts,
-            l2.machine_clears,
-            l2.fetch_latency,
-            l2.fetch_bandwidth,
-            l2.memory_bound,
-            l2.core_bound,
-        ];
-        Shares { of, error: l2.error }
+        Shares { of: l2.shares(), error: l2.error }
     }
 }
 
@@ -138,7 +116,7 @@ impl<const N: usize> Split<N> {
     }
 
     /// Any part may be nothing, or all.
-    fn doubt(&mut self) {
+    fn anything(&mut self) {
         let farthest = |part: f64| part.abs().max((self.known - part).abs());
         self.error = self.parts.into_iter().map(farthest).fold(0.0, f64::max);
     }
@@ -150,9 +128,9 @@ impl<const N: usize> Split<N> {
 
     /// What is shown for it, with the bound from there to the far end of where the truth can be.
     fn shown(&self, near: [f64; N], of: [f64; N]) -> Shares<N> {
-        let doubt = (self.error + self.unknown) / self.total();
+        let bound = (self.error + self.unknown) / self.total();
         let error = of.iter().zip(near).fold(0.0, |worst: f64, (share, near)| {
-            let (low, high) = ((near - doubt).clamp(0.0, 1.0), (near + doubt).clamp(0.0, 1.0));
+            let (low, high) = ((near - bound).clamp(0.0, 1.0), (near + bound).clamp(0.0, 1.0));
             worst.max(share - low).max(high - share)
         });
         Shares { of, error }
@@ -179,7 +157,7 @@ impl Split<8> {
 }
 
 /// Figures that add up.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Account {
     pub slots: u64,
     pub time_ns: u64,
@@ -192,6 +170,8 @@ pub struct Account {
     /// How those that were counted divide.
     one: Split<4>,
     two: Split<8>,
+    /// The same by node of the tree of metrics.
+    nodes: Nodes,
 }
 
 impl Account {
@@ -204,14 +184,15 @@ impl Account {
         uncounted: 0.0,
         one: Split::NONE,
         two: Split::NONE,
+        nodes: Nodes::NONE,
     };
 
     /// What a sum says; nothing, if it is none.
     pub fn new(sum: &Sum) -> Option<Account> {
         let counted = sum.counted();
-        let level_1 = match counted.l1() {
-            Ok(l1) => Some(l1.into()),
-            Err(error) if error.code() == topdown::TD_ENOTCOUNTING => None,
+        let nodes = match counted.decode_tree() {
+            Ok(nodes) => nodes,
+            Err(error) if error.code() == topdown::TD_ENOTCOUNTING => Vec::new(),
             Err(_) => return None,
         };
         Some(Account {
@@ -221,8 +202,9 @@ impl Account {
             executions: sum.executions,
             measured: sum.measured,
             uncounted: sum.uncounted_slots(),
-            one: Split::new(sum.slots as f64, level_1),
+            one: Split::new(sum.slots as f64, counted.l1().ok().map(Into::into)),
             two: Split::new(sum.slots as f64, counted.l2().ok().map(Into::into)),
+            nodes: Nodes::new(sum.slots as f64, &nodes),
         })
     }
 
@@ -235,6 +217,7 @@ impl Account {
         self.uncounted += other.uncounted;
         self.one.add(&other.one);
         self.two.add(&other.two);
+        self.nodes.add(&other.nodes);
     }
 
     /// There were at least so many slots, in so much time; how the further ones divide is not known.
@@ -243,6 +226,7 @@ impl Account {
         self.slots += more_slots;
         self.one.unknown += more_slots as f64;
         self.two.unknown += more_slots as f64;
+        self.nodes.more_slots(more_slots as f64);
         let more_ns = ns.saturating_sub(self.time_ns);
         self.time_ns += more_ns;
         // nobody noted how much of it was counted; some was, if slots came
@@ -260,13 +244,15 @@ impl Account {
             uncounted: (self.uncounted - part.uncounted).max(0.0),
             one: self.one.minus(&part.one),
             two: self.two.minus(&part.two),
+            nodes: self.nodes.minus(&part.nodes),
         }
     }
 
     /// Any of it may be wrong.
-    pub fn doubted(mut self) -> Account {
-        self.one.doubt();
-        self.two.doubt();
+    pub fn unknown(mut self) -> Account {
+        self.one.anything();
+        self.two.anything();
+        self.nodes.anything();
         self
     }
 
@@ -276,6 +262,29 @@ impl Account {
 
     pub fn level_2(&self) -> Option<Level2> {
         Some(self.widened(self.two.shares(&self.one.shares()?)?))
+    }
+
+    /// Nodes of the tree. Those of both levels have the levels' values, and no wider bound.
+    pub fn tree(&self) -> Vec<Shown> {
+        let (one, two) = (self.level_1(), self.level_2());
+        let one = one
+            .iter()
+            .flat_map(|one| LEVEL_1.iter().zip(one.of).map(|(metric, share)| (metric, share, one.error)));
+        let two = two
+            .iter()
+            .flat_map(|two| LEVEL_2.iter().zip(two.of).map(|(metric, share)| (metric, share, two.error)));
+        let named: Vec<_> = one.chain(two).collect();
+        let mut nodes = self.nodes.shown(self.uncounted);
+        for node in &mut nodes {
+            let Some((_, share, error)) = named.iter().find(|(metric, ..)| **metric == node.kind.metric)
+            else {
+                continue;
+            };
+            node.value = *share;
+            node.low = node.low.max(share - error).min(*share);
+            node.high = node.high.min(share + error).max(*share);
+        }
+        nodes
     }
 
     /// With what passed uncounted, which may have been all of one category.

@@ -1,11 +1,12 @@
 //! The report as comma-separated values (RFC 4180, lines end in a line feed).
 //!
 //! One line for each region and thread, and sums over either: an empty region is all that ran, an empty tid all
-//! threads, an empty pid all processes.
+//! threads, an empty pid all processes. The nodes of the tree of metrics follow the columns that all reports have.
 #![forbid(unsafe_code)]
 
-use crate::account::{LEVEL_1, LEVEL_2, Shares};
+use crate::account::{Level1, Level2, Shares};
 use crate::model::{Figures, Item, Report};
+use crate::nodes::Kind;
 use crate::words::clean;
 
 /// A text as one field, which no spreadsheet takes for a formula: an apostrophe comes before what would begin one, also in an
@@ -23,16 +24,21 @@ fn number<T: ToString>(number: Option<T>) -> String {
     number.map_or(String::new(), |number| number.to_string())
 }
 
-fn header() -> String {
+fn header(nodes: &[Kind]) -> String {
     let mut names: Vec<String> = ["region", "pid", "tid", "thread", "ended"].map(String::from).into();
     names.extend(["executions", "measured", "nested", "unended", "unbalanced", "missed"].map(String::from));
     for of in ["", "exclusive_"] {
         names.extend(["slots", "share", "time_ns", "running"].map(|name| format!("{of}{name}")));
-        names.extend(LEVEL_1.map(|name| format!("{of}{name}")));
+        names.extend(Level1::metrics().iter().map(|metric| format!("{of}{}", metric.field())));
         names.push(format!("{of}error_1"));
-        names.extend(LEVEL_2.map(|name| format!("{of}{name}")));
+        names.extend(Level2::metrics().iter().map(|metric| format!("{of}{}", metric.field())));
         names.push(format!("{of}error_2"));
         names.push(format!("{of}bottleneck"));
+    }
+    for of in ["", "exclusive_"] {
+        for node in nodes {
+            names.extend(["", "_low", "_high"].map(|end| format!("{of}{}{end}", node.name())));
+        }
     }
     names.join(",") + "\n"
 }
@@ -50,10 +56,19 @@ fn figures(row: &mut Vec<String>, figures: &Figures) {
     row.push(field(&figures.bottleneck));
 }
 
+fn tree(row: &mut Vec<String>, nodes: &[Kind], figures: &Figures) {
+    for node in nodes {
+        let shown = figures.tree.find(node.metric.id);
+        row.extend(
+            [shown.map(|one| one.value), shown.map(|one| one.low), shown.map(|one| one.high)].map(number),
+        );
+    }
+}
+
 /// Which thread, and whether it ended.
 type Who<'a> = (String, String, &'a str, &'static str);
 
-fn line(out: &mut String, region: &str, (pid, tid, thread, ended): Who, item: &Item) {
+fn line(out: &mut String, nodes: &[Kind], region: &str, (pid, tid, thread, ended): Who, item: &Item) {
     let counts = &item.counts;
     let mut row = vec![field(region), pid, tid, field(thread), ended.into()];
     row.extend(
@@ -62,29 +77,32 @@ fn line(out: &mut String, region: &str, (pid, tid, thread, ended): Who, item: &I
     );
     figures(&mut row, &item.inclusive);
     figures(&mut row, &item.exclusive);
+    tree(&mut row, nodes, &item.inclusive);
+    tree(&mut row, nodes, &item.exclusive);
     *out += &(row.join(",") + "\n");
 }
 
 pub fn render(report: &Report) -> String {
-    let mut out = header();
+    let nodes = &report.nodes;
+    let mut out = header(nodes);
     let all = || (String::new(), String::new(), "", "");
-    line(&mut out, "", all(), &report.whole);
+    line(&mut out, nodes, "", all(), &report.whole);
     let yes = |ended: bool| if ended { "yes" } else { "no" };
     for process in &report.processes {
         let pid = process.pid.to_string();
         let ended = yes(process.ended != crate::model::Ended::Killed);
-        line(&mut out, "", (pid.clone(), String::new(), "", ended), &process.item);
+        line(&mut out, nodes, "", (pid.clone(), String::new(), "", ended), &process.item);
         for thread in &process.threads {
             let who = (pid.clone(), thread.tid.to_string(), thread.name.as_str(), yes(thread.ended));
-            line(&mut out, "", who, &thread.item);
+            line(&mut out, nodes, "", who, &thread.item);
         }
     }
     for region in &report.regions {
-        line(&mut out, &region.name, all(), &region.item);
+        line(&mut out, nodes, &region.name, all(), &region.item);
         for one in &region.threads {
             let thread = &report.processes[one.place.0].threads[one.place.1];
             let who = (one.pid.to_string(), one.tid.to_string(), thread.name.as_str(), yes(thread.ended));
-            line(&mut out, &region.name, who, &one.item);
+            line(&mut out, nodes, &region.name, who, &one.item);
         }
     }
     out

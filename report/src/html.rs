@@ -3,11 +3,11 @@
 
 mod bar;
 
-use crate::account::{LEVEL_1, LEVEL_2};
 use crate::model::{Figures, Item, Region, Report, Thread};
-use crate::words::{self, TITLES_1, TITLES_2, clean, percent, thousands, time};
+use crate::words::{self, clean, percent, thousands, time};
 use bar::{LARGE, SMALL};
 use std::collections::HashMap;
+use topdown::{LEVEL_1, LEVEL_2, Metric};
 
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
@@ -85,10 +85,11 @@ fn whole(out: &mut String, report: &Report, much: &str) {
     );
     bar_of(out, "whole program", figures);
     *out += "</div>\n</div>\n<div class=\"legend\">\n";
-    for (k, title) in TITLES_1.iter().enumerate() {
-        *out += &format!("<div><b><i style=\"background:var(--a{k})\"></i>{title}</b>");
-        for (half, part) in TITLES_2[2 * k..2 * k + 2].iter().enumerate() {
-            *out += &format!("<span><i style=\"background:var(--b{})\"></i>{part}</span>", 2 * k + half);
+    for (k, metric) in LEVEL_1.iter().enumerate() {
+        *out += &format!("<div><b><i style=\"background:var(--a{k})\"></i>{}</b>", metric.title());
+        for (half, part) in LEVEL_2[2 * k..2 * k + 2].iter().enumerate() {
+            let (place, title) = (2 * k + half, part.title());
+            *out += &format!("<span><i style=\"background:var(--b{place})\"></i>{title}</span>");
         }
         *out += "</div>\n";
     }
@@ -120,6 +121,12 @@ fn bar_of(out: &mut String, name: &str, figures: &Figures) {
         escape(&figures.bottleneck),
         bar::draw(&clean(name), figures, LARGE)
     );
+    let others: String = words::other_nodes(figures)
+        .map(|(name, node)| format!("<li>{}: {}</li>", escape(&name), escape(&node.text())))
+        .collect();
+    if !others.is_empty() {
+        *out += &format!("<ul class=\"nodes\">{others}</ul>\n");
+    }
 }
 
 /// A bar for each region.
@@ -316,8 +323,10 @@ fn trees(out: &mut String, report: &Report) {
 fn figures(out: &mut String, report: &Report) {
     *out += "<section class=\"card\">\n<details><summary><h2>All figures</h2></summary>\n<div class=\"scroll\">\
              <table class=\"figures\">\n<thead><tr><th>region</th>";
-    let columns = ["executions", "slots", "time", "running"].into_iter();
-    let titles = columns.chain(TITLES_1).chain(["within"]).chain(TITLES_2).chain(["level 2 within"]);
+    let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let metrics = |level: &[Metric]| level.iter().map(Metric::title).collect::<Vec<_>>();
+    let columns = [texts(&["executions", "slots", "time", "running"]), metrics(&LEVEL_1), texts(&["within"])];
+    let titles = columns.into_iter().chain([metrics(&LEVEL_2), texts(&["level 2 within"])]).flatten();
     titles.for_each(|title| *out += &format!("<th class=\"n\">{title}</th>"));
     *out += "</tr></thead>\n<tbody>\n";
     row(out, "whole program", &report.whole, &report.whole.inclusive);

@@ -11,6 +11,7 @@ pub mod file;
 
 mod account;
 pub mod model;
+pub mod nodes;
 mod verdict;
 
 mod output;

@@ -3,6 +3,7 @@
 
 use crate::account::{Account, Level1, Level2};
 use crate::file::{Entry, Table, text};
+use crate::nodes::{self, Kind};
 use crate::table::{EXECED, EXITED, Header, THREAD};
 use crate::verdict;
 use serde::Serialize;
@@ -27,6 +28,8 @@ pub struct Report {
     pub regions: Vec<Region>,
     /// In the order in which they began.
     pub processes: Vec<Process>,
+    /// The nodes of the tree of metrics that any of the figures has, parents before their children.
+    pub nodes: Vec<Kind>,
 }
 
 /// What a process was measured with.
@@ -215,25 +218,28 @@ pub struct Figures {
     pub level_2: Option<Level2>,
     /// The dominant bottleneck in words.
     pub bottleneck: String,
+    /// The tree of metrics, as far as it was measured.
+    pub tree: nodes::Tree,
 }
 
 impl Figures {
     fn new(account: &Account, all: u64) -> Figures {
-        let (level_1, level_2) = (account.level_1(), account.level_2());
+        let (level_1, level_2, tree) = (account.level_1(), account.level_2(), nodes::Tree(account.tree()));
         Figures {
             slots: account.slots,
             share: (all > 0).then(|| account.slots as f64 / all as f64),
             time_ns: account.time_ns,
             running: account.running(),
-            bottleneck: verdict::words(level_1.as_ref(), level_2.as_ref()),
+            bottleneck: verdict::words(&tree, level_1.as_ref(), level_2.as_ref()),
             level_1,
             level_2,
+            tree,
         }
     }
 }
 
 /// An item on the way: what adds up.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Tally {
     counts: Counts,
     inclusive: Account,
@@ -298,10 +304,11 @@ fn tree<'t>(root: &'t Entry, below: &HashMap<u32, Vec<&'t Entry>>, damaged: &mut
             *damaged += 1;
             Account::NONE
         });
+        let (executions, measured) = (account.executions, account.measured);
         let mut tally = Tally { inclusive: account, ..Tally::NONE };
         tally.counts = Counts {
-            executions: account.executions,
-            measured: account.measured,
+            executions,
+            measured,
             nested: entry.nested,
             unended: entry.unended,
             unbalanced: entry.unbalanced,
@@ -336,14 +343,13 @@ fn exclude(places: &mut [Place], ended: bool) {
         // an execution that did not end is not in this region's sum, but regions that it executed are in theirs
         let lacking = places[k].parent.is_some() && (!ended || counts.unended > 0 || counts.missed > 0);
         let tally = &mut places[k].tally;
-        let all = if inside[k].slots > tally.inclusive.slots { inside[k] } else { tally.inclusive };
-        let rest = all.minus(&inside[k]);
-        tally.exclusive = if lacking && inside[k].slots > 0 { rest.doubted() } else { rest };
-        if places[k].parent.is_none() {
-            places[k].tally.inclusive = all;
-        }
-        if let Some(parent) = places[k].parent {
-            inside[parent].add(&all);
+        let within = std::mem::replace(&mut inside[k], Account::NONE);
+        let all = if within.slots > tally.inclusive.slots { within.clone() } else { tally.inclusive.clone() };
+        let rest = all.minus(&within);
+        tally.exclusive = if lacking && within.slots > 0 { rest.unknown() } else { rest };
+        match places[k].parent {
+            Some(parent) => inside[parent].add(&all),
+            None => places[k].tally.inclusive = all,
         }
     }
 }
@@ -408,7 +414,7 @@ impl Report {
         let trees: Vec<Vec<Vec<Place>>> =
             order.iter().zip(&mut damaged).map(|(table, damaged)| trees(table, damaged)).collect();
 
-        let sum = |threads: &[Vec<Place>]| total(threads.iter().map(|tree| tree[0].tally));
+        let sum = |threads: &[Vec<Place>]| total(threads.iter().map(|tree| tree[0].tally.clone()));
         let whole = total(trees.iter().map(|threads| sum(threads)));
         let all = whole.inclusive.slots;
 
@@ -454,7 +460,7 @@ impl Report {
         let mut regions: Vec<(u64, Region)> = merged
             .into_iter()
             .map(|(name, merged)| {
-                let total = total(merged.threads.values().copied());
+                let total = total(merged.threads.values().cloned());
                 let threads = merged.threads.iter().map(|(&(p, t), tally)| RegionOfThread {
                     pid: processes[p].pid,
                     tid: processes[p].threads[t].tid,
@@ -473,11 +479,13 @@ impl Report {
         regions.sort_by(|(slots, region), (others, other)| {
             others.cmp(slots).then_with(|| region.name.cmp(&other.name))
         });
+        let whole = whole.item(all);
         Report {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             machines,
-            whole: whole.item(all),
+            nodes: whole.inclusive.tree.0.iter().map(|node| node.kind).collect(),
+            whole,
             regions: regions.into_iter().map(|(_, region)| region).collect(),
             processes,
         }
@@ -488,14 +496,14 @@ impl Place<'_> {
     /// What it adds to the region of its name: within another of that name only what it does itself.
     fn flat(&self) -> Tally {
         if self.outermost {
-            return self.tally;
+            return self.tally.clone();
         }
         let Counts { executions, nested, unended, unbalanced, missed, .. } = self.tally.counts;
         let nested = nested.saturating_add(executions);
         Tally {
             counts: Counts { nested, unended, unbalanced, missed, ..Counts::default() },
             inclusive: Account::NONE,
-            exclusive: self.tally.exclusive,
+            exclusive: self.tally.exclusive.clone(),
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::account::Shares;
 use crate::model::{Figures, Item, Region, Report, Thread};
 use crate::words::{self, clean, percent, short, thousands, time};
+use topdown::{LEVEL_1, LEVEL_2};
 
 const WIDTH: usize = 100;
 const LABEL: usize = 22;
@@ -12,10 +13,6 @@ const COLUMN: usize = 17;
 const FEW: usize = 4;
 /// So many threads are shown, the largest if there are more.
 const MOST: usize = 16;
-
-/// Names of level 2, short enough for a column.
-const SHORT_2: [&str; 8] =
-    ["heavy", "light", "mispredicts", "clears", "latency", "bandwidth", "memory", "core"];
 
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
@@ -149,8 +146,8 @@ fn block(out: &mut String, name: &str, item: &Item, region: bool) {
     }
     if figures.level_1.is_some() {
         *out += &format!("  {:LABEL$}", "");
-        for title in words::TITLES_1 {
-            *out += &format!("{title:COLUMN$}");
+        for metric in &LEVEL_1 {
+            *out += &format!("{:COLUMN$}", metric.title());
         }
         *out += "within\n";
     }
@@ -159,6 +156,9 @@ fn block(out: &mut String, name: &str, item: &Item, region: bool) {
 /// Level 1, level 2, and what is left without the regions in it, if there are any.
 fn parts(out: &mut String, item: &Item, alone: &str, nests: bool) {
     levels(out, "level 1", "level 2", &item.inclusive);
+    for (name, node) in words::other_nodes(&item.inclusive) {
+        line(out, 2 * node.kind.level as usize, &format!("{name}: {}", node.text()));
+    }
     if nests && item.exclusive.slots > 0 {
         let share = item.exclusive.share.map_or(String::new(), |share| format!(" {:.0} %", 100.0 * share));
         levels(out, &format!("{alone}{share}"), "", &item.exclusive);
@@ -172,7 +172,7 @@ fn levels(out: &mut String, first: &str, second: &str, figures: &Figures) {
         *out += &format!("  {:LABEL$}", if half == 0 { second } else { "" });
         for k in 0..4 {
             let at = 2 * k + half;
-            *out += &format!("{:COLUMN$}", format!("{:4.1} {}", 100.0 * of[at], SHORT_2[at]));
+            *out += &format!("{:COLUMN$}", format!("{:4.1} {}", 100.0 * of[at], LEVEL_2[at].short));
         }
         *out += &if half == 0 { format!("{:.1}", 100.0 * error) } else { String::new() };
         while out.ends_with(' ') {

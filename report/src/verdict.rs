@@ -2,80 +2,53 @@
 #![forbid(unsafe_code)]
 
 use crate::account::{Level1, Level2};
+use crate::nodes::{Shown, Tree};
+use topdown::{LEVEL_1, LEVEL_2, TD_NODE_NONE};
 
-/// Name of a category, and what its share of the slots did. Of level 1, each with the two of level 2 that it divides into.
-struct Kind {
-    name: &'static str,
-    what: &'static str,
-    parts: [(&'static str, &'static str); 2],
+/// How far a node is from the truth at the most: the bound of its level where it has a fixed name there, else its own.
+fn bound(node: &Shown, one: Option<&Level1>, two: Option<&Level2>) -> f64 {
+    let is_of = |level: &[topdown::Metric]| level.contains(&node.kind.metric);
+    match (one, two) {
+        (Some(one), _) if is_of(&LEVEL_1) => one.error,
+        (_, Some(two)) if is_of(&LEVEL_2) => two.error,
+        _ => node.error(),
+    }
 }
 
-const KINDS: [Kind; 4] = [
-    Kind {
-        name: "retiring",
-        what: "of slots do useful work",
-        parts: [
-            ("retiring, heavy operations", "of slots go into instructions of several operations"),
-            ("retiring", "of slots do useful work"),
-        ],
-    },
-    Kind {
-        name: "bad speculation",
-        what: "of slots are wasted on wrong paths",
-        parts: [
-            ("branch mispredicts", "of slots are wasted on mispredicted branches"),
-            ("machine clears", "of slots are wasted on machine clears"),
-        ],
-    },
-    Kind {
-        name: "frontend bound",
-        what: "of slots wait for instructions",
-        parts: [
-            ("fetch latency", "of slots wait for instructions to come at all"),
-            ("fetch bandwidth", "of slots get too few instructions"),
-        ],
-    },
-    Kind {
-        name: "backend bound",
-        what: "of slots wait for data or execution units",
-        parts: [
-            ("memory bound", "of slots wait for memory"),
-            ("core bound", "of slots wait for execution units"),
-        ],
-    },
-];
-
-/// The rule: a category is dominant at level 1 if its share, less the bound, is above each other's, plus the bound. Where
-/// two are left they are both named, where more are, none is. Of the dominant one's two parts the larger is named, if it is so by
-/// the same rule; else the category itself.
-pub fn words(one: Option<&Level1>, two: Option<&Level2>) -> String {
-    let Some(one) = one else { return "not measured".into() };
+/// The rule: a root is dominant if its share, less the bound, is above each other's, plus the bound. Where two are left they are
+/// both named, where more are, none is. Of what the dominant one divides into the largest is named, if it is so by the same
+/// rule, and so on; else the node itself.
+pub fn words(tree: &Tree, one: Option<&Level1>, two: Option<&Level2>) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
-    let points = format!("{:.1} points", 100.0 * one.error);
-    let most = one.of.iter().copied().fold(0.0, f64::max);
-    let mut may_be: Vec<usize> = (0..4).filter(|k| one.of[*k] + one.error >= most - one.error).collect();
-    may_be.sort_by(|a, b| one.of[*b].total_cmp(&one.of[*a]));
-    match *may_be {
-        [k] => {
-            let kind = &KINDS[k];
-            let part = two.and_then(|two| {
-                let (first, second) = (two.of[2 * k], two.of[2 * k + 1]);
-                let apart = (first - second).abs() > 2.0 * two.error;
-                apart.then(|| if first > second { (first, &kind.parts[0]) } else { (second, &kind.parts[1]) })
-            });
-            match part {
-                // light operations are how it should be: retiring, all of it
-                Some((share, (name, what))) if *name != kind.name => {
-                    format!("{name}: {} {what}", percent(share))
+    let bound = |node: &Shown| bound(node, one, two);
+    let below = |id: u32| {
+        let mut nodes: Vec<&Shown> = tree.0.iter().filter(|node| node.kind.parent == id).collect();
+        nodes.sort_by(|a, b| b.value.total_cmp(&a.value));
+        nodes
+    };
+    let mut roots = below(TD_NODE_NONE);
+    let Some(largest) = roots.first().copied() else { return "not measured".into() };
+    roots.retain(|root| root.value + bound(root) >= largest.value - bound(largest));
+    match *roots {
+        [root] => {
+            let mut named = root;
+            loop {
+                let parts = below(named.kind.metric.id);
+                let [first, rest @ ..] = &parts[..] else { break };
+                let apart = |other: &&Shown| first.value - other.value > bound(first) + bound(other);
+                let says = first.kind.unit == named.kind.unit && !first.kind.metric.verdict.is_empty();
+                if rest.is_empty() || !rest.iter().all(apart) || !says {
+                    break;
                 }
-                _ => format!("{}: {} {}", kind.name, percent(one.of[k]), kind.what),
+                named = first;
             }
+            named.kind.metric.verdict.replacen('%', &percent(named.value), 1)
         }
         [a, b] => {
-            let each = |k: usize| format!("{} {}", KINDS[k].name, percent(one.of[k]));
+            let each = |root: &Shown| format!("{} {}", root.kind.metric.title(), percent(root.value));
             format!("{} or {}: too close to tell", each(a), each(b))
         }
-        _ => format!("cannot be told: the bound is {points}"),
+        _ => format!("cannot be told: the bound is {:.1} points", 100.0 * bound(largest)),
     }
 }
 
@@ -83,9 +56,25 @@ pub fn words(one: Option<&Level1>, two: Option<&Level2>) -> String {
 mod tests {
     use super::*;
     use crate::account::Shares;
+    use crate::nodes::Kind;
+    use topdown::TD_UNIT_SLOTS;
+
+    fn tree(one: &[f64], two: &[f64]) -> Tree {
+        let level = |level: u32, metrics: &[topdown::Metric], shares: &[f64]| -> Vec<Shown> {
+            let parent = |k: usize| if level == 1 { TD_NODE_NONE } else { LEVEL_1[k / 2].id };
+            let node = |(k, value): (usize, &f64)| Shown {
+                kind: Kind { metric: metrics[k], parent: parent(k), level, unit: TD_UNIT_SLOTS },
+                value: *value,
+                low: 0.0,
+                high: 1.0,
+            };
+            shares.iter().enumerate().map(node).collect()
+        };
+        Tree(level(1, &LEVEL_1, one).into_iter().chain(level(2, &LEVEL_2, two)).collect())
+    }
 
     fn said(one: [f64; 4], two: [f64; 8], error: f64) -> String {
-        words(Some(&Shares { of: one, error }), Some(&Shares { of: two, error }))
+        words(&tree(&one, &two), Some(&Shares { of: one, error }), Some(&Shares { of: two, error }))
     }
 
     #[test]
@@ -106,12 +95,15 @@ mod tests {
         assert_eq!(said(one, two, 0.224), "backend bound: 65 % of slots wait for data or execution units");
         assert_eq!(said(one, two, 0.226), "backend bound 65 % or retiring 20 %: too close to tell");
         assert_eq!(said(one, two, 0.3), "cannot be told: the bound is 30.0 points");
-        assert_eq!(words(None, None), "not measured");
+        assert_eq!(words(&Tree::default(), None, None), "not measured");
     }
 
     #[test]
     fn level_1_alone_names_its_category() {
         let one = Shares { of: [0.1, 0.1, 0.7, 0.1], error: 0.01 };
-        assert_eq!(words(Some(&one), None), "frontend bound: 70 % of slots wait for instructions");
+        assert_eq!(
+            words(&tree(&one.of, &[]), Some(&one), None),
+            "frontend bound: 70 % of slots wait for instructions"
+        );
     }
 }

@@ -1,23 +1,25 @@
 //! Numbers and names as people read them.
 #![forbid(unsafe_code)]
 
-use crate::model::{Counts, Ended, Machine, Process, Report, Thread};
+use crate::model::{Counts, Ended, Figures, Machine, Process, Report, Thread};
+use crate::nodes::Shown;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use topdown::{LEVEL_1, LEVEL_2, Metric};
 
-/// Names of the categories as the field writes them, in the order of `account::LEVEL_1`.
-pub const TITLES_1: [&str; 4] = ["retiring", "bad speculation", "frontend bound", "backend bound"];
-/// Of `account::LEVEL_2`.
-pub const TITLES_2: [&str; 8] = [
-    "heavy operations",
-    "light operations",
-    "branch mispredicts",
-    "machine clears",
-    "fetch latency",
-    "fetch bandwidth",
-    "memory bound",
-    "core bound",
-];
+/// Nodes that have no place among the shares of levels 1 and 2 of the figures: deeper ones, and those of trees that are not divided
+/// so. Each with its name and its parent's.
+pub fn other_nodes(figures: &Figures) -> impl Iterator<Item = (String, &Shown)> {
+    let named = |metric: &Metric| {
+        figures.level_1.is_some() && LEVEL_1.contains(metric)
+            || figures.level_2.is_some() && LEVEL_2.contains(metric)
+    };
+    figures.tree.0.iter().filter(move |node| !named(&node.kind.metric)).map(|node| {
+        let parent = figures.tree.find(node.kind.parent).map(|parent| parent.kind.metric.title());
+        let of = parent.map_or(String::new(), |parent| format!(" (of {parent})"));
+        (format!("{}{of}", node.kind.metric.title()), node)
+    })
+}
 
 /// What a terminal would obey, or does not show: control characters (C0, DEL, C1), those that end a line or turn the direction
 /// of writing, and those without a width.

@@ -4,7 +4,7 @@ mod made;
 
 use made::{Made, Scratch, ran};
 use std::fs;
-use topdown::Sum;
+use topdown::{LEVEL_1, LEVEL_2, Sum};
 use topdown_report::model::{Ended, Figures, Item, Region};
 use topdown_report::table::{EXECED, HEADER_SIZE, RUNS, Record, offset_of_record};
 use topdown_report::{Format, Report, merge, render};
@@ -188,6 +188,19 @@ fn the_truth_is_within_every_bound() {
                 near(two.of[2 * n], truth[4 + n], two.error);
                 near(two.of[2 * n + 1], truth[n] - truth[4 + n], two.error);
             }
+            let nodes = LEVEL_1.iter().chain(&LEVEL_2).enumerate().map(|(place, metric)| match place {
+                n @ ..4 => (metric, truth[n]),
+                n if n % 2 == 0 => (metric, truth[n / 2 + 2]),
+                n => (metric, truth[(n - 5) / 2] - truth[(n - 1) / 2 + 2]),
+            });
+            for (metric, truth) in nodes {
+                let node = figures.tree.find(metric.id).unwrap();
+                let truth = truth as f64 / slots as f64;
+                assert!(
+                    node.low <= truth + 1e-9 && truth <= node.high + 1e-9 && node.low <= node.value,
+                    "{turn} {what}: {truth} is not in {node:?}"
+                );
+            }
         };
         let add = |sum: Truth, more: &Truth| std::array::from_fn(|n| sum[n] + more[n]);
         let outermost = |mut k: usize| {
@@ -336,6 +349,21 @@ fn csv_has_a_line_for_each_region_and_thread() {
     assert_eq!((of("slots"), of("exclusive_slots"), of("executions")), ("600", "400", "1"));
     near(of("memory_bound").parse().unwrap(), 0.1);
     near(of("error_2").parse().unwrap(), 0.04);
+    // the tree comes behind what all reports have
+    let number = |name: &str| of(name).parse::<f64>().unwrap();
+    assert_eq!(columns.iter().position(|column| *column == "tma_retiring").unwrap(), 49);
+    assert_eq!(columns.len(), 49 + 2 * 3 * 12);
+    for metric in LEVEL_1.iter().chain(&LEVEL_2) {
+        let (name, field) = (metric.name.to_str().unwrap(), metric.field());
+        for of in ["", "exclusive_"] {
+            let share = number(&format!("{of}{field}"));
+            assert_eq!(number(&format!("{of}{name}")), share);
+            assert!(
+                number(&format!("{of}{name}_low")) <= share && share <= number(&format!("{of}{name}_high"))
+            );
+        }
+    }
+    near(number("tma_memory_bound_high") - number("tma_memory_bound_low"), 0.04);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::report::{Tried, seen, untried};
 use std::hint::black_box;
 use std::io;
 use std::time::{Duration, Instant};
-use topdown::{L1, L2, TopDown};
+use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, TopDown};
 
 /// One stretch of a microkernel.
 type Stretch = Box<dyn FnMut()>;
@@ -25,26 +25,13 @@ pub struct Bottleneck {
 
 /// Which category stands out.
 pub struct Demand {
-    /// Number of a level 1 share.
+    /// Place in LEVEL_1.
     pub category: usize,
     /// What it has at the least.
     pub at_least: f64,
-    /// Number of a level 2 share, which is above the other one of the same parent.
+    /// Place in LEVEL_2 of a share that is above the other one of the same parent.
     pub part: usize,
 }
-
-/// Level 1 shares in the order of the registers, and level 2 shares, each parent's field before the rest.
-const LEVEL_1: [&str; 4] = ["retiring", "bad speculation", "frontend bound", "backend bound"];
-const LEVEL_2: [&str; 8] = [
-    "heavy operations",
-    "light operations",
-    "branch mispredicts",
-    "machine clears",
-    "fetch latency",
-    "fetch bandwidth",
-    "memory bound",
-    "core bound",
-];
 
 /// How much of everything.
 struct Size {
@@ -138,31 +125,22 @@ impl Demand {
         let Demand { category, at_least, part } = *self;
         format!(
             "{} {:.0} % at the least; where there is a level 2, {} above {}",
-            LEVEL_1[category],
+            LEVEL_1[category].title(),
             100.0 * at_least,
-            LEVEL_2[part],
-            LEVEL_2[part ^ 1]
+            LEVEL_2[part].title(),
+            LEVEL_2[part ^ 1].title()
         )
     }
 
     /// Whether the shares meet it, and what they are. What the bounds leave open is not decided.
     pub fn judge(&self, l1: &L1, l2: Option<&L2>) -> Tried {
         let Demand { category, at_least, part } = *self;
-        let one = [l1.retiring, l1.bad_speculation, l1.frontend_bound, l1.backend_bound];
+        let one = l1.shares();
         let mut what = shares(&LEVEL_1, &one, l1.error);
         let above = |difference: f64, error: f64| (difference.abs() > error).then_some(difference > 0.0);
         let mut answers = vec![above(one[category] - at_least, l1.error)];
         if let Some(l2) = l2 {
-            let two = [
-                l2.heavy_operations,
-                l2.light_operations,
-                l2.branch_mispredicts,
-                l2.machine_clears,
-                l2.fetch_latency,
-                l2.fetch_bandwidth,
-                l2.memory_bound,
-                l2.core_bound,
-            ];
+            let two = l2.shares();
             what += &format!(";\n              {}", shares(&LEVEL_2, &two, l2.error));
             answers.push(above(two[part] - two[part ^ 1], 2.0 * l2.error));
         }
@@ -178,9 +156,9 @@ impl Demand {
     }
 }
 
-fn shares(names: &[&str], values: &[f64], error: f64) -> String {
-    let list: Vec<String> =
-        names.iter().zip(values).map(|(name, value)| format!("{name} {:.1}", 100.0 * value)).collect();
+fn shares(metrics: &[Metric], values: &[f64], error: f64) -> String {
+    let share = |(metric, value): (&Metric, &f64)| format!("{} {:.1}", metric.title(), 100.0 * value);
+    let list: Vec<String> = metrics.iter().zip(values).map(share).collect();
     format!("{} (within {:.1} points)", list.join(", "), 100.0 * error)
 }
 

@@ -4,20 +4,16 @@
 //! titles, so no dark page and no tooltips.
 #![forbid(unsafe_code)]
 
-use crate::account::Shares;
+use crate::account::{Level1, Level2, Shares};
 use crate::model::Figures;
-use crate::words::{TITLES_1, TITLES_2};
 use svg::Document;
 use svg::node::element::{Group, Line, Rectangle, Text, Title};
+use topdown::Metric;
 
 /// A bar's bound, as a share, above which its parts mean little: it is hatched.
 pub const DOUBTFUL: f64 = 0.15;
 /// Narrower parts are not drawn.
 const THIN: f64 = 0.0005;
-
-/// Of level 2, in a bar.
-const SHORT_2: [&str; 8] =
-    ["heavy", "light", "mispredicts", "clears", "latency", "bandwidth", "memory", "core"];
 
 /// How large, in pixels; as wide as there is room, and at least so wide that labels for this width fit.
 #[derive(Clone, Copy)]
@@ -54,13 +50,11 @@ pub fn draw(name: &str, figures: &Figures, size: Size) -> String {
     }
     match &figures.level_1 {
         None => document = document.add(nothing(size)),
-        Some(shares) => {
-            document = document.add(level(shares, "a", &TITLES_1, &TITLES_1, 0.0, size.level_1, size))
-        }
+        Some(shares) => document = document.add(level(shares, "a", 0.0, size.level_1, size)),
     }
     if let Some(shares) = &figures.level_2 {
         let top = size.level_1 + GAP;
-        document = document.add(level(shares, "b", &TITLES_2, &SHORT_2, top, size.level_2, size));
+        document = document.add(level(shares, "b", top, size.level_2, size));
     }
     document.to_string()
 }
@@ -68,15 +62,16 @@ pub fn draw(name: &str, figures: &Figures, size: Size) -> String {
 /// All shares, a line each.
 pub fn summary(name: &str, figures: &Figures) -> String {
     let mut lines = vec![name.to_string(), figures.bottleneck.clone()];
-    let mut add = |titles: &[&str], of: &[f64], error: f64| {
-        lines.extend(titles.iter().zip(of).map(|(title, share)| format!("{title} {:.1} %", 100.0 * share)));
+    let mut add = |metrics: &[Metric], of: &[f64], error: f64| {
+        let share = |(metric, share): (&Metric, &f64)| format!("{} {:.1} %", metric.title(), 100.0 * share);
+        lines.extend(metrics.iter().zip(of).map(share));
         lines.push(format!("each within {:.1} points", 100.0 * error));
     };
     if let Some(one) = figures.level_1 {
-        add(&TITLES_1, &one.of, one.error);
+        add(Level1::metrics(), &one.of, one.error);
     }
     if let Some(two) = figures.level_2 {
-        add(&TITLES_2, &two.of, two.error);
+        add(Level2::metrics(), &two.of, two.error);
     }
     lines.join("\n")
 }
@@ -107,15 +102,8 @@ fn label(what: &str, at: f64, middle: f64, class: &str) -> Text {
 }
 
 /// One level: its parts, hatched if they mean little, else with a whisker at the ends.
-fn level<const N: usize>(
-    shares: &Shares<N>,
-    class: &str,
-    titles: &[&str; N],
-    short: &[&str; N],
-    top: f64,
-    height: f64,
-    size: Size,
-) -> Group {
+fn level<const N: usize>(shares: &Shares<N>, class: &str, top: f64, height: f64, size: Size) -> Group {
+    let metrics = Shares::<N>::metrics();
     let doubtful = shares.error > DOUBTFUL;
     let (mut parts, mut labels, mut whiskers) =
         (Group::new(), Group::new(), Group::new().set("class", "whisker"));
@@ -130,10 +118,10 @@ fn level<const N: usize>(
         if size.width == 0.0 {
             parts = parts.add(rectangle);
         } else {
-            let title =
-                format!("{} {:.1} %, within {:.1} points", titles[k], 100.0 * share, 100.0 * shares.error);
+            let title = metrics[k].title();
+            let title = format!("{title} {:.1} %, within {:.1} points", 100.0 * share, 100.0 * shares.error);
             parts = parts.add(Group::new().add(rectangle).add(Title::new(title)));
-            if let Some(text) = fitting(short[k], share, size.width) {
+            if let Some(text) = fitting(metrics[k].short, share, size.width) {
                 let class = if doubtful { "on-doubt".into() } else { format!("on-{class}{k}") };
                 labels = labels.add(label(&text, at + share / 2.0, top + height / 2.0, &class));
             }
