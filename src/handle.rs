@@ -13,7 +13,7 @@ use crate::read::simulated::{Mix, Simulated};
 use crate::read::{Counters, Glance, Hot};
 use crate::registers::Registers;
 use crate::sample::{Base, Head, Mark, Sample, TD_SAMPLE_SIMULATED};
-use crate::sum::Sum;
+use crate::sum::{Execution, Sum};
 use crate::sys::cpu::{self, Identity};
 use crate::sys::guarded::{Guarded, Remains};
 use crate::sys::numbers::contains;
@@ -575,14 +575,15 @@ impl TopDown {
         self.0.hot().begin(sum)
     }
 
-    /// As `end`, if that takes a reading of the steady state alone; None: nothing happened.
+    /// As `end`, if that takes a reading of the steady state alone; None: nothing happened. The caller adds the execution
+    /// to the sum's before the next call of `begin` or `end`.
     #[inline(always)]
-    pub fn end_steadily(&self, sum: &mut Sum) -> Option<Seen> {
+    pub fn end_steadily(&self, sum: &mut Sum) -> Option<(Execution, Seen)> {
         if !sum.is_counting() || sum.was_due() {
             return None;
         }
         let to = self.0.hot().glance_or_zero(); // which no execution began with
-        sum.end_steadily(&to).then_some(Seen { slots: to.slots, ns: to.enabled })
+        sum.end_steadily(&to).map(|execution| (execution, Seen { slots: to.slots, ns: to.enabled }))
     }
 
     /// The last reading, for a process that ends: by any thread, while the owner may be at work. By read(2), so the

@@ -59,5 +59,5 @@ pub use sample::{
     Base, L1, L2, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED,
     TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
 };
-pub use sum::{Sum, TD_SAMPLE_SPARSE};
+pub use sum::{Execution, InputSum, Sum, TD_SAMPLE_SPARSE};
 pub use tree::{Node, decode_tree};

@@ -3,10 +3,14 @@
 use crate::run::TABLE;
 use crate::{print, say};
 use std::ffi::OsStr;
+use std::fmt::Display;
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use topdown_report::{Format, render};
+use topdown_table::run;
 
 /// Options of `topdown report`.
 #[derive(clap::Args)]
@@ -15,6 +19,10 @@ pub struct Arguments {
     /// output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// How the library asks for a report when a program ends: of the run with this number, of which FILE is a table, and whose
+    /// tables are removed then
+    #[arg(long, value_name = "NUMBER", hide = true)]
+    run: Option<String>,
     /// Table files (*.topdown), one of each process
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -29,17 +37,9 @@ Exit status: 0; 1 if a file is no table file or the report cannot be written; 2 
 
 /// Exit status 0 if the report was written.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    let written = match &arguments.output {
-        // -o *.topdown: the first of them would be replaced
-        Some(path) if path.extension() == Some(OsStr::new(TABLE)) => Err(io::Error::other(format!(
-            "-o {}: this is how table files end, and a report is none; give -o a FILE of its own, .csv, .json, .html or a \
-             text",
-            path.display()
-        ))),
-        Some(_) => topdown_report::write(&arguments.files, arguments.output.as_deref()),
-        None => {
-            topdown_report::merge(&arguments.files).and_then(|report| print(&render(&report, Format::Text)))
-        }
+    let written = match &arguments.run {
+        Some(token) => of_run(arguments, token),
+        None => of_files(arguments),
     };
     match written {
         Err(error) => {
@@ -48,4 +48,61 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         }
         Ok(()) => ExitCode::SUCCESS,
     }
+}
+
+fn of_files(arguments: &Arguments) -> io::Result<()> {
+    match &arguments.output {
+        // -o *.topdown: the first of them would be replaced
+        Some(path) if path.extension() == Some(OsStr::new(TABLE)) => Err(io::Error::other(format!(
+            "-o {}: this is how table files end, and a report is none; give -o a FILE of its own, .csv, .json, .html or a \
+             text",
+            path.display()
+        ))),
+        output => write(&arguments.files, output.as_deref()),
+    }
+}
+
+/// To the file, or as a text to standard output.
+fn write(files: &[PathBuf], output: Option<&Path>) -> io::Result<()> {
+    match output {
+        Some(_) => topdown_report::write(files, output),
+        None => topdown_report::merge(files).and_then(|report| print(&render(&report, Format::Text))),
+    }
+}
+
+/// The report that the library asks for when a program ends: of the whole run, whose tables are removed then.
+fn of_run(arguments: &Arguments, token: &str) -> io::Result<()> {
+    let failed = |why: &dyn Display| {
+        let output = arguments.output.as_deref().unwrap_or(Path::new("standard error")).display();
+        let own = arguments.files[0].display();
+        io::Error::other(format!(
+            "no report in {output}: {why}; the figures are in {own}, for `topdown report`"
+        ))
+    };
+    let token = u128::from_str_radix(token, 16).map_err(|error| failed(&error))?.to_be_bytes();
+    let own = &arguments.files[0];
+    let directory = own.parent().unwrap_or(Path::new("."));
+    let files = run::tables(directory, &token);
+    if files.is_empty() {
+        let directory = directory.display();
+        return Err(io::Error::other(format!("no report: no table file of this run is left in {directory}")));
+    }
+    if arguments.output.as_deref().is_some_and(leads_elsewhere) {
+        return Err(failed(&"another user has put a link, a FIFO or a device there"));
+    }
+    write(&files, arguments.output.as_deref()).map_err(|error| failed(&error))?;
+    for file in files {
+        if file == *own || run::header(&file).ok().is_none_or(|header| !header.is_alive()) {
+            let _ = fs::remove_file(file);
+        }
+    }
+    let _ = fs::remove_dir(directory); // unless others have files in it
+    Ok(())
+}
+
+/// Whether another user, who is not root, has a link, a FIFO or the like of this name: who writes to it writes where that
+/// user likes, or waits for a reader that never comes.
+fn leads_elsewhere(path: &Path) -> bool {
+    fs::symlink_metadata(path)
+        .is_ok_and(|about| !about.is_file() && about.uid() != 0 && !run::is_own(&about, 0))
 }

@@ -14,50 +14,73 @@ const SAID: c_int = 1;
 
 /// Does this in a process of its own; `work` returns whether it did, and says why if not. Err: why nothing is known.
 ///
-/// The copy is made by clone(2) without a signal for its end: no handlers of fork run, and the program's wait(2) does not see
-/// it. All signals are blocked in it, so that none of the program's handlers runs, and no SIGPIPE or SIGXFSZ ends it; it
-/// is killed if this thread ends.
+/// The program's wait(2) does not see the process. All signals are blocked in it, so that none of the program's handlers
+/// runs, and no SIGPIPE or SIGXFSZ ends it.
 pub fn run(work: impl FnOnce() -> bool) -> Result<(), String> {
-    // SAFETY: signal sets of this function. The child has one thread, a copy of this one, and uses of the C library only
-    // what takes no lock; locks of this library that other threads held are not taken.
-    let child = unsafe {
+    // SAFETY: signal sets of this function.
+    let copy = unsafe {
         let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (zeroed(), zeroed());
         libc::sigfillset(&mut all);
-        let parent = libc::getpid();
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let copy = copy(|| {
+            memory::may_end_process();
+            let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or(false);
+            if done { DONE } else { SAID }
+        });
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, null_mut());
+        copy
+    };
+    let copy = copy.map_err(|error| format!("no process for it: {error}"))?;
+    let Some(status) = wait(copy) else {
+        return Err("what became of its process is not known".into()); // the program has waited for it
+    };
+    match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
+        (true, DONE | SAID) => Ok(()),
+        (true, memory::NO_MEMORY) => Err("no memory".into()),
+        _ => Err(ended(status)),
+    }
+}
+
+/// How a process ended that should not have.
+pub fn ended(status: c_int) -> String {
+    format!("its process ended with wait status {status:#x}")
+}
+
+/// A copy of this process that does this, ends with its result, and is killed if this thread ends. Made by clone(2)
+/// without a signal for its end: no handlers of fork run, and the program's wait(2) does not see it.
+///
+/// # Safety
+/// All signals are blocked. The work uses of the C library only what takes no lock, and takes no lock of this library that
+/// another thread may hold.
+pub unsafe fn copy(work: impl FnOnce() -> c_int) -> Result<libc::pid_t, Error> {
+    // SAFETY: the copy has one thread, this one, and all of its memory but what is not inherited.
+    unsafe {
+        let parent = libc::getpid();
         let child = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0);
         if child == 0 {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            memory::may_end_process();
-            let done = libc::getppid() == parent && catch_unwind(AssertUnwindSafe(work)).unwrap_or(false);
+            let status = if libc::getppid() == parent { work() } else { SAID };
             loop {
-                libc::syscall(libc::SYS_exit_group, if done { DONE } else { SAID });
+                libc::syscall(libc::SYS_exit_group, status);
             }
         }
-        let error = Error::last_os_error();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, null_mut());
-        if child < 0 {
-            return Err(format!("no process for it: {error}"));
-        }
-        child
-    };
+        if child < 0 { Err(Error::last_os_error()) } else { Ok(child as libc::pid_t) }
+    }
+}
+
+/// Waits for a child; its status, if it is known. (Not by waitpid, in which the thread could be cancelled.)
+pub fn wait(child: libc::pid_t) -> Option<c_int> {
     let mut status: c_int = 0;
     loop {
-        // (not by waitpid, in which the thread could be cancelled)
         // SAFETY: a live int.
         let ended = unsafe {
             libc::syscall(libc::SYS_wait4, child, &raw mut status, libc::__WALL, null_mut::<libc::rusage>())
         };
-        if ended == child {
-            break;
+        if ended == child.into() {
+            return Some(status);
         }
         if Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
-            return Err("what became of its process is not known".into()); // the program has waited for it
+            return None;
         }
-    }
-    match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
-        (true, DONE | SAID) => Ok(()),
-        (true, memory::NO_MEMORY) => Err("no memory".into()),
-        _ => Err(format!("its process ended with wait status {status:#x}")),
     }
 }

@@ -8,7 +8,7 @@
 use crate::hooks::elf::{self, Object};
 use crate::hooks::patterns;
 use crate::hooks::variable;
-use crate::{engine, memory, say};
+use crate::{memory, process, regions, say};
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object as _, ObjectSymbol as _, SymbolKind};
 use std::cell::Cell;
@@ -58,7 +58,7 @@ struct Functions {
 /// Has functions measured that TOPDOWN_FUNCTIONS names; to be called once, before the program begins.
 pub fn start() {
     let globs = variable(c"TOPDOWN_FUNCTIONS").map(|list| patterns::globs(&list)).unwrap_or_default();
-    if globs.is_empty() || !engine::active() {
+    if globs.is_empty() || !process::active() {
         return;
     }
     let Some(objects) = elf::loaded() else {
@@ -193,7 +193,7 @@ fn decide(function: usize) -> Option<*mut c_char> {
 extern "C" fn __cyg_profile_func_enter(function: *const c_void, _caller: *const c_void) {
     if let Some(name) = wanted(function as usize) {
         // SAFETY: a name of NAMES.
-        unsafe { engine::begin(name) };
+        unsafe { regions::begin(name) };
     }
 }
 
@@ -201,6 +201,6 @@ extern "C" fn __cyg_profile_func_enter(function: *const c_void, _caller: *const 
 extern "C" fn __cyg_profile_func_exit(function: *const c_void, _caller: *const c_void) {
     if let Some(name) = wanted(function as usize) {
         // SAFETY: a name of NAMES.
-        unsafe { engine::end(name) };
+        unsafe { regions::end(name) };
     }
 }

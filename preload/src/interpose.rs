@@ -1,7 +1,7 @@
 //! Functions of the C library that pass through here: those that start threads, and those that end the process or its
 //! program without its destructors being run.
 
-use crate::{memory, process};
+use crate::{end, memory, process, threads};
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
@@ -91,9 +91,9 @@ pub fn prepare() {
 extern "C" fn before(number: u32) -> *mut c_void {
     let (name, means) = FUNCTIONS[number as usize];
     match means {
-        Means::End => process::finish(),
-        Means::Exec => process::look(true),
-        Means::Perhaps => process::look(false),
+        Means::End => end::finish(),
+        Means::Exec => end::update(true),
+        Means::Perhaps => end::update(false),
     }
     real(name, &REAL[number as usize])
 }
@@ -108,7 +108,7 @@ struct Start {
 unsafe extern "C-unwind" fn thread(start: *mut c_void) -> *mut c_void {
     // SAFETY: made by `launch`, for this call.
     let Start { run, argument } = *unsafe { Box::from_raw(start.cast::<Start>()) };
-    process::attach();
+    threads::measure();
     // SAFETY: the program's own function and argument.
     unsafe { run(argument) }
 }

@@ -3,7 +3,7 @@
 //! `FUNCTIONS` stays NULL there, and the static part passes it over.
 
 use crate::names::{Table, mix};
-use crate::{engine, overlap};
+use crate::{overlap, regions};
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::mem::{MaybeUninit, offset_of};
 use std::ptr::{from_ref, null_mut};
@@ -328,7 +328,7 @@ unsafe extern "C" fn event_end(event: c_int) -> c_int {
     let Some((key, name)) = known_event(event) else { return -libc::EINVAL };
     overlap::end(key).unwrap_or_else(|| {
         // SAFETY: a C string. It counts the end without a beginning.
-        unsafe { engine::end(name.as_ptr()) }
+        unsafe { regions::end(name.as_ptr()) }
     })
 }
 

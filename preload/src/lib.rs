@@ -2,28 +2,42 @@
 //! regions from start to end, and the program runs as it would without.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-mod apart;
-mod directory;
+// What the rest stands on.
+mod memory;
+mod name;
+mod names;
+mod stack;
+
+// The table file.
+mod measurement;
+mod tables;
+
+// The regions of a thread.
 mod engine;
+
+// The process and its threads.
+mod apart;
+mod descriptors;
+mod end;
 mod fault;
+mod fork;
+mod output;
+mod private;
+mod process;
+mod report;
+mod say;
+mod start;
+mod threads;
+
+// Where regions come from.
 mod hooks;
 mod instrument;
 mod interpose;
 mod itt;
 mod likwid;
-mod memory;
-mod name;
-mod names;
-mod output;
 mod overlap;
 mod perfmon;
-mod private;
-mod process;
-mod quiet;
-mod say;
-mod stack;
-mod tables;
-mod word;
+mod regions;
 
 use std::ffi::{c_char, c_int};
 
@@ -31,19 +45,20 @@ use std::ffi::{c_char, c_int};
 #[unsafe(no_mangle)]
 unsafe extern "C" fn td_region_begin(name: *const c_char) -> c_int {
     // SAFETY: as its caller says.
-    unsafe { engine::begin(name) }
+    unsafe { regions::begin(name) }
 }
 
 /// It ends.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn td_region_end(name: *const c_char) -> c_int {
     // SAFETY: as its caller says.
-    unsafe { engine::end(name) }
+    unsafe { regions::end(name) }
 }
 
 extern "C" fn loaded() {
     interpose::prepare();
-    if process::start() {
+    // (this library's own tests are not measured)
+    if !cfg!(test) && start::start() {
         hooks::start();
         instrument::start();
     }
@@ -51,7 +66,7 @@ extern "C" fn loaded() {
 
 extern "C" fn unloaded() {
     hooks::finish();
-    process::finish();
+    end::finish();
 }
 
 #[used]

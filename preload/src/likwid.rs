@@ -2,7 +2,7 @@
 //! its Fortran interface, which calls them; what is not here (pinning, topology, GPUs) stays liblikwid's.
 
 use crate::names::Table;
-use crate::{engine, overlap, perfmon};
+use crate::{overlap, perfmon, regions};
 use std::ffi::{CStr, CString, c_char, c_double, c_int};
 
 static TAGS: Table<CString> = Table::new();
@@ -70,7 +70,7 @@ extern "C" fn likwid_markerStopRegion(tag: *const c_char) -> c_int {
     match unsafe { known(tag) } {
         Ok((key, name)) => overlap::end(key).unwrap_or_else(|| {
             // SAFETY: a C string. It counts the end without a beginning.
-            unsafe { engine::end(name.as_ptr()) }
+            unsafe { regions::end(name.as_ptr()) }
         }),
         Err(code) => code,
     }

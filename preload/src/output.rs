@@ -1,14 +1,13 @@
 //! Where figures go: this process's table, those of the processes that it belongs together with, and the report of them.
 
-use crate::tables::Tables;
-use crate::{directory, private, say};
-use std::ffi::{OsStr, OsString};
-use std::io::{Error, ErrorKind, Read, Result};
-use std::os::unix::ffi::OsStrExt;
+use crate::report::{self, Failure};
+use crate::tables::TableFile;
+use crate::{private, say};
+use std::ffi::{CString, OsStr, OsString};
+use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
-use std::ptr::addr_of;
-use std::sync::atomic::Ordering::Relaxed;
-use topdown_report::table::{EXECED, HEADER_SIZE, Header, RUNS};
+use topdown_table::Header;
+use topdown_table::run::{self, Run, stat};
 
 /// Numbers of tables that are tried in turn; if all are taken, random ones.
 const NUMBERS: u32 = 100;
@@ -24,30 +23,30 @@ pub struct Output {
     name: OsString,
     /// Table files are what is wanted; somebody else makes the report.
     raw: bool,
-}
-
-/// Which processes belong together, and which one reports for them.
-#[derive(Clone, Copy)]
-pub struct Run {
-    pub root: libc::pid_t,
-    pub token: [u8; 16],
+    /// Commands that make the report, of which the first that exists does.
+    commands: Vec<CString>,
 }
 
 impl Output {
     pub fn from_environment() -> Result<Output> {
         // (the program may go to another directory)
-        let report = private::path_in(OsStr::new("TOPDOWN_OUTPUT"))?
+        let to = private::path_in(OsStr::new("TOPDOWN_OUTPUT"))?
             .map(|path| std::path::absolute(&path).unwrap_or(path));
-        match report {
+        match to {
             Some(path) if path.extension().is_some_and(|ending| ending == "topdown") => Ok(Output {
                 directory: path.parent().unwrap_or(Path::new("/")).into(),
                 name: path.file_stem().unwrap_or_default().into(),
                 report: None,
                 raw: true,
+                commands: Vec::new(),
             }),
-            report => {
-                Ok(Output { report, directory: private::directory()?, name: "topdown".into(), raw: false })
-            }
+            to => Ok(Output {
+                report: to,
+                directory: private::directory()?,
+                name: "topdown".into(),
+                raw: false,
+                commands: report::commands(private::path_in(OsStr::new("TOPDOWN_COMMAND"))?),
+            }),
         }
     }
 
@@ -58,7 +57,7 @@ impl Output {
     }
 
     /// This process's table file.
-    pub fn create(&self) -> Result<Tables> {
+    pub fn create(&self) -> Result<TableFile> {
         let failed = |error: Error| {
             Error::new(error.kind(), format!("no table file in {}: {error}", self.directory.display()))
         };
@@ -68,7 +67,7 @@ impl Output {
             // (who else may write there may have taken any that can be foreseen)
             let number =
                 if turn < NUMBERS { turn } else { u32::from_ne_bytes(private::random().map_err(failed)?) };
-            match Tables::create(&self.table(pid, number)) {
+            match TableFile::create(&self.table(pid, number)) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 // whoever had the directory has ended, and removed it
                 Err(error) if error.kind() == ErrorKind::NotFound && !self.raw && turn == 0 => {
@@ -86,7 +85,7 @@ impl Output {
         let mut ancestor = Some(pid);
         while let Some(one) = ancestor.filter(|pid| *pid > 1) {
             if let Some(header) = self.latest(one) {
-                return Run { root: header.root, token: header.run };
+                return header.run();
             }
             ancestor = stat(one).map(|(parent, _)| parent);
         }
@@ -96,9 +95,9 @@ impl Output {
     /// The header of a process's last table file, if it runs.
     fn latest(&self, pid: libc::pid_t) -> Option<Header> {
         (0..NUMBERS)
-            .map(|number| read_header(&self.table(pid, number)))
+            .map(|number| run::header(&self.table(pid, number)))
             .take_while(|read| read.as_ref().err().map(Error::kind) != Some(ErrorKind::NotFound))
-            .filter_map(|read| read.ok().filter(|header| header.pid == pid && is_alive(header)))
+            .filter_map(|read| read.ok().filter(|header| header.pid == pid && header.is_alive()))
             .last()
     }
 
@@ -112,34 +111,22 @@ impl Output {
         self.latest(run.root).is_none_or(|header| header.run != run.token)
     }
 
-    /// Makes the report, and removes the table files; whether there is one. If not, says so. `own` is the table of this process.
-    pub fn report(&self, pid: libc::pid_t, run: &Run, own: &Path) -> bool {
-        let files = self.tables_of(run);
-        if files.is_empty() {
-            let directory = self.directory.display();
-            say::say(&format!("no report: no table file of this run is left in {directory}"));
-            return false;
+    /// Has the report made, and the table files removed; whether there is one. If not, says so. `own` is the table of this
+    /// process.
+    ///
+    /// # Safety
+    /// In a copy of the process (`apart::run`).
+    pub unsafe fn report(&self, pid: libc::pid_t, run: &Run, own: &Path) -> bool {
+        let to = self.report.as_deref();
+        let to = to.map(|path| if run.root == pid { path.to_owned() } else { beside(path, pid) });
+        // SAFETY: the caller's word.
+        match unsafe { report::make(&self.commands, &run.token, to.as_deref(), own) } {
+            Ok(()) => return true,
+            Err(Failure::Said) => {}
+            Err(Failure::Other(why)) => self.no_report(own, &why),
+            Err(Failure::NoCommand) => self.no_command(to.as_deref()),
         }
-        let output = self
-            .report
-            .as_deref()
-            .map(|path| if run.root == pid { path.to_owned() } else { beside(path, pid) });
-        let written = match output.as_deref().filter(|path| private::leads_elsewhere(path)) {
-            Some(_) => Err(Error::other("another user has put a link, a FIFO or a device there")),
-            None => topdown_report::write(&files, output.as_deref()),
-        };
-        if let Err(error) = written {
-            self.no_report(own, &error.to_string());
-            return false;
-        }
-        for file in files {
-            let ended = read_header(&file).ok().is_none_or(|header| !is_alive(&header) || header.pid == pid);
-            if ended {
-                let _ = std::fs::remove_file(file);
-            }
-        }
-        let _ = std::fs::remove_dir(&self.directory); // unless others have files in it
-        true
+        false
     }
 
     /// Says why there is none, and where the figures are.
@@ -151,20 +138,21 @@ impl Output {
         ));
     }
 
-    /// All table files of the run, the oldest first.
-    fn tables_of(&self, run: &Run) -> Vec<PathBuf> {
-        let Ok(names) = directory::names(&self.directory) else { return Vec::new() };
-        let mut files: Vec<(u64, PathBuf)> = names
-            .iter()
-            .filter(|name| name.as_bytes().ends_with(b".topdown"))
-            .filter_map(|name| {
-                let path = self.directory.join(name);
-                let header = read_header(&path).ok()?;
-                (header.run == run.token).then_some((header.started_unix_ns, path))
-            })
-            .collect();
-        files.sort();
-        files.into_iter().map(|(_, path)| path).collect()
+    /// Says where the command was looked for, and how to make the report.
+    fn no_command(&self, to: Option<&Path>) {
+        let mut looked = String::new();
+        for command in &self.commands {
+            looked += if looked.is_empty() { "" } else { ", " };
+            looked += &command.to_string_lossy();
+        }
+        let name = to.unwrap_or(Path::new("standard error")).display();
+        let option = to.map_or(String::new(), |path| format!(" -o {}", path.display()));
+        let figures = self.directory.join("*.topdown");
+        let figures = figures.display();
+        say::say(&format!(
+            "no report in {name}: the command topdown is not there ({looked}), nor does TOPDOWN_COMMAND name it; the \
+             figures are in {figures}: `topdown report{option} {figures}`"
+        ));
     }
 }
 
@@ -175,36 +163,4 @@ fn beside(path: &Path, pid: libc::pid_t) -> PathBuf {
     name.push(format!(".{pid}."));
     name.push(ending);
     name.into()
-}
-
-/// The process that wrote it runs, this program or another.
-fn is_alive(header: &Header) -> bool {
-    // SAFETY: signal 0 is none.
-    let there = unsafe { libc::kill(header.pid, 0) } == 0
-        || Error::last_os_error().raw_os_error() == Some(libc::EPERM);
-    let another = header.birth != 0 && stat(header.pid).is_some_and(|(_, birth)| birth != header.birth);
-    there && !another && matches!(header.ended.load(Relaxed), RUNS | EXECED)
-}
-
-/// A process's parent, and when it began, as in `Header::birth`.
-pub fn stat(pid: libc::pid_t) -> Option<(libc::pid_t, u64)> {
-    let mut text = [0; 1024];
-    let length = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
-    // (the command's name, in parentheses, may have any byte in it)
-    let after = text[..length].iter().rposition(|byte| *byte == b')')? + 1;
-    let mut fields = std::str::from_utf8(&text[after..length]).ok()?.split_ascii_whitespace();
-    let parent = fields.nth(1)?.parse().ok()?; // field 4
-    let birth = fields.nth(17)?.parse().ok()?; // field 22
-    Some((parent, birth))
-}
-
-/// The header of a table file that this user wrote.
-fn read_header(path: &Path) -> Result<Header> {
-    let mut page = [0_u64; HEADER_SIZE / 8];
-    // SAFETY: the same bytes.
-    let bytes = unsafe { std::slice::from_raw_parts_mut(page.as_mut_ptr().cast::<u8>(), HEADER_SIZE) };
-    private::open(path)?.read_exact(bytes)?;
-    // SAFETY: a header is shorter, aligned as these are, and numbers and bytes alone.
-    let header: Header = unsafe { addr_of!(page).cast::<Header>().read() };
-    if header.is_ours() { Ok(header) } else { Err(ErrorKind::InvalidData.into()) }
 }

@@ -3,12 +3,12 @@
 //! When one ends that has others within it, those end first and begin again after it: none of their slots is lost, and
 //! none is counted twice; each piece of them is an execution.
 
-use crate::quiet::Quiet;
-use crate::{engine, memory};
+use crate::{memory, regions};
 use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use topdown_seam::signals::NeverCancelled;
 
 /// Regions that one thread can have open here at once.
 const DEPTH: usize = 64;
@@ -38,7 +38,7 @@ thread_local! {
 static KEY: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" fn free(stack: *mut c_void) {
-    let _quiet = Quiet::new();
+    let _blocked = NeverCancelled::new();
     STACK.set(null_mut());
     // SAFETY: the thread's own, made by `own`, and no call of this thread is at it.
     drop(unsafe { Box::from_raw(stack.cast::<Stack>()) });
@@ -47,7 +47,7 @@ unsafe extern "C" fn free(stack: *mut c_void) {
 /// The thread's stack, made if there is none. NULL: there is no memory.
 #[cold]
 fn own() -> *mut Stack {
-    let _quiet = Quiet::new(); // (a signal handler may have been first)
+    let _blocked = NeverCancelled::new(); // (a signal handler may have been first)
     if STACK.get().is_null() && memory::secure(size_of::<Stack>()) {
         let open = [const { Cell::new(Open { key: 0, name: None }) }; DEPTH];
         let stack = Box::into_raw(Box::new(Stack { depth: Cell::new(0), open }));
@@ -94,7 +94,7 @@ impl Stack {
         }
         self.open[depth].set(Open { key, name });
         // SAFETY: a C string.
-        name.map_or(0, |name| unsafe { engine::begin(name.as_ptr()) })
+        name.map_or(0, |name| unsafe { regions::begin(name.as_ptr()) })
     }
 
     fn leave(&self, key: Key, leave: impl FnOnce(&'static CStr) -> c_int) -> Option<c_int> {
@@ -103,12 +103,12 @@ impl Stack {
         let within = || self.open[this + 1..depth].iter().filter_map(|open| open.get().name);
         for name in within().rev() {
             // SAFETY: a C string.
-            unsafe { engine::end(name.as_ptr()) };
+            unsafe { regions::end(name.as_ptr()) };
         }
         let code = self.open[this].get().name.map_or(0, leave);
         for name in within() {
             // SAFETY: a C string.
-            unsafe { engine::begin(name.as_ptr()) };
+            unsafe { regions::begin(name.as_ptr()) };
         }
         for i in this + 1..depth {
             self.open[i - 1].set(self.open[i].get());
@@ -119,13 +119,13 @@ impl Stack {
     }
 }
 
-/// A region begins in this thread. Returns as `engine::begin`; -ENOSPC: too many are open; -ENOMEM: there is no
+/// A region begins in this thread. Returns as `regions::begin`; -ENOSPC: too many are open; -ENOMEM: there is no
 /// memory.
 pub fn begin(key: Key, name: Option<&'static CStr>) -> c_int {
     with(|stack| stack.begin(key, name)).unwrap_or(-libc::ENOMEM)
 }
 
-/// The innermost region of this key ends. Returns as `engine::end`, or -ENOSPC as `begin` did; None: there is none.
+/// The innermost region of this key ends. Returns as `regions::end`, or -ENOSPC as `begin` did; None: there is none.
 pub fn end(key: Key) -> Option<c_int> {
     with(|stack| {
         if stack.depth.get() > DEPTH {
@@ -134,7 +134,7 @@ pub fn end(key: Key) -> Option<c_int> {
             return Some(-libc::ENOSPC);
         }
         // SAFETY: a C string.
-        stack.leave(key, |name| unsafe { engine::end(name.as_ptr()) })
+        stack.leave(key, |name| unsafe { regions::end(name.as_ptr()) })
     })?
 }
 
@@ -146,7 +146,7 @@ pub fn abandon(key: Key) {
         }
         stack.leave(key, |name| {
             // SAFETY: a C string.
-            unsafe { engine::abandon(name.as_ptr()) };
+            unsafe { regions::abandon(name.as_ptr()) };
             0
         });
     });

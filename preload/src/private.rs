@@ -2,12 +2,13 @@
 //! together keep their tables.
 
 use std::ffi::{CStr, CString, OsStr, OsString, c_char};
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::DirBuilder;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
+use topdown_table::run::is_own;
 
 /// Tells what is executed where the tables are.
 const VARIABLE: &str = "TOPDOWN_TABLES";
@@ -24,31 +25,6 @@ pub fn random<const N: usize>() -> Result<[u8; N]> {
         got if got == N as isize => Ok(bytes),
         _ => Err(Error::last_os_error()),
     }
-}
-
-/// Opens a file to be read, if it is a regular one of this user's, by this name alone, that others cannot write. Waits for
-/// nobody.
-pub fn open(path: &Path) -> Result<File> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let about = file.metadata()?;
-    if about.is_file() && is_own(&about, 0o022) && about.nlink() == 1 {
-        Ok(file)
-    } else {
-        Err(ErrorKind::PermissionDenied.into())
-    }
-}
-
-fn is_own(about: &Metadata, others: u32) -> bool {
-    // SAFETY: geteuid has no preconditions.
-    about.uid() == unsafe { libc::geteuid() } && about.mode() & others == 0
-}
-
-/// Whether another user, who is not root, has a link, a FIFO or the like of this name: who writes to it writes where that
-/// user likes, or waits for a reader that never comes.
-pub fn leads_elsewhere(path: &Path) -> bool {
-    std::fs::symlink_metadata(path)
-        .is_ok_and(|about| !about.is_file() && about.uid() != 0 && !is_own(&about, 0))
 }
 
 /// Whether this is a directory of this user's, which nobody else can look into; no link to one.

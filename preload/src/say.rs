@@ -4,7 +4,7 @@
 use std::mem::zeroed;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use topdown_report::cleaned;
+use topdown_table::cleaned;
 
 /// The device and inode that stderr was at the start.
 static STDERR: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];

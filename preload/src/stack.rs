@@ -11,19 +11,19 @@ const GUARD: usize = 1 << 12;
 /// Where it ends; NULL: there is none.
 static TOP: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
-/// The one who holds it may use the stack.
-pub type Turn = MutexGuard<'static, ()>;
+/// Whoever holds it may use the stack.
+pub type StackGuard = MutexGuard<'static, ()>;
 
-/// Waits for it.
-pub fn turn() -> Turn {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+/// Waits until nobody uses the stack.
+pub fn lock() -> StackGuard {
+    static IN_USE: Mutex<()> = Mutex::new(());
+    IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes it, before anything else; whether there was memory.
 pub fn prepare() -> bool {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping where the kernel likes, of which the first page is made a wall.
+    // SAFETY: a new mapping where the kernel likes, of which the first page is made inaccessible.
     unsafe {
         let at = libc::mmap(null_mut(), SIZE, access, flags | libc::MAP_NORESERVE, -1, 0);
         if at == libc::MAP_FAILED || libc::mprotect(at, GUARD, libc::PROT_NONE) != 0 {
@@ -35,7 +35,7 @@ pub fn prepare() -> bool {
 }
 
 /// Does it there. There must be a stack.
-pub fn call<R>(_turn: &Turn, work: impl FnOnce() -> R) -> R {
+pub fn call<R>(_guard: &StackGuard, work: impl FnOnce() -> R) -> R {
     struct Call<W, R> {
         work: Option<W>,
         result: Option<R>,

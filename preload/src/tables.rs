@@ -3,7 +3,6 @@
 //! Mapped shared, so what is stored is in the file whatever becomes of the process; the descriptor is closed again at
 //! once. Room is allocated before it is mapped: a full disk refuses records, it does not raise SIGBUS.
 
-use crate::quiet::Quiet;
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Error};
@@ -12,8 +11,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use topdown_report::table::{HEADER_SIZE, Header, MAGIC, NAME, NONE, Record, VERSION, offset_of_record};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use topdown_seam::signals::NeverCancelled;
+use topdown_table::{HEADER_SIZE, Header, MAGIC, NAME, NONE, Record, VERSION, offset_of_record};
 
 /// Records that are mapped at a time.
 const CHUNK: u32 = 32;
@@ -22,7 +22,7 @@ const CHUNK_SIZE: usize = CHUNK as usize * size_of::<Record>();
 const CHUNKS: usize = 1024;
 
 /// A mapped table file.
-pub struct Tables {
+pub struct TableFile {
     path: PathBuf,
     /// Device and inode: whether the path still leads there.
     identity: (u64, u64),
@@ -30,16 +30,18 @@ pub struct Tables {
     chunks: [AtomicPtr<Record>; CHUNKS],
     used: AtomicU32,
     growing: Mutex<()>,
+    /// The process is at its end: what its threads miss from here on does not count.
+    closed: AtomicBool,
 }
 
 // SAFETY: records are written by those who took them; the rest is atomic, locked, or written before others see it.
-unsafe impl Send for Tables {}
+unsafe impl Send for TableFile {}
 // SAFETY: as above.
-unsafe impl Sync for Tables {}
+unsafe impl Sync for TableFile {}
 
-impl Tables {
+impl TableFile {
     /// Creates a file that does not exist yet; the header is filled in but for what the caller knows.
-    pub fn create(path: &Path) -> io::Result<Tables> {
+    pub fn create(path: &Path) -> io::Result<TableFile> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -60,13 +62,14 @@ impl Tables {
             Ok((header, (about.dev(), about.ino())))
         };
         let (header, identity) = make().inspect_err(|_| _ = std::fs::remove_file(path))?;
-        Ok(Tables {
+        Ok(TableFile {
             path: path.to_owned(),
             identity,
             header,
             chunks: [const { AtomicPtr::new(null_mut()) }; CHUNKS],
             used: AtomicU32::new(0),
             growing: Mutex::new(()),
+            closed: AtomicBool::new(false),
         })
     }
 
@@ -78,6 +81,16 @@ impl Tables {
     /// Valid as long as the process is this one.
     pub fn header(&self) -> *mut Header {
         self.header
+    }
+
+    /// The process is at its end; whether that was known.
+    pub fn close(&self) -> bool {
+        self.closed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether the process is at its end.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Whether this is an address in it.
@@ -109,7 +122,7 @@ impl Tables {
         let chunk = self.chunks.get((number / CHUNK) as usize)?;
         let mut records = chunk.load(Ordering::Acquire);
         if records.is_null() {
-            let _quiet = Quiet::new();
+            let _blocked = NeverCancelled::new();
             let _growing = self.growing.lock().ok()?;
             records = chunk.load(Ordering::Acquire);
             if records.is_null() {

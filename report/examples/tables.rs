@@ -8,7 +8,7 @@ mod made;
 use made::{Made, ran};
 use std::path::PathBuf;
 use topdown::Sum;
-use topdown_report::table::RUNS;
+use topdown_table::RUNS;
 
 /// Long, and with what would do harm in a page.
 const HOSTILE: &str =

@@ -1,13 +1,11 @@
 //! From the table file of a measured process to a report.
 //!
-//! The file is the memory in which the process kept its figures (`table`), so it holds what was there when the process
-//! ended, however it ended. The modules in the order in which the figures pass them: the file is read (`file`), its sums
-//! are merged (`account`) into the one model that all reports show (`model`), of which each format has its own
-//! view (`text`, `csv`, `json`, `html`).
+//! The file is the memory in which the process kept its figures (the crate topdown-table), so it holds what was there when
+//! the process ended, however it ended. The modules in the order in which the figures pass them: what a record measured
+//! becomes a sum (`sum`), sums are merged (`account`) into the one model that all reports show (`model`), of which each
+//! format has its own view (`text`, `csv`, `json`, `html`).
 
-pub mod table;
-
-pub mod file;
+mod sum;
 
 mod account;
 pub mod model;
@@ -21,10 +19,9 @@ mod csv;
 mod html;
 mod text;
 
-pub use file::{Table, read};
 pub use model::{Report, SCHEMA};
 pub use output::Output;
-pub use words::{clean, cleaned};
+pub use topdown_table::clean;
 
 use serde::Serialize;
 use std::ffi::OsStr;
@@ -72,7 +69,7 @@ pub fn json(what: &impl Serialize) -> String {
     let mut out = String::with_capacity(plain.len() + 1);
     for c in plain.chars() {
         // of these only a line feed is outside of a text
-        if c != '\n' && (words::is_hostile(c) || matches!(c, '<' | '>' | '&')) {
+        if c != '\n' && (topdown_table::is_hostile(c) || matches!(c, '<' | '>' | '&')) {
             out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
         } else {
             out.push(c);
@@ -86,7 +83,7 @@ pub fn json(what: &impl Serialize) -> String {
 /// # Errors
 /// A file cannot be read or is no table file; the text names it.
 pub fn merge(files: &[PathBuf]) -> io::Result<Report> {
-    Ok(Report::new(&files.iter().map(|path| read(path)).collect::<io::Result<Vec<_>>>()?))
+    Ok(Report::new(&files.iter().map(|path| topdown_table::read(path)).collect::<io::Result<Vec<_>>>()?))
 }
 
 /// Merges table files into a report and writes it, as the ending of `output` asks; without, a text to standard error.

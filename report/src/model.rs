@@ -2,13 +2,12 @@
 #![forbid(unsafe_code)]
 
 use crate::account::{Account, Level1, Level2};
-use crate::file::{Entry, Table, text};
 use crate::nodes::{self, Kind};
-use crate::table::{EXECED, EXITED, Header, THREAD};
-use crate::verdict;
+use crate::{sum, verdict};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
+use topdown_table::{EXECED, EXITED, Entry, Header, THREAD, Table, text};
 
 /// Version of the JSON report's schema (docs/report.md): another one has other names or meanings.
 pub const SCHEMA: u32 = 1;
@@ -300,7 +299,7 @@ fn tree<'t>(root: &'t Entry, below: &HashMap<u32, Vec<&'t Entry>>, damaged: &mut
         }
         let region = entry.kind != THREAD;
         let outermost = !region || open.get(entry.name.as_str()).is_none_or(|count| *count == 0);
-        let account = Account::new(&entry.sum).unwrap_or_else(|| {
+        let account = sum::of(entry).and_then(|sum| Account::new(&sum)).unwrap_or_else(|| {
             *damaged += 1;
             Account::NONE
         });

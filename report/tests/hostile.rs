@@ -6,8 +6,8 @@ use made::{Made, Scratch, ran};
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
-use topdown_report::table::HEADER_SIZE;
 use topdown_report::{Format, Report, clean, json, merge, render};
+use topdown_table::HEADER_SIZE;
 
 /// Each ends in a number of its own, by which it is known again.
 const HOSTILE: [&[u8]; 12] = [

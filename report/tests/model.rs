@@ -6,8 +6,8 @@ use made::{Made, Scratch, ran};
 use std::fs;
 use topdown::{LEVEL_1, LEVEL_2, Sum};
 use topdown_report::model::{Ended, Figures, Item, Region};
-use topdown_report::table::{EXECED, HEADER_SIZE, RUNS, Record, offset_of_record};
 use topdown_report::{Format, Report, merge, render};
+use topdown_table::{EXECED, HEADER_SIZE, RUNS, Record, offset_of_record};
 
 fn report(name: &str, processes: &[Made]) -> Report {
     let scratch = Scratch::new(name);
@@ -83,6 +83,7 @@ fn sums_merge_by_slots_and_so_do_their_bounds() {
     let mut counted =
         Sum { executions: 3, slots: 100, time_enabled_ns: 40, time_running_ns: 10, ..Sum::default() };
     counted.size = size_of::<Sum>() as u32;
+    counted.last = Sum::of_inputs(made::CORE, 0, 0.0, [None; 8].into_iter()).unwrap().last;
     two.region("a", unmeasured, counted);
 
     let report = report("merge", &[two, one]);
@@ -279,7 +280,7 @@ fn what_is_odd_is_told_with_its_name() {
     made.at(2).unbalanced = 3;
     made.at(1).unended = 2;
     made.at(1).missed = 1;
-    made.at(1).sum[1].executions += 9_999;
+    made.at(1).measurement[1].executions += 9_999;
     *made.header.refused.get_mut() = 4;
     let report = report("odd", &[made]);
     let text = render(&report, Format::Text);

@@ -86,6 +86,12 @@ pub(crate) fn at(place: u32) -> Option<&'static Model> {
     rows().nth(place as usize)
 }
 
+/// Place of the row of the core of this name, which can be counted. Places differ from version to version, names do not.
+pub(crate) fn of_core(name: &str) -> Option<u8> {
+    let place = rows().position(|row| row.core == name && tree_of_row(row).is_some())?;
+    place.try_into().ok()
+}
+
 /// Whether the CPU that runs this has PERF_METRICS without fields of level 2.
 pub(crate) fn has_level_1_only() -> bool {
     of_this_cpu().is_some_and(|row| matches!(row.counting, Counting::PerfMetrics { level: 1 }))
@@ -201,6 +207,10 @@ mod tests {
         assert_eq!(at(UNKNOWN).unwrap().core, "unknown core");
         assert_eq!(at(SIMULATED).unwrap().core, "simulated core");
         assert!(at(all.len() as u32).is_none());
+        for (place, row) in (0..).zip(&all).filter(|(_, row)| tree_of_row(row).is_some()) {
+            assert_eq!(of_core(row.core), Some(place), "another row has this name, too");
+        }
+        assert_eq!(of_core(""), None);
         for place in 0..=u8::MAX {
             let row = at(place.into()).filter(|row| !matches!(row.counting, Counting::None(_)));
             assert_eq!(tree_of(place).is_some(), row.is_some(), "{place}");

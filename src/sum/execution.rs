@@ -6,6 +6,17 @@ use crate::error::{Error, Result, TD_ESTALE};
 use crate::read::Glance;
 use crate::sample::Sample;
 
+/// An execution whose slots alone were counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Execution {
+    /// Pipeline slots.
+    pub slots: u64,
+    /// Nanoseconds.
+    pub enabled_ns: u64,
+    /// Nanoseconds of those in which the counters were counting.
+    pub running_ns: u64,
+}
+
 impl Sum {
     /// Whether the execution that begins is one of those that are not to be measured, and not the last of them; whatever began
     /// before does not count.
@@ -23,22 +34,19 @@ impl Sum {
         true
     }
 
-    /// It ends, if it began with a reading of the same handle and period. Of sums that the library keeps: they never get
-    /// so large that a number could overflow.
+    /// It ends, if it began with a reading of the same handle and period. The caller adds it up.
     #[inline(always)]
-    pub(crate) fn end_steadily(&mut self, to: &Glance) -> bool {
+    pub(crate) fn end_steadily(&mut self, to: &Glance) -> Option<Execution> {
         let of = |handle: u32, period: u32| u64::from(period) << 32 | u64::from(handle); // one comparison
         if of(self.from.base.handle, self.from.base.period) != of(to.handle, to.period) {
-            return false;
+            return None;
         }
         self.state = BETWEEN;
-        self.executions = self.executions.wrapping_add(1);
-        self.slots = self.slots.wrapping_add(to.slots.wrapping_sub(self.from.slots));
-        self.time_enabled_ns =
-            self.time_enabled_ns.wrapping_add(to.enabled.wrapping_sub(self.from.time_enabled_ns));
-        self.time_running_ns =
-            self.time_running_ns.wrapping_add(to.running.wrapping_sub(self.from.time_running_ns));
-        true
+        Some(Execution {
+            slots: to.slots.wrapping_sub(self.from.slots),
+            enabled_ns: to.enabled.wrapping_sub(self.from.time_enabled_ns),
+            running_ns: to.running.wrapping_sub(self.from.time_running_ns),
+        })
     }
 
     /// Whether only the slots of the present execution are counted.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod execution;
+mod inputs;
 mod result;
 
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
@@ -16,6 +17,9 @@ use crate::read::Glance;
 use crate::registers::EDGE_SLOTS;
 use crate::sample::{CATEGORIES, OF_READINGS, Sample};
 use crate::span::{Span, span};
+
+pub use execution::Execution;
+pub use inputs::InputSum;
 
 /// Of a sum: not every execution was measured, and `error` is four standard errors of a random sample more than the bound of
 /// those that were.
@@ -217,6 +221,13 @@ impl Sum {
             rounding: both.rounding - 2.0 * rounding(last) + between,
             edges,
         })
+    }
+
+    /// All measured executions.
+    fn parts(&self) -> Part {
+        let mut all = self.closed;
+        all.add(self.better());
+        all
     }
 
     /// The better account of the last executions.

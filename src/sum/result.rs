@@ -31,8 +31,7 @@ impl Sum {
                 .why("this CPU has level 1 only, or the handle was opened with level 1"));
         }
         let tree = model::tree_of(self.last.base.model).expect("a plausible sum has a tree");
-        let mut all_of = self.closed;
-        all_of.add(self.better());
+        let all_of = self.parts();
         let ran = if self.time_enabled_ns > 0 {
             (self.time_running_ns as f64 / self.time_enabled_ns as f64).min(1.0)
         } else {

@@ -243,3 +243,32 @@ fn a_sum_is_of_one_kind_of_core() {
     assert!(refused.code() == -libc::EINVAL && refused.to_string().contains("another kind of core"));
     assert_eq!(sum, before);
 }
+
+/// What a file keeps of a sum is all that its results follow from, on CPUs of either kind.
+#[test]
+fn a_sum_by_inputs_has_the_results_of_the_sum() {
+    let mut sparse = chain(400);
+    (sparse.executions, sparse.slots) = (3000, 40_000_000);
+    let level_1 = Sum { level: 1, ..chain(60) };
+    for (sum, core) in [
+        (chain(0), "simulated core"),
+        (sparse, "simulated core"),
+        (level_1, "simulated core"),
+        (made_up(100, EACH), "made-up core"),
+        (Sum { level: 2, ..made_up(7, EACH) }, "made-up core"),
+    ] {
+        let of_inputs = |sum: &Sum, core| Sum::of_inputs(core, sum.level, sum.edges(), sum.inputs());
+        let Sum { flags, executions, slots, measured, measured_slots, xx, .. } = sum;
+        let kept =
+            Sum { flags, executions, slots, measured, measured_slots, xx, ..of_inputs(&sum, core).unwrap() };
+        let nodes = |sum: &Sum| format!("{:?}", sum.decode_tree().unwrap()); // (NaN is NaN)
+        assert_eq!(nodes(&sum), nodes(&kept));
+        assert_eq!((sum.l1(), sum.l2()), (kept.l1(), kept.l2()));
+        let other = if sum.level == 1 { "made-up core" } else { "Gracemont" };
+        assert!(of_inputs(&sum, other).is_none(), "that core's tree has other inputs");
+        assert!(of_inputs(&sum, "of another version").is_none());
+        let spoil = |input: Option<InputSum>| input.map(|input| InputSum { rounding: f64::NAN, ..input });
+        assert!(Sum::of_inputs(core, sum.level, sum.edges(), sum.inputs().map(spoil)).is_none());
+    }
+    assert!(Sum::default().inputs().all(|input| input.is_none()));
+}

@@ -5,7 +5,7 @@
 
 use super::hooked;
 use super::trampoline::return_address;
-use crate::engine;
+use crate::regions;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
                 },
             );
             link(&raw mut (*thread).open, entry);
-            engine::begin(name);
+            regions::begin(name);
         }
         *errno = kept;
         compiler_fence(SeqCst);
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn leave(thread: *mut Thread, entry: *mut Entry) {
         let kept = *errno;
         let state = (*entry).state.load(Relaxed);
         if state == OPEN {
-            engine::end(hooked((*entry).number as usize).1);
+            regions::end(hooked((*entry).number as usize).1);
         }
         if (*entry).thread.load(Relaxed) == thread && (*entry).lists == (*thread).lists {
             let list = if state == OPEN { &raw mut (*thread).open } else { &raw mut (*thread).left };
@@ -230,7 +230,7 @@ unsafe fn abandon_left(thread: *mut Thread, slot: *mut usize) {
                 unlink(&raw mut (*thread).open, entry);
                 // what returned in another thread is none of this one's regions any more
                 if (*entry).state.compare_exchange(OPEN, LEFT, AcqRel, Acquire).is_ok() {
-                    engine::abandon(hooked((*entry).number as usize).1);
+                    regions::abandon(hooked((*entry).number as usize).1);
                 }
                 link(&raw mut (*thread).left, entry);
             }

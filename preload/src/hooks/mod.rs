@@ -57,7 +57,7 @@ pub fn variable(name: &CStr) -> Option<String> {
 pub fn start() {
     let Some(list) = variable(c"TOPDOWN_REGIONS") else { return };
     let patterns = patterns::parse(&list);
-    if patterns.is_empty() || !crate::engine::active() {
+    if patterns.is_empty() || !crate::process::active() {
         return;
     }
     if trampoline::has_shadow_stack() {

@@ -5,9 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use topdown::{Options, Sample, Sum, TopDown};
-use topdown_report::table::{
+use topdown_table::{
     EXITED, HEADER_SIZE, Header, MAGIC, NAME, NONE, REGION, Record, THREAD, VERSION, offset_of_record,
 };
+
+#[path = "../../../preload/src/measurement.rs"]
+mod measurement;
+
+/// The core that all of them ran on.
+pub const CORE: &str = "Golden or Raptor Cove";
 
 /// A directory of the test's own, also beside other tests of its process.
 pub struct Scratch(pub PathBuf);
@@ -111,7 +117,7 @@ impl Made {
         (header.max_error_ppm, header.max_overhead_ppm) = (10_000, 10_000);
         put(&mut header.cpu, "Intel(R) Xeon(R) Gold 6430");
         put(&mut header.pmu, "cpu");
-        put(&mut header.core, "Golden or Raptor Cove");
+        put(&mut header.core, CORE);
         put(&mut header.command, command);
         Made { header, records: Vec::new() }
     }
@@ -128,7 +134,8 @@ impl Made {
             if parent == NONE { self.header.pid + number as i32 } else { self.records[parent as usize].tid };
         *record.ended.get_mut() = 1;
         put(&mut record.name[..NAME], name);
-        record.sum[(number & 1) as usize] = sum;
+        put(&mut record.core, CORE);
+        record.measurement[(number & 1) as usize] = measurement::of(&sum);
         self.records.push(record);
         number
     }

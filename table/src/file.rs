@@ -1,15 +1,13 @@
 //! A table file, as bytes that anybody may have written, to what it says.
 
-use crate::table::{FREE, HEADER_SIZE, Header, MAGIC, MOST_BYTES, NAME, REGION, Record, THREAD, VERSION};
+use crate::{
+    FREE, HEADER_SIZE, Header, MAGIC, MOST_BYTES, Measurement, NAME, REGION, Record, THREAD, VERSION,
+};
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
-use topdown::Sum;
-
-/// A file that became a FIFO since it was looked at does not wait for a writer.
-const O_NONBLOCK: i32 = 0o4000;
 
 /// What a table file says.
 pub struct Table {
@@ -53,15 +51,17 @@ pub struct Entry {
     pub seen_ns: u64,
     /// See `Record`.
     pub name: String,
+    /// See `Record`.
+    pub core: String,
     /// The one that holds.
-    pub sum: Sum,
+    pub measurement: Measurement,
 }
 
 /// Plain data: any bytes are a value of it.
 ///
 /// # Safety
 /// It is.
-unsafe trait Plain: Sized {
+pub(crate) unsafe trait Plain: Sized {
     /// The value that these bytes are; they are as many as it has.
     fn of(bytes: &[u8]) -> Self {
         assert_eq!(bytes.len(), size_of::<Self>());
@@ -71,7 +71,7 @@ unsafe trait Plain: Sized {
 }
 // SAFETY: integers, atomic or not, and arrays of them.
 unsafe impl Plain for Header {}
-// SAFETY: integers, atomic or not, arrays of them, and sums, which are integers and floating point numbers.
+// SAFETY: integers, atomic or not, floating point numbers, and arrays of them.
 unsafe impl Plain for Record {}
 
 /// Reads a table file.
@@ -87,7 +87,8 @@ pub fn read(path: &Path) -> io::Result<Table> {
     if let Some(what) = refused {
         return Err(invalid(what));
     }
-    let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path).map_err(unreadable)?;
+    // (what has become a FIFO meanwhile does not wait for a writer)
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(unreadable)?;
     if let Some(what) = refusal(&file.metadata().map_err(unreadable)?) {
         return Err(invalid(what));
     }
@@ -189,12 +190,13 @@ fn entry(number: u32, kind: u32, record: &Record) -> Entry {
         seen_slots: record.seen_slots,
         seen_ns: record.seen_ns,
         name: text(&record.name[..NAME]),
-        sum: record.sum[(record.current.load(Relaxed) & 1) as usize],
+        core: text(&record.core),
+        measurement: record.measurement[(record.current.load(Relaxed) & 1) as usize],
     }
 }
 
 /// Up to NUL, or the array's end.
-pub(crate) fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).trim_end().into()
 }

@@ -4,28 +4,39 @@
 //! a thread's tree of regions: the root is the thread itself, from its start to its end; below it regions, each below
 //! the one in which it began. One region has a record for each such place. Only the thread that owns a record writes
 //! to it, but for the thread that ends the process.
+//!
+//! What was counted is kept for each input of the CPU's tree of metrics, in the tree's order, so that the format is the
+//! same for all CPUs: `Record::core` says whose tree it is.
+
+mod clean;
+mod file;
+pub mod run;
 
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU32;
-use topdown::Sum;
+
+pub use clean::{clean, cleaned, is_hostile};
+pub use file::{Entry, Table, read, text};
 
 /// `Header::magic`.
 pub const MAGIC: [u8; 8] = *b"topdown\n";
 /// `Header::version`: another one is another layout.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes before the first record.
 pub const HEADER_SIZE: usize = 4096;
 /// No table file is longer: as many records as a process may have (32,768).
 pub const MOST_BYTES: u64 = offset_of_record(32 << 10) as u64;
 /// The longest name of a region, in bytes.
 pub const NAME: usize = 511;
+/// No tree has more inputs.
+pub const MOST_INPUTS: usize = 32;
 /// `Record::parent` of a thread.
 pub const NONE: u32 = u32::MAX;
 
 /// `Record::kind`: not in use, or not yet.
 pub const FREE: u32 = 0;
-/// `Record::kind`: the root of a thread's tree. Its sum has one execution for each thread that it is of: from the thread's
-/// start to the last time that it was looked at (`Record::ended` tells whether that was its end).
+/// `Record::kind`: the root of a thread's tree. Its measurement has one execution for each thread that it is of: from the
+/// thread's start to its last reading (`Record::ended` tells whether that was its end).
 pub const THREAD: u32 = 1;
 /// `Record::kind`: a region.
 pub const REGION: u32 = 2;
@@ -99,7 +110,7 @@ impl Header {
 pub struct Record {
     /// `FREE`, `THREAD` or `REGION`; written last.
     pub kind: AtomicU32,
-    /// Which of `sum` holds; the other one is being worked on.
+    /// Which of `measurement` holds; the other one is being worked on.
     pub current: AtomicU32,
     /// Number of the record of the region in which this one began, or of the thread; `NONE` for a thread.
     pub parent: u32,
@@ -112,7 +123,7 @@ pub struct Record {
     /// Of a thread: how many were before it, whose figures these are, too. (Of programs with many threads, some have a
     /// record together.)
     pub before: u64,
-    /// Executions that were part of another of the same region (recursion): neither counted in `sum` nor measured.
+    /// Executions that were part of another of the same region (recursion): neither counted in `measurement` nor measured.
     pub nested: u64,
     /// Executions that began and never ended: the thread or the process ended, or a longjmp left them.
     pub unended: u64,
@@ -120,14 +131,63 @@ pub struct Record {
     pub unbalanced: u64,
     /// Executions that could not be read (td_read's errors).
     pub missed: u64,
-    /// Of a thread: slots, and nanoseconds of its time, when it was last looked at, if that is more than what `sum` has.
+    /// Of a thread: slots, and nanoseconds of its time, when one of its regions last ended, if that is more than what
+    /// `measurement` has.
     pub seen_slots: u64,
     /// See `seen_slots`.
     pub seen_ns: u64,
     /// The region's name, or the thread's; ends in NUL.
     pub name: [u8; NAME + 1],
+    /// Name of the core that counted (`topdown::Info::core`); its tree of metrics has the inputs of `measurement`.
+    pub core: [u8; 48],
     /// What was measured; `current` tells which one holds.
-    pub sum: [Sum; 2],
+    pub measurement: [Measurement; 2],
+}
+
+/// Executions that have ended, and what their slots were.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measurement {
+    /// All that ended.
+    pub executions: u64,
+    /// Those that were measured: flags, level and all from `counted` on is of these.
+    pub measured: u64,
+    /// Slots in all.
+    pub slots: u64,
+    /// Slots in those that were measured.
+    pub measured_slots: u64,
+    /// Nanoseconds in all.
+    pub enabled_ns: u64,
+    /// TD_SAMPLE_* bits of their readings.
+    pub flags: u32,
+    /// Deepest level that was counted; 0: nothing was measured.
+    pub level: u32,
+    /// Nanoseconds of `enabled_ns` in which the counters were counting.
+    pub running_ns: u64,
+    /// Bit k: input k was counted.
+    pub counted: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Bound on the slots of each input that were counted in or left out at the edges, the same for all inputs.
+    pub edges: f64,
+    /// Sum of the squares of the executions' slots.
+    pub squares: f64,
+    /// The tree's inputs, in its order.
+    pub input: [Input; MOST_INPUTS],
+}
+
+/// What an input of a tree counted in the measured executions.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Input {
+    /// The sum of its counts.
+    pub sum: f64,
+    /// Bound on the error of the sum by rounding.
+    pub rounding: f64,
+    /// Sum of the products of its counts and the executions' slots.
+    pub products: f64,
+    /// Sum of the squares of its counts.
+    pub squares: f64,
 }
 
 /// Where the record of this number is in the file.
@@ -137,5 +197,6 @@ pub const fn offset_of_record(number: u32) -> usize {
 
 const _: () = {
     assert!(size_of::<Header>() <= HEADER_SIZE);
-    assert!(size_of::<Record>() == HEADER_SIZE && offset_of!(Record, sum) % 8 == 0);
+    assert!(size_of::<Record>() == HEADER_SIZE && offset_of!(Record, measurement) % 8 == 0);
+    assert!(size_of::<Measurement>() == 80 + MOST_INPUTS * size_of::<Input>());
 };

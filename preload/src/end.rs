@@ -1,0 +1,76 @@
+//! The process ends, or becomes another program: what there is left to know of it, and the report.
+
+use crate::engine::{GONE, Thread, current};
+use crate::process::{Measured, Process};
+use crate::tables::put;
+use crate::threads::THREAD;
+use crate::{apart, fault, memory, say, stack};
+use std::sync::atomic::Ordering;
+use topdown_seam::signals::NeverCancelled;
+use topdown_table::{EXECED, EXITED};
+
+/// Bytes that are allocated at most for a message.
+const MESSAGE: usize = 1 << 14;
+
+/// The process is about to become another program, or to abort: what there is to know of this thread.
+pub fn update(execs: bool) {
+    let Some(process) = Process::here() else { return };
+    let _blocked = NeverCancelled::new();
+    let thread = current();
+    if thread > GONE {
+        // SAFETY: this thread's own state.
+        unsafe { Thread::update(thread) };
+    }
+    if execs {
+        // SAFETY: the header is mapped as long as the process is this one.
+        unsafe { (*process.tables.header()).ended.store(EXECED, Ordering::Relaxed) };
+    }
+}
+
+/// The process ends in an orderly way.
+pub fn finish() {
+    let Some(process) = Process::here() else { return };
+    if process.tables.close() {
+        return;
+    }
+    let own = current();
+    let blocked = NeverCancelled::new();
+    let guard = stack::lock();
+    stack::call(&guard, || {
+        for Measured { thread, .. } in process.threads().live.iter() {
+            // SAFETY: threads that are listed have their states.
+            unsafe { if *thread == own { Thread::end(*thread) } else { Thread::end_of_another(*thread) } }
+        }
+    });
+    if fault::has_lost() {
+        lost(process);
+    }
+    // SAFETY: the header is mapped as long as the process is this one. (A copy of the process does not have it.)
+    unsafe { (*process.tables.header()).ended.store(EXITED, Ordering::Release) };
+    drop(blocked); // the report may wait for whoever reads it
+    let (output, run, own) = (&process.output, process.run, process.tables.path());
+    let is_ours = || run.root == process.pid || !memory::secure(THREAD) || output.is_ours_to_report(&run);
+    if output.reports() && stack::call(&guard, is_ours) {
+        // SAFETY: the copy is what `apart::run` makes.
+        let report = || unsafe { output.report(process.pid, &run, own) };
+        if let Err(why) = apart::run(|| stack::call(&guard, report)) {
+            if memory::secure(MESSAGE) {
+                output.no_report(own, &why);
+            }
+        }
+    }
+}
+
+/// Somebody truncated the table file: says so, also in the file, if there is something left of it.
+#[cold]
+fn lost(process: &Process) {
+    const WHY: &str = "its table file was truncated while it ran";
+    // SAFETY: the header is mapped as long as the process is this one.
+    unsafe { put(&mut (*process.tables.header()).trouble, WHY.as_bytes()) };
+    if memory::secure(MESSAGE) {
+        say::say(&format!(
+            "{}: truncated while the program ran: what was measured is lost in part",
+            process.tables.path().display()
+        ));
+    }
+}

@@ -1,0 +1,15 @@
+//! The regions of a thread: the tree of those that have been executed, the stack of those that are open, and the handle
+//! that is read at both ends.
+//!
+//! A begin and an end of the steady state (`steady`) take no lock, no memory and no system call, and work in a signal
+//! handler; all else (`slow`) runs with signals blocked. Names are looked up by where they are and what they say: a cache
+//! of the thread's own, then the children of the region in which it began.
+
+mod frame;
+mod node;
+mod record;
+pub mod slow;
+pub mod steady;
+mod thread;
+
+pub use thread::{GONE, Thread, current};

@@ -1,0 +1,173 @@
+//! The tree of a thread's regions: found by name, and made.
+
+use super::thread::Thread;
+use crate::name::Name;
+use std::ffi::{CStr, c_char, c_int};
+use std::io;
+use std::ptr::{addr_of, addr_of_mut, null_mut};
+use std::sync::atomic::Ordering::Release;
+use topdown::Sum;
+use topdown_table::{Measurement, NAME, NONE, REGION, Record};
+
+/// Names that a thread's cache has room for.
+pub const CACHE: usize = 512;
+/// Bytes of memory that nodes are taken from, at a time; for good, as threads' states are.
+const ARENA: usize = 1 << 16;
+
+/// A region in the place where it began.
+#[repr(align(128))]
+pub struct Node {
+    pub parent: *mut Node,
+    /// Kept in its record, or in the arena if there is none.
+    pub name: Name,
+    /// NULL: there was no room.
+    pub record: *mut Record,
+    /// The one of the record's that holds.
+    pub measurement: *mut Measurement,
+    pub number: u32,
+    pub children: *mut Node,
+    pub sibling: *mut Node,
+    /// What was measured. How many executions there were and what they took is in `measurement`, and here only while a
+    /// call of the slow path needs it.
+    pub sum: Sum,
+}
+
+impl Node {
+    fn new(parent: *mut Node, name: Name, record: *mut Record, number: u32) -> Node {
+        let measurement = if record.is_null() {
+            null_mut()
+        } else {
+            // SAFETY: a record of the table's.
+            unsafe { addr_of_mut!((*record).measurement[0]) }
+        };
+        Node {
+            parent,
+            name,
+            record,
+            measurement,
+            number,
+            children: null_mut(),
+            sibling: null_mut(),
+            sum: Sum::default(),
+        }
+    }
+}
+
+/// Where a name's node of a parent may be in the cache.
+///
+/// # Safety
+/// A node of the thread's.
+#[inline(always)]
+pub unsafe fn place(parent: *mut Node, name: *const c_char) -> usize {
+    // SAFETY: the caller's word.
+    (name as usize ^ unsafe { (*parent).number } as usize) % CACHE
+}
+
+/// The node of this name below another, found or made.
+///
+/// # Safety
+/// The calling thread's state and one of its nodes; a C string.
+#[cold]
+pub unsafe fn look_up(
+    thread: *mut Thread,
+    within: *mut Node,
+    name: *const c_char,
+) -> Result<*mut Node, c_int> {
+    // SAFETY: nodes stay as long as the thread's state, and no one else is at them.
+    unsafe {
+        let text = CStr::from_ptr(name);
+        match text.count_bytes() {
+            0 => return Err(-libc::EINVAL),
+            1..=NAME => {}
+            _ => return Err(-libc::ENAMETOOLONG),
+        }
+        let mut node = (*within).children;
+        while !node.is_null() && !(*node).name.is(name) {
+            node = (*node).sibling;
+        }
+        if node.is_null() {
+            node = new_region(thread, within, text)?;
+        }
+        // (without a record there is no steady state)
+        if !(*node).record.is_null() {
+            (*thread).cache[place(within, name)] = node;
+        }
+        Ok(node)
+    }
+}
+
+unsafe fn new_region(thread: *mut Thread, within: *mut Node, name: &CStr) -> Result<*mut Node, c_int> {
+    // SAFETY: as `look_up`; memory of the arena is the thread's own, and the record nobody else's.
+    unsafe {
+        let node: *mut Node = allocate(thread, size_of::<Node>())?.cast();
+        let (record, number) = match (*(*thread).tables).take(name) {
+            Some((record, number)) => {
+                (*record).parent = (*within).number;
+                (*record).thread = (*Thread::root(thread)).number;
+                (*record).core = (*(*thread).record).core;
+                (*record).kind.store(REGION, Release);
+                (record, number)
+            }
+            None => (null_mut(), NONE),
+        };
+        let own = if record.is_null() {
+            let copy = allocate(thread, name.count_bytes() + 1)?;
+            copy.copy_from_nonoverlapping(name.as_ptr().cast(), name.count_bytes() + 1);
+            copy.cast_const()
+        } else {
+            addr_of!((*record).name).cast()
+        };
+        node.write(Node {
+            sibling: (*within).children,
+            ..Node::new(within, Name::new(name, own.cast()), record, number)
+        });
+        (*within).children = node;
+        Ok(node)
+    }
+}
+
+/// The node of the thread itself, below which all others are.
+///
+/// # Safety
+/// The state of a thread that begins, and its record.
+pub unsafe fn new_root(
+    thread: *mut Thread,
+    name: &CStr,
+    record: *mut Record,
+    number: u32,
+) -> Option<*mut Node> {
+    // SAFETY: the record's name lives as long as the table is mapped.
+    unsafe {
+        let node: *mut Node = allocate(thread, size_of::<Node>()).ok()?.cast();
+        let name = Name::new(name, addr_of!((*record).name).cast());
+        node.write(Node::new(null_mut(), name, record, number));
+        Some(node)
+    }
+}
+
+/// Memory of the thread's own, which stays until the thread ends: from mmap(2), since this may be in a signal handler.
+unsafe fn allocate(thread: *mut Thread, size: usize) -> Result<*mut u8, c_int> {
+    // SAFETY: the calling thread's state.
+    unsafe {
+        let size = size.next_multiple_of(align_of::<Node>());
+        if (*thread).arena.1 < size {
+            (*thread).arena = (pages(ARENA).map_err(|_| -libc::ENOMEM)?, ARENA);
+        }
+        let at = (*thread).arena.0;
+        (*thread).arena = (at.add(size), (*thread).arena.1 - size);
+        Ok(at)
+    }
+}
+
+/// Zeroed memory that a forked child finds zeroed again.
+pub fn pages(size: usize) -> io::Result<*mut u8> {
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping where the kernel likes.
+    unsafe {
+        let at = libc::mmap(null_mut(), size, access, flags, -1, 0);
+        if at == libc::MAP_FAILED || libc::madvise(at, size, libc::MADV_WIPEONFORK) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(at.cast())
+    }
+}

@@ -1,0 +1,101 @@
+//! What nodes measure goes to their records in the table file.
+
+use super::node::Node;
+use super::thread::Thread;
+use crate::measurement;
+use std::ptr::addr_of_mut;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use topdown::{Execution, Sample, Seen};
+
+/// An execution more whose slots alone were counted.
+///
+/// # Safety
+/// The calling thread's node, which has a record.
+#[inline(always)]
+pub unsafe fn add(node: *mut Node, execution: Execution) {
+    // SAFETY: the record is mapped as long as the process is this one, and nobody else writes to it.
+    unsafe {
+        let to = (*node).measurement;
+        (*to).executions = (*to).executions.wrapping_add(1);
+        (*to).slots = (*to).slots.wrapping_add(execution.slots);
+        (*to).enabled_ns = (*to).enabled_ns.wrapping_add(execution.enabled_ns);
+        (*to).running_ns = (*to).running_ns.wrapping_add(execution.running_ns);
+    }
+}
+
+/// So far the thread has come.
+///
+/// # Safety
+/// The calling thread's state.
+#[inline(always)]
+pub unsafe fn saw(thread: *mut Thread, seen: Seen) {
+    // SAFETY: the thread's record is mapped as long as the process is this one.
+    unsafe {
+        let record = (*thread).record;
+        (*record).seen_slots = seen.slots.wrapping_sub((*thread).zero.slots);
+        (*record).seen_ns = seen.ns.wrapping_sub((*thread).zero.ns);
+    }
+}
+
+/// The node's sum is complete: with what `add` has added.
+///
+/// # Safety
+/// As `add`.
+pub unsafe fn complete(node: *mut Node) {
+    // SAFETY: as `add`.
+    unsafe {
+        let (sum, from) = (addr_of_mut!((*node).sum), (*node).measurement);
+        (*sum).executions = (*from).executions;
+        (*sum).slots = (*from).slots;
+        (*sum).time_enabled_ns = (*from).enabled_ns;
+        (*sum).time_running_ns = (*from).running_ns;
+    }
+}
+
+/// The sum has an execution more whose slots alone were counted.
+///
+/// # Safety
+/// As `add`.
+pub unsafe fn store_totals(node: *mut Node) {
+    // SAFETY: as `add`.
+    unsafe {
+        let (sum, to) = (addr_of_mut!((*node).sum), (*node).measurement);
+        (*to).executions = (*sum).executions;
+        (*to).slots = (*sum).slots;
+        (*to).enabled_ns = (*sum).time_enabled_ns;
+        (*to).running_ns = (*sum).time_running_ns;
+    }
+}
+
+/// The sum has a measured execution more. The file has the sum before or this one, and no mixture: it is written beside the
+/// one that holds, and then takes its place.
+///
+/// # Safety
+/// As `add`.
+pub unsafe fn store(node: *mut Node) {
+    // SAFETY: as `add`.
+    unsafe {
+        let record = (*node).record;
+        let next = 1 - ((*record).current.load(Relaxed) & 1);
+        let place = addr_of_mut!((*record).measurement[next as usize]);
+        place.write(measurement::of(&(*node).sum));
+        (*record).current.store(next, Release);
+        (*node).measurement = place;
+    }
+}
+
+/// The thread's own figures, up to this reading.
+///
+/// # Safety
+/// The state of the calling thread, or of one that is stopped for good.
+pub unsafe fn publish(thread: *mut Thread, now: &Sample) {
+    // SAFETY: the thread's node and record.
+    unsafe {
+        let mut sum = (*thread).before;
+        if sum.add(&(*thread).start, now).is_ok() {
+            let node = Thread::root(thread);
+            (*node).sum = sum;
+            store(node);
+        }
+    }
+}

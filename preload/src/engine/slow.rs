@@ -1,0 +1,260 @@
+//! All begins and ends that are not of the steady state.
+
+use super::frame::{DEEPEST, Frame, State};
+use super::node::{Node, look_up, place};
+use super::record;
+use super::thread::{GONE, Thread, current};
+use std::ffi::{c_char, c_int};
+use std::ptr::{addr_of_mut, null_mut};
+use std::sync::atomic::Ordering::Release;
+use std::sync::atomic::compiler_fence;
+use topdown_seam::signals::NeverCancelled;
+
+/// A region begins. Returns as `regions::begin`; 0 in a thread that is not measured.
+///
+/// # Safety
+/// A C string, or NULL.
+#[cold]
+#[inline(never)]
+pub unsafe extern "C" fn begin(name: *const c_char) -> c_int {
+    if name.is_null() {
+        return -libc::EINVAL;
+    }
+    // SAFETY: a C string; frames are the calling thread's.
+    unsafe {
+        let again = in_itself(name);
+        if !again.is_null() {
+            (*again).again += 1;
+            let record = (*(*again).node).record;
+            if !record.is_null() {
+                (*record).nested += 1;
+            }
+            return 0;
+        }
+        in_thread(|thread| begin_in(thread, name))
+    }
+}
+
+/// It ends. Returns as `regions::end`; 0 in a thread that is not measured.
+///
+/// # Safety
+/// A C string, or NULL.
+#[cold]
+#[inline(never)]
+pub unsafe extern "C" fn end(name: *const c_char) -> c_int {
+    if name.is_null() {
+        return -libc::EINVAL;
+    }
+    // SAFETY: a C string; frames are the calling thread's.
+    unsafe {
+        let again = in_itself(name);
+        if !again.is_null() && (*again).again > 0 {
+            (*again).again -= 1;
+            return 0;
+        }
+        in_thread(|thread| end_in(thread, name))
+    }
+}
+
+/// As `end`, but the execution does not count: the region was left by longjmp.
+///
+/// # Safety
+/// A C string.
+pub unsafe fn abandon(name: *const c_char) {
+    // SAFETY: a C string; frames are the calling thread's.
+    unsafe {
+        in_thread(|thread| {
+            if let Some(at) = find(thread, name) {
+                leave(thread, at);
+                let frame = addr_of_mut!((*thread).frames[at]);
+                if (*frame).again > 0 { left(frame, 1) } else { leave(thread, at - 1) }
+            }
+            0
+        });
+    }
+}
+
+/// The innermost frame, if it is of a region of this name; else NULL.
+#[inline(always)]
+unsafe fn in_itself(name: *const c_char) -> *mut Frame {
+    let thread = current();
+    // SAFETY: the calling thread's state; a C string.
+    unsafe {
+        if !Thread::is_idle(thread) || Thread::depth(thread) == 0 {
+            return null_mut();
+        }
+        let frame = Thread::innermost(thread);
+        if (*(*frame).node).name.is(name) { frame } else { null_mut() }
+    }
+}
+
+/// Does this work on the thread's own state, if it has one. No signal handler runs meanwhile: one that left by longjmp would
+/// leave the handle busy for good, and one that had regions would find the state as no call leaves it. Nor is the thread
+/// cancelled.
+unsafe fn in_thread(work: impl FnOnce(*mut Thread) -> c_int) -> c_int {
+    if current() == GONE {
+        return 0;
+    }
+    let _blocked = NeverCancelled::new();
+    let thread = current();
+    // SAFETY: the calling thread's state.
+    unsafe {
+        if !Thread::has_begun(thread) {
+            return 0;
+        }
+        let code = work(thread);
+        (*thread).idle = usize::from((*thread).over == 0);
+        code
+    }
+}
+
+#[inline(always)]
+unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
+    // SAFETY: the calling thread's state, in which no other call is at work; a C string.
+    unsafe {
+        let depth = Thread::depth(thread);
+        let within = (*thread).frames[depth].node;
+        if depth == DEEPEST {
+            (*thread).over += 1;
+            return -libc::ENOSPC;
+        }
+        let mut node = (*thread).cache[place(within, name)];
+        if (*node).parent != within || !(*node).name.is(name) {
+            node = match look_up(thread, within, name) {
+                Ok(node) => node,
+                Err(code) => return code,
+            };
+        }
+        let frame = addr_of_mut!((*thread).frames[depth + 1]);
+        frame.write(Frame::new(node, State::Unread));
+        compiler_fence(Release); // what is below `depth` is there, for a signal handler, too
+        Thread::set_depth(thread, depth + 1);
+        if (*node).record.is_null() {
+            return -libc::ENOSPC;
+        }
+        match (*(*thread).td).begin(&mut (*node).sum) {
+            Ok(()) => {
+                (*frame).state = State::Read;
+                0
+            }
+            Err(error) => missed(thread, node, &error),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn end_in(thread: *mut Thread, name: *const c_char) -> c_int {
+    // SAFETY: as `begin_in`.
+    unsafe {
+        if (*thread).over > 0 {
+            (*thread).over -= 1;
+            return 0;
+        }
+        if Thread::depth(thread) == 0 || !(*(*Thread::innermost(thread)).node).name.is(name) {
+            match find(thread, name) {
+                Some(at) => leave(thread, at),
+                None => return unbalanced(thread, name),
+            }
+        }
+        let frame = Thread::innermost(thread);
+        if (*frame).again > 0 {
+            (*frame).again -= 1; // of one in which others were left open
+            return 0;
+        }
+        Thread::set_depth(thread, Thread::depth(thread) - 1);
+        if (*frame).state != State::Read {
+            return 0;
+        }
+        end_execution(thread, (*frame).node)
+    }
+}
+
+/// An execution that began with a reading ends.
+#[inline(always)]
+unsafe fn end_execution(thread: *mut Thread, node: *mut Node) -> c_int {
+    // SAFETY: as `begin_in`; such an execution has a record.
+    unsafe {
+        record::complete(node);
+        let measured = (*node).sum.is_measuring();
+        match (*(*thread).td).end(&mut (*node).sum) {
+            Ok(_) if measured => {
+                record::store(node);
+                record::publish(thread, &(*node).sum.last);
+                0
+            }
+            Ok(seen) => {
+                record::store_totals(node);
+                record::saw(thread, seen);
+                0
+            }
+            Err(error) => missed(thread, node, &error),
+        }
+    }
+}
+
+/// An execution could not be read.
+#[cold]
+unsafe fn missed(thread: *mut Thread, node: *mut Node, error: &topdown::Error) -> c_int {
+    // SAFETY: as `end_execution`.
+    unsafe {
+        // (handles are taken away from threads that run when the process ends)
+        if !(*(*thread).tables).is_closed() {
+            (*(*node).record).missed += 1;
+        }
+    }
+    error.code()
+}
+
+/// The innermost open frame of this name.
+#[cold]
+unsafe fn find(thread: *mut Thread, name: *const c_char) -> Option<usize> {
+    // SAFETY: frames up to the depth are filled in.
+    unsafe { (1..=Thread::depth(thread)).rev().find(|at| (*(*thread).frames[*at].node).name.is(name)) }
+}
+
+/// Leaves all regions deeper than this, which do not count.
+///
+/// # Safety
+/// The calling thread's state.
+#[cold]
+pub unsafe fn leave(thread: *mut Thread, depth: usize) {
+    // SAFETY: frames up to the depth are filled in; one that began with a reading has a record.
+    unsafe {
+        while Thread::depth(thread) > depth {
+            let frame = Thread::innermost(thread);
+            left(frame, (*frame).again);
+            if (*frame).state == State::Read {
+                (*(*(*frame).node).record).unended += 1;
+            }
+            Thread::set_depth(thread, Thread::depth(thread) - 1);
+        }
+    }
+}
+
+/// So many executions in themselves of a frame's region will not end.
+unsafe fn left(frame: *mut Frame, times: u32) {
+    // SAFETY: a frame of the calling thread's, which is filled in.
+    unsafe {
+        (*frame).again -= times;
+        let record = (*(*frame).node).record;
+        if !record.is_null() {
+            (*record).nested = (*record).nested.saturating_sub(u64::from(times)); // some were of the parent
+            (*record).unended += u64::from(times);
+        }
+    }
+}
+
+/// A region ends that has not begun.
+#[cold]
+unsafe fn unbalanced(thread: *mut Thread, name: *const c_char) -> c_int {
+    // SAFETY: as `begin_in`.
+    unsafe {
+        let within = (*Thread::innermost(thread)).node;
+        if let Ok(node) = look_up(thread, within, name) {
+            if !(*node).record.is_null() {
+                (*(*node).record).unbalanced += 1;
+            }
+        }
+    }
+    -libc::EINVAL
+}

@@ -1,0 +1,232 @@
+//! A measured thread, from its start to its end.
+
+use super::frame::{DEEPEST, Frame, State};
+use super::node::{self, CACHE, Node};
+use super::{record, slow};
+use crate::tables::TableFile;
+use std::ffi::{CStr, CString};
+use std::sync::atomic::Ordering::Release;
+use topdown::{Sample, Seen, Sum, TopDown};
+use topdown_table::{Record, THREAD};
+
+/// What a thread needs, in memory that a forked child finds zeroed.
+pub struct Thread {
+    /// Not 0: it is as this process has made it.
+    pub(super) alive: usize,
+    /// Not 0: and not too deep in regions, and no call of the slow path was interrupted.
+    pub(super) idle: usize,
+    /// Where the innermost region's frame is, in bytes from the first, which is the thread's.
+    pub(super) innermost: usize,
+    /// Regions that began deeper than there are frames.
+    pub(super) over: usize,
+    pub(super) td: *const TopDown,
+    /// The thread's own.
+    pub(super) record: *mut Record,
+    pub(super) start: Sample,
+    /// What the handle said when the record's figures were zero, or would have.
+    pub(super) zero: Seen,
+    /// What the threads before it had, whose records it has.
+    pub(super) before: Sum,
+    /// Where the rest of the present arena is, and how long.
+    pub(super) arena: (*mut u8, usize),
+    pub(super) tables: *const TableFile,
+    /// The thread's own node where there is no other yet: it is below none.
+    pub(super) cache: [*mut Node; CACHE],
+    pub(super) frames: [Frame; DEEPEST + 1],
+}
+
+/// What a thread has instead of a state when it is measured no more, or cannot be.
+pub const GONE: *mut Thread = std::ptr::without_provenance_mut(1);
+
+mod slot {
+    topdown_seam::thread_local_slot!("topdown_region_thread", first 0);
+}
+
+/// The calling thread's state: NULL at first, or GONE.
+#[inline(always)]
+pub fn current() -> *mut Thread {
+    slot::get() as *mut Thread
+}
+
+impl Thread {
+    /// From now on this is the calling thread's.
+    pub fn set_current(thread: *mut Thread) {
+        slot::set(thread as u64);
+    }
+
+    /// Whether this is a state, and of a thread that is measured.
+    ///
+    /// # Safety
+    /// What `current` says.
+    #[inline(always)]
+    pub unsafe fn has_begun(thread: *mut Thread) -> bool {
+        // SAFETY: what is neither NULL nor GONE is a state, which is never unmapped.
+        unsafe { thread > GONE && (*thread).alive != 0 }
+    }
+
+    /// Whether the state can be looked at, and no call that changes it was interrupted.
+    ///
+    /// # Safety
+    /// What `current` says.
+    #[inline(always)]
+    pub unsafe fn is_idle(thread: *mut Thread) -> bool {
+        // SAFETY: what is neither NULL nor GONE is a state, which is never unmapped.
+        unsafe { thread > GONE && (*thread).idle != 0 }
+    }
+
+    /// Starts to measure the calling thread. The handle and the tables live as long as the process is this one. `open`:
+    /// regions that began in the parent process.
+    pub fn begin(
+        td: *const TopDown,
+        tables: &TableFile,
+        name: &CStr,
+        core: &[u8; 48],
+        open: &[(CString, u32)],
+    ) -> Option<*mut Thread> {
+        // SAFETY: the handle is the calling thread's.
+        let start = unsafe { (*td).read() }.ok()?;
+        let (record, number) = tables.take(name)?;
+        let thread: *mut Thread = node::pages(size_of::<Thread>().next_multiple_of(4096)).ok()?.cast();
+        // SAFETY: zeroed memory of that size, of which zeros are valid, and a record of the thread's own.
+        unsafe {
+            ((*thread).td, (*thread).record) = (td, record);
+            ((*thread).start, (*thread).tables) = (start, tables);
+            let root = node::new_root(thread, name, record, number)?;
+            (*thread).frames[0] = Frame::new(root, State::Thread);
+            (*thread).cache = [root; CACHE];
+            (*thread).zero = Seen { slots: start.slots, ns: start.time_enabled_ns };
+            (*record).thread = number;
+            (*record).tid = libc::syscall(libc::SYS_gettid) as i32;
+            (*record).core = *core;
+            (*record).kind.store(THREAD, Release);
+            for (name, again) in open.iter().take(DEEPEST) {
+                let within = (*Thread::innermost(thread)).node;
+                let Ok(node) = node::look_up(thread, within, name.as_ptr()) else { break };
+                let depth = Thread::depth(thread) + 1;
+                (*thread).frames[depth] = Frame { node, state: State::BeforeFork, again: *again };
+                Thread::set_depth(thread, depth);
+            }
+            ((*thread).alive, (*thread).idle) = (1, 1);
+        }
+        Thread::set_current(thread);
+        Some(thread)
+    }
+
+    /// Starts to measure the calling thread in the records of one that has ended.
+    ///
+    /// # Safety
+    /// That one's state, which no other thread uses.
+    pub unsafe fn begin_again(thread: *mut Thread, td: *const TopDown) -> Option<()> {
+        // SAFETY: the caller's word.
+        unsafe {
+            let start = (*td).read().ok()?;
+            let root = Thread::root(thread);
+            let before = (*root).sum;
+            go_on(root, &before.last, &start);
+            ((*thread).td, (*thread).start, (*thread).before) = (td, start, before);
+            (*thread).zero = Seen {
+                slots: start.slots.wrapping_sub(before.slots),
+                ns: start.time_enabled_ns.wrapping_sub(before.time_enabled_ns),
+            };
+            let record = (*thread).record;
+            (*record).tid = libc::syscall(libc::SYS_gettid) as i32;
+            (*record).before += 1;
+            (*record).ended.store(0, Release);
+            ((*thread).alive, (*thread).idle) = (1, 1);
+        }
+        Thread::set_current(thread);
+        Some(())
+    }
+
+    /// Whether a thread of this name ran in its records.
+    ///
+    /// # Safety
+    /// A state.
+    pub unsafe fn has_name(thread: *mut Thread, name: &CStr) -> bool {
+        // SAFETY: states and nodes are never unmapped.
+        unsafe { (*Thread::root(thread)).name.is(name.as_ptr()) }
+    }
+
+    /// The calling thread's figures up to now go to its record; it goes on.
+    ///
+    /// # Safety
+    /// The calling thread's state, which has begun.
+    pub unsafe fn update(thread: *mut Thread) {
+        // SAFETY: the caller's word.
+        unsafe {
+            if let Ok(now) = (*(*thread).td).read() {
+                record::publish(thread, &now);
+            }
+        }
+    }
+
+    /// The calling thread ends: regions that are open never ended, or were left by longjmp, and do not count.
+    ///
+    /// # Safety
+    /// The calling thread's state, which has begun.
+    pub unsafe fn end(thread: *mut Thread) {
+        // SAFETY: the caller's word.
+        unsafe {
+            (*thread).over = 0;
+            slow::leave(thread, 0);
+            Thread::update(thread);
+            (*(*thread).record).ended.store(1, Release);
+            ((*thread).alive, (*thread).idle) = (0, 0);
+        }
+        Thread::set_current(GONE);
+    }
+
+    /// The process ends while this thread, another one, runs: what the kernel knows of it.
+    ///
+    /// # Safety
+    /// A state.
+    pub unsafe fn end_of_another(thread: *mut Thread) {
+        // SAFETY: states are never unmapped; at this point nobody minds what the thread itself writes to its record meanwhile.
+        unsafe {
+            for _ in 0..1000 {
+                match (*(*thread).td).read_last() {
+                    Err(error) if error.code() == -libc::EBUSY => _ = libc::sched_yield(),
+                    Err(_) => break,
+                    Ok(now) => {
+                        record::publish(thread, &now);
+                        break;
+                    }
+                }
+            }
+            // (not by `leave`: the thread itself may be at it)
+            for at in 1..=Thread::depth(thread).min(DEEPEST) {
+                let Frame { node, state, again } = (*thread).frames[at];
+                if !node.is_null() && state == State::Read {
+                    (*(*node).record).unended += 1 + u64::from(again);
+                    (*(*node).record).nested = (*(*node).record).nested.saturating_sub(u64::from(again));
+                }
+            }
+            (*(*thread).record).ended.store(1, Release);
+        }
+    }
+
+    /// Names of the regions that have begun, the outermost first, and how often each began in itself.
+    ///
+    /// # Safety
+    /// The calling thread's state, which has begun.
+    pub unsafe fn open_regions<'a>(thread: *mut Thread) -> Vec<(&'a CStr, u32)> {
+        // SAFETY: names live as long as the thread.
+        unsafe {
+            let frames = (1..=Thread::depth(thread)).map(|at| (*thread).frames[at]);
+            frames.map(|frame| (CStr::from_ptr((*frame.node).name.text()), frame.again)).collect()
+        }
+    }
+}
+
+/// All sums from here on are of another thread.
+unsafe fn go_on(node: *mut Node, then: &Sample, now: &Sample) {
+    // SAFETY: the state's own nodes, which no other thread uses.
+    unsafe {
+        (*node).sum.go_on(then, now);
+        let mut child = (*node).children;
+        while !child.is_null() {
+            go_on(child, then, now);
+            child = (*child).sibling;
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! A forked child is measured as its parent is: with a table and handles of its own, in the regions that had begun.
+
+use crate::engine::{GONE, Thread, current};
+use crate::process::{Process, Threads};
+use crate::stack::{self, StackGuard};
+use crate::start::begin_process;
+use crate::{fault, memory};
+use std::ffi::CString;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use topdown_seam::signals::NeverCancelled;
+
+/// Bytes that are allocated at most when a process forks (names of its open regions).
+const FORK: usize = 1 << 19;
+
+/// Names of the forking thread's open regions; locked from before the fork until after it.
+static OPEN: Mutex<Vec<(CString, u32)>> = Mutex::new(Vec::new());
+/// What is locked while a process forks, so that no other thread holds it in the child.
+static HELD: AtomicPtr<Held> = AtomicPtr::new(null_mut());
+struct Held {
+    _threads: MutexGuard<'static, Threads>,
+    open: MutexGuard<'static, Vec<(CString, u32)>>,
+    stack: StackGuard,
+    /// Until everything is let go of.
+    blocked: NeverCancelled,
+}
+
+/// Has forks noticed.
+pub fn notice() {
+    // SAFETY: functions of this library, which is not unloaded.
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
+}
+
+extern "C" fn before_fork() {
+    // (whoever is at its end may be at the report, and have forked in a signal handler)
+    let Some(process) = Process::here().filter(|process| !process.has_ended()) else { return };
+    let blocked = NeverCancelled::new();
+    let stack = stack::lock();
+    if !memory::secure(FORK) {
+        return; // the child is not measured
+    }
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    open.clear();
+    let thread = current();
+    if thread > GONE {
+        // SAFETY: this thread's own state.
+        let regions = unsafe { Thread::open_regions(thread) };
+        open.extend(regions.into_iter().map(|(name, again)| (name.to_owned(), again)));
+    }
+    let held = Held { _threads: process.threads(), open, stack, blocked };
+    HELD.store(Box::into_raw(Box::new(held)), Ordering::Relaxed);
+}
+
+fn release() -> Option<Box<Held>> {
+    let held = HELD.swap(null_mut(), Ordering::Relaxed);
+    // SAFETY: made by `before_fork` in this thread, or in the one that this is a copy of.
+    (!held.is_null()).then(|| unsafe { Box::from_raw(held) })
+}
+
+extern "C" fn after_fork() {
+    drop(release());
+}
+
+extern "C" fn in_child() {
+    let Some(mut held) = release() else { return };
+    let open = std::mem::take(&mut *held.open);
+    let Held { _threads, open: names, stack, blocked: _blocked } = *held;
+    drop((_threads, names));
+    let Some(old) = Process::get() else { return };
+    Process::set(None);
+    Thread::set_current(null_mut());
+    fault::forget();
+    // the parent's handles, whose descriptors this child has, too
+    old.threads().live.clear();
+    stack::call(&stack, || {
+        let output = old.output.clone();
+        // (without a word: the program has begun, and may not be where files can be made)
+        let Ok(tables) = output.create() else { return };
+        begin_process(tables, output, &open);
+    });
+}

@@ -1,0 +1,31 @@
+//! A sum, as a record of the table file has it.
+#![forbid(unsafe_code)]
+
+use topdown::{InputSum, Sum};
+use topdown_table::{Input, MOST_INPUTS, Measurement};
+
+/// What the sum says of its executions.
+pub fn of(sum: &Sum) -> Measurement {
+    let (mut counted, mut input) = (0, [Input::default(); MOST_INPUTS]);
+    for (k, one) in sum.inputs().take(MOST_INPUTS).enumerate() {
+        if let Some(InputSum { sum, rounding, products, squares }) = one {
+            counted |= 1 << k;
+            input[k] = Input { sum, rounding, products, squares };
+        }
+    }
+    Measurement {
+        executions: sum.executions,
+        measured: sum.measured,
+        slots: sum.slots,
+        measured_slots: sum.measured_slots,
+        enabled_ns: sum.time_enabled_ns,
+        flags: sum.flags,
+        level: sum.level,
+        running_ns: sum.time_running_ns,
+        counted,
+        reserved: 0,
+        edges: sum.edges(),
+        squares: sum.xx,
+        input,
+    }
+}

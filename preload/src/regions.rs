@@ -1,0 +1,57 @@
+//! Regions begin and end, in the thread that calls. A thread that is not measured yet is from its first region on.
+
+use crate::engine::{Thread, current, slow, steady};
+use crate::threads;
+use std::ffi::{c_char, c_int};
+
+/// A region begins in this thread. Returns 0, or as td_read; -EINVAL, -ENAMETOOLONG, -ENOSPC: no name, or
+/// too long a one, or no room: it is not counted.
+///
+/// # Safety
+/// `name` is a C string, or NULL.
+#[inline]
+pub unsafe fn begin(name: *const c_char) -> c_int {
+    let thread = current();
+    // SAFETY: the caller's word; the state is this thread's.
+    unsafe { if Thread::is_idle(thread) { steady::begin(thread, name) } else { first_begin(name) } }
+}
+
+/// The innermost region of this name ends; those within it that did not end are counted as unended. Returns 0, or as
+/// td_read; -EINVAL: none had begun (which is counted).
+///
+/// # Safety
+/// `name` is a C string, or NULL.
+#[inline]
+pub unsafe fn end(name: *const c_char) -> c_int {
+    let thread = current();
+    // SAFETY: the caller's word; the state is this thread's.
+    unsafe { if Thread::is_idle(thread) { steady::end(thread, name) } else { first_end(name) } }
+}
+
+/// As `end`, but what was executed does not count: the region was left by longjmp.
+///
+/// # Safety
+/// `name` is a C string.
+pub unsafe fn abandon(name: *const c_char) {
+    threads::measure();
+    // SAFETY: the caller's word.
+    unsafe { slow::abandon(name) };
+}
+
+/// The thread is not measured yet, or too deep in regions.
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn first_begin(name: *const c_char) -> c_int {
+    threads::measure();
+    // SAFETY: the caller's word.
+    unsafe { slow::begin(name) }
+}
+
+/// As `first_begin`.
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn first_end(name: *const c_char) -> c_int {
+    threads::measure();
+    // SAFETY: the caller's word.
+    unsafe { slow::end(name) }
+}

@@ -1,0 +1,134 @@
+//! The process begins to be measured: before main, or after a fork.
+
+use crate::engine::{GONE, Thread, current};
+use crate::output::Output;
+use crate::process::{Process, Threads};
+use crate::stack::{self, StackGuard};
+use crate::tables::{TableFile, put};
+use crate::threads::{begin_thread, notice_ends};
+use crate::{fault, fork, memory, private, say};
+use std::ffi::CString;
+use std::io::Read;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+use topdown::{Info, Options};
+use topdown_seam::signals::NeverCancelled;
+use topdown_table::Header;
+use topdown_table::run::stat;
+
+/// Bytes that are allocated at most before main.
+const START: usize = 1 << 17;
+
+/// Before main, or when the library is loaded; whether regions can be counted.
+pub fn start() -> bool {
+    // SAFETY: getauxval has no preconditions.
+    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+        return false; // it runs with rights that its user does not have
+    }
+    say::prepare();
+    let Some(guard) = prepare() else {
+        say::say("nothing is measured: no memory");
+        return false;
+    };
+    let blocked = NeverCancelled::new();
+    let begun = stack::call(&guard, || {
+        let begun = Output::from_environment().and_then(|output| Ok((output.create()?, output)));
+        match begun {
+            Ok((tables, output)) => {
+                begin_process(tables, output, &[]);
+                true
+            }
+            Err(error) => {
+                say::say(&format!(
+                    "nothing is measured: {error}; choose another place by TOPDOWN_OUTPUT or TMPDIR"
+                ));
+                false
+            }
+        }
+    });
+    drop((guard, blocked));
+    if !begun {
+        return false;
+    }
+    notice_ends();
+    fork::notice();
+    current() > GONE
+}
+
+/// Memory for what comes before main; None: there is none.
+fn prepare() -> Option<StackGuard> {
+    let enough = stack::prepare() && memory::secure(START + private::environment_size());
+    enough.then(stack::lock)
+}
+
+/// `open`: regions of the calling thread that began in the parent process.
+pub fn begin_process(tables: TableFile, output: Output, open: &[(CString, u32)]) {
+    let options = Options {
+        simulate: std::env::var_os("TOPDOWN_SIMULATE").is_some_and(|value| value == "1"),
+        ..Options::default()
+    };
+    // SAFETY: getpid has no preconditions.
+    let pid = unsafe { libc::getpid() };
+    let run = output.run_of(pid);
+    let process: &'static Process = Box::leak(Box::new(Process {
+        pid,
+        run,
+        tables,
+        options,
+        output,
+        measured: AtomicBool::new(false),
+        threads: Mutex::<Threads>::default(),
+    }));
+    // SAFETY: the header is mapped as long as the process is this one, and no other thread writes to it yet.
+    let header = unsafe { &mut *process.tables.header() };
+    describe_process(header, process);
+    match begin_thread(process, open) {
+        Ok(()) => {
+            process.measured.store(true, Ordering::Relaxed);
+            if let Some(Ok(info)) = process.threads().live.first().map(|first| first.td.info()) {
+                describe_counters(header, &info);
+            }
+        }
+        Err(error) => {
+            Thread::set_current(GONE);
+            put(&mut header.trouble, error.to_string().as_bytes());
+        }
+    }
+    Process::set(Some(process));
+    fault::survive(|address| Process::get().is_some_and(|process| process.tables.has(address)));
+}
+
+/// What the header says of the process.
+fn describe_process(header: &mut Header, process: &Process) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    header.started_unix_ns = now.as_nanos() as u64;
+    header.pid = process.pid;
+    // SAFETY: getppid has no preconditions.
+    header.parent = unsafe { libc::getppid() };
+    (header.root, header.run) = (process.run.root, process.run.token);
+    header.birth = stat(process.pid).map_or(0, |(_, birth)| birth);
+    command(&mut header.command);
+}
+
+/// And of what it is measured with.
+fn describe_counters(header: &mut Header, info: &Info) {
+    header.path = info.path as u32;
+    header.level = info.level;
+    header.slots_per_cycle = info.slots_per_cycle;
+    header.max_error_ppm = info.max_error_ppm;
+    header.max_overhead_ppm = info.max_overhead_ppm;
+    put(&mut header.cpu, info.cpu.as_bytes());
+    put(&mut header.pmu, info.pmu.as_bytes());
+    put(&mut header.core, info.core.as_bytes());
+    put(&mut header.note, info.note.to_string().as_bytes());
+}
+
+/// The command, as far as there is room for it, its NULs made spaces.
+fn command(field: &mut [u8; 512]) {
+    let mut bytes = [0; 512];
+    let open = std::fs::File::open("/proc/self/cmdline");
+    let length = open.and_then(|mut file| file.read(&mut bytes)).unwrap_or(0);
+    bytes[..length].iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+    put(field, bytes[..length].trim_ascii_end());
+}

@@ -1,0 +1,130 @@
+//! Threads: measured from their start, or from their first region, to their end.
+
+use crate::descriptors::with_high_descriptors;
+use crate::engine::{GONE, Thread, current};
+use crate::process::{Measured, Process};
+use crate::tables::put;
+use crate::{memory, stack};
+use std::ffi::{CStr, CString, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+use topdown::{Options, TopDown};
+use topdown_seam::signals::NeverCancelled;
+
+/// Bytes that are allocated at most when a thread begins to be measured.
+pub const THREAD: usize = 1 << 17;
+
+/// So many threads have records of their own; later ones go on in those of threads of their name that have ended, and
+/// with so many records, of any.
+const OWN_RECORDS: usize = 64;
+const MOST_RECORDS: usize = 1024;
+
+/// Its destructor ends a thread. Above 2^32: made.
+static KEY: AtomicU64 = AtomicU64::new(0);
+
+/// Has the ends of threads noticed, that of the calling one too.
+pub fn notice_ends() {
+    let mut key = 0;
+    // SAFETY: a function of this library, which is not unloaded.
+    unsafe {
+        if libc::pthread_key_create(&mut key, Some(thread_ends)) == 0 {
+            KEY.store(1 << 32 | u64::from(key), Ordering::Relaxed);
+            libc::pthread_setspecific(key, current().cast());
+        }
+    }
+}
+
+/// Measures the calling thread from now on, if it is not measured and can be.
+#[cold]
+pub fn measure() {
+    // SAFETY: what `current` says.
+    if current() == GONE || unsafe { Thread::has_begun(current()) } {
+        return;
+    }
+    // (nobody in a child of vfork, or of a fork that no handler told of)
+    let Some(process) = Process::here() else { return };
+    if !process.measured.load(Ordering::Relaxed) || process.has_ended() {
+        Thread::set_current(GONE);
+        return;
+    }
+    let _blocked = NeverCancelled::new();
+    let guard = stack::lock();
+    if stack::call(&guard, || begin_thread(process, &[])).is_err() {
+        // SAFETY: the header is mapped as long as the process is this one.
+        unsafe { (*process.tables.header()).refused.fetch_add(1, Ordering::Relaxed) };
+        Thread::set_current(GONE);
+    }
+}
+
+/// Starts to measure the calling thread.
+pub fn begin_thread(process: &Process, open: &[(CString, u32)]) -> Result<(), topdown::Error> {
+    let no_memory = || topdown::Error::new(-libc::ENOMEM, "no memory");
+    if !memory::secure(THREAD) || !process.threads().has_room() {
+        return Err(no_memory());
+    }
+    let td = Box::new(with_high_descriptors(|descriptors_from| {
+        TopDown::open(&Options { descriptors_from, ..process.options })
+    })?);
+    let mut name = [0_u8; 17];
+    // SAFETY: PR_GET_NAME writes 16 bytes at most.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
+    let core = core_of(&td)?;
+    let thread = go_on(process, &td, name)
+        .or_else(|| Thread::begin(&*td, &process.tables, name, &core, open))
+        .ok_or(topdown::Error::new(-libc::ENOSPC, "no memory, or no room in the table file"))?;
+    process.threads().live.push(Measured { thread, td });
+    let key = KEY.load(Ordering::Relaxed);
+    if key != 0 {
+        // SAFETY: a key that was made.
+        unsafe { libc::pthread_setspecific(key as u32, thread.cast()) };
+    }
+    Ok(())
+}
+
+/// Starts to measure the calling thread in the records of one that has ended. None: it is to have its own.
+fn go_on(process: &Process, td: &TopDown, name: &CStr) -> Option<*mut Thread> {
+    let mut threads = process.threads();
+    if threads.records < OWN_RECORDS || threads.ended.is_empty() {
+        threads.records += 1;
+        return None;
+    }
+    // SAFETY: those that are listed are not freed, and nobody else's.
+    let named = threads.ended.iter().rposition(|ended| unsafe { Thread::has_name(*ended, name) });
+    let any = || (threads.records >= MOST_RECORDS).then_some(0);
+    let Some(at) = named.or_else(any) else {
+        threads.records += 1;
+        return None;
+    };
+    let thread = threads.ended.swap_remove(at);
+    drop(threads);
+    // SAFETY: as above.
+    unsafe { Thread::begin_again(thread, td) }.map(|()| thread)
+}
+
+/// The name of the handle's core, as records have it.
+fn core_of(td: &TopDown) -> Result<[u8; 48], topdown::Error> {
+    let mut core = [0; 48];
+    put(&mut core, td.info()?.core.as_bytes());
+    Ok(core)
+}
+
+/// The calling thread ends.
+unsafe extern "C" fn thread_ends(thread: *mut c_void) {
+    let thread: *mut Thread = thread.cast();
+    let Some(process) = Process::here().filter(|process| !process.has_ended()) else { return };
+    if current() != thread {
+        return;
+    }
+    let _blocked = NeverCancelled::new();
+    stack::call(&stack::lock(), || {
+        let mut threads = process.threads();
+        if let Some(at) = threads.live.iter().position(|one| one.thread == thread) {
+            // SAFETY: it is this thread's, and lives.
+            unsafe { Thread::end(thread) };
+            let Measured { thread, td } = threads.live.swap_remove(at);
+            threads.ended.push(thread);
+            drop(threads);
+            drop(td);
+        }
+    });
+}

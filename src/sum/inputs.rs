@@ -1,0 +1,91 @@
+//! A sum by the inputs of its CPU's tree of metrics, the same for all CPUs: as files keep it.
+#![forbid(unsafe_code)]
+
+use super::{Part, Sum};
+use crate::model;
+use crate::model::tree::Input;
+use crate::sample::{Base, CATEGORIES, Sample};
+
+/// What an input of the tree counted in the measured executions of a sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct InputSum {
+    /// The sum of its counts.
+    pub sum: f64,
+    /// Bound on the error of the sum by rounding.
+    pub rounding: f64,
+    /// Sum of the products of its counts and the executions' slots.
+    pub products: f64,
+    /// Sum of the squares of its counts.
+    pub squares: f64,
+}
+
+/// Whether an input is counted where nodes down to this level are measured.
+fn is_counted(input: Input, level: u32) -> bool {
+    match input {
+        Input::Category(k) => k < 4 * level as usize,
+        Input::Counter(_) => level > 0,
+    }
+}
+
+impl Sum {
+    /// The inputs of its CPU's tree, in the tree's order; None: not counted.
+    pub fn inputs(&self) -> impl Iterator<Item = Option<InputSum>> + use<> {
+        let (all, moments, level) = (self.parts(), self.moments, self.level);
+        let tree = model::tree_of(self.last.base.model);
+        tree.map_or(&[][..], |tree| tree.inputs).iter().map(move |input| {
+            let (sum, products, squares) = match *input {
+                Input::Category(k) => (all.category[k], moments[k], moments[CATEGORIES + k]),
+                Input::Counter(k) => (moments[k], 0.0, 0.0),
+            };
+            let input_sum = InputSum { sum, rounding: all.rounding, products, squares };
+            is_counted(*input, level).then_some(input_sum)
+        })
+    }
+
+    /// Bound on the slots of each input that were counted in or left out at the edges of the measured executions.
+    pub fn edges(&self) -> f64 {
+        self.parts().edges
+    }
+
+    /// A sum with these inputs, measured down to this level on the core of this name (`Info::core`), and no execution
+    /// yet. None: this version does not know the core, or its tree has other inputs.
+    pub fn of_inputs(
+        core: &str,
+        level: u32,
+        edges: f64,
+        inputs: impl Iterator<Item = Option<InputSum>>,
+    ) -> Option<Sum> {
+        let model = model::of_core(core)?;
+        let tree = model::tree_of(model)?;
+        let base = Base { handle: 1, model, ..Base::default() };
+        let mut sum = Sum {
+            level,
+            closed: Part { edges, ..Part::default() },
+            last: Sample { base, ..Sample::default() },
+            ..Sum::default()
+        };
+        let mut places = tree.inputs.iter();
+        for given in inputs {
+            let place = places.next();
+            if given.is_some() != place.is_some_and(|input| is_counted(*input, level)) {
+                return None;
+            }
+            let (Some(InputSum { sum: all, rounding, products, squares }), Some(input)) = (given, place)
+            else {
+                continue;
+            };
+            if rounding.is_nan() || rounding < 0.0 {
+                return None;
+            }
+            sum.closed.rounding = sum.closed.rounding.max(rounding);
+            match *input {
+                Input::Category(k) => {
+                    sum.closed.category[k] = all;
+                    (sum.moments[k], sum.moments[CATEGORIES + k]) = (products, squares);
+                }
+                Input::Counter(k) => sum.moments[k] = all,
+            }
+        }
+        places.next().is_none().then_some(sum)
+    }
+}
