@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CSV_ROWS = 4096, CSV_COLUMNS = 64 };
+enum { CSV_ROWS = 4096, CSV_COLUMNS = 256 };
 
 struct csv {
     char *text;
