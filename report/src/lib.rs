@@ -2,12 +2,13 @@
 //!
 //! The file is the memory in which the process kept its figures (the crate topdown-table), so it holds what was there when
 //! the process ended, however it ended. The modules in the order in which the figures pass them: what a record measured
-//! becomes a sum (`sum`), sums are merged (`account`) into the one model that all reports show (`model`), of which each
+//! becomes a sum (`sum`), sums are merged (`account`, `nodes`, `merge`) into the one model that all reports show (`model`), of which each
 //! format has its own view (`text`, `csv`, `json`, `html`).
 
 mod sum;
 
 mod account;
+mod merge;
 pub mod model;
 pub mod nodes;
 mod verdict;

@@ -1,0 +1,329 @@
+//! The sums in table files, merged into the model that all reports show.
+#![forbid(unsafe_code)]
+
+use crate::account::Account;
+use crate::model::{
+    Counts, Ended, Figures, Item, Machine, Node, Process, Region, RegionOfThread, Report, SCHEMA, Thread,
+};
+use crate::{nodes, sum, verdict};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering::Relaxed;
+use topdown_table::{EXECED, EXITED, Entry, Header, THREAD, Table, text};
+
+impl Figures {
+    fn new(account: &Account, all: u64) -> Figures {
+        let (level_1, level_2, tree) = (account.level_1(), account.level_2(), nodes::Tree(account.tree()));
+        Figures {
+            slots: account.slots,
+            share: (all > 0).then(|| account.slots as f64 / all as f64),
+            time_ns: account.time_ns,
+            running: account.running(),
+            bottleneck: verdict::words(&tree, level_1.as_ref(), level_2.as_ref()),
+            level_1,
+            level_2,
+            tree,
+        }
+    }
+}
+
+/// An item on the way: what adds up.
+#[derive(Clone)]
+struct Tally {
+    counts: Counts,
+    inclusive: Account,
+    exclusive: Account,
+}
+
+impl Tally {
+    const NONE: Tally = Tally {
+        counts: Counts { executions: 0, measured: 0, nested: 0, unended: 0, unbalanced: 0, missed: 0 },
+        inclusive: Account::NONE,
+        exclusive: Account::NONE,
+    };
+
+    fn add(&mut self, other: &Tally) {
+        self.counts.add(&other.counts);
+        self.inclusive.add(&other.inclusive);
+        self.exclusive.add(&other.exclusive);
+    }
+
+    fn item(&self, all: u64) -> Item {
+        Item {
+            counts: self.counts,
+            inclusive: Figures::new(&self.inclusive, all),
+            exclusive: Figures::new(&self.exclusive, all),
+        }
+    }
+}
+
+fn total(tallies: impl Iterator<Item = Tally>) -> Tally {
+    tallies.fold(Tally::NONE, |mut all, tally| {
+        all.add(&tally);
+        all
+    })
+}
+
+/// A place in a thread's tree, on the way.
+struct Place<'t> {
+    entry: &'t Entry,
+    parent: Option<usize>,
+    depth: usize,
+    /// Not in another of the same name.
+    outermost: bool,
+    nests: bool,
+    tally: Tally,
+}
+
+/// A thread's tree in order, its root first. `damaged` counts sums that cannot be.
+fn tree<'t>(root: &'t Entry, below: &HashMap<u32, Vec<&'t Entry>>, damaged: &mut u64) -> Vec<Place<'t>> {
+    let mut places: Vec<Place<'t>> = Vec::new();
+    let mut path: Vec<usize> = Vec::new();
+    let mut open: HashMap<&str, u32> = HashMap::new();
+    let mut todo = vec![(root, 0)];
+    while let Some((entry, depth)) = todo.pop() {
+        for left in path.drain(depth..) {
+            if let Some(count) = open.get_mut(places[left].entry.name.as_str()) {
+                *count -= 1;
+            }
+        }
+        let region = entry.kind != THREAD;
+        let outermost = !region || open.get(entry.name.as_str()).is_none_or(|count| *count == 0);
+        let account = sum::of(entry).and_then(|sum| Account::new(&sum)).unwrap_or_else(|| {
+            *damaged += 1;
+            Account::NONE
+        });
+        let (executions, measured) = (account.executions, account.measured);
+        let mut tally = Tally { inclusive: account, ..Tally::NONE };
+        tally.counts = Counts {
+            executions,
+            measured,
+            nested: entry.nested,
+            unended: entry.unended,
+            unbalanced: entry.unbalanced,
+            missed: entry.missed,
+        };
+        if !region {
+            tally.inclusive.reaches(entry.seen_slots, entry.seen_ns);
+        }
+        let children = below.get(&entry.number).map_or(&[][..], Vec::as_slice);
+        places.push(Place {
+            entry,
+            parent: path.last().copied(),
+            depth,
+            outermost,
+            nests: !children.is_empty(),
+            tally,
+        });
+        path.push(places.len() - 1);
+        if region {
+            *open.entry(&entry.name).or_default() += 1;
+        }
+        todo.extend(children.iter().rev().map(|child| (*child, depth + 1)));
+    }
+    places
+}
+
+/// Takes from each place what its regions had.
+fn exclude(places: &mut [Place], ended: bool) {
+    let mut inside = vec![Account::NONE; places.len()];
+    for k in (0..places.len()).rev() {
+        let counts = places[k].tally.counts;
+        // an execution that did not end is not in this region's sum, but regions that it executed are in theirs
+        let lacking = places[k].parent.is_some() && (!ended || counts.unended > 0 || counts.missed > 0);
+        let tally = &mut places[k].tally;
+        let within = std::mem::replace(&mut inside[k], Account::NONE);
+        let all = if within.slots > tally.inclusive.slots { within.clone() } else { tally.inclusive.clone() };
+        let rest = all.minus(&within);
+        tally.exclusive = if lacking && within.slots > 0 { rest.unknown() } else { rest };
+        match places[k].parent {
+            Some(parent) => inside[parent].add(&all),
+            None => places[k].tally.inclusive = all,
+        }
+    }
+}
+
+/// The trees of a process's threads.
+fn trees<'t>(table: &'t Table, damaged: &mut u64) -> Vec<Vec<Place<'t>>> {
+    let known: HashMap<u32, &Entry> = table.entries.iter().map(|entry| (entry.number, entry)).collect();
+    let mut below: HashMap<u32, Vec<&Entry>> = HashMap::new();
+    for entry in table.entries.iter().filter(|entry| entry.kind != THREAD) {
+        // a region is taken into use after the one in which it begins, so there are no circles
+        let parent = known.get(&entry.parent).filter(|parent| {
+            let of_thread = if parent.kind == THREAD { parent.number } else { parent.thread };
+            parent.number < entry.number && of_thread == entry.thread
+        });
+        match parent {
+            Some(parent) => below.entry(parent.number).or_default().push(entry),
+            None => *damaged += 1,
+        }
+    }
+    let roots = table.entries.iter().filter(|entry| entry.kind == THREAD);
+    roots
+        .map(|root| {
+            let mut places = tree(root, &below, damaged);
+            exclude(&mut places, root.ended);
+            places
+        })
+        .collect()
+}
+
+fn machine(header: &Header) -> Option<Machine> {
+    let path = match header.path {
+        1 => "rdpmc",
+        2 => "read",
+        3 => "simulated",
+        _ => return None,
+    };
+    Some(Machine {
+        cpu: text(&header.cpu),
+        core: text(&header.core),
+        pmu: text(&header.pmu),
+        path,
+        level: header.level,
+        slots_per_cycle: header.slots_per_cycle,
+        max_error: f64::from(header.max_error_ppm) / 1e6,
+        max_overhead: f64::from(header.max_overhead_ppm) / 1e6,
+        note: text(&header.note),
+    })
+}
+
+#[derive(Default)]
+struct Merged {
+    nests: bool,
+    threads: BTreeMap<(usize, usize), Tally>,
+}
+
+impl Report {
+    /// Merges table files.
+    pub fn new(tables: &[Table]) -> Report {
+        let mut order: Vec<&Table> = tables.iter().collect();
+        order.sort_by_key(|table| (table.header.started_unix_ns, table.header.pid));
+        let mut damaged: Vec<u64> = order.iter().map(|table| table.damaged).collect();
+        let trees: Vec<Vec<Vec<Place>>> =
+            order.iter().zip(&mut damaged).map(|(table, damaged)| trees(table, damaged)).collect();
+        let whole = total(trees.iter().map(|threads| sum_of(threads)));
+        let all = whole.inclusive.slots;
+
+        let mut machines: Vec<Machine> = Vec::new();
+        let mut processes = Vec::new();
+        for ((table, threads), damaged) in order.iter().zip(&trees).zip(damaged) {
+            let machine = machine(&table.header).map(|machine| {
+                machines.iter().position(|known| *known == machine).unwrap_or_else(|| {
+                    machines.push(machine);
+                    machines.len() - 1
+                })
+            });
+            processes.push(Process { damaged, machine, ..Process::new(&table.header, threads, all) });
+        }
+        let whole = whole.item(all);
+        Report {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            machines,
+            nodes: whole.inclusive.tree.0.iter().map(|node| node.kind).collect(),
+            whole,
+            regions: regions(&trees, &processes, all),
+            processes,
+        }
+    }
+}
+
+/// All regions by name, the largest first.
+fn regions(trees: &[Vec<Vec<Place>>], processes: &[Process], all: u64) -> Vec<Region> {
+    let mut merged: HashMap<&str, Merged> = HashMap::new();
+    for (p, threads) in trees.iter().enumerate() {
+        for (t, thread) in threads.iter().enumerate() {
+            for place in &thread[1..] {
+                let region = merged.entry(&place.entry.name).or_default();
+                region.nests |= place.nests;
+                region.threads.entry((p, t)).or_insert(Tally::NONE).add(&place.flat());
+            }
+        }
+    }
+    let mut regions: Vec<Region> = merged
+        .into_iter()
+        .map(|(name, merged)| {
+            let threads = merged.threads.iter().map(|(&(p, t), tally)| RegionOfThread {
+                pid: processes[p].pid,
+                tid: processes[p].threads[t].tid,
+                place: (p, t),
+                item: tally.item(all),
+            });
+            Region {
+                name: name.into(),
+                nests: merged.nests,
+                item: total(merged.threads.values().cloned()).item(all),
+                threads: threads.collect(),
+            }
+        })
+        .collect();
+    regions.sort_by(|region, other| {
+        let slots = |region: &Region| region.item.inclusive.slots;
+        slots(other).cmp(&slots(region)).then_with(|| region.name.cmp(&other.name))
+    });
+    regions
+}
+
+/// All threads together.
+fn sum_of(threads: &[Vec<Place>]) -> Tally {
+    total(threads.iter().map(|tree| tree[0].tally.clone()))
+}
+
+impl Process {
+    /// Without what its table says of its machine.
+    fn new(header: &Header, threads: &[Vec<Place>], all: u64) -> Process {
+        Process {
+            pid: header.pid,
+            parent: header.parent,
+            command: text(&header.command),
+            started_unix_ns: header.started_unix_ns,
+            ended: match header.ended.load(Relaxed) {
+                EXITED => Ended::Exited,
+                EXECED => Ended::Execed,
+                _ => Ended::Killed,
+            },
+            trouble: text(&header.trouble),
+            refused: header.refused.load(Relaxed).into(),
+            damaged: 0,
+            machine: None,
+            item: sum_of(threads).item(all),
+            threads: threads.iter().map(|tree| Thread::new(tree, header, all)).collect(),
+        }
+    }
+}
+
+impl Place<'_> {
+    /// What it adds to the region of its name: within another of that name only what it does itself.
+    fn flat(&self) -> Tally {
+        if self.outermost {
+            return self.tally.clone();
+        }
+        let Counts { executions, nested, unended, unbalanced, missed, .. } = self.tally.counts;
+        let nested = nested.saturating_add(executions);
+        Tally {
+            counts: Counts { nested, unended, unbalanced, missed, ..Counts::default() },
+            inclusive: Account::NONE,
+            exclusive: self.tally.exclusive.clone(),
+        }
+    }
+}
+
+impl Thread {
+    fn new(tree: &[Place], header: &Header, all: u64) -> Thread {
+        let (root, regions) = (&tree[0], &tree[1..]);
+        let tree = regions.iter().map(|place| Node {
+            name: place.entry.name.clone(),
+            parent: place.parent.and_then(|parent| parent.checked_sub(1)),
+            depth: place.depth - 1,
+            item: place.tally.item(all),
+        });
+        Thread {
+            tid: root.entry.tid,
+            before: root.entry.before,
+            name: root.entry.name.clone(),
+            ended: root.entry.ended || header.ended.load(Relaxed) == EXECED,
+            item: root.tally.item(all),
+            tree: tree.collect(),
+        }
+    }
+}
