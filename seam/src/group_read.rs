@@ -74,9 +74,13 @@ mod tests {
     fn a_group_is_read_whole_or_not_at_all() {
         let times = Times { enabled: 7, running: 6 };
         assert_eq!(group(&[2, 7, 6, 30, 40], 2), Some((times, &[30, 40][..])));
-        for (words, events) in
-            [(&[2, 7, 6, 30, 40][..], 3), (&[2, 7, 6, 30], 2), (&[0, 7, 6], 1), (&[2, 7], 0)]
-        {
+        for (words, events) in [
+            (&[2, 7, 6, 30, 40][..], 3),
+            (&[3, 7, 6, 30, 40], 2),
+            (&[2, 7, 6, 30], 2),
+            (&[0, 7, 6], 1),
+            (&[2, 7], 0),
+        ] {
             assert_eq!(group(words, events), None, "{words:?}");
         }
         assert_eq!(alone(&[30, 7, 6]), Some((30, times)));
