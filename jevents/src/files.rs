@@ -5,7 +5,7 @@
 
 use crate::cpu;
 use crate::environment::Environment;
-use crate::list::Failure;
+use crate::list::ListFailure;
 use std::path::{Path, PathBuf};
 use topdown_seam::cpu::Identity;
 
@@ -34,7 +34,7 @@ pub fn choose(
     environment: &Environment,
     cpu: &Identity,
     readable: impl Fn(&Path) -> bool,
-) -> Result<Files, Failure> {
+) -> Result<Files, ListFailure> {
     let ids = match &environment.event_map {
         Some(file) if readable(Path::new(file)) => {
             return Ok(Files { core: file.into(), more: Vec::new() });
@@ -44,7 +44,7 @@ pub fn choose(
     };
     let directories = directories(environment);
     if directories.is_empty() {
-        return Err(Failure::Nowhere);
+        return Err(ListFailure::Nowhere);
     }
     let chosen = |directory: &PathBuf| {
         let of_type = |ending: &str| {
@@ -54,7 +54,7 @@ pub fn choose(
         let core = cores.next()?;
         Some(Files { core, more: cores.chain(MORE.iter().filter_map(|ending| of_type(ending))).collect() })
     };
-    directories.iter().find_map(chosen).ok_or(Failure::Unreadable)
+    directories.iter().find_map(chosen).ok_or(ListFailure::Unreadable)
 }
 
 /// Where event files may be, the best first.
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     /// What is chosen among these files on a Skylake-SP of stepping 4.
-    fn chosen(environment: &Environment, there: &[&str]) -> Result<Vec<String>, Failure> {
+    fn chosen(environment: &Environment, there: &[&str]) -> Result<Vec<String>, ListFailure> {
         let cpu = Identity::of("GenuineIntel", 0x5_0654);
         let files = choose(environment, &cpu, |path| there.iter().any(|there| Path::new(there) == path))?;
         let paths = std::iter::once(files.core).chain(files.more);
@@ -110,11 +110,11 @@ mod tests {
         for first in 0..there.len() {
             assert_eq!(chosen(&all(), &there[first..]), Ok(vec![there[first].into()]));
         }
-        assert_eq!(chosen(&all(), &[]), Err(Failure::Unreadable));
-        assert_eq!(chosen(&Environment::default(), &there), Err(Failure::Nowhere));
+        assert_eq!(chosen(&all(), &[]), Err(ListFailure::Unreadable));
+        assert_eq!(chosen(&Environment::default(), &there), Err(ListFailure::Nowhere));
         let home = Environment { home: Some("/h".into()), ..Environment::default() };
         assert_eq!(chosen(&home, &there), Ok(vec![there[3].into()]));
-        assert_eq!(chosen(&home, &there[..3]), Err(Failure::Unreadable));
+        assert_eq!(chosen(&home, &there[..3]), Err(ListFailure::Unreadable));
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         let map = |map: &str| Environment { event_map: Some(map.into()), ..all() };
         assert_eq!(chosen(&map("/my/events"), &there), Ok(vec!["/my/events".into()]));
         assert_eq!(chosen(&map("GenuineIntel-6-8F"), &there), Ok(vec![there[1].into()]));
-        assert_eq!(chosen(&map("GenuineIntel-6-00"), &there), Err(Failure::Unreadable));
+        assert_eq!(chosen(&map("GenuineIntel-6-00"), &there), Err(ListFailure::Unreadable));
         let nowhere = Environment { event_map: Some("/my/events".into()), ..Environment::default() };
         assert_eq!(chosen(&nowhere, &there), Ok(vec!["/my/events".into()]));
     }

@@ -24,11 +24,11 @@ fn c_hex(number: u64) -> String {
 mod tests {
     use super::*;
     use topdown_seam::attr;
-    use topdown_seam::sysfs::tree::Tree;
+    use topdown_seam::sysfs::tree::SysfsTree;
 
     #[test]
     fn words_and_name() {
-        let tree = Tree::new(&[("cpu/type", "4"), ("x/type", "17"), ("a/type", "17")]);
+        let tree = SysfsTree::new(&[("cpu/type", "4"), ("x/type", "17"), ("a/type", "17")]);
         let mut attr = attr::new(4);
         assert_eq!(raw_event(&tree.sysfs, &attr, None).as_deref(), Some("cpu/config=0/"));
         attr.config = 0x1b7;
@@ -45,8 +45,8 @@ mod tests {
     #[test]
     fn raw_without_a_cpu() {
         let raw = attr::new(4);
-        assert_eq!(raw_event(&Tree::new(&[]).sysfs, &raw, None).as_deref(), Some("cpu/config=0/"));
-        let hybrid = Tree::new(&[("cpu_atom/type", "10"), ("cpu_core/type", "4")]);
+        assert_eq!(raw_event(&SysfsTree::new(&[]).sysfs, &raw, None).as_deref(), Some("cpu/config=0/"));
+        let hybrid = SysfsTree::new(&[("cpu_atom/type", "10"), ("cpu_core/type", "4")]);
         assert_eq!(raw_event(&hybrid.sysfs, &raw, None).as_deref(), Some("cpu_core/config=0/"));
     }
 }

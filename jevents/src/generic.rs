@@ -5,7 +5,7 @@ use perf_event_open_sys::bindings::{
     PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT,
 };
 use topdown_seam::sysfs::Sysfs;
-use topdown_seam::terms::Failure;
+use topdown_seam::terms::Unresolved;
 
 /// PERF_COUNT_SW_*, in the order of their numbers; none has an empty name.
 const SOFTWARE: [&[&str]; 12] = [
@@ -106,18 +106,18 @@ fn access(text: &str) -> Option<(u64, u64)> {
 }
 
 /// A tracepoint, SYSTEM:NAME, and the qualifiers behind a second colon: type, config, qualifiers.
-pub fn tracepoint<'a>(sysfs: &Sysfs, name: &'a str) -> Result<(u32, u64, &'a str), Failure> {
-    let (system, rest) = name.split_once(':').ok_or(Failure::UNKNOWN)?;
+pub fn tracepoint<'a>(sysfs: &Sysfs, name: &'a str) -> Result<(u32, u64, &'a str), Unresolved> {
+    let (system, rest) = name.split_once(':').ok_or(Unresolved::UNKNOWN)?;
     let (event, qualifiers) = rest.split_once(':').unwrap_or((rest, ""));
     match sysfs.tracepoint(system, event) {
         Ok(number) => Ok((PERF_TYPE_TRACEPOINT, number, qualifiers)),
         // modifiers of an unknown name have no underscore, and most tracepoints have
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied && event.contains('_') => {
-            Err(Failure::because(format!(
+            Err(Unresolved::because(format!(
                 "{name}: tracefs (/sys/kernel/tracing) may not be read: run as root, or mount it with a group of yours (-o gid=)"
             )))
         }
-        Err(_) => Err(Failure::UNKNOWN),
+        Err(_) => Err(Unresolved::UNKNOWN),
     }
 }
 

@@ -17,7 +17,7 @@ use topdown_seam::cpu::identify;
 
 /// An event of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct ListedEvent {
     /// Lower case.
     pub name: String,
     /// Terms, without PMU.
@@ -30,19 +30,19 @@ pub struct Event {
 
 /// Why there is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum ListFailure {
     /// No file, or not one that can be read or understood.
     Unreadable,
     /// Nothing says where files could be.
     Nowhere,
 }
 
-impl Failure {
+impl ListFailure {
     /// The code that C callers know.
     pub fn code(self) -> i32 {
         match self {
-            Failure::Unreadable => -libc::EIO,
-            Failure::Nowhere => -libc::ENOMEM,
+            ListFailure::Unreadable => -libc::EIO,
+            ListFailure::Nowhere => -libc::ENOMEM,
         }
     }
 }
@@ -51,22 +51,22 @@ impl Failure {
 #[derive(Debug, Default)]
 pub struct List {
     /// By name; those of one name in the order of their files: those of cores come first.
-    events: Vec<Arc<Event>>,
+    events: Vec<Arc<ListedEvent>>,
 }
 
 impl List {
-    fn new(mut events: Vec<Event>) -> Self {
+    fn new(mut events: Vec<ListedEvent>) -> Self {
         events.sort_by(|a, b| a.name.cmp(&b.name));
         List { events: events.into_iter().map(Arc::new).collect() }
     }
 
     /// All.
-    pub fn events(&self) -> &[Arc<Event>] {
+    pub fn events(&self) -> &[Arc<ListedEvent>] {
         &self.events
     }
 
     /// The first of a name, in any case.
-    pub fn find(&self, name: &str) -> Option<&Arc<Event>> {
+    pub fn find(&self, name: &str) -> Option<&Arc<ListedEvent>> {
         let name = name.to_ascii_lowercase();
         let place = self.events.partition_point(|event| event.name < name);
         self.events.get(place).filter(|event| event.name == name)
@@ -74,7 +74,7 @@ impl List {
 
     /// The event with the code of bits 0 to 7, and the umask of bits 8 to 15. Several may have them; one of a core is
     /// taken, and of these the first, by name, with the fewest terms.
-    pub fn with_code(&self, code: u32) -> Option<&Arc<Event>> {
+    pub fn with_code(&self, code: u32) -> Option<&Arc<ListedEvent>> {
         let wanted = [u64::from(code & 0xff), u64::from(code >> 8 & 0xff)];
         let found = self.events.iter().filter(|event| {
             ["event", "umask"].map(|term| perfmon::term_value(&event.terms, term).unwrap_or(0)) == wanted
@@ -84,23 +84,23 @@ impl List {
 }
 
 /// None: not used yet. A list that could not be loaded stays so: files are not looked for at each name.
-static LIST: Mutex<Option<Result<Arc<List>, Failure>>> = Mutex::new(None);
+static LIST: Mutex<Option<Result<Arc<List>, ListFailure>>> = Mutex::new(None);
 
 /// All events; loads them on first use.
-pub fn all() -> Result<Arc<List>, Failure> {
+pub fn all() -> Result<Arc<List>, ListFailure> {
     let mut list = LIST.lock();
     // The lock is held meanwhile: others wait, and find what was loaded.
     list.get_or_insert_with(|| load(None).map(|events| Arc::new(List::new(events)))).clone()
 }
 
 /// The event of this name, in any case; loads the lists on first use. None also if there are no lists.
-pub fn find(name: &str) -> Option<Arc<Event>> {
+pub fn find(name: &str) -> Option<Arc<ListedEvent>> {
     all().ok()?.find(name).cloned()
 }
 
 /// Replaces the list by that of a file, or of the files for this CPU. Fails: it is empty then, and stays so, since
 /// who names a list does not want another one.
-pub fn read(file: Option<&Path>) -> Result<(), Failure> {
+pub fn read(file: Option<&Path>) -> Result<(), ListFailure> {
     let loaded = load(file);
     let result = loaded.as_ref().map(|_| ()).map_err(|failure| *failure);
     let list = Arc::new(List::new(loaded.unwrap_or_default()));
@@ -110,7 +110,7 @@ pub fn read(file: Option<&Path>) -> Result<(), Failure> {
 }
 
 /// The events of a file, or of the files for this CPU.
-pub fn load(file: Option<&Path>) -> Result<Vec<Event>, Failure> {
+pub fn load(file: Option<&Path>) -> Result<Vec<ListedEvent>, ListFailure> {
     match file {
         Some(file) => events_of(file),
         None => {
@@ -122,17 +122,17 @@ pub fn load(file: Option<&Path>) -> Result<Vec<Event>, Failure> {
     }
 }
 
-fn events_of(file: &Path) -> Result<Vec<Event>, Failure> {
+fn events_of(file: &Path) -> Result<Vec<ListedEvent>, ListFailure> {
     let name = file.display();
     let bytes = contents(file).map_err(|why| {
         say!("Cannot read events from {name}: {why}");
-        Failure::Unreadable
+        ListFailure::Unreadable
     })?;
     perfmon::parse(&bytes, files::pmu_of(file)).map_err(|error| {
         let text = error.to_string();
         let fault = text.rsplit_once(" at line ").map_or(&*text, |(fault, _)| fault);
         say!("{name}:{}:{}: {fault}: no events are read from this file", error.line(), error.column());
-        Failure::Unreadable
+        ListFailure::Unreadable
     })
 }
 
@@ -161,8 +161,13 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    fn event(name: &str, terms: &str, pmu: &str) -> Event {
-        Event { name: name.into(), terms: terms.into(), desc: format!("What {name} is"), pmu: pmu.into() }
+    fn event(name: &str, terms: &str, pmu: &str) -> ListedEvent {
+        ListedEvent {
+            name: name.into(),
+            terms: terms.into(),
+            desc: format!("What {name} is"),
+            pmu: pmu.into(),
+        }
     }
 
     #[test]

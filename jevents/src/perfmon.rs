@@ -6,7 +6,7 @@
 
 mod entry;
 
-use crate::list::Event;
+use crate::list::ListedEvent;
 use entry::Entry;
 pub(crate) use entry::term_value;
 use serde::de::{
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// The events of a file; those that do not name a PMU are of `pmu`.
-pub fn parse(file: &[u8], pmu: &str) -> Result<Vec<Event>, serde_json::Error> {
+pub fn parse(file: &[u8], pmu: &str) -> Result<Vec<ListedEvent>, serde_json::Error> {
     // Some files have a letter of another encoding in a description.
     let text = String::from_utf8_lossy(file);
     let mut json = serde_json::Deserializer::from_str(text.strip_prefix('\u{feff}').unwrap_or(&text));
@@ -28,7 +28,7 @@ pub fn parse(file: &[u8], pmu: &str) -> Result<Vec<Event>, serde_json::Error> {
 
 /// The whole, to be put in `events`.
 struct File<'a> {
-    events: &'a mut Vec<Event>,
+    events: &'a mut Vec<ListedEvent>,
     pmu: &'a str,
 }
 

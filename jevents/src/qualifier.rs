@@ -10,11 +10,11 @@ use crate::Attr;
 use perf_event_open_sys::bindings::PERF_SAMPLE_READ;
 use topdown_seam::attr::Word;
 use topdown_seam::sysfs::Sysfs;
-use topdown_seam::terms::Failure;
+use topdown_seam::terms::Unresolved;
 
 /// Applies qualifiers to an attr; what is excluded already stays so. `of` is for messages. What fails may have changed
 /// the attr.
-pub fn apply(sysfs: &Sysfs, qualifiers: &str, attr: &mut Attr, of: &str) -> Result<(), Failure> {
+pub fn apply(sysfs: &Sysfs, qualifiers: &str, attr: &mut Attr, of: &str) -> Result<(), Unresolved> {
     let mut counted = Counted::default();
     let mut rest = qualifiers;
     while let Some(letter) = rest.chars().next() {
@@ -35,8 +35,8 @@ pub fn apply(sysfs: &Sysfs, qualifiers: &str, attr: &mut Attr, of: &str) -> Resu
             'S' => attr.sample_type |= u64::from(PERF_SAMPLE_READ),
             'P' => attr.set_precise_ip(sysfs.max_precise(attr.type_).min(MOST_PRECISE)),
             'p' if attr.precise_ip() < MOST_PRECISE => attr.set_precise_ip(attr.precise_ip() + 1),
-            'p' => return Err(Failure::because(format!("More than three modifiers p for {of}"))),
-            unknown => return Err(Failure::because(format!("Unknown modifier {unknown} for {of}"))),
+            'p' => return Err(Unresolved::because(format!("More than three modifiers p for {of}"))),
+            unknown => return Err(Unresolved::because(format!("Unknown modifier {unknown} for {of}"))),
         }
         rest = &rest[letter.len_utf8()..];
     }
@@ -70,7 +70,7 @@ impl Counted {
 }
 
 /// `configN=HEX` at the start: ORs it in, and returns what is behind it.
-fn word<'a>(text: &'a str, attr: &mut Attr, of: &str) -> Result<Option<&'a str>, Failure> {
+fn word<'a>(text: &'a str, attr: &mut Attr, of: &str) -> Result<Option<&'a str>, Unresolved> {
     let named = |word: Word| Some((word, text.strip_prefix(word.name())?.strip_prefix('=')?));
     let Some((word, value)) = Word::ALL.into_iter().find_map(named) else { return Ok(None) };
     let name = word.name();
@@ -78,7 +78,7 @@ fn word<'a>(text: &'a str, attr: &mut Attr, of: &str) -> Result<Option<&'a str>,
     let behind = digits.trim_start_matches(|c: char| c.is_ascii_hexdigit());
     let number = &digits[..digits.len() - behind.len()];
     let number = u64::from_str_radix(number, 16).map_err(|_| {
-        Failure::because(format!("{name}= of {of} needs a hexadecimal number of up to 64 bits"))
+        Unresolved::because(format!("{name}= of {of} needs a hexadecimal number of up to 64 bits"))
     })?;
     word.set(attr, number);
     Ok(Some(behind))

@@ -1,7 +1,7 @@
 //! Names to attrs.
 use crate::Attr;
 use crate::generic;
-use crate::list::{self, Event};
+use crate::list::{self, ListedEvent};
 use crate::perfmon::term_value;
 use crate::qualifier;
 use crate::say::{self, say};
@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use topdown_seam::attr;
-use topdown_seam::format::Format;
-use topdown_seam::sysfs::{Pmu, Sysfs};
+use topdown_seam::format::TermFormat;
+use topdown_seam::sysfs::{Sysfs, SysfsPmu};
 use topdown_seam::terms;
-use topdown_seam::terms::Failure;
+use topdown_seam::terms::Unresolved;
 
 /// What a name turned out to be.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) fn name_to_attr(sysfs: &Sysfs, name: &str) -> Result<Resolved, ()> {
     kernel_name(sysfs, name).map_err(|why| told(why, name))
 }
 
-fn told(failure: Failure, name: &str) {
+fn told(failure: Unresolved, name: &str) {
     match failure.reason() {
         Some(reason) => say!("{reason}"),
         None => say::keep(&format!("{name}: no list, no PMU and not the kernel has such an event")),
@@ -66,21 +66,21 @@ fn told(failure: Failure, name: &str) {
 /// As `resolve_event`, from a list of one's own, and says nothing.
 pub fn event(
     sysfs: &Sysfs,
-    list: impl Fn(&str) -> Option<Arc<Event>>,
+    list: impl Fn(&str) -> Option<Arc<ListedEvent>>,
     name: &str,
-) -> Result<Resolved, Failure> {
+) -> Result<Resolved, Unresolved> {
     let (base, qualifiers) = parted(name);
     let on_pmu = |pmu: &str, terms: &str| {
         on_pmu(sysfs, pmu, terms, qualifiers, &format!("{pmu}/{terms}/{qualifiers}"))
     };
     let listed = || {
-        let event = list(base).ok_or(Failure::UNKNOWN)?;
+        let event = list(base).ok_or(Unresolved::UNKNOWN)?;
         let fixed = ON_ANY_COUNTER.iter().find(|(name, _)| event.name.eq_ignore_ascii_case(name));
         let terms = fixed.map_or(event.terms.as_str(), |(_, terms)| terms);
         on_pmu(&event.pmu, &umask_in_room(sysfs, &event.pmu, terms))
     };
     let bare = || match base.is_empty() || name.contains('/') {
-        true => Err(Failure::UNKNOWN),
+        true => Err(Unresolved::UNKNOWN),
         false => on_pmu(CORE, base),
     };
     listed()
@@ -92,7 +92,7 @@ pub fn event(
 /// has no room for it, the other terms say it alone.
 fn umask_in_room<'a>(sysfs: &Sysfs, pmu: &str, terms: &'a str) -> Cow<'a, str> {
     let has_room = |umask| {
-        let format = sysfs.pmu(pmu).and_then(|pmu| Format::parse(&pmu.format("umask")?));
+        let format = sysfs.pmu(pmu).and_then(|pmu| TermFormat::parse(&pmu.format("umask")?));
         format.is_none_or(|format| format.place(umask).is_some())
     };
     match term_value(terms, "umask") {
@@ -108,7 +108,7 @@ fn umask_in_room<'a>(sysfs: &Sysfs, pmu: &str, terms: &'a str) -> Cow<'a, str> {
 }
 
 /// As `name_to_attr`, and says nothing.
-pub fn kernel_name(sysfs: &Sysfs, name: &str) -> Result<Resolved, Failure> {
+pub fn kernel_name(sysfs: &Sysfs, name: &str) -> Result<Resolved, Unresolved> {
     let (base, qualifiers) = parted(name);
     let short = SHORT.iter().find(|(short, _)| *short == base).filter(|_| sysfs.core().is_some());
     if let Some((_, terms)) = short {
@@ -134,7 +134,7 @@ fn by_number(
     config: u64,
     qualifiers: &str,
     decoded: &str,
-) -> Result<Resolved, Failure> {
+) -> Result<Resolved, Unresolved> {
     let mut attr = attr::new(kind);
     attr.config = config;
     qualifier::apply(sysfs, qualifiers, &mut attr, decoded)?;
@@ -152,16 +152,16 @@ fn raw_digits(name: &str) -> Option<&str> {
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(digits)
 }
 
-fn raw(sysfs: &Sysfs, digits: &str, qualifiers: &str, decoded: &str) -> Result<Resolved, Failure> {
+fn raw(sysfs: &Sysfs, digits: &str, qualifiers: &str, decoded: &str) -> Result<Resolved, Unresolved> {
     let mut attr = attr::new(PERF_TYPE_RAW);
     attr.config = u64::from_str_radix(digits, 16)
-        .map_err(|_| Failure::because(format!("{decoded} is larger than 64 bits")))?;
+        .map_err(|_| Unresolved::because(format!("{decoded} is larger than 64 bits")))?;
     qualifier::apply(sysfs, qualifiers, &mut attr, decoded)?;
     Ok(resolved(attr, None, decoded, &[sysfs.core_path()]))
 }
 
 /// `instructions` or `/instructions`: an event of the cores' PMU, which is a term there.
-fn implicit<'a>(sysfs: &Sysfs, base: &'a str) -> Option<(Pmu, &'a str)> {
+fn implicit<'a>(sysfs: &Sysfs, base: &'a str) -> Option<(SysfsPmu, &'a str)> {
     let term = base.strip_prefix('/').unwrap_or(base);
     let pmu = sysfs.core()?;
     pmu.event(term).is_some().then_some((pmu, term))
@@ -173,21 +173,21 @@ fn on_pmu(
     terms: &str,
     qualifiers: &str,
     decoded: &str,
-) -> Result<Resolved, Failure> {
-    let pmu = sysfs.pmu(pmu).ok_or(Failure::UNKNOWN)?;
+) -> Result<Resolved, Unresolved> {
+    let pmu = sysfs.pmu(pmu).ok_or(Unresolved::UNKNOWN)?;
     let kind =
-        pmu.kind().ok_or_else(|| Failure::because(format!("Cannot read the type of {}", pmu.name())))?;
+        pmu.kind().ok_or_else(|| Unresolved::because(format!("Cannot read the type of {}", pmu.name())))?;
     on(sysfs, &pmu, kind, terms, qualifiers, decoded)
 }
 
 fn on(
     sysfs: &Sysfs,
-    pmu: &Pmu,
+    pmu: &SysfsPmu,
     kind: u32,
     terms: &str,
     qualifiers: &str,
     decoded: &str,
-) -> Result<Resolved, Failure> {
+) -> Result<Resolved, Unresolved> {
     let mut attr = attr::new(kind);
     let name = terms::apply(pmu, terms, &mut attr)?;
     qualifier::apply(sysfs, qualifiers, &mut attr, decoded)?;

@@ -5,18 +5,18 @@ use crate::attr::Word;
 
 /// Where a term's value goes: bits of a word, the lowest of the value first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Format {
+pub struct TermFormat {
     /// The word.
     pub word: Word,
     ranges: Vec<(u32, u32)>,
 }
 
-impl Format {
+impl TermFormat {
     /// As in a format file: `config1:0-7,32-35`.
     pub fn parse(text: &str) -> Option<Self> {
         let (word, bits) = text.split_once(':')?;
         let ranges: Option<Vec<_>> = bits.split(',').map(range).collect();
-        Some(Format { word: Word::named(word)?, ranges: ranges? })
+        Some(TermFormat { word: Word::named(word)?, ranges: ranges? })
     }
 
     /// A value's bits in the word; None if there are not enough. One that is too large for a field of several ranges may
@@ -49,7 +49,8 @@ mod tests {
 
     #[test]
     fn formats() {
-        let place = |text: &str, value| Format::parse(text).map(|format| (format.word, format.place(value)));
+        let place =
+            |text: &str, value| TermFormat::parse(text).map(|format| (format.word, format.place(value)));
         assert_eq!(place("config:0-7", 0xff), Some((Word::Config, Some(0xff))));
         assert_eq!(place("config:0-7", 0x100), Some((Word::Config, None)));
         assert_eq!(place("config:0-7,32-35", 0xfa5), Some((Word::Config, Some(0xf_0000_00a5))));
@@ -79,7 +80,7 @@ mod tests {
             "config:a",
             "config:1,",
         ] {
-            assert_eq!(Format::parse(broken), None, "{broken:?}");
+            assert_eq!(TermFormat::parse(broken), None, "{broken:?}");
         }
     }
 }

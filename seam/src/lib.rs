@@ -1,28 +1,23 @@
-//! The kernel seam: one method per system call that the library makes, so that tests can stand in for
-//! the kernel. Descriptors and mappings release themselves, so a half-done open leaves nothing behind.
-//! Never on the RDPMC path.
+//! What the kernel and the CPU offer, for all libraries and commands here. Nothing in it knows of any of them.
+//!
+//! - `Kernel`: one method for each system call on events, so that tests can put `scripted` in the place of `Linux`.
+//!   Descriptors and mappings release themselves: an open that fails half way leaves nothing behind.
+//! - `page`, `rdpmc`, `rseq`, `group_read`: a control page, counters read in user space, what read(2) says.
+//! - `fault`, `chained`, `signals`: RDPMC that was forbidden, handlers before others', signals blocked.
+//! - `thread`, `identity`, `slot`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
+//!   other threads and forked children meet.
+//! - `cpu`, `sysfs`, `terms`, `format`, `attr`, `numbers`: CPUID, what /sys tells, and its texts as `perf_event_attr`.
 
-#[cfg(target_arch = "x86_64")]
-pub mod fault;
-/// No RDPMC, no fault.
-#[cfg(not(target_arch = "x86_64"))]
-pub mod fault {
-    pub fn count() -> u64 {
-        0
-    }
-
-    pub fn survive() -> bool {
-        false
-    }
-}
-mod apart;
 pub mod attr;
 #[cfg(target_arch = "x86_64")]
 pub mod chained;
 pub mod cpu;
+#[cfg(target_arch = "x86_64")]
+pub mod fault;
 pub mod format;
 pub mod group_read;
 pub mod guarded;
+mod helper_thread;
 pub mod identity;
 pub mod kept;
 mod linux;
@@ -38,6 +33,20 @@ pub mod slot;
 pub mod sysfs;
 pub mod terms;
 pub mod thread;
+
+/// No RDPMC, no fault.
+#[cfg(not(target_arch = "x86_64"))]
+pub mod fault {
+    /// How often RDPMC has faulted.
+    pub fn count() -> u64 {
+        0
+    }
+
+    /// Whether RDPMC that faults is survived.
+    pub fn survive() -> bool {
+        false
+    }
+}
 
 pub use linux::Linux;
 use page::{Look, Page};

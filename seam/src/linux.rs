@@ -1,6 +1,6 @@
 //! The kernel that runs this process.
 
-use super::apart::apart;
+use super::helper_thread::on_helper_thread;
 use super::page::{self, Look, Page};
 use super::signals::Blocked;
 use super::slot::Place;
@@ -25,16 +25,16 @@ pub struct Linux {
 /// An event's descriptor. Where the program does not know of it (`descriptors_from`), it may close it, and open something of
 /// its own in its place: then it is not touched.
 #[derive(Debug)]
-pub struct Event {
+pub struct PerfEvent {
     file: ManuallyDrop<File>,
     /// The kernel's number of the event; 0: the descriptor is nobody else's, so it was not asked.
     id: u64,
 }
 
-impl Event {
-    fn new(file: File, known: bool) -> Event {
+impl PerfEvent {
+    fn new(file: File, known: bool) -> PerfEvent {
         let id = if known { 0 } else { id(file.as_raw_fd()).unwrap_or(0) };
-        Event { file: ManuallyDrop::new(file), id }
+        PerfEvent { file: ManuallyDrop::new(file), id }
     }
 
     fn is_there(&self) -> bool {
@@ -49,13 +49,13 @@ fn id(fd: i32) -> Option<u64> {
     (unsafe { perf::ioctls::ID(fd, &mut id) } == 0).then_some(id)
 }
 
-impl AsRawFd for Event {
+impl AsRawFd for PerfEvent {
     fn as_raw_fd(&self) -> i32 {
         self.file.as_raw_fd()
     }
 }
 
-impl Drop for Event {
+impl Drop for PerfEvent {
     fn drop(&mut self) {
         if self.is_there() {
             // SAFETY: it is dropped once, here.
@@ -65,10 +65,10 @@ impl Drop for Event {
 }
 
 impl Kernel for Linux {
-    type Fd = Event;
+    type Fd = PerfEvent;
     type Map = Mapped;
 
-    fn open(&self, attr: &perf_event_attr, pid: i32, cpu: i32) -> io::Result<Event> {
+    fn open(&self, attr: &perf_event_attr, pid: i32, cpu: i32) -> io::Result<PerfEvent> {
         self.owned(open_raw(attr, pid, cpu, -1)?)
     }
 
@@ -77,8 +77,8 @@ impl Kernel for Linux {
         attrs: &[perf_event_attr],
         pid: i32,
         cpu: i32,
-        leader: Option<&Event>,
-    ) -> Result<Vec<Event>, Refusal> {
+        leader: Option<&PerfEvent>,
+    ) -> Result<Vec<PerfEvent>, Refusal> {
         // SAFETY: gettid has no preconditions.
         let pid = if pid == 0 { unsafe { libc::gettid() } } else { pid };
         let mut group = leader.map_or(-1, AsRawFd::as_raw_fd);
@@ -86,7 +86,7 @@ impl Kernel for Linux {
         let mut refusal = None;
         let signals = Blocked::new();
         // (it takes no memory: the allocator may keep something for each thread)
-        let made = apart(&signals, || {
+        let made = on_helper_thread(&signals, || {
             for attr in attrs {
                 match open_raw(attr, pid, cpu, group) {
                     Ok(fd) => opened.push(fd),
@@ -97,8 +97,8 @@ impl Kernel for Linux {
         });
         drop(signals);
         // each is owned, whatever becomes of the others
-        let opened: Vec<io::Result<Event>> = opened.into_iter().map(|fd| self.owned(fd)).collect();
-        let opened: io::Result<Vec<Event>> = opened.into_iter().collect();
+        let opened: Vec<io::Result<PerfEvent>> = opened.into_iter().map(|fd| self.owned(fd)).collect();
+        let opened: io::Result<Vec<PerfEvent>> = opened.into_iter().collect();
         let refused = |event| move |error| Refusal { event, error };
         made.map_err(refused(None))?;
         let opened = opened.map_err(refused(Some(0)))?;
@@ -108,22 +108,22 @@ impl Kernel for Linux {
         }
     }
 
-    fn enable(&self, leader: &Event) -> io::Result<()> {
+    fn enable(&self, leader: &PerfEvent) -> io::Result<()> {
         // SAFETY: an ioctl on a live descriptor, with a flag as its argument.
         check(unsafe { perf::ioctls::ENABLE(leader.as_raw_fd(), PERF_IOC_FLAG_GROUP) })
     }
 
-    fn disable(&self, leader: &Event) -> io::Result<()> {
+    fn disable(&self, leader: &PerfEvent) -> io::Result<()> {
         // SAFETY: as above.
         check(unsafe { perf::ioctls::DISABLE(leader.as_raw_fd(), PERF_IOC_FLAG_GROUP) })
     }
 
-    fn reset(&self, event: &Event) -> io::Result<()> {
+    fn reset(&self, event: &PerfEvent) -> io::Result<()> {
         // SAFETY: as above.
         check(unsafe { perf::ioctls::RESET(event.as_raw_fd(), 0) })
     }
 
-    fn read(&self, event: &Event, words: &mut [u64]) -> io::Result<usize> {
+    fn read(&self, event: &PerfEvent, words: &mut [u64]) -> io::Result<usize> {
         if !event.is_there() {
             return Err(io::Error::from_raw_os_error(libc::EBADF));
         }
@@ -135,7 +135,7 @@ impl Kernel for Linux {
         usize::try_from(got).map(|bytes| bytes / 8).map_err(|_| io::Error::last_os_error())
     }
 
-    fn map(&self, event: &Event, place: Option<Place>) -> io::Result<Mapped> {
+    fn map(&self, event: &PerfEvent, place: Option<Place>) -> io::Result<Mapped> {
         let (fixed, at) = match &place {
             Some(place) => (libc::MAP_FIXED, place.address()),
             None => (0, null_mut()),
@@ -234,17 +234,17 @@ impl Mapping for Mapped {
 
 impl Linux {
     /// An event whose descriptor the kernel has just given.
-    fn owned(&self, fd: i32) -> io::Result<Event> {
+    fn owned(&self, fd: i32) -> io::Result<PerfEvent> {
         // SAFETY: nobody else owns the descriptor.
         let event = unsafe { File::from_raw_fd(fd) };
         if fd >= self.descriptors_from {
-            return Ok(Event::new(event, self.descriptors_from == 0));
+            return Ok(PerfEvent::new(event, self.descriptors_from == 0));
         }
         // SAFETY: a live descriptor, and a number.
         match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, self.descriptors_from) } {
             ..0 => Err(io::Error::last_os_error()),
             // SAFETY: as above.
-            moved => Ok(Event::new(unsafe { File::from_raw_fd(moved) }, false)),
+            moved => Ok(PerfEvent::new(unsafe { File::from_raw_fd(moved) }, false)),
         }
     }
 }

@@ -25,7 +25,7 @@ const FASTER_CORE: &str = "cpu_core";
 
 /// One that counts, or several alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pmu {
+pub struct SysfsPmu {
     /// Its directory, and those of the others; never empty.
     pub paths: Vec<PathBuf>,
 }
@@ -52,14 +52,14 @@ impl Sysfs {
     }
 
     /// The PMU of this name, or uncore_NAME, or all uncore_NAME_NUMBER in the order of their names as text.
-    pub fn pmu(&self, name: &str) -> Option<Pmu> {
-        let one = |name: &str| self.device(name).map(|path| Pmu { paths: vec![path] });
+    pub fn pmu(&self, name: &str) -> Option<SysfsPmu> {
+        let one = |name: &str| self.device(name).map(|path| SysfsPmu { paths: vec![path] });
         let core = || (name == CORE).then(|| one(FASTER_CORE)).flatten();
         one(name).or_else(|| one(&format!("uncore_{name}"))).or_else(|| self.instances(name)).or_else(core)
     }
 
     /// The PMU of the cores.
-    pub fn core(&self) -> Option<Pmu> {
+    pub fn core(&self) -> Option<SysfsPmu> {
         self.pmu(CORE)
     }
 
@@ -68,13 +68,13 @@ impl Sysfs {
         self.core().map_or_else(|| self.devices.join(CORE), |pmu| pmu.paths[0].clone())
     }
 
-    fn instances(&self, name: &str) -> Option<Pmu> {
+    fn instances(&self, name: &str) -> Option<SysfsPmu> {
         let prefix = format!("uncore_{name}_");
         let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let is_one = |device: &String| device.strip_prefix(&prefix).is_some_and(number);
         let paths: Vec<_> =
             self.names().into_iter().filter(is_one).filter_map(|device| self.device(&device)).collect();
-        (!paths.is_empty()).then_some(Pmu { paths })
+        (!paths.is_empty()).then_some(SysfsPmu { paths })
     }
 
     fn device(&self, name: &str) -> Option<PathBuf> {
@@ -172,7 +172,7 @@ impl Sysfs {
     }
 }
 
-impl Pmu {
+impl SysfsPmu {
     /// Its number for the kernel.
     pub fn kind(&self) -> Option<u32> {
         kind_of(&self.paths[0])

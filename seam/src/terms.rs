@@ -1,18 +1,18 @@
 //! `name=value,name,...`: what a PMU is to count.
 
-mod failure;
+mod unresolved;
 
 use crate::Attr;
 use crate::attr::Word;
-use crate::format::Format;
+use crate::format::TermFormat;
 use crate::numbers::unsigned;
-use crate::sysfs::Pmu;
-pub use failure::Failure;
+use crate::sysfs::SysfsPmu;
+pub use unresolved::Unresolved;
 
 /// Sets in `attr` what the terms say. A value goes to sampling, to a whole word (where it is ORed), to a field of the
 /// PMU's `format/` (where it replaces what an earlier term put there), or the term is one of its `events/` and stands
 /// for that one's terms. Returns the text of a name= term.
-pub fn apply(pmu: &Pmu, terms: &str, attr: &mut Attr) -> Result<Option<String>, Failure> {
+pub fn apply(pmu: &SysfsPmu, terms: &str, attr: &mut Attr) -> Result<Option<String>, Unresolved> {
     let mut state = Terms { pmu, attr, fields: Vec::new(), name: None };
     state.all(terms, Aliases::Known)?;
     let Terms { attr, fields, name, .. } = state;
@@ -36,23 +36,23 @@ struct Field {
 }
 
 struct Terms<'a> {
-    pmu: &'a Pmu,
+    pmu: &'a SysfsPmu,
     attr: &'a mut Attr,
     fields: Vec<Field>,
     name: Option<String>,
 }
 
 impl Terms<'_> {
-    fn all(&mut self, terms: &str, aliases: Aliases) -> Result<(), Failure> {
+    fn all(&mut self, terms: &str, aliases: Aliases) -> Result<(), Unresolved> {
         terms.split(',').try_for_each(|term| match term.split_once('=') {
             Some((name, value)) => self.one(name, Some(value), aliases),
             None => self.one(term, None, aliases),
         })
     }
 
-    fn one(&mut self, term: &str, value: Option<&str>, aliases: Aliases) -> Result<(), Failure> {
+    fn one(&mut self, term: &str, value: Option<&str>, aliases: Aliases) -> Result<(), Unresolved> {
         if term.is_empty() {
-            return Err(Failure::because(format!("Empty term for {}", self.pmu.name())));
+            return Err(Unresolved::because(format!("Empty term for {}", self.pmu.name())));
         }
         if let ("name", Some(text)) = (term, value) {
             self.name = Some(plain(text));
@@ -60,8 +60,9 @@ impl Terms<'_> {
         }
         let number = match value {
             None => 1,
-            Some(text) => c_number(text)
-                .ok_or_else(|| Failure::because(format!("Value {text} of {term} is larger than 64 bits")))?,
+            Some(text) => c_number(text).ok_or_else(|| {
+                Unresolved::because(format!("Value {text} of {term} is larger than 64 bits"))
+            })?,
         };
         match (term, Word::named(term)) {
             ("period", _) => self.sampling(number, 0),
@@ -83,26 +84,26 @@ impl Terms<'_> {
         valued: bool,
         number: u64,
         aliases: Aliases,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Unresolved> {
         let pmu = self.pmu;
         if let Some(format) = pmu.format(term) {
             return self.field(term, &format, number);
         }
         if valued {
-            return Err(Failure::because(format!("Cannot open kernel format {term} of {}", pmu.name())));
+            return Err(Unresolved::because(format!("Cannot open kernel format {term} of {}", pmu.name())));
         }
         match pmu.event(term) {
             Some(terms) if aliases == Aliases::Known => self.all(&terms, Aliases::Unknown),
-            _ => Err(Failure::UNKNOWN),
+            _ => Err(Unresolved::UNKNOWN),
         }
     }
 
-    fn field(&mut self, term: &str, text: &str, number: u64) -> Result<(), Failure> {
+    fn field(&mut self, term: &str, text: &str, number: u64) -> Result<(), Unresolved> {
         let pmu = self.pmu.name();
-        let format = Format::parse(text)
-            .ok_or_else(|| Failure::because(format!("Unknown format {text} of {term} of {pmu}")))?;
+        let format = TermFormat::parse(text)
+            .ok_or_else(|| Unresolved::because(format!("Unknown format {text} of {term} of {pmu}")))?;
         let bits = format.place(number).ok_or_else(|| {
-            Failure::because(format!("Value {number:#x} of {term} is too big for {text} of {pmu}"))
+            Unresolved::because(format!("Value {number:#x} of {term} is too big for {text} of {pmu}"))
         })?;
         let field = Field { term: term.to_string(), word: format.word, bits };
         match self.fields.iter_mut().find(|earlier| earlier.term == term) {

@@ -10,7 +10,7 @@ use crate::model::perf_metrics::{Event, METRICS, SLOTS, metrics_of};
 use crate::model::{self, Counting, Model};
 use crate::sys::Kernel;
 use crate::sys::cpu::Identity;
-use crate::sys::format::Format;
+use crate::sys::format::TermFormat;
 use crate::sys::numbers::{contains, whole};
 pub(crate) use crate::sys::sysfs::DEVICES;
 use crate::sys::sysfs::first_line;
@@ -187,7 +187,7 @@ fn config(text: &str) -> Option<u64> {
             "umask" => "config:8-15",
             _ => return None,
         };
-        Some(config | Format::parse(format)?.place(whole(value)?)?)
+        Some(config | TermFormat::parse(format)?.place(whole(value)?)?)
     })
 }
 

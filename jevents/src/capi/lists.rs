@@ -2,7 +2,7 @@
 
 use super::{copy, guard, text};
 use crate::cpu;
-use crate::list::{self, Failure};
+use crate::list::{self, ListFailure};
 use crate::say;
 use libc::{c_char, c_int, c_uint, c_void};
 use parking_lot::Mutex;
@@ -60,14 +60,14 @@ pub unsafe extern "C-unwind" fn json_events(
 ) -> c_int {
     let Some(callback) = callback else { return -1 };
     // SAFETY: the caller's word.
-    let loaded = guard(Err(-1), || list::load(unsafe { path(file) }).map_err(Failure::code));
+    let loaded = guard(Err(-1), || list::load(unsafe { path(file) }).map_err(ListFailure::code));
     let events = match loaded {
         Ok(events) => events,
         Err(code) => return failed(code),
     };
     let mut buffers: [Buffer; 4] = Default::default();
     let [name, terms, desc, pmu] = &mut buffers;
-    let call = |event: &list::Event| {
+    let call = |event: &list::ListedEvent| {
         let (name, terms) = (name.set(&[&event.name]), terms.set(&[&event.terms]));
         // SAFETY: C strings, and the caller's function.
         unsafe { callback(data, name, terms, desc.set(&[&event.desc]), pmu.set(&[&event.pmu])) }
@@ -96,7 +96,7 @@ pub unsafe extern "C-unwind" fn walk_events(callback: Option<OnEvent>, data: *mu
     let Some(list) = guard(None, || list::all().ok()) else { return -1 };
     let mut buffers: [Buffer; 3] = Default::default();
     let [name, event, desc] = &mut buffers;
-    let mut call = |found: &list::Event| {
+    let mut call = |found: &list::ListedEvent| {
         let (name, event) = (name.set(&[&found.name]), event.set(&[&found.pmu, "/", &found.terms, "/"]));
         // SAFETY: C strings, and the caller's function.
         unsafe { callback(data, name, event, desc.set(&[&found.desc])) }

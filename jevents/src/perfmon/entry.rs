@@ -1,6 +1,6 @@
 //! One entry of an event file, and the event that it makes.
 
-use crate::list::Event;
+use crate::list::ListedEvent;
 use crate::say::say;
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -149,7 +149,7 @@ impl<'a> Entry<'a> {
     }
 
     /// The event; none without a name.
-    pub(super) fn event(&self, default_pmu: &str) -> Option<Event> {
+    pub(super) fn event(&self, default_pmu: &str) -> Option<ListedEvent> {
         if self.name.is_empty() {
             return None;
         }
@@ -159,7 +159,7 @@ impl<'a> Entry<'a> {
             None => self.unit.to_ascii_lowercase(),
         };
         let terms = self.terms();
-        Some(Event { name: self.name.to_ascii_lowercase(), terms, desc: self.description(&pmu), pmu })
+        Some(ListedEvent { name: self.name.to_ascii_lowercase(), terms, desc: self.description(&pmu), pmu })
     }
 
     fn terms(&self) -> String {

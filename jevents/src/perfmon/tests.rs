@@ -9,7 +9,7 @@ fn desc(members: &str) -> String {
     one(members).desc
 }
 
-fn one(members: &str) -> Event {
+fn one(members: &str) -> ListedEvent {
     let file = format!(r#"[{{"EventName": "A.B", {members}}}]"#);
     let mut events = parse(file.as_bytes(), "cpu").unwrap_or_else(|error| panic!("{error}: {file}"));
     assert_eq!(events.len(), 1, "{file}");
@@ -28,7 +28,7 @@ fn an_entry_of_a_core_becomes_an_event() {
         "SampleAfterValue": "100003", "MSRIndex": "0x1a6,0x1a7", "MSRValue": "0x0000010001", "CounterMask": "0",
         "Invert": "0", "AnyThread": "0", "EdgeDetect": "0", "PEBS": "0", "Data_LA": "0", "Errata": "null""#,
     );
-    let expected = Event {
+    let expected = ListedEvent {
         name: "a.b".into(),
         terms: "umask=0x01,period=100003,event=0xb7,offcore_rsp=0x0000010001".into(),
         desc: "Reads".into(),

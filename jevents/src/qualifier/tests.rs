@@ -1,6 +1,6 @@
 use super::*;
 use topdown_seam::attr;
-use topdown_seam::sysfs::tree::Tree;
+use topdown_seam::sysfs::tree::SysfsTree;
 
 type Flag = (&'static str, fn(&Attr) -> u64);
 
@@ -12,8 +12,8 @@ const EXCLUDED: [Flag; 5] = [
     ("guest", Attr::exclude_guest),
 ];
 
-fn qualified(text: &str) -> Result<Attr, Failure> {
-    let tree = Tree::new(&[("cpu/type", "4"), ("cpu/caps/max_precise", "2")]);
+fn qualified(text: &str) -> Result<Attr, Unresolved> {
+    let tree = SysfsTree::new(&[("cpu/type", "4"), ("cpu/caps/max_precise", "2")]);
     let mut attr = attr::new(4);
     apply(&tree.sysfs, text, &mut attr, "it")?;
     Ok(attr)
@@ -52,7 +52,7 @@ fn what_is_excluded_stays_so() {
     let mut attr = attr::new(4);
     attr.set_exclude_kernel(1);
     attr.set_exclude_host(1);
-    apply(&Tree::new(&[]).sysfs, "kGH", &mut attr, "it").unwrap();
+    apply(&SysfsTree::new(&[]).sysfs, "kGH", &mut attr, "it").unwrap();
     assert_eq!(excluded(&attr), "user kernel hv host");
 }
 

@@ -45,7 +45,8 @@ pub fn terms(bytes: &[u8]) {
     for (file, text) in FILES.iter().zip(lines) {
         fs::write(sysfs.devices.join(file), text.as_bytes()).expect("room for a file");
     }
-    let event = Event { name: "l".into(), terms: listed.into(), desc: String::new(), pmu: "cpu".into() };
+    let event =
+        ListedEvent { name: "l".into(), terms: listed.into(), desc: String::new(), pmu: "cpu".into() };
     let list = |name: &str| (name == "l").then(|| Arc::new(event.clone()));
 
     for resolved in [kernel_name(&sysfs, &string), super::event(&sysfs, list, &string)].into_iter().flatten()

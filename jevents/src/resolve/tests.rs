@@ -1,9 +1,9 @@
 use super::*;
 use topdown_seam::attr::Word;
-use topdown_seam::sysfs::tree::Tree;
+use topdown_seam::sysfs::tree::SysfsTree;
 
-fn tree() -> Tree {
-    Tree::new(&[
+fn tree() -> SysfsTree {
+    SysfsTree::new(&[
         ("cpu/type", "4"),
         ("cpu/format/event", "config:0-7"),
         ("cpu/format/umask", "config:8-15"),
@@ -21,17 +21,17 @@ fn tree() -> Tree {
 }
 
 /// One event of a list.
-fn listed(name: &str, terms: &str, pmu: &str) -> impl Fn(&str) -> Option<Arc<Event>> + use<> {
-    let event = Event { name: name.into(), terms: terms.into(), desc: String::new(), pmu: pmu.into() };
+fn listed(name: &str, terms: &str, pmu: &str) -> impl Fn(&str) -> Option<Arc<ListedEvent>> + use<> {
+    let event = ListedEvent { name: name.into(), terms: terms.into(), desc: String::new(), pmu: pmu.into() };
     move |name| event.name.eq_ignore_ascii_case(name).then(|| Arc::new(event.clone()))
 }
 
-fn none(_: &str) -> Option<Arc<Event>> {
+fn none(_: &str) -> Option<Arc<ListedEvent>> {
     None
 }
 
 /// decoded, type, config
-fn short(resolved: Result<Resolved, Failure>) -> Result<(String, u32, u64), Option<String>> {
+fn short(resolved: Result<Resolved, Unresolved>) -> Result<(String, u32, u64), Option<String>> {
     match resolved {
         Ok(found) => Ok((found.decoded, found.attr.type_, found.attr.config)),
         Err(why) => Err(why.reason().map(String::from)),
@@ -67,7 +67,7 @@ fn names_of_the_kernel() {
 
 #[test]
 fn tracepoints_and_what_the_kernel_brings() {
-    let tree = Tree::new(&[
+    let tree = SysfsTree::new(&[
         ("tracing/events/sched/sched_switch/id", "326"),
         ("tracing/events/sched/enable", "0"),
         ("software/type", "1"),
@@ -199,13 +199,13 @@ fn pmus() {
     for name in ["r3c", "cycles", "cpu-cycles", "event=1", "cpu/event=1/"] {
         assert_eq!(resolved(name), (false, "cpu".into()), "{name}");
     }
-    let bare = Tree::new(&[("software/type", "1")]);
+    let bare = SysfsTree::new(&[("software/type", "1")]);
     assert!(kernel_name(&bare.sysfs, "r3c").unwrap().pmus[0].ends_with("/cpu"));
 }
 
 #[test]
 fn two_kinds_of_cores() {
-    let tree = Tree::new(&[
+    let tree = SysfsTree::new(&[
         ("cpu_atom/type", "10"),
         ("cpu_core/type", "4"),
         ("cpu_core/format/event", "config:0-7"),

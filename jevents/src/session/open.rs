@@ -173,7 +173,7 @@ pub fn free(list: List) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use topdown_seam::sysfs::tree::Tree;
+    use topdown_seam::sysfs::tree::SysfsTree;
 
     #[test]
     fn an_original_goes_with_the_last_of_its_clones() {
@@ -204,9 +204,12 @@ mod tests {
 
     #[test]
     fn a_cpu_is_offline_if_the_kernel_says_so() {
-        assert!(!offline(&Tree::new(&[]).sysfs, 7), "nothing is said of CPUs");
-        let tree =
-            Tree::new(&[("cpus/cpu0/topology/x", ""), ("cpus/cpu1/online", "1"), ("cpus/cpu2/online", "0")]);
+        assert!(!offline(&SysfsTree::new(&[]).sysfs, 7), "nothing is said of CPUs");
+        let tree = SysfsTree::new(&[
+            ("cpus/cpu0/topology/x", ""),
+            ("cpus/cpu1/online", "1"),
+            ("cpus/cpu2/online", "0"),
+        ]);
         assert_eq!([0, 1, 2, 3].map(|cpu| offline(&tree.sysfs, cpu)), [false, false, true, true]);
     }
 }

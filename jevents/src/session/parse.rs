@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use crate::caller::Caller;
     use crate::session::read::scaled_sum;
-    use topdown_seam::sysfs::tree::Tree;
+    use topdown_seam::sysfs::tree::SysfsTree;
 
     fn shown(text: &str) -> Vec<String> {
         let shown = |part: &Part| match (part.members.join(" "), part.braces, part.modifiers.as_str()) {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     /// A list on a made-up tree: types and configs in order, groups in braces.
-    fn listed(tree: &Tree, list: List, text: &str) -> Result<String, ()> {
+    fn listed(tree: &SysfsTree, list: List, text: &str) -> Result<String, ()> {
         parse_events(&tree.sysfs, list, text)?;
         let shown = list.events().map(|event| {
             let (attr, flags) = (event.attr(), event.flags());
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn clones_have_an_original_that_is_in_no_list() {
-        let tree = Tree::new(&[
+        let tree = SysfsTree::new(&[
             ("one/type", "7"),
             ("uncore_two_0/type", "20"),
             ("uncore_two_1/type", "21"),

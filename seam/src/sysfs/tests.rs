@@ -1,8 +1,8 @@
-use super::tree::Tree;
+use super::tree::SysfsTree;
 
 #[test]
 fn pmus_are_found_exactly_then_with_uncore_then_all() {
-    let tree = Tree::new(&[
+    let tree = SysfsTree::new(&[
         ("imc/type", "1"),
         ("uncore_imc/type", "2"),
         ("uncore_imc_0/type", "3"),
@@ -31,8 +31,12 @@ fn pmus_are_found_exactly_then_with_uncore_then_all() {
 
 #[test]
 fn nothing_outside_is_read() {
-    let tree =
-        Tree::new(&[("cpu/type", "4"), ("cpu/events/x", "a"), ("cpu/format/f", "config:0"), ("secret", "b")]);
+    let tree = SysfsTree::new(&[
+        ("cpu/type", "4"),
+        ("cpu/events/x", "a"),
+        ("cpu/format/f", "config:0"),
+        ("secret", "b"),
+    ]);
     for name in ["", ".", "..", "../devices/cpu", "cpu/events", "/", "cpu\0", "../../../etc"] {
         assert_eq!(tree.sysfs.pmu(name), None, "{name:?}");
     }
@@ -47,19 +51,22 @@ fn nothing_outside_is_read() {
 
 #[test]
 fn cpus_with_two_kinds_of_cores() {
-    let tree =
-        Tree::new(&[("cpu_atom/type", "10"), ("cpu_core/type", "4"), ("cpu_core/caps/max_precise", "3")]);
+    let tree = SysfsTree::new(&[
+        ("cpu_atom/type", "10"),
+        ("cpu_core/type", "4"),
+        ("cpu_core/caps/max_precise", "3"),
+    ]);
     assert_eq!(tree.sysfs.core().unwrap().paths, tree.paths(&["cpu_core"]));
     assert_eq!(
         (tree.sysfs.max_precise(4), tree.sysfs.max_precise(10), tree.sysfs.max_precise(99)),
         (3, 0, 0)
     );
-    assert_eq!(Tree::new(&[]).sysfs.core(), None);
+    assert_eq!(SysfsTree::new(&[]).sysfs.core(), None);
 }
 
 #[test]
 fn uncore_is_what_counts_on_cpu_0_first() {
-    let tree = Tree::new(&[
+    let tree = SysfsTree::new(&[
         ("power/cpumask", "0"),
         ("uncore_imc_0/cpumask", "0,18"),
         ("uncore_cha_1/cpumask", "0-1"),
@@ -92,13 +99,13 @@ fn sockets_with_gaps() {
     let files = [package(0, "5"), package(1, "5"), package(2, "0"), package(10, "0"), package(11, "-1")];
     let mut files: Vec<_> = files.iter().map(|(path, id)| (path.as_str(), *id)).collect();
     files.extend([("cpus/cpufreq/x", "1"), ("cpus/cpu3/online", "0")]);
-    assert_eq!(Tree::new(&files).sysfs.socket_cpus(), Some(vec![11, 2, 0]));
-    assert_eq!(Tree::new(&[]).sysfs.socket_cpus(), None);
+    assert_eq!(SysfsTree::new(&files).sysfs.socket_cpus(), Some(vec![11, 2, 0]));
+    assert_eq!(SysfsTree::new(&[]).sysfs.socket_cpus(), None);
 }
 
 #[test]
 fn types_and_events() {
-    let tree = Tree::new(&[
+    let tree = SysfsTree::new(&[
         ("b/type", "4"),
         ("a_b/type", "7"),
         ("a/type", "7"),
@@ -118,5 +125,5 @@ fn types_and_events() {
         .map(|event| format!("{}/{}/{}", event.pmu, event.name, event.terms))
         .collect();
     assert_eq!(events, ["a/y/event=2,umask=3", "a/z/event=1", "a_b/x/event=4", "a_b/zeros/event=5"]);
-    assert_eq!(Tree::new(&[("a/type", "1")]).sysfs.events(), []);
+    assert_eq!(SysfsTree::new(&[("a/type", "1")]).sysfs.events(), []);
 }

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A tree of a test's own, removed at its end. PMU files are at the top, those of CPUs below `cpus`.
-pub struct Tree {
+pub struct SysfsTree {
     root: PathBuf,
     /// What reads it.
     pub sysfs: Sysfs,
 }
 
-impl Tree {
+impl SysfsTree {
     /// With these files.
-    pub fn new(files: &[(&str, &str)]) -> Tree {
+    pub fn new(files: &[(&str, &str)]) -> SysfsTree {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("topdown-sysfs-{}-{number}", std::process::id()));
@@ -32,7 +32,7 @@ impl Tree {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, format!("{text}\n")).unwrap();
         }
-        Tree { root, sysfs }
+        SysfsTree { root, sysfs }
     }
 
     /// Directories of these PMUs.
@@ -41,7 +41,7 @@ impl Tree {
     }
 }
 
-impl Drop for Tree {
+impl Drop for SysfsTree {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
     }

@@ -1,9 +1,9 @@
 use super::*;
 use crate::attr;
-use crate::sysfs::tree::Tree;
+use crate::sysfs::tree::SysfsTree;
 
-fn tree() -> Tree {
-    Tree::new(&[
+fn tree() -> SysfsTree {
+    SysfsTree::new(&[
         ("cpu/type", "4"),
         ("cpu/format/event", "config:0-7,32-35"),
         ("cpu/format/umask", "config:8-15"),
@@ -20,7 +20,7 @@ fn tree() -> Tree {
     ])
 }
 
-fn parsed(terms: &str) -> Result<(Attr, Option<String>), Failure> {
+fn parsed(terms: &str) -> Result<(Attr, Option<String>), Unresolved> {
     let mut attr = attr::new(4);
     let name = apply(&tree().sysfs.pmu("cpu").unwrap(), terms, &mut attr)?;
     Ok((attr, name))
@@ -138,7 +138,7 @@ fn numbers_as_in_c() {
 fn nothing_is_cut() {
     let long = "x".repeat(10_000);
     assert_eq!(parsed(&format!("name={long}")).unwrap().1, Some(long.clone()));
-    assert_eq!(parsed(&long).unwrap_err(), Failure::UNKNOWN);
+    assert_eq!(parsed(&long).unwrap_err(), Unresolved::UNKNOWN);
     let many = vec!["event=1"; 5000].join(",");
     assert_eq!(words(&format!("{many},umask=2")), [0x201, 0, 0, 0, 0]);
 }

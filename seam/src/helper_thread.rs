@@ -24,7 +24,7 @@ const FLAGS: c_int = libc::CLONE_VM
 
 /// Runs `work` in such a thread, and comes back when it has ended. No signal may reach it, and it does not panic. Signals
 /// are blocked as long as it runs, so that none is handled there.
-pub fn apart<W: FnMut()>(_: &Blocked, mut work: W) -> io::Result<()> {
+pub fn on_helper_thread<W: FnMut()>(_: &Blocked, mut work: W) -> io::Result<()> {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping, where the kernel likes.
     let stack = unsafe { libc::mmap(null_mut(), STACK, access, flags | libc::MAP_STACK, -1, 0) };
@@ -49,7 +49,7 @@ pub fn apart<W: FnMut()>(_: &Blocked, mut work: W) -> io::Result<()> {
 }
 
 extern "C" fn run<W: FnMut()>(work: *mut c_void) -> c_int {
-    // SAFETY: `apart` gave it, and waits.
+    // SAFETY: `on_helper_thread` gave it, and waits.
     unsafe { (*work.cast::<W>())() };
     0
 }

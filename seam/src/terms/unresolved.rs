@@ -3,20 +3,20 @@
 
 /// A reason, where there is one to tell.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Failure(Option<String>);
+pub struct Unresolved(Option<String>);
 
-impl Failure {
+impl Unresolved {
     /// No such name.
-    pub const UNKNOWN: Self = Failure(None);
+    pub const UNKNOWN: Self = Unresolved(None);
 
     /// To be told.
     pub fn because(reason: impl Into<String>) -> Self {
-        Failure(Some(reason.into()))
+        Unresolved(Some(reason.into()))
     }
 
     /// What is to be told of two attempts: the first that got somewhere.
     pub fn or(self, later: Self) -> Self {
-        Failure(self.0.or(later.0))
+        Unresolved(self.0.or(later.0))
     }
 
     /// The text, if any.
