@@ -5,13 +5,14 @@
 //! PERF_METRICS have their own, faster evaluation here, which gives what that of the tree gives, to the last bit.
 #![forbid(unsafe_code)]
 
+use crate::bound::{rounding, skid};
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
 use crate::model;
 use crate::model::metrics::{LEVEL_1, LEVEL_2, Metric};
 use crate::model::tree::Tree;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{CATEGORIES, L1, L2, Sample};
-use crate::span::{Span, difference, edges, float, go_together, span};
+use crate::span::{Span, difference, float, go_together, span};
 use crate::tree::{self, Node};
 use std::array::from_fn;
 
@@ -128,8 +129,8 @@ fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Resul
         flags: 0,
         slots: slots_b - slots_a,
         category: from_fn(|k| (i128::from(to[k]) - i128::from(from[k])) as f64),
-        rounding: a.rounding(0).saturating_add(b.rounding(0)) as f64,
-        edges: edges([a, b], 0) as f64,
+        rounding: rounding(a, 0).saturating_add(rounding(b, 0)) as f64,
+        edges: skid([a, b], 0) as f64,
         running: 1.0,
         uncounted: 0.0,
     })
@@ -197,7 +198,7 @@ fn shares_1(span: &Span) -> (Shares, [f64; 4]) {
 /// The bound over all shares: the farthest end of any interval. What happened uncounted widens each: it may have been all of
 /// that category or none. Rounded up past what the arithmetic here may have lost.
 #[inline(always)]
-fn bound(shares: &Shares, span: &Span) -> f64 {
+fn farthest(shares: &Shares, span: &Span) -> f64 {
     let slots = float(span.slots);
     let part = span.uncounted / (span.uncounted + slots);
     let counted = 1.0 - part;
@@ -212,7 +213,7 @@ fn bound(shares: &Shares, span: &Span) -> f64 {
 #[inline(always)]
 pub(crate) fn level_1(span: &Span) -> L1 {
     let (shares, _) = shares_1(span);
-    L1::new(span.flags, span.slots, shares.value, bound(&shares, span), span.running)
+    L1::new(span.flags, span.slots, shares.value, farthest(&shares, span), span.running)
 }
 
 #[inline(always)]
@@ -235,7 +236,7 @@ pub(crate) fn level_2(span: &Span) -> L2 {
     let field = Shares { value, low, high };
     let (low, high) = intervals(low_of_rest, high_of_rest);
     let rest = Shares { value: value_of_rest, low, high };
-    let error = max(bound(&field, span), bound(&rest, span));
+    let error = max(farthest(&field, span), farthest(&rest, span));
     let value = from_fn(|k| if k % 2 == 0 { field.value[k / 2] } else { rest.value[k / 2] });
     L2::new(span.flags, span.slots, value, error, span.running)
 }

@@ -131,7 +131,7 @@ fn proofs() -> Vec<Failure> {
     vec![
         ("SLOTS opens and stands still", open(&machine(Scripted::stand_still))),
         ("others hold the counters", open(&machine(Scripted::starve))),
-        ("an event opens in another counter", group::junk("topdown-retiring", 3)),
+        ("an event opens in another counter", group::metrics::junk("topdown-retiring", 3)),
     ]
 }
 
@@ -153,7 +153,7 @@ fn later() -> Vec<Failure> {
         ("the parent's handle in a forked child", handle::forked()),
         (
             "signal handlers that interrupt a call 64 times in a row, each using the handle",
-            handle::interrupted(),
+            crate::source::interrupted(),
         ),
         ("a closed handle", handle::closed()),
         ("rdpmc set to 0 while the handle is open", handle::rdpmc_taken("cpu")),

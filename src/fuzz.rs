@@ -7,14 +7,13 @@ use crate::capi::*;
 use crate::detect;
 use crate::detect::blockers::{Attempt, explain};
 use crate::error::{TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
-use crate::events::Events;
-use crate::group::Group;
+use crate::group::{Group, PlainGroup};
 use crate::model::metrics::{LEVEL_1, LEVEL_2, TD_UNIT_SLOTS};
 use crate::model::{self, Counting};
 use crate::options::{Options, Target};
 use crate::read::Hot;
-use crate::read::simulated::Mix;
 use crate::sample::{L1, L2, Mark, Sample};
+use crate::source::simulated::Mix;
 use crate::sum::Sum;
 use crate::sys::Kernel;
 use crate::sys::cpu::Identity;
@@ -359,7 +358,7 @@ pub fn detect(bytes: &[u8]) {
     match detect::e_cores(&kernel, &cpu) {
         Ok((pmu, encodings)) => {
             kernel.fail(fails, errno);
-            let opened = Events::open(kernel.clone(), &pmu, encodings, &options);
+            let opened = PlainGroup::open(kernel.clone(), &pmu, encodings, &options);
             assert!(
                 opened.as_ref().err().is_none_or(|error| error.code() < 0 && !error.to_string().is_empty())
             );

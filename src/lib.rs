@@ -9,16 +9,16 @@ pub(crate) mod model;
 
 mod options;
 
-pub(crate) mod events;
+mod bound;
+mod registers;
+mod sample;
+
 pub(crate) mod group;
 pub(crate) mod read;
 
-mod meter;
-mod pace;
-mod registers;
-mod window;
-
-mod sample;
+mod budget;
+pub(crate) mod source;
+mod totals;
 
 mod decode;
 mod span;
@@ -54,10 +54,10 @@ pub fn metric(id: u32) -> Option<Metric> {
 
 pub use options::{Options, Target};
 pub use probe::{Finding, Survey, Verdict, probe};
-pub use read::simulated::Mix;
 pub use sample::{
     Base, L1, L2, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED,
     TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
 };
+pub use source::simulated::Mix;
 pub use sum::{Execution, InputSum, Sum, TD_SAMPLE_SPARSE};
 pub use tree::{Node, decode_tree};

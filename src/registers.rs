@@ -1,7 +1,8 @@
-//! The two registers of PERF_METRICS: what a reading of them says, and how exactly.
+//! The two registers of PERF_METRICS: what a reading of them says. (How exactly: `crate::bound`.)
 #![forbid(unsafe_code)]
 
-use crate::sample::CATEGORIES;
+/// Number of PERF_METRICS fields: four of level 1, four of level 2.
+pub(crate) const CATEGORIES: usize = 8;
 
 /// SLOTS (fixed counter 3): pipeline slots since the registers were last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,10 +24,6 @@ const SLOTS_WIDTH: u64 = (1 << 48) - 1;
 
 /// A full share in a field of PERF_METRICS.
 pub(crate) const FULL: u64 = 255;
-
-/// Slots that may pass between the reading of SLOTS and that of PERF_METRICS, and between either and
-/// the instructions around them, on a core that executes out of order: 40 cycles of 8 slots.
-pub(crate) const EDGE_SLOTS: u64 = 320;
 
 impl RawMetrics {
     fn field(self, k: usize) -> u64 {
@@ -68,33 +65,6 @@ impl Registers {
         slots[3] = self.slots.0 as i64 - slots[0] - slots[1] - slots[2];
         slots
     }
-
-    /// Bound on the rounding error of each of `split`, in slots, after so many times that the registers were
-    /// saved and restored: one unit for the reading and one for each. A field is within one unit of the
-    /// truth, however the hardware rounds; taking the sum of the fields for the whole moves it by no more
-    /// than that sum is off.
-    pub fn rounding(self, switches: u64) -> u64 {
-        if self.slots.0 == 0 {
-            return 0;
-        }
-        units(self.slots, switches.saturating_add(1 + self.metrics.whole().abs_diff(FULL)))
-    }
-
-    /// `rounding`, of possible registers after few switches: nothing can overflow. `whole`: the sum of the fields.
-    #[allow(clippy::manual_div_ceil)] // which takes twice the instructions
-    #[inline(always)]
-    pub fn rounding_by(self, whole: u64, switches: u16) -> u64 {
-        let units = 1 + (whole as i64 - FULL as i64).unsigned_abs() + u64::from(switches);
-        (self.slots.0 * units + (FULL - 1)) / FULL
-    }
-}
-
-/// So few switches that `Registers::rounding_by` can be told.
-pub(crate) const FEW_SWITCHES: u16 = 1 << 14;
-
-/// How many slots `n` units of a field stand for, rounded up.
-pub(crate) fn units(slots: RawSlots, n: u64) -> u64 {
-    slots.0.saturating_mul(n).div_ceil(FULL)
 }
 
 #[cfg(test)]
@@ -123,14 +93,5 @@ mod tests {
         // 50 + 100 + 50 + 50 = 250: the same shares, though not the same of 255; level 2 of the same whole
         let short = registers(1000, 0x0019_0000_3232_6432);
         assert_eq!(short.split(), [200, 400, 200, 200, 0, 0, 100, 0]);
-    }
-
-    #[test]
-    fn rounding_is_one_unit_and_more_where_the_fields_do_not_add_up() {
-        assert_eq!(registers(255_000, 0x3333_6633).rounding(0), 1000);
-        assert_eq!(registers(255_000, 0x3232_6432).rounding(0), 6000);
-        assert_eq!(registers(255_000, 0x3333_6633).rounding(2), 3000, "two switches");
-        assert!(registers(255_000, 0).rounding(0) > 255_000, "empty fields say nothing");
-        assert_eq!(registers(0, 0).rounding(7), 0);
     }
 }

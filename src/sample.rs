@@ -1,12 +1,9 @@
 //! One reading, as it travels from the reader to the decoder, and what a decoder makes of two of them.
 #![forbid(unsafe_code)]
 
-use crate::read::Glance;
+pub(crate) use crate::registers::CATEGORIES;
 use crate::registers::{RawMetrics, RawSlots, Registers};
-use crate::window::Times;
-
-/// Number of PERF_METRICS fields: four of level 1, four of level 2.
-pub(crate) const CATEGORIES: usize = 8;
+use crate::sys::page::Times;
 
 /// Nothing bounds the error, and `error` of what is decoded is as large as it can be. The library could not count how often
 /// the registers, which round, were saved and restored (TD_FLAG_INHERIT; or TD_FLAG_NO_RDPMC if no memory may be locked).
@@ -52,10 +49,6 @@ pub struct Base {
     /// mispredicts, fetch latency, memory bound; backend bound has the rest.
     pub category: [i64; 7],
 }
-
-/// As long as this the registers are taken to be those of the window although nobody looked: an overflow comes
-/// much later, and it takes less than this to pass what a window may hold.
-pub(crate) const UNCHECKED_MS: u32 = 1000;
 
 /// Milliseconds, as `checked_ms` keeps them.
 pub(crate) fn ms(ns: u64) -> u32 {
@@ -197,8 +190,8 @@ impl Sample {
     }
 
     /// Without the categories.
-    pub(crate) fn glance(&self) -> Glance {
-        Glance {
+    pub(crate) fn slots_only(&self) -> SlotsOnly {
+        SlotsOnly {
             slots: self.slots,
             enabled: self.time_enabled_ns,
             running: self.time_running_ns,
@@ -227,6 +220,16 @@ impl Sample {
             metrics: RawMetrics(self.raw_metrics),
         }
     }
+}
+
+/// Totals of a period, without the categories.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SlotsOnly {
+    pub slots: u64,
+    pub enabled: u64,
+    pub running: u64,
+    pub handle: u32,
+    pub period: u32,
 }
 
 /// Level 1: shares of the pipeline slots between two samples. The four add up to 1.

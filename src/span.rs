@@ -3,18 +3,15 @@
 //! was not counted.
 #![forbid(unsafe_code)]
 
+use crate::bound::{
+    FEW_SWITCHES, UNCHECKED_MS, WORK_AFTER, WORK_BEFORE, rounding, rounding_of_few, skid, uncounted,
+};
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
 use crate::model::tree::Input;
 use crate::model::{self, slots_per_ns};
-use crate::registers::{EDGE_SLOTS, FEW_SWITCHES, Registers};
 use crate::sample::{
     Base, CATEGORIES, OF_READINGS, Sample, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
-    UNCHECKED_MS,
 };
-
-/// The library's own work in a region whose readings took the slow path, on the way back to the caller and on the way in.
-const WORK_AFTER: u64 = 8 * EDGE_SLOTS;
-const WORK_BEFORE: u64 = 4 * EDGE_SLOTS;
 
 /// What ran between two readings.
 pub(crate) struct Span {
@@ -62,14 +59,6 @@ impl Sample {
         let soon = self.time_enabled_ns.wrapping_sub(checked_ns) <= SOON_NS; // (not before: that wraps to more)
         !soon && self.registers().slots.0 > 0 && self.unchecked_ms(self.time_enabled_ns) > 2 * UNCHECKED_MS
     }
-}
-
-/// Edges on the way from one reading to another: those of both, and of each window that was closed, by a reading
-/// of the registers and a read(2) right after.
-#[inline(always)]
-pub(crate) fn edges(readings: [Registers; 2], windows: u32) -> u64 {
-    let readings = readings.map(|registers| u64::from(registers.slots.0 > 0));
-    (readings[0] + readings[1] + 2 * u64::from(windows)) * EDGE_SLOTS
 }
 
 /// What `b` and `since` have more than `a`. Samples that the library did not write may hold anything.
@@ -190,7 +179,7 @@ pub(crate) fn difference<const N: usize>(from: &Sample, to: &Sample) -> Span {
     // a window's switches until `from` are in the rounding of `from`
     let before = if windows == 0 && a.slots.0 > 0 { from.base.switches } else { 0 };
     let rounding = if to.base.switches < FEW_SWITCHES {
-        a.rounding_by(whole_a, 0) + b.rounding_by(whole_b, to.base.switches.saturating_sub(before))
+        rounding_of_few(a, whole_a, 0) + rounding_of_few(b, whole_b, to.base.switches.saturating_sub(before))
     } else {
         rounding_of_many(from, to, windows)
     };
@@ -199,7 +188,7 @@ pub(crate) fn difference<const N: usize>(from: &Sample, to: &Sample) -> Span {
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0 && !from.is_unchecked() && !to.is_unchecked();
     let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { WORK_AFTER } else { 0 };
     let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { WORK_BEFORE } else { 0 };
-    let edges = edges([a, b], windows) + after + before;
+    let edges = skid([a, b], windows) + after + before;
     let at = [from.base.categories(from.slots_before), to.base.categories(to.slots_before)];
     let since = [a.split_by::<N>(whole_a), b.split_by::<N>(whole_b)];
     let mut category = [0.0; CATEGORIES];
@@ -220,7 +209,7 @@ pub(crate) fn difference<const N: usize>(from: &Sample, to: &Sample) -> Span {
 fn rounding_of_many(from: &Sample, to: &Sample, windows: u32) -> u64 {
     let (a, b) = (from.registers(), to.registers());
     let before = if windows == 0 && a.slots.0 > 0 { from.switches() } else { 0 };
-    a.rounding(0).saturating_add(b.rounding(to.switches().saturating_sub(before)))
+    rounding(a, 0).saturating_add(rounding(b, to.switches().saturating_sub(before)))
 }
 
 /// Part of the time in which the counters counted, and how many slots may have passed in the rest.
@@ -231,7 +220,5 @@ fn multiplexed(from: &Sample, to: &Sample) -> (f64, f64) {
         return (1.0, 0.0);
     }
     let (ran, enabled, slots) = (ran as f64, enabled as f64, (to.slots - from.slots) as f64);
-    // the fastest that slots can pass: what any core does, or what this one did, whichever is more
-    let rate = to.most_slots_per_ns().max(if ran > 0.0 { slots / ran } else { 0.0 });
-    (ran / enabled, (enabled - ran) * rate)
+    (ran / enabled, uncounted(enabled, ran, slots, to.most_slots_per_ns()))
 }

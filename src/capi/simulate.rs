@@ -3,7 +3,7 @@
 use super::border::{at, guard, handle, td};
 use crate::error::Error;
 use crate::handle;
-use crate::read::simulated::Mix;
+use crate::source::simulated::Mix;
 use std::ffi::c_int;
 
 /// Sets how the slots of a handle's simulated PMU divide from now on.

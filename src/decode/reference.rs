@@ -2,10 +2,11 @@
 //! the library computes has to be the same to the last bit.
 
 use super::*;
-use crate::registers::{EDGE_SLOTS, FULL};
+use crate::bound::SKID_SLOTS;
+use crate::registers::FULL;
 use crate::sample::{Base, OF_READINGS, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE};
 
-const EDGE: f64 = EDGE_SLOTS as f64;
+const EDGE: f64 = SKID_SLOTS as f64;
 
 fn edges(readings: [Registers; 2], windows: u32) -> f64 {
     let readings = readings.iter().filter(|registers| registers.slots.0 > 0).count() as f64;

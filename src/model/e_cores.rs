@@ -2,25 +2,24 @@
 //! formulas from perf's pmu-events).
 
 use super::metrics::{BACKEND_BOUND, BAD_SPECULATION, FRONTEND_BOUND, RETIRING};
-use super::tree::Formula::Slots;
+use super::tree::Formula::{Rest, Slots};
 use super::tree::{Input, Tree, root};
 use super::{Counting, Model};
 
-/// What is counted besides cycles, by its name under `events/` in sysfs, in the order of the fields of PERF_METRICS. Bad
+/// What is counted besides cycles, by its name under `events/` in sysfs: the inputs of `TREE`. Bad
 /// speculation is the rest: Gracemont's own event of it does not count all.
 pub(crate) const EVENTS: [&str; 3] = ["topdown-retiring", "topdown-fe-bound", "topdown-be-bound"];
 
-/// Their sample has the slots of each category as PERF_METRICS would give them.
 pub(crate) static TREE: Tree = Tree {
-    inputs: &[Input::Category(0), Input::Category(1), Input::Category(2), Input::Category(3)],
+    inputs: &[Input::Counter(0), Input::Counter(1), Input::Counter(2)],
     clocks: None,
     nodes: &[
         root(RETIRING, Slots(0)),
-        root(BAD_SPECULATION, Slots(1)),
-        root(FRONTEND_BOUND, Slots(2)),
-        root(BACKEND_BOUND, Slots(3)),
+        root(BAD_SPECULATION, Rest),
+        root(FRONTEND_BOUND, Slots(1)),
+        root(BACKEND_BOUND, Slots(2)),
     ],
-    per_cycle: &[],
+    per_cycle: &[2.0, 1.0, 1.5],
 };
 
 const fn row(core: &'static str, models: &'static [u32], width: u32) -> Model {

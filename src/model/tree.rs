@@ -15,7 +15,6 @@ pub(crate) struct Tree {
     pub nodes: &'static [Row],
     /// What the simulated PMU counts of each input in a cycle, unless it is told otherwise; empty for CPUs with
     /// PERF_METRICS, which are simulated by a mix of their categories.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the simulated PMU"))]
     pub per_cycle: &'static [f64],
 }
 

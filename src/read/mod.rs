@@ -1,4 +1,4 @@
-//! From counters to one snapshot: by RDPMC (`rdpmc`), by read(2) (`crate::group`), or simulated.
+//! From counters to one reading: by RDPMC (`rdpmc`) or by read(2) (`crate::group`).
 
 mod hot;
 #[cfg(target_arch = "x86_64")]
@@ -6,12 +6,11 @@ mod rdpmc;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "no_rdpmc.rs"]
 mod rdpmc;
-pub(crate) mod simulated;
 
 use crate::error::Result;
-use crate::registers::Registers;
+use crate::registers::{CATEGORIES, Registers};
+use crate::sys::page::Times;
 pub(crate) use crate::sys::page::{METRICS_INDEX, SLOTS_INDEX};
-use crate::window::{Counts, Times};
 pub use hot::Hot;
 pub(crate) use hot::Reader;
 pub(crate) use rdpmc::{FAST, snapshot};
@@ -40,16 +39,6 @@ impl Clock {
     }
 }
 
-/// Totals of a period, without the categories.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Glance {
-    pub slots: u64,
-    pub enabled: u64,
-    pub running: u64,
-    pub handle: u32,
-    pub period: u32,
-}
-
 /// One reading of the registers by their owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Snapshot {
@@ -70,34 +59,100 @@ impl Snapshot {
     }
 }
 
-/// A group of counters, real or simulated.
-pub(crate) trait Counters {
-    /// read(2) of the group: what the kernel has counted since it was opened. If it is running, this
-    /// zeroes the registers.
-    fn counts(&self) -> Result<Counts>;
-    /// read(2) of SLOTS alone, for less: the same, without the categories.
-    fn slots(&self) -> Result<(u64, Times)>;
-    /// The registers, if they can be seen and count for this thread now. `known`: the times at the last
-    /// read(2).
-    fn registers(&self, known: Times) -> Option<Snapshot>;
-    /// Whether the group is counting right now, as its sequence number; none if it is not, or if that
-    /// cannot be seen.
-    fn counting(&self) -> Option<u32>;
-    /// Whether the group counts whenever it is enabled at all, unless others took its turn.
-    fn never_rests(&self) -> bool;
-    /// A number that moves by four or more each time that the registers are saved and restored; none
-    /// where that cannot be known.
-    fn sequence(&self) -> Option<u32>;
-    /// Whether readings are to be those of the registers.
-    fn by_registers(&self) -> bool;
-    /// Whether what the library executes for a reading by read(2) is counted with the rest.
-    fn counts_itself(&self) -> bool {
-        false
+/// What one read(2) of a group with SLOTS and PERF_METRICS tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GroupCounts {
+    pub time: Times,
+    pub slots: u64,
+    /// How many slots can have passed, where that is counted apart.
+    pub most: Option<u64>,
+    /// In slots, as the kernel makes them of the fields.
+    pub category: [u64; CATEGORIES],
+}
+
+/// Whose slots a group counts, and how they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// The calling thread's own, by RDPMC.
+    Rdpmc,
+    /// The calling thread's own, by read(2).
+    OwnByRead,
+    /// Those of the calling thread and of what it starts, by read(2).
+    OwnAndInherited,
+    /// A CPU's, by read(2).
+    Cpu,
+    /// Another thread's, or those of what another thread or a CPU's threads start, by read(2).
+    OtherThread,
+}
+
+impl Access {
+    /// Whether what the library executes for a read(2) is counted with the rest.
+    pub fn counts_itself(self) -> bool {
+        matches!(self, Access::OwnByRead | Access::OwnAndInherited)
     }
-    /// Who can read by the steady state, if anybody can.
+
+    /// Whether the group runs whenever it is enabled, unless it is multiplexed: what it counts is never asleep when it is read.
+    pub fn runs_while_enabled(self) -> bool {
+        matches!(self, Access::Rdpmc | Access::OwnByRead | Access::Cpu)
+    }
+}
+
+/// What the control page of a group's leader shows at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheduled {
+    /// The group has no page.
+    Unknown,
+    /// The group is not on the counters; the page's sequence number.
+    Out(u32),
+    /// It is.
+    In(u32),
+}
+
+impl Scheduled {
+    /// A number that moves by four or more each time that the registers are saved and restored.
+    pub fn sequence(self) -> Option<u32> {
+        match self {
+            Scheduled::Unknown => None,
+            Scheduled::Out(sequence) | Scheduled::In(sequence) => Some(sequence),
+        }
+    }
+}
+
+/// A group with SLOTS and PERF_METRICS, real or simulated.
+pub(crate) trait MetricsCounters {
+    /// read(2) of the group: what the kernel has counted since it was opened. If the group is running, this zeroes the
+    /// registers.
+    fn counts(&self) -> Result<GroupCounts>;
+    /// read(2) of SLOTS alone, which is cheaper: the same without the categories.
+    fn slots(&self) -> Result<(u64, Times)>;
+    /// The registers, if they can be read and count for this thread now. `known`: the times at the last read(2).
+    fn registers(&self, known: Times) -> Option<Snapshot>;
+    /// Whether the group is on the counters right now.
+    fn scheduled(&self) -> Scheduled;
+    /// The same for the life of the group.
+    fn access(&self) -> Access;
+    /// Who can read without this library's slow path, if anybody can.
     fn reader(&self) -> Option<Reader> {
         None
     }
-    /// Before it is closed: a forked child that has copies of the descriptors does not keep it on the counters.
-    fn stop(&self) {}
+}
+
+/// The number of `td_sample.counter[]`.
+pub(crate) const MOST_COUNTERS: usize = 15;
+
+/// What one read(2) of a group of plain counters tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PlainCounts {
+    pub time: Times,
+    pub slots: u64,
+    /// In the order of the inputs of the CPU's tree.
+    pub counter: [u64; MOST_COUNTERS],
+}
+
+/// A group of plain counters, real or simulated. What they count is exact, and nothing resets them.
+pub(crate) trait PlainCounters {
+    /// read(2) of the group: what was counted since it was opened.
+    fn counts(&self) -> Result<PlainCounts>;
+    /// Whether what the library executes for a read(2) is counted with the rest.
+    fn counts_itself(&self) -> bool;
 }

@@ -3,18 +3,18 @@
 use super::Snapshot;
 use crate::sys::Mapping;
 use crate::sys::page::Look;
-use crate::window::Times;
+use crate::sys::page::Times;
 
 /// Whether td_read has a steady state here.
 pub(crate) const FAST: fn() -> bool = || false;
 
 impl super::Hot {
-    pub fn glance(&self) -> Option<super::Glance> {
+    pub fn glance(&self) -> Option<crate::sample::SlotsOnly> {
         None
     }
 
-    pub fn glance_or_zero(&self) -> super::Glance {
-        super::Glance::default()
+    pub fn glance_or_zero(&self) -> crate::sample::SlotsOnly {
+        crate::sample::SlotsOnly::default()
     }
 
     pub fn begin(&self, _: &mut crate::sum::Sum) -> bool {

@@ -11,18 +11,19 @@
 //! is not executed on an E-core, where it would fault.
 
 use super::hot::{Hot, SEQUENCE, TD_CONTROL_PAGE};
-use super::{Clock, Glance, SLOTS_INDEX, Snapshot};
+use super::{Clock, SLOTS_INDEX, Snapshot};
+use crate::bound::SKID_SLOTS;
 use crate::capi::read_slowly;
-use crate::registers::{EDGE_SLOTS, RawMetrics, RawSlots, Registers};
-use crate::sample::Sample;
+use crate::registers::{RawMetrics, RawSlots, Registers};
+use crate::sample::{Sample, SlotsOnly};
 use crate::sum::Sum;
 use crate::sys::Mapping;
 use crate::sys::fault::MARK;
+use crate::sys::page::Times;
 use crate::sys::page::{Look, Page};
 use crate::sys::rdpmc::{METRICS, SLOTS, SlotsAndMetrics, rdtsc, slots_and_metrics};
 use crate::sys::rseq::SIGNATURE;
 use crate::sys::{restartable, scaled_clock};
-use crate::window::Times;
 use std::arch::{asm, global_asm};
 use std::mem::offset_of;
 
@@ -159,13 +160,13 @@ macro_rules! glance {
 impl Hot {
     /// Totals of slots and time alone, by the steady state; no windows are opened for it.
     #[inline]
-    pub fn glance(&self) -> Option<Glance> {
+    pub fn glance(&self) -> Option<SlotsOnly> {
         Some(self.glance_or_zero()).filter(|glance| glance.handle != 0)
     }
 
     /// The same; of no handle (0) if that failed.
     #[inline(always)]
-    pub fn glance_or_zero(&self) -> Glance {
+    pub fn glance_or_zero(&self) -> SlotsOnly {
         let (slots, enabled, running, of): (u64, u64, u64, u64);
         // SAFETY: the descriptor is used only if the reader is this thread: `attach` was given both, and `detach` comes
         // before the end of the control page, which is behind this. The abort handler follows its signature, and goes
@@ -183,7 +184,7 @@ impl Hot {
             );
         }
         let (handle, period) = (of as u32, (of >> 32) as u32);
-        Glance { slots, enabled, running, handle, period }
+        SlotsOnly { slots, enabled, running, handle, period }
     }
 
     /// The same into the sample in a larger thing, of which only that is written; false: what was written means nothing.
@@ -278,7 +279,7 @@ unsafe fn pair(page: *const Page, rseq: Option<*mut u64>, sequence: u32) -> Opti
     let SlotsAndMetrics { slots, metrics, again } =
         unsafe { slots_and_metrics::<MARK>(page, rseq, sequence) }?;
     // without a descriptor a signal handler may have run in between: then SLOTS has moved on
-    let together = rseq.is_some() || again.wrapping_sub(slots) <= EDGE_SLOTS;
+    let together = rseq.is_some() || again.wrapping_sub(slots) <= SKID_SLOTS;
     together.then_some(Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) })
 }
 

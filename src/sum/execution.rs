@@ -3,8 +3,7 @@
 
 use super::{BETWEEN, COUNTING, LEAST_SAMPLE, MEASURING, Sum, grow};
 use crate::error::{Error, Result, TD_ESTALE};
-use crate::read::Glance;
-use crate::sample::Sample;
+use crate::sample::{Sample, SlotsOnly};
 
 /// An execution whose slots alone were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +35,7 @@ impl Sum {
 
     /// It ends, if it began with a reading of the same handle and period. The caller adds it up.
     #[inline(always)]
-    pub(crate) fn end_steadily(&mut self, to: &Glance) -> Option<Execution> {
+    pub(crate) fn end_steadily(&mut self, to: &SlotsOnly) -> Option<Execution> {
         let of = |handle: u32, period: u32| u64::from(period) << 32 | u64::from(handle); // one comparison
         if of(self.from.base.handle, self.from.base.period) != of(to.handle, to.period) {
             return None;
@@ -76,7 +75,7 @@ impl Sum {
 
     /// An execution begins with this reading, and only its slots are counted.
     #[inline]
-    pub(crate) fn begins(&mut self, from: Glance) {
+    pub(crate) fn begins(&mut self, from: SlotsOnly) {
         self.state = COUNTING;
         self.from.slots = from.slots;
         self.from.time_enabled_ns = from.enabled;
@@ -140,7 +139,7 @@ impl Sum {
     /// # Errors
     /// -EINVAL: none had begun, or with another handle; TD_ESTALE: before a reset.
     #[inline]
-    pub(crate) fn ends(&mut self, to: &Glance) -> Result<()> {
+    pub(crate) fn ends(&mut self, to: &SlotsOnly) -> Result<()> {
         let state = std::mem::replace(&mut self.state, BETWEEN);
         if state != COUNTING {
             grow(&mut self.unbalanced, 1);
@@ -148,7 +147,7 @@ impl Sum {
                 Error::invalid("td_sum_end without a td_sum_begin").why("no execution of this sum has begun")
             );
         }
-        let from = self.from.glance();
+        let from = self.from.slots_only();
         if from.handle != to.handle {
             return Err(Error::invalid("td_sum_end with another handle than td_sum_begin")
                 .remedy("end with the same"));

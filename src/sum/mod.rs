@@ -10,12 +10,11 @@ mod execution;
 mod inputs;
 mod result;
 
+use crate::bound::{self, SKID_SLOTS};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model;
 use crate::model::tree::{Input, Tree};
-use crate::read::Glance;
-use crate::registers::EDGE_SLOTS;
-use crate::sample::{CATEGORIES, OF_READINGS, Sample};
+use crate::sample::{CATEGORIES, OF_READINGS, Sample, SlotsOnly};
 use crate::span::{Span, span};
 
 pub use execution::Execution;
@@ -112,7 +111,7 @@ fn grow(all: &mut u64, more: u64) {
 
 impl Sum {
     #[inline]
-    fn slots_are(&mut self, flags: u32, from: &Glance, to: &Glance) {
+    fn slots_are(&mut self, flags: u32, from: &SlotsOnly, to: &SlotsOnly) {
         self.size = size_of::<Sum>() as u32;
         self.flags |= flags;
         for (all, more) in [
@@ -132,7 +131,7 @@ impl Sum {
     pub fn add(&mut self, from: &Sample, to: &Sample) -> Result<()> {
         let one = match span(Some(from), to, 1) {
             Err(error) if error.code() == TD_ENOTCOUNTING => {
-                self.slots_are((from.flags | to.flags) & !OF_READINGS, &from.glance(), &to.glance());
+                self.slots_are((from.flags | to.flags) & !OF_READINGS, &from.slots_only(), &to.slots_only());
                 return Ok(());
             }
             other => other?,
@@ -143,7 +142,7 @@ impl Sum {
         } else {
             self.add_categories(from, to, &one);
         }
-        self.slots_are((from.flags | to.flags) & !OF_READINGS, &from.glance(), &to.glance());
+        self.slots_are((from.flags | to.flags) & !OF_READINGS, &from.slots_only(), &to.slots_only());
         let level = to.base.level.into();
         self.level = if self.measured == 0 { level } else { self.level.min(level) };
         grow(&mut self.measured, 1);
@@ -204,7 +203,7 @@ impl Sum {
     /// not be believed, but what came between the two is unknown. None if that would be worse.
     fn joined(&self, from: &Sample, to: &Sample, one: &Span) -> Option<Part> {
         let last = &self.last;
-        let rounding = |sample: &Sample| sample.registers().rounding(0) as f64;
+        let rounding = |sample: &Sample| bound::rounding(sample.registers(), 0) as f64;
         let between = from.slots.checked_sub(last.slots)? as f64;
         if self.together.rounding == 0.0 || between > rounding(last) + rounding(from) {
             return None;
@@ -212,7 +211,7 @@ impl Sum {
         let both = span(Some(last), to, 1).ok()?;
         let gap = if between > 0.0 { span(Some(last), from, 1).ok()?.category } else { [0.0; CATEGORIES] };
         // edges that are the end of one and the start of the next are none
-        let edge = |sample: &Sample| if sample.registers().slots.0 > 0 { EDGE_SLOTS as f64 } else { 0.0 };
+        let edge = |sample: &Sample| if sample.registers().slots.0 > 0 { SKID_SLOTS as f64 } else { 0.0 };
         let edges =
             if between > 0.0 { one.edges.max(both.edges) } else { one.edges - edge(last) - edge(from) };
         let edges = edges.max(0.0); // samples that nobody read may say that they have none
@@ -274,9 +273,8 @@ impl Sum {
     /// of this one.
     pub fn uncounted_slots(&self) -> f64 {
         let (enabled, ran) = (self.time_enabled_ns as f64, self.time_running_ns as f64);
-        let pace = if ran > 0.0 { self.slots as f64 / ran } else { 0.0 };
         let sample = if self.last.base.handle != 0 { &self.last } else { &self.from };
-        (enabled - ran).max(0.0) * pace.max(sample.most_slots_per_ns())
+        bound::uncounted(enabled, ran, self.slots as f64, sample.most_slots_per_ns())
     }
 
     /// The same sum, of what was counted alone: its bound leaves out what passed uncounted.

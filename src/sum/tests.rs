@@ -62,7 +62,7 @@ fn readings_that_close_their_windows_have_no_edges_to_share() {
 fn what_was_not_measured_is_a_sample() {
     let mut sum = Sum::default();
     assert_eq!(sum.l1().unwrap_err().code(), TD_ENOTCOUNTING);
-    assert_eq!(sum.ends(&sample(5, 5).glance()).unwrap_err().code(), -libc::EINVAL);
+    assert_eq!(sum.ends(&sample(5, 5).slots_only()).unwrap_err().code(), -libc::EINVAL);
     assert_eq!(sum.unbalanced, 1);
     for turn in 0..1000_u64 {
         // one of two kinds of execution: 20 or 60 of 255 retire
@@ -72,8 +72,8 @@ fn what_was_not_measured_is_a_sample() {
             sum.begins_measured(from, true);
             sum.ends_measured(&to).unwrap();
         } else {
-            sum.begins(from.glance());
-            sum.ends(&to.glance()).unwrap();
+            sum.begins(from.slots_only());
+            sum.ends(&to.slots_only()).unwrap();
         }
     }
     let l1 = sum.l1().unwrap();
@@ -109,7 +109,7 @@ fn garbage_is_no_sum() {
 fn numbers_that_are_full_stay_so() {
     let mut sum = Sum { executions: u64::MAX, unbalanced: u64::MAX, slots: u64::MAX - 1, ..Sum::default() };
     sum.add(&sample(0, 0), &sample(1000, 51)).unwrap();
-    assert!(sum.ends(&sample(5, 5).glance()).is_err());
+    assert!(sum.ends(&sample(5, 5).slots_only()).is_err());
     assert_eq!((sum.executions, sum.unbalanced, sum.slots), (u64::MAX, u64::MAX, u64::MAX));
     assert!(sum.l1().is_ok());
 }

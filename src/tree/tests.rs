@@ -44,14 +44,10 @@ fn place_of(tree: &Tree) -> u8 {
 #[test]
 fn levels_1_and_2_are_the_nodes_to_the_last_bit() {
     // of exact slots, which no reading gives, the structures can say that nothing is known: rounding in their sum
-    let (mut decoded, mut exact) = ([0; 3], 0);
-    let e_core = place_of(&e_cores::TREE);
+    let (mut decoded, mut exact) = ([0; 2], 0);
     for (k, (mut from, mut to)) in pairs().enumerate() {
         if k % 4 == 0 {
             (from.base.level, to.base.level) = (1, 1);
-        }
-        if k % 8 == 0 {
-            (from.base.model, to.base.model) = (e_core, e_core);
         }
         for from in [Some(&from), None] {
             let (l1, shares) = (decode_l1(from, &to), shares(from, &to));
@@ -69,11 +65,32 @@ fn levels_1_and_2_are_the_nodes_to_the_last_bit() {
             if let Some(l2) = l2 {
                 assert_eq!(bits_2(&projection_2(&measured, &span)), bits_2(&l2), "{from:?} {to:?}");
             }
-            decoded[if shares.len() == 4 { 0 } else { usize::from(to.base.level) }] += 1;
+            decoded[usize::from(to.base.level) - 1] += 1;
         }
     }
     assert!(exact < 100, "{exact} of spoiled samples");
-    assert!(decoded.iter().all(|count| *count > 7_000), "{decoded:?} on E-cores, with level 1, with level 2");
+    assert!(decoded.iter().all(|count| *count > 7_000), "{decoded:?} with level 1, with level 2");
+}
+
+#[test]
+fn level_1_of_e_cores_is_what_their_counters_say() {
+    let of = |slots, [retiring, frontend, backend]: [u64; 3]| {
+        let base = Base { model: place_of(&e_cores::TREE), level: 1, ..Base::of_handle(1 << 32) };
+        let base = Base { window: base.first_window().wrapping_add(1), error: 3_000, ..base };
+        let size = size_of::<Sample>() as u32;
+        let mut sample = Sample { size, slots, slots_before: slots, base, ..Sample::default() };
+        sample.counter[..3].copy_from_slice(&[retiring, frontend, backend]);
+        sample
+    };
+    let l1 = decode_l1(None, &of(1_000_000, [400_000, 200_000, 300_000])).unwrap();
+    let shares = [l1.retiring, l1.bad_speculation, l1.frontend_bound, l1.backend_bound];
+    for (share, truth) in shares.into_iter().zip([0.4, 0.1, 0.2, 0.3]) {
+        assert!((share - truth).abs() < 1e-9, "{l1:?}");
+    }
+    assert!((l1.error - 0.003_64).abs() < 1e-6, "the own work of a reading, and its skid: {l1:?}");
+    assert_eq!(decode_l2(None, &of(1_000_000, [0; 3])).unwrap_err().code(), -libc::ENOTSUP);
+    let too_many = decode_l1(None, &of(1_000_000, [800_000, 200_000, 1_000_000])).unwrap();
+    assert!((too_many.retiring - 0.4).abs() < 1e-9 && too_many.error > 0.4, "they contradict: {too_many:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! long as that costs no more than the budget.
 //!
 //! A region of n slots, read when the registers held S and again when they held S + n, is known to within
-//! (2 S + n)/255 slots and the edges; a level 2 share that is a difference of two fields, twice that. The wanted
+//! (2 S + n)/255 slots and the skid; a level 2 share that is a difference of two fields, twice that. The wanted
 //! error at the shortest region that is to have it, `LEAST`, so gives the most that the registers may hold.
 //! Nobody knows how long the next region will be: with credit in hand, or if the way here has earned a window,
 //! as long as `LEAST`. When credit is short, as long as what came between the reading before the last and the
@@ -10,7 +10,7 @@
 //! the readings that begin a region, not to those that end one.
 #![forbid(unsafe_code)]
 
-use crate::registers::{EDGE_SLOTS, FULL};
+use crate::bound::most_held;
 
 /// The shortest region that is to have the wanted error, in slots: some 50 us.
 const LEAST: u64 = 1_000_000;
@@ -18,72 +18,69 @@ const LEAST: u64 = 1_000_000;
 const BURST: i64 = 64;
 /// Windows that are kept for executions of regions that were hardly measured yet.
 const RESERVE: i64 = BURST / 4;
-/// Visits that cost as much as a window.
-const VISITS: i64 = 8;
+/// Readings on the slow path that cost as much as a window.
+const SLOW_PATHS: i64 = 8;
 /// What a window costs before one was measured.
 const FIRST_GUESS: i64 = 5_000;
-/// Slots between visits when no windows are wanted.
+/// Slots between readings on the slow path when no windows are wanted.
 const SELDOM: u64 = 1 << 28;
 const MILLION: f64 = 1e6;
 
 /// What the caller wants, in parts per million, and what its handle counts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct BudgetSettings {
     pub max_error: u32,
     pub max_overhead: u32,
     pub level: u32,
     pub slots_per_cycle: u32,
 }
 
-impl Wish {
+impl BudgetSettings {
     /// The most that the registers may hold at the start of a region of so many slots.
     fn most_held(&self, region: u64) -> u64 {
-        if f64::from(self.max_error) >= MILLION {
-            return u64::MAX;
+        match self.max_error {
+            1_000_000.. => u64::MAX, // any error will do
+            ppm => most_held(region, ppm, self.level),
         }
-        let region = region as f64;
-        // both readings, and the closing of a window on the way
-        let rounding = region * f64::from(self.max_error) / MILLION - (4 * EDGE_SLOTS) as f64;
-        ((rounding * FULL as f64 / f64::from(self.level.max(1)) - region) / 2.0) as u64
     }
 }
 
-/// Keeps account, in the units of the clock by which it is called.
+/// Time that may go into windows, and what was spent of it, in the units of the clock by which it is called.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    wish: Wish,
+pub(crate) struct Budget {
+    settings: BudgetSettings,
     /// The most that the registers may hold at the start of a region of `LEAST`.
     step: u64,
     /// Time that may be spent on windows.
     credit: i64,
     /// What a window costs.
     cost: i64,
-    /// The clock at the last visit.
+    /// The clock at the last reading on the slow path.
     last: u64,
     /// Slots in the registers then.
     held: u64,
-    /// Slots that passed before the last visit, and before the one before.
+    /// Slots that passed before that reading, and before the one before.
     passed: [u64; 2],
     /// The next reading is to open a window if there is credit for so many.
-    urgent: Option<i64>,
-    /// Windows opened on the library's own account, and the time that they took.
+    requested: Option<i64>,
+    /// Windows that were paid for, and the time that they took.
     pub windows: u64,
     pub spent: u64,
 }
 
-impl Pace {
-    pub fn new(wish: Wish) -> Pace {
+impl Budget {
+    pub fn new(settings: BudgetSettings) -> Budget {
         let (cost, credit) = (FIRST_GUESS, BURST * FIRST_GUESS);
-        let step = wish.most_held(LEAST);
-        Pace {
-            wish,
+        let step = settings.most_held(LEAST);
+        Budget {
+            settings,
             step,
             credit,
             cost,
             last: 0,
             held: 0,
             passed: [LEAST; 2],
-            urgent: None,
+            requested: None,
             windows: 0,
             spent: 0,
         }
@@ -93,34 +90,35 @@ impl Pace {
     pub fn wants_window(&mut self, clock: u64, held: u64) -> bool {
         let elapsed = if self.last == 0 { 0 } else { clock.saturating_sub(self.last) };
         self.last = clock;
-        let earned = elapsed as f64 * f64::from(self.wish.max_overhead) / MILLION;
-        self.credit = self.credit.saturating_add(earned as i64).min(BURST * self.cost) - self.cost / VISITS;
+        let earned = elapsed as f64 * f64::from(self.settings.max_overhead) / MILLION;
+        self.credit =
+            self.credit.saturating_add(earned as i64).min(BURST * self.cost) - self.cost / SLOW_PATHS;
         self.passed = [held.saturating_sub(self.held), self.passed[0]];
         self.held = held;
-        if let Some(windows) = self.urgent.take() {
+        if let Some(windows) = self.requested.take() {
             return self.credit >= windows * self.cost;
         }
         if self.credit < self.cost {
             return false;
         }
         // after a way that pays for a window, one leaves the next reading no poorer
-        if self.credit >= BURST / 2 * self.cost || earned as i64 >= self.cost + self.cost / VISITS {
+        if self.credit >= BURST / 2 * self.cost || earned as i64 >= self.cost + self.cost / SLOW_PATHS {
             return held > self.step;
         }
         let [passed, next] = self.passed;
-        next <= passed + passed / 4 && held > self.wish.most_held(next.max(LEAST))
+        next <= passed + passed / 4 && held > self.settings.most_held(next.max(LEAST))
     }
 
     /// The next reading is to open a window if there is credit, however little the registers hold. `new`: it is for a
     /// region that was hardly measured yet, which may execute once and never again.
-    pub fn is_urgent(&mut self, new: bool) {
-        self.urgent = Some(if new { 1 } else { 1 + RESERVE });
+    pub fn request_window(&mut self, new: bool) {
+        self.requested = Some(if new { 1 } else { 1 + RESERVE });
     }
 
-    /// One in so many turns of this length can have a window.
-    pub fn one_in(&self, turn: u64) -> u64 {
-        let earned = turn as f64 * f64::from(self.wish.max_overhead) / MILLION;
-        ((self.cost + self.cost / VISITS) as f64 / earned.max(1.0)).ceil() as u64
+    /// Of executions that are so far apart, one in so many can have a window.
+    pub fn one_in(&self, distance: u64) -> u64 {
+        let earned = distance as f64 * f64::from(self.settings.max_overhead) / MILLION;
+        ((self.cost + self.cost / SLOW_PATHS) as f64 / earned.max(1.0)).ceil() as u64
     }
 
     /// A window was opened; the clock when that began and when it was done.
@@ -136,12 +134,12 @@ impl Pace {
         self.held = 0;
     }
 
-    /// The registers start from zero, on somebody else's account.
+    /// The registers start from zero, and no window was paid for.
     pub fn restarted(&mut self) {
         self.held = 0;
     }
 
-    /// With more slots than this in the registers a reading has to ask again.
+    /// A reading that finds more slots than this in the registers takes the slow path.
     pub fn limit(&self) -> u64 {
         if self.step == u64::MAX {
             return self.held.saturating_add(SELDOM);
@@ -149,10 +147,10 @@ impl Pace {
         if self.held <= self.step {
             return self.step;
         }
-        // until there is credit again, for a visit and a window, at one cycle per nanosecond
-        let missing = (self.cost + self.cost / VISITS - self.credit).max(0) as f64 * MILLION
-            / f64::from(self.wish.max_overhead);
-        let wait = (missing * f64::from(self.wish.slots_per_cycle.max(1))) as u64;
+        // until there is credit again, for a slow path and a window, at one cycle per nanosecond
+        let missing = (self.cost + self.cost / SLOW_PATHS - self.credit).max(0) as f64 * MILLION
+            / f64::from(self.settings.max_overhead);
+        let wait = (missing * f64::from(self.settings.slots_per_cycle.max(1))) as u64;
         self.held.saturating_add(self.step.max(wait))
     }
 }
@@ -161,45 +159,50 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const WISH: Wish = Wish { max_error: 10_000, max_overhead: 10_000, level: 2, slots_per_cycle: 6 };
-    /// What a window takes here, as the account sees it.
+    const SETTINGS: BudgetSettings =
+        BudgetSettings { max_error: 10_000, max_overhead: 10_000, level: 2, slots_per_cycle: 6 };
+    /// What a window takes here, as the budget sees it.
     const COST: u64 = 4_800;
 
     /// Reads at these distances in slots, at 6 slots per nanosecond, a thousand times over; the part of the
     /// readings that opened a window, for each distance, and of the time that was spent on them.
-    fn run(wish: Wish, distances: &[u64]) -> (Vec<f64>, f64) {
-        const TURNS: usize = 1000;
-        let mut pace = Pace::new(wish);
+    fn run(settings: BudgetSettings, distances: &[u64]) -> (Vec<f64>, f64) {
+        const ROUNDS: usize = 1000;
+        let mut budget = Budget::new(settings);
         let (mut clock, mut held) = (1, 0);
         let mut opened = vec![0; distances.len()];
-        for _ in 0..TURNS {
+        for _ in 0..ROUNDS {
             for (k, distance) in distances.iter().enumerate() {
                 clock += distance / 6;
                 held += distance;
-                if held > pace.limit() && pace.wants_window(clock, held) {
-                    pace.opened(clock, clock + COST * 3 / 4);
+                if held > budget.limit() && budget.wants_window(clock, held) {
+                    budget.opened(clock, clock + COST * 3 / 4);
                     clock += COST;
                     held = 0;
                     opened[k] += 1;
                 }
             }
         }
-        (opened.iter().map(|n| f64::from(*n) / TURNS as f64).collect(), pace.spent as f64 / clock as f64)
+        (opened.iter().map(|n| f64::from(*n) / ROUNDS as f64).collect(), budget.spent as f64 / clock as f64)
     }
 
     #[test]
     fn the_registers_may_hold_what_the_wanted_error_leaves() {
         // level 1: (2 S + n)/255 + 4 * 320 = n/100 for n = 1,000,000
-        let level_1 = Wish { level: 1, ..WISH };
+        let level_1 = BudgetSettings { level: 1, ..SETTINGS };
         assert_eq!(level_1.most_held(1_000_000), (8_720 * 255 - 1_000_000) / 2);
-        assert_eq!(WISH.most_held(1_000_000), (8_720 * 255 / 2 - 1_000_000) / 2);
-        assert_eq!(WISH.most_held(100_000), 0, "not to be had: even a fresh window leaves more error");
-        assert_eq!(Wish { max_error: 1_000_000, ..WISH }.most_held(1), u64::MAX, "any error will do");
+        assert_eq!(SETTINGS.most_held(1_000_000), (8_720 * 255 / 2 - 1_000_000) / 2);
+        assert_eq!(SETTINGS.most_held(100_000), 0, "not to be had: even a fresh window leaves more error");
+        assert_eq!(
+            BudgetSettings { max_error: 1_000_000, ..SETTINGS }.most_held(1),
+            u64::MAX,
+            "any error will do"
+        );
     }
 
     #[test]
     fn where_there_is_time_each_reading_is_sharp() {
-        let (opened, spent) = run(WISH, &[4_000_000]);
+        let (opened, spent) = run(SETTINGS, &[4_000_000]);
         assert!(opened[0] > 0.99, "{opened:?}");
         assert!(spent < 0.01, "{spent}");
     }
@@ -209,7 +212,7 @@ mod tests {
         for distances in
             [&[1_000][..], &[100_000], &[1_000_000], &[100_000, 1_000_000], &[10_000, 50_000, 2_000_000]]
         {
-            let (_, spent) = run(WISH, distances);
+            let (_, spent) = run(SETTINGS, distances);
             assert!(
                 spent < 0.0105 + 64.0 * COST as f64 * 6.0 / (1000.0 * distances.iter().sum::<u64>() as f64)
             );
@@ -219,56 +222,56 @@ mod tests {
     #[test]
     fn what_there_is_is_spent() {
         for distances in [&[100_000][..], &[1_000_000], &[100_000, 200_000]] {
-            let (_, spent) = run(WISH, distances);
+            let (_, spent) = run(SETTINGS, distances);
             assert!(spent > 0.006, "{distances:?}: {spent}");
         }
     }
 
     #[test]
     fn a_thrifty_pair_has_its_window_at_its_start() {
-        // one window in 3.9 M slots is just within 1 %, with the visits
-        let (opened, _) = run(WISH, &[3_000_000, 900_000]);
+        // one window in 3.9 M slots is just within 1 %, with the slow paths
+        let (opened, _) = run(SETTINGS, &[3_000_000, 900_000]);
         assert!(opened[0] > 0.95 && opened[1] < 0.2, "{opened:?}");
     }
 
     #[test]
     fn one_slow_window_does_not_starve_the_next() {
-        let mut pace = Pace::new(WISH);
-        pace.opened(1, 1 + COST);
-        pace.opened(1, 1_000_000);
-        assert!(pace.wants_window(1_000_001, 1_000_000));
-        assert!(pace.cost < 2 * COST as i64);
+        let mut budget = Budget::new(SETTINGS);
+        budget.opened(1, 1 + COST);
+        budget.opened(1, 1_000_000);
+        assert!(budget.wants_window(1_000_001, 1_000_000));
+        assert!(budget.cost < 2 * COST as i64);
     }
 
     #[test]
     fn a_long_way_is_reason_enough_for_a_window_even_if_a_longer_one_may_follow() {
-        let mut pace = Pace::new(WISH);
-        pace.credit = 20 * pace.cost;
-        pace.wants_window(1, 1_100_000_000);
-        pace.restarted();
-        assert!(pace.wants_window(1_000_001, 6_000_000)); // a millisecond earns 10 us, a window and a half
+        let mut budget = Budget::new(SETTINGS);
+        budget.credit = 20 * budget.cost;
+        budget.wants_window(1, 1_100_000_000);
+        budget.restarted();
+        assert!(budget.wants_window(1_000_001, 6_000_000)); // a millisecond earns 10 us, a window and a half
     }
 
     #[test]
     fn a_new_region_is_measured_however_much_is_spent_on_others() {
-        let mut pace = Pace::new(WISH);
+        let mut budget = Budget::new(SETTINGS);
         let mut clock = 1;
-        let mut turn = |new| {
+        let mut execute = |new| {
             clock += 1000;
-            pace.is_urgent(new);
-            let opens = pace.wants_window(clock, 5_000);
+            budget.request_window(new);
+            let opens = budget.wants_window(clock, 5_000);
             if opens {
-                pace.opened(clock, clock + COST * 3 / 4);
+                budget.opened(clock, clock + COST * 3 / 4);
             }
             opens
         };
-        assert!((0..BURST).any(|_| !turn(false)), "nothing is left for those");
-        assert!((0..RESERVE / 2).all(|_| turn(true)));
+        assert!((0..BURST).any(|_| !execute(false)), "nothing is left for those");
+        assert!((0..RESERVE / 2).all(|_| execute(true)));
     }
 
     #[test]
     fn no_budget_no_windows_but_the_burst() {
-        let (opened, _) = run(Wish { max_overhead: 0, ..WISH }, &[4_000_000]);
+        let (opened, _) = run(BudgetSettings { max_overhead: 0, ..SETTINGS }, &[4_000_000]);
         assert!(opened[0] <= 0.065, "{opened:?}");
     }
 }

@@ -2,50 +2,35 @@
 //!
 //! Every read(2) of the group tells exactly what SLOTS and PERF_METRICS had counted until then, and zeroes
 //! them if the group is running; RDPMC then sees what has come since. So the total at any moment is the
-//! kernel's count at the last read(2), which the ledger keeps, plus the registers. No slot is lost at a
+//! kernel's count at the last read(2), which is kept here, plus the registers. No slot is lost at a
 //! reset: the kernel reads and zeroes with the counters stopped.
 #![forbid(unsafe_code)]
 
-use crate::registers::{RawSlots, Registers, units};
-use crate::sample::CATEGORIES;
-pub(crate) use crate::sys::page::Times;
-
-/// What one read(2) of the group tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub time: Times,
-    pub slots: u64,
-    /// How many slots can have passed, where that is counted apart.
-    pub most: Option<u64>,
-    /// In slots, as the kernel makes them of the fields.
-    pub category: [u64; CATEGORIES],
-    /// They are plain counters, exact whatever happened since; else the kernel makes them of the rounded registers.
-    pub exact: bool,
-}
-
-/// Slots that pass while the library handles the registers, at the most; more are somebody else's doing.
-pub(crate) const HANDFUL: u64 = 1 << 16;
+use crate::bound::{MOST_WHILE_HANDLED, closed_by_read, closed_by_registers, units};
+use crate::read::GroupCounts;
+use crate::registers::{CATEGORIES, RawSlots, Registers};
+use crate::sys::page::Times;
 
 /// The totals at the start of the present window.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct Totals {
     /// Slots since the period began.
     pub slots: u64,
     pub category: [i64; CATEGORIES],
     /// Bound on the error of each category, in slots; only grows.
     pub error: u64,
     /// The kernel's counts at the last read(2).
-    last: Counts,
+    last: GroupCounts,
     /// Slots that the registers may still hold since then: they were not zeroed.
     held: u64,
-    /// The categories in `last` are not the kernel's but what `close` made of them, and that far off at most.
+    /// The categories in `last` are not the kernel's but what `close_by_registers` made of them, and that far off at most.
     stale: u64,
 }
 
-impl Ledger {
+impl Totals {
     /// Takes in what the kernel counted since the last time, over which the registers were saved and
     /// restored `switches` times. `zeroed`: this read(2) is known to have zeroed them.
-    pub fn absorb(&mut self, now: &Counts, switches: u64, zeroed: bool) {
+    pub fn add_counts(&mut self, now: &GroupCounts, switches: u64, zeroed: bool) {
         let slots = self.since(now);
         let counted: [u64; CATEGORIES] =
             std::array::from_fn(|k| now.category[k].saturating_sub(self.last.category[k]));
@@ -63,9 +48,8 @@ impl Ledger {
         }
         self.slots = self.slots.wrapping_add(slots);
         let stale = std::mem::take(&mut self.stale);
-        let missing = whole.abs_diff(slots);
-        let doubt = if now.exact { missing } else { window_doubt(slots, self.held, switches, missing) };
-        self.error += doubt.saturating_add(stale).min(slots);
+        let bound = closed_by_read(slots, self.held, switches, whole.abs_diff(slots));
+        self.error += bound.saturating_add(stale).min(slots);
         self.held = if zeroed { 0 } else { self.held + slots };
         self.last = *now;
     }
@@ -74,7 +58,7 @@ impl Ledger {
     /// slots and the times and zeroed the registers, is this library's own work and does not count: `end` is what they held
     /// right before. If the read(2) tells far more, an overflow had reset the registers: that much counts, and is
     /// admitted. None if the registers are not of this window.
-    pub fn close(
+    pub fn close_by_registers(
         &mut self,
         reading: Registers,
         end: Registers,
@@ -84,7 +68,7 @@ impl Ledger {
     ) -> Option<()> {
         let counted = slots.saturating_sub(self.last.slots);
         let gap = counted.checked_sub(end.slots.0)?;
-        let lost = if gap > HANDFUL { gap } else { 0 };
+        let lost = if gap > MOST_WHILE_HANDLED { gap } else { 0 };
         let held = reading.slots.0.max(1) as f64;
         let split = reading.split();
         let stretched = |to: u64| {
@@ -101,10 +85,11 @@ impl Ledger {
             *kept = kept.saturating_add_signed(new);
         }
         self.slots = self.slots.wrapping_add(total);
-        let doubt = reading.rounding(switches).saturating_add(lost).min(total);
-        self.error += doubt;
+        let bound = closed_by_registers(reading, switches, lost);
+        self.error += bound;
+        // what the kernel made of the same slots is off by its own bound, and includes what does not count here
         self.stale +=
-            doubt.saturating_add(window_doubt(counted, 0, switches, 0)) + counted.abs_diff(reading.slots.0);
+            bound.saturating_add(closed_by_read(counted, 0, switches, 0)) + counted.abs_diff(reading.slots.0);
         self.last.slots = slots;
         self.last.time = time;
         self.held = 0;
@@ -121,42 +106,42 @@ impl Ledger {
         self.error += units(slots, 1);
     }
 
-    /// Takes in slots of which nothing else is known.
-    pub fn take_unknown(&mut self, slots: u64) {
+    /// Slots of which nothing else is known.
+    pub fn add_unknown(&mut self, slots: u64) {
         self.slots = self.slots.wrapping_add(slots);
         self.category[3] += slots as i64;
         self.error += slots;
     }
 
     /// Forgets what the kernel counted since the last time: it counted another program's slots.
-    pub fn discard(&mut self, now: &Counts, zeroed: bool) {
+    pub fn discard(&mut self, now: &GroupCounts, zeroed: bool) {
         self.held = if zeroed { 0 } else { self.held + self.since(now) };
         self.stale = 0;
         self.last = *now;
     }
 
-    /// Admits that up to this many slots may be missing from the totals or foreign to them.
-    pub fn admit(&mut self, slots: u64) {
+    /// Up to this many slots may be missing from the totals or foreign to them.
+    pub fn may_be_off_by(&mut self, slots: u64) {
         self.error += slots;
     }
 
     /// How many slots can have passed since the last time, where that is counted apart.
-    pub fn most_since(&self, now: &Counts) -> Option<u64> {
+    pub fn most_since(&self, now: &GroupCounts) -> Option<u64> {
         Some(now.most?.saturating_sub(self.last.most?))
     }
 
     /// What the kernel had counted at the last read(2).
-    pub fn told(&self) -> u64 {
+    pub fn counted_slots(&self) -> u64 {
         self.last.slots
     }
 
     /// Slots that the kernel has counted since the last time.
-    pub fn since(&self, now: &Counts) -> u64 {
+    pub fn since(&self, now: &GroupCounts) -> u64 {
         now.slots.saturating_sub(self.last.slots)
     }
 
     /// Whether the group was counting all the time since the last read(2).
-    pub fn ran_throughout(&self, now: &Counts) -> bool {
+    pub fn ran_throughout(&self, now: &GroupCounts) -> bool {
         let time = now.time.since(self.last.time);
         time.enabled == time.running
     }
@@ -168,26 +153,8 @@ impl Ledger {
 
     /// Starts a period: all totals are zero from here on.
     pub fn restart(&mut self) {
-        *self = Ledger { last: self.last, held: self.held, stale: self.stale, ..Ledger::default() };
+        *self = Totals { last: self.last, held: self.held, stale: self.stale, ..Totals::default() };
     }
-}
-
-/// Bound on the error of what the kernel counted between two read(2), in slots. It takes the registers at
-/// their word, which is rounded to 8 bits of all that they hold (`held` at the start, `slots` more at the
-/// end), at either end and each time that it saves and restores them; each save may also make it drop a
-/// negative difference of up to a unit (kernel-facts B.2, B.4). Never more than all slots.
-fn window_doubt(slots: u64, held: u64, switches: u64, missing: u64) -> u64 {
-    let roundings = switches.saturating_mul(2).saturating_add(1);
-    let start = units(RawSlots(held), 1);
-    let end = units(RawSlots(held.saturating_add(slots)), roundings);
-    // the kernel rounds each category down to whole slots, each time
-    start.saturating_add(end).saturating_add(missing).saturating_add(roundings).min(slots)
-}
-
-/// How often the registers were saved and restored between two sequence numbers of the control page,
-/// at the most: each time moves the number by four or more (twice at least, by two).
-pub(crate) fn switches_between(from: u32, to: u32) -> u64 {
-    u64::from(to.wrapping_sub(from) / 4)
 }
 
 #[cfg(test)]
@@ -195,105 +162,106 @@ mod tests {
     use super::*;
     use crate::registers::RawMetrics;
 
-    fn counts(slots: u64, category: [u64; 4]) -> Counts {
+    fn counts(slots: u64, category: [u64; 4]) -> GroupCounts {
         let mut all = [0; CATEGORIES];
         all[..4].copy_from_slice(&category);
-        Counts { slots, category: all, ..Counts::default() }
+        GroupCounts { slots, category: all, ..GroupCounts::default() }
     }
 
     #[test]
     fn totals_are_the_kernels_differences_and_add_up() {
-        let mut ledger = Ledger::default();
-        ledger.absorb(&counts(1000, [100, 200, 300, 399]), 0, true); // the kernel rounds each down
-        assert_eq!(ledger.slots, 1000);
-        assert_eq!(ledger.category[..4].iter().sum::<i64>(), 1000);
+        let mut totals = Totals::default();
+        totals.add_counts(&counts(1000, [100, 200, 300, 399]), 0, true); // the kernel rounds each down
+        assert_eq!(totals.slots, 1000);
+        assert_eq!(totals.category[..4].iter().sum::<i64>(), 1000);
         assert_eq!(
-            ledger.error,
+            totals.error,
             4 + 1 + 1,
             "1000/255 rounded up, the slot that is missing, and that of each category"
         );
-        ledger.absorb(&counts(3000, [2100, 200, 300, 399]), 0, true);
-        assert_eq!((ledger.slots, ledger.category[0]), (3000, 2100));
-        ledger.restart();
-        ledger.absorb(&counts(3000, [2100, 200, 300, 399]), 0, true);
-        assert_eq!((ledger.slots, ledger.error), (0, 0), "nothing counted since the restart");
-    }
-
-    #[test]
-    fn each_switch_adds_two_units_and_no_bound_exceeds_the_window() {
-        assert_eq!(window_doubt(255_000, 0, 0, 0), 1_001);
-        assert_eq!(window_doubt(255_000, 0, 3, 0), 7_007);
-        assert_eq!(window_doubt(255_000, 0, u64::MAX, 0), 255_000);
-        assert_eq!(switches_between(10, 10), 0);
-        assert_eq!(switches_between(10, 16), 1, "as today's kernels do it: six");
-        assert_eq!(switches_between(u32::MAX - 1, 6), 2, "the sequence number goes round");
+        totals.add_counts(&counts(3000, [2100, 200, 300, 399]), 0, true);
+        assert_eq!((totals.slots, totals.category[0]), (3000, 2100));
+        totals.restart();
+        totals.add_counts(&counts(3000, [2100, 200, 300, 399]), 0, true);
+        assert_eq!((totals.slots, totals.error), (0, 0), "nothing counted since the restart");
     }
 
     #[test]
     fn registers_that_were_not_zeroed_round_all_that_they_hold() {
-        let mut ledger = Ledger::default();
-        ledger.absorb(&counts(2_550_000, [637_500; 4]), 0, false);
-        assert_eq!(ledger.error, 10_001);
-        ledger.absorb(&counts(2_652_000, [663_000; 4]), 0, true);
+        let mut totals = Totals::default();
+        totals.add_counts(&counts(2_550_000, [637_500; 4]), 0, false);
+        assert_eq!(totals.error, 10_001);
+        totals.add_counts(&counts(2_652_000, [663_000; 4]), 0, true);
         assert_eq!(
-            ledger.error,
+            totals.error,
             10_001 + 10_000 + 10_401,
             "both ends of 102,000 slots more are rounded of all"
         );
-        ledger.absorb(&counts(2_754_000, [688_500; 4]), 0, true);
-        assert_eq!(ledger.error, 30_402 + 401, "after the reset only of the new ones");
+        totals.add_counts(&counts(2_754_000, [688_500; 4]), 0, true);
+        assert_eq!(totals.error, 30_402 + 401, "after the reset only of the new ones");
     }
 
     #[test]
     fn foreign_counts_are_left_out() {
-        let mut ledger = Ledger::default();
-        ledger.absorb(&counts(1000, [250; 4]), 0, true);
-        ledger.discard(&counts(61_001_000, [9_000_000; 4]), true);
-        ledger.absorb(&counts(61_002_000, [9_000_250; 4]), 0, true);
-        assert_eq!(ledger.slots, 2000);
+        let mut totals = Totals::default();
+        totals.add_counts(&counts(1000, [250; 4]), 0, true);
+        totals.discard(&counts(61_001_000, [9_000_000; 4]), true);
+        totals.add_counts(&counts(61_002_000, [9_000_250; 4]), 0, true);
+        assert_eq!(totals.slots, 2000);
     }
 
     #[test]
     fn a_window_that_its_registers_close_is_as_exact_as_they_are() {
-        let mut ledger = Ledger::default();
+        let mut totals = Totals::default();
         let held = |slots| Registers { slots: RawSlots(slots), metrics: RawMetrics(0x3333_6633) };
-        ledger.close(held(255_000), held(256_000), 0, 256_100, Times::default()).unwrap();
+        totals.close_by_registers(held(255_000), held(256_000), 0, 256_100, Times::default()).unwrap();
         assert_eq!(
-            (ledger.slots, ledger.error),
+            (totals.slots, totals.error),
             (255_000, 1000),
             "what came after the reading does not count"
         );
-        assert_eq!(ledger.category[..4], [51_000, 102_000, 51_000, 51_000]);
+        assert_eq!(totals.category[..4], [51_000, 102_000, 51_000, 51_000]);
         assert_eq!(
-            ledger.close(held(100), held(300), 0, 256_200, Times::default()),
+            totals.close_by_registers(held(100), held(300), 0, 256_200, Times::default()),
             None,
             "less than they say"
         );
-        assert_eq!(ledger.slots, 255_000);
-        ledger.skip(RawSlots(2_550), &held(2_550).split());
-        assert_eq!((ledger.slots, ledger.error, ledger.category[1]), (252_450, 1010, 102_000 - 1020));
-        ledger.close(held(2_550 + 255_000), held(258_000), 2, 256_100 + 258_000, Times::default()).unwrap();
-        assert_eq!((ledger.slots, ledger.error), (510_000, 1010 + 3030), "two switches");
-        // an overflow on the way
-        ledger
-            .close(held(255_000), held(255_000), 0, 514_100 + 255_000 + HANDFUL + 1, Times::default())
+        assert_eq!(totals.slots, 255_000);
+        totals.skip(RawSlots(2_550), &held(2_550).split());
+        assert_eq!((totals.slots, totals.error, totals.category[1]), (252_450, 1010, 102_000 - 1020));
+        totals
+            .close_by_registers(held(2_550 + 255_000), held(258_000), 2, 256_100 + 258_000, Times::default())
             .unwrap();
-        assert_eq!((ledger.slots, ledger.error), (765_000 + HANDFUL + 1, 4040 + 1000 + HANDFUL + 1));
-        // the kernel's own account of the same slots, at the next read(2) of the group
-        let (before, kernel) = (ledger.error, 514_100 + 255_000 + HANDFUL + 1 + 100);
-        ledger.absorb(&counts(kernel, [kernel / 4; 4]), 0, true);
+        assert_eq!((totals.slots, totals.error), (510_000, 1010 + 3030), "two switches");
+        // an overflow on the way
+        totals
+            .close_by_registers(
+                held(255_000),
+                held(255_000),
+                0,
+                514_100 + 255_000 + MOST_WHILE_HANDLED + 1,
+                Times::default(),
+            )
+            .unwrap();
         assert_eq!(
-            (ledger.slots, ledger.error - before),
-            (765_000 + HANDFUL + 101, 100),
+            (totals.slots, totals.error),
+            (765_000 + MOST_WHILE_HANDLED + 1, 4040 + 1000 + MOST_WHILE_HANDLED + 1)
+        );
+        // the kernel's own account of the same slots, at the next read(2) of the group
+        let (before, kernel) = (totals.error, 514_100 + 255_000 + MOST_WHILE_HANDLED + 1 + 100);
+        totals.add_counts(&counts(kernel, [kernel / 4; 4]), 0, true);
+        assert_eq!(
+            (totals.slots, totals.error - before),
+            (765_000 + MOST_WHILE_HANDLED + 101, 100),
             "all of them, at the most"
         );
     }
     #[test]
     fn a_part_is_never_more_than_its_parent() {
-        let mut ledger = Ledger::default();
+        let mut totals = Totals::default();
         let mut now = counts(100, [90, 10, 0, 0]);
         now.category[4] = 39_000_000; // as it is told after the library closed windows in its own way
-        ledger.absorb(&now, 0, true);
-        assert_eq!((ledger.category[0], ledger.category[4]), (90, 90));
+        totals.add_counts(&now, 0, true);
+        assert_eq!((totals.category[0], totals.category[4]), (90, 90));
     }
 }

@@ -1,65 +1,28 @@
-//! The perf group: SLOTS leads, the metric events follow, and it is proved to count before anyone
-//! believes it.
+//! The perf group of SLOTS, which leads, and the metric events.
 //!
 //! The order is what the kernel's driver demands (kernel-facts, rules 2 and 3, and B.6): the leader is
 //! opened disabled, all siblings join, then the group is enabled, then reset while it runs. The leader
 //! is closed last, since metric events die with it.
 #![forbid(unsafe_code)]
 
+use super::{
+    HEAD, PATIENCE, Siblings, TIMES, given_up, leader, no_counters, open_named, spin, starved, stood_still,
+};
 use crate::detect::Pmu;
 use crate::detect::blockers::{Attempt, explain};
-use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
+use crate::error::{Error, Reason, Result};
 use crate::model::perf_metrics::{CYCLES, METRICS, MOST_SLOTS_PER_CYCLE, SLOTS, metrics_of};
 use crate::options::{Options, Target};
-use crate::read::{Counters, FAST, METRICS_INDEX, Reader, SLOTS_INDEX, Snapshot, snapshot};
-use crate::sample::CATEGORIES;
-use crate::sys::page::Look;
+use crate::read::{
+    Access, FAST, GroupCounts, METRICS_INDEX, MetricsCounters, Reader, SLOTS_INDEX, Scheduled, Snapshot,
+    snapshot,
+};
+use crate::registers::CATEGORIES;
+use crate::sys::page::Times;
 use crate::sys::slot::Place;
 use crate::sys::{Kernel, Mapping, fault, rseq, thread};
-use crate::window::{Counts, Times};
-use perf_event_open_sys::bindings::{
-    PERF_FORMAT_GROUP, PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_TOTAL_TIME_RUNNING, perf_event_attr,
-};
+use perf_event_open_sys::bindings::PERF_FORMAT_GROUP;
 use std::io;
-use std::time::Duration;
-
-const TIMES: u64 = (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
-/// Words of a group's read(2) before the values: their number, and the times.
-pub(crate) const HEAD: usize = 3;
-/// CPU time after which a group that has not counted is given up.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
-
-/// The leader of a group, which waits to be enabled.
-pub(crate) fn leader(pmu: &Pmu, config: u64, options: &Options) -> perf_event_attr {
-    let mut attr = perf_event_attr {
-        type_: pmu.kind,
-        size: size_of::<perf_event_attr>() as u32,
-        config,
-        read_format: TIMES,
-        ..perf_event_attr::default()
-    };
-    attr.set_disabled(1);
-    attr.set_inherit(options.inherit.into());
-    attr.set_exclude_kernel((!options.kernel).into());
-    attr.set_exclude_hv(1);
-    attr.set_exclude_guest(1);
-    attr
-}
-
-/// Opens events for the target of these options, and says which of them could not be, and why.
-pub(crate) fn open_named<K: Kernel>(
-    kernel: &K,
-    options: &Options,
-    events: &[(&str, perf_event_attr)],
-    leader: Option<&K::Fd>,
-) -> Result<Vec<K::Fd>> {
-    let (pid, cpu) = options.target.pid_and_cpu();
-    let attrs: Vec<perf_event_attr> = events.iter().map(|(_, attr)| *attr).collect();
-    kernel.open_group(&attrs, pid, cpu, leader).map_err(|refusal| {
-        let attempt = refusal.event.map_or(Attempt::Clone, |event| Attempt::Open(events[event].0));
-        explain(kernel, options, attempt, &refusal.error)
-    })
-}
 
 /// An open group. Fields are dropped in this order: the leader goes last.
 #[derive(Debug)]
@@ -68,13 +31,16 @@ pub(crate) struct Group<K: Kernel> {
     /// The leader's control page: RDPMC needs it, and its sequence number counts how often the registers
     /// are saved and restored. Inherited events cannot be mapped.
     map: Option<K::Map>,
-    siblings: Vec<K::Fd>,
+    siblings: Siblings<K::Fd>,
+    /// How many events there are, the leader included.
+    events: usize,
     leader: K::Fd,
     options: Options,
     /// The registers can be seen: they are this thread's, and RDPMC was granted.
     visible: bool,
-    /// Readings are to be those of the registers.
-    by_registers: bool,
+    access: Access,
+    /// How often RDPMC had faulted in this process before the group was opened.
+    faults: u64,
     /// This thread's descriptor of restartable sequences.
     rseq: Option<*mut u64>,
     /// RDPMC of these registers does not fault on any CPU of this machine.
@@ -93,6 +59,7 @@ impl<K: Kernel> Group<K> {
         options: &Options,
         place: Option<Place>,
     ) -> Result<(Group<K>, Option<Reason>)> {
+        let faults = fault::count();
         let mut attr = leader(pmu, SLOTS.config, options);
         let rseq = rseq::descriptor();
         let leader = open_named(&kernel, options, &[(SLOTS.name, attr)], None)?.remove(0);
@@ -127,22 +94,26 @@ impl<K: Kernel> Group<K> {
             attr.read_format = if members.is_empty() { TIMES | PERF_FORMAT_GROUP as u64 } else { TIMES };
             members.push((event.name, attr));
         }
-        let siblings = open_named(&kernel, options, &members, Some(&leader))?;
+        let siblings = Siblings::new(open_named(&kernel, options, &members, Some(&leader))?);
         let mut group = Group {
             kernel,
             map,
             siblings,
+            events: 1 + members.len(),
             leader,
             options: *options,
             visible,
-            by_registers: false,
+            access: access(options),
+            faults,
             rseq,
             everywhere: pmu.cpus.is_none(),
             slots_per_cycle,
         };
         group.start()?;
         let why = group.why_no_rdpmc(pmu, granted, safe);
-        group.by_registers = why.is_none();
+        if why.is_none() {
+            group.access = Access::Rdpmc;
+        }
         group.prove(pmu).inspect_err(|_| group.stop())?;
         Ok((group, why))
     }
@@ -154,9 +125,15 @@ impl<K: Kernel> Group<K> {
         }
     }
 
-    /// Whether RDPMC is executed for it.
-    pub fn looks_at_registers(&self) -> bool {
-        self.visible
+    /// Whether RDPMC of these registers may have faulted since the group was opened.
+    pub fn may_have_faulted(&self) -> bool {
+        self.visible && fault::count() != self.faults
+    }
+
+    /// Before it is closed: a forked child that has copies of the descriptors does not keep it on the counters.
+    pub fn stop(&self) {
+        // One that is not there any more counts nothing.
+        let _ = self.kernel.disable(&self.leader);
     }
 
     fn explained<T>(&self, call: &str, result: io::Result<T>) -> Result<T> {
@@ -166,10 +143,6 @@ impl<K: Kernel> Group<K> {
     fn start(&self) -> Result<()> {
         self.explained("ioctl ENABLE", self.kernel.enable(&self.leader))?;
         self.explained("ioctl RESET", self.kernel.reset(&self.leader))
-    }
-
-    fn look(&self) -> Option<Look> {
-        self.map.as_ref().and_then(Mapping::look)
     }
 
     /// Why readings take a system call, for people; none if they do not.
@@ -228,7 +201,7 @@ impl<K: Kernel> Group<K> {
             if !ran && !pmu.covers(self.kernel.cpu()) {
                 return Ok(()); // on an E-core: it will count when the thread gets to a P-core
             }
-            stands_still |= stood_still(&last, &now);
+            stands_still |= stood_still((last.slots, last.time), (now.slots, now.time));
             last = now;
             if self.kernel.cpu_time() >= begun + PATIENCE {
                 return Err(if stands_still { no_counters() } else { starved() });
@@ -239,7 +212,7 @@ impl<K: Kernel> Group<K> {
 
     /// Whether every metric event reads PERF_METRICS; not, for now, if the group has just lost its turn.
     fn prove_members(&self) -> Result<bool> {
-        for (event, sibling) in METRICS.iter().zip(&self.siblings) {
+        for (event, sibling) in METRICS.iter().zip(self.siblings.iter()) {
             let map = self
                 .kernel
                 .map(sibling, None)
@@ -251,6 +224,16 @@ impl<K: Kernel> Group<K> {
             }
         }
         Ok(true)
+    }
+}
+
+/// How slots of this target are read without RDPMC.
+fn access(options: &Options) -> Access {
+    match options.target {
+        Target::This if options.inherit => Access::OwnAndInherited,
+        Target::This => Access::OwnByRead,
+        Target::Cpu(_) if !options.inherit => Access::Cpu,
+        Target::Cpu(_) | Target::Task(_) => Access::OtherThread,
     }
 }
 
@@ -266,47 +249,12 @@ pub(crate) fn junk(event: &str, index: u32) -> Error {
     .remedy("use a newer one")
 }
 
-/// Whether the leader counted nothing of the instructions between two read(2) although it was scheduled all the while. (Time
-/// running alone does not tell: of a short turn beside competing groups all may have been in the kernel.)
-pub(crate) fn stood_still(from: &Counts, to: &Counts) -> bool {
-    let time = to.time.since(from.time);
-    time.running > 0 && time.running == time.enabled && to.slots == from.slots
-}
-
-pub(crate) fn no_counters() -> Error {
-    Error::errno(libc::ENODEV, "the leader stands still although it is scheduled")
-        .why("a virtual machine that advertises counters it does not have")
-        .remedy("measure on the host")
-}
-
-pub(crate) fn starved() -> Error {
-    Error::new(TD_ENOTCOUNTING, "the group was opened but got no turn on the counters")
-        .why(
-            "others hold them (further handles of this thread, or a pinned or system-wide measurement such as perf stat -a)",
-        )
-        .remedy("end those and open again")
-}
-
-/// (A text that takes no memory: this may be in a signal handler.)
-pub(crate) fn given_up() -> Error {
-    Error::errno(libc::EIO, "read of the group gave fewer words than it has events")
-        .why("the kernel has given the counters up, as it does when their CPU goes offline")
-        .remedy("close the handle and open it again")
-}
-
-/// Some instructions in user mode, so that there is something to count.
-pub(crate) fn spin() {
-    for i in 0..2000 {
-        std::hint::black_box(i);
-    }
-}
-
-impl<K: Kernel> Counters for Group<K> {
-    fn counts(&self) -> Result<Counts> {
+impl<K: Kernel> MetricsCounters for Group<K> {
+    fn counts(&self) -> Result<GroupCounts> {
         let mut words = [0; HEAD + 1 + CATEGORIES + 1];
-        let group = self.siblings.first().expect("a group has siblings");
+        let group = self.siblings.iter().next().expect("a group has siblings");
         let got = self.explained("read", self.kernel.read(group, &mut words))?;
-        let events = 1 + self.siblings.len();
+        let events = self.events;
         if got != HEAD + events || words[0] != events as u64 {
             return Err(given_up());
         }
@@ -316,7 +264,7 @@ impl<K: Kernel> Counters for Group<K> {
         category[..metrics.len()].copy_from_slice(metrics);
         let time = Times { enabled: words[1], running: words[2] };
         let most = self.slots_per_cycle.map(|width| cycles[0].saturating_mul(width));
-        Ok(Counts { time, slots: words[HEAD], most, category, exact: false })
+        Ok(GroupCounts { time, slots: words[HEAD], most, category })
     }
 
     fn slots(&self) -> Result<(u64, Times)> {
@@ -340,40 +288,29 @@ impl<K: Kernel> Counters for Group<K> {
         None
     }
 
-    fn counting(&self) -> Option<u32> {
-        self.look().filter(|page| page.index == SLOTS_INDEX).map(|page| page.sequence)
+    fn scheduled(&self) -> Scheduled {
+        let Some(map) = &self.map else { return Scheduled::Unknown };
+        match map.look() {
+            Some(page) if page.index == SLOTS_INDEX => Scheduled::In(page.sequence),
+            Some(page) => Scheduled::Out(page.sequence),
+            None => Scheduled::Out(map.sequence()), // it changes too fast to be read
+        }
     }
 
-    fn never_rests(&self) -> bool {
-        !self.options.inherit && !matches!(self.options.target, Target::Task(_))
-    }
-
-    fn sequence(&self) -> Option<u32> {
-        self.map.as_ref().map(Mapping::sequence)
-    }
-
-    fn by_registers(&self) -> bool {
-        self.by_registers
-    }
-
-    fn counts_itself(&self) -> bool {
-        !self.by_registers && self.options.target == Target::This
+    fn access(&self) -> Access {
+        self.access
     }
 
     fn reader(&self) -> Option<Reader> {
-        let rseq = self.rseq.filter(|_| self.by_registers && FAST())?;
+        let rseq = self.rseq.filter(|_| self.access == Access::Rdpmc && FAST())?;
         Some(Reader { thread: thread::pointer(), rseq, everywhere: self.everywhere })
-    }
-
-    fn stop(&self) {
-        // One that is not there any more counts nothing.
-        let _ = self.kernel.disable(&self.leader);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::TD_ENOTCOUNTING;
     use crate::model;
     use crate::sys::scripted::Scripted;
 

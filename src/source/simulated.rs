@@ -1,13 +1,15 @@
-//! A PMU that is not there: SLOTS and PERF_METRICS as registers that a clock drives and a mix divides,
-//! with the rounding to 8 bits and the reset at each read(2) that the real ones have.
+//! PMUs that are not there. A clock drives their counters, and a mix divides its slots: SLOTS and PERF_METRICS, with the
+//! rounding to 8 bits and the reset at each read(2) that the real ones have, or plain counters.
 #![forbid(unsafe_code)]
 
-use super::{Clock, Counters, Snapshot};
 use crate::error::{Error, Result};
-use crate::registers::{RawMetrics, RawSlots, Registers};
-use crate::sample::CATEGORIES;
+use crate::read::{
+    Access, Clock, GroupCounts, MOST_COUNTERS, MetricsCounters, PlainCounters, PlainCounts, Scheduled,
+    Snapshot,
+};
+use crate::registers::{CATEGORIES, RawMetrics, RawSlots, Registers};
 use crate::sys::kept::Kept;
-use crate::window::{Counts, Times};
+use crate::sys::page::Times;
 use std::time::Instant;
 
 /// A whole, in the units that shares are counted in.
@@ -86,8 +88,8 @@ impl Mix {
     }
 }
 
-/// The simulated group.
-pub(crate) struct Simulated {
+/// A simulated group with SLOTS and PERF_METRICS.
+pub(crate) struct SimulatedRegisters {
     level: u32,
     /// Slots per cycle.
     width: u64,
@@ -104,15 +106,15 @@ struct State {
     /// Slots of each category since the reset, times `WHOLE`.
     exact: [u128; CATEGORIES],
     /// What read(2) has told so far.
-    counts: Counts,
+    counts: GroupCounts,
 }
 
-impl Simulated {
-    pub fn new(level: u32, width: u32) -> Simulated {
+impl SimulatedRegisters {
+    pub fn new(level: u32, width: u32) -> SimulatedRegisters {
         let mix = Mix::default().shares().expect("the default mix is a mix");
         let state =
-            State { mix, clock: clock(), slots: 0, exact: [0; CATEGORIES], counts: Counts::default() };
-        Simulated { level, width: width.into(), begun: Instant::now(), state: Kept::new(state) }
+            State { mix, clock: clock(), slots: 0, exact: [0; CATEGORIES], counts: GroupCounts::default() };
+        SimulatedRegisters { level, width: width.into(), begun: Instant::now(), state: Kept::new(state) }
     }
 
     /// How slots divide from now on.
@@ -183,8 +185,8 @@ impl State {
     }
 }
 
-impl Counters for Simulated {
-    fn counts(&self) -> Result<Counts> {
+impl MetricsCounters for SimulatedRegisters {
+    fn counts(&self) -> Result<GroupCounts> {
         let take = |state: &mut State| {
             let snapshot = self.snapshot(state);
             let Registers { slots, metrics } = snapshot.registers;
@@ -209,20 +211,98 @@ impl Counters for Simulated {
         Some(self.look())
     }
 
-    fn by_registers(&self) -> bool {
+    fn scheduled(&self) -> Scheduled {
+        Scheduled::In(0)
+    }
+
+    fn access(&self) -> Access {
+        Access::Rdpmc
+    }
+}
+
+/// A simulated group of plain counters: each counts so much in a cycle.
+pub(crate) struct SimulatedCounters {
+    /// Slots per cycle.
+    width: u64,
+    begun: Instant,
+    state: Kept<Counted>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    /// What a cycle adds to each counter, in units of `WHOLE`.
+    per_cycle: [u64; MOST_COUNTERS],
+    /// The clock when the counters last moved on.
+    clock: u64,
+    cycles: u64,
+    /// Times `WHOLE`.
+    counter: [u128; MOST_COUNTERS],
+}
+
+impl SimulatedCounters {
+    /// Counters that count so much in a cycle each.
+    pub fn new(per_cycle: &[f64], width: u32) -> SimulatedCounters {
+        let per_cycle = units_of(per_cycle).expect("a table's numbers");
+        let state = Counted { per_cycle, clock: clock(), cycles: 0, counter: [0; MOST_COUNTERS] };
+        SimulatedCounters { width: width.into(), begun: Instant::now(), state: Kept::new(state) }
+    }
+
+    /// What a cycle adds to each counter from now on.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for calls that simulate a CPU by name"))]
+    pub fn set_per_cycle(&self, per_cycle: &[f64]) -> Result<()> {
+        let units = units_of(per_cycle)?;
+        self.change(|state| state.per_cycle = units);
+        Ok(())
+    }
+
+    /// Moves on to now, and changes this then. (A signal handler's own may come between.)
+    fn change(&self, work: impl Fn(&mut Counted)) -> Counted {
+        loop {
+            let mut change = self.state.begin();
+            change.value().move_on();
+            work(change.value());
+            let after = *change.value();
+            if change.end() {
+                return after;
+            }
+        }
+    }
+}
+
+/// Numbers of 0 to 64 in units of `WHOLE`.
+fn units_of(numbers: &[f64]) -> Result<[u64; MOST_COUNTERS]> {
+    if numbers.len() > MOST_COUNTERS || !numbers.iter().all(|number| (0.0..=64.0).contains(number)) {
+        return Err(Error::invalid("what counters count in a cycle is not between 0 and 64"));
+    }
+    let units = |k: usize| numbers.get(k).map_or(0, |number| (number * WHOLE as f64).round() as u64);
+    Ok(std::array::from_fn(units))
+}
+
+impl Counted {
+    fn move_on(&mut self) {
+        let now = clock();
+        let cycles = now.saturating_sub(self.clock);
+        self.clock = now;
+        self.cycles += cycles;
+        for (counter, units) in self.counter.iter_mut().zip(self.per_cycle) {
+            *counter += u128::from(cycles) * u128::from(units);
+        }
+    }
+}
+
+impl PlainCounters for SimulatedCounters {
+    fn counts(&self) -> Result<PlainCounts> {
+        let state = self.change(|_| {});
+        let time = self.begun.elapsed().as_nanos() as u64;
+        Ok(PlainCounts {
+            time: Times { enabled: time, running: time },
+            slots: state.cycles * self.width,
+            counter: state.counter.map(|counter| (counter / u128::from(WHOLE)) as u64),
+        })
+    }
+
+    fn counts_itself(&self) -> bool {
         true
-    }
-
-    fn counting(&self) -> Option<u32> {
-        Some(0)
-    }
-
-    fn never_rests(&self) -> bool {
-        true
-    }
-
-    fn sequence(&self) -> Option<u32> {
-        Some(0)
     }
 }
 
@@ -244,7 +324,7 @@ mod tests {
 
     #[test]
     fn fields_are_within_a_unit_of_the_truth_and_level_1_adds_up() {
-        let pmu = Simulated::new(2, 6);
+        let pmu = SimulatedRegisters::new(2, 6);
         let mixes = [
             Mix::default(),
             Mix {
@@ -285,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_level_1_core_has_no_upper_half() {
-        let pmu = Simulated::new(1, 5);
+        let pmu = SimulatedRegisters::new(1, 5);
         while pmu.look().registers.slots.0 < 1000 {}
         let metrics = pmu.look().registers.metrics.0;
         assert_eq!(metrics >> 32, 0);
@@ -300,7 +380,10 @@ mod tests {
             (Mix { retiring: -0.1, backend_bound: 0.8, ..Mix::default() }, "between 0 and 1"),
             (Mix { memory_bound: 0.9, ..Mix::default() }, "more than its level 1"),
         ] {
-            assert!(Simulated::new(2, 6).set_mix(&mix).unwrap_err().to_string().contains(word), "{mix:?}");
+            assert!(
+                SimulatedRegisters::new(2, 6).set_mix(&mix).unwrap_err().to_string().contains(word),
+                "{mix:?}"
+            );
         }
     }
 }

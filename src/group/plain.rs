@@ -1,39 +1,39 @@
-//! Level 1 from general counters, as E-cores have them: cycles lead, each event counts the slots that met one fate. What
-//! the kernel counts is exact, and there is nothing to reset.
+//! A perf group of plain counters: cycles lead, each other event counts the slots that met one fate.
 #![forbid(unsafe_code)]
 
+use super::{
+    HEAD, PATIENCE, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still,
+};
 use crate::detect::Pmu;
 use crate::detect::blockers::{Attempt, explain};
 use crate::error::Result;
-use crate::group::{HEAD, PATIENCE, given_up, leader, no_counters, open_named, spin, starved, stood_still};
 use crate::model::e_cores::EVENTS;
 use crate::model::perf_metrics::CYCLES;
 use crate::options::{Options, Target};
-use crate::read::{Counters, Snapshot};
-use crate::sample::CATEGORIES;
+use crate::read::{MOST_COUNTERS, PlainCounters, PlainCounts};
 use crate::sys::Kernel;
-use crate::window::{Counts, Times};
+use crate::sys::page::Times;
 use perf_event_open_sys::bindings::PERF_FORMAT_GROUP;
 
 /// An open group.
 #[derive(Debug)]
-pub(crate) struct Events<K: Kernel> {
+pub(crate) struct PlainGroup<K: Kernel> {
     kernel: K,
-    _siblings: Vec<K::Fd>,
+    _siblings: Siblings<K::Fd>,
     leader: K::Fd,
     options: Options,
     /// Slots per cycle.
     width: u64,
 }
 
-impl<K: Kernel> Events<K> {
+impl<K: Kernel> PlainGroup<K> {
     /// Opens the events of this PMU, with these encodings, starts them, and proves that they count.
     pub fn open(
         kernel: K,
         pmu: &Pmu,
         encodings: [u64; EVENTS.len()],
         options: &Options,
-    ) -> Result<Events<K>> {
+    ) -> Result<PlainGroup<K>> {
         let mut attr = leader(pmu, CYCLES.config, options);
         attr.read_format |= PERF_FORMAT_GROUP as u64;
         let mut members = vec![(CYCLES.name, attr)];
@@ -43,17 +43,17 @@ impl<K: Kernel> Events<K> {
             members.push((*name, attr));
         }
         let mut opened = open_named(&kernel, options, &members, None)?;
-        let siblings = opened.split_off(1);
+        let siblings = Siblings::new(opened.split_off(1));
         let leader = opened.remove(0);
         kernel.enable(&leader).map_err(|e| explain(&kernel, options, Attempt::Other("ioctl ENABLE"), &e))?;
         let width = pmu.model.slots_per_cycle.into();
-        let mut events = Events { kernel, _siblings: siblings, leader, options: *options, width };
-        events.prove(pmu).inspect_err(|_| events.stop())?;
-        Ok(events)
+        let group = PlainGroup { kernel, _siblings: siblings, leader, options: *options, width };
+        group.prove(pmu).inspect_err(|_| group.stop())?;
+        Ok(group)
     }
 
     /// As far as this thread can: the group gets its turn if it is on such a core.
-    fn prove(&mut self, pmu: &Pmu) -> Result<()> {
+    fn prove(&self, pmu: &Pmu) -> Result<()> {
         let begun = self.kernel.cpu_time();
         let (mut last, mut stands_still) = (self.counts()?, false);
         while self.options.target == Target::This && pmu.covers(self.kernel.cpu()) {
@@ -62,7 +62,7 @@ impl<K: Kernel> Events<K> {
             if now.slots > 0 {
                 break;
             }
-            stands_still |= stood_still(&last, &now);
+            stands_still |= stood_still((last.slots, last.time), (now.slots, now.time));
             last = now;
             if self.kernel.cpu_time() >= begun + PATIENCE {
                 return Err(if stands_still { no_counters() } else { starved() });
@@ -70,10 +70,16 @@ impl<K: Kernel> Events<K> {
         }
         Ok(())
     }
+
+    /// Before it is closed: a forked child that has copies of the descriptors does not keep it on the counters.
+    pub fn stop(&self) {
+        // One that is not there any more counts nothing.
+        let _ = self.kernel.disable(&self.leader);
+    }
 }
 
-impl<K: Kernel> Counters for Events<K> {
-    fn counts(&self) -> Result<Counts> {
+impl<K: Kernel> PlainCounters for PlainGroup<K> {
+    fn counts(&self) -> Result<PlainCounts> {
         let mut words = [0; HEAD + 1 + EVENTS.len()];
         let got = self
             .kernel
@@ -83,45 +89,13 @@ impl<K: Kernel> Counters for Events<K> {
             return Err(given_up());
         }
         let time = Times { enabled: words[1], running: words[2] };
-        let slots = words[HEAD].saturating_mul(self.width);
-        let [retiring, frontend, backend] = std::array::from_fn(|k| words[HEAD + 1 + k]);
-        let known = retiring.saturating_add(frontend).saturating_add(backend);
-        let mut category = [0; CATEGORIES];
-        category[..4].copy_from_slice(&[retiring, slots.saturating_sub(known), frontend, backend]);
-        Ok(Counts { time, slots, category, exact: true, ..Counts::default() })
-    }
-
-    fn slots(&self) -> Result<(u64, Times)> {
-        self.counts().map(|counts| (counts.slots, counts.time))
-    }
-
-    fn registers(&self, _: Times) -> Option<Snapshot> {
-        None
-    }
-
-    fn counting(&self) -> Option<u32> {
-        None
-    }
-
-    fn never_rests(&self) -> bool {
-        false
-    }
-
-    fn sequence(&self) -> Option<u32> {
-        None
-    }
-
-    fn by_registers(&self) -> bool {
-        false
+        let mut counter = [0; MOST_COUNTERS];
+        counter[..EVENTS.len()].copy_from_slice(&words[HEAD + 1..]);
+        Ok(PlainCounts { time, slots: words[HEAD].saturating_mul(self.width), counter })
     }
 
     fn counts_itself(&self) -> bool {
         self.options.target == Target::This
-    }
-
-    fn stop(&self) {
-        // One that is not there any more counts nothing.
-        let _ = self.kernel.disable(&self.leader);
     }
 }
 
@@ -144,21 +118,20 @@ mod tests {
         Pmu { name: "cpu_atom", kind: 10, model, place, level: 1, cpus }
     }
 
-    fn open(kernel: &Scripted) -> Result<Events<Scripted>> {
-        Events::open(kernel.clone(), &pmu(), [0xc2, 0x71, 0x74], &Options::default())
+    fn open(kernel: &Scripted) -> Result<PlainGroup<Scripted>> {
+        PlainGroup::open(kernel.clone(), &pmu(), [0xc2, 0x71, 0x74], &Options::default())
     }
 
     #[test]
-    fn slots_are_cycles_times_width_and_bad_speculation_is_the_rest() {
+    fn slots_are_cycles_times_width() {
         let kernel = Scripted::sapphire_rapids();
         kernel.run_on(4);
         let events = open(&kernel).unwrap();
         let counts = events.counts().unwrap();
         // the scripted kernel: each sibling counts a quarter of what its leader does
-        let [retiring, bad, frontend, backend] = counts.category[..4] else { unreachable!() };
+        let [retiring, frontend, backend] = counts.counter[..3] else { unreachable!() };
         assert_eq!(counts.slots, retiring * 4 * 5);
         assert_eq!((frontend, backend), (retiring, retiring));
-        assert_eq!(bad, counts.slots - 3 * retiring);
         drop(events);
         assert_eq!(kernel.open_things(), 0);
     }

@@ -1,0 +1,144 @@
+//! The rules by which errors are bounded, each under the name that docs/error-bound.md derives it by. All bounds are in slots,
+//! for one category.
+#![forbid(unsafe_code)]
+
+use crate::model::slots_per_ns;
+use crate::registers::{FULL, RawSlots, Registers};
+
+// One reading
+
+/// Slots that may pass between the reading of SLOTS and that of PERF_METRICS, and between either and the instructions
+/// around them, on a core that executes out of order: 40 cycles of 8 slots.
+pub(crate) const SKID_SLOTS: u64 = 320;
+
+/// How many slots `n` units of a field stand for, rounded up.
+pub(crate) fn units(slots: RawSlots, n: u64) -> u64 {
+    slots.0.saturating_mul(n).div_ceil(FULL)
+}
+
+/// Rounding of each of `Registers::split`, after the registers were saved and restored so many times: one unit for the reading
+/// and one for each switch. A field is within one unit of the truth, however the hardware rounds; dividing by the sum of the
+/// fields moves a category by no more than that sum is off.
+pub(crate) fn rounding(registers: Registers, switches: u64) -> u64 {
+    if registers.slots.0 == 0 {
+        return 0;
+    }
+    units(registers.slots, switches.saturating_add(1 + registers.metrics.whole().abs_diff(FULL)))
+}
+
+/// Up to so many switches, `rounding_of_few` does not overflow.
+pub(crate) const FEW_SWITCHES: u16 = 1 << 14;
+
+/// `rounding` of possible registers after few switches. `whole`: the sum of the fields.
+#[allow(clippy::manual_div_ceil)] // which takes twice the instructions
+#[inline(always)]
+pub(crate) fn rounding_of_few(registers: Registers, whole: u64, switches: u16) -> u64 {
+    let units = 1 + (whole as i64 - FULL as i64).unsigned_abs() + u64::from(switches);
+    (registers.slots.0 * units + (FULL - 1)) / FULL
+}
+
+/// Skid of both readings, and of the readings that closed so many windows between them: one of the registers and one by
+/// read(2) for each.
+#[inline(always)]
+pub(crate) fn skid(readings: [Registers; 2], windows: u32) -> u64 {
+    let readings = readings.map(|registers| u64::from(registers.slots.0 > 0));
+    (readings[0] + readings[1] + 2 * u64::from(windows)) * SKID_SLOTS
+}
+
+// Context switches
+
+/// How often the registers were saved and restored between two sequence numbers of the control page, at the most: each time
+/// moves the number by four or more (out and in, by two each).
+pub(crate) fn switches_between(from: u32, to: u32) -> u64 {
+    u64::from(to.wrapping_sub(from) / 4)
+}
+
+// Windows
+
+/// A window that a read(2) of the group closed. The kernel takes the registers at their word, which is rounded to 8 bits of
+/// all that they hold (`held` at the start, `slots` more at the end), at either end and each time that it saves and restores
+/// them; each save may also make it drop a negative difference of up to a unit (kernel-facts B.2, B.4). `missing`: how much
+/// the categories and the slots differ. Never more than all slots.
+pub(crate) fn closed_by_read(slots: u64, held: u64, switches: u64, missing: u64) -> u64 {
+    let roundings = switches.saturating_mul(2).saturating_add(1);
+    let start = units(RawSlots(held), 1);
+    let end = units(RawSlots(held.saturating_add(slots)), roundings);
+    // the kernel rounds each category down to whole slots, each time
+    start.saturating_add(end).saturating_add(missing).saturating_add(roundings).min(slots)
+}
+
+/// A window that a reading of its registers closed. `lost`: slots that an overflow took from the registers.
+pub(crate) fn closed_by_registers(reading: Registers, switches: u64, lost: u64) -> u64 {
+    rounding(reading, switches).saturating_add(lost).min(reading.slots.0 + lost)
+}
+
+/// Slots that pass while the library handles the registers, at the most: a difference of more is somebody else's doing.
+pub(crate) const MOST_WHILE_HANDLED: u64 = 1 << 16;
+
+// The library's own work
+
+/// After a reading on the slow path, on the way back to the caller.
+pub(crate) const WORK_AFTER: u64 = 8 * SKID_SLOTS;
+/// Before it, if the fast path noticed nothing.
+pub(crate) const WORK_BEFORE: u64 = 4 * SKID_SLOTS;
+/// For a reading by read(2), on the way in and on the way back, if the calling thread is the one that is measured.
+pub(crate) const WORK_BY_READ: u64 = 30 * SKID_SLOTS;
+
+// When a window is opened
+
+/// The most that the registers may hold at the first reading of a region of so many slots, for this error of a share of this
+/// level: both readings are rounded, a difference of two fields twice, and a window may be closed on the way.
+pub(crate) fn most_held(region: u64, max_error_ppm: u32, level: u32) -> u64 {
+    let region = region as f64;
+    let rounding = region * f64::from(max_error_ppm) / 1e6 - (4 * SKID_SLOTS) as f64;
+    ((rounding * FULL as f64 / f64::from(level.max(1)) - region) / 2.0) as u64
+}
+
+// Time that was not counted
+
+/// Slots that may have passed in so many nanoseconds that were not counted: at the rate at which so many were counted, or at the
+/// highest that any such core has, whichever is more.
+pub(crate) fn uncounted(enabled_ns: f64, running_ns: f64, slots: f64, most_slots_per_ns: f64) -> f64 {
+    let rate = if running_ns > 0.0 { slots / running_ns } else { 0.0 };
+    (enabled_ns - running_ns).max(0.0) * rate.max(most_slots_per_ns)
+}
+
+// What is assumed
+
+/// As long as this the registers are taken to be those of the window although nobody looked: an overflow comes
+/// much later, and it takes less than this to pass what a window may hold.
+pub(crate) const UNCHECKED_MS: u32 = 1000;
+
+/// SLOTS has 48 bits. At the highest rate of a core of this width it takes so many nanoseconds to come round.
+pub(crate) fn wraps_after_ns(slots_per_cycle: u32) -> u64 {
+    ((1u64 << 48) as f64 / slots_per_ns(slots_per_cycle)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registers::RawMetrics;
+
+    fn registers(slots: u64, metrics: u64) -> Registers {
+        Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) }
+    }
+
+    #[test]
+    fn rounding_is_one_unit_and_more_where_the_fields_do_not_add_up() {
+        assert_eq!(rounding(registers(255_000, 0x3333_6633), 0), 1000);
+        assert_eq!(rounding(registers(255_000, 0x3232_6432), 0), 6000);
+        assert_eq!(rounding(registers(255_000, 0x3333_6633), 2), 3000, "two switches");
+        assert!(rounding(registers(255_000, 0), 0) > 255_000, "empty fields say nothing");
+        assert_eq!(rounding(registers(0, 0), 7), 0);
+    }
+
+    #[test]
+    fn each_switch_adds_two_units_and_no_bound_exceeds_the_window() {
+        assert_eq!(closed_by_read(255_000, 0, 0, 0), 1_001);
+        assert_eq!(closed_by_read(255_000, 0, 3, 0), 7_007);
+        assert_eq!(closed_by_read(255_000, 0, u64::MAX, 0), 255_000);
+        assert_eq!(switches_between(10, 10), 0);
+        assert_eq!(switches_between(10, 16), 1, "as today's kernels do it: six");
+        assert_eq!(switches_between(u32::MAX - 1, 6), 2, "the sequence number goes round");
+    }
+}

@@ -1,0 +1,375 @@
+//! A handle: opened, read, reset, closed, by one thread.
+#![forbid(unsafe_code)]
+
+mod open;
+mod topdown;
+
+use crate::error::{Error, Reason, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
+use crate::group::{Group, PlainGroup};
+use crate::read::Hot;
+use crate::registers::Registers;
+use crate::sample::{Mark, Sample, SlotsOnly};
+use crate::source::Source;
+use crate::source::plain::Plain;
+use crate::source::simulated::{Mix, SimulatedCounters, SimulatedRegisters};
+use crate::source::windowed::Windowed;
+use crate::sum::Sum;
+use crate::sys::guarded::{Guarded, Remains};
+use crate::sys::signals::Blocked;
+use crate::sys::slot::{Pool, Slot};
+use crate::sys::{Linux, thread};
+use crate::tree::{self, Node};
+pub(crate) use open::open;
+#[cfg(test)]
+pub(crate) use open::{check_target, level_of};
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU64, Ordering};
+pub use topdown::TopDown;
+
+/// How a handle's counters are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// RDPMC, from user space.
+    Rdpmc = 1,
+    /// read(2).
+    Read = 2,
+    /// The simulated PMU.
+    Simulated = 3,
+}
+
+/// What a handle measures, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// How it is read.
+    pub path: Path,
+    /// Deepest level: 1 or 2.
+    pub level: u32,
+    /// Pipeline slots per cycle of the core; 0 if not known.
+    pub slots_per_cycle: u32,
+    /// Brand string of the CPU; "simulated" if there is none behind it.
+    pub cpu: String,
+    /// Name of the PMU in sysfs; "simulated" if there is none.
+    pub pmu: String,
+    /// Name of the core.
+    pub core: String,
+    /// Why it is not read by RDPMC, and what to do about it; empty if it is.
+    pub note: Reason,
+    /// Wanted bound on each share's error, in parts per million.
+    pub max_error_ppm: u32,
+    /// Time that may go into new windows of the registers, in parts per million.
+    pub max_overhead_ppm: u32,
+    /// New windows so far.
+    pub windows: u64,
+    /// Nanoseconds that they took; ticks of the time-stamp counter where the kernel gives no clock.
+    pub windows_ns: u64,
+}
+
+/// `Cold::owner` of a handle that is read no more, but not closed yet. No thread has this number.
+const NOBODY: u64 = u64::MAX;
+
+/// Totals of a handle's period when an execution ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Pipeline slots.
+    pub slots: u64,
+    /// Nanoseconds, as `Sample::time_enabled_ns`.
+    pub ns: u64,
+}
+
+/// What only the slow path needs.
+#[derive(Default)]
+pub(crate) struct Cold {
+    /// The thread that opened, as long as the handle is open; 0 then.
+    owner: AtomicU64,
+    state: Guarded<State>,
+}
+
+struct State {
+    info: Info,
+    /// Place of the CPU's row in the table of models.
+    row: u8,
+    source: AnySource,
+}
+
+impl State {
+    /// Nothing can be said any more if RDPMC of this handle may have faulted.
+    fn check(&self, shared: &Hot) -> Result<()> {
+        if !self.source.may_have_faulted() {
+            return Ok(());
+        }
+        shared.detach(); // for good
+        Err(rdpmc_taken(&self.info.pmu))
+    }
+}
+
+/// Where a handle's samples come from.
+#[expect(clippy::large_enum_variant, reason = "nothing of it is on the heap: see `close`")]
+enum AnySource {
+    Registers(Windowed<Group<Linux>>),
+    Counters(Plain<PlainGroup<Linux>>),
+    SimulatedRegisters(Windowed<SimulatedRegisters>),
+    SimulatedCounters(Plain<SimulatedCounters>),
+}
+
+impl AnySource {
+    fn source(&self) -> &dyn Source {
+        match self {
+            AnySource::Registers(source) => source,
+            AnySource::Counters(source) => source,
+            AnySource::SimulatedRegisters(source) => source,
+            AnySource::SimulatedCounters(source) => source,
+        }
+    }
+
+    /// Whether RDPMC of it may have faulted since it was opened.
+    fn may_have_faulted(&self) -> bool {
+        matches!(self, AnySource::Registers(source) if source.counters().may_have_faulted())
+    }
+
+    /// Before it is closed: a forked child that has copies of the descriptors does not keep it on the counters.
+    fn stop(&self) {
+        match self {
+            AnySource::Registers(source) => source.counters().stop(),
+            AnySource::Counters(source) => source.counters().stop(),
+            AnySource::SimulatedRegisters(_) | AnySource::SimulatedCounters(_) => {}
+        }
+    }
+
+    /// In a forked child: the mappings are not there any more.
+    fn forget_mappings(&mut self) {
+        if let AnySource::Registers(source) = self {
+            source.counters_mut().forget_mappings();
+        }
+    }
+}
+
+pub(crate) type Handle = Slot<Hot, Cold>;
+static POOL: Pool<Hot, Cold> = Pool::new();
+
+/// Runs `work` on the handle's state, if the calling thread may and the counters can be read.
+fn with<T>(handle: Handle, work: impl FnOnce(&State, &Hot) -> Result<T>) -> Result<T> {
+    with_state(handle, |state, shared| {
+        state.check(shared)?;
+        let result = work(state, shared)?;
+        state.check(shared)?;
+        Ok(result)
+    })
+}
+
+/// Runs `work` on the handle's state, if the calling thread may.
+fn with_state<T>(handle: Handle, work: impl FnOnce(&State, &Hot) -> Result<T>) -> Result<T> {
+    may_call(handle)?;
+    let result = handle.cold().state.work(|state| work(state, handle.hot()));
+    result.unwrap_or_else(|| Err(closed()))
+}
+
+/// Whether the calling thread may use the handle.
+fn may_call(handle: Handle) -> Result<()> {
+    let owner = handle.cold().owner.load(Ordering::Relaxed);
+    if owner == 0 {
+        return Err(closed());
+    }
+    if owner != thread::current() {
+        return Err(wrong_thread());
+    }
+    if handle.hot().present.load(Ordering::Relaxed) == 0 {
+        return Err(forked());
+    }
+    Ok(())
+}
+
+pub(crate) fn closed() -> Error {
+    Error::errno(libc::EBADF, "the handle is closed").why("td_close was called for it").remedy("open another")
+}
+
+pub(crate) fn wrong_thread() -> Error {
+    Error::new(TD_EWRONGTHREAD, "the handle belongs to the thread that opened it")
+        .remedy("open one in each thread that measures")
+}
+
+pub(crate) fn forked() -> Error {
+    Error::new(TD_EWRONGTHREAD, "the handle was opened before fork and belongs to the parent")
+        .remedy("td_close it here and open one of the child's own")
+}
+
+fn busy() -> Error {
+    Error::errno(libc::EBUSY, "the thread that the handle belongs to is in a call on it").remedy("try again")
+}
+
+/// (Texts that take no memory: this may be in a signal handler.)
+pub(crate) fn rdpmc_taken(pmu: &str) -> Error {
+    Error::new(TD_ENORDPMC, "RDPMC was taken away while the handle was open")
+        .why(if pmu == "cpu_core" {
+            "0 was written to /sys/bus/event_source/devices/cpu_core/rdpmc"
+        } else {
+            "0 was written to /sys/bus/event_source/devices/cpu/rdpmc"
+        })
+        .remedy(
+            "earlier samples are as good as ever, further ones need a new handle: td_close this one and td_open, which \
+             reads by read(2) until 1 is written there",
+        )
+}
+
+/// A reading, by the steady state if it serves.
+#[inline]
+pub(crate) fn any_read(handle: Handle) -> Result<Sample> {
+    let mut sample = Sample::default();
+    if !handle.hot().read(&mut sample) {
+        read(handle, Registers::default(), &mut sample)?;
+    }
+    Ok(sample)
+}
+
+/// A reading where the steady state does not serve.
+pub(crate) fn read(handle: Handle, seen: Registers, out: &mut Sample) -> Result<()> {
+    with(handle, |state, shared| state.source.source().read(shared, seen, out))
+}
+
+#[inline]
+fn slots_only(handle: Handle) -> Result<SlotsOnly> {
+    match handle.hot().glance() {
+        Some(slots) => Ok(slots),
+        None => slots_only_slowly(handle),
+    }
+}
+
+#[cold]
+fn slots_only_slowly(handle: Handle) -> Result<SlotsOnly> {
+    with(handle, |state, shared| state.source.source().slots_only(shared))
+}
+
+/// An execution begins.
+#[inline]
+pub(crate) fn sum_begin(handle: Handle, sum: &mut Sum) -> Result<()> {
+    sum.begins_anew();
+    if sum.is_due() {
+        return begin_measured(handle, sum);
+    }
+    sum.begins(slots_only(handle)?);
+    Ok(())
+}
+
+/// One that is to be measured.
+#[cold]
+fn begin_measured(handle: Handle, sum: &mut Sum) -> Result<()> {
+    with(handle, |state, shared| {
+        let mut from = Sample::default();
+        let fresh = state.source.source().read_fresh(shared, sum.is_new(), &mut from)?;
+        sum.begins_measured(from, fresh); // the last thing that is done: what comes after is in the execution
+        Ok(())
+    })
+}
+
+/// Which execution is the next to be measured.
+#[cold]
+fn draw(handle: Handle, sum: &mut Sum, seen: Seen) -> Result<()> {
+    with(handle, |state, _| {
+        let budget = state.source.source().budget();
+        sum.draw(budget.map_or(1, |budget| budget.one_in(sum.turn_ns(seen.ns))));
+        Ok(())
+    })
+}
+
+/// The execution that began ends.
+#[inline]
+pub(crate) fn sum_end(handle: Handle, sum: &mut Sum) -> Result<Seen> {
+    let seen = if sum.is_measuring() {
+        let to = any_read(handle)?;
+        sum.ends_measured(&to)?;
+        Seen { slots: to.slots, ns: to.time_enabled_ns }
+    } else {
+        let to = slots_only(handle)?;
+        sum.ends(&to)?;
+        Seen { slots: to.slots, ns: to.enabled }
+    };
+    if sum.was_due() {
+        // the execution counts whatever becomes of this; if it fails, the next one is measured, too
+        let _ = draw(handle, sum, seen);
+    }
+    Ok(seen)
+}
+
+/// The last reading of a handle, by another thread than its owner, which reads no more from here on.
+fn last_read(handle: Handle) -> Result<Sample> {
+    let (hot, cold) = (handle.hot(), handle.cold());
+    if hot.present.load(Ordering::Relaxed) == 0 {
+        return Err(forked());
+    }
+    let read = |state: &State| {
+        cold.owner.store(NOBODY, Ordering::Relaxed);
+        hot.detach();
+        state.source.source().read_last(hot)
+    };
+    cold.state.work_from_outside(&Blocked::new(), read).unwrap_or_else(|| Err(busy()))
+}
+
+/// The sample of a mark.
+pub(crate) fn sample_of(handle: Handle, mark: &Mark) -> Result<Sample> {
+    with_state(handle, |state, _| state.source.source().sample_of(mark))
+}
+
+/// Starts a new period.
+pub(crate) fn reset(handle: Handle) -> Result<()> {
+    with(handle, |state, shared| state.source.source().reset(shared))
+}
+
+/// What the handle measures.
+pub(crate) fn info(handle: Handle) -> Result<Info> {
+    with_state(handle, |state, _| {
+        let (windows, windows_ns) =
+            state.source.source().budget().map_or((0, 0), |budget| (budget.windows, budget.spent));
+        Ok(Info { windows, windows_ns, ..state.info.clone() })
+    })
+}
+
+/// The nodes of the handle's tree of metrics.
+pub(crate) fn nodes(handle: Handle) -> Result<impl ExactSizeIterator<Item = Node>> {
+    with_state(handle, |state, _| tree::list(state.row, state.info.level))
+}
+
+/// Sets how the slots of the simulated PMU divide.
+pub(crate) fn set_mix(handle: Handle, mix: &Mix) -> Result<()> {
+    with(handle, |state, _| match &state.source {
+        AnySource::SimulatedRegisters(source) => source.counters().set_mix(mix),
+        _ => Err(Error::errno(
+            libc::ENOTSUP,
+            "the handle measures real counters, whose mix is what the program does",
+        )
+        .remedy("open with TD_FLAG_SIMULATE")),
+    })
+}
+
+/// Ends a handle, in whatever thread or forked child.
+pub(crate) fn close(handle: Handle) {
+    let signals = Blocked::new(); // once it has begun it is done
+    let (hot, cold) = (handle.hot(), handle.cold());
+    let here = hot.present.load(Ordering::Relaxed) != 0;
+    let owner = cold.owner.swap(0, Ordering::Relaxed);
+    if owner == 0 {
+        return; // it is closed, or being closed
+    }
+    let by_owner = owner == thread::current();
+    let Some(remains) = cold.state.take(&signals, here, by_owner) else { return };
+    hot.detach();
+    if by_owner {
+        hot.leave();
+    }
+    let end = |source: &mut AnySource| match here {
+        true => source.stop(),
+        false => source.forget_mappings(),
+    };
+    match remains {
+        Remains::Whole(mut state) => end(&mut state.source),
+        // what this signal handler interrupted goes on, or never will: all but what is open stays, as the slot does
+        Remains::InUse(state) => {
+            let State { info, mut source, .. } = ManuallyDrop::into_inner(state);
+            std::mem::forget(info);
+            end(&mut source);
+            return;
+        }
+    }
+    // the child's own mappings may be where the control page was
+    if here {
+        POOL.give(handle);
+    }
+}

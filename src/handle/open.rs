@@ -1,0 +1,200 @@
+//! Opening a handle: which PMU, down to which level, and the source of its samples.
+#![forbid(unsafe_code)]
+
+use super::{AnySource, Handle, Info, POOL, Path, State};
+use crate::budget::BudgetSettings;
+use crate::detect::{self, Pmu};
+use crate::error::{Error, Reason, Result};
+use crate::group::{Group, PlainGroup};
+use crate::model::{self, Model};
+use crate::options::{Options, Target};
+use crate::sample::{Base, Head, Sample, TD_SAMPLE_SIMULATED};
+use crate::source::plain::Plain;
+use crate::source::simulated::{SimulatedCounters, SimulatedRegisters};
+use crate::source::windowed::Windowed;
+use crate::sys::cpu::{self, Identity};
+use crate::sys::numbers::contains;
+use crate::sys::signals::Blocked;
+use crate::sys::{Kernel, Linux, identity, thread};
+use std::sync::atomic::Ordering;
+
+/// Opens a handle on the kernel that runs this process.
+pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
+    if options.level > model::DEEPEST {
+        return Err(Error::invalid(format!(
+            "level {} is none: 0 (the deepest), or 1 to {}",
+            options.level,
+            model::DEEPEST
+        )));
+    }
+    if let Target::Task(id @ ..=0) = options.target {
+        return Err(Error::invalid(format!(
+            "{id} is no thread id; for the calling thread use TD_TARGET_SELF"
+        )));
+    }
+    let handle = POOL.take().map_err(|e| {
+        Error::errno(e.raw_os_error().unwrap_or(libc::ENOMEM), format!("no memory for a handle: {e}"))
+    })?;
+    handle.hot().present.store(1, Ordering::Relaxed);
+    let state = if options.simulate { simulate(options, handle) } else { measure(options, handle) };
+    if state.is_err() {
+        handle.hot().detach();
+        POOL.give(handle);
+    }
+    handle.cold().state.put(Box::new(state?));
+    handle.cold().owner.store(thread::enroll(), Ordering::Relaxed);
+    Ok(handle)
+}
+
+impl Info {
+    fn new(options: &Options, model: &Model, level: u32) -> Info {
+        Info {
+            path: Path::Simulated,
+            level,
+            slots_per_cycle: model.slots_per_cycle,
+            cpu: "simulated".into(),
+            pmu: "simulated".into(),
+            core: model.core.into(),
+            note: Reason::default(),
+            max_error_ppm: or_a_hundredth(options.max_error_ppm),
+            max_overhead_ppm: or_a_hundredth(options.max_overhead_ppm),
+            windows: 0,
+            windows_ns: 0,
+        }
+    }
+
+    fn budget_settings(&self) -> BudgetSettings {
+        BudgetSettings {
+            max_error: self.max_error_ppm,
+            max_overhead: self.max_overhead_ppm,
+            level: self.level,
+            slots_per_cycle: self.slots_per_cycle,
+        }
+    }
+
+    /// What all samples of a handle have in common. `row`: place of the CPU's row in the table of models.
+    fn head(&self, row: u32) -> Head {
+        Head {
+            size: size_of::<Sample>() as u32,
+            flags: if self.path == Path::Simulated { TD_SAMPLE_SIMULATED } else { 0 },
+            base: Base { model: row as u8, level: self.level as u8, ..Base::of_handle(identity::unique()) },
+            ..Head::default()
+        }
+    }
+}
+
+pub(crate) fn level_of(options: &Options, most: u32, what: &dyn std::fmt::Display) -> Result<u32> {
+    match options.level {
+        0 => Ok(most),
+        level if level <= most => Ok(level),
+        level => Err(Error::errno(libc::ENOTSUP, format!("{what} has no level {level} in its counters"))
+            .remedy(format!("open with level {most}, or 0 for the deepest"))),
+    }
+}
+
+fn simulate(options: &Options, handle: Handle) -> Result<State> {
+    if options.target != Target::This || options.inherit || options.kernel || options.e_cores {
+        return Err(Error::errno(
+            libc::ENOTSUP,
+            "the simulated PMU counts for the thread that opens it, in user mode",
+        )
+        .remedy(
+            "leave target, TD_FLAG_INHERIT, TD_FLAG_KERNEL and TD_FLAG_E_CORES out with TD_FLAG_SIMULATE",
+        ));
+    }
+    let row = model::SIMULATED;
+    let model = model::at(row).expect("a fixed row");
+    let tree = model::tree_of(row as u8).expect("a row with a tree");
+    let level = level_of(options, tree.depth(), &model.core)?;
+    let info = Info {
+        note: Reason::new("simulated (TD_FLAG_SIMULATE)").why("the numbers say nothing about this machine"),
+        ..Info::new(options, model, level)
+    };
+    let width = model.slots_per_cycle;
+    let source = if tree.takes_counters() {
+        let counters = SimulatedCounters::new(tree.per_cycle, width);
+        AnySource::SimulatedCounters(Plain::new(counters, info.head(row))?)
+    } else {
+        let registers = SimulatedRegisters::new(level, width);
+        let (head, settings) = (info.head(row), info.budget_settings());
+        AnySource::SimulatedRegisters(Windowed::new(registers, handle.hot(), head, settings)?)
+    };
+    Ok(State { info, row: row as u8, source })
+}
+
+fn measure(options: &Options, handle: Handle) -> Result<State> {
+    let cpu = cpu::identify();
+    let linux = Linux { descriptors_from: options.descriptors_from };
+    if options.e_cores {
+        return measure_by_counters(options, linux, cpu);
+    }
+    let pmu = detect::pmu(&linux, &cpu)?;
+    let level = level_of(options, pmu.level, &cpu)?;
+    check_target(&linux, &pmu, &cpu, options)?;
+    let (group, why) = Group::open(linux, &pmu, level, options, Some(handle.control()))?;
+    let info = info_of(options, cpu, &pmu, level, why);
+    let (head, settings) = (info.head(pmu.place), info.budget_settings());
+    let source = AnySource::Registers(Windowed::new(group, handle.hot(), head, settings)?);
+    Ok(State { info, row: pmu.place as u8, source })
+}
+
+fn measure_by_counters(options: &Options, linux: Linux, cpu: Identity) -> Result<State> {
+    let (pmu, encodings) = detect::e_cores(&linux, &cpu)?;
+    let level = level_of(options, pmu.level, &cpu)?;
+    check_target(&linux, &pmu, &cpu, options)?;
+    let group = PlainGroup::open(linux, &pmu, encodings, options)?;
+    let info = info_of(
+        options,
+        cpu,
+        &pmu,
+        level,
+        Some(Reason::new("read by read(2)").why("E-cores have no PERF_METRICS")),
+    );
+    let source = AnySource::Counters(Plain::new(group, info.head(pmu.place))?);
+    Ok(State { info, row: pmu.place as u8, source })
+}
+
+/// `why`: it is read by read(2); none if by RDPMC.
+fn info_of(options: &Options, cpu: Identity, pmu: &Pmu, level: u32, why: Option<Reason>) -> Info {
+    Info {
+        path: if why.is_none() { Path::Rdpmc } else { Path::Read },
+        cpu: cpu.name,
+        pmu: pmu.name.into(),
+        note: why.unwrap_or_default(),
+        ..Info::new(options, pmu.model, level)
+    }
+}
+
+/// One point, or one per cent, unless told otherwise.
+fn or_a_hundredth(ppm: u32) -> u32 {
+    if ppm == 0 { 10_000 } else { ppm }
+}
+
+pub(crate) fn check_target(
+    kernel: &impl Kernel,
+    pmu: &Pmu,
+    identity: &Identity,
+    options: &Options,
+) -> Result<()> {
+    let Target::Cpu(cpu) = options.target else { return Ok(()) };
+    let online = kernel.text("/sys/devices/system/cpu/online").unwrap_or_default();
+    if !contains(&online, cpu) {
+        return Err(Error::invalid(format!("there is no CPU {cpu} online"))
+            .remedy(format!("online are {}", online.trim())));
+    }
+    if !pmu.covers(cpu) {
+        return Err(Error::errno(
+            libc::ENOTSUP,
+            format!(
+                "CPU {cpu} of {identity} is not one of '{}' (CPUs {})",
+                pmu.name,
+                pmu.cpus.as_deref().unwrap_or("unknown"),
+            ),
+        )
+        .remedy(format!(
+            "choose one of these, or measure {} TD_FLAG_E_CORES",
+            if options.e_cores { "a P-core, without" } else { "an E-core, with" }
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! The handle of Rust programs.
+#![forbid(unsafe_code)]
+
+use super::{
+    Handle, Info, Seen, any_read, close, info, last_read, nodes, open, reset, set_mix, sum_begin, sum_end,
+};
+use crate::error::Result;
+use crate::options::Options;
+use crate::sample::Sample;
+use crate::source::simulated::Mix;
+use crate::sum::{Execution, Sum};
+use crate::sys::signals::Blocked;
+use crate::tree::Node;
+
+/// An open handle, for Rust programs. It belongs to the thread that opened it.
+///
+/// ```
+/// use topdown::{Options, TopDown};
+/// let td = TopDown::open(&Options { simulate: true, ..Options::default() })?;
+/// let before = td.read()?;
+/// let work: u64 = (0..100_000).map(std::hint::black_box).sum();
+/// let shares = topdown::decode_l1(Some(&before), &td.read()?)?;
+/// println!("{work}: {:.0} % retiring, within {:.0} points", 100.0 * shares.retiring, 100.0 * shares.error);
+/// # Ok::<(), topdown::Error>(())
+/// ```
+pub struct TopDown(Handle);
+
+impl TopDown {
+    /// Opens the counters and proves that they count.
+    ///
+    /// # Errors
+    /// As `td_open`: the code says what keeps the library from measuring, the text what to do about it.
+    pub fn open(options: &Options) -> Result<TopDown> {
+        open(options, &Blocked::new()).map(TopDown)
+    }
+
+    /// Totals since the period began. A handful of instructions where RDPMC is possible.
+    ///
+    /// # Errors
+    /// The operating system's, of read(2).
+    #[inline]
+    pub fn read(&self) -> Result<Sample> {
+        any_read(self.0)
+    }
+
+    /// An execution of the sum's region begins, as `td_sum_begin`.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    #[inline]
+    pub fn begin(&self, sum: &mut Sum) -> Result<()> {
+        sum_begin(self.0, sum)
+    }
+
+    /// It ends, as `td_sum_end`.
+    ///
+    /// # Errors
+    /// Those of `read`; -EINVAL: none had begun; TD_ESTALE: a reset came between.
+    #[inline]
+    pub fn end(&self, sum: &mut Sum) -> Result<Seen> {
+        sum_end(self.0, sum)
+    }
+
+    /// As `begin`, if that takes a reading of the steady state alone; false: nothing happened.
+    #[inline(always)]
+    pub fn begin_steadily(&self, sum: &mut Sum) -> bool {
+        self.0.hot().begin(sum)
+    }
+
+    /// As `end`, if that takes a reading of the steady state alone; None: nothing happened. The caller adds the execution
+    /// to the sum's before the next call of `begin` or `end`.
+    #[inline(always)]
+    pub fn end_steadily(&self, sum: &mut Sum) -> Option<(Execution, Seen)> {
+        if !sum.is_counting() || sum.was_due() {
+            return None;
+        }
+        let to = self.0.hot().glance_or_zero(); // which no execution began with
+        sum.end_steadily(&to).map(|execution| (execution, Seen { slots: to.slots, ns: to.enabled }))
+    }
+
+    /// The last reading, for a process that ends: by any thread, while the owner may be at work. By read(2), so the
+    /// bound is that of a handle on another thread. Afterwards readings fail, and `drop` alone is left.
+    ///
+    /// # Errors
+    /// The operating system's, of read(2); -EBUSY: the owner is in a call on the handle.
+    pub fn read_last(&self) -> Result<Sample> {
+        last_read(self.0)
+    }
+
+    /// Starts a new period: earlier samples do not go with later ones.
+    ///
+    /// # Errors
+    /// The operating system's, of read(2).
+    pub fn reset(&self) -> Result<()> {
+        reset(self.0)
+    }
+
+    /// What is measured, and how.
+    ///
+    /// # Errors
+    /// In a forked child: TD_EWRONGTHREAD.
+    pub fn info(&self) -> Result<Info> {
+        info(self.0)
+    }
+
+    /// The nodes of the CPU's tree of metrics, and which of them this handle measures. Their figures are NaN: they come
+    /// with [`decode_tree`](crate::decode_tree).
+    ///
+    /// # Errors
+    /// In a forked child: TD_EWRONGTHREAD.
+    pub fn nodes(&self) -> Result<Vec<Node>> {
+        nodes(self.0).map(Iterator::collect)
+    }
+
+    /// Sets how the slots of the simulated PMU divide from now on.
+    ///
+    /// # Errors
+    /// -EINVAL: not a mix; -ENOTSUP: the handle measures real counters.
+    pub fn set_mix(&self, mix: &Mix) -> Result<()> {
+        set_mix(self.0, mix)
+    }
+}
+
+impl Drop for TopDown {
+    fn drop(&mut self) {
+        close(self.0);
+    }
+}

@@ -1,0 +1,260 @@
+//! Plain counters, read by read(2). What the kernel counts is exact, and nothing is ever reset: a sample is what was counted
+//! less what had been counted when the period began.
+#![forbid(unsafe_code)]
+
+use super::remembered::{Remembered, key};
+use super::{MOST_TRIES, Source, interrupted, registers_of, stale_mark};
+use crate::bound::WORK_BY_READ;
+use crate::budget::Budget;
+use crate::error::Result;
+use crate::read::{Hot, PlainCounters, PlainCounts};
+use crate::registers::Registers;
+use crate::sample::{Head, Mark, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME};
+use crate::sys::kept::Kept;
+
+/// A group of plain counters, and the period that samples are of.
+pub(crate) struct Plain<C> {
+    counters: C,
+    period: Kept<Period>,
+    remembered: Remembered<Sample>,
+}
+
+#[derive(Clone, Copy)]
+struct Period {
+    /// What was counted when it began.
+    begun: PlainCounts,
+    /// What its first sample would be.
+    start: Head,
+    /// Slots of the library's own work so far, at the most.
+    own_work: u64,
+}
+
+/// Whether totals start from zero at a reading.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    SamePeriod,
+    NewPeriod,
+}
+
+impl<C: PlainCounters> Plain<C> {
+    /// Starts the first period. `start`: what its samples have in common.
+    pub fn new(counters: C, start: Head) -> Result<Plain<C>> {
+        let period = Period { begun: PlainCounts::default(), start, own_work: 0 };
+        let plain = Plain { counters, period: Kept::new(period), remembered: Remembered::new() };
+        plain.count(Next::NewPeriod)?;
+        Ok(plain)
+    }
+
+    /// The group.
+    pub fn counters(&self) -> &C {
+        &self.counters
+    }
+
+    /// read(2) of the group, and what a sample of it is. Once more if a signal handler has read it meanwhile: samples of this
+    /// thread are in the order in which they are taken.
+    fn count(&self, next: Next) -> Result<Sample> {
+        for tries in 1..=MOST_TRIES {
+            let mut change = self.period.begin();
+            let number = change.turn;
+            // a reading that was interrupted, or left, has executed something, too
+            let readings = u64::from(tries) + u64::from(change.others);
+            let own_work = if self.counters.counts_itself() { readings * WORK_BY_READ } else { 0 };
+            let counts = self.counters.counts();
+            let period = change.value();
+            period.own_work = period.own_work.saturating_add(own_work);
+            let sample = counts.map(|counts| {
+                match next {
+                    Next::NewPeriod => period.begin(&counts, own_work),
+                    // each reading is a window, in number: marks tell readings apart by it, and each has its skid
+                    Next::SamePeriod => period.start.base.window = period.start.base.window.wrapping_add(1),
+                }
+                period.sample(&counts)
+            });
+            if change.end() || sample.is_err() {
+                let sample = sample?;
+                let newest = || self.period.is_newest(number);
+                self.remembered.add(key(sample.base.sequence, sample.base.window), &sample, newest);
+                return Ok(sample);
+            }
+        }
+        Err(interrupted())
+    }
+}
+
+impl Period {
+    fn begin(&mut self, counts: &PlainCounts, own_work: u64) {
+        self.begun = *counts;
+        self.own_work = own_work;
+        let base = &mut self.start.base;
+        base.period = base.period.wrapping_add(1);
+        base.window = base.first_window();
+    }
+
+    fn sample(&self, counts: &PlainCounts) -> Sample {
+        let counted = |now: u64, begun: u64| now.saturating_sub(begun);
+        let mut start = self.start;
+        start.slots = counted(counts.slots, self.begun.slots);
+        start.slots_before = start.slots; // no register holds any
+        start.time_is(counts.time.since(self.begun.time), 0);
+        start.base.error = self.own_work;
+        let counter = std::array::from_fn(|k| counted(counts.counter[k], self.begun.counter[k]));
+        Sample { counter, ..start.sample(Registers::default(), 0) }
+    }
+}
+
+impl<C: PlainCounters> Source for Plain<C> {
+    fn read(&self, _: &Hot, _: Registers, out: &mut Sample) -> Result<()> {
+        *out = self.count(Next::SamePeriod)?;
+        Ok(())
+    }
+
+    fn slots_only(&self, _: &Hot) -> Result<SlotsOnly> {
+        Ok(self.count(Next::SamePeriod)?.slots_only())
+    }
+
+    fn read_fresh(&self, _: &Hot, _: bool, out: &mut Sample) -> Result<bool> {
+        *out = self.count(Next::SamePeriod)?;
+        Ok(true)
+    }
+
+    fn reset(&self, _: &Hot) -> Result<()> {
+        self.count(Next::NewPeriod).map(|_| ())
+    }
+
+    fn read_last(&self, _: &Hot) -> Result<Sample> {
+        self.count(Next::SamePeriod)
+    }
+
+    fn sample_of(&self, mark: &Mark) -> Result<Sample> {
+        registers_of(mark)?;
+        let sample = self.remembered.find(key(mark.sequence, mark.window)).ok_or_else(stale_mark)?;
+        Ok(Sample { flags: sample.flags | TD_SAMPLE_COARSE_TIME, ..sample })
+    }
+
+    fn budget(&self) -> Option<Budget> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::TD_ESTALE;
+    use crate::sample::Base;
+    use crate::source::simulated::SimulatedCounters;
+    use crate::sys::page::Times;
+    use std::cell::Cell;
+
+    /// Counters that a test moves. The first read(2) of each reading may be interrupted by signal handlers, which read, too.
+    #[derive(Default)]
+    struct Moved {
+        counts: Cell<PlainCounts>,
+        handlers: Cell<u32>,
+        source: Cell<Option<&'static Plain<&'static Moved>>>,
+    }
+
+    impl Moved {
+        fn run(&self, slots: u64, counter: [u64; 2]) {
+            let mut counts = self.counts.get();
+            counts.slots += slots;
+            counts.counter[0] += counter[0];
+            counts.counter[1] += counter[1];
+            counts.time =
+                Times { enabled: counts.time.enabled + slots, running: counts.time.running + slots };
+            self.counts.set(counts);
+        }
+    }
+
+    impl PlainCounters for &'static Moved {
+        fn counts(&self) -> Result<PlainCounts> {
+            let before = self.counts.get();
+            let handlers = self.handlers.take();
+            for _ in 0..handlers {
+                self.run(10, [10, 0]);
+                self.source.get().expect("set by the test").count(Next::SamePeriod).unwrap();
+            }
+            Ok(if handlers > 0 { before } else { self.counts.get() })
+        }
+
+        fn counts_itself(&self) -> bool {
+            true
+        }
+    }
+
+    fn plain() -> (&'static Moved, &'static Plain<&'static Moved>) {
+        let counters: &'static Moved = Box::leak(Box::default());
+        counters.run(7, [3, 4]); // before it was opened
+        let start = Head { base: Base { handle: 1, level: 1, ..Base::default() }, ..Head::default() };
+        let source: &'static Plain<_> = Box::leak(Box::new(Plain::new(counters, start).unwrap()));
+        counters.source.set(Some(source));
+        (counters, source)
+    }
+
+    fn read(source: &Plain<&'static Moved>) -> Sample {
+        source.count(Next::SamePeriod).unwrap()
+    }
+
+    #[test]
+    fn samples_are_what_was_counted_since_the_period_began() {
+        let (counters, source) = plain();
+        counters.run(1000, [400, 100]);
+        let first = read(source);
+        assert_eq!((first.slots, first.counter[..3].to_vec()), (1000, vec![400, 100, 0]));
+        assert_eq!((first.time_enabled_ns, first.registers().slots.0), (1000, 0));
+        counters.run(1000, [0, 50]);
+        let second = read(source);
+        assert_eq!((second.slots, second.counter[1]), (2000, 150));
+        assert_eq!(second.base.error - first.base.error, WORK_BY_READ);
+        source.count(Next::NewPeriod).unwrap();
+        counters.run(5, [5, 0]);
+        let third = read(source);
+        assert_eq!((third.slots, third.counter[0], third.time_enabled_ns), (5, 5, 5));
+        assert_eq!(third.base.period, second.base.period.wrapping_add(1));
+        assert_eq!(third.base.error, 2 * WORK_BY_READ, "what began the period, and the reading");
+    }
+
+    #[test]
+    fn a_reading_that_handlers_interrupt_comes_after_theirs() {
+        let (counters, source) = plain();
+        counters.handlers.set(3);
+        let first = read(source);
+        assert_eq!((first.slots, first.counter[0]), (30, 30), "not what it was told before them");
+        assert_eq!(first.base.error, WORK_BY_READ + 3 * WORK_BY_READ + 3 * WORK_BY_READ);
+        let second = read(source);
+        assert_eq!(second.base.error, first.base.error + WORK_BY_READ);
+    }
+
+    #[test]
+    fn marks_are_of_the_last_readings() {
+        let (counters, source) = plain();
+        counters.run(1000, [400, 100]);
+        let sample = read(source);
+        let found = source.sample_of(&sample.mark()).unwrap();
+        assert_eq!(found, Sample { flags: TD_SAMPLE_COARSE_TIME, ..sample });
+        for _ in 0..63 {
+            read(source);
+        }
+        assert!(source.sample_of(&sample.mark()).is_ok());
+        read(source);
+        assert_eq!(source.sample_of(&sample.mark()).unwrap_err().code(), TD_ESTALE);
+        let impossible = Mark { slots: 1 << 48, ..sample.mark() };
+        assert_eq!(source.sample_of(&impossible).unwrap_err().code(), -libc::EINVAL);
+    }
+
+    #[test]
+    fn simulated_counters_count_so_much_in_a_cycle() {
+        let counters = SimulatedCounters::new(&[1.0], 4);
+        counters.set_per_cycle(&[2.0, 0.0, 1.0]).unwrap();
+        let start = Head { base: Base { handle: 1, level: 1, ..Base::default() }, ..Head::default() };
+        let source = Plain::new(counters, start).unwrap();
+        let mut sample = Sample::default();
+        while sample.slots < 100_000 {
+            sample = source.count(Next::SamePeriod).unwrap();
+        }
+        let [a, b, c] = [0, 1, 2].map(|k| sample.counter[k] as f64 / sample.slots as f64);
+        assert!((a - 0.5).abs() < 0.01 && b < 0.01 && (c - 0.25).abs() < 0.01, "{a} {b} {c}");
+        for per_cycle in [&[65.0][..], &[-0.1], &[f64::NAN], &[0.0; 16]] {
+            assert!(source.counters().set_per_cycle(per_cycle).is_err(), "{per_cycle:?}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The last readings of a source, of which marks may be asked to become samples.
+#![forbid(unsafe_code)]
+
+use std::cell::Cell;
+use std::sync::atomic::{Ordering, compiler_fence};
+
+/// Readings that are remembered.
+pub(super) const REMEMBERED: usize = 64;
+
+/// A ring, the latest at one place and the older ones before it, around the end. What a signal handler interrupts is not found.
+pub(super) struct Remembered<T> {
+    ring: [Entry<T>; REMEMBERED],
+    latest: Cell<usize>,
+}
+
+struct Entry<T> {
+    /// Sequence number and window; none while the value changes.
+    key: Cell<Option<u64>>,
+    value: Cell<T>,
+}
+
+/// What a mark tells of its reading: the page's sequence number, and the window.
+pub(super) fn key(sequence: u32, window: u32) -> u64 {
+    u64::from(window) << 32 | u64::from(sequence)
+}
+
+impl<T: Copy + Default> Remembered<T> {
+    pub fn new() -> Remembered<T> {
+        let nothing = |_| Entry { key: Cell::new(None), value: Cell::default() };
+        Remembered { ring: std::array::from_fn(nothing), latest: Cell::new(0) }
+    }
+
+    /// Where the latest is.
+    pub fn latest(&self) -> usize {
+        self.latest.get()
+    }
+
+    /// Whether the latest has this key.
+    pub fn latest_is(&self, key: u64) -> bool {
+        self.ring[self.latest.get()].key.get() == Some(key)
+    }
+
+    /// Remembers a reading in place of the oldest, or of the latest of the same key. (Half of this and half of what a signal
+    /// handler remembered is not found: the key belongs to what is there, and to the whole of it only if this is still the
+    /// `newest`.)
+    pub fn add(&self, key: u64, value: &T, newest: impl FnOnce() -> bool) {
+        let mut place = self.latest.get();
+        if !self.latest_is(key) {
+            place = (place + 1) % REMEMBERED;
+        }
+        self.change(place, Some(key), |entry| {
+            entry.set(*value);
+            newest()
+        });
+        self.latest.set(place);
+    }
+
+    /// Changes the reading at this place. Returns whether all of it is of one change.
+    pub fn update(&self, place: usize, update: impl FnOnce(&Cell<T>) -> bool) {
+        self.change(place, self.ring[place].key.get(), update);
+    }
+
+    /// Half of a change is not found.
+    fn change(&self, place: usize, key: Option<u64>, change: impl FnOnce(&Cell<T>) -> bool) {
+        let entry = &self.ring[place];
+        entry.key.set(None);
+        compiler_fence(Ordering::SeqCst);
+        let whole = change(&entry.value);
+        compiler_fence(Ordering::SeqCst);
+        entry.key.set(key.filter(|_| whole));
+    }
+
+    pub fn find(&self, key: u64) -> Option<T> {
+        self.ring.iter().find(|entry| entry.key.get() == Some(key)).map(|entry| entry.value.get())
+    }
+}

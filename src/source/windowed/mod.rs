@@ -1,0 +1,401 @@
+//! SLOTS and PERF_METRICS, read by RDPMC or read(2): windows of the registers, one after the other, added up in totals.
+//!
+//! A reading on the fast path (src/read) is the totals at the window's start plus the registers. The rest is here: the first
+//! reading after a context switch, a new window when the budget has one, readings by read(2).
+#![forbid(unsafe_code)]
+
+mod renewal;
+mod window;
+
+use super::remembered::{Remembered, key};
+use super::{MOST_TRIES, Source, interrupted, registers_of, stale_mark};
+use crate::bound::{UNCHECKED_MS, wraps_after_ns};
+use crate::budget::{Budget, BudgetSettings};
+use crate::error::Result;
+use crate::model::slots_per_ns;
+use crate::read::{Access, Hot, MetricsCounters, Scheduled, Snapshot};
+use crate::registers::{CATEGORIES, RawSlots, Registers};
+use crate::sample::{
+    Head, Mark, OF_READINGS, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED,
+    TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE, ms,
+};
+use crate::sys::kept::Kept;
+use crate::sys::page::Times;
+use renewal::Renewal;
+use std::cell::Cell;
+use window::{Holds, LastSlots, Next, OwnWork, Window};
+
+/// A group with SLOTS and PERF_METRICS, and the windows of its registers.
+pub(crate) struct Windowed<C> {
+    counters: C,
+    window: Kept<Window>,
+    last_slots: LastSlots,
+    own_work: OwnWork,
+    shown: Remembered<Shown>,
+    /// When the registers were last known not to have been reset by somebody else, as `Base::checked_ms`.
+    checked_ms: Cell<u32>,
+    budget: Cell<Budget>,
+    /// A read(2) may have come after a signal handler's change: the registers do not hold what they should.
+    read_after_handler: Cell<bool>,
+    /// No more can pass.
+    most_slots_per_ns: f64,
+    /// It takes SLOTS longer than this to come round.
+    wraps_after_ms: u32,
+}
+
+/// What samples start from since the page was last looked at. Marks are of one of these.
+#[derive(Clone, Copy, Default)]
+struct Shown {
+    start: Head,
+    ns: u64,
+    /// The library's own work right after, which does not count.
+    own_work: (RawSlots, [i64; CATEGORIES]),
+}
+
+/// What became of a change.
+enum Changed {
+    /// The window begins at the snapshot, if readings are those of the registers; the number of the change.
+    To(Option<Snapshot>, u32),
+    /// A signal handler used the handle meanwhile: it did not take effect, or is not the latest any more.
+    Not,
+}
+
+/// What a reading of the registers comes to.
+enum Found {
+    Reading,
+    /// This snapshot is to end this window, after which the budget stands so; and flags of the reading.
+    EndOfWindow(Snapshot, u32, Budget, u32),
+    /// The registers are not there, somebody else reset them, or a signal handler came between.
+    Nothing,
+}
+
+impl<C: MetricsCounters> Windowed<C> {
+    /// Starts the first period. `start`: what its samples have in common.
+    pub fn new(counters: C, shared: &Hot, mut start: Head, settings: BudgetSettings) -> Result<Windowed<C>> {
+        if counters.scheduled() == Scheduled::Unknown {
+            start.flags |= TD_SAMPLE_UNBOUNDED; // nobody counts how often the registers are saved and restored
+        }
+        let source = Windowed {
+            counters,
+            window: Kept::new(Window::first(start)),
+            last_slots: LastSlots::default(),
+            own_work: OwnWork::default(),
+            shown: Remembered::new(),
+            checked_ms: Cell::new(0),
+            budget: Cell::new(Budget::new(settings)),
+            read_after_handler: Cell::new(false),
+            most_slots_per_ns: slots_per_ns(settings.slots_per_cycle),
+            wraps_after_ms: ms(wraps_after_ns(settings.slots_per_cycle)),
+        };
+        source.reset(shared)?;
+        Ok(source)
+    }
+
+    /// The group.
+    pub fn counters(&self) -> &C {
+        &self.counters
+    }
+
+    /// The group, to be changed.
+    pub fn counters_mut(&mut self) -> &mut C {
+        &mut self.counters
+    }
+
+    fn change_budget(&self, change: impl FnOnce(&mut Budget)) {
+        let mut budget = self.budget.get();
+        change(&mut budget);
+        self.budget.set(budget);
+    }
+
+    fn reads_registers(&self) -> bool {
+        self.counters.access() == Access::Rdpmc
+    }
+
+    /// Milliseconds for which nobody has looked whether the registers were reset, at that enabled time.
+    fn unchecked_ms(&self, enabled_ns: u64) -> u32 {
+        ms(enabled_ns).wrapping_sub(self.checked_ms.get())
+    }
+
+    /// Changes the window, if it is the one that the change is meant for, and shows readings where the next begins if
+    /// that is at registers. Then `out` is the first.
+    fn change(
+        &self,
+        shared: &Hot,
+        of: Option<u32>,
+        out: &mut Sample,
+        work: impl FnOnce(&mut Renewal<C>) -> Result<Option<Snapshot>>,
+    ) -> Result<Changed> {
+        let mut change = self.window.begin();
+        let window = change.value();
+        if of.is_some_and(|number| number != window.number()) {
+            change.cancel();
+            return Ok(Changed::Not);
+        }
+        shared.detach();
+        if let Some((slots, parts)) = self.own_work.of(window.number()) {
+            window.totals.skip(slots, &parts);
+        }
+        let distrust = self.read_after_handler.replace(false) || change.others;
+        let mut renewal = Renewal { source: self, change };
+        if distrust {
+            renewal.interrupted();
+        }
+        let begins = work(&mut renewal);
+        if begins.is_err() {
+            // what read(2) may have told is lost, and will be told again
+            *renewal.window() = self.window.get(|window| *window);
+            renewal.interrupted();
+        }
+        let number = renewal.change.turn;
+        if !renewal.change.end() {
+            return Ok(Changed::Not);
+        }
+        let begins = begins?;
+        let Some(head) = self.show_new(shared, &begins, number) else { return Ok(Changed::Not) };
+        let (registers, ns) =
+            begins.as_ref().map_or_else(Default::default, |start| (start.registers, start.ns));
+        *out = head.sample(registers, ns);
+        if let Some(reader) = self.counters.reader().filter(|_| begins.is_some()) {
+            shared.attach(reader);
+        }
+        Ok(Changed::To(begins, number))
+    }
+
+    /// What samples of the window that this change began start from. None if a signal handler has used the handle since.
+    fn show_new(&self, shared: &Hot, begins: &Option<Snapshot>, number: u32) -> Option<Head> {
+        self.window.look(|window| match begins {
+            Some(start) => self.show(shared, window, start, number),
+            None => {
+                let start = window.start;
+                let newest = || self.window.is_newest(number);
+                newest().then(|| self.remember(&start, 0, newest)).map(|()| start)
+            }
+        })
+    }
+
+    /// read(2) of the group: adds what the kernel has counted to the totals, and starts a window, or with it a period.
+    /// `out`: its first reading.
+    fn renew(&self, shared: &Hot, next: Next, out: &mut Sample) -> Result<()> {
+        for _ in 0..MOST_TRIES {
+            if let Changed::To(..) = self.change(shared, None, out, |renewal| renewal.renew(next))? {
+                return Ok(());
+            }
+        }
+        Err(interrupted())
+    }
+
+    /// The last step of a reading that began a window at `start` by the change of this number: the library's own work since
+    /// then does not count either. What comes after is short.
+    fn skip_to_now(&self, shared: &Hot, start: &Snapshot, number: u32, out: &mut Sample) {
+        let (place, window) = (self.shown.latest(), out.base.window);
+        let Some(now) = self.counters.registers(start.time()) else { return };
+        let Some(own) = now.registers.slots.0.checked_sub(start.registers.slots.0) else { return };
+        if now.sequence != start.sequence || !self.window.is_newest(number) {
+            return;
+        }
+        // (255 for the sum of the fields: it is close, and there is no time to divide)
+        let parts = std::array::from_fn(|k| (own * (now.registers.metrics.0 >> (8 * k) & 0xff) / 255) as i64);
+        let own = Registers { slots: RawSlots(own), metrics: now.registers.metrics };
+        self.own_work.set(window, own.slots, &parts);
+        if !self.window.is_newest(number) {
+            // it may have come over that of a signal handler's window
+            self.own_work.forget();
+            self.read_after_handler.set(true);
+            return;
+        }
+        self.shown.update(place, |shown| {
+            shown.set(Shown { own_work: (own.slots, parts), ..shown.get() });
+            self.window.is_newest(number)
+        });
+        shared.skip(own.slots, &parts, || self.window.is_newest(number));
+        out.skip(own.slots, &parts);
+        out.add(own, 0);
+        self.last_slots.set(window, now.registers.slots);
+    }
+
+    /// Lets samples start from where this reading found page and clock, and returns what they start from. None if a signal
+    /// handler has used the handle since the change of this number: the window may be another by now.
+    #[inline(always)]
+    fn show(&self, shared: &Hot, window: &Window, now: &Snapshot, number: u32) -> Option<Head> {
+        let mut start = window.start;
+        if let Some((slots, parts)) = self.own_work.of(start.base.window) {
+            start.skip(slots, &parts);
+        }
+        start.time_is(now.clock.zero_since(window.begun), now.ns);
+        start.flags &= !TD_SAMPLE_COARSE_TIME;
+        start.flags |= if now.clock.coarse { TD_SAMPLE_COARSE_TIME } else { 0 };
+        start.base.sequence = now.sequence;
+        start.base.switches = window.switches(now.sequence).min(u16::MAX.into()) as u16;
+        let newest = || self.window.is_newest(number);
+        if !newest() {
+            return None;
+        }
+        // (what a handler that comes from here on leaves is of another window, or as good)
+        self.last_slots.set(start.base.window, now.registers.slots);
+        shared.restart(now.clock.scale, self.budget.get().limit(), &start, newest);
+        self.remember(&start, now.ns, newest);
+        Some(start)
+    }
+
+    fn remember(&self, start: &Head, ns: u64, newest: impl FnOnce() -> bool) {
+        let shown = Shown { start: *start, ns, own_work: Default::default() };
+        self.shown.add(key(start.base.sequence, start.base.window), &shown, newest);
+        self.checked_ms.set(start.base.checked_ms);
+    }
+
+    /// A reading of the registers in this window, without a system call.
+    fn read_registers(&self, shared: &Hot, seen: Registers, out: &mut Sample) -> Found {
+        let number = self.window.turn();
+        // (the registers first: what is executed before counts)
+        let Some(mut now) = self.registers() else { return Found::Nothing };
+        self.window.look(|window| {
+            if !self.are_of(window, &mut now, number) {
+                return Found::Nothing;
+            }
+            let mut flags = TD_SAMPLE_WORK_AFTER;
+            if self.shown.latest_is(key(now.sequence, window.number()))
+                && (1..=now.registers.slots.0).contains(&seen.slots.0)
+            {
+                now.registers = seen;
+            } else {
+                flags |= TD_SAMPLE_WORK_BEFORE;
+            }
+            let mut budget = self.budget.get();
+            // to keep the next reading exact, or because it is long ago that the kernel's count was compared with the
+            // registers, which an overflow resets
+            let wanted = budget.wants_window(now.pace, now.registers.slots.0);
+            if wanted || self.unchecked_ms(window.enabled_ns(&now)) > UNCHECKED_MS {
+                return Found::EndOfWindow(now, window.number(), budget, flags);
+            }
+            self.budget.set(budget);
+            let Some(head) = self.show(shared, window, &now, number) else { return Found::Nothing };
+            *out = head.sample(now.registers, now.ns);
+            out.flags |= flags;
+            Found::Reading
+        })
+    }
+
+    fn registers(&self) -> Option<Snapshot> {
+        if self.reads_registers() { self.counters.registers(Times::default()) } else { None }
+    }
+
+    /// Whether the registers are of this window, and nobody else reset them.
+    fn are_of(&self, window: &Window, now: &mut Snapshot, number: u32) -> bool {
+        if now.clock.scale == 0 {
+            now.clock.zero = now.clock.zero.latest(window.totals.times());
+        }
+        let last = self.last_slots.get(window.number());
+        window.holds == Holds::ThisWindow
+            && !self.read_after_handler.get()
+            && now.registers.slots.0 >= last
+            && self.window.is_newest(number)
+    }
+
+    /// Ends the window of this number at this snapshot, and returns the first of the next, if there is one.
+    fn end_window(&self, shared: &Hot, now: &Snapshot, number: u32, out: &mut Sample) -> Result<Changed> {
+        self.change(shared, Some(number), out, |renewal| {
+            let enabled = renewal.window().enabled_ns(now);
+            renewal.mind_wrap(enabled);
+            if !renewal.window().multiplexed && renewal.window().holds == Holds::ThisWindow {
+                if let Some(start) = renewal.close_by_registers(now)? {
+                    return Ok(Some(start));
+                }
+                return renewal.renew(Next::Window);
+            }
+            let start = renewal.renew(Next::Window)?;
+            if let Some(start) = &start {
+                self.change_budget(|budget| budget.opened(now.pace, start.pace));
+            }
+            Ok(start)
+        })
+    }
+}
+
+impl<C: MetricsCounters> Source for Windowed<C> {
+    fn read(&self, shared: &Hot, seen: Registers, out: &mut Sample) -> Result<()> {
+        for _ in 0..MOST_TRIES {
+            let (changed, flags) = match self.read_registers(shared, seen, out) {
+                Found::Reading => return Ok(()),
+                Found::EndOfWindow(now, window, budget, flags) => {
+                    self.budget.set(budget);
+                    (self.end_window(shared, &now, window, out)?, flags)
+                }
+                Found::Nothing => {
+                    let change = self.change(shared, None, out, |renewal| renewal.renew(Next::Window))?;
+                    (change, TD_SAMPLE_WORK_AFTER | TD_SAMPLE_WORK_BEFORE)
+                }
+            };
+            match changed {
+                Changed::To(Some(start), number) => {
+                    out.flags |= flags;
+                    self.skip_to_now(shared, &start, number, out);
+                    return Ok(());
+                }
+                // nothing since the read(2) can be seen
+                Changed::To(None, _) => return Ok(()),
+                Changed::Not => {}
+            }
+        }
+        Err(interrupted())
+    }
+
+    /// No windows are opened for it if that can be helped.
+    fn slots_only(&self, shared: &Hot) -> Result<SlotsOnly> {
+        let number = self.window.turn();
+        let mut now = self.registers();
+        let seen = now.as_mut().and_then(|now| {
+            self.window.look(|window| {
+                let here = self.are_of(window, now, number)
+                    && self.unchecked_ms(window.enabled_ns(now)) <= UNCHECKED_MS;
+                let head = if here { self.show(shared, window, now, number) } else { None };
+                head.map(|head| head.sample(now.registers, now.ns))
+            })
+        });
+        if let Some(sample) = seen {
+            return Ok(sample.slots_only());
+        }
+        let mut out = Sample::default();
+        self.renew(shared, Next::Window, &mut out)?;
+        Ok(out.slots_only())
+    }
+
+    /// In a fresh window, if the budget allows. Returns whether it is.
+    fn read_fresh(&self, shared: &Hot, new: bool, out: &mut Sample) -> Result<bool> {
+        let window = self.window.get(Window::number);
+        self.change_budget(|budget| budget.request_window(new));
+        self.read(shared, Registers::default(), out)?;
+        Ok(self.window.get(Window::number) != window)
+    }
+
+    fn reset(&self, shared: &Hot) -> Result<()> {
+        self.renew(shared, Next::Period, &mut Sample::default())
+    }
+
+    fn read_last(&self, shared: &Hot) -> Result<Sample> {
+        let mut out = Sample::default();
+        match self.change(shared, None, &mut out, |renewal| renewal.read_from_outside().map(|()| None))? {
+            Changed::To(..) => Ok(out),
+            Changed::Not => Err(interrupted()),
+        }
+    }
+
+    fn sample_of(&self, mark: &Mark) -> Result<Sample> {
+        let registers = registers_of(mark)?;
+        let wanted = key(mark.sequence, mark.window);
+        let Shown { mut start, ns, own_work: (slots, parts) } =
+            self.shown.find(wanted).ok_or_else(stale_mark)?;
+        let is_it = key(start.base.sequence, start.base.window) == wanted;
+        start.skip(slots, &parts);
+        let mut sample = start.sample(registers, ns);
+        // it may be of a reading that took the slow path
+        sample.flags |= TD_SAMPLE_COARSE_TIME | OF_READINGS;
+        if is_it { Ok(sample) } else { Err(stale_mark()) }
+    }
+
+    fn budget(&self) -> Option<Budget> {
+        Some(self.budget.get())
+    }
+}
+
+#[cfg(test)]
+mod tests;

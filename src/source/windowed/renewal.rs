@@ -1,0 +1,216 @@
+//! A change of the window, on its way: what read(2) tells goes into the totals, and the next window begins.
+#![forbid(unsafe_code)]
+
+use super::window::{Holds, Next, Window};
+use super::{Windowed, interrupted};
+use crate::bound::WORK_BY_READ;
+use crate::budget::Budget;
+use crate::error::Result;
+use crate::read::{MetricsCounters, Scheduled, Snapshot};
+use crate::sys::kept::Change;
+
+/// How often the group is read until it was read without a context switch beside it.
+const MOST_READS: u32 = 8;
+
+pub(super) struct Renewal<'a, C> {
+    pub source: &'a Windowed<C>,
+    pub change: Change<'a, Window>,
+}
+
+impl<C: MetricsCounters> Renewal<'_, C> {
+    /// The window as it will be.
+    pub fn window(&mut self) -> &mut Window {
+        self.change.value()
+    }
+
+    /// A change was interrupted by a signal handler's, or left in it. It may have read the group, after which the registers
+    /// start from zero, and the thread may have been switched out right then.
+    pub fn interrupted(&mut self) {
+        let sequence = self.source.counters.scheduled().sequence();
+        let window = self.window();
+        window.holds = Holds::Unknown;
+        window.interrupted += 1;
+        window.totals.may_be_off_by(WORK_BY_READ); // the library's own work that was to be skipped
+        if window.sequence != sequence {
+            window.origin.doubt();
+        }
+    }
+
+    /// Before each system call: what it tells would be lost, and what it does would be undone unseen, if a signal handler
+    /// has changed the window meanwhile.
+    fn goes_on(&self) -> Result<()> {
+        if self.change.goes_on() { Ok(()) } else { Err(interrupted()) }
+    }
+
+    /// A read(2) has told so many slots. If a signal handler's change has taken effect meanwhile, and was told no more, the
+    /// read(2) came after: the registers do not hold what that change left in them.
+    fn was_told(&self, slots: u64) {
+        let came_after = |window: &Window| slots >= window.totals.counted_slots();
+        if !self.change.goes_on() && self.source.window.look(came_after) {
+            self.source.read_after_handler.set(true);
+        }
+    }
+
+    /// read(2) of the group, until it is known what the registers hold. Returns the first reading of the next window, or of the
+    /// next period, if readings come from the registers and this one can.
+    ///
+    /// The read(2) zeroes the registers only if it finds the group running; and a task that is switched
+    /// out right after it, before it ran an instruction that counts, may come back to registers that
+    /// hold another program's numbers (kernel-facts I). The page's sequence number tells: if it is the
+    /// same on both sides of the read(2), neither happened.
+    pub fn renew(&mut self, next: Next) -> Result<Option<Snapshot>> {
+        let mut held_this_window = self.window().holds == Holds::ThisWindow;
+        self.window().holds = Holds::Unknown;
+        let mut begins = None;
+        for _ in 0..MOST_READS {
+            match self.read_group(held_this_window)? {
+                Read::Undisturbed(start) => {
+                    self.window().holds = Holds::ThisWindow;
+                    begins = Some(start);
+                    break;
+                }
+                Read::Unseen => break,
+                Read::BesideSwitch => {}
+                Read::Suspect(start) => {
+                    self.window().suspect(Some(start));
+                    held_this_window = false;
+                }
+            }
+        }
+        if next == Next::Period {
+            self.window().begin_period(begins.is_none());
+        }
+        self.source.change_budget(Budget::restarted);
+        let begins = begins.filter(|_| self.source.reads_registers());
+        let counts_itself = self.source.counters.access().counts_itself();
+        let window = self.window();
+        match &begins {
+            Some(start) => window.begin_at(start, next),
+            None => {
+                if counts_itself {
+                    window.totals.may_be_off_by(WORK_BY_READ);
+                }
+                window.begin(next);
+            }
+        }
+        Ok(begins)
+    }
+
+    /// One read(2) of the group, and what the registers and the page say on both sides of it.
+    fn read_group(&mut self, held_this_window: bool) -> Result<Read> {
+        let counters = &self.source.counters;
+        self.goes_on()?;
+        let known = self.window().totals.times();
+        let end = counters.registers(known);
+        let before = counters.scheduled();
+        let counts = counters.counts()?;
+        self.was_told(counts.slots);
+        let enabled = counts.time.since(self.window().begun).enabled;
+        self.mind_wrap(enabled);
+        let after = counters.scheduled();
+        let start = counters.registers(counts.time);
+
+        // an overflow reset the registers, and the kernel's account may be short of what was shown
+        let last = self.source.last_slots.get(self.window().number());
+        let went_back = held_this_window && end.is_some_and(|end| end.registers.slots.0 < last);
+        let at_rest = matches!(before, Scheduled::In(_)) && before == after;
+        // where that cannot be seen: it counted all the time, so it did when it was read
+        let access = counters.access();
+        let zeroed = at_rest || (access.runs_while_enabled() && self.window().totals.ran_throughout(&counts));
+        let switches = self.window().switches_by(after);
+        let limit = self.source.budget.get().limit();
+        let most_slots_per_ns = self.source.most_slots_per_ns;
+        let window = self.window();
+        window.add_counts(&counts, switches, zeroed, end.filter(|_| held_this_window), most_slots_per_ns);
+        if went_back {
+            window.totals.add_unknown(limit);
+        }
+        window.sequence = before.sequence();
+        Ok(match (end, start) {
+            (Some(_), Some(start)) if at_rest && Scheduled::In(start.sequence) == after => {
+                Read::Undisturbed(start)
+            }
+            (Some(_), Some(start)) => Read::Suspect(start),
+            _ => {
+                window.multiplexed = true;
+                if end.is_some() {
+                    window.origin.doubt();
+                }
+                // A switch right after the read(2) may leave another program's PERF_METRICS, and SLOTS that the kernel
+                // has cleared (kernel-facts C.4): once more. Without a switch this thread has run since, and is safe.
+                if before.sequence() == after.sequence() || !access.counts_itself() {
+                    return Ok(Read::Unseen);
+                }
+                window.origin.is_foreign(true);
+                Read::BesideSwitch
+            }
+        })
+    }
+
+    /// A window for less: read(2) of the leader alone, right after the registers said how its slots divide. None if
+    /// the thread was switched out on the way.
+    pub fn close_by_registers(&mut self, reading: &Snapshot) -> Result<Option<Snapshot>> {
+        let counters = &self.source.counters;
+        let end = counters.registers(self.window().totals.times());
+        let Some(end) = end.filter(|end| end.sequence == reading.sequence) else { return Ok(None) };
+        self.goes_on()?;
+        // what the kernel counted until it read is this thread's, whatever happens then
+        let (slots, time) = counters.slots()?;
+        self.was_told(slots);
+        let limit = self.source.budget.get().limit();
+        let window = self.window();
+        let switches = window.switches(end.sequence);
+        let closed =
+            window.totals.close_by_registers(reading.registers, end.registers, switches, slots, time);
+        if closed.is_none() {
+            // somebody reset the registers: the kernel's account tells, but it may be short of what was shown
+            window.holds = Holds::Unknown;
+            window.totals.add_unknown(limit);
+            return Ok(None);
+        }
+        window.sequence = Some(end.sequence);
+        let start = counters.registers(time);
+        let Some(start) = start.filter(|start| start.sequence == end.sequence) else {
+            window.holds = Holds::Unknown;
+            window.suspect(start);
+            window.begin(Next::Window);
+            return Ok(None);
+        };
+        self.source.change_budget(|budget| budget.opened(reading.pace, start.pace));
+        self.window().begin_at(&start, Next::Window);
+        Ok(Some(start))
+    }
+
+    /// What the kernel has counted, told to another thread than the handle's.
+    pub fn read_from_outside(&mut self) -> Result<()> {
+        self.window().holds = Holds::Unknown;
+        let counts = self.source.counters.counts()?;
+        let page = self.source.counters.scheduled();
+        let most_slots_per_ns = self.source.most_slots_per_ns;
+        let window = self.window();
+        let switches = window.switches_by(page);
+        window.add_counts(&counts, switches, false, None, most_slots_per_ns);
+        window.sequence = page.sequence();
+        window.begin(Next::Window);
+        Ok(())
+    }
+
+    /// All slots may be wrong if SLOTS, which is 48 bits wide, can have come round since anybody looked.
+    pub fn mind_wrap(&mut self, enabled_ns: u64) {
+        if self.source.unchecked_ms(enabled_ns) > self.source.wraps_after_ms {
+            self.window().totals.may_be_off_by(1 << 48);
+        }
+    }
+}
+
+/// What came of a read(2) of the group.
+enum Read {
+    /// It zeroed the registers, which hold this and nothing else.
+    Undisturbed(Snapshot),
+    /// The thread was switched out beside it: the registers, which now say this, may hold another task's slots.
+    Suspect(Snapshot),
+    /// The registers cannot be seen, and no switch was.
+    Unseen,
+    /// They cannot be seen, and there was a switch.
+    BesideSwitch,
+}

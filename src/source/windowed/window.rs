@@ -1,0 +1,247 @@
+//! The present window of the registers: where the totals stood as it began, and what is known of the registers since.
+#![forbid(unsafe_code)]
+
+use crate::bound::{MOST_WHILE_HANDLED, switches_between};
+use crate::read::{GroupCounts, Scheduled, Snapshot};
+use crate::registers::RawSlots;
+use crate::sample::{Base, CATEGORIES, Head, TD_SAMPLE_COARSE_TIME};
+use crate::sys::page::Times;
+use crate::totals::Totals;
+use std::cell::Cell;
+use std::sync::atomic::{Ordering, compiler_fence};
+
+/// What a read(2) of the group starts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A window of the registers: the totals go on.
+    Window,
+    /// A period: they start from zero.
+    Period,
+}
+
+/// The totals as read(2) told them last, and the window of the registers that began there.
+#[derive(Clone, Copy)]
+pub(super) struct Window {
+    pub totals: Totals,
+    /// Times when the period began.
+    pub begun: Times,
+    /// The sequence number right before the last read(2).
+    pub sequence: Option<u32>,
+    pub holds: Holds,
+    pub origin: Origin,
+    /// The group was multiplexed in this period: windows are closed by read(2) of the group, since the kernel's own account
+    /// of the categories is worth its price.
+    pub multiplexed: bool,
+    /// Changes that a signal handler has interrupted or left since: each may have read the group.
+    pub interrupted: u64,
+    /// What samples of this window would be were registers and clock at zero, as far as that is known at its beginning.
+    pub start: Head,
+}
+
+/// What the registers hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// What has come since the last read(2), and nothing else: readings can come from them.
+    ThisWindow,
+    /// Something else, or nobody knows: only read(2) tells.
+    Unknown,
+}
+
+/// Whose slots the kernel counts until the next read(2) of the group.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// This target's alone.
+    Own,
+    /// Descheduled during a reset and not observed since: another task's may be among them.
+    Uncertain,
+    /// Another task's are among them.
+    Foreign,
+    /// Another task's are among them, and may be among those until the read(2) after the next.
+    ForeignThenUncertain,
+}
+
+impl Origin {
+    /// Another task's may be among them.
+    pub fn doubt(&mut self) {
+        *self = match self {
+            Origin::Own | Origin::Uncertain => Origin::Uncertain,
+            Origin::Foreign | Origin::ForeignThenUncertain => Origin::ForeignThenUncertain,
+        };
+    }
+
+    /// Whether another task's are among them: known to be, or known not to be.
+    pub fn is_foreign(&mut self, foreign: bool) {
+        *self = match (foreign, *self) {
+            (false, Origin::Own | Origin::Foreign) => Origin::Own,
+            (false, Origin::Uncertain | Origin::ForeignThenUncertain) => Origin::Uncertain,
+            (true, Origin::Own | Origin::Foreign) => Origin::Foreign,
+            (true, Origin::Uncertain | Origin::ForeignThenUncertain) => Origin::ForeignThenUncertain,
+        };
+    }
+
+    /// The group was read: what was foreign is over. Returns whether it was.
+    pub fn take_foreign(&mut self) -> bool {
+        let foreign = matches!(self, Origin::Foreign | Origin::ForeignThenUncertain);
+        self.is_foreign(false);
+        foreign
+    }
+}
+
+impl Window {
+    pub fn first(start: Head) -> Window {
+        Window {
+            totals: Totals::default(),
+            begun: Times::default(),
+            sequence: None,
+            holds: Holds::Unknown,
+            origin: Origin::Own,
+            multiplexed: false,
+            interrupted: 0,
+            start,
+        }
+    }
+
+    pub fn number(&self) -> u32 {
+        self.start.base.window
+    }
+
+    /// How often the registers were saved and restored since the window began.
+    pub fn switches(&self, sequence: u32) -> u64 {
+        self.sequence.map_or(0, |from| switches_between(from, sequence))
+    }
+
+    /// The same, if anything can tell.
+    pub fn switches_by(&self, page: Scheduled) -> u64 {
+        page.sequence().map_or(0, |to| self.switches(to))
+    }
+
+    /// The period's enabled time.
+    pub fn enabled_ns(&self, now: &Snapshot) -> u64 {
+        now.clock.zero_since(self.begun).enabled.wrapping_add(now.ns)
+    }
+
+    /// A switch right after the registers were zeroed: what they hold now is this thread's, or not.
+    pub fn suspect(&mut self, start: Option<Snapshot>) {
+        let slots = start.map_or(0, |start| start.registers.slots.0);
+        self.totals.may_be_off_by(slots.min(MOST_WHILE_HANDLED));
+        self.origin.is_foreign(slots > MOST_WHILE_HANDLED);
+        if start.is_none() {
+            self.origin.doubt();
+        }
+    }
+
+    /// Adds what the kernel counted to the totals, if it is this target's. `end`: the registers right before, if they held this
+    /// window's.
+    pub fn add_counts(
+        &mut self,
+        counts: &GroupCounts,
+        switches: u64,
+        zeroed: bool,
+        end: Option<Snapshot>,
+        most_slots_per_ns: f64,
+    ) {
+        // a read(2) that is not known of rounded as a switch does
+        let switches = switches.saturating_add(std::mem::take(&mut self.interrupted));
+        let counted = self.totals.since(counts);
+        let most = self.totals.most_since(counts);
+        let beyond = counted.saturating_sub(most.unwrap_or(u64::MAX));
+        if self.origin.take_foreign() || beyond > MOST_WHILE_HANDLED {
+            // among them another program's: none can be told from the others, and all that may have passed is missing
+            self.totals.discard(counts, zeroed);
+            self.totals.may_be_off_by(most.unwrap_or(MOST_WHILE_HANDLED));
+            return;
+        }
+        self.totals.may_be_off_by(beyond);
+        if self.origin == Origin::Uncertain && counted > 0 {
+            self.origin = Origin::Own;
+            self.totals.may_be_off_by(counted);
+            let ran = counts.time.since(self.totals.times()).running;
+            if counted > (ran as f64 * most_slots_per_ns) as u64 + MOST_WHILE_HANDLED {
+                self.totals.discard(counts, zeroed); // more than can have passed
+                return;
+            }
+        }
+        // registers that hold less than the kernel counted were reset by somebody else; an overflow
+        // interrupt that does so after a switch makes the kernel count twice (kernel-facts B.8)
+        if let (true, Some(end)) = (switches > 0, end) {
+            let beyond = counted.saturating_sub(end.registers.slots.0);
+            self.totals.may_be_off_by(if beyond > MOST_WHILE_HANDLED { beyond } else { 0 });
+        }
+        self.totals.add_counts(counts, switches, zeroed);
+    }
+
+    /// Starts a period: all totals are zero from here on.
+    pub fn begin_period(&mut self, multiplexed: bool) {
+        self.totals.restart();
+        self.begun = self.totals.times();
+        self.multiplexed = multiplexed;
+    }
+
+    /// Notes where the totals stand as the registers start from zero.
+    pub fn begin(&mut self, next: Next) {
+        let base = &mut self.start.base;
+        if next == Next::Period {
+            base.period = base.period.wrapping_add(1);
+            base.window = base.first_window();
+        } else {
+            base.window = base.window.wrapping_add(1);
+        }
+        base.sequence = self.sequence.unwrap_or(0);
+        base.error = self.totals.error;
+        base.category = Base::keep(&self.totals.category);
+        base.switches = 0;
+        self.start.flags &= !TD_SAMPLE_COARSE_TIME;
+        self.start.slots = self.totals.slots;
+        self.start.slots_before = self.totals.slots;
+        self.start.time_is(self.totals.times().since(self.begun), 0);
+    }
+
+    /// As `begin`, at this first reading: what the registers hold by now is the library's own work.
+    pub fn begin_at(&mut self, start: &Snapshot, next: Next) {
+        self.totals.skip(start.registers.slots, &start.registers.split());
+        self.begin(next);
+    }
+}
+
+/// SLOTS of the last reading, and its window: if it goes back in one window, somebody else reset the registers. In one word,
+/// which a signal handler does not see or leave half written: 48 bits of SLOTS, and 16 of the window's number.
+#[derive(Default)]
+pub(super) struct LastSlots(Cell<u64>);
+
+impl LastSlots {
+    pub fn set(&self, window: u32, slots: RawSlots) {
+        self.0.set(u64::from(window) << 48 | slots.0 & ((1 << 48) - 1));
+    }
+
+    /// Of this window; 0 if it was another's.
+    pub fn get(&self, window: u32) -> u64 {
+        let last = self.0.get();
+        if last >> 48 == u64::from(window as u16) { last & ((1 << 48) - 1) } else { 0 }
+    }
+}
+
+/// The library's own work after a window began, which does not count: slots, and how they divide.
+#[derive(Default)]
+pub(super) struct OwnWork {
+    /// The window that it is of.
+    window: Cell<Option<u32>>,
+    slots: Cell<(RawSlots, [i64; CATEGORIES])>,
+}
+
+impl OwnWork {
+    pub fn set(&self, window: u32, slots: RawSlots, parts: &[i64; CATEGORIES]) {
+        self.forget();
+        compiler_fence(Ordering::SeqCst);
+        self.slots.set((slots, *parts));
+        compiler_fence(Ordering::SeqCst);
+        self.window.set(Some(window));
+    }
+
+    pub fn forget(&self) {
+        self.window.set(None);
+    }
+
+    pub fn of(&self, window: u32) -> Option<(RawSlots, [i64; CATEGORIES])> {
+        (self.window.get() == Some(window)).then(|| self.slots.get())
+    }
+}
