@@ -74,24 +74,22 @@ pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) ->
 ///
 /// # Safety
 /// `td` is NULL or from td_open, `out` NULL or a sample to be filled in.
-#[cfg(not(target_arch = "x86_64"))] // there it is src/read/rdpmc.rs
+#[cfg(not(target_arch = "x86_64"))]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_read(td: *mut td, out: *mut Sample) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     unsafe { read_slowly(td, out, 0, 0) }
 }
 
+#[cfg(target_arch = "x86_64")]
+crate::read::fast_read!("td_read", ".globl", read_slowly);
+
 /// Where td_read goes if the steady state does not serve, with what it had read of the registers.
 ///
 /// # Safety
 /// As td_read.
 #[cold]
-pub(crate) unsafe extern "C" fn read_slowly(
-    td: *mut td,
-    out: *mut Sample,
-    slots: u64,
-    metrics: u64,
-) -> c_int {
+unsafe extern "C" fn read_slowly(td: *mut td, out: *mut Sample, slots: u64, metrics: u64) -> c_int {
     let seen = Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) };
     // SAFETY: td_read's pointers, which are its caller's; any bits make a sample.
     guard(|| unsafe { handle::read(handle(td)?, seen, at_mut(out, "out")?).map(|()| 0) })

@@ -214,8 +214,8 @@ pub(crate) fn rdpmc_taken(pmu: &str) -> Error {
 #[inline]
 pub(crate) fn any_read(handle: Handle) -> Result<Sample> {
     let mut sample = Sample::default();
-    if !handle.hot().read(&mut sample) {
-        read(handle, Registers::default(), &mut sample)?;
+    if let Err(seen) = handle.hot().read(&mut sample) {
+        read(handle, seen, &mut sample)?;
     }
     Ok(sample)
 }

@@ -14,6 +14,11 @@ pub(crate) use crate::sys::page::{METRICS_INDEX, SLOTS_INDEX};
 pub use hot::Hot;
 pub(crate) use hot::Reader;
 pub(crate) use rdpmc::{FAST, snapshot};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use {
+    hot::{SEQUENCE, TD_CONTROL_PAGE},
+    rdpmc::fast_read,
+};
 
 /// How the time-stamp counter becomes an event's times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

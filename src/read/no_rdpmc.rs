@@ -21,8 +21,8 @@ impl super::Hot {
         false
     }
 
-    pub fn read(&self, _: &mut crate::sample::Sample) -> bool {
-        false
+    pub fn read(&self, _: &mut crate::sample::Sample) -> Result<(), crate::registers::Registers> {
+        Err(Default::default())
     }
 }
 

@@ -13,7 +13,6 @@
 use super::hot::{Hot, SEQUENCE, TD_CONTROL_PAGE};
 use super::{Clock, SLOTS_INDEX, Snapshot};
 use crate::bound::SKID_SLOTS;
-use crate::capi::read_slowly;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Sample, SlotsOnly};
 use crate::sum::Sum;
@@ -21,10 +20,11 @@ use crate::sys::Mapping;
 use crate::sys::fault::MARK;
 use crate::sys::page::Times;
 use crate::sys::page::{Look, Page};
-use crate::sys::rdpmc::{METRICS, SLOTS, SlotsAndMetrics, rdtsc, slots_and_metrics};
+use crate::sys::rdpmc::{SLOTS, SlotsAndMetrics, rdtsc, slots_and_metrics};
 use crate::sys::rseq::SIGNATURE;
 use crate::sys::{restartable, scaled_clock};
-use std::arch::{asm, global_asm};
+use std::arch::asm;
+use std::ffi::c_int;
 use std::mem::offset_of;
 
 /// Whether this CPU has the instructions of td_read's steady state besides RDPMC; all that have PERF_METRICS do,
@@ -32,87 +32,109 @@ use std::mem::offset_of;
 pub(crate) const FAST: fn() -> bool =
     || std::arch::is_x86_feature_detected!("avx") && std::arch::is_x86_feature_detected!("bmi2");
 
-// int td_read(struct td *td, struct td_sample *out)
-//
-// The steady state: if the calling thread is the reader and the counters are on this CPU, a sample is the
-// handle's `start` plus the registers and the clock. All else is for `read_slowly`: what was disturbed begins anew, and
-// what the registers said counts if the page's sequence number turns out to be the handle's.
-global_asm!(
-    ".pushsection .text.td_read, \"ax\", @progbits",
-    ".globl td_read",
-    ".type td_read, @function",
-    ".p2align 5",
-    "td_read:",
-    ".cfi_startproc",
-    "test rdi, rdi",
-    "je 24f",
-    "mov rax, qword ptr fs:[0]", // the thread pointer
-    "cmp rsi, 1",                // borrows if it is NULL: then no reader is the same, since all are even
-    "sbb rax, qword ptr [rdi + {READER}]",
-    "jne 24f",
-    "mov rcx, qword ptr [rdi + {RSEQ}]",
-    restartable!(enter "rcx", "rax"), // what is between here and 21 runs undisturbed, or 23 follows
-    "cmp dword ptr [rdi + {INDEX}], {SLOTS_INDEX}",
-    "jne 24f", // not on this CPU, where RDPMC may fault
-    scaled_clock!("r9", "rdi + {SCALE}"), // nanoseconds
-    "mov ecx, {SLOTS}",
-    "rdpmc",
-    "shl rdx, 32",
-    "lea r10, [rax + rdx]",
-    "mov ecx, {METRICS}",
-    "rdpmc",
-    "mov dword ptr [rsi + {RAW_METRICS}], eax",
-    "mov dword ptr [rsi + {RAW_METRICS} + 4], edx",
-    "vmovdqu ymm0, ymmword ptr [rdi + {START}]",
-    "vmovdqu ymm1, ymmword ptr [rdi + {START} + 32]",
-    "vmovdqu ymm2, ymmword ptr [rdi + {START} + 64]",
-    "vmovdqu ymm3, ymmword ptr [rdi + {START} + 96]",
-    // 0, which is what is returned, if the page says this sequence number and there are no more slots than `limit`; one
-    // less makes no other 0, since numbers at rest are even
-    "mov eax, dword ptr [rdi + {SEQUENCE}]",
-    "cmp qword ptr [rdi + {LIMIT}], r10",
-    "sbb eax, dword ptr [rdi + {LOCK}]",
-    "jne 25f",
-    "21:",
-    "vmovdqu ymmword ptr [rsi], ymm0",
-    "vmovdqu ymmword ptr [rsi + 32], ymm1",
-    "vmovdqu ymmword ptr [rsi + 64], ymm2",
-    "vmovdqu ymmword ptr [rsi + 96], ymm3",
-    "vzeroupper",
-    "add qword ptr [rsi + {TOTAL}], r10",
-    "add qword ptr [rsi + {ENABLED}], r9",
-    "add qword ptr [rsi + {RUNNING}], r9",
-    "ret",
-    restartable!(abort "vzeroupper"),
-    "24: xor edx, edx", // nothing was seen
-    "jmp {slowly}",
-    "25: vzeroupper",
-    "mov rcx, qword ptr [rsi + {RAW_METRICS}]",
-    "mov rdx, r10",
-    "jmp {slowly}",
-    ".cfi_endproc",
-    ".size td_read, . - td_read",
-    ".popsection",
-    restartable!(descriptor "23b"),
-    slowly = sym read_slowly,
-    READER = const offset_of!(Hot, reader),
-    RSEQ = const offset_of!(Hot, rseq),
-    LOCK = const TD_CONTROL_PAGE + offset_of!(Page, lock),
-    INDEX = const TD_CONTROL_PAGE + offset_of!(Page, index),
-    SLOTS_INDEX = const SLOTS_INDEX,
-    SEQUENCE = const SEQUENCE,
-    SCALE = const offset_of!(Hot, scale),
-    LIMIT = const offset_of!(Hot, limit),
-    START = const offset_of!(Hot, start),
-    RAW_METRICS = const offset_of!(Sample, raw_metrics),
-    TOTAL = const offset_of!(Sample, slots),
-    ENABLED = const offset_of!(Sample, time_enabled_ns),
-    RUNNING = const offset_of!(Sample, time_running_ns),
-    SLOTS = const SLOTS,
-    METRICS = const METRICS,
-    MARK = const MARK,
-    SIGNATURE = const SIGNATURE,
-);
+/// Defines int NAME(struct td *td, struct td_sample *out), a whole reading, in assembler. `visibility` is a directive for the
+/// symbol: .globl, or .hidden.
+///
+/// The steady state: if the calling thread is the reader and the counters are on this CPU, a sample is the handle's `start`
+/// plus the registers and the clock, and 0 is returned. All else is for `slowly`, which gets what was seen of the registers,
+/// too: it counts if the page's sequence number turns out to be the handle's. What was disturbed begins anew there.
+macro_rules! fast_read {
+    ($name:literal, $visibility:literal, $slowly:path) => {
+        ::std::arch::global_asm!(
+            concat!(".pushsection .text.", $name, ", \"ax\", @progbits"),
+            concat!(".globl ", $name),
+            concat!($visibility, " ", $name),
+            concat!(".type ", $name, ", @function"),
+            ".p2align 5",
+            concat!($name, ":"),
+            ".cfi_startproc",
+            "test rdi, rdi",
+            "je 24f",
+            "mov rax, qword ptr fs:[0]", // the thread pointer
+            "cmp rsi, 1",                // borrows if it is NULL: then no reader is the same, since all are even
+            "sbb rax, qword ptr [rdi + {READER}]",
+            "jne 24f",
+            "mov rcx, qword ptr [rdi + {RSEQ}]",
+            $crate::sys::restartable!(enter "rcx", "rax"), // what is between here and 21 runs undisturbed, or 23 follows
+            "cmp dword ptr [rdi + {INDEX}], {SLOTS_INDEX}",
+            "jne 24f", // not on this CPU, where RDPMC may fault
+            $crate::sys::scaled_clock!("r9", "rdi + {SCALE}"), // nanoseconds
+            "mov ecx, {SLOTS}",
+            "rdpmc",
+            "shl rdx, 32",
+            "lea r10, [rax + rdx]",
+            "mov ecx, {METRICS}",
+            "rdpmc",
+            "mov dword ptr [rsi + {RAW_METRICS}], eax",
+            "mov dword ptr [rsi + {RAW_METRICS} + 4], edx",
+            "vmovdqu ymm0, ymmword ptr [rdi + {START}]",
+            "vmovdqu ymm1, ymmword ptr [rdi + {START} + 32]",
+            "vmovdqu ymm2, ymmword ptr [rdi + {START} + 64]",
+            "vmovdqu ymm3, ymmword ptr [rdi + {START} + 96]",
+            // 0, which is what is returned, if the page says this sequence number and there are no more slots than `limit`; one
+            // less makes no other 0, since numbers at rest are even
+            "mov eax, dword ptr [rdi + {SEQUENCE}]",
+            "cmp qword ptr [rdi + {LIMIT}], r10",
+            "sbb eax, dword ptr [rdi + {LOCK}]",
+            "jne 25f",
+            "21:",
+            "vmovdqu ymmword ptr [rsi], ymm0",
+            "vmovdqu ymmword ptr [rsi + 32], ymm1",
+            "vmovdqu ymmword ptr [rsi + 64], ymm2",
+            "vmovdqu ymmword ptr [rsi + 96], ymm3",
+            "vzeroupper",
+            "add qword ptr [rsi + {TOTAL}], r10",
+            "add qword ptr [rsi + {ENABLED}], r9",
+            "add qword ptr [rsi + {RUNNING}], r9",
+            "ret",
+            $crate::sys::restartable!(abort "vzeroupper"),
+            "24: xor edx, edx", // nothing was seen
+            "jmp {slowly}",
+            "25: vzeroupper",
+            "mov rcx, qword ptr [rsi + {RAW_METRICS}]",
+            "mov rdx, r10",
+            "jmp {slowly}",
+            ".cfi_endproc",
+            concat!(".size ", $name, ", . - ", $name),
+            ".popsection",
+            $crate::sys::restartable!(descriptor "23b"),
+            slowly = sym $slowly,
+            READER = const ::std::mem::offset_of!($crate::read::Hot, reader),
+            RSEQ = const ::std::mem::offset_of!($crate::read::Hot, rseq),
+            LOCK = const $crate::read::TD_CONTROL_PAGE + ::std::mem::offset_of!($crate::sys::page::Page, lock),
+            INDEX = const $crate::read::TD_CONTROL_PAGE + ::std::mem::offset_of!($crate::sys::page::Page, index),
+            SLOTS_INDEX = const $crate::read::SLOTS_INDEX,
+            SEQUENCE = const $crate::read::SEQUENCE,
+            SCALE = const ::std::mem::offset_of!($crate::read::Hot, scale),
+            LIMIT = const ::std::mem::offset_of!($crate::read::Hot, limit),
+            START = const ::std::mem::offset_of!($crate::read::Hot, start),
+            RAW_METRICS = const ::std::mem::offset_of!($crate::sample::Sample, raw_metrics),
+            TOTAL = const ::std::mem::offset_of!($crate::sample::Sample, slots),
+            ENABLED = const ::std::mem::offset_of!($crate::sample::Sample, time_enabled_ns),
+            RUNNING = const ::std::mem::offset_of!($crate::sample::Sample, time_running_ns),
+            SLOTS = const $crate::sys::rdpmc::SLOTS,
+            METRICS = const $crate::sys::rdpmc::METRICS,
+            MARK = const $crate::sys::fault::MARK,
+            SIGNATURE = const $crate::sys::rseq::SIGNATURE,
+        );
+    };
+}
+pub(crate) use fast_read;
+
+fast_read!("topdown_fast_read", ".hidden", leave_it);
+
+/// Where `topdown_fast_read` goes if the steady state does not serve: its caller finds what was seen in the sample.
+///
+/// # Safety
+/// `out` points to a sample that nobody else uses.
+unsafe extern "C" fn leave_it(_: *const Hot, out: *mut Sample, slots: u64, metrics: u64) -> c_int {
+    // SAFETY: `Hot::read`, the only caller of topdown_fast_read, has a reference to it.
+    unsafe {
+        (*out).slots = slots;
+        (*out).raw_metrics = metrics;
+    }
+    1
+}
 
 /// A restartable sequence that leaves SLOTS and the nanoseconds of the clock, does this with them, and leaves period and
 /// handle in rax; 0: it was disturbed.
@@ -226,14 +248,17 @@ impl Hot {
         read && sum.has_begun()
     }
 
-    /// A reading by td_read, steady state or not; false: it failed.
+    /// A reading, if the steady state serves; else what was seen of the registers, and `out` means nothing.
     #[inline]
-    pub fn read(&self, out: &mut Sample) -> bool {
+    pub fn read(&self, out: &mut Sample) -> Result<(), Registers> {
         unsafe extern "C" {
-            fn td_read(td: *const Hot, out: *mut Sample) -> std::ffi::c_int;
+            fn topdown_fast_read(td: *const Hot, out: *mut Sample) -> c_int;
         }
-        // SAFETY: handles are where their Hot is.
-        unsafe { td_read(self, out) == 0 }
+        // SAFETY: a handle is where its Hot is, and its control page follows; both are there as long as the handle's memory.
+        if unsafe { topdown_fast_read(self, out) } == 0 {
+            return Ok(());
+        }
+        Err(Registers { slots: RawSlots(out.slots), metrics: RawMetrics(out.raw_metrics) })
     }
 }
 
