@@ -16,7 +16,7 @@ use std::io;
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
 /// A situation, and the error that the library makes of it.
-type Failure = (&'static str, Error);
+type Situation = (&'static str, Error);
 
 fn cpu(model: u32) -> Identity {
     let name = "a CPU".into();
@@ -36,7 +36,7 @@ fn machine(change: impl FnOnce(&Scripted)) -> Scripted {
     kernel
 }
 
-fn no_pmu() -> Vec<Failure> {
+fn no_pmu() -> Vec<Situation> {
     let found = |change: &dyn Fn(&Scripted), cpu: &Identity| none(detect::pmu(&machine(change), cpu));
     let slots = format!("{DEVICES}/cpu/events/slots");
     let gone = |kernel: &Scripted| kernel.rename(DEVICES, "/elsewhere");
@@ -74,7 +74,7 @@ fn no_pmu() -> Vec<Failure> {
     ]
 }
 
-fn options() -> Vec<Failure> {
+fn options() -> Vec<Situation> {
     let kernel = machine(|kernel| {
         kernel.rename(&format!("{DEVICES}/cpu/"), &format!("{DEVICES}/cpu_core/"));
         kernel.add(&format!("{DEVICES}/cpu_core/cpus"), "0-3\n");
@@ -90,7 +90,7 @@ fn options() -> Vec<Failure> {
     ]
 }
 
-fn refusals() -> Vec<Failure> {
+fn refusals() -> Vec<Situation> {
     let says = |options: &Options, attempt, errno, change: &dyn Fn(&Scripted)| {
         explain(&machine(change), options, attempt, &io::Error::from_raw_os_error(errno))
     };
@@ -123,7 +123,7 @@ fn refusals() -> Vec<Failure> {
     ]
 }
 
-fn proofs() -> Vec<Failure> {
+fn proofs() -> Vec<Situation> {
     let open = |kernel: &Scripted| {
         let pmu: Pmu = detect::pmu(kernel, &cpu(0x8f)).unwrap();
         none(Group::open(kernel.clone(), &pmu, 2, &Options { no_rdpmc: true, ..Options::default() }, None))
@@ -135,7 +135,7 @@ fn proofs() -> Vec<Failure> {
     ]
 }
 
-fn later() -> Vec<Failure> {
+fn later() -> Vec<Situation> {
     let open = || TopDown::open(&Options { simulate: true, ..Options::default() }).unwrap();
     let (td, other) = (open(), open());
     let read = |td: &TopDown| {
@@ -195,9 +195,12 @@ fn code(error: &Error) -> &'static str {
     .1
 }
 
-fn table(failures: &[Failure]) -> String {
-    let row = |(what, error): &Failure| format!("| {what} | {} | {error} |\n", code(error));
-    format!("\n| | code | td_last_error |\n|---|---|---|\n{}\n", failures.iter().map(row).collect::<String>())
+fn table(situations: &[Situation]) -> String {
+    let row = |(what, error): &Situation| format!("| {what} | {} | {error} |\n", code(error));
+    format!(
+        "\n| | code | td_last_error |\n|---|---|---|\n{}\n",
+        situations.iter().map(row).collect::<String>()
+    )
 }
 
 #[test]
@@ -205,18 +208,18 @@ fn the_document_has_every_failure_as_it_is() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/failures.md");
     let found = std::fs::read_to_string(path).unwrap();
     let mut made = found.clone();
-    for (name, failures) in [
+    for (name, situations) in [
         ("pmu", no_pmu()),
         ("options", options()),
         ("refusals", refusals()),
         ("proofs", proofs()),
         ("later", later()),
     ] {
-        assert!(failures.iter().all(|(_, error)| error.to_string().len() < 600), "td_last_error cuts it");
+        assert!(situations.iter().all(|(_, error)| error.to_string().len() < 600), "td_last_error cuts it");
         let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n"));
         let (before, rest) = made.split_once(&begin).expect("the table's begin");
         let (_, after) = rest.split_once(&end).expect("the table's end");
-        made = format!("{before}{begin}{}{end}{after}", table(&failures));
+        made = format!("{before}{begin}{}{end}{after}", table(&situations));
     }
     if std::env::var_os("TOPDOWN_WRITE_FAILURES").is_some() {
         std::fs::write(path, &made).unwrap();

@@ -380,7 +380,7 @@ pub fn detect(bytes: &[u8]) {
         other => panic!("{other:?}"),
     };
     assert!((1..=most).contains(&pmu.level));
-    assert_eq!(model::at(pmu.place).map(|model| model.core), Some(pmu.model.core));
+    assert_eq!(model::at(pmu.row).map(|model| model.core), Some(pmu.model.core));
     assert!(pmu.cpus.is_some() || pmu.covers(place));
     kernel.fail(fails, errno);
     let opened = Group::open(kernel.clone(), &pmu, pmu.level, &options, None);

@@ -7,13 +7,13 @@ use std::fmt::{self, Write};
 
 const ROOM: usize = 600;
 
-struct Text {
+struct LastText {
     length: usize,
     bytes: [u8; ROOM],
 }
 
 thread_local! {
-    static LAST: RefCell<Text> = const { RefCell::new(Text { length: 0, bytes: [0; ROOM] }) };
+    static LAST: RefCell<LastText> = const { RefCell::new(LastText { length: 0, bytes: [0; ROOM] }) };
 }
 
 /// Keeps a reason, cut at a character's end if it is too long.
@@ -27,7 +27,7 @@ pub(super) fn set(reason: &Reason) {
     });
 }
 
-impl fmt::Write for Text {
+impl fmt::Write for LastText {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         let room = &mut self.bytes[self.length..];
         let mut fits = more.len().min(room.len());

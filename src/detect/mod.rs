@@ -28,8 +28,8 @@ pub(crate) struct Pmu {
     /// Its number for `perf_event_attr.type`.
     pub kind: u32,
     pub model: &'static Model,
-    /// The model's place in the table.
-    pub place: u32,
+    /// The model's row in the table.
+    pub row: u32,
     /// Deepest level of its metric events.
     pub level: u32,
     /// On a hybrid CPU, the CPUs that it is in; else none named.
@@ -106,7 +106,7 @@ pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
         ))
         .remedy(ANOTHER_CPU));
     }
-    let (place, model) = row.unwrap_or((model::UNKNOWN, model::at(model::UNKNOWN).expect("a fixed row")));
+    let (row, model) = row.unwrap_or((model::UNKNOWN, model::at(model::UNKNOWN).expect("a fixed row")));
     let Counting::PerfMetrics { level: most } = model.counting else { unreachable!("a row of PERF_METRICS") };
     let level = if metrics >= metrics_of(2).len() { most } else { 1 };
     let missing = |path: &str| none(format!("{DEVICES}/{name}/{path} is missing")).remedy(MOUNT_SYS);
@@ -116,7 +116,7 @@ pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
     if cpus.is_none() && name == "cpu_core" {
         return Err(missing("cpus"));
     }
-    Ok(Pmu { name, kind, model, place, level, cpus })
+    Ok(Pmu { name, kind, model, row, level, cpus })
 }
 
 /// Why a PMU has no event of SLOTS. `hidden`: nor has it the events that every PMU has.
@@ -160,7 +160,7 @@ pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity) -> Result<(Pmu, [u64
     let none =
         |why: &'static str| Error::errno(libc::ENOTSUP, format!("no E-cores to measure on {cpu}")).why(why);
     let file = |path: &str| text(kernel, name, path);
-    let Some((place, model)) = model::of_e_cores(cpu) else {
+    let Some((row, model)) = model::of_e_cores(cpu) else {
         return Err(none("it is no hybrid CPU that this version knows").remedy("leave TD_FLAG_E_CORES out"));
     };
     let kind = file("type")?.and_then(|text| text.trim().parse().ok());
@@ -175,7 +175,7 @@ pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity) -> Result<(Pmu, [u64
     }
     let cpus = file("cpus")?.ok_or_else(|| none("cpu_atom/cpus is missing").remedy(MOUNT_SYS))?;
     let cpus = Some(cpus.trim().to_string());
-    Ok((Pmu { name, kind, model, place, level: 1, cpus }, encodings))
+    Ok((Pmu { name, kind, model, row, level: 1, cpus }, encodings))
 }
 
 /// `event=0x00,umask=0x4` to a config. Formats are those of every Intel core PMU; any other term is not of PERF_METRICS.

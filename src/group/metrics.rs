@@ -316,7 +316,7 @@ mod tests {
 
     fn pmu() -> Pmu {
         let model = model::at(model::SIMULATED).unwrap();
-        Pmu { name: "cpu", kind: 4, model, place: model::SIMULATED, level: 2, cpus: None }
+        Pmu { name: "cpu", kind: 4, model, row: model::SIMULATED, level: 2, cpus: None }
     }
 
     fn open(kernel: &Scripted, pmu: &Pmu) -> Result<(Group<Scripted>, Option<Reason>)> {

@@ -107,7 +107,7 @@ mod tests {
     use crate::sys::scripted::Scripted;
 
     fn pmu() -> Pmu {
-        let (place, model) = model::of_e_cores(&crate::sys::cpu::Identity {
+        let (row, model) = model::of_e_cores(&crate::sys::cpu::Identity {
             vendor: "GenuineIntel".into(),
             family: 6,
             model: 0x97,
@@ -115,7 +115,7 @@ mod tests {
         })
         .unwrap();
         let cpus = Some("4-7".into());
-        Pmu { name: "cpu_atom", kind: 10, model, place, level: 1, cpus }
+        Pmu { name: "cpu_atom", kind: 10, model, row, level: 1, cpus }
     }
 
     fn open(kernel: &Scripted) -> Result<PlainGroup<Scripted>> {

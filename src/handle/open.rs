@@ -133,9 +133,9 @@ fn measure(options: &Options, handle: Handle) -> Result<State> {
     check_target(&linux, &pmu, &cpu, options)?;
     let (group, why) = Group::open(linux, &pmu, level, options, Some(handle.control()))?;
     let info = info_of(options, cpu, &pmu, level, why);
-    let (head, settings) = (info.head(pmu.place), info.budget_settings());
+    let (head, settings) = (info.head(pmu.row), info.budget_settings());
     let source = AnySource::Registers(Windowed::new(group, handle.hot(), head, settings)?);
-    Ok(State { info, row: pmu.place as u8, source })
+    Ok(State { info, row: pmu.row as u8, source })
 }
 
 fn measure_by_counters(options: &Options, linux: Linux, cpu: Identity) -> Result<State> {
@@ -150,8 +150,8 @@ fn measure_by_counters(options: &Options, linux: Linux, cpu: Identity) -> Result
         level,
         Some(Reason::new("read by read(2)").why("E-cores have no PERF_METRICS")),
     );
-    let source = AnySource::Counters(Plain::new(group, info.head(pmu.place))?);
-    Ok(State { info, row: pmu.place as u8, source })
+    let source = AnySource::Counters(Plain::new(group, info.head(pmu.row))?);
+    Ok(State { info, row: pmu.row as u8, source })
 }
 
 /// `why`: it is read by read(2); none if by RDPMC.

@@ -1,7 +1,7 @@
 //! How readings go, who else counts, and whether all of it works.
 #![forbid(unsafe_code)]
 
-use super::{Found, Surroundings, Verdict};
+use super::{Outcome, Surroundings, Verdict};
 use crate::detect::{DEVICES, device};
 use crate::error::TD_ENOTCOUNTING;
 use crate::handle::Path;
@@ -10,48 +10,48 @@ use crate::sys::Kernel;
 /// Part of the time that a group counts if it is not multiplexed.
 const ALONE: f64 = 0.99;
 
-pub(super) fn rseq<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn rseq<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     if m.rseq {
-        return Found::good("restartable sequences are registered");
+        return Outcome::good("restartable sequences are registered");
     }
-    Found::note(
+    Outcome::note(
         "restartable sequences are not registered: a reading takes some hundred instructions more, and on a hybrid \
          CPU a system call",
         "use glibc 2.35 or later, without glibc.pthread.rseq=0 in GLIBC_TUNABLES",
     )
 }
 
-pub(super) fn rdpmc<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn rdpmc<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     let file = format!("{DEVICES}/{}/rdpmc", device(m.kernel).unwrap_or_default());
     // only root may read it
     let setting = m.text(&file).map_or(String::new(), |value| format!("; {file} is {value}"));
     match &m.open {
-        Ok(opened) if opened.info.path == Path::Rdpmc => Found::good(format!("granted{setting}")),
-        Ok(opened) => Found::because(Verdict::Note, &opened.info.note),
-        Err(_) => Found::unknown(format!("not tried, since td_open does not work{setting}")),
+        Ok(opened) if opened.info.path == Path::Rdpmc => Outcome::good(format!("granted{setting}")),
+        Ok(opened) => Outcome::because(Verdict::Note, &opened.info.note),
+        Err(_) => Outcome::unknown(format!("not tried, since td_open does not work{setting}")),
     }
 }
 
-pub(super) fn nmi_watchdog<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn nmi_watchdog<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     match m.text("/proc/sys/kernel/nmi_watchdog").as_deref() {
-        Some("0") => Found::good("off"),
-        Some(_) => Found::note(
+        Some("0") => Outcome::good("off"),
+        Some(_) => Outcome::note(
             "on: it holds one counter of each CPU, of cycles or a general one, but not SLOTS or PERF_METRICS",
             "only if events that you count beside those take turns: sysctl kernel.nmi_watchdog=0",
         ),
-        None => Found::unknown("/proc/sys/kernel/nmi_watchdog cannot be read"),
+        None => Outcome::unknown("/proc/sys/kernel/nmi_watchdog cannot be read"),
     }
 }
 
-pub(super) fn other_users<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn other_users<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     let on_e_core = m.pmu.as_ref().is_ok_and(|pmu| !pmu.covers(m.kernel.cpu()));
     match &m.open {
-        Err(error) if error.code() == TD_ENOTCOUNTING => Found::blocker(error),
-        Err(_) => Found::unknown("td_open does not work, so nobody could be seen"),
+        Err(error) if error.code() == TD_ENOTCOUNTING => Outcome::blocker(error),
+        Err(_) => Outcome::unknown("td_open does not work, so nobody could be seen"),
         Ok(opened) => match &opened.running {
-            Ok(running) if *running >= ALONE => Found::good("none: the counters counted all the time"),
-            _ if on_e_core => Found::unknown("this thread is on an E-core, where nothing counts"),
-            running => Found::note(
+            Ok(running) if *running >= ALONE => Outcome::good("none: the counters counted all the time"),
+            _ if on_e_core => Outcome::unknown("this thread is on an E-core, where nothing counts"),
+            running => Outcome::note(
                 format!(
                     "the counters counted {:.0} % of the time: others have the rest (further handles, `perf stat \
                      --topdown`), or a hybrid CPU's E-cores",
@@ -63,16 +63,16 @@ pub(super) fn other_users<K: Kernel>(m: &Surroundings<K>) -> Found {
     }
 }
 
-pub(super) fn td_open<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn td_open<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     match &m.open {
-        Err(error) => Found::blocker(error),
+        Err(error) => Outcome::blocker(error),
         Ok(opened) => {
             let (path, verdict) = match opened.info.path {
                 Path::Rdpmc => ("RDPMC", Verdict::Good),
                 Path::Read => ("read(2)", Verdict::Note),
                 Path::Simulated => ("a simulation", Verdict::Note),
             };
-            Found::new(verdict, format!("works by {path}, level {}", opened.info.level), "")
+            Outcome::new(verdict, format!("works by {path}, level {}", opened.info.level), "")
         }
     }
 }

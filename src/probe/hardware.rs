@@ -1,55 +1,55 @@
 //! CPU, hypervisor, PMU.
 #![forbid(unsafe_code)]
 
-use super::{Found, Surroundings, Verdict};
+use super::{Outcome, Surroundings, Verdict};
 use crate::detect::{ANOTHER_CPU, DEVICES, device};
 use crate::model::{self, Counting, Model};
 use crate::sys::Kernel;
 use crate::sys::numbers::{contains, ranges};
 
-pub(super) fn cpu<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn cpu<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     match model::of_cpu(&m.cpu) {
         Some((_, Model { core, slots_per_cycle: width, counting: Counting::PerfMetrics { .. }, .. })) => {
             let width = if *width == 0 { "an unknown number of".into() } else { width.to_string() };
-            Found::good(format!("{}: {core}, {width} slots per cycle", m.cpu))
+            Outcome::good(format!("{}: {core}, {width} slots per cycle", m.cpu))
         }
         Some((_, Model { core, counting: Counting::None(why), .. })) => {
-            Found::new(Verdict::Blocker, format!("{}: {core}: {why}", m.cpu), ANOTHER_CPU)
+            Outcome::new(Verdict::Blocker, format!("{}: {core}: {why}", m.cpu), ANOTHER_CPU)
         }
         Some((_, Model { counting: Counting::Counters(_), .. })) => unreachable!("E-cores are not looked up"),
         None => {
-            Found::note(format!("{}: not in the library's table, so its kernel's events decide", m.cpu), "")
+            Outcome::note(format!("{}: not in the library's table, so its kernel's events decide", m.cpu), "")
         }
     }
 }
 
-pub(super) fn hypervisor<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn hypervisor<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     match &m.cpu.hypervisor {
-        None => Found::good("none"),
+        None => Outcome::good("none"),
         Some(name) => {
-            Found::note(format!("{name}: this virtual machine has the PMU that it was given, if any"), "")
+            Outcome::note(format!("{name}: this virtual machine has the PMU that it was given, if any"), "")
         }
     }
 }
 
-pub(super) fn pmu<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn pmu<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     match (device(m.kernel), &m.pmu) {
-        (None, Err(why)) => Found::blocker(why),
-        (name, _) => Found::good(format!("{DEVICES}/{}", name.unwrap_or_default())),
+        (None, Err(why)) => Outcome::blocker(why),
+        (name, _) => Outcome::good(format!("{DEVICES}/{}", name.unwrap_or_default())),
     }
 }
 
-pub(super) fn topdown_events<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn topdown_events<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     match &m.pmu {
-        Ok(pmu) => Found::good(format!("SLOTS and PERF_METRICS, down to level {}", pmu.level)),
-        Err(why) => Found::blocker(why),
+        Ok(pmu) => Outcome::good(format!("SLOTS and PERF_METRICS, down to level {}", pmu.level)),
+        Err(why) => Outcome::blocker(why),
     }
 }
 
-pub(super) fn hybrid<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn hybrid<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     let cpus = |pmu: &str| m.text(&format!("{DEVICES}/{pmu}/cpus"));
     let Some(p_cores) = cpus("cpu_core") else {
-        return Found::good("no: all CPUs are alike");
+        return Outcome::good("no: all CPUs are alike");
     };
     let e_cores: Vec<String> = ["cpu_atom", "cpu_lowpower"].into_iter().filter_map(cpus).collect();
     let e_cores = if e_cores.is_empty() { "none".into() } else { e_cores.join(",") };
@@ -58,7 +58,7 @@ pub(super) fn hybrid<K: Kernel>(m: &Surroundings<K>) -> Found {
     let layout = format!("P-cores: CPUs {p_cores}, E-cores: {e_cores}; this ran on CPU {here}, {kind}");
     let pin = format!("keep the thread on P-cores: taskset -c {p_cores}");
     match m.status("Cpus_allowed_list") {
-        Some(allowed) if !numbers(&p_cores).any(|cpu| contains(&allowed, cpu)) => Found::new(
+        Some(allowed) if !numbers(&p_cores).any(|cpu| contains(&allowed, cpu)) => Outcome::new(
             Verdict::Blocker,
             format!(
                 "{layout}; this process may run on CPUs {allowed} alone, where the default counts nothing"
@@ -66,9 +66,9 @@ pub(super) fn hybrid<K: Kernel>(m: &Surroundings<K>) -> Found {
             format!("{pin}, or measure with TD_FLAG_E_CORES"),
         ),
         Some(allowed) if numbers(&allowed).all(|cpu| contains(&p_cores, cpu)) => {
-            Found::good(format!("{layout}; this process stays on P-cores"))
+            Outcome::good(format!("{layout}; this process stays on P-cores"))
         }
-        _ => Found::note(
+        _ => Outcome::note(
             format!("{layout}; nothing is counted while a thread is on an E-core: `running` falls below 1"),
             format!("{pin}, or add a handle with TD_FLAG_E_CORES"),
         ),

@@ -91,11 +91,11 @@ struct Probe<K: Kernel> {
     name: &'static str,
     /// Earlier probes that must not have found a blocker, or there is nothing to look at.
     needs: &'static [&'static str],
-    probe: fn(&Surroundings<K>) -> Found,
+    probe: fn(&Surroundings<K>) -> Outcome,
 }
 
 /// What a probe has to say.
-struct Found {
+struct Outcome {
     found: String,
     verdict: Verdict,
     remedy: String,
@@ -138,8 +138,8 @@ impl<'k, K: Kernel> Surroundings<'k, K> {
             let stops = |f: &&Finding| {
                 needs.contains(&f.name) && matches!(f.verdict, Verdict::Blocker | Verdict::Unknown)
             };
-            let Found { found, verdict, remedy } = match findings.iter().find(stops) {
-                Some(blocker) => Found::unknown(format!("not looked at: {} comes first", blocker.name)),
+            let Outcome { found, verdict, remedy } = match findings.iter().find(stops) {
+                Some(blocker) => Outcome::unknown(format!("not looked at: {} comes first", blocker.name)),
                 None => probe(&self),
             };
             findings.push(Finding { name, found, verdict, remedy });
@@ -159,30 +159,30 @@ impl<'k, K: Kernel> Surroundings<'k, K> {
     }
 }
 
-impl Found {
-    fn new(verdict: Verdict, found: impl Into<String>, remedy: impl Into<String>) -> Found {
-        Found { found: found.into(), verdict, remedy: remedy.into() }
+impl Outcome {
+    fn new(verdict: Verdict, found: impl Into<String>, remedy: impl Into<String>) -> Outcome {
+        Outcome { found: found.into(), verdict, remedy: remedy.into() }
     }
 
-    fn good(found: impl Into<String>) -> Found {
-        Found::new(Verdict::Good, found, "")
+    fn good(found: impl Into<String>) -> Outcome {
+        Outcome::new(Verdict::Good, found, "")
     }
 
-    fn note(found: impl Into<String>, remedy: impl Into<String>) -> Found {
-        Found::new(Verdict::Note, found, remedy)
+    fn note(found: impl Into<String>, remedy: impl Into<String>) -> Outcome {
+        Outcome::new(Verdict::Note, found, remedy)
     }
 
-    fn unknown(found: impl Into<String>) -> Found {
-        Found::new(Verdict::Unknown, found, "")
+    fn unknown(found: impl Into<String>) -> Outcome {
+        Outcome::new(Verdict::Unknown, found, "")
     }
 
     /// What the library gives as a reason.
-    fn because(verdict: Verdict, reason: &Reason) -> Found {
-        Found::new(verdict, reason.cause(), reason.remedy.clone())
+    fn because(verdict: Verdict, reason: &Reason) -> Outcome {
+        Outcome::new(verdict, reason.cause(), reason.remedy.clone())
     }
 
-    fn blocker(error: &Error) -> Found {
-        Found::because(Verdict::Blocker, error.reason())
+    fn blocker(error: &Error) -> Outcome {
+        Outcome::because(Verdict::Blocker, error.reason())
     }
 }
 

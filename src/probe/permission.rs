@@ -1,7 +1,7 @@
 //! What this process may do.
 #![forbid(unsafe_code)]
 
-use super::{Found, Surroundings};
+use super::{Outcome, Surroundings};
 use crate::detect::blockers::{Attempt, PARANOID, explain};
 use crate::options::{Options, Target};
 use crate::sys::Kernel;
@@ -21,12 +21,12 @@ const CONTAINERS: &[(&str, &str)] = &[
 /// Capabilities that lift perf_event_paranoid, by their bits.
 const CAPABILITIES: &[(u32, &str)] = &[(38, "CAP_PERFMON"), (21, "CAP_SYS_ADMIN")];
 
-pub(super) fn container<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn container<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     match CONTAINERS.iter().find(|(file, _)| m.kernel.exists(file)) {
         Some((file, name)) => {
-            Found::note(format!("{name} ({file} is there): it may hide what is missing below"), "")
+            Outcome::note(format!("{name} ({file} is there): it may hide what is missing below"), "")
         }
-        None => Found::good("no sign of one"),
+        None => Outcome::good("no sign of one"),
     }
 }
 
@@ -48,22 +48,22 @@ fn dummy<K: Kernel>(m: &Surroundings<K>, options: &Options) -> io::Result<K::Fd>
     m.kernel.open(&attr, pid, cpu)
 }
 
-fn refused<K: Kernel>(m: &Surroundings<K>, attempt: Attempt, refusal: &io::Error) -> Found {
-    Found::blocker(&explain(m.kernel, &Options::default(), attempt, refusal))
+fn refused<K: Kernel>(m: &Surroundings<K>, attempt: Attempt, refusal: &io::Error) -> Outcome {
+    Outcome::blocker(&explain(m.kernel, &Options::default(), attempt, refusal))
 }
 
-pub(super) fn perf_event_open<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn perf_event_open<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     match dummy(m, &Options::default()) {
         Err(refusal) if refusal.raw_os_error() != Some(libc::EACCES) => refused(m, DUMMY, &refusal),
         // EACCES is a matter of the level
-        _ => Found::good(match m.status("Seccomp").as_deref() {
+        _ => Outcome::good(match m.status("Seccomp").as_deref() {
             Some("0") => "exists; no seccomp filter",
             _ => "exists; no seccomp filter keeps it from this process",
         }),
     }
 }
 
-pub(super) fn perf_event_paranoid<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn perf_event_paranoid<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     let asked = [
         ("user mode", Options::default()),
         ("kernel mode", Options { kernel: true, ..Options::default() }),
@@ -80,9 +80,9 @@ pub(super) fn perf_event_paranoid<K: Kernel>(m: &Surroundings<K>) -> Found {
     let level = m.text(PARANOID).unwrap_or("unreadable (is /proc/sys hidden?)".into());
     let found = format!("{level} {} permits {}", capabilities(m), names(true));
     if answers.iter().all(|(_, answer)| answer.is_ok()) {
-        return Found::good(found);
+        return Outcome::good(found);
     }
-    Found::note(
+    Outcome::note(
         format!("{found}, not {}", names(false)),
         "only for those: kernel.perf_event_paranoid=1 for kernel mode, 0 for CPUs, or CAP_PERFMON",
     )
@@ -98,7 +98,7 @@ fn capabilities<K: Kernel>(m: &Surroundings<K>) -> String {
     if had.is_empty() { "without CAP_PERFMON".into() } else { format!("with {had}") }
 }
 
-pub(super) fn locked_memory<K: Kernel>(m: &Surroundings<K>) -> Found {
+pub(super) fn locked_memory<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     let event = match dummy(m, &Options::default()) {
         Ok(event) => event,
         Err(refusal) => return refused(m, DUMMY, &refusal),
@@ -115,5 +115,5 @@ pub(super) fn locked_memory<K: Kernel>(m: &Surroundings<K>) -> Found {
         Some((word, Err(_))) => word.into(),
         None => "unknown".into(),
     };
-    Found::good(format!("{per_cpu} KiB per CPU and user, then `ulimit -l`: {own}; mapping works"))
+    Outcome::good(format!("{per_cpu} KiB per CPU and user, then `ulimit -l`: {own}; mapping works"))
 }
