@@ -3,10 +3,17 @@
 use super::border::{at, at_mut, guard, handle, put, td};
 use super::decode::put_nodes;
 use crate::handle;
+use crate::read::HoldsSample;
 use crate::sample::{L1, L2, Sample};
 use crate::sum::Sum;
 use crate::tree::Node;
 use std::ffi::c_int;
+use std::mem::offset_of;
+
+// SAFETY: all fields of `struct td_sum` are numbers, and this one is a sample.
+unsafe impl HoldsSample for Sum {
+    const AT: usize = offset_of!(Sum, from);
+}
 
 /// Adds one execution of a region, from a sample taken before it and one taken after it.
 ///

@@ -5,9 +5,7 @@
 //! is closed last, since metric events die with it.
 #![forbid(unsafe_code)]
 
-use super::{
-    HEAD, PATIENCE, Siblings, TIMES, given_up, leader, no_counters, open_named, spin, starved, stood_still,
-};
+use super::{PATIENCE, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still};
 use crate::detect::Pmu;
 use crate::detect::blockers::{Attempt, explain};
 use crate::error::{Error, Reason, Result};
@@ -18,10 +16,10 @@ use crate::read::{
     snapshot,
 };
 use crate::registers::CATEGORIES;
+use crate::sys::group_read;
 use crate::sys::page::Times;
 use crate::sys::slot::Place;
 use crate::sys::{Kernel, Mapping, fault, rseq, thread};
-use perf_event_open_sys::bindings::PERF_FORMAT_GROUP;
 use std::io;
 
 /// An open group. Fields are dropped in this order: the leader goes last.
@@ -91,7 +89,7 @@ impl<K: Kernel> Group<K> {
         for event in metrics_of(level).iter().chain(slots_per_cycle.map(|_| &CYCLES)) {
             attr.config = event.config;
             // any member of a group can read it whole: the first sibling does, the leader alone is cheaper
-            attr.read_format = if members.is_empty() { TIMES | PERF_FORMAT_GROUP as u64 } else { TIMES };
+            attr.read_format = if members.is_empty() { group_read::GROUP } else { group_read::TIMES };
             members.push((event.name, attr));
         }
         let siblings = Siblings::new(open_named(&kernel, options, &members, Some(&leader))?);
@@ -251,29 +249,22 @@ pub(crate) fn junk(event: &str, index: u32) -> Error {
 
 impl<K: Kernel> MetricsCounters for Group<K> {
     fn counts(&self) -> Result<GroupCounts> {
-        let mut words = [0; HEAD + 1 + CATEGORIES + 1];
+        let mut words = [0; group_read::GROUP_HEAD + 1 + CATEGORIES + 1];
         let group = self.siblings.iter().next().expect("a group has siblings");
         let got = self.explained("read", self.kernel.read(group, &mut words))?;
-        let events = self.events;
-        if got != HEAD + events || words[0] != events as u64 {
-            return Err(given_up());
-        }
-        let values = &words[HEAD + 1..HEAD + events];
+        let (time, values) = group_read::group(&words[..got], self.events).ok_or_else(given_up)?;
+        let (slots, values) = (values[0], &values[1..]);
         let (metrics, cycles) = values.split_at(values.len() - usize::from(self.slots_per_cycle.is_some()));
         let mut category = [0; CATEGORIES];
         category[..metrics.len()].copy_from_slice(metrics);
-        let time = Times { enabled: words[1], running: words[2] };
         let most = self.slots_per_cycle.map(|width| cycles[0].saturating_mul(width));
-        Ok(GroupCounts { time, slots: words[HEAD], most, category })
+        Ok(GroupCounts { time, slots, most, category })
     }
 
     fn slots(&self) -> Result<(u64, Times)> {
         let mut words = [0; 3];
         let got = self.explained("read", self.kernel.read(&self.leader, &mut words))?;
-        if got != words.len() {
-            return Err(given_up());
-        }
-        Ok((words[0], Times { enabled: words[1], running: words[2] }))
+        group_read::alone(&words[..got]).ok_or_else(given_up)
     }
 
     fn registers(&self, known: Times) -> Option<Snapshot> {

@@ -9,17 +9,13 @@ use crate::detect::blockers::{Attempt, explain};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::options::Options;
 use crate::sys::Kernel;
+use crate::sys::group_read;
 use crate::sys::page::Times;
 pub(crate) use metrics::Group;
-use perf_event_open_sys::bindings::{
-    PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_TOTAL_TIME_RUNNING, perf_event_attr,
-};
+use perf_event_open_sys::bindings::perf_event_attr;
 pub(crate) use plain::PlainGroup;
 use std::time::Duration;
 
-const TIMES: u64 = (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
-/// Words of a group's read(2) before the values: their number, and the times.
-const HEAD: usize = 3;
 /// CPU time after which a group that has not counted is given up.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -48,7 +44,7 @@ fn leader(pmu: &Pmu, config: u64, options: &Options) -> perf_event_attr {
         type_: pmu.kind,
         size: size_of::<perf_event_attr>() as u32,
         config,
-        read_format: TIMES,
+        read_format: group_read::TIMES,
         ..perf_event_attr::default()
     };
     attr.set_disabled(1);

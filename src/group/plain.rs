@@ -1,9 +1,7 @@
 //! A perf group of plain counters: cycles lead, each other event counts the slots that met one fate.
 #![forbid(unsafe_code)]
 
-use super::{
-    HEAD, PATIENCE, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still,
-};
+use super::{PATIENCE, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still};
 use crate::detect::Pmu;
 use crate::detect::blockers::{Attempt, explain};
 use crate::error::Result;
@@ -12,8 +10,7 @@ use crate::model::perf_metrics::CYCLES;
 use crate::options::{Options, Target};
 use crate::read::{MOST_COUNTERS, PlainCounters, PlainCounts};
 use crate::sys::Kernel;
-use crate::sys::page::Times;
-use perf_event_open_sys::bindings::PERF_FORMAT_GROUP;
+use crate::sys::group_read;
 
 /// An open group.
 #[derive(Debug)]
@@ -35,7 +32,7 @@ impl<K: Kernel> PlainGroup<K> {
         options: &Options,
     ) -> Result<PlainGroup<K>> {
         let mut attr = leader(pmu, CYCLES.config, options);
-        attr.read_format |= PERF_FORMAT_GROUP as u64;
+        attr.read_format = group_read::GROUP;
         let mut members = vec![(CYCLES.name, attr)];
         attr.set_disabled(0);
         for (name, encoding) in EVENTS.iter().zip(encodings) {
@@ -80,18 +77,15 @@ impl<K: Kernel> PlainGroup<K> {
 
 impl<K: Kernel> PlainCounters for PlainGroup<K> {
     fn counts(&self) -> Result<PlainCounts> {
-        let mut words = [0; HEAD + 1 + EVENTS.len()];
+        let mut words = [0; group_read::GROUP_HEAD + 1 + EVENTS.len()];
         let got = self
             .kernel
             .read(&self.leader, &mut words)
             .map_err(|e| explain(&self.kernel, &self.options, Attempt::Other("read"), &e))?;
-        if got != words.len() || words[0] != (1 + EVENTS.len()) as u64 {
-            return Err(given_up());
-        }
-        let time = Times { enabled: words[1], running: words[2] };
+        let (time, values) = group_read::group(&words[..got], 1 + EVENTS.len()).ok_or_else(given_up)?;
         let mut counter = [0; MOST_COUNTERS];
-        counter[..EVENTS.len()].copy_from_slice(&words[HEAD + 1..]);
-        Ok(PlainCounts { time, slots: words[HEAD].saturating_mul(self.width), counter })
+        counter[..EVENTS.len()].copy_from_slice(&values[1..]);
+        Ok(PlainCounts { time, slots: values[0].saturating_mul(self.width), counter })
     }
 
     fn counts_itself(&self) -> bool {

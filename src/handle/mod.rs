@@ -227,7 +227,7 @@ pub(crate) fn read(handle: Handle, seen: Registers, out: &mut Sample) -> Result<
 
 #[inline]
 fn slots_only(handle: Handle) -> Result<SlotsOnly> {
-    match handle.hot().glance() {
+    match handle.hot().slots_only() {
         Some(slots) => Ok(slots),
         None => slots_only_slowly(handle),
     }

@@ -56,6 +56,15 @@ impl Default for Hot {
 pub const TD_CONTROL_PAGE: usize = 4096;
 pub(crate) const SEQUENCE: usize = offset_of!(Hot, start) + offset_of!(Sample, base.sequence);
 
+/// Types of numbers with a sample in them, which a reading of slots alone fills in.
+///
+/// # Safety
+/// There is a `Sample` at `AT`.
+pub(crate) unsafe trait HoldsSample {
+    /// Bytes before it.
+    const AT: usize;
+}
+
 /// Whose readings may come straight from the registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader {

@@ -12,7 +12,7 @@ use crate::registers::{CATEGORIES, Registers};
 use crate::sys::page::Times;
 pub(crate) use crate::sys::page::{METRICS_INDEX, SLOTS_INDEX};
 pub use hot::Hot;
-pub(crate) use hot::Reader;
+pub(crate) use hot::{HoldsSample, Reader};
 pub(crate) use rdpmc::{FAST, snapshot};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {

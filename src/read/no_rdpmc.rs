@@ -9,15 +9,15 @@ use crate::sys::page::Times;
 pub(crate) const FAST: fn() -> bool = || false;
 
 impl super::Hot {
-    pub fn glance(&self) -> Option<crate::sample::SlotsOnly> {
+    pub fn slots_only(&self) -> Option<crate::sample::SlotsOnly> {
         None
     }
 
-    pub fn glance_or_zero(&self) -> crate::sample::SlotsOnly {
+    pub fn slots_only_or_zero(&self) -> crate::sample::SlotsOnly {
         crate::sample::SlotsOnly::default()
     }
 
-    pub fn begin(&self, _: &mut crate::sum::Sum) -> bool {
+    pub fn slots_only_into<T: super::HoldsSample>(&self, _: &mut T) -> bool {
         false
     }
 

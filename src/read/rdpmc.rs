@@ -11,11 +11,10 @@
 //! is not executed on an E-core, where it would fault.
 
 use super::hot::{Hot, SEQUENCE, TD_CONTROL_PAGE};
-use super::{Clock, SLOTS_INDEX, Snapshot};
+use super::{Clock, HoldsSample, SLOTS_INDEX, Snapshot};
 use crate::bound::SKID_SLOTS;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Sample, SlotsOnly};
-use crate::sum::Sum;
 use crate::sys::Mapping;
 use crate::sys::fault::MARK;
 use crate::sys::page::Times;
@@ -138,7 +137,7 @@ unsafe extern "C" fn leave_it(_: *const Hot, out: *mut Sample, slots: u64, metri
 
 /// A restartable sequence that leaves SLOTS and the nanoseconds of the clock, does this with them, and leaves period and
 /// handle in rax; 0: it was disturbed.
-macro_rules! glance {
+macro_rules! slots_only {
     ($($then:literal),*; $($operand:tt)*) => {
         asm!(concat!(
             "mov rax, qword ptr fs:[0]\n",
@@ -182,19 +181,19 @@ macro_rules! glance {
 impl Hot {
     /// Totals of slots and time alone, by the steady state; no windows are opened for it.
     #[inline]
-    pub fn glance(&self) -> Option<SlotsOnly> {
-        Some(self.glance_or_zero()).filter(|glance| glance.handle != 0)
+    pub fn slots_only(&self) -> Option<SlotsOnly> {
+        Some(self.slots_only_or_zero()).filter(|read| read.handle != 0)
     }
 
     /// The same; of no handle (0) if that failed.
     #[inline(always)]
-    pub fn glance_or_zero(&self) -> SlotsOnly {
+    pub fn slots_only_or_zero(&self) -> SlotsOnly {
         let (slots, enabled, running, of): (u64, u64, u64, u64);
         // SAFETY: the descriptor is used only if the reader is this thread: `attach` was given both, and `detach` comes
         // before the end of the control page, which is behind this. The abort handler follows its signature, and goes
         // where the sequence ends.
         unsafe {
-            glance!("mov {running}, {enabled}",
+            slots_only!("mov {running}, {enabled}",
                 "add {slots}, qword ptr [{hot} + {START} + {TOTAL}]",
                 "add {enabled}, qword ptr [{hot} + {START} + {ENABLED}]",
                 "add {running}, qword ptr [{hot} + {START} + {RUNNING}]";
@@ -210,15 +209,13 @@ impl Hot {
     }
 
     /// The same into the sample in a larger thing, of which only that is written; false: what was written means nothing.
-    ///
-    /// # Safety
-    /// There is a sample so many bytes into what `whole` points to.
     #[inline(always)]
-    pub unsafe fn glance_into<const OFFSET: usize>(&self, whole: *mut u8) -> bool {
+    pub fn slots_only_into<T: HoldsSample>(&self, whole: &mut T) -> bool {
         let of: u64;
-        // SAFETY: as above, and the caller's word.
+        let whole: *mut u8 = (&raw mut *whole).cast();
+        // SAFETY: descriptor and page are those of `slots_only_or_zero`; there is a sample at AT of `whole`, which is borrowed.
         unsafe {
-            glance!("mov rax, qword ptr [{hot} + {START} + {RUNNING}]",
+            slots_only!("mov rax, qword ptr [{hot} + {START} + {RUNNING}]",
                     "add rax, {enabled}",
                     "mov qword ptr [{out} + {OUT} + {RUNNING}], rax",
                     "add {enabled}, qword ptr [{hot} + {START} + {ENABLED}]",
@@ -227,25 +224,14 @@ impl Hot {
                     "mov qword ptr [{out} + {OUT} + {TOTAL}], {slots}";
                 hot = in(reg) self,
                 out = in(reg) whole,
-                OUT = const OFFSET,
+                OUT = const T::AT,
                 slots = out(reg) _,
                 enabled = out(reg) _,
                 out("rax") of,
             );
-            whole.add(OFFSET + offset_of!(Sample, base.handle)).cast::<u64>().write(of);
+            whole.add(T::AT + offset_of!(Sample, base.handle)).cast::<u64>().write(of);
         }
         of != 0
-    }
-
-    /// An execution begins that is not to be measured, with a reading of the steady state; false: none has begun.
-    #[inline(always)]
-    pub fn begin(&self, sum: &mut Sum) -> bool {
-        if !sum.begins_unmeasured() {
-            return false;
-        }
-        // SAFETY: a sum has a sample there.
-        let read = unsafe { self.glance_into::<{ offset_of!(Sum, from) }>((&raw mut *sum).cast()) };
-        read && sum.has_begun()
     }
 
     /// A reading, if the steady state serves; else what was seen of the registers, and `out` means nothing.
@@ -328,7 +314,7 @@ pub(crate) fn snapshot(
     Some(Snapshot { registers, sequence: page.sequence, clock, ns, pace })
 }
 
-/// `glance` reads both at once.
+/// `slots_only` reads both at once.
 const _: () = assert!(offset_of!(Sample, base.period) == offset_of!(Sample, base.handle) + 4);
 
 #[cfg(test)]
