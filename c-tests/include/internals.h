@@ -3,6 +3,7 @@
  * Made by `make header` from src/: do not edit. */
 #ifndef INTERNALS_H
 #define INTERNALS_H
+#include <stddef.h>
 #include <stdint.h>
 
 /** Where the totals stood when the present window of the hardware registers began. The library's own:
@@ -84,6 +85,10 @@ struct td_own_sum {
     struct td_own_sample last;     /**< The last sample added. */
     struct td_own_sample from;     /**< Where the present execution began. */
 };
+
+/* as topdown.h has them (it asserts the same numbers) */
+_Static_assert(sizeof(struct td_own_sample) == 256 && offsetof(struct td_own_sample, slots_before) == 32, "td_sample");
+_Static_assert(sizeof(struct td_own_sum) == 992 && offsetof(struct td_own_sum, level) == 72, "td_sum");
 
 /* the opaque fields of a sample */
 static inline const struct td_own_sample *own(const void *sample)
