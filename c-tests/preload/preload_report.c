@@ -147,11 +147,14 @@ static void failures(void)
     not_reported(library, script("#!/bin/sh\nexit 2\n"), "wait status 0x200");
     not_reported(library, script("#!/nowhere/sh\n"), "is not there");
     /* what it says itself is passed on; nothing of the program's is preloaded into it, and it is asked for this run */
-    char line[3 * PATH_MAX];
+    char line[5 * PATH_MAX];
     snprintf(line, sizeof line, "#!/bin/sh\nexport -p > '%s/environment'\necho \"$@\" > '%s/arguments'\n"
              "echo \"topdown: no report in %s: so it is\" >&2; exit 1\n", preload_scratch, preload_scratch, report);
     not_reported(library, script(line), "so it is");
-    CHECK(!strstr(preload_text("environment"), "LD_PRELOAD") && !strstr(preload_text("environment"), "TOPDOWN"));
+    CHECK(!strstr(preload_text("environment"), "LD_PRELOAD") && !strstr(preload_text("environment"), "TOPDOWN_OUTPUT"));
+    /* where the library is loaded into the command all the same, there is no report of the report */
+    snprintf(line, sizeof line, "#!/bin/sh\nLD_PRELOAD='%s' TOPDOWN_SIMULATE=1 exec '%s' \"$@\"\n", library, command);
+    reported("preloaded", library, script(line));
     CHECK(!strncmp(preload_text("arguments"), "report --run ", 13) && strstr(preload_text("arguments"), report));
 }
 

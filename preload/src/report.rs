@@ -17,6 +17,15 @@ const PLACES: [&str; 3] = ["", "../bin", "../../bin"];
 /// A process whose command could not be executed ends with this and the error's number; `topdown` itself ends below it.
 const NOT_EXECUTED: c_int = 128;
 
+/// In the environment of a command that reports. Where the library is loaded into it all the same (/etc/ld.so.preload), nothing
+/// is measured, or the report's report would have one.
+const MARK: &CStr = c"TOPDOWN_REPORTS=1";
+
+/// Whether this process makes a report.
+pub fn is_made_here() -> bool {
+    std::env::var_os("TOPDOWN_REPORTS").is_some()
+}
+
 /// Why there is no report.
 pub enum Failure {
     /// There is no command.
@@ -107,10 +116,10 @@ fn arguments(token: &[u8; 16], output: Option<&Path>, own: &Path) -> Vec<CString
     all.into_iter().filter_map(|argument| CString::new(argument).ok()).collect()
 }
 
-/// Becomes the command, with an empty environment: so nothing is preloaded into it. What it has to say goes to `says`; its
-/// standard output is the program's standard error if `text`. Returns an exit status.
+/// Becomes the command, with an environment that has `MARK` alone: so nothing is preloaded into it. What it has to say goes to
+/// `says`; its standard output is the program's standard error if `text`. Returns an exit status.
 fn execute(commands: &[CString], arguments: &[*const c_char], text: bool, says: RawFd) -> c_int {
-    let none = [null::<c_char>()];
+    let environment = [MARK.as_ptr(), null()];
     // SAFETY: C strings, and lists of them that end in NULL.
     unsafe {
         if text && libc::dup2(2, 1) < 0 {
@@ -119,7 +128,7 @@ fn execute(commands: &[CString], arguments: &[*const c_char], text: bool, says: 
         libc::dup2(says, 2);
         let mut errno = libc::ENOENT;
         for command in commands {
-            libc::execve(command.as_ptr(), arguments.as_ptr(), none.as_ptr());
+            libc::execve(command.as_ptr(), arguments.as_ptr(), environment.as_ptr());
             errno = Error::last_os_error().raw_os_error().unwrap_or(libc::ENOENT);
             if !matches!(errno, libc::ENOENT | libc::ENOTDIR) {
                 break;

@@ -6,7 +6,7 @@ use crate::process::{Process, Threads};
 use crate::stack::{self, StackGuard};
 use crate::tables::{TableFile, put};
 use crate::threads::{begin_thread, notice_ends};
-use crate::{fault, fork, memory, private, say};
+use crate::{fault, fork, memory, private, report, say};
 use std::ffi::CString;
 use std::io::Read;
 use std::sync::Mutex;
@@ -25,6 +25,9 @@ pub fn start() -> bool {
     // SAFETY: getauxval has no preconditions.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         return false; // it runs with rights that its user does not have
+    }
+    if report::is_made_here() {
+        return false;
     }
     say::prepare();
     let Some(guard) = prepare() else {
