@@ -489,6 +489,30 @@ struct td_mix {
  * or as td_read. */
 int td_simulate_mix(td_t *td, const struct td_mix *mix);
 
+/** Opens a simulated PMU of the core with this name.
+ *
+ * So a program for another CPU can be tried out here. `core`: a name that td_info.core tells on such a CPU ("Golden or
+ * Raptor Cove", "Gracemont"), or "made-up core", which there is not: it has plain counters (td_sample.counter) and a tree
+ * of three levels, the last in cycles, for tests of programs that walk the tree. `options` as in td_open;
+ * TD_FLAG_SIMULATE is set. A core with plain counters is told what they count by td_simulate_counters, others how their
+ * slots divide by td_simulate_mix.
+ *
+ * Returns 0, or:
+ *  -EINVAL         an argument is NULL, or no core has the name
+ * or as td_open. */
+int td_simulate(td_t **out, const struct td_options *options, const char *core);
+
+/** Sets what each plain counter of a handle's simulated PMU counts in a cycle from now on.
+ *
+ * `per_cycle`: `count` numbers from 0 to 64, of td_sample.counter[0] and on; further counters count nothing. The counters
+ * follow the time-stamp counter, also while the thread sleeps. Threads as in td_read.
+ *
+ * Returns 0, or:
+ *  -EINVAL         an argument is NULL, there are more than 15 numbers, or one is out of range
+ *  -ENOTSUP        the handle has no simulated plain counters
+ * or as td_read. */
+int td_simulate_counters(td_t *td, const double *per_cycle, uint32_t count);
+
 #ifdef __cplusplus
 }
 #endif

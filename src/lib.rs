@@ -46,6 +46,13 @@ pub use model::metrics::{
     TD_NODE_HEAVY_OPERATIONS, TD_NODE_LIGHT_OPERATIONS, TD_NODE_MACHINE_CLEARS, TD_NODE_MEMORY_BOUND,
     TD_NODE_NONE, TD_NODE_RETIRING, TD_UNIT_CLOCKS, TD_UNIT_SLOTS,
 };
+/// The name of a core that can be simulated, for [`Options::core`]: those that `Info::core` tells, and "made-up core", with plain
+/// counters and a tree of three levels.
+#[must_use]
+pub fn core_named(name: &str) -> Option<&'static str> {
+    model::named(name).map(|(_, model)| model.core)
+}
+
 /// The metric with this id, whichever CPU's tree has it.
 #[must_use]
 pub fn metric(id: u32) -> Option<Metric> {

@@ -42,6 +42,9 @@ pub struct Options {
     pub e_cores: bool,
     /// Use the simulated PMU instead of a real one.
     pub simulate: bool,
+    /// Which core is simulated: a name that [`core_named`](crate::core_named) gave; empty for a core with PERF_METRICS that
+    /// there is not.
+    pub core: &'static str,
     /// Wanted bound on each share's error, in parts per million; 0 for 10,000 (one point).
     pub max_error_ppm: u32,
     /// Time that may go into new windows of the registers, in parts per million of the time that the thread runs; 0

@@ -67,8 +67,11 @@ fn prepare() -> Option<StackGuard> {
 
 /// `open`: regions of the calling thread that began in the parent process.
 pub fn begin_process(tables: TableFile, output: Output, open: &[(CString, u32)]) {
+    let simulated = std::env::var("TOPDOWN_SIMULATE").unwrap_or_default();
+    let core = topdown::core_named(&simulated);
     let options = Options {
-        simulate: std::env::var_os("TOPDOWN_SIMULATE").is_some_and(|value| value == "1"),
+        simulate: simulated == "1" || core.is_some(),
+        core: core.unwrap_or_default(),
         ..Options::default()
     };
     // SAFETY: getpid has no preconditions.

@@ -133,6 +133,7 @@ fn interpret(options: &COptions) -> Result<Options> {
         no_rdpmc: options.flags & TD_FLAG_NO_RDPMC != 0,
         e_cores: options.flags & TD_FLAG_E_CORES != 0,
         simulate: options.flags & TD_FLAG_SIMULATE != 0,
+        core: "",
         max_error_ppm: options.max_error_ppm,
         max_overhead_ppm: options.max_overhead_ppm,
         descriptors_from: 0,

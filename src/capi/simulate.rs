@@ -1,10 +1,15 @@
 //! The simulated PMU.
 
-use super::border::{at, guard, handle, td};
+use super::border::{at, check, guard, handle, put, td};
+use super::options::{self, COptions};
 use crate::error::Error;
 use crate::handle;
+use crate::model;
+use crate::options::Options;
+use crate::read::MOST_COUNTERS;
 use crate::source::simulated::Mix;
-use std::ffi::c_int;
+use crate::sys::signals::Blocked;
+use std::ffi::{CStr, c_char, c_int};
 
 /// Sets how the slots of a handle's simulated PMU divide from now on.
 ///
@@ -28,5 +33,63 @@ pub unsafe extern "C" fn td_simulate_mix(td: *mut td, mix: *const Mix) -> c_int 
             return Err(Error::invalid("mix->size is not sizeof(struct td_mix), or mix->reserved is not 0"));
         }
         handle::set_mix(handle(td)?, mix).map(|()| 0)
+    })
+}
+
+/// Opens a simulated PMU of the core with this name.
+///
+/// So a program for another CPU can be tried out here. `core`: a name that td_info.core tells on such a CPU ("Golden or
+/// Raptor Cove", "Gracemont"), or "made-up core", which there is not: it has plain counters (td_sample.counter) and a tree
+/// of three levels, the last in cycles, for tests of programs that walk the tree. `options` as in td_open;
+/// TD_FLAG_SIMULATE is set. A core with plain counters is told what they count by td_simulate_counters, others how their
+/// slots divide by td_simulate_mix.
+///
+/// Returns 0, or:
+///  -EINVAL         an argument is NULL, or no core has the name
+/// or as td_open.
+///
+/// # Safety
+/// `out` and `options` are NULL or point to what their types say, `core` is NULL or a text that ends in NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_simulate(
+    out: *mut *mut td,
+    options: *const COptions,
+    core: *const c_char,
+) -> c_int {
+    let signals = Blocked::new(); // until the caller has the handle, lest it be lost
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
+    guard(|| unsafe {
+        put(out, "out", || {
+            check(core, "core")?;
+            let name = CStr::from_ptr(core).to_string_lossy();
+            let (_, model) = model::named(&name).ok_or_else(|| handle::unknown_core(&name))?;
+            let options = Options { simulate: true, core: model.core, ..options::read(options)? };
+            Ok(handle::open(&options, &signals)?.into_raw())
+        })
+    })
+}
+
+/// Sets what each plain counter of a handle's simulated PMU counts in a cycle from now on.
+///
+/// `per_cycle`: `count` numbers from 0 to 64, of td_sample.counter[0] and on; further counters count nothing. The counters
+/// follow the time-stamp counter, also while the thread sleeps. Threads as in td_read.
+///
+/// Returns 0, or:
+///  -EINVAL         an argument is NULL, there are more than 15 numbers, or one is out of range
+///  -ENOTSUP        the handle has no simulated plain counters
+/// or as td_read.
+///
+/// # Safety
+/// `td` is NULL or from td_open, `per_cycle` NULL or points to `count` numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_simulate_counters(td: *mut td, per_cycle: *const f64, count: u32) -> c_int {
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
+    guard(|| unsafe {
+        check(per_cycle, "per_cycle")?;
+        if count as usize > MOST_COUNTERS {
+            return Err(Error::invalid(format!("{count} counters are more than a sample has")));
+        }
+        let per_cycle = std::slice::from_raw_parts(per_cycle, count as usize);
+        handle::set_per_cycle(handle(td)?, per_cycle).map(|()| 0)
     })
 }

@@ -19,9 +19,9 @@ use crate::sys::signals::Blocked;
 use crate::sys::slot::{Pool, Slot};
 use crate::sys::{Linux, thread};
 use crate::tree::{self, Node};
-pub(crate) use open::open;
 #[cfg(test)]
 pub(crate) use open::{check_target, level_of};
+pub(crate) use open::{open, unknown_core};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 pub use topdown::TopDown;
@@ -331,12 +331,29 @@ pub(crate) fn nodes(handle: Handle) -> Result<impl ExactSizeIterator<Item = Node
 pub(crate) fn set_mix(handle: Handle, mix: &Mix) -> Result<()> {
     with(handle, |state, _| match &state.source {
         AnySource::SimulatedRegisters(source) => source.counters().set_mix(mix),
-        _ => Err(Error::errno(
-            libc::ENOTSUP,
-            "the handle measures real counters, whose mix is what the program does",
-        )
-        .remedy("open with TD_FLAG_SIMULATE")),
+        AnySource::SimulatedCounters(_) => {
+            Err(Error::errno(libc::ENOTSUP, "the simulated core has plain counters")
+                .remedy("say what each counts: td_simulate_counters"))
+        }
+        _ => Err(not_simulated()),
     })
+}
+
+/// Sets what the simulated plain counters count in a cycle, in the order of the tree's inputs.
+pub(crate) fn set_per_cycle(handle: Handle, per_cycle: &[f64]) -> Result<()> {
+    with(handle, |state, _| match &state.source {
+        AnySource::SimulatedCounters(source) => source.counters().set_per_cycle(per_cycle),
+        AnySource::SimulatedRegisters(_) => {
+            Err(Error::errno(libc::ENOTSUP, "the simulated core has PERF_METRICS")
+                .remedy("say how its slots divide: td_simulate_mix"))
+        }
+        _ => Err(not_simulated()),
+    })
+}
+
+fn not_simulated() -> Error {
+    Error::errno(libc::ENOTSUP, "the handle measures real counters, whose mix is what the program does")
+        .remedy("open with TD_FLAG_SIMULATE")
 }
 
 /// Ends a handle, in whatever thread or forked child.

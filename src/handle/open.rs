@@ -20,12 +20,11 @@ use std::sync::atomic::Ordering;
 
 /// Opens a handle on the kernel that runs this process.
 pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
-    if options.level > model::DEEPEST {
-        return Err(Error::invalid(format!(
-            "level {} is none: 0 (the deepest), or 1 to {}",
-            options.level,
-            model::DEEPEST
-        )));
+    let simulated = if options.simulate { Some(simulated(options)?) } else { None };
+    let deepest = simulated.map_or(0, |(_, model)| model.levels()).max(model::DEEPEST);
+    if options.level > deepest {
+        let level = options.level;
+        return Err(Error::invalid(format!("level {level} is none: 0 (the deepest), or 1 to {deepest}")));
     }
     if let Target::Task(id @ ..=0) = options.target {
         return Err(Error::invalid(format!(
@@ -36,7 +35,10 @@ pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
         Error::errno(e.raw_os_error().unwrap_or(libc::ENOMEM), format!("no memory for a handle: {e}"))
     })?;
     handle.hot().present.store(1, Ordering::Relaxed);
-    let state = if options.simulate { simulate(options, handle) } else { measure(options, handle) };
+    let state = match simulated {
+        Some(simulated) => simulate(options, simulated, handle),
+        None => measure(options, handle),
+    };
     if state.is_err() {
         handle.hot().detach();
         POOL.give(handle);
@@ -92,7 +94,20 @@ pub(crate) fn level_of(options: &Options, most: u32, what: &dyn std::fmt::Displa
     }
 }
 
-fn simulate(options: &Options, handle: Handle) -> Result<State> {
+/// The row of the CPU that is to be simulated, with its place.
+fn simulated(options: &Options) -> Result<(u32, &'static Model)> {
+    if options.core.is_empty() {
+        return Ok((model::SIMULATED, model::at(model::SIMULATED).expect("a fixed row")));
+    }
+    model::named(options.core).ok_or_else(|| unknown_core(options.core))
+}
+
+pub(crate) fn unknown_core(name: &str) -> Error {
+    Error::invalid(format!("no core '{name}' can be simulated"))
+        .remedy("use a name that td_get_info tells, or \"made-up core\"")
+}
+
+fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Handle) -> Result<State> {
     if options.target != Target::This || options.inherit || options.kernel || options.e_cores {
         return Err(Error::errno(
             libc::ENOTSUP,
@@ -102,10 +117,8 @@ fn simulate(options: &Options, handle: Handle) -> Result<State> {
             "leave target, TD_FLAG_INHERIT, TD_FLAG_KERNEL and TD_FLAG_E_CORES out with TD_FLAG_SIMULATE",
         ));
     }
-    let row = model::SIMULATED;
-    let model = model::at(row).expect("a fixed row");
     let tree = model::tree_of(row as u8).expect("a row with a tree");
-    let level = level_of(options, tree.depth(), &model.core)?;
+    let level = level_of(options, model.levels(), &model.core)?;
     let info = Info {
         note: Reason::new("simulated (TD_FLAG_SIMULATE)").why("the numbers say nothing about this machine"),
         ..Info::new(options, model, level)

@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    Handle, Info, Seen, any_read, close, info, last_read, nodes, open, reset, set_mix, sum_begin, sum_end,
+    Handle, Info, Seen, any_read, close, info, last_read, nodes, open, reset, set_mix, set_per_cycle,
+    sum_begin, sum_end,
 };
 use crate::error::Result;
 use crate::options::Options;
@@ -118,6 +119,14 @@ impl TopDown {
     /// -EINVAL: not a mix; -ENOTSUP: the handle measures real counters.
     pub fn set_mix(&self, mix: &Mix) -> Result<()> {
         set_mix(self.0, mix)
+    }
+
+    /// Sets what simulated plain counters count in a cycle from now on, in the order of `Sample::counter`.
+    ///
+    /// # Errors
+    /// -EINVAL: too many, or not between 0 and 64; -ENOTSUP: the handle has PERF_METRICS, or measures real counters.
+    pub fn set_per_cycle(&self, per_cycle: &[f64]) -> Result<()> {
+        set_per_cycle(self.0, per_cycle)
     }
 }
 

@@ -134,6 +134,23 @@ const fn tree_of_row(row: &Model) -> Option<&'static Tree> {
     }
 }
 
+/// The row of the core of this name, which can be counted, with its place.
+pub(crate) fn named(core: &str) -> Option<(u32, &'static Model)> {
+    let place = of_core(core)?.into();
+    Some((place, at(place)?))
+}
+
+impl Model {
+    /// Deepest level that is counted; 0 if none is.
+    pub fn levels(&self) -> u32 {
+        match self.counting {
+            Counting::PerfMetrics { level } => level,
+            Counting::Counters(tree) => tree.depth(),
+            Counting::None(_) => 0,
+        }
+    }
+}
+
 /// The tree of metrics of the row at a place.
 pub(crate) fn tree_of(place: u8) -> Option<&'static Tree> {
     tree_of_row(at(place.into())?)
@@ -217,6 +234,17 @@ mod tests {
             let by_category = tree_of(place).filter(|tree| !tree.takes_counters());
             assert_eq!(u32::from(levels_by_category(place)), by_category.map_or(0, Tree::depth), "{place}");
         }
+    }
+
+    #[test]
+    fn cores_that_can_be_counted_have_names_of_their_own() {
+        let counted = || rows().filter(|row| row.levels() > 0);
+        for row in counted() {
+            assert_eq!(counted().filter(|other| other.core == row.core).count(), 1, "{}", row.core);
+            assert!(std::ptr::eq(named(row.core).unwrap().1, row), "{}", row.core);
+        }
+        assert_eq!(named("made-up core").unwrap().1.levels(), 3);
+        assert!(named("Zen 5").is_none() && named("").is_none());
     }
 
     #[test]

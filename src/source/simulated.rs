@@ -248,7 +248,6 @@ impl SimulatedCounters {
     }
 
     /// What a cycle adds to each counter from now on.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for calls that simulate a CPU by name"))]
     pub fn set_per_cycle(&self, per_cycle: &[f64]) -> Result<()> {
         let units = units_of(per_cycle)?;
         self.change(|state| state.per_cycle = units);
