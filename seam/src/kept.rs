@@ -13,15 +13,15 @@ const PLACES: usize = 8;
 /// A value that its thread changes as a whole.
 pub struct Kept<T> {
     places: [UnsafeCell<T>; PLACES],
-    /// The current place, and above it the turn of the change that made it so.
+    /// The current place, and above it the number of the change that made it so.
     current: AtomicU64,
-    /// The turn of the change that has each place; 0 for none.
-    turns: [Cell<u32>; PLACES],
+    /// The number of the change that has each place; 0 for none.
+    numbers: [Cell<u32>; PLACES],
     /// Counts changes, and all else that is to be done in one go.
-    turn: Cell<u32>,
+    latest: Cell<u32>,
     /// Changes that have begun and not ended.
     open: Cell<u32>,
-    /// The last turn of a change that did not end, as far as has been told.
+    /// The number of the last change that did not end, as far as has been told.
     told: Cell<u32>,
 }
 
@@ -30,7 +30,7 @@ pub struct Change<'a, T> {
     kept: &'a Kept<T>,
     place: usize,
     /// Its number.
-    pub turn: u32,
+    pub number: u32,
     /// What was current when it began.
     from: u64,
     /// Others have begun and not ended: a signal handler has interrupted them, or left them. Told once of each.
@@ -47,8 +47,8 @@ impl<T: Copy> Kept<T> {
         Kept {
             places: std::array::from_fn(|_| UnsafeCell::new(value)),
             current: AtomicU64::new(0),
-            turns: Default::default(),
-            turn: Cell::new(0),
+            numbers: Default::default(),
+            latest: Cell::new(0),
             open: Cell::new(0),
             told: Cell::new(0),
         }
@@ -81,34 +81,35 @@ impl<T: Copy> Kept<T> {
         result
     }
 
-    /// Begins what is to be done in one go.
+    /// Begins what is to be done in one go: its number.
     #[inline]
-    pub fn turn(&self) -> u32 {
-        let next = self.turn.get().wrapping_add(1);
+    pub fn next_number(&self) -> u32 {
+        let next = self.latest.get().wrapping_add(1);
         let next = if next == 0 { 1 } else { next };
-        self.turn.set(next);
+        self.latest.set(next);
         next
     }
 
-    /// Whether no other turn has begun since.
+    /// Whether nothing else has begun since.
     #[inline]
-    pub fn is_newest(&self, turn: u32) -> bool {
+    pub fn is_newest(&self, number: u32) -> bool {
         compiler_fence(Ordering::SeqCst);
-        self.turn.get() == turn
+        self.latest.get() == number
     }
 
     /// Begins a change.
     pub fn begin(&self) -> Change<'_, T> {
-        let turn = self.turn();
-        let others = self.open.get() > 0 && self.tell(turn);
+        let number = self.next_number();
+        let others = self.open.get() > 0 && self.tell(number);
         // a handler's change from here on sees that another is on its way
         self.open.set(self.open.get() + 1);
         compiler_fence(Ordering::SeqCst);
         let (mut from, mut place);
         loop {
             from = self.current.load(Ordering::Relaxed);
-            place = if self.open.get() == 1 { (place_of(from) + 1) % PLACES } else { self.free(from, turn) };
-            self.turns[place].set(turn);
+            place =
+                if self.open.get() == 1 { (place_of(from) + 1) % PLACES } else { self.free(from, number) };
+            self.numbers[place].set(number);
             compiler_fence(Ordering::SeqCst);
             // a handler's change before that line may have taken effect in the same place
             if self.current.load(Ordering::Relaxed) == from {
@@ -120,16 +121,16 @@ impl<T: Copy> Kept<T> {
             if self.current.load(Ordering::Relaxed) == from {
                 break;
             }
-            self.turns[place].set(0);
+            self.numbers[place].set(0);
         }
-        Change { kept: self, place, turn, from, others }
+        Change { kept: self, place, number, from, others }
     }
 
     /// Whether a change that did not end is told of for the first time.
     #[cold]
-    fn tell(&self, turn: u32) -> bool {
-        let age = |other: u32| turn.wrapping_sub(other);
-        let others = || self.turns.iter().map(Cell::get).filter(|other| *other != 0);
+    fn tell(&self, number: u32) -> bool {
+        let age = |other: u32| number.wrapping_sub(other);
+        let others = || self.numbers.iter().map(Cell::get).filter(|other| *other != 0);
         let news = others().any(|other| age(other) < age(self.told.get()));
         if let Some(latest) = others().min_by_key(|other| age(*other)) {
             self.told.set(latest);
@@ -139,11 +140,11 @@ impl<T: Copy> Kept<T> {
 
     /// A free place, or that of the change which has been on its way for the longest time.
     #[cold]
-    fn free(&self, from: u64, turn: u32) -> usize {
+    fn free(&self, from: u64, number: u32) -> usize {
         let others = (0..PLACES).filter(|place| *place != place_of(from));
-        let age = |place: &usize| match self.turns[*place].get() {
+        let age = |place: &usize| match self.numbers[*place].get() {
             0 => u32::MAX,
-            other => turn.wrapping_sub(other),
+            other => number.wrapping_sub(other),
         };
         others.max_by_key(age).expect("there are others")
     }
@@ -169,7 +170,7 @@ impl<T: Copy> Change<'_, T> {
     pub fn end(self) -> bool {
         let kept = self.kept;
         compiler_fence(Ordering::SeqCst);
-        let next = u64::from(self.turn) << 32 | self.place as u64;
+        let next = u64::from(self.number) << 32 | self.place as u64;
         let done =
             kept.current.compare_exchange(self.from, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         self.cancel();
@@ -179,7 +180,7 @@ impl<T: Copy> Change<'_, T> {
     /// Ends it without effect.
     pub fn cancel(self) {
         compiler_fence(Ordering::SeqCst);
-        self.kept.turns[self.place].set(0);
+        self.kept.numbers[self.place].set(0);
         self.kept.open.set(self.kept.open.get().saturating_sub(1));
     }
 }

@@ -55,7 +55,7 @@ impl<C: PlainCounters> Plain<C> {
     fn count(&self, next: Next) -> Result<Sample> {
         for tries in 1..=MOST_TRIES {
             let mut change = self.period.begin();
-            let number = change.turn;
+            let number = change.number;
             // a reading that was interrupted, or left, has executed something, too
             let readings = u64::from(tries) + u64::from(change.others);
             let own_work = if self.counters.counts_itself() { readings * WORK_BY_READ } else { 0 };

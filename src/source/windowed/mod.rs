@@ -146,7 +146,7 @@ impl<C: MetricsCounters> Windowed<C> {
             *renewal.window() = self.window.get(|window| *window);
             renewal.interrupted();
         }
-        let number = renewal.change.turn;
+        let number = renewal.change.number;
         if !renewal.change.end() {
             return Ok(Changed::Not);
         }
@@ -245,7 +245,7 @@ impl<C: MetricsCounters> Windowed<C> {
 
     /// A reading of the registers in this window, without a system call.
     fn read_registers(&self, shared: &Hot, seen: Registers, out: &mut Sample) -> Found {
-        let number = self.window.turn();
+        let number = self.window.next_number();
         // (the registers first: what is executed before counts)
         let Some(mut now) = self.registers() else { return Found::Nothing };
         self.window.look(|window| {
@@ -341,7 +341,7 @@ impl<C: MetricsCounters> Source for Windowed<C> {
 
     /// No windows are opened for it if that can be helped.
     fn slots_only(&self, shared: &Hot) -> Result<SlotsOnly> {
-        let number = self.window.turn();
+        let number = self.window.next_number();
         let mut now = self.registers();
         let seen = now.as_mut().and_then(|now| {
             self.window.look(|window| {

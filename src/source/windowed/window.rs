@@ -245,3 +245,122 @@ impl OwnWork {
         (self.window.get() == Some(window)).then(|| self.slots.get())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::Clock;
+    use crate::registers::{RawMetrics, Registers};
+
+    const MOST_PER_NS: f64 = 48.0;
+
+    /// The kernel has counted so many slots, all retiring, in as many nanoseconds.
+    fn counts(slots: u64) -> GroupCounts {
+        let category = [slots, 0, 0, 0, 0, 0, 0, 0];
+        GroupCounts {
+            slots,
+            category,
+            time: Times { enabled: slots, running: slots },
+            ..GroupCounts::default()
+        }
+    }
+
+    fn holding(slots: u64) -> Snapshot {
+        let registers = Registers { slots: RawSlots(slots), metrics: RawMetrics(0xff) };
+        Snapshot { registers, sequence: 2, clock: Clock::default(), ns: 0, pace: 0 }
+    }
+
+    fn window(origin: Origin) -> Window {
+        Window { origin, ..Window::first(Head::default()) }
+    }
+
+    impl Window {
+        fn add(&mut self, counts: &GroupCounts, switches: u64, end: Option<Snapshot>) {
+            self.add_counts(counts, switches, true, end, MOST_PER_NS);
+        }
+    }
+
+    #[test]
+    fn slots_of_unknown_origin_count_and_are_all_in_the_bound_once() {
+        let mut window = window(Origin::Uncertain);
+        window.add(&counts(0), 0, None);
+        assert!(window.origin == Origin::Uncertain, "nothing was counted, so nothing is known yet");
+        window.add(&counts(255_000), 0, None);
+        assert_eq!((window.totals.slots, window.totals.error), (255_000, 255_000 + 1_001));
+        assert!(window.origin == Origin::Own);
+        window.add(&counts(510_000), 0, None);
+        assert_eq!((window.totals.slots, window.totals.error), (510_000, 255_000 + 2 * 1_001));
+    }
+
+    #[test]
+    fn more_slots_than_can_have_passed_are_left_out() {
+        let mut window = window(Origin::Uncertain);
+        let slots = 48 * 1_000 + MOST_WHILE_HANDLED + 1;
+        let time = Times { enabled: 1_000, running: 1_000 };
+        window.add(&GroupCounts { time, ..counts(slots) }, 0, None);
+        assert_eq!((window.totals.slots, window.totals.error), (0, slots));
+    }
+
+    #[test]
+    fn foreign_slots_are_left_out_and_uncertainty_outlasts_them() {
+        for (origin, after) in
+            [(Origin::Foreign, Origin::Own), (Origin::ForeignThenUncertain, Origin::Uncertain)]
+        {
+            let mut window = window(origin);
+            window.add(&counts(1_000_000), 0, None);
+            assert_eq!((window.totals.slots, window.totals.error), (0, MOST_WHILE_HANDLED));
+            assert!(window.origin == after);
+        }
+    }
+
+    #[test]
+    fn beyond_what_the_cycles_allow_slots_are_anothers() {
+        let most = |slots, most| GroupCounts { most: Some(most), ..counts(slots) };
+        let mut window = window(Origin::Own);
+        window.add(&most(0, 0), 0, None);
+        window.add(&most(255_000, 254_000), 0, None);
+        assert_eq!((window.totals.slots, window.totals.error), (255_000, 1_000 + 1_001));
+        window.add(&most(1_255_000, 354_000), 0, None);
+        assert_eq!((window.totals.slots, window.totals.error), (255_000, 2_001 + 100_000), "left out");
+    }
+
+    #[test]
+    fn registers_that_hold_less_than_was_counted_over_a_switch_are_in_the_bound() {
+        for (switches, held, beyond) in
+            [(0, 100_000, 0), (1, 255_000 - MOST_WHILE_HANDLED, 0), (1, 100_000, 155_000)]
+        {
+            let mut window = window(Origin::Own);
+            window.add(&counts(255_000), switches, Some(holding(held)));
+            assert_eq!(window.totals.error, beyond + 1_001 + 2 * switches * 1_001, "{switches} {held}");
+        }
+    }
+
+    #[test]
+    fn a_change_that_a_handler_interrupted_rounds_as_a_switch_does() {
+        let mut window = window(Origin::Own);
+        window.interrupted = 2;
+        window.add(&counts(255_000), 1, None);
+        assert_eq!((window.totals.error, window.interrupted), (7 * 1_001, 0));
+    }
+
+    #[test]
+    fn a_switch_as_the_registers_were_zeroed_makes_them_suspect() {
+        let mut window = window(Origin::Own);
+        window.suspect(Some(holding(MOST_WHILE_HANDLED)));
+        assert!(window.origin == Origin::Own);
+        window.suspect(Some(holding(MOST_WHILE_HANDLED + 1)));
+        assert!(window.origin == Origin::Foreign);
+        assert_eq!(window.totals.error, 2 * MOST_WHILE_HANDLED);
+        window.suspect(None);
+        assert!(window.origin == Origin::Uncertain, "nobody has seen them since");
+    }
+
+    #[test]
+    fn slots_seen_last_are_those_of_the_window_alone() {
+        let last = LastSlots::default();
+        last.set(7, RawSlots(1 << 40));
+        assert_eq!((last.get(7), last.get(8)), (1 << 40, 0));
+        last.set(8, RawSlots((1 << 48) - 1));
+        assert_eq!(last.get(8), (1 << 48) - 1);
+    }
+}
