@@ -82,7 +82,7 @@ pub fn bytes(attr: &Attr) -> &[u8; size_of::<Attr>()] {
 }
 
 fn bytes_mut(attr: &mut Attr) -> &mut [u8; size_of::<Attr>()] {
-    // SAFETY: as above; any bytes are numbers.
+    // SAFETY: numbers without padding between them, and any bytes are numbers.
     unsafe { &mut *std::ptr::from_mut(attr).cast() }
 }
 

@@ -4,7 +4,7 @@
 //!   Descriptors and mappings release themselves: an open that fails half way leaves nothing behind.
 //! - `page`, `rdpmc`, `rseq`, `group_read`: a control page, counters read in user space, what read(2) says.
 //! - `fault`, `chained`, `signals`: RDPMC that was forbidden, handlers before others', signals blocked.
-//! - `thread`, `identity`, `slot`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
+//! - `thread`, `identity`, `memory`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
 //!   other threads and forked children meet.
 //! - `cpu`, `sysfs`, `terms`, `format`, `attr`, `numbers`: CPUID, what /sys tells, and its texts as `perf_event_attr`.
 
@@ -21,6 +21,7 @@ mod helper_thread;
 pub mod identity;
 pub mod kept;
 mod linux;
+pub mod memory;
 pub mod numbers;
 pub mod page;
 #[cfg(target_arch = "x86_64")]
@@ -29,7 +30,6 @@ pub mod rseq;
 #[cfg(any(test, fuzzing, feature = "scripted"))]
 pub mod scripted;
 pub mod signals;
-pub mod slot;
 pub mod sysfs;
 pub mod terms;
 pub mod thread;
@@ -49,10 +49,10 @@ pub mod fault {
 }
 
 pub use linux::Linux;
-use page::{Look, Page};
+use memory::ReservedPage;
+use page::{Page, PageSnapshot};
 use perf_event_open_sys::bindings::perf_event_attr;
 pub use perf_event_open_sys::bindings::perf_event_attr as Attr;
-use slot::Place;
 use std::io;
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ pub trait Kernel {
     /// read(2) of 64-bit words; how many there were.
     fn read(&self, event: &Self::Fd, words: &mut [u64]) -> io::Result<usize>;
     /// mmap(2) of an event's first page, read-only, at this place if there is one.
-    fn map(&self, event: &Self::Fd, place: Option<Place>) -> io::Result<Self::Map>;
+    fn map(&self, event: &Self::Fd, place: Option<ReservedPage>) -> io::Result<Self::Map>;
     /// The text of a file of /sys or /proc.
     fn text(&self, path: &str) -> io::Result<String>;
     /// Whether a file or directory exists.
@@ -108,7 +108,7 @@ pub trait Mapping {
     /// Where it is; valid as long as the mapping lives.
     fn page(&self) -> *const Page;
     /// What it says, consistently; None if it moves too fast.
-    fn look(&self) -> Option<Look>;
+    fn snapshot(&self) -> Option<PageSnapshot>;
     /// Whether RDPMC was granted when the event was opened.
     fn grants_rdpmc(&self) -> bool;
     /// Its counter's number for RDPMC plus one; 0 while it is not on this CPU.

@@ -1,9 +1,9 @@
 //! The kernel that runs this process.
 
 use super::helper_thread::on_helper_thread;
-use super::page::{self, Look, Page};
+use super::memory::ReservedPage;
+use super::page::{self, Page, PageSnapshot};
 use super::signals::Blocked;
-use super::slot::Place;
 use super::{Kernel, Mapping, Refusal};
 use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, PERF_IOC_FLAG_GROUP, perf_event_attr};
@@ -114,12 +114,12 @@ impl Kernel for Linux {
     }
 
     fn disable(&self, leader: &PerfEvent) -> io::Result<()> {
-        // SAFETY: as above.
+        // SAFETY: an ioctl on a live descriptor, with a flag as its argument.
         check(unsafe { perf::ioctls::DISABLE(leader.as_raw_fd(), PERF_IOC_FLAG_GROUP) })
     }
 
     fn reset(&self, event: &PerfEvent) -> io::Result<()> {
-        // SAFETY: as above.
+        // SAFETY: an ioctl on a live descriptor, without an argument.
         check(unsafe { perf::ioctls::RESET(event.as_raw_fd(), 0) })
     }
 
@@ -135,7 +135,7 @@ impl Kernel for Linux {
         usize::try_from(got).map(|bytes| bytes / 8).map_err(|_| io::Error::last_os_error())
     }
 
-    fn map(&self, event: &PerfEvent, place: Option<Place>) -> io::Result<Mapped> {
+    fn map(&self, event: &PerfEvent, place: Option<ReservedPage>) -> io::Result<Mapped> {
         let (fixed, at) = match &place {
             Some(place) => (libc::MAP_FIXED, place.address()),
             None => (0, null_mut()),
@@ -178,7 +178,7 @@ impl Kernel for Linux {
 pub struct Mapped {
     page: *mut libc::c_void,
     /// It is in a place of its holder's, which must not be left empty: others could get to be there.
-    place: Option<Place>,
+    place: Option<ReservedPage>,
 }
 
 impl Drop for Mapped {
@@ -207,23 +207,23 @@ impl Mapping for Mapped {
     }
 
     #[inline]
-    fn look(&self) -> Option<Look> {
+    fn snapshot(&self) -> Option<PageSnapshot> {
         // SAFETY: the page is mapped as long as self lives.
-        unsafe { page::look(self.page()) }
+        unsafe { page::snapshot(self.page()) }
     }
 
     fn grants_rdpmc(&self) -> bool {
-        // SAFETY: as above.
+        // SAFETY: the page is mapped as long as self lives.
         unsafe { page::grants_rdpmc(self.page()) }
     }
 
     fn index(&self) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: the page is mapped as long as self lives.
         unsafe { page::index(self.page()) }
     }
 
     fn sequence(&self) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: the page is mapped as long as self lives.
         unsafe { page::sequence(self.page()) }
     }
 
@@ -243,7 +243,7 @@ impl Linux {
         // SAFETY: a live descriptor, and a number.
         match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, self.descriptors_from) } {
             ..0 => Err(io::Error::last_os_error()),
-            // SAFETY: as above.
+            // SAFETY: the kernel has just given it, and nobody else owns it.
             moved => Ok(PerfEvent::new(unsafe { File::from_raw_fd(moved) }, false)),
         }
     }

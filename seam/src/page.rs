@@ -41,7 +41,7 @@ impl Times {
 
 /// What a page says, taken at one sequence number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct PageSnapshot {
     /// The page's sequence number.
     pub sequence: u32,
     /// Counter number for RDPMC plus one; 0 while the event is not on this CPU.
@@ -63,12 +63,12 @@ pub struct Look {
 /// # Safety
 /// `page` points to a mapped control page.
 #[inline(always)]
-pub unsafe fn look(page: *const Page) -> Option<Look> {
+pub unsafe fn snapshot(page: *const Page) -> Option<PageSnapshot> {
     let mut tries = 0;
     loop {
         // SAFETY: the caller vouches for the page.
-        if let Some(look) = unsafe { look_once(page) } {
-            return Some(look);
+        if let Some(snapshot) = unsafe { snapshot_once(page) } {
+            return Some(snapshot);
         }
         tries = moved(tries)?;
     }
@@ -83,14 +83,14 @@ fn moved(tries: u32) -> Option<u32> {
 }
 
 #[inline(always)]
-unsafe fn look_once(page: *const Page) -> Option<Look> {
+unsafe fn snapshot_once(page: *const Page) -> Option<PageSnapshot> {
     // SAFETY: the caller vouches for the page; the kernel changes it at any time, hence volatile.
     unsafe {
         let lock = sequence(page);
         compiler_fence(Ordering::Acquire);
         let capabilities = read_volatile(addr_of!((*page).__bindgen_anon_1.capabilities));
         let told = capabilities & CAP_BIT0_IS_DEPRECATED != 0;
-        let look = Look {
+        let snapshot = PageSnapshot {
             index: index(page),
             sequence: lock,
             time: Times {
@@ -103,7 +103,7 @@ unsafe fn look_once(page: *const Page) -> Option<Look> {
             time_offset: read_volatile(addr_of!((*page).time_offset)),
         };
         compiler_fence(Ordering::Acquire);
-        (sequence(page) == lock).then_some(look)
+        (sequence(page) == lock).then_some(snapshot)
     }
 }
 

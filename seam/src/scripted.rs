@@ -1,8 +1,8 @@
 //! A kernel that does as a test tells it.
 #![forbid(unsafe_code)]
 
-use super::page::{Look, Page};
-use super::slot::Place;
+use super::memory::ReservedPage;
+use super::page::{Page, PageSnapshot};
 use super::{Kernel, Mapping, Refusal};
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::cell::{Cell, RefCell};
@@ -266,7 +266,7 @@ impl Kernel for Scripted {
         Ok(3 + events)
     }
 
-    fn map(&self, event: &Thing, _: Option<Place>) -> io::Result<Thing> {
+    fn map(&self, event: &Thing, _: Option<ReservedPage>) -> io::Result<Thing> {
         self.call()?;
         refused(&self.script.refuse_map)?;
         Ok(self.thing(100 + event.number))
@@ -296,8 +296,8 @@ impl Mapping for Thing {
         std::ptr::null()
     }
 
-    fn look(&self) -> Option<Look> {
-        Some(Look { index: self.index(), ..Look::default() })
+    fn snapshot(&self) -> Option<PageSnapshot> {
+        Some(PageSnapshot { index: self.index(), ..PageSnapshot::default() })
     }
 
     fn grants_rdpmc(&self) -> bool {

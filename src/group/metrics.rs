@@ -17,8 +17,8 @@ use crate::read::{
 };
 use crate::registers::CATEGORIES;
 use crate::sys::group_read;
+use crate::sys::memory::ReservedPage;
 use crate::sys::page::Times;
-use crate::sys::slot::Place;
 use crate::sys::{Kernel, Mapping, fault, rseq, thread};
 use std::io;
 
@@ -55,7 +55,7 @@ impl<K: Kernel> Group<K> {
         pmu: &Pmu,
         level: u32,
         options: &Options,
-        place: Option<Place>,
+        place: Option<ReservedPage>,
     ) -> Result<(Group<K>, Option<Reason>)> {
         let faults = fault::count();
         let mut attr = leader(pmu, SLOTS.config, options);
@@ -270,7 +270,7 @@ impl<K: Kernel> MetricsCounters for Group<K> {
     fn registers(&self, known: Times) -> Option<Snapshot> {
         let map = self.map.as_ref().filter(|_| self.visible)?;
         for _ in 0..16 {
-            let page = map.look()?;
+            let page = map.snapshot()?;
             let snapshot = snapshot(map, &page, self.rseq, known);
             if snapshot.is_some() {
                 return snapshot;
@@ -281,7 +281,7 @@ impl<K: Kernel> MetricsCounters for Group<K> {
 
     fn scheduled(&self) -> Scheduled {
         let Some(map) = &self.map else { return Scheduled::Unknown };
-        match map.look() {
+        match map.snapshot() {
             Some(page) if page.index == SLOTS_INDEX => Scheduled::In(page.sequence),
             Some(page) => Scheduled::Out(page.sequence),
             None => Scheduled::Out(map.sequence()), // it changes too fast to be read

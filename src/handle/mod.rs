@@ -15,8 +15,8 @@ use crate::source::simulated::{Mix, SimulatedCounters, SimulatedRegisters};
 use crate::source::windowed::Windowed;
 use crate::sum::Sum;
 use crate::sys::guarded::{Guarded, Remains};
+use crate::sys::memory::{HandleMemory, Pool};
 use crate::sys::signals::Blocked;
-use crate::sys::slot::{Pool, Slot};
 use crate::sys::{Linux, thread};
 use crate::tree::{self, Node};
 #[cfg(test)]
@@ -143,7 +143,7 @@ impl AnySource {
     }
 }
 
-pub(crate) type Handle = Slot<Hot, Cold>;
+pub(crate) type Handle = HandleMemory<Hot, Cold>;
 static POOL: Pool<Hot, Cold> = Pool::new();
 
 /// Runs `work` on the handle's state, if the calling thread may and the counters can be read.
@@ -159,20 +159,20 @@ fn with<T>(handle: Handle, work: impl FnOnce(&State, &Hot) -> Result<T>) -> Resu
 /// Runs `work` on the handle's state, if the calling thread may.
 fn with_state<T>(handle: Handle, work: impl FnOnce(&State, &Hot) -> Result<T>) -> Result<T> {
     may_call(handle)?;
-    let result = handle.cold().state.work(|state| work(state, handle.hot()));
+    let result = handle.private().state.work(|state| work(state, handle.shared()));
     result.unwrap_or_else(|| Err(closed()))
 }
 
 /// Whether the calling thread may use the handle.
 fn may_call(handle: Handle) -> Result<()> {
-    let owner = handle.cold().owner.load(Ordering::Relaxed);
+    let owner = handle.private().owner.load(Ordering::Relaxed);
     if owner == 0 {
         return Err(closed());
     }
     if owner != thread::current() {
         return Err(wrong_thread());
     }
-    if handle.hot().present.load(Ordering::Relaxed) == 0 {
+    if handle.shared().present.load(Ordering::Relaxed) == 0 {
         return Err(forked());
     }
     Ok(())
@@ -214,7 +214,7 @@ pub(crate) fn rdpmc_taken(pmu: &str) -> Error {
 #[inline]
 pub(crate) fn any_read(handle: Handle) -> Result<Sample> {
     let mut sample = Sample::default();
-    if let Err(seen) = handle.hot().read(&mut sample) {
+    if let Err(seen) = handle.shared().read(&mut sample) {
         read(handle, seen, &mut sample)?;
     }
     Ok(sample)
@@ -227,7 +227,7 @@ pub(crate) fn read(handle: Handle, seen: Registers, out: &mut Sample) -> Result<
 
 #[inline]
 fn slots_only(handle: Handle) -> Result<SlotsOnly> {
-    match handle.hot().slots_only() {
+    match handle.shared().slots_only() {
         Some(slots) => Ok(slots),
         None => slots_only_slowly(handle),
     }
@@ -291,16 +291,16 @@ pub(crate) fn sum_end(handle: Handle, sum: &mut Sum) -> Result<Seen> {
 
 /// The last reading of a handle, by another thread than its owner, which reads no more from here on.
 fn last_read(handle: Handle) -> Result<Sample> {
-    let (hot, cold) = (handle.hot(), handle.cold());
-    if hot.present.load(Ordering::Relaxed) == 0 {
+    let (shared, private) = (handle.shared(), handle.private());
+    if shared.present.load(Ordering::Relaxed) == 0 {
         return Err(forked());
     }
     let read = |state: &State| {
-        cold.owner.store(NOBODY, Ordering::Relaxed);
-        hot.detach();
-        state.source.source().read_last(hot)
+        private.owner.store(NOBODY, Ordering::Relaxed);
+        shared.detach();
+        state.source.source().read_last(shared)
     };
-    cold.state.work_from_outside(&Blocked::new(), read).unwrap_or_else(|| Err(busy()))
+    private.state.work_from_outside(&Blocked::new(), read).unwrap_or_else(|| Err(busy()))
 }
 
 /// The sample of a mark.
@@ -359,17 +359,17 @@ fn not_simulated() -> Error {
 /// Ends a handle, in whatever thread or forked child.
 pub(crate) fn close(handle: Handle) {
     let signals = Blocked::new(); // once it has begun it is done
-    let (hot, cold) = (handle.hot(), handle.cold());
-    let here = hot.present.load(Ordering::Relaxed) != 0;
-    let owner = cold.owner.swap(0, Ordering::Relaxed);
+    let (shared, private) = (handle.shared(), handle.private());
+    let here = shared.present.load(Ordering::Relaxed) != 0;
+    let owner = private.owner.swap(0, Ordering::Relaxed);
     if owner == 0 {
         return; // it is closed, or being closed
     }
     let by_owner = owner == thread::current();
-    let Some(remains) = cold.state.take(&signals, here, by_owner) else { return };
-    hot.detach();
+    let Some(remains) = private.state.take(&signals, here, by_owner) else { return };
+    shared.detach();
     if by_owner {
-        hot.leave();
+        shared.leave();
     }
     let end = |source: &mut AnySource| match here {
         true => source.stop(),

@@ -34,17 +34,17 @@ pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
     let handle = POOL.take().map_err(|e| {
         Error::errno(e.raw_os_error().unwrap_or(libc::ENOMEM), format!("no memory for a handle: {e}"))
     })?;
-    handle.hot().present.store(1, Ordering::Relaxed);
+    handle.shared().present.store(1, Ordering::Relaxed);
     let state = match simulated {
         Some(simulated) => simulate(options, simulated, handle),
         None => measure(options, handle),
     };
     if state.is_err() {
-        handle.hot().detach();
+        handle.shared().detach();
         POOL.give(handle);
     }
-    handle.cold().state.put(Box::new(state?));
-    handle.cold().owner.store(thread::enroll(), Ordering::Relaxed);
+    handle.private().state.put(Box::new(state?));
+    handle.private().owner.store(thread::enroll(), Ordering::Relaxed);
     Ok(handle)
 }
 
@@ -130,7 +130,7 @@ fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Hand
     } else {
         let registers = SimulatedRegisters::new(level, width);
         let (head, settings) = (info.head(row), info.budget_settings());
-        AnySource::SimulatedRegisters(Windowed::new(registers, handle.hot(), head, settings)?)
+        AnySource::SimulatedRegisters(Windowed::new(registers, handle.shared(), head, settings)?)
     };
     Ok(State { info, row: row as u8, source })
 }
@@ -147,7 +147,7 @@ fn measure(options: &Options, handle: Handle) -> Result<State> {
     let (group, why) = Group::open(linux, &pmu, level, options, Some(handle.control()))?;
     let info = info_of(options, cpu, &pmu, level, why);
     let (head, settings) = (info.head(pmu.row), info.budget_settings());
-    let source = AnySource::Registers(Windowed::new(group, handle.hot(), head, settings)?);
+    let source = AnySource::Registers(Windowed::new(group, handle.shared(), head, settings)?);
     Ok(State { info, row: pmu.row as u8, source })
 }
 

@@ -65,7 +65,7 @@ impl TopDown {
     /// As `begin`, if that takes a reading of the steady state alone; false: nothing happened.
     #[inline(always)]
     pub fn begin_steadily(&self, sum: &mut Sum) -> bool {
-        sum.begins_unmeasured() && self.0.hot().slots_only_into(sum) && sum.has_begun()
+        sum.begins_unmeasured() && self.0.shared().slots_only_into(sum) && sum.has_begun()
     }
 
     /// As `end`, if that takes a reading of the steady state alone; None: nothing happened. The caller adds the execution
@@ -75,7 +75,7 @@ impl TopDown {
         if !sum.is_counting() || sum.was_due() {
             return None;
         }
-        let to = self.0.hot().slots_only_or_zero(); // which no execution began with
+        let to = self.0.shared().slots_only_or_zero(); // which no execution began with
         sum.end_steadily(&to).map(|execution| (execution, Seen { slots: to.slots, ns: to.enabled }))
     }
 

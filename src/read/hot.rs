@@ -3,7 +3,7 @@
 
 use crate::registers::RawSlots;
 use crate::sample::{Base, CATEGORIES, Head, Sample};
-use crate::sys::slot::Zeroable;
+use crate::sys::memory::Zeroable;
 use std::cell::Cell;
 use std::mem::offset_of;
 use std::ptr::{addr_of_mut, null_mut};

@@ -2,7 +2,7 @@
 
 use super::Snapshot;
 use crate::sys::Mapping;
-use crate::sys::page::Look;
+use crate::sys::page::PageSnapshot;
 use crate::sys::page::Times;
 
 /// Whether td_read has a steady state here.
@@ -27,6 +27,11 @@ impl super::Hot {
 }
 
 /// None.
-pub(crate) fn snapshot(_: &impl Mapping, _: &Look, _: Option<*mut u64>, _: Times) -> Option<Snapshot> {
+pub(crate) fn snapshot(
+    _: &impl Mapping,
+    _: &PageSnapshot,
+    _: Option<*mut u64>,
+    _: Times,
+) -> Option<Snapshot> {
     None
 }

@@ -18,7 +18,7 @@ use crate::sample::{Sample, SlotsOnly};
 use crate::sys::Mapping;
 use crate::sys::fault::MARK;
 use crate::sys::page::Times;
-use crate::sys::page::{Look, Page};
+use crate::sys::page::{Page, PageSnapshot};
 use crate::sys::rdpmc::{SLOTS, SlotsAndMetrics, rdtsc, slots_and_metrics};
 use crate::sys::rseq::SIGNATURE;
 use crate::sys::{restartable, scaled_clock};
@@ -257,7 +257,7 @@ fn tsc_scale(mult: u32, shift: u16) -> Option<u64> {
 
 /// The clock of a page. `known`: the times at the last read(2), which are later than the page's where there is
 /// no clock.
-fn clock_of(page: &Look, known: Times) -> Clock {
+fn clock_of(page: &PageSnapshot, known: Times) -> Clock {
     // (readings take the clock times two, in 64 bits)
     let scale = if page.clock && rdtsc() >> 63 == 0 {
         tsc_scale(page.time_mult, page.time_shift).unwrap_or(0)
@@ -299,7 +299,7 @@ unsafe fn pair(page: *const Page, rseq: Option<*mut u64>, sequence: u32) -> Opti
 /// away meanwhile.
 pub(crate) fn snapshot(
     map: &impl Mapping,
-    page: &Look,
+    page: &PageSnapshot,
     rseq: Option<*mut u64>,
     known: Times,
 ) -> Option<Snapshot> {
