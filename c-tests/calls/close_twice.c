@@ -39,7 +39,7 @@ int main(void)
     enum { LATER = 64 };
     td_t *later[LATER];
     for (int i = 0; i < LATER; i++) {
-        later[i] = simulated(0); /* real ones would take turns on the counters */
+        later[i] = simulated(0); /* real ones would be rotated on the counters */
         for (int j = 0; j < i; j++)
             CHECK(later[j] != later[i]);
     }

@@ -1,9 +1,9 @@
 /* A competing group that is never rotated away starves the handle: it cannot be opened, one that is open says TD_ENOTCOUNTING
- * or how little it ran, and nothing waits for that group to end. After it the totals go on. Groups of all kinds, one at a time, that
- * come and go at random: what the handle says of each stretch, and of the whole, holds. */
+ * or how little it ran, and nothing waits for that group to end. After it the totals go on. Groups of all kinds, one at a
+ * time, that come and go at random: what the handle says of each stretch, and of the whole, holds. */
 #include "competing.h"
 
-enum { REGION = 1000000, TURN = 5 * REGION };
+enum { REGION = 1000000, ROTATION = 5 * REGION };
 static int cpu;
 
 static void cannot_open(uint32_t flags)
@@ -17,10 +17,10 @@ static void cannot_open(uint32_t flags)
     CHECK(last_error_with("pinned or system-wide"));
 }
 
-/* what has become free the kernel gives to those that wait for it only when the next turn is due */
+/* what has become free the kernel gives to those that wait for it only at the next rotation */
 static void comes_back(void)
 {
-    work(2 * TURN);
+    work(2 * ROTATION);
 }
 
 static void starves(uint32_t flags)
@@ -64,7 +64,7 @@ static void come_and_go(uint32_t flags, uint64_t *seed)
     struct truth all;
     struct td_l1 l1;
     struct perf_group group = {{0}, 0};
-    double worked = 0, alone = 0, shared = 0, turns = 0;
+    double worked = 0, alone = 0, shared = 0, others = 0;
     int kind = NONE;
     memset(&all, 0, sizeof all);
     td_must(td_read(td, &first));
@@ -74,7 +74,7 @@ static void come_and_go(uint32_t flags, uint64_t *seed)
         const struct vm_mix mix = MIXES[next_random(seed) % 4];
         if (next_random(seed) % 3 == 0) {
             group_ends(&group);
-            turns += kind != NONE;
+            others += kind != NONE;
             kind = (int)(next_random(seed) % KINDS);
             if (kind != NONE)
                 group = kind == PINNED || kind == IN_THREAD ? competing_group(0, -1, kind == PINNED)
@@ -96,7 +96,7 @@ static void come_and_go(uint32_t flags, uint64_t *seed)
     group_ends(&group);
     l1 = whole_is(&first, &now, &all, worked, 0.02);
     printf("running %.3f; alone %.3f, in rotation with another group %.3f of the time\n", l1.running, alone / worked, shared / worked);
-    CHECK(l1.running > (alone - turns * TURN) / worked - 0.06); /* opening a group takes its time, in the kernel */
+    CHECK(l1.running > (alone - others * ROTATION) / worked - 0.06); /* opening a group takes its time, in the kernel */
     CHECK(l1.running < (alone + shared) / worked + 0.06);
     CHECK_NEAR((double)l1.slots / width / worked, l1.running, 0.08);
     comes_back();

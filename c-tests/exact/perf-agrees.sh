@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# perf stat and the library, over the same run, agree on every level 1 share within one point. They take turns on the
-# counters, so it is shares that are compared; the program's are the same throughout.
+# perf stat and the library, over the same run, agree on every level 1 share within one point. The kernel rotates
+# their groups on the counters, so it is shares that are compared; the program's are the same throughout.
 # needs: counters
 . "$(dirname "$0")/../include/case.sh"
 

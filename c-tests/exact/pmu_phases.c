@@ -5,7 +5,7 @@
 
 /* The bound: a unit of 1/255 for the reading's rounding, two more for each context switch that fell into the phase
  * (the page's sequence number moves by four or more), and for what the readings themselves take, which by read(2) is 32
- * edges of 320 slots (docs/error-bound.md). */
+ * times the skid of 320 slots (docs/error-bound.md). */
 static double most_error(const struct td_sample *before, const struct td_sample *after, uint32_t path)
 {
     const double by_read = path == TD_PATH_READ ? 32 * 320.0 / (double)(after->slots - before->slots) : 0;

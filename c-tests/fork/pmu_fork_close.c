@@ -23,7 +23,7 @@ int main(void)
             struct td_l1 l1;
             td = measured(&options);
             td_must(td_read(td, &before));
-            work(20000000); /* several turns of groups that alternate */
+            work(20000000); /* several rotations of groups that alternate */
             td_must(td_read(td, &after));
             td_must(td_decode_l1(&before, &after, &l1));
             CHECK(l1.running == 1);

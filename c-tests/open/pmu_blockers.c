@@ -102,10 +102,10 @@ static int control_pages(void)
 }
 
 /* what a refused call is to be told as; no code: any that is documented */
-static const struct wall {
+static const struct blocker {
     int kind, answer, code;
     const char *word;
-} WALLS[] = {
+} BLOCKERS[] = {
     {OPEN, EPERM, EPERM, "seccomp"},
     {OPEN, EACCES, EACCES, "seccomp"},
     {OPEN, ENOSYS, ENOSYS, "seccomp"},
@@ -154,12 +154,12 @@ static int is_documented(int code)
 }
 
 /* Refuses the call that is `victim`, if it is one of that kind. Returns 0 if td_open makes fewer. */
-static int hits(const struct wall *wall, const struct td_options *options, int *refused)
+static int hits(const struct blocker *blocker, const struct td_options *options, int *refused)
 {
     td_t *td = NULL;
     char text[1024];
     const int fds = descriptors(), pages = control_pages();
-    calls = 0, kind_of_victim = KINDS, answer = wall->answer;
+    calls = 0, kind_of_victim = KINDS, answer = blocker->answer;
     armed = 1;
     const int code = td_open(&td, options);
     armed = 0;
@@ -168,11 +168,11 @@ static int hits(const struct wall *wall, const struct td_options *options, int *
         td_last_error(text, sizeof text);
     if (code == 0)
         opened(td);
-    const int right = code == 0 ? wall->kind == FILES || wall->kind == MMAP || kind_of_victim != wall->kind
+    const int right = code == 0 ? blocker->kind == FILES || blocker->kind == MMAP || kind_of_victim != blocker->kind
                                 : td == NULL && strlen(text) > 60 &&
-                                      (wall->code == 0 || kind_of_victim != wall->kind
+                                      (blocker->code == 0 || kind_of_victim != blocker->kind
                                            ? is_documented(code)
-                                           : code == -wall->code && strstr(text, wall->word) != NULL);
+                                           : code == -blocker->code && strstr(text, blocker->word) != NULL);
     if (!right)
         FAIL("%s, call %d, answers %s: td_open says %d: %s", CALLS[kind_of_victim].name, victim, strerror(answer), code, text);
     CHECK_EQ(descriptors(), fds);
@@ -204,10 +204,10 @@ static void tries(uint32_t flags)
     const struct td_options options = options_of(flags, 0);
     int kinds[200], opens = 0, refused = 0;
     const int count = survey(&options, kinds, 200);
-    for (size_t i = 0; i < sizeof WALLS / sizeof WALLS[0]; i++)
+    for (size_t i = 0; i < sizeof BLOCKERS / sizeof BLOCKERS[0]; i++)
         for (victim = 0; victim < count; victim++)
-            if (kinds[victim] == WALLS[i].kind)
-                opens += hits(&WALLS[i], &options, &refused);
+            if (kinds[victim] == BLOCKERS[i].kind)
+                opens += hits(&BLOCKERS[i], &options, &refused);
     printf("flags %u: %d calls, %d times one was refused, %d of them td_open failed\n", flags, count, opens, refused);
     CHECK(count > 20 && refused > 100);
 }

@@ -43,7 +43,7 @@ static void both(int copy_first)
     td_must(td_read(td, &sample));
     CHECK_EQ(read_copy(other, &sample), 0);
     rdpmc_is(0);
-    /* they take turns on the counters, and only who is on them executes RDPMC */
+    /* the kernel rotates them on the counters, and only who is on them executes RDPMC */
     int code = 0, copys = 0;
     for (int turn = 0; turn < 500 && (code == 0 || copys == 0); turn++) {
         code = td_read(td, &sample);

@@ -209,7 +209,7 @@ static void reads_on(const struct change *change, uint32_t flags)
     }
     CHECK_EQ(entries_of("/proc/self/fd"), descriptors);
     CHECK(change->comes == another_user || mappings_of_events() == mappings);
-    work(10 * REGION); /* until the turn comes that a second handle leaves free */
+    work(10 * REGION); /* until the next rotation, which uses what a second handle leaves free */
     td_must(td_read(td, &earlier));
     CHECK_EQ(readings(td), 0);
     line = wrong_line(MIXES[1], &earlier, width);

@@ -166,8 +166,8 @@ int main(int argc, char **argv)
     CHECK_EQ(under_preload(argv[0], "work", &csv), 0);
 
     const int whole = csv_row(&csv, "");
-    double slots = cell(&csv, whole, "exclusive_", "slots"), part[4], doubt;
-    doubt = cell(&csv, whole, "exclusive_", "error_1") * slots;
+    double slots = cell(&csv, whole, "exclusive_", "slots"), part[4], bound;
+    bound = cell(&csv, whole, "exclusive_", "error_1") * slots;
     for (int k = 0; k < 4; k++)
         part[k] = cell(&csv, whole, "exclusive_", LEVEL_1[k]) * slots;
     for (int i = 0; i < PARTS; i++) {
@@ -185,11 +185,11 @@ int main(int argc, char **argv)
         slots += own;
         for (int k = 0; k < 4; k++)
             part[k] += cell(&csv, row, "exclusive_", LEVEL_1[k]) * own;
-        doubt += cell(&csv, row, "exclusive_", "error_1") * own;
+        bound += cell(&csv, row, "exclusive_", "error_1") * own;
     }
     CHECK_EQ(slots, csv_number(&csv, whole, "slots"));
     for (int k = 0; k < 4; k++)
-        CHECK_NEAR(part[k] / slots, csv_number(&csv, whole, LEVEL_1[k]), doubt / slots);
+        CHECK_NEAR(part[k] / slots, csv_number(&csv, whole, LEVEL_1[k]), bound / slots);
     int threads = 0;
     for (int row = 1; row < csv.rows; row++)
         threads += *csv_text(&csv, row, "tid") != 0 && *csv_text(&csv, row, "region") == 0;

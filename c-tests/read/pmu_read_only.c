@@ -52,7 +52,7 @@ int main(void)
             td_must(td_read(own, &sample));
     }
     printf("%d writes, %ld switches\n", (int)writes, switches() - before);
-    CHECK(writes <= switches() - before + 16); /* the library has a look once in many slots, too */
+    CHECK(writes <= switches() - before + 16); /* once in many slots a reading takes the slow path, too */
     td_close(own);
     return 0;
 }

@@ -9,7 +9,7 @@
 #define READINGS 250000
 #endif
 
-enum { READERS = 4, PAGE = 4096 }; /* a handle: what readings look at, the control page, and the rest */
+enum { READERS = 4, PAGE = 4096 }; /* a handle: what readings need, the control page, and the rest */
 static td_t *handle[READERS];
 static pthread_barrier_t barrier;
 

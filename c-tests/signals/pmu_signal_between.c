@@ -38,11 +38,11 @@ int main(int argc, char **argv)
         td_must(td_decode_l1(&before, &after, &l1));
         const int has_handler = (double)l1.slots >= (double)lead * width + of_handler;
         const double part = has_handler ? of_handler / (double)l1.slots : 0;
-        const double edge = 100 * width / (double)l1.slots; /* the handler's entry and exit */
+        const double ends = 100 * width / (double)l1.slots; /* the handler's entry and exit */
         CHECK((double)l1.slots <= ((double)lead + 6000) * width + (has_handler ? of_handler : 0));
         l1_array(&l1, share);
         for (int k = 0; k < 4; k++)
-            CHECK_NEAR(share[k], part * handlers.l1[k] + (1 - part) * program.l1[k], l1.error + edge);
+            CHECK_NEAR(share[k], part * handlers.l1[k] + (1 - part) * program.l1[k], l1.error + ends);
         within++;
         with_handler += has_handler;
         telling += l1.error < 0.1;
