@@ -103,6 +103,44 @@ pub(crate) fn uncounted(enabled_ns: f64, running_ns: f64, slots: f64, most_slots
     (enabled_ns - running_ns).max(0.0) * rate.max(most_slots_per_ns)
 }
 
+// Sums
+
+/// Executions that are so few make no random sample.
+pub(crate) const LEAST_SAMPLE: u64 = 8;
+
+/// Standard errors in the bound of a random sample.
+const STANDARD_ERRORS: f64 = 4.0;
+
+/// Sums over the measured executions of a sum: of the squares of their slots (`xx`), of the products of these and a category's
+/// (`xy`), and of the squares of the category's (`yy`).
+pub(crate) struct Moments {
+    pub xx: f64,
+    pub xy: f64,
+    pub yy: f64,
+}
+
+/// How far a category's share of so many slots may be off as only so many of all executions were measured, chosen at random:
+/// the ratio estimator's standard error, for a part of a finite number.
+pub(crate) fn random_sample(
+    measured: u64,
+    executions: u64,
+    share: f64,
+    slots: f64,
+    moments: &Moments,
+) -> f64 {
+    if measured == executions {
+        return 0.0;
+    }
+    if measured < LEAST_SAMPLE {
+        return 1.0;
+    }
+    let Moments { xx, xy, yy } = *moments;
+    let (m, all) = (measured as f64, executions as f64);
+    let squares = (yy - 2.0 * share * xy + share * share * xx).max(0.0);
+    let variance = squares / (m - 1.0) * m * (1.0 - m / all);
+    STANDARD_ERRORS * variance.max(0.0).sqrt() / slots
+}
+
 // What is assumed
 
 /// As long as this the registers are taken to be those of the window although nobody looked: an overflow comes
@@ -140,5 +178,23 @@ mod tests {
         assert_eq!(switches_between(10, 10), 0);
         assert_eq!(switches_between(10, 16), 1, "as today's kernels do it: six");
         assert_eq!(switches_between(u32::MAX - 1, 6), 2, "the sequence number goes round");
+    }
+
+    #[test]
+    fn the_document_derives_each_rule_under_its_name() {
+        let read =
+            |path: &str| std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let (rules, document) = (read("src/bound.rs"), read("docs/error-bound.md"));
+        let name = |line: &str| {
+            let item = line.strip_prefix("pub(crate) fn ").or(line.strip_prefix("pub(crate) const "))?;
+            item.split(['(', ':']).next().map(str::to_owned)
+        };
+        let steps = ["units", "FEW_SWITCHES", "rounding_of_few"]; // how `rounding` is computed
+        let names: Vec<_> =
+            rules.lines().filter_map(name).filter(|name| !steps.contains(&name.as_str())).collect();
+        assert!(names.len() > 10, "{names:?}");
+        for name in names {
+            assert!(document.contains(&format!("`{name}`")), "docs/error-bound.md does not name `{name}`");
+        }
     }
 }

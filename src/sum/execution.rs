@@ -1,7 +1,8 @@
 //! Executions that the library reads itself: which of them are measured, and where each begins and ends.
 #![forbid(unsafe_code)]
 
-use super::{BETWEEN, COUNTING, LEAST_SAMPLE, MEASURING, Sum, grow};
+use super::{BETWEEN, COUNTING, MEASURING, Sum, grow};
+use crate::bound::LEAST_SAMPLE;
 use crate::error::{Error, Result, TD_ESTALE};
 use crate::sample::{Sample, SlotsOnly};
 

@@ -28,8 +28,6 @@ pub const TD_SAMPLE_SPARSE: u32 = 8;
 const BETWEEN: u32 = 0;
 const COUNTING: u32 = 1;
 const MEASURING: u32 = 2;
-/// Fewer measured executions make no random sample.
-const LEAST_SAMPLE: u64 = 8;
 
 /// Sum over executions of one region. Clear it (memset) before the first execution; then call td_sum_begin and td_sum_end
 /// around each execution, or td_sum_add after it. Plain data, for one thread at a time.

@@ -1,7 +1,8 @@
 //! A sum to shares, each with its bound.
 #![forbid(unsafe_code)]
 
-use super::{LEAST_SAMPLE, Sum, TD_SAMPLE_SPARSE};
+use super::{Sum, TD_SAMPLE_SPARSE};
+use crate::bound::{Moments, random_sample};
 use crate::decode::{level_1, level_1_of, level_2, level_2_of};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::tree::{Input, Tree};
@@ -9,9 +10,6 @@ use crate::model::{self, MOST_INPUTS};
 use crate::sample::{CATEGORIES, L1, L2};
 use crate::span::Span;
 use crate::tree::{self, Count, Counted, Node};
-
-/// Standard errors in the bound of a random sample.
-const STANDARD_ERRORS: f64 = 4.0;
 
 impl Sum {
     /// What was measured, and the tree of the CPU that it was measured on.
@@ -53,20 +51,10 @@ impl Sum {
 
     /// The error that comes from measuring a part of the executions only: of each category, as a share.
     fn sampled(&self, span: &Span) -> [f64; CATEGORIES] {
-        let (m, all, slots) = (self.measured as f64, self.executions as f64, self.measured_slots as f64);
+        let slots = self.measured_slots as f64;
         std::array::from_fn(|k| {
-            if self.measured == self.executions {
-                return 0.0;
-            }
-            if self.measured < LEAST_SAMPLE {
-                return 1.0;
-            }
-            // the ratio estimator's standard error, for a part of a finite number
-            let ratio = span.category[k] / slots;
-            let (xy, yy) = (self.moments[k], self.moments[CATEGORIES + k]);
-            let squares = (yy - 2.0 * ratio * xy + ratio * ratio * self.xx).max(0.0);
-            let variance = squares / (m - 1.0) * m * (1.0 - m / all);
-            STANDARD_ERRORS * variance.max(0.0).sqrt() / slots
+            let moments = Moments { xx: self.xx, xy: self.moments[k], yy: self.moments[CATEGORIES + k] };
+            random_sample(self.measured, self.executions, span.category[k] / slots, slots, &moments)
         })
     }
 
