@@ -11,10 +11,11 @@
 //! are saved, as glibc's lazy binding does it. x87's nobody here uses.
 
 use super::entries::{self, Entry, Thread};
-use std::arch::x86_64::{__cpuid_count, _xgetbv, CpuidResult};
+use std::arch::x86_64::_xgetbv;
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use topdown_seam::cpu::cpuid;
 
 /// How many functions can be hooked.
 pub const STUBS: usize = 2048;
@@ -263,12 +264,6 @@ pub fn prepare() {
         .fold(LEGACY + HEADER, usize::max);
     SAVED.store(end.next_multiple_of(64), Relaxed);
     SAVING.store(if cpuid(0xd, 1).eax & 1 << 1 != 0 { 2 } else { 1 }, Relaxed);
-}
-
-#[allow(unused_unsafe)] // safe from Rust 1.94 on
-fn cpuid(leaf: u32, part: u32) -> CpuidResult {
-    // SAFETY: every x86_64 CPU has CPUID; an unknown leaf gives zeros or another leaf's values.
-    unsafe { __cpuid_count(leaf, part) }
 }
 
 /// Whether the CPU compares return addresses with a stack of its own, which no other may be put in front of.
