@@ -489,22 +489,21 @@ struct td_mix {
  * or as td_read. */
 int td_simulate_mix(td_t *td, const struct td_mix *mix);
 
-/** Opens a simulated PMU of the core with this name.
+/** As td_open, of the simulated PMU of a chosen core: for programs that have to work on other CPUs, too.
  *
- * So a program for another CPU can be tried out here. `core`: a name that td_info.core tells on such a CPU ("Golden or
- * Raptor Cove", "Gracemont"), or "made-up core", which there is not: it has plain counters (td_sample.counter) and a tree
- * of three levels, the last in cycles, for tests of programs that walk the tree. `options` as in td_open;
- * TD_FLAG_SIMULATE is set. A core with plain counters is told what they count by td_simulate_counters, others how their
- * slots divide by td_simulate_mix.
+ * `core` is the name of a core as in td_info.core, such as "Golden or Raptor Cove" or "Gracemont". "made-up core" does not
+ * exist: it has plain counters and a tree of three levels, the last in cycles, to test programs that walk the tree.
+ * `options` as in td_open; TD_FLAG_SIMULATE need not be set. td_simulate_counters sets what the PMU of a core with plain
+ * counters counts, td_simulate_mix what that of any other counts.
  *
  * Returns 0, or:
  *  -EINVAL         an argument is NULL, or no core has the name
  * or as td_open. */
 int td_simulate(td_t **out, const struct td_options *options, const char *core);
 
-/** Sets what each plain counter of a handle's simulated PMU counts in a cycle from now on.
+/** Sets how much each plain counter of a handle's simulated PMU counts per cycle from now on.
  *
- * `per_cycle`: `count` numbers from 0 to 64, of td_sample.counter[0] and on; further counters count nothing. The counters
+ * `per_cycle` has `count` numbers from 0 to 64, of the core's first counter and on; all other counters stand still. Cycles
  * follow the time-stamp counter, also while the thread sleeps. Threads as in td_read.
  *
  * Returns 0, or:
