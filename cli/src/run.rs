@@ -119,9 +119,9 @@ fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
 }
 
 /// Where the library is.
-fn library(wish: Option<&Path>) -> Result<PathBuf, String> {
+fn library(given: Option<&Path>) -> Result<PathBuf, String> {
     let there = |path: &Path| path.is_file().then(|| std::path::absolute(path)).and_then(Result::ok);
-    let found = match wish {
+    let found = match given {
         Some(path) => {
             there(path).ok_or(format!("{}: no such library; name {LIBRARY} by --preload", path.display()))?
         }

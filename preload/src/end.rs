@@ -1,7 +1,7 @@
 //! The process ends, or becomes another program: what there is left to know of it, and the report.
 
-use crate::engine::{GONE, Thread, current};
-use crate::process::{Measured, Process};
+use crate::engine::{GONE, ThreadState, current};
+use crate::process::{MeasuredProcess, MeasuredThread};
 use crate::tables::put;
 use crate::threads::THREAD;
 use crate::{apart, fault, memory, say, stack};
@@ -14,12 +14,12 @@ const MESSAGE: usize = 1 << 14;
 
 /// The process is about to become another program, or to abort: what there is to know of this thread.
 pub fn update(execs: bool) {
-    let Some(process) = Process::here() else { return };
+    let Some(process) = MeasuredProcess::here() else { return };
     let _blocked = NeverCancelled::new();
     let thread = current();
     if thread > GONE {
         // SAFETY: this thread's own state.
-        unsafe { Thread::update(thread) };
+        unsafe { ThreadState::update(thread) };
     }
     if execs {
         // SAFETY: the header is mapped as long as the process is this one.
@@ -29,7 +29,7 @@ pub fn update(execs: bool) {
 
 /// The process ends in an orderly way.
 pub fn finish() {
-    let Some(process) = Process::here() else { return };
+    let Some(process) = MeasuredProcess::here() else { return };
     if process.tables.close() {
         return;
     }
@@ -37,9 +37,11 @@ pub fn finish() {
     let blocked = NeverCancelled::new();
     let guard = stack::lock();
     stack::call(&guard, || {
-        for Measured { thread, .. } in process.threads().live.iter() {
+        for MeasuredThread { thread, .. } in process.threads().live.iter() {
             // SAFETY: threads that are listed have their states.
-            unsafe { if *thread == own { Thread::end(*thread) } else { Thread::end_of_another(*thread) } }
+            unsafe {
+                if *thread == own { ThreadState::end(*thread) } else { ThreadState::end_of_another(*thread) }
+            }
         }
     });
     if fault::has_lost() {
@@ -63,7 +65,7 @@ pub fn finish() {
 
 /// Somebody truncated the table file: says so, also in the file, if there is something left of it.
 #[cold]
-fn lost(process: &Process) {
+fn lost(process: &MeasuredProcess) {
     const WHY: &str = "its table file was truncated while it ran";
     // SAFETY: the header is mapped as long as the process is this one.
     unsafe { put(&mut (*process.tables.header()).trouble, WHY.as_bytes()) };

@@ -1,7 +1,7 @@
 //! A forked child is measured as its parent is: with a table and handles of its own, in the regions that had begun.
 
-use crate::engine::{GONE, Thread, current};
-use crate::process::{Process, Threads};
+use crate::engine::{GONE, ThreadState, current};
+use crate::process::{MeasuredProcess, Threads};
 use crate::stack::{self, StackGuard};
 use crate::start::begin_process;
 use crate::{fault, memory};
@@ -17,8 +17,8 @@ const FORK: usize = 1 << 19;
 /// Names of the forking thread's open regions; locked from before the fork until after it.
 static OPEN: Mutex<Vec<(CString, u32)>> = Mutex::new(Vec::new());
 /// What is locked while a process forks, so that no other thread holds it in the child.
-static HELD: AtomicPtr<Held> = AtomicPtr::new(null_mut());
-struct Held {
+static HELD: AtomicPtr<HeldByFork> = AtomicPtr::new(null_mut());
+struct HeldByFork {
     _threads: MutexGuard<'static, Threads>,
     open: MutexGuard<'static, Vec<(CString, u32)>>,
     stack: StackGuard,
@@ -34,7 +34,7 @@ pub fn notice() {
 
 extern "C" fn before_fork() {
     // (whoever is at its end may be at the report, and have forked in a signal handler)
-    let Some(process) = Process::here().filter(|process| !process.has_ended()) else { return };
+    let Some(process) = MeasuredProcess::here().filter(|process| !process.has_ended()) else { return };
     let blocked = NeverCancelled::new();
     let stack = stack::lock();
     if !memory::secure(FORK) {
@@ -45,14 +45,14 @@ extern "C" fn before_fork() {
     let thread = current();
     if thread > GONE {
         // SAFETY: this thread's own state.
-        let regions = unsafe { Thread::open_regions(thread) };
+        let regions = unsafe { ThreadState::open_regions(thread) };
         open.extend(regions.into_iter().map(|(name, again)| (name.to_owned(), again)));
     }
-    let held = Held { _threads: process.threads(), open, stack, blocked };
+    let held = HeldByFork { _threads: process.threads(), open, stack, blocked };
     HELD.store(Box::into_raw(Box::new(held)), Ordering::Relaxed);
 }
 
-fn release() -> Option<Box<Held>> {
+fn release() -> Option<Box<HeldByFork>> {
     let held = HELD.swap(null_mut(), Ordering::Relaxed);
     // SAFETY: made by `before_fork` in this thread, or in the one that this is a copy of.
     (!held.is_null()).then(|| unsafe { Box::from_raw(held) })
@@ -65,11 +65,11 @@ extern "C" fn after_fork() {
 extern "C" fn in_child() {
     let Some(mut held) = release() else { return };
     let open = std::mem::take(&mut *held.open);
-    let Held { _threads, open: names, stack, blocked: _blocked } = *held;
+    let HeldByFork { _threads, open: names, stack, blocked: _blocked } = *held;
     drop((_threads, names));
-    let Some(old) = Process::get() else { return };
-    Process::set(None);
-    Thread::set_current(null_mut());
+    let Some(old) = MeasuredProcess::get() else { return };
+    MeasuredProcess::set(None);
+    ThreadState::set_current(null_mut());
     fault::forget();
     // the parent's handles, whose descriptors this child has, too
     old.threads().live.clear();

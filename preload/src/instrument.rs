@@ -23,14 +23,14 @@ const PLACES: usize = 1 << 16;
 const PROBES: usize = 16;
 
 /// What was decided of a function.
-struct Place {
+struct Decision {
     function: AtomicUsize,
     /// Its name, if it is wanted; `UNWANTED`; null: not decided yet.
     name: AtomicPtr<c_char>,
 }
 
-static TABLE: [Place; PLACES] =
-    [const { Place { function: AtomicUsize::new(0), name: AtomicPtr::new(ptr::null_mut()) } }; PLACES];
+static TABLE: [Decision; PLACES] =
+    [const { Decision { function: AtomicUsize::new(0), name: AtomicPtr::new(ptr::null_mut()) } }; PLACES];
 static UNWANTED: u8 = 0;
 /// Whether any function is wanted.
 static ACTIVE: AtomicBool = AtomicBool::new(false);

@@ -99,7 +99,7 @@ extern "C" fn before(number: u32) -> *mut c_void {
 }
 
 /// What a new thread is to run.
-struct Start {
+struct ThreadStart {
     run: unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void,
     argument: *mut c_void,
 }
@@ -107,7 +107,7 @@ struct Start {
 /// A thread begins. (Of C11's threads, too: they return a number, which is the lower half of a pointer's register.)
 unsafe extern "C-unwind" fn thread(start: *mut c_void) -> *mut c_void {
     // SAFETY: made by `launch`, for this call.
-    let Start { run, argument } = *unsafe { Box::from_raw(start.cast::<Start>()) };
+    let ThreadStart { run, argument } = *unsafe { Box::from_raw(start.cast::<ThreadStart>()) };
     threads::measure();
     // SAFETY: the program's own function and argument.
     unsafe { run(argument) }
@@ -120,13 +120,13 @@ unsafe fn launch(
     create: impl FnOnce(*mut c_void, *mut c_void) -> c_int,
 ) -> c_int {
     // (without memory the thread begins as it would, and is not measured unless it comes to a region)
-    if !process::active() || !memory::secure(size_of::<Start>()) {
+    if !process::active() || !memory::secure(size_of::<ThreadStart>()) {
         return create(run.cast_mut(), argument);
     }
     // SAFETY: the program's word: a function of a thread.
     let run =
         unsafe { transmute::<*const c_void, unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void>(run) };
-    let start = Box::into_raw(Box::new(Start { run, argument }));
+    let start = Box::into_raw(Box::new(ThreadStart { run, argument }));
     let code = create(thread as *mut c_void, start.cast());
     if code != 0 {
         // SAFETY: no thread got it.

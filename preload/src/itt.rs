@@ -2,7 +2,7 @@
 //! INTEL_LIBITTNOTIFY64 names at its first call and has `__itt_api_init` fill its table of functions. What is not in
 //! `FUNCTIONS` stays NULL there, and the static part passes it over.
 
-use crate::names::{Table, mix};
+use crate::names::{Interner, mix};
 use crate::{overlap, regions};
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::mem::{MaybeUninit, offset_of};
@@ -75,10 +75,10 @@ struct Id([u64; 3]);
 
 const NO_ID: Id = Id([0; 3]);
 
-static DOMAINS: Table<Domain> = Table::new();
-static HANDLES: Table<StringHandle> = Table::new();
-static EVENTS: Table<CString> = Table::new();
-static FUNCTION_NAMES: Table<CString> = Table::new();
+static DOMAINS: Interner<Domain> = Interner::new();
+static HANDLES: Interner<StringHandle> = Interner::new();
+static EVENTS: Interner<CString> = Interner::new();
+static FUNCTION_NAMES: Interner<CString> = Interner::new();
 static PAUSED: AtomicBool = AtomicBool::new(false);
 
 /// What a region is to the API: only a thing of its own kind ends it.
@@ -357,21 +357,21 @@ unsafe extern "C" fn resume_scoped(scope: c_uint) {
 
 /// The API's clock of a program's own: it is known by its address, and what a program may read of it says nothing.
 #[repr(C)]
-struct Clock {
+struct IttClock {
     frequency: u64,
     base: u64,
     function: *const c_void,
     data: *mut c_void,
     extra1: c_int,
     extra2: *mut c_void,
-    next: *mut Clock,
+    next: *mut IttClock,
 }
 // SAFETY: nothing changes.
-unsafe impl Sync for Clock {}
+unsafe impl Sync for IttClock {}
 
 /// One for all: with NULL, what is on other devices would be taken for this thread's.
-unsafe extern "C" fn clock_domain_create(_function: *const c_void, _data: *mut c_void) -> *const Clock {
-    static CLOCK: Clock = Clock {
+unsafe extern "C" fn clock_domain_create(_function: *const c_void, _data: *mut c_void) -> *const IttClock {
+    static CLOCK: IttClock = IttClock {
         frequency: 0,
         base: 0,
         function: null_mut(),
@@ -446,6 +446,6 @@ unsafe extern "C" fn __itt_api_init(global: *mut Global, _groups: c_int) {
 const _: () = {
     assert!(offset_of!(Global, api_list) == 120);
     assert!(size_of::<ApiInfo>() == 40);
-    assert!(offset_of!(Clock, next) == 48);
+    assert!(offset_of!(IttClock, next) == 48);
     assert!(offset_of!(Domain, next) == 40 && offset_of!(StringHandle, next) == 32);
 };

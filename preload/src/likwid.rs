@@ -1,11 +1,11 @@
 //! LIKWID's marker API: what a program built with -DLIKWID_PERFMON calls. These take the place of liblikwid's, also for
 //! its Fortran interface, which calls them; what is not here (pinning, topology, GPUs) stays liblikwid's.
 
-use crate::names::Table;
+use crate::names::Interner;
 use crate::{overlap, perfmon, regions};
 use std::ffi::{CStr, CString, c_char, c_double, c_int};
 
-static TAGS: Table<CString> = Table::new();
+static TAGS: Interner<CString> = Interner::new();
 
 /// A tag and the key of its region.
 ///

@@ -20,7 +20,7 @@ const CHUNK: usize = 1 << 16;
 
 /// The list of blocks of one size: the address of the first in the lower 48 bits, and above it a number that changes
 /// whenever one is taken, so that nobody takes a list for unchanged that has changed and changed back.
-struct List(AtomicU64);
+struct FreeList(AtomicU64);
 const ADDRESS: u64 = (1 << 48) - 1;
 
 const PAGE: usize = 4096;
@@ -85,12 +85,12 @@ fn none() -> *mut u8 {
     null_mut()
 }
 
-struct Memory([List; LISTS]);
+struct Memory([FreeList; LISTS]);
 
 #[global_allocator]
-static MEMORY: Memory = Memory([const { List(AtomicU64::new(0)) }; LISTS]);
+static MEMORY: Memory = Memory([const { FreeList(AtomicU64::new(0)) }; LISTS]);
 
-impl List {
+impl FreeList {
     /// Adds a chain of blocks, each of which begins with the address of the next.
     unsafe fn put(&self, first: *mut u64, last: *mut u64) {
         let mut head = self.0.load(Relaxed);

@@ -11,17 +11,17 @@ const SLOTS: usize = 4096;
 /// Bytes that are allocated for one of them at most, but for its texts.
 const MADE: usize = 1 << 15;
 
-struct Entry<T> {
+struct Interned<T> {
     key: Box<[u8]>,
     thing: T,
 }
 
 /// Things by their keys.
-pub struct Table<T>([AtomicPtr<Entry<T>>; SLOTS]);
+pub struct Interner<T>([AtomicPtr<Interned<T>>; SLOTS]);
 
-impl<T: Sync + 'static> Table<T> {
+impl<T: Sync + 'static> Interner<T> {
     pub const fn new() -> Self {
-        Table([const { AtomicPtr::new(null_mut()) }; SLOTS])
+        Interner([const { AtomicPtr::new(null_mut()) }; SLOTS])
     }
 
     /// The thing of this key, `make` if there is none, and its place; `make` allocates no more than some texts of the key's length,
@@ -37,7 +37,7 @@ impl<T: Sync + 'static> Table<T> {
                     if !memory::secure(MADE + 4 * key.len()) {
                         return None;
                     }
-                    made = Box::into_raw(Box::new(Entry { key: key.into(), thing: make() }));
+                    made = Box::into_raw(Box::new(Interned { key: key.into(), thing: make() }));
                 }
                 match self.0[place].compare_exchange(null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
                     Ok(_) => {
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_key_has_one_thing_and_one_place_whoever_asks_first() {
-        static TABLE: Table<String> = Table::new();
+        static TABLE: Interner<String> = Interner::new();
         let all: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
                 .map(|_| {
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_full_table_says_so_and_knows_what_it_has() {
-        static TABLE: Table<usize> = Table::new();
+        static TABLE: Interner<usize> = Interner::new();
         for n in 0..SLOTS {
             assert!(TABLE.find(&n.to_ne_bytes(), || n).is_some());
         }

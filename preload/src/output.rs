@@ -1,6 +1,6 @@
 //! Where figures go: this process's table, those of the processes that it belongs together with, and the report of them.
 
-use crate::report::{self, Failure};
+use crate::report::{self, NoReport};
 use crate::tables::TableFile;
 use crate::{private, say};
 use std::ffi::{CString, OsStr, OsString};
@@ -14,7 +14,7 @@ const NUMBERS: u32 = 100;
 
 /// As TOPDOWN_OUTPUT says.
 #[derive(Clone)]
-pub struct Output {
+pub struct Destination {
     /// None: standard error.
     report: Option<PathBuf>,
     /// Where table files are; nobody else's unless they are what is wanted.
@@ -27,20 +27,20 @@ pub struct Output {
     commands: Vec<CString>,
 }
 
-impl Output {
-    pub fn from_environment() -> Result<Output> {
+impl Destination {
+    pub fn from_environment() -> Result<Destination> {
         // (the program may go to another directory)
         let to = private::path_in(OsStr::new("TOPDOWN_OUTPUT"))?
             .map(|path| std::path::absolute(&path).unwrap_or(path));
         match to {
-            Some(path) if path.extension().is_some_and(|ending| ending == "topdown") => Ok(Output {
+            Some(path) if path.extension().is_some_and(|ending| ending == "topdown") => Ok(Destination {
                 directory: path.parent().unwrap_or(Path::new("/")).into(),
                 name: path.file_stem().unwrap_or_default().into(),
                 report: None,
                 raw: true,
                 commands: Vec::new(),
             }),
-            to => Ok(Output {
+            to => Ok(Destination {
                 report: to,
                 directory: private::directory()?,
                 name: "topdown".into(),
@@ -63,14 +63,17 @@ impl Output {
         };
         // SAFETY: getpid has no preconditions.
         let pid = unsafe { libc::getpid() };
-        for turn in 0..2 * NUMBERS {
+        for attempt in 0..2 * NUMBERS {
             // (who else may write there may have taken any that can be foreseen)
-            let number =
-                if turn < NUMBERS { turn } else { u32::from_ne_bytes(private::random().map_err(failed)?) };
+            let number = if attempt < NUMBERS {
+                attempt
+            } else {
+                u32::from_ne_bytes(private::random().map_err(failed)?)
+            };
             match TableFile::create(&self.table(pid, number)) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 // whoever had the directory has ended, and removed it
-                Err(error) if error.kind() == ErrorKind::NotFound && !self.raw && turn == 0 => {
+                Err(error) if error.kind() == ErrorKind::NotFound && !self.raw && attempt == 0 => {
                     private::create(&self.directory).map_err(failed)?;
                 }
                 made => return made.map_err(failed),
@@ -122,9 +125,9 @@ impl Output {
         // SAFETY: the caller's word.
         match unsafe { report::make(&self.commands, &run.token, to.as_deref(), own) } {
             Ok(()) => return true,
-            Err(Failure::Said) => {}
-            Err(Failure::Other(why)) => self.no_report(own, &why),
-            Err(Failure::NoCommand) => self.no_command(to.as_deref()),
+            Err(NoReport::Said) => {}
+            Err(NoReport::Other(why)) => self.no_report(own, &why),
+            Err(NoReport::NoCommand) => self.no_command(to.as_deref()),
         }
         false
     }

@@ -1,7 +1,7 @@
 //! What is measured of this process.
 
-use crate::engine::Thread;
-use crate::output::Output;
+use crate::engine::ThreadState;
+use crate::output::Destination;
 use crate::tables::TableFile;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -10,12 +10,12 @@ use topdown::{Options, TopDown};
 use topdown_table::run::Run;
 
 /// What is measured of this process, and for whom.
-pub struct Process {
+pub struct MeasuredProcess {
     pub pid: libc::pid_t,
     pub run: Run,
     pub tables: TableFile,
     pub options: Options,
-    pub output: Output,
+    pub output: Destination,
     /// Counters could be opened.
     pub measured: AtomicBool,
     pub threads: Mutex<Threads>,
@@ -24,16 +24,16 @@ pub struct Process {
 /// The threads that are measured, and those that were.
 #[derive(Default)]
 pub struct Threads {
-    pub live: Vec<Measured>,
+    pub live: Vec<MeasuredThread>,
     /// Those that have ended, and can be gone on with.
-    pub ended: Vec<*mut Thread>,
+    pub ended: Vec<*mut ThreadState>,
     /// How many have records.
     pub records: usize,
 }
 
 /// A thread that is measured, and its handle.
-pub struct Measured {
-    pub thread: *mut Thread,
+pub struct MeasuredThread {
+    pub thread: *mut ThreadState,
     pub td: Box<TopDown>,
 }
 
@@ -45,23 +45,23 @@ impl Threads {
 }
 
 /// NULL: nothing is measured. Never freed: other threads may be at it.
-static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
+static PROCESS: AtomicPtr<MeasuredProcess> = AtomicPtr::new(null_mut());
 
-impl Process {
+impl MeasuredProcess {
     /// What is measured, if anything is.
-    pub fn get() -> Option<&'static Process> {
+    pub fn get() -> Option<&'static MeasuredProcess> {
         // SAFETY: it is never freed.
         unsafe { PROCESS.load(Ordering::Acquire).as_ref() }
     }
 
     /// The same, if the caller is in the process that is measured, and not in a child that shares its memory.
-    pub fn here() -> Option<&'static Process> {
+    pub fn here() -> Option<&'static MeasuredProcess> {
         // SAFETY: getpid has no preconditions.
-        Process::get().filter(|process| process.pid == unsafe { libc::getpid() })
+        MeasuredProcess::get().filter(|process| process.pid == unsafe { libc::getpid() })
     }
 
     /// From now on this is it. It stays for good.
-    pub fn set(process: Option<&'static Process>) {
+    pub fn set(process: Option<&'static MeasuredProcess>) {
         let process = process.map_or(null_mut(), |process| std::ptr::from_ref(process).cast_mut());
         PROCESS.store(process, Ordering::Release);
     }
@@ -78,5 +78,5 @@ impl Process {
 
 /// Whether anything is measured.
 pub fn active() -> bool {
-    Process::get().is_some_and(|process| !process.has_ended())
+    MeasuredProcess::get().is_some_and(|process| !process.has_ended())
 }

@@ -1,6 +1,6 @@
 //! Regions begin and end, in the thread that calls. A thread that is not measured yet is from its first region on.
 
-use crate::engine::{Thread, current, slow, steady};
+use crate::engine::{ThreadState, current, slow, steady};
 use crate::threads;
 use std::ffi::{c_char, c_int};
 
@@ -13,7 +13,7 @@ use std::ffi::{c_char, c_int};
 pub unsafe fn begin(name: *const c_char) -> c_int {
     let thread = current();
     // SAFETY: the caller's word; the state is this thread's.
-    unsafe { if Thread::is_idle(thread) { steady::begin(thread, name) } else { first_begin(name) } }
+    unsafe { if ThreadState::is_idle(thread) { steady::begin(thread, name) } else { first_begin(name) } }
 }
 
 /// The innermost region of this name ends; those within it that did not end are counted as unended. Returns 0, or as
@@ -25,7 +25,7 @@ pub unsafe fn begin(name: *const c_char) -> c_int {
 pub unsafe fn end(name: *const c_char) -> c_int {
     let thread = current();
     // SAFETY: the caller's word; the state is this thread's.
-    unsafe { if Thread::is_idle(thread) { steady::end(thread, name) } else { first_end(name) } }
+    unsafe { if ThreadState::is_idle(thread) { steady::end(thread, name) } else { first_end(name) } }
 }
 
 /// As `end`, but what was executed does not count: the region was left by longjmp.

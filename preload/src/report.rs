@@ -27,7 +27,7 @@ pub fn is_made_here() -> bool {
 }
 
 /// Why there is no report.
-pub enum Failure {
+pub enum NoReport {
     /// There is no command.
     NoCommand,
     /// The command has said why.
@@ -68,8 +68,8 @@ pub unsafe fn make(
     token: &[u8; 16],
     output: Option<&Path>,
     own: &Path,
-) -> std::result::Result<(), Failure> {
-    let other = |error: Error| Failure::Other(error.to_string());
+) -> std::result::Result<(), NoReport> {
+    let other = |error: Error| NoReport::Other(error.to_string());
     let arguments = arguments(token, output, own);
     let mut pointers: Vec<*const c_char> = arguments.iter().map(|argument| argument.as_ptr()).collect();
     pointers.push(null());
@@ -88,17 +88,17 @@ pub unsafe fn make(
     match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
         (true, code @ (0 | 1)) => {
             lines.for_each(say::say);
-            if code == 0 { Ok(()) } else { Err(Failure::Said) }
+            if code == 0 { Ok(()) } else { Err(NoReport::Said) }
         }
         (true, code) if code > NOT_EXECUTED => match code - NOT_EXECUTED {
-            libc::ENOENT | libc::ENOTDIR => Err(Failure::NoCommand),
-            errno => Err(Failure::Other(format!(
+            libc::ENOENT | libc::ENOTDIR => Err(NoReport::NoCommand),
+            errno => Err(NoReport::Other(format!(
                 "{COMMAND} cannot be executed: {}",
                 Error::from_raw_os_error(errno)
             ))),
         },
         // (the dynamic linker found no memory, say)
-        _ => Err(Failure::Other(
+        _ => Err(NoReport::Other(
             lines.into_iter().next().map_or_else(|| apart::ended(status), |line| line.into()),
         )),
     }

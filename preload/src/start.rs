@@ -1,8 +1,8 @@
 //! The process begins to be measured: before main, or after a fork.
 
-use crate::engine::{GONE, Thread, current};
-use crate::output::Output;
-use crate::process::{Process, Threads};
+use crate::engine::{GONE, ThreadState, current};
+use crate::output::Destination;
+use crate::process::{MeasuredProcess, Threads};
 use crate::stack::{self, StackGuard};
 use crate::tables::{TableFile, put};
 use crate::threads::{begin_thread, notice_ends};
@@ -36,7 +36,7 @@ pub fn start() -> bool {
     };
     let blocked = NeverCancelled::new();
     let begun = stack::call(&guard, || {
-        let begun = Output::from_environment().and_then(|output| Ok((output.create()?, output)));
+        let begun = Destination::from_environment().and_then(|output| Ok((output.create()?, output)));
         match begun {
             Ok((tables, output)) => {
                 begin_process(tables, output, &[]);
@@ -66,7 +66,7 @@ fn prepare() -> Option<StackGuard> {
 }
 
 /// `open`: regions of the calling thread that began in the parent process.
-pub fn begin_process(tables: TableFile, output: Output, open: &[(CString, u32)]) {
+pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u32)]) {
     let simulated = std::env::var("TOPDOWN_SIMULATE").unwrap_or_default();
     let core = topdown::core_named(&simulated);
     let options = Options {
@@ -77,7 +77,7 @@ pub fn begin_process(tables: TableFile, output: Output, open: &[(CString, u32)])
     // SAFETY: getpid has no preconditions.
     let pid = unsafe { libc::getpid() };
     let run = output.run_of(pid);
-    let process: &'static Process = Box::leak(Box::new(Process {
+    let process: &'static MeasuredProcess = Box::leak(Box::new(MeasuredProcess {
         pid,
         run,
         tables,
@@ -97,16 +97,16 @@ pub fn begin_process(tables: TableFile, output: Output, open: &[(CString, u32)])
             }
         }
         Err(error) => {
-            Thread::set_current(GONE);
+            ThreadState::set_current(GONE);
             put(&mut header.trouble, error.to_string().as_bytes());
         }
     }
-    Process::set(Some(process));
-    fault::survive(|address| Process::get().is_some_and(|process| process.tables.has(address)));
+    MeasuredProcess::set(Some(process));
+    fault::survive(|address| MeasuredProcess::get().is_some_and(|process| process.tables.has(address)));
 }
 
 /// What the header says of the process.
-fn describe_process(header: &mut Header, process: &Process) {
+fn describe_process(header: &mut Header, process: &MeasuredProcess) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     header.started_unix_ns = now.as_nanos() as u64;
     header.pid = process.pid;

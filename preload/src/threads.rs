@@ -1,8 +1,8 @@
 //! Threads: measured from their start, or from their first region, to their end.
 
 use crate::descriptors::with_high_descriptors;
-use crate::engine::{GONE, Thread, current};
-use crate::process::{Measured, Process};
+use crate::engine::{GONE, ThreadState, current};
+use crate::process::{MeasuredProcess, MeasuredThread};
 use crate::tables::put;
 use crate::{memory, stack};
 use std::ffi::{CStr, CString, c_void};
@@ -37,13 +37,13 @@ pub fn notice_ends() {
 #[cold]
 pub fn measure() {
     // SAFETY: what `current` says.
-    if current() == GONE || unsafe { Thread::has_begun(current()) } {
+    if current() == GONE || unsafe { ThreadState::has_begun(current()) } {
         return;
     }
     // (nobody in a child of vfork, or of a fork that no handler told of)
-    let Some(process) = Process::here() else { return };
+    let Some(process) = MeasuredProcess::here() else { return };
     if !process.measured.load(Ordering::Relaxed) || process.has_ended() {
-        Thread::set_current(GONE);
+        ThreadState::set_current(GONE);
         return;
     }
     let _blocked = NeverCancelled::new();
@@ -51,12 +51,12 @@ pub fn measure() {
     if stack::call(&guard, || begin_thread(process, &[])).is_err() {
         // SAFETY: the header is mapped as long as the process is this one.
         unsafe { (*process.tables.header()).refused.fetch_add(1, Ordering::Relaxed) };
-        Thread::set_current(GONE);
+        ThreadState::set_current(GONE);
     }
 }
 
 /// Starts to measure the calling thread.
-pub fn begin_thread(process: &Process, open: &[(CString, u32)]) -> Result<(), topdown::Error> {
+pub fn begin_thread(process: &MeasuredProcess, open: &[(CString, u32)]) -> Result<(), topdown::Error> {
     let no_memory = || topdown::Error::new(-libc::ENOMEM, "no memory");
     if !memory::secure(THREAD) || !process.threads().has_room() {
         return Err(no_memory());
@@ -70,9 +70,9 @@ pub fn begin_thread(process: &Process, open: &[(CString, u32)]) -> Result<(), to
     let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
     let core = core_of(&td)?;
     let thread = go_on(process, &td, name)
-        .or_else(|| Thread::begin(&*td, &process.tables, name, &core, open))
+        .or_else(|| ThreadState::begin(&*td, &process.tables, name, &core, open))
         .ok_or(topdown::Error::new(-libc::ENOSPC, "no memory, or no room in the table file"))?;
-    process.threads().live.push(Measured { thread, td });
+    process.threads().live.push(MeasuredThread { thread, td });
     let key = KEY.load(Ordering::Relaxed);
     if key != 0 {
         // SAFETY: a key that was made.
@@ -82,14 +82,14 @@ pub fn begin_thread(process: &Process, open: &[(CString, u32)]) -> Result<(), to
 }
 
 /// Starts to measure the calling thread in the records of one that has ended. None: it is to have its own.
-fn go_on(process: &Process, td: &TopDown, name: &CStr) -> Option<*mut Thread> {
+fn go_on(process: &MeasuredProcess, td: &TopDown, name: &CStr) -> Option<*mut ThreadState> {
     let mut threads = process.threads();
     if threads.records < OWN_RECORDS || threads.ended.is_empty() {
         threads.records += 1;
         return None;
     }
     // SAFETY: those that are listed are not freed, and nobody else's.
-    let named = threads.ended.iter().rposition(|ended| unsafe { Thread::has_name(*ended, name) });
+    let named = threads.ended.iter().rposition(|ended| unsafe { ThreadState::has_name(*ended, name) });
     let any = || (threads.records >= MOST_RECORDS).then_some(0);
     let Some(at) = named.or_else(any) else {
         threads.records += 1;
@@ -98,7 +98,7 @@ fn go_on(process: &Process, td: &TopDown, name: &CStr) -> Option<*mut Thread> {
     let thread = threads.ended.swap_remove(at);
     drop(threads);
     // SAFETY: as above.
-    unsafe { Thread::begin_again(thread, td) }.map(|()| thread)
+    unsafe { ThreadState::begin_again(thread, td) }.map(|()| thread)
 }
 
 /// The name of the handle's core, as records have it.
@@ -110,8 +110,8 @@ fn core_of(td: &TopDown) -> Result<[u8; 48], topdown::Error> {
 
 /// The calling thread ends.
 unsafe extern "C" fn thread_ends(thread: *mut c_void) {
-    let thread: *mut Thread = thread.cast();
-    let Some(process) = Process::here().filter(|process| !process.has_ended()) else { return };
+    let thread: *mut ThreadState = thread.cast();
+    let Some(process) = MeasuredProcess::here().filter(|process| !process.has_ended()) else { return };
     if current() != thread {
         return;
     }
@@ -120,8 +120,8 @@ unsafe extern "C" fn thread_ends(thread: *mut c_void) {
         let mut threads = process.threads();
         if let Some(at) = threads.live.iter().position(|one| one.thread == thread) {
             // SAFETY: it is this thread's, and lives.
-            unsafe { Thread::end(thread) };
-            let Measured { thread, td } = threads.live.swap_remove(at);
+            unsafe { ThreadState::end(thread) };
+            let MeasuredThread { thread, td } = threads.live.swap_remove(at);
             threads.ended.push(thread);
             drop(threads);
             drop(td);

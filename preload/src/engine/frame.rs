@@ -1,7 +1,7 @@
 //! The stack of a thread's open regions.
 
-use super::node::Node;
-use super::thread::Thread;
+use super::node::RegionNode;
+use super::thread::ThreadState;
 use std::arch::x86_64::{__m128i, _mm_set_epi64x};
 use std::mem::offset_of;
 use std::ptr::addr_of;
@@ -12,7 +12,7 @@ pub const DEEPEST: usize = 511;
 /// How an execution began.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum State {
+pub enum Began {
     /// With a reading.
     Read,
     /// The reading failed, or there is no record.
@@ -27,8 +27,8 @@ pub enum State {
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub struct Frame {
-    pub node: *mut Node,
-    pub state: State,
+    pub node: *mut RegionNode,
+    pub state: Began,
     /// How often the region began in itself since, and did not end.
     pub again: u32,
 }
@@ -37,7 +37,7 @@ impl Frame {
     /// What `state` and `again` are together in an execution that began with a reading.
     const PLAIN: u64 = 0;
 
-    pub fn new(node: *mut Node, state: State) -> Frame {
+    pub fn new(node: *mut RegionNode, state: Began) -> Frame {
         Frame { node, state, again: 0 }
     }
 
@@ -46,7 +46,7 @@ impl Frame {
     /// # Safety
     /// A frame of the calling thread's.
     #[inline(always)]
-    pub unsafe fn set_plain(frame: *mut Frame, node: *mut Node) {
+    pub unsafe fn set_plain(frame: *mut Frame, node: *mut RegionNode) {
         // SAFETY: the caller's frame is as long as the two words; SSE2 is part of x86-64.
         unsafe { frame.cast::<__m128i>().write_volatile(_mm_set_epi64x(Frame::PLAIN as i64, node as i64)) };
     }
@@ -61,13 +61,13 @@ impl Frame {
 }
 
 /// The frames, the thread's own first, in the thread's state.
-impl Thread {
+impl ThreadState {
     /// The frame so many bytes from the first.
     ///
     /// # Safety
     /// The thread's state; one of its frames.
     #[inline(always)]
-    pub(super) unsafe fn frame_at(thread: *mut Thread, bytes: usize) -> *mut Frame {
+    pub(super) unsafe fn frame_at(thread: *mut ThreadState, bytes: usize) -> *mut Frame {
         // SAFETY: the caller's word: it is within the frames.
         unsafe { (&raw mut (*thread).frames).byte_add(bytes).cast() }
     }
@@ -77,16 +77,16 @@ impl Thread {
     /// # Safety
     /// The thread's state.
     #[inline(always)]
-    pub(super) unsafe fn innermost(thread: *mut Thread) -> *mut Frame {
+    pub(super) unsafe fn innermost(thread: *mut ThreadState) -> *mut Frame {
         // SAFETY: `innermost` is always that of a frame that is filled in.
-        unsafe { Thread::frame_at(thread, (*thread).innermost) }
+        unsafe { ThreadState::frame_at(thread, (*thread).innermost) }
     }
 
     /// The number of the innermost region's frame: how many are open.
     ///
     /// # Safety
     /// The thread's state.
-    pub(super) unsafe fn depth(thread: *mut Thread) -> usize {
+    pub(super) unsafe fn depth(thread: *mut ThreadState) -> usize {
         // SAFETY: a field of the state.
         unsafe { (*thread).innermost / size_of::<Frame>() }
     }
@@ -95,7 +95,7 @@ impl Thread {
     ///
     /// # Safety
     /// The thread's state; the frame is filled in.
-    pub(super) unsafe fn set_depth(thread: *mut Thread, depth: usize) {
+    pub(super) unsafe fn set_depth(thread: *mut ThreadState, depth: usize) {
         // SAFETY: a field of the state.
         unsafe { (*thread).innermost = depth * size_of::<Frame>() };
     }
@@ -104,10 +104,10 @@ impl Thread {
     ///
     /// # Safety
     /// The thread's state, which has begun.
-    pub(super) unsafe fn root(thread: *mut Thread) -> *mut Node {
+    pub(super) unsafe fn root(thread: *mut ThreadState) -> *mut RegionNode {
         // SAFETY: the first frame is filled in as long as the state is mapped.
         unsafe { (*thread).frames[0].node }
     }
 }
 
-const _: () = assert!(State::Read as u64 == Frame::PLAIN && offset_of!(Frame, state) % 8 == 0);
+const _: () = assert!(Began::Read as u64 == Frame::PLAIN && offset_of!(Frame, state) % 8 == 0);

@@ -12,4 +12,4 @@ pub mod slow;
 pub mod steady;
 mod thread;
 
-pub use thread::{GONE, Thread, current};
+pub use thread::{GONE, ThreadState, current};

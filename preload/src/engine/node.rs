@@ -1,6 +1,6 @@
 //! The tree of a thread's regions: found by name, and made.
 
-use super::thread::Thread;
+use super::thread::ThreadState;
 use crate::name::Name;
 use std::ffi::{CStr, c_char, c_int};
 use std::io;
@@ -16,8 +16,8 @@ const ARENA: usize = 1 << 16;
 
 /// A region in the place where it began.
 #[repr(align(128))]
-pub struct Node {
-    pub parent: *mut Node,
+pub struct RegionNode {
+    pub parent: *mut RegionNode,
     /// Kept in its record, or in the arena if there is none.
     pub name: Name,
     /// NULL: there was no room.
@@ -25,22 +25,22 @@ pub struct Node {
     /// The one of the record's that holds.
     pub measurement: *mut Measurement,
     pub number: u32,
-    pub children: *mut Node,
-    pub sibling: *mut Node,
+    pub children: *mut RegionNode,
+    pub sibling: *mut RegionNode,
     /// What was measured. How many executions there were and what they took is in `measurement`, and here only while a
     /// call of the slow path needs it.
     pub sum: Sum,
 }
 
-impl Node {
-    fn new(parent: *mut Node, name: Name, record: *mut Record, number: u32) -> Node {
+impl RegionNode {
+    fn new(parent: *mut RegionNode, name: Name, record: *mut Record, number: u32) -> RegionNode {
         let measurement = if record.is_null() {
             null_mut()
         } else {
             // SAFETY: a record of the table's.
             unsafe { addr_of_mut!((*record).measurement[0]) }
         };
-        Node {
+        RegionNode {
             parent,
             name,
             record,
@@ -58,7 +58,7 @@ impl Node {
 /// # Safety
 /// A node of the thread's.
 #[inline(always)]
-pub unsafe fn place(parent: *mut Node, name: *const c_char) -> usize {
+pub unsafe fn place(parent: *mut RegionNode, name: *const c_char) -> usize {
     // SAFETY: the caller's word.
     (name as usize ^ unsafe { (*parent).number } as usize) % CACHE
 }
@@ -69,10 +69,10 @@ pub unsafe fn place(parent: *mut Node, name: *const c_char) -> usize {
 /// The calling thread's state and one of its nodes; a C string.
 #[cold]
 pub unsafe fn look_up(
-    thread: *mut Thread,
-    within: *mut Node,
+    thread: *mut ThreadState,
+    within: *mut RegionNode,
     name: *const c_char,
-) -> Result<*mut Node, c_int> {
+) -> Result<*mut RegionNode, c_int> {
     // SAFETY: nodes stay as long as the thread's state, and no one else is at them.
     unsafe {
         let text = CStr::from_ptr(name);
@@ -96,14 +96,18 @@ pub unsafe fn look_up(
     }
 }
 
-unsafe fn new_region(thread: *mut Thread, within: *mut Node, name: &CStr) -> Result<*mut Node, c_int> {
+unsafe fn new_region(
+    thread: *mut ThreadState,
+    within: *mut RegionNode,
+    name: &CStr,
+) -> Result<*mut RegionNode, c_int> {
     // SAFETY: as `look_up`; memory of the arena is the thread's own, and the record nobody else's.
     unsafe {
-        let node: *mut Node = allocate(thread, size_of::<Node>())?.cast();
+        let node: *mut RegionNode = allocate(thread, size_of::<RegionNode>())?.cast();
         let (record, number) = match (*(*thread).tables).take(name) {
             Some((record, number)) => {
                 (*record).parent = (*within).number;
-                (*record).thread = (*Thread::root(thread)).number;
+                (*record).thread = (*ThreadState::root(thread)).number;
                 (*record).core = (*(*thread).record).core;
                 (*record).kind.store(REGION, Release);
                 (record, number)
@@ -117,9 +121,9 @@ unsafe fn new_region(thread: *mut Thread, within: *mut Node, name: &CStr) -> Res
         } else {
             addr_of!((*record).name).cast()
         };
-        node.write(Node {
+        node.write(RegionNode {
             sibling: (*within).children,
-            ..Node::new(within, Name::new(name, own.cast()), record, number)
+            ..RegionNode::new(within, Name::new(name, own.cast()), record, number)
         });
         (*within).children = node;
         Ok(node)
@@ -131,25 +135,25 @@ unsafe fn new_region(thread: *mut Thread, within: *mut Node, name: &CStr) -> Res
 /// # Safety
 /// The state of a thread that begins, and its record.
 pub unsafe fn new_root(
-    thread: *mut Thread,
+    thread: *mut ThreadState,
     name: &CStr,
     record: *mut Record,
     number: u32,
-) -> Option<*mut Node> {
+) -> Option<*mut RegionNode> {
     // SAFETY: the record's name lives as long as the table is mapped.
     unsafe {
-        let node: *mut Node = allocate(thread, size_of::<Node>()).ok()?.cast();
+        let node: *mut RegionNode = allocate(thread, size_of::<RegionNode>()).ok()?.cast();
         let name = Name::new(name, addr_of!((*record).name).cast());
-        node.write(Node::new(null_mut(), name, record, number));
+        node.write(RegionNode::new(null_mut(), name, record, number));
         Some(node)
     }
 }
 
 /// Memory of the thread's own, which stays until the thread ends: from mmap(2), since this may be in a signal handler.
-unsafe fn allocate(thread: *mut Thread, size: usize) -> Result<*mut u8, c_int> {
+unsafe fn allocate(thread: *mut ThreadState, size: usize) -> Result<*mut u8, c_int> {
     // SAFETY: the calling thread's state.
     unsafe {
-        let size = size.next_multiple_of(align_of::<Node>());
+        let size = size.next_multiple_of(align_of::<RegionNode>());
         if (*thread).arena.1 < size {
             (*thread).arena = (pages(ARENA).map_err(|_| -libc::ENOMEM)?, ARENA);
         }

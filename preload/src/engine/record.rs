@@ -1,7 +1,7 @@
 //! What nodes measure goes to their records in the table file.
 
-use super::node::Node;
-use super::thread::Thread;
+use super::node::RegionNode;
+use super::thread::ThreadState;
 use crate::measurement;
 use std::ptr::addr_of_mut;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -12,7 +12,7 @@ use topdown::{Execution, Sample, Seen};
 /// # Safety
 /// The calling thread's node, which has a record.
 #[inline(always)]
-pub unsafe fn add(node: *mut Node, execution: Execution) {
+pub unsafe fn add(node: *mut RegionNode, execution: Execution) {
     // SAFETY: the record is mapped as long as the process is this one, and nobody else writes to it.
     unsafe {
         let to = (*node).measurement;
@@ -28,7 +28,7 @@ pub unsafe fn add(node: *mut Node, execution: Execution) {
 /// # Safety
 /// The calling thread's state.
 #[inline(always)]
-pub unsafe fn saw(thread: *mut Thread, seen: Seen) {
+pub unsafe fn saw(thread: *mut ThreadState, seen: Seen) {
     // SAFETY: the thread's record is mapped as long as the process is this one.
     unsafe {
         let record = (*thread).record;
@@ -41,7 +41,7 @@ pub unsafe fn saw(thread: *mut Thread, seen: Seen) {
 ///
 /// # Safety
 /// As `add`.
-pub unsafe fn complete(node: *mut Node) {
+pub unsafe fn complete(node: *mut RegionNode) {
     // SAFETY: as `add`.
     unsafe {
         let (sum, from) = (addr_of_mut!((*node).sum), (*node).measurement);
@@ -56,7 +56,7 @@ pub unsafe fn complete(node: *mut Node) {
 ///
 /// # Safety
 /// As `add`.
-pub unsafe fn store_totals(node: *mut Node) {
+pub unsafe fn store_totals(node: *mut RegionNode) {
     // SAFETY: as `add`.
     unsafe {
         let (sum, to) = (addr_of_mut!((*node).sum), (*node).measurement);
@@ -72,7 +72,7 @@ pub unsafe fn store_totals(node: *mut Node) {
 ///
 /// # Safety
 /// As `add`.
-pub unsafe fn store(node: *mut Node) {
+pub unsafe fn store(node: *mut RegionNode) {
     // SAFETY: as `add`.
     unsafe {
         let record = (*node).record;
@@ -88,12 +88,12 @@ pub unsafe fn store(node: *mut Node) {
 ///
 /// # Safety
 /// The state of the calling thread, or of one that is stopped for good.
-pub unsafe fn publish(thread: *mut Thread, now: &Sample) {
+pub unsafe fn publish(thread: *mut ThreadState, now: &Sample) {
     // SAFETY: the thread's node and record.
     unsafe {
         let mut sum = (*thread).before;
         if sum.add(&(*thread).start, now).is_ok() {
-            let node = Thread::root(thread);
+            let node = ThreadState::root(thread);
             (*node).sum = sum;
             store(node);
         }

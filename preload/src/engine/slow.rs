@@ -1,9 +1,9 @@
 //! All begins and ends that are not of the steady state.
 
-use super::frame::{DEEPEST, Frame, State};
-use super::node::{Node, look_up, place};
+use super::frame::{Began, DEEPEST, Frame};
+use super::node::{RegionNode, look_up, place};
 use super::record;
-use super::thread::{GONE, Thread, current};
+use super::thread::{GONE, ThreadState, current};
 use std::ffi::{c_char, c_int};
 use std::ptr::{addr_of_mut, null_mut};
 use std::sync::atomic::Ordering::Release;
@@ -80,10 +80,10 @@ unsafe fn in_itself(name: *const c_char) -> *mut Frame {
     let thread = current();
     // SAFETY: the calling thread's state; a C string.
     unsafe {
-        if !Thread::is_idle(thread) || Thread::depth(thread) == 0 {
+        if !ThreadState::is_idle(thread) || ThreadState::depth(thread) == 0 {
             return null_mut();
         }
-        let frame = Thread::innermost(thread);
+        let frame = ThreadState::innermost(thread);
         if (*(*frame).node).name.is(name) { frame } else { null_mut() }
     }
 }
@@ -91,7 +91,7 @@ unsafe fn in_itself(name: *const c_char) -> *mut Frame {
 /// Does this work on the thread's own state, if it has one. No signal handler runs meanwhile: one that left by longjmp would
 /// leave the handle busy for good, and one that had regions would find the state as no call leaves it. Nor is the thread
 /// cancelled.
-unsafe fn in_thread(work: impl FnOnce(*mut Thread) -> c_int) -> c_int {
+unsafe fn in_thread(work: impl FnOnce(*mut ThreadState) -> c_int) -> c_int {
     if current() == GONE {
         return 0;
     }
@@ -99,7 +99,7 @@ unsafe fn in_thread(work: impl FnOnce(*mut Thread) -> c_int) -> c_int {
     let thread = current();
     // SAFETY: the calling thread's state.
     unsafe {
-        if !Thread::has_begun(thread) {
+        if !ThreadState::has_begun(thread) {
             return 0;
         }
         let code = work(thread);
@@ -109,10 +109,10 @@ unsafe fn in_thread(work: impl FnOnce(*mut Thread) -> c_int) -> c_int {
 }
 
 #[inline(always)]
-unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
+unsafe fn begin_in(thread: *mut ThreadState, name: *const c_char) -> c_int {
     // SAFETY: the calling thread's state, in which no other call is at work; a C string.
     unsafe {
-        let depth = Thread::depth(thread);
+        let depth = ThreadState::depth(thread);
         let within = (*thread).frames[depth].node;
         if depth == DEEPEST {
             (*thread).over += 1;
@@ -126,15 +126,15 @@ unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
             };
         }
         let frame = addr_of_mut!((*thread).frames[depth + 1]);
-        frame.write(Frame::new(node, State::Unread));
+        frame.write(Frame::new(node, Began::Unread));
         compiler_fence(Release); // what is below `depth` is there, for a signal handler, too
-        Thread::set_depth(thread, depth + 1);
+        ThreadState::set_depth(thread, depth + 1);
         if (*node).record.is_null() {
             return -libc::ENOSPC;
         }
         match (*(*thread).td).begin(&mut (*node).sum) {
             Ok(()) => {
-                (*frame).state = State::Read;
+                (*frame).state = Began::Read;
                 0
             }
             Err(error) => missed(thread, node, &error),
@@ -143,26 +143,26 @@ unsafe fn begin_in(thread: *mut Thread, name: *const c_char) -> c_int {
 }
 
 #[inline(always)]
-unsafe fn end_in(thread: *mut Thread, name: *const c_char) -> c_int {
+unsafe fn end_in(thread: *mut ThreadState, name: *const c_char) -> c_int {
     // SAFETY: as `begin_in`.
     unsafe {
         if (*thread).over > 0 {
             (*thread).over -= 1;
             return 0;
         }
-        if Thread::depth(thread) == 0 || !(*(*Thread::innermost(thread)).node).name.is(name) {
+        if ThreadState::depth(thread) == 0 || !(*(*ThreadState::innermost(thread)).node).name.is(name) {
             match find(thread, name) {
                 Some(at) => leave(thread, at),
                 None => return unbalanced(thread, name),
             }
         }
-        let frame = Thread::innermost(thread);
+        let frame = ThreadState::innermost(thread);
         if (*frame).again > 0 {
             (*frame).again -= 1; // of one in which others were left open
             return 0;
         }
-        Thread::set_depth(thread, Thread::depth(thread) - 1);
-        if (*frame).state != State::Read {
+        ThreadState::set_depth(thread, ThreadState::depth(thread) - 1);
+        if (*frame).state != Began::Read {
             return 0;
         }
         end_execution(thread, (*frame).node)
@@ -171,7 +171,7 @@ unsafe fn end_in(thread: *mut Thread, name: *const c_char) -> c_int {
 
 /// An execution that began with a reading ends.
 #[inline(always)]
-unsafe fn end_execution(thread: *mut Thread, node: *mut Node) -> c_int {
+unsafe fn end_execution(thread: *mut ThreadState, node: *mut RegionNode) -> c_int {
     // SAFETY: as `begin_in`; such an execution has a record.
     unsafe {
         record::complete(node);
@@ -194,7 +194,7 @@ unsafe fn end_execution(thread: *mut Thread, node: *mut Node) -> c_int {
 
 /// An execution could not be read.
 #[cold]
-unsafe fn missed(thread: *mut Thread, node: *mut Node, error: &topdown::Error) -> c_int {
+unsafe fn missed(thread: *mut ThreadState, node: *mut RegionNode, error: &topdown::Error) -> c_int {
     // SAFETY: as `end_execution`.
     unsafe {
         // (handles are taken away from threads that run when the process ends)
@@ -207,9 +207,9 @@ unsafe fn missed(thread: *mut Thread, node: *mut Node, error: &topdown::Error) -
 
 /// The innermost open frame of this name.
 #[cold]
-unsafe fn find(thread: *mut Thread, name: *const c_char) -> Option<usize> {
+unsafe fn find(thread: *mut ThreadState, name: *const c_char) -> Option<usize> {
     // SAFETY: frames up to the depth are filled in.
-    unsafe { (1..=Thread::depth(thread)).rev().find(|at| (*(*thread).frames[*at].node).name.is(name)) }
+    unsafe { (1..=ThreadState::depth(thread)).rev().find(|at| (*(*thread).frames[*at].node).name.is(name)) }
 }
 
 /// Leaves all regions deeper than this, which do not count.
@@ -217,16 +217,16 @@ unsafe fn find(thread: *mut Thread, name: *const c_char) -> Option<usize> {
 /// # Safety
 /// The calling thread's state.
 #[cold]
-pub unsafe fn leave(thread: *mut Thread, depth: usize) {
+pub unsafe fn leave(thread: *mut ThreadState, depth: usize) {
     // SAFETY: frames up to the depth are filled in; one that began with a reading has a record.
     unsafe {
-        while Thread::depth(thread) > depth {
-            let frame = Thread::innermost(thread);
+        while ThreadState::depth(thread) > depth {
+            let frame = ThreadState::innermost(thread);
             left(frame, (*frame).again);
-            if (*frame).state == State::Read {
+            if (*frame).state == Began::Read {
                 (*(*(*frame).node).record).unended += 1;
             }
-            Thread::set_depth(thread, Thread::depth(thread) - 1);
+            ThreadState::set_depth(thread, ThreadState::depth(thread) - 1);
         }
     }
 }
@@ -246,10 +246,10 @@ unsafe fn left(frame: *mut Frame, times: u32) {
 
 /// A region ends that has not begun.
 #[cold]
-unsafe fn unbalanced(thread: *mut Thread, name: *const c_char) -> c_int {
+unsafe fn unbalanced(thread: *mut ThreadState, name: *const c_char) -> c_int {
     // SAFETY: as `begin_in`.
     unsafe {
-        let within = (*Thread::innermost(thread)).node;
+        let within = (*ThreadState::innermost(thread)).node;
         if let Ok(node) = look_up(thread, within, name) {
             if !(*node).record.is_null() {
                 (*(*node).record).unbalanced += 1;

@@ -4,10 +4,10 @@
 //! the stack.
 
 use super::frame::{DEEPEST, Frame};
-use super::node::{Node, place};
+use super::node::{RegionNode, place};
 use super::record;
 use super::slow;
-use super::thread::{Thread, current};
+use super::thread::{ThreadState, current};
 use crate::name::crosses;
 use std::ffi::{c_char, c_int};
 use std::ptr::addr_of_mut;
@@ -17,11 +17,11 @@ use std::ptr::addr_of_mut;
 /// # Safety
 /// The calling thread's state, which is idle; a C string, or NULL.
 #[inline(always)]
-pub unsafe fn begin(thread: *mut Thread, name: *const c_char) -> c_int {
+pub unsafe fn begin(thread: *mut ThreadState, name: *const c_char) -> c_int {
     // SAFETY: the caller's word. Only the head of the name is read, which does not cross a page.
     unsafe {
-        let within = (*Thread::innermost(thread)).node;
-        let node = *addr_of_mut!((*thread).cache).cast::<*mut Node>().add(place(within, name));
+        let within = (*ThreadState::innermost(thread)).node;
+        let node = *addr_of_mut!((*thread).cache).cast::<*mut RegionNode>().add(place(within, name));
         if (*node).parent != within || crosses(name) {
             return slow::begin(name);
         }
@@ -34,21 +34,21 @@ pub unsafe fn begin(thread: *mut Thread, name: *const c_char) -> c_int {
 
 /// It is not known at sight that this is the node.
 #[inline(never)]
-unsafe extern "C" fn begin_longer(name: *const c_char, node: *mut Node) -> c_int {
+unsafe extern "C" fn begin_longer(name: *const c_char, node: *mut RegionNode) -> c_int {
     // SAFETY: as `begin`, which calls it.
     unsafe { if (*node).name.is_longer(name) { enter(current(), node, name) } else { slow::begin(name) } }
 }
 
 /// A signal handler may interrupt it with begins and ends of its own: it leaves the stack as it was.
 #[inline(always)]
-unsafe fn enter(thread: *mut Thread, node: *mut Node, name: *const c_char) -> c_int {
+unsafe fn enter(thread: *mut ThreadState, node: *mut RegionNode, name: *const c_char) -> c_int {
     // SAFETY: as `begin`; nodes in the cache have records.
     unsafe {
         let inner = (*thread).innermost + size_of::<Frame>();
         if inner > DEEPEST * size_of::<Frame>() {
             return slow::begin(name);
         }
-        let frame = Thread::frame_at(thread, inner);
+        let frame = ThreadState::frame_at(thread, inner);
         Frame::set_plain(frame, node);
         addr_of_mut!((*thread).innermost).write_volatile(inner);
         // A handler that came before that had its own frame there. One that comes now and begins this region finds
@@ -67,10 +67,10 @@ unsafe fn enter(thread: *mut Thread, node: *mut Node, name: *const c_char) -> c_
 /// # Safety
 /// As `begin`.
 #[inline(always)]
-pub unsafe fn end(thread: *mut Thread, name: *const c_char) -> c_int {
+pub unsafe fn end(thread: *mut ThreadState, name: *const c_char) -> c_int {
     // SAFETY: as `begin`. The first frame's node has a record.
     unsafe {
-        let frame = Thread::innermost(thread);
+        let frame = ThreadState::innermost(thread);
         let node = (*frame).node;
         if !Frame::is_plain(frame) || crosses(name) {
             return slow::end(name);
@@ -84,13 +84,13 @@ pub unsafe fn end(thread: *mut Thread, name: *const c_char) -> c_int {
 
 /// As `begin_longer`.
 #[inline(never)]
-unsafe extern "C" fn end_longer(name: *const c_char, node: *mut Node) -> c_int {
+unsafe extern "C" fn end_longer(name: *const c_char, node: *mut RegionNode) -> c_int {
     // SAFETY: as `end`, which calls it.
     unsafe { if (*node).name.is_longer(name) { exit(current(), node, name) } else { slow::end(name) } }
 }
 
 #[inline(always)]
-unsafe fn exit(thread: *mut Thread, node: *mut Node, name: *const c_char) -> c_int {
+unsafe fn exit(thread: *mut ThreadState, node: *mut RegionNode, name: *const c_char) -> c_int {
     // SAFETY: as `end`; a region that began with a reading has a record.
     unsafe {
         let Some((execution, seen)) = (*(*thread).td).end_steadily(&mut (*node).sum) else {

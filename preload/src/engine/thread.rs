@@ -1,7 +1,7 @@
 //! A measured thread, from its start to its end.
 
-use super::frame::{DEEPEST, Frame, State};
-use super::node::{self, CACHE, Node};
+use super::frame::{Began, DEEPEST, Frame};
+use super::node::{self, CACHE, RegionNode};
 use super::{record, slow};
 use crate::tables::TableFile;
 use std::ffi::{CStr, CString};
@@ -10,7 +10,7 @@ use topdown::{Sample, Seen, Sum, TopDown};
 use topdown_table::{Record, THREAD};
 
 /// What a thread needs, in memory that a forked child finds zeroed.
-pub struct Thread {
+pub struct ThreadState {
     /// Not 0: it is as this process has made it.
     pub(super) alive: usize,
     /// Not 0: and not too deep in regions, and no call of the slow path was interrupted.
@@ -31,12 +31,12 @@ pub struct Thread {
     pub(super) arena: (*mut u8, usize),
     pub(super) tables: *const TableFile,
     /// The thread's own node where there is no other yet: it is below none.
-    pub(super) cache: [*mut Node; CACHE],
+    pub(super) cache: [*mut RegionNode; CACHE],
     pub(super) frames: [Frame; DEEPEST + 1],
 }
 
 /// What a thread has instead of a state when it is measured no more, or cannot be.
-pub const GONE: *mut Thread = std::ptr::without_provenance_mut(1);
+pub const GONE: *mut ThreadState = std::ptr::without_provenance_mut(1);
 
 mod slot {
     topdown_seam::thread_local_slot!("topdown_region_thread", first 0);
@@ -44,13 +44,13 @@ mod slot {
 
 /// The calling thread's state: NULL at first, or GONE.
 #[inline(always)]
-pub fn current() -> *mut Thread {
-    slot::get() as *mut Thread
+pub fn current() -> *mut ThreadState {
+    slot::get() as *mut ThreadState
 }
 
-impl Thread {
+impl ThreadState {
     /// From now on this is the calling thread's.
-    pub fn set_current(thread: *mut Thread) {
+    pub fn set_current(thread: *mut ThreadState) {
         slot::set(thread as u64);
     }
 
@@ -59,7 +59,7 @@ impl Thread {
     /// # Safety
     /// What `current` says.
     #[inline(always)]
-    pub unsafe fn has_begun(thread: *mut Thread) -> bool {
+    pub unsafe fn has_begun(thread: *mut ThreadState) -> bool {
         // SAFETY: what is neither NULL nor GONE is a state, which is never unmapped.
         unsafe { thread > GONE && (*thread).alive != 0 }
     }
@@ -69,7 +69,7 @@ impl Thread {
     /// # Safety
     /// What `current` says.
     #[inline(always)]
-    pub unsafe fn is_idle(thread: *mut Thread) -> bool {
+    pub unsafe fn is_idle(thread: *mut ThreadState) -> bool {
         // SAFETY: what is neither NULL nor GONE is a state, which is never unmapped.
         unsafe { thread > GONE && (*thread).idle != 0 }
     }
@@ -82,17 +82,18 @@ impl Thread {
         name: &CStr,
         core: &[u8; 48],
         open: &[(CString, u32)],
-    ) -> Option<*mut Thread> {
+    ) -> Option<*mut ThreadState> {
         // SAFETY: the handle is the calling thread's.
         let start = unsafe { (*td).read() }.ok()?;
         let (record, number) = tables.take(name)?;
-        let thread: *mut Thread = node::pages(size_of::<Thread>().next_multiple_of(4096)).ok()?.cast();
+        let thread: *mut ThreadState =
+            node::pages(size_of::<ThreadState>().next_multiple_of(4096)).ok()?.cast();
         // SAFETY: zeroed memory of that size, of which zeros are valid, and a record of the thread's own.
         unsafe {
             ((*thread).td, (*thread).record) = (td, record);
             ((*thread).start, (*thread).tables) = (start, tables);
             let root = node::new_root(thread, name, record, number)?;
-            (*thread).frames[0] = Frame::new(root, State::Thread);
+            (*thread).frames[0] = Frame::new(root, Began::Thread);
             (*thread).cache = [root; CACHE];
             (*thread).zero = Seen { slots: start.slots, ns: start.time_enabled_ns };
             (*record).thread = number;
@@ -100,15 +101,15 @@ impl Thread {
             (*record).core = *core;
             (*record).kind.store(THREAD, Release);
             for (name, again) in open.iter().take(DEEPEST) {
-                let within = (*Thread::innermost(thread)).node;
+                let within = (*ThreadState::innermost(thread)).node;
                 let Ok(node) = node::look_up(thread, within, name.as_ptr()) else { break };
-                let depth = Thread::depth(thread) + 1;
-                (*thread).frames[depth] = Frame { node, state: State::BeforeFork, again: *again };
-                Thread::set_depth(thread, depth);
+                let depth = ThreadState::depth(thread) + 1;
+                (*thread).frames[depth] = Frame { node, state: Began::BeforeFork, again: *again };
+                ThreadState::set_depth(thread, depth);
             }
             ((*thread).alive, (*thread).idle) = (1, 1);
         }
-        Thread::set_current(thread);
+        ThreadState::set_current(thread);
         Some(thread)
     }
 
@@ -116,11 +117,11 @@ impl Thread {
     ///
     /// # Safety
     /// That one's state, which no other thread uses.
-    pub unsafe fn begin_again(thread: *mut Thread, td: *const TopDown) -> Option<()> {
+    pub unsafe fn begin_again(thread: *mut ThreadState, td: *const TopDown) -> Option<()> {
         // SAFETY: the caller's word.
         unsafe {
             let start = (*td).read().ok()?;
-            let root = Thread::root(thread);
+            let root = ThreadState::root(thread);
             let before = (*root).sum;
             go_on(root, &before.last, &start);
             ((*thread).td, (*thread).start, (*thread).before) = (td, start, before);
@@ -134,7 +135,7 @@ impl Thread {
             (*record).ended.store(0, Release);
             ((*thread).alive, (*thread).idle) = (1, 1);
         }
-        Thread::set_current(thread);
+        ThreadState::set_current(thread);
         Some(())
     }
 
@@ -142,16 +143,16 @@ impl Thread {
     ///
     /// # Safety
     /// A state.
-    pub unsafe fn has_name(thread: *mut Thread, name: &CStr) -> bool {
+    pub unsafe fn has_name(thread: *mut ThreadState, name: &CStr) -> bool {
         // SAFETY: states and nodes are never unmapped.
-        unsafe { (*Thread::root(thread)).name.is(name.as_ptr()) }
+        unsafe { (*ThreadState::root(thread)).name.is(name.as_ptr()) }
     }
 
     /// The calling thread's figures up to now go to its record; it goes on.
     ///
     /// # Safety
     /// The calling thread's state, which has begun.
-    pub unsafe fn update(thread: *mut Thread) {
+    pub unsafe fn update(thread: *mut ThreadState) {
         // SAFETY: the caller's word.
         unsafe {
             if let Ok(now) = (*(*thread).td).read() {
@@ -164,23 +165,23 @@ impl Thread {
     ///
     /// # Safety
     /// The calling thread's state, which has begun.
-    pub unsafe fn end(thread: *mut Thread) {
+    pub unsafe fn end(thread: *mut ThreadState) {
         // SAFETY: the caller's word.
         unsafe {
             (*thread).over = 0;
             slow::leave(thread, 0);
-            Thread::update(thread);
+            ThreadState::update(thread);
             (*(*thread).record).ended.store(1, Release);
             ((*thread).alive, (*thread).idle) = (0, 0);
         }
-        Thread::set_current(GONE);
+        ThreadState::set_current(GONE);
     }
 
     /// The process ends while this thread, another one, runs: what the kernel knows of it.
     ///
     /// # Safety
     /// A state.
-    pub unsafe fn end_of_another(thread: *mut Thread) {
+    pub unsafe fn end_of_another(thread: *mut ThreadState) {
         // SAFETY: states are never unmapped; at this point nobody minds what the thread itself writes to its record meanwhile.
         unsafe {
             for _ in 0..1000 {
@@ -194,9 +195,9 @@ impl Thread {
                 }
             }
             // (not by `leave`: the thread itself may be at it)
-            for at in 1..=Thread::depth(thread).min(DEEPEST) {
+            for at in 1..=ThreadState::depth(thread).min(DEEPEST) {
                 let Frame { node, state, again } = (*thread).frames[at];
-                if !node.is_null() && state == State::Read {
+                if !node.is_null() && state == Began::Read {
                     (*(*node).record).unended += 1 + u64::from(again);
                     (*(*node).record).nested = (*(*node).record).nested.saturating_sub(u64::from(again));
                 }
@@ -209,17 +210,17 @@ impl Thread {
     ///
     /// # Safety
     /// The calling thread's state, which has begun.
-    pub unsafe fn open_regions<'a>(thread: *mut Thread) -> Vec<(&'a CStr, u32)> {
+    pub unsafe fn open_regions<'a>(thread: *mut ThreadState) -> Vec<(&'a CStr, u32)> {
         // SAFETY: names live as long as the thread.
         unsafe {
-            let frames = (1..=Thread::depth(thread)).map(|at| (*thread).frames[at]);
+            let frames = (1..=ThreadState::depth(thread)).map(|at| (*thread).frames[at]);
             frames.map(|frame| (CStr::from_ptr((*frame.node).name.text()), frame.again)).collect()
         }
     }
 }
 
 /// All sums from here on are of another thread.
-unsafe fn go_on(node: *mut Node, then: &Sample, now: &Sample) {
+unsafe fn go_on(node: *mut RegionNode, then: &Sample, now: &Sample) {
     // SAFETY: the state's own nodes, which no other thread uses.
     unsafe {
         (*node).sum.go_on(then, now);

@@ -3,8 +3,8 @@
 //! A call into another object goes through a slot of the caller's own data, which the dynamic linker filled in, or will
 //! at the first call. Where a slot holds the address of a function that is meant, it gets the address of a stub.
 
-use super::elf::{self, Object, Slot};
-use super::loader::{self, Held};
+use super::elf::{self, LinkerSlot, Object};
+use super::loader::{self, HeldObject};
 use super::patterns::{self, Pattern};
 use super::{set_hooked, trampoline};
 use crate::memory;
@@ -14,7 +14,7 @@ use std::ffi::{CStr, CString, c_void};
 /// What is hooked so far.
 pub struct Hooks {
     patterns: Vec<Pattern>,
-    functions: HashMap<CString, Vec<Function>>,
+    functions: HashMap<CString, Vec<HookedFunction>>,
     /// Objects that were looked at.
     seen: Vec<Object>,
     stubs: Stubs,
@@ -34,7 +34,7 @@ struct Stubs {
 }
 
 /// A function that is meant; one name may have several (versions, libraries).
-struct Function {
+struct HookedFunction {
     address: usize,
     /// The number of its stub, once somebody calls it.
     stub: Option<usize>,
@@ -63,13 +63,13 @@ impl Hooks {
             self.unseen += 1;
             return;
         };
-        let objects: Vec<(Object, Held)> = objects
+        let objects: Vec<(Object, HeldObject)> = objects
             .into_iter()
             .filter(|object| !object.has_code_at(trampoline::stub(0)))
             .filter_map(|object| loader::hold(&object).map(|held| (object, held)))
             .collect();
         self.forget_unloaded(&objects);
-        let new: Vec<&(Object, Held)> =
+        let new: Vec<&(Object, HeldObject)> =
             objects.iter().filter(|(object, _)| !self.seen.contains(object)).collect();
         for (object, held) in &new {
             self.find(object, held);
@@ -128,20 +128,20 @@ impl Hooks {
         lines
     }
 
-    fn forget_unloaded(&mut self, objects: &[(Object, Held)]) {
+    fn forget_unloaded(&mut self, objects: &[(Object, HeldObject)]) {
         let loaded = |object: &Object| objects.iter().any(|(other, _)| other == object);
         let gone: Vec<usize> = self.seen.iter().filter(|o| !loaded(o)).map(|o| o.base).collect();
         for functions in self.functions.values_mut() {
             let (unloaded, kept) = functions.drain(..).partition(|f| gone.contains(&f.object));
             *functions = kept;
-            let unloaded: Vec<Function> = unloaded;
+            let unloaded: Vec<HookedFunction> = unloaded;
             self.stubs.spare.extend(unloaded.iter().filter_map(|f| f.stub));
         }
         self.functions.retain(|_, functions| !functions.is_empty());
     }
 
     /// The functions of an object that are meant.
-    fn find(&mut self, object: &Object, held: &Held) {
+    fn find(&mut self, object: &Object, held: &HeldObject) {
         let names = object.names();
         let names = [names[0].as_c_str(), names[1].as_c_str()];
         let of_library: Vec<usize> =
@@ -185,12 +185,12 @@ impl Hooks {
                 self.patterns[i].found += 1;
             }
             let functions = self.functions.entry(function.name.to_owned()).or_default();
-            functions.push(Function { address, stub: None, object: object.base, patterns: meant });
+            functions.push(HookedFunction { address, stub: None, object: object.base, patterns: meant });
         });
     }
 
     /// Has the object call stubs.
-    fn bind(&mut self, object: &Object, held: &Held) {
+    fn bind(&mut self, object: &Object, held: &HeldObject) {
         object.slots(|slot| {
             let Some(functions) = self.functions.get(slot.name) else { return };
             let address = bound_to(&slot, functions, object, held);
@@ -220,7 +220,7 @@ impl Hooks {
 
 impl Stubs {
     /// The function's stub.
-    fn of(&mut self, function: &mut Function, name: &CStr) -> Option<usize> {
+    fn of(&mut self, function: &mut HookedFunction, name: &CStr) -> Option<usize> {
         if function.stub.is_none() {
             function.stub =
                 self.spare.pop().or_else(|| (self.taken < trampoline::STUBS).then_some(self.taken));
@@ -236,7 +236,7 @@ impl Stubs {
 }
 
 /// What is called through the slot; if that is not decided yet, what the linker would decide.
-fn bound_to(slot: &Slot, functions: &[Function], object: &Object, held: &Held) -> usize {
+fn bound_to(slot: &LinkerSlot, functions: &[HookedFunction], object: &Object, held: &HeldObject) -> usize {
     // SAFETY: a slot of a loaded object.
     let address = unsafe { slot.place.read_volatile() };
     // not bound yet: it leads back into the object's own code, which asks the linker

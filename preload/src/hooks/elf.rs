@@ -78,7 +78,7 @@ struct NeededName {
     next: u32,
 }
 
-/// A loaded object. Its memory stays as long as somebody holds it open (`loader::Held`).
+/// A loaded object. Its memory stays as long as somebody holds it open (`loader::HeldObject`).
 #[derive(Clone)]
 pub struct Object {
     /// What its addresses are relative to.
@@ -92,7 +92,7 @@ pub struct Object {
 }
 
 /// A function that an object defines for others.
-pub struct Function<'a> {
+pub struct DefinedFunction<'a> {
     pub name: &'a CStr,
     /// Where it is; for one that is chosen at run time where the choice is made.
     pub address: usize,
@@ -101,7 +101,7 @@ pub struct Function<'a> {
 }
 
 /// A place in an object that holds a function's address.
-pub struct Slot<'a> {
+pub struct LinkerSlot<'a> {
     pub place: *mut usize,
     pub name: &'a CStr,
     pub version: Option<&'a CStr>,
@@ -209,13 +209,13 @@ impl Object {
     }
 
     /// Calls `each` for every function that it defines for others.
-    pub fn functions<'a>(&'a self, mut each: impl FnMut(Function<'a>)) {
+    pub fn functions<'a>(&'a self, mut each: impl FnMut(DefinedFunction<'a>)) {
         let versions = self.versions();
         for (index, symbol) in self.symbols().iter().enumerate() {
             let (kind, binding) = (symbol.st_info & 0xf, symbol.st_info >> 4);
             let defined = symbol.st_shndx != 0 && symbol.st_value != 0;
             if defined && binding != STB_LOCAL && (kind == STT_FUNC || kind == STT_GNU_IFUNC) {
-                each(Function {
+                each(DefinedFunction {
                     name: self.string(symbol.st_name),
                     address: self.base + symbol.st_value as usize,
                     indirect: kind == STT_GNU_IFUNC,
@@ -232,7 +232,7 @@ impl Object {
     }
 
     /// Calls `each` for every place that holds the address of something by name.
-    pub fn slots<'a>(&'a self, mut each: impl FnMut(Slot<'a>)) {
+    pub fn slots<'a>(&'a self, mut each: impl FnMut(LinkerSlot<'a>)) {
         let versions = self.versions();
         let Some(symbols) = self.pointer(DT_SYMTAB) else { return };
         for (table, size) in [(DT_JMPREL, DT_PLTRELSZ), (DT_RELA, DT_RELASZ)] {
@@ -251,7 +251,7 @@ impl Object {
                 let index = relocation.symbol as usize;
                 // SAFETY: the relocation is the linker's, and names a symbol of the table.
                 let symbol = unsafe { &*(symbols as *const Symbol).add(index) };
-                each(Slot {
+                each(LinkerSlot {
                     place: (self.base + relocation.offset as usize) as *mut usize,
                     name: self.string(symbol.st_name),
                     version: self.version(&versions, index),

@@ -12,18 +12,18 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*, compiler
 
 /// One call of a hooked function, until it returns. The first two fields are what an unwinder reads.
 #[repr(C, align(64))]
-pub struct Entry {
+pub struct OpenCall {
     pub return_address: usize,
     pub rbx: usize,
     /// Where on the stack the return address was.
     slot: usize,
     number: u32,
-    /// `Thread::lists` when it was entered.
+    /// `ThreadOfCalls::lists` when it was entered.
     lists: u32,
     /// The thread that entered it, until that ends; another one may leave it (a coroutine).
-    thread: AtomicPtr<Thread>,
-    newer: *mut Entry,
-    older: *mut Entry,
+    thread: AtomicPtr<ThreadOfCalls>,
+    newer: *mut OpenCall,
+    older: *mut OpenCall,
     /// On the thread's own stack, so its place there tells whether it still lives.
     own: bool,
     /// `OPEN`, `LEFT` or `GONE`.
@@ -43,23 +43,23 @@ const ENTRIES: usize = 1023;
 #[repr(C)]
 struct Chunk {
     next: *mut Chunk,
-    entries: [Entry; ENTRIES],
+    entries: [OpenCall; ENTRIES],
 }
 
 /// A thread's own; all zero at its start.
 #[repr(C)]
-pub struct Thread {
+pub struct ThreadOfCalls {
     /// Not 0: the code below is at work, or the engine, for the call with its return address here. Whoever comes now
     /// has interrupted it or is called by it.
     busy: AtomicUsize,
     /// How often the lists below were given up.
     lists: u32,
     /// Entries that are open, newest first.
-    open: *mut Entry,
+    open: *mut OpenCall,
     /// Entries that were left.
-    left: *mut Entry,
+    left: *mut OpenCall,
     /// Entries that can be had again, linked by `older`.
-    free: *mut Entry,
+    free: *mut OpenCall,
     chunks: *mut Chunk,
     /// Entries of the newest chunk that were never used.
     fresh: usize,
@@ -78,9 +78,9 @@ static TOP: AtomicUsize = AtomicUsize::new(0);
 
 /// Where the trampoline goes, and the entry that it takes along; no entry: nothing is to be measured.
 #[repr(C)]
-pub struct Way {
+pub struct Detour {
     function: usize,
-    entry: *mut Entry,
+    entry: *mut OpenCall,
 }
 
 /// To be called once, before anything is hooked.
@@ -105,7 +105,12 @@ pub fn prepare() {
 ///
 /// # Safety
 /// The trampoline calls it.
-pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut usize, rbx: usize) -> Way {
+pub unsafe extern "C" fn enter(
+    thread: *mut ThreadOfCalls,
+    number: usize,
+    slot: *mut usize,
+    rbx: usize,
+) -> Detour {
     let (function, name) = hooked(number);
     // SAFETY: the thread's own, and `slot` is on its stack.
     unsafe {
@@ -114,7 +119,7 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
         // one here or further down the stack is no more: a signal handler interrupted it, and left by longjmp
         let is_over = own && busy <= slot as usize && is_own(&mut *thread, busy);
         if busy != 0 && !is_over {
-            return Way { function, entry: ptr::null_mut() };
+            return Detour { function, entry: ptr::null_mut() };
         }
         if busy != 0 {
             give_up_lists(thread);
@@ -130,7 +135,7 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
         if !entry.is_null() {
             ptr::write(
                 entry,
-                Entry {
+                OpenCall {
                     return_address: *slot,
                     rbx,
                     slot: slot as usize,
@@ -149,7 +154,7 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
         *errno = kept;
         compiler_fence(SeqCst);
         (*thread).busy.store(0, Relaxed);
-        Way { function, entry }
+        Detour { function, entry }
     }
 }
 
@@ -157,7 +162,7 @@ pub unsafe extern "C" fn enter(thread: *mut Thread, number: usize, slot: *mut us
 ///
 /// # Safety
 /// The trampoline calls it, with an entry that `enter` gave.
-pub unsafe extern "C" fn leave(thread: *mut Thread, entry: *mut Entry) {
+pub unsafe extern "C" fn leave(thread: *mut ThreadOfCalls, entry: *mut OpenCall) {
     // SAFETY: the thread's own, and an entry, which is its owner's until it is GONE.
     unsafe {
         // nothing that runs while the thread is busy has an entry: who was at work is no more, see `enter`
@@ -189,7 +194,7 @@ pub unsafe extern "C" fn leave(thread: *mut Thread, entry: *mut Entry) {
 ///
 /// # Safety
 /// The thread's own.
-unsafe fn give_up_lists(thread: *mut Thread) {
+unsafe fn give_up_lists(thread: *mut ThreadOfCalls) {
     // SAFETY: as the caller says.
     unsafe {
         (*thread).lists += 1;
@@ -200,7 +205,7 @@ unsafe fn give_up_lists(thread: *mut Thread) {
 }
 
 /// Whether the address is on the thread's own stack, not on a coroutine's or a signal handler's: if in doubt, no.
-fn is_own(thread: &mut Thread, address: usize) -> bool {
+fn is_own(thread: &mut ThreadOfCalls, address: usize) -> bool {
     if thread.top == 0 {
         // glibc has a thread's own at the upper end of its stack, but for the first
         // SAFETY: no pointers.
@@ -215,7 +220,7 @@ fn is_own(thread: &mut Thread, address: usize) -> bool {
 ///
 /// # Safety
 /// The thread's own, and a slot on its stack.
-unsafe fn abandon_left(thread: *mut Thread, slot: *mut usize) {
+unsafe fn abandon_left(thread: *mut ThreadOfCalls, slot: *mut usize) {
     // SAFETY: as the caller says; entries in lists are valid.
     unsafe {
         // the slot is that of another entry, too, if that function tail-calls this one
@@ -243,7 +248,7 @@ unsafe fn abandon_left(thread: *mut Thread, slot: *mut usize) {
 ///
 /// # Safety
 /// The thread's own, busy.
-unsafe fn take(thread: *mut Thread) -> *mut Entry {
+unsafe fn take(thread: *mut ThreadOfCalls) -> *mut OpenCall {
     // SAFETY: as the caller says; chunks are mapped for good.
     unsafe {
         let this = &mut *thread;
@@ -273,7 +278,7 @@ unsafe fn take(thread: *mut Thread) -> *mut Entry {
 
 /// # Safety
 /// The entry is in none of the thread's lists.
-unsafe fn free(thread: *mut Thread, entry: *mut Entry) {
+unsafe fn free(thread: *mut ThreadOfCalls, entry: *mut OpenCall) {
     // SAFETY: as the caller says.
     unsafe {
         (*entry).older = (*thread).free;
@@ -286,7 +291,7 @@ unsafe fn free(thread: *mut Thread, entry: *mut Entry) {
 ///
 /// # Safety
 /// The thread's own, busy.
-unsafe fn sweep(thread: *mut Thread) {
+unsafe fn sweep(thread: *mut ThreadOfCalls) {
     // SAFETY: as the caller says; entries in lists are valid.
     unsafe {
         for list in [&raw mut (*thread).left, &raw mut (*thread).open] {
@@ -316,7 +321,7 @@ fn overwritten(slot: usize) -> bool {
 
 /// # Safety
 /// The entry is in no list; the lists are the caller's.
-unsafe fn link(list: *mut *mut Entry, entry: *mut Entry) {
+unsafe fn link(list: *mut *mut OpenCall, entry: *mut OpenCall) {
     // SAFETY: as the caller says.
     unsafe {
         let older = *list;
@@ -331,7 +336,7 @@ unsafe fn link(list: *mut *mut Entry, entry: *mut Entry) {
 
 /// # Safety
 /// The entry is in this list, which is the caller's.
-unsafe fn unlink(list: *mut *mut Entry, entry: *mut Entry) {
+unsafe fn unlink(list: *mut *mut OpenCall, entry: *mut OpenCall) {
     // SAFETY: as the caller says.
     unsafe {
         let (newer, older) = ((*entry).newer, (*entry).older);
@@ -389,7 +394,7 @@ unsafe fn give_chunks(first: *mut Chunk) {
 /// The thread ends, so what is on its stack does, too; its regions the engine ends. Chunks with an entry of a
 /// coroutine, which another thread may go on with, are lost.
 unsafe extern "C" fn thread_ends(thread: *mut c_void) {
-    let thread: *mut Thread = thread.cast();
+    let thread: *mut ThreadOfCalls = thread.cast();
     // SAFETY: the thread's own.
     unsafe {
         (*thread).busy.store(1, Relaxed);

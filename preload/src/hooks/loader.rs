@@ -119,7 +119,7 @@ unsafe fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void {
 }
 
 /// An object that stays loaded meanwhile.
-pub struct Held(*mut c_void);
+pub struct HeldObject(*mut c_void);
 
 /// The beginning of <link.h>'s link_map.
 #[repr(C)]
@@ -130,7 +130,7 @@ struct LinkMap {
 }
 
 /// Holds the object, if it is still the one that it was. Waits until a dlopen in another thread is through with it.
-pub fn hold(object: &Object) -> Option<Held> {
+pub fn hold(object: &Object) -> Option<HeldObject> {
     let path = if object.path.is_empty() { ptr::null() } else { object.path.as_ptr() };
     // SAFETY: dlopen of what is there already, by its own path, loads nothing; the map is the linker's.
     unsafe {
@@ -141,14 +141,14 @@ pub fn hold(object: &Object) -> Option<Held> {
             libc::dlerror(); // nobody is to see it
             return None;
         }
-        let held = Held(handle);
+        let held = HeldObject(handle);
         let mut map: *const LinkMap = ptr::null();
         let found = libc::dlinfo(handle, libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) == 0;
         (found && (*map).base == object.base && (*map).dynamic == object.dynamic).then_some(held)
     }
 }
 
-impl Held {
+impl HeldObject {
     /// Where the object, or what it was loaded with, has this function; 0 if it has not.
     pub fn lookup(&self, name: &CStr, version: Option<&CStr>) -> usize {
         lookup(self.0, name, version)
@@ -164,7 +164,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldObject {
     fn drop(&mut self) {
         // SAFETY: it was opened.
         unsafe { libc::dlclose(self.0) };

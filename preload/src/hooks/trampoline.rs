@@ -1,6 +1,6 @@
 //! The way into a hooked function and back out of it.
 //!
-//! A caller jumps to a stub, which brings its number here. `enter` takes an `Entry` that keeps the caller's return
+//! A caller jumps to a stub, which brings its number here. `enter` takes an `OpenCall` that keeps the caller's return
 //! address and its rbx; the function is then entered as the caller meant it, but with `td_return` as its return
 //! address and rbx pointing at the entry. rbx is one of the registers that a function gives back as it found it, so
 //! when `td_return` is reached it points at the entry, on whatever stack or thread that is and however many functions
@@ -10,7 +10,7 @@
 //! The vector registers hold arguments and results, and what is called from here may use them: all of them but x87's
 //! are saved, as glibc's lazy binding does it. x87's nobody here uses.
 
-use super::entries::{self, Entry, Thread};
+use super::entries::{self, OpenCall, ThreadOfCalls};
 use std::arch::x86_64::_xgetbv;
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
@@ -213,7 +213,7 @@ std::arch::global_asm!(
     ".cfi_endproc",
     ".size td_unwound, . - td_unwound",
     ".text",
-    thread_size = const size_of::<Thread>(),
+    thread_size = const size_of::<ThreadOfCalls>(),
     saved = sym SAVED,
     saving = sym SAVING,
     state = const STATE,
@@ -222,8 +222,8 @@ std::arch::global_asm!(
     enter = sym entries::enter,
     leave = sym entries::leave,
     personality = sym personality,
-    return_address = const offset_of!(Entry, return_address),
-    rbx = const offset_of!(Entry, rbx),
+    return_address = const offset_of!(OpenCall, return_address),
+    rbx = const offset_of!(OpenCall, rbx),
 );
 
 unsafe extern "C" {
