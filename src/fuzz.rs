@@ -11,7 +11,7 @@ use crate::group::{Group, PlainGroup};
 use crate::model::metrics::{LEVEL_1, LEVEL_2, TD_UNIT_SLOTS};
 use crate::model::{self, Counting};
 use crate::options::{Options, Target};
-use crate::read::Hot;
+use crate::read::Shared;
 use crate::sample::{L1, L2, Mark, Sample};
 use crate::source::simulated::Mix;
 use crate::sum::Sum;
@@ -30,9 +30,9 @@ use std::ptr::{null, null_mut};
 /// As its header says.
 unsafe fn td_read(td: *mut td, out: *mut Sample) -> c_int {
     unsafe extern "C" {
-        fn td_read(td: *const Hot, out: *mut Sample) -> c_int;
+        fn td_read(td: *const Shared, out: *mut Sample) -> c_int;
     }
-    // SAFETY: handles are where their Hot is.
+    // SAFETY: handles are where their Shared is.
     unsafe { td_read(td.cast(), out) }
 }
 

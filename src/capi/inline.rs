@@ -3,7 +3,7 @@
 
 use super::border::{at, guard, handle, put, td};
 use crate::handle;
-use crate::read::Hot;
+use crate::read::Shared;
 use crate::sample::{Mark, Sample};
 use std::ffi::c_int;
 use std::mem::offset_of;
@@ -18,10 +18,10 @@ pub const TD_INLINE_LIMIT: usize = 24;
 pub const TD_INLINE_STAMP: usize = 104;
 
 const _: () = {
-    assert!(TD_INLINE_READER == offset_of!(Hot, inline_reader));
-    assert!(TD_INLINE_RSEQ == offset_of!(Hot, rseq));
-    assert!(TD_INLINE_LIMIT == offset_of!(Hot, limit));
-    assert!(TD_INLINE_STAMP == offset_of!(Hot, start) + offset_of!(Sample, base.sequence));
+    assert!(TD_INLINE_READER == offset_of!(Shared, inline_reader));
+    assert!(TD_INLINE_RSEQ == offset_of!(Shared, rseq));
+    assert!(TD_INLINE_LIMIT == offset_of!(Shared, limit));
+    assert!(TD_INLINE_STAMP == offset_of!(Shared, start) + offset_of!(Sample, base.sequence));
     assert!(offset_of!(Mark, sequence) == 16 && offset_of!(Mark, window) == 20);
 };
 

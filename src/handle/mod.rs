@@ -6,7 +6,7 @@ mod topdown;
 
 use crate::error::{Error, Reason, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
 use crate::group::{Group, PlainGroup};
-use crate::read::Hot;
+use crate::read::Shared;
 use crate::registers::Registers;
 use crate::sample::{Mark, Sample, SlotsOnly};
 use crate::source::Source;
@@ -64,7 +64,7 @@ pub struct Info {
     pub windows_ns: u64,
 }
 
-/// `Cold::owner` of a handle that is read no more, but not closed yet. No thread has this number.
+/// `Private::owner` of a handle that is read no more, but not closed yet. No thread has this number.
 const NOBODY: u64 = u64::MAX;
 
 /// Totals of a handle's period when an execution ended.
@@ -78,7 +78,7 @@ pub struct Seen {
 
 /// What only the slow path needs.
 #[derive(Default)]
-pub(crate) struct Cold {
+pub(crate) struct Private {
     /// The thread that opened, as long as the handle is open; 0 then.
     owner: AtomicU64,
     state: Guarded<State>,
@@ -93,7 +93,7 @@ struct State {
 
 impl State {
     /// Nothing can be said any more if RDPMC of this handle may have faulted.
-    fn check(&self, shared: &Hot) -> Result<()> {
+    fn check(&self, shared: &Shared) -> Result<()> {
         if !self.source.may_have_faulted() {
             return Ok(());
         }
@@ -143,11 +143,11 @@ impl AnySource {
     }
 }
 
-pub(crate) type Handle = HandleMemory<Hot, Cold>;
-static POOL: Pool<Hot, Cold> = Pool::new();
+pub(crate) type Handle = HandleMemory<Shared, Private>;
+static POOL: Pool<Shared, Private> = Pool::new();
 
 /// Runs `work` on the handle's state, if the calling thread may and the counters can be read.
-fn with<T>(handle: Handle, work: impl FnOnce(&State, &Hot) -> Result<T>) -> Result<T> {
+fn with<T>(handle: Handle, work: impl FnOnce(&State, &Shared) -> Result<T>) -> Result<T> {
     with_state(handle, |state, shared| {
         state.check(shared)?;
         let result = work(state, shared)?;
@@ -157,7 +157,7 @@ fn with<T>(handle: Handle, work: impl FnOnce(&State, &Hot) -> Result<T>) -> Resu
 }
 
 /// Runs `work` on the handle's state, if the calling thread may.
-fn with_state<T>(handle: Handle, work: impl FnOnce(&State, &Hot) -> Result<T>) -> Result<T> {
+fn with_state<T>(handle: Handle, work: impl FnOnce(&State, &Shared) -> Result<T>) -> Result<T> {
     may_call(handle)?;
     let result = handle.private().state.work(|state| work(state, handle.shared()));
     result.unwrap_or_else(|| Err(closed()))
@@ -262,10 +262,10 @@ fn begin_measured(handle: Handle, sum: &mut Sum) -> Result<()> {
 
 /// Which execution is the next to be measured.
 #[cold]
-fn draw(handle: Handle, sum: &mut Sum, seen: Seen) -> Result<()> {
+fn choose_next(handle: Handle, sum: &mut Sum, seen: Seen) -> Result<()> {
     with(handle, |state, _| {
         let budget = state.source.source().budget();
-        sum.draw(budget.map_or(1, |budget| budget.one_in(sum.turn_ns(seen.ns))));
+        sum.choose_next(budget.map_or(1, |budget| budget.one_in(sum.turn_ns(seen.ns))));
         Ok(())
     })
 }
@@ -284,7 +284,7 @@ pub(crate) fn sum_end(handle: Handle, sum: &mut Sum) -> Result<Seen> {
     };
     if sum.was_due() {
         // the execution counts whatever becomes of this; if it fails, the next one is measured, too
-        let _ = draw(handle, sum, seen);
+        let _ = choose_next(handle, sum, seen);
     }
     Ok(seen)
 }

@@ -1,23 +1,23 @@
 //! From counters to one reading: by RDPMC (`rdpmc`) or by read(2) (`crate::group`).
 
-mod hot;
 #[cfg(target_arch = "x86_64")]
 mod rdpmc;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "no_rdpmc.rs"]
 mod rdpmc;
+mod shared;
 
 use crate::error::Result;
 use crate::registers::{CATEGORIES, Registers};
 use crate::sys::page::Times;
 pub(crate) use crate::sys::page::{METRICS_INDEX, SLOTS_INDEX};
-pub use hot::Hot;
-pub(crate) use hot::{HoldsSample, Reader};
 pub(crate) use rdpmc::{FAST, snapshot};
+pub use shared::Shared;
+pub(crate) use shared::{HoldsSample, Reader};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {
-    hot::{SEQUENCE, TD_CONTROL_PAGE},
     rdpmc::fast_read,
+    shared::{SEQUENCE, TD_CONTROL_PAGE},
 };
 
 /// How the time-stamp counter becomes an event's times.

@@ -8,7 +8,7 @@ use crate::sys::page::Times;
 /// Whether td_read has a steady state here.
 pub(crate) const FAST: fn() -> bool = || false;
 
-impl super::Hot {
+impl super::Shared {
     pub fn slots_only(&self) -> Option<crate::sample::SlotsOnly> {
         None
     }

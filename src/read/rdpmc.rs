@@ -10,7 +10,7 @@
 //! stretch of the program, a handler that reads or resets the same handle is seen, and on a hybrid CPU RDPMC
 //! is not executed on an E-core, where it would fault.
 
-use super::hot::{Hot, SEQUENCE, TD_CONTROL_PAGE};
+use super::shared::{SEQUENCE, Shared, TD_CONTROL_PAGE};
 use super::{Clock, HoldsSample, SLOTS_INDEX, Snapshot};
 use crate::bound::SKID_SLOTS;
 use crate::registers::{RawMetrics, RawSlots, Registers};
@@ -98,15 +98,15 @@ macro_rules! fast_read {
             ".popsection",
             $crate::sys::restartable!(descriptor "23b"),
             slowly = sym $slowly,
-            READER = const ::std::mem::offset_of!($crate::read::Hot, reader),
-            RSEQ = const ::std::mem::offset_of!($crate::read::Hot, rseq),
+            READER = const ::std::mem::offset_of!($crate::read::Shared, reader),
+            RSEQ = const ::std::mem::offset_of!($crate::read::Shared, rseq),
             LOCK = const $crate::read::TD_CONTROL_PAGE + ::std::mem::offset_of!($crate::sys::page::Page, lock),
             INDEX = const $crate::read::TD_CONTROL_PAGE + ::std::mem::offset_of!($crate::sys::page::Page, index),
             SLOTS_INDEX = const $crate::read::SLOTS_INDEX,
             SEQUENCE = const $crate::read::SEQUENCE,
-            SCALE = const ::std::mem::offset_of!($crate::read::Hot, scale),
-            LIMIT = const ::std::mem::offset_of!($crate::read::Hot, limit),
-            START = const ::std::mem::offset_of!($crate::read::Hot, start),
+            SCALE = const ::std::mem::offset_of!($crate::read::Shared, scale),
+            LIMIT = const ::std::mem::offset_of!($crate::read::Shared, limit),
+            START = const ::std::mem::offset_of!($crate::read::Shared, start),
             RAW_METRICS = const ::std::mem::offset_of!($crate::sample::Sample, raw_metrics),
             TOTAL = const ::std::mem::offset_of!($crate::sample::Sample, slots),
             ENABLED = const ::std::mem::offset_of!($crate::sample::Sample, time_enabled_ns),
@@ -126,8 +126,8 @@ fast_read!("topdown_fast_read", ".hidden", leave_it);
 ///
 /// # Safety
 /// `out` points to a sample that nobody else uses.
-unsafe extern "C" fn leave_it(_: *const Hot, out: *mut Sample, slots: u64, metrics: u64) -> c_int {
-    // SAFETY: `Hot::read`, the only caller of topdown_fast_read, has a reference to it.
+unsafe extern "C" fn leave_it(_: *const Shared, out: *mut Sample, slots: u64, metrics: u64) -> c_int {
+    // SAFETY: `Shared::read`, the only caller of topdown_fast_read, has a reference to it.
     unsafe {
         (*out).slots = slots;
         (*out).raw_metrics = metrics;
@@ -141,32 +141,32 @@ macro_rules! slots_only {
     ($($then:literal),*; $($operand:tt)*) => {
         asm!(concat!(
             "mov rax, qword ptr fs:[0]\n",
-            "cmp qword ptr [{hot} + {READER}], rax\n",
+            "cmp qword ptr [{shared} + {READER}], rax\n",
             "jne 23f\n",
-            "mov rcx, qword ptr [{hot} + {RSEQ}]\n", // (no counter's number, for who looks at a fault)
+            "mov rcx, qword ptr [{shared} + {RSEQ}]\n", // (no counter's number, for who looks at a fault)
             restartable!(whole "rcx", "rax",
-                "cmp dword ptr [{hot} + {INDEX}], {SLOTS_INDEX}",
+                "cmp dword ptr [{shared} + {INDEX}], {SLOTS_INDEX}",
                 "jne 23f",
-                scaled_clock!("{enabled}", "{hot} + {SCALE}"),
+                scaled_clock!("{enabled}", "{shared} + {SCALE}"),
                 "mov ecx, {SLOTS}\n rdpmc\n shl rdx, 32\n lea {slots}, [rax + rdx]",
                 $($then,)*
-                "mov eax, dword ptr [{hot} + {SEQUENCE}]",
-                "cmp dword ptr [{hot} + {LOCK}], eax",
+                "mov eax, dword ptr [{shared} + {SEQUENCE}]",
+                "cmp dword ptr [{shared} + {LOCK}], eax",
                 "jne 23f",
-                "mov rax, qword ptr [{hot} + {START} + {OF}]";
+                "mov rax, qword ptr [{shared} + {START} + {OF}]";
                 aborted "xor eax, eax")
         ),
         $($operand)*
         out("rcx") _,
         out("rdx") _,
-        READER = const offset_of!(Hot, reader),
-        RSEQ = const offset_of!(Hot, rseq),
+        READER = const offset_of!(Shared, reader),
+        RSEQ = const offset_of!(Shared, rseq),
         LOCK = const TD_CONTROL_PAGE + offset_of!(Page, lock),
         INDEX = const TD_CONTROL_PAGE + offset_of!(Page, index),
         SLOTS_INDEX = const SLOTS_INDEX,
         SEQUENCE = const SEQUENCE,
-        SCALE = const offset_of!(Hot, scale),
-        START = const offset_of!(Hot, start),
+        SCALE = const offset_of!(Shared, scale),
+        START = const offset_of!(Shared, start),
         TOTAL = const offset_of!(Sample, slots),
         ENABLED = const offset_of!(Sample, time_enabled_ns),
         RUNNING = const offset_of!(Sample, time_running_ns),
@@ -178,7 +178,7 @@ macro_rules! slots_only {
     };
 }
 
-impl Hot {
+impl Shared {
     /// Totals of slots and time alone, by the steady state; no windows are opened for it.
     #[inline]
     pub fn slots_only(&self) -> Option<SlotsOnly> {
@@ -194,10 +194,10 @@ impl Hot {
         // where the sequence ends.
         unsafe {
             slots_only!("mov {running}, {enabled}",
-                "add {slots}, qword ptr [{hot} + {START} + {TOTAL}]",
-                "add {enabled}, qword ptr [{hot} + {START} + {ENABLED}]",
-                "add {running}, qword ptr [{hot} + {START} + {RUNNING}]";
-                hot = in(reg) self,
+                "add {slots}, qword ptr [{shared} + {START} + {TOTAL}]",
+                "add {enabled}, qword ptr [{shared} + {START} + {ENABLED}]",
+                "add {running}, qword ptr [{shared} + {START} + {RUNNING}]";
+                shared = in(reg) self,
                 slots = out(reg) slots,
                 enabled = out(reg) enabled,
                 running = out(reg) running,
@@ -215,14 +215,14 @@ impl Hot {
         let whole: *mut u8 = (&raw mut *whole).cast();
         // SAFETY: descriptor and page are those of `slots_only_or_zero`; there is a sample at AT of `whole`, which is borrowed.
         unsafe {
-            slots_only!("mov rax, qword ptr [{hot} + {START} + {RUNNING}]",
+            slots_only!("mov rax, qword ptr [{shared} + {START} + {RUNNING}]",
                     "add rax, {enabled}",
                     "mov qword ptr [{out} + {OUT} + {RUNNING}], rax",
-                    "add {enabled}, qword ptr [{hot} + {START} + {ENABLED}]",
+                    "add {enabled}, qword ptr [{shared} + {START} + {ENABLED}]",
                     "mov qword ptr [{out} + {OUT} + {ENABLED}], {enabled}",
-                    "add {slots}, qword ptr [{hot} + {START} + {TOTAL}]",
+                    "add {slots}, qword ptr [{shared} + {START} + {TOTAL}]",
                     "mov qword ptr [{out} + {OUT} + {TOTAL}], {slots}";
-                hot = in(reg) self,
+                shared = in(reg) self,
                 out = in(reg) whole,
                 OUT = const T::AT,
                 slots = out(reg) _,
@@ -238,9 +238,9 @@ impl Hot {
     #[inline]
     pub fn read(&self, out: &mut Sample) -> Result<(), Registers> {
         unsafe extern "C" {
-            fn topdown_fast_read(td: *const Hot, out: *mut Sample) -> c_int;
+            fn topdown_fast_read(td: *const Shared, out: *mut Sample) -> c_int;
         }
-        // SAFETY: a handle is where its Hot is, and its control page follows; both are there as long as the handle's memory.
+        // SAFETY: a handle is where its Shared is, and its control page follows; both are there as long as the handle's memory.
         if unsafe { topdown_fast_read(self, out) } == 0 {
             return Ok(());
         }

@@ -13,7 +13,7 @@ pub(crate) mod windowed;
 
 use crate::budget::Budget;
 use crate::error::{Error, Result, TD_ESTALE};
-use crate::read::Hot;
+use crate::read::Shared;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Mark, Sample, SlotsOnly};
 use remembered::REMEMBERED;
@@ -22,16 +22,16 @@ use remembered::REMEMBERED;
 pub(crate) trait Source {
     /// A reading where the fast path does not serve. `seen`: what the fast path saw of the registers before it gave up, if it
     /// saw anything; what has come since is the library's own work.
-    fn read(&self, shared: &Hot, seen: Registers, out: &mut Sample) -> Result<()>;
+    fn read(&self, shared: &Shared, seen: Registers, out: &mut Sample) -> Result<()>;
     /// Totals without the categories, where the fast path does not serve.
-    fn slots_only(&self, shared: &Hot) -> Result<SlotsOnly>;
+    fn slots_only(&self, shared: &Shared) -> Result<SlotsOnly>;
     /// A reading that begins a measured execution. Returns whether it is as exact as such a reading is to be; one that the
     /// budget had nothing left for is not. `new`: of a region that was hardly measured yet.
-    fn read_fresh(&self, shared: &Hot, new: bool, out: &mut Sample) -> Result<bool>;
+    fn read_fresh(&self, shared: &Shared, new: bool, out: &mut Sample) -> Result<bool>;
     /// Starts a period.
-    fn reset(&self, shared: &Hot) -> Result<()>;
+    fn reset(&self, shared: &Shared) -> Result<()>;
     /// The last reading, which another thread than the handle's may take: what the kernel has counted.
-    fn read_last(&self, shared: &Hot) -> Result<Sample>;
+    fn read_last(&self, shared: &Shared) -> Result<Sample>;
     /// The sample of a mark.
     fn sample_of(&self, mark: &Mark) -> Result<Sample>;
     /// How windows are paid for; None: there are none.

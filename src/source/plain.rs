@@ -7,7 +7,7 @@ use super::{MOST_TRIES, Source, interrupted, registers_of, stale_mark};
 use crate::bound::WORK_BY_READ;
 use crate::budget::Budget;
 use crate::error::Result;
-use crate::read::{Hot, PlainCounters, PlainCounts};
+use crate::read::{PlainCounters, PlainCounts, Shared};
 use crate::registers::Registers;
 use crate::sample::{Head, Mark, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME};
 use crate::sys::kept::Kept;
@@ -103,25 +103,25 @@ impl Period {
 }
 
 impl<C: PlainCounters> Source for Plain<C> {
-    fn read(&self, _: &Hot, _: Registers, out: &mut Sample) -> Result<()> {
+    fn read(&self, _: &Shared, _: Registers, out: &mut Sample) -> Result<()> {
         *out = self.count(Next::SamePeriod)?;
         Ok(())
     }
 
-    fn slots_only(&self, _: &Hot) -> Result<SlotsOnly> {
+    fn slots_only(&self, _: &Shared) -> Result<SlotsOnly> {
         Ok(self.count(Next::SamePeriod)?.slots_only())
     }
 
-    fn read_fresh(&self, _: &Hot, _: bool, out: &mut Sample) -> Result<bool> {
+    fn read_fresh(&self, _: &Shared, _: bool, out: &mut Sample) -> Result<bool> {
         *out = self.count(Next::SamePeriod)?;
         Ok(true)
     }
 
-    fn reset(&self, _: &Hot) -> Result<()> {
+    fn reset(&self, _: &Shared) -> Result<()> {
         self.count(Next::NewPeriod).map(|_| ())
     }
 
-    fn read_last(&self, _: &Hot) -> Result<Sample> {
+    fn read_last(&self, _: &Shared) -> Result<Sample> {
         self.count(Next::SamePeriod)
     }
 

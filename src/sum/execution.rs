@@ -55,7 +55,7 @@ impl Sum {
         self.state == COUNTING
     }
 
-    /// Whether the present execution was to be measured, or the last one: the next is not drawn yet.
+    /// Whether the present execution was to be measured, or the last one: the next is not chosen yet.
     #[inline]
     pub(crate) fn was_due(&self) -> bool {
         self.wait == 0
@@ -100,9 +100,9 @@ impl Sum {
         now.wrapping_sub(self.begun_ns) / self.executions.max(1)
     }
 
-    /// One in so many executions can be measured: draws the next. How often they come is not known of the first, and
+    /// One in so many executions can be measured: chooses the next, at random. How often they come is not known of the first, and
     /// little of the first few: none is to wait for longer than those took together.
-    pub(crate) fn draw(&mut self, one_in: u64) {
+    pub(crate) fn choose_next(&mut self, one_in: u64) {
         let one_in = one_in.min(self.executions.max(1));
         if self.random == 0 {
             self.random = 0x9e37_79b9_7f4a_7c15 ^ self.begun_ns ^ self.from.slots << 32;

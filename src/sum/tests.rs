@@ -115,12 +115,12 @@ fn numbers_that_are_full_stay_so() {
 }
 
 #[test]
-fn the_draw_is_fair() {
+fn the_choice_is_fair() {
     let mut sum = Sum { executions: 1000, ..Sum::default() };
     for one_in in [1, 2, 7, 100] {
         let mut waited = [0; 2];
         for _ in 0..20_000 {
-            sum.draw(one_in);
+            sum.choose_next(one_in);
             assert!((1..2 * one_in).contains(&sum.wait) || sum.wait == 1);
             waited = [waited[0] + sum.wait, waited[1] + sum.wait % 2];
         }
@@ -135,7 +135,7 @@ fn the_first_executions_tell_how_often_the_next_can_be_measured() {
     for executions in [0, 1, 2, 10] {
         sum.executions = executions;
         for _ in 0..100 {
-            sum.draw(u64::MAX);
+            sum.choose_next(u64::MAX);
             assert!((1..2 * executions.max(1)).contains(&sum.wait), "{executions}: {}", sum.wait);
         }
     }

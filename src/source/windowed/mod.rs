@@ -13,7 +13,7 @@ use crate::bound::{UNCHECKED_MS, wraps_after_ns};
 use crate::budget::{Budget, BudgetSettings};
 use crate::error::Result;
 use crate::model::slots_per_ns;
-use crate::read::{Access, Hot, MetricsCounters, Scheduled, Snapshot};
+use crate::read::{Access, MetricsCounters, Scheduled, Shared, Snapshot};
 use crate::registers::{CATEGORIES, RawSlots, Registers};
 use crate::sample::{
     Head, Mark, OF_READINGS, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED,
@@ -71,7 +71,12 @@ enum Found {
 
 impl<C: MetricsCounters> Windowed<C> {
     /// Starts the first period. `start`: what its samples have in common.
-    pub fn new(counters: C, shared: &Hot, mut start: Head, settings: BudgetSettings) -> Result<Windowed<C>> {
+    pub fn new(
+        counters: C,
+        shared: &Shared,
+        mut start: Head,
+        settings: BudgetSettings,
+    ) -> Result<Windowed<C>> {
         if counters.scheduled() == Scheduled::Unknown {
             start.flags |= TD_SAMPLE_UNBOUNDED; // nobody counts how often the registers are saved and restored
         }
@@ -120,7 +125,7 @@ impl<C: MetricsCounters> Windowed<C> {
     /// that is at registers. Then `out` is the first.
     fn change(
         &self,
-        shared: &Hot,
+        shared: &Shared,
         of: Option<u32>,
         out: &mut Sample,
         work: impl FnOnce(&mut Renewal<C>) -> Result<Option<Snapshot>>,
@@ -162,7 +167,7 @@ impl<C: MetricsCounters> Windowed<C> {
     }
 
     /// What samples of the window that this change began start from. None if a signal handler has used the handle since.
-    fn show_new(&self, shared: &Hot, begins: &Option<Snapshot>, number: u32) -> Option<Head> {
+    fn show_new(&self, shared: &Shared, begins: &Option<Snapshot>, number: u32) -> Option<Head> {
         self.window.look(|window| match begins {
             Some(start) => self.show(shared, window, start, number),
             None => {
@@ -175,7 +180,7 @@ impl<C: MetricsCounters> Windowed<C> {
 
     /// read(2) of the group: adds what the kernel has counted to the totals, and starts a window, or with it a period.
     /// `out`: its first reading.
-    fn renew(&self, shared: &Hot, next: Next, out: &mut Sample) -> Result<()> {
+    fn renew(&self, shared: &Shared, next: Next, out: &mut Sample) -> Result<()> {
         for _ in 0..MOST_TRIES {
             if let Changed::To(..) = self.change(shared, None, out, |renewal| renewal.renew(next))? {
                 return Ok(());
@@ -186,7 +191,7 @@ impl<C: MetricsCounters> Windowed<C> {
 
     /// The last step of a reading that began a window at `start` by the change of this number: the library's own work since
     /// then does not count either. What comes after is short.
-    fn skip_to_now(&self, shared: &Hot, start: &Snapshot, number: u32, out: &mut Sample) {
+    fn skip_to_now(&self, shared: &Shared, start: &Snapshot, number: u32, out: &mut Sample) {
         let (place, window) = (self.shown.latest(), out.base.window);
         let Some(now) = self.counters.registers(start.time()) else { return };
         let Some(own) = now.registers.slots.0.checked_sub(start.registers.slots.0) else { return };
@@ -216,7 +221,7 @@ impl<C: MetricsCounters> Windowed<C> {
     /// Lets samples start from where this reading found page and clock, and returns what they start from. None if a signal
     /// handler has used the handle since the change of this number: the window may be another by now.
     #[inline(always)]
-    fn show(&self, shared: &Hot, window: &Window, now: &Snapshot, number: u32) -> Option<Head> {
+    fn show(&self, shared: &Shared, window: &Window, now: &Snapshot, number: u32) -> Option<Head> {
         let mut start = window.start;
         if let Some((slots, parts)) = self.own_work.of(start.base.window) {
             start.skip(slots, &parts);
@@ -244,7 +249,7 @@ impl<C: MetricsCounters> Windowed<C> {
     }
 
     /// A reading of the registers in this window, without a system call.
-    fn read_registers(&self, shared: &Hot, seen: Registers, out: &mut Sample) -> Found {
+    fn read_registers(&self, shared: &Shared, seen: Registers, out: &mut Sample) -> Found {
         let number = self.window.next_number();
         // (the registers first: what is executed before counts)
         let Some(mut now) = self.registers() else { return Found::Nothing };
@@ -292,7 +297,7 @@ impl<C: MetricsCounters> Windowed<C> {
     }
 
     /// Ends the window of this number at this snapshot, and returns the first of the next, if there is one.
-    fn end_window(&self, shared: &Hot, now: &Snapshot, number: u32, out: &mut Sample) -> Result<Changed> {
+    fn end_window(&self, shared: &Shared, now: &Snapshot, number: u32, out: &mut Sample) -> Result<Changed> {
         self.change(shared, Some(number), out, |renewal| {
             let enabled = renewal.window().enabled_ns(now);
             renewal.mind_wrap(enabled);
@@ -312,7 +317,7 @@ impl<C: MetricsCounters> Windowed<C> {
 }
 
 impl<C: MetricsCounters> Source for Windowed<C> {
-    fn read(&self, shared: &Hot, seen: Registers, out: &mut Sample) -> Result<()> {
+    fn read(&self, shared: &Shared, seen: Registers, out: &mut Sample) -> Result<()> {
         for _ in 0..MOST_TRIES {
             let (changed, flags) = match self.read_registers(shared, seen, out) {
                 Found::Reading => return Ok(()),
@@ -340,7 +345,7 @@ impl<C: MetricsCounters> Source for Windowed<C> {
     }
 
     /// No windows are opened for it if that can be helped.
-    fn slots_only(&self, shared: &Hot) -> Result<SlotsOnly> {
+    fn slots_only(&self, shared: &Shared) -> Result<SlotsOnly> {
         let number = self.window.next_number();
         let mut now = self.registers();
         let seen = now.as_mut().and_then(|now| {
@@ -360,18 +365,18 @@ impl<C: MetricsCounters> Source for Windowed<C> {
     }
 
     /// In a fresh window, if the budget allows. Returns whether it is.
-    fn read_fresh(&self, shared: &Hot, new: bool, out: &mut Sample) -> Result<bool> {
+    fn read_fresh(&self, shared: &Shared, new: bool, out: &mut Sample) -> Result<bool> {
         let window = self.window.get(Window::number);
         self.change_budget(|budget| budget.request_window(new));
         self.read(shared, Registers::default(), out)?;
         Ok(self.window.get(Window::number) != window)
     }
 
-    fn reset(&self, shared: &Hot) -> Result<()> {
+    fn reset(&self, shared: &Shared) -> Result<()> {
         self.renew(shared, Next::Period, &mut Sample::default())
     }
 
-    fn read_last(&self, shared: &Hot) -> Result<Sample> {
+    fn read_last(&self, shared: &Shared) -> Result<Sample> {
         let mut out = Sample::default();
         match self.change(shared, None, &mut out, |renewal| renewal.read_from_outside().map(|()| None))? {
             Changed::To(..) => Ok(out),

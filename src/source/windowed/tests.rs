@@ -51,8 +51,8 @@ impl MetricsCounters for &Moved {
     }
 }
 
-fn windowed(counters: &Moved, max_error: u32) -> (Box<Hot>, Windowed<&Moved>) {
-    let shared = Box::<Hot>::default();
+fn windowed(counters: &Moved, max_error: u32) -> (Box<Shared>, Windowed<&Moved>) {
+    let shared = Box::<Shared>::default();
     let start = Head {
         size: size_of::<Sample>() as u32,
         base: Base { handle: 1, level: 1, model: crate::model::SIMULATED as u8, ..Base::default() },

@@ -15,7 +15,7 @@ const AWAY: u32 = u32::MAX;
 /// The part of a handle that readings look at; the control page of SLOTS follows it in memory. The library's own: programs
 /// that inline readings are compiled with it, so when it changes, td_read_mark_slowly gets another name.
 #[repr(C)]
-pub struct Hot {
+pub struct Shared {
     /// Thread pointer of the thread whose calls of td_read may read the registers; 0 while nobody's may.
     pub(crate) reader: AtomicU64,
     /// The same of readings that programs inline.
@@ -34,12 +34,12 @@ pub struct Hot {
 }
 
 // SAFETY: numbers, and raw pointers.
-unsafe impl Zeroable for Hot {}
+unsafe impl Zeroable for Shared {}
 
 #[cfg(test)]
-impl Default for Hot {
-    fn default() -> Hot {
-        Hot {
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared {
             reader: AtomicU64::new(0),
             inline_reader: AtomicU64::new(0),
             rseq: Cell::new(null_mut()),
@@ -54,7 +54,7 @@ impl Default for Hot {
 
 /// Where the control page of SLOTS is, in bytes from the handle. The library's own.
 pub const TD_CONTROL_PAGE: usize = 4096;
-pub(crate) const SEQUENCE: usize = offset_of!(Hot, start) + offset_of!(Sample, base.sequence);
+pub(crate) const SEQUENCE: usize = offset_of!(Shared, start) + offset_of!(Sample, base.sequence);
 
 /// Types of numbers with a sample in them, which a reading of slots alone fills in.
 ///
@@ -76,7 +76,7 @@ pub(crate) struct Reader {
     pub everywhere: bool,
 }
 
-impl Hot {
+impl Shared {
     /// Lets a thread read by itself from now on.
     pub fn attach(&self, reader: Reader) {
         self.rseq.set(reader.rseq);
@@ -136,7 +136,7 @@ impl Hot {
 }
 
 const _: () = {
-    assert!(offset_of!(Hot, start) == 64 && size_of::<Hot>() <= TD_CONTROL_PAGE);
+    assert!(offset_of!(Shared, start) == 64 && size_of::<Shared>() <= TD_CONTROL_PAGE);
     assert!(offset_of!(Sample, base.window) == offset_of!(Sample, base.sequence) + 4 && SEQUENCE % 8 == 0);
     // a reading copies what comes before the register
     assert!(offset_of!(Sample, raw_metrics) == 128);
