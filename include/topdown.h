@@ -251,7 +251,7 @@ struct td_options {
 struct td_info {
     uint32_t size;              /**< sizeof(struct td_info), set by the library. */
     uint32_t path;              /**< TD_PATH_*: how the counters are read. */
-    uint32_t level;             /**< Deepest level that is counted: 1 or 2. */
+    uint32_t level;             /**< Deepest level that is counted. */
     uint32_t slots_per_cycle;   /**< Pipeline slots per cycle of the core; 0 if not known. */
     char cpu[64];               /**< Brand string of the CPU; "simulated" with TD_FLAG_SIMULATE. */
     char pmu[32];               /**< Name of the PMU in sysfs; "simulated" with TD_FLAG_SIMULATE. */

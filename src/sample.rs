@@ -38,7 +38,7 @@ pub struct Base {
     pub switches: u16,
     /// Row of the table of CPU models.
     pub model: u8,
-    /// Deepest level that was counted: 1 or 2.
+    /// Deepest level that was counted.
     pub level: u8,
     /// When the registers were last known not to have been reset by somebody else: milliseconds of
     /// `time_enabled_ns`, modulo 2^32.

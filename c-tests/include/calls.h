@@ -46,7 +46,7 @@ CALL(td_sum_decode_tree, AT(struct td_sum, SUM), AT(struct td_node, NODES), ROOM
 CALL(td_get_info, AT(td_t, HANDLE), AT(struct td_info, INFO))
 CALL(td_simulate_mix, AT(td_t, HANDLE), AT(struct td_mix, MIX))
 
-/* All that return a code and take a pointer but td_last_error, whose pointer is bytes. In an order in which all succeed:
+/* All that return a code and take a pointer but td_last_error, whose pointer is bytes, and those of decode/made_up.c. In an order in which all succeed:
  * marks are read before they become samples, sums added to before they are decoded. */
 #define NONE {-1, IN}
 static const struct call CALLS[] = {

@@ -17,7 +17,7 @@ struct td_own_base {
     /** How often the registers were saved and restored since the window began; 65535 for that often or more. */
     uint16_t switches;
     uint8_t model;        /**< Row of the table of CPU models. */
-    uint8_t level;        /**< Deepest level that was counted: 1 or 2. */
+    uint8_t level;        /**< Deepest level that was counted. */
     /** When the registers were last known not to have been reset by somebody else: milliseconds of
      * `time_enabled_ns`, modulo 2^32. */
     uint32_t checked_ms;

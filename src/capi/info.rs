@@ -28,7 +28,7 @@ pub struct CInfo {
     pub size: u32,
     /// TD_PATH_*: how the counters are read.
     pub path: u32,
-    /// Deepest level that is counted: 1 or 2.
+    /// Deepest level that is counted.
     pub level: u32,
     /// Pipeline slots per cycle of the core; 0 if not known.
     pub slots_per_cycle: u32,

@@ -42,7 +42,7 @@ pub enum Path {
 pub struct Info {
     /// How it is read.
     pub path: Path,
-    /// Deepest level: 1 or 2.
+    /// Deepest level.
     pub level: u32,
     /// Pipeline slots per cycle of the core; 0 if not known.
     pub slots_per_cycle: u32,
