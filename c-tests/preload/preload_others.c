@@ -77,7 +77,7 @@ static void forgeries(pid_t pid)
     for (int k = 0; k < 20; k++) {
         const pid_t which = k < 4 ? pid : k < 8 ? getppid() : 1000000 + k;
         int32_t header[16];
-        memcpy(header, forged, sizeof header); /* report/src/table.rs */
+        memcpy(header, forged, sizeof header); /* table/src/lib.rs */
         header[4] = which, header[5] = getppid(), header[8] = 0;
         header[15] = k % 3 ? pid : getppid();
         const uint64_t late = UINT64_C(1) << 62;
