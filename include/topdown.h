@@ -221,7 +221,7 @@ struct td_options {
     /** Wanted bound on the error of each share, in parts per million, up to 1000000; 0 means 10000 (1 percentage point).
      * td_read resets the registers often enough that regions of a million slots or more reach it, within
      * max_overhead_ppm; `error` of the result is the bound that was reached. 1000000: readings never reset the
-     * registers. */
+     * registers for exactness, only after a second without a reading and after the counters were away. */
     uint32_t max_error_ppm;
     /** The part of the thread's time that these resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
      * Up to 64 of them may come in a row. */
@@ -255,7 +255,7 @@ struct td_info {
     uint32_t slots_per_cycle;   /**< Pipeline slots per cycle of the core; 0 if not known. */
     char cpu[64];               /**< Brand string of the CPU; "simulated" with TD_FLAG_SIMULATE. */
     char pmu[32];               /**< Name of the PMU in sysfs; "simulated" with TD_FLAG_SIMULATE. */
-    char core[48];              /**< Name of the core, such as "Golden Cove". */
+    char core[48];              /**< Name of the core, such as "Redwood Cove". */
     char note[192];             /**< Why the path is not RDPMC, and what to do about it; empty if it is. */
     uint32_t max_error_ppm;     /**< td_options.max_error_ppm, or its default. */
     uint32_t max_overhead_ppm;  /**< td_options.max_overhead_ppm, or its default. */

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn each_switch_adds_two_units_and_no_bound_exceeds_the_window() {
+    fn each_switch_adds_two_units_to_a_window_closed_by_read_and_no_bound_exceeds_the_window() {
         assert_eq!(closed_by_read(255_000, 0, 0, 0), 1_001);
         assert_eq!(closed_by_read(255_000, 0, 3, 0), 7_007);
         assert_eq!(closed_by_read(255_000, 0, u64::MAX, 0), 255_000);

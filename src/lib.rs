@@ -1,31 +1,37 @@
 //! Where the CPU's pipeline slots go, for any region of a program, measured from inside it.
 //!
-//! The modules in the order in which a reading passes them. "kernel-facts" in comments is docs/kernel-facts.md.
+//! The modules in the order of tests/rooms.rs: none imports from a later one. "kernel-facts" in comments is
+//! docs/kernel-facts.md.
 
 pub(crate) use topdown_seam as sys;
 
-pub(crate) mod detect;
-pub(crate) mod model;
-
+mod error;
 mod options;
 
-mod bound;
+pub(crate) mod model;
+
+pub(crate) mod detect;
+
 mod registers;
 mod sample;
 
-pub(crate) mod group;
+mod bound;
+mod budget;
+
 pub(crate) mod read;
 
-mod budget;
-pub(crate) mod source;
+pub(crate) mod group;
+
 mod totals;
+
+pub(crate) mod source;
 
 mod decode;
 mod span;
-mod sum;
 mod tree;
 
-mod error;
+mod sum;
+
 mod handle;
 
 mod probe;

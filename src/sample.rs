@@ -105,8 +105,8 @@ pub struct Sample {
     pub base: Base,
     /// The PERF_METRICS register: eight 8-bit shares of the slots since the window began.
     pub raw_metrics: u64,
-    /// Totals of plain counters, on CPUs whose shares are computed from such. Untouched where PERF_METRICS
-    /// gives the shares.
+    /// Totals of plain counters, on CPUs whose shares are computed from such. Where PERF_METRICS gives the shares td_read does
+    /// not write them.
     pub counter: [u64; 15],
 }
 

@@ -44,8 +44,8 @@ struct td_own_sample {
     struct td_own_base base;       /**< The totals at the start of the window. */
     /** The PERF_METRICS register: eight 8-bit shares of the slots since the window began. */
     uint64_t raw_metrics;
-    /** Totals of plain counters, on CPUs whose shares are computed from such. Untouched where PERF_METRICS
-     * gives the shares. */
+    /** Totals of plain counters, on CPUs whose shares are computed from such. Where PERF_METRICS gives the shares td_read does
+     * not write them. */
     uint64_t counter[15];
 };
 

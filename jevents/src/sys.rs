@@ -1,5 +1,5 @@
 //! perf_event_open(2), by a weak symbol: a program that has its own `perf_event_open` is asked instead, by this library
-//! too (libjevents.md 2.5).
+//! too, as libjevents allows.
 
 use crate::Attr;
 use libc::{c_int, c_long, c_ulong, pid_t};

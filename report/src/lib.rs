@@ -3,7 +3,8 @@
 //! The file is the memory in which the process kept its figures (the crate topdown-table), so it holds what was there when
 //! the process ended, however it ended. The modules in the order in which the figures pass them: what a record measured
 //! becomes a sum (`sum`), sums are merged (`account`, `nodes`, `merge`) into the one model that all reports show (`model`), of which each
-//! format has its own view (`text`, `csv`, `json`, `html`).
+//! format has its own view (`text`, `csv`, `html`; JSON is the model as it is). `verdict` says what a figure means, `words` has
+//! the texts that views share, `output` writes the file.
 
 mod sum;
 

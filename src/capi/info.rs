@@ -36,7 +36,7 @@ pub struct CInfo {
     pub cpu: [c_char; 64],
     /// Name of the PMU in sysfs; "simulated" with TD_FLAG_SIMULATE.
     pub pmu: [c_char; 32],
-    /// Name of the core, such as "Golden Cove".
+    /// Name of the core, such as "Redwood Cove".
     pub core: [c_char; 48],
     /// Why the path is not RDPMC, and what to do about it; empty if it is.
     pub note: [c_char; 192],

@@ -84,7 +84,7 @@ pub unsafe extern "C" fn td_read(td: *mut td, out: *mut Sample) -> c_int {
 #[cfg(target_arch = "x86_64")]
 crate::read::fast_read!("td_read", ".globl", read_slowly);
 
-/// Where td_read goes if the steady state does not serve, with what it had read of the registers.
+/// Where td_read goes if the fast path does not serve, with what it had read of the registers.
 ///
 /// # Safety
 /// As td_read.

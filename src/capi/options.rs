@@ -42,7 +42,7 @@ pub struct COptions {
     /// Wanted bound on the error of each share, in parts per million, up to 1000000; 0 means 10000 (1 percentage point).
     /// td_read resets the registers often enough that regions of a million slots or more reach it, within
     /// max_overhead_ppm; `error` of the result is the bound that was reached. 1000000: readings never reset the
-    /// registers.
+    /// registers for exactness, only after a second without a reading and after the counters were away.
     pub max_error_ppm: u32,
     /// The part of the thread's time that these resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
     /// Up to 64 of them may come in a row.

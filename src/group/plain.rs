@@ -1,4 +1,4 @@
-//! A perf group of plain counters: cycles lead, each other event counts the slots that met one fate.
+//! A perf group of plain counters, as E-cores have them: cycles lead, each other event counts the slots of one category.
 #![forbid(unsafe_code)]
 
 use super::{PATIENCE, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still};

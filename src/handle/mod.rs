@@ -210,7 +210,7 @@ pub(crate) fn rdpmc_taken(pmu: &str) -> Error {
         )
 }
 
-/// A reading, by the steady state if it serves.
+/// A reading, by the fast path if it serves.
 #[inline]
 pub(crate) fn any_read(handle: Handle) -> Result<Sample> {
     let mut sample = Sample::default();
@@ -220,7 +220,7 @@ pub(crate) fn any_read(handle: Handle) -> Result<Sample> {
     Ok(sample)
 }
 
-/// A reading where the steady state does not serve.
+/// A reading where the fast path does not serve.
 pub(crate) fn read(handle: Handle, seen: Registers, out: &mut Sample) -> Result<()> {
     with(handle, |state, shared| state.source.source().read(shared, seen, out))
 }

@@ -62,13 +62,13 @@ impl TopDown {
         sum_end(self.0, sum)
     }
 
-    /// As `begin`, if that takes a reading of the steady state alone; false: nothing happened.
+    /// As `begin`, if that takes a reading by the fast path alone; false: nothing happened.
     #[inline(always)]
     pub fn begin_steadily(&self, sum: &mut Sum) -> bool {
         sum.begins_unmeasured() && self.0.shared().slots_only_into(sum) && sum.has_begun()
     }
 
-    /// As `end`, if that takes a reading of the steady state alone; None: nothing happened. The caller adds the execution
+    /// As `end`, if that takes a reading by the fast path alone; None: nothing happened. The caller adds the execution
     /// to the sum's before the next call of `begin` or `end`.
     #[inline(always)]
     pub fn end_steadily(&self, sum: &mut Sum) -> Option<(Execution, Seen)> {

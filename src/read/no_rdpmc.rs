@@ -5,7 +5,7 @@ use crate::sys::Mapping;
 use crate::sys::page::PageSnapshot;
 use crate::sys::page::Times;
 
-/// Whether td_read has a steady state here.
+/// Whether td_read has a fast path here.
 pub(crate) const FAST: fn() -> bool = || false;
 
 impl super::Shared {

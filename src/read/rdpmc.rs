@@ -26,7 +26,7 @@ use std::arch::asm;
 use std::ffi::c_int;
 use std::mem::offset_of;
 
-/// Whether this CPU has the instructions of td_read's steady state besides RDPMC; all that have PERF_METRICS do,
+/// Whether this CPU has the instructions of td_read's fast path besides RDPMC; all that have PERF_METRICS do,
 /// unless they were turned off.
 pub(crate) const FAST: fn() -> bool =
     || std::arch::is_x86_feature_detected!("avx") && std::arch::is_x86_feature_detected!("bmi2");
@@ -34,7 +34,7 @@ pub(crate) const FAST: fn() -> bool =
 /// Defines int NAME(struct td *td, struct td_sample *out), a whole reading, in assembler. `visibility` is a directive for the
 /// symbol: .globl, or .hidden.
 ///
-/// The steady state: if the calling thread is the reader and the counters are on this CPU, a sample is the handle's `start`
+/// The fast path: if the calling thread is the reader and the counters are on this CPU, a sample is the handle's `start`
 /// plus the registers and the clock, and 0 is returned. All else is for `slowly`, which gets what was seen of the registers,
 /// too: it counts if the page's sequence number turns out to be the handle's. What was disturbed begins anew there.
 macro_rules! fast_read {
@@ -50,7 +50,7 @@ macro_rules! fast_read {
             "test rdi, rdi",
             "je 24f",
             "mov rax, qword ptr fs:[0]", // the thread pointer
-            "cmp rsi, 1",                // borrows if it is NULL: then no reader is the same, since all are even
+            "cmp rsi, 1",                // sets carry if it is NULL: the difference is odd then, and 0 for no reader
             "sbb rax, qword ptr [rdi + {READER}]",
             "jne 24f",
             "mov rcx, qword ptr [rdi + {RSEQ}]",
@@ -70,8 +70,8 @@ macro_rules! fast_read {
             "vmovdqu ymm1, ymmword ptr [rdi + {START} + 32]",
             "vmovdqu ymm2, ymmword ptr [rdi + {START} + 64]",
             "vmovdqu ymm3, ymmword ptr [rdi + {START} + 96]",
-            // 0, which is what is returned, if the page says this sequence number and there are no more slots than `limit`; one
-            // less makes no other 0, since numbers at rest are even
+            // start.sequence - the page's lock - (slots > limit): both are even at rest, so it is 0, which is what is returned,
+            // only if they are the same and the limit is not exceeded
             "mov eax, dword ptr [rdi + {SEQUENCE}]",
             "cmp qword ptr [rdi + {LIMIT}], r10",
             "sbb eax, dword ptr [rdi + {LOCK}]",
@@ -122,7 +122,7 @@ pub(crate) use fast_read;
 
 fast_read!("topdown_fast_read", ".hidden", leave_it);
 
-/// Where `topdown_fast_read` goes if the steady state does not serve: its caller finds what was seen in the sample.
+/// Where `topdown_fast_read` goes if the fast path does not serve: its caller finds what was seen in the sample.
 ///
 /// # Safety
 /// `out` points to a sample that nobody else uses.
@@ -143,7 +143,7 @@ macro_rules! slots_only {
             "mov rax, qword ptr fs:[0]\n",
             "cmp qword ptr [{shared} + {READER}], rax\n",
             "jne 23f\n",
-            "mov rcx, qword ptr [{shared} + {RSEQ}]\n", // (no counter's number, for who looks at a fault)
+            "mov rcx, qword ptr [{shared} + {RSEQ}]\n", // (no counter's number: the handler of a fault goes by rcx)
             restartable!(whole "rcx", "rax",
                 "cmp dword ptr [{shared} + {INDEX}], {SLOTS_INDEX}",
                 "jne 23f",
@@ -179,13 +179,13 @@ macro_rules! slots_only {
 }
 
 impl Shared {
-    /// Totals of slots and time alone, by the steady state; no windows are opened for it.
+    /// Totals of slots and time alone, by the fast path; no windows are opened for it.
     #[inline]
     pub fn slots_only(&self) -> Option<SlotsOnly> {
         Some(self.slots_only_or_zero()).filter(|read| read.handle != 0)
     }
 
-    /// The same; of no handle (0) if that failed.
+    /// As `slots_only`; `handle` is 0 if that failed.
     #[inline(always)]
     pub fn slots_only_or_zero(&self) -> SlotsOnly {
         let (slots, enabled, running, of): (u64, u64, u64, u64);
@@ -234,7 +234,7 @@ impl Shared {
         of != 0
     }
 
-    /// A reading, if the steady state serves; else what was seen of the registers, and `out` means nothing.
+    /// A reading, if the fast path serves; else what was seen of the registers, and `out` means nothing.
     #[inline]
     pub fn read(&self, out: &mut Sample) -> Result<(), Registers> {
         unsafe extern "C" {

@@ -26,7 +26,7 @@ pub struct Shared {
     pub(crate) limit: Cell<u64>,
     /// Turns the time-stamp counter into nanoseconds.
     pub(crate) scale: Cell<u64>,
-    /// Not 0: the memory is as the parent left it.
+    /// 1 since td_open; 0 in a forked child, where the kernel wiped the page (MADV_WIPEONFORK).
     pub(crate) present: AtomicU64,
     _line: [u64; 2],
     /// What a sample would be were registers and clock at zero; `base.sequence` is what the page must say.

@@ -1,4 +1,4 @@
-//! Plain counters, read by read(2). What the kernel counts is exact, and nothing is ever reset: a sample is what was counted
+//! Plain counters (those of E-cores), read by read(2). What the kernel counts is exact, and nothing is ever reset: a sample is what was counted
 //! less what had been counted when the period began.
 #![forbid(unsafe_code)]
 
