@@ -57,18 +57,24 @@ impl Totals {
     /// Closes a window at a reading of its registers. What came after that, until a read(2) of the leader alone told the
     /// slots and the times and zeroed the registers, is this library's own work and does not count: `end` is what they held
     /// right before. If the read(2) tells far more, an overflow had reset the registers: that much counts, and is
-    /// admitted. None if the registers are not of this window.
+    /// admitted; so does all that came after, if a signal handler has `shown` some of it. None if the registers are not of this
+    /// window.
     pub fn close_by_registers(
         &mut self,
         reading: Registers,
         end: Registers,
+        shown: bool,
         switches: u64,
         slots: u64,
         time: Times,
     ) -> Option<()> {
         let counted = slots.saturating_sub(self.last.slots);
         let gap = counted.checked_sub(end.slots.0)?;
-        let lost = if gap > MOST_WHILE_HANDLED { gap } else { 0 };
+        let lost = match shown {
+            true => counted.saturating_sub(reading.slots.0),
+            false if gap > MOST_WHILE_HANDLED => gap,
+            false => 0,
+        };
         let held = reading.slots.0.max(1) as f64;
         let split = reading.split();
         let stretched = |to: u64| {
@@ -214,7 +220,7 @@ mod tests {
     fn a_window_that_its_registers_close_is_as_exact_as_they_are() {
         let mut totals = Totals::default();
         let held = |slots| Registers { slots: RawSlots(slots), metrics: RawMetrics(0x3333_6633) };
-        totals.close_by_registers(held(255_000), held(256_000), 0, 256_100, Times::default()).unwrap();
+        totals.close_by_registers(held(255_000), held(256_000), false, 0, 256_100, Times::default()).unwrap();
         assert_eq!(
             (totals.slots, totals.error),
             (255_000, 1000),
@@ -222,7 +228,7 @@ mod tests {
         );
         assert_eq!(totals.category[..4], [51_000, 102_000, 51_000, 51_000]);
         assert_eq!(
-            totals.close_by_registers(held(100), held(300), 0, 256_200, Times::default()),
+            totals.close_by_registers(held(100), held(300), false, 0, 256_200, Times::default()),
             None,
             "less than they say"
         );
@@ -230,14 +236,29 @@ mod tests {
         totals.skip(RawSlots(2_550), &held(2_550).split());
         assert_eq!((totals.slots, totals.error, totals.category[1]), (252_450, 1010, 102_000 - 1020));
         totals
-            .close_by_registers(held(2_550 + 255_000), held(258_000), 2, 256_100 + 258_000, Times::default())
+            .close_by_registers(
+                held(2_550 + 255_000),
+                held(258_000),
+                false,
+                2,
+                256_100 + 258_000,
+                Times::default(),
+            )
             .unwrap();
         assert_eq!((totals.slots, totals.error), (510_000, 1010 + 3030), "two switches");
+        // a signal handler has shown more than the reading that closes the window
+        let mut shown = totals;
+        shown
+            .close_by_registers(held(1_000), held(50_000), true, 0, 514_100 + 60_000, Times::default())
+            .unwrap();
+        assert_eq!(shown.slots, 510_000 + 60_000, "all that read(2) told");
+        assert!(shown.error >= 1010 + 3030 + 59_000, "and how it divides is not known");
         // an overflow on the way
         totals
             .close_by_registers(
                 held(255_000),
                 held(255_000),
+                false,
                 0,
                 514_100 + 255_000 + MOST_WHILE_HANDLED + 1,
                 Times::default(),

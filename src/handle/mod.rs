@@ -103,7 +103,7 @@ impl State {
 }
 
 /// Where a handle's samples come from.
-#[expect(clippy::large_enum_variant, reason = "nothing of it is on the heap: see `close`")]
+#[expect(clippy::large_enum_variant, reason = "it is never moved once it is open")]
 enum AnySource {
     Registers(Windowed<Group<Linux>>),
     Counters(Plain<PlainGroup<Linux>>),
@@ -132,6 +132,16 @@ impl AnySource {
             AnySource::Registers(source) => source.counters().stop(),
             AnySource::Counters(source) => source.counters().stop(),
             AnySource::SimulatedRegisters(_) | AnySource::SimulatedCounters(_) => {}
+        }
+    }
+
+    /// Ends it, where no call on it was interrupted.
+    fn free(self) {
+        match self {
+            AnySource::Registers(source) => source.free(),
+            AnySource::Counters(source) => source.free(),
+            AnySource::SimulatedRegisters(source) => source.free(),
+            AnySource::SimulatedCounters(source) => source.free(),
         }
     }
 
@@ -376,7 +386,10 @@ pub(crate) fn close(handle: Handle) {
         false => source.forget_mappings(),
     };
     match remains {
-        Remains::Whole(mut state) => end(&mut state.source),
+        Remains::Whole(mut state) => {
+            end(&mut state.source);
+            state.source.free();
+        }
         // what this signal handler interrupted goes on, or never will: all but what is open stays, as the slot does
         Remains::InUse(state) => {
             let State { info, mut source, .. } = ManuallyDrop::into_inner(state);

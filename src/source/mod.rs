@@ -3,7 +3,8 @@
 //!
 //! Signal handlers may come between at any instruction, read the same source, and return or leave by siglongjmp. So what
 //! readings go by is in cells: what takes effect as a whole is in a `Kept`, and the rest is right, or seen not to be, after any
-//! of its stores. Nothing here is on the heap: whoever closes a handle in such a signal handler drops a copy of its source.
+//! of its stores. Whoever closes a handle in such a signal handler drops a copy of its source, so what the source has on the heap
+//! is given back only by `free`.
 #![forbid(unsafe_code)]
 
 pub(crate) mod plain;

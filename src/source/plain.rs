@@ -41,8 +41,18 @@ impl<C: PlainCounters> Plain<C> {
     pub fn new(counters: C, start: Head) -> Result<Plain<C>> {
         let period = Period { begun: PlainCounts::default(), start, own_work: 0 };
         let plain = Plain { counters, period: Kept::new(period), remembered: Remembered::new() };
-        plain.count(Next::NewPeriod)?;
-        Ok(plain)
+        match plain.count(Next::NewPeriod) {
+            Ok(_) => Ok(plain),
+            Err(error) => {
+                plain.free();
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends it, where no call on it was interrupted.
+    pub fn free(self) {
+        self.remembered.free();
     }
 
     /// The group.

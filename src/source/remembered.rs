@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 /// Readings that are remembered.
@@ -9,7 +10,9 @@ pub(super) const REMEMBERED: usize = 64;
 
 /// A ring, the latest at one place and the older ones before it, around the end. What a signal handler interrupts is not found.
 pub(super) struct Remembered<T> {
-    ring: [Entry<T>; REMEMBERED],
+    /// On the heap, since who opens a handle may have a small stack. Given back by `free` alone: after a close in a signal
+    /// handler, the call that was interrupted may use it yet.
+    ring: ManuallyDrop<Box<[Entry<T>]>>,
     latest: Cell<usize>,
 }
 
@@ -27,7 +30,13 @@ pub(super) fn key(sequence: u32, window: u32) -> u64 {
 impl<T: Copy + Default> Remembered<T> {
     pub fn new() -> Remembered<T> {
         let nothing = |_| Entry { key: Cell::new(None), value: Cell::default() };
-        Remembered { ring: std::array::from_fn(nothing), latest: Cell::new(0) }
+        let ring = (0..REMEMBERED).map(nothing).collect();
+        Remembered { ring: ManuallyDrop::new(ring), latest: Cell::new(0) }
+    }
+
+    /// Gives the memory back. Nobody uses it any more.
+    pub fn free(self) {
+        drop(ManuallyDrop::into_inner(self.ring));
     }
 
     /// Where the latest is.

@@ -100,8 +100,8 @@ pub(crate) struct SimulatedRegisters {
 #[derive(Clone, Copy, Debug)]
 struct State {
     mix: [u64; CATEGORIES],
-    /// The clock when the registers last moved on.
-    clock: u64,
+    /// When the registers last moved on.
+    at: Moment,
     slots: u64,
     /// Slots of each category since the reset, times `WHOLE`.
     exact: [u128; CATEGORIES],
@@ -112,8 +112,13 @@ struct State {
 impl SimulatedRegisters {
     pub fn new(level: u32, width: u32) -> SimulatedRegisters {
         let mix = Mix::default().shares().expect("the default mix is a mix");
-        let state =
-            State { mix, clock: clock(), slots: 0, exact: [0; CATEGORIES], counts: GroupCounts::default() };
+        let state = State {
+            mix,
+            at: Moment::now(),
+            slots: 0,
+            exact: [0; CATEGORIES],
+            counts: GroupCounts::default(),
+        };
         SimulatedRegisters { level, width: width.into(), begun: Instant::now(), state: Kept::new(state) }
     }
 
@@ -143,7 +148,7 @@ impl SimulatedRegisters {
     }
 
     fn snapshot(&self, state: &State) -> Snapshot {
-        let time = self.begun.elapsed().as_nanos() as u64;
+        let time = state.at.since(self.begun);
         Snapshot {
             registers: Registers { slots: RawSlots(state.slots), metrics: state.metrics(self.level) },
             sequence: 0,
@@ -156,9 +161,7 @@ impl SimulatedRegisters {
 
 impl State {
     fn move_on(&mut self, width: u64) {
-        let now = clock();
-        let slots = now.saturating_sub(self.clock) * width;
-        self.clock = now;
+        let slots = self.at.move_on() * width;
         self.slots += slots;
         for (exact, share) in self.exact.iter_mut().zip(self.mix) {
             *exact += u128::from(slots) * u128::from(share);
@@ -232,8 +235,8 @@ pub(crate) struct SimulatedCounters {
 struct Counted {
     /// What a cycle adds to each counter, in units of `WHOLE`.
     per_cycle: [u64; MOST_COUNTERS],
-    /// The clock when the counters last moved on.
-    clock: u64,
+    /// When the counters last moved on.
+    at: Moment,
     cycles: u64,
     /// Times `WHOLE`.
     counter: [u128; MOST_COUNTERS],
@@ -243,7 +246,7 @@ impl SimulatedCounters {
     /// Counters that count so much in a cycle each.
     pub fn new(per_cycle: &[f64], width: u32) -> SimulatedCounters {
         let per_cycle = units_of(per_cycle).expect("a table's numbers");
-        let state = Counted { per_cycle, clock: clock(), cycles: 0, counter: [0; MOST_COUNTERS] };
+        let state = Counted { per_cycle, at: Moment::now(), cycles: 0, counter: [0; MOST_COUNTERS] };
         SimulatedCounters { width: width.into(), begun: Instant::now(), state: Kept::new(state) }
     }
 
@@ -279,9 +282,7 @@ fn units_of(numbers: &[f64]) -> Result<[u64; MOST_COUNTERS]> {
 
 impl Counted {
     fn move_on(&mut self) {
-        let now = clock();
-        let cycles = now.saturating_sub(self.clock);
-        self.clock = now;
+        let cycles = self.at.move_on();
         self.cycles += cycles;
         for (counter, units) in self.counter.iter_mut().zip(self.per_cycle) {
             *counter += u128::from(cycles) * u128::from(units);
@@ -292,7 +293,7 @@ impl Counted {
 impl PlainCounters for SimulatedCounters {
     fn counts(&self) -> Result<PlainCounts> {
         let state = self.change(|_| {});
-        let time = self.begun.elapsed().as_nanos() as u64;
+        let time = state.at.since(self.begun);
         Ok(PlainCounts {
             time: Times { enabled: time, running: time },
             slots: state.cycles * self.width,
@@ -302,6 +303,41 @@ impl PlainCounters for SimulatedCounters {
 
     fn counts_itself(&self) -> bool {
         true
+    }
+}
+
+/// Cycles and time, of one moment: no more slots have passed than can in the time.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    cycles: u64,
+    time: Instant,
+}
+
+/// Cycles between the two clocks of a moment, unless the thread was preempted in between.
+const CLOSE: u64 = 10_000;
+
+impl Moment {
+    fn now() -> Moment {
+        let mut moment = Moment { cycles: clock(), time: Instant::now() };
+        for _ in 0..100 {
+            let after = clock();
+            if after.wrapping_sub(moment.cycles) < CLOSE {
+                break;
+            }
+            moment = Moment { cycles: after, time: Instant::now() };
+        }
+        moment
+    }
+
+    /// Moves on to now: so many cycles. (A CPU's time-stamp counter may be behind another's.)
+    fn move_on(&mut self) -> u64 {
+        let before = std::mem::replace(self, Moment::now());
+        self.cycles.saturating_sub(before.cycles)
+    }
+
+    /// Nanoseconds.
+    fn since(&self, begun: Instant) -> u64 {
+        self.time.saturating_duration_since(begun).as_nanos() as u64
     }
 }
 

@@ -9,7 +9,7 @@ mod window;
 
 use super::remembered::{Remembered, key};
 use super::{MOST_TRIES, Source, interrupted, registers_of, stale_mark};
-use crate::bound::{UNCHECKED_MS, wraps_after_ns};
+use crate::bound::{MOST_WHILE_HANDLED, UNCHECKED_MS, wraps_after_ns};
 use crate::budget::{Budget, BudgetSettings};
 use crate::error::Result;
 use crate::model::slots_per_ns;
@@ -92,8 +92,18 @@ impl<C: MetricsCounters> Windowed<C> {
             most_slots_per_ns: slots_per_ns(settings.slots_per_cycle),
             wraps_after_ms: ms(wraps_after_ns(settings.slots_per_cycle)),
         };
-        source.reset(shared)?;
-        Ok(source)
+        match source.reset(shared) {
+            Ok(()) => Ok(source),
+            Err(error) => {
+                source.free();
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends it, where no call on it was interrupted.
+    pub fn free(self) {
+        self.shown.free();
     }
 
     /// The group.
@@ -118,7 +128,9 @@ impl<C: MetricsCounters> Windowed<C> {
 
     /// Milliseconds for which nobody has looked whether the registers were reset, at that enabled time.
     fn unchecked_ms(&self, enabled_ns: u64) -> u32 {
-        ms(enabled_ns).wrapping_sub(self.checked_ms.get())
+        let unchecked = ms(enabled_ns).wrapping_sub(self.checked_ms.get());
+        // a signal handler may have looked after that time was taken
+        if unchecked > u32::MAX - 10_000 { 0 } else { unchecked }
     }
 
     /// Changes the window, if it is the one that the change is meant for, and shows readings where the next begins if
@@ -195,7 +207,10 @@ impl<C: MetricsCounters> Windowed<C> {
         let (place, window) = (self.shown.latest(), out.base.window);
         let Some(now) = self.counters.registers(start.time()) else { return };
         let Some(own) = now.registers.slots.0.checked_sub(start.registers.slots.0) else { return };
-        if now.sequence != start.sequence || !self.window.is_newest(number) {
+        // (a reading that a signal handler has taken meanwhile has this work in it: the next is not to be before that)
+        let read_since = self.last_slots.get(window) != start.registers.slots.0;
+        let handled = own > MOST_WHILE_HANDLED;
+        if now.sequence != start.sequence || read_since || handled || !self.window.is_newest(number) {
             return;
         }
         // (255 for the sum of the fields: it is close, and there is no time to divide)

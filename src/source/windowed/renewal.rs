@@ -3,10 +3,11 @@
 
 use super::window::{Holds, Next, Window};
 use super::{Windowed, interrupted};
-use crate::bound::WORK_BY_READ;
+use crate::bound::{MOST_WHILE_HANDLED, WORK_BY_READ};
 use crate::budget::Budget;
 use crate::error::Result;
 use crate::read::{MetricsCounters, Scheduled, Snapshot};
+use crate::registers::Registers;
 use crate::sys::kept::Change;
 
 /// How often the group is read until it was read without a context switch beside it.
@@ -153,6 +154,12 @@ impl<C: MetricsCounters> Renewal<'_, C> {
         let counters = &self.source.counters;
         let end = counters.registers(self.window().totals.times());
         let Some(end) = end.filter(|end| end.sequence == reading.sequence) else { return Ok(None) };
+        // a signal handler has read more than this reading, or has executed what is not the library's own work: that counts
+        let number = self.window().number();
+        let shown_since = |closed: Registers| self.source.last_slots.get(number) > closed.slots.0;
+        let handled = end.registers.slots.0.saturating_sub(reading.registers.slots.0) > MOST_WHILE_HANDLED;
+        let closed_at =
+            if handled || shown_since(reading.registers) { end.registers } else { reading.registers };
         self.goes_on()?;
         // what the kernel counted until it read is this thread's, whatever happens then
         let (slots, time) = counters.slots()?;
@@ -160,8 +167,14 @@ impl<C: MetricsCounters> Renewal<'_, C> {
         let limit = self.source.budget.get().limit();
         let window = self.window();
         let switches = window.switches(end.sequence);
-        let closed =
-            window.totals.close_by_registers(reading.registers, end.registers, switches, slots, time);
+        let closed = window.totals.close_by_registers(
+            closed_at,
+            end.registers,
+            shown_since(closed_at),
+            switches,
+            slots,
+            time,
+        );
         if closed.is_none() {
             // somebody reset the registers: the kernel's account tells, but it may be short of what was shown
             window.holds = Holds::Unknown;
