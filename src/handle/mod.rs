@@ -136,7 +136,7 @@ impl AnySource {
     }
 
     /// Ends it, where no call on it was interrupted.
-    fn free(self) {
+    fn free(&mut self) {
         match self {
             AnySource::Registers(source) => source.free(),
             AnySource::Counters(source) => source.free(),

@@ -43,7 +43,7 @@ pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
         handle.shared().detach();
         POOL.give(handle);
     }
-    handle.private().state.put(Box::new(state?));
+    handle.private().state.put(state?);
     handle.private().owner.store(thread::enroll(), Ordering::Relaxed);
     Ok(handle)
 }
@@ -107,7 +107,7 @@ pub(crate) fn unknown_core(name: &str) -> Error {
         .remedy("use a name that td_get_info tells, or \"made-up core\"")
 }
 
-fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Handle) -> Result<State> {
+fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Handle) -> Result<Box<State>> {
     if options.target != Target::This || options.inherit || options.kernel || options.e_cores {
         return Err(Error::errno(
             libc::ENOTSUP,
@@ -132,10 +132,10 @@ fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Hand
         let (head, settings) = (info.head(row), info.budget_settings());
         AnySource::SimulatedRegisters(Windowed::new(registers, handle.shared(), head, settings)?)
     };
-    Ok(State { info, row: row as u8, source })
+    Ok(Box::new(State { info, row: row as u8, source }))
 }
 
-fn measure(options: &Options, handle: Handle) -> Result<State> {
+fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     let cpu = cpu::identify();
     let linux = Linux { descriptors_from: options.descriptors_from };
     if options.e_cores {
@@ -148,10 +148,10 @@ fn measure(options: &Options, handle: Handle) -> Result<State> {
     let info = info_of(options, cpu, &pmu, level, why);
     let (head, settings) = (info.head(pmu.row), info.budget_settings());
     let source = AnySource::Registers(Windowed::new(group, handle.shared(), head, settings)?);
-    Ok(State { info, row: pmu.row as u8, source })
+    Ok(Box::new(State { info, row: pmu.row as u8, source }))
 }
 
-fn measure_by_counters(options: &Options, linux: Linux, cpu: Identity) -> Result<State> {
+fn measure_by_counters(options: &Options, linux: Linux, cpu: Identity) -> Result<Box<State>> {
     let (pmu, encodings) = detect::e_cores(&linux, &cpu)?;
     let level = level_of(options, pmu.level, &cpu)?;
     check_target(&linux, &pmu, &cpu, options)?;
@@ -164,7 +164,7 @@ fn measure_by_counters(options: &Options, linux: Linux, cpu: Identity) -> Result
         Some(Reason::new("read by read(2)").why("E-cores have no PERF_METRICS")),
     );
     let source = AnySource::Counters(Plain::new(group, info.head(pmu.row))?);
-    Ok(State { info, row: pmu.row as u8, source })
+    Ok(Box::new(State { info, row: pmu.row as u8, source }))
 }
 
 /// `why`: it is read by read(2); none if by RDPMC.

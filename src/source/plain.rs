@@ -40,7 +40,7 @@ impl<C: PlainCounters> Plain<C> {
     /// Starts the first period. `start`: what its samples have in common.
     pub fn new(counters: C, start: Head) -> Result<Plain<C>> {
         let period = Period { begun: PlainCounts::default(), start, own_work: 0 };
-        let plain = Plain { counters, period: Kept::new(period), remembered: Remembered::new() };
+        let mut plain = Plain { counters, period: Kept::new(period), remembered: Remembered::new() };
         match plain.count(Next::NewPeriod) {
             Ok(_) => Ok(plain),
             Err(error) => {
@@ -51,7 +51,7 @@ impl<C: PlainCounters> Plain<C> {
     }
 
     /// Ends it, where no call on it was interrupted.
-    pub fn free(self) {
+    pub fn free(&mut self) {
         self.remembered.free();
     }
 

@@ -35,8 +35,9 @@ impl<T: Copy + Default> Remembered<T> {
     }
 
     /// Gives the memory back. Nobody uses it any more.
-    pub fn free(self) {
-        drop(ManuallyDrop::into_inner(self.ring));
+    pub fn free(&mut self) {
+        let nothing = ManuallyDrop::new(Box::default());
+        drop(ManuallyDrop::into_inner(std::mem::replace(&mut self.ring, nothing)));
     }
 
     /// Where the latest is.

@@ -80,7 +80,7 @@ impl<C: MetricsCounters> Windowed<C> {
         if counters.scheduled() == Scheduled::Unknown {
             start.flags |= TD_SAMPLE_UNBOUNDED; // nobody counts how often the registers are saved and restored
         }
-        let source = Windowed {
+        let mut source = Windowed {
             counters,
             window: Kept::new(Window::first(start)),
             last_slots: LastSlots::default(),
@@ -102,7 +102,7 @@ impl<C: MetricsCounters> Windowed<C> {
     }
 
     /// Ends it, where no call on it was interrupted.
-    pub fn free(self) {
+    pub fn free(&mut self) {
         self.shown.free();
     }
 
