@@ -40,15 +40,18 @@ pub struct ReadLayout {
 
 impl ReadLayout {
     /// Whether read(2) says what the whole group counted.
+    #[inline]
     pub fn is_group(self) -> bool {
         self.has(PERF_FORMAT_GROUP) != 0
     }
 
+    #[inline]
     fn has(self, flag: u32) -> usize {
         usize::from(self.read_format & u64::from(flag) != 0)
     }
 
     /// The event's total among the words of a read(2).
+    #[inline]
     pub fn total(self, words: &[u64]) -> Option<u64> {
         if !self.is_group() {
             return words.first().copied();

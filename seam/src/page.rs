@@ -111,6 +111,7 @@ unsafe fn snapshot_once(page: *const Page) -> Option<PageSnapshot> {
 ///
 /// # Safety
 /// `page` points to a mapped control page.
+#[inline]
 pub unsafe fn grants_rdpmc(page: *const Page) -> bool {
     const GRANTED: u64 = CAP_BIT0_IS_DEPRECATED | CAP_USER_RDPMC;
     // SAFETY: the caller vouches for the page.
@@ -121,6 +122,7 @@ pub unsafe fn grants_rdpmc(page: *const Page) -> bool {
 ///
 /// # Safety
 /// `page` points to a mapped control page.
+#[inline]
 pub unsafe fn index(page: *const Page) -> u32 {
     // SAFETY: the caller vouches for the page.
     unsafe { read_volatile(addr_of!((*page).index)) }
@@ -130,6 +132,7 @@ pub unsafe fn index(page: *const Page) -> u32 {
 ///
 /// # Safety
 /// `page` points to a mapped control page.
+#[inline]
 pub unsafe fn sequence(page: *const Page) -> u32 {
     // SAFETY: the caller vouches for the page.
     unsafe { read_volatile(addr_of!((*page).lock)) }

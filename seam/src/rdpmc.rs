@@ -247,6 +247,7 @@ pub unsafe fn total<const MARK: u32>(page: *const Page) -> Total {
 /// As the kernel's header has it, the counter is brought to 64 bits with its sign. That is what the offset is made for
 /// when counting starts; when the page is written anew while counting goes on (PERF_EVENT_IOC_RESET), it is made for a
 /// counter without sign.
+#[inline]
 fn sum(offset: u64, raw: u64, width: u16) -> u64 {
     let unused = 64u32.wrapping_sub(width.into());
     let signed = (raw.wrapping_shl(unused) as i64).wrapping_shr(unused) as u64;
