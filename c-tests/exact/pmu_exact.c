@@ -64,19 +64,6 @@ static double log_uniform(double low, double high)
     return pow(10, low + (high - low) * (double)up_to(1 << 20) / (1 << 20));
 }
 
-static struct vm_mix random_mix(void)
-{
-    struct vm_mix mix;
-    mix.retiring = (unsigned)up_to(63);
-    mix.bad = (unsigned)up_to(63 - mix.retiring);
-    mix.frontend = (unsigned)up_to(63 - mix.retiring - mix.bad);
-    mix.heavy = (unsigned)up_to(15);
-    mix.mispredicts = (unsigned)up_to(15);
-    mix.latency = (unsigned)up_to(15);
-    mix.memory = (unsigned)up_to(15);
-    return mix;
-}
-
 static double slots_of(double instructions, unsigned warp) { return ldexp(width * instructions, 4 * (int)warp); }
 
 static void account(uint64_t instructions, unsigned warp)
@@ -112,7 +99,7 @@ static void *reads_itself(void *unused)
 
 static struct nap random_nap(void)
 {
-    const struct nap nap = {{0, 1000 * (long)(1 + up_to(200))}, random_mix(), (uint64_t)log_uniform(3, 5), (int)up_to(1)};
+    const struct nap nap = {{0, 1000 * (long)(1 + up_to(200))}, random_mix(&seed), (uint64_t)log_uniform(3, 5), (int)up_to(1)};
     return nap;
 }
 
@@ -195,7 +182,7 @@ static void plan(struct region *r, int shortly)
     r->nap[0] = random_nap();
     r->nap[1] = random_nap();
     for (unsigned p = 0; p < r->phases; p++) {
-        r->mix[p] = random_mix();
+        r->mix[p] = random_mix(&seed);
         r->instructions[p] = p + 1 < r->phases ? up_to(left) : left;
         left -= r->instructions[p];
     }
@@ -353,9 +340,9 @@ static void pass(double slots)
     while (slots > slots_of(MANY, warp))
         warp++;
     const double instructions = slots / slots_of(1, warp);
-    vm_mix_set(random_mix(), warp, 0, 0);
+    vm_mix_set(random_mix(&seed), warp, 0, 0);
     work((uint64_t)instructions);
-    mix_is(random_mix());
+    mix_is(random_mix(&seed));
     account((uint64_t)instructions, warp);
 }
 
@@ -398,7 +385,7 @@ static void turn(void)
     const int n = burst ? burst : few;
     unsigned history = NONE;
     if (due > 0) {
-        mix_is(random_mix());
+        mix_is(random_mix(&seed));
         const uint64_t instructions = (uint64_t)due;
         work(instructions);
         account(instructions, 0);
@@ -414,7 +401,7 @@ static void turn(void)
     }
     for (int i = 0; i < n; i++)
         run(&region[i]);
-    mix_is(random_mix());
+    mix_is(random_mix(&seed));
     for (int i = 0; i < n; i++)
         judge(&region[i]);
     due += PER_REGION * (double)n;

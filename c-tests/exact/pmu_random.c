@@ -7,19 +7,6 @@ static uint64_t seed;
 
 static uint64_t up_to(uint64_t most) { return next_random(&seed) % (most + 1); }
 
-static struct vm_mix random_mix(void)
-{
-    struct vm_mix mix;
-    mix.retiring = (unsigned)up_to(63);
-    mix.bad = (unsigned)up_to(63 - mix.retiring);
-    mix.frontend = (unsigned)up_to(63 - mix.retiring - mix.bad);
-    mix.heavy = (unsigned)up_to(15);
-    mix.mispredicts = (unsigned)up_to(15);
-    mix.latency = (unsigned)up_to(15);
-    mix.memory = (unsigned)up_to(15);
-    return mix;
-}
-
 static void nap(void)
 {
     const struct timespec moment = {0, 1000 * (long)(1 + up_to(200))};
@@ -66,8 +53,8 @@ int main(int argc, char **argv)
             /* history */
             switch (up_to(7)) {
             case 0: td_must(td_reset(td)); td_must(td_read(td, &last)); break;
-            case 1: vm_mix_set(random_mix(), (unsigned)up_to(5), 0, 0); work((long)up_to(2000)); break;
-            case 2: mix_is(random_mix()); some_work(); break;
+            case 1: vm_mix_set(random_mix(&seed), (unsigned)up_to(5), 0, 0); work((long)up_to(2000)); break;
+            case 2: mix_is(random_mix(&seed)); some_work(); break;
             case 3: nap(); break;
             case 4:
                 if (competing != NULL) {
@@ -82,7 +69,7 @@ int main(int argc, char **argv)
             }
             /* region */
             double l1_truth[4] = {0}, l2_truth[8] = {0}, instructions = 0;
-            struct vm_mix mix = random_mix();
+            struct vm_mix mix = random_mix(&seed);
             mix_is(mix);
             td_must(td_read(td, &before));
             for (int phase = up_to(1) ? 1 : 4; phase > 0; phase--) {
@@ -94,7 +81,7 @@ int main(int argc, char **argv)
                 }
                 instructions += part;
                 if (phase > 1)
-                    mix_is(mix = random_mix());
+                    mix_is(mix = random_mix(&seed));
             }
             td_must(td_read(td, &after));
             for (int k = 0; k < 8; k++) {

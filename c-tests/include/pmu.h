@@ -123,6 +123,20 @@ static const struct vm_mix MIXES[4] = {
     {4, 4, 8, 15, 1, 3, 14},
 };
 
+/* any mix that can be asked for; `seed` as that of next_random */
+static inline struct vm_mix random_mix(uint64_t *seed)
+{
+    struct vm_mix mix;
+    mix.retiring = (unsigned)(next_random(seed) % 64);
+    mix.bad = (unsigned)(next_random(seed) % (64 - mix.retiring));
+    mix.frontend = (unsigned)(next_random(seed) % (64 - mix.retiring - mix.bad));
+    mix.heavy = (unsigned)(next_random(seed) % 16);
+    mix.mispredicts = (unsigned)(next_random(seed) % 16);
+    mix.latency = (unsigned)(next_random(seed) % 16);
+    mix.memory = (unsigned)(next_random(seed) % 16);
+    return mix;
+}
+
 /* This thread's code divides like this from now on: one instruction is one cycle. */
 static inline void mix_is(struct vm_mix mix)
 {
@@ -183,5 +197,18 @@ static inline struct td_info info_of(td_t *td)
     struct td_info info;
     td_must(td_get_info(td, &info));
     return info;
+}
+
+/* control pages of perf events that are mapped; none where /proc is hidden */
+static inline int control_pages(void)
+{
+    char line[512];
+    int count = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
+        count += strstr(line, "perf_event") != NULL;
+    if (maps != NULL)
+        fclose(maps);
+    return count;
 }
 #endif

@@ -89,18 +89,6 @@ static int descriptors(void)
     return count;
 }
 
-static int control_pages(void)
-{
-    char line[512];
-    int count = 0;
-    FILE *maps = fopen("/proc/self/maps", "r");
-    CHECK(maps != NULL);
-    while (fgets(line, sizeof line, maps) != NULL)
-        count += strstr(line, "perf_event") != NULL;
-    fclose(maps);
-    return count;
-}
-
 /* what a refused call is to be told as; no code: any that is documented */
 static const struct blocker {
     int kind, answer, code;

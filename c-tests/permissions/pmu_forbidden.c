@@ -98,18 +98,6 @@ static int entries_of(const char *path)
     return count;
 }
 
-static int mappings_of_events(void)
-{
-    char line[512];
-    int count = 0;
-    FILE *maps = fopen("/proc/self/maps", "r");
-    while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
-        count += strstr(line, "perf_event") != NULL;
-    if (maps != NULL)
-        fclose(maps);
-    return count;
-}
-
 struct change {
     const char *name;
     void (*comes)(void);
@@ -188,7 +176,7 @@ static void reads_on(const struct change *change, uint32_t flags)
     td_t *none = NULL;
     td_t *td = measured(&options);
     const double width = info_of(td).slots_per_cycle;
-    const int mappings = mappings_of_events();
+    const int mappings = control_pages();
     mix_is(MIXES[1]);
     td_must(td_reset(td));
     for (int i = 0; i < 3; i++)
@@ -208,7 +196,7 @@ static void reads_on(const struct change *change, uint32_t flags)
         td_close(code == 0 ? none : NULL);
     }
     CHECK_EQ(entries_of("/proc/self/fd"), descriptors);
-    CHECK(change->comes == another_user || mappings_of_events() == mappings);
+    CHECK(change->comes == another_user || control_pages() == mappings);
     work(10 * REGION); /* until the next rotation, which uses what a second handle leaves free */
     td_must(td_read(td, &earlier));
     CHECK_EQ(readings(td), 0);

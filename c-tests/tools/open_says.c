@@ -49,19 +49,6 @@ static void answer_perf_event_open_with(int number)
     CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
-/* control pages that are mapped; none where /proc is hidden */
-static int control_pages(void)
-{
-    char line[512];
-    int count = 0;
-    FILE *maps = fopen("/proc/self/maps", "r");
-    while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
-        count += strstr(line, "perf_event") != NULL;
-    if (maps != NULL)
-        fclose(maps);
-    return count;
-}
-
 /* whether any file descriptor from 3 on is open */
 static int any_descriptor(void)
 {
