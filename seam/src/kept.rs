@@ -126,16 +126,27 @@ impl<T: Copy> Kept<T> {
         Change { kept: self, place, number, from, others }
     }
 
+    /// Whether a change has begun and not ended of which the next is to be told.
+    #[inline]
+    pub fn unfinished(&self) -> bool {
+        self.open.get() > 0 && self.untold(self.latest.get()).is_some()
+    }
+
+    /// The number of the last change that did not end, if nobody has been told of it.
+    #[cold]
+    fn untold(&self, now: u32) -> Option<u32> {
+        let age = |other: u32| now.wrapping_sub(other);
+        let others = self.numbers.iter().map(Cell::get).filter(|other| *other != 0);
+        let latest = others.min_by_key(|other| age(*other));
+        latest.filter(|latest| age(*latest) < age(self.told.get()))
+    }
+
     /// Whether a change that did not end is told of for the first time.
     #[cold]
     fn tell(&self, number: u32) -> bool {
-        let age = |other: u32| number.wrapping_sub(other);
-        let others = || self.numbers.iter().map(Cell::get).filter(|other| *other != 0);
-        let news = others().any(|other| age(other) < age(self.told.get()));
-        if let Some(latest) = others().min_by_key(|other| age(*other)) {
-            self.told.set(latest);
-        }
-        news
+        let untold = self.untold(number);
+        self.told.set(untold.unwrap_or(self.told.get()));
+        untold.is_some()
     }
 
     /// A free place, or that of the change which has been on its way for the longest time.
@@ -215,7 +226,9 @@ mod tests {
     fn changes_that_were_left_are_told_of_once_each_and_there_is_always_a_place() {
         let kept = Kept::new(0);
         for left in 1..50 {
+            assert!(!kept.unfinished(), "{left}");
             let _ = kept.begin();
+            assert!(kept.unfinished(), "{left}");
             let first = kept.begin();
             assert!(first.others, "{left}");
             assert!(change(first, left));

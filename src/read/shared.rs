@@ -85,9 +85,14 @@ impl Shared {
         self.inline_reader.store(if reader.everywhere { reader.thread } else { 0 }, Ordering::Relaxed);
     }
 
+    /// Sends readings to the slow path until the next `restart`.
+    pub fn pause(&self) {
+        self.set_sequence(AWAY);
+    }
+
     /// Sends all readings to the slow path.
     pub fn detach(&self) {
-        self.set_sequence(AWAY);
+        self.pause();
         self.reader.store(0, Ordering::Relaxed);
         self.inline_reader.store(0, Ordering::Relaxed);
     }

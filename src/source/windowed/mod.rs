@@ -128,13 +128,14 @@ impl<C: MetricsCounters> Windowed<C> {
 
     /// Milliseconds for which nobody has looked whether the registers were reset, at that enabled time.
     fn unchecked_ms(&self, enabled_ns: u64) -> u32 {
+        const HANDLERS_MS: u32 = 10_000;
         let unchecked = ms(enabled_ns).wrapping_sub(self.checked_ms.get());
-        // a signal handler may have looked after that time was taken
-        if unchecked > u32::MAX - 10_000 { 0 } else { unchecked }
+        // a signal handler, which takes no longer than that, may have looked after that time was taken
+        if unchecked > u32::MAX - HANDLERS_MS { 0 } else { unchecked }
     }
 
     /// Changes the window, if it is the one that the change is meant for, and shows readings where the next begins if
-    /// that is at registers. Then `out` is the first.
+    /// that is at registers. Then `out` is the first. The fast path waits for `attach`.
     fn change(
         &self,
         shared: &Shared,
@@ -172,10 +173,14 @@ impl<C: MetricsCounters> Windowed<C> {
         let (registers, ns) =
             begins.as_ref().map_or_else(Default::default, |start| (start.registers, start.ns));
         *out = head.sample(registers, ns);
-        if let Some(reader) = self.counters.reader().filter(|_| begins.is_some()) {
+        Ok(Changed::To(begins, number))
+    }
+
+    /// The window that has begun is there for the fast path, too.
+    fn attach(&self, shared: &Shared) {
+        if let Some(reader) = self.counters.reader() {
             shared.attach(reader);
         }
-        Ok(Changed::To(begins, number))
     }
 
     /// What samples of the window that this change began start from. None if a signal handler has used the handle since.
@@ -194,7 +199,10 @@ impl<C: MetricsCounters> Windowed<C> {
     /// `out`: its first reading.
     fn renew(&self, shared: &Shared, next: Next, out: &mut Sample) -> Result<()> {
         for _ in 0..MOST_TRIES {
-            if let Changed::To(..) = self.change(shared, None, out, |renewal| renewal.renew(next))? {
+            if let Changed::To(begins, _) = self.change(shared, None, out, |renewal| renewal.renew(next))? {
+                if begins.is_some() {
+                    self.attach(shared);
+                }
                 return Ok(());
             }
         }
@@ -202,15 +210,14 @@ impl<C: MetricsCounters> Windowed<C> {
     }
 
     /// The last step of a reading that began a window at `start` by the change of this number: the library's own work since
-    /// then does not count either. What comes after is short.
+    /// then does not count either. What comes after is short. A signal handler's reading, which takes the slow path here, has
+    /// some of that work in it; then it counts.
     fn skip_to_now(&self, shared: &Shared, start: &Snapshot, number: u32, out: &mut Sample) {
         let (place, window) = (self.shown.latest(), out.base.window);
         let Some(now) = self.counters.registers(start.time()) else { return };
         let Some(own) = now.registers.slots.0.checked_sub(start.registers.slots.0) else { return };
-        // (a reading that a signal handler has taken meanwhile has this work in it: the next is not to be before that)
-        let read_since = self.last_slots.get(window) != start.registers.slots.0;
         let handled = own > MOST_WHILE_HANDLED;
-        if now.sequence != start.sequence || read_since || handled || !self.window.is_newest(number) {
+        if now.sequence != start.sequence || handled || !self.window.is_newest(number) {
             return;
         }
         // (255 for the sum of the fields: it is close, and there is no time to divide)
@@ -299,7 +306,8 @@ impl<C: MetricsCounters> Windowed<C> {
         if self.reads_registers() { self.counters.registers(Times::default()) } else { None }
     }
 
-    /// Whether the registers are of this window, and nobody else reset them.
+    /// Whether the registers are of this window, and nobody else reset them. (A change that this signal handler has
+    /// interrupted may just have zeroed them.)
     fn are_of(&self, window: &Window, now: &mut Snapshot, number: u32) -> bool {
         if now.clock.scale == 0 {
             now.clock.zero = now.clock.zero.latest(window.totals.times());
@@ -307,6 +315,7 @@ impl<C: MetricsCounters> Windowed<C> {
         let last = self.last_slots.get(window.number());
         window.holds == Holds::ThisWindow
             && !self.read_after_handler.get()
+            && !self.window.unfinished()
             && now.registers.slots.0 >= last
             && self.window.is_newest(number)
     }
@@ -334,6 +343,7 @@ impl<C: MetricsCounters> Windowed<C> {
 impl<C: MetricsCounters> Source for Windowed<C> {
     fn read(&self, shared: &Shared, seen: Registers, out: &mut Sample) -> Result<()> {
         for _ in 0..MOST_TRIES {
+            shared.pause(); // a signal handler's readings are seen from here on
             let (changed, flags) = match self.read_registers(shared, seen, out) {
                 Found::Reading => return Ok(()),
                 Found::EndOfWindow(now, window, budget, flags) => {
@@ -349,6 +359,7 @@ impl<C: MetricsCounters> Source for Windowed<C> {
                 Changed::To(Some(start), number) => {
                     out.flags |= flags;
                     self.skip_to_now(shared, &start, number, out);
+                    self.attach(shared);
                     return Ok(());
                 }
                 // nothing since the read(2) can be seen

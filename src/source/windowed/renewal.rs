@@ -148,7 +148,7 @@ impl<C: MetricsCounters> Renewal<'_, C> {
         })
     }
 
-    /// A window for less: read(2) of the leader alone, right after the registers said how its slots divide. None if
+    /// A cheaper window: read(2) of the leader alone, right after the registers said how its slots divide. None if
     /// the thread was switched out on the way.
     pub fn close_by_registers(&mut self, reading: &Snapshot) -> Result<Option<Snapshot>> {
         let counters = &self.source.counters;
