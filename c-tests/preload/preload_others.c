@@ -27,6 +27,20 @@ static void become(uid_t uid)
         CHECK(setgroups(0, NULL) == 0 && setgid(uid) == 0 && setuid(uid) == 0);
 }
 
+/* Whether that user can execute this program, with the library: not where a directory above is closed to it, as /root is. */
+static int reachable(uid_t uid)
+{
+    int status;
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        become(uid);
+        _exit(access(own_path(), X_OK) || access(library, R_OK));
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    return status == 0;
+}
+
 /* Does this as that user, in a process of its own, which then stays as a parent of what comes if `stays`. */
 static void as(uid_t uid, void (*work)(pid_t), pid_t pid)
 {
@@ -254,6 +268,8 @@ int main(int argc, char **argv)
     snprintf(library, sizeof library, "%s/libtopdown-preload.so", preload_release);
     if (access(library, R_OK))
         SKIP("%s is not there", library);
+    if (!reachable(VICTIM))
+        SKIP("other users cannot reach %s: a directory above it is closed to them", library);
     unsetenv("LD_PRELOAD");
     strcpy(preload_scratch, "/tmp/preload.XXXXXX");
     CHECK(mkdtemp(preload_scratch) != NULL && chmod(preload_scratch, 0711) == 0);
