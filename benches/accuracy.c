@@ -118,21 +118,6 @@ static double worst(const double *share, struct vm_mix mix)
     return worst;
 }
 
-static unsigned up_to(uint64_t *seed, unsigned most) { return (unsigned)(next_random(seed) % (most + 1)); }
-
-static struct vm_mix random_mix(uint64_t *seed)
-{
-    struct vm_mix mix;
-    mix.retiring = up_to(seed, 63);
-    mix.bad = up_to(seed, 63 - mix.retiring);
-    mix.frontend = up_to(seed, 63 - mix.retiring - mix.bad);
-    mix.heavy = up_to(seed, 15);
-    mix.mispredicts = up_to(seed, 15);
-    mix.latency = up_to(seed, 15);
-    mix.memory = up_to(seed, 15);
-    return mix;
-}
-
 /* Executes as many instructions as fill these slots: one is one cycle. For the emulator a block of them in one page is
  * hardly more work than one. */
 static void work_slots(double slots)
