@@ -79,7 +79,8 @@ int td_open(td_t **out, const struct td_options *options);
 
 /** Reads the totals since td_open or the last td_reset into `out`.
  *
- * By RDPMC this usually takes 43 instructions, with no system call, lock or allocation. PERF_METRICS holds rounded shares
+ * By RDPMC this usually takes 43 instructions, with no system call, lock or allocation (by general counters 60 for level 1, 84
+ * for both; what follows is of registers). PERF_METRICS holds rounded shares
  * of all slots since the registers were last reset. When they hold so many slots that the next region could not be
  * measured to within td_options.max_error_ppm, td_read resets them with a read(2) (some 5,100 instructions), as long as
  * td_options.max_overhead_ppm allows. So the accuracy of a pair of readings does not depend on what ran before.
@@ -226,7 +227,8 @@ struct td_options {
     /** The part of the thread's time that these resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
      * Up to 64 of them may come in a row. */
     uint32_t max_overhead_ppm;
-    uint32_t reserved[9];       /**< Zeros. */
+    uint32_t source;            /**< TD_SOURCE_*. */
+    uint32_t reserved[8];       /**< Zeros. */
 };
 
 /* Values of td_options.target: */
@@ -245,6 +247,15 @@ struct td_options {
  * kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind. */
 #define TD_FLAG_E_CORES 256
 
+/* Values of td_options.source: what is counted. */
+/** SLOTS and PERF_METRICS where the CPU has them; else, as in virtual machines, general counters. */
+#define TD_SOURCE_AUTOMATIC 0
+/** SLOTS and PERF_METRICS. They take no general counter from anybody. PERF_METRICS is rounded to 8 bits. */
+#define TD_SOURCE_REGISTERS 1
+/** General counters of each category's slots: three for level 1 and seven for both, and SLOTS, for which a virtual machine needs a
+ * fourth and an eighth. They are exact, but other users of the PMU go without them. */
+#define TD_SOURCE_COUNTERS 2
+
 /* ---- What a handle measures ---- */
 
 /** What a handle measures, and how. */
@@ -256,13 +267,16 @@ struct td_info {
     char cpu[64];               /**< Brand string of the CPU; "simulated" with TD_FLAG_SIMULATE. */
     char pmu[32];               /**< Name of the PMU in sysfs; "simulated" with TD_FLAG_SIMULATE. */
     char core[48];              /**< Name of the core, such as "Redwood Cove". */
-    char note[192];             /**< Why the path is not RDPMC, and what to do about it; empty if it is. */
+    /** Why the path is not RDPMC, or why level 1 alone is counted, and what to do about it; else empty. */
+    char note[192];
     uint32_t max_error_ppm;     /**< td_options.max_error_ppm, or its default. */
     uint32_t max_overhead_ppm;  /**< td_options.max_overhead_ppm, or its default. */
     uint64_t windows;           /**< How often readings have reset the registers for accuracy since td_open. */
     /** Nanoseconds that this took; cycles of the time-stamp counter if the kernel gives user space no clock. */
     uint64_t windows_ns;
-    uint64_t reserved[1];       /**< Zeros. */
+    /** General counters that the handle takes; 0: its source is SLOTS and PERF_METRICS, which take none. */
+    uint32_t counters;
+    uint32_t reserved;          /**< Zero. */
 };
 
 /* Values of td_info.path: how the counters are read. */
@@ -523,7 +537,7 @@ int td_simulate_counters(td_t *td, const double *per_cycle, uint32_t count);
 #else
 #define TD_ASSERT_(condition) struct td_assert_
 #endif
-TD_ASSERT_(sizeof(struct td_options) == 64 && offsetof(struct td_options, reserved) == 28);
+TD_ASSERT_(sizeof(struct td_options) == 64 && offsetof(struct td_options, source) == 28);
 TD_ASSERT_(sizeof(struct td_sample) == 256 && offsetof(struct td_sample, opaque) == 32);
 TD_ASSERT_(sizeof(struct td_l1) == 80);
 TD_ASSERT_(sizeof(struct td_l2) == 112);

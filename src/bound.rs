@@ -45,6 +45,12 @@ pub(crate) fn skid(readings: [Registers; 2], windows: u32) -> u64 {
     (readings[0] + readings[1] + 2 * u64::from(windows)) * SKID_SLOTS
 }
 
+/// Skid of both readings of plain counters, and of so many by read(2) between them, the later of both among these. The counters of a
+/// reading are read one after the other, in the same order each time: what passes between them is the same work at both ends.
+pub(crate) fn skid_of_counters(windows: u32) -> u64 {
+    2 * u64::from(windows.max(1)) * SKID_SLOTS
+}
+
 // Context switches
 
 /// How often the registers were saved and restored between two sequence numbers of the control page, at the most: each time
@@ -81,6 +87,8 @@ pub(crate) const MOST_WHILE_HANDLED: u64 = 1 << 16;
 pub(crate) const WORK_AFTER: u64 = 8 * SKID_SLOTS;
 /// Before it, if the fast path noticed nothing.
 pub(crate) const WORK_BEFORE: u64 = 4 * SKID_SLOTS;
+/// Before a reading of plain counters on the slow path, which looks at the page of each.
+pub(crate) const WORK_BEFORE_COUNTERS: u64 = 30 * SKID_SLOTS;
 /// For a reading by read(2), on the way in and on the way back, if the calling thread is the one that is measured.
 pub(crate) const WORK_BY_READ: u64 = 30 * SKID_SLOTS;
 

@@ -69,6 +69,7 @@ fn no_pmu() -> Vec<Situation> {
         ),
         ("a file of sysfs that may not be read", found(&|k| k.hide(&slots, libc::EACCES), &cpu(0x8f))),
         ("no descriptor left to read sysfs", found(&|k| k.hide(&slots, libc::EMFILE), &cpu(0x8f))),
+        ("TD_SOURCE_COUNTERS, a CPU of another kind", none(detect::p_counters(&machine(|_| {}), &amd, 0))),
         ("TD_FLAG_E_CORES, not a hybrid CPU", none(detect::e_cores(&machine(|_| {}), &cpu(0x8f)))),
         ("TD_FLAG_E_CORES, E-cores off or hidden", none(detect::e_cores(&machine(|_| {}), &cpu(0x97)))),
     ]
@@ -114,6 +115,10 @@ fn refusals() -> Vec<Situation> {
         ("no thread left to the user or container", says(&this, Attempt::Clone, libc::EAGAIN, &|_| {})),
         ("a seccomp filter that forbids clone", says(&this, Attempt::Clone, libc::EPERM, &filter)),
         ("the PMU is reserved", says(&this, open, libc::EBUSY, &|_| {})),
+        (
+            "more events than the PMU has general counters",
+            says(&this, Attempt::OpenMember("TOPDOWN.MEMORY_BOUND_SLOTS"), libc::EINVAL, &|_| {}),
+        ),
         ("events that are shown but do not open", says(&this, open, libc::EINVAL, &|_| {})),
         ("no memory left that may be locked", says(&this, Attempt::Map, libc::EPERM, &|_| {})),
         (
@@ -132,6 +137,11 @@ fn proofs() -> Vec<Situation> {
         ("SLOTS opens and stands still", open(&machine(Scripted::stand_still))),
         ("others hold the counters", open(&machine(Scripted::starve))),
         ("an event opens in another counter", group::metrics::junk("topdown-retiring", 3)),
+        (
+            "a general event opens in a counter that cannot count it",
+            group::plain::misplaced("TOPDOWN.BR_MISPREDICT_SLOTS", 5),
+        ),
+        ("a hypervisor withholds an event", group::plain::withheld("UOPS_RETIRED.HEAVY")),
     ]
 }
 

@@ -356,9 +356,9 @@ pub fn detect(bytes: &[u8]) {
         assert!(!explain(&kernel, &options, attempt, &refusal).to_string().is_empty());
     }
     match detect::e_cores(&kernel, &cpu) {
-        Ok((pmu, encodings)) => {
+        Ok((pmu, plan)) => {
             kernel.fail(fails, errno);
-            let opened = PlainGroup::open(kernel.clone(), &pmu, encodings, &options);
+            let opened = PlainGroup::open(kernel.clone(), &pmu, &plan, &options, None);
             assert!(
                 opened.as_ref().err().is_none_or(|error| error.code() < 0 && !error.to_string().is_empty())
             );
@@ -366,6 +366,16 @@ pub fn detect(bytes: &[u8]) {
             assert_eq!(kernel.open_things(), 0);
         }
         Err(error) => assert_eq!(error.code(), -libc::ENOTSUP),
+    }
+    match detect::p_counters(&kernel, &cpu, flags >> 5 & 3) {
+        Ok((pmu, plan)) => {
+            kernel.fail(fails, errno);
+            let opened = PlainGroup::open(kernel.clone(), &pmu, &plan, &options, None);
+            assert!(opened.as_ref().err().is_none_or(|error| error.code() < 0));
+            drop(opened);
+            assert_eq!(kernel.open_things(), 0);
+        }
+        Err(error) => assert!(error.code() < 0 && !error.to_string().is_empty()),
     }
     let pmu = match detect::pmu(&kernel, &cpu) {
         Ok(pmu) => pmu,

@@ -65,7 +65,7 @@ pub fn metric(id: u32) -> Option<Metric> {
     model::metric(id)
 }
 
-pub use options::{Options, Target};
+pub use options::{Options, SourceKind, Target};
 pub use probe::{Finding, Survey, Verdict, probe};
 pub use sample::{
     Base, L1, L2, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED,

@@ -24,6 +24,18 @@ impl Target {
     }
 }
 
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SourceKind {
+    /// As the library finds best.
+    #[default]
+    Automatic,
+    /// SLOTS and PERF_METRICS.
+    Registers,
+    /// General counters of each category's slots.
+    Counters,
+}
+
 /// How to open. The default measures the calling thread in user mode, as deep as the CPU counts, by RDPMC
 /// where that is possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +48,8 @@ pub struct Options {
     pub kernel: bool,
     /// Count threads and processes that the target starts, too. They are read by read(2).
     pub inherit: bool,
+    /// What is counted.
+    pub source: SourceKind,
     /// Read by read(2) even where RDPMC is possible.
     pub no_rdpmc: bool,
     /// Measure on the E-cores of a hybrid CPU instead of its P-cores.

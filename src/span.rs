@@ -4,10 +4,11 @@
 #![forbid(unsafe_code)]
 
 use crate::bound::{
-    FEW_SWITCHES, UNCHECKED_MS, WORK_AFTER, WORK_BEFORE, rounding, rounding_of_few, skid, uncounted,
+    FEW_SWITCHES, UNCHECKED_MS, WORK_AFTER, WORK_BEFORE, WORK_BEFORE_COUNTERS, rounding, rounding_of_few,
+    skid, skid_of_counters, uncounted,
 };
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
-use crate::model::tree::Input;
+use crate::model::tree::{Input, Tree};
 use crate::model::{self, slots_per_ns};
 use crate::sample::{
     Base, CATEGORIES, OF_READINGS, Sample, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
@@ -86,7 +87,10 @@ pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Spa
     if !go_together(from, to, level) {
         check(from, to, level)?;
     }
-    Ok(difference::<CATEGORIES>(from, to))
+    match model::levels_by_category(to.base.model) {
+        0 => Ok(difference_of_counters(from, to)),
+        _ => Ok(difference::<CATEGORIES>(from, to)),
+    }
 }
 
 /// Why two samples do not go together, if so.
@@ -138,8 +142,9 @@ fn check(from: &Sample, to: &Sample, level: u32) -> Result<()> {
 
 /// Whether a plain counter that the tree takes went back.
 fn went_back(from: &Sample, to: &Sample) -> bool {
-    let back = |input: &Input| matches!(*input, Input::Counter(k) if from.counter[k] > to.counter[k]);
-    model::tree_of(to.base.model).is_some_and(|tree| tree.inputs.iter().any(back))
+    let back = |input: &Input| input.counter().is_some_and(|(k, _)| from.counter[k] > to.counter[k]);
+    let counted = |tree: &Tree| tree.inputs_of(to.base.level.into());
+    model::tree_of(to.base.model).is_some_and(|tree| tree.inputs[..counted(tree)].iter().any(back))
 }
 
 /// Whether two samples go together, and that is seen at first sight; they are of a CPU with the categories of PERF_METRICS.
@@ -186,21 +191,52 @@ pub(crate) fn difference<const N: usize>(from: &Sample, to: &Sample) -> Span {
     let rounding = rounding.saturating_add(to.base.error - from.base.error);
     let flags = (from.flags | to.flags) & !OF_READINGS;
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0 && !from.is_unchecked() && !to.is_unchecked();
-    let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { WORK_AFTER } else { 0 };
-    let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { WORK_BEFORE } else { 0 };
-    let edges = skid([a, b], windows) + after + before;
+    let edges = skid([a, b], windows) + own_work(from, to, WORK_BEFORE);
     let at = [from.base.categories(from.slots_before), to.base.categories(to.slots_before)];
     let since = [a.split_by::<N>(whole_a), b.split_by::<N>(whole_b)];
     let mut category = [0.0; CATEGORIES];
     for k in 0..N {
         category[k] = more(at[1][k], at[0][k], since[1][k] - since[0][k]);
     }
+    let (running, uncounted) = ran(from, to);
+    let rounding = if bounded { float(rounding) } else { f64::INFINITY };
+    Span { flags, slots, category, rounding, edges: edges as i64 as f64, running, uncounted }
+}
+
+/// Of two samples of plain counters that go together: nothing is rounded, and there is no category.
+fn difference_of_counters(from: &Sample, to: &Sample) -> Span {
+    let flags = (from.flags | to.flags) & !OF_READINGS;
+    let bounded = flags & TD_SAMPLE_UNBOUNDED == 0;
+    let rounding = to.base.error - from.base.error;
+    let windows = to.base.window.wrapping_sub(from.base.window);
+    let edges = skid_of_counters(windows) + own_work(from, to, WORK_BEFORE_COUNTERS);
+    let (running, uncounted) = ran(from, to);
+    Span {
+        flags,
+        slots: to.slots - from.slots,
+        category: [0.0; CATEGORIES],
+        rounding: if bounded { float(rounding) } else { f64::INFINITY },
+        edges: float(edges),
+        running,
+        uncounted,
+    }
+}
+
+/// The library's own work after one reading and before the other.
+#[inline(always)]
+pub(crate) fn own_work(from: &Sample, to: &Sample, most_before: u64) -> u64 {
+    let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { WORK_AFTER } else { 0 };
+    let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { most_before } else { 0 };
+    after + before
+}
+
+/// Part of the time in which the counters counted, and how many slots may have passed in the rest.
+#[inline(always)]
+fn ran(from: &Sample, to: &Sample) -> (f64, f64) {
     // (nothing passed uncounted if time running went on with time enabled, and neither came round)
     let enabled = to.time_enabled_ns.wrapping_sub(from.time_enabled_ns);
     let counted_all = to.time_running_ns.checked_sub(from.time_running_ns) == Some(enabled);
-    let (running, uncounted) = if counted_all { (1.0, 0.0) } else { multiplexed(from, to) };
-    let rounding = if bounded { float(rounding) } else { f64::INFINITY };
-    Span { flags, slots, category, rounding, edges: edges as i64 as f64, running, uncounted }
+    if counted_all { (1.0, 0.0) } else { multiplexed(from, to) }
 }
 
 /// What rounding of both readings comes to, of registers that were saved and restored often.
@@ -212,7 +248,6 @@ fn rounding_of_many(from: &Sample, to: &Sample, windows: u32) -> u64 {
     rounding(a, 0).saturating_add(rounding(b, to.switches().saturating_sub(before)))
 }
 
-/// Part of the time in which the counters counted, and how many slots may have passed in the rest.
 #[inline(never)]
 fn multiplexed(from: &Sample, to: &Sample) -> (f64, f64) {
     let (ran, enabled) = times(from, to);

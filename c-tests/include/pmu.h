@@ -79,13 +79,24 @@ static inline void in_both_orders(int argc, char **argv, void (*test)(int other_
     test(argc > 1);
 }
 
+/* These options, with the source that the variable TEST_SOURCE names, if it does: so tests are run once for each. */
+static inline struct td_options with_source(const struct td_options *options)
+{
+    struct td_options chosen = options != NULL ? *options : options_of(0, 0);
+    const char *source = getenv("TEST_SOURCE");
+    if (source != NULL && chosen.source == TD_SOURCE_AUTOMATIC)
+        chosen.source = strcmp(source, "counters") == 0 ? TD_SOURCE_COUNTERS : TD_SOURCE_REGISTERS;
+    return chosen;
+}
+
 /* A handle on real counters. Skips where there are none, or where they are forbidden; on the emulated machine
  * nothing is forbidden, so there that is a failure. */
 static inline td_t *measured(const struct td_options *options)
 {
     td_t *td = NULL;
     char text[1024] = "";
-    int code = td_open(&td, options);
+    const struct td_options chosen = with_source(options);
+    int code = td_open(&td, &chosen);
     if (code == 0)
         return td;
     td_last_error(text, sizeof text);

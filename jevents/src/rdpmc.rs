@@ -18,8 +18,8 @@ use std::ptr::{addr_of, addr_of_mut, null_mut};
 use topdown_seam::fault::survive_marked;
 use topdown_seam::group_read::ReadLayout;
 pub use topdown_seam::page::Page;
-use topdown_seam::page::{METRICS_INDEX, grants_rdpmc};
-use topdown_seam::rdpmc::{PLAIN_WIDTH, Total, is_plain, plain_total, total};
+use topdown_seam::page::{METRICS_INDEX, PLAIN_WIDTH, grants_rdpmc};
+use topdown_seam::rdpmc::{Total, is_plain, plain_total, total};
 
 /// Bytes in a page of memory of this architecture.
 pub(crate) const PAGE_SIZE: usize = 4096;

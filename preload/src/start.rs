@@ -12,7 +12,7 @@ use std::io::Read;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-use topdown::{Info, Options};
+use topdown::{Info, Options, SourceKind};
 use topdown_seam::signals::NeverCancelled;
 use topdown_table::Header;
 use topdown_table::run::stat;
@@ -70,6 +70,7 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
     let simulated = std::env::var("TOPDOWN_SIMULATE").unwrap_or_default();
     let core = topdown::core_named(&simulated);
     let options = Options {
+        source: source(&std::env::var("TOPDOWN_SOURCE").unwrap_or_default()),
         simulate: simulated == "1" || core.is_some(),
         core: core.unwrap_or_default(),
         ..Options::default()
@@ -103,6 +104,19 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
     }
     MeasuredProcess::set(Some(process));
     fault::survive(|address| MeasuredProcess::get().is_some_and(|process| process.tables.has(address)));
+}
+
+/// What TOPDOWN_SOURCE says.
+fn source(name: &str) -> SourceKind {
+    match name {
+        "" => SourceKind::Automatic,
+        "registers" => SourceKind::Registers,
+        "counters" => SourceKind::Counters,
+        _ => {
+            say::say(&format!("TOPDOWN_SOURCE is '{name}'; it may be registers or counters: not heeded"));
+            SourceKind::Automatic
+        }
+    }
 }
 
 /// What the header says of the process.

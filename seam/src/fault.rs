@@ -9,7 +9,7 @@
 //! the stack frame that the kernel made. docs/failures.md weighs the alternatives.
 
 use super::chained::{Chained, Handler, Installed, nothing, sigprocmask};
-use super::rdpmc::{METRICS, SLOTS};
+use super::rdpmc::{FIXED, METRICS};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 use std::arch::global_asm;
 use std::mem::zeroed;
@@ -171,10 +171,16 @@ fn way_on(info: &siginfo_t, registers: &[i64; 23]) -> Option<usize> {
     let mark = OWN_MARK.load(Ordering::Relaxed);
     if bears(at, mark) {
         // a sequence may fault elsewhere, as in RDTSC where that is forbidden
-        return [SLOTS, METRICS].contains(&counter).then_some(at);
+        return is_counter(counter).then_some(at);
     }
     let next = at.wrapping_add(RDPMC.len());
     (code(at)?.starts_with(&RDPMC) && bears(next, mark)).then_some(next)
+}
+
+/// Whether RDPMC has a counter of this number: general, fixed, or PERF_METRICS.
+fn is_counter(number: u32) -> bool {
+    const MOST: u32 = 64;
+    number < MOST || (FIXED..FIXED + MOST).contains(&number) || number == METRICS
 }
 
 /// Behind the instruction, it has read 0, and left -1 where the counter's number was.
@@ -254,10 +260,15 @@ mod tests {
             registers[libc::REG_RCX as usize] = counter;
             registers
         };
-        let slots = i64::from(SLOTS);
+        let slots = i64::from(crate::rdpmc::SLOTS);
         assert_eq!(way_on(&info, &of(rdpmc, 13, 0, slots)), Some(rdpmc + 2));
         assert_eq!(way_on(&info, &of(rdpmc + 2, 13, 0, slots)), Some(rdpmc + 2), "an abort handler");
-        assert_eq!(way_on(&info, &of(rdpmc + 2, 13, 0, 7)), None, "which RDPMC did not lead to");
+        for counter in [7, 0x4000_0001, i64::from(METRICS)] {
+            assert_eq!(way_on(&info, &of(rdpmc + 2, 13, 0, counter)), Some(rdpmc + 2), "{counter:#x}");
+        }
+        for other in [64, 0x4000_0040, 0x7f12_3456] {
+            assert_eq!(way_on(&info, &of(rdpmc + 2, 13, 0, other)), None, "which RDPMC did not lead to");
+        }
         for elsewhere in [rdpmc - 1, rdpmc + 1, rdpmc + 9, 0, 8, 1 << 62, 0xffff_ffff_ff60_0000] {
             assert_eq!(way_on(&info, &of(elsewhere, 13, 0, slots)), None, "{elsewhere:#x}");
         }

@@ -12,6 +12,20 @@ pub const SLOTS_INDEX: u32 = 0x4000_0004;
 /// The same of every event of PERF_METRICS.
 pub const METRICS_INDEX: u32 = 0x2000_0001;
 
+/// The width of plain counters: of all that Intel and AMD make now.
+pub const PLAIN_WIDTH: u16 = 48;
+
+/// What the total of a plain event is made of, for as long as its counter stays with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlainCounter {
+    /// The counter's number for RDPMC.
+    pub number: u32,
+    /// What the counter said.
+    pub raw: u64,
+    /// The total less the counter.
+    pub base: u64,
+}
+
 const CAP_BIT0_IS_DEPRECATED: u64 = 1 << 1;
 const CAP_USER_RDPMC: u64 = 1 << 2;
 const CAP_USER_TIME: u64 = 1 << 3;

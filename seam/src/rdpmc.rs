@@ -3,7 +3,7 @@
 //! RDPMC can be taken away while handles are open, and then faults (`fault`). By the instruction behind it, which bears a mark
 //! and does nothing, the handler of SIGSEGV knows whose it is. Each library has a mark of its own.
 
-use super::page::{self, METRICS_INDEX, Page, SLOTS_INDEX};
+use super::page::{self, METRICS_INDEX, PLAIN_WIDTH, Page, PlainCounter, SLOTS_INDEX};
 use super::rseq::SIGNATURE;
 use crate::restartable;
 use std::arch::asm;
@@ -43,6 +43,8 @@ macro_rules! scaled_clock {
     };
 }
 
+/// RDPMC number of fixed counter 0.
+pub const FIXED: u32 = 0x4000_0000;
 /// RDPMC number of SLOTS, fixed counter 3 (kernel-facts C.1).
 pub const SLOTS: u32 = SLOTS_INDEX - 1;
 /// RDPMC number of PERF_METRICS.
@@ -150,9 +152,6 @@ pub unsafe fn counter<const MARK: u32>(number: u32) -> Option<u64> {
     (number as i64 >= 0).then_some(high << 32 | low)
 }
 
-/// The width of counters for which [`plain_total`] is: of all that Intel and AMD make now.
-pub const PLAIN_WIDTH: u16 = 48;
-
 /// The total of a plain event that counts, in a counter of PLAIN_WIDTH bits; negative if it does not count now, the page
 /// changed meanwhile, RDPMC faulted, or the total is not the plain sum of offset and counter.
 ///
@@ -192,6 +191,71 @@ pub unsafe fn plain_total<const MARK: u32>(page: *const Page) -> i64 {
         );
     }
     total | failed
+}
+
+/// A counter of a group, if the sequence number of its leader's page is this one before and after.
+///
+/// # Safety
+/// As of `slots_and_metrics`, with the page of any leader.
+unsafe fn counter_at<const MARK: u32>(
+    leader: *const Page,
+    rseq: *mut u64,
+    sequence: u32,
+    number: u32,
+) -> Option<u64> {
+    let (raw, done): (u64, u64);
+    // SAFETY: as in `slots_and_metrics`.
+    unsafe {
+        asm!(
+            restartable!(whole "{rseq}", "{done}",
+                "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
+                "jne 23f",
+                "mov ecx, {number:e}",
+                marked_rdpmc!(),
+                "shl rdx, 32\n or rax, rdx",
+                "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
+                "jne 23f",
+                "mov {done:e}, 1";
+                aborted "xor {done:e}, {done:e}"),
+            page = in(reg) leader,
+            rseq = in(reg) rseq,
+            sequence = in(reg) sequence,
+            number = in(reg) number,
+            done = out(reg) done,
+            out("rax") raw,
+            out("rcx") _,
+            out("rdx") _,
+            LOCK = const offset_of!(Page, lock),
+            MARK = const MARK,
+            SIGNATURE = const SIGNATURE,
+            options(nostack),
+        );
+    }
+    (done != 0).then_some(raw)
+}
+
+/// The counter of a plain event in a group whose leader's page has this sequence number; None: not any more, it has none, or
+/// RDPMC faulted.
+///
+/// # Safety
+/// `page` and `leader` are mapped control pages of plain events in one group of the calling thread, for which RDPMC was
+/// granted; `rseq` is as for `slots_and_metrics`. RDPMC with this mark is survived.
+pub unsafe fn plain_counter<const MARK: u32>(
+    page: *const Page,
+    leader: *const Page,
+    rseq: *mut u64,
+    sequence: u32,
+) -> Option<PlainCounter> {
+    // SAFETY: the caller vouches for the pages, which the kernel changes at any time, hence volatile.
+    unsafe {
+        let lock = page::sequence(page);
+        let number = page::index(page).checked_sub(1)?;
+        let offset = read_volatile(addr_of!((*page).offset)) as u64;
+        let width = read_volatile(addr_of!((*page).pmc_width));
+        let raw = counter_at::<MARK>(leader, rseq, sequence, number)?;
+        let base = sum(offset, raw, width).wrapping_sub(raw);
+        (page::sequence(page) == lock && width == PLAIN_WIDTH).then_some(PlainCounter { number, raw, base })
+    }
 }
 
 /// Whether an event is none of SLOTS and PERF_METRICS, whose pages have no offset (kernel-facts C.3): by the counter that it

@@ -38,7 +38,7 @@ pub struct CInfo {
     pub pmu: [c_char; 32],
     /// Name of the core, such as "Redwood Cove".
     pub core: [c_char; 48],
-    /// Why the path is not RDPMC, and what to do about it; empty if it is.
+    /// Why the path is not RDPMC, or why level 1 alone is counted, and what to do about it; else empty.
     pub note: [c_char; 192],
     /// td_options.max_error_ppm, or its default.
     pub max_error_ppm: u32,
@@ -48,8 +48,10 @@ pub struct CInfo {
     pub windows: u64,
     /// Nanoseconds that this took; cycles of the time-stamp counter if the kernel gives user space no clock.
     pub windows_ns: u64,
-    /// Zeros.
-    pub reserved: [u64; 1],
+    /// General counters that the handle takes; 0: its source is SLOTS and PERF_METRICS, which take none.
+    pub counters: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// Describes what a handle measures, and how.
@@ -82,7 +84,8 @@ impl From<&Info> for CInfo {
             max_overhead_ppm: info.max_overhead_ppm,
             windows: info.windows,
             windows_ns: info.windows_ns,
-            reserved: [0; 1],
+            counters: info.counters,
+            reserved: 0,
         }
     }
 }

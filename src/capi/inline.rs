@@ -34,7 +34,7 @@ const _: () = {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn td_read_mark_slowly(td: *mut td, out: *mut Mark) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
-    guard(|| unsafe { put(out, "out", || Ok(handle::any_read(handle(td)?)?.mark())) })
+    guard(|| unsafe { put(out, "out", || handle::mark(handle(td)?)) })
 }
 
 /// Makes a sample of a mark that td_read_mark took of the same handle.

@@ -1,7 +1,7 @@
 //! `struct td_options`: read with care, since an older or a newer program may have filled it in.
 
 use crate::error::{Error, Result};
-use crate::options::{Options, Target};
+use crate::options::{Options, SourceKind, Target};
 use std::mem::offset_of;
 
 /// The calling thread; td_options.id is 0.
@@ -10,6 +10,14 @@ pub const TD_TARGET_SELF: u32 = 0;
 pub const TD_TARGET_TASK: u32 = 1;
 /// Everything that runs on the CPU whose number is td_options.id.
 pub const TD_TARGET_CPU: u32 = 2;
+
+/// SLOTS and PERF_METRICS where the CPU has them; else, as in virtual machines, general counters.
+pub const TD_SOURCE_AUTOMATIC: u32 = 0;
+/// SLOTS and PERF_METRICS. They take no general counter from anybody. PERF_METRICS is rounded to 8 bits.
+pub const TD_SOURCE_REGISTERS: u32 = 1;
+/// General counters of each category's slots: three for level 1 and seven for both, and SLOTS, for which a virtual machine needs a
+/// fourth and an eighth. They are exact, but other users of the PMU go without them.
+pub const TD_SOURCE_COUNTERS: u32 = 2;
 
 /// Count kernel mode, too. Read by read(2).
 pub const TD_FLAG_KERNEL: u32 = 1;
@@ -47,8 +55,10 @@ pub struct COptions {
     /// The part of the thread's time that these resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
     /// Up to 64 of them may come in a row.
     pub max_overhead_ppm: u32,
+    /// TD_SOURCE_*.
+    pub source: u32,
     /// Zeros.
-    pub reserved: [u32; 9],
+    pub reserved: [u32; 8],
 }
 
 const SIZE: usize = size_of::<COptions>();
@@ -87,7 +97,7 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
     let mut own = COptions::default();
     // SAFETY: own is as long as `known` at least, and any bytes make a COptions.
     unsafe { std::ptr::copy_nonoverlapping(known.as_ptr(), (&raw mut own).cast(), known.len()) };
-    if own.reserved != [0; 9] || tail.iter().any(|byte| *byte != 0) {
+    if own.reserved != [0; 8] || tail.iter().any(|byte| *byte != 0) {
         return Err(Error::errno(
             libc::E2BIG,
             "options has a value behind the fields that this version knows",
@@ -118,6 +128,14 @@ fn interpret(options: &COptions) -> Result<Options> {
             return Err(Error::invalid(format!("options->target is {target}, which is no TD_TARGET_*")));
         }
     };
+    let source = match options.source {
+        TD_SOURCE_AUTOMATIC => SourceKind::Automatic,
+        TD_SOURCE_REGISTERS => SourceKind::Registers,
+        TD_SOURCE_COUNTERS => SourceKind::Counters,
+        source => {
+            return Err(Error::invalid(format!("options->source is {source}, which is no TD_SOURCE_*")));
+        }
+    };
     for (name, ppm) in [("error", options.max_error_ppm), ("overhead", options.max_overhead_ppm)] {
         if ppm > 1_000_000 {
             return Err(
@@ -130,6 +148,7 @@ fn interpret(options: &COptions) -> Result<Options> {
         level: options.level,
         kernel: options.flags & TD_FLAG_KERNEL != 0,
         inherit: options.flags & TD_FLAG_INHERIT != 0,
+        source,
         no_rdpmc: options.flags & TD_FLAG_NO_RDPMC != 0,
         e_cores: options.flags & TD_FLAG_E_CORES != 0,
         simulate: options.flags & TD_FLAG_SIMULATE != 0,

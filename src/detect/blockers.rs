@@ -14,6 +14,8 @@ pub(crate) const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 pub(crate) enum Attempt<'a> {
     /// perf_event_open of the event of this name.
     Open(&'a str),
+    /// The same of a member of a group of plain counters.
+    OpenMember(&'a str),
     /// mmap of a control page.
     Map,
     /// clone of the thread that opens the events.
@@ -48,6 +50,12 @@ pub(crate) fn explain(
     let errno = refusal.raw_os_error().unwrap_or(libc::EIO);
     match attempt {
         Attempt::Open(event) => not_opened(kernel, options, event, errno, refusal),
+        Attempt::OpenMember(event) if errno == libc::EINVAL => {
+            Error::errno(libc::ENODEV, format!("'{event}' does not fit into the group"))
+                .why("this PMU has too few general counters for all of its events at once")
+                .remedy("measure level 1")
+        }
+        Attempt::OpenMember(event) => not_opened(kernel, options, event, errno, refusal),
         Attempt::Map => not_mapped(kernel, errno, refusal),
         Attempt::Clone => not_cloned(errno, refusal),
         Attempt::Other(call) => match errno {

@@ -5,9 +5,9 @@
 pub(crate) mod blockers;
 
 use crate::error::{Error, Result};
-use crate::model::e_cores::EVENTS;
-use crate::model::perf_metrics::{Event, METRICS, SLOTS, metrics_of};
-use crate::model::{self, Counting, Model};
+use crate::model::p_counters::SLOTS_P;
+use crate::model::perf_metrics::{CYCLES, METRICS, SLOTS, metrics_of};
+use crate::model::{self, Counting, Event, Events, Model};
 use crate::sys::Kernel;
 use crate::sys::cpu::Identity;
 use crate::sys::format::TermFormat;
@@ -109,20 +109,78 @@ pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
     let (row, model) = row.unwrap_or((model::UNKNOWN, model::at(model::UNKNOWN).expect("a fixed row")));
     let Counting::PerfMetrics { level: most } = model.counting else { unreachable!("a row of PERF_METRICS") };
     let level = if metrics >= metrics_of(2).len() { most } else { 1 };
-    let missing = |path: &str| none(format!("{DEVICES}/{name}/{path} is missing")).remedy(MOUNT_SYS);
+    let (kind, cpus) = kind_and_cpus(kernel, name)?;
+    Ok(Pmu { name, kind, model, row, level, cpus })
+}
+
+/// A PMU's number, and on a hybrid CPU the CPUs that it is in.
+fn kind_and_cpus(kernel: &impl Kernel, pmu: &str) -> Result<(u32, Option<String>)> {
+    let file = |path: &str| text(kernel, pmu, path);
+    let missing = |path: &str| none(format!("{DEVICES}/{pmu}/{path} is missing")).remedy(MOUNT_SYS);
     let kind = file("type")?.and_then(|text| text.trim().parse().ok()).ok_or_else(|| missing("type"))?;
     let cpus = file("cpus")?.map(|list| list.trim().to_string());
     // without it E-cores would be taken for P-cores
-    if cpus.is_none() && name == "cpu_core" {
+    if cpus.is_none() && pmu == "cpu_core" {
         return Err(missing("cpus"));
     }
-    Ok(Pmu { name, kind, model, row, level, cpus })
+    Ok((kind, cpus))
+}
+
+/// The events of a group of plain counters.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub leader: Event,
+    /// Slots for each that the leader counts.
+    pub slots_each: u64,
+    /// The inputs of the row's tree, in their order.
+    pub members: Vec<Event>,
+    /// It is not believed that they count until they do.
+    pub unproven: bool,
+}
+
+impl Plan {
+    /// How many general counters it takes: all but fixed ones, which SLOTS and cycles have.
+    pub fn general_counters(&self) -> u32 {
+        self.members.len() as u32 + u32::from(self.leader == SLOTS_P)
+    }
+}
+
+/// Finds the general counters of the CPU's P-cores, with what is to be counted in them down to a level (0: the deepest), or
+/// says why there are none. None of it needs PERF_METRICS, so virtual machines have it, too.
+pub(crate) fn p_counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Result<(Pmu, Plan)> {
+    let none = |why: &'static str| {
+        Error::errno(libc::ENODEV, format!("no general counters of slots on {cpu}"))
+            .why(why)
+            .remedy(ANOTHER_CPU)
+    };
+    let Some((row, model)) = model::by_counters(cpu) else {
+        return Err(none("this version knows no such events of its core"));
+    };
+    let name = device(kernel).ok_or_else(|| none("the kernel has no driver for its PMU"))?;
+    if text(kernel, name, "events/cpu-cycles")?.is_none() {
+        return Err(hidden_events(name));
+    }
+    let slots = text(kernel, name, &format!("events/{}", SLOTS.name))?.and_then(|text| config(&text));
+    let leader = if slots == Some(SLOTS.config) { SLOTS } else { SLOTS_P };
+    let (kind, cpus) = kind_and_cpus(kernel, name)?;
+    let Counting::Counters(counters) = model.counting else { unreachable!("a row of counters") };
+    let Events::Encoded(events) = counters.events else { unreachable!("sysfs has no names for them") };
+    let deepest = counters.tree.depth();
+    let level = if level == 0 { deepest } else { level.min(deepest) };
+    let members = events[..counters.tree.inputs_of(level)].to_vec();
+    // (a hypervisor may withhold events, which then count nothing)
+    let plan = Plan { leader, slots_each: 1, members, unproven: cpu.hypervisor.is_some() };
+    Ok((Pmu { name, kind, model, row, level: deepest, cpus }, plan))
+}
+
+fn hidden_events(pmu: &str) -> Error {
+    none(format!("{DEVICES}/{pmu}/events, which every PMU has, is empty")).remedy(MOUNT_SYS)
 }
 
 /// Why a PMU has no event of SLOTS. `hidden`: nor has it the events that every PMU has.
 fn without_slots(pmu: &str, hidden: bool, model: Option<&Model>, cpu: &Identity) -> Error {
     if hidden {
-        return none(format!("{DEVICES}/{pmu}/events, which every PMU has, is empty")).remedy(MOUNT_SYS);
+        return hidden_events(pmu);
     }
     match (model, &cpu.hypervisor) {
         (_, Some(hypervisor)) => none(format!(
@@ -154,8 +212,8 @@ fn text(kernel: &impl Kernel, pmu: &str, path: &str) -> Result<Option<String>> {
     }
 }
 
-/// Finds the PMU of a hybrid CPU's E-cores, with the encodings of its events, or says why there is none.
-pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity) -> Result<(Pmu, [u64; EVENTS.len()])> {
+/// Finds the PMU of a hybrid CPU's E-cores, with what is to be counted, or says why there is none.
+pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity) -> Result<(Pmu, Plan)> {
     let name = "cpu_atom";
     let none =
         |why: &'static str| Error::errno(libc::ENOTSUP, format!("no E-cores to measure on {cpu}")).why(why);
@@ -167,15 +225,20 @@ pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity) -> Result<(Pmu, [u64
     let kind = kind.ok_or_else(|| {
         none("the kernel shows no PMU 'cpu_atom': they may be off, or /sys hidden (as in a container)")
     })?;
-    let mut encodings = [0; EVENTS.len()];
-    for (encoding, event) in encodings.iter_mut().zip(EVENTS) {
-        *encoding = file(&format!("events/{event}"))?.and_then(|text| config(&text)).ok_or_else(|| {
+    let Counting::Counters(counters) = model.counting else { unreachable!("a row of counters") };
+    let Events::Named(names) = counters.events else { unreachable!("sysfs has their names") };
+    let mut members = Vec::with_capacity(names.len());
+    for name in names {
+        let encoding = file(&format!("events/{name}"))?.and_then(|text| config(&text)).ok_or_else(|| {
             none("the kernel shows no events/topdown-* of 'cpu_atom'").remedy("a newer one does")
         })?;
+        members.push(Event::new(name, encoding));
     }
     let cpus = file("cpus")?.ok_or_else(|| none("cpu_atom/cpus is missing").remedy(MOUNT_SYS))?;
     let cpus = Some(cpus.trim().to_string());
-    Ok((Pmu { name, kind, model, row, level: 1, cpus }, encodings))
+    let slots_each = model.slots_per_cycle.into();
+    let plan = Plan { leader: CYCLES, slots_each, members, unproven: false };
+    Ok((Pmu { name, kind, model, row, level: 1, cpus }, plan))
 }
 
 /// `event=0x00,umask=0x4` to a config. Formats are those of every Intel core PMU; any other term is not of PERF_METRICS.
@@ -307,7 +370,7 @@ mod tests {
         let atom = "/sys/bus/event_source/devices/cpu_atom";
         kernel.add(&format!("{atom}/type"), "10\n");
         assert!(refused(&cpu(0x97)).contains("events/topdown-*"));
-        for (event, text) in crate::model::e_cores::EVENTS.iter().zip([
+        for (event, text) in ["topdown-retiring", "topdown-fe-bound", "topdown-be-bound"].iter().zip([
             "event=0xc2,umask=0x0",
             "event=0x71,umask=0x0",
             "event=0x74,umask=0x0\0",
@@ -315,8 +378,9 @@ mod tests {
             kernel.add(&format!("{atom}/events/{event}"), text);
         }
         kernel.add(&format!("{atom}/cpus"), "4-7\n");
-        let (found, encodings) = e_cores(&kernel, &cpu(0x97)).unwrap();
-        assert_eq!(encodings, [0xc2, 0x71, 0x74]);
+        let (found, plan) = e_cores(&kernel, &cpu(0x97)).unwrap();
+        assert!(plan.members.iter().map(|event| event.config).eq([0xc2, 0x71, 0x74]));
+        assert_eq!((plan.leader, plan.slots_each), (CYCLES, 5));
         assert_eq!((found.kind, found.model.core, found.model.slots_per_cycle), (10, "Gracemont", 5));
         assert!(found.covers(4) && !found.covers(3));
     }

@@ -5,7 +5,9 @@
 //! is closed last, since metric events die with it.
 #![forbid(unsafe_code)]
 
-use super::{PATIENCE, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still};
+use super::{
+    PATIENCE, Rdpmc, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still,
+};
 use crate::detect::Pmu;
 use crate::detect::blockers::{Attempt, explain};
 use crate::error::{Error, Reason, Result};
@@ -69,14 +71,8 @@ impl<K: Kernel> Group<K> {
             Err(refusal) => return Err(explain(&kernel, options, Attempt::Map, &refusal)),
         };
         let granted = map.as_ref().is_some_and(Mapping::grants_rdpmc);
-        // without a restartable sequence RDPMC could be executed on an E-core, and fault
-        let safe = pmu.cpus.is_none() || rseq.is_some();
-        let visible = granted
-            && safe
-            && options.target == Target::This
-            && !options.no_rdpmc
-            && cfg!(target_arch = "x86_64")
-            && fault::survive();
+        let rdpmc = Rdpmc::new(options, pmu, granted, rseq.is_some());
+        let visible = rdpmc.visible;
 
         attr.set_disabled(0);
         // where the registers cannot be seen, cycles tell how many slots can have passed (nothing bounds what
@@ -101,14 +97,14 @@ impl<K: Kernel> Group<K> {
             leader,
             options: *options,
             visible,
-            access: access(options),
+            access: Access::by_read(options),
             faults,
             rseq,
             everywhere: pmu.cpus.is_none(),
             slots_per_cycle,
         };
         group.start()?;
-        let why = group.why_no_rdpmc(pmu, granted, safe);
+        let why = rdpmc.why_not(options, pmu);
         if why.is_none() {
             group.access = Access::Rdpmc;
         }
@@ -141,36 +137,6 @@ impl<K: Kernel> Group<K> {
     fn start(&self) -> Result<()> {
         self.explained("ioctl ENABLE", self.kernel.enable(&self.leader))?;
         self.explained("ioctl RESET", self.kernel.reset(&self.leader))
-    }
-
-    /// Why readings take a system call, for people; none if they do not.
-    fn why_no_rdpmc(&self, pmu: &Pmu, granted: bool, safe: bool) -> Option<Reason> {
-        let by_read = Reason::new("read by read(2)");
-        let why = match self.options.target {
-            _ if self.options.no_rdpmc => "TD_FLAG_NO_RDPMC was given",
-            _ if self.options.inherit => "the kernel maps no inherited events (TD_FLAG_INHERIT)",
-            _ if self.options.kernel => {
-                "an interrupt between two RDPMC would count in one register and not in the other (TD_FLAG_KERNEL)"
-            }
-            Target::Task(_) | Target::Cpu(_) => {
-                "RDPMC reads the thread that executes it, not another thread or CPU"
-            }
-            Target::This if !granted => {
-                let remedy = format!("write 1 to /sys/bus/event_source/devices/{}/rdpmc", pmu.name);
-                return Some(by_read.why("the kernel does not grant RDPMC").remedy(remedy));
-            }
-            Target::This if !safe => {
-                let why = "on a hybrid CPU RDPMC needs restartable sequences, which this C library does not register";
-                return Some(by_read.why(why).remedy("glibc 2.35 or later does"));
-            }
-            Target::This if !cfg!(target_arch = "x86_64") => "RDPMC is an instruction of x86",
-            Target::This if !self.visible => {
-                let why = "RDPMC can be taken away, and the handler of SIGSEGV that survives this cannot be installed here";
-                return Some(by_read.why(why).remedy("permit rt_sigaction"));
-            }
-            Target::This => return None,
-        };
-        Some(by_read.why(why))
     }
 
     /// Lets the group count, and checks that what counts is SLOTS and PERF_METRICS. Other threads and
@@ -222,16 +188,6 @@ impl<K: Kernel> Group<K> {
             }
         }
         Ok(true)
-    }
-}
-
-/// How slots of this target are read without RDPMC.
-fn access(options: &Options) -> Access {
-    match options.target {
-        Target::This if options.inherit => Access::OwnAndInherited,
-        Target::This => Access::OwnByRead,
-        Target::Cpu(_) if !options.inherit => Access::Cpu,
-        Target::Cpu(_) | Target::Task(_) => Access::OtherThread,
     }
 }
 

@@ -6,11 +6,12 @@ pub(crate) mod plain;
 
 use crate::detect::Pmu;
 use crate::detect::blockers::{Attempt, explain};
-use crate::error::{Error, Result, TD_ENOTCOUNTING};
-use crate::options::Options;
-use crate::sys::Kernel;
+use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
+use crate::options::{Options, Target};
+use crate::read::Access;
 use crate::sys::group_read;
 use crate::sys::page::Times;
+use crate::sys::{Kernel, fault};
 pub(crate) use metrics::Group;
 use perf_event_open_sys::bindings::perf_event_attr;
 pub(crate) use plain::PlainGroup;
@@ -65,7 +66,11 @@ fn open_named<K: Kernel>(
     let (pid, cpu) = options.target.pid_and_cpu();
     let attrs: Vec<perf_event_attr> = events.iter().map(|(_, attr)| *attr).collect();
     kernel.open_group(&attrs, pid, cpu, leader).map_err(|refusal| {
-        let attempt = refusal.event.map_or(Attempt::Clone, |event| Attempt::Open(events[event].0));
+        let attempt = match refusal.event {
+            None => Attempt::Clone,
+            Some(event) if leader.is_none() && event > 0 => Attempt::OpenMember(events[event].0),
+            Some(event) => Attempt::Open(events[event].0),
+        };
         explain(kernel, options, attempt, &refusal.error)
     })
 }
@@ -91,6 +96,72 @@ fn starved() -> Error {
         .remedy("end those and open again")
 }
 
+/// Whether a group's counters can be read by RDPMC, and if not, why.
+#[derive(Clone, Copy)]
+struct Rdpmc {
+    granted: bool,
+    /// Without a restartable sequence RDPMC could be executed on an E-core, and fault.
+    safe: bool,
+    /// They are this thread's, and RDPMC was granted.
+    visible: bool,
+}
+
+impl Rdpmc {
+    /// `granted`: by the leader's page; `rseq`: this thread is registered for restartable sequences.
+    fn new(options: &Options, pmu: &Pmu, granted: bool, rseq: bool) -> Rdpmc {
+        let safe = pmu.cpus.is_none() || rseq;
+        let visible = granted
+            && safe
+            && options.target == Target::This
+            && !options.no_rdpmc
+            && cfg!(target_arch = "x86_64")
+            && fault::survive();
+        Rdpmc { granted, safe, visible }
+    }
+
+    /// Why readings take a system call, for people; none if they do not.
+    fn why_not(&self, options: &Options, pmu: &Pmu) -> Option<Reason> {
+        let by_read = Reason::new("read by read(2)");
+        let why = match options.target {
+            _ if options.no_rdpmc => "TD_FLAG_NO_RDPMC was given",
+            _ if options.inherit => "the kernel maps no inherited events (TD_FLAG_INHERIT)",
+            _ if options.kernel => {
+                "an interrupt between two RDPMC would count in one register and not in the other (TD_FLAG_KERNEL)"
+            }
+            Target::Task(_) | Target::Cpu(_) => {
+                "RDPMC reads the thread that executes it, not another thread or CPU"
+            }
+            Target::This if !self.granted => {
+                let remedy = format!("write 1 to /sys/bus/event_source/devices/{}/rdpmc", pmu.name);
+                return Some(by_read.why("the kernel does not grant RDPMC").remedy(remedy));
+            }
+            Target::This if !self.safe => {
+                let why = "on a hybrid CPU RDPMC needs restartable sequences, which this C library does not register";
+                return Some(by_read.why(why).remedy("glibc 2.35 or later does"));
+            }
+            Target::This if !cfg!(target_arch = "x86_64") => "RDPMC is an instruction of x86",
+            Target::This if !self.visible => {
+                let why = "RDPMC can be taken away, and the handler of SIGSEGV that survives this cannot be installed here";
+                return Some(by_read.why(why).remedy("permit rt_sigaction"));
+            }
+            Target::This => return None,
+        };
+        Some(by_read.why(why))
+    }
+}
+
+impl Access {
+    /// How slots of a target are read without RDPMC.
+    fn by_read(options: &Options) -> Access {
+        match options.target {
+            Target::This if options.inherit => Access::OwnAndInherited,
+            Target::This => Access::OwnByRead,
+            Target::Cpu(_) if !options.inherit => Access::Cpu,
+            Target::Cpu(_) | Target::Task(_) => Access::OtherThread,
+        }
+    }
+}
+
 /// (A text that takes no memory: this may be in a signal handler.)
 pub(crate) fn given_up() -> Error {
     Error::errno(libc::EIO, "read of the group gave fewer words than it has events")
@@ -103,4 +174,24 @@ fn spin() {
     for i in 0..2000 {
         std::hint::black_box(i);
     }
+}
+
+/// Some instructions of which each counter of slots counts some: of several operations each, with branches that nobody can foresee
+/// and loads that miss the caches.
+fn work_of_all_kinds() {
+    const WORDS: usize = 1 << 17;
+    let mut memory = vec![0u64; WORDS];
+    let mut random = 88_172_645_463_325_252_u64;
+    for turn in 1..2000 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let word = &mut memory[random as usize % WORDS];
+        *word = if random & 1 == 0 {
+            std::hint::black_box(random / turn)
+        } else {
+            std::hint::black_box(*word ^ turn)
+        };
+    }
+    std::hint::black_box(&memory);
 }

@@ -1,71 +1,178 @@
-//! A perf group of plain counters, as E-cores have them: cycles lead, each other event counts the slots of one category.
+//! A perf group of plain counters. One that counts slots leads (or cycles, where none does), and each other event counts those
+//! of one category.
 #![forbid(unsafe_code)]
 
-use super::{PATIENCE, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still};
-use crate::detect::Pmu;
+use super::{
+    MOST_SIBLINGS, PATIENCE, Rdpmc, Siblings, given_up, leader, no_counters, open_named, spin, starved,
+    stood_still, work_of_all_kinds,
+};
 use crate::detect::blockers::{Attempt, explain};
-use crate::error::Result;
-use crate::model::e_cores::EVENTS;
-use crate::model::perf_metrics::CYCLES;
+use crate::detect::{Plan, Pmu};
+use crate::error::{Error, Reason, Result};
+use crate::model::Event;
 use crate::options::{Options, Target};
-use crate::read::{MOST_COUNTERS, PlainCounters, PlainCounts};
-use crate::sys::Kernel;
+use crate::read::{
+    Access, CountersSnapshot, FAST, MOST_COUNTERS, PlainCounters, PlainCounts, Reader, counters_snapshot,
+};
 use crate::sys::group_read;
+use crate::sys::memory::ReservedPage;
+use crate::sys::{Kernel, Mapping, fault, rseq, thread};
 
-/// An open group.
+/// An open group. Fields are dropped in this order: the leader goes last.
 #[derive(Debug)]
 pub(crate) struct PlainGroup<K: Kernel> {
     kernel: K,
+    /// Control pages of all events, if RDPMC reads them.
+    maps: Option<Maps<K::Map>>,
     _siblings: Siblings<K::Fd>,
     leader: K::Fd,
     options: Options,
-    /// Slots per cycle.
-    width: u64,
+    /// How many events there are besides the leader.
+    members: usize,
+    /// Slots for each that the leader counts.
+    slots_each: u64,
+    access: Access,
+    /// How often RDPMC had faulted in this process before the group was opened.
+    faults: u64,
+    /// This thread's descriptor of restartable sequences.
+    rseq: Option<*mut u64>,
+    /// All CPUs of this machine are alike.
+    everywhere: bool,
+}
+
+/// In place, as `Siblings` are.
+#[derive(Debug)]
+struct Maps<M> {
+    leader: M,
+    members: [Option<M>; MOST_SIBLINGS],
+}
+
+impl<M> Maps<M> {
+    fn members(&self) -> impl Iterator<Item = &M> {
+        self.members.iter().flatten()
+    }
 }
 
 impl<K: Kernel> PlainGroup<K> {
-    /// Opens the events of this PMU, with these encodings, starts them, and proves that they count.
+    /// Opens the events of a plan on this PMU, starts them, and proves that they count. The leader's control page is mapped at
+    /// `place`; without one, all is read by read(2). Returns why it is read by read(2), too, if so.
     pub fn open(
         kernel: K,
         pmu: &Pmu,
-        encodings: [u64; EVENTS.len()],
+        plan: &Plan,
         options: &Options,
-    ) -> Result<PlainGroup<K>> {
-        let mut attr = leader(pmu, CYCLES.config, options);
+        place: Option<ReservedPage>,
+    ) -> Result<(PlainGroup<K>, Option<Reason>)> {
+        let faults = fault::count();
+        let mut attr = leader(pmu, plan.leader.config, options);
         attr.read_format = group_read::GROUP;
-        let mut members = vec![(CYCLES.name, attr)];
+        let mut events = vec![(plan.leader.name, attr)];
         attr.set_disabled(0);
-        for (name, encoding) in EVENTS.iter().zip(encodings) {
-            attr.config = encoding;
-            members.push((*name, attr));
+        for event in &plan.members {
+            attr.config = event.config;
+            events.push((event.name, attr));
         }
-        let mut opened = open_named(&kernel, options, &members, None)?;
+        let mut opened = open_named(&kernel, options, &events, None)?;
         let siblings = Siblings::new(opened.split_off(1));
         let leader = opened.remove(0);
+        let by_rdpmc =
+            place.is_some() && options.target == Target::This && !options.inherit && !options.no_rdpmc;
+        let mut maps = None;
+        if by_rdpmc {
+            let map = |event: &K::Fd, place| {
+                kernel.map(event, place).map_err(|refusal| explain(&kernel, options, Attempt::Map, &refusal))
+            };
+            let mut all = Maps { leader: map(&leader, place)?, members: std::array::from_fn(|_| None) };
+            for (slot, sibling) in all.members.iter_mut().zip(siblings.iter()) {
+                *slot = Some(map(sibling, None)?);
+            }
+            maps = Some(all);
+        }
+        let rseq = rseq::descriptor();
+        let granted = maps.as_ref().is_some_and(|maps| maps.leader.grants_rdpmc());
+        let rdpmc = Rdpmc::new(options, pmu, granted, rseq.is_some());
         kernel.enable(&leader).map_err(|e| explain(&kernel, options, Attempt::Other("ioctl ENABLE"), &e))?;
-        let width = pmu.model.slots_per_cycle.into();
-        let group = PlainGroup { kernel, _siblings: siblings, leader, options: *options, width };
-        group.prove(pmu).inspect_err(|_| group.stop())?;
-        Ok(group)
+        let mut why = rdpmc.why_not(options, pmu);
+        if why.is_none() && rseq.is_none() {
+            why = Some(
+                Reason::new("read by read(2)")
+                    .why("this C library does not register restartable sequences, in which several counters are read")
+                    .remedy("glibc 2.35 or later does"),
+            );
+        }
+        let group = PlainGroup {
+            kernel,
+            maps,
+            _siblings: siblings,
+            leader,
+            options: *options,
+            members: plan.members.len(),
+            slots_each: plan.slots_each,
+            access: if why.is_none() { Access::Rdpmc } else { Access::by_read(options) },
+            faults,
+            rseq,
+            everywhere: pmu.cpus.is_none(),
+        };
+        group.prove(pmu, plan).inspect_err(|_| group.stop())?;
+        Ok((group, why))
     }
 
-    /// As far as this thread can: the group gets its turn if it is on such a core.
-    fn prove(&self, pmu: &Pmu) -> Result<()> {
+    /// As far as this thread can: the group gets its turn if it is on such a core, slots pass, no event is where it cannot
+    /// count, and those that a hypervisor may withhold count something.
+    fn prove(&self, pmu: &Pmu, plan: &Plan) -> Result<()> {
         let begun = self.kernel.cpu_time();
         let (mut last, mut stands_still) = (self.counts()?, false);
         while self.options.target == Target::This && pmu.covers(self.kernel.cpu()) {
-            spin();
+            if plan.unproven {
+                work_of_all_kinds()
+            } else {
+                spin()
+            }
             let now = self.counts()?;
-            if now.slots > 0 {
+            let silent = plan.members.iter().zip(now.counter).find(|(_, n)| plan.unproven && *n == 0);
+            if now.slots > 0 && silent.is_none() && self.are_where_they_count(&plan.members)? {
                 break;
             }
             stands_still |= stood_still((last.slots, last.time), (now.slots, now.time));
             last = now;
             if self.kernel.cpu_time() >= begun + PATIENCE {
-                return Err(if stands_still { no_counters() } else { starved() });
+                return Err(match silent {
+                    Some((event, _)) if now.slots > 0 => withheld(event.name),
+                    _ if stands_still => no_counters(),
+                    _ => starved(),
+                });
             }
         }
         Ok(())
+    }
+
+    /// Whether each event that only one counter counts is in that one, as far as pages tell; not, for now, if the group has just
+    /// lost its turn.
+    fn are_where_they_count(&self, members: &[Event]) -> Result<bool> {
+        let Some(maps) = &self.maps else { return Ok(true) };
+        for (event, map) in members.iter().zip(maps.members()) {
+            let Some(counter) = event.counter else { continue };
+            match map.index() {
+                index if index == counter + 1 => {}
+                0 if maps.leader.grants_rdpmc() => return Ok(false),
+                0 => {}
+                other => return Err(misplaced(event.name, other - 1)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// In a forked child: the mappings are not there any more.
+    pub fn forget_mappings(&mut self) {
+        if let Some(Maps { leader, members }) = self.maps.take() {
+            leader.forget();
+            members.into_iter().flatten().for_each(Mapping::forget);
+        }
+    }
+
+    /// Whether RDPMC of these counters may have faulted since the group was opened.
+    pub fn may_have_faulted(&self) -> bool {
+        self.access == Access::Rdpmc && fault::count() != self.faults
     }
 
     /// Before it is closed: a forked child that has copies of the descriptors does not keep it on the counters.
@@ -75,21 +182,44 @@ impl<K: Kernel> PlainGroup<K> {
     }
 }
 
+pub(crate) fn withheld(event: &str) -> Error {
+    Error::errno(libc::ENODEV, format!("slots pass, but '{event}' counts none"))
+        .why("the hypervisor does not let this virtual machine count the event")
+        .remedy("measure on the host")
+}
+
+pub(crate) fn misplaced(event: &str, counter: u32) -> Error {
+    let what = format!("'{event}' opened but counts in counter {counter}, where it counts something else");
+    Error::errno(libc::ENODEV, what)
+        .why("this kernel does not know this CPU's counters")
+        .remedy("use a newer one, or measure level 1")
+}
+
 impl<K: Kernel> PlainCounters for PlainGroup<K> {
     fn counts(&self) -> Result<PlainCounts> {
-        let mut words = [0; group_read::GROUP_HEAD + 1 + EVENTS.len()];
+        let mut words = [0; group_read::GROUP_HEAD + 1 + MOST_COUNTERS];
         let got = self
             .kernel
             .read(&self.leader, &mut words)
             .map_err(|e| explain(&self.kernel, &self.options, Attempt::Other("read"), &e))?;
-        let (time, values) = group_read::group(&words[..got], 1 + EVENTS.len()).ok_or_else(given_up)?;
+        let (time, values) = group_read::group(&words[..got], 1 + self.members).ok_or_else(given_up)?;
         let mut counter = [0; MOST_COUNTERS];
-        counter[..EVENTS.len()].copy_from_slice(&values[1..]);
-        Ok(PlainCounts { time, slots: values[0].saturating_mul(self.width), counter })
+        counter[..self.members].copy_from_slice(&values[1..]);
+        Ok(PlainCounts { time, slots: values[0].saturating_mul(self.slots_each), counter })
     }
 
     fn counts_itself(&self) -> bool {
         self.options.target == Target::This
+    }
+
+    fn snapshot(&self) -> Option<CountersSnapshot> {
+        let maps = self.maps.as_ref().filter(|_| self.access == Access::Rdpmc)?;
+        counters_snapshot(&maps.leader, maps.members(), self.rseq?)
+    }
+
+    fn reader(&self) -> Option<(Reader, usize)> {
+        let rseq = self.rseq.filter(|_| self.access == Access::Rdpmc && FAST())?;
+        Some((Reader { thread: thread::pointer(), rseq, everywhere: self.everywhere }, self.members))
     }
 }
 
@@ -98,6 +228,7 @@ mod tests {
     use super::*;
     use crate::error::TD_ENOTCOUNTING;
     use crate::model;
+    use crate::model::perf_metrics::CYCLES;
     use crate::sys::scripted::Scripted;
 
     fn pmu() -> Pmu {
@@ -112,8 +243,15 @@ mod tests {
         Pmu { name: "cpu_atom", kind: 10, model, row, level: 1, cpus }
     }
 
+    fn plan() -> Plan {
+        let members = [("topdown-retiring", 0xc2), ("topdown-fe-bound", 0x71), ("topdown-be-bound", 0x74)];
+        let members = members.map(|(name, config)| Event::new(name, config)).to_vec();
+        Plan { leader: CYCLES, slots_each: 5, members, unproven: false }
+    }
+
     fn open(kernel: &Scripted) -> Result<PlainGroup<Scripted>> {
-        PlainGroup::open(kernel.clone(), &pmu(), [0xc2, 0x71, 0x74], &Options::default())
+        let opened = PlainGroup::open(kernel.clone(), &pmu(), &plan(), &Options::default(), None);
+        opened.map(|(group, _)| group)
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct Info {
     pub path: Path,
     /// Deepest level.
     pub level: u32,
+    /// General counters that it takes; 0: it counts SLOTS and PERF_METRICS, which take none.
+    pub counters: u32,
     /// Pipeline slots per cycle of the core; 0 if not known.
     pub slots_per_cycle: u32,
     /// Brand string of the CPU; "simulated" if there is none behind it.
@@ -52,7 +54,7 @@ pub struct Info {
     pub pmu: String,
     /// Name of the core.
     pub core: String,
-    /// Why it is not read by RDPMC, and what to do about it; empty if it is.
+    /// Why it is not read by RDPMC, or why level 1 alone is counted, and what to do about it; else empty.
     pub note: Reason,
     /// Wanted bound on each share's error, in parts per million.
     pub max_error_ppm: u32,
@@ -123,7 +125,11 @@ impl AnySource {
 
     /// Whether RDPMC of it may have faulted since it was opened.
     fn may_have_faulted(&self) -> bool {
-        matches!(self, AnySource::Registers(source) if source.counters().may_have_faulted())
+        match self {
+            AnySource::Registers(source) => source.counters().may_have_faulted(),
+            AnySource::Counters(source) => source.counters().may_have_faulted(),
+            AnySource::SimulatedRegisters(_) | AnySource::SimulatedCounters(_) => false,
+        }
     }
 
     /// Before it is closed: a forked child that has copies of the descriptors does not keep it on the counters.
@@ -147,8 +153,10 @@ impl AnySource {
 
     /// In a forked child: the mappings are not there any more.
     fn forget_mappings(&mut self) {
-        if let AnySource::Registers(source) = self {
-            source.counters_mut().forget_mappings();
+        match self {
+            AnySource::Registers(source) => source.counters_mut().forget_mappings(),
+            AnySource::Counters(source) => source.counters_mut().forget_mappings(),
+            AnySource::SimulatedRegisters(_) | AnySource::SimulatedCounters(_) => {}
         }
     }
 }
@@ -252,6 +260,9 @@ fn slots_only_slowly(handle: Handle) -> Result<SlotsOnly> {
 #[inline]
 pub(crate) fn sum_begin(handle: Handle, sum: &mut Sum) -> Result<()> {
     sum.begins_anew();
+    if handle.shared().reads_counters() && handle.shared().read(sum.begins_counted()).is_ok() {
+        return Ok(());
+    }
     if sum.is_due() {
         return begin_measured(handle, sum);
     }
@@ -283,6 +294,14 @@ fn choose_next(handle: Handle, sum: &mut Sum, seen: Seen) -> Result<()> {
 /// The execution that began ends.
 #[inline]
 pub(crate) fn sum_end(handle: Handle, sum: &mut Sum) -> Result<Seen> {
+    if sum.is_measuring() && handle.shared().reads_counters() {
+        let before = sum.model();
+        if handle.shared().read(sum.end_of_counted()).is_ok() {
+            if let Some((slots, ns)) = sum.ends_counted(before) {
+                return Ok(Seen { slots, ns });
+            }
+        }
+    }
     let seen = if sum.is_measuring() {
         let to = any_read(handle)?;
         sum.ends_measured(&to)?;
@@ -311,6 +330,14 @@ fn last_read(handle: Handle) -> Result<Sample> {
         state.source.source().read_last(shared)
     };
     private.state.work_from_outside(&Blocked::new(), read).unwrap_or_else(|| Err(busy()))
+}
+
+/// A mark, where the program's own reading does not serve.
+pub(crate) fn mark(handle: Handle) -> Result<Mark> {
+    if handle.shared().reads_registers() {
+        return Ok(any_read(handle)?.mark());
+    }
+    with(handle, |state, shared| state.source.source().mark(shared))
 }
 
 /// The sample of a mark.

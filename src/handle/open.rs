@@ -3,11 +3,11 @@
 
 use super::{AnySource, Handle, Info, POOL, Path, State};
 use crate::budget::BudgetSettings;
-use crate::detect::{self, Pmu};
+use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Reason, Result};
 use crate::group::{Group, PlainGroup};
 use crate::model::{self, Model};
-use crate::options::{Options, Target};
+use crate::options::{Options, SourceKind, Target};
 use crate::sample::{Base, Head, Sample, TD_SAMPLE_SIMULATED};
 use crate::source::plain::Plain;
 use crate::source::simulated::{SimulatedCounters, SimulatedRegisters};
@@ -53,6 +53,7 @@ impl Info {
         Info {
             path: Path::Simulated,
             level,
+            counters: 0,
             slots_per_cycle: model.slots_per_cycle,
             cpu: "simulated".into(),
             pmu: "simulated".into(),
@@ -120,13 +121,14 @@ fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Hand
     let tree = model::tree_of(row as u8).expect("a row with a tree");
     let level = level_of(options, model.levels(), &model.core)?;
     let info = Info {
+        counters: tree.inputs.iter().filter(|input| input.counter().is_some()).count() as u32,
         note: Reason::new("simulated (TD_FLAG_SIMULATE)").why("the numbers say nothing about this machine"),
         ..Info::new(options, model, level)
     };
     let width = model.slots_per_cycle;
     let source = if tree.takes_counters() {
         let counters = SimulatedCounters::new(tree.per_cycle, width);
-        AnySource::SimulatedCounters(Plain::new(counters, info.head(row))?)
+        AnySource::SimulatedCounters(Plain::new(counters, handle.shared(), info.head(row))?)
     } else {
         let registers = SimulatedRegisters::new(level, width);
         let (head, settings) = (info.head(row), info.budget_settings());
@@ -139,9 +141,20 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     let cpu = cpu::identify();
     let linux = Linux { descriptors_from: options.descriptors_from };
     if options.e_cores {
-        return measure_by_counters(options, linux, cpu);
+        let (pmu, plan) = detect::e_cores(&linux, &cpu)?;
+        return measure_by_counters(options, linux, cpu, (&pmu, &plan), handle);
     }
-    let pmu = detect::pmu(&linux, &cpu)?;
+    if options.source == SourceKind::Counters {
+        return measure_by_p_counters(options, linux, cpu, handle);
+    }
+    let pmu = match detect::pmu(&linux, &cpu) {
+        Err(why) if options.source == SourceKind::Automatic && model::by_counters(&cpu).is_some() => {
+            // a virtual machine, or a kernel that is older than the CPU
+            let none = |error: Error| if error.code() == why.code() { why } else { error };
+            return measure_by_p_counters(options, linux, cpu, handle).map_err(none);
+        }
+        pmu => pmu?,
+    };
     let level = level_of(options, pmu.level, &cpu)?;
     check_target(&linux, &pmu, &cpu, options)?;
     let (group, why) = Group::open(linux, &pmu, level, options, Some(handle.control()))?;
@@ -151,19 +164,51 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     Ok(Box::new(State { info, row: pmu.row as u8, source }))
 }
 
-fn measure_by_counters(options: &Options, linux: Linux, cpu: Identity) -> Result<Box<State>> {
-    let (pmu, encodings) = detect::e_cores(&linux, &cpu)?;
+/// By the P-cores' general counters: both levels, or level 1 if that alone fits them.
+fn measure_by_p_counters(
+    options: &Options,
+    linux: Linux,
+    cpu: Identity,
+    handle: Handle,
+) -> Result<Box<State>> {
+    let (pmu, plan) = detect::p_counters(&linux, &cpu, options.level)?;
+    let all = measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle);
+    match all {
+        Err(why) if options.level == 0 && pmu.level > 1 => {
+            let (pmu, plan) = detect::p_counters(&linux, &cpu, 1)?;
+            let level_1 = Options { level: 1, ..*options };
+            let mut state =
+                measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle).map_err(|_| why.clone())?;
+            if state.info.note == Reason::default() {
+                state.info.note = Reason::new("level 1 alone").why(why.reason().cause());
+            }
+            Ok(state)
+        }
+        all => all,
+    }
+}
+
+/// By plain counters.
+fn measure_by_counters(
+    options: &Options,
+    linux: Linux,
+    cpu: Identity,
+    (pmu, plan): (&Pmu, &Plan),
+    handle: Handle,
+) -> Result<Box<State>> {
     let level = level_of(options, pmu.level, &cpu)?;
-    check_target(&linux, &pmu, &cpu, options)?;
-    let group = PlainGroup::open(linux, &pmu, encodings, options)?;
-    let info = info_of(
-        options,
-        cpu,
-        &pmu,
-        level,
-        Some(Reason::new("read by read(2)").why("E-cores have no PERF_METRICS")),
-    );
-    let source = AnySource::Counters(Plain::new(group, info.head(pmu.row))?);
+    check_target(&linux, pmu, &cpu, options)?;
+    // (E-cores' groups are led by cycles)
+    let place = (!options.e_cores).then(|| handle.control());
+    let (group, why) = PlainGroup::open(linux, pmu, plan, options, place)?;
+    let why = match why {
+        Some(_) if options.e_cores => {
+            Some(Reason::new("read by read(2)").why("E-cores have no PERF_METRICS"))
+        }
+        why => why,
+    };
+    let info = Info { counters: plan.general_counters(), ..info_of(options, cpu, pmu, level, why) };
+    let source = AnySource::Counters(Plain::new(group, handle.shared(), info.head(pmu.row))?);
     Ok(Box::new(State { info, row: pmu.row as u8, source }))
 }
 

@@ -4,11 +4,13 @@
 use super::metrics::{BACKEND_BOUND, BAD_SPECULATION, FRONTEND_BOUND, RETIRING};
 use super::tree::Formula::{Rest, Slots};
 use super::tree::{Input, Tree, root};
-use super::{Counting, Model};
+use super::{Counters, Counting, Events, Model};
 
-/// What is counted besides cycles, by its name under `events/` in sysfs: the inputs of `TREE`. Bad
-/// speculation is the rest: Gracemont's own event of it does not count all.
-pub(crate) const EVENTS: [&str; 3] = ["topdown-retiring", "topdown-fe-bound", "topdown-be-bound"];
+/// What is counted besides cycles. Bad speculation is the rest: Gracemont's own event of it does not count all.
+static COUNTERS: Counters = Counters {
+    tree: &TREE,
+    events: Events::Named(&["topdown-retiring", "topdown-fe-bound", "topdown-be-bound"]),
+};
 
 pub(crate) static TREE: Tree = Tree {
     inputs: &[Input::Counter(0), Input::Counter(1), Input::Counter(2)],
@@ -24,7 +26,14 @@ pub(crate) static TREE: Tree = Tree {
 
 const fn row(core: &'static str, models: &'static [u32], width: u32) -> Model {
     // no vendor: these are the P-cores' models
-    Model { core, vendor: "", family: 6, models, slots_per_cycle: width, counting: Counting::Counters(&TREE) }
+    Model {
+        core,
+        vendor: "",
+        family: 6,
+        models,
+        slots_per_cycle: width,
+        counting: Counting::Counters(&COUNTERS),
+    }
 }
 
 pub(super) const ROWS: &[Model] = &[

@@ -5,6 +5,7 @@ pub(crate) mod e_cores;
 pub(crate) mod made_up;
 pub(crate) mod metrics;
 mod others;
+pub(crate) mod p_counters;
 pub(crate) mod perf_metrics;
 pub(crate) mod tree;
 
@@ -33,10 +34,48 @@ pub(crate) struct Model {
 pub(crate) enum Counting {
     /// SLOTS and PERF_METRICS, with fields down to this level.
     PerfMetrics { level: u32 },
-    /// Plain counters, which are the inputs of this tree.
-    Counters(&'static Tree),
+    /// Plain counters.
+    Counters(&'static Counters),
     /// Not by this version; why.
     None(&'static str),
+}
+
+/// Plain counters, and the tree of metrics that follow from them.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    pub tree: &'static Tree,
+    /// What is counted besides all slots: the inputs of the tree, in their order.
+    pub events: Events,
+}
+
+/// Events of plain counters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Events {
+    /// By their names under `events/` in sysfs.
+    Named(&'static [&'static str]),
+    /// By encodings that a document of the core's maker gives; sysfs has no names for them.
+    Encoded(&'static [Event]),
+}
+
+/// An event of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// Its name under `events/` in sysfs, or the maker's.
+    pub name: &'static str,
+    /// What stands for it in perf_event_attr.config.
+    pub config: u64,
+    /// The one general counter that counts it, if not all do.
+    pub counter: Option<u32>,
+}
+
+impl Event {
+    pub const fn new(name: &'static str, config: u64) -> Event {
+        Event { name, config, counter: None }
+    }
+
+    const fn in_counter(self, counter: u32) -> Event {
+        Event { counter: Some(counter), ..self }
+    }
 }
 
 /// Cycles per nanosecond that no core exceeds.
@@ -50,7 +89,8 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 }
 
 /// The whole table; a sample names its row by the place in it.
-const TABLE: [&[Model]; 4] = [perf_metrics::ROWS, others::ROWS, e_cores::ROWS, made_up::ROWS];
+const TABLE: [&[Model]; 5] =
+    [perf_metrics::ROWS, others::ROWS, e_cores::ROWS, p_counters::ROWS, made_up::ROWS];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
     TABLE.into_iter().flatten()
@@ -67,12 +107,19 @@ pub(crate) fn of_cpu(cpu: &Identity) -> Option<(u32, &'static Model)> {
 
 /// The row of a hybrid CPU's E-cores, with its place.
 pub(crate) fn of_e_cores(cpu: &Identity) -> Option<(u32, &'static Model)> {
+    another_row(cpu, e_cores::ROWS)
+}
+
+/// The row of the CPU's P-cores by their general counters, with its place.
+pub(crate) fn by_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
+    another_row(cpu, p_counters::ROWS)
+}
+
+/// The row of a CPU of `of_cpu` in another part of the table.
+fn another_row(cpu: &Identity, part: &'static [Model]) -> Option<(u32, &'static Model)> {
     let (_, p_cores) = of_cpu(cpu)?;
-    (0..).zip(rows()).find(|(_, row)| {
-        matches!(row.counting, Counting::Counters(_))
-            && p_cores.family == row.family
-            && row.models.contains(&cpu.model)
-    })
+    let row = part.iter().find(|row| p_cores.family == row.family && row.models.contains(&cpu.model))?;
+    (0..).zip(rows()).find(|(_, other)| std::ptr::eq(*other, row))
 }
 
 /// The row of the CPU that runs this.
@@ -98,8 +145,10 @@ pub(crate) fn has_level_1_only() -> bool {
 }
 
 /// All trees: those of CPUs that there are, and others.
-const REAL_TREES: [&Tree; 2] = [&perf_metrics::TREE, &e_cores::TREE];
-const TREES: [&Tree; 3] = [REAL_TREES[0], REAL_TREES[1], &made_up::TREE];
+const REAL_TREES: [&Tree; 5] =
+    [&perf_metrics::TREE, &e_cores::TREE, &p_counters::TREE_1, &p_counters::TREE_6, &p_counters::TREE_8];
+const TREES: [&Tree; 6] =
+    [REAL_TREES[0], REAL_TREES[1], REAL_TREES[2], REAL_TREES[3], REAL_TREES[4], &made_up::TREE];
 
 /// The most nodes, inputs and levels that any of them has.
 const fn largest(trees: &[&Tree]) -> (usize, usize, u32) {
@@ -129,7 +178,7 @@ pub(crate) fn metric(id: u32) -> Option<Metric> {
 const fn tree_of_row(row: &Model) -> Option<&'static Tree> {
     match row.counting {
         Counting::PerfMetrics { .. } => Some(&perf_metrics::TREE),
-        Counting::Counters(tree) => Some(tree),
+        Counting::Counters(counters) => Some(counters.tree),
         Counting::None(_) => None,
     }
 }
@@ -145,7 +194,7 @@ impl Model {
     pub fn levels(&self) -> u32 {
         match self.counting {
             Counting::PerfMetrics { level } => level,
-            Counting::Counters(tree) => tree.depth(),
+            Counting::Counters(counters) => counters.tree.depth(),
             Counting::None(_) => 0,
         }
     }
@@ -162,21 +211,52 @@ pub(crate) fn levels_by_category(place: u8) -> u8 {
     LEVELS_BY_CATEGORY[usize::from(place)]
 }
 
+/// How many plain counters the nodes of the row at a place take down to a level; 0 if its tree takes none.
+#[inline(always)]
+pub(crate) fn counters_down_to(place: u8, level: u8) -> usize {
+    COUNTERS_DOWN_TO[usize::from(place)][usize::from(level % LEVELS)].into()
+}
+
+/// More than any tree has.
+const LEVELS: u8 = 4;
+
 static LEVELS_BY_CATEGORY: [u8; 256] = {
-    let (mut levels, mut place, mut part) = ([0; 256], 0, 0);
-    while part < TABLE.len() {
-        let mut row = 0;
-        while row < TABLE[part].len() {
-            levels[place] = match tree_of_row(&TABLE[part][row]) {
-                Some(tree) if !tree.takes_counters() => tree.depth() as u8,
-                _ => 0,
-            };
-            (row, place) = (row + 1, place + 1);
+    let (mut levels, mut place) = ([0; 256], 0);
+    while let Some(tree) = tree_at(place) {
+        if let Some(tree) = tree {
+            levels[place] = if tree.takes_counters() { 0 } else { tree.depth() as u8 };
         }
-        part += 1;
+        place += 1;
     }
     levels
 };
+
+static COUNTERS_DOWN_TO: [[u8; LEVELS as usize]; 256] = {
+    let (mut counters, mut place) = ([[0; LEVELS as usize]; 256], 0);
+    while let Some(tree) = tree_at(place) {
+        let mut level = 0;
+        while let (true, Some(tree)) = (level < LEVELS as usize, tree) {
+            if tree.takes_counters() {
+                counters[place][level] = tree.inputs_of(level as u32) as u8;
+            }
+            level += 1;
+        }
+        place += 1;
+    }
+    counters
+};
+
+/// The tree of the row at a place, if there is one; None: the table ends before.
+const fn tree_at(mut place: usize) -> Option<Option<&'static Tree>> {
+    let mut part = 0;
+    while part < TABLE.len() {
+        if place < TABLE[part].len() {
+            return Some(tree_of_row(&TABLE[part][place]));
+        }
+        (place, part) = (place - TABLE[part].len(), part + 1);
+    }
+    None
+}
 
 /// Place of the row for a CPU that the table does not know but whose kernel shows PERF_METRICS.
 pub(crate) const UNKNOWN: u32 = 0;

@@ -8,33 +8,26 @@ use super::metrics::{
 };
 use super::tree::Formula::{Rest, Slots};
 use super::tree::{Input, Tree, child, root};
-use super::{Counting, Model};
-
-/// An event of the group: its name under `events/` in sysfs, and the encoding that name must have.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Event {
-    pub name: &'static str,
-    pub config: u64,
-}
+use super::{Counting, Event, Model};
 
 /// The leader. Its control page shows `SLOTS_INDEX` while it counts.
-pub(crate) const SLOTS: Event = Event { name: "slots", config: 0x0400 };
+pub(crate) const SLOTS: Event = Event::new("slots", 0x0400);
 
 /// The metric events in the order of their fields: level 1, then level 2. Each has a page that shows
 /// `METRICS_INDEX` while it counts; a general counter under the same name shows another.
 pub(crate) const METRICS: [Event; 8] = [
-    Event { name: "topdown-retiring", config: 0x8000 },
-    Event { name: "topdown-bad-spec", config: 0x8100 },
-    Event { name: "topdown-fe-bound", config: 0x8200 },
-    Event { name: "topdown-be-bound", config: 0x8300 },
-    Event { name: "topdown-heavy-ops", config: 0x8400 },
-    Event { name: "topdown-br-mispredict", config: 0x8500 },
-    Event { name: "topdown-fetch-lat", config: 0x8600 },
-    Event { name: "topdown-mem-bound", config: 0x8700 },
+    Event::new("topdown-retiring", 0x8000),
+    Event::new("topdown-bad-spec", 0x8100),
+    Event::new("topdown-fe-bound", 0x8200),
+    Event::new("topdown-be-bound", 0x8300),
+    Event::new("topdown-heavy-ops", 0x8400),
+    Event::new("topdown-br-mispredict", 0x8500),
+    Event::new("topdown-fetch-lat", 0x8600),
+    Event::new("topdown-mem-bound", 0x8700),
 ];
 
 /// Cycles that the thread runs: no more slots pass than the core's width in each.
-pub(crate) const CYCLES: Event = Event { name: "cycles", config: 0x003c };
+pub(crate) const CYCLES: Event = Event::new("cycles", 0x003c);
 
 /// No core is wider.
 pub(crate) const MOST_SLOTS_PER_CYCLE: u64 = 16;
@@ -75,6 +68,17 @@ pub(crate) static TREE: Tree = Tree {
 
 const INTEL: &str = "GenuineIntel";
 
+/// Ice Lake, Ice Lake server, Tiger Lake, Rocket Lake.
+pub(super) const SUNNY_COVE: &[u32] = &[0x6a, 0x6c, 0x7d, 0x7e, 0x8c, 0x8d, 0xa7];
+/// Sapphire and Emerald Rapids; Alder and Raptor Lake P-cores.
+pub(super) const GOLDEN_COVE: &[u32] = &[0x8f, 0xcf, 0x97, 0x9a, 0xb7, 0xba, 0xbf];
+/// Granite Rapids; Meteor Lake and Arrow Lake U P-cores.
+pub(super) const REDWOOD_COVE: &[u32] = &[0xad, 0xae, 0xaa, 0xac, 0xb5];
+/// Lunar Lake and Arrow Lake P-cores.
+pub(super) const LION_COVE: &[u32] = &[0xbd, 0xc5, 0xc6];
+/// Panther Lake and Wildcat Lake P-cores.
+pub(super) const COUGAR_COVE: &[u32] = &[0xcc, 0xd5];
+
 pub(super) const ROWS: &[Model] = &[
     Model {
         core: "unknown core",
@@ -93,42 +97,42 @@ pub(super) const ROWS: &[Model] = &[
         counting: Counting::PerfMetrics { level: 2 },
     },
     Model {
-        core: "Sunny, Willow or Cypress Cove", // Ice Lake, Ice Lake server, Tiger Lake, Rocket Lake
+        core: "Sunny, Willow or Cypress Cove",
         vendor: INTEL,
         family: 6,
-        models: &[0x6a, 0x6c, 0x7d, 0x7e, 0x8c, 0x8d, 0xa7],
+        models: SUNNY_COVE,
         slots_per_cycle: 5,
         counting: Counting::PerfMetrics { level: 1 },
     },
     Model {
-        core: "Golden or Raptor Cove", // Sapphire and Emerald Rapids; Alder and Raptor Lake P-cores
+        core: "Golden or Raptor Cove",
         vendor: INTEL,
         family: 6,
-        models: &[0x8f, 0xcf, 0x97, 0x9a, 0xb7, 0xba, 0xbf],
+        models: GOLDEN_COVE,
         slots_per_cycle: 6,
         counting: Counting::PerfMetrics { level: 2 },
     },
     Model {
-        core: "Redwood Cove", // Granite Rapids; Meteor Lake and Arrow Lake U P-cores
+        core: "Redwood Cove",
         vendor: INTEL,
         family: 6,
-        models: &[0xad, 0xae, 0xaa, 0xac, 0xb5],
+        models: REDWOOD_COVE,
         slots_per_cycle: 6,
         counting: Counting::PerfMetrics { level: 2 },
     },
     Model {
-        core: "Lion Cove", // Lunar Lake and Arrow Lake P-cores
+        core: "Lion Cove",
         vendor: INTEL,
         family: 6,
-        models: &[0xbd, 0xc5, 0xc6],
+        models: LION_COVE,
         slots_per_cycle: 8,
         counting: Counting::PerfMetrics { level: 2 },
     },
     Model {
-        core: "Cougar Cove", // Panther Lake and Wildcat Lake P-cores
+        core: "Cougar Cove",
         vendor: INTEL,
         family: 6,
-        models: &[0xcc, 0xd5],
+        models: COUGAR_COVE,
         slots_per_cycle: 8,
         counting: Counting::PerfMetrics { level: 2 },
     },

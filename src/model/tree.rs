@@ -25,6 +25,19 @@ pub(crate) enum Input {
     Category(usize),
     /// `td_sample.counter[]`: exact, but for what passes at the edges of a region.
     Counter(usize),
+    /// Likewise; it counts cycles that are worth so many slots each.
+    Cycles(usize, u32),
+}
+
+impl Input {
+    /// Its place in `td_sample.counter[]`, and what each count is worth; None: it is none of them.
+    pub const fn counter(self) -> Option<(usize, u32)> {
+        match self {
+            Input::Category(_) => None,
+            Input::Counter(place) => Some((place, 1)),
+            Input::Cycles(place, slots) => Some((place, slots)),
+        }
+    }
 }
 
 /// A node of a tree.
@@ -70,6 +83,26 @@ pub(crate) enum Expr {
     Greatest(&'static Expr, &'static Expr),
 }
 
+const fn larger(a: usize, b: usize) -> usize {
+    if a > b { a } else { b }
+}
+
+impl Expr {
+    /// One more than the greatest place of an input in it.
+    const fn inputs(&self) -> usize {
+        match self {
+            Expr::Number(_) | Expr::Slots | Expr::Node(_) => 0,
+            Expr::Input(input) => *input + 1,
+            Expr::Sum(a, b)
+            | Expr::Difference(a, b)
+            | Expr::Product(a, b)
+            | Expr::Quotient(a, b)
+            | Expr::Least(a, b)
+            | Expr::Greatest(a, b) => larger(a.inputs(), b.inputs()),
+        }
+    }
+}
+
 /// A root, whose value is a share of all slots.
 pub(crate) const fn root(metric: Metric, formula: Formula) -> Row {
     Row { metric, parent: TD_NODE_NONE, level: 1, unit: TD_UNIT_SLOTS, formula }
@@ -107,7 +140,30 @@ impl Tree {
 
     /// Whether the inputs are plain counters, all of them, rather than categories of PERF_METRICS.
     pub const fn takes_counters(&self) -> bool {
-        matches!(self.inputs[0], Input::Counter(_))
+        self.inputs[0].counter().is_some()
+    }
+
+    /// How many of the inputs, from the first, the nodes down to this level take.
+    pub const fn inputs_of(&self, level: u32) -> usize {
+        let (mut inputs, mut place) = (0, 0);
+        while place < self.nodes.len() {
+            let row = &self.nodes[place];
+            if row.level <= level {
+                inputs = larger(
+                    inputs,
+                    match row.formula {
+                        Formula::Slots(input) => input + 1,
+                        Formula::Rest => 0,
+                        Formula::Of(expr) => expr.inputs(),
+                    },
+                );
+                if let (true, Some(clocks)) = (row.unit != TD_UNIT_SLOTS, self.clocks) {
+                    inputs = larger(inputs, clocks + 1);
+                }
+            }
+            place += 1;
+        }
+        inputs
     }
 }
 
@@ -161,7 +217,7 @@ pub(crate) mod tests {
         for input in tree.inputs {
             match *input {
                 Input::Category(k) => assert!(k < 8 && !tree.takes_counters()),
-                Input::Counter(k) => assert!(k < 15 && tree.takes_counters()),
+                Input::Counter(k) | Input::Cycles(k, _) => assert!(k < 15 && tree.takes_counters()),
             }
         }
         assert_eq!(tree.per_cycle.len(), if tree.takes_counters() { tree.inputs.len() } else { 0 });

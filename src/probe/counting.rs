@@ -4,7 +4,7 @@
 use super::{Outcome, Surroundings, Verdict};
 use crate::detect::{DEVICES, device};
 use crate::error::TD_ENOTCOUNTING;
-use crate::handle::Path;
+use crate::handle::{Info, Path};
 use crate::sys::Kernel;
 
 /// Part of the time that a group counts if it is not multiplexed.
@@ -72,7 +72,11 @@ pub(super) fn td_open<K: Kernel>(m: &Surroundings<K>) -> Outcome {
                 Path::Read => ("read(2)", Verdict::Note),
                 Path::Simulated => ("a simulation", Verdict::Note),
             };
-            Outcome::new(verdict, format!("works by {path}, level {}", opened.info.level), "")
+            let Info { level, counters, note, .. } = &opened.info;
+            let of = if *counters > 0 { format!(" of {counters} general counters") } else { String::new() };
+            let why = if *counters > 0 { note.cause() } else { String::new() };
+            let why = if why.is_empty() { why } else { format!(" ({why})") };
+            Outcome::new(verdict, format!("works by {path}{of}, level {level}{why}"), "")
         }
     }
 }

@@ -40,9 +40,12 @@ pub(super) fn pmu<K: Kernel>(m: &Surroundings<K>) -> Outcome {
 }
 
 pub(super) fn topdown_events<K: Kernel>(m: &Surroundings<K>) -> Outcome {
-    match &m.pmu {
-        Ok(pmu) => Outcome::good(format!("SLOTS and PERF_METRICS, down to level {}", pmu.level)),
-        Err(why) => Outcome::blocker(why),
+    match (&m.pmu, &m.open) {
+        (Ok(pmu), _) => Outcome::good(format!("SLOTS and PERF_METRICS, down to level {}", pmu.level)),
+        (Err(why), Ok(_)) => {
+            Outcome::note(format!("{}, but general counters count the slots", why.reason().cause()), "")
+        }
+        (Err(why), Err(_)) => Outcome::blocker(why),
     }
 }
 

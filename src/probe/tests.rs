@@ -54,6 +54,7 @@ fn opened(kernel: &Scripted, cpu: &Identity) -> Result<Opened> {
     let info = Info {
         path: if why.is_none() { Path::Rdpmc } else { Path::Read },
         level: pmu.level,
+        counters: 0,
         slots_per_cycle: pmu.model.slots_per_cycle,
         cpu: cpu.name.clone(),
         pmu: pmu.name.into(),

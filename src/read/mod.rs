@@ -9,15 +9,16 @@ mod shared;
 
 use crate::error::Result;
 use crate::registers::{CATEGORIES, Registers};
-use crate::sys::page::Times;
 pub(crate) use crate::sys::page::{METRICS_INDEX, SLOTS_INDEX};
-pub(crate) use rdpmc::{FAST, snapshot};
+use crate::sys::page::{PLAIN_WIDTH, PlainCounter, Times};
+use rdpmc::entries;
+pub(crate) use rdpmc::{FAST, counters_snapshot, snapshot};
 pub use shared::Shared;
 pub(crate) use shared::{HoldsSample, Reader};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {
     rdpmc::fast_read,
-    shared::{SEQUENCE, TD_CONTROL_PAGE},
+    shared::{BY_COUNTERS, SEQUENCE, TD_CONTROL_PAGE},
 };
 
 /// How the time-stamp counter becomes an event's times.
@@ -160,4 +161,34 @@ pub(crate) trait PlainCounters {
     fn counts(&self) -> Result<PlainCounts>;
     /// Whether what the library executes for a read(2) is counted with the rest.
     fn counts_itself(&self) -> bool;
+    /// Where the counters stand, if they count for this thread now and RDPMC reads them.
+    fn snapshot(&self) -> Option<CountersSnapshot> {
+        None
+    }
+    /// Who can read without this library's slow path, if anybody can, and how many counters besides the leader's.
+    fn reader(&self) -> Option<(Reader, usize)> {
+        None
+    }
+}
+
+/// Where plain counters stand, and what their totals are made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CountersSnapshot {
+    pub sequence: u32,
+    pub clock: Clock,
+    /// Nanoseconds of the clock.
+    pub ns: u64,
+    /// The leader's, which counts slots, then those of `td_sample.counter[]`.
+    pub counter: [PlainCounter; 1 + MOST_COUNTERS],
+}
+
+impl CountersSnapshot {
+    /// Up to so many in the leader's counter none of them overflows: each has gone half its way when it starts, and none counts
+    /// more than slots.
+    pub fn limit(&self) -> u64 {
+        let left = self.counter.iter().filter(|counter| counter.base != 0 || counter.raw != 0);
+        let left = left.map(|counter| (1 << PLAIN_WIDTH) - counter.raw).min().unwrap_or(0);
+        // (so that nobody is late)
+        self.counter[0].raw.saturating_add(left.saturating_sub(1 << 32))
+    }
 }

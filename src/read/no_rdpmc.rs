@@ -1,6 +1,6 @@
 //! Where there is no RDPMC: every reading takes the slow path.
 
-use super::Snapshot;
+use super::{CountersSnapshot, Snapshot};
 use crate::sys::Mapping;
 use crate::sys::page::PageSnapshot;
 use crate::sys::page::Times;
@@ -24,6 +24,20 @@ impl super::Shared {
     pub fn read(&self, _: &mut crate::sample::Sample) -> Result<(), crate::registers::Registers> {
         Err(Default::default())
     }
+}
+
+/// No counter is read.
+pub(crate) fn entries(_: usize) -> [usize; 2] {
+    [0; 2]
+}
+
+/// None.
+pub(crate) fn counters_snapshot<'a, M: Mapping + 'a>(
+    _: &'a M,
+    _: impl Iterator<Item = &'a M>,
+    _: *mut u64,
+) -> Option<CountersSnapshot> {
+    None
 }
 
 /// None.

@@ -11,7 +11,7 @@
 //! is not executed on an E-core, where it would fault.
 
 use super::shared::{SEQUENCE, Shared, TD_CONTROL_PAGE};
-use super::{Clock, HoldsSample, SLOTS_INDEX, Snapshot};
+use super::{Clock, CountersSnapshot, HoldsSample, MOST_COUNTERS, SLOTS_INDEX, Snapshot};
 use crate::bound::SKID_SLOTS;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Sample, SlotsOnly};
@@ -19,7 +19,7 @@ use crate::sys::Mapping;
 use crate::sys::fault::MARK;
 use crate::sys::page::Times;
 use crate::sys::page::{Page, PageSnapshot};
-use crate::sys::rdpmc::{SLOTS, SlotsAndMetrics, rdtsc, slots_and_metrics};
+use crate::sys::rdpmc::{SLOTS, SlotsAndMetrics, plain_counter, rdtsc, slots_and_metrics};
 use crate::sys::rseq::SIGNATURE;
 use crate::sys::{restartable, scaled_clock};
 use std::arch::asm;
@@ -38,7 +38,7 @@ pub(crate) const FAST: fn() -> bool =
 /// plus the registers and the clock, and 0 is returned. All else is for `slowly`, which gets what was seen of the registers,
 /// too: it counts if the page's sequence number turns out to be the handle's. What was disturbed begins anew there.
 macro_rules! fast_read {
-    ($name:literal, $visibility:literal, $slowly:path) => {
+    ($name:literal, $visibility:literal, $slowly:path, $entry:literal) => {
         ::std::arch::global_asm!(
             concat!(".pushsection .text.", $name, ", \"ax\", @progbits"),
             concat!(".globl ", $name),
@@ -52,7 +52,7 @@ macro_rules! fast_read {
             "mov rax, qword ptr fs:[0]", // the thread pointer
             "cmp rsi, 1",                // sets carry if it is NULL: the difference is odd then, and 0 for no reader
             "sbb rax, qword ptr [rdi + {READER}]",
-            "jne 24f",
+            "jne 26f",
             "mov rcx, qword ptr [rdi + {RSEQ}]",
             $crate::sys::restartable!(enter "rcx", "rax"), // what is between here and 21 runs undisturbed, or 23 follows
             "cmp dword ptr [rdi + {INDEX}], {SLOTS_INDEX}",
@@ -93,10 +93,65 @@ macro_rules! fast_read {
             "mov rcx, qword ptr [rsi + {RAW_METRICS}]",
             "mov rdx, r10",
             "jmp {slowly}",
+            $crate::sys::restartable!(descriptor "23b"),
+            // The same of plain counters. They were with these events as long as the page's sequence number is the handle's; on
+            // an E-core, where it is not, none of them is read.
+            "26: cmp rax, {BY_COUNTERS}",
+            "jne 24b",
+            "mov rcx, qword ptr [rdi + {RSEQ}]",
+            $crate::sys::restartable!(enter "rcx", "rax"),
+            "mov r8d, dword ptr [rdi + {SEQUENCE}]",
+            "cmp r8d, dword ptr [rdi + {LOCK}]",
+            "jne 24f",
+            $crate::sys::scaled_clock!("r9", "rdi + {SCALE}"),
+            "mov ecx, dword ptr [rdi + {NUMBERS}]",
+            "rdpmc",
+            "shl rdx, 32",
+            "lea r10, [rax + rdx]",
+            concat!("jmp qword ptr [rdi + {ENTRIES} + 8 * ", $entry, "]"),
+            // (the last first, so that one place to enter serves each number of them)
+            ".irp k, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0",
+            concat!(".L", $name, "_\\k:"),
+            "mov ecx, dword ptr [rdi + {NUMBERS} + 4 + 4 * \\k]",
+            "rdpmc",
+            "shl rdx, 32",
+            "or rax, rdx",
+            "add rax, qword ptr [rdi + {START} + {COUNTER} + 8 * \\k]",
+            "mov qword ptr [rsi + {COUNTER} + 8 * \\k], rax",
+            ".endr",
+            "cmp qword ptr [rdi + {LIMIT}], r10",
+            "sbb r8d, dword ptr [rdi + {LOCK}]",
+            "jne 24f",
+            "vmovdqu ymm0, ymmword ptr [rdi + {START}]",
+            "vmovdqu ymm1, ymmword ptr [rdi + {START} + 32]",
+            "mov rax, qword ptr [rdi + {START} + {ERROR}]",
+            "21:",
+            "vmovdqu ymmword ptr [rsi], ymm0",
+            "vmovdqu ymmword ptr [rsi + 32], ymm1",
+            "mov qword ptr [rsi + {ERROR}], rax",
+            "vzeroupper",
+            "add qword ptr [rsi + {TOTAL}], r10",
+            "add qword ptr [rsi + {BEFORE}], r10", // no register holds any
+            "add qword ptr [rsi + {ENABLED}], r9",
+            "add qword ptr [rsi + {RUNNING}], r9",
+            "xor eax, eax",
+            "ret",
+            $crate::sys::restartable!(abort "vzeroupper"),
+            "24: xor edx, edx",
+            "jmp {slowly}",
             ".cfi_endproc",
             concat!(".size ", $name, ", . - ", $name),
             ".popsection",
             $crate::sys::restartable!(descriptor "23b"),
+            concat!(".pushsection .data.rel.ro.", $name, ", \"aw\", @progbits"),
+            ".balign 8",
+            concat!(".globl ", $name, "_entries"),
+            concat!(".hidden ", $name, "_entries"),
+            concat!($name, "_entries:"),
+            ".irp k, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14",
+            concat!(".quad .L", $name, "_\\k"),
+            ".endr",
+            ".popsection",
             slowly = sym $slowly,
             READER = const ::std::mem::offset_of!($crate::read::Shared, reader),
             RSEQ = const ::std::mem::offset_of!($crate::read::Shared, rseq),
@@ -107,6 +162,12 @@ macro_rules! fast_read {
             SCALE = const ::std::mem::offset_of!($crate::read::Shared, scale),
             LIMIT = const ::std::mem::offset_of!($crate::read::Shared, limit),
             START = const ::std::mem::offset_of!($crate::read::Shared, start),
+            NUMBERS = const ::std::mem::offset_of!($crate::read::Shared, numbers),
+            ENTRIES = const ::std::mem::offset_of!($crate::read::Shared, entries),
+            COUNTER = const ::std::mem::offset_of!($crate::sample::Sample, counter),
+            ERROR = const ::std::mem::offset_of!($crate::sample::Sample, base.error),
+            BEFORE = const ::std::mem::offset_of!($crate::sample::Sample, slots_before),
+            BY_COUNTERS = const $crate::read::BY_COUNTERS,
             RAW_METRICS = const ::std::mem::offset_of!($crate::sample::Sample, raw_metrics),
             TOTAL = const ::std::mem::offset_of!($crate::sample::Sample, slots),
             ENABLED = const ::std::mem::offset_of!($crate::sample::Sample, time_enabled_ns),
@@ -120,7 +181,17 @@ macro_rules! fast_read {
 }
 pub(crate) use fast_read;
 
-fast_read!("topdown_fast_read", ".hidden", leave_it);
+fast_read!("topdown_fast_read", ".hidden", leave_it, "0");
+
+/// Where `topdown_fast_read` and `td_read` begin to read so many plain counters.
+pub(crate) fn entries(count: usize) -> [usize; 2] {
+    unsafe extern "C" {
+        static topdown_fast_read_entries: [usize; MOST_COUNTERS];
+        static td_read_entries: [usize; MOST_COUNTERS];
+    }
+    // SAFETY: tables that nobody changes.
+    unsafe { [topdown_fast_read_entries[count - 1], td_read_entries[count - 1]] }
+}
 
 /// Where `topdown_fast_read` goes if the fast path does not serve: its caller finds what was seen in the sample.
 ///
@@ -312,6 +383,28 @@ pub(crate) fn snapshot(
     let registers = unsafe { pair(map.page(), rseq, page.sequence) }?;
     let pace = if clock.scale == 0 { tsc } else { clock.zero.enabled.wrapping_add(ns) };
     Some(Snapshot { registers, sequence: page.sequence, clock, ns, pace })
+}
+
+/// What readings of plain counters start from: clock, numbers and bases. `leader` and `members` are the mapped pages of one
+/// group of the calling thread's, for which RDPMC was granted. None if it is not on this CPU, or was taken away meanwhile.
+pub(crate) fn counters_snapshot<'a, M: Mapping + 'a>(
+    leader: &'a M,
+    members: impl Iterator<Item = &'a M>,
+    rseq: *mut u64,
+) -> Option<CountersSnapshot> {
+    let page = leader.snapshot()?;
+    if page.index == 0 {
+        return None;
+    }
+    let clock = clock_of(&page, Times::default());
+    let mut snapshot = CountersSnapshot { sequence: page.sequence, clock, ..CountersSnapshot::default() };
+    snapshot.ns = clock_now(&clock).1;
+    for (place, map) in std::iter::once(leader).chain(members).enumerate() {
+        // SAFETY: the caller's word; who opens a group that is read so has the handler of SIGSEGV installed.
+        snapshot.counter[place] =
+            unsafe { plain_counter::<MARK>(map.page(), leader.page(), rseq, page.sequence) }?;
+    }
+    Some(snapshot)
 }
 
 /// `slots_only` reads both at once.

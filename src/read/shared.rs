@@ -1,6 +1,7 @@
 //! What a reading needs, in memory that a forked child finds zeroed. One definition for the reader in this
 //! library, for the one that programs inline (include/topdown_inline.h) and for who writes it.
 
+use super::{MOST_COUNTERS, entries};
 use crate::registers::RawSlots;
 use crate::sample::{Base, CATEGORIES, Head, Sample};
 use crate::sys::memory::Zeroable;
@@ -29,8 +30,12 @@ pub struct Shared {
     /// 1 since td_open; 0 in a forked child, where the kernel wiped the page (MADV_WIPEONFORK).
     pub(crate) present: AtomicU64,
     _line: [u64; 2],
-    /// What a sample would be were registers and clock at zero; `base.sequence` is what the page must say.
+    /// What a sample would be were registers, counters and clock at zero; `base.sequence` is what the page must say.
     pub(crate) start: Cell<Sample>,
+    /// RDPMC numbers of plain counters: the leader's, then those of `Sample::counter`.
+    pub(crate) numbers: Cell<[u32; 1 + MOST_COUNTERS]>,
+    /// Where readings of so many of them begin (src/read/rdpmc.rs).
+    pub(crate) entries: Cell<[usize; 2]>,
 }
 
 // SAFETY: numbers, and raw pointers.
@@ -48,6 +53,8 @@ impl Default for Shared {
             present: AtomicU64::new(1),
             _line: [0; 2],
             start: Cell::default(),
+            numbers: Cell::default(),
+            entries: Cell::default(),
         }
     }
 }
@@ -76,6 +83,9 @@ pub(crate) struct Reader {
     pub everywhere: bool,
 }
 
+/// `reader` of who reads plain counters is so much less than the thread pointer, which is aligned.
+pub(crate) const BY_COUNTERS: u64 = 2;
+
 impl Shared {
     /// Lets a thread read by itself from now on.
     pub fn attach(&self, reader: Reader) {
@@ -83,6 +93,25 @@ impl Shared {
         compiler_fence(Ordering::SeqCst);
         self.reader.store(reader.thread, Ordering::Relaxed);
         self.inline_reader.store(if reader.everywhere { reader.thread } else { 0 }, Ordering::Relaxed);
+    }
+
+    /// Lets a thread read so many plain counters, besides the leader's, by itself from now on.
+    pub fn attach_counters(&self, reader: Reader, count: usize) {
+        self.rseq.set(reader.rseq);
+        self.entries.set(entries(count));
+        compiler_fence(Ordering::SeqCst);
+        self.reader.store(reader.thread - BY_COUNTERS, Ordering::Relaxed);
+    }
+
+    /// Whether a thread reads SLOTS and PERF_METRICS by itself now.
+    pub fn reads_registers(&self) -> bool {
+        self.reader.load(Ordering::Relaxed) != 0 && !self.reads_counters()
+    }
+
+    /// Whether a thread reads plain counters by itself now.
+    #[inline(always)]
+    pub fn reads_counters(&self) -> bool {
+        self.reader.load(Ordering::Relaxed) % 4 == 4 - BY_COUNTERS
     }
 
     /// Sends readings to the slow path until the next `restart`.
@@ -138,11 +167,28 @@ impl Shared {
         // (if a handler changes all of it between the two halves of this line, the number is right, or the page has moved on)
         self.set_sequence(if newest() { start.base.sequence } else { AWAY });
     }
+
+    /// As `restart`, of plain counters with these RDPMC numbers, and what their totals are without what they say.
+    pub fn restart_counters(
+        &self,
+        (scale, limit): (u64, u64),
+        start: &Head,
+        numbers: &[u32; 1 + MOST_COUNTERS],
+        counter: &[u64; MOST_COUNTERS],
+        newest: impl FnOnce() -> bool,
+    ) {
+        self.set_sequence(AWAY);
+        self.numbers.set(*numbers);
+        // SAFETY: our own cell, and nobody holds a reference to what is in it.
+        unsafe { (*self.start.as_ptr()).counter = *counter };
+        self.restart(scale, limit, start, newest);
+    }
 }
 
 const _: () = {
     assert!(offset_of!(Shared, start) == 64 && size_of::<Shared>() <= TD_CONTROL_PAGE);
     assert!(offset_of!(Sample, base.window) == offset_of!(Sample, base.sequence) + 4 && SEQUENCE % 8 == 0);
-    // a reading copies what comes before the register
-    assert!(offset_of!(Sample, raw_metrics) == 128);
+    // a reading copies what comes before the register; of plain counters, what comes before the categories
+    assert!(offset_of!(Sample, raw_metrics) == 128 && offset_of!(Sample, base.category) == 72);
+    assert!(offset_of!(Sample, base.error) == 64);
 };

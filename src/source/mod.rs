@@ -33,6 +33,8 @@ pub(crate) trait Source {
     fn reset(&self, shared: &Shared) -> Result<()>;
     /// The last reading, which another thread than the handle's may take: what the kernel has counted.
     fn read_last(&self, shared: &Shared) -> Result<Sample>;
+    /// A reading that `sample_of` finds again.
+    fn mark(&self, shared: &Shared) -> Result<Mark>;
     /// The sample of a mark.
     fn sample_of(&self, mark: &Mark) -> Result<Sample>;
     /// How windows are paid for; None: there are none.

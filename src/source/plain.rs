@@ -1,5 +1,8 @@
-//! Plain counters (those of E-cores), read by read(2). What the kernel counts is exact, and nothing is ever reset: a sample is what was counted
-//! less what had been counted when the period began.
+//! Plain counters, read by RDPMC or read(2). What they count is exact, and nothing is ever reset: a sample is what was counted less
+//! what had been counted when the period began.
+//!
+//! A reading on the fast path (src/read) is the counters plus what their totals are without them. That changes when the group
+//! leaves the CPU and comes back: then the slow path here looks at the events' pages, and the fast path goes on from there.
 #![forbid(unsafe_code)]
 
 use super::remembered::{Remembered, key};
@@ -7,9 +10,11 @@ use super::{MOST_TRIES, Source, interrupted, registers_of, stale_mark};
 use crate::bound::WORK_BY_READ;
 use crate::budget::Budget;
 use crate::error::Result;
-use crate::read::{PlainCounters, PlainCounts, Shared};
+use crate::read::{CountersSnapshot, MOST_COUNTERS, PlainCounters, PlainCounts, Shared};
 use crate::registers::Registers;
-use crate::sample::{Head, Mark, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME};
+use crate::sample::{
+    Head, Mark, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
+};
 use crate::sys::kept::Kept;
 
 /// A group of plain counters, and the period that samples are of.
@@ -38,10 +43,10 @@ enum Next {
 
 impl<C: PlainCounters> Plain<C> {
     /// Starts the first period. `start`: what its samples have in common.
-    pub fn new(counters: C, start: Head) -> Result<Plain<C>> {
+    pub fn new(counters: C, shared: &Shared, start: Head) -> Result<Plain<C>> {
         let period = Period { begun: PlainCounts::default(), start, own_work: 0 };
         let mut plain = Plain { counters, period: Kept::new(period), remembered: Remembered::new() };
-        match plain.count(Next::NewPeriod) {
+        match plain.count(shared, Next::NewPeriod) {
             Ok(_) => Ok(plain),
             Err(error) => {
                 plain.free();
@@ -60,10 +65,43 @@ impl<C: PlainCounters> Plain<C> {
         &self.counters
     }
 
+    /// The group, to be changed.
+    pub fn counters_mut(&mut self) -> &mut C {
+        &mut self.counters
+    }
+
+    /// A reading by RDPMC, for which the fast path has to look where the counters are now. False: they are not to be read so.
+    fn read_counters(&self, shared: &Shared, out: &mut Sample) -> bool {
+        let Some((reader, count)) = self.counters.reader() else { return false };
+        for _ in 0..MOST_LOOKS {
+            shared.pause(); // a signal handler's readings are seen from here on
+            let number = self.period.next_number();
+            let Some(snapshot) = self.counters.snapshot() else { return false };
+            let newest = || self.period.is_newest(number);
+            self.period.look(|period| period.show(shared, &snapshot, newest));
+            shared.attach_counters(reader, count);
+            if shared.read(out).is_ok() {
+                out.flags |= TD_SAMPLE_WORK_BEFORE | TD_SAMPLE_WORK_AFTER;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A reading by RDPMC, or else by read(2).
+    fn sample(&self, shared: &Shared) -> Result<Sample> {
+        let mut out = Sample::default();
+        if self.read_counters(shared, &mut out) {
+            return Ok(out);
+        }
+        self.count(shared, Next::SamePeriod)
+    }
+
     /// read(2) of the group, and what a sample of it is. Once more if a signal handler has read it meanwhile: samples of this
     /// thread are in the order in which they are taken.
-    fn count(&self, next: Next) -> Result<Sample> {
+    fn count(&self, shared: &Shared, next: Next) -> Result<Sample> {
         for tries in 1..=MOST_TRIES {
+            shared.pause();
             let mut change = self.period.begin();
             let number = change.number;
             // a reading that was interrupted, or left, has executed something, too
@@ -91,7 +129,26 @@ impl<C: PlainCounters> Plain<C> {
     }
 }
 
+/// How often the counters are looked for before a system call asks the kernel.
+const MOST_LOOKS: u32 = 4;
+
 impl Period {
+    /// Lets the fast path read where this snapshot found counters and clock.
+    fn show(&self, shared: &Shared, now: &CountersSnapshot, newest: impl FnOnce() -> bool) {
+        let [slots, counters @ ..] = now.counter;
+        let mut start = self.start;
+        start.slots = slots.base.wrapping_sub(self.begun.slots);
+        start.slots_before = start.slots; // no register holds any
+        start.time_is(now.clock.zero_since(self.begun.time), now.ns);
+        start.flags |= if now.clock.coarse { TD_SAMPLE_COARSE_TIME } else { 0 };
+        start.base.sequence = now.sequence;
+        start.base.error = self.own_work;
+        let counter: [u64; MOST_COUNTERS] =
+            std::array::from_fn(|k| counters[k].base.wrapping_sub(self.begun.counter[k]));
+        let numbers = now.counter.map(|counter| counter.number);
+        shared.restart_counters((now.clock.scale, now.limit()), &start, &numbers, &counter, newest);
+    }
+
     fn begin(&mut self, counts: &PlainCounts, own_work: u64) {
         self.begun = *counts;
         self.own_work = own_work;
@@ -113,26 +170,32 @@ impl Period {
 }
 
 impl<C: PlainCounters> Source for Plain<C> {
-    fn read(&self, _: &Shared, _: Registers, out: &mut Sample) -> Result<()> {
-        *out = self.count(Next::SamePeriod)?;
+    fn read(&self, shared: &Shared, _: Registers, out: &mut Sample) -> Result<()> {
+        *out = self.sample(shared)?;
         Ok(())
     }
 
-    fn slots_only(&self, _: &Shared) -> Result<SlotsOnly> {
-        Ok(self.count(Next::SamePeriod)?.slots_only())
+    fn slots_only(&self, shared: &Shared) -> Result<SlotsOnly> {
+        Ok(self.sample(shared)?.slots_only())
     }
 
-    fn read_fresh(&self, _: &Shared, _: bool, out: &mut Sample) -> Result<bool> {
-        *out = self.count(Next::SamePeriod)?;
+    fn read_fresh(&self, shared: &Shared, _: bool, out: &mut Sample) -> Result<bool> {
+        if shared.read(out).is_err() {
+            *out = self.sample(shared)?;
+        }
         Ok(true)
     }
 
-    fn reset(&self, _: &Shared) -> Result<()> {
-        self.count(Next::NewPeriod).map(|_| ())
+    fn reset(&self, shared: &Shared) -> Result<()> {
+        self.count(shared, Next::NewPeriod).map(|_| ())
     }
 
-    fn read_last(&self, _: &Shared) -> Result<Sample> {
-        self.count(Next::SamePeriod)
+    fn read_last(&self, shared: &Shared) -> Result<Sample> {
+        self.count(shared, Next::SamePeriod)
+    }
+
+    fn mark(&self, shared: &Shared) -> Result<Mark> {
+        Ok(self.count(shared, Next::SamePeriod)?.mark())
     }
 
     fn sample_of(&self, mark: &Mark) -> Result<Sample> {
@@ -181,7 +244,11 @@ mod tests {
             let handlers = self.handlers.take();
             for _ in 0..handlers {
                 self.run(10, [10, 0]);
-                self.source.get().expect("set by the test").count(Next::SamePeriod).unwrap();
+                self.source
+                    .get()
+                    .expect("set by the test")
+                    .count(&Shared::default(), Next::SamePeriod)
+                    .unwrap();
             }
             Ok(if handlers > 0 { before } else { self.counts.get() })
         }
@@ -195,13 +262,14 @@ mod tests {
         let counters: &'static Moved = Box::leak(Box::default());
         counters.run(7, [3, 4]); // before it was opened
         let start = Head { base: Base { handle: 1, level: 1, ..Base::default() }, ..Head::default() };
-        let source: &'static Plain<_> = Box::leak(Box::new(Plain::new(counters, start).unwrap()));
+        let source: &'static Plain<_> =
+            Box::leak(Box::new(Plain::new(counters, &Shared::default(), start).unwrap()));
         counters.source.set(Some(source));
         (counters, source)
     }
 
     fn read(source: &Plain<&'static Moved>) -> Sample {
-        source.count(Next::SamePeriod).unwrap()
+        source.count(&Shared::default(), Next::SamePeriod).unwrap()
     }
 
     #[test]
@@ -215,7 +283,7 @@ mod tests {
         let second = read(source);
         assert_eq!((second.slots, second.counter[1]), (2000, 150));
         assert_eq!(second.base.error - first.base.error, WORK_BY_READ);
-        source.count(Next::NewPeriod).unwrap();
+        source.count(&Shared::default(), Next::NewPeriod).unwrap();
         counters.run(5, [5, 0]);
         let third = read(source);
         assert_eq!((third.slots, third.counter[0], third.time_enabled_ns), (5, 5, 5));
@@ -256,10 +324,10 @@ mod tests {
         let counters = SimulatedCounters::new(&[1.0], 4);
         counters.set_per_cycle(&[2.0, 0.0, 1.0]).unwrap();
         let start = Head { base: Base { handle: 1, level: 1, ..Base::default() }, ..Head::default() };
-        let source = Plain::new(counters, start).unwrap();
+        let source = Plain::new(counters, &Shared::default(), start).unwrap();
         let mut sample = Sample::default();
         while sample.slots < 100_000 {
-            sample = source.count(Next::SamePeriod).unwrap();
+            sample = source.count(&Shared::default(), Next::SamePeriod).unwrap();
         }
         let [a, b, c] = [0, 1, 2].map(|k| sample.counter[k] as f64 / sample.slots as f64);
         assert!((a - 0.5).abs() < 0.01 && b < 0.01 && (c - 0.25).abs() < 0.01, "{a} {b} {c}");

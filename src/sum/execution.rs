@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 use super::{BETWEEN, COUNTING, MEASURING, Sum, grow};
-use crate::bound::LEAST_SAMPLE;
+use crate::bound::{LEAST_SAMPLE, WORK_BEFORE_COUNTERS, skid_of_counters};
 use crate::error::{Error, Result, TD_ESTALE};
-use crate::sample::{Sample, SlotsOnly};
+use crate::model::counters_down_to;
+use crate::sample::{Base, OF_READINGS, Sample, SlotsOnly};
+use crate::span::{float, own_work};
 
 /// An execution whose slots alone were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,6 +118,69 @@ impl Sum {
     /// Whether hardly an execution was measured yet.
     pub(crate) fn is_new(&self) -> bool {
         self.measured < LEAST_SAMPLE
+    }
+
+    /// An execution begins, of which plain counters tell all, with the reading that comes into this sample.
+    #[inline(always)]
+    pub(crate) fn begins_counted(&mut self) -> &mut Sample {
+        self.state = MEASURING;
+        &mut self.from
+    }
+
+    /// It ends with the reading that comes into this sample.
+    #[inline(always)]
+    pub(crate) fn end_of_counted(&mut self) -> &mut Sample {
+        &mut self.last
+    }
+
+    /// Row of the CPU of the executions so far.
+    #[inline(always)]
+    pub(crate) fn model(&self) -> u8 {
+        self.last.base.model
+    }
+
+    /// It has ended, and is added up to those before, which were of this row: the last reading's slots and time. None: that is
+    /// not to be seen at first sight, and nothing happened.
+    #[inline(always)]
+    pub(crate) fn ends_counted(&mut self, before: u8) -> Option<(u64, u64)> {
+        let (from, to) = (&self.from, &self.last);
+        let kind = |base: &Base| u16::from_le_bytes([base.model, base.level]);
+        let Base { model, level, .. } = to.base;
+        let counters = counters_down_to(model, level);
+        let same = from.base.handle == to.base.handle
+            && from.base.period == to.base.period
+            && from.base.error == to.base.error
+            && from.base.window == to.base.window
+            && kind(&from.base) == kind(&to.base)
+            && (self.measured == 0 || self.level == level.into() && model == before);
+        if !same || counters == 0 || from.slots >= to.slots {
+            self.last.base.model = before;
+            return None;
+        }
+        for k in 0..counters {
+            self.moments[k] += to.counter[k].wrapping_sub(from.counter[k]) as i64 as f64;
+        }
+        let slots = to.slots - from.slots;
+        let own_work = own_work(from, to, WORK_BEFORE_COUNTERS);
+        self.closed.edges += float((skid_of_counters(0) + own_work).min(slots));
+        self.size = size_of::<Sum>() as u32;
+        self.flags |= (from.flags | to.flags) & !OF_READINGS;
+        self.level = level.into();
+        let enabled = to.time_enabled_ns.saturating_sub(from.time_enabled_ns);
+        let running = to.time_running_ns.saturating_sub(from.time_running_ns);
+        let seen = (to.slots, to.time_enabled_ns);
+        for (all, more) in [
+            (&mut self.executions, 1),
+            (&mut self.measured, 1),
+            (&mut self.slots, slots),
+            (&mut self.measured_slots, slots),
+            (&mut self.time_enabled_ns, enabled),
+            (&mut self.time_running_ns, running),
+        ] {
+            grow(all, more);
+        }
+        self.state = BETWEEN;
+        Some(seen)
     }
 
     /// Whether an execution has begun that is measured.

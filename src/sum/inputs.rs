@@ -3,7 +3,7 @@
 
 use super::{Part, Sum};
 use crate::model;
-use crate::model::tree::Input;
+use crate::model::tree::{Input, Tree};
 use crate::sample::{Base, CATEGORIES, Sample};
 
 /// What an input of the tree counted in the measured executions of a sum.
@@ -19,12 +19,9 @@ pub struct InputSum {
     pub squares: f64,
 }
 
-/// Whether an input is counted where nodes down to this level are measured.
-fn is_counted(input: Input, level: u32) -> bool {
-    match input {
-        Input::Category(k) => k < 4 * level as usize,
-        Input::Counter(_) => level > 0,
-    }
+/// The inputs that are counted where nodes down to this level are measured.
+fn counted(tree: &Tree, level: u32) -> &[Input] {
+    &tree.inputs[..tree.inputs_of(level)]
 }
 
 impl Sum {
@@ -32,13 +29,15 @@ impl Sum {
     pub fn inputs(&self) -> impl Iterator<Item = Option<InputSum>> + use<> {
         let (all, moments, level) = (self.parts(), self.moments, self.level);
         let tree = model::tree_of(self.last.base.model);
-        tree.map_or(&[][..], |tree| tree.inputs).iter().map(move |input| {
+        let (inputs, counted) = tree.map_or((&[][..], 0), |tree| (tree.inputs, counted(tree, level).len()));
+        inputs.iter().enumerate().map(move |(place, input)| {
             let (sum, products, squares) = match *input {
                 Input::Category(k) => (all.category[k], moments[k], moments[CATEGORIES + k]),
                 Input::Counter(k) => (moments[k], 0.0, 0.0),
+                Input::Cycles(k, slots) => (moments[k] * f64::from(slots), 0.0, 0.0),
             };
             let input_sum = InputSum { sum, rounding: all.rounding, products, squares };
-            is_counted(*input, level).then_some(input_sum)
+            (place < counted).then_some(input_sum)
         })
     }
 
@@ -64,13 +63,14 @@ impl Sum {
             last: Sample { base, ..Sample::default() },
             ..Sum::default()
         };
-        let mut places = tree.inputs.iter();
+        let counted = counted(tree, level).len();
+        let mut places = tree.inputs.iter().enumerate();
         for given in inputs {
             let place = places.next();
-            if given.is_some() != place.is_some_and(|input| is_counted(*input, level)) {
+            if given.is_some() != place.is_some_and(|(place, _)| place < counted) {
                 return None;
             }
-            let (Some(InputSum { sum: all, rounding, products, squares }), Some(input)) = (given, place)
+            let (Some(InputSum { sum: all, rounding, products, squares }), Some((_, input))) = (given, place)
             else {
                 continue;
             };
@@ -84,6 +84,7 @@ impl Sum {
                     (sum.moments[k], sum.moments[CATEGORIES + k]) = (products, squares);
                 }
                 Input::Counter(k) => sum.moments[k] = all,
+                Input::Cycles(k, slots) => sum.moments[k] = all / f64::from(slots),
             }
         }
         places.next().is_none().then_some(sum)

@@ -13,7 +13,7 @@ mod result;
 use crate::bound::{self, SKID_SLOTS};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model;
-use crate::model::tree::{Input, Tree};
+use crate::model::tree::Tree;
 use crate::sample::{CATEGORIES, OF_READINGS, Sample, SlotsOnly};
 use crate::span::{Span, span};
 
@@ -187,8 +187,8 @@ impl Sum {
 
     /// An execution, by plain counters.
     fn add_counters(&mut self, tree: &Tree, from: &Sample, to: &Sample, one: &Span) {
-        for input in tree.inputs {
-            if let Input::Counter(k) = *input {
+        for input in &tree.inputs[..tree.inputs_of(to.base.level.into())] {
+            if let Some((k, _)) = input.counter() {
                 self.moments[k] += (to.counter[k] - from.counter[k]) as f64;
             }
         }

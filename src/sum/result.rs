@@ -119,10 +119,11 @@ impl Sum {
             Input::Category(k) => {
                 Count { sampled: sampled[k], ..Count::by_category(span.category[k], &span) }
             }
-            Input::Counter(k) => {
+            Input::Counter(k) | Input::Cycles(k, _) => {
+                let slots = input.counter().map_or(1, |(_, slots)| slots);
                 // nobody noted how the counters of different executions vary, as each is to be measured
                 let sampled = if self.measured == self.executions { 0.0 } else { f64::INFINITY };
-                Count { sampled, ..Count::by_counter(self.moments[k], &span) }
+                Count { sampled, ..Count::by_counter(self.moments[k] * f64::from(slots), &span) }
             }
         };
         let inputs: [Option<Count>; MOST_INPUTS] =

@@ -1,4 +1,5 @@
 use super::*;
+use crate::bound::skid_of_counters;
 use crate::decode::tests::pairs;
 use crate::model;
 use crate::sample::Base;
@@ -205,13 +206,16 @@ fn plain_counters_add_up_exactly_in_a_tree_of_three_levels() {
     let sum = made_up(100, EACH);
     let nodes = sum.decode_tree().unwrap();
     for (node, truth) in nodes.iter().zip(TRUTH) {
-        assert!((node.value - truth).abs() < 1e-9 && node.high - node.low < 1e-6, "{node:?} {truth}");
+        // all that is not exact is the skid of both readings; ratios of counters have that of each
+        let skid = skid_of_counters(0) as f64 / 4_000_000.0;
+        let most = if node.level == 1 { 2.0 * skid + 1e-6 } else { 20.0 * skid };
+        assert!((node.value - truth).abs() < 1e-9 && node.high - node.low < most, "{node:?} {truth}");
         assert!(node.low <= truth && truth <= node.high && node.measured == 1, "{node:?} {truth}");
         assert_eq!(node.whole, if node.level == 3 { 100_000_000 } else { 400_000_000 });
     }
     let l1 = sum.l1().unwrap();
     assert_eq!((nodes.len(), l1.slots), (8, 400_000_000));
-    assert!((l1.bad_speculation - 0.05).abs() < 1e-9 && l1.error < 1e-6, "{l1:?}");
+    assert!((l1.bad_speculation - 0.05).abs() < 1e-9 && l1.error < 4.0 * 640.0 / 4e6, "{l1:?}");
     assert_eq!(sum.l2().unwrap_err().code(), -libc::ENOTSUP, "its tree has not all of td_l2");
 }
 
@@ -228,7 +232,8 @@ fn executions_that_plain_counters_did_not_measure_may_have_been_anything() {
             _ => (0.0, 1.0),
         };
         assert!(node.low <= low + 1e-6 && node.high >= high.min(1.0) - 1e-6, "{node:?} {low} {high}");
-        assert!(node.level > 1 || node.high - node.low < 0.400_01, "{node:?}");
+        let skid = skid_of_counters(0) as f64 / 4_000_000.0;
+        assert!(node.level > 1 || node.high - node.low < 0.400_01 + 2.0 * skid, "{node:?}");
     }
 }
 
@@ -264,8 +269,7 @@ fn a_sum_by_inputs_has_the_results_of_the_sum() {
         let nodes = |sum: &Sum| format!("{:?}", sum.decode_tree().unwrap()); // (NaN is NaN)
         assert_eq!(nodes(&sum), nodes(&kept));
         assert_eq!((sum.l1(), sum.l2()), (kept.l1(), kept.l2()));
-        let other = if sum.level == 1 { "made-up core" } else { "Gracemont" };
-        assert!(of_inputs(&sum, other).is_none(), "that core's tree has other inputs");
+        assert!(of_inputs(&sum, "Gracemont").is_none(), "that core's tree has other inputs");
         assert!(of_inputs(&sum, "of another version").is_none());
         let spoil = |input: Option<InputSum>| input.map(|input| InputSum { rounding: f64::NAN, ..input });
         assert!(Sum::of_inputs(core, sum.level, sum.edges(), sum.inputs().map(spoil)).is_none());

@@ -144,15 +144,18 @@ fn with_share(node: Node, share: Share) -> Node {
 
 /// The tree's inputs between two samples.
 fn counted(tree: &Tree, span: &Span, from: Option<&Sample>, to: &Sample) -> Counted {
+    let counter = |k: usize, slots: u32| {
+        let n = to.counter[k].checked_sub(from.map_or(0, |from| from.counter[k]))?;
+        Some(Count::by_counter(n as f64 * f64::from(slots), span))
+    };
     let input = |input: &Input| match *input {
         Input::Category(k) => Some(Count::by_category(span.category[k], span)),
-        Input::Counter(k) => {
-            let n = to.counter[k].checked_sub(from.map_or(0, |from| from.counter[k]))?;
-            Some(Count::by_counter(n as f64, span))
-        }
+        Input::Counter(k) => counter(k, 1),
+        Input::Cycles(k, slots) => counter(k, slots),
     };
+    let measured = &tree.inputs[..tree.inputs_of(to.base.level.into())];
     let inputs: [Option<Count>; MOST_INPUTS] =
-        std::array::from_fn(|place| tree.inputs.get(place).and_then(input));
+        std::array::from_fn(|place| measured.get(place).and_then(input));
     Counted { inputs, slots: span.slots as f64, uncounted: span.uncounted, unknown: 0.0 }
 }
 

@@ -410,6 +410,12 @@ impl<C: MetricsCounters> Source for Windowed<C> {
         }
     }
 
+    fn mark(&self, shared: &Shared) -> Result<Mark> {
+        let mut sample = Sample::default();
+        self.read(shared, Registers::default(), &mut sample)?;
+        Ok(sample.mark())
+    }
+
     fn sample_of(&self, mark: &Mark) -> Result<Sample> {
         let registers = registers_of(mark)?;
         let wanted = key(mark.sequence, mark.window);

@@ -1,0 +1,149 @@
+/* Regions by general counters (TD_SOURCE_COUNTERS), of random mix and length, with sleeps in them and before them: the truth is within
+ * `error` in all, and within a point from 6,000 slots on, at both levels; `error` is that of the readings' skid alone.
+ * needs: counters or general-counters */
+#include "pmu.h"
+
+enum { REGIONS = 2000, EXECUTIONS = 20000, SLOTS_OF_A_POINT = 6000 };
+static uint64_t seed;
+static td_t *td;
+
+static void nap(void)
+{
+    const struct timespec moment = {0, 1000 * (long)(1 + next_random(&seed) % 200)};
+    nanosleep(&moment, NULL);
+}
+
+static void shares_are(const double *share, const double *truth, int count, double error, double slots, const char *what)
+{
+    for (int k = 0; k < count; k++) {
+        const double off = share[k] > truth[k] ? share[k] - truth[k] : truth[k] - share[k];
+        if (off > error || (slots >= SLOTS_OF_A_POINT && off > 0.01))
+            FAIL("%s %d of %.0f slots: %f, but %f is true; error %f", what, k, slots, share[k], truth[k], error);
+    }
+}
+
+static void one_region(int level)
+{
+    struct td_sample before, after;
+    struct td_l1 l1;
+    struct td_l2 l2;
+    double share[8];
+    const struct vm_mix mix = random_mix(&seed);
+    const struct truth truth = truth_of(mix);
+    const long length = 1000L << next_random(&seed) % 8;
+    if (next_random(&seed) % 8 == 0)
+        nap(); /* the next reading takes the slow path */
+    mix_is(mix);
+    td_must(td_read(td, &before));
+    work(length / 2);
+    if (next_random(&seed) % 8 == 0)
+        nap();
+    work(length / 2);
+    td_must(td_read(td, &after));
+    td_must(td_decode_l1(&before, &after, &l1));
+    l1_array(&l1, share);
+    shares_are(share, truth.l1, 4, l1.error, (double)l1.slots, "level 1");
+    if (level == 2) {
+        td_must(td_decode_l2(&before, &after, &l2));
+        l2_array(&l2, share);
+        shares_are(share, truth.l2, 8, l2.error, (double)l2.slots, "level 2");
+    }
+    CHECK(l1.running == 1.0 && l1.slots > 0);
+    if (l1.slots > 1000000) /* skid, and a switch */
+        CHECK(l1.error < 0.02);
+}
+
+/* Many short executions of one region, of four mixes: each is measured, and the sum is their mean. */
+static void executions(int level)
+{
+    struct td_sum sum;
+    struct td_l1 l1;
+    struct td_l2 l2;
+    double share[8], truth[2][8] = {{0}};
+    memset(&sum, 0, sizeof sum);
+    for (int k = 0; k < 4; k++) {
+        const struct truth is = truth_of(MIXES[k]);
+        for (int n = 0; n < 8; n++) {
+            truth[0][n] += n < 4 ? is.l1[n] / 4 : 0;
+            truth[1][n] += is.l2[n] / 4;
+        }
+    }
+    for (int i = 0; i < EXECUTIONS; i++) {
+        if (i % 500 == 0)
+            nap();
+        mix_is(MIXES[i % 4]);
+        td_must(td_sum_begin(td, &sum));
+        work(500);
+        td_must(td_sum_end(td, &sum));
+    }
+    CHECK_EQ(sum.executions, EXECUTIONS);
+    CHECK_EQ(sum.measured, EXECUTIONS);
+    td_must(td_sum_l1(&sum, &l1));
+    l1_array(&l1, share);
+    shares_are(share, truth[0], 4, l1.error, (double)l1.slots, "level 1 of executions");
+    CHECK_EQ(l1.flags & TD_SAMPLE_SPARSE, 0);
+    if (level == 2) {
+        td_must(td_sum_l2(&sum, &l2));
+        l2_array(&l2, share);
+        shares_are(share, truth[1], 8, l2.error, (double)l2.slots, "level 2 of executions");
+    }
+}
+
+static struct td_sample any;
+static struct td_sum any_sum;
+static __attribute__((noinline)) void nothing(void) { __asm__ volatile(""); }
+static __attribute__((noinline)) void reading(void) { td_read(td, &any); }
+static __attribute__((noinline)) void execution(void)
+{
+    td_sum_begin(td, &any_sum);
+    td_sum_end(td, &any_sum);
+}
+
+/* The least of many, in instructions: the time-stamp counter counts them here. */
+static uint64_t cost(void (*volatile what)(void))
+{
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 200; i++) {
+        const uint64_t begun = __builtin_ia32_rdtsc();
+        what();
+        const uint64_t ticks = __builtin_ia32_rdtsc() - begun;
+        least = ticks < least ? ticks : least;
+    }
+    return least;
+}
+
+static void costs(int level)
+{
+    const uint64_t read = cost(reading) - cost(nothing), begin_and_end = cost(execution) - cost(nothing);
+    printf("td_read %lu, td_sum_begin and td_sum_end %lu instructions\n", (unsigned long)read, (unsigned long)begin_and_end);
+    CHECK(read > 20 && read <= (level == 2 ? 90 : 60));
+    CHECK(begin_and_end <= (level == 2 ? 400 : 320));
+}
+
+int main(int argc, char **argv)
+{
+    struct td_options options = options_of(0, 0);
+    (void)argc;
+    (void)argv;
+    options.source = TD_SOURCE_COUNTERS;
+    if (getenv("MACHINE") == NULL)
+        needs_known_mix();
+    const int code = td_open(&td, &options);
+    char text[1024] = "";
+    td_last_error(text, sizeof text);
+    if (code == -ENODEV && strstr(text, "knows no such events"))
+        SKIP("%s", text);
+    if (code != 0)
+        FAIL("td_open: %d: %s", code, text);
+    const struct td_info info = info_of(td);
+    CHECK(info.counters == 3 || info.counters == 4 || info.counters == 7 || info.counters == 8);
+    printf("%s, level %u, path %u%s%s\n", info.core, info.level, info.path, info.note[0] ? ": " : "", info.note);
+    CHECK_EQ(info.path, TD_PATH_RDPMC);
+    CHECK_EQ(info.windows, 0);
+    for (int i = 0; i < REGIONS; i++)
+        one_region((int)info.level);
+    executions((int)info.level);
+    costs((int)info.level);
+    td_close(td);
+    return 0;
+}
