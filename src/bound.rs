@@ -127,26 +127,41 @@ pub(crate) struct Moments {
     pub yy: f64,
 }
 
-/// How far a category's share of so many slots may be off as only so many of all executions were measured, chosen at random:
-/// the ratio estimator's standard error, for a part of a finite number.
-pub(crate) fn random_sample(
-    measured: u64,
-    executions: u64,
-    share: f64,
-    slots: f64,
-    moments: &Moments,
-) -> f64 {
+/// A random sample of all executions: how many they are, and their slots.
+pub(crate) struct Chosen {
+    pub measured: u64,
+    pub executions: u64,
+    pub measured_slots: f64,
+    pub slots: f64,
+}
+
+/// How far a category's share may be off as only some of all executions were measured, chosen at random: the ratio estimator's
+/// standard error, for a part of a finite number, and what the sample has missed.
+pub(crate) fn random_sample(chosen: &Chosen, share: f64, moments: &Moments) -> f64 {
+    let Chosen { measured, executions, measured_slots: slots, .. } = *chosen;
+    let Moments { xx, xy, yy } = *moments;
     if measured == executions {
         return 0.0;
     }
-    if measured < LEAST_SAMPLE {
+    // (what a few long ones among many short ones say is not said by many)
+    if measured < LEAST_SAMPLE || slots * slots < LEAST_SAMPLE as f64 * xx {
         return 1.0;
     }
-    let Moments { xx, xy, yy } = *moments;
     let (m, all) = (measured as f64, executions as f64);
     let squares = (yy - 2.0 * share * xy + share * share * xx).max(0.0);
     let variance = squares / (m - 1.0) * m * (1.0 - m / all);
-    STANDARD_ERRORS * variance.max(0.0).sqrt() / slots
+    STANDARD_ERRORS * variance.max(0.0).sqrt() / slots + missed_by_sample(chosen, xx)
+}
+
+/// The part of all slots that a random sample has missed. All executions' slots are known: if they are more, by more than the
+/// sample's mean can be off, some are long of whose kind none was measured.
+pub(crate) fn missed_by_sample(chosen: &Chosen, xx: f64) -> f64 {
+    let Chosen { measured, executions, measured_slots, slots } = *chosen;
+    let (m, all) = (measured as f64, executions as f64);
+    let mean = measured_slots / m;
+    let variance = (xx - m * mean * mean).max(0.0) / (m - 1.0);
+    let most = mean + STANDARD_ERRORS * (variance / m * (1.0 - m / all).max(0.0)).sqrt();
+    if slots > 0.0 { ((slots - all * most) / slots).max(0.0) } else { 0.0 }
 }
 
 // What is assumed

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::{Sum, TD_SAMPLE_SPARSE};
-use crate::bound::{Moments, random_sample};
+use crate::bound::{Chosen, Moments, random_sample};
 use crate::decode::{level_1, level_1_of, level_2, level_2_of};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::tree::{Input, Tree};
@@ -52,9 +52,11 @@ impl Sum {
     /// The error that comes from measuring a part of the executions only: of each category, as a share.
     fn sampled(&self, span: &Span) -> [f64; CATEGORIES] {
         let slots = self.measured_slots as f64;
+        let Sum { measured, executions, .. } = *self;
+        let chosen = Chosen { measured, executions, measured_slots: slots, slots: self.slots as f64 };
         std::array::from_fn(|k| {
             let moments = Moments { xx: self.xx, xy: self.moments[k], yy: self.moments[CATEGORIES + k] };
-            random_sample(self.measured, self.executions, span.category[k] / slots, slots, &moments)
+            random_sample(&chosen, span.category[k] / slots, &moments)
         })
     }
 

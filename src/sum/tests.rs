@@ -86,6 +86,38 @@ fn what_was_not_measured_is_a_sample() {
     assert!((l1.error - expected).abs() < 0.001, "{} {expected}", l1.error);
 }
 
+/// A few executions are a thousand times as long as the rest, and of another mix. The bound holds the truth, whether the sample
+/// has some of them or none.
+#[test]
+fn long_executions_among_short_ones_are_in_the_bound() {
+    for (long, first_measured) in [(6, 0), (6, 1), (6, 3), (40, 2), (300, 9)] {
+        let mut sum = Sum::default();
+        let mut retired = 0.0;
+        let mut add = |sum: &mut Sum, slots: u64, retiring: u64, measured: bool| {
+            let (from, to) = (sample(0, 0), sample(slots, retiring));
+            if measured {
+                sum.begins_measured(from, true);
+                sum.ends_measured(&to).unwrap();
+            } else {
+                sum.begins(from.slots_only());
+                sum.ends(&to.slots_only()).unwrap();
+            }
+            retired += slots as f64 * retiring as f64 / 255.0;
+        };
+        for turn in 0..5000 {
+            add(&mut sum, 60_000, 51, turn % 5 == 0);
+        }
+        for turn in 0..long {
+            // the last ones differ from those that are measured, too
+            add(&mut sum, 60_000_000, if turn < long / 2 { 204 } else { 20 }, turn < first_measured);
+        }
+        let l1 = sum.l1().unwrap();
+        let off = (l1.retiring - retired / sum.slots as f64).abs();
+        assert!(off <= l1.error, "{long} {first_measured}: off by {off}, error {}", l1.error);
+        assert!(off > 0.05, "{long} {first_measured}: {off} tells nothing");
+    }
+}
+
 #[test]
 fn garbage_is_no_sum() {
     let good = chain(60);

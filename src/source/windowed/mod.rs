@@ -199,10 +199,8 @@ impl<C: MetricsCounters> Windowed<C> {
     /// `out`: its first reading.
     fn renew(&self, shared: &Shared, next: Next, out: &mut Sample) -> Result<()> {
         for _ in 0..MOST_TRIES {
-            if let Changed::To(begins, _) = self.change(shared, None, out, |renewal| renewal.renew(next))? {
-                if begins.is_some() {
-                    self.attach(shared);
-                }
+            if let Changed::To(..) = self.change(shared, None, out, |renewal| renewal.renew(next))? {
+                self.attach(shared);
                 return Ok(());
             }
         }
