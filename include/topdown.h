@@ -227,8 +227,7 @@ struct td_options {
     /** The part of the thread's time that these resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
      * Up to 64 of them may come in a row. */
     uint32_t max_overhead_ppm;
-    uint32_t source;            /**< TD_SOURCE_*. */
-    uint32_t reserved[8];       /**< Zeros. */
+    uint32_t reserved[9];       /**< Zeros. */
 };
 
 /* Values of td_options.target: */
@@ -237,24 +236,21 @@ struct td_options {
 #define TD_TARGET_CPU 2   /**< Everything that runs on the CPU whose number is td_options.id. */
 
 /* Bits of td_options.flags: */
-#define TD_FLAG_KERNEL 1     /**< Count kernel mode, too. Read by read(2). */
+#define TD_FLAG_KERNEL 1      /**< Count kernel mode, too. Read by read(2). */
 /** Count threads and processes, too, that the target starts from now on. Read by read(2). Nothing bounds the error then:
  * samples have TD_SAMPLE_UNBOUNDED. For a bound, open one handle in each thread instead. */
 #define TD_FLAG_INHERIT 2
-#define TD_FLAG_NO_RDPMC 4   /**< Read by read(2) even where RDPMC is possible; no RDPMC is ever executed. */
-#define TD_FLAG_SIMULATE 8   /**< Use a simulated PMU (td_simulate_mix). Only this flag chooses it. */
+#define TD_FLAG_NO_RDPMC 4    /**< Read by read(2) even where RDPMC is possible; no RDPMC is ever executed. */
+#define TD_FLAG_SIMULATE 8    /**< Use a simulated PMU (td_simulate_mix). Only this flag chooses it. */
+/** Count SLOTS and PERF_METRICS alone, which take no general counter from anybody. Without this and the next flag the library
+ * chooses: these where the kernel shows them; else, as in virtual machines, general counters. */
+#define TD_FLAG_REGISTERS 16
+/** Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
+ * machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them. */
+#define TD_FLAG_COUNTERS 32
 /** Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by read(2). A thread that runs on both
  * kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind. */
 #define TD_FLAG_E_CORES 256
-
-/* Values of td_options.source: what is counted. */
-/** SLOTS and PERF_METRICS where the CPU has them; else, as in virtual machines, general counters. */
-#define TD_SOURCE_AUTOMATIC 0
-/** SLOTS and PERF_METRICS. They take no general counter from anybody. PERF_METRICS is rounded to 8 bits. */
-#define TD_SOURCE_REGISTERS 1
-/** General counters of each category's slots: three for level 1 and seven for both, and SLOTS, for which a virtual machine needs a
- * fourth and an eighth. They are exact, but other users of the PMU go without them. */
-#define TD_SOURCE_COUNTERS 2
 
 /* ---- What a handle measures ---- */
 
@@ -537,7 +533,7 @@ int td_simulate_counters(td_t *td, const double *per_cycle, uint32_t count);
 #else
 #define TD_ASSERT_(condition) struct td_assert_
 #endif
-TD_ASSERT_(sizeof(struct td_options) == 64 && offsetof(struct td_options, source) == 28);
+TD_ASSERT_(sizeof(struct td_options) == 64 && offsetof(struct td_options, reserved) == 28);
 TD_ASSERT_(sizeof(struct td_sample) == 256 && offsetof(struct td_sample, opaque) == 32);
 TD_ASSERT_(sizeof(struct td_l1) == 80);
 TD_ASSERT_(sizeof(struct td_l2) == 112);

@@ -1,4 +1,4 @@
-/* Regions by general counters (TD_SOURCE_COUNTERS), of random mix and length, with sleeps in them and before them: the truth is within
+/* Regions by general counters (TD_FLAG_COUNTERS), of random mix and length, with sleeps in them and before them: the truth is within
  * `error` in all, and within a point from 6,000 slots on, at both levels; `error` is that of the readings' skid alone.
  * needs: counters or general-counters */
 #include "pmu.h"
@@ -122,10 +122,9 @@ static void costs(int level)
 
 int main(int argc, char **argv)
 {
-    struct td_options options = options_of(0, 0);
+    const struct td_options options = options_of(TD_FLAG_COUNTERS, 0);
     (void)argc;
     (void)argv;
-    options.source = TD_SOURCE_COUNTERS;
     if (getenv("MACHINE") == NULL)
         needs_known_mix();
     const int code = td_open(&td, &options);

@@ -24,8 +24,7 @@ SAME(td_options, id);
 SAME(td_options, level);
 SAME(td_options, max_error_ppm);
 SAME(td_options, max_overhead_ppm);
-/* zeros of old, which mean as much */
-static_assert(offsetof(td_options, source) == offsetof(old::td_options, reserved), "td_options.source");
+SAME(td_options, reserved);
 
 SIZE(td_sample);
 SAME(td_sample, size);
@@ -76,6 +75,7 @@ SAME(td_info, max_error_ppm);
 SAME(td_info, max_overhead_ppm);
 SAME(td_info, windows);
 SAME(td_info, windows_ns);
+/* (zero of old where registers are counted) */
 static_assert(offsetof(td_info, counters) == offsetof(old::td_info, reserved), "td_info.counters");
 
 SIZE(td_node);

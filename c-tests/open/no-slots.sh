@@ -4,5 +4,5 @@
 . "$(dirname "$0")/../include/case.sh"
 
 without_slots="mount -t tmpfs none $pmu/events; echo event=0x3c > $pmu/events/cpu-cycles"
-in_container "$without_slots" "$open_says" ENODEV "no event 'slots'" source=1
+in_container "$without_slots" "$open_says" ENODEV "no event 'slots'" flags=16
 in_container "$without_slots" "$open_says" 0 '' path=1

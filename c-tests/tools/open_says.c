@@ -1,6 +1,6 @@
 /* open_says CODE WORD [SETTING...]: what td_open says in a special environment, which the caller has made or a SETTING
  * makes. CODE is 0 or the name of an errno; WORD has to be in td_last_error, or with code 0 in the note of td_get_info.
- *   flags=N target=N id=N level=N source=N   fields of td_options; id=parent stands for the id of the parent process
+ *   flags=N target=N id=N level=N   fields of td_options; id=parent stands for the id of the parent process
  *   path=N                          the path that is opened (with code 0)
  *   nofile=N memlock=N              RLIMIT_NOFILE, RLIMIT_MEMLOCK
  *   user=N                          from here on without any right, as this user
@@ -80,8 +80,6 @@ int main(int argc, char **argv)
             options.id = (int32_t)number;
         else if (IS("level"))
             options.level = (uint32_t)number;
-        else if (IS("source"))
-            options.source = (uint32_t)number;
         else if (IS("path"))
             path = (unsigned long)number;
         else if (IS("nofile"))

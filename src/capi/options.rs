@@ -11,14 +11,6 @@ pub const TD_TARGET_TASK: u32 = 1;
 /// Everything that runs on the CPU whose number is td_options.id.
 pub const TD_TARGET_CPU: u32 = 2;
 
-/// SLOTS and PERF_METRICS where the CPU has them; else, as in virtual machines, general counters.
-pub const TD_SOURCE_AUTOMATIC: u32 = 0;
-/// SLOTS and PERF_METRICS. They take no general counter from anybody. PERF_METRICS is rounded to 8 bits.
-pub const TD_SOURCE_REGISTERS: u32 = 1;
-/// General counters of each category's slots: three for level 1 and seven for both, and SLOTS, for which a virtual machine needs a
-/// fourth and an eighth. They are exact, but other users of the PMU go without them.
-pub const TD_SOURCE_COUNTERS: u32 = 2;
-
 /// Count kernel mode, too. Read by read(2).
 pub const TD_FLAG_KERNEL: u32 = 1;
 /// Count threads and processes, too, that the target starts from now on. Read by read(2). Nothing bounds the error then:
@@ -28,6 +20,12 @@ pub const TD_FLAG_INHERIT: u32 = 2;
 pub const TD_FLAG_NO_RDPMC: u32 = 4;
 /// Use a simulated PMU (td_simulate_mix). Only this flag chooses it.
 pub const TD_FLAG_SIMULATE: u32 = 8;
+/// Count SLOTS and PERF_METRICS alone, which take no general counter from anybody. Without this and the next flag the library
+/// chooses: these where the kernel shows them; else, as in virtual machines, general counters.
+pub const TD_FLAG_REGISTERS: u32 = 16;
+/// Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
+/// machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them.
+pub const TD_FLAG_COUNTERS: u32 = 32;
 /// Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by read(2). A thread that runs on both
 /// kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind.
 pub const TD_FLAG_E_CORES: u32 = 256;
@@ -55,10 +53,8 @@ pub struct COptions {
     /// The part of the thread's time that these resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
     /// Up to 64 of them may come in a row.
     pub max_overhead_ppm: u32,
-    /// TD_SOURCE_*.
-    pub source: u32,
     /// Zeros.
-    pub reserved: [u32; 8],
+    pub reserved: [u32; 9],
 }
 
 const SIZE: usize = size_of::<COptions>();
@@ -97,7 +93,7 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
     let mut own = COptions::default();
     // SAFETY: own is as long as `known` at least, and any bytes make a COptions.
     unsafe { std::ptr::copy_nonoverlapping(known.as_ptr(), (&raw mut own).cast(), known.len()) };
-    if own.reserved != [0; 8] || tail.iter().any(|byte| *byte != 0) {
+    if own.reserved != [0; 9] || tail.iter().any(|byte| *byte != 0) {
         return Err(Error::errno(
             libc::E2BIG,
             "options has a value behind the fields that this version knows",
@@ -108,7 +104,13 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
 }
 
 fn interpret(options: &COptions) -> Result<Options> {
-    let known = TD_FLAG_KERNEL | TD_FLAG_INHERIT | TD_FLAG_NO_RDPMC | TD_FLAG_SIMULATE | TD_FLAG_E_CORES;
+    let known = TD_FLAG_KERNEL
+        | TD_FLAG_INHERIT
+        | TD_FLAG_NO_RDPMC
+        | TD_FLAG_SIMULATE
+        | TD_FLAG_REGISTERS
+        | TD_FLAG_COUNTERS
+        | TD_FLAG_E_CORES;
     if options.flags & !known != 0 {
         return Err(Error::invalid(format!(
             "options->flags has unknown bits: {:#x}",
@@ -128,14 +130,22 @@ fn interpret(options: &COptions) -> Result<Options> {
             return Err(Error::invalid(format!("options->target is {target}, which is no TD_TARGET_*")));
         }
     };
-    let source = match options.source {
-        TD_SOURCE_AUTOMATIC => SourceKind::Automatic,
-        TD_SOURCE_REGISTERS => SourceKind::Registers,
-        TD_SOURCE_COUNTERS => SourceKind::Counters,
-        source => {
-            return Err(Error::invalid(format!("options->source is {source}, which is no TD_SOURCE_*")));
-        }
+    let source = match options.flags & (TD_FLAG_REGISTERS | TD_FLAG_COUNTERS) {
+        0 => SourceKind::Automatic,
+        TD_FLAG_REGISTERS => SourceKind::Registers,
+        TD_FLAG_COUNTERS => SourceKind::Counters,
+        _ => return Err(Error::invalid("options->flags has both TD_FLAG_REGISTERS and TD_FLAG_COUNTERS")),
     };
+    if source != SourceKind::Automatic && options.flags & TD_FLAG_SIMULATE != 0 {
+        return Err(Error::invalid(
+            "options->flags has TD_FLAG_REGISTERS or TD_FLAG_COUNTERS with TD_FLAG_SIMULATE",
+        )
+        .remedy("choose a simulated core by td_simulate"));
+    }
+    if source == SourceKind::Registers && options.flags & TD_FLAG_E_CORES != 0 {
+        return Err(Error::invalid("options->flags has TD_FLAG_REGISTERS with TD_FLAG_E_CORES")
+            .why("E-cores have no PERF_METRICS"));
+    }
     for (name, ppm) in [("error", options.max_error_ppm), ("overhead", options.max_overhead_ppm)] {
         if ppm > 1_000_000 {
             return Err(
