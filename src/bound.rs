@@ -45,10 +45,14 @@ pub(crate) fn skid(readings: [Registers; 2], windows: u32) -> u64 {
     (readings[0] + readings[1] + 2 * u64::from(windows)) * SKID_SLOTS
 }
 
-/// Skid of both readings of plain counters, and of so many by read(2) between them, the later of both among these. The counters of a
-/// reading are read one after the other, in the same order each time: what passes between them is the same work at both ends.
-pub(crate) fn skid_of_counters(windows: u32) -> u64 {
-    2 * u64::from(windows.max(1)) * SKID_SLOTS
+/// Skid of both readings of so many plain counters, and of those by read(2) between them, the later of both among these. By RDPMC
+/// the counters of a reading are read one after the other, in the same order each time: what passes between them is the same
+/// work at both ends, and takes as long but for a quarter of the skid for each.
+pub(crate) fn skid_of_counters(windows: u32, counters: usize) -> u64 {
+    match u64::from(windows) {
+        0 => 2 * (SKID_SLOTS + counters as u64 * SKID_SLOTS / 4),
+        windows => 2 * windows * SKID_SLOTS,
+    }
 }
 
 // Context switches
@@ -150,18 +154,15 @@ pub(crate) fn random_sample(chosen: &Chosen, share: f64, moments: &Moments) -> f
     let (m, all) = (measured as f64, executions as f64);
     let squares = (yy - 2.0 * share * xy + share * share * xx).max(0.0);
     let variance = squares / (m - 1.0) * m * (1.0 - m / all);
-    STANDARD_ERRORS * variance.max(0.0).sqrt() / slots + missed_by_sample(chosen, xx)
+    STANDARD_ERRORS * variance.max(0.0).sqrt() / slots + missed_by_sample(chosen)
 }
 
-/// The part of all slots that a random sample has missed. All executions' slots are known: if they are more, by more than the
-/// sample's mean can be off, some are long of whose kind none was measured.
-pub(crate) fn missed_by_sample(chosen: &Chosen, xx: f64) -> f64 {
+/// The part of all slots that a random sample has missed. All executions' slots are known: if they are more than so many executions
+/// of the sample's mean, some are long of whose kind none was measured.
+pub(crate) fn missed_by_sample(chosen: &Chosen) -> f64 {
     let Chosen { measured, executions, measured_slots, slots } = *chosen;
-    let (m, all) = (measured as f64, executions as f64);
-    let mean = measured_slots / m;
-    let variance = (xx - m * mean * mean).max(0.0) / (m - 1.0);
-    let most = mean + STANDARD_ERRORS * (variance / m * (1.0 - m / all).max(0.0)).sqrt();
-    if slots > 0.0 { ((slots - all * most) / slots).max(0.0) } else { 0.0 }
+    let accounted = executions as f64 * measured_slots / measured as f64;
+    if slots > 0.0 { ((slots - accounted) / slots).max(0.0) } else { 0.0 }
 }
 
 // What is assumed

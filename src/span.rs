@@ -209,7 +209,8 @@ fn difference_of_counters(from: &Sample, to: &Sample) -> Span {
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0;
     let rounding = to.base.error - from.base.error;
     let windows = to.base.window.wrapping_sub(from.base.window);
-    let edges = skid_of_counters(windows) + own_work(from, to, WORK_BEFORE_COUNTERS);
+    let edges = skid_of_counters(windows, model::counters_down_to(to.base.model, to.base.level))
+        + own_work(from, to, WORK_BEFORE_COUNTERS);
     let (running, uncounted) = ran(from, to);
     Span {
         flags,

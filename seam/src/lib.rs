@@ -118,4 +118,6 @@ pub trait Mapping {
     fn sequence(&self) -> u32;
     /// Give it up without unmapping: in a forked child it is not mapped.
     fn forget(self);
+    /// Give it up, and leave a page of zeros in its place for good.
+    fn leave_zeros(self);
 }

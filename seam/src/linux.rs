@@ -230,6 +230,13 @@ impl Mapping for Mapped {
     fn forget(self) {
         std::mem::forget(self);
     }
+
+    fn leave_zeros(self) {
+        let fixed = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+        // SAFETY: the mapping is ours, and whoever looks at it yet finds zeros.
+        unsafe { libc::mmap(self.page, page_size(), libc::PROT_READ, fixed, -1, 0) };
+        std::mem::forget(self);
+    }
 }
 
 impl Linux {

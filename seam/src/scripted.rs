@@ -314,4 +314,6 @@ impl Mapping for Thing {
     }
 
     fn forget(self) {}
+
+    fn leave_zeros(self) {}
 }

@@ -162,6 +162,9 @@ pub(crate) fn p_counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Re
     }
     let slots = text(kernel, name, &format!("events/{}", SLOTS.name))?.and_then(|text| config(&text));
     let leader = if slots == Some(SLOTS.config) { SLOTS } else { SLOTS_P };
+    if leader == SLOTS_P && model::of_e_cores(cpu).is_some() {
+        return Err(none("its kernel does not tell P-cores from E-cores, on which the events are others"));
+    }
     let (kind, cpus) = kind_and_cpus(kernel, name)?;
     let Counting::Counters(counters) = model.counting else { unreachable!("a row of counters") };
     let Events::Encoded(events) = counters.events else { unreachable!("sysfs has no names for them") };

@@ -9,7 +9,7 @@ use super::{
 use crate::detect::blockers::{Attempt, explain};
 use crate::detect::{Plan, Pmu};
 use crate::error::{Error, Reason, Result};
-use crate::model::Event;
+use crate::model::perf_metrics::SLOTS;
 use crate::options::{Options, Target};
 use crate::read::{
     Access, CountersSnapshot, FAST, MOST_COUNTERS, PlainCounters, PlainCounts, Reader, counters_snapshot,
@@ -130,7 +130,7 @@ impl<K: Kernel> PlainGroup<K> {
             }
             let now = self.counts()?;
             let silent = plan.members.iter().zip(now.counter).find(|(_, n)| plan.unproven && *n == 0);
-            if now.slots > 0 && silent.is_none() && self.are_where_they_count(&plan.members)? {
+            if now.slots > 0 && silent.is_none() && self.are_where_they_count(plan)? {
                 break;
             }
             stands_still |= stood_still((last.slots, last.time), (now.slots, now.time));
@@ -148,14 +148,16 @@ impl<K: Kernel> PlainGroup<K> {
 
     /// Whether each event that only one counter counts is in that one, as far as pages tell; not, for now, if the group has just
     /// lost its turn.
-    fn are_where_they_count(&self, members: &[Event]) -> Result<bool> {
+    fn are_where_they_count(&self, plan: &Plan) -> Result<bool> {
         let Some(maps) = &self.maps else { return Ok(true) };
-        for (event, map) in members.iter().zip(maps.members()) {
+        for (event, map) in plan.members.iter().zip(maps.members()) {
             let Some(counter) = event.counter else { continue };
             match map.index() {
                 index if index == counter + 1 => {}
                 0 if maps.leader.grants_rdpmc() => return Ok(false),
-                0 => {}
+                // (a kernel that shows SLOTS knows the core, and where its events count)
+                0 if plan.leader == SLOTS => {}
+                0 => return Err(unplaced(event.name)),
                 other => return Err(misplaced(event.name, other - 1)),
             }
         }
@@ -167,6 +169,13 @@ impl<K: Kernel> PlainGroup<K> {
         if let Some(Maps { leader, members }) = self.maps.take() {
             leader.forget();
             members.into_iter().flatten().for_each(Mapping::forget);
+        }
+    }
+
+    /// Gives the mappings up, and leaves pages of zeros: a call that was interrupted may look at them yet.
+    pub fn leave_zeros(&mut self) {
+        if let Some(Maps { leader: _, members }) = self.maps.take() {
+            members.into_iter().flatten().for_each(Mapping::leave_zeros);
         }
     }
 
@@ -193,6 +202,12 @@ pub(crate) fn misplaced(event: &str, counter: u32) -> Error {
     Error::errno(libc::ENODEV, what)
         .why("this kernel does not know this CPU's counters")
         .remedy("use a newer one, or measure level 1")
+}
+
+fn unplaced(event: &str) -> Error {
+    Error::errno(libc::ENODEV, format!("nobody can tell in which counter '{event}' counts"))
+        .why("the kernel shows no SLOTS, so it may not know this CPU, and does not grant RDPMC")
+        .remedy("write 1 to the PMU's rdpmc file, or measure level 1")
 }
 
 impl<K: Kernel> PlainCounters for PlainGroup<K> {
@@ -228,6 +243,7 @@ mod tests {
     use super::*;
     use crate::error::TD_ENOTCOUNTING;
     use crate::model;
+    use crate::model::Event;
     use crate::model::perf_metrics::CYCLES;
     use crate::sys::scripted::Scripted;
 

@@ -151,6 +151,13 @@ impl AnySource {
         }
     }
 
+    /// What a call that was interrupted may look at yet is not unmapped, but becomes zeros.
+    fn leave_zeros(&mut self) {
+        if let AnySource::Counters(source) = self {
+            source.counters_mut().leave_zeros();
+        }
+    }
+
     /// In a forked child: the mappings are not there any more.
     fn forget_mappings(&mut self) {
         match self {
@@ -260,7 +267,8 @@ fn slots_only_slowly(handle: Handle) -> Result<SlotsOnly> {
 #[inline]
 pub(crate) fn sum_begin(handle: Handle, sum: &mut Sum) -> Result<()> {
     sum.begins_anew();
-    if handle.shared().reads_counters() && handle.shared().read(sum.begins_counted()).is_ok() {
+    if handle.shared().reads_counters() && handle.shared().read(sum.begin_of_counted()).is_ok() {
+        sum.begins_counted();
         return Ok(());
     }
     if sum.is_due() {
@@ -422,6 +430,7 @@ pub(crate) fn close(handle: Handle) {
             let State { info, mut source, .. } = ManuallyDrop::into_inner(state);
             std::mem::forget(info);
             end(&mut source);
+            source.leave_zeros();
             return;
         }
     }

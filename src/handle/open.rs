@@ -6,6 +6,7 @@ use crate::budget::BudgetSettings;
 use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Reason, Result};
 use crate::group::{Group, PlainGroup};
+use crate::model::p_counters::SLOTS_P;
 use crate::model::{self, Model};
 use crate::options::{Options, SourceKind, Target};
 use crate::sample::{Base, Head, Sample, TD_SAMPLE_SIMULATED};
@@ -121,7 +122,7 @@ fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Hand
     let tree = model::tree_of(row as u8).expect("a row with a tree");
     let level = level_of(options, model.levels(), &model.core)?;
     let info = Info {
-        counters: tree.inputs.iter().filter(|input| input.counter().is_some()).count() as u32,
+        counters: model::counters_down_to(row as u8, level as u8) as u32,
         note: Reason::new("simulated (TD_FLAG_SIMULATE)").why("the numbers say nothing about this machine"),
         ..Info::new(options, model, level)
     };
@@ -148,10 +149,10 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
         return measure_by_p_counters(options, linux, cpu, handle);
     }
     let pmu = match detect::pmu(&linux, &cpu) {
-        Err(why) if options.source == SourceKind::Automatic && model::by_counters(&cpu).is_some() => {
-            // a virtual machine, or a kernel that is older than the CPU
-            let none = |error: Error| if error.code() == why.code() { why } else { error };
-            return measure_by_p_counters(options, linux, cpu, handle).map_err(none);
+        // a virtual machine, or a kernel that is older than the CPU
+        Err(why) if options.source == SourceKind::Automatic => {
+            detect::p_counters(&linux, &cpu, options.level).map_err(|_| why)?;
+            return measure_by_p_counters(options, linux, cpu, handle);
         }
         pmu => pmu?,
     };
@@ -177,8 +178,7 @@ fn measure_by_p_counters(
         Err(why) if options.level == 0 && pmu.level > 1 => {
             let (pmu, plan) = detect::p_counters(&linux, &cpu, 1)?;
             let level_1 = Options { level: 1, ..*options };
-            let mut state =
-                measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle).map_err(|_| why.clone())?;
+            let mut state = measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle)?;
             if state.info.note == Reason::default() {
                 state.info.note = Reason::new("level 1 alone").why(why.reason().cause());
             }
@@ -198,6 +198,12 @@ fn measure_by_counters(
 ) -> Result<Box<State>> {
     let level = level_of(options, pmu.level, &cpu)?;
     check_target(&linux, pmu, &cpu, options)?;
+    if plan.leader == SLOTS_P && (options.target != Target::This || options.inherit || options.no_rdpmc) {
+        // that group shows nothing of itself: another one is proved in its place
+        let plain = Options { descriptors_from: options.descriptors_from, ..Options::default() };
+        let linux = Linux { descriptors_from: options.descriptors_from };
+        PlainGroup::open(linux, pmu, plan, &plain, Some(handle.control()))?.0.stop();
+    }
     // (E-cores' groups are led by cycles)
     let place = (!options.e_cores).then(|| handle.control());
     let (group, why) = PlainGroup::open(linux, pmu, plan, options, place)?;

@@ -90,7 +90,7 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 
 /// The whole table; a sample names its row by the place in it.
 const TABLE: [&[Model]; 5] =
-    [perf_metrics::ROWS, others::ROWS, e_cores::ROWS, p_counters::ROWS, made_up::ROWS];
+    [perf_metrics::ROWS, others::ROWS, e_cores::ROWS, made_up::ROWS, p_counters::ROWS];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
     TABLE.into_iter().flatten()

@@ -156,7 +156,7 @@ impl Shared {
 
     /// Changes what samples start from. A signal handler that reads meanwhile does not see half of it; if it changed this
     /// itself, the change is not `newest` any more, and readings take the slow path.
-    pub fn restart(&self, scale: u64, limit: u64, start: &Head, newest: impl FnOnce() -> bool) {
+    pub fn restart(&self, scale: u64, limit: u64, start: &Head, newest: impl Fn() -> bool) {
         self.set_sequence(AWAY);
         self.scale.set(scale);
         self.limit.set(limit);
@@ -175,13 +175,17 @@ impl Shared {
         start: &Head,
         numbers: &[u32; 1 + MOST_COUNTERS],
         counter: &[u64; MOST_COUNTERS],
-        newest: impl FnOnce() -> bool,
+        newest: impl Fn() -> bool,
     ) {
         self.set_sequence(AWAY);
         self.numbers.set(*numbers);
         // SAFETY: our own cell, and nobody holds a reference to what is in it.
         unsafe { (*self.start.as_ptr()).counter = *counter };
-        self.restart(scale, limit, start, newest);
+        self.restart(scale, limit, start, &newest);
+        // (a handler that comes from here on and changes something pauses after it)
+        if !newest() {
+            self.pause();
+        }
     }
 }
 

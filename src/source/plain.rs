@@ -77,6 +77,9 @@ impl<C: PlainCounters> Plain<C> {
             shared.pause(); // a signal handler's readings are seen from here on
             let number = self.period.next_number();
             let Some(snapshot) = self.counters.snapshot() else { return false };
+            if self.period.unfinished() {
+                return false; // this signal handler has interrupted a reading by read(2), or a reset
+            }
             let newest = || self.period.is_newest(number);
             self.period.look(|period| period.show(shared, &snapshot, newest));
             shared.attach_counters(reader, count);
@@ -118,7 +121,10 @@ impl<C: PlainCounters> Plain<C> {
                 }
                 period.sample(&counts)
             });
-            if change.end() || sample.is_err() {
+            let ended = change.end();
+            // what a signal handler has shown meanwhile is of before
+            shared.pause();
+            if ended || sample.is_err() {
                 let sample = sample?;
                 let newest = || self.period.is_newest(number);
                 self.remembered.add(key(sample.base.sequence, sample.base.window), &sample, newest);
@@ -134,7 +140,7 @@ const MOST_LOOKS: u32 = 4;
 
 impl Period {
     /// Lets the fast path read where this snapshot found counters and clock.
-    fn show(&self, shared: &Shared, now: &CountersSnapshot, newest: impl FnOnce() -> bool) {
+    fn show(&self, shared: &Shared, now: &CountersSnapshot, newest: impl Fn() -> bool) {
         let [slots, counters @ ..] = now.counter;
         let mut start = self.start;
         start.slots = slots.base.wrapping_sub(self.begun.slots);

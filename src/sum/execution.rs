@@ -122,9 +122,14 @@ impl Sum {
 
     /// An execution begins, of which plain counters tell all, with the reading that comes into this sample.
     #[inline(always)]
-    pub(crate) fn begins_counted(&mut self) -> &mut Sample {
-        self.state = MEASURING;
+    pub(crate) fn begin_of_counted(&mut self) -> &mut Sample {
         &mut self.from
+    }
+
+    /// It has come.
+    #[inline(always)]
+    pub(crate) fn begins_counted(&mut self) {
+        self.state = MEASURING;
     }
 
     /// It ends with the reading that comes into this sample.
@@ -152,17 +157,18 @@ impl Sum {
             && from.base.error == to.base.error
             && from.base.window == to.base.window
             && kind(&from.base) == kind(&to.base)
-            && (self.measured == 0 || self.level == level.into() && model == before);
+            && (self.measured == 0 || self.level == u32::from(level) && model == before);
         if !same || counters == 0 || from.slots >= to.slots {
             self.last.base.model = before;
             return None;
         }
+        self.state = BETWEEN; // whatever becomes of what follows, it is not added twice
         for k in 0..counters {
             self.moments[k] += to.counter[k].wrapping_sub(from.counter[k]) as i64 as f64;
         }
         let slots = to.slots - from.slots;
         let own_work = own_work(from, to, WORK_BEFORE_COUNTERS);
-        self.closed.edges += float((skid_of_counters(0) + own_work).min(slots));
+        self.closed.edges += float((skid_of_counters(0, counters) + own_work).min(slots));
         self.size = size_of::<Sum>() as u32;
         self.flags |= (from.flags | to.flags) & !OF_READINGS;
         self.level = level.into();
@@ -179,7 +185,6 @@ impl Sum {
         ] {
             grow(all, more);
         }
-        self.state = BETWEEN;
         Some(seen)
     }
 

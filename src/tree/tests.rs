@@ -167,7 +167,7 @@ fn a_cpu_with_plain_counters_and_three_levels_takes_a_table_alone() {
     for (node, truth) in nodes.iter().zip(TRUTH) {
         assert!((node.value - truth).abs() < 1e-9, "{node:?}, {truth}");
         // all that is not exact is the skid of both readings; ratios of counters have that of each
-        let skid = skid_of_counters(0) as f64 / 4_000_000.0;
+        let skid = skid_of_counters(0, 8) as f64 / 4_000_000.0;
         let most = if node.level == 1 { 2.0 * skid + 1e-6 } else { 20.0 * skid };
         assert!(node.low <= truth && truth <= node.high && node.high - node.low < most, "{node:?}");
         let whole = if node.unit == TD_UNIT_CLOCKS { 1_000_000 } else { 4_000_000 };
