@@ -199,11 +199,13 @@ fn shares_1(span: &Span) -> (Shares, [f64; 4]) {
 /// that category or none. Rounded up past what the arithmetic here may have lost.
 #[inline(always)]
 fn farthest(shares: &Shares, span: &Span) -> f64 {
-    let slots = float(span.slots);
-    let part = span.uncounted / (span.uncounted + slots);
-    let counted = 1.0 - part;
-    let low = shares.low.map(|low| low * counted);
-    let high = shares.high.map(|high| high * counted + part);
+    let (mut low, mut high) = (shares.low, shares.high);
+    if span.uncounted != 0.0 {
+        let part = span.uncounted / (span.uncounted + float(span.slots));
+        let counted = 1.0 - part;
+        low = low.map(|low| low * counted);
+        high = high.map(|high| high * counted + part);
+    }
     let above: [f64; 4] = from_fn(|k| high[k] - shares.value[k]);
     let below: [f64; 4] = from_fn(|k| shares.value[k] - low[k]);
     let error: [f64; 4] = from_fn(|k| max(above[k], below[k]));

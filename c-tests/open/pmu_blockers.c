@@ -197,7 +197,7 @@ static void tries(uint32_t flags)
             if (kinds[victim] == BLOCKERS[i].kind)
                 opens += hits(&BLOCKERS[i], &options, &refused);
     printf("flags %u: %d calls, %d times one was refused, %d of them td_open failed\n", flags, count, opens, refused);
-    CHECK(count > 20 && refused > 100);
+    CHECK(count > 20 && opens > 100 && refused > 80); /* some are survived: files of SLOTS, say, by general counters */
 }
 
 int main(void)

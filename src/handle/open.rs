@@ -150,7 +150,7 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     }
     let pmu = match detect::pmu(&linux, &cpu) {
         // a virtual machine, or a kernel that is older than the CPU
-        Err(why) if options.source == SourceKind::Automatic => {
+        Err(why) if options.source == SourceKind::Automatic && why.code() == -libc::ENODEV => {
             detect::p_counters(&linux, &cpu, options.level).map_err(|_| why)?;
             return measure_by_p_counters(options, linux, cpu, handle);
         }
