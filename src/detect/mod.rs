@@ -162,7 +162,7 @@ pub(crate) fn p_counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Re
     }
     let slots = text(kernel, name, &format!("events/{}", SLOTS.name))?.and_then(|text| config(&text));
     let leader = if slots == Some(SLOTS.config) { SLOTS } else { SLOTS_P };
-    if leader == SLOTS_P && model::of_e_cores(cpu).is_some() {
+    if leader == SLOTS_P && name == "cpu" && model::of_e_cores(cpu).is_some() {
         return Err(none("its kernel does not tell P-cores from E-cores, on which the events are others"));
     }
     let (kind, cpus) = kind_and_cpus(kernel, name)?;
@@ -297,6 +297,22 @@ mod tests {
         let found = pmu(&kernel, &cpu(0x97)).unwrap();
         assert_eq!(found.name, "cpu_core");
         assert!(found.covers(2) && found.covers(4) && !found.covers(3));
+    }
+
+    #[test]
+    fn general_counters_need_a_core_that_is_known_and_told_apart() {
+        let leader =
+            |kernel: &Scripted, model| p_counters(kernel, &cpu(model), 0).map(|(_, plan)| plan.leader);
+        let kernel = Scripted::sapphire_rapids();
+        assert_eq!(leader(&kernel, 0x8f).unwrap(), SLOTS);
+        kernel.remove(&format!("{EVENTS}/slots"));
+        assert_eq!(leader(&kernel, 0x8f).unwrap(), SLOTS_P, "a virtual machine, or an old kernel");
+        assert!(leader(&kernel, 0xbd).is_err(), "one PMU for all cores of a hybrid CPU");
+        assert!(leader(&kernel, 0xfe).is_err(), "unknown");
+        kernel.rename("/sys/bus/event_source/devices/cpu", "/sys/bus/event_source/devices/cpu_core");
+        kernel.add("/sys/bus/event_source/devices/cpu_core/cpus", "0-2\n");
+        assert_eq!(leader(&kernel, 0xbd).unwrap(), SLOTS_P);
+        assert_eq!(p_counters(&kernel, &cpu(0xbd), 1).unwrap().1.members.len(), 3);
     }
 
     #[test]
