@@ -113,7 +113,7 @@ fn source(name: &str) -> SourceKind {
         "registers" => SourceKind::Registers,
         "counters" => SourceKind::Counters,
         _ => {
-            say::say(&format!("TOPDOWN_SOURCE is '{name}'; it may be registers or counters: not heeded"));
+            say::say(&format!("TOPDOWN_SOURCE is '{name}', neither registers nor counters: ignored"));
             SourceKind::Automatic
         }
     }

@@ -183,21 +183,27 @@ pub struct Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // zeros: a reading that another thread has not finished, against the rules, finds no counters and no fault
-        let fixed = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-        // SAFETY: the mapping is ours, and nobody looks at it any more.
-        unsafe {
-            match &self.place {
-                None => {
-                    libc::munmap(self.page, page_size());
-                }
-                Some(place) => {
-                    if libc::mmap(self.page, page_size(), libc::PROT_READ, fixed, -1, 0) == libc::MAP_FAILED {
-                        place.reserve(page_size());
-                    }
+        match &self.place {
+            // SAFETY: the mapping is ours, and nobody looks at it any more.
+            None => unsafe {
+                libc::munmap(self.page, page_size());
+            },
+            Some(place) => {
+                if !self.become_zeros() {
+                    place.reserve(page_size());
                 }
             }
         }
+    }
+}
+
+impl Mapped {
+    /// Puts a page of zeros in its place: a reading that is not finished, in a thread that was interrupted or against the rules,
+    /// finds no counters and no fault.
+    fn become_zeros(&self) -> bool {
+        let fixed = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+        // SAFETY: the mapping is ours, and zeros make a page that shows no counter.
+        unsafe { libc::mmap(self.page, page_size(), libc::PROT_READ, fixed, -1, 0) != libc::MAP_FAILED }
     }
 }
 
@@ -232,9 +238,7 @@ impl Mapping for Mapped {
     }
 
     fn leave_zeros(self) {
-        let fixed = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-        // SAFETY: the mapping is ours, and whoever looks at it yet finds zeros.
-        unsafe { libc::mmap(self.page, page_size(), libc::PROT_READ, fixed, -1, 0) };
+        self.become_zeros();
         std::mem::forget(self);
     }
 }

@@ -36,8 +36,6 @@ pub(crate) struct PlainGroup<K: Kernel> {
     faults: u64,
     /// This thread's descriptor of restartable sequences.
     rseq: Option<*mut u64>,
-    /// All CPUs of this machine are alike.
-    everywhere: bool,
 }
 
 /// In place, as `Siblings` are.
@@ -111,7 +109,6 @@ impl<K: Kernel> PlainGroup<K> {
             access: if why.is_none() { Access::Rdpmc } else { Access::by_read(options) },
             faults,
             rseq,
-            everywhere: pmu.cpus.is_none(),
         };
         group.prove(pmu, plan).inspect_err(|_| group.stop())?;
         Ok((group, why))
@@ -234,7 +231,8 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
 
     fn reader(&self) -> Option<(Reader, usize)> {
         let rseq = self.rseq.filter(|_| self.access == Access::Rdpmc && FAST())?;
-        Some((Reader { thread: thread::pointer(), rseq, everywhere: self.everywhere }, self.members))
+        // (programs inline no readings of them)
+        Some((Reader { thread: thread::pointer(), rseq, everywhere: false }, self.members))
     }
 }
 

@@ -198,7 +198,8 @@ fn measure_by_counters(
 ) -> Result<Box<State>> {
     let level = level_of(options, pmu.level, &cpu)?;
     check_target(&linux, pmu, &cpu, options)?;
-    if plan.leader == SLOTS_P && (options.target != Target::This || options.inherit || options.no_rdpmc) {
+    let shows_itself = options.target == Target::This && !options.inherit && !options.no_rdpmc;
+    if (plan.leader == SLOTS_P || plan.unproven) && !shows_itself {
         // that group shows nothing of itself: another one is proved in its place
         let plain = Options { descriptors_from: options.descriptors_from, ..Options::default() };
         let linux = Linux { descriptors_from: options.descriptors_from };

@@ -190,6 +190,17 @@ pub(crate) fn named(core: &str) -> Option<(u32, &'static Model)> {
 }
 
 impl Model {
+    /// A row of plain counters, beside that of the same CPUs in `perf_metrics`, which has the vendor.
+    const fn counted(
+        core: &'static str,
+        models: &'static [u32],
+        slots_per_cycle: u32,
+        counters: &'static Counters,
+    ) -> Model {
+        let counting = Counting::Counters(counters);
+        Model { core, vendor: "", family: 6, models, slots_per_cycle, counting }
+    }
+
     /// Deepest level that is counted; 0 if none is.
     pub fn levels(&self) -> u32 {
         match self.counting {

@@ -1,18 +1,14 @@
 //! P-cores by their general counters, which count the slots of each category whole: nothing is rounded, and nothing resets them
 //! (numerators of the metrics in perf's pmu-events; Intel's event lists).
 
-use super::metrics::{
-    BACKEND_BOUND, BAD_SPECULATION, BRANCH_MISPREDICTS, CORE_BOUND, FETCH_BANDWIDTH, FETCH_LATENCY,
-    FRONTEND_BOUND, HEAVY_OPERATIONS, LIGHT_OPERATIONS, MACHINE_CLEARS, MEMORY_BOUND, RETIRING,
-    TD_NODE_BACKEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_FRONTEND_BOUND, TD_NODE_RETIRING,
-};
-use super::perf_metrics::{COUGAR_COVE, GOLDEN_COVE, LION_COVE, REDWOOD_COVE, SUNNY_COVE};
+use super::metrics::{BACKEND_BOUND, BAD_SPECULATION, FRONTEND_BOUND, RETIRING};
+use super::perf_metrics::{COUGAR_COVE, GOLDEN_COVE, LION_COVE, REDWOOD_COVE, SUNNY_COVE, both_levels};
 use super::tree::Formula::{Rest, Slots};
 use super::tree::Input::{Counter, Cycles};
-use super::tree::{Row, Tree, child, root};
-use super::{Counters, Counting, Event, Events, Model};
+use super::tree::{Input, Row, Tree, root};
+use super::{Counters, Event, Events, Model};
 
-/// What leads the group in a virtual machine, whose PMU has no fixed counter of slots: TOPDOWN.SLOTS_P.
+/// What leads the group where the kernel shows no SLOTS: in virtual machines, and if it is older than the CPU.
 pub(crate) const SLOTS_P: Event = Event::new("TOPDOWN.SLOTS_P", 0x01a4);
 
 const RETIRED: Event = Event::new("UOPS_RETIRED.SLOTS", 0x02c2);
@@ -31,23 +27,7 @@ const LEVEL_1: [Row; 4] = [
     root(FRONTEND_BOUND, Slots(2)),
     root(BACKEND_BOUND, Slots(1)),
 ];
-const NODES: [Row; 12] = {
-    let [retiring, bad, frontend, backend] = LEVEL_1;
-    [
-        retiring,
-        bad,
-        frontend,
-        backend,
-        child(HEAVY_OPERATIONS, TD_NODE_RETIRING, Slots(3)),
-        child(LIGHT_OPERATIONS, TD_NODE_RETIRING, Rest),
-        child(BRANCH_MISPREDICTS, TD_NODE_BAD_SPECULATION, Slots(4)),
-        child(MACHINE_CLEARS, TD_NODE_BAD_SPECULATION, Rest),
-        child(FETCH_LATENCY, TD_NODE_FRONTEND_BOUND, Slots(5)),
-        child(FETCH_BANDWIDTH, TD_NODE_FRONTEND_BOUND, Rest),
-        child(MEMORY_BOUND, TD_NODE_BACKEND_BOUND, Slots(6)),
-        child(CORE_BOUND, TD_NODE_BACKEND_BOUND, Rest),
-    ]
-};
+const NODES: [Row; 12] = both_levels(LEVEL_1, [3, 4, 5, 6]);
 
 /// What a simulated core of this width counts of each input in a cycle.
 const fn per_cycle(width: f64) -> [f64; 7] {
@@ -61,7 +41,7 @@ pub(crate) static TREE_1: Tree = Tree {
     per_cycle: &[2.0, 1.5, 1.0],
 };
 
-const fn tree_2(inputs: &'static [super::tree::Input; 7], per_cycle: &'static [f64; 7]) -> Tree {
+const fn tree_2(inputs: &'static [Input; 7], per_cycle: &'static [f64; 7]) -> Tree {
     Tree { inputs, clocks: None, nodes: &NODES, per_cycle }
 }
 
@@ -84,22 +64,10 @@ static LION: Counters = Counters {
     events: Events::Encoded(&[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, LATENCY, MEMORY.in_counter(3)]),
 };
 
-const fn row(core: &'static str, models: &'static [u32], width: u32, counters: &'static Counters) -> Model {
-    // no vendor: these are the models of PERF_METRICS
-    Model {
-        core,
-        vendor: "",
-        family: 6,
-        models,
-        slots_per_cycle: width,
-        counting: Counting::Counters(counters),
-    }
-}
-
 pub(super) const ROWS: &[Model] = &[
-    row("Sunny, Willow or Cypress Cove, by counters", SUNNY_COVE, 5, &SUNNY),
-    row("Golden or Raptor Cove, by counters", GOLDEN_COVE, 6, &GOLDEN),
-    row("Redwood Cove, by counters", REDWOOD_COVE, 6, &GOLDEN),
-    row("Lion Cove, by counters", LION_COVE, 8, &LION),
-    row("Cougar Cove, by counters", COUGAR_COVE, 8, &LION),
+    Model::counted("Sunny, Willow or Cypress Cove, by counters", SUNNY_COVE, 5, &SUNNY),
+    Model::counted("Golden or Raptor Cove, by counters", GOLDEN_COVE, 6, &GOLDEN),
+    Model::counted("Redwood Cove, by counters", REDWOOD_COVE, 6, &GOLDEN),
+    Model::counted("Lion Cove, by counters", LION_COVE, 8, &LION),
+    Model::counted("Cougar Cove, by counters", COUGAR_COVE, 8, &LION),
 ];

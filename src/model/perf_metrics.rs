@@ -7,7 +7,7 @@ use super::metrics::{
     TD_NODE_BACKEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_FRONTEND_BOUND, TD_NODE_RETIRING,
 };
 use super::tree::Formula::{Rest, Slots};
-use super::tree::{Input, Tree, child, root};
+use super::tree::{Input, Row, Tree, child, root};
 use super::{Counting, Event, Model};
 
 /// The leader. Its control page shows `SLOTS_INDEX` while it counts.
@@ -37,6 +37,28 @@ pub(crate) fn metrics_of(level: u32) -> &'static [Event] {
     &METRICS[..METRICS.len().min(4 * level as usize)]
 }
 
+/// Level 1, and below each of its nodes one that an input counts (in the order of the roots) and the rest.
+pub(super) const fn both_levels(
+    roots: [Row; 4],
+    [heavy, mispredicts, latency, memory]: [usize; 4],
+) -> [Row; 12] {
+    let [retiring, bad_speculation, frontend_bound, backend_bound] = roots;
+    [
+        retiring,
+        bad_speculation,
+        frontend_bound,
+        backend_bound,
+        child(HEAVY_OPERATIONS, TD_NODE_RETIRING, Slots(heavy)),
+        child(LIGHT_OPERATIONS, TD_NODE_RETIRING, Rest),
+        child(BRANCH_MISPREDICTS, TD_NODE_BAD_SPECULATION, Slots(mispredicts)),
+        child(MACHINE_CLEARS, TD_NODE_BAD_SPECULATION, Rest),
+        child(FETCH_LATENCY, TD_NODE_FRONTEND_BOUND, Slots(latency)),
+        child(FETCH_BANDWIDTH, TD_NODE_FRONTEND_BOUND, Rest),
+        child(MEMORY_BOUND, TD_NODE_BACKEND_BOUND, Slots(memory)),
+        child(CORE_BOUND, TD_NODE_BACKEND_BOUND, Rest),
+    ]
+}
+
 pub(crate) static TREE: Tree = Tree {
     inputs: &[
         Input::Category(0),
@@ -49,20 +71,15 @@ pub(crate) static TREE: Tree = Tree {
         Input::Category(7),
     ],
     clocks: None,
-    nodes: &[
-        root(RETIRING, Slots(0)),
-        root(BAD_SPECULATION, Slots(1)),
-        root(FRONTEND_BOUND, Slots(2)),
-        root(BACKEND_BOUND, Slots(3)),
-        child(HEAVY_OPERATIONS, TD_NODE_RETIRING, Slots(4)),
-        child(LIGHT_OPERATIONS, TD_NODE_RETIRING, Rest),
-        child(BRANCH_MISPREDICTS, TD_NODE_BAD_SPECULATION, Slots(5)),
-        child(MACHINE_CLEARS, TD_NODE_BAD_SPECULATION, Rest),
-        child(FETCH_LATENCY, TD_NODE_FRONTEND_BOUND, Slots(6)),
-        child(FETCH_BANDWIDTH, TD_NODE_FRONTEND_BOUND, Rest),
-        child(MEMORY_BOUND, TD_NODE_BACKEND_BOUND, Slots(7)),
-        child(CORE_BOUND, TD_NODE_BACKEND_BOUND, Rest),
-    ],
+    nodes: &both_levels(
+        [
+            root(RETIRING, Slots(0)),
+            root(BAD_SPECULATION, Slots(1)),
+            root(FRONTEND_BOUND, Slots(2)),
+            root(BACKEND_BOUND, Slots(3)),
+        ],
+        [4, 5, 6, 7],
+    ),
     per_cycle: &[],
 };
 
