@@ -113,5 +113,5 @@ pub unsafe extern "C" fn td_sum_decode_tree(
     count: *mut u32,
 ) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
-    guard(|| unsafe { put_nodes(nodes, capacity, count, || at(sum, "sum")?.nodes()) })
+    guard(|| unsafe { put_nodes(nodes, capacity, count, || at(sum, "sum")?.nodes(1)) })
 }

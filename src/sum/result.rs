@@ -3,7 +3,7 @@
 
 use super::{Sum, TD_SAMPLE_SPARSE};
 use crate::bound::{Chosen, Moments, random_sample};
-use crate::decode::{level_1, level_1_of, level_2, level_2_of};
+use crate::decode::{level_1_of, level_2_of};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::tree::{Input, Tree};
 use crate::model::{self, MOST_INPUTS};
@@ -65,24 +65,12 @@ impl Sum {
         (1.0 - self.measured_slots as f64 / self.slots.max(1) as f64).max(0.0)
     }
 
-    /// `error` of a result: the bound of what was measured, and the sample's; or that of all that was not measured, if
-    /// that is less.
-    fn error(&self, measured: f64, sampled: f64) -> f64 {
-        (measured + sampled.min(self.unknown())).min(1.0)
-    }
-
     /// Level 1 shares of the sum.
     ///
     /// # Errors
     /// TD_ENOTCOUNTING: nothing was measured; -ENOTSUP: the CPU's tree has others.
     pub fn l1(&self) -> Result<L1> {
-        let (span, tree) = self.measured(1)?;
-        if tree.takes_counters() {
-            return level_1_of(self.nodes_of(tree, span), self.slots);
-        }
-        let (l1, sampled) = (level_1(&span), self.sampled(&span));
-        let sampled = sampled[..4].iter().copied().fold(0.0, f64::max);
-        Ok(L1 { slots: self.slots, error: self.error(l1.error, sampled), ..l1 })
+        level_1_of(self.nodes(1)?, self.slots)
     }
 
     /// Level 2 shares of the sum.
@@ -90,14 +78,7 @@ impl Sum {
     /// # Errors
     /// TD_ENOTCOUNTING: nothing was measured; -ENOTSUP: the samples have no level 2, or the CPU's tree has others.
     pub fn l2(&self) -> Result<L2> {
-        let (span, tree) = self.measured(2)?;
-        if tree.takes_counters() {
-            return level_2_of(self.nodes_of(tree, span), self.slots);
-        }
-        let (l2, sampled) = (level_2(&span), self.sampled(&span));
-        // a difference has the errors of both
-        let sampled = (0..4).map(|k| sampled[k] + sampled[4 + k]).fold(0.0, f64::max);
-        Ok(L2 { slots: self.slots, error: self.error(l2.error, sampled), ..l2 })
+        level_2_of(self.nodes(2)?, self.slots)
     }
 
     /// Nodes of the CPU's tree of metrics, of all executions in the sum, in the order of
@@ -106,16 +87,12 @@ impl Sum {
     /// # Errors
     /// TD_ENOTCOUNTING: nothing was measured.
     pub fn decode_tree(&self) -> Result<Vec<Node>> {
-        self.nodes().map(Iterator::collect)
+        self.nodes(1).map(Iterator::collect)
     }
 
-    /// As `decode_tree`, without an allocation.
-    pub(crate) fn nodes(&self) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
-        let (span, tree) = self.measured(1)?;
-        Ok(self.nodes_of(tree, span))
-    }
-
-    fn nodes_of(&self, tree: &'static Tree, span: Span) -> impl ExactSizeIterator<Item = Node> + use<> {
+    /// As `decode_tree`, without an allocation; an error unless this level was counted.
+    pub(crate) fn nodes(&self, level: u32) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
+        let (span, tree) = self.measured(level)?;
         let sampled = self.sampled(&span).map(|part| part * span.slots as f64);
         let input = |input: &Input| match *input {
             Input::Category(k) => {
@@ -132,6 +109,6 @@ impl Sum {
             std::array::from_fn(|place| tree.inputs.get(place).map(input));
         let (slots, uncounted) = (span.slots as f64, span.uncounted);
         let counted = Counted { inputs, slots, uncounted, unknown: self.unknown() };
-        tree::nodes(tree, self.level, &counted, &Span { slots: self.slots, ..span })
+        Ok(tree::nodes(tree, self.level, &counted, &Span { slots: self.slots, ..span }))
     }
 }
