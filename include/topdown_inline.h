@@ -1,5 +1,5 @@
 /* topdown_inline.h: readings that the compiler puts in place, for regions that are too short for a call. Such a reading costs
- * about as much as two bare RDPMC.
+ * little more than bare RDPMC of the same counters.
  *
  *     struct td_mark a, b;
  *     struct td_sample before, after;
@@ -25,16 +25,19 @@
 extern "C" {
 #endif
 
-/** An inline reading: the registers as they are. td_mark_sample makes a sample of it. */
+/** An inline reading: registers, or general counters, as they are. td_mark_sample makes a sample of it. */
 struct td_mark {
-    uint64_t slots;     /**< The SLOTS register. */
-    uint64_t metrics;   /**< The PERF_METRICS register. */
-    uint32_t sequence;  /**< The library's own. */
-    uint32_t window;    /**< The library's own. */
+    /** The SLOTS register; of a handle that counts general counters, the one that counts slots. */
+    uint64_t slots;
+    uint64_t metrics;     /**< The PERF_METRICS register. */
+    uint32_t sequence;    /**< The library's own. */
+    uint32_t window;      /**< The library's own. */
+    uint64_t counter[7];  /**< The other general counters. */
 };
 
-/* Reads the registers into `mark`: 22 instructions without a system call, or else what td_read does. Threads, what it costs in
- * the long run, and what it returns are as in td_read; but td and mark must not be NULL. */
+/* Reads the registers into `mark`, in 22 instructions without a system call; general counters in 37 (level 1) or 53 (both
+ * levels); or else what td_read does. Threads, what it costs in the long run, and what it returns are as in td_read; but td and
+ * mark must not be NULL. */
 static inline int td_read_mark(td_t *td, struct td_mark *mark);
 
 /** Makes a sample of a mark that td_read_mark took of the same handle.
@@ -49,23 +52,38 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark);
  *  -EINVAL         an argument is NULL, or not a mark
  *  TD_ESTALE       the mark is too old, or of another handle
  * or as td_read. */
-int td_mark_sample(td_t *td, const struct td_mark *mark, struct td_sample *out);
+int td_mark_to_sample(td_t *td, const struct td_mark *mark, struct td_sample *out);
+
+/* The same, by its first name. */
+static inline int td_mark_sample(td_t *td, const struct td_mark *mark, struct td_sample *out)
+{
+    return td_mark_to_sample(td, mark, out);
+}
 
 /* ---- What follows is the library's own ---- */
 
-/** What td_read_mark calls where it may not read the registers itself. It works with any handle.
+/** What td_read_mark calls where it may not read registers or counters itself. It works with any handle.
  *
  * Returns as td_read. */
-int td_read_mark_slowly(td_t *td, struct td_mark *out);
+int td_mark_read_slowly(td_t *td, struct td_mark *out);
 
 /* Where an inline reading finds what it needs, in bytes from the handle. */
-/** The thread pointer of the thread whose inline readings may read the registers; 0 if none may. */
-#define TD_INLINE_READER 8
 /** The address of that thread's `rseq_cs` field, by which it tells the kernel of a restartable sequence. */
 #define TD_INLINE_RSEQ 16
-#define TD_INLINE_LIMIT 24   /**< SLOTS above which a reading calls the library. */
-#define TD_INLINE_STAMP 104  /**< Sequence number and number of the window, in this order: what td_mark takes over. */
+#define TD_INLINE_LIMIT 24     /**< SLOTS above which a reading calls the library. */
+/** The thread pointer of the thread whose inline readings may read the registers; 2 less if they may read general counters; 0
+ * if none may. */
+#define TD_INLINE_READER 48
+#define TD_INLINE_COUNTERS 56  /**< How many general counters, besides the one of slots: 3 or 7. */
+#define TD_INLINE_STAMP 104    /**< Sequence number and number of the window, in this order: what td_mark takes over. */
+#define TD_INLINE_NUMBERS 320  /**< The counters' RDPMC numbers, that of slots first. */
 #define TD_CONTROL_PAGE 4096  /**< Where the control page of SLOTS is, in bytes from the handle. The library's own. */
+
+#define TD_INLINE_COUNTER(K) \
+    "mov %c[numbers]+4+4*" K "(%[td]), %%ecx\n\t" \
+    "rdpmc\n\t" \
+    "mov %%eax, %c[counter]+8*" K "(%[mark])\n\t" \
+    "mov %%edx, %c[counter]+4+8*" K "(%[mark])\n\t"
 
 static inline int td_read_mark(td_t *td, struct td_mark *mark)
 {
@@ -73,11 +91,12 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
     /* A restartable sequence (rseq(2)) from label 20 to 21: a thread that is preempted, migrated or interrupted by a signal
      * within it goes on at label 23, and so to `slowly`. It reads both registers and compares the control page's sequence
      * number. The instruction at 23 does nothing: it marks the sequence for the library's handler of SIGSEGV. On hybrid CPUs,
-     * where RDPMC can fault for want of the counter, the library lets no inline reading read the registers. "?": the
-     * sections belong to the function's group, if it has one (C++ templates). */
+     * where RDPMC can fault for want of the counter, the library lets no inline reading read the registers. The sequence from
+     * 30 to 31 reads general counters, which are this CPU's as long as the page's number is the handle's; it goes on behind
+     * 29. "?": the sections belong to the function's group, if it has one (C++ templates). */
     __asm__ goto("mov %%fs:0, %%rax\n\t"
-                 "cmp %%rax, %c[reader](%[td])\n\t"
-                 "jne %l[slowly]\n\t"
+                 "sub %c[reader](%[td]), %%rax\n\t"
+                 "jne 28f\n\t"
                  "mov %c[rseq](%[td]), %%rcx\n\t"
                  "lea 22f(%%rip), %%rax\n\t"
                  "mov %%rax, (%%rcx)\n"
@@ -98,32 +117,60 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
                  "mov %%r9, %c[slots](%[mark])\n\t"
                  "mov %%eax, %c[metrics](%[mark])\n\t"
                  "mov %%edx, %c[metrics]+4(%[mark])\n\t"
-                 "mov %%r8, %c[sequence](%[mark])\n\t"
+                 "29: mov %%r8, %c[sequence](%[mark])\n\t"
                  ".pushsection .data.rel.ro.topdown_rseq, \"aw?\", @progbits\n\t"
                  ".balign 32\n"
                  "22: .long 0, 0\n\t"
-                 ".quad 20b, 21b - 20b, 23f\n\t"
+                 ".quad 20b, 21b - 20b, 23f\n"
+                 "32: .long 0, 0\n\t"
+                 ".quad 30f, 31f - 30f, 23f\n\t"
                  ".popsection\n\t"
                  ".pushsection .text.topdown_rseq, \"ax?\", @progbits\n\t"
                  ".byte 0x0f, 0xb9, 0x3d\n\t"
                  ".long 0x53053053\n"
                  "23: .byte 0x0f, 0x1f, 0x80\n\t"
                  ".long 0x4e574454\n\t"
-                 "jmp %l[slowly]\n\t"
+                 "jmp %l[slowly]\n"
+                 "28: cmp $2, %%rax\n\t"
+                 "jne %l[slowly]\n\t"
+                 "mov %c[rseq](%[td]), %%rcx\n\t"
+                 "lea 32b(%%rip), %%rax\n\t"
+                 "mov %%rax, (%%rcx)\n"
+                 "30: mov %c[stamp](%[td]), %%r8\n\t"
+                 "cmp %%r8d, %c[lock](%[td])\n\t"
+                 "jne %l[slowly]\n\t"
+                 "mov %c[numbers](%[td]), %%ecx\n\t"
+                 "rdpmc\n\t"
+                 "mov %%eax, %c[slots](%[mark])\n\t"
+                 "mov %%edx, %c[slots]+4(%[mark])\n\t"
+                 "shl $32, %%rdx\n\t"
+                 "or %%rdx, %%rax\n\t"
+                 "cmp %c[limit](%[td]), %%rax\n\t"
+                 "ja %l[slowly]\n\t"
+                 TD_INLINE_COUNTER("0") TD_INLINE_COUNTER("1") TD_INLINE_COUNTER("2")
+                 "cmpl $3, %c[counters](%[td])\n\t"
+                 "je 27f\n\t"
+                 TD_INLINE_COUNTER("3") TD_INLINE_COUNTER("4") TD_INLINE_COUNTER("5") TD_INLINE_COUNTER("6")
+                 "27: cmp %%r8d, %c[lock](%[td])\n\t"
+                 "jne %l[slowly]\n"
+                 "31: movq $0, %c[metrics](%[mark])\n\t"
+                 "jmp 29b\n\t"
                  ".popsection"
                  :
                  : [td] "r"(td), [mark] "r"(mark), [reader] "i"(TD_INLINE_READER),
                    [rseq] "i"(TD_INLINE_RSEQ), [limit] "i"(TD_INLINE_LIMIT),
                    [stamp] "i"(TD_INLINE_STAMP), [lock] "i"(TD_CONTROL_PAGE + 8),
                    [slots] "i"(offsetof(struct td_mark, slots)), [metrics] "i"(offsetof(struct td_mark, metrics)),
-                   [sequence] "i"(offsetof(struct td_mark, sequence))
+                   [sequence] "i"(offsetof(struct td_mark, sequence)), [counter] "i"(offsetof(struct td_mark, counter)),
+                   [counters] "i"(TD_INLINE_COUNTERS), [numbers] "i"(TD_INLINE_NUMBERS)
                  : "rax", "rcx", "rdx", "r8", "r9", "memory", "cc"
                  : slowly);
     return 0;
 slowly:
 #endif
-    return td_read_mark_slowly(td, mark);
+    return td_mark_read_slowly(td, mark);
 }
+#undef TD_INLINE_COUNTER
 
 #ifdef __cplusplus
 }

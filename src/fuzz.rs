@@ -285,11 +285,11 @@ pub fn calls(bytes: &[u8]) {
                         count == 12 && nodes.iter().all(|node| node.measured == 1 && node.value.is_nan())
                     );
                 }
-                4 => assert_eq!(td_read_mark_slowly(td, &mut mark), 0),
+                4 => assert_eq!(td_mark_read_slowly(td, &mut mark), 0),
                 5 => mark = bytes.take(),
                 6 => bytes.spoil(&mut mark),
                 7 => {
-                    if code(td_mark_sample(td, &mark, &mut from), &[-libc::EINVAL, TD_ESTALE]) {
+                    if code(td_mark_to_sample(td, &mark, &mut from), &[-libc::EINVAL, TD_ESTALE]) {
                         decoded(null(), &from);
                         decoded(&from, &to);
                     }

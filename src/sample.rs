@@ -158,11 +158,14 @@ impl Head {
     }
 }
 
-/// An inline reading: the registers as they are. td_mark_sample makes a sample of it.
+/// Counters of a mark.
+pub(crate) const MARKED_COUNTERS: usize = 7;
+
+/// An inline reading: registers, or general counters, as they are. td_mark_sample makes a sample of it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// The SLOTS register.
+    /// The SLOTS register; of a handle that counts general counters, the one that counts slots.
     pub slots: u64,
     /// The PERF_METRICS register.
     pub metrics: u64,
@@ -170,6 +173,8 @@ pub struct Mark {
     pub sequence: u32,
     /// The library's own.
     pub window: u32,
+    /// The other general counters.
+    pub counter: [u64; 7],
 }
 
 impl Sample {
@@ -177,7 +182,7 @@ impl Sample {
     pub(crate) fn mark(&self) -> Mark {
         let Registers { slots, metrics } = self.registers();
         let Base { sequence, window, .. } = self.base;
-        Mark { slots: slots.0, metrics: metrics.0, sequence, window }
+        Mark { slots: slots.0, metrics: metrics.0, sequence, window, ..Mark::default() }
     }
 
     /// In a window, so many slots of the registers, so divided, do not count.
@@ -357,7 +362,7 @@ impl L2 {
 }
 
 const _: () = {
-    assert!(size_of::<Base>() == 88 && size_of::<Mark>() == 24);
+    assert!(size_of::<Base>() == 88 && size_of::<Mark>() == 24 + 8 * MARKED_COUNTERS);
     assert!(size_of::<Sample>() == 256 && std::mem::offset_of!(Sample, base) == 40);
     // and all before, in the same places
     assert!(size_of::<Head>() == 128 && std::mem::offset_of!(Head, base) == 40);

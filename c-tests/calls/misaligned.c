@@ -8,7 +8,7 @@ int main(void)
     struct pointees to;
     struct pointers pointers = good_pointers(td, &to);
     static unsigned char room[8192] __attribute__((aligned(64)));
-    td_must(td_read_mark_slowly(td, &to.mark));
+    td_must(td_mark_read_slowly(td, &to.mark));
     td_must(td_sum_add(&to.sum, &to.earlier, &to.later));
     td_must(td_sum_begin(td, &to.sum));
     for (int i = 0; i < CALLS_IN_ALL; i++) {

@@ -37,7 +37,7 @@ static void add_records_of(td_t *td)
     td_must(td_read(td, &record.second));
     td_must(td_reset(td));
     work(100000);
-    td_must(td_read_mark_slowly(td, &record.mark));
+    td_must(td_mark_read_slowly(td, &record.mark));
     td_must(td_read(td, &record.after_reset));
     td_must(td_sum_begin(td, &record.sum));
     CHECK_EQ(write(file, &record, sizeof record), sizeof record);
@@ -104,7 +104,7 @@ static void in_another_copy(void)
     CHECK_EQ(COPYS(td_read)(td, &record.second), 0);
     CHECK_EQ(COPYS(td_reset)(td), 0);
     work(100000);
-    CHECK_EQ(COPYS(td_read_mark_slowly)(td, &record.mark), 0);
+    CHECK_EQ(COPYS(td_mark_read_slowly)(td, &record.mark), 0);
     CHECK_EQ(COPYS(td_read)(td, &record.after_reset), 0);
     CHECK_EQ(COPYS(td_sum_begin)(td, &record.sum), 0);
     COPYS(td_close)(td);
@@ -157,7 +157,7 @@ static void each_goes_with_itself_alone(int expected)
     struct td_sample sample;
     work(100000);
     for (int i = 0; i < count; i++) {
-        CHECK_EQ(td_mark_sample(td, &all[i].mark, &sample), TD_ESTALE);
+        CHECK_EQ(td_mark_to_sample(td, &all[i].mark, &sample), TD_ESTALE);
         CHECK_EQ(td_sum_end(td, &all[i].sum), -EINVAL);
         td_must(td_read(td, &sample));
         refused(&all[i].first, &sample);

@@ -2,6 +2,7 @@
  * `error` in all, and within a point from 6,000 slots on, at both levels; `error` is that of the readings' skid alone.
  * needs: counters or general-counters */
 #include "pmu.h"
+#include <topdown_inline.h>
 
 enum { REGIONS = 2000, EXECUTIONS = 20000, SLOTS_OF_A_POINT = 6000 };
 enum { WORK = TD_SAMPLE_WORK_AFTER | TD_SAMPLE_WORK_BEFORE }; /* of a reading on the slow path */
@@ -104,6 +105,9 @@ static __attribute__((noinline)) void execution(void)
 }
 
 /* The least of many, in instructions: the time-stamp counter counts them here. */
+static struct td_mark marked;
+static __attribute__((noinline)) void marking(void) { td_read_mark(td, &marked); }
+
 static uint64_t cost(void (*volatile what)(void))
 {
     uint64_t least = UINT64_MAX;
@@ -121,6 +125,9 @@ static void costs(int level)
     const uint64_t read = cost(reading) - cost(nothing), begin_and_end = cost(execution) - cost(nothing);
     printf("td_read %lu, td_sum_begin and td_sum_end %lu instructions\n", (unsigned long)read, (unsigned long)begin_and_end);
     CHECK(read > 20 && read <= (level == 2 ? 90 : 60));
+    const uint64_t mark = cost(marking) - cost(nothing);
+    printf("td_read_mark %lu instructions\n", (unsigned long)mark);
+    CHECK(mark > 20 && mark <= (level == 2 ? 70 : 40));
     CHECK(begin_and_end <= (level == 2 ? 400 : 320));
 }
 

@@ -208,7 +208,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < 10000; i++) {
         struct td_mark read;
-        td_must(td_read_mark_slowly(td, &read));
+        td_must(td_mark_read_slowly(td, &read));
         mark(td, &read);
     }
     td_close(td);

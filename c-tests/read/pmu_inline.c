@@ -60,7 +60,7 @@ static void agrees(uint32_t flags)
     td_t *other = measured(&options);
     CHECK_EQ(td_mark_sample(other, &a, &after), TD_ESTALE);
     td_close(other);
-    b = a;
+    td_must(td_read_mark(td, &b));
     b.slots = 1ull << 48;
     CHECK_EQ(td_mark_sample(td, &b, &after), -EINVAL);
     CHECK_EQ(td_mark_sample(td, NULL, &after), -EINVAL);

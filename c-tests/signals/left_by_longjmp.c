@@ -130,7 +130,7 @@ int main(int argc, char **argv)
             CHECK_EQ(OPEN(&td), 0);
             CHECK_EQ(perf_descriptors() != 0, DESCRIPTORS != 0);
             for (int i = 0; i < LEFT; i++) {
-                td_must(td_read_mark_slowly(td, &mark));
+                td_must(td_mark_read_slowly(td, &mark));
                 left(calls[c], &seed);
                 if (td == NULL) /* between td_close and td_open */
                     CHECK_EQ(OPEN(&td), 0);

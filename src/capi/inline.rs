@@ -1,5 +1,5 @@
 //! What include/topdown_inline.h needs. Programs are compiled with it, so none of this ever changes: if the reader has to
-//! look at something else, td_read_mark_slowly gets another name.
+//! look at something else, what it calls gets another name.
 
 use super::border::{at, guard, handle, put, td};
 use crate::handle;
@@ -8,33 +8,91 @@ use crate::sample::{Mark, Sample};
 use std::ffi::c_int;
 use std::mem::offset_of;
 
-/// The thread pointer of the thread whose inline readings may read the registers; 0 if none may.
-pub const TD_INLINE_READER: usize = 8;
+/// The thread pointer of the thread whose inline readings may read the registers; 2 less if they may read general counters; 0
+/// if none may.
+pub const TD_INLINE_READER: usize = 48;
+/// How many general counters, besides the one of slots: 3 or 7.
+pub const TD_INLINE_COUNTERS: usize = 56;
 /// The address of that thread's `rseq_cs` field, by which it tells the kernel of a restartable sequence.
 pub const TD_INLINE_RSEQ: usize = 16;
 /// SLOTS above which a reading calls the library.
 pub const TD_INLINE_LIMIT: usize = 24;
 /// Sequence number and number of the window, in this order: what td_mark takes over.
 pub const TD_INLINE_STAMP: usize = 104;
+/// The counters' RDPMC numbers, that of slots first.
+pub const TD_INLINE_NUMBERS: usize = 320;
 
 const _: () = {
-    assert!(TD_INLINE_READER == offset_of!(Shared, inline_reader));
+    assert!(
+        TD_INLINE_READER == offset_of!(Shared, mark_reader)
+            && OLD_READER == offset_of!(Shared, inline_reader)
+    );
+    assert!(
+        TD_INLINE_COUNTERS == offset_of!(Shared, marked) && TD_INLINE_NUMBERS == offset_of!(Shared, numbers)
+    );
     assert!(TD_INLINE_RSEQ == offset_of!(Shared, rseq));
     assert!(TD_INLINE_LIMIT == offset_of!(Shared, limit));
     assert!(TD_INLINE_STAMP == offset_of!(Shared, start) + offset_of!(Sample, base.sequence));
-    assert!(offset_of!(Mark, sequence) == 16 && offset_of!(Mark, window) == 20);
+    assert!(
+        offset_of!(Mark, sequence) == 16 && offset_of!(Mark, window) == 20 && offset_of!(Mark, counter) == 24
+    );
+    assert!(size_of::<OldMark>() == 24);
 };
 
-/// What td_read_mark calls where it may not read the registers itself. It works with any handle.
+/// `TD_INLINE_READER` of programs that know registers alone.
+const OLD_READER: usize = 8;
+
+/// The mark of such programs: the same without the counters.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct OldMark {
+    slots: u64,
+    metrics: u64,
+    sequence: u32,
+    window: u32,
+}
+
+/// td_read_mark_slowly of programs that know registers alone.
+///
+/// # Safety
+/// As `td_mark_read_slowly`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_read_mark_slowly(td: *mut td, out: *mut OldMark) -> c_int {
+    let short = |mark: Mark| {
+        let Mark { slots, metrics, sequence, window, .. } = mark;
+        OldMark { slots, metrics, sequence, window }
+    };
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
+    guard(|| unsafe { put(out, "out", || handle::mark(handle(td)?, true).map(short)) })
+}
+
+/// td_mark_sample of programs that know registers alone.
+///
+/// # Safety
+/// As `td_mark_to_sample`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_mark_sample(td: *mut td, mark: *const OldMark, out: *mut Sample) -> c_int {
+    let long = |&OldMark { slots, metrics, sequence, window }: &OldMark| Mark {
+        slots,
+        metrics,
+        sequence,
+        window,
+        ..Mark::default()
+    };
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
+    guard(|| unsafe { put(out, "out", || handle::sample_of(handle(td)?, &long(at(mark, "mark")?), true)) })
+}
+
+/// What td_read_mark calls where it may not read registers or counters itself. It works with any handle.
 ///
 /// Returns as td_read.
 ///
 /// # Safety
 /// `td` is NULL or from td_open, `out` NULL or a mark to be filled in.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_read_mark_slowly(td: *mut td, out: *mut Mark) -> c_int {
+pub unsafe extern "C" fn td_mark_read_slowly(td: *mut td, out: *mut Mark) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
-    guard(|| unsafe { put(out, "out", || handle::mark(handle(td)?)) })
+    guard(|| unsafe { put(out, "out", || handle::mark(handle(td)?, false)) })
 }
 
 /// Makes a sample of a mark that td_read_mark took of the same handle.
@@ -53,7 +111,7 @@ pub unsafe extern "C" fn td_read_mark_slowly(td: *mut td, out: *mut Mark) -> c_i
 /// # Safety
 /// The pointers are NULL or point to what their types say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_mark_sample(td: *mut td, mark: *const Mark, out: *mut Sample) -> c_int {
+pub unsafe extern "C" fn td_mark_to_sample(td: *mut td, mark: *const Mark, out: *mut Sample) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
-    guard(|| unsafe { put(out, "out", || handle::sample_of(handle(td)?, at(mark, "mark")?)) })
+    guard(|| unsafe { put(out, "out", || handle::sample_of(handle(td)?, at(mark, "mark")?, false)) })
 }

@@ -340,17 +340,17 @@ fn last_read(handle: Handle) -> Result<Sample> {
     private.state.work_from_outside(&Blocked::new(), read).unwrap_or_else(|| Err(busy()))
 }
 
-/// A mark, where the program's own reading does not serve.
-pub(crate) fn mark(handle: Handle) -> Result<Mark> {
+/// A mark, where the program's own reading does not serve. `short`: an old program's, which has no counters in it.
+pub(crate) fn mark(handle: Handle, short: bool) -> Result<Mark> {
     if handle.shared().reads_registers() {
         return Ok(any_read(handle)?.mark());
     }
-    with(handle, |state, shared| state.source.source().mark(shared))
+    with(handle, |state, shared| state.source.source().mark(shared, short))
 }
 
 /// The sample of a mark.
-pub(crate) fn sample_of(handle: Handle, mark: &Mark) -> Result<Sample> {
-    with_state(handle, |state, _| state.source.source().sample_of(mark))
+pub(crate) fn sample_of(handle: Handle, mark: &Mark, short: bool) -> Result<Sample> {
+    with_state(handle, |state, _| state.source.source().sample_of(mark, short))
 }
 
 /// Starts a new period.

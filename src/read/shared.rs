@@ -3,7 +3,7 @@
 
 use super::{MOST_COUNTERS, entries};
 use crate::registers::RawSlots;
-use crate::sample::{Base, CATEGORIES, Head, Sample};
+use crate::sample::{Base, CATEGORIES, Head, MARKED_COUNTERS, Sample};
 use crate::sys::memory::Zeroable;
 use std::cell::Cell;
 use std::mem::offset_of;
@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 const AWAY: u32 = u32::MAX;
 
 /// The part of a handle that readings look at; the control page of SLOTS follows it in memory. The library's own: programs
-/// that inline readings are compiled with it, so when it changes, td_read_mark_slowly gets another name.
+/// that inline readings are compiled with it, so when it changes, what td_read_mark calls gets another name.
 #[repr(C)]
 pub struct Shared {
     /// Thread pointer of the thread whose calls of td_read may read the registers; 0 while nobody's may.
     pub(crate) reader: AtomicU64,
-    /// The same of readings that programs inline.
+    /// The same of readings that old programs inline, of registers alone.
     pub(crate) inline_reader: AtomicU64,
     /// Where the reader tells the kernel of its restartable sequence.
     pub(crate) rseq: Cell<*mut u64>,
@@ -29,7 +29,10 @@ pub struct Shared {
     pub(crate) scale: Cell<u64>,
     /// 1 since td_open; 0 in a forked child, where the kernel wiped the page (MADV_WIPEONFORK).
     pub(crate) present: AtomicU64,
-    _line: [u64; 2],
+    /// As `reader`, of readings that programs inline.
+    pub(crate) mark_reader: AtomicU64,
+    /// How many counters, besides the leader's, such a reading of plain counters reads.
+    pub(crate) marked: Cell<u64>,
     /// What a sample would be were registers, counters and clock at zero; `base.sequence` is what the page must say.
     pub(crate) start: Cell<Sample>,
     /// RDPMC numbers of plain counters: the leader's, then those of `Sample::counter`.
@@ -51,7 +54,8 @@ impl Default for Shared {
             limit: Cell::new(0),
             scale: Cell::new(0),
             present: AtomicU64::new(1),
-            _line: [0; 2],
+            mark_reader: AtomicU64::new(0),
+            marked: Cell::new(0),
             start: Cell::default(),
             numbers: Cell::default(),
             entries: Cell::default(),
@@ -86,21 +90,29 @@ pub(crate) struct Reader {
 /// `reader` of who reads plain counters is so much less than the thread pointer, which is aligned.
 pub(crate) const BY_COUNTERS: u64 = 2;
 
+/// So many counters, besides the leader's, a reading reads that programs inline: those of level 1, or of both levels.
+const MARKED: [usize; 2] = [3, MARKED_COUNTERS];
+
 impl Shared {
     /// Lets a thread read by itself from now on.
     pub fn attach(&self, reader: Reader) {
         self.rseq.set(reader.rseq);
         compiler_fence(Ordering::SeqCst);
         self.reader.store(reader.thread, Ordering::Relaxed);
-        self.inline_reader.store(if reader.everywhere { reader.thread } else { 0 }, Ordering::Relaxed);
+        let inline = if reader.everywhere { reader.thread } else { 0 };
+        self.inline_reader.store(inline, Ordering::Relaxed);
+        self.mark_reader.store(inline, Ordering::Relaxed);
     }
 
     /// Lets a thread read so many plain counters, besides the leader's, by itself from now on.
     pub fn attach_counters(&self, reader: Reader, count: usize) {
         self.rseq.set(reader.rseq);
         self.entries.set(entries(count));
+        self.marked.set(count as u64);
         compiler_fence(Ordering::SeqCst);
-        self.reader.store(reader.thread - BY_COUNTERS, Ordering::Relaxed);
+        let thread = reader.thread - BY_COUNTERS;
+        self.reader.store(thread, Ordering::Relaxed);
+        self.mark_reader.store(if MARKED.contains(&count) { thread } else { 0 }, Ordering::Relaxed);
     }
 
     /// Whether a thread reads SLOTS and PERF_METRICS by itself now.
@@ -124,6 +136,7 @@ impl Shared {
         self.pause();
         self.reader.store(0, Ordering::Relaxed);
         self.inline_reader.store(0, Ordering::Relaxed);
+        self.mark_reader.store(0, Ordering::Relaxed);
     }
 
     /// Lets the calling thread, the reader, point the kernel to its restartable sequence no longer.

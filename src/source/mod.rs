@@ -33,10 +33,10 @@ pub(crate) trait Source {
     fn reset(&self, shared: &Shared) -> Result<()>;
     /// The last reading, which another thread than the handle's may take: what the kernel has counted.
     fn read_last(&self, shared: &Shared) -> Result<Sample>;
-    /// A reading that `sample_of` finds again.
-    fn mark(&self, shared: &Shared) -> Result<Mark>;
+    /// A reading that `sample_of` finds again. `short`: by the fields before the counters alone.
+    fn mark(&self, shared: &Shared, short: bool) -> Result<Mark>;
     /// The sample of a mark.
-    fn sample_of(&self, mark: &Mark) -> Result<Sample>;
+    fn sample_of(&self, mark: &Mark, short: bool) -> Result<Sample>;
     /// How windows are paid for; None: there are none.
     fn budget(&self) -> Option<Budget>;
 }
@@ -53,11 +53,11 @@ pub(crate) fn interrupted() -> Error {
 /// What a mark says of the registers.
 fn registers_of(mark: &Mark) -> Result<Registers> {
     let registers = Registers { slots: RawSlots(mark.slots), metrics: RawMetrics(mark.metrics) };
-    if registers.are_possible() {
-        Ok(registers)
-    } else {
-        Err(Error::invalid("not a mark").why("SLOTS is a counter of 48 bits"))
-    }
+    if registers.are_possible() { Ok(registers) } else { Err(no_mark()) }
+}
+
+fn no_mark() -> Error {
+    Error::invalid("not a mark").why("counters have 48 bits")
 }
 
 fn stale_mark() -> Error {

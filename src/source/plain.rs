@@ -6,22 +6,32 @@
 #![forbid(unsafe_code)]
 
 use super::remembered::{Remembered, key};
-use super::{MOST_TRIES, Source, interrupted, registers_of, stale_mark};
+use super::{MOST_TRIES, Source, interrupted, no_mark, stale_mark};
 use crate::bound::WORK_BY_READ;
 use crate::budget::Budget;
 use crate::error::Result;
 use crate::read::{CountersSnapshot, MOST_COUNTERS, PlainCounters, PlainCounts, Shared};
 use crate::registers::Registers;
 use crate::sample::{
-    Head, Mark, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
+    Head, MARKED_COUNTERS, Mark, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_WORK_AFTER,
+    TD_SAMPLE_WORK_BEFORE,
 };
 use crate::sys::kept::Kept;
+use crate::sys::page::PLAIN_WIDTH;
 
 /// A group of plain counters, and the period that samples are of.
 pub(crate) struct Plain<C> {
     counters: C,
     period: Kept<Period>,
-    remembered: Remembered<Sample>,
+    remembered: Remembered<Shown>,
+}
+
+/// What a mark is made a sample of.
+#[derive(Clone, Copy, Default)]
+struct Shown {
+    /// What the mark's counters are added to; or the sample itself.
+    start: Sample,
+    is_whole: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -81,7 +91,9 @@ impl<C: PlainCounters> Plain<C> {
                 return false; // this signal handler has interrupted a reading by read(2), or a reset
             }
             let newest = || self.period.is_newest(number);
-            self.period.look(|period| period.show(shared, &snapshot, newest));
+            let start = self.period.look(|period| period.show(shared, &snapshot, newest));
+            let shown = Shown { start, is_whole: false };
+            self.remembered.add(key(start.base.sequence, start.base.window), &shown, newest);
             shared.attach_counters(reader, count);
             if shared.read(out).is_ok() {
                 out.flags |= TD_SAMPLE_WORK_BEFORE | TD_SAMPLE_WORK_AFTER;
@@ -127,7 +139,8 @@ impl<C: PlainCounters> Plain<C> {
             if ended || sample.is_err() {
                 let sample = sample?;
                 let newest = || self.period.is_newest(number);
-                self.remembered.add(key(sample.base.sequence, sample.base.window), &sample, newest);
+                let shown = Shown { start: sample, is_whole: true };
+                self.remembered.add(key(sample.base.sequence, sample.base.window), &shown, newest);
                 return Ok(sample);
             }
         }
@@ -135,12 +148,16 @@ impl<C: PlainCounters> Plain<C> {
     }
 }
 
+/// `Mark::metrics` of a mark with totals in it, in place of what the counters said.
+const TOTALS: u64 = 1;
+
 /// How often the counters are looked for before a system call asks the kernel.
 const MOST_LOOKS: u32 = 4;
 
 impl Period {
-    /// Lets the fast path read where this snapshot found counters and clock.
-    fn show(&self, shared: &Shared, now: &CountersSnapshot, newest: impl Fn() -> bool) {
+    /// Lets the fast path read where this snapshot found counters and clock, and returns what a sample would be now were the
+    /// counters at zero.
+    fn show(&self, shared: &Shared, now: &CountersSnapshot, newest: impl Fn() -> bool) -> Sample {
         let [slots, counters @ ..] = now.counter;
         let mut start = self.start;
         start.slots = slots.base.wrapping_sub(self.begun.slots);
@@ -153,6 +170,7 @@ impl Period {
             std::array::from_fn(|k| counters[k].base.wrapping_sub(self.begun.counter[k]));
         let numbers = now.counter.map(|counter| counter.number);
         shared.restart_counters((now.clock.scale, now.limit()), &start, &numbers, &counter, newest);
+        Sample { counter, ..start.sample(Registers::default(), now.ns) }
     }
 
     fn begin(&mut self, counts: &PlainCounts, own_work: u64) {
@@ -200,14 +218,38 @@ impl<C: PlainCounters> Source for Plain<C> {
         self.count(shared, Next::SamePeriod)
     }
 
-    fn mark(&self, shared: &Shared) -> Result<Mark> {
-        Ok(self.count(shared, Next::SamePeriod)?.mark())
+    fn mark(&self, shared: &Shared, short: bool) -> Result<Mark> {
+        let mut out = Sample::default();
+        let fits = self.counters.reader().is_some_and(|(_, count)| !short && count <= MARKED_COUNTERS);
+        if !fits || shared.read(&mut out).is_err() && !self.read_counters(shared, &mut out) {
+            return Ok(self.count(shared, Next::SamePeriod)?.mark());
+        }
+        let counter = std::array::from_fn(|k| out.counter[k]);
+        Ok(Mark { slots: out.slots, metrics: TOTALS, counter, ..out.mark() })
     }
 
-    fn sample_of(&self, mark: &Mark) -> Result<Sample> {
-        registers_of(mark)?;
-        let sample = self.remembered.find(key(mark.sequence, mark.window)).ok_or_else(stale_mark)?;
-        Ok(Sample { flags: sample.flags | TD_SAMPLE_COARSE_TIME, ..sample })
+    fn sample_of(&self, mark: &Mark, short: bool) -> Result<Sample> {
+        let Shown { start, is_whole } =
+            self.remembered.find(key(mark.sequence, mark.window)).ok_or_else(stale_mark)?;
+        let mut sample = Sample { flags: start.flags | TD_SAMPLE_COARSE_TIME, ..start };
+        let counter = match self.counters.reader() {
+            _ if is_whole => &[],
+            Some((_, count)) if !short && count <= MARKED_COUNTERS => &mark.counter[..count],
+            _ => return Err(stale_mark()),
+        };
+        if mark.metrics == TOTALS && !is_whole {
+            sample.slots = mark.slots;
+            sample.counter[..counter.len()].copy_from_slice(counter);
+            sample.flags |= TD_SAMPLE_WORK_BEFORE | TD_SAMPLE_WORK_AFTER;
+        } else {
+            if mark.metrics != 0 || counter.iter().chain([&mark.slots]).any(|raw| raw >> PLAIN_WIDTH != 0) {
+                return Err(no_mark());
+            }
+            sample.slots = sample.slots.wrapping_add(mark.slots);
+            sample.counter.iter_mut().zip(counter).for_each(|(all, raw)| *all = all.wrapping_add(*raw));
+        }
+        sample.slots_before = sample.slots; // no register holds any
+        Ok(sample)
     }
 
     fn budget(&self) -> Option<Budget> {
@@ -313,16 +355,14 @@ mod tests {
         let (counters, source) = plain();
         counters.run(1000, [400, 100]);
         let sample = read(source);
-        let found = source.sample_of(&sample.mark()).unwrap();
+        let found = source.sample_of(&sample.mark(), false).unwrap();
         assert_eq!(found, Sample { flags: TD_SAMPLE_COARSE_TIME, ..sample });
         for _ in 0..63 {
             read(source);
         }
-        assert!(source.sample_of(&sample.mark()).is_ok());
+        assert!(source.sample_of(&sample.mark(), true).is_ok());
         read(source);
-        assert_eq!(source.sample_of(&sample.mark()).unwrap_err().code(), TD_ESTALE);
-        let impossible = Mark { slots: 1 << 48, ..sample.mark() };
-        assert_eq!(source.sample_of(&impossible).unwrap_err().code(), -libc::EINVAL);
+        assert_eq!(source.sample_of(&sample.mark(), true).unwrap_err().code(), TD_ESTALE);
     }
 
     #[test]

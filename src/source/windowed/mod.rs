@@ -408,13 +408,13 @@ impl<C: MetricsCounters> Source for Windowed<C> {
         }
     }
 
-    fn mark(&self, shared: &Shared) -> Result<Mark> {
+    fn mark(&self, shared: &Shared, _: bool) -> Result<Mark> {
         let mut sample = Sample::default();
         self.read(shared, Registers::default(), &mut sample)?;
         Ok(sample.mark())
     }
 
-    fn sample_of(&self, mark: &Mark) -> Result<Sample> {
+    fn sample_of(&self, mark: &Mark, _: bool) -> Result<Sample> {
         let registers = registers_of(mark)?;
         let wanted = key(mark.sequence, mark.window);
         let Shown { mut start, ns, own_work: (slots, parts) } =
