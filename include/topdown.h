@@ -243,7 +243,8 @@ struct td_options {
 #define TD_FLAG_NO_RDPMC 4    /**< Read by read(2) even where RDPMC is possible; no RDPMC is ever executed. */
 #define TD_FLAG_SIMULATE 8    /**< Use a simulated PMU (td_simulate_mix). Only this flag chooses it. */
 /** Count SLOTS and PERF_METRICS alone, which take no general counter from anybody. Without this and the next flag the library
- * chooses: these where the kernel shows them; else, as in virtual machines, general counters. */
+ * chooses: general counters if they are free when the handle opens, else these, and td_info.note says why. Where the kernel
+ * shows no PERF_METRICS, as in virtual machines, there are general counters alone. */
 #define TD_FLAG_REGISTERS 16
 /** Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
  * machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them. */
@@ -263,7 +264,8 @@ struct td_info {
     char cpu[64];               /**< Brand string of the CPU; "simulated" with TD_FLAG_SIMULATE. */
     char pmu[32];               /**< Name of the PMU in sysfs; "simulated" with TD_FLAG_SIMULATE. */
     char core[48];              /**< Name of the core, such as "Redwood Cove". */
-    /** Why the path is not RDPMC, or why level 1 alone is counted, and what to do about it; else empty. */
+    /** Why the path is not RDPMC, why level 1 alone is counted, or why registers are rather than general counters, and what to
+     * do about it; else empty. */
     char note[192];
     uint32_t max_error_ppm;     /**< td_options.max_error_ppm, or its default. */
     uint32_t max_overhead_ppm;  /**< td_options.max_overhead_ppm, or its default. */

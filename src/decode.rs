@@ -12,7 +12,7 @@ use crate::model::metrics::{LEVEL_1, LEVEL_2, Metric};
 use crate::model::tree::Tree;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{CATEGORIES, L1, L2, Sample};
-use crate::span::{Span, difference, float, go_together, span};
+use crate::span::{Span, difference, difference_of_counters, float, go_together, span};
 use crate::tree::{self, Node};
 use std::array::from_fn;
 
@@ -60,7 +60,11 @@ pub fn decode_l1(from: Option<&Sample>, to: &Sample) -> Result<L1> {
 /// `decode_l1` of two samples that go together, if that is seen at first sight.
 #[inline(always)]
 pub(crate) fn l1_at_sight(from: &Sample, to: &Sample) -> Option<L1> {
-    if go_together(from, to, 1) { Some(level_1(&difference::<4>(from, to))) } else { None }
+    if go_together(from, to, 1, model::levels_by_category(to.base.model)) {
+        return Some(level_1(&difference::<4>(from, to)));
+    }
+    let (span, near) = counted_at_sight::<4>(from, to, 1)?;
+    Some(level_1_near(&span, near))
 }
 
 /// Level 2 shares between two samples of one period; from its start without `from`.
@@ -78,7 +82,39 @@ pub fn decode_l2(from: Option<&Sample>, to: &Sample) -> Result<L2> {
 /// `decode_l2` of two samples that go together, if that is seen at first sight.
 #[inline(always)]
 pub(crate) fn l2_at_sight(from: &Sample, to: &Sample) -> Option<L2> {
-    if go_together(from, to, 2) { Some(level_2(&difference::<CATEGORIES>(from, to))) } else { None }
+    if go_together(from, to, 2, model::levels_by_category(to.base.model)) {
+        return Some(level_2(&difference::<CATEGORIES>(from, to)));
+    }
+    let (span, near) = counted_at_sight::<CATEGORIES>(from, to, 2)?;
+    Some(level_2_near(&span, near))
+}
+
+/// What ran between two samples of plain counters that count slots, and the shares of the first N categories, as they were
+/// counted.
+#[inline(always)]
+fn counted_at_sight<const N: usize>(
+    from: &Sample,
+    to: &Sample,
+    level: u32,
+) -> Option<(Span, [f64; CATEGORIES])> {
+    let (levels, counted) = model::slots_by_counters(to.base.model)?;
+    if !go_together(from, to, level, levels) {
+        return None;
+    }
+    let span = difference_of_counters(from, to);
+    let span = Span { rounding: 0.0, edges: span.rounding + span.edges, ..span }; // as Count::by_counter
+    // (in the order in which the tree is evaluated)
+    let (mut near, mut left, slots) = ([0.0; CATEGORIES], 1.0, float(span.slots));
+    for k in 0..N {
+        let Some((place, each)) = counted[k] else { continue };
+        let (from, to) = (from.counter[usize::from(place)], to.counter[usize::from(place)]);
+        near[k] = float(to.checked_sub(from)?) * f64::from(each) / slots;
+        left -= if k < 4 { near[k] } else { 0.0 };
+    }
+    for k in 0..4 {
+        near[k] = if counted[k].is_none() { left } else { near[k] };
+    }
+    Some((span, near))
 }
 
 /// Level 1 shares between two readings of the registers in one window (no reset in between), `a` first.
@@ -174,12 +210,10 @@ pub(crate) fn level_2_of(nodes: impl Iterator<Item = Node>, slots: u64) -> Resul
     Ok(L2::new(flags, slots, value, error, running))
 }
 
-/// The level 1 shares, adding up to 1, each with its interval; and before they were made to.
+/// The level 1 shares, adding up to 1, each with its interval. `near`: before they were made to.
 #[inline(always)]
-fn shares_1(span: &Span) -> (Shares, [f64; 4]) {
-    let slots = float(span.slots);
-    let doubt = (span.rounding + span.edges) / slots;
-    let near: [f64; 4] = from_fn(|k| span.category[k] / slots);
+fn shares_1(span: &Span, near: [f64; 4]) -> Shares {
+    let doubt = (span.rounding + span.edges) / float(span.slots);
     let raw = near.map(|near| near.clamp(0.0, 1.0));
     let whole: f64 = raw.iter().sum();
     let value = if whole > 0.0 { raw.map(|raw| raw / whole) } else { [0.25; 4] };
@@ -192,7 +226,7 @@ fn shares_1(span: &Span) -> (Shares, [f64; 4]) {
     let low = from_fn(|k| max(low[k], least[k]));
     let high = from_fn(|k| min(high[k], most[k]));
     let (low, high) = intervals(low, high);
-    (Shares { value, low, high }, near)
+    Shares { value, low, high }
 }
 
 /// The bound over all shares: the farthest end of any interval. What happened uncounted widens each: it may have been all of
@@ -214,18 +248,29 @@ fn farthest(shares: &Shares, span: &Span) -> f64 {
 
 #[inline(always)]
 pub(crate) fn level_1(span: &Span) -> L1 {
-    let (shares, _) = shares_1(span);
+    level_1_near(span, from_fn(|k| span.category[k] / float(span.slots)))
+}
+
+#[inline(always)]
+fn level_1_near(span: &Span, near: [f64; CATEGORIES]) -> L1 {
+    let shares = shares_1(span, [near[0], near[1], near[2], near[3]]);
     L1::new(span.flags, span.slots, shares.value, farthest(&shares, span), span.running)
 }
 
 #[inline(always)]
 pub(crate) fn level_2(span: &Span) -> L2 {
+    level_2_near(span, from_fn(|k| span.category[k] / float(span.slots)))
+}
+
+#[inline(always)]
+fn level_2_near(span: &Span, near: [f64; CATEGORIES]) -> L2 {
     let slots = float(span.slots);
     let doubt = (span.rounding + span.edges) / slots;
     // two fields are rounded, each in its own way; what happened at the edges is the same for both
     let doubt_of_rest = (2.0 * span.rounding + span.edges) / slots;
-    let (parent, near_parent) = shares_1(span);
-    let near: [f64; 4] = from_fn(|k| span.category[4 + k] / slots);
+    let near_parent = [near[0], near[1], near[2], near[3]];
+    let near: [f64; 4] = from_fn(|k| near[4 + k]);
+    let parent = shares_1(span, near_parent);
     let value: [f64; 4] = from_fn(|k| min(max(near[k], 0.0), parent.value[k]));
     let low: [f64; 4] = from_fn(|k| min(max(near[k] - doubt, 0.0), parent.high[k]));
     let high: [f64; 4] = from_fn(|k| min(max(near[k] + doubt, low[k]), parent.high[k]));

@@ -7,7 +7,7 @@ use crate::capi::*;
 use crate::detect;
 use crate::detect::blockers::{Attempt, explain};
 use crate::error::{TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
-use crate::group::{Group, PlainGroup};
+use crate::group::{Group, PATIENCE, PlainGroup};
 use crate::model::metrics::{LEVEL_1, LEVEL_2, TD_UNIT_SLOTS};
 use crate::model::{self, Counting};
 use crate::options::{Options, Target};
@@ -358,7 +358,7 @@ pub fn detect(bytes: &[u8]) {
     match detect::e_cores(&kernel, &cpu) {
         Ok((pmu, plan)) => {
             kernel.fail(fails, errno);
-            let opened = PlainGroup::open(kernel.clone(), &pmu, &plan, &options, None);
+            let opened = PlainGroup::open(kernel.clone(), &pmu, &plan, &options, None, PATIENCE);
             assert!(
                 opened.as_ref().err().is_none_or(|error| error.code() < 0 && !error.to_string().is_empty())
             );
@@ -370,7 +370,7 @@ pub fn detect(bytes: &[u8]) {
     match detect::p_counters(&kernel, &cpu, flags >> 5 & 3) {
         Ok((pmu, plan)) => {
             kernel.fail(fails, errno);
-            let opened = PlainGroup::open(kernel.clone(), &pmu, &plan, &options, None);
+            let opened = PlainGroup::open(kernel.clone(), &pmu, &plan, &options, None, PATIENCE);
             assert!(opened.as_ref().err().is_none_or(|error| error.code() < 0));
             drop(opened);
             assert_eq!(kernel.open_things(), 0);

@@ -27,7 +27,7 @@ impl Target {
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourceKind {
-    /// As the library finds best.
+    /// General counters if they are free when the handle opens, or there are no registers; else registers.
     #[default]
     Automatic,
     /// SLOTS and PERF_METRICS.

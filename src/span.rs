@@ -84,10 +84,11 @@ pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Spa
         ..Sample::default()
     };
     let from = from.unwrap_or(&start);
-    if !go_together(from, to, level) {
+    let by_category = model::levels_by_category(to.base.model);
+    if !go_together(from, to, level, by_category) {
         check(from, to, level)?;
     }
-    match model::levels_by_category(to.base.model) {
+    match by_category {
         0 => Ok(difference_of_counters(from, to)),
         _ => Ok(difference::<CATEGORIES>(from, to)),
     }
@@ -147,9 +148,10 @@ fn went_back(from: &Sample, to: &Sample) -> bool {
     model::tree_of(to.base.model).is_some_and(|tree| tree.inputs[..counted(tree)].iter().any(back))
 }
 
-/// Whether two samples go together, and that is seen at first sight; they are of a CPU with the categories of PERF_METRICS.
+/// Whether two samples go together, and that is seen at first sight. `levels`: as many as a sample of their CPU can have, if
+/// it is of the kind that is meant; 0 if not.
 #[inline(always)]
-pub(crate) fn go_together(from: &Sample, to: &Sample, level: u32) -> bool {
+pub(crate) fn go_together(from: &Sample, to: &Sample, level: u32, levels: u8) -> bool {
     let of = |base: &Base| u64::from(base.period) << 32 | u64::from(base.handle);
     let kind = |base: &Base| u16::from_le_bytes([base.model, base.level]);
     from.size as usize == size_of::<Sample>()
@@ -159,7 +161,7 @@ pub(crate) fn go_together(from: &Sample, to: &Sample, level: u32) -> bool {
         && kind(&from.base) == kind(&to.base)
         && (level <= 1 || level <= to.base.level.into())
         // (one comparison: 0 wraps to more than any has)
-        && to.base.level.wrapping_sub(1) < model::levels_by_category(to.base.model)
+        && to.base.level.wrapping_sub(1) < levels
         && from.registers().are_possible()
         && to.registers().are_possible()
         && from.slots < to.slots
@@ -204,7 +206,8 @@ pub(crate) fn difference<const N: usize>(from: &Sample, to: &Sample) -> Span {
 }
 
 /// Of two samples of plain counters that go together: nothing is rounded, and there is no category.
-fn difference_of_counters(from: &Sample, to: &Sample) -> Span {
+#[inline(always)]
+pub(crate) fn difference_of_counters(from: &Sample, to: &Sample) -> Span {
     let flags = (from.flags | to.flags) & !OF_READINGS;
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0;
     let rounding = to.base.error - from.base.error;

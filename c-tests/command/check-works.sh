@@ -3,6 +3,7 @@
 # needs: counters
 . "$(dirname "$0")/../include/case.sh"
 
-reports 0 td_open good "works by RDPMC, level $level" "${check[@]}"
+works="works by RDPMC of $((level == 2 ? 7 : 3)) general counters, level $level"
+reports 0 td_open good "$works" "${check[@]}"
 reports 0 other_users good none "${check[@]}"
-"$topdown" check | grep -qx "td_open  *good  *works by RDPMC, level $level"
+"$topdown" check | grep -qx "td_open  *good  *$works"

@@ -210,6 +210,9 @@ static inline struct td_info info_of(td_t *td)
     return info;
 }
 
+/* Whether it counts general counters. */
+static inline int takes_counters(td_t *td) { return info_of(td).counters > 0; }
+
 /* control pages of perf events that are mapped; none where /proc is hidden */
 static inline int control_pages(void)
 {

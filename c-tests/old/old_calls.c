@@ -95,7 +95,7 @@ static void options_are_understood(void)
     CHECK_EQ(info.is.level, 1);
     CHECK_EQ(info.is.max_error_ppm, 20000);
     CHECK_EQ(info.is.max_overhead_ppm, 30000);
-    CHECK_EQ(info.is.reserved[0], 0);
+    CHECK(REAL || info.is.reserved[0] == 0); /* today's library may count general counters, and says there how many */
     CHECK(REAL || info.is.path == TD_PATH_SIMULATED);
     CHECK(REAL || strcmp(info.is.cpu, "simulated") == 0);
     CHECK(REAL || strcmp(info.is.pmu, "simulated") == 0);
@@ -248,12 +248,12 @@ static void marks_decode(void)
     marks[0].slots = 1ull << 48;
     CHECK_EQ(td_mark_sample(td, &marks[0], &before.is), -EINVAL);
 
-    /* on real counters of one kind of core, the old inlined code reads the registers itself */
+    /* on real registers of one kind of core, the old inlined code reads them itself; it knows nothing of general counters */
     MUST(td_get_info(td, &info));
     slow_marks = 0;
     for (int i = 0; i < 1000; i++)
         MUST(td_read_mark(td, &marks[0]));
-    if (REAL && info.path == TD_PATH_RDPMC && strcmp(info.pmu, "cpu") == 0)
+    if (REAL && info.path == TD_PATH_RDPMC && strcmp(info.pmu, "cpu") == 0 && info.reserved[0] == 0)
         CHECK(slow_marks <= 100);
     else
         CHECK_EQ(slow_marks, 1000);

@@ -1,4 +1,4 @@
-/* What a reading costs, in instructions: td_read, and under the preload library a region that is not measured. */
+/* What a reading of registers costs, in instructions: td_read, and under the preload library a region that is not measured. */
 #include "pmu.h"
 #include "preload.h"
 #include <libgen.h>
@@ -51,7 +51,8 @@ int main(int argc, char **argv)
         costs("a region", one_region, MOST_REGION);
         return 0;
     }
-    td = measured(NULL);
+    const struct td_options registers = options_of(TD_FLAG_REGISTERS, 0);
+    td = measured(&registers);
     needs_known_mix(); /* where the time-stamp counter counts instructions */
     struct td_sample first;
     td_must(td_read(td, &first));
@@ -64,6 +65,7 @@ int main(int argc, char **argv)
     snprintf(library, sizeof library, "%s/../release/libtopdown-preload.so", dirname(strdup(self)));
     CHECK(exists(library));
     setenv("LD_PRELOAD", library, 1);
+    setenv("TOPDOWN_SOURCE", "registers", 1);
     setenv("TOPDOWN_OUTPUT", "/dev/null", 1);
     fflush(stdout);
     execl(self, argv[0], (char *)NULL);

@@ -27,19 +27,20 @@ static void kind(const char *name, enum way way, uint64_t address)
     kinds[count++] = (struct kind){name, way, address};
 }
 
+/* (far from where the kernel places mappings by itself: there what is not mapped stays so) */
 static char *pages(int protection)
 {
-    char *at = (char *)mmap(NULL, PAGE, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(at != MAP_FAILED);
+    static char *next = (char *)(1ull << 40);
+    char *at = (char *)mmap(next, PAGE, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CHECK(at == next);
+    next += 4 * PAGE;
     return at;
 }
 
 /* code at the very end of a page behind which there is nothing */
 static uint64_t code(const char *bytes, size_t size, int protection)
 {
-    char *at = (char *)mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(at != MAP_FAILED);
-    CHECK_EQ(munmap(at + PAGE, PAGE), 0);
+    char *at = pages(PROT_READ | PROT_WRITE);
     memcpy(at + PAGE - size, bytes, size);
     CHECK_EQ(mprotect(at, PAGE, protection), 0);
     return (uint64_t)(uintptr_t)(at + PAGE - size);

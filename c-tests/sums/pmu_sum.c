@@ -1,4 +1,4 @@
-/* Sums of short executions against the truth: sparse ones of a region whose executions take turns at being two quite
+/* Sums of short executions by registers against the truth: sparse ones of a region whose executions take turns at being two quite
  * different things, within the budget; and those of a loop that is read at each turn, where the bound is far less than the
  * sum of each turn's own. */
 #include "pmu.h"
@@ -10,6 +10,8 @@ static void nops(uint64_t instructions)
         __asm__ volatile(".rept 254\n\tnop\n\t.endr");
 }
 
+static const struct td_options REGISTERS = {.size = sizeof REGISTERS, .flags = TD_FLAG_REGISTERS};
+
 struct kind {
     struct vm_mix mix;
     uint64_t instructions;
@@ -19,7 +21,7 @@ static const struct kind KINDS[2] = {{{48, 4, 4, 8, 8, 8, 8}, 20480}, {{4, 4, 44
 static void sparse(void)
 {
     enum { EXECUTIONS = 20000 };
-    td_t *td = measured(NULL);
+    td_t *td = measured(&REGISTERS);
     const struct td_info info = info_of(td);
     struct td_sum sum;
     struct td_sample begun, ended;
@@ -74,7 +76,7 @@ static void sparse(void)
 static void each_turn_of_a_loop(void)
 {
     enum { TURNS = 2000, INSTRUCTIONS = 8192 };
-    td_t *td = measured(NULL);
+    td_t *td = measured(&REGISTERS);
     struct td_sum sum;
     struct td_sample a, b;
     struct td_l1 l1;

@@ -69,7 +69,7 @@ pub fn begin_thread(process: &MeasuredProcess, open: &[(CString, u32)]) -> Resul
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
     let core = core_of(&td)?;
-    let thread = go_on(process, &td, name)
+    let thread = go_on(process, &td, name, &core)
         .or_else(|| ThreadState::begin(&*td, &process.tables, name, &core, open))
         .ok_or(topdown::Error::new(-libc::ENOSPC, "no memory, or no room in the table file"))?;
     process.threads().live.push(MeasuredThread { thread, td });
@@ -81,16 +81,20 @@ pub fn begin_thread(process: &MeasuredProcess, open: &[(CString, u32)]) -> Resul
     Ok(())
 }
 
-/// Starts to measure the calling thread in the records of one that has ended. None: it is to have its own.
-fn go_on(process: &MeasuredProcess, td: &TopDown, name: &CStr) -> Option<*mut ThreadState> {
+/// Starts to measure the calling thread in the records of one that has ended, whose handle counted the same. None: it is to
+/// have its own.
+fn go_on(process: &MeasuredProcess, td: &TopDown, name: &CStr, core: &[u8; 48]) -> Option<*mut ThreadState> {
     let mut threads = process.threads();
     if threads.records < OWN_RECORDS || threads.ended.is_empty() {
         threads.records += 1;
         return None;
     }
     // SAFETY: those that are listed are not freed, and nobody else's.
-    let named = threads.ended.iter().rposition(|ended| unsafe { ThreadState::has_name(*ended, name) });
-    let any = || (threads.records >= MOST_RECORDS).then_some(0);
+    let is_of = |ended: &*mut ThreadState| unsafe { ThreadState::is_of(*ended, core) };
+    // SAFETY: as above.
+    let has_name = |ended: &*mut ThreadState| unsafe { ThreadState::has_name(*ended, name) };
+    let named = threads.ended.iter().rposition(|ended| is_of(ended) && has_name(ended));
+    let any = || (threads.records >= MOST_RECORDS).then(|| threads.ended.iter().position(is_of)).flatten();
     let Some(at) = named.or_else(any) else {
         threads.records += 1;
         return None;

@@ -38,7 +38,8 @@ pub struct CInfo {
     pub pmu: [c_char; 32],
     /// Name of the core, such as "Redwood Cove".
     pub core: [c_char; 48],
-    /// Why the path is not RDPMC, or why level 1 alone is counted, and what to do about it; else empty.
+    /// Why the path is not RDPMC, why level 1 alone is counted, or why registers are rather than general counters, and what to
+    /// do about it; else empty.
     pub note: [c_char; 192],
     /// td_options.max_error_ppm, or its default.
     pub max_error_ppm: u32,

@@ -21,7 +21,8 @@ pub const TD_FLAG_NO_RDPMC: u32 = 4;
 /// Use a simulated PMU (td_simulate_mix). Only this flag chooses it.
 pub const TD_FLAG_SIMULATE: u32 = 8;
 /// Count SLOTS and PERF_METRICS alone, which take no general counter from anybody. Without this and the next flag the library
-/// chooses: these where the kernel shows them; else, as in virtual machines, general counters.
+/// chooses: general counters if they are free when the handle opens, else these, and td_info.note says why. Where the kernel
+/// shows no PERF_METRICS, as in virtual machines, there are general counters alone.
 pub const TD_FLAG_REGISTERS: u32 = 16;
 /// Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
 /// machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them.

@@ -18,7 +18,7 @@ pub(crate) use plain::PlainGroup;
 use std::time::Duration;
 
 /// CPU time after which a group that has not counted is given up.
-const PATIENCE: Duration = Duration::from_millis(50);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
 /// A group's events but the leader, in place: dropping a copy of a group closes them, and the original, which a signal handler
 /// may have interrupted, has no memory of which it could be robbed.

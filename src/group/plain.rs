@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    MOST_SIBLINGS, PATIENCE, Rdpmc, Siblings, given_up, leader, no_counters, open_named, spin, starved,
-    stood_still, work_of_all_kinds,
+    MOST_SIBLINGS, Rdpmc, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still,
+    work_of_all_kinds,
 };
 use crate::detect::blockers::{Attempt, explain};
 use crate::detect::{Plan, Pmu};
@@ -17,6 +17,7 @@ use crate::read::{
 use crate::sys::group_read;
 use crate::sys::memory::ReservedPage;
 use crate::sys::{Kernel, Mapping, fault, rseq, thread};
+use std::time::Duration;
 
 /// An open group. Fields are dropped in this order: the leader goes last.
 #[derive(Debug)]
@@ -53,13 +54,15 @@ impl<M> Maps<M> {
 
 impl<K: Kernel> PlainGroup<K> {
     /// Opens the events of a plan on this PMU, starts them, and proves that they count. The leader's control page is mapped at
-    /// `place`; without one, all is read by read(2). Returns why it is read by read(2), too, if so.
+    /// `place`; without one, all is read by read(2). Returns why it is read by read(2), too, if so. After `patience`, in CPU time,
+    /// a group that has not counted is given up.
     pub fn open(
         kernel: K,
         pmu: &Pmu,
         plan: &Plan,
         options: &Options,
         place: Option<ReservedPage>,
+        patience: Duration,
     ) -> Result<(PlainGroup<K>, Option<Reason>)> {
         let faults = fault::count();
         let mut attr = leader(pmu, plan.leader.config, options);
@@ -110,13 +113,19 @@ impl<K: Kernel> PlainGroup<K> {
             faults,
             rseq,
         };
-        group.prove(pmu, plan).inspect_err(|_| group.stop())?;
+        group.prove(pmu, plan, patience).inspect_err(|_| group.stop())?;
         Ok((group, why))
+    }
+
+    /// Whether it was on the counters whenever it was enabled and its target ran on a core that has them, as far as is known.
+    pub fn had_its_turn_always(&self) -> Result<bool> {
+        let time = self.counts()?.time;
+        Ok(self.options.target != Target::This || time.running == 0 || time.running == time.enabled)
     }
 
     /// As far as this thread can: the group gets its turn if it is on such a core, slots pass, no event is where it cannot
     /// count, and those that a hypervisor may withhold count something.
-    fn prove(&self, pmu: &Pmu, plan: &Plan) -> Result<()> {
+    fn prove(&self, pmu: &Pmu, plan: &Plan, patience: Duration) -> Result<()> {
         let begun = self.kernel.cpu_time();
         let (mut last, mut stands_still) = (self.counts()?, false);
         while self.options.target == Target::This && pmu.covers(self.kernel.cpu()) {
@@ -132,7 +141,7 @@ impl<K: Kernel> PlainGroup<K> {
             }
             stands_still |= stood_still((last.slots, last.time), (now.slots, now.time));
             last = now;
-            if self.kernel.cpu_time() >= begun + PATIENCE {
+            if self.kernel.cpu_time() >= begun + patience {
                 return Err(match silent {
                     Some((event, _)) if now.slots > 0 => withheld(event.name),
                     _ if stands_still => no_counters(),
@@ -240,6 +249,7 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
 mod tests {
     use super::*;
     use crate::error::TD_ENOTCOUNTING;
+    use crate::group::PATIENCE;
     use crate::model;
     use crate::model::Event;
     use crate::model::perf_metrics::CYCLES;
@@ -264,7 +274,7 @@ mod tests {
     }
 
     fn open(kernel: &Scripted) -> Result<PlainGroup<Scripted>> {
-        let opened = PlainGroup::open(kernel.clone(), &pmu(), &plan(), &Options::default(), None);
+        let opened = PlainGroup::open(kernel.clone(), &pmu(), &plan(), &Options::default(), None, PATIENCE);
         opened.map(|(group, _)| group)
     }
 

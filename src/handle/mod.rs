@@ -54,7 +54,8 @@ pub struct Info {
     pub pmu: String,
     /// Name of the core.
     pub core: String,
-    /// Why it is not read by RDPMC, or why level 1 alone is counted, and what to do about it; else empty.
+    /// Why it is not read by RDPMC, why level 1 alone is counted, or why registers are rather than general counters, and what
+    /// to do about it; else empty.
     pub note: Reason,
     /// Wanted bound on each share's error, in parts per million.
     pub max_error_ppm: u32,

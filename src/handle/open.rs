@@ -4,8 +4,8 @@
 use super::{AnySource, Handle, Info, POOL, Path, State};
 use crate::budget::BudgetSettings;
 use crate::detect::{self, Plan, Pmu};
-use crate::error::{Error, Reason, Result};
-use crate::group::{Group, PlainGroup};
+use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
+use crate::group::{Group, PATIENCE, PlainGroup};
 use crate::model::p_counters::SLOTS_P;
 use crate::model::{self, Model};
 use crate::options::{Options, SourceKind, Target};
@@ -16,8 +16,9 @@ use crate::source::windowed::Windowed;
 use crate::sys::cpu::{self, Identity};
 use crate::sys::numbers::contains;
 use crate::sys::signals::Blocked;
-use crate::sys::{Kernel, Linux, identity, thread};
+use crate::sys::{Kernel, Linux, identity, rseq, thread};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Opens a handle on the kernel that runs this process.
 pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
@@ -143,26 +144,83 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     let linux = Linux { descriptors_from: options.descriptors_from };
     if options.e_cores {
         let (pmu, plan) = detect::e_cores(&linux, &cpu)?;
-        return measure_by_counters(options, linux, cpu, (&pmu, &plan), handle);
+        return measure_by_counters(options, linux, cpu, (&pmu, &plan), handle, PATIENCE);
     }
-    if options.source == SourceKind::Counters {
-        return measure_by_p_counters(options, linux, cpu, handle);
-    }
-    let pmu = match detect::pmu(&linux, &cpu) {
-        // a virtual machine, or a kernel that is older than the CPU
-        Err(why) if options.source == SourceKind::Automatic && why.code() == -libc::ENODEV => {
-            detect::p_counters(&linux, &cpu, options.level).map_err(|_| why)?;
-            return measure_by_p_counters(options, linux, cpu, handle);
-        }
-        pmu => pmu?,
+    let registers = match options.source {
+        SourceKind::Counters => return measure_by_p_counters(options, linux, cpu, handle),
+        SourceKind::Registers => detect::pmu(&linux, &cpu)?,
+        SourceKind::Automatic => match detect::pmu(&linux, &cpu) {
+            // a virtual machine, or a kernel that is older than the CPU
+            Err(why) if why.code() == -libc::ENODEV => {
+                detect::p_counters(&linux, &cpu, options.level).map_err(|_| why)?;
+                return measure_by_p_counters(options, linux, cpu, handle);
+            }
+            pmu => pmu?,
+        },
     };
-    let level = level_of(options, pmu.level, &cpu)?;
-    check_target(&linux, &pmu, &cpu, options)?;
-    let (group, why) = Group::open(linux, &pmu, level, options, Some(handle.control()))?;
-    let info = info_of(options, cpu, &pmu, level, why);
+    let level = level_of(options, registers.level, &cpu)?;
+    let mut why = Reason::default();
+    if options.source == SourceKind::Automatic {
+        match measure_by_free_counters(options, level, &linux, &cpu, handle) {
+            Ok(state) => return Ok(state),
+            Err(taken) => why = Reason::new("registers are counted").why(taken.to_string()),
+        }
+    }
+    let mut state = measure_by_registers(options, linux, cpu, (&registers, level), handle)?;
+    if state.info.note == Reason::default() {
+        state.info.note = why;
+    }
+    Ok(state)
+}
+
+/// CPU time in which a group of general counters that are free has counted.
+const AT_ONCE: Duration = Duration::from_millis(2);
+
+/// By SLOTS and PERF_METRICS.
+#[inline(never)]
+fn measure_by_registers(
+    options: &Options,
+    linux: Linux,
+    cpu: Identity,
+    (pmu, level): (&Pmu, u32),
+    handle: Handle,
+) -> Result<Box<State>> {
+    check_target(&linux, pmu, &cpu, options)?;
+    let (group, why) = Group::open(linux, pmu, level, options, Some(handle.control()))?;
+    let info = info_of(options, cpu, pmu, level, why);
     let (head, settings) = (info.head(pmu.row), info.budget_settings());
     let source = AnySource::Registers(Windowed::new(group, handle.shared(), head, settings)?);
     Ok(Box::new(State { info, row: pmu.row as u8, source }))
+}
+
+/// By the P-cores' general counters, if they give what the registers would, and nobody else needs them now.
+#[inline(never)]
+fn measure_by_free_counters(
+    options: &Options,
+    level: u32,
+    linux: &Linux,
+    cpu: &Identity,
+    handle: Handle,
+) -> Result<Box<State>> {
+    let own = options.target == Target::This && !options.inherit && !options.no_rdpmc;
+    if own && rseq::descriptor().is_none() {
+        return Err(Error::errno(libc::ENOTSUP, "general counters are read in restartable sequences")
+            .why("this C library does not register them")
+            .remedy("glibc 2.35 or later does"));
+    }
+    let (pmu, plan) = detect::p_counters(linux, cpu, level)?;
+    let options = Options { level, ..*options };
+    let linux = Linux { descriptors_from: options.descriptors_from };
+    let mut state = measure_by_counters(&options, linux, cpu.clone(), (&pmu, &plan), handle, AT_ONCE)?;
+    if let AnySource::Counters(source) = &mut state.source {
+        if !source.counters().had_its_turn_always()? {
+            source.counters().stop();
+            source.free();
+            return Err(Error::new(TD_ENOTCOUNTING, "others use general counters")
+                .why("this group took turns with theirs"));
+        }
+    }
+    Ok(state)
 }
 
 /// By the P-cores' general counters: both levels, or level 1 if that alone fits them.
@@ -173,12 +231,12 @@ fn measure_by_p_counters(
     handle: Handle,
 ) -> Result<Box<State>> {
     let (pmu, plan) = detect::p_counters(&linux, &cpu, options.level)?;
-    let all = measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle);
+    let all = measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle, PATIENCE);
     match all {
         Err(why) if options.level == 0 && pmu.level > 1 => {
             let (pmu, plan) = detect::p_counters(&linux, &cpu, 1)?;
             let level_1 = Options { level: 1, ..*options };
-            let mut state = measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle)?;
+            let mut state = measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle, PATIENCE)?;
             if state.info.note == Reason::default() {
                 state.info.note = Reason::new("level 1 alone").why(why.reason().cause());
             }
@@ -189,12 +247,14 @@ fn measure_by_p_counters(
 }
 
 /// By plain counters.
+#[inline(never)]
 fn measure_by_counters(
     options: &Options,
     linux: Linux,
     cpu: Identity,
     (pmu, plan): (&Pmu, &Plan),
     handle: Handle,
+    patience: Duration,
 ) -> Result<Box<State>> {
     let level = level_of(options, pmu.level, &cpu)?;
     check_target(&linux, pmu, &cpu, options)?;
@@ -203,11 +263,11 @@ fn measure_by_counters(
         // that group shows nothing of itself: another one is proved in its place
         let plain = Options { descriptors_from: options.descriptors_from, ..Options::default() };
         let linux = Linux { descriptors_from: options.descriptors_from };
-        PlainGroup::open(linux, pmu, plan, &plain, Some(handle.control()))?.0.stop();
+        PlainGroup::open(linux, pmu, plan, &plain, Some(handle.control()), patience)?.0.stop();
     }
     // (E-cores' groups are led by cycles)
     let place = (!options.e_cores).then(|| handle.control());
-    let (group, why) = PlainGroup::open(linux, pmu, plan, options, place)?;
+    let (group, why) = PlainGroup::open(linux, pmu, plan, options, place, patience)?;
     let why = match why {
         Some(_) if options.e_cores => {
             Some(Reason::new("read by read(2)").why("E-cores have no PERF_METRICS"))

@@ -12,7 +12,7 @@ pub(crate) mod tree;
 use crate::sys::cpu::{self, Identity};
 use metrics::Metric;
 use std::sync::OnceLock;
-use tree::Tree;
+use tree::{SlotsBy, Tree};
 
 /// One row: CPUs that count alike.
 #[derive(Debug)]
@@ -222,6 +222,12 @@ pub(crate) fn levels_by_category(place: u8) -> u8 {
     LEVELS_BY_CATEGORY[usize::from(place)]
 }
 
+/// Deepest level of the row at a place, if plain counters count the slots of its levels 1 and 2, and which of them counts what.
+#[inline(always)]
+pub(crate) fn slots_by_counters(place: u8) -> Option<(u8, &'static SlotsBy)> {
+    SLOTS_BY_COUNTERS[usize::from(place)].as_ref().map(|(levels, slots)| (*levels, slots))
+}
+
 /// How many plain counters the nodes of the row at a place take down to a level; 0 if its tree takes none.
 #[inline(always)]
 pub(crate) fn counters_down_to(place: u8, level: u8) -> usize {
@@ -240,6 +246,20 @@ static LEVELS_BY_CATEGORY: [u8; 256] = {
         place += 1;
     }
     levels
+};
+
+static SLOTS_BY_COUNTERS: [Option<(u8, SlotsBy)>; 256] = {
+    let (mut slots, mut place) = ([None; 256], 0);
+    while let Some(tree) = tree_at(place) {
+        if let Some(tree) = tree {
+            slots[place] = match tree.slots_by_counters() {
+                Some(by) => Some((tree.depth() as u8, by)),
+                None => None,
+            };
+        }
+        place += 1;
+    }
+    slots
 };
 
 static COUNTERS_DOWN_TO: [[u8; LEVELS as usize]; 256] = {

@@ -2,7 +2,7 @@
 //! (tools/perf/pmu-events). Each table stands with the CPUs that it is of.
 #![forbid(unsafe_code)]
 
-use super::metrics::{Metric, TD_NODE_NONE, TD_UNIT_SLOTS};
+use super::metrics::{LEVEL_1, LEVEL_2, Metric, TD_NODE_NONE, TD_UNIT_SLOTS};
 
 /// What is counted on a CPU, and the metrics that follow from it.
 #[derive(Debug)]
@@ -39,6 +39,10 @@ impl Input {
         }
     }
 }
+
+/// For each category of PERF_METRICS the place in `td_sample.counter[]` of what counts it, and what each count is worth; None:
+/// what the others leave.
+pub(crate) type SlotsBy = [Option<(u8, u32)>; 8];
 
 /// A node of a tree.
 #[derive(Debug)]
@@ -141,6 +145,33 @@ impl Tree {
     /// Whether the inputs are plain counters, all of them, rather than categories of PERF_METRICS.
     pub const fn takes_counters(&self) -> bool {
         self.inputs[0].counter().is_some()
+    }
+
+    /// Which counters count the slots of the categories of PERF_METRICS, if the nodes are levels 1 and 2 (or level 1 alone) of
+    /// those.
+    pub const fn slots_by_counters(&self) -> Option<SlotsBy> {
+        let (mut by, mut place) = ([None; 8], 0);
+        while place < self.nodes.len() {
+            let row = &self.nodes[place];
+            let (expected, category) = match place {
+                0..4 => (LEVEL_1[place].id, place),
+                4..12 if self.nodes.len() == 12 => (LEVEL_2[place - 4].id, place / 2 + 2),
+                _ => return None,
+            };
+            if row.metric.id != expected {
+                return None;
+            }
+            match row.formula {
+                Formula::Slots(input) if place < 4 || place % 2 == 0 => match self.inputs[input].counter() {
+                    Some((counter, each)) => by[category] = Some((counter as u8, each)),
+                    None => return None,
+                },
+                Formula::Rest if place < 4 || place % 2 == 1 => {}
+                _ => return None,
+            }
+            place += 1;
+        }
+        Some(by)
     }
 
     /// How many of the inputs, from the first, the nodes down to this level take.

@@ -7,7 +7,7 @@
 
 use super::remembered::{Remembered, key};
 use super::{MOST_TRIES, Source, interrupted, no_mark, stale_mark};
-use crate::bound::WORK_BY_READ;
+use crate::bound::{WORK_BEFORE_COUNTERS, WORK_BY_READ};
 use crate::budget::Budget;
 use crate::error::Result;
 use crate::read::{CountersSnapshot, MOST_COUNTERS, PlainCounters, PlainCounts, Shared};
@@ -56,8 +56,8 @@ impl<C: PlainCounters> Plain<C> {
     pub fn new(counters: C, shared: &Shared, start: Head) -> Result<Plain<C>> {
         let period = Period { begun: PlainCounts::default(), start, own_work: 0 };
         let mut plain = Plain { counters, period: Kept::new(period), remembered: Remembered::new() };
-        match plain.count(shared, Next::NewPeriod) {
-            Ok(_) => Ok(plain),
+        match plain.reset(shared) {
+            Ok(()) => Ok(plain),
             Err(error) => {
                 plain.free();
                 Err(error)
@@ -115,6 +115,7 @@ impl<C: PlainCounters> Plain<C> {
     /// read(2) of the group, and what a sample of it is. Once more if a signal handler has read it meanwhile: samples of this
     /// thread are in the order in which they are taken.
     fn count(&self, shared: &Shared, next: Next) -> Result<Sample> {
+        let look = if self.counters.reader().is_some() { WORK_BEFORE_COUNTERS } else { 0 };
         for tries in 1..=MOST_TRIES {
             shared.pause();
             let mut change = self.period.begin();
@@ -127,7 +128,7 @@ impl<C: PlainCounters> Plain<C> {
             period.own_work = period.own_work.saturating_add(own_work);
             let sample = counts.map(|counts| {
                 match next {
-                    Next::NewPeriod => period.begin(&counts, own_work),
+                    Next::NewPeriod => period.begin(&counts, own_work + look),
                     // each reading is a window, in number: marks tell readings apart by it, and each has its skid
                     Next::SamePeriod => period.start.base.window = period.start.base.window.wrapping_add(1),
                 }
@@ -211,7 +212,10 @@ impl<C: PlainCounters> Source for Plain<C> {
     }
 
     fn reset(&self, shared: &Shared) -> Result<()> {
-        self.count(shared, Next::NewPeriod).map(|_| ())
+        self.count(shared, Next::NewPeriod)?;
+        // so that the first reading need not
+        self.read_counters(shared, &mut Sample::default());
+        Ok(())
     }
 
     fn read_last(&self, shared: &Shared) -> Result<Sample> {

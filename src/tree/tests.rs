@@ -4,9 +4,9 @@ use super::*;
 use crate::bound::skid_of_counters;
 use crate::decode::tests::{bits_1, bits_2, pairs};
 use crate::model::metrics::TD_UNIT_CLOCKS;
-use crate::model::{e_cores, made_up};
+use crate::model::{e_cores, made_up, p_counters};
 use crate::sample::{Base, L1, L2, TD_SAMPLE_COARSE_TIME};
-use crate::{decode_l1, decode_l2};
+use crate::{decode, decode_l1, decode_l2};
 
 /// The nodes' shares as evaluated, before they are rounded outwards.
 fn shares(from: Option<&Sample>, to: &Sample) -> Result<Vec<Option<Share>>> {
@@ -71,6 +71,55 @@ fn levels_1_and_2_are_the_nodes_to_the_last_bit() {
     }
     assert!(exact < 100, "{exact} of spoiled samples");
     assert!(decoded.iter().all(|count| *count > 7_000), "{decoded:?} with level 1, with level 2");
+}
+
+#[test]
+fn counters_at_sight_are_the_nodes_to_the_last_bit() {
+    let (mut compared, mut error) = ([0; 2], 0.0f64);
+    for (k, (from, to)) in pairs().enumerate() {
+        let rows = [&p_counters::TREE_1, &p_counters::TREE_6, &p_counters::TREE_8, &e_cores::TREE];
+        let tree = rows[k % rows.len()];
+        let base =
+            Base { model: place_of(tree), level: 1 + (k as u8 / 4 + 1) % tree.depth() as u8, ..to.base };
+        let counts = |sample: &Sample| {
+            let registers = Sample { size: size_of::<Sample>() as u32, raw_metrics: 0, ..*sample };
+            Sample {
+                slots_before: sample.slots,
+                base: Base { error: sample.base.error, ..base },
+                ..registers
+            }
+        };
+        let (from, mut to) = (counts(&from), counts(&to));
+        let slots = to.slots.saturating_sub(from.slots);
+        to.counter = std::array::from_fn(|place| {
+            let part = slots.wrapping_mul(k as u64 * 31 + place as u64 * 7919) % (slots / 3).max(1);
+            from.counter[place].wrapping_add(part)
+        });
+        let nodes =
+            |level| span::span(Some(&from), &to, level).map(|span| between(tree, &span, Some(&from), &to));
+        if let Some(l1) = decode::l1_at_sight(&from, &to) {
+            let slow = decode::level_1_of(nodes(1).unwrap(), to.slots - from.slots).unwrap();
+            assert_eq!(
+                bits_1(&L1 { error: 0.0, ..l1 }),
+                bits_1(&L1 { error: 0.0, ..slow }),
+                "{from:?} {to:?}"
+            );
+            error = error.max((l1.error - slow.error).abs());
+            compared[0] += 1;
+        }
+        if let Some(l2) = decode::l2_at_sight(&from, &to) {
+            let slow = decode::level_2_of(nodes(2).unwrap(), to.slots - from.slots).unwrap();
+            assert_eq!(
+                bits_2(&L2 { error: 0.0, ..l2 }),
+                bits_2(&L2 { error: 0.0, ..slow }),
+                "{from:?} {to:?}"
+            );
+            error = error.max((l2.error - slow.error).abs());
+            compared[1] += 1;
+        }
+    }
+    assert!(error <= 2e-9, "{error}");
+    assert!(compared[0] > 20_000 && compared[1] > 5_000, "{compared:?}");
 }
 
 #[test]

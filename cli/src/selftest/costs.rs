@@ -7,7 +7,7 @@ use super::raw::{CHandle, Group, tsc};
 use super::registers::registers;
 use super::report::{Tried, Untried, seen};
 use std::hint::black_box;
-use topdown::{Options, TopDown};
+use topdown::{Options, SourceKind, TopDown};
 
 /// Least and median of many.
 #[derive(Clone, Copy)]
@@ -62,7 +62,11 @@ pub fn costs(machine: &Machine) -> Tried {
 
 /// td_read with more in the registers than it wants, and a budget that lets it do something about it.
 fn window(turns: usize) -> Result<(Cost, u64), Untried> {
-    let td = TopDown::open(&Options { max_overhead_ppm: 1_000_000, ..Options::default() })?;
+    let td = TopDown::open(&Options {
+        source: SourceKind::Registers,
+        max_overhead_ppm: 1_000_000,
+        ..Options::default()
+    })?;
     let before = td.info()?.windows;
     let cost = cost(turns, 1, || work(1_000_000), || _ = black_box(td.read()));
     Ok((cost, td.info()?.windows - before))

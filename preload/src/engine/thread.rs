@@ -148,6 +148,15 @@ impl ThreadState {
         unsafe { (*ThreadState::root(thread)).name.is(name.as_ptr()) }
     }
 
+    /// Whether its records are of such a core, and so of what such a handle counts.
+    ///
+    /// # Safety
+    /// A state.
+    pub unsafe fn is_of(thread: *mut ThreadState, core: &[u8; 48]) -> bool {
+        // SAFETY: states and records are never unmapped.
+        unsafe { (*(*thread).record).core == *core }
+    }
+
     /// The calling thread's figures up to now go to its record; it goes on.
     ///
     /// # Safety
