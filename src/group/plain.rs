@@ -46,7 +46,7 @@ struct Maps<M> {
 }
 
 impl<M> Maps<M> {
-    fn members(&self) -> impl Iterator<Item = &M> {
+    fn members(&self) -> impl Iterator<Item = &M> + Clone {
         self.members.iter().flatten()
     }
 }
