@@ -6,7 +6,7 @@
 #include "competing.h"
 #include <sys/prctl.h>
 
-enum { THREADS = 12, REGIONS = 10000, SLOTS_OF_A_POINT = 6000, LEAST_SLOTS = 1000, MOST_MULTIPLE = 1000, PHASES = 3 };
+enum { THREADS = 12, REGIONS = 10000, SLOTS_OF_A_POINT = 6000, LEAST_SLOTS = 1000, MOST_MULTIPLE = 1000, PHASES = 3, RIVALS = 6 };
 /* What a change of the mix executes in user mode, and a reading; in instructions, at the most. */
 enum { CHANGE = 140, READING = 100 };
 
@@ -167,7 +167,7 @@ static void rivals(const pid_t *thread, uint64_t seed)
         struct perf_group group = {{0}, 0};
         const int pinned = up_to(&seed, 1) == 0;
         const int cpu = any_cpu(&seed);
-        for (uint64_t k = 0; k < 4; k++) {
+        for (uint64_t k = 0; k < RIVALS; k++) {
             const uint64_t branches = 0xc4 | k << 8; /* some event or other */
             struct perf_event_attr attr = pinned ? pinned_event(branches) : event_of(PERF_TYPE_RAW, branches);
             /* a thread may have ended */
