@@ -1,5 +1,5 @@
 /* Error and overhead of measuring a region, against its length, as CSV: by topdown.txt's recipe (one group, two RDPMC
- * before and after, never reset), by the same with a reset before each region, and by td_read. `error` and `bound` are the
+ * before and after, never reset), by td_read of registers, and by td_read of general counters. `error` and `bound` are the
  * worst of all shares of all regions, in points; `overhead` is the instructions in those calls, the kernel's among them,
  * in percent of all. The program that is measured has been doing something else for a while; then it spends a tenth of its
  * slots in the region, at another mix each time, and the rest at one mix. It runs on the emulated machine, where the truth
@@ -7,7 +7,7 @@
 #include "perf.h"
 #include "pmu.h"
 
-#define SHORTEST 1e4         /* slots of a region */
+#define SHORTEST 1e3         /* slots of a region */
 #define LONGEST 1e9
 #define PER_DECADE 3
 #define RUN_BEFORE 2e10      /* slots: about a second on a core of 4 GHz */
@@ -15,11 +15,11 @@
 #define RUN 5e9              /* slots of the program while it is measured, so that short regions meet what is rare, too; */
 #define REGIONS 20           /* or so many regions, if that is more */
 
-enum method { RECIPE, RESET, TD_READ, METHODS };
-static const char *const NAMES[METHODS] = {"recipe", "reset", "td_read"};
+enum method { RECIPE, REGISTERS, COUNTERS, METHODS };
+static const char *const NAMES[METHODS] = {"recipe", "registers", "counters"};
+static const uint32_t FLAGS[METHODS] = {0, TD_FLAG_REGISTERS, TD_FLAG_COUNTERS};
 
-/* Where a region begins, and where it ends. */
-enum end { BEFORE, AFTER };
+/* Where a region begins, or where it ends. */
 struct reading {
     uint64_t slots, metrics;
     struct td_sample sample;
@@ -39,8 +39,10 @@ static inline uint64_t rdtsc(void)
 
 static void open_counters(enum method method)
 {
-    if (method == TD_READ) {
-        td_must(td_open(&td, NULL));
+    if (method != RECIPE) {
+        const struct td_options options = options_of(FLAGS[method], 0);
+        td = measured(&options);
+        CHECK_EQ(info_of(td).level, info.level);
         return;
     }
     add_topdown(&group, in_user_mode(event_of(PERF_TYPE_RAW, SLOTS_EVENT)), info.level, 0, -1);
@@ -50,7 +52,7 @@ static void open_counters(enum method method)
 
 static void close_counters(enum method method)
 {
-    if (method == TD_READ) {
+    if (method != RECIPE) {
         td_close(td);
         return;
     }
@@ -59,16 +61,13 @@ static void close_counters(enum method method)
 }
 
 /* What is charged to the method; decoding, which can wait, is not. Returns 0, or what failed. */
-static inline int take(enum method method, enum end end, struct reading *reading)
+static inline int take(enum method method, struct reading *reading)
 {
-    int code = 0;
-    if (method == TD_READ)
+    if (method != RECIPE)
         return td_read(td, &reading->sample);
-    if (method == RESET && end == BEFORE)
-        code = ioctl(group.fd[0], PERF_EVENT_IOC_RESET, 0);
     reading->slots = rdpmc(RDPMC_SLOTS);
     reading->metrics = rdpmc(RDPMC_METRICS);
-    return code;
+    return 0;
 }
 
 /* The shares between two pairs as topdown.txt computes them: those of level 1, then those of level 2, each with what it
@@ -89,12 +88,12 @@ static void by_difference(const struct reading *from, const struct reading *to, 
     }
 }
 
-/* The shares in the same order. Returns the bound on their error; none, 0, is known of those by difference. */
+/* The shares in the same order. Returns the bound on their error; none, 0, is known of the recipe. */
 static double shares(enum method method, const struct reading *from, const struct reading *to, double *share)
 {
     struct td_l1 l1;
     struct td_l2 l2;
-    if (method != TD_READ) {
+    if (method == RECIPE) {
         by_difference(from, to, share);
         return 0;
     }
@@ -152,25 +151,25 @@ static void measure(enum method method, double slots)
         in_work += since(begun);
         mix_is(mix);
         begun = rdtsc();
-        const int began = take(method, BEFORE, &before);
+        const int began = take(method, &before);
         in_calls += since(begun);
         begun = rdtsc();
         work_slots(slots);
         in_work += since(begun);
         begun = rdtsc();
-        const int ended = take(method, AFTER, &after);
+        const int ended = take(method, &after);
         in_calls += since(begun);
         mix_is(rest);
         td_must(began);
         td_must(ended);
         const double most = shares(method, &before, &after, share), off = worst(share, mix);
-        CHECK(method != TD_READ || off <= most);
+        CHECK(method == RECIPE || off <= most);
         bound = fmax(bound, most);
         error = fmax(error, off);
     }
     close_counters(method);
     printf("%s,%.0f,%.4g,", NAMES[method], slots, 100 * error);
-    if (method == TD_READ)
+    if (method != RECIPE)
         printf("%.4g", 100 * bound);
     printf(",%.4g\n", 100 * (double)in_calls / (double)(in_calls + in_work));
 }

@@ -152,6 +152,7 @@ struct td_sample {
 /** The reading took the slow path: some of the library's own work follows it, and is counted. */
 #define TD_SAMPLE_WORK_AFTER 32
 #define TD_SAMPLE_WORK_BEFORE 64  /**< Likewise: some of it precedes the reading, and is counted. */
+#define TD_SAMPLE_DROPPING 128    /**< The slots that the core dropped were counted, too (TD_FLAG_DROPPING). */
 
 /* ---- Decode ---- */
 
@@ -249,6 +250,9 @@ struct td_options {
 /** Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
  * machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them. */
 #define TD_FLAG_COUNTERS 32
+/** With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. PERF_METRICS has these slots in frontend
+ * bound and fetch latency, where perf's metrics have not; td_decode_tree_as chooses. */
+#define TD_FLAG_DROPPING 64
 /** Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by read(2). A thread that runs on both
  * kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind. */
 #define TD_FLAG_E_CORES 256
@@ -368,6 +372,21 @@ struct td_node {
  * Returns as td_decode_l1. */
 int td_decode_tree(const struct td_sample *from, const struct td_sample *to, struct td_node *nodes, uint32_t capacity,
                    uint32_t *count);
+
+#define TD_AS_COUNTED 0       /**< The nodes as their source counts them: td_decode_tree. */
+/** The nodes as PERF_METRICS has them. General counters leave INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, as
+ * perf's metrics do on Golden to Redwood Cove; here it is in. */
+#define TD_AS_PERF_METRICS 1
+
+/** As td_decode_tree, by a definition of the nodes: TD_AS_*.
+ *
+ * Of a handle on registers both are the same.
+ *
+ * Returns as td_decode_tree, and:
+ *  -EINVAL  `definition` is none
+ *  -ENOTSUP TD_AS_PERF_METRICS of general counters without TD_FLAG_DROPPING */
+int td_decode_tree_as(const struct td_sample *from, const struct td_sample *to, uint32_t definition,
+                      struct td_node *nodes, uint32_t capacity, uint32_t *count);
 
 /** Lists the nodes of the tree of the handle's CPU, and which of them the handle measures.
  *

@@ -50,6 +50,8 @@ pub struct Options {
     pub inherit: bool,
     /// What is counted.
     pub source: SourceKind,
+    /// Count the slots that the core drops, too, by one general counter more: general counters alone.
+    pub dropping: bool,
     /// Read by read(2) even where RDPMC is possible.
     pub no_rdpmc: bool,
     /// Measure on the E-cores of a hybrid CPU instead of its P-cores.

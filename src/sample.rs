@@ -16,6 +16,8 @@ pub const TD_SAMPLE_CLEARED: u32 = 16;
 pub const TD_SAMPLE_WORK_AFTER: u32 = 32;
 /// Likewise: some of it precedes the reading, and is counted.
 pub const TD_SAMPLE_WORK_BEFORE: u32 = 64;
+/// The slots that the core dropped were counted, too (TD_FLAG_DROPPING).
+pub const TD_SAMPLE_DROPPING: u32 = 128;
 /// Flags that say something of one reading, and nothing of what was decoded.
 pub(crate) const OF_READINGS: u32 = TD_SAMPLE_WORK_AFTER | TD_SAMPLE_WORK_BEFORE;
 /// Made by the simulated PMU (TD_FLAG_SIMULATE).

@@ -37,7 +37,7 @@ static void prepare(td_t *td)
 
 #define OF_HANDLES " td_read td_mark_read_slowly td_mark_to_sample td_reset td_sum_begin td_sum_end td_get_info td_list_nodes " \
                    "td_simulate_mix "
-#define OF_SAMPLES " td_decode_l1 td_decode_l2 td_decode_tree td_sum_add "
+#define OF_SAMPLES " td_decode_l1 td_decode_l2 td_decode_tree td_decode_tree_as td_sum_add "
 
 static void *another(void *unused)
 {
@@ -62,7 +62,7 @@ int main(void)
     all_fail(OF_SAMPLES, -EINVAL, "order");
     prepare(td);
     to.earlier = to.later;
-    all_fail(" td_decode_l1 td_decode_l2 td_decode_tree ", TD_ENOTCOUNTING, "");
+    all_fail(" td_decode_l1 td_decode_l2 td_decode_tree td_decode_tree_as ", TD_ENOTCOUNTING, "");
     prepare(td);
     td_must(td_read(other, &to.later));
     all_fail(OF_SAMPLES, -EINVAL, "different handles");

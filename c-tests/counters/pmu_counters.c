@@ -133,18 +133,11 @@ static void costs(int level)
 
 int main(int argc, char **argv)
 {
-    const struct td_options options = options_of(TD_FLAG_COUNTERS, 0);
     (void)argc;
     (void)argv;
     if (getenv("MACHINE") == NULL)
         needs_known_mix();
-    const int code = td_open(&td, &options);
-    char text[1024] = "";
-    td_last_error(text, sizeof text);
-    if (code == -ENODEV && strstr(text, "knows no such events"))
-        SKIP("%s", text);
-    if (code != 0)
-        FAIL("td_open: %d: %s", code, text);
+    td = counted();
     const struct td_info info = info_of(td);
     CHECK(info.counters == 3 || info.counters == 4 || info.counters == 7 || info.counters == 8);
     printf("%s, level %u, path %u%s%s\n", info.core, info.level, info.path, info.note[0] ? ": " : "", info.note);

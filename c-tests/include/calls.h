@@ -34,6 +34,8 @@ CALL(td_decode_l1, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), A
 CALL(td_decode_l2, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), AT(struct td_l2, L2))
 CALL(td_decode_tree, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), AT(struct td_node, NODES), ROOM_FOR_NODES,
      AT(uint32_t, COUNT))
+CALL(td_decode_tree_as, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), TD_AS_PERF_METRICS, AT(struct td_node, NODES),
+     ROOM_FOR_NODES, AT(uint32_t, COUNT))
 CALL(td_list_nodes, AT(td_t, HANDLE), AT(struct td_node, NODES), ROOM_FOR_NODES, AT(uint32_t, COUNT))
 CALL(td_decode_raw_l1, 0, 0, 1000, 0xff, AT(struct td_l1, L1))
 CALL(td_decode_raw_l2, 0, 0, 1000, 0xffff0000ff, AT(struct td_l2, L2))
@@ -58,6 +60,7 @@ static const struct call CALLS[] = {
     {"td_decode_l1", calls_td_decode_l1, {{EARLIER, FROM}, {LATER, IN}, {L1, OUT}, NONE}},
     {"td_decode_l2", calls_td_decode_l2, {{EARLIER, FROM}, {LATER, IN}, {L2, OUT}, NONE}},
     {"td_decode_tree", calls_td_decode_tree, {{EARLIER, FROM}, {LATER, IN}, {NODES, OUT}, {COUNT, OUT}}},
+    {"td_decode_tree_as", calls_td_decode_tree_as, {{EARLIER, FROM}, {LATER, IN}, {NODES, OUT}, {COUNT, OUT}}},
     {"td_list_nodes", calls_td_list_nodes, {{HANDLE, IN}, {NODES, OUT}, {COUNT, OUT}, NONE}},
     {"td_decode_raw_l1", calls_td_decode_raw_l1, {{L1, OUT}, NONE, NONE, NONE}},
     {"td_decode_raw_l2", calls_td_decode_raw_l2, {{L2, OUT}, NONE, NONE, NONE}},

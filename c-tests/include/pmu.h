@@ -108,6 +108,21 @@ static inline td_t *measured(const struct td_options *options)
     return NULL;
 }
 
+/* A handle on general counters. Skips where the core is none whose events are known. */
+static inline td_t *counted(void)
+{
+    td_t *td = NULL;
+    char text[1024] = "";
+    const struct td_options options = options_of(TD_FLAG_COUNTERS, 0);
+    const int code = td_open(&td, &options);
+    td_last_error(text, sizeof text);
+    if (code == -ENODEV && strstr(text, "knows no such events"))
+        SKIP("%s", text);
+    if (code != 0)
+        FAIL("td_open: %d: %s", code, text);
+    return td;
+}
+
 /* Shares of all slots, in the order of td_l1 and td_l2. */
 struct truth {
     double l1[4], l2[8];

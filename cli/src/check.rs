@@ -19,7 +19,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// Try on this machine what could only be tried on an emulated one, and report it (some 30 seconds)
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     selftest: bool,
     /// Write the report of --selftest to FILE instead of standard output
     #[arg(short, long, value_name = "FILE", requires = "selftest")]
@@ -46,12 +46,22 @@ open: `code` is what td_open returns, `path` is \"rdpmc\" or \"read\", `slots_pe
 known; where the open does not work, all but `works` and `code` are null. Names and values stay as
 they are; new ones may come. Texts are for people and may change.
 
+With --selftest --json:
+  {\"machine\": [{\"name\": \"CPU\", \"value\": \"...\"}, ...], \"notes\": [\"...\"],
+   \"checks\": [{\"name\": \"retiring\", \"verdict\": \"holds\", \"expected\": \"...\", \"facts\": \"...\", \"found\": \"...\"}, ...],
+   \"sources\": [{\"workload\": \"retiring\", \"dropped\": 0.01, \"nodes\": [
+                {\"node\": \"tma_retiring\", \"registers\": {\"value\": 0.75, \"bound\": 0.004},
+                 \"counters\": {\"value\": 0.75, \"bound\": 0.001}, \"difference\": 0.0, \"verdict\": \"agree\"}, ...]}, ...],
+   \"hold\": 20, \"do_not\": 0, \"not_tried\": 4}
+Verdicts of checks are \"holds\", \"fails\" and \"untried\"; of nodes \"agree\", \"dropped\" (a difference that
+perf's correction of PERF_METRICS explains) and \"differ\".
+
 Exit status: 0 if the default td_open works, 1 if not, 2 for wrong arguments.";
 
 /// Exit status 0 if the default open works, 1 if not.
 pub fn run(arguments: &Arguments) -> ExitCode {
     if arguments.selftest {
-        return crate::selftest::run(arguments.output.as_deref());
+        return crate::selftest::run(arguments.output.as_deref(), arguments.json);
     }
     let survey = probe();
     let text = if arguments.json { json(&survey) } else { table(&survey.findings) };

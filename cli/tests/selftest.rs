@@ -51,6 +51,17 @@ fn the_report_goes_into_a_file() {
 }
 
 #[test]
+fn as_json_it_has_the_fields_that_the_help_names() {
+    let output = selftest(&["--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let keys: Vec<_> = json.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["checks", "do_not", "hold", "machine", "not_tried", "notes", "sources"]);
+    assert_eq!(output.status.success(), json["hold"] != 0 && json["do_not"] == 0);
+    assert!(has_pmu() || json["notes"][0].as_str().expect("a text").starts_with("NO PMU"));
+    assert!(json["machine"].as_array().expect("a list").iter().any(|fact| fact["name"] == "kernel"));
+}
+
+#[test]
 fn a_file_that_cannot_be_written_is_told() {
     let output = selftest(&["-o", "/nowhere/report"]);
     assert_eq!(output.status.code(), Some(1));

@@ -2,7 +2,7 @@
 
 use super::border::{at, check, guard, handle, put, td};
 use super::decoders;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::handle;
 use crate::sample::{L1, L2, Sample};
 use crate::tree::{self, Node};
@@ -101,6 +101,45 @@ pub unsafe extern "C" fn td_decode_tree(
 ) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put_nodes(nodes, capacity, count, || tree::decode(earlier(from)?, at(to, "to")?)) })
+}
+
+/// The nodes as their source counts them: td_decode_tree.
+pub const TD_AS_COUNTED: u32 = 0;
+/// The nodes as PERF_METRICS has them. General counters leave INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, as
+/// perf's metrics do on Golden to Redwood Cove; here it is in.
+pub const TD_AS_PERF_METRICS: u32 = 1;
+
+/// As td_decode_tree, by a definition of the nodes: TD_AS_*.
+///
+/// Of a handle on registers both are the same.
+///
+/// Returns as td_decode_tree, and:
+///  -EINVAL  `definition` is none
+///  -ENOTSUP TD_AS_PERF_METRICS of general counters without TD_FLAG_DROPPING
+///
+/// # Safety
+/// The pointers are NULL or point to what their types say, `nodes` to `capacity` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_decode_tree_as(
+    from: *const Sample,
+    to: *const Sample,
+    definition: u32,
+    nodes: *mut Node,
+    capacity: u32,
+    count: *mut u32,
+) -> c_int {
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
+    guard(|| unsafe {
+        match definition {
+            TD_AS_COUNTED => {
+                put_nodes(nodes, capacity, count, || tree::decode(earlier(from)?, at(to, "to")?))
+            }
+            TD_AS_PERF_METRICS => put_nodes(nodes, capacity, count, || {
+                tree::decode_as_perf_metrics(earlier(from)?, at(to, "to")?)
+            }),
+            other => Err(Error::invalid(format!("definition {other} is no TD_AS_*"))),
+        }
+    })
 }
 
 /// Lists the nodes of the tree of the handle's CPU, and which of them the handle measures.

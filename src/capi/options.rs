@@ -27,6 +27,9 @@ pub const TD_FLAG_REGISTERS: u32 = 16;
 /// Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
 /// machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them.
 pub const TD_FLAG_COUNTERS: u32 = 32;
+/// With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. PERF_METRICS has these slots in frontend
+/// bound and fetch latency, where perf's metrics have not; td_decode_tree_as chooses.
+pub const TD_FLAG_DROPPING: u32 = 64;
 /// Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by read(2). A thread that runs on both
 /// kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind.
 pub const TD_FLAG_E_CORES: u32 = 256;
@@ -111,6 +114,7 @@ fn interpret(options: &COptions) -> Result<Options> {
         | TD_FLAG_SIMULATE
         | TD_FLAG_REGISTERS
         | TD_FLAG_COUNTERS
+        | TD_FLAG_DROPPING
         | TD_FLAG_E_CORES;
     if options.flags & !known != 0 {
         return Err(Error::invalid(format!(
@@ -143,6 +147,14 @@ fn interpret(options: &COptions) -> Result<Options> {
         )
         .remedy("choose a simulated core by td_simulate"));
     }
+    if options.flags & TD_FLAG_DROPPING != 0
+        && (source != SourceKind::Counters || options.flags & TD_FLAG_E_CORES != 0)
+    {
+        return Err(Error::invalid(
+            "options->flags has TD_FLAG_DROPPING, which goes with TD_FLAG_COUNTERS alone",
+        )
+        .why("it takes a general counter"));
+    }
     if source == SourceKind::Registers && options.flags & TD_FLAG_E_CORES != 0 {
         return Err(Error::invalid("options->flags has TD_FLAG_REGISTERS with TD_FLAG_E_CORES")
             .why("E-cores have no PERF_METRICS"));
@@ -160,6 +172,7 @@ fn interpret(options: &COptions) -> Result<Options> {
         kernel: options.flags & TD_FLAG_KERNEL != 0,
         inherit: options.flags & TD_FLAG_INHERIT != 0,
         source,
+        dropping: options.flags & TD_FLAG_DROPPING != 0,
         no_rdpmc: options.flags & TD_FLAG_NO_RDPMC != 0,
         e_cores: options.flags & TD_FLAG_E_CORES != 0,
         simulate: options.flags & TD_FLAG_SIMULATE != 0,

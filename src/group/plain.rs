@@ -47,7 +47,7 @@ struct Maps<M> {
 }
 
 impl<M> Maps<M> {
-    fn members(&self) -> impl Iterator<Item = &M> {
+    fn members(&self) -> impl Iterator<Item = &M> + Clone {
         self.members.iter().flatten()
     }
 }
@@ -135,7 +135,11 @@ impl<K: Kernel> PlainGroup<K> {
                 spin()
             }
             let now = self.counts()?;
-            let silent = plan.members.iter().zip(now.counter).find(|(_, n)| plan.unproven && *n == 0);
+            let silent = plan
+                .members
+                .iter()
+                .zip(now.counter)
+                .find(|(event, n)| plan.unproven && *n == 0 && !event.rare);
             if now.slots > 0 && silent.is_none() && self.are_where_they_count(plan)? {
                 break;
             }

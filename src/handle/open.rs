@@ -7,9 +7,9 @@ use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
 use crate::group::{Group, PATIENCE, PlainGroup};
 use crate::model::p_counters::SLOTS_P;
-use crate::model::{self, Model};
+use crate::model::{self, Counters, Counting, Event, Model};
 use crate::options::{Options, SourceKind, Target};
-use crate::sample::{Base, Head, Sample, TD_SAMPLE_SIMULATED};
+use crate::sample::{Base, Head, Sample, TD_SAMPLE_DROPPING, TD_SAMPLE_SIMULATED};
 use crate::source::plain::Plain;
 use crate::source::simulated::{SimulatedCounters, SimulatedRegisters};
 use crate::source::windowed::Windowed;
@@ -230,11 +230,18 @@ fn measure_by_p_counters(
     cpu: Identity,
     handle: Handle,
 ) -> Result<Box<State>> {
-    let (pmu, plan) = detect::p_counters(&linux, &cpu, options.level)?;
+    let find = |level| {
+        let (pmu, mut plan) = detect::p_counters(&linux, &cpu, level)?;
+        if options.dropping {
+            plan.members.push(dropping(&pmu)?);
+        }
+        Ok((pmu, plan))
+    };
+    let (pmu, plan) = find(options.level)?;
     let all = measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle, PATIENCE);
     match all {
         Err(why) if options.level == 0 && pmu.level > 1 => {
-            let (pmu, plan) = detect::p_counters(&linux, &cpu, 1)?;
+            let (pmu, plan) = find(1)?;
             let level_1 = Options { level: 1, ..*options };
             let mut state = measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle, PATIENCE)?;
             if state.info.note == Reason::default() {
@@ -244,6 +251,15 @@ fn measure_by_p_counters(
         }
         all => all,
     }
+}
+
+/// What counts the slots that the core drops.
+fn dropping(pmu: &Pmu) -> Result<Event> {
+    let Counting::Counters(Counters { dropping: Some(event), .. }) = pmu.model.counting else {
+        return Err(Error::errno(libc::ENOTSUP, "TD_FLAG_DROPPING, but perf corrects nothing on this core")
+            .remedy("leave the flag out"));
+    };
+    Ok(*event)
 }
 
 /// By plain counters.
@@ -275,7 +291,9 @@ fn measure_by_counters(
         why => why,
     };
     let info = Info { counters: plan.general_counters(), ..info_of(options, cpu, pmu, level, why) };
-    let source = AnySource::Counters(Plain::new(group, handle.shared(), info.head(pmu.row))?);
+    let mut head = info.head(pmu.row);
+    head.flags |= if options.dropping { TD_SAMPLE_DROPPING } else { 0 };
+    let source = AnySource::Counters(Plain::new(group, handle.shared(), head)?);
     Ok(Box::new(State { info, row: pmu.row as u8, source }))
 }
 

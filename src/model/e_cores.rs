@@ -10,6 +10,7 @@ use super::{Counters, Events, Model};
 static COUNTERS: Counters = Counters {
     tree: &TREE,
     events: Events::Named(&["topdown-retiring", "topdown-fe-bound", "topdown-be-bound"]),
+    dropping: None,
 };
 
 pub(crate) static TREE: Tree = Tree {

@@ -46,6 +46,8 @@ pub(crate) struct Counters {
     pub tree: &'static Tree,
     /// What is counted besides all slots: the inputs of the tree, in their order.
     pub events: Events,
+    /// Counts slots that PERF_METRICS calls frontend bound and these counters do not, if there are such.
+    pub dropping: Option<Event>,
 }
 
 /// Events of plain counters.
@@ -66,11 +68,17 @@ pub(crate) struct Event {
     pub config: u64,
     /// The one general counter that counts it, if not all do.
     pub counter: Option<u32>,
+    /// Code that works well may count none.
+    pub rare: bool,
 }
 
 impl Event {
     pub const fn new(name: &'static str, config: u64) -> Event {
-        Event { name, config, counter: None }
+        Event { name, config, counter: None, rare: false }
+    }
+
+    const fn rare(self) -> Event {
+        Event { rare: true, ..self }
     }
 
     const fn in_counter(self, counter: u32) -> Event {

@@ -54,14 +54,20 @@ pub(crate) static TREE_8: Tree = tree_2(
     &per_cycle(8.0),
 );
 
-static SUNNY: Counters = Counters { tree: &TREE_1, events: Events::Encoded(&[RETIRED, BACKEND, FRONTEND]) };
+static SUNNY: Counters = Counters {
+    tree: &TREE_1,
+    events: Events::Encoded(&[RETIRED, BACKEND, FRONTEND]),
+    dropping: Some(Event::new("INT_MISC.UOP_DROPPING", 0x100d).rare()),
+};
 static GOLDEN: Counters = Counters {
     tree: &TREE_6,
     events: Events::Encoded(&[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, EMPTY_OF_6, MEMORY]),
+    dropping: Some(Event::new("INT_MISC.UOP_DROPPING", 0x10ad).rare()),
 };
 static LION: Counters = Counters {
     tree: &TREE_8,
     events: Events::Encoded(&[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, LATENCY, MEMORY.in_counter(3)]),
+    dropping: None, // perf corrects nothing there
 };
 
 pub(super) const ROWS: &[Model] = &[

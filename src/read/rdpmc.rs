@@ -385,21 +385,41 @@ pub(crate) fn snapshot(
     Some(Snapshot { registers, sequence: page.sequence, clock, ns, pace })
 }
 
+/// How often pages that the kernel changes meanwhile are read.
+const TRIES: u32 = 4;
+
 /// What readings of plain counters start from: clock, numbers and bases. `leader` and `members` are the mapped pages of one
-/// group of the calling thread's, for which RDPMC was granted. None if it is not on this CPU, or was taken away meanwhile.
+/// group of the calling thread's, for which RDPMC was granted. None if it is not on this CPU, or is taken away again and again.
 pub(crate) fn counters_snapshot<'a, M: Mapping + 'a>(
     leader: &'a M,
-    members: impl Iterator<Item = &'a M>,
+    members: impl Iterator<Item = &'a M> + Clone,
     rseq: *mut u64,
 ) -> Option<CountersSnapshot> {
-    let page = leader.snapshot()?;
-    if page.index == 0 {
-        return None;
+    for _ in 0..TRIES {
+        let page = leader.snapshot()?;
+        if page.index == 0 {
+            return None;
+        }
+        let pages = std::iter::once(leader).chain(members.clone());
+        let undisturbed = undisturbed(leader, &page, pages, rseq);
+        if undisturbed.is_some() {
+            return undisturbed;
+        }
     }
-    let clock = clock_of(&page, Times::default());
+    None
+}
+
+/// At this snapshot of the leader's page. None: something came between.
+fn undisturbed<'a, M: Mapping + 'a>(
+    leader: &M,
+    page: &PageSnapshot,
+    pages: impl Iterator<Item = &'a M>,
+    rseq: *mut u64,
+) -> Option<CountersSnapshot> {
+    let clock = clock_of(page, Times::default());
     let mut snapshot = CountersSnapshot { sequence: page.sequence, clock, ..CountersSnapshot::default() };
     snapshot.ns = clock_now(&clock).1;
-    for (place, map) in std::iter::once(leader).chain(members).enumerate() {
+    for (place, map) in pages.enumerate() {
         // SAFETY: the caller's word; who opens a group that is read so has the handler of SIGSEGV installed.
         snapshot.counter[place] =
             unsafe { plain_counter::<MARK>(map.page(), leader.page(), rseq, page.sequence) }?;

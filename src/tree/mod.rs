@@ -4,11 +4,12 @@
 mod evaluate;
 mod interval;
 
+use crate::bound::skid_of_counters;
 use crate::error::{Error, Result};
-use crate::model::metrics::{Metric, TD_UNIT_SLOTS};
-use crate::model::tree::{Input, Row, Tree};
+use crate::model::metrics::{Metric, TD_NODE_FETCH_LATENCY, TD_NODE_FRONTEND_BOUND, TD_UNIT_SLOTS};
+use crate::model::tree::{Formula, Input, Row, Tree};
 use crate::model::{self, MOST_INPUTS};
-use crate::sample::Sample;
+use crate::sample::{Sample, TD_SAMPLE_DROPPING};
 use crate::span::{self, Span};
 pub(crate) use evaluate::{Count, Counted};
 use evaluate::{LOST, Share};
@@ -84,6 +85,56 @@ pub fn decode_tree(from: Option<&Sample>, to: &Sample) -> Result<Vec<Node>> {
     decode(from, to).map(Iterator::collect)
 }
 
+/// As [`decode_tree`], by PERF_METRICS' definition of frontend bound and fetch latency: with the slots that the core dropped, which
+/// then are not in bad speculation and machine clears.
+///
+/// # Errors
+/// Those of [`decode_tree`], and -ENOTSUP: general counters were counted, but not these slots.
+pub fn decode_tree_as_perf_metrics(from: Option<&Sample>, to: &Sample) -> Result<Vec<Node>> {
+    decode_as_perf_metrics(from, to).map(Iterator::collect)
+}
+
+/// As `decode_tree_as_perf_metrics`, without an allocation.
+pub(crate) fn decode_as_perf_metrics(
+    from: Option<&Sample>,
+    to: &Sample,
+) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
+    let span = span::span(from, to, 1)?;
+    let tree = tree_of(to.base.model)?;
+    let mut counted = counted(tree, &span, from, to);
+    if tree.takes_counters() {
+        let place = model::counters_down_to(to.base.model, to.base.level);
+        let dropped = difference_of(place, from, to).filter(|_| to.flags & TD_SAMPLE_DROPPING != 0);
+        let dropped = dropped.ok_or_else(not_dropping)?;
+        for row in tree.nodes {
+            if let (TD_NODE_FRONTEND_BOUND | TD_NODE_FETCH_LATENCY, Formula::Slots(input)) =
+                (row.metric.id, row.formula)
+            {
+                // no slot is of both, so at the edges the sum is off by no more than each; but one counter more is read
+                let edges = skid_of_counters(0, place + 1) - skid_of_counters(0, place);
+                counted.inputs[input] = counted.inputs[input].map(|count| Count {
+                    n: count.n + dropped,
+                    edges: count.edges + edges as f64,
+                    ..count
+                });
+            }
+        }
+    }
+    Ok(nodes(tree, to.base.level.into(), &counted, &span))
+}
+
+fn not_dropping() -> Error {
+    Error::errno(libc::ENOTSUP, "PERF_METRICS' definition needs the slots that the core dropped")
+        .why("they were not counted")
+        .remedy("open with TD_FLAG_DROPPING, or with TD_FLAG_REGISTERS")
+}
+
+/// What a plain counter counted between two samples; None: it went back, or there is none.
+fn difference_of(place: usize, from: Option<&Sample>, to: &Sample) -> Option<f64> {
+    let n = to.counter.get(place)?.checked_sub(from.map_or(0, |from| from.counter[place]))?;
+    Some(n as f64)
+}
+
 /// As `decode_tree`, without an allocation.
 pub(crate) fn decode(
     from: Option<&Sample>,
@@ -144,10 +195,8 @@ fn with_share(node: Node, share: Share) -> Node {
 
 /// The tree's inputs between two samples.
 fn counted(tree: &Tree, span: &Span, from: Option<&Sample>, to: &Sample) -> Counted {
-    let counter = |k: usize, slots: u32| {
-        let n = to.counter[k].checked_sub(from.map_or(0, |from| from.counter[k]))?;
-        Some(Count::by_counter(n as f64 * f64::from(slots), span))
-    };
+    let counter =
+        |k: usize, slots: u32| Some(Count::by_counter(difference_of(k, from, to)? * f64::from(slots), span));
     let input = |input: &Input| match *input {
         Input::Category(k) => Some(Count::by_category(span.category[k], span)),
         Input::Counter(k) => counter(k, 1),

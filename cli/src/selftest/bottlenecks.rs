@@ -2,15 +2,15 @@
 #![forbid(unsafe_code)]
 
 use super::kernels::{self, Chase, Code, Mix};
-use super::machine::{self, Machine};
-use super::report::{Tried, seen, untried};
+use super::machine;
+use super::report::{Tried, Untried, seen, untried};
 use std::hint::black_box;
 use std::io;
 use std::time::{Duration, Instant};
-use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, TopDown};
+use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, Sample, TopDown};
 
 /// One stretch of a microkernel.
-type Stretch = Box<dyn FnMut()>;
+pub type Stretch = Box<dyn FnMut()>;
 
 /// A microkernel, and what must come out.
 pub struct Bottleneck {
@@ -42,8 +42,8 @@ struct Size {
 }
 
 impl Size {
-    fn of(machine: &Machine) -> Size {
-        if machine.emulated {
+    fn new(emulated: bool) -> Size {
+        if emulated {
             // no caches there, and each new block of code takes long
             return Size { time: Duration::from_micros(300), memory: 1 << 20, code: 1 << 15 };
         }
@@ -164,43 +164,60 @@ fn shares(metrics: &[Metric], values: &[f64], error: f64) -> String {
 
 impl Bottleneck {
     /// Runs it; on the emulated machine, with that mix.
-    pub fn run(&self, td: &TopDown, machine: &Machine, mix: Mix) -> Tried {
-        let size = Size::of(machine);
-        let mut stretch = match (self.make)(&size) {
-            Ok(stretch) => stretch,
-            Err(error) => return untried(format!("no memory for it, or none that may be executed: {error}")),
-        };
-        stretch();
-        if machine.emulated {
-            kernels::set_mix(Some(mix), 0);
-        }
-        let tried = self.region(td, size.time, &mut stretch);
-        if machine.emulated {
-            kernels::set_mix(None, 0);
-        }
-        tried
+    pub fn run(&self, td: &TopDown, emulated: bool, mix: Mix) -> Tried {
+        self.region(td, emulated.then_some(mix), Size::new(emulated).time, &mut self.stretch(emulated)?)
     }
 
-    fn region(&self, td: &TopDown, time: Duration, stretch: &mut Stretch) -> Tried {
-        let before = td.read()?;
-        let start = Instant::now();
-        while start.elapsed() < time {
-            stretch();
-        }
-        let after = td.read()?;
+    /// A stretch of it, which has run once.
+    pub fn stretch(&self, emulated: bool) -> Result<Stretch, Untried> {
+        let mut stretch = (self.make)(&Size::new(emulated))
+            .or_else(|error| untried(format!("no memory for it, or none that may be executed: {error}")))?;
+        stretch();
+        Ok(stretch)
+    }
+
+    fn region(&self, td: &TopDown, mix: Option<Mix>, time: Duration, stretch: &mut Stretch) -> Tried {
+        let (before, after) = samples(td, mix, time, stretch)?;
         let l1 = topdown::decode_l1(Some(&before), &after)?;
         let l2 = if td.info()?.level > 1 { Some(topdown::decode_l2(Some(&before), &after)?) } else { None };
         self.demand.judge(&l1, l2.as_ref())
     }
 }
 
+/// Two readings, and as much of a microkernel between them as fits; on the emulated machine, with a mix.
+pub fn samples(
+    td: &TopDown,
+    mix: Option<Mix>,
+    time: Duration,
+    stretch: &mut Stretch,
+) -> topdown::Result<(Sample, Sample)> {
+    if mix.is_some() {
+        kernels::set_mix(mix, 0);
+    }
+    let before = td.read();
+    let start = Instant::now();
+    while start.elapsed() < time {
+        stretch();
+    }
+    let after = td.read();
+    if mix.is_some() {
+        kernels::set_mix(None, 0);
+    }
+    Ok((before?, after?))
+}
+
+/// How long a microkernel runs.
+pub fn time(emulated: bool) -> Duration {
+    Size::new(emulated).time
+}
+
 /// On the emulated machine: a kernel with the mix of another has to be refused, else the verdicts above say nothing.
-pub fn refuses(td: &TopDown, machine: &Machine) -> Tried {
+pub fn refuses(td: &TopDown) -> Tried {
     let mut believed = Vec::new();
     for (k, bottleneck) in ALL.iter().enumerate() {
         // three on: another level 1 category
         let wrong = ALL[(k + 3) % ALL.len()].mix;
-        if !matches!(bottleneck.run(td, machine, wrong), Ok(verdict) if !verdict.holds) {
+        if !matches!(bottleneck.run(td, true, wrong), Ok(verdict) if !verdict.holds) {
             believed.push(bottleneck.name);
         }
     }
@@ -302,7 +319,7 @@ mod tests {
             let region = |mix| {
                 set(mix);
                 let mut stretch: Stretch = Box::new(|| kernels::work(100_000));
-                bottleneck.region(&td, Duration::from_millis(5), &mut stretch).unwrap().holds
+                bottleneck.region(&td, None, Duration::from_millis(5), &mut stretch).unwrap().holds
             };
             assert!(region(bottleneck.mix), "{}", bottleneck.name);
             assert!(!region(ALL[(k + 3) % ALL.len()].mix), "{}", bottleneck.name);

@@ -10,6 +10,7 @@ mod raw;
 mod registers;
 mod report;
 mod sharing;
+mod sources;
 
 use crate::{print, say};
 use machine::Machine;
@@ -145,15 +146,15 @@ const EMULATED: &str = "\n*** EMULATED: this is the emulated machine of c-tests/
 
 /// Tries everything, and writes the report there, or to standard output. Exit status 0 if something held and nothing did
 /// not.
-pub fn run(to: Option<&Path>) -> ExitCode {
+pub fn run(to: Option<&Path>, json: bool) -> ExitCode {
     let done = match to {
-        None => match write_report(Report::new(stdout())) {
+        None => match write_report(Report::new(stdout(), json)) {
             Err(error) => {
                 Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
             }
             Ok((_, status)) => Ok(status),
         },
-        Some(path) => write_to(path),
+        Some(path) => write_to(path, json),
     };
     done.unwrap_or_else(|error| {
         say(&error.to_string());
@@ -161,54 +162,81 @@ pub fn run(to: Option<&Path>) -> ExitCode {
     })
 }
 
-fn write_to(path: &Path) -> io::Result<ExitCode> {
+fn write_to(path: &Path, json: bool) -> io::Result<ExitCode> {
     let mut output = Output::create(path)?;
-    let (summary, status) = write_report(Report::new(&mut output))?;
+    let (summary, status) = write_report(Report::new(&mut output, json))?;
     output.finish()?;
     print(&format!("{summary}; the report is in {}\n", clean(&path.display().to_string())))?;
     Ok(status)
 }
 
 fn write_report<W: Write>(mut report: Report<W>) -> io::Result<(String, ExitCode)> {
-    report.head(&machine::describe())?;
+    report.head(machine::describe())?;
     match ready() {
-        Ok((machine, td)) => try_all(&mut report, &machine, td)?,
+        Ok((machine, td)) => try_all(&mut report, machine.as_ref(), td)?,
         Err(why) => {
             report.line(&format!("\nNO PMU that can be used, so nothing is proved: {why}"))?;
             report.none_of(bottlenecks::ALL.len() + ASSUMPTIONS.len());
         }
     }
-    let summary = report.summary();
-    report.line(&format!("\n{summary}"))?;
+    let summary = report.end()?;
     Ok((summary, report.status()))
 }
 
-/// The machine, and a handle on its counters.
-fn ready() -> Result<(Machine, TopDown), String> {
+/// The machine, if its kernel shows the registers, and a handle on counters of either kind.
+fn ready() -> Result<(Option<Machine>, TopDown), String> {
     let machine = Machine::find().transpose().map_err(|error| error.to_string())?;
     let td = TopDown::open(&Options::default()).map_err(|error| error.to_string())?;
-    machine.map(|machine| (machine, td)).ok_or_else(|| "the kernel shows no event 'slots'".into())
+    Ok((machine, td))
 }
 
-fn try_all<W: Write>(report: &mut Report<W>, machine: &Machine, td: TopDown) -> io::Result<()> {
-    report.line(&format!("on CPU      {}", machine.cpu))?;
-    if machine.emulated {
+fn try_all<W: Write>(report: &mut Report<W>, machine: Option<&Machine>, td: TopDown) -> io::Result<()> {
+    let emulated = machine::is_emulated();
+    if let Some(machine) = machine {
+        report.line(&format!("on CPU      {}", machine.cpu))?;
+    }
+    if emulated {
         report.line(EMULATED)?;
     }
     for bottleneck in &bottlenecks::ALL {
         let assumed = format!("{}: {}", bottleneck.code, bottleneck.demand.text());
-        report.check(bottleneck.name, &assumed, "", bottleneck.run(&td, machine, bottleneck.mix))?;
+        report.check(bottleneck.name, &assumed, "", bottleneck.run(&td, emulated, bottleneck.mix))?;
     }
-    if machine.emulated {
+    if emulated {
         let assumed = "each of these is refused if its slots divide like another's";
-        report.check("wrong-mix", assumed, "", bottlenecks::refuses(&td, machine))?;
+        report.check("wrong-mix", assumed, "", bottlenecks::refuses(&td))?;
     }
     drop(td); // two groups in a thread would take turns
+    try_sources(report, machine)?;
+    let Some(machine) = machine else {
+        report
+            .line("\nwhat is assumed of registers could not be tried: the kernel shows no event 'slots'")?;
+        report.none_of(ASSUMPTIONS.len());
+        return Ok(());
+    };
     for Assumption { name, assumed, facts, run } in ASSUMPTIONS {
         let tried = run(machine);
         // a check that failed on another CPU
         let tried = machine.return_home().map_or_else(|error| untried(error.to_string()), |()| tried);
         report.check(name, assumed, facts, tried)?;
+    }
+    Ok(())
+}
+
+/// What registers and general counters say of each microkernel.
+fn try_sources<W: Write>(report: &mut Report<W>, machine: Option<&Machine>) -> io::Result<()> {
+    let assumed =
+        "registers and general counters say the same of it, or differ by the slots that the core drops";
+    let machine = match (sources::both(), machine) {
+        (Ok(()), Some(machine)) => machine,
+        (Ok(()), None) => return report.check("sources", assumed, "", untried("the machine is not known")),
+        (Err(why), _) => return report.check("sources", assumed, "", Err(why)),
+    };
+    for bottleneck in &bottlenecks::ALL {
+        let compared = sources::compare(bottleneck, machine);
+        let tried = compared.as_ref().map_or_else(|why| untried(&why.0), sources::judge);
+        report.check(&format!("sources-{}", bottleneck.name), assumed, "", tried)?;
+        compared.into_iter().for_each(|compared| report.sources(compared));
     }
     Ok(())
 }

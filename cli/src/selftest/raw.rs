@@ -73,10 +73,11 @@ impl Registers {
     }
 }
 
-/// What read(2) of a group says.
+/// What read(2) of a group, or of an event alone, says.
 pub struct Count {
     pub enabled: u64,
     pub running: u64,
+    /// What the leader counted.
     pub slots: u64,
 }
 
@@ -121,6 +122,19 @@ impl Event {
             return Err(io::Error::last_os_error());
         }
         Ok(Event { fd, page: page.cast_const().cast() })
+    }
+
+    /// read(2): of its group, if it leads one.
+    pub fn count(&self) -> io::Result<Count> {
+        let mut words = [0u64; 3 + 9];
+        // SAFETY: the kernel writes no more than it is told.
+        let length =
+            unsafe { libc::read(self.fd.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
+        match length {
+            ..0 => Err(io::Error::last_os_error()),
+            0..32 => Err(io::Error::other("read(2) of the group gave too little")),
+            _ => Ok(Count { enabled: words[1], running: words[2], slots: words[3] }),
+        }
     }
 
     /// What the control page says, all at one sequence number.
@@ -203,17 +217,9 @@ impl Group {
         self.ioctl(ioctls::RESET)
     }
 
-    /// read(2).
+    /// read(2) of the group.
     pub fn count(&self) -> io::Result<Count> {
-        let mut words = [0u64; 3 + 9];
-        // SAFETY: the kernel writes no more than it is told.
-        let length =
-            unsafe { libc::read(self.leader.fd.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
-        match length {
-            ..0 => Err(io::Error::last_os_error()),
-            0..32 => Err(io::Error::other("read(2) of the group gave too little")),
-            _ => Ok(Count { enabled: words[1], running: words[2], slots: words[3] }),
-        }
+        self.leader.count()
     }
 
     /// The leader's control page.

@@ -1,6 +1,8 @@
 //! The report: a head, a block for each check as it is done, and a line that sums up.
 #![forbid(unsafe_code)]
 
+use super::sources::Compared;
+use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use topdown_report::clean;
@@ -25,6 +27,15 @@ impl<E: std::error::Error> From<E> for Untried {
     }
 }
 
+/// The verdict in JSON.
+fn word(tried: &Tried) -> &'static str {
+    match tried {
+        Ok(Seen { holds: true, .. }) => "holds",
+        Ok(Seen { holds: false, .. }) => "fails",
+        Err(_) => "untried",
+    }
+}
+
 /// A check that was tried.
 pub fn seen(holds: bool, what: String) -> Tried {
     Ok(Seen { holds, what })
@@ -35,22 +46,55 @@ pub fn untried<T>(why: impl Into<String>) -> Result<T, Untried> {
     Err(Untried(why.into()))
 }
 
-/// A report as it is written. Each check is out before the next begins: one that ends the program leaves the rest.
+/// A report as it is written. Each check is out before the next begins: one that ends the program leaves the rest. As JSON it
+/// is written at the end.
 pub struct Report<W: Write> {
     to: W,
+    json: Option<Json>,
     hold: usize,
     do_not: usize,
     not_tried: usize,
 }
 
+/// The report for scripts.
+#[derive(Default, Serialize)]
+struct Json {
+    machine: Vec<JsonFact>,
+    notes: Vec<String>,
+    checks: Vec<JsonCheck>,
+    sources: Vec<Compared>,
+    hold: usize,
+    do_not: usize,
+    not_tried: usize,
+}
+
+#[derive(Serialize)]
+struct JsonFact {
+    name: &'static str,
+    value: String,
+}
+
+#[derive(Serialize)]
+struct JsonCheck {
+    name: String,
+    verdict: &'static str,
+    expected: String,
+    facts: String,
+    found: String,
+}
+
 impl<W: Write> Report<W> {
     /// A report, to be written there.
-    pub fn new(to: W) -> Report<W> {
-        Report { to, hold: 0, do_not: 0, not_tried: 0 }
+    pub fn new(to: W, json: bool) -> Report<W> {
+        Report { to, json: json.then(Json::default), hold: 0, do_not: 0, not_tried: 0 }
     }
 
     /// The head.
-    pub fn head(&mut self, lines: &[(&str, String)]) -> io::Result<()> {
+    pub fn head(&mut self, lines: Vec<(&'static str, String)>) -> io::Result<()> {
+        if let Some(json) = &mut self.json {
+            json.machine.extend(lines.into_iter().map(|(name, value)| JsonFact { name, value }));
+            return Ok(());
+        }
         self.line("topdown selftest")?;
         for (name, value) in lines {
             self.line(&format!("{name:<11} {value}"))?;
@@ -60,6 +104,10 @@ impl<W: Write> Report<W> {
 
     /// A line of its own.
     pub fn line(&mut self, text: &str) -> io::Result<()> {
+        if let Some(json) = &mut self.json {
+            json.notes.push(text.trim().to_string());
+            return Ok(());
+        }
         let text: Vec<String> = text.split('\n').map(clean).collect();
         writeln!(self.to, "{}", text.join("\n"))?;
         self.to.flush()
@@ -77,9 +125,39 @@ impl<W: Write> Report<W> {
             Ok(Seen { holds: false, .. }) => &mut self.do_not,
             Err(_) => &mut self.not_tried,
         } += 1;
+        if let Some(json) = &mut self.json {
+            json.checks.push(JsonCheck {
+                name: name.into(),
+                verdict: word(&tried),
+                expected: assumed.into(),
+                facts: facts.into(),
+                found: seen.clone(),
+            });
+            return Ok(());
+        }
         let facts = if facts.is_empty() { String::new() } else { format!(" ({facts})") };
         let label = if tried.is_ok() { "seen" } else { "why" };
         self.line(&format!("\n{name}: {verdict}\n    expected  {assumed}{facts}\n    {label:<8}  {seen}"))
+    }
+
+    /// The numbers behind a check of both sources, of which its text tells people.
+    pub fn sources(&mut self, compared: Compared) {
+        if let Some(json) = &mut self.json {
+            json.sources.push(compared);
+        }
+    }
+
+    /// Writes what sums up, and returns it.
+    pub fn end(&mut self) -> io::Result<String> {
+        let summary = self.summary();
+        let Some(json) = self.json.take() else {
+            self.line(&format!("\n{summary}"))?;
+            return Ok(summary);
+        };
+        let &mut Report { hold, do_not, not_tried, .. } = self;
+        self.to.write_all(topdown_report::json(&Json { hold, do_not, not_tried, ..json }).as_bytes())?;
+        self.to.flush()?;
+        Ok(summary)
     }
 
     /// So many checks could not be tried, all for a reason that was told.
@@ -87,8 +165,7 @@ impl<W: Write> Report<W> {
         self.not_tried += checks;
     }
 
-    /// The last line.
-    pub fn summary(&self) -> String {
+    fn summary(&self) -> String {
         let Report { hold, do_not, not_tried, .. } = self;
         format!("selftest: {hold} hold, {do_not} do not, {not_tried} could not be tried")
     }
@@ -109,14 +186,13 @@ mod tests {
 
     fn written(tried: Vec<Tried>) -> (String, bool) {
         let mut text = Vec::new();
-        let mut report = Report::new(&mut text);
-        report.head(&[("CPU", "made up".into())]).unwrap();
+        let mut report = Report::new(&mut text, false);
+        report.head(vec![("CPU", "made up".into())]).unwrap();
         for tried in tried {
             report.check("name", "what was expected", "B.3", tried).unwrap();
         }
-        let summary = report.summary();
+        report.end().unwrap();
         let good = report.is_good();
-        report.line(&summary).unwrap();
         (String::from_utf8(text).unwrap(), good)
     }
 
@@ -131,7 +207,7 @@ mod tests {
              \nname: holds\n    expected  what was expected (B.3)\n    seen      7\n\
              \nname: DOES NOT HOLD\n    expected  what was expected (B.3)\n    seen      8\n\
              \nname: could not be tried\n    expected  what was expected (B.3)\n    why       no such PMU\n\
-             selftest: 1 hold, 1 do not, 1 could not be tried\n"
+             \nselftest: 1 hold, 1 do not, 1 could not be tried\n"
         );
         assert!(!good);
     }
