@@ -355,7 +355,7 @@ pub fn detect(bytes: &[u8]) {
     for attempt in [Attempt::Open("slots"), Attempt::Map, Attempt::Other("read")] {
         assert!(!explain(&kernel, &options, attempt, &refusal).to_string().is_empty());
     }
-    match detect::e_cores(&kernel, &cpu) {
+    match detect::e_cores(&kernel, &cpu, 0) {
         Ok((pmu, plan)) => {
             kernel.fail(fails, errno);
             let opened = PlainGroup::open(kernel.clone(), &pmu, &plan, &options, None);
@@ -367,7 +367,7 @@ pub fn detect(bytes: &[u8]) {
         }
         Err(error) => assert_eq!(error.code(), -libc::ENOTSUP),
     }
-    match detect::p_counters(&kernel, &cpu, flags >> 5 & 3) {
+    match detect::counters(&kernel, &cpu, flags >> 5 & 3) {
         Ok((pmu, plan)) => {
             kernel.fail(fails, errno);
             let opened = PlainGroup::open(kernel.clone(), &pmu, &plan, &options, None);

@@ -7,7 +7,7 @@ use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Reason, Result};
 use crate::group::{Group, PlainGroup};
 use crate::model::p_counters::SLOTS_P;
-use crate::model::{self, Model};
+use crate::model::{self, Counting, Model};
 use crate::options::{Options, SourceKind, Target};
 use crate::sample::{Base, Head, Sample, TD_SAMPLE_SIMULATED};
 use crate::source::plain::Plain;
@@ -142,17 +142,19 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     let cpu = cpu::identify();
     let linux = Linux { descriptors_from: options.descriptors_from };
     if options.e_cores {
-        let (pmu, plan) = detect::e_cores(&linux, &cpu)?;
+        let (pmu, plan) = detect::e_cores(&linux, &cpu, options.level)?;
         return measure_by_counters(options, linux, cpu, (&pmu, &plan), handle);
     }
-    if options.source == SourceKind::Counters {
-        return measure_by_p_counters(options, linux, cpu, handle);
+    let nothing_else =
+        model::of_cpu(&cpu).is_some_and(|(_, row)| matches!(row.counting, Counting::Counters(_)));
+    if options.source == SourceKind::Counters || options.source == SourceKind::Automatic && nothing_else {
+        return measure_by_deepest(options, linux, cpu, handle);
     }
     let pmu = match detect::pmu(&linux, &cpu) {
         // a virtual machine, or a kernel that is older than the CPU
         Err(why) if options.source == SourceKind::Automatic && why.code() == -libc::ENODEV => {
-            detect::p_counters(&linux, &cpu, options.level).map_err(|_| why)?;
-            return measure_by_p_counters(options, linux, cpu, handle);
+            detect::counters(&linux, &cpu, options.level).map_err(|_| why)?;
+            return measure_by_deepest(options, linux, cpu, handle);
         }
         pmu => pmu?,
     };
@@ -165,27 +167,23 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     Ok(Box::new(State { info, row: pmu.row as u8, source }))
 }
 
-/// By the P-cores' general counters: both levels, or level 1 if that alone fits them.
-fn measure_by_p_counters(
-    options: &Options,
-    linux: Linux,
-    cpu: Identity,
-    handle: Handle,
-) -> Result<Box<State>> {
-    let (pmu, plan) = detect::p_counters(&linux, &cpu, options.level)?;
-    let all = measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle);
-    match all {
+/// By general counters: all levels, or level 1 if that alone fits them.
+fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Handle) -> Result<Box<State>> {
+    let (pmu, plan) = detect::counters(&linux, &cpu, options.level)?;
+    let (mut state, no_deeper) = match measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle)
+    {
         Err(why) if options.level == 0 && pmu.level > 1 => {
-            let (pmu, plan) = detect::p_counters(&linux, &cpu, 1)?;
+            let (pmu, plan) = detect::counters(&linux, &cpu, 1)?;
             let level_1 = Options { level: 1, ..*options };
-            let mut state = measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle)?;
-            if state.info.note == Reason::default() {
-                state.info.note = Reason::new("level 1 alone").why(why.reason().cause());
-            }
-            Ok(state)
+            let state = measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle)?;
+            (state, why.reason().cause())
         }
-        all => all,
+        state => (state?, plan.no_deeper.into()),
+    };
+    if options.level == 0 && !no_deeper.is_empty() && state.info.note == Reason::default() {
+        state.info.note = Reason::new("level 1 alone").why(no_deeper);
     }
+    Ok(state)
 }
 
 /// By plain counters.
@@ -199,21 +197,13 @@ fn measure_by_counters(
     let level = level_of(options, pmu.level, &cpu)?;
     check_target(&linux, pmu, &cpu, options)?;
     let shows_itself = options.target == Target::This && !options.inherit && !options.no_rdpmc;
-    if (plan.leader == SLOTS_P || plan.unproven) && !shows_itself {
+    if (plan.leader.event == SLOTS_P || plan.unproven) && !shows_itself {
         // that group shows nothing of itself: another one is proved in its place
         let plain = Options { descriptors_from: options.descriptors_from, ..Options::default() };
         let linux = Linux { descriptors_from: options.descriptors_from };
         PlainGroup::open(linux, pmu, plan, &plain, Some(handle.control()))?.0.stop();
     }
-    // (E-cores' groups are led by cycles)
-    let place = (!options.e_cores).then(|| handle.control());
-    let (group, why) = PlainGroup::open(linux, pmu, plan, options, place)?;
-    let why = match why {
-        Some(_) if options.e_cores => {
-            Some(Reason::new("read by read(2)").why("E-cores have no PERF_METRICS"))
-        }
-        why => why,
-    };
+    let (group, why) = PlainGroup::open(linux, pmu, plan, options, Some(handle.control()))?;
     let info = Info { counters: plan.general_counters(), ..info_of(options, cpu, pmu, level, why) };
     let source = AnySource::Counters(Plain::new(group, handle.shared(), info.head(pmu.row))?);
     Ok(Box::new(State { info, row: pmu.row as u8, source }))

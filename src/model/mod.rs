@@ -44,25 +44,34 @@ pub(crate) enum Counting {
 #[derive(Debug)]
 pub(crate) struct Counters {
     pub tree: &'static Tree,
+    /// What leads the group: the first of these that the kernel shows, or else the last.
+    pub leaders: &'static [Leader],
     /// What is counted besides all slots: the inputs of the tree, in their order.
-    pub events: Events,
+    pub events: &'static [Event],
+    /// Why there is no deeper level, where the core's maker publishes one; else empty.
+    pub no_deeper: &'static str,
 }
 
-/// Events of plain counters.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Events {
-    /// By their names under `events/` in sysfs.
-    Named(&'static [&'static str]),
-    /// By encodings that a document of the core's maker gives; sysfs has no names for them.
-    Encoded(&'static [Event]),
+/// An event that counts all slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Leader {
+    pub event: Event,
+    /// It counts cycles, each of as many slots as the core is wide.
+    pub by_cycle: bool,
+    /// It takes a general counter; else it has a fixed one.
+    pub general: bool,
 }
+
+/// Cycles, for which Intel's cores have a fixed counter.
+pub(crate) const INTEL_CYCLES: Leader =
+    Leader { event: Event::new("cpu-cycles", 0x003c), by_cycle: true, general: false };
 
 /// An event of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// Its name under `events/` in sysfs, or the maker's.
+    /// Its name under `events/` in sysfs, or the maker's. Where the kernel shows an event of this name, it is to be this one.
     pub name: &'static str,
-    /// What stands for it in perf_event_attr.config.
+    /// What stands for it in perf_event_attr.config, as the core's maker documents it.
     pub config: u64,
     /// The one general counter that counts it, if not all do.
     pub counter: Option<u32>,
@@ -89,8 +98,8 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 }
 
 /// The whole table; a sample names its row by the place in it.
-const TABLE: [&[Model]; 5] =
-    [perf_metrics::ROWS, others::ROWS, e_cores::ROWS, made_up::ROWS, p_counters::ROWS];
+const TABLE: [&[Model]; 6] =
+    [perf_metrics::ROWS, others::ROWS, e_cores::HYBRID, made_up::ROWS, p_counters::ROWS, e_cores::SERVERS];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
     TABLE.into_iter().flatten()
@@ -107,19 +116,21 @@ pub(crate) fn of_cpu(cpu: &Identity) -> Option<(u32, &'static Model)> {
 
 /// The row of a hybrid CPU's E-cores, with its place.
 pub(crate) fn of_e_cores(cpu: &Identity) -> Option<(u32, &'static Model)> {
-    another_row(cpu, e_cores::ROWS)
+    another_row(cpu, e_cores::HYBRID)
 }
 
-/// The row of the CPU's P-cores by their general counters, with its place.
+/// The row of the CPU, or of its P-cores, by general counters, with its place.
 pub(crate) fn by_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
-    another_row(cpu, p_counters::ROWS)
+    of_cpu(cpu)
+        .filter(|(_, row)| matches!(row.counting, Counting::Counters(_)))
+        .or_else(|| another_row(cpu, p_counters::ROWS))
 }
 
 /// The row of a CPU of `of_cpu` in another part of the table.
 fn another_row(cpu: &Identity, part: &'static [Model]) -> Option<(u32, &'static Model)> {
     let (_, p_cores) = of_cpu(cpu)?;
     let row = part.iter().find(|row| p_cores.family == row.family && row.models.contains(&cpu.model))?;
-    (0..).zip(rows()).find(|(_, other)| std::ptr::eq(*other, row))
+    named(row.core)
 }
 
 /// The row of the CPU that runs this.
@@ -199,6 +210,11 @@ impl Model {
     ) -> Model {
         let counting = Counting::Counters(counters);
         Model { core, vendor: "", family: 6, models, slots_per_cycle, counting }
+    }
+
+    /// The same of CPUs that have nothing else.
+    const fn of(self, vendor: &'static str, family: u32) -> Model {
+        Model { vendor, family, ..self }
     }
 
     /// Deepest level that is counted; 0 if none is.

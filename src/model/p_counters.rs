@@ -2,11 +2,12 @@
 //! (numerators of the metrics in perf's pmu-events; Intel's event lists).
 
 use super::metrics::{BACKEND_BOUND, BAD_SPECULATION, FRONTEND_BOUND, RETIRING};
+use super::perf_metrics::SLOTS;
 use super::perf_metrics::{COUGAR_COVE, GOLDEN_COVE, LION_COVE, REDWOOD_COVE, SUNNY_COVE, both_levels};
 use super::tree::Formula::{Rest, Slots};
 use super::tree::Input::{Counter, Cycles};
 use super::tree::{Input, Row, Tree, root};
-use super::{Counters, Event, Events, Model};
+use super::{Counters, Event, Leader, Model};
 
 /// What leads the group where the kernel shows no SLOTS: in virtual machines, and if it is older than the CPU.
 pub(crate) const SLOTS_P: Event = Event::new("TOPDOWN.SLOTS_P", 0x01a4);
@@ -54,15 +55,19 @@ pub(crate) static TREE_8: Tree = tree_2(
     &per_cycle(8.0),
 );
 
-static SUNNY: Counters = Counters { tree: &TREE_1, events: Events::Encoded(&[RETIRED, BACKEND, FRONTEND]) };
-static GOLDEN: Counters = Counters {
-    tree: &TREE_6,
-    events: Events::Encoded(&[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, EMPTY_OF_6, MEMORY]),
-};
-static LION: Counters = Counters {
-    tree: &TREE_8,
-    events: Events::Encoded(&[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, LATENCY, MEMORY.in_counter(3)]),
-};
+const fn counters(tree: &'static Tree, events: &'static [Event]) -> Counters {
+    const LEADERS: &[Leader] = &[
+        Leader { event: SLOTS, by_cycle: false, general: false },
+        Leader { event: SLOTS_P, by_cycle: false, general: true },
+    ];
+    Counters { tree, leaders: LEADERS, events, no_deeper: "" }
+}
+
+static SUNNY: Counters = counters(&TREE_1, &[RETIRED, BACKEND, FRONTEND]);
+static GOLDEN: Counters =
+    counters(&TREE_6, &[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, EMPTY_OF_6, MEMORY]);
+static LION: Counters =
+    counters(&TREE_8, &[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, LATENCY, MEMORY.in_counter(3)]);
 
 pub(super) const ROWS: &[Model] = &[
     Model::counted("Sunny, Willow or Cypress Cove, by counters", SUNNY_COVE, 5, &SUNNY),

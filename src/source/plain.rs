@@ -82,7 +82,7 @@ impl<C: PlainCounters> Plain<C> {
             }
             let newest = || self.period.is_newest(number);
             self.period.look(|period| period.show(shared, &snapshot, newest));
-            shared.attach_counters(reader, count);
+            shared.attach_counters(reader, count, snapshot.slots_each);
             if shared.read(out).is_ok() {
                 out.flags |= TD_SAMPLE_WORK_BEFORE | TD_SAMPLE_WORK_AFTER;
                 return true;
@@ -143,7 +143,7 @@ impl Period {
     fn show(&self, shared: &Shared, now: &CountersSnapshot, newest: impl Fn() -> bool) {
         let [slots, counters @ ..] = now.counter;
         let mut start = self.start;
-        start.slots = slots.base.wrapping_sub(self.begun.slots);
+        start.slots = slots.base.wrapping_mul(now.slots_each).wrapping_sub(self.begun.slots);
         start.slots_before = start.slots; // no register holds any
         start.time_is(now.clock.zero_since(self.begun.time), now.ns);
         start.flags |= if now.clock.coarse { TD_SAMPLE_COARSE_TIME } else { 0 };
