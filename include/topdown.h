@@ -155,7 +155,7 @@ struct td_sample {
 
 /* ---- Decode ---- */
 
-/** Level 1: shares of the pipeline slots between two samples. The four add up to 1. */
+/** Level 1: shares of the pipeline slots between two samples. They add up to 1: the four, and on AMD `smt_contention` with them. */
 struct td_l1 {
     uint32_t size;           /**< sizeof(struct td_l1), set by the library. */
     uint32_t flags;          /**< TD_SAMPLE_* bits of both samples. */
@@ -166,7 +166,9 @@ struct td_l1 {
     double backend_bound;    /**< Slots that the backend could not accept. */
     double error;            /**< Bound, 0 to 1: no share is further than this from the truth. */
     double running;          /**< Part of the time between the samples in which the counters counted, 0 to 1. */
-    uint64_t reserved[2];    /**< Zeros. */
+    /** AMD: slots that went to the core's other thread; 0 on CPUs that do not tell them apart. */
+    double smt_contention;
+    uint64_t reserved;       /**< Zero. */
 };
 
 /** Level 1: how the pipeline slots between two samples divide.
@@ -349,6 +351,7 @@ struct td_node {
 #define TD_NODE_FETCH_BANDWIDTH 10    /**< tma_fetch_bandwidth */
 #define TD_NODE_MEMORY_BOUND 11       /**< tma_memory_bound */
 #define TD_NODE_CORE_BOUND 12         /**< tma_core_bound */
+#define TD_NODE_SMT_CONTENTION 13     /**< tma_smt_contention */
 
 /* Values of td_node.unit: */
 #define TD_UNIT_SLOTS 1   /**< A share of the pipeline slots. */

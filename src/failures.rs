@@ -44,7 +44,7 @@ fn no_pmu() -> Vec<Situation> {
         |kernel: &Scripted| kernel.rename(&format!("{DEVICES}/cpu/"), &format!("{DEVICES}/uncore/"));
     let old = |kernel: &Scripted| kernel.remove(&slots);
     let guest = Identity { hypervisor: Some("KVM".into()), ..cpu(0x8f) };
-    let amd = Identity { vendor: "AuthenticAMD".into(), family: 0x19, ..cpu(0x11) };
+    let amd = Identity { vendor: "AuthenticAMD".into(), family: 0x17, ..cpu(0x31) };
     vec![
         ("no sysfs (a container without /sys)", found(&gone, &cpu(0x8f))),
         ("a virtual machine without a PMU", found(&renamed, &guest)),

@@ -7,6 +7,7 @@
 case $MACHINE in
   srf-*) core=Crestmont counters=3;;
   cwf-*) core=Darkmont counters=3;;
+  zen?-*) core="Zen ${MACHINE:3:1}" counters=5;;
   *) echo "which core is that?"; exit 1;;
 esac
 reports 0 cpu good "$core.* slots per cycle" "${check[@]}"

@@ -129,7 +129,11 @@ impl<K: Kernel> PlainGroup<K> {
                 spin()
             }
             let now = self.counts()?;
-            let silent = plan.members.iter().zip(now.counter).find(|(_, n)| plan.unproven && *n == 0);
+            let silent = plan
+                .members
+                .iter()
+                .zip(now.counter)
+                .find(|(event, n)| plan.unproven && *n == 0 && !event.may_be_silent);
             if now.slots > 0 && silent.is_none() && self.are_where_they_count(plan)? {
                 break;
             }

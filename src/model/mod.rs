@@ -8,6 +8,7 @@ mod others;
 pub(crate) mod p_counters;
 pub(crate) mod perf_metrics;
 pub(crate) mod tree;
+pub(crate) mod zen;
 
 use crate::sys::cpu::{self, Identity};
 use metrics::Metric;
@@ -75,16 +76,33 @@ pub(crate) struct Event {
     pub config: u64,
     /// The one general counter that counts it, if not all do.
     pub counter: Option<u32>,
+    /// It may well count nothing, whatever runs.
+    pub may_be_silent: bool,
 }
 
 impl Event {
     pub const fn new(name: &'static str, config: u64) -> Event {
-        Event { name, config, counter: None }
+        Event { name, config, counter: None, may_be_silent: false }
+    }
+
+    const fn may_be_silent(self) -> Event {
+        Event { may_be_silent: true, ..self }
     }
 
     const fn in_counter(self, counter: u32) -> Event {
         Event { counter: Some(counter), ..self }
     }
+}
+
+/// Model numbers, each of these and the 15 after it.
+const fn sixteens<const N: usize>(firsts: &[u32]) -> [u32; N] {
+    assert!(N == 16 * firsts.len());
+    let (mut models, mut k) = ([0; N], 0);
+    while k < N {
+        models[k] = firsts[k / 16] + k as u32 % 16;
+        k += 1;
+    }
+    models
 }
 
 /// Cycles per nanosecond that no core exceeds.
@@ -98,8 +116,15 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 }
 
 /// The whole table; a sample names its row by the place in it.
-const TABLE: [&[Model]; 6] =
-    [perf_metrics::ROWS, others::ROWS, e_cores::HYBRID, made_up::ROWS, p_counters::ROWS, e_cores::SERVERS];
+const TABLE: [&[Model]; 7] = [
+    perf_metrics::ROWS,
+    others::ROWS,
+    e_cores::HYBRID,
+    made_up::ROWS,
+    p_counters::ROWS,
+    e_cores::SERVERS,
+    zen::ROWS,
+];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
     TABLE.into_iter().flatten()
@@ -156,10 +181,16 @@ pub(crate) fn has_level_1_only() -> bool {
 }
 
 /// All trees: those of CPUs that there are, and others.
-const REAL_TREES: [&Tree; 5] =
-    [&perf_metrics::TREE, &e_cores::TREE, &p_counters::TREE_1, &p_counters::TREE_6, &p_counters::TREE_8];
-const TREES: [&Tree; 6] =
-    [REAL_TREES[0], REAL_TREES[1], REAL_TREES[2], REAL_TREES[3], REAL_TREES[4], &made_up::TREE];
+const TREES: [&Tree; 7] = [
+    &made_up::TREE,
+    &perf_metrics::TREE,
+    &e_cores::TREE,
+    &p_counters::TREE_1,
+    &p_counters::TREE_6,
+    &p_counters::TREE_8,
+    &zen::TREE,
+];
+const REAL_TREES: &[&Tree] = TREES.split_at(1).1;
 
 /// The most nodes, inputs and levels that any of them has.
 const fn largest(trees: &[&Tree]) -> (usize, usize, u32) {
@@ -179,7 +210,7 @@ pub(crate) const MOST_NODES: usize = largest(&TREES).0;
 /// No tree has more inputs.
 pub(crate) const MOST_INPUTS: usize = largest(&TREES).1;
 /// No node of a CPU that there is is deeper.
-pub(crate) const DEEPEST: u32 = largest(&REAL_TREES).2;
+pub(crate) const DEEPEST: u32 = largest(REAL_TREES).2;
 
 /// The metric with this id, whichever tree has it.
 pub(crate) fn metric(id: u32) -> Option<Metric> {
@@ -315,6 +346,29 @@ mod tests {
     }
 
     #[test]
+    fn amd_cpus_are_told_apart_as_the_kernel_does() {
+        for (family, model, core, width) in [
+            (0x17, 0x31, "Zen 1 or 2", 0),
+            (0x19, 0x01, "Zen 3", 0),
+            (0x19, 0x5f, "Zen 3", 0),
+            (0x19, 0x11, "Zen 4", 6),
+            (0x19, 0xaf, "Zen 4", 6),
+            (0x1a, 0x02, "Zen 5", 8),
+            (0x1a, 0x7f, "Zen 5", 8),
+            (0x1a, 0x50, "Zen 6", 8),
+            (0x1a, 0xcf, "Zen 6", 8),
+        ] {
+            let cpu = Identity { vendor: "AuthenticAMD".into(), family, model, ..Identity::default() };
+            let (_, row) = of_cpu(&cpu).unwrap();
+            assert_eq!((row.core, row.slots_per_cycle), (core, width), "{family:#x} {model:#x}");
+            assert_eq!(by_counters(&cpu).is_some(), width > 0, "{core}");
+        }
+        let unknown =
+            Identity { vendor: "AuthenticAMD".into(), family: 0x1a, model: 0x30, ..Identity::default() };
+        assert!(of_cpu(&unknown).is_none());
+    }
+
+    #[test]
     fn no_cpu_stands_in_two_rows_and_fixed_places_hold() {
         let all: Vec<_> = rows().collect();
         for (i, a) in all.iter().enumerate() {
@@ -351,7 +405,7 @@ mod tests {
             assert!(std::ptr::eq(named(row.core).unwrap().1, row), "{}", row.core);
         }
         assert_eq!(named("made-up core").unwrap().1.levels(), 3);
-        assert!(named("Zen 5").is_none() && named("").is_none());
+        assert!(named("Zen 2").is_none() && named("").is_none());
     }
 
     #[test]
