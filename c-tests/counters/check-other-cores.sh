@@ -5,6 +5,8 @@
 . "$(dirname "$0")/../include/case.sh"
 
 case $MACHINE in
+  skx-*) core=Skylake counters=4;;
+  tnt-*) core=Tremont counters=3;;
   srf-*) core=Crestmont counters=3;;
   cwf-*) core=Darkmont counters=3;;
   zen?-*) core="Zen ${MACHINE:3:1}" counters=5;;

@@ -37,10 +37,34 @@ static double contention_here(void)
     return round(64.0 * (double)slots / (double)cycles / info.slots_per_cycle) / 64;
 }
 
-/* The shares of level 1 that this core's events have on the emulated machine. */
+/* What an event that is none of the emulated machine's topdown events counts in a cycle of an instruction (event_rate in
+ * vm/qemu-intel-pmu.patch). */
+static double made_up(uint32_t event, uint32_t umask)
+{
+    return ((event * 2654435761u) ^ (umask * 40503u)) % 613 / 1024.0;
+}
+
+/* A mix of which this core's events leave no share below zero. */
+static struct vm_mix mix_of_this_core(void)
+{
+    struct vm_mix mix = random_mix(&seed);
+    if (core_is("Skylake")) /* bad speculation is what was issued, and recovery, less retiring: 27/64 in all */
+        mix.retiring %= 27, mix.frontend %= 37;
+    return mix;
+}
+
+/* The shares of level 1 that this core's events have on the emulated machine: those of the mix, but of events that it does not
+ * know: then what the published formula makes of them. */
 static void truth_here(struct vm_mix mix, double *share)
 {
     memcpy(share, truth_of(mix).l1, 4 * sizeof *share);
+    if (core_is("Skylake")) {
+        share[1] = made_up(0x0e, 1) / 4 + made_up(0x0d, 1) - share[0];
+        share[3] = 1 - share[0] - share[1] - share[2];
+    } else if (core_is("Tremont")) {
+        share[0] = made_up(0xc2, 0) / 4, share[2] = made_up(0x71, 0) / 4, share[3] = made_up(0x74, 0) / 4;
+        share[1] = 1 - share[0] - share[2] - share[3];
+    }
     share[4] = fmin(contention, share[3]); /* from the backend's part */
     share[3] -= share[4];
 }
@@ -83,7 +107,7 @@ static void one_region(void)
     struct td_sample before, after;
     struct td_l1 l1;
     double truth[SHARES];
-    const struct vm_mix mix = random_mix(&seed);
+    const struct vm_mix mix = mix_of_this_core();
     const long length = 1000L << next_random(&seed) % 8;
     int naps = next_random(&seed) % 8 == 0;
     if (naps)
@@ -101,10 +125,10 @@ static void one_region(void)
     CHECK(l1.running == 1.0);
     if (naps == 0 && !(before.flags & WORK) && !(after.flags & WORK)) {
         CHECK_NEAR((double)l1.slots, (double)length * info.slots_per_cycle, 1000.0 * info.slots_per_cycle);
-        CHECK_NEAR(l1.error, 0, 3600.0 / (double)l1.slots + 0.001); /* skid alone */
+        CHECK_NEAR(l1.error, 0, 4000.0 / (double)l1.slots + 0.001); /* skid alone */
     }
     if (l1.slots > 1000000) /* and what the library does after a switch */
-        CHECK(l1.error < 0.03);
+        CHECK(l1.error < 0.05);
 }
 
 /* Many short executions of one region, of four mixes: each is measured, and the sum is their mean. */
@@ -116,7 +140,7 @@ static void executions(void)
     double share[SHARES], truth[SHARES], mean[SHARES] = {0};
     memset(&sum, 0, sizeof sum);
     for (int k = 0; k < 4; k++) {
-        mixes[k] = random_mix(&seed);
+        mixes[k] = mix_of_this_core();
         truth_here(mixes[k], truth);
         for (int n = 0; n < SHARES; n++)
             mean[n] += truth[n] / 4;
@@ -169,7 +193,7 @@ static void by_read(uint32_t flags, uint32_t target, int32_t id)
     CHECK_EQ(info_of(other).path, TD_PATH_READ);
     CHECK(info_of(other).note[0] != 0);
     for (int k = 0; k < 5; k++) {
-        const struct vm_mix mix = random_mix(&seed);
+        const struct vm_mix mix = mix_of_this_core();
         truth_here(mix, truth);
         mix_is(mix);
         td_must(td_read(other, &before));

@@ -168,12 +168,36 @@ pub(crate) fn counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Resu
     }
     let pmu = kind_and_cpus(kernel, name)?;
     let (pmu, mut plan) = plan(kernel, name, pmu, (row, model), level)?;
+    if matches!(model.counting, Counting::Counters(counters) if counters.alone) {
+        runs_one_thread(kernel, cpu, model)?;
+    }
     if plan.leader.event == SLOTS_P && name == "cpu" && model::of_e_cores(cpu).is_some() {
         return Err(none("its kernel does not tell P-cores from E-cores, on which the events are others"));
     }
     // (a hypervisor may withhold events, which then count nothing)
     plan.unproven = cpu.hypervisor.is_some();
     Ok((pmu, plan))
+}
+
+/// Whether each core of the CPU runs one thread alone, as far as can be known.
+fn runs_one_thread(kernel: &impl Kernel, cpu: &Identity, model: &Model) -> Result<()> {
+    const SMT: &str = "/sys/devices/system/cpu/smt";
+    let why = format!(
+        "two threads share the slots of a {}, and its counters do not tell whose they are",
+        model.core
+    );
+    if let Some(hypervisor) = &cpu.hypervisor {
+        let what =
+            format!("this virtual machine ({hypervisor}) does not show whether its cores run another thread");
+        return Err(none(what).why(why).remedy("measure on the host"));
+    }
+    match kernel.text(&format!("{SMT}/active")) {
+        Ok(active) if active.trim() == "0" => Ok(()),
+        Ok(_) => Err(none("SMT is on").why(why).remedy(format!("switch it off: echo off > {SMT}/control"))),
+        Err(refusal) => {
+            Err(none(format!("{SMT}/active cannot be read ({refusal})")).why(why).remedy(MOUNT_SYS))
+        }
+    }
 }
 
 /// What is to be counted on a core of this row, down to a level. Events that the kernel shows are those of the row, or it is
@@ -345,6 +369,27 @@ mod tests {
     }
 
     #[test]
+    fn a_skylake_is_counted_only_where_each_core_runs_one_thread() {
+        const ACTIVE: &str = "/sys/devices/system/cpu/smt/active";
+        let kernel = Scripted::sapphire_rapids();
+        let plan = |cpu: &Identity| counters(&kernel, cpu, 0).map(|(_, plan)| plan);
+        let refused = |cpu: &Identity, word: &str| {
+            let error = plan(cpu).unwrap_err();
+            assert!(error.code() == -libc::ENODEV && error.to_string().contains(word), "{error}");
+        };
+        refused(&cpu(0x55), "cannot be read");
+        kernel.add(ACTIVE, "1\n");
+        refused(&cpu(0x55), "SMT is on");
+        kernel.add(ACTIVE, "0\n");
+        let skylake = plan(&cpu(0x55)).unwrap();
+        assert_eq!((skylake.leader, skylake.slots_each, skylake.general_counters()), (INTEL_CYCLES, 4, 4));
+        assert!(skylake.members.iter().map(|event| event.config).eq([0x2c2, 0x10e, 0x19c, 0x100_010d]));
+        refused(&Identity { hypervisor: Some("KVM".into()), ..cpu(0x55) }, "on the host");
+        kernel.add(&format!("{EVENTS}/topdown-slots-issued"), "event=0xe,umask=0x2\n");
+        refused(&cpu(0x55), "takes this CPU for another");
+    }
+
+    #[test]
     fn encodings_are_read_as_the_kernel_writes_them() {
         for (text, encoding) in [
             ("event=0x00,umask=0x4\n", Some(0x400)),
@@ -369,9 +414,10 @@ mod tests {
         assert!(refused(&old, &guest).contains("virtual machine (KVM)"));
 
         let tremont = Scripted::sapphire_rapids();
-        assert!(refused(&tremont, &cpu(0x86)).contains("Tremont"));
+        assert!(refused(&tremont, &cpu(0x86)).contains("a Tremont, which has no PERF_METRICS"));
         tremont.add(&format!("{EVENTS}/topdown-retiring"), "event=0xc2,umask=0x0\n");
         assert!(refused(&tremont, &cpu(0xfe)).contains("general counters"));
+        assert!(refused(&tremont, &cpu(0x3f)).contains("Haswell"));
 
         let bare = Scripted::default();
         assert!(refused(&bare, &cpu(0x8f)).contains("/sys"));

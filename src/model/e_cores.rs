@@ -20,7 +20,7 @@ pub(crate) static TREE: Tree = Tree {
 };
 
 const fn counters(events: &'static [Event]) -> Counters {
-    Counters { tree: &TREE, leaders: &[INTEL_CYCLES], events, no_deeper: "" }
+    Counters { tree: &TREE, leaders: &[INTEL_CYCLES], events, no_deeper: "", alone: false }
 }
 
 const FRONTEND: Event = Event::new("topdown-fe-bound", 0x0071);
@@ -44,6 +44,7 @@ pub(super) const HYBRID: &[Model] = &[
 
 /// All cores of their CPUs.
 pub(super) const SERVERS: &[Model] = &[
+    Model::counted("Tremont", &[0x86, 0x96, 0x9c], 4, &GRACEMONT).of("GenuineIntel", 6),
     Model::counted("Gracemont (Alder Lake N)", &[0xbe], 5, &GRACEMONT).of("GenuineIntel", 6),
     Model::counted("Crestmont (Sierra Forest, Grand Ridge)", &[0xaf, 0xb6], 6, &SIERRA_FOREST)
         .of("GenuineIntel", 6),

@@ -7,6 +7,7 @@ pub(crate) mod metrics;
 mod others;
 pub(crate) mod p_counters;
 pub(crate) mod perf_metrics;
+pub(crate) mod skylake;
 pub(crate) mod tree;
 pub(crate) mod zen;
 
@@ -51,6 +52,8 @@ pub(crate) struct Counters {
     pub events: &'static [Event],
     /// Why there is no deeper level, where the core's maker publishes one; else empty.
     pub no_deeper: &'static str,
+    /// Cycles tell how many slots a thread had only if its core runs no other thread.
+    pub alone: bool,
 }
 
 /// An event that counts all slots.
@@ -116,7 +119,7 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 }
 
 /// The whole table; a sample names its row by the place in it.
-const TABLE: [&[Model]; 7] = [
+const TABLE: [&[Model]; 8] = [
     perf_metrics::ROWS,
     others::ROWS,
     e_cores::HYBRID,
@@ -124,6 +127,7 @@ const TABLE: [&[Model]; 7] = [
     p_counters::ROWS,
     e_cores::SERVERS,
     zen::ROWS,
+    skylake::ROWS,
 ];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
@@ -181,7 +185,7 @@ pub(crate) fn has_level_1_only() -> bool {
 }
 
 /// All trees: those of CPUs that there are, and others.
-const TREES: [&Tree; 7] = [
+const TREES: [&Tree; 8] = [
     &made_up::TREE,
     &perf_metrics::TREE,
     &e_cores::TREE,
@@ -189,6 +193,7 @@ const TREES: [&Tree; 7] = [
     &p_counters::TREE_6,
     &p_counters::TREE_8,
     &zen::TREE,
+    &skylake::TREE,
 ];
 const REAL_TREES: &[&Tree] = TREES.split_at(1).1;
 
@@ -341,7 +346,7 @@ mod tests {
             );
             assert_eq!(row.slots_per_cycle, width, "{model:#x}");
         }
-        assert!(matches!(intel(6, 0x86).unwrap().counting, Counting::None(_)), "Tremont");
+        assert!(matches!(intel(6, 0x3f).unwrap().counting, Counting::None(_)), "Haswell");
         assert!(intel(6, 0xfe).is_none());
     }
 

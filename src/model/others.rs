@@ -23,9 +23,7 @@ const fn none(core: &'static str, vendor: &'static str, family: u32, models: &'s
 }
 
 pub(super) const ROWS: &[Model] = &[
-    row("Skylake or Cascade Lake", "GenuineIntel", 6, &[0x4e, 0x5e, 0x55, 0x8e, 0x9e, 0xa5, 0xa6], 4),
     row("Haswell or Broadwell", "GenuineIntel", 6, &[0x3c, 0x3f, 0x45, 0x46, 0x3d, 0x47, 0x4f, 0x56], 4),
-    row("Tremont", "GenuineIntel", 6, &[0x86, 0x96, 0x9c], 0),
     none("Zen 3", "AuthenticAMD", 0x19, &ZEN_3),
     none("Zen 1 or 2", "AuthenticAMD", 0x17, &[]),
 ];

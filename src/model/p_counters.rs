@@ -60,7 +60,7 @@ const fn counters(tree: &'static Tree, events: &'static [Event]) -> Counters {
         Leader { event: SLOTS, by_cycle: false, general: false },
         Leader { event: SLOTS_P, by_cycle: false, general: true },
     ];
-    Counters { tree, leaders: LEADERS, events, no_deeper: "" }
+    Counters { tree, leaders: LEADERS, events, no_deeper: "", alone: false }
 }
 
 static SUNNY: Counters = counters(&TREE_1, &[RETIRED, BACKEND, FRONTEND]);

@@ -38,6 +38,7 @@ static COUNTERS: Counters = Counters {
         Event::new("de_no_dispatch_per_slot.smt_contention", 0x1_0000_60a0).may_be_silent(),
     ],
     no_deeper: "level 2 takes 11 general counters, and the core has 6",
+    alone: false,
 };
 
 const AMD: &str = "AuthenticAMD";
