@@ -65,6 +65,7 @@ pub fn metric(id: u32) -> Option<Metric> {
     model::metric(id)
 }
 
+pub use model::{Core, cores};
 pub use options::{Options, SourceKind, Target};
 pub use probe::{Finding, Survey, Verdict, probe};
 pub use sample::{

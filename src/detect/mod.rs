@@ -18,7 +18,11 @@ use std::borrow::Cow;
 use std::io;
 
 /// The remedy of blockers that have no nearer one.
-pub(crate) const ANOTHER_CPU: &str = "measure on an Intel P-core from Ice Lake on";
+pub(crate) const ANOTHER_CPU: &str = "measure on a CPU that `topdown list` names";
+
+/// The remedy of a CPU that this version does not know.
+pub(crate) const SEND: &str = "send us the output of `topdown check`, `head -26 /proc/cpuinfo` and `grep -r . \
+    /sys/bus/event_source/devices/cpu*`, so that a later version knows it";
 
 /// A PMU that counts slots.
 #[derive(Debug)]
@@ -261,11 +265,11 @@ fn without_slots(pmu: &str, hidden: bool, model: Option<&Model>, cpu: &Identity)
         ))
         .remedy("a newer kernel knows this CPU"),
         (None, None) => none(format!(
-            "the kernel shows no event '{}' in {DEVICES}/{pmu}/events, so it has no PERF_METRICS, or the kernel is too \
-             old to know this CPU",
+            "this version does not know it, and the kernel shows no event '{}' in {DEVICES}/{pmu}/events, so it has no \
+             PERF_METRICS, or the kernel is too old to know it",
             SLOTS.name
         ))
-        .remedy(format!("{ANOTHER_CPU}, or with a newer kernel")),
+        .remedy(SEND),
     }
 }
 

@@ -2,9 +2,10 @@
 //! A.2; widths and formulas from perf's pmu-events).
 
 use super::metrics::{BACKEND_BOUND, BAD_SPECULATION, FRONTEND_BOUND, RETIRING};
+use super::perf_metrics::INTEL;
 use super::tree::Formula::{Rest, Slots};
 use super::tree::{Input, Tree, root};
-use super::{Counters, Event, INTEL_CYCLES, Model};
+use super::{Counters, Event, FORMULA, INTEL_CYCLES, Model, TRUTH};
 
 /// What is counted besides cycles. Bad speculation is the rest: Gracemont's own event of it does not count all.
 pub(crate) static TREE: Tree = Tree {
@@ -36,17 +37,18 @@ static SKYMONT: Counters = counters(&[
 
 /// Beside P-cores.
 pub(super) const HYBRID: &[Model] = &[
-    Model::counted("Gracemont", &[0x97, 0x9a, 0xb7, 0xba, 0xbf], 5, &GRACEMONT), // Alder and Raptor Lake
-    Model::counted("Crestmont", &[0xaa, 0xac, 0xb5], 6, &GRACEMONT),             // Meteor Lake, Arrow Lake U
-    Model::counted("Skymont", &[0xbd, 0xc5, 0xc6], 8, &SKYMONT),                 // Lunar Lake, Arrow Lake
-    Model::counted("Darkmont", &[0xcc, 0xd5], 8, &SKYMONT),                      // Panther Lake, Wildcat Lake
+    Model::counted("Gracemont", &[0x97, 0x9a, 0xb7, 0xba, 0xbf], 5, &GRACEMONT).proved(TRUTH), // Alder and Raptor Lake
+    Model::counted("Crestmont", &[0xaa, 0xac, 0xb5], 6, &GRACEMONT), // Meteor Lake, Arrow Lake U
+    Model::counted("Skymont", &[0xbd, 0xc5, 0xc6], 8, &SKYMONT).proved(TRUTH), // Lunar Lake, Arrow Lake
+    Model::counted("Darkmont", &[0xcc, 0xd5], 8, &SKYMONT),          // Panther Lake, Wildcat Lake
 ];
 
 /// All cores of their CPUs.
 pub(super) const SERVERS: &[Model] = &[
-    Model::counted("Tremont", &[0x86, 0x96, 0x9c], 4, &GRACEMONT).of("GenuineIntel", 6),
-    Model::counted("Gracemont (Alder Lake N)", &[0xbe], 5, &GRACEMONT).of("GenuineIntel", 6),
+    Model::counted("Tremont", &[0x86, 0x96, 0x9c], 4, &GRACEMONT).of(INTEL, 6).proved(FORMULA),
+    Model::counted("Gracemont (Alder Lake N)", &[0xbe], 5, &GRACEMONT).of(INTEL, 6),
     Model::counted("Crestmont (Sierra Forest, Grand Ridge)", &[0xaf, 0xb6], 6, &SIERRA_FOREST)
-        .of("GenuineIntel", 6),
-    Model::counted("Darkmont (Clearwater Forest)", &[0xdd], 8, &SKYMONT).of("GenuineIntel", 6),
+        .of(INTEL, 6)
+        .proved(TRUTH),
+    Model::counted("Darkmont (Clearwater Forest)", &[0xdd], 8, &SKYMONT).of(INTEL, 6).proved(TRUTH),
 ];

@@ -90,4 +90,5 @@ pub(super) const ROWS: &[Model] = &[Model {
     models: &[],
     slots_per_cycle: WIDTH,
     counting: Counting::Counters(&COUNTERS),
+    proved: "",
 }];

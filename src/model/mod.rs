@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod e_cores;
+mod list;
 pub(crate) mod made_up;
 pub(crate) mod metrics;
 mod others;
@@ -12,6 +13,7 @@ pub(crate) mod tree;
 pub(crate) mod zen;
 
 use crate::sys::cpu::{self, Identity};
+pub use list::{Core, cores};
 use metrics::Metric;
 use std::sync::OnceLock;
 use tree::Tree;
@@ -29,7 +31,14 @@ pub(crate) struct Model {
     /// Pipeline slots per cycle; 0 where no document tells.
     pub slots_per_cycle: u32,
     pub counting: Counting,
+    /// What the emulated machine has shown; "" if it did not run this core.
+    pub proved: &'static str,
 }
+
+/// Of `Model::proved`: each node was within its bound of the truth.
+const TRUTH: &str = "true mixes on the emulated machine";
+/// Of `Model::proved`: each node was what the published formula makes of the counts.
+const FORMULA: &str = "formula on the emulated machine, which makes some of the counts up";
 
 /// How a CPU's shares are counted.
 #[derive(Clone, Copy, Debug)]
@@ -245,12 +254,16 @@ impl Model {
         counters: &'static Counters,
     ) -> Model {
         let counting = Counting::Counters(counters);
-        Model { core, vendor: "", family: 6, models, slots_per_cycle, counting }
+        Model { core, vendor: "", family: 6, models, slots_per_cycle, counting, proved: "" }
     }
 
     /// The same of CPUs that have nothing else.
     const fn of(self, vendor: &'static str, family: u32) -> Model {
         Model { vendor, family, ..self }
+    }
+
+    const fn proved(self, proved: &'static str) -> Model {
+        Model { proved, ..self }
     }
 
     /// Deepest level that is counted; 0 if none is.

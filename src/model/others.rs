@@ -14,12 +14,20 @@ const fn row(
     models: &'static [u32],
     width: u32,
 ) -> Model {
-    Model { core, vendor, family, models, slots_per_cycle: width, counting: Counting::None(GENERAL) }
+    Model {
+        core,
+        vendor,
+        family,
+        models,
+        slots_per_cycle: width,
+        counting: Counting::None(GENERAL),
+        proved: "",
+    }
 }
 
 const fn none(core: &'static str, vendor: &'static str, family: u32, models: &'static [u32]) -> Model {
     let counting = Counting::None("it has no events that count slots");
-    Model { core, vendor, family, models, slots_per_cycle: 0, counting }
+    Model { core, vendor, family, models, slots_per_cycle: 0, counting, proved: "" }
 }
 
 pub(super) const ROWS: &[Model] = &[

@@ -7,7 +7,7 @@ use super::perf_metrics::{COUGAR_COVE, GOLDEN_COVE, LION_COVE, REDWOOD_COVE, SUN
 use super::tree::Formula::{Rest, Slots};
 use super::tree::Input::{Counter, Cycles};
 use super::tree::{Input, Row, Tree, root};
-use super::{Counters, Event, Leader, Model};
+use super::{Counters, Event, Leader, Model, TRUTH};
 
 /// What leads the group where the kernel shows no SLOTS: in virtual machines, and if it is older than the CPU.
 pub(crate) const SLOTS_P: Event = Event::new("TOPDOWN.SLOTS_P", 0x01a4);
@@ -70,9 +70,9 @@ static LION: Counters =
     counters(&TREE_8, &[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, LATENCY, MEMORY.in_counter(3)]);
 
 pub(super) const ROWS: &[Model] = &[
-    Model::counted("Sunny, Willow or Cypress Cove, by counters", SUNNY_COVE, 5, &SUNNY),
-    Model::counted("Golden or Raptor Cove, by counters", GOLDEN_COVE, 6, &GOLDEN),
-    Model::counted("Redwood Cove, by counters", REDWOOD_COVE, 6, &GOLDEN),
-    Model::counted("Lion Cove, by counters", LION_COVE, 8, &LION),
+    Model::counted("Sunny, Willow or Cypress Cove, by counters", SUNNY_COVE, 5, &SUNNY).proved(TRUTH),
+    Model::counted("Golden or Raptor Cove, by counters", GOLDEN_COVE, 6, &GOLDEN).proved(TRUTH),
+    Model::counted("Redwood Cove, by counters", REDWOOD_COVE, 6, &GOLDEN).proved(TRUTH),
+    Model::counted("Lion Cove, by counters", LION_COVE, 8, &LION).proved(TRUTH),
     Model::counted("Cougar Cove, by counters", COUGAR_COVE, 8, &LION),
 ];

@@ -2,9 +2,10 @@
 //! and perf's).
 
 use super::metrics::{BACKEND_BOUND, BAD_SPECULATION, FRONTEND_BOUND, RETIRING};
+use super::perf_metrics::INTEL;
 use super::tree::Formula::{Balance, Rest, Slots};
 use super::tree::{Input, Tree, root};
-use super::{Counters, Event, INTEL_CYCLES, Model};
+use super::{Counters, Event, FORMULA, INTEL_CYCLES, Model};
 
 const WIDTH: u32 = 4;
 
@@ -40,4 +41,5 @@ pub(super) const ROWS: &[Model] = &[Model::counted(
     WIDTH,
     &COUNTERS,
 )
-.of("GenuineIntel", 6)];
+.of(INTEL, 6)
+.proved(FORMULA)];

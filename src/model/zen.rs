@@ -4,7 +4,7 @@
 use super::metrics::{BACKEND_BOUND, BAD_SPECULATION, FRONTEND_BOUND, RETIRING, SMT_CONTENTION};
 use super::tree::Formula::{Balance, Rest, Slots};
 use super::tree::{Input, Tree, root};
-use super::{Counters, Event, Leader, Model, sixteens};
+use super::{Counters, Event, Leader, Model, TRUTH, sixteens};
 
 /// Family 0x19, too, without event 0x1a0.
 pub(super) const ZEN_3: [u32; 80] = sixteens(&[0x00, 0x20, 0x30, 0x40, 0x50]);
@@ -44,7 +44,7 @@ static COUNTERS: Counters = Counters {
 const AMD: &str = "AuthenticAMD";
 
 pub(super) const ROWS: &[Model] = &[
-    Model::counted("Zen 4", &ZEN_4, 6, &COUNTERS).of(AMD, 0x19),
-    Model::counted("Zen 5", &ZEN_5, 8, &COUNTERS).of(AMD, 0x1a),
+    Model::counted("Zen 4", &ZEN_4, 6, &COUNTERS).of(AMD, 0x19).proved(TRUTH),
+    Model::counted("Zen 5", &ZEN_5, 8, &COUNTERS).of(AMD, 0x1a).proved(TRUTH),
     Model::counted("Zen 6", &ZEN_6, 8, &COUNTERS).of(AMD, 0x1a),
 ];

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::{Outcome, Surroundings, Verdict};
-use crate::detect::{ANOTHER_CPU, DEVICES, device};
+use crate::detect::{ANOTHER_CPU, DEVICES, SEND, device};
 use crate::model::{self, Counting, Model};
 use crate::sys::Kernel;
 use crate::sys::numbers::{contains, ranges};
@@ -17,7 +17,7 @@ pub(super) fn cpu<K: Kernel>(m: &Surroundings<K>) -> Outcome {
             Outcome::good(format!("{}: {core}, {width} slots per cycle", m.cpu))
         }
         None => {
-            Outcome::note(format!("{}: not in the library's table, so its kernel's events decide", m.cpu), "")
+            Outcome::note(format!("{}: not in the library's table, so its kernel's events decide", m.cpu), SEND)
         }
     }
 }
