@@ -176,8 +176,8 @@ struct td_l1 {
  * `from` is the earlier sample, or NULL for the start of the period. Both are of the same handle and period. Samples are
  * plain data: any thread may decode them, at any time, also after td_close.
  *
- * The four shares add up to 1. They are those of PERF_METRICS, over the sum of its four fields; perf's metrics correct some
- * of them by further events and can differ by a few points.
+ * The four shares add up to 1; on AMD with smt_contention, which is 0 elsewhere. On CPUs with PERF_METRICS they are its fields
+ * over the sum of the four; perf's metrics correct some of them by further events and can differ by a few points.
  *
  * Returns 0, or:
  *  -EINVAL         `to` or `out` is NULL, not a sample, of different handles, or in the wrong order
@@ -248,7 +248,8 @@ struct td_options {
  * chooses: these where the kernel shows them; else, as in virtual machines, general counters. */
 #define TD_FLAG_REGISTERS 16
 /** Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
- * machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them. */
+ * machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them. Cores without PERF_METRICS
+ * have nothing else: there this is the default. */
 #define TD_FLAG_COUNTERS 32
 /** Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by general counters. A thread that runs on both
  * kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind. */

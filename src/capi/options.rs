@@ -24,7 +24,8 @@ pub const TD_FLAG_SIMULATE: u32 = 8;
 /// chooses: these where the kernel shows them; else, as in virtual machines, general counters.
 pub const TD_FLAG_REGISTERS: u32 = 16;
 /// Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
-/// machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them.
+/// machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them. Cores without PERF_METRICS
+/// have nothing else: there this is the default.
 pub const TD_FLAG_COUNTERS: u32 = 32;
 /// Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by general counters. A thread that runs on both
 /// kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind.
