@@ -16,9 +16,10 @@ pub(super) fn cpu<K: Kernel>(m: &Surroundings<K>) -> Outcome {
             let width = if *width == 0 { "an unknown number of".into() } else { width.to_string() };
             Outcome::good(format!("{}: {core}, {width} slots per cycle", m.cpu))
         }
-        None => {
-            Outcome::note(format!("{}: not in the library's table, so its kernel's events decide", m.cpu), SEND)
-        }
+        None => Outcome::note(
+            format!("{}: not in the library's table, so its kernel's events decide", m.cpu),
+            SEND,
+        ),
     }
 }
 
