@@ -149,6 +149,9 @@ index: ## make c-tests/README.md from the tests
 failures: ## make the tables of docs/failures.md from the code
 	TOPDOWN_WRITE_FAILURES=1 $(CARGO) test --locked --lib the_document_has
 
+cpus: ## make the table of docs/cpus.md from the code
+	TOPDOWN_WRITE_CPUS=1 $(CARGO) test --locked -p topdown-cli --test list
+
 install: all ## install command, libraries, header and pkg-config file under DESTDIR and PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
 	install -m 755 $(OUT)/topdown $(DESTDIR)$(BINDIR)/topdown
@@ -178,4 +181,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs demo check test check-vm check-root fuzz bench figure screenshot example-vm header index failures install uninstall clean help
+.PHONY: all programs demo check test check-vm check-root fuzz bench figure screenshot example-vm header index failures cpus install uninstall clean help

@@ -156,7 +156,7 @@ struct td_sample {
 
 /* ---- Decode ---- */
 
-/** Level 1: shares of the pipeline slots between two samples. The four add up to 1. */
+/** Level 1: shares of the pipeline slots between two samples. They add up to 1: the four, and on AMD `smt_contention` with them. */
 struct td_l1 {
     uint32_t size;           /**< sizeof(struct td_l1), set by the library. */
     uint32_t flags;          /**< TD_SAMPLE_* bits of both samples. */
@@ -167,7 +167,9 @@ struct td_l1 {
     double backend_bound;    /**< Slots that the backend could not accept. */
     double error;            /**< Bound, 0 to 1: no share is further than this from the truth. */
     double running;          /**< Part of the time between the samples in which the counters counted, 0 to 1. */
-    uint64_t reserved[2];    /**< Zeros. */
+    /** AMD: slots that went to the core's other thread; 0 on CPUs that do not tell them apart. */
+    double smt_contention;
+    uint64_t reserved;       /**< Zero. */
 };
 
 /** Level 1: how the pipeline slots between two samples divide.
@@ -175,8 +177,8 @@ struct td_l1 {
  * `from` is the earlier sample, or NULL for the start of the period. Both are of the same handle and period. Samples are
  * plain data: any thread may decode them, at any time, also after td_close.
  *
- * The four shares add up to 1. They are those of PERF_METRICS, over the sum of its four fields; perf's metrics correct some
- * of them by further events and can differ by a few points.
+ * The four shares add up to 1; on AMD with smt_contention, which is 0 elsewhere. On CPUs with PERF_METRICS they are its fields
+ * over the sum of the four; perf's metrics correct some of them by further events and can differ by a few points.
  *
  * Returns 0, or:
  *  -EINVAL         `to` or `out` is NULL, not a sample, of different handles, or in the wrong order
@@ -248,12 +250,13 @@ struct td_options {
  * shows no PERF_METRICS, as in virtual machines, there are general counters alone. */
 #define TD_FLAG_REGISTERS 16
 /** Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
- * machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them. */
+ * machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them. Cores without PERF_METRICS
+ * have nothing else: there this is the default. */
 #define TD_FLAG_COUNTERS 32
 /** With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. PERF_METRICS has these slots in frontend
  * bound and fetch latency, where perf's metrics have not; td_decode_tree_as chooses. */
 #define TD_FLAG_DROPPING 64
-/** Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by read(2). A thread that runs on both
+/** Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by general counters. A thread that runs on both
  * kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind. */
 #define TD_FLAG_E_CORES 256
 
@@ -355,6 +358,7 @@ struct td_node {
 #define TD_NODE_FETCH_BANDWIDTH 10    /**< tma_fetch_bandwidth */
 #define TD_NODE_MEMORY_BOUND 11       /**< tma_memory_bound */
 #define TD_NODE_CORE_BOUND 12         /**< tma_core_bound */
+#define TD_NODE_SMT_CONTENTION 13     /**< tma_smt_contention */
 
 /* Values of td_node.unit: */
 #define TD_UNIT_SLOTS 1   /**< A share of the pipeline slots. */

@@ -8,7 +8,7 @@
 use crate::bound::{rounding, skid};
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
 use crate::model;
-use crate::model::metrics::{LEVEL_1, LEVEL_2, Metric};
+use crate::model::metrics::{LEVEL_1, LEVEL_2, Metric, SMT_CONTENTION};
 use crate::model::tree::Tree;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{CATEGORIES, L1, L2, Sample};
@@ -178,9 +178,10 @@ fn counters(sample: &Sample) -> Option<&'static Tree> {
 }
 
 /// Values of the nodes of these names, the largest distance of any to an end of its interval, flags, and the part of the time
-/// that was counted. -ENOTSUP: the tree does not have all of them, or they were not measured.
+/// that was counted. -ENOTSUP: the tree does not have the first `all` of them, or they were not measured.
 fn named<const N: usize>(
     metrics: [Metric; N],
+    all: usize,
     nodes: impl Iterator<Item = Node>,
 ) -> Result<([f64; N], f64, u32, f64)> {
     let (mut value, mut found, mut error, mut flags, mut running) = ([0.0; N], 0, 0.0f64, 0, 0.0);
@@ -188,9 +189,9 @@ fn named<const N: usize>(
         let Some(place) = metrics.iter().position(|metric| metric.id == node.id) else { continue };
         value[place] = node.value;
         error = error.max(node.high - node.value).max(node.value - node.low);
-        (flags, running, found) = (node.flags, node.running, found + 1);
+        (flags, running, found) = (node.flags, node.running, found + usize::from(place < all));
     }
-    if found < N {
+    if found < all {
         return Err(Error::errno(libc::ENOTSUP, "not all nodes of this level were measured")
             .why("the tree of this CPU lacks some, or a counter went back")
             .remedy("td_decode_tree gives those that there are"));
@@ -200,13 +201,15 @@ fn named<const N: usize>(
 
 /// Level 1 of any tree that has it. `slots`: in all.
 pub(crate) fn level_1_of(nodes: impl Iterator<Item = Node>, slots: u64) -> Result<L1> {
-    let (value, error, flags, running) = named(LEVEL_1, nodes)?;
-    Ok(L1::new(flags, slots, value, error, running))
+    let [retiring, bad, frontend, backend] = LEVEL_1;
+    let metrics = [retiring, bad, frontend, backend, SMT_CONTENTION];
+    let ([shares @ .., smt_contention], error, flags, running) = named(metrics, LEVEL_1.len(), nodes)?;
+    Ok(L1 { smt_contention, ..L1::new(flags, slots, shares, error, running) })
 }
 
 /// Level 2 of any tree that has it.
 pub(crate) fn level_2_of(nodes: impl Iterator<Item = Node>, slots: u64) -> Result<L2> {
-    let (value, error, flags, running) = named(LEVEL_2, nodes)?;
+    let (value, error, flags, running) = named(LEVEL_2, LEVEL_2.len(), nodes)?;
     Ok(L2::new(flags, slots, value, error, running))
 }
 

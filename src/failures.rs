@@ -44,7 +44,7 @@ fn no_pmu() -> Vec<Situation> {
         |kernel: &Scripted| kernel.rename(&format!("{DEVICES}/cpu/"), &format!("{DEVICES}/uncore/"));
     let old = |kernel: &Scripted| kernel.remove(&slots);
     let guest = Identity { hypervisor: Some("KVM".into()), ..cpu(0x8f) };
-    let amd = Identity { vendor: "AuthenticAMD".into(), family: 0x19, ..cpu(0x11) };
+    let amd = Identity { vendor: "AuthenticAMD".into(), family: 0x17, ..cpu(0x31) };
     vec![
         ("no sysfs (a container without /sys)", found(&gone, &cpu(0x8f))),
         ("a virtual machine without a PMU", found(&renamed, &guest)),
@@ -69,9 +69,9 @@ fn no_pmu() -> Vec<Situation> {
         ),
         ("a file of sysfs that may not be read", found(&|k| k.hide(&slots, libc::EACCES), &cpu(0x8f))),
         ("no descriptor left to read sysfs", found(&|k| k.hide(&slots, libc::EMFILE), &cpu(0x8f))),
-        ("TD_FLAG_COUNTERS, a CPU of another kind", none(detect::p_counters(&machine(|_| {}), &amd, 0))),
-        ("TD_FLAG_E_CORES, not a hybrid CPU", none(detect::e_cores(&machine(|_| {}), &cpu(0x8f)))),
-        ("TD_FLAG_E_CORES, E-cores off or hidden", none(detect::e_cores(&machine(|_| {}), &cpu(0x97)))),
+        ("TD_FLAG_COUNTERS, a CPU of another kind", none(detect::counters(&machine(|_| {}), &amd, 0))),
+        ("TD_FLAG_E_CORES, not a hybrid CPU", none(detect::e_cores(&machine(|_| {}), &cpu(0x8f), 0))),
+        ("TD_FLAG_E_CORES, E-cores off or hidden", none(detect::e_cores(&machine(|_| {}), &cpu(0x97), 0))),
     ]
 }
 

@@ -87,11 +87,12 @@ fn refused(code: c_int, named: &[c_int]) {
     assert!(length > 0 && !short.is_empty());
 }
 
-fn sound(shares: &[f64], error: f64, running: f64) {
-    for share in shares.iter().chain([&error, &running]) {
+/// `smt`: what is of none of the shares.
+fn sound(shares: &[f64], smt: f64, error: f64, running: f64) {
+    for share in shares.iter().chain([&smt, &error, &running]) {
         assert!((0.0..=1.0).contains(share), "{shares:?}, error {error}, running {running}");
     }
-    assert!((shares.iter().sum::<f64>() - 1.0).abs() <= 1e-9, "{shares:?}");
+    assert!((shares.iter().sum::<f64>() + smt - 1.0).abs() <= 1e-9, "{shares:?} {smt}");
 }
 
 /// Both levels are right in themselves and agree, or were refused.
@@ -106,7 +107,7 @@ fn results(l1: (c_int, L1), l2: (c_int, L2), named: &[c_int]) {
     ];
     if code_2 == 0 {
         assert_eq!(code_1, 0, "level 2 without level 1");
-        sound(parts.as_flattened(), l2.error, l2.running);
+        sound(parts.as_flattened(), 0.0, l2.error, l2.running);
         assert_eq!((l2.size as usize, l2.slots), (size_of::<L2>(), l1.slots));
         for (share, parts) in shares.iter().zip(parts) {
             assert!((share - parts[0] - parts[1]).abs() <= 1e-9, "{l1:?} {l2:?}");
@@ -115,7 +116,7 @@ fn results(l1: (c_int, L1), l2: (c_int, L2), named: &[c_int]) {
         refused(code_2, if code_1 == 0 { &[-libc::ENOTSUP] } else { named });
     }
     if code_1 == 0 {
-        sound(&shares, l1.error, l1.running);
+        sound(&shares, l1.smt_contention, l1.error, l1.running);
         assert_eq!(l1.size as usize, size_of::<L1>());
         assert!(l1.slots > 0);
     } else {
@@ -146,7 +147,7 @@ fn nodes_are(code: c_int, nodes: &[Node], count: u32, codes: [c_int; 2], l1: &L1
     }
     let (nodes, rest) = nodes.split_at(count as usize);
     assert!(rest.iter().all(|node| *node == Node::default()), "more nodes than were said");
-    assert!([4, 8, 12].contains(&nodes.len()), "{}", nodes.len());
+    assert!([4, 5, 8, 12].contains(&nodes.len()), "{}", nodes.len());
     let one = LEVEL_1.iter().zip(l1.shares()).map(|(metric, share)| (metric.id, share, l1.error));
     let two = LEVEL_2.iter().zip(l2.shares()).map(|(metric, share)| (metric.id, share, l2.error));
     let named: Vec<_> = one.filter(|_| codes[0] == 0).chain(two.filter(|_| codes[1] == 0)).collect();
@@ -355,7 +356,7 @@ pub fn detect(bytes: &[u8]) {
     for attempt in [Attempt::Open("slots"), Attempt::Map, Attempt::Other("read")] {
         assert!(!explain(&kernel, &options, attempt, &refusal).to_string().is_empty());
     }
-    match detect::e_cores(&kernel, &cpu) {
+    match detect::e_cores(&kernel, &cpu, 0) {
         Ok((pmu, plan)) => {
             kernel.fail(fails, errno);
             let opened = PlainGroup::open(kernel.clone(), &pmu, &plan, &options, None, PATIENCE);
@@ -367,7 +368,7 @@ pub fn detect(bytes: &[u8]) {
         }
         Err(error) => assert_eq!(error.code(), -libc::ENOTSUP),
     }
-    match detect::p_counters(&kernel, &cpu, flags >> 5 & 3) {
+    match detect::counters(&kernel, &cpu, flags >> 5 & 3) {
         Ok((pmu, plan)) => {
             kernel.fail(fails, errno);
             let opened = PlainGroup::open(kernel.clone(), &pmu, &plan, &options, None, PATIENCE);

@@ -50,7 +50,7 @@ pub use model::metrics::{
     LEVEL_1, LEVEL_2, Metric, TD_NODE_BACKEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_BRANCH_MISPREDICTS,
     TD_NODE_CORE_BOUND, TD_NODE_FETCH_BANDWIDTH, TD_NODE_FETCH_LATENCY, TD_NODE_FRONTEND_BOUND,
     TD_NODE_HEAVY_OPERATIONS, TD_NODE_LIGHT_OPERATIONS, TD_NODE_MACHINE_CLEARS, TD_NODE_MEMORY_BOUND,
-    TD_NODE_NONE, TD_NODE_RETIRING, TD_UNIT_CLOCKS, TD_UNIT_SLOTS,
+    TD_NODE_NONE, TD_NODE_RETIRING, TD_NODE_SMT_CONTENTION, TD_UNIT_CLOCKS, TD_UNIT_SLOTS,
 };
 /// The name of a core that can be simulated, for [`Options::core`]: those that `Info::core` tells, and "made-up core", with plain
 /// counters and a tree of three levels.
@@ -65,6 +65,7 @@ pub fn metric(id: u32) -> Option<Metric> {
     model::metric(id)
 }
 
+pub use model::{Core, cores};
 pub use options::{Options, SourceKind, Target};
 pub use probe::{Finding, Survey, Verdict, probe};
 pub use sample::{

@@ -239,7 +239,7 @@ pub(crate) struct SlotsOnly {
     pub period: u32,
 }
 
-/// Level 1: shares of the pipeline slots between two samples. The four add up to 1.
+/// Level 1: shares of the pipeline slots between two samples. They add up to 1: the four, and on AMD `smt_contention` with them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct L1 {
@@ -261,8 +261,10 @@ pub struct L1 {
     pub error: f64,
     /// Part of the time between the samples in which the counters counted, 0 to 1.
     pub running: f64,
-    /// Zeros.
-    pub reserved: [u64; 2],
+    /// AMD: slots that went to the core's other thread; 0 on CPUs that do not tell them apart.
+    pub smt_contention: f64,
+    /// Zero.
+    pub reserved: u64,
 }
 
 /// Level 2: shares of the pipeline slots between two samples. The eight add up to 1, and each pair to its share of level 1.
@@ -314,11 +316,12 @@ impl L1 {
             backend_bound,
             error,
             running,
-            reserved: [0; 2],
+            smt_contention: 0.0,
+            reserved: 0,
         }
     }
 
-    /// Its shares, in the order of [`LEVEL_1`](crate::LEVEL_1).
+    /// Its shares, in the order of [`LEVEL_1`](crate::LEVEL_1); `smt_contention` is apart.
     #[must_use]
     pub fn shares(&self) -> [f64; 4] {
         [self.retiring, self.bad_speculation, self.frontend_bound, self.backend_bound]

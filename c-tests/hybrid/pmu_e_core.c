@@ -52,7 +52,7 @@ int main(void)
     td_t *td = open_on(TD_FLAG_E_CORES, TD_TARGET_SELF, 0);
     const struct td_info info = info_of(td);
     CHECK_EQ(strcmp(info.pmu, "cpu_atom"), 0);
-    CHECK_EQ(info.path, TD_PATH_READ);
+    CHECK_EQ(info.path, TD_PATH_RDPMC);
     CHECK_EQ(info.level, 1);
     CHECK(strstr(info.core, "mont") != NULL);
     CHECK(info.slots_per_cycle >= 5);

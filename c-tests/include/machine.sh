@@ -6,7 +6,7 @@ if [ -n "${MACHINE:-}" ]; then
   while read -r row_cpu row_kernel _ _ row_check row_words; do
     [ "${row_cpu%%,*}-$row_kernel" != "$MACHINE" ] || found_by=$row_check said=$row_words # what td_open has to say
   done < c-tests/rows
-  case $found_by in '') ;; general) has=general-counters;; *) has=no-counters;; esac
+  case $found_by in '') ;; general) has=general-counters;; other) has=other-core;; *) has=no-counters;; esac
 elif [ ! -e /sys/bus/event_source/devices/cpu/events/slots ] && [ ! -e /sys/bus/event_source/devices/cpu_core/events/slots ]; then
   has=no-counters
 fi

@@ -2,6 +2,7 @@
 #![deny(unsafe_code)] // allowed in sys and in two modules of selftest
 
 mod check;
+mod list;
 mod report;
 mod run;
 mod selftest;
@@ -26,6 +27,9 @@ enum Command {
     /// What can be measured here, and what stands in the way
     #[command(after_help = check::HELP)]
     Check(check::Arguments),
+    /// Which CPUs can be measured, and how
+    #[command(after_help = list::HELP)]
+    List(list::Arguments),
     /// Run a command, and report where its slots went: all of it, each thread, and regions
     #[command(after_help = run::HELP)]
     Run(run::Arguments),
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
     };
     match arguments.command {
         Command::Check(arguments) => check::run(&arguments),
+        Command::List(arguments) => list::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
     }

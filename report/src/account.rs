@@ -5,11 +5,13 @@ use crate::nodes::{Nodes, Shown};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, Sum};
 
-/// Shares of slots, which add up to 1, and the bound: none is further than this from the truth.
+/// Shares of slots, which add up to 1 with `other`, and the bound: none is further than this from the truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares<const N: usize> {
     /// In the order of `topdown::LEVEL_1` or `topdown::LEVEL_2`.
     pub of: [f64; N],
+    /// What is of none of them: on AMD, SMT contention.
+    pub other: f64,
     /// The bound.
     pub error: f64,
 }
@@ -39,13 +41,13 @@ impl<const N: usize> Serialize for Shares<N> {
 
 impl From<L1> for Level1 {
     fn from(l1: L1) -> Level1 {
-        Shares { of: l1.shares(), error: l1.error }
+        Shares { of: l1.shares(), other: l1.smt_contention, error: l1.error }
     }
 }
 
 impl From<L2> for Level2 {
     fn from(l2: L2) -> Level2 {
-        Shares { of: l2.shares(), error: l2.error }
+        Shares { of: l2.shares(), other: 0.0, error: l2.error }
     }
 }
 
@@ -54,7 +56,9 @@ impl From<L2> for Level2 {
 struct Split<const N: usize> {
     /// Slots of each category, of those of which something is known.
     parts: [f64; N],
-    /// Those.
+    /// Of those, slots of none of the categories.
+    other: f64,
+    /// All of which something is known.
     known: f64,
     /// Bound on the error of each part, in slots.
     error: f64,
@@ -63,16 +67,19 @@ struct Split<const N: usize> {
 }
 
 impl<const N: usize> Split<N> {
-    const NONE: Split<N> = Split { parts: [0.0; N], known: 0.0, error: 0.0, unknown: 0.0 };
+    const NONE: Split<N> = Split { parts: [0.0; N], other: 0.0, known: 0.0, error: 0.0, unknown: 0.0 };
 
     fn new(slots: f64, shares: Option<Shares<N>>) -> Split<N> {
         match shares {
-            Some(Shares { of, error }) if slots > 0.0 && of.iter().all(|share| share.is_finite()) => Split {
-                parts: of.map(|share| share * slots),
-                known: slots,
-                error: error.clamp(0.0, 1.0) * slots,
-                unknown: 0.0,
-            },
+            Some(Shares { of, other, error }) if slots > 0.0 && of.iter().all(|share| share.is_finite()) => {
+                Split {
+                    parts: of.map(|share| share * slots),
+                    other: other * slots,
+                    known: slots,
+                    error: error.clamp(0.0, 1.0) * slots,
+                    unknown: 0.0,
+                }
+            }
             _ => Split { unknown: slots, ..Split::NONE },
         }
     }
@@ -83,6 +90,7 @@ impl<const N: usize> Split<N> {
 
     fn add(&mut self, other: &Split<N>) {
         self.parts.iter_mut().zip(other.parts).for_each(|(all, new)| *all += new);
+        self.other += other.other;
         self.known += other.known;
         self.error += other.error;
         self.unknown += other.unknown;
@@ -92,12 +100,14 @@ impl<const N: usize> Split<N> {
     /// be wrong.
     fn filled(&self, like: &Split<N>) -> Split<N> {
         let model = if self.known > 0.0 { self } else { like };
-        let parts = if model.known > 0.0 {
-            std::array::from_fn(|k| self.parts[k] + model.parts[k] / model.known * self.unknown)
-        } else {
-            self.parts
-        };
-        Split { parts, known: self.total(), error: self.error + self.unknown, unknown: 0.0 }
+        let more = if model.known > 0.0 { self.unknown / model.known } else { 0.0 };
+        Split {
+            parts: std::array::from_fn(|k| self.parts[k] + model.parts[k] * more),
+            other: self.other + model.other * more,
+            known: self.total(),
+            error: self.error + self.unknown,
+            unknown: 0.0,
+        }
     }
 
     /// What is left of all without a part.
@@ -109,6 +119,7 @@ impl<const N: usize> Split<N> {
         let (all, part) = (self.filled(self), part.filled(self));
         Split {
             parts: std::array::from_fn(|k| all.parts[k] - part.parts[k]),
+            other: all.other - part.other,
             known: slots,
             error: all.error + part.error,
             unknown: 0.0,
@@ -127,13 +138,13 @@ impl<const N: usize> Split<N> {
     }
 
     /// What is shown for it, with the bound from there to the far end of where the truth can be.
-    fn shown(&self, near: [f64; N], of: [f64; N]) -> Shares<N> {
+    fn shown(&self, near: [f64; N], of: [f64; N], other: f64) -> Shares<N> {
         let bound = (self.error + self.unknown) / self.total();
         let error = of.iter().zip(near).fold(0.0, |worst: f64, (share, near)| {
             let (low, high) = ((near - bound).clamp(0.0, 1.0), (near + bound).clamp(0.0, 1.0));
             worst.max(share - low).max(high - share)
         });
-        Shares { of, error }
+        Shares { of, other, error }
     }
 }
 
@@ -141,8 +152,10 @@ impl Split<4> {
     fn shares(&self) -> Option<Level1> {
         let near = self.near()?;
         let cut = near.map(|share| share.clamp(0.0, 1.0));
-        let whole: f64 = cut.iter().sum();
-        Some(self.shown(near, cut.map(|share| if whole > 0.0 { share / whole } else { 0.25 })))
+        let other = (self.other / self.known).clamp(0.0, 1.0);
+        let whole: f64 = cut.iter().sum::<f64>() + other;
+        let of = cut.map(|share| if whole > 0.0 { share / whole } else { 0.25 });
+        Some(self.shown(near, of, if whole > 0.0 { other / whole } else { 0.0 }))
     }
 }
 
@@ -152,7 +165,7 @@ impl Split<8> {
         let near = self.near()?;
         let first = |k: usize| near[2 * k].clamp(0.0, parents.of[k]);
         let of = |k: usize| if k % 2 == 0 { first(k / 2) } else { parents.of[k / 2] - first(k / 2) };
-        Some(self.shown(near, std::array::from_fn(of)))
+        Some(self.shown(near, std::array::from_fn(of), 0.0))
     }
 }
 
@@ -297,5 +310,25 @@ impl Account {
     /// Part of the time that the counters were counting; not known of no time.
     pub fn running(&self) -> Option<f64> {
         (self.time_ns > 0).then(|| (self.running_ns as f64 / self.time_ns as f64).min(1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_of_none_of_the_four_keeps_its_share() {
+        let shares = Shares { of: [0.4, 0.1, 0.2, 0.2], other: 0.1, error: 0.0 };
+        let mut all = Split::new(1000.0, Some(shares));
+        all.add(&Split::new(3000.0, Some(Shares { of: [0.0, 0.0, 0.0, 0.5], other: 0.5, error: 0.0 })));
+        let sum = all.shares().unwrap();
+        for (share, slots) in sum.of.into_iter().chain([sum.other]).zip([400.0, 100.0, 200.0, 1700.0, 1600.0])
+        {
+            assert!((share - slots / 4000.0).abs() < 1e-12, "{sum:?}");
+        }
+        let rest =
+            all.minus(&Split::new(3000.0, Some(Shares { of: [0.0, 0.0, 0.0, 0.5], other: 0.5, error: 0.0 })));
+        assert!((rest.shares().unwrap().other - 0.1).abs() < 1e-12);
     }
 }

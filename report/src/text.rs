@@ -167,7 +167,7 @@ fn parts(out: &mut String, item: &Item, alone: &str, nests: bool) {
 
 fn levels(out: &mut String, first: &str, second: &str, figures: &Figures) {
     row(out, first, figures);
-    let Some(Shares { of, error }) = figures.level_2 else { return };
+    let Some(Shares { of, error, .. }) = figures.level_2 else { return };
     for half in 0..2 {
         *out += &format!("  {:LABEL$}", if half == 0 { second } else { "" });
         for k in 0..4 {
@@ -187,7 +187,7 @@ fn row(out: &mut String, label: &str, figures: &Figures) {
     *out += &format!("  {:LABEL$}", short(label, LABEL - 1));
     match figures.level_1 {
         None => *out += "not measured",
-        Some(Shares { of, error }) => {
+        Some(Shares { of, error, .. }) => {
             for share in of {
                 *out += &format!("{:COLUMN$}", format!("{:4.1} %", 100.0 * share));
             }

@@ -74,7 +74,11 @@ mod tests {
     }
 
     fn said(one: [f64; 4], two: [f64; 8], error: f64) -> String {
-        words(&tree(&one, &two), Some(&Shares { of: one, error }), Some(&Shares { of: two, error }))
+        words(
+            &tree(&one, &two),
+            Some(&Shares { of: one, other: 0.0, error }),
+            Some(&Shares { of: two, other: 0.0, error }),
+        )
     }
 
     #[test]
@@ -100,7 +104,7 @@ mod tests {
 
     #[test]
     fn level_1_alone_names_its_category() {
-        let one = Shares { of: [0.1, 0.1, 0.7, 0.1], error: 0.01 };
+        let one = Shares { of: [0.1, 0.1, 0.7, 0.1], other: 0.0, error: 0.01 };
         assert_eq!(
             words(&tree(&one.of, &[]), Some(&one), None),
             "frontend bound: 70 % of slots wait for instructions"

@@ -22,8 +22,8 @@ pub(super) unsafe fn earlier<'a>(from: *const Sample) -> Result<Option<&'a Sampl
 /// `from` is the earlier sample, or NULL for the start of the period. Both are of the same handle and period. Samples are
 /// plain data: any thread may decode them, at any time, also after td_close.
 ///
-/// The four shares add up to 1. They are those of PERF_METRICS, over the sum of its four fields; perf's metrics correct some
-/// of them by further events and can differ by a few points.
+/// The four shares add up to 1; on AMD with smt_contention, which is 0 elsewhere. On CPUs with PERF_METRICS they are its fields
+/// over the sum of the four; perf's metrics correct some of them by further events and can differ by a few points.
 ///
 /// Returns 0, or:
 ///  -EINVAL         `to` or `out` is NULL, not a sample, of different handles, or in the wrong order

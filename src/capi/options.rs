@@ -25,12 +25,13 @@ pub const TD_FLAG_SIMULATE: u32 = 8;
 /// shows no PERF_METRICS, as in virtual machines, there are general counters alone.
 pub const TD_FLAG_REGISTERS: u32 = 16;
 /// Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
-/// machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them.
+/// machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them. Cores without PERF_METRICS
+/// have nothing else: there this is the default.
 pub const TD_FLAG_COUNTERS: u32 = 32;
 /// With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. PERF_METRICS has these slots in frontend
 /// bound and fetch latency, where perf's metrics have not; td_decode_tree_as chooses.
 pub const TD_FLAG_DROPPING: u32 = 64;
-/// Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by read(2). A thread that runs on both
+/// Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by general counters. A thread that runs on both
 /// kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind.
 pub const TD_FLAG_E_CORES: u32 = 256;
 

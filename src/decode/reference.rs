@@ -142,7 +142,8 @@ pub fn level_1(span: &Span) -> L1 {
         backend_bound: shares[3].value,
         error: bound(&shares, span),
         running: span.running,
-        reserved: [0; 2],
+        smt_contention: 0.0,
+        reserved: 0,
     }
 }
 

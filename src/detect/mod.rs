@@ -6,8 +6,8 @@ pub(crate) mod blockers;
 
 use crate::error::{Error, Result};
 use crate::model::p_counters::SLOTS_P;
-use crate::model::perf_metrics::{CYCLES, METRICS, SLOTS, metrics_of};
-use crate::model::{self, Counting, Event, Events, Model};
+use crate::model::perf_metrics::{METRICS, SLOTS, metrics_of};
+use crate::model::{self, Counting, Event, Leader, Model};
 use crate::sys::Kernel;
 use crate::sys::cpu::Identity;
 use crate::sys::format::TermFormat;
@@ -18,7 +18,11 @@ use std::borrow::Cow;
 use std::io;
 
 /// The remedy of blockers that have no nearer one.
-pub(crate) const ANOTHER_CPU: &str = "measure on an Intel P-core from Ice Lake on";
+pub(crate) const ANOTHER_CPU: &str = "measure on a CPU that `topdown list` names";
+
+/// The remedy of a CPU that this version does not know.
+pub(crate) const SEND: &str = "send us the output of `topdown check`, `head -26 /proc/cpuinfo` and `grep -r . \
+    /sys/bus/event_source/devices/cpu*`, so that a later version knows it";
 
 /// A PMU that counts slots.
 #[derive(Debug)]
@@ -88,6 +92,10 @@ pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
     if let Some((_, Model { core, counting: Counting::None(why), .. })) = row {
         return Err(none(format!("it is a {core}")).why(*why).remedy(ANOTHER_CPU));
     }
+    if let Some((_, Model { core, counting: Counting::Counters(_), .. })) = row {
+        return Err(none(format!("it is a {core}, which has no PERF_METRICS"))
+            .remedy("measure it by its general counters: leave TD_FLAG_REGISTERS out"));
+    }
     let Some(slots) = encoding(&SLOTS)? else {
         let hidden = file("events/cpu-cycles")?.is_none();
         return Err(without_slots(name, hidden, row.map(|(_, model)| model), cpu));
@@ -129,25 +137,27 @@ fn kind_and_cpus(kernel: &impl Kernel, pmu: &str) -> Result<(u32, Option<String>
 /// The events of a group of plain counters.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub leader: Event,
+    pub leader: Leader,
     /// Slots for each that the leader counts.
     pub slots_each: u64,
     /// The inputs of the row's tree, in their order.
     pub members: Vec<Event>,
     /// It is not believed that they count until they do.
     pub unproven: bool,
+    /// Why there is no deeper level, if there might be.
+    pub no_deeper: &'static str,
 }
 
 impl Plan {
-    /// How many general counters it takes: all but fixed ones, which SLOTS and cycles have.
+    /// How many general counters it takes.
     pub fn general_counters(&self) -> u32 {
-        self.members.len() as u32 + u32::from(self.leader == SLOTS_P)
+        self.members.len() as u32 + u32::from(self.leader.general)
     }
 }
 
-/// Finds the general counters of the CPU's P-cores, with what is to be counted in them down to a level (0: the deepest), or
-/// says why there are none. None of it needs PERF_METRICS, so virtual machines have it, too.
-pub(crate) fn p_counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Result<(Pmu, Plan)> {
+/// Finds the general counters of the CPU, or of its P-cores, with what is to be counted in them down to a level (0: the deepest),
+/// or says why there are none. None of it needs PERF_METRICS, so virtual machines have it, too.
+pub(crate) fn counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Result<(Pmu, Plan)> {
     let none = |why: &'static str| {
         Error::errno(libc::ENODEV, format!("no general counters of slots on {cpu}"))
             .why(why)
@@ -160,19 +170,77 @@ pub(crate) fn p_counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Re
     if text(kernel, name, "events/cpu-cycles")?.is_none() {
         return Err(hidden_events(name));
     }
-    let slots = text(kernel, name, &format!("events/{}", SLOTS.name))?.and_then(|text| config(&text));
-    let leader = if slots == Some(SLOTS.config) { SLOTS } else { SLOTS_P };
-    if leader == SLOTS_P && name == "cpu" && model::of_e_cores(cpu).is_some() {
+    let pmu = kind_and_cpus(kernel, name)?;
+    let (pmu, mut plan) = plan(kernel, name, pmu, (row, model), level)?;
+    if matches!(model.counting, Counting::Counters(counters) if counters.alone) {
+        runs_one_thread(kernel, cpu, model)?;
+    }
+    if plan.leader.event == SLOTS_P && name == "cpu" && model::of_e_cores(cpu).is_some() {
         return Err(none("its kernel does not tell P-cores from E-cores, on which the events are others"));
     }
-    let (kind, cpus) = kind_and_cpus(kernel, name)?;
+    // (a hypervisor may withhold events, which then count nothing)
+    plan.unproven = cpu.hypervisor.is_some();
+    Ok((pmu, plan))
+}
+
+/// Whether each core of the CPU runs one thread alone, as far as can be known.
+fn runs_one_thread(kernel: &impl Kernel, cpu: &Identity, model: &Model) -> Result<()> {
+    const SMT: &str = "/sys/devices/system/cpu/smt";
+    let why = format!(
+        "two threads share the slots of a {}, and its counters do not tell whose they are",
+        model.core
+    );
+    if let Some(hypervisor) = &cpu.hypervisor {
+        let what =
+            format!("this virtual machine ({hypervisor}) does not show whether its cores run another thread");
+        return Err(none(what).why(why).remedy("measure on the host"));
+    }
+    match kernel.text(&format!("{SMT}/active")) {
+        Ok(active) if active.trim() == "0" => Ok(()),
+        Ok(_) => Err(none("SMT is on").why(why).remedy(format!("switch it off: echo off > {SMT}/control"))),
+        Err(refusal) => {
+            Err(none(format!("{SMT}/active cannot be read ({refusal})")).why(why).remedy(MOUNT_SYS))
+        }
+    }
+}
+
+/// What is to be counted on a core of this row, down to a level. Events that the kernel shows are those of the row, or it is
+/// another core.
+fn plan(
+    kernel: &impl Kernel,
+    name: &'static str,
+    (kind, cpus): (u32, Option<String>),
+    (row, model): (u32, &'static Model),
+    level: u32,
+) -> Result<(Pmu, Plan)> {
     let Counting::Counters(counters) = model.counting else { unreachable!("a row of counters") };
-    let Events::Encoded(events) = counters.events else { unreachable!("sysfs has no names for them") };
+    let shown = |event: &Event| text(kernel, name, &format!("events/{}", event.name));
+    let (last, others) = counters.leaders.split_last().expect("a row of a CPU that there is");
+    let mut leader = last;
+    for other in others {
+        if shown(&other.event)?.and_then(|text| config(&text)) == Some(other.event.config) {
+            leader = other;
+            break;
+        }
+    }
     let deepest = counters.tree.depth();
     let level = if level == 0 { deepest } else { level.min(deepest) };
-    let members = events[..counters.tree.inputs_of(level)].to_vec();
-    // (a hypervisor may withhold events, which then count nothing)
-    let plan = Plan { leader, slots_each: 1, members, unproven: cpu.hypervisor.is_some() };
+    let members = counters.events[..counters.tree.inputs_of(level)].to_vec();
+    for event in members.iter().chain([&leader.event]) {
+        let Some(text) = shown(event)? else { continue };
+        if config(&text) != Some(event.config) {
+            let what = format!("{DEVICES}/{name}/events/{} is {}", event.name, first_line(&text));
+            return Err(none(what)
+                .why(format!(
+                    "on a {} it is {:#x}: the kernel takes this CPU for another",
+                    model.core, event.config
+                ))
+                .remedy("a newer kernel may know it"));
+        }
+    }
+    let slots_each = if leader.by_cycle { model.slots_per_cycle.into() } else { 1 };
+    let no_deeper = counters.no_deeper;
+    let plan = Plan { leader: *leader, slots_each, members, unproven: false, no_deeper };
     Ok((Pmu { name, kind, model, row, level: deepest, cpus }, plan))
 }
 
@@ -197,11 +265,11 @@ fn without_slots(pmu: &str, hidden: bool, model: Option<&Model>, cpu: &Identity)
         ))
         .remedy("a newer kernel knows this CPU"),
         (None, None) => none(format!(
-            "the kernel shows no event '{}' in {DEVICES}/{pmu}/events, so it has no PERF_METRICS, or the kernel is too \
-             old to know this CPU",
+            "this version does not know it, and the kernel shows no event '{}' in {DEVICES}/{pmu}/events, so it has no \
+             PERF_METRICS, or the kernel is too old to know it",
             SLOTS.name
         ))
-        .remedy(format!("{ANOTHER_CPU}, or with a newer kernel")),
+        .remedy(SEND),
     }
 }
 
@@ -216,32 +284,20 @@ fn text(kernel: &impl Kernel, pmu: &str, path: &str) -> Result<Option<String>> {
 }
 
 /// Finds the PMU of a hybrid CPU's E-cores, with what is to be counted, or says why there is none.
-pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity) -> Result<(Pmu, Plan)> {
+pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Result<(Pmu, Plan)> {
     let name = "cpu_atom";
     let none =
         |why: &'static str| Error::errno(libc::ENOTSUP, format!("no E-cores to measure on {cpu}")).why(why);
     let file = |path: &str| text(kernel, name, path);
-    let Some((row, model)) = model::of_e_cores(cpu) else {
+    let Some(row) = model::of_e_cores(cpu) else {
         return Err(none("it is no hybrid CPU that this version knows").remedy("leave TD_FLAG_E_CORES out"));
     };
     let kind = file("type")?.and_then(|text| text.trim().parse().ok());
     let kind = kind.ok_or_else(|| {
         none("the kernel shows no PMU 'cpu_atom': they may be off, or /sys hidden (as in a container)")
     })?;
-    let Counting::Counters(counters) = model.counting else { unreachable!("a row of counters") };
-    let Events::Named(names) = counters.events else { unreachable!("sysfs has their names") };
-    let mut members = Vec::with_capacity(names.len());
-    for name in names {
-        let encoding = file(&format!("events/{name}"))?.and_then(|text| config(&text)).ok_or_else(|| {
-            none("the kernel shows no events/topdown-* of 'cpu_atom'").remedy("a newer one does")
-        })?;
-        members.push(Event::new(name, encoding));
-    }
     let cpus = file("cpus")?.ok_or_else(|| none("cpu_atom/cpus is missing").remedy(MOUNT_SYS))?;
-    let cpus = Some(cpus.trim().to_string());
-    let slots_each = model.slots_per_cycle.into();
-    let plan = Plan { leader: CYCLES, slots_each, members, unproven: false };
-    Ok((Pmu { name, kind, model, row, level: 1, cpus }, plan))
+    plan(kernel, name, (kind, Some(cpus.trim().to_string())), row, level)
 }
 
 /// `event=0x00,umask=0x4` to a config. Formats are those of every Intel core PMU; any other term is not of PERF_METRICS.
@@ -260,6 +316,7 @@ fn config(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::INTEL_CYCLES;
     use crate::sys::scripted::Scripted;
 
     const EVENTS: &str = "/sys/bus/event_source/devices/cpu/events";
@@ -302,7 +359,7 @@ mod tests {
     #[test]
     fn general_counters_need_a_core_that_is_known_and_told_apart() {
         let leader =
-            |kernel: &Scripted, model| p_counters(kernel, &cpu(model), 0).map(|(_, plan)| plan.leader);
+            |kernel: &Scripted, model| counters(kernel, &cpu(model), 0).map(|(_, plan)| plan.leader.event);
         let kernel = Scripted::sapphire_rapids();
         assert_eq!(leader(&kernel, 0x8f).unwrap(), SLOTS);
         kernel.remove(&format!("{EVENTS}/slots"));
@@ -312,7 +369,28 @@ mod tests {
         kernel.rename("/sys/bus/event_source/devices/cpu", "/sys/bus/event_source/devices/cpu_core");
         kernel.add("/sys/bus/event_source/devices/cpu_core/cpus", "0-2\n");
         assert_eq!(leader(&kernel, 0xbd).unwrap(), SLOTS_P);
-        assert_eq!(p_counters(&kernel, &cpu(0xbd), 1).unwrap().1.members.len(), 3);
+        assert_eq!(counters(&kernel, &cpu(0xbd), 1).unwrap().1.members.len(), 3);
+    }
+
+    #[test]
+    fn a_skylake_is_counted_only_where_each_core_runs_one_thread() {
+        const ACTIVE: &str = "/sys/devices/system/cpu/smt/active";
+        let kernel = Scripted::sapphire_rapids();
+        let plan = |cpu: &Identity| counters(&kernel, cpu, 0).map(|(_, plan)| plan);
+        let refused = |cpu: &Identity, word: &str| {
+            let error = plan(cpu).unwrap_err();
+            assert!(error.code() == -libc::ENODEV && error.to_string().contains(word), "{error}");
+        };
+        refused(&cpu(0x55), "cannot be read");
+        kernel.add(ACTIVE, "1\n");
+        refused(&cpu(0x55), "SMT is on");
+        kernel.add(ACTIVE, "0\n");
+        let skylake = plan(&cpu(0x55)).unwrap();
+        assert_eq!((skylake.leader, skylake.slots_each, skylake.general_counters()), (INTEL_CYCLES, 4, 4));
+        assert!(skylake.members.iter().map(|event| event.config).eq([0x2c2, 0x10e, 0x19c, 0x100_010d]));
+        refused(&Identity { hypervisor: Some("KVM".into()), ..cpu(0x55) }, "on the host");
+        kernel.add(&format!("{EVENTS}/topdown-slots-issued"), "event=0xe,umask=0x2\n");
+        refused(&cpu(0x55), "takes this CPU for another");
     }
 
     #[test]
@@ -340,9 +418,10 @@ mod tests {
         assert!(refused(&old, &guest).contains("virtual machine (KVM)"));
 
         let tremont = Scripted::sapphire_rapids();
-        assert!(refused(&tremont, &cpu(0x86)).contains("Tremont"));
+        assert!(refused(&tremont, &cpu(0x86)).contains("a Tremont, which has no PERF_METRICS"));
         tremont.add(&format!("{EVENTS}/topdown-retiring"), "event=0xc2,umask=0x0\n");
         assert!(refused(&tremont, &cpu(0xfe)).contains("general counters"));
+        assert!(refused(&tremont, &cpu(0x3f)).contains("Haswell"));
 
         let bare = Scripted::default();
         assert!(refused(&bare, &cpu(0x8f)).contains("/sys"));
@@ -380,7 +459,7 @@ mod tests {
     fn e_cores_are_those_of_a_hybrid_cpu_with_their_events() {
         let kernel = Scripted::sapphire_rapids();
         let refused = |cpu: &Identity| {
-            let error = e_cores(&kernel, cpu).unwrap_err();
+            let error = e_cores(&kernel, cpu, 0).unwrap_err();
             assert_eq!(error.code(), -libc::ENOTSUP);
             error.to_string()
         };
@@ -388,7 +467,8 @@ mod tests {
         assert!(refused(&cpu(0x97)).contains("cpu_atom"));
         let atom = "/sys/bus/event_source/devices/cpu_atom";
         kernel.add(&format!("{atom}/type"), "10\n");
-        assert!(refused(&cpu(0x97)).contains("events/topdown-*"));
+        assert!(refused(&cpu(0x97)).contains("cpus is missing"));
+        kernel.add(&format!("{atom}/cpus"), "4-7\n");
         for (event, text) in ["topdown-retiring", "topdown-fe-bound", "topdown-be-bound"].iter().zip([
             "event=0xc2,umask=0x0",
             "event=0x71,umask=0x0",
@@ -396,10 +476,12 @@ mod tests {
         ]) {
             kernel.add(&format!("{atom}/events/{event}"), text);
         }
-        kernel.add(&format!("{atom}/cpus"), "4-7\n");
-        let (found, plan) = e_cores(&kernel, &cpu(0x97)).unwrap();
+        let (found, plan) = e_cores(&kernel, &cpu(0x97), 0).unwrap();
         assert!(plan.members.iter().map(|event| event.config).eq([0xc2, 0x71, 0x74]));
-        assert_eq!((plan.leader, plan.slots_each), (CYCLES, 5));
+        assert_eq!((plan.leader, plan.slots_each, plan.general_counters()), (INTEL_CYCLES, 5, 3));
+        let error = e_cores(&kernel, &cpu(0xbd), 0).unwrap_err();
+        assert_eq!(error.code(), -libc::ENODEV);
+        assert!(error.to_string().contains("on a Skymont it is 0x2c2"), "{error}");
         assert_eq!((found.kind, found.model.core, found.model.slots_per_cycle), (10, "Gracemont", 5));
         assert!(found.covers(4) && !found.covers(3));
     }

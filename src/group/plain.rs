@@ -65,9 +65,9 @@ impl<K: Kernel> PlainGroup<K> {
         patience: Duration,
     ) -> Result<(PlainGroup<K>, Option<Reason>)> {
         let faults = fault::count();
-        let mut attr = leader(pmu, plan.leader.config, options);
+        let mut attr = leader(pmu, plan.leader.event.config, options);
         attr.read_format = group_read::GROUP;
-        let mut events = vec![(plan.leader.name, attr)];
+        let mut events = vec![(plan.leader.event.name, attr)];
         attr.set_disabled(0);
         for event in &plan.members {
             attr.config = event.config;
@@ -100,6 +100,9 @@ impl<K: Kernel> PlainGroup<K> {
                     .why("this C library does not register restartable sequences, in which several counters are read")
                     .remedy("glibc 2.35 or later does"),
             );
+        }
+        if why.is_none() && !FAST() {
+            why = Some(Reason::new("read by read(2)").why("td_read's fast path needs AVX and BMI2"));
         }
         let group = PlainGroup {
             kernel,
@@ -139,7 +142,7 @@ impl<K: Kernel> PlainGroup<K> {
                 .members
                 .iter()
                 .zip(now.counter)
-                .find(|(event, n)| plan.unproven && *n == 0 && !event.rare);
+                .find(|(event, n)| plan.unproven && *n == 0 && !event.may_be_silent);
             if now.slots > 0 && silent.is_none() && self.are_where_they_count(plan)? {
                 break;
             }
@@ -166,7 +169,7 @@ impl<K: Kernel> PlainGroup<K> {
                 index if index == counter + 1 => {}
                 0 if maps.leader.grants_rdpmc() => return Ok(false),
                 // (a kernel that shows SLOTS knows the core, and where its events count)
-                0 if plan.leader == SLOTS => {}
+                0 if plan.leader.event == SLOTS => {}
                 0 => return Err(unplaced(event.name)),
                 other => return Err(misplaced(event.name, other - 1)),
             }
@@ -239,7 +242,8 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
 
     fn snapshot(&self) -> Option<CountersSnapshot> {
         let maps = self.maps.as_ref().filter(|_| self.access == Access::Rdpmc)?;
-        counters_snapshot(&maps.leader, maps.members(), self.rseq?)
+        let snapshot = counters_snapshot(&maps.leader, maps.members(), self.rseq?)?;
+        Some(CountersSnapshot { slots_each: self.slots_each, ..snapshot })
     }
 
     fn reader(&self) -> Option<(Reader, usize)> {
@@ -255,8 +259,7 @@ mod tests {
     use crate::error::TD_ENOTCOUNTING;
     use crate::group::PATIENCE;
     use crate::model;
-    use crate::model::Event;
-    use crate::model::perf_metrics::CYCLES;
+    use crate::model::{Event, INTEL_CYCLES};
     use crate::sys::scripted::Scripted;
 
     fn pmu() -> Pmu {
@@ -274,7 +277,7 @@ mod tests {
     fn plan() -> Plan {
         let members = [("topdown-retiring", 0xc2), ("topdown-fe-bound", 0x71), ("topdown-be-bound", 0x74)];
         let members = members.map(|(name, config)| Event::new(name, config)).to_vec();
-        Plan { leader: CYCLES, slots_each: 5, members, unproven: false }
+        Plan { leader: INTEL_CYCLES, slots_each: 5, members, unproven: false, no_deeper: "" }
     }
 
     fn open(kernel: &Scripted) -> Result<PlainGroup<Scripted>> {

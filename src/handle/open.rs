@@ -143,20 +143,22 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     let cpu = cpu::identify();
     let linux = Linux { descriptors_from: options.descriptors_from };
     if options.e_cores {
-        let (pmu, plan) = detect::e_cores(&linux, &cpu)?;
+        let (pmu, plan) = detect::e_cores(&linux, &cpu, options.level)?;
         return measure_by_counters(options, linux, cpu, (&pmu, &plan), handle, PATIENCE);
     }
+    let nothing_else =
+        model::of_cpu(&cpu).is_some_and(|(_, row)| matches!(row.counting, Counting::Counters(_)));
     let registers = match options.source {
-        SourceKind::Counters => return measure_by_p_counters(options, linux, cpu, handle),
         SourceKind::Registers => detect::pmu(&linux, &cpu)?,
-        SourceKind::Automatic => match detect::pmu(&linux, &cpu) {
+        SourceKind::Automatic if !nothing_else => match detect::pmu(&linux, &cpu) {
             // a virtual machine, or a kernel that is older than the CPU
             Err(why) if why.code() == -libc::ENODEV => {
-                detect::p_counters(&linux, &cpu, options.level).map_err(|_| why)?;
-                return measure_by_p_counters(options, linux, cpu, handle);
+                detect::counters(&linux, &cpu, options.level).map_err(|_| why)?;
+                return measure_by_deepest(options, linux, cpu, handle);
             }
             pmu => pmu?,
         },
+        _ => return measure_by_deepest(options, linux, cpu, handle),
     };
     let level = level_of(options, registers.level, &cpu)?;
     let mut why = Reason::default();
@@ -208,7 +210,7 @@ fn measure_by_free_counters(
             .why("this C library does not register them")
             .remedy("glibc 2.35 or later does"));
     }
-    let (pmu, plan) = detect::p_counters(linux, cpu, level)?;
+    let (pmu, plan) = detect::counters(linux, cpu, level)?;
     let options = Options { level, ..*options };
     let linux = Linux { descriptors_from: options.descriptors_from };
     let mut state = measure_by_counters(&options, linux, cpu.clone(), (&pmu, &plan), handle, AT_ONCE)?;
@@ -223,15 +225,10 @@ fn measure_by_free_counters(
     Ok(state)
 }
 
-/// By the P-cores' general counters: both levels, or level 1 if that alone fits them.
-fn measure_by_p_counters(
-    options: &Options,
-    linux: Linux,
-    cpu: Identity,
-    handle: Handle,
-) -> Result<Box<State>> {
+/// By general counters: all levels, or level 1 if that alone fits them.
+fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Handle) -> Result<Box<State>> {
     let find = |level| {
-        let (pmu, mut plan) = detect::p_counters(&linux, &cpu, level)?;
+        let (pmu, mut plan) = detect::counters(&linux, &cpu, level)?;
         if options.dropping {
             plan.members.push(dropping(&pmu)?);
         }
@@ -239,18 +236,19 @@ fn measure_by_p_counters(
     };
     let (pmu, plan) = find(options.level)?;
     let all = measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle, PATIENCE);
-    match all {
+    let (mut state, no_deeper) = match all {
         Err(why) if options.level == 0 && pmu.level > 1 => {
             let (pmu, plan) = find(1)?;
             let level_1 = Options { level: 1, ..*options };
-            let mut state = measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle, PATIENCE)?;
-            if state.info.note == Reason::default() {
-                state.info.note = Reason::new("level 1 alone").why(why.reason().cause());
-            }
-            Ok(state)
+            let state = measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle, PATIENCE)?;
+            (state, why.reason().cause())
         }
-        all => all,
+        state => (state?, plan.no_deeper.into()),
+    };
+    if options.level == 0 && !no_deeper.is_empty() && state.info.note == Reason::default() {
+        state.info.note = Reason::new("level 1 alone").why(no_deeper);
     }
+    Ok(state)
 }
 
 /// What counts the slots that the core drops.
@@ -275,21 +273,13 @@ fn measure_by_counters(
     let level = level_of(options, pmu.level, &cpu)?;
     check_target(&linux, pmu, &cpu, options)?;
     let shows_itself = options.target == Target::This && !options.inherit && !options.no_rdpmc;
-    if (plan.leader == SLOTS_P || plan.unproven) && !shows_itself {
+    if (plan.leader.event == SLOTS_P || plan.unproven) && !shows_itself {
         // that group shows nothing of itself: another one is proved in its place
         let plain = Options { descriptors_from: options.descriptors_from, ..Options::default() };
         let linux = Linux { descriptors_from: options.descriptors_from };
         PlainGroup::open(linux, pmu, plan, &plain, Some(handle.control()), patience)?.0.stop();
     }
-    // (E-cores' groups are led by cycles)
-    let place = (!options.e_cores).then(|| handle.control());
-    let (group, why) = PlainGroup::open(linux, pmu, plan, options, place, patience)?;
-    let why = match why {
-        Some(_) if options.e_cores => {
-            Some(Reason::new("read by read(2)").why("E-cores have no PERF_METRICS"))
-        }
-        why => why,
-    };
+    let (group, why) = PlainGroup::open(linux, pmu, plan, options, Some(handle.control()), patience)?;
     let info = Info { counters: plan.general_counters(), ..info_of(options, cpu, pmu, level, why) };
     let mut head = info.head(pmu.row);
     head.flags |= if options.dropping { TD_SAMPLE_DROPPING } else { 0 };

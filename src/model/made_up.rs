@@ -8,7 +8,7 @@ use super::metrics::{
 };
 use super::tree::Formula::{Of, Rest, Slots};
 use super::tree::{Expr, Input, Row, Tree, child, root};
-use super::{Counters, Counting, Events, Model};
+use super::{Counters, Counting, Model};
 
 /// Ids from here on are of no metric of a real CPU.
 const OWN: u32 = 0x8000_0000;
@@ -81,7 +81,8 @@ pub(crate) static TREE: Tree = Tree {
     per_cycle: &[1.0, 1.0, 0.4, 2.4, 0.6, 0.45, 0.3, 0.2],
 };
 
-static COUNTERS: Counters = Counters { tree: &TREE, events: Events::Named(&[]), dropping: None };
+static COUNTERS: Counters =
+    Counters { tree: &TREE, leaders: &[], events: &[], dropping: None, no_deeper: "", alone: false };
 
 pub(super) const ROWS: &[Model] = &[Model {
     core: "made-up core",
@@ -90,4 +91,5 @@ pub(super) const ROWS: &[Model] = &[Model {
     models: &[],
     slots_per_cycle: WIDTH,
     counting: Counting::Counters(&COUNTERS),
+    proved: "",
 }];

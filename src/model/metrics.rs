@@ -28,6 +28,8 @@ pub const TD_NODE_FETCH_BANDWIDTH: u32 = 10;
 pub const TD_NODE_MEMORY_BOUND: u32 = 11;
 /// tma_core_bound
 pub const TD_NODE_CORE_BOUND: u32 = 12;
+/// tma_smt_contention
+pub const TD_NODE_SMT_CONTENTION: u32 = 13;
 
 /// A share of the pipeline slots.
 pub const TD_UNIT_SLOTS: u32 = 1;
@@ -124,8 +126,15 @@ pub(crate) const MEMORY_BOUND: Metric =
     metric(TD_NODE_MEMORY_BOUND, c"tma_memory_bound", "memory", "memory bound: % of slots wait for memory");
 pub(crate) const CORE_BOUND: Metric =
     metric(TD_NODE_CORE_BOUND, c"tma_core_bound", "core", "core bound: % of slots wait for execution units");
+/// A root on cores that tell which slots went to their other thread.
+pub(crate) const SMT_CONTENTION: Metric = metric(
+    TD_NODE_SMT_CONTENTION,
+    c"tma_smt_contention",
+    "smt contention",
+    "SMT contention: % of slots go to the core's other thread",
+);
 
-/// The fields of td_l1, in their order.
+/// The fields of td_l1 that all cores have, in their order.
 pub static LEVEL_1: [Metric; 4] = [RETIRING, BAD_SPECULATION, FRONTEND_BOUND, BACKEND_BOUND];
 /// The fields of td_l2, in their order: two for each of td_l1.
 pub static LEVEL_2: [Metric; 8] = [

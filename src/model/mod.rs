@@ -2,14 +2,18 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod e_cores;
+mod list;
 pub(crate) mod made_up;
 pub(crate) mod metrics;
 mod others;
 pub(crate) mod p_counters;
 pub(crate) mod perf_metrics;
+pub(crate) mod skylake;
 pub(crate) mod tree;
+pub(crate) mod zen;
 
 use crate::sys::cpu::{self, Identity};
+pub use list::{Core, cores};
 use metrics::Metric;
 use std::sync::OnceLock;
 use tree::{SlotsBy, Tree};
@@ -27,7 +31,14 @@ pub(crate) struct Model {
     /// Pipeline slots per cycle; 0 where no document tells.
     pub slots_per_cycle: u32,
     pub counting: Counting,
+    /// What the emulated machine has shown; "" if it did not run this core.
+    pub proved: &'static str,
 }
+
+/// Of `Model::proved`: each node was within its bound of the truth.
+const TRUTH: &str = "true mixes on the emulated machine";
+/// Of `Model::proved`: each node was what the published formula makes of the counts.
+const FORMULA: &str = "formula on the emulated machine, which makes some of the counts up";
 
 /// How a CPU's shares are counted.
 #[derive(Clone, Copy, Debug)]
@@ -44,46 +55,68 @@ pub(crate) enum Counting {
 #[derive(Debug)]
 pub(crate) struct Counters {
     pub tree: &'static Tree,
+    /// What leads the group: the first of these that the kernel shows, or else the last.
+    pub leaders: &'static [Leader],
     /// What is counted besides all slots: the inputs of the tree, in their order.
-    pub events: Events,
+    pub events: &'static [Event],
     /// Counts slots that PERF_METRICS calls frontend bound and these counters do not, if there are such.
     pub dropping: Option<Event>,
+    /// Why there is no deeper level, where the core's maker publishes one; else empty.
+    pub no_deeper: &'static str,
+    /// Cycles tell how many slots a thread had only if its core runs no other thread.
+    pub alone: bool,
 }
 
-/// Events of plain counters.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Events {
-    /// By their names under `events/` in sysfs.
-    Named(&'static [&'static str]),
-    /// By encodings that a document of the core's maker gives; sysfs has no names for them.
-    Encoded(&'static [Event]),
+/// An event that counts all slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Leader {
+    pub event: Event,
+    /// It counts cycles, each of as many slots as the core is wide.
+    pub by_cycle: bool,
+    /// It takes a general counter; else it has a fixed one.
+    pub general: bool,
 }
+
+/// Cycles, for which Intel's cores have a fixed counter.
+pub(crate) const INTEL_CYCLES: Leader =
+    Leader { event: Event::new("cpu-cycles", 0x003c), by_cycle: true, general: false };
 
 /// An event of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// Its name under `events/` in sysfs, or the maker's.
+    /// Its name under `events/` in sysfs, or the maker's. Where the kernel shows an event of this name, it is to be this one.
     pub name: &'static str,
-    /// What stands for it in perf_event_attr.config.
+    /// What stands for it in perf_event_attr.config, as the core's maker documents it.
     pub config: u64,
     /// The one general counter that counts it, if not all do.
     pub counter: Option<u32>,
-    /// Code that works well may count none.
-    pub rare: bool,
+    /// It may well count nothing, whatever runs.
+    pub may_be_silent: bool,
 }
 
 impl Event {
     pub const fn new(name: &'static str, config: u64) -> Event {
-        Event { name, config, counter: None, rare: false }
+        Event { name, config, counter: None, may_be_silent: false }
     }
 
-    const fn rare(self) -> Event {
-        Event { rare: true, ..self }
+    const fn may_be_silent(self) -> Event {
+        Event { may_be_silent: true, ..self }
     }
 
     const fn in_counter(self, counter: u32) -> Event {
         Event { counter: Some(counter), ..self }
     }
+}
+
+/// Model numbers, each of these and the 15 after it.
+const fn sixteens<const N: usize>(firsts: &[u32]) -> [u32; N] {
+    assert!(N == 16 * firsts.len());
+    let (mut models, mut k) = ([0; N], 0);
+    while k < N {
+        models[k] = firsts[k / 16] + k as u32 % 16;
+        k += 1;
+    }
+    models
 }
 
 /// Cycles per nanosecond that no core exceeds.
@@ -97,8 +130,16 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 }
 
 /// The whole table; a sample names its row by the place in it.
-const TABLE: [&[Model]; 5] =
-    [perf_metrics::ROWS, others::ROWS, e_cores::ROWS, made_up::ROWS, p_counters::ROWS];
+const TABLE: [&[Model]; 8] = [
+    perf_metrics::ROWS,
+    others::ROWS,
+    e_cores::HYBRID,
+    made_up::ROWS,
+    p_counters::ROWS,
+    e_cores::SERVERS,
+    zen::ROWS,
+    skylake::ROWS,
+];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
     TABLE.into_iter().flatten()
@@ -115,19 +156,21 @@ pub(crate) fn of_cpu(cpu: &Identity) -> Option<(u32, &'static Model)> {
 
 /// The row of a hybrid CPU's E-cores, with its place.
 pub(crate) fn of_e_cores(cpu: &Identity) -> Option<(u32, &'static Model)> {
-    another_row(cpu, e_cores::ROWS)
+    another_row(cpu, e_cores::HYBRID)
 }
 
-/// The row of the CPU's P-cores by their general counters, with its place.
+/// The row of the CPU, or of its P-cores, by general counters, with its place.
 pub(crate) fn by_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
-    another_row(cpu, p_counters::ROWS)
+    of_cpu(cpu)
+        .filter(|(_, row)| matches!(row.counting, Counting::Counters(_)))
+        .or_else(|| another_row(cpu, p_counters::ROWS))
 }
 
 /// The row of a CPU of `of_cpu` in another part of the table.
 fn another_row(cpu: &Identity, part: &'static [Model]) -> Option<(u32, &'static Model)> {
     let (_, p_cores) = of_cpu(cpu)?;
     let row = part.iter().find(|row| p_cores.family == row.family && row.models.contains(&cpu.model))?;
-    (0..).zip(rows()).find(|(_, other)| std::ptr::eq(*other, row))
+    named(row.core)
 }
 
 /// The row of the CPU that runs this.
@@ -153,10 +196,17 @@ pub(crate) fn has_level_1_only() -> bool {
 }
 
 /// All trees: those of CPUs that there are, and others.
-const REAL_TREES: [&Tree; 5] =
-    [&perf_metrics::TREE, &e_cores::TREE, &p_counters::TREE_1, &p_counters::TREE_6, &p_counters::TREE_8];
-const TREES: [&Tree; 6] =
-    [REAL_TREES[0], REAL_TREES[1], REAL_TREES[2], REAL_TREES[3], REAL_TREES[4], &made_up::TREE];
+const TREES: [&Tree; 8] = [
+    &made_up::TREE,
+    &perf_metrics::TREE,
+    &e_cores::TREE,
+    &p_counters::TREE_1,
+    &p_counters::TREE_6,
+    &p_counters::TREE_8,
+    &zen::TREE,
+    &skylake::TREE,
+];
+const REAL_TREES: &[&Tree] = TREES.split_at(1).1;
 
 /// The most nodes, inputs and levels that any of them has.
 const fn largest(trees: &[&Tree]) -> (usize, usize, u32) {
@@ -176,7 +226,7 @@ pub(crate) const MOST_NODES: usize = largest(&TREES).0;
 /// No tree has more inputs.
 pub(crate) const MOST_INPUTS: usize = largest(&TREES).1;
 /// No node of a CPU that there is is deeper.
-pub(crate) const DEEPEST: u32 = largest(&REAL_TREES).2;
+pub(crate) const DEEPEST: u32 = largest(REAL_TREES).2;
 
 /// The metric with this id, whichever tree has it.
 pub(crate) fn metric(id: u32) -> Option<Metric> {
@@ -206,7 +256,16 @@ impl Model {
         counters: &'static Counters,
     ) -> Model {
         let counting = Counting::Counters(counters);
-        Model { core, vendor: "", family: 6, models, slots_per_cycle, counting }
+        Model { core, vendor: "", family: 6, models, slots_per_cycle, counting, proved: "" }
+    }
+
+    /// The same of CPUs that have nothing else.
+    const fn of(self, vendor: &'static str, family: u32) -> Model {
+        Model { vendor, family, ..self }
+    }
+
+    const fn proved(self, proved: &'static str) -> Model {
+        Model { proved, ..self }
     }
 
     /// Deepest level that is counted; 0 if none is.
@@ -322,8 +381,31 @@ mod tests {
             );
             assert_eq!(row.slots_per_cycle, width, "{model:#x}");
         }
-        assert!(matches!(intel(6, 0x86).unwrap().counting, Counting::None(_)), "Tremont");
+        assert!(matches!(intel(6, 0x3f).unwrap().counting, Counting::None(_)), "Haswell");
         assert!(intel(6, 0xfe).is_none());
+    }
+
+    #[test]
+    fn amd_cpus_are_told_apart_as_the_kernel_does() {
+        for (family, model, core, width) in [
+            (0x17, 0x31, "Zen 1 or 2", 0),
+            (0x19, 0x01, "Zen 3", 0),
+            (0x19, 0x5f, "Zen 3", 0),
+            (0x19, 0x11, "Zen 4", 6),
+            (0x19, 0xaf, "Zen 4", 6),
+            (0x1a, 0x02, "Zen 5", 8),
+            (0x1a, 0x7f, "Zen 5", 8),
+            (0x1a, 0x50, "Zen 6", 8),
+            (0x1a, 0xcf, "Zen 6", 8),
+        ] {
+            let cpu = Identity { vendor: "AuthenticAMD".into(), family, model, ..Identity::default() };
+            let (_, row) = of_cpu(&cpu).unwrap();
+            assert_eq!((row.core, row.slots_per_cycle), (core, width), "{family:#x} {model:#x}");
+            assert_eq!(by_counters(&cpu).is_some(), width > 0, "{core}");
+        }
+        let unknown =
+            Identity { vendor: "AuthenticAMD".into(), family: 0x1a, model: 0x30, ..Identity::default() };
+        assert!(of_cpu(&unknown).is_none());
     }
 
     #[test]
@@ -363,7 +445,7 @@ mod tests {
             assert!(std::ptr::eq(named(row.core).unwrap().1, row), "{}", row.core);
         }
         assert_eq!(named("made-up core").unwrap().1.levels(), 3);
-        assert!(named("Zen 5").is_none() && named("").is_none());
+        assert!(named("Zen 2").is_none() && named("").is_none());
     }
 
     #[test]

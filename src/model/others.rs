@@ -1,6 +1,7 @@
 //! CPUs that this version knows but cannot measure: their topdown shares are formulas over general
 //! counters. Named, so that the error can say why.
 
+use super::zen::ZEN_3;
 use super::{Counting, Model};
 
 const GENERAL: &str =
@@ -13,17 +14,24 @@ const fn row(
     models: &'static [u32],
     width: u32,
 ) -> Model {
-    Model { core, vendor, family, models, slots_per_cycle: width, counting: Counting::None(GENERAL) }
+    Model {
+        core,
+        vendor,
+        family,
+        models,
+        slots_per_cycle: width,
+        counting: Counting::None(GENERAL),
+        proved: "",
+    }
+}
+
+const fn none(core: &'static str, vendor: &'static str, family: u32, models: &'static [u32]) -> Model {
+    let counting = Counting::None("it has no events that count slots");
+    Model { core, vendor, family, models, slots_per_cycle: 0, counting, proved: "" }
 }
 
 pub(super) const ROWS: &[Model] = &[
-    row("Skylake or Cascade Lake", "GenuineIntel", 6, &[0x4e, 0x5e, 0x55, 0x8e, 0x9e, 0xa5, 0xa6], 4),
     row("Haswell or Broadwell", "GenuineIntel", 6, &[0x3c, 0x3f, 0x45, 0x46, 0x3d, 0x47, 0x4f, 0x56], 4),
-    row("Tremont", "GenuineIntel", 6, &[0x86, 0x96, 0x9c], 0),
-    row("Gracemont", "GenuineIntel", 6, &[0xbe], 5),
-    row("Crestmont (Sierra Forest, Grand Ridge)", "GenuineIntel", 6, &[0xaf, 0xb6], 6),
-    row("Darkmont (Clearwater Forest)", "GenuineIntel", 6, &[0xdd], 8),
-    row("Zen 3 or 4", "AuthenticAMD", 0x19, &[], 6),
-    row("Zen 5", "AuthenticAMD", 0x1a, &[], 8),
-    row("Zen 1 or 2", "AuthenticAMD", 0x17, &[], 0),
+    none("Zen 3", "AuthenticAMD", 0x19, &ZEN_3),
+    none("Zen 1 or 2", "AuthenticAMD", 0x17, &[]),
 ];

@@ -2,11 +2,12 @@
 //! (numerators of the metrics in perf's pmu-events; Intel's event lists).
 
 use super::metrics::{BACKEND_BOUND, BAD_SPECULATION, FRONTEND_BOUND, RETIRING};
+use super::perf_metrics::SLOTS;
 use super::perf_metrics::{COUGAR_COVE, GOLDEN_COVE, LION_COVE, REDWOOD_COVE, SUNNY_COVE, both_levels};
 use super::tree::Formula::{Rest, Slots};
 use super::tree::Input::{Counter, Cycles};
 use super::tree::{Input, Row, Tree, root};
-use super::{Counters, Event, Events, Model};
+use super::{Counters, Event, Leader, Model, TRUTH};
 
 /// What leads the group where the kernel shows no SLOTS: in virtual machines, and if it is older than the CPU.
 pub(crate) const SLOTS_P: Event = Event::new("TOPDOWN.SLOTS_P", 0x01a4);
@@ -54,26 +55,34 @@ pub(crate) static TREE_8: Tree = tree_2(
     &per_cycle(8.0),
 );
 
-static SUNNY: Counters = Counters {
-    tree: &TREE_1,
-    events: Events::Encoded(&[RETIRED, BACKEND, FRONTEND]),
-    dropping: Some(Event::new("INT_MISC.UOP_DROPPING", 0x100d).rare()),
-};
-static GOLDEN: Counters = Counters {
-    tree: &TREE_6,
-    events: Events::Encoded(&[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, EMPTY_OF_6, MEMORY]),
-    dropping: Some(Event::new("INT_MISC.UOP_DROPPING", 0x10ad).rare()),
-};
-static LION: Counters = Counters {
-    tree: &TREE_8,
-    events: Events::Encoded(&[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, LATENCY, MEMORY.in_counter(3)]),
-    dropping: None, // perf corrects nothing there
-};
+const fn counters(tree: &'static Tree, events: &'static [Event], dropping: Option<Event>) -> Counters {
+    const LEADERS: &[Leader] = &[
+        Leader { event: SLOTS, by_cycle: false, general: false },
+        Leader { event: SLOTS_P, by_cycle: false, general: true },
+    ];
+    Counters { tree, leaders: LEADERS, events, dropping, no_deeper: "", alone: false }
+}
+
+const fn dropping(config: u64) -> Option<Event> {
+    Some(Event::new("INT_MISC.UOP_DROPPING", config).may_be_silent())
+}
+
+static SUNNY: Counters = counters(&TREE_1, &[RETIRED, BACKEND, FRONTEND], dropping(0x100d));
+static GOLDEN: Counters = counters(
+    &TREE_6,
+    &[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, EMPTY_OF_6, MEMORY],
+    dropping(0x10ad),
+);
+static LION: Counters = counters(
+    &TREE_8,
+    &[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, LATENCY, MEMORY.in_counter(3)],
+    None, // perf corrects nothing there
+);
 
 pub(super) const ROWS: &[Model] = &[
-    Model::counted("Sunny, Willow or Cypress Cove, by counters", SUNNY_COVE, 5, &SUNNY),
-    Model::counted("Golden or Raptor Cove, by counters", GOLDEN_COVE, 6, &GOLDEN),
-    Model::counted("Redwood Cove, by counters", REDWOOD_COVE, 6, &GOLDEN),
-    Model::counted("Lion Cove, by counters", LION_COVE, 8, &LION),
+    Model::counted("Sunny, Willow or Cypress Cove, by counters", SUNNY_COVE, 5, &SUNNY).proved(TRUTH),
+    Model::counted("Golden or Raptor Cove, by counters", GOLDEN_COVE, 6, &GOLDEN).proved(TRUTH),
+    Model::counted("Redwood Cove, by counters", REDWOOD_COVE, 6, &GOLDEN).proved(TRUTH),
+    Model::counted("Lion Cove, by counters", LION_COVE, 8, &LION).proved(TRUTH),
     Model::counted("Cougar Cove, by counters", COUGAR_COVE, 8, &LION),
 ];

@@ -8,7 +8,7 @@ use super::metrics::{
 };
 use super::tree::Formula::{Rest, Slots};
 use super::tree::{Input, Row, Tree, child, root};
-use super::{Counting, Event, Model};
+use super::{Counting, Event, Model, TRUTH};
 
 /// The leader. Its control page shows `SLOTS_INDEX` while it counts.
 pub(crate) const SLOTS: Event = Event::new("slots", 0x0400);
@@ -83,7 +83,7 @@ pub(crate) static TREE: Tree = Tree {
     per_cycle: &[],
 };
 
-const INTEL: &str = "GenuineIntel";
+pub(super) const INTEL: &str = "GenuineIntel";
 
 /// Ice Lake, Ice Lake server, Tiger Lake, Rocket Lake.
 pub(super) const SUNNY_COVE: &[u32] = &[0x6a, 0x6c, 0x7d, 0x7e, 0x8c, 0x8d, 0xa7];
@@ -104,6 +104,7 @@ pub(super) const ROWS: &[Model] = &[
         models: &[],
         slots_per_cycle: 0,
         counting: Counting::PerfMetrics { level: 2 },
+        proved: "",
     },
     Model {
         core: "simulated core",
@@ -112,6 +113,7 @@ pub(super) const ROWS: &[Model] = &[
         models: &[],
         slots_per_cycle: 6,
         counting: Counting::PerfMetrics { level: 2 },
+        proved: "",
     },
     Model {
         core: "Sunny, Willow or Cypress Cove",
@@ -120,6 +122,7 @@ pub(super) const ROWS: &[Model] = &[
         models: SUNNY_COVE,
         slots_per_cycle: 5,
         counting: Counting::PerfMetrics { level: 1 },
+        proved: TRUTH,
     },
     Model {
         core: "Golden or Raptor Cove",
@@ -128,6 +131,7 @@ pub(super) const ROWS: &[Model] = &[
         models: GOLDEN_COVE,
         slots_per_cycle: 6,
         counting: Counting::PerfMetrics { level: 2 },
+        proved: TRUTH,
     },
     Model {
         core: "Redwood Cove",
@@ -136,6 +140,7 @@ pub(super) const ROWS: &[Model] = &[
         models: REDWOOD_COVE,
         slots_per_cycle: 6,
         counting: Counting::PerfMetrics { level: 2 },
+        proved: TRUTH,
     },
     Model {
         core: "Lion Cove",
@@ -144,6 +149,7 @@ pub(super) const ROWS: &[Model] = &[
         models: LION_COVE,
         slots_per_cycle: 8,
         counting: Counting::PerfMetrics { level: 2 },
+        proved: TRUTH,
     },
     Model {
         core: "Cougar Cove",
@@ -152,6 +158,7 @@ pub(super) const ROWS: &[Model] = &[
         models: COUGAR_COVE,
         slots_per_cycle: 8,
         counting: Counting::PerfMetrics { level: 2 },
+        proved: "",
     },
     Model {
         core: "Panther Cove", // Diamond Rapids; no document at hand tells the width
@@ -160,5 +167,6 @@ pub(super) const ROWS: &[Model] = &[
         models: &[1],
         slots_per_cycle: 0,
         counting: Counting::PerfMetrics { level: 2 },
+        proved: "",
     },
 ];

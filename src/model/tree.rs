@@ -61,6 +61,8 @@ pub(crate) enum Formula {
     /// Slots that the input counted, of all slots. The roots of this kind divide all slots among them; a child's slots
     /// are part of its parent's.
     Slots(usize),
+    /// The same: slots that the first inputs counted, less those that the others did.
+    Balance(&'static [usize], &'static [usize]),
     /// What the siblings, all above it, leave of the parent; of one root, what the others leave of all slots.
     Rest,
     /// Arithmetic. The value is a share, between 0 and 1, whatever the parent's is.
@@ -107,6 +109,16 @@ impl Expr {
     }
 }
 
+/// One more than the greatest of some places.
+const fn last(places: &[usize]) -> usize {
+    let (mut greatest, mut k) = (0, 0);
+    while k < places.len() {
+        greatest = larger(greatest, places[k] + 1);
+        k += 1;
+    }
+    greatest
+}
+
 /// A root, whose value is a share of all slots.
 pub(crate) const fn root(metric: Metric, formula: Formula) -> Row {
     Row { metric, parent: TD_NODE_NONE, level: 1, unit: TD_UNIT_SLOTS, formula }
@@ -120,7 +132,7 @@ pub(crate) const fn child(metric: Metric, parent: u32, formula: Formula) -> Row 
 impl Row {
     /// Whether the node is one of the roots among which all slots are divided.
     pub fn divides_all(&self) -> bool {
-        self.parent == TD_NODE_NONE && matches!(self.formula, Formula::Slots(_) | Formula::Rest)
+        self.parent == TD_NODE_NONE && !matches!(self.formula, Formula::Of(_))
     }
 }
 
@@ -184,6 +196,7 @@ impl Tree {
                     inputs,
                     match row.formula {
                         Formula::Slots(input) => input + 1,
+                        Formula::Balance(more, less) => larger(last(more), last(less)),
                         Formula::Rest => 0,
                         Formula::Of(expr) => expr.inputs(),
                     },
@@ -227,13 +240,17 @@ pub(crate) mod tests {
                         "{row:?}"
                     );
                 }
+                Formula::Balance(more, less) => {
+                    more.iter().chain(less).for_each(|input| inputs_exist(*input));
+                    assert!(row.unit == TD_UNIT_SLOTS && parent.is_none(), "{row:?}");
+                }
                 Rest => {
                     let whole = parent.map_or(TD_UNIT_SLOTS, |parent| parent.unit);
                     assert_eq!(whole, row.unit, "{row:?}");
                     let mut below = tree.nodes[place + 1..].iter().filter(|other| other.parent == row.parent);
                     let is_last = match parent {
                         Some(_) => below.next().is_none(),
-                        None => below.all(|other| matches!(other.formula, Slots(_))),
+                        None => below.all(|other| other.divides_all() && !matches!(other.formula, Rest)),
                     };
                     assert!(is_last, "a sibling is below {row:?}");
                 }

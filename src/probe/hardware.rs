@@ -2,24 +2,24 @@
 #![forbid(unsafe_code)]
 
 use super::{Outcome, Surroundings, Verdict};
-use crate::detect::{ANOTHER_CPU, DEVICES, device};
+use crate::detect::{ANOTHER_CPU, DEVICES, SEND, device};
 use crate::model::{self, Counting, Model};
 use crate::sys::Kernel;
 use crate::sys::numbers::{contains, ranges};
 
 pub(super) fn cpu<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     match model::of_cpu(&m.cpu) {
-        Some((_, Model { core, slots_per_cycle: width, counting: Counting::PerfMetrics { .. }, .. })) => {
-            let width = if *width == 0 { "an unknown number of".into() } else { width.to_string() };
-            Outcome::good(format!("{}: {core}, {width} slots per cycle", m.cpu))
-        }
         Some((_, Model { core, counting: Counting::None(why), .. })) => {
             Outcome::new(Verdict::Blocker, format!("{}: {core}: {why}", m.cpu), ANOTHER_CPU)
         }
-        Some((_, Model { counting: Counting::Counters(_), .. })) => unreachable!("E-cores are not looked up"),
-        None => {
-            Outcome::note(format!("{}: not in the library's table, so its kernel's events decide", m.cpu), "")
+        Some((_, Model { core, slots_per_cycle: width, .. })) => {
+            let width = if *width == 0 { "an unknown number of".into() } else { width.to_string() };
+            Outcome::good(format!("{}: {core}, {width} slots per cycle", m.cpu))
         }
+        None => Outcome::note(
+            format!("{}: not in the library's table, so its kernel's events decide", m.cpu),
+            SEND,
+        ),
     }
 }
 
@@ -40,7 +40,12 @@ pub(super) fn pmu<K: Kernel>(m: &Surroundings<K>) -> Outcome {
 }
 
 pub(super) fn topdown_events<K: Kernel>(m: &Surroundings<K>) -> Outcome {
+    let by_counters = model::of_cpu(&m.cpu).filter(|(_, row)| matches!(row.counting, Counting::Counters(_)));
     match (&m.pmu, &m.open) {
+        _ if by_counters.is_some() => {
+            let levels = by_counters.map_or(0, |(_, row)| row.levels());
+            Outcome::good(format!("general counters of slots, down to level {levels}"))
+        }
         (Ok(pmu), _) => Outcome::good(format!("SLOTS and PERF_METRICS, down to level {}", pmu.level)),
         (Err(why), Ok(_)) => {
             Outcome::note(format!("{}, but general counters count the slots", why.reason().cause()), "")

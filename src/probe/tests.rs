@@ -159,9 +159,9 @@ fn a_virtual_machine_whose_pmu_has_no_perf_metrics() {
 
 #[test]
 fn cpus_that_cannot_and_cpus_that_nobody_knows() {
-    let skylake = report_on(&machine(), Identity { model: 0x55, ..spr() });
-    is(&skylake, "cpu", Verdict::Blocker, "Skylake", "Ice Lake");
-    is(&skylake, "topdown_events", Verdict::Unknown, "cpu comes first", "");
+    let haswell = report_on(&machine(), Identity { model: 0x3f, ..spr() });
+    is(&haswell, "cpu", Verdict::Blocker, "Haswell", "topdown list");
+    is(&haswell, "topdown_events", Verdict::Unknown, "cpu comes first", "");
     let unknown = report_on(&machine(), Identity { model: 0xfe, ..spr() });
     is(&unknown, "cpu", Verdict::Note, "not in the library's table", "");
     assert_eq!(first_blocker(&unknown), "none");

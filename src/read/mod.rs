@@ -178,17 +178,19 @@ pub(crate) struct CountersSnapshot {
     pub clock: Clock,
     /// Nanoseconds of the clock.
     pub ns: u64,
-    /// The leader's, which counts slots, then those of `td_sample.counter[]`.
+    /// Slots for each that the leader counts.
+    pub slots_each: u64,
+    /// The leader's, then those of `td_sample.counter[]`.
     pub counter: [PlainCounter; 1 + MOST_COUNTERS],
 }
 
 impl CountersSnapshot {
-    /// Up to so many in the leader's counter none of them overflows: each has gone half its way when it starts, and none counts
-    /// more than slots.
+    /// Up to so many slots by the leader's counter none of them overflows: each has gone half its way when it starts, and none
+    /// counts more than slots.
     pub fn limit(&self) -> u64 {
         let left = self.counter.iter().filter(|counter| counter.base != 0 || counter.raw != 0);
         let left = left.map(|counter| (1 << PLAIN_WIDTH) - counter.raw).min().unwrap_or(0);
         // (so that nobody is late; some virtual machines' counters begin 2^31 before the end)
-        self.counter[0].raw.saturating_add(left - (left / 4).min(1 << 32))
+        (self.counter[0].raw * self.slots_each).saturating_add(left - (left / 4).min(1 << 32))
     }
 }

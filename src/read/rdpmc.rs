@@ -109,6 +109,9 @@ macro_rules! fast_read {
             "shl rdx, 32",
             "lea r10, [rax + rdx]",
             concat!("jmp qword ptr [rdi + {ENTRIES} + 8 * ", $entry, "]"),
+            concat!(".L", $name, "_each:"),
+            "imul r10, qword ptr [rdi + {EACH}]",
+            concat!("jmp qword ptr [rdi + {MEMBERS} + 8 * ", $entry, "]"),
             // (the last first, so that one place to enter serves each number of them)
             ".irp k, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0",
             concat!(".L", $name, "_\\k:"),
@@ -151,6 +154,7 @@ macro_rules! fast_read {
             ".irp k, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14",
             concat!(".quad .L", $name, "_\\k"),
             ".endr",
+            concat!(".quad .L", $name, "_each"),
             ".popsection",
             slowly = sym $slowly,
             READER = const ::std::mem::offset_of!($crate::read::Shared, reader),
@@ -164,6 +168,8 @@ macro_rules! fast_read {
             START = const ::std::mem::offset_of!($crate::read::Shared, start),
             NUMBERS = const ::std::mem::offset_of!($crate::read::Shared, numbers),
             ENTRIES = const ::std::mem::offset_of!($crate::read::Shared, entries),
+            MEMBERS = const ::std::mem::offset_of!($crate::read::Shared, members),
+            EACH = const ::std::mem::offset_of!($crate::read::Shared, slots_each),
             COUNTER = const ::std::mem::offset_of!($crate::sample::Sample, counter),
             ERROR = const ::std::mem::offset_of!($crate::sample::Sample, base.error),
             BEFORE = const ::std::mem::offset_of!($crate::sample::Sample, slots_before),
@@ -183,11 +189,12 @@ pub(crate) use fast_read;
 
 fast_read!("topdown_fast_read", ".hidden", leave_it, "0");
 
-/// Where `topdown_fast_read` and `td_read` begin to read so many plain counters.
+/// Where `topdown_fast_read` and `td_read` begin to read so many plain counters; one more than there can be: where they turn the
+/// leader's count into slots.
 pub(crate) fn entries(count: usize) -> [usize; 2] {
     unsafe extern "C" {
-        static topdown_fast_read_entries: [usize; MOST_COUNTERS];
-        static td_read_entries: [usize; MOST_COUNTERS];
+        static topdown_fast_read_entries: [usize; MOST_COUNTERS + 1];
+        static td_read_entries: [usize; MOST_COUNTERS + 1];
     }
     // SAFETY: tables that nobody changes.
     unsafe { [topdown_fast_read_entries[count - 1], td_read_entries[count - 1]] }

@@ -39,6 +39,9 @@ pub struct Shared {
     pub(crate) numbers: Cell<[u32; 1 + MOST_COUNTERS]>,
     /// Where readings of so many of them begin (src/read/rdpmc.rs).
     pub(crate) entries: Cell<[usize; 2]>,
+    /// Where they go on if each count of the leader is worth several slots, and how many.
+    pub(crate) members: Cell<[usize; 2]>,
+    pub(crate) slots_each: Cell<u64>,
 }
 
 // SAFETY: numbers, and raw pointers.
@@ -59,6 +62,8 @@ impl Default for Shared {
             start: Cell::default(),
             numbers: Cell::default(),
             entries: Cell::default(),
+            members: Cell::default(),
+            slots_each: Cell::default(),
         }
     }
 }
@@ -104,10 +109,13 @@ impl Shared {
         self.mark_reader.store(inline, Ordering::Relaxed);
     }
 
-    /// Lets a thread read so many plain counters, besides the leader's, by itself from now on.
-    pub fn attach_counters(&self, reader: Reader, count: usize) {
+    /// Lets a thread read so many plain counters, besides the leader's, by itself from now on. `slots_each`: what a count of the
+    /// leader is worth.
+    pub fn attach_counters(&self, reader: Reader, count: usize, slots_each: u64) {
         self.rseq.set(reader.rseq);
-        self.entries.set(entries(count));
+        self.slots_each.set(slots_each);
+        self.members.set(entries(count));
+        self.entries.set(if slots_each == 1 { entries(count) } else { entries(MOST_COUNTERS + 1) });
         self.marked.set(count as u64);
         compiler_fence(Ordering::SeqCst);
         let thread = reader.thread - BY_COUNTERS;

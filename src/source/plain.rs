@@ -31,7 +31,8 @@ pub(crate) struct Plain<C> {
 struct Shown {
     /// What the mark's counters are added to; or the sample itself.
     start: Sample,
-    is_whole: bool,
+    /// What a count of the leader is worth; 0: it is the sample itself.
+    slots_each: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -92,9 +93,9 @@ impl<C: PlainCounters> Plain<C> {
             }
             let newest = || self.period.is_newest(number);
             let start = self.period.look(|period| period.show(shared, &snapshot, newest));
-            let shown = Shown { start, is_whole: false };
+            let shown = Shown { start, slots_each: snapshot.slots_each };
             self.remembered.add(key(start.base.sequence, start.base.window), &shown, newest);
-            shared.attach_counters(reader, count);
+            shared.attach_counters(reader, count, snapshot.slots_each);
             if shared.read(out).is_ok() {
                 out.flags |= TD_SAMPLE_WORK_BEFORE | TD_SAMPLE_WORK_AFTER;
                 return true;
@@ -140,7 +141,7 @@ impl<C: PlainCounters> Plain<C> {
             if ended || sample.is_err() {
                 let sample = sample?;
                 let newest = || self.period.is_newest(number);
-                let shown = Shown { start: sample, is_whole: true };
+                let shown = Shown { start: sample, slots_each: 0 };
                 self.remembered.add(key(sample.base.sequence, sample.base.window), &shown, newest);
                 return Ok(sample);
             }
@@ -161,7 +162,7 @@ impl Period {
     fn show(&self, shared: &Shared, now: &CountersSnapshot, newest: impl Fn() -> bool) -> Sample {
         let [slots, counters @ ..] = now.counter;
         let mut start = self.start;
-        start.slots = slots.base.wrapping_sub(self.begun.slots);
+        start.slots = slots.base.wrapping_mul(now.slots_each).wrapping_sub(self.begun.slots);
         start.slots_before = start.slots; // no register holds any
         start.time_is(now.clock.zero_since(self.begun.time), now.ns);
         start.flags |= if now.clock.coarse { TD_SAMPLE_COARSE_TIME } else { 0 };
@@ -233,15 +234,15 @@ impl<C: PlainCounters> Source for Plain<C> {
     }
 
     fn sample_of(&self, mark: &Mark, short: bool) -> Result<Sample> {
-        let Shown { start, is_whole } =
+        let Shown { start, slots_each } =
             self.remembered.find(key(mark.sequence, mark.window)).ok_or_else(stale_mark)?;
         let mut sample = Sample { flags: start.flags | TD_SAMPLE_COARSE_TIME, ..start };
         let counter = match self.counters.reader() {
-            _ if is_whole => &[],
+            _ if slots_each == 0 => &[],
             Some((_, count)) if !short && count <= MARKED_COUNTERS => &mark.counter[..count],
             _ => return Err(stale_mark()),
         };
-        if mark.metrics == TOTALS && !is_whole {
+        if mark.metrics == TOTALS && slots_each > 0 {
             sample.slots = mark.slots;
             sample.counter[..counter.len()].copy_from_slice(counter);
             sample.flags |= TD_SAMPLE_WORK_BEFORE | TD_SAMPLE_WORK_AFTER;
@@ -249,7 +250,7 @@ impl<C: PlainCounters> Source for Plain<C> {
             if mark.metrics != 0 || counter.iter().chain([&mark.slots]).any(|raw| raw >> PLAIN_WIDTH != 0) {
                 return Err(no_mark());
             }
-            sample.slots = sample.slots.wrapping_add(mark.slots);
+            sample.slots = sample.slots.wrapping_add(mark.slots.wrapping_mul(slots_each));
             sample.counter.iter_mut().zip(counter).for_each(|(all, raw)| *all = all.wrapping_add(*raw));
         }
         sample.slots_before = sample.slots; // no register holds any

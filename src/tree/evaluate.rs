@@ -35,6 +35,18 @@ impl Count {
         Count { n, rounding: 0.0, edges: span.rounding + span.edges, sampled: 0.0 }
     }
 
+    /// Of this, as much more. Each input has errors of its own at the edges: they count at other stages of the pipeline.
+    fn plus(self, sign: f64, other: Count) -> Count {
+        Count {
+            n: self.n + sign * other.n,
+            rounding: self.rounding + other.rounding,
+            edges: self.edges + other.edges,
+            sampled: self.sampled + other.sampled,
+        }
+    }
+
+    const NOTHING: Count = Count { n: 0.0, rounding: 0.0, edges: 0.0, sampled: 0.0 };
+
     fn interval(self) -> Interval {
         let error = self.rounding + self.edges + self.sampled;
         Interval { value: self.n, low: (self.n - error).max(0.0), high: self.n + error }
@@ -51,6 +63,18 @@ pub(crate) struct Counted {
     pub uncounted: f64,
     /// Of all slots, the part of which it is not known how it divides: what a sample is off is not more.
     pub unknown: f64,
+}
+
+impl Counted {
+    /// What the first inputs counted, less what the others did.
+    fn balance(&self, more: &[usize], less: &[usize]) -> Option<Count> {
+        let signed = more.iter().map(|input| (1.0, input)).chain(less.iter().map(|input| (-1.0, input)));
+        let mut balance = Count::NOTHING;
+        for (sign, input) in signed {
+            balance = balance.plus(sign, self.inputs[*input]?);
+        }
+        Some(balance)
+    }
 }
 
 /// A node that was measured.
@@ -154,12 +178,15 @@ fn roots(tree: &Tree, counted: &Counted) -> Option<([Root; MOST_NODES], usize)> 
     let mut roots = [Root { place: 0, slots: all, sampled: 0.0 }; MOST_NODES];
     let (mut count, mut rest, mut left) = (0, None, Root { place: 0, slots: all, sampled: 0.0 });
     for (place, row) in tree.nodes.iter().enumerate().filter(|(_, row)| row.divides_all()) {
-        let Formula::Slots(input) = row.formula else {
-            (rest, left.place) = (Some(count), place);
-            count += 1;
-            continue;
+        let input = match row.formula {
+            Formula::Slots(input) => counted.inputs[input]?,
+            Formula::Balance(more, less) => counted.balance(more, less)?,
+            Formula::Rest | Formula::Of(_) => {
+                (rest, left.place) = (Some(count), place);
+                count += 1;
+                continue;
+            }
         };
-        let input = counted.inputs[input]?;
         let root = Root { place, slots: near(input, counted), sampled: input.sampled / counted.slots };
         left = Root {
             place: left.place,
@@ -201,6 +228,7 @@ fn evaluate_one(tree: &Tree, row: &Row, counted: &Counted, shares: &[Option<Shar
     let of = |id| tree.place(id).and_then(|place| shares[place]);
     match row.formula {
         Formula::Slots(input) => Some(part_of(of(row.parent)?, counted.inputs[input]?, counted)),
+        Formula::Balance(more, less) => Some(part_of(of(row.parent)?, counted.balance(more, less)?, counted)),
         Formula::Rest => {
             let siblings = tree
                 .nodes

@@ -1,0 +1,39 @@
+//! What `topdown list` says is what docs/cpus.md says.
+
+use serde_json::Value;
+use std::process::Command;
+
+fn list(argument: &str) -> String {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_topdown")).args(["list", argument]).output().expect("it runs");
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// TOPDOWN_WRITE_CPUS=1 writes it.
+#[test]
+fn the_document_has_every_core() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cpus.md");
+    let document = std::fs::read_to_string(path).expect("it is there");
+    let begin = document.find("| core |").expect("a table");
+    let end = document[begin..].find("\n\n").map_or(document.len(), |end| begin + end + 1);
+    let now = format!("{}{}{}", &document[..begin], list("--markdown"), &document[end..]);
+    if std::env::var_os("TOPDOWN_WRITE_CPUS").is_some() {
+        std::fs::write(path, now).expect("it can be written");
+    } else {
+        assert!(document == now, "run `make cpus` and commit it");
+    }
+}
+
+#[test]
+fn json_has_what_can_be_measured() {
+    let json: Value = serde_json::from_str(&list("--json")).expect("JSON");
+    let all = json.as_array().expect("an array");
+    let zen = all.iter().find(|core| core["core"] == "Zen 4").expect("it is there");
+    assert_eq!(
+        (&zen["slots_per_cycle"], &zen["general_counters"], &zen["level"]),
+        (&6.into(), &5.into(), &1.into())
+    );
+    assert!(all.iter().all(|core| !core["models"].as_array().expect("an array").is_empty()));
+    assert!(all.iter().all(|core| core["core"] != "made-up core" && core["core"] != "Zen 3"));
+}

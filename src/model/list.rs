@@ -1,0 +1,53 @@
+//! The table of CPUs, for people.
+#![forbid(unsafe_code)]
+
+use super::perf_metrics::INTEL;
+use super::{Counting, rows};
+
+/// A kind of core that can be measured, in one of the ways in which it can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Core {
+    /// The core's name, as `Info::core` tells it.
+    pub core: &'static str,
+    /// Vendor string of CPUID.
+    pub vendor: &'static str,
+    /// CPU family.
+    pub family: u32,
+    /// Model numbers.
+    pub models: &'static [u32],
+    /// Pipeline slots per cycle; 0 if not known.
+    pub slots_per_cycle: u32,
+    /// General counters that are taken for all levels; 0: SLOTS and PERF_METRICS, which take none.
+    pub general_counters: usize,
+    /// Deepest level.
+    pub level: u32,
+    /// What the emulated machine has shown; "" if it did not run this core.
+    pub proved: &'static str,
+    /// Why there is no deeper level, where the core's maker publishes one; else "".
+    pub no_deeper: &'static str,
+}
+
+/// Every kind of core that can be measured.
+pub fn cores() -> impl Iterator<Item = Core> {
+    rows().filter(|row| !row.models.is_empty()).filter_map(|row| {
+        let (general_counters, no_deeper) = match row.counting {
+            Counting::None(_) => return None,
+            Counting::PerfMetrics { .. } => (0, ""),
+            Counting::Counters(counters) => {
+                let leader = counters.leaders.iter().all(|leader| leader.general);
+                (counters.events.len() + usize::from(leader), counters.no_deeper)
+            }
+        };
+        Some(Core {
+            core: row.core,
+            vendor: if row.vendor.is_empty() { INTEL } else { row.vendor },
+            family: row.family,
+            models: row.models,
+            slots_per_cycle: row.slots_per_cycle,
+            general_counters,
+            level: row.levels(),
+            proved: row.proved,
+            no_deeper,
+        })
+    })
+}
