@@ -2,9 +2,11 @@
 //! library, for the one that programs inline (include/topdown_inline.h) and for who writes it.
 
 use super::{MOST_COUNTERS, entries};
+use crate::bound::skid_of_counters;
 use crate::registers::RawSlots;
 use crate::sample::{Base, CATEGORIES, Head, Sample};
 use crate::sys::memory::Zeroable;
+use crate::sys::thread;
 use std::cell::Cell;
 use std::mem::offset_of;
 use std::ptr::{addr_of_mut, null_mut};
@@ -36,6 +38,10 @@ pub struct Shared {
     pub(crate) numbers: Cell<[u32; 1 + MOST_COUNTERS]>,
     /// Where readings of so many of them begin (src/read/rdpmc.rs).
     pub(crate) entries: Cell<[usize; 2]>,
+    /// How many they are besides the leader's.
+    pub(crate) count: Cell<u32>,
+    /// The skid of two readings of these.
+    pub(crate) skid: Cell<u64>,
 }
 
 // SAFETY: numbers, and raw pointers.
@@ -55,6 +61,8 @@ impl Default for Shared {
             start: Cell::default(),
             numbers: Cell::default(),
             entries: Cell::default(),
+            count: Cell::default(),
+            skid: Cell::default(),
         }
     }
 }
@@ -99,6 +107,8 @@ impl Shared {
     pub fn attach_counters(&self, reader: Reader, count: usize) {
         self.rseq.set(reader.rseq);
         self.entries.set(entries(count));
+        self.count.set(count as u32);
+        self.skid.set(skid_of_counters(0, count));
         compiler_fence(Ordering::SeqCst);
         self.reader.store(reader.thread - BY_COUNTERS, Ordering::Relaxed);
     }
@@ -112,6 +122,36 @@ impl Shared {
     #[inline(always)]
     pub fn reads_counters(&self) -> bool {
         self.reader.load(Ordering::Relaxed) % 4 == 4 - BY_COUNTERS
+    }
+
+    /// What samples of plain counters start from, if the calling thread may read them and none is being changed.
+    pub fn counters_start(&self) -> Option<Sample> {
+        let start = self.start.get();
+        (self.may_count() && start.base.sequence != AWAY).then_some(start)
+    }
+
+    /// How many plain counters are read besides the leader's.
+    #[inline(always)]
+    pub fn counters(&self) -> usize {
+        self.count.get() as usize
+    }
+
+    /// The skid of two readings of them.
+    #[inline(always)]
+    pub fn skid(&self) -> u64 {
+        self.skid.get()
+    }
+
+    /// With more in the leader's counter the library wants to have a look.
+    #[inline(always)]
+    pub fn limit(&self) -> u64 {
+        self.limit.get()
+    }
+
+    /// Whether the calling thread reads plain counters by itself.
+    #[inline(always)]
+    pub fn may_count(&self) -> bool {
+        thread::pointer() == self.reader.load(Ordering::Relaxed).wrapping_add(BY_COUNTERS)
     }
 
     /// Sends readings to the slow path until the next `restart`.

@@ -186,8 +186,9 @@ impl<C: PlainCounters> Source for Plain<C> {
     }
 
     fn read_fresh(&self, shared: &Shared, _: bool, out: &mut Sample) -> Result<bool> {
-        if shared.read(out).is_err() {
-            *out = self.sample(shared)?;
+        match shared.read(out) {
+            Ok(()) => out.flags |= TD_SAMPLE_WORK_AFTER,
+            Err(_) => *out = self.sample(shared)?,
         }
         Ok(true)
     }
