@@ -147,7 +147,7 @@ pub fn read(path: &Path) -> io::Result<Table> {
 }
 
 /// How often a record is read that changes meanwhile.
-const MOST_TRIES: u32 = 1000;
+const MOST_TRIES: u32 = 20;
 
 /// Where a record is in the file.
 fn at(number: u32) -> u64 {
