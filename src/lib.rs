@@ -69,8 +69,8 @@ pub use model::{Core, cores};
 pub use options::{Options, SourceKind, Target};
 pub use probe::{Finding, Survey, Verdict, probe};
 pub use sample::{
-    Base, L1, L2, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_DROPPING, TD_SAMPLE_SIMULATED,
-    TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
+    Base, Counted, L1, L2, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_DROPPING,
+    TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
 };
 pub use source::simulated::Mix;
 pub use sum::{Execution, InputSum, Sum, TD_SAMPLE_SPARSE};

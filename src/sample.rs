@@ -229,6 +229,23 @@ impl Sample {
     }
 }
 
+/// What plain counters told of executions.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Slots in them.
+    pub slots: u64,
+    /// Nanoseconds of them, in all of which the counters counted.
+    pub ns: u64,
+    /// In them, what `Sample::counter` has totals of.
+    pub counter: [u64; 15],
+}
+
+impl Counted {
+    /// Of no execution.
+    pub(crate) const NONE: &Counted = &Counted { slots: 0, ns: 0, counter: [0; 15] };
+}
+
 /// Totals of a period, without the categories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SlotsOnly {

@@ -70,7 +70,7 @@ struct td_own_sum {
     uint64_t unbalanced;       /**< Calls of td_sum_end without a td_sum_begin. */
     uint64_t unseen;           /**< Zero. */
     uint32_t level;            /**< The rest is the library's own. */
-    uint32_t state;            /**< Between two executions, in one, or in one that is measured. */
+    uint32_t state;            /**< Between two executions, or in one, and how it is counted. */
     uint64_t wait;             /**< Executions to come before the next that is measured. */
     uint64_t random;           /**< State of the random numbers. */
     uint64_t begun_ns;         /**< time_enabled_ns when the first execution began. */

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use topdown::{InputSum, Sum};
-use topdown_table::{Entry, Input, Measurement};
+use topdown_table::{Counted, Entry, Input, Measurement};
 
 /// The record's sum. None: it cannot be what the library wrote, or is of a core that this version does not know.
 pub fn of(entry: &Entry) -> Option<Sum> {
@@ -14,7 +14,7 @@ pub fn of(entry: &Entry) -> Option<Sum> {
         (counted >> k & 1 != 0).then_some(InputSum { sum, rounding, products, squares })
     };
     let inputs = input.iter().enumerate().map(one);
-    Some(Sum {
+    let mut sum = Sum {
         flags,
         executions,
         slots,
@@ -24,5 +24,8 @@ pub fn of(entry: &Entry) -> Option<Sum> {
         measured_slots,
         xx: squares,
         ..Sum::of_inputs(&entry.core, level, edges, inputs)?
-    })
+    };
+    let Counted { slots, ns, counter } = entry.counted;
+    sum.add_counted(entry.counted_executions, &topdown::Counted { slots, ns, counter });
+    Some(sum)
 }

@@ -4,7 +4,7 @@ mod made;
 
 use made::{Made, Scratch, ran};
 use std::fs;
-use topdown::{LEVEL_1, LEVEL_2, Sum};
+use topdown::{InputSum, LEVEL_1, LEVEL_2, Sum};
 use topdown_report::model::{Ended, Figures, Item, Region};
 use topdown_report::{Format, Report, merge, render};
 use topdown_table::{EXECED, HEADER_SIZE, RUNS, Record, offset_of_record};
@@ -296,6 +296,55 @@ fn what_is_odd_is_told_with_its_name() {
     // an execution never ended: what is nothing may be all
     near(region(&report, "a").item.exclusive.level_1.unwrap().error, 1.0);
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+/// One execution of so many slots, by general counters: 40 % retiring, 30 % backend bound, 20 % frontend bound.
+fn by_counters(slots: u64) -> Sum {
+    let counts = [40, 30, 20].map(|percent| (slots * percent / 100) as f64);
+    let counted = counts.map(|sum| Some(InputSum { sum, ..InputSum::default() }));
+    let inputs = counted.into_iter().chain([None; 4]);
+    let ns = slots / 10;
+    Sum {
+        executions: 1,
+        measured: 1,
+        slots,
+        measured_slots: slots,
+        time_enabled_ns: ns,
+        time_running_ns: ns,
+        ..Sum::of_inputs("Golden or Raptor Cove, by counters", 1, 0.0, inputs).unwrap()
+    }
+}
+
+#[test]
+fn what_is_counted_steadily_is_added_unless_it_was_written_meanwhile() {
+    let made = |ahead: u64| {
+        let mut made = Made::new(10, "counted");
+        let root = made.thread("main", by_counters(100_000));
+        made.region("r", root, by_counters(10_000));
+        for number in 0..2 {
+            let core = b"Golden or Raptor Cove, by counters\0";
+            made.at(number).core[..core.len()].copy_from_slice(core);
+        }
+        let record = made.at(1);
+        *record.counted_executions.get_mut() = 3;
+        *record.counted_next.get_mut() = 3u64.wrapping_add(ahead);
+        record.counted[0].slots = 1 << 60; // what does not hold
+        record.counted[1].slots = 30_000;
+        record.counted[1].ns = 3_000;
+        record.counted[1].counter[1] = 30_000;
+        made
+    };
+    for ahead in [0, 1] {
+        let report = report("counted", &[made(ahead)]);
+        let found = &region(&report, "r").item;
+        assert_eq!((found.inclusive.slots, report.processes[0].damaged), (40_000, 0));
+        let level_1 = found.inclusive.level_1.unwrap();
+        [0.1, 0.025, 0.05, 0.825].into_iter().zip(level_1.of).for_each(|(truth, found)| near(found, truth));
+    }
+    for ahead in [2, u64::MAX] {
+        let report = report("torn", &[made(ahead)]);
+        assert_eq!((report.processes[0].damaged, report.regions.len()), (1, 0));
+    }
 }
 
 #[test]

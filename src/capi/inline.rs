@@ -28,7 +28,7 @@ const _: () = {
             && OLD_READER == offset_of!(Shared, inline_reader)
     );
     assert!(
-        TD_INLINE_COUNTERS == offset_of!(Shared, marked) && TD_INLINE_NUMBERS == offset_of!(Shared, numbers)
+        TD_INLINE_COUNTERS == offset_of!(Shared, count) && TD_INLINE_NUMBERS == offset_of!(Shared, numbers)
     );
     assert!(TD_INLINE_RSEQ == offset_of!(Shared, rseq));
     assert!(TD_INLINE_LIMIT == offset_of!(Shared, limit));

@@ -8,7 +8,7 @@ use crate::error::{Error, Reason, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
 use crate::group::{Group, PlainGroup};
 use crate::read::Shared;
 use crate::registers::Registers;
-use crate::sample::{Mark, Sample, SlotsOnly};
+use crate::sample::{Counted, Mark, Sample, SlotsOnly};
 use crate::source::Source;
 use crate::source::plain::Plain;
 use crate::source::simulated::{Mix, SimulatedCounters, SimulatedRegisters};
@@ -264,14 +264,76 @@ fn slots_only_slowly(handle: Handle) -> Result<SlotsOnly> {
     with(handle, |state, shared| state.source.source().slots_only(shared))
 }
 
-/// An execution begins.
+/// An execution begins, after so much was counted where plain counters tell all of executions, if that takes a reading by the
+/// fast path alone; false: nothing happened.
+#[inline(always)]
+pub(crate) fn begin_steadily(shared: &Shared, sum: &mut Sum, before: &Counted) -> bool {
+    if sum.begins_unmeasured() {
+        sum.begins_anew();
+        return shared.slots_only_into(sum) && sum.has_begun();
+    }
+    sum.is_steady() && begin_counted(shared, sum, before)
+}
+
+#[inline(always)]
+fn begin_counted(shared: &Shared, sum: &mut Sum, before: &Counted) -> bool {
+    let begun = shared.count_from(sum, before);
+    if begun {
+        sum.has_begun_steadily();
+    }
+    begun
+}
+
+/// One ends of which plain counters tell all, if that takes no more than them: what was counted in those before and in it goes into
+/// `after`. None: nothing happened.
+#[inline(always)]
+pub(crate) fn end_counted(shared: &Shared, sum: &mut Sum, after: &mut Counted) -> Option<Seen> {
+    if !sum.is_counted() || !shared.count_to(sum, after) {
+        return None;
+    }
+    let (slots, ns) = sum.has_ended_steadily(after, shared.limit())?;
+    Some(Seen { slots, ns })
+}
+
+/// An execution begins, or ends, if that takes a reading by the fast path alone; false: nothing happened.
+#[inline(always)]
+pub(crate) fn sum_begin_steadily(handle: Handle, sum: &mut Sum) -> bool {
+    let shared = handle.shared();
+    (sum.begins_unmeasured() || shared.may_count()) && begin_steadily(shared, sum, Counted::NONE)
+}
+
+/// See `sum_begin_steadily`.
+#[inline(always)]
+pub(crate) fn sum_end_steadily(handle: Handle, sum: &mut Sum) -> bool {
+    let shared = handle.shared();
+    if sum.is_counting() && !sum.was_due() {
+        let execution = sum.end_steadily(&shared.slots_only_or_zero()); // (zero is what no execution began with)
+        return execution.is_some_and(|execution| sum.add_execution(&execution));
+    }
+    let add = |sum: &mut Sum, one: &Counted| {
+        let ended = sum.has_ended_steadily(one, shared.limit()).is_some();
+        if ended {
+            sum.add_one_counted(one, shared.counters(), shared.skid());
+        }
+        ended
+    };
+    sum.is_counted() && shared.may_count() && shared.count_one(sum, add) == Some(true)
+}
+
+/// Executions that are counted steadily may begin from here on; whether this one has.
+#[cold]
+fn begin_counted_anew(shared: &Shared, sum: &mut Sum, before: &Counted) -> bool {
+    let start = shared.counters_start();
+    start.is_some_and(|start| sum.starts_from(&start)) && begin_counted(shared, sum, before)
+}
+
+/// An execution begins, before which so much was counted, where executions that are counted steadily are added to that.
 #[inline]
-pub(crate) fn sum_begin(handle: Handle, sum: &mut Sum) -> Result<()> {
-    sum.begins_anew();
-    if handle.shared().reads_counters() && handle.shared().read(sum.begin_of_counted()).is_ok() {
-        sum.begins_counted();
+pub(crate) fn sum_begin(handle: Handle, sum: &mut Sum, before: &Counted) -> Result<()> {
+    if sum.is_steady() && begin_counted_anew(handle.shared(), sum, before) {
         return Ok(());
     }
+    sum.begins_anew();
     if sum.is_due() {
         return begin_measured(handle, sum);
     }
@@ -300,16 +362,11 @@ fn choose_next(handle: Handle, sum: &mut Sum, seen: Seen) -> Result<()> {
     })
 }
 
-/// The execution that began ends.
+/// The execution that began ends, before which so much had been counted.
 #[inline]
-pub(crate) fn sum_end(handle: Handle, sum: &mut Sum) -> Result<Seen> {
-    if sum.is_measuring() && handle.shared().reads_counters() {
-        let before = sum.model();
-        if handle.shared().read(sum.end_of_counted()).is_ok() {
-            if let Some((slots, ns)) = sum.ends_counted(before) {
-                return Ok(Seen { slots, ns });
-            }
-        }
+pub(crate) fn sum_end(handle: Handle, sum: &mut Sum, before: &Counted) -> Result<Seen> {
+    if sum.is_steady() {
+        sum.is_steady_no_more(before);
     }
     let seen = if sum.is_measuring() {
         let to = any_read(handle)?;

@@ -2,12 +2,12 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    Handle, Info, Seen, any_read, close, info, last_read, nodes, open, reset, set_mix, set_per_cycle,
-    sum_begin, sum_end,
+    Handle, Info, Seen, any_read, begin_steadily, close, end_counted, info, last_read, nodes, open, reset,
+    set_mix, set_per_cycle, sum_begin, sum_end,
 };
 use crate::error::Result;
 use crate::options::Options;
-use crate::sample::Sample;
+use crate::sample::{Counted, Sample};
 use crate::source::simulated::Mix;
 use crate::sum::{Execution, Sum};
 use crate::sys::signals::Blocked;
@@ -44,28 +44,29 @@ impl TopDown {
         any_read(self.0)
     }
 
-    /// An execution of the sum's region begins, as `td_sum_begin`.
+    /// An execution of the sum's region begins, as `td_sum_begin`. Where plain counters tell all of executions, `before` is what they
+    /// counted in those that `end_counted` ended.
     ///
     /// # Errors
     /// Those of `read`.
     #[inline]
-    pub fn begin(&self, sum: &mut Sum) -> Result<()> {
-        sum_begin(self.0, sum)
+    pub fn begin(&self, sum: &mut Sum, before: &Counted) -> Result<()> {
+        sum_begin(self.0, sum, before)
     }
 
-    /// It ends, as `td_sum_end`.
+    /// It ends, as `td_sum_end`; with the same `before`.
     ///
     /// # Errors
     /// Those of `read`; -EINVAL: none had begun; TD_ESTALE: a reset came between.
     #[inline]
-    pub fn end(&self, sum: &mut Sum) -> Result<Seen> {
-        sum_end(self.0, sum)
+    pub fn end(&self, sum: &mut Sum, before: &Counted) -> Result<Seen> {
+        sum_end(self.0, sum, before)
     }
 
-    /// As `begin`, if that takes a reading by the fast path alone; false: nothing happened.
+    /// As `begin`, if that takes a reading by the fast path alone; false: nothing happened. By the handle's own thread.
     #[inline(always)]
-    pub fn begin_steadily(&self, sum: &mut Sum) -> bool {
-        sum.begins_unmeasured() && self.0.shared().slots_only_into(sum) && sum.has_begun()
+    pub fn begin_steadily(&self, sum: &mut Sum, before: &Counted) -> bool {
+        begin_steadily(self.0.shared(), sum, before)
     }
 
     /// As `end`, if that takes a reading by the fast path alone; None: nothing happened. The caller adds the execution
@@ -77,6 +78,13 @@ impl TopDown {
         }
         let to = self.0.shared().slots_only_or_zero(); // which no execution began with
         sum.end_steadily(&to).map(|execution| (execution, Seen { slots: to.slots, ns: to.enabled }))
+    }
+
+    /// As `end_steadily`, where plain counters tell all of the execution: what they counted in those before and in it goes into
+    /// `after`, and the sum has none of these. By the handle's own thread.
+    #[inline(always)]
+    pub fn end_counted(&self, sum: &mut Sum, after: &mut Counted) -> Option<Seen> {
+        end_counted(self.0.shared(), sum, after)
     }
 
     /// The last reading, for a process that ends: by any thread, while the owner may be at work. By read(2), so the

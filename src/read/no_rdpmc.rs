@@ -21,6 +21,22 @@ impl super::Shared {
         false
     }
 
+    pub fn count_from<T: super::HoldsSample>(&self, _: &mut T, _: &crate::sample::Counted) -> bool {
+        false
+    }
+
+    pub fn count_one<T: super::HoldsSample, R>(
+        &self,
+        _: &mut T,
+        _: impl FnOnce(&mut T, &crate::sample::Counted) -> R,
+    ) -> Option<R> {
+        None
+    }
+
+    pub fn count_to<T: super::HoldsSample>(&self, _: &T, _: &mut crate::sample::Counted) -> bool {
+        false
+    }
+
     pub fn read(&self, _: &mut crate::sample::Sample) -> Result<(), crate::registers::Registers> {
         Err(Default::default())
     }

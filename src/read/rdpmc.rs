@@ -14,7 +14,7 @@ use super::shared::{SEQUENCE, Shared, TD_CONTROL_PAGE};
 use super::{Clock, CountersSnapshot, HoldsSample, MOST_COUNTERS, SLOTS_INDEX, Snapshot};
 use crate::bound::SKID_SLOTS;
 use crate::registers::{RawMetrics, RawSlots, Registers};
-use crate::sample::{Sample, SlotsOnly};
+use crate::sample::{Counted, Sample, SlotsOnly};
 use crate::sys::Mapping;
 use crate::sys::fault::MARK;
 use crate::sys::page::Times;
@@ -24,7 +24,7 @@ use crate::sys::rseq::SIGNATURE;
 use crate::sys::{restartable, scaled_clock};
 use std::arch::asm;
 use std::ffi::c_int;
-use std::mem::offset_of;
+use std::mem::{MaybeUninit, offset_of};
 
 /// Whether this CPU has the instructions of td_read's fast path besides RDPMC; all that have PERF_METRICS do,
 /// unless they were turned off.
@@ -254,6 +254,127 @@ macro_rules! slots_only {
         SIGNATURE = const SIGNATURE,
         options(nostack))
     };
+}
+
+/// A restartable sequence that reads clock, slots and counters, and puts what each says, less what is at the first place of a
+/// pair, to the second. It leaves 0 in rax; else it was disturbed, or the sample in `whole` is not of what samples start from now.
+/// What passes from one counter to the next does not depend on the places, so the counts of two such readings are of one
+/// stretch.
+macro_rules! counted {
+    ([$ns_less:literal, $ns:literal], [$slots_less:literal, $slots:literal], [$less:literal, $each:literal];
+     $($operand:tt)*) => {
+        asm!(concat!(
+            "mov rcx, qword ptr [{shared} + {RSEQ}]\n",
+            restartable!(whole "rcx", "rax",
+                "mov rax, qword ptr [{shared} + {START} + {OF}]",
+                "cmp rax, qword ptr [{whole} + {AT} + {OF}]",
+                "jne 23f",
+                "cmp dword ptr [{shared} + {LOCK}], eax",
+                "jne 23f", // not on this CPU, where RDPMC may fault
+                scaled_clock!("rdx", "{shared} + {SCALE}"),
+                concat!("sub rdx, qword ptr [", $ns_less, "]\n mov qword ptr [", $ns, "], rdx"),
+                "mov ecx, dword ptr [{shared} + {NUMBERS}]\n rdpmc\n shl rdx, 32\n or rax, rdx",
+                concat!("sub rax, qword ptr [", $slots_less, "]\n mov qword ptr [", $slots, "], rax"),
+                "mov ecx, dword ptr [{shared} + {COUNT}]\n lea rax, [rip + 33f]\n jmp qword ptr [rax + 8 * rcx - 8]",
+                // (the last first, so that one place to enter serves each number of them)
+                ".irp k, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0",
+                "30\\k:",
+                "mov ecx, dword ptr [{shared} + {NUMBERS} + 4 + 4 * \\k]\n rdpmc\n shl rdx, 32\n or rax, rdx",
+                concat!("sub rax, qword ptr [", $less, " + 8 * \\k]\n mov qword ptr [", $each, " + 8 * \\k], rax"),
+                ".endr",
+                "mov eax, dword ptr [{shared} + {START} + {OF}]",
+                "sub eax, dword ptr [{shared} + {LOCK}]";
+                aborted "mov eax, 1"),
+            "\n.pushsection .data.rel.ro.topdown_counted, \"aw\", @progbits\n",
+            ".balign 8\n33:\n",
+            ".irp k, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14\n",
+            ".quad 30\\k\\()b\n",
+            ".endr\n",
+            ".popsection"
+        ),
+        $($operand)*
+        out("rcx") _,
+        out("rdx") _,
+        RSEQ = const offset_of!(Shared, rseq),
+        LOCK = const TD_CONTROL_PAGE + offset_of!(Page, lock),
+        SCALE = const offset_of!(Shared, scale),
+        START = const offset_of!(Shared, start),
+        NUMBERS = const offset_of!(Shared, numbers),
+        COUNT = const offset_of!(Shared, count),
+        AT = const T::AT,
+        OF = const offset_of!(Sample, base.sequence), // and the window, which is of this period of this handle
+        FROM_NS = const offset_of!(Sample, time_enabled_ns),
+        FROM_SLOTS = const offset_of!(Sample, slots),
+        FROM = const offset_of!(Sample, counter),
+        NS = const offset_of!(Counted, ns),
+        SLOTS = const offset_of!(Counted, slots),
+        COUNTER = const offset_of!(Counted, counter),
+        MARK = const MARK,
+        SIGNATURE = const SIGNATURE,
+        options(nostack))
+    };
+}
+
+/// By plain counters of the calling thread's, as `Shared::may_count` says.
+impl Shared {
+    /// What clock, slots and counters say, less what is in `before`, goes into the sample in a larger thing. False: it has not the
+    /// head of what samples start from now, and what was written means nothing.
+    #[inline(always)]
+    pub fn count_from<T: HoldsSample>(&self, whole: &mut T, before: &Counted) -> bool {
+        let failed: u32;
+        // SAFETY: descriptor and page are the calling thread's, as its counters are; there is a sample at AT of `whole`, which is
+        // borrowed. The abort handler follows its signature, and goes where the sequence ends.
+        unsafe {
+            counted!(["{before} + {NS}", "{whole} + {AT} + {FROM_NS}"],
+                ["{before} + {SLOTS}", "{whole} + {AT} + {FROM_SLOTS}"],
+                ["{before} + {COUNTER}", "{whole} + {AT} + {FROM}"];
+                shared = in(reg) self,
+                whole = in(reg) &raw mut *whole,
+                before = in(reg) before,
+                out("eax") failed,
+            );
+        }
+        failed == 0
+    }
+
+    /// What they have counted since that, and what is in its `before`, goes into `after`. False: they were away since, and what
+    /// was written means nothing.
+    #[inline(always)]
+    pub fn count_to<T: HoldsSample>(&self, whole: &T, after: &mut Counted) -> bool {
+        // SAFETY: it is borrowed.
+        unsafe { self.count_into(whole, after) }
+    }
+
+    /// As `count_to`, of what was begun with `Counted::NONE`, for a function that is called with what was counted. None: it was not.
+    #[inline(always)]
+    pub fn count_one<T: HoldsSample, R>(
+        &self,
+        whole: &mut T,
+        then: impl FnOnce(&mut T, &Counted) -> R,
+    ) -> Option<R> {
+        let mut one = MaybeUninit::uninit();
+        // SAFETY: it is ours; for all that the compiler knows, what is in assembler writes to all of it.
+        unsafe { self.count_into(whole, one.as_mut_ptr()).then(|| then(whole, one.assume_init_ref())) }
+    }
+
+    /// # Safety
+    /// `after` can be written.
+    #[inline(always)]
+    unsafe fn count_into<T: HoldsSample>(&self, whole: &T, after: *mut Counted) -> bool {
+        let failed: u32;
+        // SAFETY: as `count_from`; the caller's word.
+        unsafe {
+            counted!(["{whole} + {AT} + {FROM_NS}", "{after} + {NS}"],
+                ["{whole} + {AT} + {FROM_SLOTS}", "{after} + {SLOTS}"],
+                ["{whole} + {AT} + {FROM}", "{after} + {COUNTER}"];
+                shared = in(reg) self,
+                whole = in(reg) &raw const *whole,
+                after = in(reg) after,
+                out("eax") failed,
+            );
+        }
+        failed == 0
+    }
 }
 
 impl Shared {

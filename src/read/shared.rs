@@ -2,9 +2,11 @@
 //! library, for the one that programs inline (include/topdown_inline.h) and for who writes it.
 
 use super::{MOST_COUNTERS, entries};
+use crate::bound::skid_of_counters;
 use crate::registers::RawSlots;
 use crate::sample::{Base, CATEGORIES, Head, MARKED_COUNTERS, Sample};
 use crate::sys::memory::Zeroable;
+use crate::sys::thread;
 use std::cell::Cell;
 use std::mem::offset_of;
 use std::ptr::{addr_of_mut, null_mut};
@@ -31,8 +33,8 @@ pub struct Shared {
     pub(crate) present: AtomicU64,
     /// As `reader`, of readings that programs inline.
     pub(crate) mark_reader: AtomicU64,
-    /// How many counters, besides the leader's, such a reading of plain counters reads.
-    pub(crate) marked: Cell<u64>,
+    /// How many plain counters readings read, besides the leader's.
+    pub(crate) count: Cell<u64>,
     /// What a sample would be were registers, counters and clock at zero; `base.sequence` is what the page must say.
     pub(crate) start: Cell<Sample>,
     /// RDPMC numbers of plain counters: the leader's, then those of `Sample::counter`.
@@ -42,6 +44,8 @@ pub struct Shared {
     /// Where they go on if each count of the leader is worth several slots, and how many.
     pub(crate) members: Cell<[usize; 2]>,
     pub(crate) slots_each: Cell<u64>,
+    /// The skid of two readings of these.
+    pub(crate) skid: Cell<u64>,
 }
 
 // SAFETY: numbers, and raw pointers.
@@ -58,12 +62,13 @@ impl Default for Shared {
             scale: Cell::new(0),
             present: AtomicU64::new(1),
             mark_reader: AtomicU64::new(0),
-            marked: Cell::new(0),
+            count: Cell::new(0),
             start: Cell::default(),
             numbers: Cell::default(),
             entries: Cell::default(),
             members: Cell::default(),
             slots_each: Cell::default(),
+            skid: Cell::default(),
         }
     }
 }
@@ -116,11 +121,13 @@ impl Shared {
         self.slots_each.set(slots_each);
         self.members.set(entries(count));
         self.entries.set(if slots_each == 1 { entries(count) } else { entries(MOST_COUNTERS + 1) });
-        self.marked.set(count as u64);
+        self.count.set(count as u64);
+        self.skid.set(skid_of_counters(0, count));
         compiler_fence(Ordering::SeqCst);
         let thread = reader.thread - BY_COUNTERS;
         self.reader.store(thread, Ordering::Relaxed);
-        self.mark_reader.store(if MARKED.contains(&count) { thread } else { 0 }, Ordering::Relaxed);
+        let marks = slots_each == 1 && MARKED.contains(&count);
+        self.mark_reader.store(if marks { thread } else { 0 }, Ordering::Relaxed);
     }
 
     /// Whether a thread reads SLOTS and PERF_METRICS by itself now.
@@ -132,6 +139,38 @@ impl Shared {
     #[inline(always)]
     pub fn reads_counters(&self) -> bool {
         self.reader.load(Ordering::Relaxed) % 4 == 4 - BY_COUNTERS
+    }
+
+    /// What samples of plain counters start from, if the calling thread may read them, the leader counts slots, and none is being
+    /// changed.
+    pub fn counters_start(&self) -> Option<Sample> {
+        let start = self.start.get();
+        let counts_slots = self.slots_each.get() == 1;
+        (self.may_count() && counts_slots && start.base.sequence != AWAY).then_some(start)
+    }
+
+    /// How many plain counters are read besides the leader's.
+    #[inline(always)]
+    pub fn counters(&self) -> usize {
+        self.count.get() as usize
+    }
+
+    /// The skid of two readings of them.
+    #[inline(always)]
+    pub fn skid(&self) -> u64 {
+        self.skid.get()
+    }
+
+    /// With more in the leader's counter the library wants to have a look.
+    #[inline(always)]
+    pub fn limit(&self) -> u64 {
+        self.limit.get()
+    }
+
+    /// Whether the calling thread reads plain counters by itself.
+    #[inline(always)]
+    pub fn may_count(&self) -> bool {
+        thread::pointer() == self.reader.load(Ordering::Relaxed).wrapping_add(BY_COUNTERS)
     }
 
     /// Sends readings to the slow path until the next `restart`.

@@ -31,8 +31,7 @@ pub(crate) struct Plain<C> {
 struct Shown {
     /// What the mark's counters are added to; or the sample itself.
     start: Sample,
-    /// What a count of the leader is worth; 0: it is the sample itself.
-    slots_each: u64,
+    is_whole: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -93,7 +92,7 @@ impl<C: PlainCounters> Plain<C> {
             }
             let newest = || self.period.is_newest(number);
             let start = self.period.look(|period| period.show(shared, &snapshot, newest));
-            let shown = Shown { start, slots_each: snapshot.slots_each };
+            let shown = Shown { start, is_whole: false };
             self.remembered.add(key(start.base.sequence, start.base.window), &shown, newest);
             shared.attach_counters(reader, count, snapshot.slots_each);
             if shared.read(out).is_ok() {
@@ -141,7 +140,7 @@ impl<C: PlainCounters> Plain<C> {
             if ended || sample.is_err() {
                 let sample = sample?;
                 let newest = || self.period.is_newest(number);
-                let shown = Shown { start: sample, slots_each: 0 };
+                let shown = Shown { start: sample, is_whole: true };
                 self.remembered.add(key(sample.base.sequence, sample.base.window), &shown, newest);
                 return Ok(sample);
             }
@@ -206,8 +205,9 @@ impl<C: PlainCounters> Source for Plain<C> {
     }
 
     fn read_fresh(&self, shared: &Shared, _: bool, out: &mut Sample) -> Result<bool> {
-        if shared.read(out).is_err() {
-            *out = self.sample(shared)?;
+        match shared.read(out) {
+            Ok(()) => out.flags |= TD_SAMPLE_WORK_AFTER,
+            Err(_) => *out = self.sample(shared)?,
         }
         Ok(true)
     }
@@ -234,15 +234,15 @@ impl<C: PlainCounters> Source for Plain<C> {
     }
 
     fn sample_of(&self, mark: &Mark, short: bool) -> Result<Sample> {
-        let Shown { start, slots_each } =
+        let Shown { start, is_whole } =
             self.remembered.find(key(mark.sequence, mark.window)).ok_or_else(stale_mark)?;
         let mut sample = Sample { flags: start.flags | TD_SAMPLE_COARSE_TIME, ..start };
         let counter = match self.counters.reader() {
-            _ if slots_each == 0 => &[],
+            _ if is_whole => &[],
             Some((_, count)) if !short && count <= MARKED_COUNTERS => &mark.counter[..count],
             _ => return Err(stale_mark()),
         };
-        if mark.metrics == TOTALS && slots_each > 0 {
+        if mark.metrics == TOTALS && !is_whole {
             sample.slots = mark.slots;
             sample.counter[..counter.len()].copy_from_slice(counter);
             sample.flags |= TD_SAMPLE_WORK_BEFORE | TD_SAMPLE_WORK_AFTER;
@@ -250,7 +250,7 @@ impl<C: PlainCounters> Source for Plain<C> {
             if mark.metrics != 0 || counter.iter().chain([&mark.slots]).any(|raw| raw >> PLAIN_WIDTH != 0) {
                 return Err(no_mark());
             }
-            sample.slots = sample.slots.wrapping_add(mark.slots.wrapping_mul(slots_each));
+            sample.slots = sample.slots.wrapping_add(mark.slots); // (only a leader that counts slots is read inline)
             sample.counter.iter_mut().zip(counter).for_each(|(all, raw)| *all = all.wrapping_add(*raw));
         }
         sample.slots_before = sample.slots; // no register holds any

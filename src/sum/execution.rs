@@ -1,12 +1,15 @@
 //! Executions that the library reads itself: which of them are measured, and where each begins and ends.
 #![forbid(unsafe_code)]
 
-use super::{BETWEEN, COUNTING, MEASURING, Sum, grow};
-use crate::bound::{LEAST_SAMPLE, WORK_BEFORE_COUNTERS, skid_of_counters};
+use super::{BETWEEN, COUNTED, COUNTING, MEASURING, STEADY, Sum, grow};
+use crate::bound::{LEAST_SAMPLE, skid_of_counters};
 use crate::error::{Error, Result, TD_ESTALE};
 use crate::model::counters_down_to;
-use crate::sample::{Base, OF_READINGS, Sample, SlotsOnly};
-use crate::span::{float, own_work};
+use crate::sample::{Base, Counted, OF_READINGS, Sample, SlotsOnly};
+use crate::span::float;
+
+/// A sequence number of no page at rest: it is odd.
+const NEVER: u32 = 1;
 
 /// An execution whose slots alone were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,11 +23,9 @@ pub struct Execution {
 }
 
 impl Sum {
-    /// Whether the execution that begins is one of those that are not to be measured, and not the last of them; whatever began
-    /// before does not count.
+    /// Whether the execution that begins is one of those that are not to be measured, and not the last of them.
     #[inline(always)]
-    pub(crate) fn begins_unmeasured(&mut self) -> bool {
-        self.state = BETWEEN;
+    pub(crate) fn begins_unmeasured(&self) -> bool {
         self.wait > 1
     }
 
@@ -51,9 +52,25 @@ impl Sum {
         })
     }
 
+    /// Adds it.
+    #[inline(always)]
+    pub(crate) fn add_execution(&mut self, execution: &Execution) -> bool {
+        self.size = size_of::<Sum>() as u32;
+        let Execution { slots, enabled_ns, running_ns } = *execution;
+        for (all, more) in [
+            (&mut self.executions, 1),
+            (&mut self.slots, slots),
+            (&mut self.time_enabled_ns, enabled_ns),
+            (&mut self.time_running_ns, running_ns),
+        ] {
+            grow(all, more);
+        }
+        true
+    }
+
     /// Whether only the slots of the present execution are counted.
     #[inline]
-    pub(crate) fn is_counting(&self) -> bool {
+    pub fn is_counting(&self) -> bool {
         self.state == COUNTING
     }
 
@@ -120,77 +137,115 @@ impl Sum {
         self.measured < LEAST_SAMPLE
     }
 
-    /// An execution begins, of which plain counters tell all, with the reading that comes into this sample.
+    /// Whether the next execution, or the present one, may be counted steadily: the one before was by plain counters.
     #[inline(always)]
-    pub(crate) fn begin_of_counted(&mut self) -> &mut Sample {
-        &mut self.from
+    pub(crate) fn is_steady(&self) -> bool {
+        self.state >= STEADY
     }
 
-    /// It has come.
-    #[inline(always)]
-    pub(crate) fn begins_counted(&mut self) {
-        self.state = MEASURING;
+    /// From now on executions are counted steadily that begin and end while this is what samples start from. False: they cannot
+    /// be, as it is of another kind of core, or another level.
+    pub(crate) fn starts_from(&mut self, start: &Sample) -> bool {
+        let kind = |base: &Base| (base.model, u32::from(base.level));
+        if start.base.handle == 0 || kind(&start.base) != (self.last.base.model, self.level) {
+            return false;
+        }
+        self.flags |= start.flags & !OF_READINGS;
+        (self.last, self.from) = (*start, *start);
+        true
     }
 
-    /// It ends with the reading that comes into this sample.
+    /// An execution has begun, counted steadily: `from` has the counters alone, less what was counted before, without what they
+    /// start from, which is in `last`.
     #[inline(always)]
-    pub(crate) fn end_of_counted(&mut self) -> &mut Sample {
-        &mut self.last
+    pub(crate) fn has_begun_steadily(&mut self) {
+        self.state = COUNTED;
     }
 
-    /// Row of the CPU of the executions so far.
+    /// Whether there is such an execution.
     #[inline(always)]
-    pub(crate) fn model(&self) -> u8 {
-        self.last.base.model
+    pub(crate) fn is_counted(&self) -> bool {
+        self.state == COUNTED
     }
 
-    /// It has ended, and is added up to those before, which were of this row: the last reading's slots and time. None: that is
-    /// not to be seen at first sight, and nothing happened.
+    /// It has ended, with so much counted in it and before. The result is the totals of slots and time; None: slots are more than
+    /// this without what they start from, and nothing happened.
     #[inline(always)]
-    pub(crate) fn ends_counted(&mut self, before: u8) -> Option<(u64, u64)> {
-        let (from, to) = (&self.from, &self.last);
-        let kind = |base: &Base| u16::from_le_bytes([base.model, base.level]);
-        let Base { model, level, .. } = to.base;
-        let counters = counters_down_to(model, level);
-        let same = from.base.handle == to.base.handle
-            && from.base.period == to.base.period
-            && from.base.error == to.base.error
-            && from.base.window == to.base.window
-            && kind(&from.base) == kind(&to.base)
-            && (self.measured == 0 || self.level == u32::from(level) && model == before);
-        if !same || counters == 0 || from.slots >= to.slots {
-            self.last.base.model = before;
+    pub(crate) fn has_ended_steadily(&mut self, after: &Counted, limit: u64) -> Option<(u64, u64)> {
+        let slots = self.from.slots.wrapping_add(after.slots);
+        if slots > limit {
             return None;
         }
-        self.state = BETWEEN; // whatever becomes of what follows, it is not added twice
-        for k in 0..counters {
-            self.moments[k] += to.counter[k].wrapping_sub(from.counter[k]) as i64 as f64;
+        self.state = STEADY;
+        let ns = self.from.time_enabled_ns.wrapping_add(after.ns);
+        Some((self.last.slots.wrapping_add(slots), self.last.time_enabled_ns.wrapping_add(ns)))
+    }
+
+    /// It goes on as one that is measured: what it began with, besides `before`, becomes a sample.
+    #[cold]
+    pub(crate) fn is_steady_no_more(&mut self, before: &Counted) {
+        if self.state == COUNTED {
+            let (from, start) = (&self.from, &self.last);
+            let slots = from.slots.wrapping_add(before.slots);
+            let ns = from.time_enabled_ns.wrapping_add(before.ns);
+            let counter = |k: usize| from.counter[k].wrapping_add(before.counter[k]);
+            self.from = Sample {
+                slots: start.slots.wrapping_add(slots),
+                slots_before: start.slots_before.wrapping_add(slots), // no register holds any
+                time_enabled_ns: start.time_enabled_ns.wrapping_add(ns),
+                time_running_ns: start.time_running_ns.wrapping_add(ns),
+                counter: std::array::from_fn(|k| start.counter[k].wrapping_add(counter(k))),
+                ..*start
+            };
+            self.state = MEASURING;
+        } else if self.state == STEADY {
+            self.state = BETWEEN;
         }
-        let slots = to.slots - from.slots;
-        let own_work = own_work(from, to, WORK_BEFORE_COUNTERS);
-        self.closed.edges += float((skid_of_counters(0, counters) + own_work).min(slots));
-        self.size = size_of::<Sum>() as u32;
-        self.flags |= (from.flags | to.flags) & !OF_READINGS;
-        self.level = level.into();
-        let enabled = to.time_enabled_ns.saturating_sub(from.time_enabled_ns);
-        let running = to.time_running_ns.saturating_sub(from.time_running_ns);
-        let seen = (to.slots, to.time_enabled_ns);
+    }
+
+    /// Adds so many executions of which plain counters told all. The sum has one that was measured, of the same kind of core.
+    pub fn add_counted(&mut self, executions: u64, counted: &Counted) {
+        let counters = counters_down_to(self.last.base.model, self.level as u8).min(counted.counter.len());
+        for (sum, more) in self.moments.iter_mut().zip(&counted.counter[..counters]) {
+            *sum += float(*more);
+        }
+        let Counted { slots, ns, .. } = *counted;
+        self.closed.edges += float(executions.saturating_mul(skid_of_counters(0, counters)).min(slots));
+        for (all, more) in [
+            (&mut self.executions, executions),
+            (&mut self.measured, executions),
+            (&mut self.slots, slots),
+            (&mut self.measured_slots, slots),
+            (&mut self.time_enabled_ns, ns),
+            (&mut self.time_running_ns, ns),
+        ] {
+            grow(all, more);
+        }
+    }
+
+    /// The same of one execution that just ended, of so many counters, with this skid.
+    #[inline(always)]
+    pub(crate) fn add_one_counted(&mut self, one: &Counted, counters: usize, skid: u64) {
+        for (sum, more) in self.moments.iter_mut().zip(&one.counter[..counters % 16]) {
+            *sum += *more as i64 as f64;
+        }
+        let Counted { slots, ns, .. } = *one;
+        self.closed.edges += skid.min(slots) as i64 as f64;
         for (all, more) in [
             (&mut self.executions, 1),
             (&mut self.measured, 1),
             (&mut self.slots, slots),
             (&mut self.measured_slots, slots),
-            (&mut self.time_enabled_ns, enabled),
-            (&mut self.time_running_ns, running),
+            (&mut self.time_enabled_ns, ns),
+            (&mut self.time_running_ns, ns),
         ] {
-            grow(all, more);
+            *all = all.wrapping_add(more);
         }
-        Some(seen)
     }
 
     /// Whether an execution has begun that is measured.
     #[inline]
-    pub fn is_measuring(&self) -> bool {
+    pub(crate) fn is_measuring(&self) -> bool {
         self.state == MEASURING
     }
 
@@ -202,7 +257,12 @@ impl Sum {
         self.state = BETWEEN;
         self.close(); // other executions may be between two that are measured
         let from = self.from;
-        self.add(&from, to)
+        self.add(&from, to)?;
+        if counters_down_to(to.base.model, to.base.level) > 0 && self.last.base == to.base {
+            self.state = STEADY;
+            self.from.base.sequence = NEVER;
+        }
+        Ok(())
     }
 
     /// The execution ends with this reading.

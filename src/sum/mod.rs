@@ -14,7 +14,7 @@ use crate::bound::{self, SKID_SLOTS};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model;
 use crate::model::tree::Tree;
-use crate::sample::{CATEGORIES, OF_READINGS, Sample, SlotsOnly};
+use crate::sample::{CATEGORIES, Counted, OF_READINGS, Sample, SlotsOnly};
 use crate::span::{Span, span};
 
 pub use execution::Execution;
@@ -28,6 +28,10 @@ pub const TD_SAMPLE_SPARSE: u32 = 8;
 const BETWEEN: u32 = 0;
 const COUNTING: u32 = 1;
 const MEASURING: u32 = 2;
+/// Between two, after one by plain counters: the next may be counted steadily.
+const STEADY: u32 = 3;
+/// In one that is counted steadily: its end takes no more than the counters.
+const COUNTED: u32 = 4;
 
 /// Sum over executions of one region. Clear it (memset) before the first execution; then call td_sum_begin and td_sum_end
 /// around each execution, or td_sum_add after it. Plain data, for one thread at a time.
@@ -56,7 +60,7 @@ pub struct Sum {
     pub unseen: u64,
     /// The rest is the library's own.
     pub level: u32,
-    /// Between two executions, in one, or in one that is measured.
+    /// Between two executions, or in one, and how it is counted.
     pub state: u32,
     /// Executions to come before the next that is measured.
     pub wait: u64,
@@ -127,6 +131,7 @@ impl Sum {
     /// # Errors
     /// Those of [`crate::decode_l1`]; nothing is added then. An execution in which no slot was counted adds nothing.
     pub fn add(&mut self, from: &Sample, to: &Sample) -> Result<()> {
+        self.is_steady_no_more(Counted::NONE);
         let one = match span(Some(from), to, 1) {
             Err(error) if error.code() == TD_ENOTCOUNTING => {
                 self.slots_are((from.flags | to.flags) & !OF_READINGS, &from.slots_only(), &to.slots_only());

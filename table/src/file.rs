@@ -1,11 +1,12 @@
 //! A table file, as bytes that anybody may have written, to what it says.
 
 use crate::{
-    FREE, HEADER_SIZE, Header, MAGIC, MOST_BYTES, Measurement, NAME, REGION, Record, THREAD, VERSION,
+    Counted, FREE, HEADER_SIZE, Header, MAGIC, MOST_BYTES, Measurement, NAME, REGION, Record, THREAD,
+    VERSION, offset_of_record,
 };
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, BufReader, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -55,6 +56,10 @@ pub struct Entry {
     pub core: String,
     /// The one that holds.
     pub measurement: Measurement,
+    /// See `Record`.
+    pub counted_executions: u64,
+    /// The one that holds.
+    pub counted: Counted,
 }
 
 /// Plain data: any bytes are a value of it.
@@ -125,14 +130,34 @@ pub fn read(path: &Path) -> io::Result<Table> {
         if fill(&mut file, &mut bytes).map_err(unreadable)? < bytes.len() {
             break;
         }
-        let record = Record::of(&bytes);
+        let mut record = Record::of(&bytes);
+        for _ in 0..MOST_TRIES {
+            if is_whole(&record) || file.get_ref().get_ref().read_exact_at(&mut bytes, at(number)).is_err() {
+                break;
+            }
+            record = Record::of(&bytes);
+        }
         match record.kind.load(Relaxed) {
             FREE => {}
-            kind @ (THREAD | REGION) => entries.push(entry(number, kind, &record)),
+            kind @ (THREAD | REGION) if is_whole(&record) => entries.push(entry(number, kind, &record)),
             _ => damaged += 1,
         }
     }
     Ok(Table { path: path.into(), header, entries, damaged })
+}
+
+/// How often a record is read that changes meanwhile.
+const MOST_TRIES: u32 = 20;
+
+/// Where a record is in the file.
+fn at(number: u32) -> u64 {
+    offset_of_record(number) as u64
+}
+
+/// Whether nobody wrote to what holds while it was read.
+fn is_whole(record: &Record) -> bool {
+    let Record { counted_executions, counted_next, .. } = record;
+    counted_next.load(Relaxed).wrapping_sub(counted_executions.load(Relaxed)) <= 1
 }
 
 /// Why a file of this kind and size is not read at all.
@@ -192,6 +217,8 @@ fn entry(number: u32, kind: u32, record: &Record) -> Entry {
         name: text(&record.name[..NAME]),
         core: text(&record.core),
         measurement: record.measurement[(record.current.load(Relaxed) & 1) as usize],
+        counted_executions: record.counted_executions.load(Relaxed),
+        counted: record.counted[(record.counted_executions.load(Relaxed) & 1) as usize],
     }
 }
 

@@ -13,7 +13,7 @@ mod file;
 pub mod run;
 
 use std::mem::offset_of;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 pub use clean::{clean, cleaned, is_hostile};
 pub use file::{Entry, Table, read, text};
@@ -21,7 +21,7 @@ pub use file::{Entry, Table, read, text};
 /// `Header::magic`.
 pub const MAGIC: [u8; 8] = *b"topdown\n";
 /// `Header::version`: another one is another layout.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes before the first record.
 pub const HEADER_SIZE: usize = 4096;
 /// No table file is longer: as many records as a process may have (32,768).
@@ -142,6 +142,26 @@ pub struct Record {
     pub core: [u8; 48],
     /// What was measured; `current` tells which one holds.
     pub measurement: [Measurement; 2],
+    /// Executions besides those of `measurement`; the lowest bit tells which of `counted` holds.
+    pub counted_executions: AtomicU64,
+    /// What was counted in them.
+    pub counted: [Counted; 2],
+    /// `counted_executions`, or one more while the other of `counted` is being worked on. Who reads a record while the process runs,
+    /// from its beginning to its end, has what holds if this is no more than one ahead.
+    pub counted_next: AtomicU64,
+}
+
+/// What plain counters told of executions, all the time of which they counted; flags and level are those of the record's
+/// measurement.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Slots in them.
+    pub slots: u64,
+    /// Nanoseconds of them.
+    pub ns: u64,
+    /// What each counted, in the order of `td_sample.counter`.
+    pub counter: [u64; 15],
 }
 
 /// Executions that have ended, and what their slots were.

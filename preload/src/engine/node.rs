@@ -4,10 +4,19 @@ use super::thread::ThreadState;
 use crate::name::Name;
 use std::ffi::{CStr, c_char, c_int};
 use std::io;
+use std::mem::offset_of;
 use std::ptr::{addr_of, addr_of_mut, null_mut};
 use std::sync::atomic::Ordering::Release;
-use topdown::Sum;
+use topdown::{Counted, Sum};
 use topdown_table::{Measurement, NAME, NONE, REGION, Record};
+
+const _: () = {
+    assert!(
+        size_of::<Counted>() == size_of::<topdown_table::Counted>()
+            && align_of::<topdown_table::Counted>() == 16
+    );
+    assert!(offset_of!(Counted, counter) == offset_of!(topdown_table::Counted, counter));
+};
 
 /// Names that a thread's cache has room for.
 pub const CACHE: usize = 512;
@@ -15,8 +24,11 @@ pub const CACHE: usize = 512;
 const ARENA: usize = 1 << 16;
 
 /// A region in the place where it began.
-#[repr(align(128))]
+#[repr(C, align(128))]
 pub struct RegionNode {
+    /// What was measured, but for what is in `counted`. How many executions there were and what they took is in `measurement`, and
+    /// here only while a call of the slow path needs it.
+    pub sum: Sum,
     pub parent: *mut RegionNode,
     /// Kept in its record, or in the arena if there is none.
     pub name: Name,
@@ -24,27 +36,30 @@ pub struct RegionNode {
     pub record: *mut Record,
     /// The one of the record's that holds.
     pub measurement: *mut Measurement,
+    /// The one of the record's that holds, and the other one.
+    pub counted: [*mut Counted; 2],
     pub number: u32,
     pub children: *mut RegionNode,
     pub sibling: *mut RegionNode,
-    /// What was measured. How many executions there were and what they took is in `measurement`, and here only while a
-    /// call of the slow path needs it.
-    pub sum: Sum,
 }
 
 impl RegionNode {
     fn new(parent: *mut RegionNode, name: Name, record: *mut Record, number: u32) -> RegionNode {
-        let measurement = if record.is_null() {
-            null_mut()
+        let (measurement, counted) = if record.is_null() {
+            (null_mut(), [null_mut(); 2])
         } else {
             // SAFETY: a record of the table's.
-            unsafe { addr_of_mut!((*record).measurement[0]) }
+            unsafe {
+                let counted = [0, 1].map(|which| addr_of_mut!((*record).counted[which]).cast());
+                (addr_of_mut!((*record).measurement[0]), counted)
+            }
         };
         RegionNode {
             parent,
             name,
             record,
             measurement,
+            counted,
             number,
             children: null_mut(),
             sibling: null_mut(),

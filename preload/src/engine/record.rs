@@ -4,8 +4,9 @@ use super::node::RegionNode;
 use super::thread::ThreadState;
 use crate::measurement;
 use std::ptr::addr_of_mut;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use topdown::{Execution, Sample, Seen};
+use topdown::{Execution, Sample, Seen, TopDown};
 
 /// An execution more whose slots alone were counted.
 ///
@@ -20,6 +21,29 @@ pub unsafe fn add(node: *mut RegionNode, execution: Execution) {
         (*to).slots = (*to).slots.wrapping_add(execution.slots);
         (*to).enabled_ns = (*to).enabled_ns.wrapping_add(execution.enabled_ns);
         (*to).running_ns = (*to).running_ns.wrapping_add(execution.running_ns);
+    }
+}
+
+/// The present execution ends, and plain counters tell all of it: it is added to those of which they did. None: nothing happened.
+/// The file has those before or this one too, and no mixture.
+///
+/// # Safety
+/// As `add`, with the thread's handle.
+#[inline(always)]
+pub unsafe fn add_counted(node: *mut RegionNode, td: &TopDown) -> Option<Seen> {
+    // SAFETY: as `add`.
+    unsafe {
+        let (record, next) = ((*node).record, (*node).counted[1]);
+        let add =
+            |number: &AtomicU64, more: u64| number.store(number.load(Relaxed).wrapping_add(more), Release);
+        add(&(*record).counted_next, 1);
+        let Some(seen) = td.end_counted(&mut (*node).sum, &mut *next) else {
+            add(&(*record).counted_next, u64::MAX);
+            return None;
+        };
+        add(&(*record).counted_executions, 1);
+        (*node).counted = [next, (*node).counted[0]];
+        Some(seen)
     }
 }
 

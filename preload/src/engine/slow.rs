@@ -132,7 +132,7 @@ unsafe fn begin_in(thread: *mut ThreadState, name: *const c_char) -> c_int {
         if (*node).record.is_null() {
             return -libc::ENOSPC;
         }
-        match (*(*thread).td).begin(&mut (*node).sum) {
+        match (*(*thread).td).begin(&mut (*node).sum, &*(*node).counted[0]) {
             Ok(()) => {
                 (*frame).state = Began::Read;
                 0
@@ -175,16 +175,16 @@ unsafe fn end_execution(thread: *mut ThreadState, node: *mut RegionNode) -> c_in
     // SAFETY: as `begin_in`; such an execution has a record.
     unsafe {
         record::complete(node);
-        let measured = (*node).sum.is_measuring();
-        match (*(*thread).td).end(&mut (*node).sum) {
-            Ok(_) if measured => {
-                record::store(node);
-                record::publish(thread, &(*node).sum.last);
-                0
-            }
-            Ok(seen) => {
+        let slots_only = (*node).sum.is_counting();
+        match (*(*thread).td).end(&mut (*node).sum, &*(*node).counted[0]) {
+            Ok(seen) if slots_only => {
                 record::store_totals(node);
                 record::saw(thread, seen);
+                0
+            }
+            Ok(_) => {
+                record::store(node);
+                record::publish(thread, &(*node).sum.last);
                 0
             }
             Err(error) => missed(thread, node, &error),

@@ -1,4 +1,5 @@
-//! A begin and an end that need nothing new, of an execution of which only the slots are counted.
+//! A begin and an end that need nothing new, of an execution of which only the slots are counted, or of which plain counters tell
+//! all.
 //!
 //! Each step goes on to the next or to the slow path, and nothing has happened then; so the quickest way has no frame on
 //! the stack.
@@ -11,6 +12,7 @@ use super::thread::{ThreadState, current};
 use crate::name::crosses;
 use std::ffi::{c_char, c_int};
 use std::ptr::addr_of_mut;
+use topdown::Seen;
 
 /// A region begins.
 ///
@@ -54,7 +56,7 @@ unsafe fn enter(thread: *mut ThreadState, node: *mut RegionNode, name: *const c_
         // A handler that came before that had its own frame there. One that comes now and begins this region finds
         // it begun, and does not touch the sum.
         Frame::set_plain(frame, node);
-        if (*(*thread).td).begin_steadily(&mut (*node).sum) {
+        if (*(*thread).td).begin_steadily(&mut (*node).sum, &*(*node).counted[0]) {
             return 0;
         }
         (*current()).innermost -= size_of::<Frame>();
@@ -94,12 +96,33 @@ unsafe fn exit(thread: *mut ThreadState, node: *mut RegionNode, name: *const c_c
     // SAFETY: as `end`; a region that began with a reading has a record.
     unsafe {
         let Some((execution, seen)) = (*(*thread).td).end_steadily(&mut (*node).sum) else {
-            return slow::end(name);
+            return exit_counted(node, name);
         };
         record::add(node, execution);
+        leave(current(), seen)
+    }
+}
+
+/// No reading of slots alone ends it.
+#[inline(never)]
+unsafe extern "C" fn exit_counted(node: *mut RegionNode, name: *const c_char) -> c_int {
+    // SAFETY: as `exit`, which calls it.
+    unsafe {
         let thread = current();
+        match record::add_counted(node, &*(*thread).td) {
+            Some(seen) => leave(thread, seen),
+            None => slow::end(name),
+        }
+    }
+}
+
+/// It has ended, when the thread had come so far.
+#[inline(always)]
+unsafe fn leave(thread: *mut ThreadState, seen: Seen) -> c_int {
+    // SAFETY: the calling thread's state.
+    unsafe {
         (*thread).innermost -= size_of::<Frame>();
         record::saw(thread, seen);
-        0
     }
+    0
 }
