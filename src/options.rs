@@ -48,6 +48,8 @@ pub struct Options {
     pub kernel: bool,
     /// Count threads and processes that the target starts, too. They are read by read(2).
     pub inherit: bool,
+    /// Count from when the target, another thread, executes a program, not from here on. For plain counters alone.
+    pub on_exec: bool,
     /// What is counted.
     pub source: SourceKind,
     /// Read by read(2) even where RDPMC is possible.

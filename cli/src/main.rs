@@ -5,6 +5,7 @@ mod check;
 mod report;
 mod run;
 mod selftest;
+mod stat;
 mod sys;
 mod unmeasured;
 
@@ -26,6 +27,9 @@ enum Command {
     /// What can be measured here, and what stands in the way
     #[command(after_help = check::HELP)]
     Check(check::Arguments),
+    /// Run a command, and report where its slots went, counted from outside: whatever it is and does, all of it together
+    #[command(after_help = stat::HELP)]
+    Stat(stat::Arguments),
     /// Run a command, and report where its slots went: all of it, each thread, and regions
     #[command(after_help = run::HELP)]
     Run(run::Arguments),
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
     };
     match arguments.command {
         Command::Check(arguments) => check::run(&arguments),
+        Command::Stat(arguments) => stat::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
     }

@@ -48,11 +48,16 @@ Exit status: that of the command, and if a signal killed it, by the same signal;
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
 
 /// `topdown` itself failed.
-const FAILED: u8 = 125;
+pub const FAILED: u8 = 125;
 
 /// Exit status of the command.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    match measured(arguments) {
+    ended(measured(arguments))
+}
+
+/// Exit status of the command, by the same signal if one ended it.
+pub fn ended(end: Result<End, Failure>) -> ExitCode {
+    match end {
         Ok(End::Status(status)) => ExitCode::from(status),
         Ok(End::Signal(signal)) => {
             sys::raise(signal);
@@ -65,7 +70,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-type Failure = (u8, String);
+/// The exit status of `topdown` itself, and why.
+pub type Failure = (u8, String);
 
 fn measured(arguments: &Arguments) -> Result<End, Failure> {
     let failed = |text| (FAILED, text);
@@ -103,10 +109,7 @@ fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
             command.env(name, patterns);
         }
     }
-    let end = sys::run_to_end(&mut command).map_err(|error| {
-        let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-        (status, format!("cannot run {}: {error}", program.to_string_lossy()))
-    })?;
+    let (ran, ()) = sys::run_to_end(&mut command, |_| ()).map_err(|error| not_run(program, &error))?;
     let tables = directory.tables().unwrap_or_default();
     if tables.is_empty() {
         say(&format!("nothing was measured: {}", unmeasured::why(program)));
@@ -115,7 +118,13 @@ fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
         let figures = figures.display();
         say(&format!("no report: {error}; the figures are in {figures}: `topdown report -o FILE {figures}`"));
     }
-    Ok(end)
+    Ok(ran.end)
+}
+
+/// As shells have it.
+pub fn not_run(program: &OsStr, error: &io::Error) -> Failure {
+    let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+    (status, format!("cannot run {}: {error}", program.to_string_lossy()))
 }
 
 /// Where the library is.

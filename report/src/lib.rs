@@ -94,12 +94,20 @@ pub fn merge(files: &[PathBuf]) -> io::Result<Report> {
 /// Those of [`merge`], or the report cannot be written; the text names the file.
 pub fn write(files: &[PathBuf], output: Option<&Path>) -> io::Result<()> {
     let report = merge(files)?;
-    if Format::of(output) != Format::Text && report.machines.is_empty() {
+    write_report(&report, output, Format::of(output))
+}
+
+/// Writes a report in this format; without `output` to standard error.
+///
+/// # Errors
+/// It cannot be written; the text names the file.
+pub fn write_report(report: &Report, output: Option<&Path>, format: Format) -> io::Result<()> {
+    if format != Format::Text && report.machines.is_empty() {
         if let Some(process) = report.processes.first() {
             let _ = writeln!(io::stderr(), "topdown: nothing is measured: {}", clean(&process.trouble));
         }
     }
-    let rendered = render(&report, Format::of(output));
+    let rendered = render(report, format);
     match output {
         None => io::stderr().write_all(rendered.as_bytes()),
         Some(path) => {

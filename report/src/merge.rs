@@ -3,11 +3,13 @@
 
 use crate::account::Account;
 use crate::model::{
-    Counts, Ended, Figures, Item, Machine, Node, Process, Region, RegionOfThread, Report, SCHEMA, Thread,
+    Cores, Counts, Ended, Figures, Item, Machine, Node, Outside, Process, Region, RegionOfThread, Report,
+    Run, SCHEMA, Thread,
 };
 use crate::{nodes, sum, verdict};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
+use topdown::Sum;
 use topdown_table::{EXECED, EXITED, Entry, Header, THREAD, Table, text};
 
 impl Figures {
@@ -224,7 +226,49 @@ impl Report {
             whole,
             regions: regions(&trees, &processes, all),
             processes,
+            outside: None,
         }
+    }
+}
+
+/// What was counted from outside on each kind of core, and all of it. Time in which the program ran and none of the groups
+/// counted may have been on either.
+fn counted_outside(run: &Run, parts: &[Sum]) -> Option<(Vec<Account>, Account)> {
+    let running = |sum: &Sum| sum.time_running_ns.min(sum.time_enabled_ns);
+    let enabled = parts.iter().map(|sum| sum.time_enabled_ns).max().unwrap_or(0);
+    let missing = enabled.saturating_sub(parts.iter().map(running).sum()).saturating_add(run.lost_ns);
+    let with = |sum: &Sum, missing: u64| {
+        let time_running_ns = running(sum);
+        Account::new(&Sum { time_running_ns, time_enabled_ns: time_running_ns + missing, ..*sum })
+    };
+    let cores: Option<Vec<Account>> = parts.iter().map(|sum| with(sum, missing)).collect();
+    let mut all = Account::NONE;
+    for (k, sum) in parts.iter().enumerate() {
+        all.add(&with(sum, if k == 0 { missing } else { 0 })?); // (the first are those that do the most)
+    }
+    Some((cores?, all))
+}
+
+impl Report {
+    /// Of a command that was counted from outside, by a sum for each kind of core; those of the P-cores first. None: they are not
+    /// sums of this version's.
+    pub fn counted(run: Run, parts: &[(Machine, Sum)]) -> Option<Report> {
+        let sums: Vec<Sum> = parts.iter().map(|(_, sum)| *sum).collect();
+        let (cores, all) = counted_outside(&run, &sums)?;
+        let slots = all.slots;
+        let whole = Tally { inclusive: all.clone(), exclusive: all, ..Tally::NONE }.item(slots);
+        let cores = cores.iter().enumerate();
+        let cores = cores.map(|(machine, account)| Cores { machine, figures: Figures::new(account, slots) });
+        Some(Report {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            machines: parts.iter().map(|(machine, _)| machine.clone()).collect(),
+            nodes: whole.inclusive.tree.0.iter().map(|node| node.kind).collect(),
+            whole,
+            regions: Vec::new(),
+            processes: Vec::new(),
+            outside: Some(Outside { run, cores: cores.collect() }),
+        })
     }
 }
 

@@ -158,6 +158,7 @@ fn interpret(options: &COptions) -> Result<Options> {
         level: options.level,
         kernel: options.flags & TD_FLAG_KERNEL != 0,
         inherit: options.flags & TD_FLAG_INHERIT != 0,
+        on_exec: false,
         source,
         no_rdpmc: options.flags & TD_FLAG_NO_RDPMC != 0,
         e_cores: options.flags & TD_FLAG_E_CORES != 0,

@@ -32,6 +32,10 @@ pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
             "{id} is no thread id; for the calling thread use TD_TARGET_SELF"
         )));
     }
+    let plain = options.source == SourceKind::Counters || options.e_cores;
+    if options.on_exec && !(plain && matches!(options.target, Target::Task(_))) {
+        return Err(Error::invalid("what counts from another thread's exec on are plain counters"));
+    }
     let handle = POOL.take().map_err(|e| {
         Error::errno(e.raw_os_error().unwrap_or(libc::ENOMEM), format!("no memory for a handle: {e}"))
     })?;
@@ -214,7 +218,10 @@ fn measure_by_counters(
         }
         why => why,
     };
-    let info = Info { counters: plan.general_counters(), ..info_of(options, cpu, pmu, level, why) };
+    let mut info = Info { counters: plan.general_counters(), ..info_of(options, cpu, pmu, level, why) };
+    if options.on_exec {
+        info.note = Reason::default(); // nobody expects that another way
+    }
     let source = AnySource::Counters(Plain::new(group, handle.shared(), info.head(pmu.row))?);
     Ok(Box::new(State { info, row: pmu.row as u8, source }))
 }
