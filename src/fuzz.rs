@@ -367,7 +367,7 @@ pub fn detect(bytes: &[u8]) {
         }
         Err(error) => assert_eq!(error.code(), -libc::ENOTSUP),
     }
-    match detect::p_counters(&kernel, &cpu, flags >> 5 & 3) {
+    match detect::p_counters(&kernel, &cpu, flags >> 5 & 3, false) {
         Ok((pmu, plan)) => {
             kernel.fail(fails, errno);
             let opened = PlainGroup::open(kernel.clone(), &pmu, &plan, &options, None);

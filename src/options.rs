@@ -52,6 +52,8 @@ pub struct Options {
     pub on_exec: bool,
     /// What is counted.
     pub source: SourceKind,
+    /// General counters that leave the registers to others, who count the same: SLOTS, too, is in a general one.
+    pub beside_registers: bool,
     /// Read by read(2) even where RDPMC is possible.
     pub no_rdpmc: bool,
     /// Measure on the E-cores of a hybrid CPU instead of its P-cores.

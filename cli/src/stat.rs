@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 use topdown::{Error, Options, Sample, SourceKind, Sum, Target, TopDown};
 use topdown_report::model::{Machine, Run};
-use topdown_report::{Format, Output, Report, write_report};
+use topdown_report::{Counted, Format, Output, Report, write};
 
 /// Options of `topdown stat`.
 #[derive(clap::Args)]
@@ -74,12 +74,13 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
     let (program, rest) = arguments.command.split_first().expect("clap demands one");
     let mut command = Command::new(program);
     command.args(rest);
-    let (ran, count) = sys::run_to_end(&mut command, |pid| Count::of(pid, arguments.what))
+    let (ran, count) = sys::run_to_end(&mut command, |pid| Count::of(pid, &arguments.what.options()))
         .map_err(|error| not_run(program, &error))?;
-    match count.and_then(|count| count.report(&ran, words(&arguments.command), arguments.wait)) {
+    match count.and_then(|count| count.end(&ran, &arguments.command, arguments.wait)) {
         Err(why) => say(&format!("nothing is measured: {why}")),
-        Ok(report) => {
-            if let Err(error) = write_report(&report, output, format(arguments, output)) {
+        Ok(counted) => {
+            let report = Report::new(&[], Some(counted));
+            if let Err(error) = write(&report, output, format(arguments, output)) {
                 say(&format!("no report: {error}"));
             }
         }
@@ -101,6 +102,12 @@ fn words(command: &[OsString]) -> String {
     words.join(" ")
 }
 
+impl What {
+    fn options(self) -> Options {
+        Options { level: self.td_level.unwrap_or(0), kernel: self.kernel, ..Options::default() }
+    }
+}
+
 /// A process that is counted from its exec on, with all that it starts.
 pub struct Count {
     /// One for each kind of core, the P-cores first; each with its first reading.
@@ -109,19 +116,17 @@ pub struct Count {
 }
 
 impl Count {
-    /// Opens the counters.
+    /// Opens the counters, with these options otherwise.
     ///
     /// # Errors
     /// Those of `td_open`.
-    pub fn of(pid: i32, what: What) -> Result<Count, Error> {
+    pub fn of(pid: i32, options: &Options) -> Result<Count, Error> {
         let p_cores = Options {
             target: Target::Task(pid),
-            level: what.td_level.unwrap_or(0),
-            kernel: what.kernel,
             inherit: true,
             on_exec: true,
             source: SourceKind::Counters,
-            ..Options::default()
+            ..*options
         };
         let open = |options: &Options| {
             let group = TopDown::open(options)?;
@@ -139,7 +144,7 @@ impl Count {
     ///
     /// # Errors
     /// Those of `td_read`.
-    pub fn report(&self, ran: &Ran, command: String, wait: bool) -> Result<Report, Error> {
+    pub fn end(&self, ran: &Ran, command: &[OsString], wait: bool) -> Result<Counted, Error> {
         let outlived = self.family.as_ref().is_some_and(|family| family.goes_on(wait));
         let mut parts = Vec::new();
         for (group, first) in &self.groups {
@@ -165,23 +170,27 @@ impl Count {
         };
         let enabled = parts.iter().map(|(_, sum)| sum.time_enabled_ns).max().unwrap_or(0);
         let run = Run {
-            command,
+            command: words(command),
             status,
             signal,
             wall_ns: ran.wall.as_nanos() as u64,
             cpu_ns: ran.cpu.as_nanos() as u64,
-            lost_ns: lost(ran.cpu.as_nanos() as u64, enabled),
+            lost_ns: lost(ran, enabled),
             outlived,
         };
-        Report::counted(run, &parts).ok_or_else(|| Error::new(-libc::EINVAL, "what was counted is no sum"))
+        Ok(Counted { run, parts })
     }
 }
 
-/// CPU time in which processes ran on which nothing was open. (exec itself takes some, and the kernel keeps two accounts.)
-fn lost(used: u64, enabled: u64) -> u64 {
-    const LEAST: u64 = 10_000_000;
+/// CPU time in which processes ran on which nothing was open; less than this may be the kernel's own, at exec, at context switches and
+/// when a thread ends.
+fn lost(ran: &Ran, enabled: u64) -> u64 {
+    const ONCE: u64 = 10_000_000;
+    const SWITCH: u64 = 100_000;
+    let used = ran.cpu.as_nanos() as u64;
     let lost = used.saturating_sub(enabled);
-    if lost > LEAST.max(used / 100) { lost } else { 0 }
+    let own = ONCE.saturating_add(SWITCH.saturating_mul(ran.switches)).saturating_add(used / 100);
+    if lost > own { lost } else { 0 }
 }
 
 /// A reading of whose counters none is ahead of another. While a process ends, the kernel adds its counts to the others' one after

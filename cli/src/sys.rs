@@ -45,6 +45,8 @@ pub struct Ran {
     pub wall: Duration,
     /// CPU time since it was executed, of it and of those that it waited for.
     pub cpu: Duration,
+    /// Context switches of the same.
+    pub switches: u64,
 }
 
 /// Runs a command to its end. What the terminal sends meanwhile (SIGINT, SIGQUIT) is for the command. `watch` is called before it is
@@ -69,11 +71,11 @@ pub fn run_to_end<T>(command: &mut Command, watch: impl FnOnce(i32) -> T) -> io:
     }
     thread::scope(|scope| {
         // it returns once the command is executed
-        let spawned = scope.spawn(move || {
+        let spawned = thread::Builder::new().spawn_scoped(scope, move || {
             let spawned = command.spawn();
             drop(theirs);
             spawned
-        });
+        })?;
         let mut said = [0; 16];
         let waits = ours.read_exact(&mut said);
         let (pid, before) = said.split_at(8);
@@ -82,15 +84,19 @@ pub fn run_to_end<T>(command: &mut Command, watch: impl FnOnce(i32) -> T) -> io:
         let start = Instant::now();
         let _ = ours.write_all(&[0]); // to nobody, if there is no command
         let child = spawned.join().unwrap_or_else(|_| Err(io::Error::other("no thread started it")))?;
-        let (status, cpu) = end_of(child.id() as i32)?;
+        let (status, usage) = end_of(child.id() as i32)?;
+        let wall = start.elapsed();
         let end = if libc::WIFSIGNALED(status) {
             End::Signal(libc::WTERMSIG(status))
         } else {
             End::Status(libc::WEXITSTATUS(status) as u8)
         };
+        let time = |of: libc::timeval| Duration::new(of.tv_sec as u64, of.tv_usec as u32 * 1000);
+        let cpu = time(usage.ru_utime) + time(usage.ru_stime);
         let cpu = cpu.saturating_sub(Duration::from_nanos(number(before)));
+        let switches = (usage.ru_nvcsw + usage.ru_nivcsw) as u64;
         let watched = watched.ok_or_else(|| io::Error::other("it did not wait to be watched"))?;
-        Ok((Ran { end, wall: start.elapsed(), cpu }, watched))
+        Ok((Ran { end, wall, cpu, switches }, watched))
     })
 }
 
@@ -128,16 +134,15 @@ fn wait_for_children() -> bool {
     }
 }
 
-/// Waits for a child. Its status, and CPU time.
-fn end_of(pid: i32) -> io::Result<(i32, Duration)> {
+/// Waits for a child.
+fn end_of(pid: i32) -> io::Result<(i32, libc::rusage)> {
     let mut status = 0;
     // SAFETY: plain data.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
         // SAFETY: both are live.
         if unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) } == pid {
-            let of = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
-            return Ok((status, of(usage.ru_utime) + of(usage.ru_stime)));
+            return Ok((status, usage));
         }
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {

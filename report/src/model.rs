@@ -37,6 +37,8 @@ pub struct Outside {
     pub run: Run,
     /// What was counted on each kind of core.
     pub cores: Vec<Cores>,
+    /// Slots that no process has counted itself, if they are worth a word.
+    pub alone: Option<u64>,
 }
 
 /// How a command ended, and what was seen of it.

@@ -45,10 +45,13 @@ pub fn render(report: &Report) -> String {
     if !report.processes.is_empty() {
         overview(&mut out, report);
     }
-    block(&mut out, "whole program", &report.whole, false);
+    let whole =
+        if report.outside.is_some() { "whole program, counted from outside" } else { "whole program" };
+    block(&mut out, whole, &report.whole, false);
     parts(&mut out, &report.whole, "outside regions", !report.regions.is_empty());
+    let hybrid = report.outside.as_ref().is_some_and(|outside| outside.cores.len() > 1);
     let cores = report.outside.iter().flat_map(|outside| &outside.cores);
-    for cores in cores.filter(|cores| report.machines.len() > 1 && cores.figures.slots > 0) {
+    for cores in cores.filter(|cores| hybrid && cores.figures.slots > 0) {
         row(&mut out, &report.machines[cores.machine].pmu, &cores.figures);
     }
     let threads = words::threads(report, MOST);

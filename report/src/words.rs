@@ -1,7 +1,7 @@
 //! Numbers and names as people read them.
 #![forbid(unsafe_code)]
 
-use crate::model::{Counts, Ended, Figures, Machine, Process, Report, Run, Thread};
+use crate::model::{Counts, Ended, Figures, Machine, Outside, Process, Report, Run, Thread};
 use crate::nodes::Shown;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -121,7 +121,7 @@ fn processes(pids: &[i32]) -> String {
 pub fn remarks(report: &Report) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(outside) = &report.outside {
-        of_outside(&mut remarks, &outside.run, &report.whole.inclusive);
+        of_outside(&mut remarks, outside, &report.whole.inclusive);
     }
     for machine in &report.machines {
         // of a simulated one the line about it says so
@@ -169,7 +169,8 @@ pub fn remarks(report: &Report) -> Vec<String> {
 }
 
 /// What keeps a count from outside from being that of all.
-fn of_outside(remarks: &mut Vec<String>, run: &Run, whole: &Figures) {
+fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
+    let run = &outside.run;
     const ENDS: &str = "the kernel does not let a user count a program that is setuid or setgid, has file capabilities or \
                         cannot be read: measure it as root";
     let nothing = if whole.slots == 0 { "nothing was counted: " } else { "" };
@@ -186,6 +187,13 @@ fn of_outside(remarks: &mut Vec<String>, run: &Run, whole: &Figures) {
         remarks.push(format!(
             "{nothing}the counters were not its own all the time (others hold them: perf stat, perf record, a pinned or system-wide \
              measurement), or it ran on cores that cannot be counted; the bound has room for all that passed meanwhile"
+        ));
+    }
+    if let Some(alone) = outside.alone {
+        remarks.push(format!(
+            "{} of the slots were counted from outside alone: on E-cores, of programs that the library is not loaded \
+             into (static ones), before it was, and after it could do no more; they are in the whole, and in no thread",
+            percent(alone as f64 / whole.slots as f64)
         ));
     }
     if run.outlived {

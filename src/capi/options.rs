@@ -160,6 +160,7 @@ fn interpret(options: &COptions) -> Result<Options> {
         inherit: options.flags & TD_FLAG_INHERIT != 0,
         on_exec: false,
         source,
+        beside_registers: false,
         no_rdpmc: options.flags & TD_FLAG_NO_RDPMC != 0,
         e_cores: options.flags & TD_FLAG_E_CORES != 0,
         simulate: options.flags & TD_FLAG_SIMULATE != 0,

@@ -146,8 +146,13 @@ impl Plan {
 }
 
 /// Finds the general counters of the CPU's P-cores, with what is to be counted in them down to a level (0: the deepest), or
-/// says why there are none. None of it needs PERF_METRICS, so virtual machines have it, too.
-pub(crate) fn p_counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Result<(Pmu, Plan)> {
+/// says why there are none. `beside`: they are to leave the registers, which there have to be, to others. None of it needs PERF_METRICS, so virtual machines have it, too.
+pub(crate) fn p_counters(
+    kernel: &impl Kernel,
+    cpu: &Identity,
+    level: u32,
+    beside: bool,
+) -> Result<(Pmu, Plan)> {
     let none = |why: &'static str| {
         Error::errno(libc::ENODEV, format!("no general counters of slots on {cpu}"))
             .why(why)
@@ -165,6 +170,10 @@ pub(crate) fn p_counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Re
     if leader == SLOTS_P && name == "cpu" && model::of_e_cores(cpu).is_some() {
         return Err(none("its kernel does not tell P-cores from E-cores, on which the events are others"));
     }
+    if leader == SLOTS_P && beside {
+        return Err(none("its kernel shows no SLOTS, so others take these counters, too"));
+    }
+    let leader = if beside { SLOTS_P } else { leader };
     let (kind, cpus) = kind_and_cpus(kernel, name)?;
     let Counting::Counters(counters) = model.counting else { unreachable!("a row of counters") };
     let Events::Encoded(events) = counters.events else { unreachable!("sysfs has no names for them") };
@@ -302,7 +311,7 @@ mod tests {
     #[test]
     fn general_counters_need_a_core_that_is_known_and_told_apart() {
         let leader =
-            |kernel: &Scripted, model| p_counters(kernel, &cpu(model), 0).map(|(_, plan)| plan.leader);
+            |kernel: &Scripted, model| p_counters(kernel, &cpu(model), 0, false).map(|(_, plan)| plan.leader);
         let kernel = Scripted::sapphire_rapids();
         assert_eq!(leader(&kernel, 0x8f).unwrap(), SLOTS);
         kernel.remove(&format!("{EVENTS}/slots"));
@@ -312,7 +321,7 @@ mod tests {
         kernel.rename("/sys/bus/event_source/devices/cpu", "/sys/bus/event_source/devices/cpu_core");
         kernel.add("/sys/bus/event_source/devices/cpu_core/cpus", "0-2\n");
         assert_eq!(leader(&kernel, 0xbd).unwrap(), SLOTS_P);
-        assert_eq!(p_counters(&kernel, &cpu(0xbd), 1).unwrap().1.members.len(), 3);
+        assert_eq!(p_counters(&kernel, &cpu(0xbd), 1, false).unwrap().1.members.len(), 3);
     }
 
     #[test]

@@ -155,7 +155,7 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     let pmu = match detect::pmu(&linux, &cpu) {
         // a virtual machine, or a kernel that is older than the CPU
         Err(why) if options.source == SourceKind::Automatic && why.code() == -libc::ENODEV => {
-            detect::p_counters(&linux, &cpu, options.level).map_err(|_| why)?;
+            detect::p_counters(&linux, &cpu, options.level, options.beside_registers).map_err(|_| why)?;
             return measure_by_p_counters(options, linux, cpu, handle);
         }
         pmu => pmu?,
@@ -176,11 +176,11 @@ fn measure_by_p_counters(
     cpu: Identity,
     handle: Handle,
 ) -> Result<Box<State>> {
-    let (pmu, plan) = detect::p_counters(&linux, &cpu, options.level)?;
+    let (pmu, plan) = detect::p_counters(&linux, &cpu, options.level, options.beside_registers)?;
     let all = measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle);
     match all {
         Err(why) if options.level == 0 && pmu.level > 1 => {
-            let (pmu, plan) = detect::p_counters(&linux, &cpu, 1)?;
+            let (pmu, plan) = detect::p_counters(&linux, &cpu, 1, options.beside_registers)?;
             let level_1 = Options { level: 1, ..*options };
             let mut state = measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle)?;
             if state.info.note == Reason::default() {

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <topdown_region.h>
 
 static const char *self;
 static char **given; /* arguments */
@@ -71,6 +72,16 @@ static int children(void)
 }
 static int killed(void) { children(); ends_by(SIGKILL); return 0; }
 static int crashes(void) { work(UNITS); __builtin_trap(); }
+
+static int regions(void)
+{
+    for (int k = 0; k < UNITS; k++) {
+        td_region_begin("unit");
+        work(1);
+        td_region_end("unit");
+    }
+    return 10;
+}
 
 static int closes_all(void)
 {
@@ -171,7 +182,7 @@ int main(int argc, char **argv)
         {"plain", plain}, {"threads", many_threads}, {"sleeps", sleeps}, {"children", children}, {"killed", killed},
         {"crashes", crashes}, {"closes all", closes_all}, {"leaves at once", leaves_at_once}, {"clones", clones},
         {"execs", execs}, {"half", half}, {"sandboxed", sandboxed}, {"leaves a daemon", leaves_a_daemon},
-        {"waits for a daemon", waits_for_a_daemon}, {"migrates", migrates}, {"calls", calls},
+        {"waits for a daemon", waits_for_a_daemon}, {"migrates", migrates}, {"regions", regions}, {"calls", calls},
     };
     self = argv[0];
     given = argv + 2;

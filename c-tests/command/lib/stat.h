@@ -57,13 +57,14 @@ static inline int run_alone(char *const *arguments)
     return status;
 }
 
-/* The same under `topdown stat` with an option; its report is r.csv, or without an option a text, in `said`. */
-static inline int run_counted(const char *option, char *const *arguments)
+/* The same under `topdown` with such a subcommand, and an option ("" for none); its report is r.csv, or without (NULL) a text, in `said`. */
+static inline int run_under(const char *subcommand, const char *option, char *const *arguments)
 {
-    char *all[16] = {beside("../release/topdown"), strdup("stat")};
+    char *all[16] = {beside("../release/topdown"), strdup(subcommand)};
     int n = 2;
     if (option) {
-        all[n++] = strdup(option);
+        if (*option)
+            all[n++] = strdup(option);
         all[n++] = strdup("-o");
         all[n++] = in_scratch("r.csv");
     }
@@ -71,6 +72,8 @@ static inline int run_counted(const char *option, char *const *arguments)
         all[n++] = *arguments++;
     return run_alone(all);
 }
+
+static inline int run_counted(const char *option, char *const *arguments) { return run_under("stat", option, arguments); }
 
 /* What was said on standard error. */
 static inline char *stat_said(void)
