@@ -57,11 +57,12 @@ int main(void)
     for (int k = 0; k < 12; k++)
         rival[k] = (int)syscall(SYS_perf_event_open, &attr, -1, atoi(cpu[0]), -1, 0);
     CHECK(rival[0] >= 0);
+    move_to(0, atoi(cpu[1])); /* where a group that is proved first gets its turn */
     in_part(migrates, 11, 0.1, 0.9, "the counters were not its own all the time");
     move_to(0, atoi(cpu[0])); /* and before main, too */
     char *const stays[] = {migrates[0], migrates[1], cpu[0], cpu[0], NULL};
     CHECK_EQ(WEXITSTATUS(run_counted(NULL, stays)), 11);
-    says("nothing was counted");
+    says(strstr(stat_said(), "got no turn") ? "nothing is measured" : "nothing was counted");
     for (int k = 0; k < 12; k++)
         close(rival[k]);
 
