@@ -102,6 +102,18 @@ target/c-tests/pmu_old_calls: c-tests/old/old_calls.c
 target/c-tests/hooks_functions: CFLAGS += -finstrument-functions
 $(addprefix target/c-tests/,$(filter hooks_%,$(TESTS))): target/c-tests/lib/libplugin.so
 
+# Programs that `topdown stat` counts; libtopdown is in none of them.
+target/c-tests/lib/shapes: c-tests/command/lib/shapes.c c-tests/command/lib/shapes.h c-tests/vm/mix.h
+	@mkdir -p $(@D)
+	$(COMPILE_C) $< -o $@ -pthread
+
+target/c-tests/lib/shapes-static: c-tests/command/lib/shapes.c c-tests/command/lib/shapes.h c-tests/vm/mix.h
+	@mkdir -p $(@D)
+	$(COMPILE_C) $< -o $@ -pthread -static
+
+target/c-tests/pmu_stat target/c-tests/pmu_stat_parts target/c-tests/pmu_run_outside: c-tests/command/lib/shapes.h c-tests/command/lib/stat.h \
+	target/c-tests/lib/shapes target/c-tests/lib/shapes-static
+
 target/c-tests/basic-static: c-tests/open/basic.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(COMPILE_C) $< -o $@ $(OUT)/libtopdown.a -pthread -ldl -lm

@@ -48,10 +48,14 @@ pub struct Options {
     pub kernel: bool,
     /// Count threads and processes that the target starts, too. They are read by read(2).
     pub inherit: bool,
+    /// Count from when the target, another thread, executes a program, not from here on. For plain counters alone.
+    pub on_exec: bool,
     /// What is counted.
     pub source: SourceKind,
     /// Count the slots that the core drops, too, by one general counter more: general counters alone.
     pub dropping: bool,
+    /// General counters that leave the registers to others, who count the same: SLOTS, too, is in a general one.
+    pub beside_registers: bool,
     /// Read by read(2) even where RDPMC is possible.
     pub no_rdpmc: bool,
     /// Measure on the E-cores of a hybrid CPU instead of its P-cores.

@@ -6,6 +6,7 @@ mod list;
 mod report;
 mod run;
 mod selftest;
+mod stat;
 mod sys;
 mod unmeasured;
 
@@ -30,6 +31,9 @@ enum Command {
     /// Which CPUs can be measured, and how
     #[command(after_help = list::HELP)]
     List(list::Arguments),
+    /// Run a command, and report where its slots went, counted from outside: whatever it is and does, all of it together
+    #[command(after_help = stat::HELP)]
+    Stat(stat::Arguments),
     /// Run a command, and report where its slots went: all of it, each thread, and regions
     #[command(after_help = run::HELP)]
     Run(run::Arguments),
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
     match arguments.command {
         Command::Check(arguments) => check::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
+        Command::Stat(arguments) => stat::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
     }

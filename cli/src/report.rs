@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use topdown_report::{Format, render};
+use topdown_report::{Format, merge, render};
 use topdown_table::run;
 
 /// Options of `topdown report`.
@@ -65,8 +65,10 @@ fn of_files(arguments: &Arguments) -> io::Result<()> {
 /// To the file, or as a text to standard output.
 fn write(files: &[PathBuf], output: Option<&Path>) -> io::Result<()> {
     match output {
-        Some(_) => topdown_report::write(files, output),
-        None => topdown_report::merge(files).and_then(|report| print(&render(&report, Format::Text))),
+        Some(_) => {
+            merge(files, None).and_then(|report| topdown_report::write(&report, output, Format::of(output)))
+        }
+        None => merge(files, None).and_then(|report| print(&render(&report, Format::Text))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `topdown run`: a program under libtopdown-preload.so, and the report of it.
 
+use crate::stat::Count;
 use crate::sys::{self, End};
 use crate::{say, unmeasured};
 use std::collections::hash_map::RandomState;
@@ -10,7 +11,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use topdown_report::Output;
+use topdown::Options;
+use topdown_report::{Format, Output};
 
 const LIBRARY: &str = "libtopdown-preload.so";
 /// Names the library that programs with Intel's ITT API tell of their tasks.
@@ -31,6 +33,10 @@ pub struct Arguments {
     /// Measure functions of programs built with -finstrument-functions: PATTERN,... as in TOPDOWN_FUNCTIONS
     #[arg(long, value_name = "PATTERNS")]
     functions: Option<OsString>,
+    /// Measure from inside alone. The program's own performance counters (perf events, PAPI, ...) then have all general counters,
+    /// but nothing is known of static programs, nor of what a killed one did last
+    #[arg(long)]
+    inside: bool,
     /// The library to load into the command [default: libtopdown-preload.so beside `topdown` or in ../lib]
     #[arg(long, value_name = "FILE", env = "TOPDOWN_PRELOAD")]
     preload: Option<PathBuf>,
@@ -48,11 +54,16 @@ Exit status: that of the command, and if a signal killed it, by the same signal;
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
 
 /// `topdown` itself failed.
-const FAILED: u8 = 125;
+pub const FAILED: u8 = 125;
 
 /// Exit status of the command.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    match measured(arguments) {
+    ended(measured(arguments))
+}
+
+/// Exit status of the command, by the same signal if one ended it.
+pub fn ended(end: Result<End, Failure>) -> ExitCode {
+    match end {
         Ok(End::Status(status)) => ExitCode::from(status),
         Ok(End::Signal(signal)) => {
             sys::raise(signal);
@@ -65,7 +76,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-type Failure = (u8, String);
+/// The exit status of `topdown` itself, and why.
+pub type Failure = (u8, String);
 
 fn measured(arguments: &Arguments) -> Result<End, Failure> {
     let failed = |text| (FAILED, text);
@@ -103,19 +115,42 @@ fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
             command.env(name, patterns);
         }
     }
-    let end = sys::run_to_end(&mut command).map_err(|error| {
-        let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-        (status, format!("cannot run {}: {error}", program.to_string_lossy()))
-    })?;
+    // (simulated figures are no part of real ones, and both cannot have the general counters)
+    let alone = arguments.inside
+        || is("TOPDOWN_SIMULATE", &|value| value != "0")
+        || is("TOPDOWN_SOURCE", &|value| value == "counters");
+    let beside = Options { beside_registers: true, ..Options::default() };
+    let watch = |pid| if alone { None } else { Count::of(pid, &beside).ok() };
+    let (ran, count) = sys::run_to_end(&mut command, watch).map_err(|error| not_run(program, &error))?;
+    let outside = count.and_then(|count| count.end(&ran, &arguments.command, false).ok());
     let tables = directory.tables().unwrap_or_default();
     if tables.is_empty() {
-        say(&format!("nothing was measured: {}", unmeasured::why(program)));
-    } else if let Err(error) = topdown_report::write(&tables, arguments.output.as_deref()) {
+        let what = if outside.is_some() { "counted from outside alone" } else { "nothing was measured" };
+        say(&format!("{what}: {}", unmeasured::why(program)));
+        if outside.is_none() {
+            return Ok(ran.end);
+        }
+    }
+    let output = arguments.output.as_deref();
+    let written = topdown_report::merge(&tables, outside)
+        .and_then(|report| topdown_report::write(&report, output, Format::of(output)));
+    if let Err(error) = written {
         let figures = directory.keep().join("*").with_extension(TABLE);
         let figures = figures.display();
         say(&format!("no report: {error}; the figures are in {figures}: `topdown report -o FILE {figures}`"));
     }
-    Ok(end)
+    Ok(ran.end)
+}
+
+/// Whether a variable has such a value.
+fn is(name: &str, such: &dyn Fn(&OsStr) -> bool) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty() && such(&value))
+}
+
+/// As shells have it.
+pub fn not_run(program: &OsStr, error: &io::Error) -> Failure {
+    let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+    (status, format!("cannot run {}: {error}", program.to_string_lossy()))
 }
 
 /// Where the library is.

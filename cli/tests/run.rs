@@ -1,4 +1,4 @@
-//! `topdown run` and `topdown report`, with table files that nobody measured.
+//! `topdown run` and `topdown report`, with table files that nobody measured, and `topdown stat` whatever can be counted.
 
 #[path = "../../report/tests/made/mod.rs"]
 mod made;
@@ -21,7 +21,8 @@ impl Scratch {
             .args(["--default-signal=INT", env!("CARGO_BIN_EXE_topdown")])
             .args(arguments)
             .env("TMPDIR", tmp)
-            .env("TOPDOWN_PRELOAD", harmless());
+            .env("TOPDOWN_PRELOAD", harmless())
+            .env("TOPDOWN_SIMULATE", "1"); // nothing is counted from outside, whatever can be
         command.env_remove("LD_PRELOAD").stdin(Stdio::null());
         command
     }
@@ -351,4 +352,57 @@ fn a_file_that_cannot_be_replaced_is_written_over() {
     assert_eq!(output.status.code(), Some(125));
     assert!(text(&output.stderr).contains("none.csv: cannot write the report: Permission denied"));
     mode(&directory, 0o755);
+}
+
+#[test]
+fn what_is_counted_from_outside_runs_as_ever() {
+    let scratch = Scratch::new("stat");
+    let shell = |options: &str, script: &str, around: &str| {
+        let own = env!("CARGO_BIN_EXE_topdown");
+        let line = around.replace("STAT", &format!("'{own}' stat {options} -- sh -c '{script}'"));
+        done(Command::new("env").args(["--default-signal=INT", "bash", "-c", &line]).stdin(Stdio::null()))
+    };
+    let output = shell("", "cat; echo out; exit 7", "echo in | STAT 2> /dev/null");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(7), "in\nout\n".into()));
+    // wherever the report goes, or cannot go
+    for around in
+        ["STAT 2> /dev/full", "STAT 2>&-", "STAT > /dev/full", "STAT < /dev/null", "trap \"\" CHLD; STAT"]
+    {
+        assert_eq!(shell("", "exit 7", around).status.code(), Some(7), "{around}");
+    }
+    let output = shell("", "sleep 0.1; exit 7", "{ { STAT; echo $? >&3; } 2>&1 > /dev/null | true; } 3>&1");
+    assert_eq!(text(&output.stdout), "7\n", "standard error is a pipe that nobody reads");
+    for signal in ["KILL", "TERM", "INT", "SEGV"] {
+        let output = shell("", &format!("kill -{signal} $$"), "exec STAT");
+        let number = Command::new("kill").args(["-l", signal]).output().unwrap();
+        let number: i32 = text(&number.stdout).trim().parse().unwrap();
+        assert_eq!(output.status.signal(), Some(number), "{}", text(&output.stderr));
+    }
+    // an interrupt is for the command
+    let output = shell("", "trap \"exit 3\" INT; kill -INT $PPID; kill -INT $$; exit 4", "STAT");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    // (of signals that threads use among themselves another may be ignored)
+    let signals = "grep -E \"^Sig(Ign|Blk)\" /proc/self/status | grep -o \".\\{8\\}\\$\"; ls /proc/self/fd";
+    let counted = text(&shell("", signals, "STAT").stdout);
+    assert!(counted.lines().count() > 4, "{counted}");
+    assert_eq!(
+        counted,
+        text(
+            &done(Command::new("sh").args(["-c", &signals.replace("\\\"", "\"")]).stdin(Stdio::null()))
+                .stdout
+        )
+    );
+    let failed = |arguments: &[&str], code: i32, says: &str| {
+        let output = done(&mut scratch.topdown(arguments));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(says) && said.lines().count() == 1, "{said}");
+    };
+    failed(&["stat", "--", "/nowhere/at/all"], 127, "cannot run /nowhere/at/all: No such file");
+    failed(&["stat", "--", "/etc/passwd"], 126, "cannot run /etc/passwd: Permission denied");
+    failed(
+        &["stat", "-o", "/none/x.csv", "--", "true"],
+        125,
+        "/none/x.csv: cannot write the report: No such file",
+    );
 }

@@ -21,6 +21,7 @@ mod csv;
 mod html;
 mod text;
 
+pub use merge::Counted;
 pub use model::{Report, SCHEMA};
 pub use output::Output;
 pub use topdown_table::clean;
@@ -80,26 +81,26 @@ pub fn json(what: &impl Serialize) -> String {
     out + "\n"
 }
 
-/// Merges table files into a report.
+/// Merges table files, and what was counted from outside, into a report.
 ///
 /// # Errors
 /// A file cannot be read or is no table file; the text names it.
-pub fn merge(files: &[PathBuf]) -> io::Result<Report> {
-    Ok(Report::new(&files.iter().map(|path| topdown_table::read(path)).collect::<io::Result<Vec<_>>>()?))
+pub fn merge(files: &[PathBuf], outside: Option<Counted>) -> io::Result<Report> {
+    let tables = files.iter().map(|path| topdown_table::read(path)).collect::<io::Result<Vec<_>>>()?;
+    Ok(Report::new(&tables, outside))
 }
 
-/// Merges table files into a report and writes it, as the ending of `output` asks; without, a text to standard error.
+/// Writes a report in this format; without `output` to standard error.
 ///
 /// # Errors
-/// Those of [`merge`], or the report cannot be written; the text names the file.
-pub fn write(files: &[PathBuf], output: Option<&Path>) -> io::Result<()> {
-    let report = merge(files)?;
-    if Format::of(output) != Format::Text && report.machines.is_empty() {
+/// It cannot be written; the text names the file.
+pub fn write(report: &Report, output: Option<&Path>, format: Format) -> io::Result<()> {
+    if format != Format::Text && report.machines.is_empty() {
         if let Some(process) = report.processes.first() {
             let _ = writeln!(io::stderr(), "topdown: nothing is measured: {}", clean(&process.trouble));
         }
     }
-    let rendered = render(&report, Format::of(output));
+    let rendered = render(report, format);
     match output {
         None => io::stderr().write_all(rendered.as_bytes()),
         Some(path) => {

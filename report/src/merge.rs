@@ -3,11 +3,13 @@
 
 use crate::account::Account;
 use crate::model::{
-    Counts, Ended, Figures, Item, Machine, Node, Process, Region, RegionOfThread, Report, SCHEMA, Thread,
+    Cores, Counts, Ended, Figures, Item, Machine, Node, Outside, Process, Region, RegionOfThread, Report,
+    Run, SCHEMA, Thread,
 };
 use crate::{nodes, sum, verdict};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
+use topdown::Sum;
 use topdown_table::{EXECED, EXITED, Entry, Header, THREAD, Table, text};
 
 impl Figures {
@@ -193,15 +195,66 @@ struct Merged {
     threads: BTreeMap<(usize, usize), Tally>,
 }
 
+/// What was counted from outside: by a sum for each kind of core, those of the P-cores first.
+pub struct Counted {
+    /// The command.
+    pub run: Run,
+    /// What counted it.
+    pub parts: Vec<(Machine, Sum)>,
+}
+
+impl Counted {
+    /// Each kind of core, and all of it; None: they are not sums of this version's. Time in which the program ran and none of the
+    /// groups counted may have been on either.
+    fn accounts(&self) -> Option<(Vec<Account>, Account)> {
+        let sums = || self.parts.iter().map(|(_, sum)| sum);
+        let running = |sum: &Sum| sum.time_running_ns.min(sum.time_enabled_ns);
+        let enabled = sums().map(|sum| sum.time_enabled_ns).max().unwrap_or(0);
+        let missing = enabled.saturating_sub(sums().map(running).sum()).saturating_add(self.run.lost_ns);
+        let with = |sum: &Sum, missing: u64| {
+            let time_running_ns = running(sum);
+            Account::new(&Sum { time_running_ns, time_enabled_ns: time_running_ns + missing, ..*sum })
+        };
+        let cores: Option<Vec<Account>> = sums().map(|sum| with(sum, missing)).collect();
+        let mut all = Account::NONE;
+        for (k, sum) in sums().enumerate() {
+            all.add(&with(sum, if k == 0 { missing } else { 0 })?); // (the first are those that do the most)
+        }
+        Some((cores?, all))
+    }
+}
+
+/// Regions that began in no other.
+fn outermost(trees: &[Vec<Vec<Place>>]) -> Account {
+    let mut all = Account::NONE;
+    for place in trees.iter().flatten().flatten().filter(|place| place.depth == 1) {
+        all.add(&place.tally.inclusive);
+    }
+    all
+}
+
+/// So many parts in a thousand are not worth a word.
+const FEW: u64 = 10;
+
 impl Report {
-    /// Merges table files.
-    pub fn new(tables: &[Table]) -> Report {
+    /// Merges table files, and what was counted from outside: of the whole those figures are taken, unless processes that measured
+    /// themselves have seen more of it.
+    pub fn new(tables: &[Table], outside: Option<Counted>) -> Report {
         let mut order: Vec<&Table> = tables.iter().collect();
         order.sort_by_key(|table| (table.header.started_unix_ns, table.header.pid));
         let mut damaged: Vec<u64> = order.iter().map(|table| table.damaged).collect();
         let trees: Vec<Vec<Vec<Place>>> =
             order.iter().zip(&mut damaged).map(|(table, damaged)| trees(table, damaged)).collect();
-        let whole = total(trees.iter().map(|threads| sum_of(threads)));
+        let mut whole = total(trees.iter().map(|threads| sum_of(threads)));
+        let inside = whole.inclusive.slots;
+        let outside = outside.and_then(|outside| {
+            let (cores, all) = outside.accounts()?;
+            let more = all.slots >= inside - inside / 1000 * FEW;
+            (tables.is_empty() || more).then_some((outside, cores, all))
+        });
+        if let Some((_, _, all)) = &outside {
+            whole = Tally { exclusive: all.minus(&outermost(&trees)), inclusive: all.clone(), ..whole };
+        }
         let all = whole.inclusive.slots;
 
         let mut machines: Vec<Machine> = Vec::new();
@@ -215,6 +268,18 @@ impl Report {
             });
             processes.push(Process { damaged, machine, ..Process::new(&table.header, threads, all) });
         }
+        let outside = outside.map(|(Counted { run, parts }, cores, _)| {
+            let first = machines.len();
+            machines.extend(parts.into_iter().map(|(machine, _)| machine));
+            let cores = cores.iter().zip(first..);
+            let cores = cores
+                .map(|(account, machine)| Cores { machine, figures: Figures::new(account, all) })
+                .collect();
+            let alone = (inside < all - all / 1000 * FEW)
+                .then_some(all.saturating_sub(inside))
+                .filter(|_| !tables.is_empty());
+            Outside { run, cores, alone }
+        });
         let whole = whole.item(all);
         Report {
             schema: SCHEMA,
@@ -224,6 +289,7 @@ impl Report {
             whole,
             regions: regions(&trees, &processes, all),
             processes,
+            outside,
         }
     }
 }

@@ -25,6 +25,49 @@ pub struct Report {
     pub processes: Vec<Process>,
     /// The nodes of the tree of metrics that any of the figures has, parents before their children.
     pub nodes: Vec<Kind>,
+    /// The command, if it was counted from outside: then the figures of the whole are that count.
+    pub outside: Option<Outside>,
+}
+
+/// A command that was counted from outside, with all that it started.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outside {
+    /// How it ended, and what was seen of it.
+    #[serde(flatten)]
+    pub run: Run,
+    /// What was counted on each kind of core.
+    pub cores: Vec<Cores>,
+    /// Slots that no process has counted itself, if they are worth a word.
+    pub alone: Option<u64>,
+}
+
+/// How a command ended, and what was seen of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Run {
+    /// The command and its arguments.
+    pub command: String,
+    /// Its exit status; none if a signal ended it.
+    pub status: Option<u8>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Nanoseconds from start to end.
+    pub wall_ns: u64,
+    /// Nanoseconds of CPU time, of it and of those that it waited for.
+    pub cpu_ns: u64,
+    /// Of those, nanoseconds that belong to no process that was counted.
+    pub lost_ns: u64,
+    /// Whether it has left processes that go on: their figures are those up to its end.
+    pub outlived: bool,
+}
+
+/// What was counted on one kind of core.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cores {
+    /// Which of the report's machines.
+    pub machine: usize,
+    /// The figures.
+    #[serde(flatten)]
+    pub figures: Figures,
 }
 
 /// What a process was measured with.

@@ -26,6 +26,9 @@ pub fn render(report: &Report) -> String {
     line(&mut out, 0, &format!("topdown: {command} ({much})"));
     for machine in &report.machines {
         line(&mut out, 0, &words::machine(machine));
+        if machine.max_error == 0.0 {
+            continue; // what it costs is not weighed against how near it is
+        }
         line(
             &mut out,
             0,
@@ -39,9 +42,18 @@ pub fn render(report: &Report) -> String {
     for remark in words::remarks(report) {
         line(&mut out, 0, &format!("! {remark}"));
     }
-    overview(&mut out, report);
-    block(&mut out, "whole program", &report.whole, false);
+    if !report.processes.is_empty() {
+        overview(&mut out, report);
+    }
+    let whole =
+        if report.outside.is_some() { "whole program, counted from outside" } else { "whole program" };
+    block(&mut out, whole, &report.whole, false);
     parts(&mut out, &report.whole, "outside regions", !report.regions.is_empty());
+    let hybrid = report.outside.as_ref().is_some_and(|outside| outside.cores.len() > 1);
+    let cores = report.outside.iter().flat_map(|outside| &outside.cores);
+    for cores in cores.filter(|cores| hybrid && cores.figures.slots > 0) {
+        row(&mut out, &report.machines[cores.machine].pmu, &cores.figures);
+    }
     let threads = words::threads(report, MOST);
     if threads.len() > 1 {
         for one in &threads {

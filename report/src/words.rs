@@ -1,7 +1,7 @@
 //! Numbers and names as people read them.
 #![forbid(unsafe_code)]
 
-use crate::model::{Counts, Ended, Figures, Machine, Process, Report, Thread};
+use crate::model::{Counts, Ended, Figures, Machine, Outside, Process, Report, Run, Thread};
 use crate::nodes::Shown;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -120,6 +120,9 @@ fn processes(pids: &[i32]) -> String {
 /// What is worth knowing of a report before its figures are believed.
 pub fn remarks(report: &Report) -> Vec<String> {
     let mut remarks = Vec::new();
+    if let Some(outside) = &report.outside {
+        of_outside(&mut remarks, outside, &report.whole.inclusive);
+    }
     for machine in &report.machines {
         // of a simulated one the line about it says so
         if !machine.note.is_empty() && machine.path != "simulated" {
@@ -165,6 +168,42 @@ pub fn remarks(report: &Report) -> Vec<String> {
     remarks
 }
 
+/// What keeps a count from outside from being that of all.
+fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
+    let run = &outside.run;
+    const ENDS: &str = "the kernel does not let a user count a program that is setuid or setgid, has file capabilities or \
+                        cannot be read: measure it as root";
+    let nothing = if whole.slots == 0 { "nothing was counted: " } else { "" };
+    if whole.time_ns == run.lost_ns {
+        remarks.push(format!("{nothing}{ENDS}"));
+    } else if run.lost_ns > 0 {
+        let lost = time(run.lost_ns as f64);
+        remarks.push(format!(
+            "{lost} of its CPU time were not counted, and may have been of any category: {ENDS}"
+        ));
+    }
+    let counted = whole.running.unwrap_or(1.0) * whole.time_ns as f64 + run.lost_ns as f64;
+    if counted < 0.9995 * whole.time_ns as f64 {
+        remarks.push(format!(
+            "{nothing}the counters were not its own all the time (others hold them: perf stat, perf record, a pinned or system-wide \
+             measurement), or it ran on cores that cannot be counted; the bound has room for all that passed meanwhile"
+        ));
+    }
+    if let Some(alone) = outside.alone {
+        remarks.push(format!(
+            "{} of the slots were counted from outside alone: on E-cores, of programs that the library is not loaded \
+             into (static ones), before it was, and after it could do no more; they are in the whole, and in no thread",
+            percent(alone as f64 / whole.slots as f64)
+        ));
+    }
+    if run.outlived {
+        remarks.push(
+            "processes that it started go on; what they have done until the command ended is counted (--wait waits for them)"
+                .into(),
+        );
+    }
+}
+
 /// What is odd about a region's executions, each in a few words.
 pub fn oddities(name: &str, counts: &Counts) -> Vec<String> {
     let mut odd = Vec::new();
@@ -199,10 +238,15 @@ pub fn executions(counts: &Counts) -> String {
 
 /// The command of the report, and how much it became.
 pub fn title(report: &Report) -> (String, String) {
-    let first = report.processes.first();
-    let command = first.map(|process| process.command.split_whitespace().collect::<Vec<_>>().join(" "));
+    let outside = report.outside.as_ref().map(|outside| &outside.run);
+    let first = report.processes.first().map(|process| &process.command);
+    let command = outside.map(|run| &run.command).or(first);
+    let command = command.map(|command| command.split_whitespace().collect::<Vec<_>>().join(" "));
     let command = clean(&command.unwrap_or_default());
     let command = if command.is_empty() { "(no command)".into() } else { command };
+    if let (Some(run), true) = (outside, report.processes.is_empty()) {
+        return (command, ran(run));
+    }
     let threads: usize = report.processes.iter().map(|process| process.threads.len()).sum();
     let much = format!(
         "{}{}, {}",
@@ -211,6 +255,16 @@ pub fn title(report: &Report) -> (String, String) {
         count(threads as u64, "thread")
     );
     (command, much)
+}
+
+/// "1.23 s, 2.50 CPUs used, exit status 0".
+fn ran(run: &Run) -> String {
+    let end = match (run.signal, run.status) {
+        (Some(signal), _) => format!("ended by signal {signal}"),
+        (None, status) => format!("exit status {}", status.unwrap_or(0)),
+    };
+    let cpus = run.cpu_ns as f64 / run.wall_ns.max(1) as f64;
+    format!("{}, {cpus:.2} CPUs used, {end}", time(run.wall_ns as f64))
 }
 
 /// A thread, its process, and where it is in the report.

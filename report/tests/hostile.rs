@@ -53,7 +53,7 @@ fn reports() -> impl Iterator<Item = Report> {
         put(&mut nothing.header.trouble, bytes);
         put(&mut nothing.header.command, bytes);
         let scratch = Scratch::new(&format!("names-{k}"));
-        merge(&[made.write(&scratch.0), nothing.write(&scratch.0)]).unwrap()
+        merge(&[made.write(&scratch.0), nothing.write(&scratch.0)], None).unwrap()
     })
 }
 
@@ -153,7 +153,7 @@ fn no_field_is_a_formula_and_numbers_stay_numbers() {
         made.region(name, root, one);
     }
     let scratch = Scratch::new("formulas");
-    let report = merge(&[made.write(&scratch.0)]).unwrap();
+    let report = merge(&[made.write(&scratch.0)], None).unwrap();
     let records = parsed(&render(&report, Format::Csv));
     let columns = &records[0];
     let texts = ["region", "thread", "ended", "bottleneck", "exclusive_bottleneck"];
@@ -184,7 +184,7 @@ fn no_field_is_a_formula_and_numbers_stay_numbers() {
 fn what_cannot_be_a_table_is_not_read() {
     let scratch = Scratch::new("kinds");
     let refused = |path: &PathBuf, says: &str| {
-        let text = merge(std::slice::from_ref(path)).expect_err("it is refused").to_string();
+        let text = merge(std::slice::from_ref(path), None).expect_err("it is refused").to_string();
         assert!(text.starts_with(&format!("{}: ", path.display())) && text.contains(says), "{text}");
     };
     // one that begins as a table does, and goes on for 200 GB
@@ -205,5 +205,5 @@ fn what_cannot_be_a_table_is_not_read() {
     let large = scratch.0.join("large.topdown");
     fs::rename(&huge, &large).unwrap();
     File::options().write(true).open(&large).unwrap().set_len(134_221_824).unwrap();
-    assert_eq!(merge(&[large]).unwrap().processes[0].command, "huge");
+    assert_eq!(merge(&[large], None).unwrap().processes[0].command, "huge");
 }

@@ -2,16 +2,16 @@
 
 mod made;
 
-use made::{Made, Scratch, ran};
+use made::{CORE, Made, Scratch, ran};
 use std::fs;
 use topdown::{InputSum, LEVEL_1, LEVEL_2, Sum};
-use topdown_report::model::{Ended, Figures, Item, Region};
-use topdown_report::{Format, Report, merge, render};
+use topdown_report::model::{Ended, Figures, Item, Machine, Region, Run};
+use topdown_report::{Counted, Format, Report, merge, render};
 use topdown_table::{EXECED, HEADER_SIZE, RUNS, Record, offset_of_record};
 
 fn report(name: &str, processes: &[Made]) -> Report {
     let scratch = Scratch::new(name);
-    merge(&processes.iter().map(|made| made.write(&scratch.0)).collect::<Vec<_>>()).unwrap()
+    merge(&processes.iter().map(|made| made.write(&scratch.0)).collect::<Vec<_>>(), None).unwrap()
 }
 
 fn near(found: f64, expected: f64) {
@@ -454,7 +454,7 @@ fn what_is_no_table_file_is_told_with_the_remedy() {
     let mut good = nested().bytes();
     let refused = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
-        let text = merge(std::slice::from_ref(&path)).unwrap_err().to_string();
+        let text = merge(std::slice::from_ref(&path), None).unwrap_err().to_string();
         assert!(text.starts_with(&path.display().to_string()), "{text}");
         text
     };
@@ -468,7 +468,7 @@ fn what_is_no_table_file_is_told_with_the_remedy() {
     good[0] = b'x';
     assert!(refused(&good).contains("does not begin as one"));
     let missing = scratch.0.join("missing");
-    assert!(merge(&[missing]).unwrap_err().to_string().contains("missing: cannot read it"));
+    assert!(merge(&[missing], None).unwrap_err().to_string().contains("missing: cannot read it"));
 }
 
 #[test]
@@ -477,7 +477,7 @@ fn a_file_that_ends_early_has_what_came_before() {
     let path = scratch.0.join("x.topdown");
     let bytes = nested().bytes();
     fs::write(&path, &bytes[..offset_of_record(2) + 1000]).unwrap();
-    let report = merge(&[path]).unwrap();
+    let report = merge(&[path], None).unwrap();
     assert_eq!(report.regions.iter().map(|region| region.name.as_str()).collect::<Vec<_>>(), ["a"]);
 }
 
@@ -535,7 +535,7 @@ fn hostile_bytes_do_no_harm() {
             bytes[at] = if random() % 4 == 0 { 0xff } else { random() as u8 };
         }
         fs::write(&path, &bytes).unwrap();
-        let report = merge(std::slice::from_ref(&path)).unwrap();
+        let report = merge(std::slice::from_ref(&path), None).unwrap();
         let mut items: Vec<&Item> = vec![&report.whole];
         items.extend(report.regions.iter().map(|region| &region.item));
         for figures in items.iter().flat_map(|item| [&item.inclusive, &item.exclusive]) {
@@ -565,5 +565,54 @@ fn a_chain_of_regions_is_no_stack_overflow() {
     assert_eq!(region(&report, "even").item.inclusive.slots, 1000);
     for format in [Format::Text, Format::Csv, Format::Json, Format::Html] {
         render(&report, format);
+    }
+}
+
+/// A command of so many slots, in percent, that was counted from outside.
+fn outside(slots: u64, one: [u64; 4]) -> Counted {
+    let machine = Machine {
+        cpu: "a CPU".into(),
+        core: CORE.into(),
+        pmu: "cpu".into(),
+        path: "read",
+        level: 2,
+        slots_per_cycle: 6,
+        max_error: 0.0,
+        max_overhead: 0.0,
+        note: String::new(),
+    };
+    let sum = ran(slots, one, one.map(|part| part / 2), 1).sum();
+    Counted {
+        run: Run { command: "seen from outside".into(), ..Run::default() },
+        parts: vec![(machine, sum)],
+    }
+}
+
+#[test]
+fn the_whole_is_what_was_counted_from_outside_and_what_regions_leave_of_it_is_in_none() {
+    let scratch = Scratch::new("outside");
+    let mut made = Made::new(10, "killed early");
+    let root = made.thread("main", ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 100).sum());
+    made.region("loop", root, ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
+    let files = [made.write(&scratch.0)];
+    let report = merge(&files, Some(outside(40_000, [20, 10, 10, 60]))).unwrap();
+    assert_eq!((report.whole.inclusive.slots, report.whole.exclusive.slots), (40_000, 30_000));
+    assert_eq!(report.outside.as_ref().unwrap().alone, Some(30_000));
+    assert_eq!(report.regions[0].item.inclusive.share, Some(0.25));
+    let rest = report.whole.exclusive.level_1.unwrap();
+    // 8,000 less 5,000 of 30,000
+    assert!((rest.of[0] - 0.1).abs() < 1e-9 && rest.error < 0.01, "{rest:?}");
+    let text = render(&report, Format::Text).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("whole program, counted from outside") && text.contains("75.0 % of the slots"),
+        "{text}"
+    );
+    assert!(text.contains("topdown: seen from outside (1 process, 1 thread)"), "{text}");
+    // what has seen less of it is not believed, what has seen hardly less is
+    for (slots, seen) in [(9_000, None), (9_995, Some(None)), (10_005, Some(None)), (10_200, Some(Some(200)))]
+    {
+        let report = merge(&files, Some(outside(slots, [20, 10, 10, 60]))).unwrap();
+        assert_eq!(report.outside.map(|outside| outside.alone), seen, "{slots}");
+        assert_eq!(report.whole.inclusive.slots, if seen.is_some() { slots } else { 10_000 });
     }
 }

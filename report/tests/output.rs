@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use topdown_report::{Output, write};
+use topdown_report::{Format, Output, merge};
 
 impl Scratch {
     /// A table with so many regions.
@@ -38,6 +38,10 @@ impl Scratch {
         names.sort();
         names
     }
+}
+
+fn write(files: &[PathBuf], output: Option<&Path>) -> std::io::Result<()> {
+    topdown_report::write(&merge(files, None)?, output, Format::of(output))
 }
 
 fn is_report(path: &Path) -> bool {

@@ -67,8 +67,10 @@ impl<K: Kernel> PlainGroup<K> {
         let faults = fault::count();
         let mut attr = leader(pmu, plan.leader.event.config, options);
         attr.read_format = group_read::GROUP;
+        attr.set_enable_on_exec(options.on_exec.into());
         let mut events = vec![(plan.leader.event.name, attr)];
         attr.set_disabled(0);
+        attr.set_enable_on_exec(0);
         for event in &plan.members {
             attr.config = event.config;
             events.push((event.name, attr));
@@ -92,7 +94,10 @@ impl<K: Kernel> PlainGroup<K> {
         let rseq = rseq::descriptor();
         let granted = maps.as_ref().is_some_and(|maps| maps.leader.grants_rdpmc());
         let rdpmc = Rdpmc::new(options, pmu, granted, rseq.is_some());
-        kernel.enable(&leader).map_err(|e| explain(&kernel, options, Attempt::Other("ioctl ENABLE"), &e))?;
+        if !options.on_exec {
+            let refused = |e| explain(&kernel, options, Attempt::Other("ioctl ENABLE"), &e);
+            kernel.enable(&leader).map_err(refused)?;
+        }
         let mut why = rdpmc.why_not(options, pmu);
         if why.is_none() && rseq.is_none() {
             why = Some(

@@ -7,7 +7,8 @@ use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
 use crate::group::{Group, PATIENCE, PlainGroup};
 use crate::model::p_counters::SLOTS_P;
-use crate::model::{self, Counters, Counting, Event, Model};
+use crate::model::perf_metrics::SLOTS;
+use crate::model::{self, Counters, Counting, Event, Leader, Model};
 use crate::options::{Options, SourceKind, Target};
 use crate::sample::{Base, Head, Sample, TD_SAMPLE_DROPPING, TD_SAMPLE_SIMULATED};
 use crate::source::plain::Plain;
@@ -32,6 +33,10 @@ pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
         return Err(Error::invalid(format!(
             "{id} is no thread id; for the calling thread use TD_TARGET_SELF"
         )));
+    }
+    let plain = options.source == SourceKind::Counters || options.e_cores;
+    if options.on_exec && !(plain && matches!(options.target, Target::Task(_))) {
+        return Err(Error::invalid("what counts from another thread's exec on are plain counters"));
     }
     let handle = POOL.take().map_err(|e| {
         Error::errno(e.raw_os_error().unwrap_or(libc::ENOMEM), format!("no memory for a handle: {e}"))
@@ -150,14 +155,16 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
         model::of_cpu(&cpu).is_some_and(|(_, row)| matches!(row.counting, Counting::Counters(_)));
     let registers = match options.source {
         SourceKind::Registers => detect::pmu(&linux, &cpu)?,
-        SourceKind::Automatic if !nothing_else => match detect::pmu(&linux, &cpu) {
-            // a virtual machine, or a kernel that is older than the CPU
-            Err(why) if why.code() == -libc::ENODEV => {
-                detect::counters(&linux, &cpu, options.level).map_err(|_| why)?;
-                return measure_by_deepest(options, linux, cpu, handle);
+        SourceKind::Automatic if !nothing_else && !options.beside_registers => {
+            match detect::pmu(&linux, &cpu) {
+                // a virtual machine, or a kernel that is older than the CPU
+                Err(why) if why.code() == -libc::ENODEV => {
+                    detect::counters(&linux, &cpu, options.level).map_err(|_| why)?;
+                    return measure_by_deepest(options, linux, cpu, handle);
+                }
+                pmu => pmu?,
             }
-            pmu => pmu?,
-        },
+        }
         _ => return measure_by_deepest(options, linux, cpu, handle),
     };
     let level = level_of(options, registers.level, &cpu)?;
@@ -229,6 +236,9 @@ fn measure_by_free_counters(
 fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Handle) -> Result<Box<State>> {
     let find = |level| {
         let (pmu, mut plan) = detect::counters(&linux, &cpu, level)?;
+        if options.beside_registers {
+            plan.leader = leader_beside_registers(&pmu, &plan)?;
+        }
         if options.dropping {
             plan.members.push(dropping(&pmu)?);
         }
@@ -249,6 +259,18 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
         state.info.note = Reason::new("level 1 alone").why(no_deeper);
     }
     Ok(state)
+}
+
+/// What leads a group that leaves SLOTS to others.
+fn leader_beside_registers(pmu: &Pmu, plan: &Plan) -> Result<Leader> {
+    let others = match pmu.model.counting {
+        Counting::Counters(counters) if plan.leader.event == SLOTS => counters.leaders,
+        _ => &[],
+    };
+    others.iter().find(|leader| leader.general).copied().ok_or_else(|| {
+        Error::errno(libc::ENODEV, "no general counters beside registers")
+            .why("the kernel shows no SLOTS here, so others take these counters, too")
+    })
 }
 
 /// What counts the slots that the core drops.
@@ -280,7 +302,10 @@ fn measure_by_counters(
         PlainGroup::open(linux, pmu, plan, &plain, Some(handle.control()), patience)?.0.stop();
     }
     let (group, why) = PlainGroup::open(linux, pmu, plan, options, Some(handle.control()), patience)?;
-    let info = Info { counters: plan.general_counters(), ..info_of(options, cpu, pmu, level, why) };
+    let mut info = Info { counters: plan.general_counters(), ..info_of(options, cpu, pmu, level, why) };
+    if options.on_exec {
+        info.note = Reason::default(); // nobody expects that another way
+    }
     let mut head = info.head(pmu.row);
     head.flags |= if options.dropping { TD_SAMPLE_DROPPING } else { 0 };
     let source = AnySource::Counters(Plain::new(group, handle.shared(), head)?);

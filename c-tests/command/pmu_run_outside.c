@@ -1,0 +1,41 @@
+/* The whole of `topdown run` is counted from outside, beside the registers that are read inside: the figures of all shapes of
+ * programs are true within 0.1 points, whether they block, are killed, close all descriptors or cannot be measured from inside, and
+ * those of regions are in it.
+ * needs: counters */
+#include "lib/stat.h"
+
+int main(void)
+{
+    static const char *const SHAPES[] = {"sleeps", "killed", "closes all", "leaves at once", "clones", "children", "regions"};
+    static const char *const LINKED[] = {"lib/shapes", "lib/shapes-static"};
+    static struct csv csv;
+    stat_begins();
+    const double work = UNITS * unit_slots(TD_FLAG_REGISTERS);
+    for (size_t k = 0; k < 2 * sizeof SHAPES / sizeof *SHAPES; k++) {
+        char *const shape[] = {beside(LINKED[k % 2]), strdup(SHAPES[k / 2]), NULL};
+        const int status = run_alone(shape);
+        CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) < 20);
+        CHECK_EQ(run_under("run", "", shape), status);
+        CHECK((strstr(stat_said(), "counted from outside alone") != NULL) == (k % 2 == 1));
+        csv_read(&csv, in_scratch("r.csv"));
+        const int row = csv_row(&csv, "");
+        const double slots = csv_number(&csv, row, "slots"), besides = (slots - work) / slots; /* the library's start, and ld.so */
+        const double one = csv_number(&csv, row, "error_1"), two = csv_number(&csv, row, "error_2");
+        fprintf(stderr, "%s: %.0f slots, %.4f of them besides the work; within %g and %g\n", shape[1], slots, besides, one, two);
+        CHECK(slots >= work && besides < 0.1);
+        CHECK_NEAR(csv_number(&csv, row, "running"), 1, 1e-3);
+        CHECK(one < 0.001 && (isnan(two) || two < 0.001));
+        stat_is_true(&csv, besides);
+        if (k % 2 == 0 && !strcmp(shape[1], "regions")) {
+            const int region = csv_row(&csv, "unit");
+            const double rest = csv_number(&csv, row, "exclusive_slots"), in = csv_number(&csv, region, "slots");
+            CHECK(csv_number(&csv, region, "executions") == UNITS);
+            CHECK_NEAR(csv_number(&csv, region, "running"), 1, 0.01);
+            CHECK_NEAR(rest + in, slots, 1);
+            CHECK(in >= work && in < 1.01 * work);
+        }
+        free(csv.text);
+        CHECK_EQ(unlink(in_scratch("r.csv")), 0);
+    }
+    return 0;
+}
