@@ -169,7 +169,7 @@ struct td_l1 {
     double running;          /**< Part of the time between the samples in which the counters counted, 0 to 1. */
     /** AMD: slots that went to the core's other thread; 0 on CPUs that do not tell them apart. */
     double smt_contention;
-    uint64_t reserved;       /**< Zero. */
+    uint64_t reserved[1];    /**< Zero. */
 };
 
 /** Level 1: how the pipeline slots between two samples divide.

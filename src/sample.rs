@@ -281,7 +281,7 @@ pub struct L1 {
     /// AMD: slots that went to the core's other thread; 0 on CPUs that do not tell them apart.
     pub smt_contention: f64,
     /// Zero.
-    pub reserved: u64,
+    pub reserved: [u64; 1],
 }
 
 /// Level 2: shares of the pipeline slots between two samples. The eight add up to 1, and each pair to its share of level 1.
@@ -334,7 +334,7 @@ impl L1 {
             error,
             running,
             smt_contention: 0.0,
-            reserved: 0,
+            reserved: [0],
         }
     }
 

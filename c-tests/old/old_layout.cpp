@@ -44,7 +44,7 @@ SAME(td_l1, frontend_bound);
 SAME(td_l1, backend_bound);
 SAME(td_l1, error);
 SAME(td_l1, running);
-SAME(td_l1, reserved);
+static_assert(offsetof(td_l1, smt_contention) == offsetof(old::td_l1, reserved), "td_l1.smt_contention");
 
 SIZE(td_l2);
 SAME(td_l2, size);

@@ -35,7 +35,7 @@ static void level(uint32_t asked, uint32_t given)
     CHECK_EQ(l1.slots, after.slots - before.slots);
     CHECK_NEAR(l1.retiring + l1.bad_speculation + l1.frontend_bound + l1.backend_bound, 1, 1e-9);
     CHECK_NEAR(l1.running, 1, 0);
-    CHECK_EQ(l1.reserved[0] | l1.reserved[1], 0);
+    CHECK(l1.smt_contention == 0 && l1.reserved[0] == 0);
 
     memset(&l2, 0xff, sizeof l2);
     int code = td_decode_l2(&before, &after, &l2);
