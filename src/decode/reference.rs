@@ -143,7 +143,7 @@ pub fn level_1(span: &Span) -> L1 {
         error: bound(&shares, span),
         running: span.running,
         smt_contention: 0.0,
-        reserved: 0,
+        reserved: [0],
     }
 }
 
