@@ -195,12 +195,35 @@ static int fail(const char *what)
     return 77;
 }
 
+/* What a handle that counts general counters costs, at this level; nothing if there are too few. */
+static void by_counters(uint32_t level, uint64_t pair)
+{
+    const struct td_options options = { .size = sizeof options, .flags = TD_FLAG_COUNTERS, .level = level };
+    char what[80];
+    if (td_open(&td, &options))
+        return;
+    const struct { const char *what; void (*function)(void); } rows[] = {
+        {"td_read_mark, inlined", inline_read}, {"td_read", topdown_read},
+        {"td_sum_begin and td_sum_end", sum_pair}, {level == 2 ? "td_decode_l2" : "td_decode_l1", level == 2 ? decode_l2 : decode_l1},
+    };
+    td_read(td, &earlier);
+    work(1000000);
+    memset(&sum, 0, sizeof sum);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        td_read(td, &sample);
+        snprintf(what, sizeof what, "general counters, level %u: %s", level, rows[i].what);
+        row(what, cost(rows[i].function), pair);
+    }
+    td_close(td);
+}
+
 int main(void)
 {
     struct td_info info;
-    struct td_options by_read = { .size = sizeof by_read, .flags = TD_FLAG_NO_RDPMC };
+    const struct td_options registers = { .size = sizeof registers, .flags = TD_FLAG_REGISTERS };
+    const struct td_options by_read = { .size = sizeof by_read, .flags = TD_FLAG_REGISTERS | TD_FLAG_NO_RDPMC };
 
-    if (td_open(&td, NULL))
+    if (td_open(&td, &registers))
         return fail("td_open");
     td_get_info(td, &info);
     if (info.path != TD_PATH_RDPMC)
@@ -254,6 +277,8 @@ int main(void)
     row("read(2) of the leader alone", cost(leader_read), pair);
     row(info.level == 2 ? "read(2) of the group of nine" : "read(2) of the group of five", cost(group_read), pair);
 
+    for (uint32_t level = 1; level <= 2; level++)
+        by_counters(level, pair);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         printf("regions of %6lu,000 slots, a third of the time: overhead %.2f %%, level 1 within %.2f points\n",
                (unsigned long)lengths[i] / 1000, 100 * costs[i].overhead, 100 * costs[i].bound);

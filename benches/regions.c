@@ -175,8 +175,14 @@ int main(int argc, char **argv)
     setenv("TOPDOWN_REGIONS", "libc.so.6:toupper", 1);
     setenv("TOPDOWN_FUNCTIONS", "nobody_has_this_name", 1);
     setenv("LD_PRELOAD", library, 1);
-    if (run((char *[]){self, "rows", NULL}) != 0)
-        return 1;
+    static const char *const sources[] = {"registers", "counters"};
+    for (int i = 0; i < 2; i++) {
+        setenv("TOPDOWN_SOURCE", sources[i], 1);
+        printf("TOPDOWN_SOURCE=%s\n", sources[i]);
+        if (run((char *[]){self, "rows", NULL}) != 0)
+            return 1;
+    }
+    unsetenv("TOPDOWN_SOURCE");
     unsetenv("LD_PRELOAD");
     unsetenv("TOPDOWN_REGIONS");
     const int code = run((char *[]){"likwid-perfctr", "-C", "0", "-g", "INSTR_RETIRED_ANY:FIXC0", "-m", self, "likwid", NULL});
