@@ -11,9 +11,11 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use topdown::Options;
+use topdown::{Options, TopDown};
 use topdown_report::{Format, Output};
 
+/// What the library inside counts.
+const SOURCE: &str = "TOPDOWN_SOURCE";
 const LIBRARY: &str = "libtopdown-preload.so";
 /// Names the library that programs with Intel's ITT API tell of their tasks.
 const COLLECTOR: &str = "INTEL_LIBITTNOTIFY64";
@@ -118,8 +120,12 @@ fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
     // (simulated figures are no part of real ones, and both cannot have the general counters)
     let alone = arguments.inside
         || is("TOPDOWN_SIMULATE", &|value| value != "0")
-        || is("TOPDOWN_SOURCE", &|value| value == "counters");
+        || is(SOURCE, &|value| value == "counters");
     let beside = Options { beside_registers: true, ..Options::default() };
+    let alone = alone || TopDown::open(&beside).is_err();
+    if !alone && std::env::var_os(SOURCE).is_none() {
+        command.env(SOURCE, "registers"); // it would find the others taken, after it has taken turns with the outside
+    }
     let watch = |pid| if alone { None } else { Count::of(pid, &beside).ok() };
     let (ran, count) = sys::run_to_end(&mut command, watch).map_err(|error| not_run(program, &error))?;
     let outside = count.and_then(|count| count.end(&ran, &arguments.command, false).ok());
