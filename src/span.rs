@@ -11,7 +11,8 @@ use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
 use crate::model::tree::{Input, Tree};
 use crate::model::{self, slots_per_ns};
 use crate::sample::{
-    Base, CATEGORIES, OF_READINGS, Sample, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
+    Base, CATEGORIES, OF_READINGS, Sample, TD_SAMPLE_DROPPING, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER,
+    TD_SAMPLE_WORK_BEFORE,
 };
 
 /// What ran between two readings.
@@ -212,8 +213,9 @@ pub(crate) fn difference_of_counters(from: &Sample, to: &Sample) -> Span {
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0;
     let rounding = to.base.error - from.base.error;
     let windows = to.base.window.wrapping_sub(from.base.window);
-    let edges = skid_of_counters(windows, model::counters_down_to(to.base.model, to.base.level))
-        + own_work(from, to, WORK_BEFORE_COUNTERS);
+    let dropping = usize::from(flags & TD_SAMPLE_DROPPING != 0); // one more is read with them
+    let counters = model::counters_down_to(to.base.model, to.base.level) + dropping;
+    let edges = skid_of_counters(windows, counters) + own_work(from, to, WORK_BEFORE_COUNTERS);
     let (running, uncounted) = ran(from, to);
     Span {
         flags,

@@ -5,7 +5,10 @@
 . "$(dirname "$0")/../include/case.sh"
 
 export TEST_SOURCE=counters
-c-tests/run --limit 120 "$programs"/pmu_{random,regions,signal_handler,signal_reset,read_in_reset,signal_between,left_by_longjmp} \
-  "$programs"/pmu_{fork_child,vfork_clone,close_in_use,close_twice,switched_off,no_leak,wrong_thread,thread_end,segv} \
-  "$programs"/pmu_{task,cpu,unload} > /tmp/other-cores || { cat /tmp/other-cores; exit 1; }
+case $MACHINE in
+  tnt-* | skx-*) truth=();; # the emulated machine counts some of their events at rates of its own
+  *) truth=("$programs"/pmu_{random,regions,signal_between,switched_off,task,cpu,stat});;
+esac
+c-tests/run --limit 120 ${truth[@]+"${truth[@]}"} "$programs"/pmu_{signal_handler,signal_reset,read_in_reset,left_by_longjmp} \
+  "$programs"/pmu_{fork_child,vfork_clone,close_in_use,close_twice,no_leak,wrong_thread,thread_end,segv,unload} > /tmp/other-cores || { cat /tmp/other-cores; exit 1; }
 ! grep -q '^skip' /tmp/other-cores || { cat /tmp/other-cores; exit 1; }

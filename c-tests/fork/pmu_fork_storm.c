@@ -2,5 +2,5 @@
 #include "pmu.h"
 #define OPEN() measured(NULL)
 #define FORKS 40
-#define OF_A_HANDLE 5
+#define OF_A_HANDLE 4
 #include "fork_storm.c"

@@ -128,7 +128,9 @@ fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
     }
     let watch = |pid| if alone { None } else { Count::of(pid, &beside).ok() };
     let (ran, count) = sys::run_to_end(&mut command, watch).map_err(|error| not_run(program, &error))?;
-    let outside = count.and_then(|count| count.end(&ran, &arguments.command, false).ok());
+    let outside = count
+        .and_then(|count| count.end(&ran, &arguments.command, false).ok())
+        .filter(|counted| counted.parts.iter().any(|(_, sum)| sum.slots > 0));
     let tables = directory.tables().unwrap_or_default();
     if tables.is_empty() {
         let what = if outside.is_some() { "counted from outside alone" } else { "nothing was measured" };

@@ -11,6 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::null_mut;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -65,16 +66,27 @@ pub fn run_to_end<T>(command: &mut Command, watch: impl FnOnce(i32) -> T) -> io:
             if ignored {
                 libc::signal(libc::SIGCHLD, libc::SIG_IGN);
             }
+            // (until it is executed it is not to miss what the terminal sends)
+            for signal in [libc::SIGINT, libc::SIGQUIT] {
+                let mut before: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, std::ptr::null(), &raw mut before);
+                if before.sa_sigaction != libc::SIG_IGN {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+            }
             libc::close(ours_fd); // its end of file is then that of this process
             stop(theirs_fd)
         });
     }
     thread::scope(|scope| {
-        // it returns once the command is executed
-        let spawned = thread::Builder::new().spawn_scoped(scope, move || {
-            let spawned = command.spawn();
+        let (give, take) = mpsc::channel();
+        let (_done, until_done) = mpsc::channel::<()>();
+        // (it stays until all is done: its end would be that of the command's parent, as PR_SET_PDEATHSIG has it)
+        thread::Builder::new().spawn_scoped(scope, move || {
+            let spawned = command.spawn(); // returns once the command is executed
             drop(theirs);
-            spawned
+            let _ = give.send(spawned);
+            let _ = until_done.recv();
         })?;
         let mut said = [0; 16];
         let waits = ours.read_exact(&mut said);
@@ -83,7 +95,7 @@ pub fn run_to_end<T>(command: &mut Command, watch: impl FnOnce(i32) -> T) -> io:
         let watched = waits.is_ok().then(|| watch(number(pid) as i32));
         let start = Instant::now();
         let _ = ours.write_all(&[0]); // to nobody, if there is no command
-        let child = spawned.join().unwrap_or_else(|_| Err(io::Error::other("no thread started it")))?;
+        let child = take.recv().unwrap_or_else(|_| Err(io::Error::other("no thread started it")))?;
         let (status, usage) = end_of(child.id() as i32)?;
         let wall = start.elapsed();
         let end = if libc::WIFSIGNALED(status) {

@@ -261,6 +261,11 @@ impl Account {
         }
     }
 
+    /// What is left without a part that was counted by other means: what those may have missed is in what is left.
+    pub fn without(&self, part: &Account) -> Account {
+        Account { uncounted: self.uncounted + part.uncounted, ..self.minus(part) }
+    }
+
     /// Any of it may be wrong.
     pub fn unknown(mut self) -> Account {
         self.one.anything();

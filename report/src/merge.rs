@@ -233,6 +233,14 @@ fn outermost(trees: &[Vec<Vec<Place>>]) -> Account {
     all
 }
 
+/// Whether executions of a thread's regions are in no region's figures.
+fn lacks(tree: &[Place]) -> bool {
+    let counts = |place: &Place| place.tally.counts;
+    let regions = tree.iter().filter(|place| place.depth > 0);
+    let was_killed = tree.first().is_some_and(|root| !root.entry.ended) && tree.len() > 1;
+    was_killed || regions.map(counts).any(|counts| counts.unended > 0 || counts.missed > 0)
+}
+
 /// So many parts in a thousand are not worth a word.
 const FEW: u64 = 10;
 
@@ -253,7 +261,9 @@ impl Report {
             (tables.is_empty() || more).then_some((outside, cores, all))
         });
         if let Some((_, _, all)) = &outside {
-            whole = Tally { exclusive: all.minus(&outermost(&trees)), inclusive: all.clone(), ..whole };
+            let rest = all.without(&outermost(&trees));
+            let rest = if trees.iter().flatten().any(|tree| lacks(tree)) { rest.unknown() } else { rest };
+            whole = Tally { exclusive: rest, inclusive: all.clone(), ..whole };
         }
         let all = whole.inclusive.slots;
 

@@ -198,7 +198,7 @@ fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
     }
     if run.outlived {
         remarks.push(
-            "processes that it started go on; what they have done until the command ended is counted (--wait waits for them)"
+            "processes that it started go on; what they have done until the command ended is counted (`topdown stat --wait` waits for them)"
                 .into(),
         );
     }

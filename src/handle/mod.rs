@@ -272,7 +272,7 @@ pub(crate) fn begin_steadily(shared: &Shared, sum: &mut Sum, before: &Counted) -
         sum.begins_anew();
         return shared.slots_only_into(sum) && sum.has_begun();
     }
-    sum.is_steady() && begin_counted(shared, sum, before)
+    sum.is_between_steady() && begin_counted(shared, sum, before)
 }
 
 #[inline(always)]
@@ -324,6 +324,7 @@ pub(crate) fn sum_end_steadily(handle: Handle, sum: &mut Sum) -> bool {
 #[cold]
 fn begin_counted_anew(shared: &Shared, sum: &mut Sum, before: &Counted) -> bool {
     let start = shared.counters_start();
+    sum.begins_steadily();
     start.is_some_and(|start| sum.starts_from(&start)) && begin_counted(shared, sum, before)
 }
 

@@ -11,6 +11,7 @@ use crate::model::perf_metrics::SLOTS;
 use crate::model::{self, Counters, Counting, Event, Leader, Model};
 use crate::options::{Options, SourceKind, Target};
 use crate::sample::{Base, Head, Sample, TD_SAMPLE_DROPPING, TD_SAMPLE_SIMULATED};
+use crate::source::Source;
 use crate::source::plain::Plain;
 use crate::source::simulated::{SimulatedCounters, SimulatedRegisters};
 use crate::source::windowed::Windowed;
@@ -42,6 +43,7 @@ pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
         Error::errno(e.raw_os_error().unwrap_or(libc::ENOMEM), format!("no memory for a handle: {e}"))
     })?;
     handle.shared().present.store(1, Ordering::Relaxed);
+    handle.shared().prepare();
     let state = match simulated {
         Some(simulated) => simulate(options, simulated, handle),
         None => measure(options, handle),
@@ -169,7 +171,8 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     };
     let level = level_of(options, registers.level, &cpu)?;
     let mut why = Reason::default();
-    if options.source == SourceKind::Automatic {
+    // (of what counts for others it cannot be told whether it is free)
+    if options.source == SourceKind::Automatic && options.target == Target::This {
         match measure_by_free_counters(options, level, &linux, &cpu, handle) {
             Ok(state) => return Ok(state),
             Err(taken) => why = Reason::new("registers are counted").why(taken.to_string()),
@@ -228,6 +231,7 @@ fn measure_by_free_counters(
             return Err(Error::new(TD_ENOTCOUNTING, "others use general counters")
                 .why("this group took turns with theirs"));
         }
+        source.reset(handle.shared())?; // what has told that is not the program's
     }
     Ok(state)
 }

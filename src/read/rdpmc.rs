@@ -265,7 +265,7 @@ macro_rules! counted {
      $($operand:tt)*) => {
         asm!(concat!(
             "mov rcx, qword ptr [{shared} + {RSEQ}]\n",
-            restartable!(whole "rcx", "rax",
+            restartable!(whole "{shared} + rcx", "rax",
                 "mov rax, qword ptr [{shared} + {START} + {OF}]",
                 "cmp rax, qword ptr [{whole} + {AT} + {OF}]",
                 "jne 23f",
@@ -295,7 +295,7 @@ macro_rules! counted {
         $($operand)*
         out("rcx") _,
         out("rdx") _,
-        RSEQ = const offset_of!(Shared, rseq),
+        RSEQ = const offset_of!(Shared, rseq_from_here),
         LOCK = const TD_CONTROL_PAGE + offset_of!(Page, lock),
         SCALE = const offset_of!(Shared, scale),
         START = const offset_of!(Shared, start),

@@ -46,6 +46,12 @@ pub struct Shared {
     pub(crate) slots_each: Cell<u64>,
     /// The skid of two readings of these.
     pub(crate) skid: Cell<u64>,
+    /// Thread pointer of the thread that may read plain counters; 0 if none may.
+    pub(crate) counts_of: AtomicU64,
+    /// `rseq` in bytes from here; of `nowhere`, if there is none. (0 in a forked child, and who writes there does no harm.)
+    pub(crate) rseq_from_here: Cell<usize>,
+    /// What is written here means nothing.
+    nowhere: Cell<u64>,
 }
 
 // SAFETY: numbers, and raw pointers.
@@ -69,6 +75,9 @@ impl Default for Shared {
             members: Cell::default(),
             slots_each: Cell::default(),
             skid: Cell::default(),
+            counts_of: AtomicU64::new(0),
+            rseq_from_here: Cell::new(offset_of!(Shared, nowhere)),
+            nowhere: Cell::default(),
         }
     }
 }
@@ -106,18 +115,19 @@ const MARKED: [usize; 2] = [3, MARKED_COUNTERS];
 impl Shared {
     /// Lets a thread read by itself from now on.
     pub fn attach(&self, reader: Reader) {
-        self.rseq.set(reader.rseq);
+        self.set_rseq(reader.rseq);
         compiler_fence(Ordering::SeqCst);
         self.reader.store(reader.thread, Ordering::Relaxed);
         let inline = if reader.everywhere { reader.thread } else { 0 };
         self.inline_reader.store(inline, Ordering::Relaxed);
         self.mark_reader.store(inline, Ordering::Relaxed);
+        self.counts_of.store(0, Ordering::Relaxed);
     }
 
     /// Lets a thread read so many plain counters, besides the leader's, by itself from now on. `slots_each`: what a count of the
     /// leader is worth.
     pub fn attach_counters(&self, reader: Reader, count: usize, slots_each: u64) {
-        self.rseq.set(reader.rseq);
+        self.set_rseq(reader.rseq);
         self.slots_each.set(slots_each);
         self.members.set(entries(count));
         self.entries.set(if slots_each == 1 { entries(count) } else { entries(MOST_COUNTERS + 1) });
@@ -126,6 +136,7 @@ impl Shared {
         compiler_fence(Ordering::SeqCst);
         let thread = reader.thread - BY_COUNTERS;
         self.reader.store(thread, Ordering::Relaxed);
+        self.counts_of.store(reader.thread, Ordering::Relaxed);
         let marks = slots_each == 1 && MARKED.contains(&count);
         self.mark_reader.store(if marks { thread } else { 0 }, Ordering::Relaxed);
     }
@@ -170,7 +181,7 @@ impl Shared {
     /// Whether the calling thread reads plain counters by itself.
     #[inline(always)]
     pub fn may_count(&self) -> bool {
-        thread::pointer() == self.reader.load(Ordering::Relaxed).wrapping_add(BY_COUNTERS)
+        thread::pointer() == self.counts_of.load(Ordering::Relaxed)
     }
 
     /// Sends readings to the slow path until the next `restart`.
@@ -184,11 +195,24 @@ impl Shared {
         self.reader.store(0, Ordering::Relaxed);
         self.inline_reader.store(0, Ordering::Relaxed);
         self.mark_reader.store(0, Ordering::Relaxed);
+        self.counts_of.store(0, Ordering::Relaxed);
+    }
+
+    fn set_rseq(&self, rseq: *mut u64) {
+        self.rseq.set(rseq);
+        self.rseq_from_here.set(rseq.addr().wrapping_sub(std::ptr::from_ref(self).addr()));
+    }
+
+    /// Nobody reads it yet. (The memory may have been another handle's.)
+    pub fn prepare(&self) {
+        self.rseq.set(null_mut());
+        self.rseq_from_here.set(offset_of!(Shared, nowhere));
     }
 
     /// Lets the calling thread, the reader, point the kernel to its restartable sequence no longer.
     pub fn leave(&self) {
-        let rseq = self.rseq.replace(null_mut());
+        let rseq = self.rseq.get();
+        self.prepare();
         if !rseq.is_null() {
             // SAFETY: the descriptor is the calling thread's, as it was when `attach` was given it.
             unsafe { rseq.write(0) };

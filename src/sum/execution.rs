@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::{BETWEEN, COUNTED, COUNTING, MEASURING, STEADY, Sum, grow};
-use crate::bound::{LEAST_SAMPLE, skid_of_counters};
+use crate::bound::{LEAST_SAMPLE, WORK_AFTER, WORK_BEFORE, skid_of_counters};
 use crate::error::{Error, Result, TD_ESTALE};
 use crate::model::counters_down_to;
 use crate::sample::{Base, Counted, OF_READINGS, Sample, SlotsOnly};
@@ -143,6 +143,12 @@ impl Sum {
         self.state >= STEADY
     }
 
+    /// Whether that is so of the next, and none has begun. (One that was begun and left by siglongjmp is for the slow path.)
+    #[inline(always)]
+    pub(crate) fn is_between_steady(&self) -> bool {
+        self.state == STEADY
+    }
+
     /// From now on executions are counted steadily that begin and end while this is what samples start from. False: they cannot
     /// be, as it is of another kind of core, or another level.
     pub(crate) fn starts_from(&mut self, start: &Sample) -> bool {
@@ -152,7 +158,14 @@ impl Sum {
         }
         self.flags |= start.flags & !OF_READINGS;
         (self.last, self.from) = (*start, *start);
+        self.closed.edges += WORK_AFTER as f64; // on the way back to the program, which is longer now
         true
+    }
+
+    /// An execution is to begin that is counted steadily: until it has, there is none, whatever was begun before.
+    pub(crate) fn begins_steadily(&mut self) {
+        self.state = STEADY;
+        std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
     }
 
     /// An execution has begun, counted steadily: `from` has the counters alone, less what was counted before, without what they
@@ -198,6 +211,7 @@ impl Sum {
                 ..*start
             };
             self.state = MEASURING;
+            self.closed.edges += WORK_BEFORE as f64; // on the way to the reading that ends it
         } else if self.state == STEADY {
             self.state = BETWEEN;
         }

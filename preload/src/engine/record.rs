@@ -4,8 +4,8 @@ use super::node::RegionNode;
 use super::thread::ThreadState;
 use crate::measurement;
 use std::ptr::addr_of_mut;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use std::sync::atomic::compiler_fence;
 use topdown::{Execution, Sample, Seen, TopDown};
 
 /// An execution more whose slots alone were counted.
@@ -34,14 +34,16 @@ pub unsafe fn add_counted(node: *mut RegionNode, td: &TopDown) -> Option<Seen> {
     // SAFETY: as `add`.
     unsafe {
         let (record, next) = ((*node).record, (*node).counted[1]);
-        let add =
-            |number: &AtomicU64, more: u64| number.store(number.load(Relaxed).wrapping_add(more), Release);
-        add(&(*record).counted_next, 1);
+        let (executions, ahead) = (&(*record).counted_executions, &(*record).counted_next);
+        // (a siglongjmp out of it leaves that one ahead, and the next time it is no more)
+        ahead.store(executions.load(Relaxed).wrapping_add(1), Release);
         let Some(seen) = td.end_counted(&mut (*node).sum, &mut *next) else {
-            add(&(*record).counted_next, u64::MAX);
+            ahead.store(executions.load(Relaxed), Release);
             return None;
         };
-        add(&(*record).counted_executions, 1);
+        // (nobody else writes to it, so this takes no lock, and one instruction)
+        compiler_fence(SeqCst);
+        *executions.as_ptr() = (*executions.as_ptr()).wrapping_add(1);
         (*node).counted = [next, (*node).counted[0]];
         Some(seen)
     }
@@ -105,6 +107,9 @@ pub unsafe fn store(node: *mut RegionNode) {
         place.write(measurement::of(&(*node).sum));
         (*record).current.store(next, Release);
         (*node).measurement = place;
+        // (a siglongjmp may have left `add_counted` before the node followed the record)
+        let holds = ((*record).counted_executions.load(Relaxed) & 1) as usize;
+        (*node).counted = [holds, 1 - holds].map(|which| addr_of_mut!((*record).counted[which]).cast());
     }
 }
 
