@@ -7,9 +7,11 @@
 static uint64_t seed;
 static long decoded, refused;
 
-static void sound(const double *share, int count, double error, double running)
+/* `rest`: what is of none of the shares */
+static void sound(const double *share, int count, double rest, double error, double running)
 {
-    double sum = 0;
+    double sum = rest;
+    CHECK(rest >= 0 && rest <= 1);
     for (int k = 0; k < count; k++) {
         CHECK(share[k] >= 0 && share[k] <= 1);
         sum += share[k];
@@ -34,7 +36,7 @@ static void l1_sound(int code, const struct td_l1 *l1)
         return;
     }
     l1_array(l1, share);
-    sound(share, 4, l1->error, l1->running);
+    sound(share, 4, l1->smt_contention, l1->error, l1->running);
     CHECK_EQ(l1->size, sizeof *l1);
     CHECK(l1->slots > 0);
     decoded++;
@@ -50,7 +52,7 @@ static void l2_sound(int code, const struct td_l2 *l2, const struct td_l1 *l1)
         return;
     }
     l2_array(l2, share);
-    sound(share, 8, l2->error, l2->running);
+    sound(share, 8, 0, l2->error, l2->running);
     CHECK_EQ(l2->size, sizeof *l2);
     CHECK_NEAR(share[0] + share[1], l1->retiring, 1e-9);
     CHECK_NEAR(share[2] + share[3], l1->bad_speculation, 1e-9);
@@ -69,7 +71,7 @@ static void tree_sound(const struct td_sample *from, const struct td_sample *to,
     CHECK_EQ(td_decode_tree(from, to, nodes, 12, &count), codes[0]);
     if (codes[0] != 0)
         return;
-    CHECK(count == 4 || count == 8 || count == 12); /* E-cores, the made-up core, PERF_METRICS */
+    CHECK(count == 4 || count == 5 || count == 8 || count == 12); /* E-cores, Zen, the made-up core, PERF_METRICS */
     l1_array(l1, share);
     if (codes[1] == 0)
         l2_array(l2, share + 4);
