@@ -44,6 +44,13 @@ static void is_done(void)
     CHECK_EQ(read(from_child[0], &one, 1), 1);
 }
 
+/* The emulated machine's counters of fractions of the slots keep what is left of an event for the next one that is counted
+ * (rem in vpmu.c), so that two counts of the same job may be one apart. Slots have no fractions. */
+static void is_within_one(uint64_t count, uint64_t other)
+{
+    CHECK((count > other ? count - other : other - count) <= 1);
+}
+
 /* Waits until the child sleeps: it executes nothing more then. */
 static void sleeps(pid_t pid)
 {
@@ -119,7 +126,7 @@ int main(void)
     CHECK_EQ(after.slots - before.slots, told[0]);
     CHECK(told[0] > 1000000);
     for (int k = 1; k < count; k++)
-        CHECK_EQ(own(&after)->counter[k - 1] - own(&before)->counter[k - 1], told[k]);
+        is_within_one(own(&after)->counter[k - 1] - own(&before)->counter[k - 1], told[k]);
     printf("%d events agree to the count, %llu slots among them\n", count, (unsigned long long)told[0]);
     close(to_child[1]);
     child_is_well(pid);
