@@ -427,7 +427,7 @@ struct td_sum {
  *
  * For regions that are too short, or run too often, to measure each execution. td_sum_begin measures a random choice of
  * them, as many as td_options.max_overhead_ppm allows, and counts the slots alone of all others; such an execution costs
- * some 140 instructions in all. The result is right if what an execution does has nothing to do with its being chosen. Where
+ * some 120 instructions in all. The result is right if what an execution does has nothing to do with its being chosen. Where
  * general counters are counted (td_info.counters), each execution is measured, for some 200 or 270 instructions.
  *
  * Each thread has sums of its own. Executions of different sums may nest; those of one may not: a second begin starts

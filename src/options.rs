@@ -54,7 +54,7 @@ pub struct Options {
     pub source: SourceKind,
     /// Count the slots that the core drops, too, by one general counter more: general counters alone.
     pub dropping: bool,
-    /// General counters that leave the registers to others, who count the same: SLOTS, too, is in a general one.
+    /// With `SourceKind::Counters`: general counters that leave the registers to others, who count the same: SLOTS, too, is in a general one.
     pub beside_registers: bool,
     /// Read by read(2) even where RDPMC is possible.
     pub no_rdpmc: bool,

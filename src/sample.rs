@@ -229,10 +229,10 @@ impl Sample {
     }
 }
 
-/// What plain counters told of executions.
+/// By how much plain counters grew in executions of a region.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct Increments {
     /// Slots in them.
     pub slots: u64,
     /// Nanoseconds of them, in all of which the counters counted.
@@ -241,9 +241,9 @@ pub struct Counted {
     pub counter: [u64; 15],
 }
 
-impl Counted {
+impl Increments {
     /// Of no execution.
-    pub(crate) const NONE: &Counted = &Counted { slots: 0, ns: 0, counter: [0; 15] };
+    pub(crate) const NONE: &Increments = &Increments { slots: 0, ns: 0, counter: [0; 15] };
 }
 
 /// Totals of a period, without the categories.

@@ -1,6 +1,6 @@
 //! `topdown run`: a program under libtopdown-preload.so, and the report of it.
 
-use crate::stat::Count;
+use crate::stat::OutsideGroups;
 use crate::sys::{self, End};
 use crate::{say, unmeasured};
 use std::collections::hash_map::RandomState;
@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use topdown::{Options, TopDown};
+use topdown::{Options, SourceKind, TopDown};
 use topdown_report::{Format, Output};
 
 /// What the library inside counts.
@@ -121,12 +121,12 @@ fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
     let alone = arguments.inside
         || is("TOPDOWN_SIMULATE", &|value| value != "0")
         || is(SOURCE, &|value| value == "counters");
-    let beside = Options { beside_registers: true, ..Options::default() };
+    let beside = Options { source: SourceKind::Counters, beside_registers: true, ..Options::default() };
     let alone = alone || TopDown::open(&beside).is_err();
     if !alone && std::env::var_os(SOURCE).is_none() {
         command.env(SOURCE, "registers"); // it would find the others taken, after it has taken turns with the outside
     }
-    let watch = |pid| if alone { None } else { Count::of(pid, &beside).ok() };
+    let watch = |pid| if alone { None } else { OutsideGroups::of(pid, &beside).ok() };
     let (ran, count) = sys::run_to_end(&mut command, watch).map_err(|error| not_run(program, &error))?;
     let outside = count
         .and_then(|count| count.end(&ran, &arguments.command, false).ok())

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 use topdown::{Error, Options, Sample, SourceKind, Sum, Target, TopDown};
 use topdown_report::model::{Machine, Run};
-use topdown_report::{Counted, Format, Output, Report, write};
+use topdown_report::{Format, Output, OutsideCount, Report, write};
 
 /// Options of `topdown stat`.
 #[derive(clap::Args)]
@@ -74,7 +74,7 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
     let (program, rest) = arguments.command.split_first().expect("clap demands one");
     let mut command = Command::new(program);
     command.args(rest);
-    let (ran, count) = sys::run_to_end(&mut command, |pid| Count::of(pid, &arguments.what.options()))
+    let (ran, count) = sys::run_to_end(&mut command, |pid| OutsideGroups::of(pid, &arguments.what.options()))
         .map_err(|error| not_run(program, &error))?;
     match count.and_then(|count| count.end(&ran, &arguments.command, arguments.wait)) {
         Err(why) => say(&format!("nothing is measured: {why}")),
@@ -109,18 +109,18 @@ impl What {
 }
 
 /// A process that is counted from its exec on, with all that it starts.
-pub struct Count {
+pub struct OutsideGroups {
     /// One for each kind of core, the P-cores first; each with its first reading.
     groups: Vec<(TopDown, Sample)>,
     family: Option<Family>,
 }
 
-impl Count {
+impl OutsideGroups {
     /// Opens the counters, with these options otherwise.
     ///
     /// # Errors
     /// Those of `td_open`.
-    pub fn of(pid: i32, options: &Options) -> Result<Count, Error> {
+    pub fn of(pid: i32, options: &Options) -> Result<OutsideGroups, Error> {
         let p_cores = Options {
             target: Target::Task(pid),
             inherit: true,
@@ -137,14 +137,14 @@ impl Count {
         // (where there are none, or they cannot be counted, time on them is seen not to be counted)
         let e_cores = Options { e_cores: true, level: 0, source: SourceKind::Automatic, ..p_cores };
         groups.extend(open(&e_cores));
-        Ok(Count { groups, family: Family::of(pid).ok() })
+        Ok(OutsideGroups { groups, family: Family::of(pid).ok() })
     }
 
     /// What was counted, once the command has ended.
     ///
     /// # Errors
     /// Those of `td_read`.
-    pub fn end(&self, ran: &Ran, command: &[OsString], wait: bool) -> Result<Counted, Error> {
+    pub fn end(&self, ran: &Ran, command: &[OsString], wait: bool) -> Result<OutsideCount, Error> {
         let outlived = self.family.as_ref().is_some_and(|family| family.goes_on(wait));
         let mut parts = Vec::new();
         for (group, first) in &self.groups {
@@ -178,7 +178,7 @@ impl Count {
             lost_ns: lost(ran, enabled),
             outlived,
         };
-        Ok(Counted { run, parts })
+        Ok(OutsideCount { run, parts })
     }
 }
 

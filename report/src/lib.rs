@@ -21,7 +21,7 @@ mod csv;
 mod html;
 mod text;
 
-pub use merge::Counted;
+pub use merge::OutsideCount;
 pub use model::{Report, SCHEMA};
 pub use output::Output;
 pub use topdown_table::clean;
@@ -85,7 +85,7 @@ pub fn json(what: &impl Serialize) -> String {
 ///
 /// # Errors
 /// A file cannot be read or is no table file; the text names it.
-pub fn merge(files: &[PathBuf], outside: Option<Counted>) -> io::Result<Report> {
+pub fn merge(files: &[PathBuf], outside: Option<OutsideCount>) -> io::Result<Report> {
     let tables = files.iter().map(|path| topdown_table::read(path)).collect::<io::Result<Vec<_>>>()?;
     Ok(Report::new(&tables, outside))
 }

@@ -196,14 +196,14 @@ struct Merged {
 }
 
 /// What was counted from outside: by a sum for each kind of core, those of the P-cores first.
-pub struct Counted {
+pub struct OutsideCount {
     /// The command.
     pub run: Run,
     /// What counted it.
     pub parts: Vec<(Machine, Sum)>,
 }
 
-impl Counted {
+impl OutsideCount {
     /// Each kind of core, and all of it; None: they are not sums of this version's. Time in which the program ran and none of the
     /// groups counted may have been on either.
     fn accounts(&self) -> Option<(Vec<Account>, Account)> {
@@ -247,7 +247,7 @@ const FEW: u64 = 10;
 impl Report {
     /// Merges table files, and what was counted from outside: of the whole those figures are taken, unless processes that measured
     /// themselves have seen more of it.
-    pub fn new(tables: &[Table], outside: Option<Counted>) -> Report {
+    pub fn new(tables: &[Table], outside: Option<OutsideCount>) -> Report {
         let mut order: Vec<&Table> = tables.iter().collect();
         order.sort_by_key(|table| (table.header.started_unix_ns, table.header.pid));
         let mut damaged: Vec<u64> = order.iter().map(|table| table.damaged).collect();
@@ -278,7 +278,7 @@ impl Report {
             });
             processes.push(Process { damaged, machine, ..Process::new(&table.header, threads, all) });
         }
-        let outside = outside.map(|(Counted { run, parts }, cores, _)| {
+        let outside = outside.map(|(OutsideCount { run, parts }, cores, _)| {
             let first = machines.len();
             machines.extend(parts.into_iter().map(|(machine, _)| machine));
             let cores = cores.iter().zip(first..);

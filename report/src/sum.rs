@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use topdown::{InputSum, Sum};
-use topdown_table::{Counted, Entry, Input, Measurement};
+use topdown_table::{Entry, Input, Measurement, RecordedCounts};
 
 /// The record's sum. None: it cannot be what the library wrote, or is of a core that this version does not know.
 pub fn of(entry: &Entry) -> Option<Sum> {
@@ -25,7 +25,7 @@ pub fn of(entry: &Entry) -> Option<Sum> {
         xx: squares,
         ..Sum::of_inputs(&entry.core, level, edges, inputs)?
     };
-    let Counted { slots, ns, counter } = entry.counted;
-    sum.add_counted(entry.counted_executions, &topdown::Counted { slots, ns, counter });
+    let RecordedCounts { slots, ns, counter } = entry.counted;
+    sum.add_counted(entry.counted_executions, &topdown::Increments { slots, ns, counter });
     Some(sum)
 }

@@ -6,7 +6,7 @@ use made::{CORE, Made, Scratch, ran};
 use std::fs;
 use topdown::{InputSum, LEVEL_1, LEVEL_2, Sum};
 use topdown_report::model::{Ended, Figures, Item, Machine, Region, Run};
-use topdown_report::{Counted, Format, Report, merge, render};
+use topdown_report::{Format, OutsideCount, Report, merge, render};
 use topdown_table::{EXECED, HEADER_SIZE, RUNS, Record, offset_of_record};
 
 fn report(name: &str, processes: &[Made]) -> Report {
@@ -569,7 +569,7 @@ fn a_chain_of_regions_is_no_stack_overflow() {
 }
 
 /// A command of so many slots, in percent, that was counted from outside.
-fn outside(slots: u64, one: [u64; 4]) -> Counted {
+fn outside(slots: u64, one: [u64; 4]) -> OutsideCount {
     let machine = Machine {
         cpu: "a CPU".into(),
         core: CORE.into(),
@@ -582,7 +582,7 @@ fn outside(slots: u64, one: [u64; 4]) -> Counted {
         note: String::new(),
     };
     let sum = ran(slots, one, one.map(|part| part / 2), 1).sum();
-    Counted {
+    OutsideCount {
         run: Run { command: "seen from outside".into(), ..Run::default() },
         parts: vec![(machine, sum)],
     }

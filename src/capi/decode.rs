@@ -137,7 +137,8 @@ pub unsafe extern "C" fn td_decode_tree_as(
             TD_AS_PERF_METRICS => put_nodes(nodes, capacity, count, || {
                 tree::decode_as_perf_metrics(earlier(from)?, at(to, "to")?)
             }),
-            other => Err(Error::invalid(format!("definition {other} is no TD_AS_*"))),
+            other => Err(Error::invalid(format!("definition {other} is no TD_AS_*"))
+                .remedy("use TD_AS_COUNTED or TD_AS_PERF_METRICS")),
         }
     })
 }

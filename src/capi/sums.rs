@@ -4,7 +4,7 @@ use super::border::{at, at_mut, guard, handle, put, td};
 use super::decode::put_nodes;
 use crate::handle::{self, Handle};
 use crate::read::HoldsSample;
-use crate::sample::{Counted, L1, L2, Sample};
+use crate::sample::{Increments, L1, L2, Sample};
 use crate::sum::Sum;
 use crate::tree::Node;
 use std::ffi::c_int;
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *con
 ///
 /// For regions that are too short, or run too often, to measure each execution. td_sum_begin measures a random choice of
 /// them, as many as td_options.max_overhead_ppm allows, and counts the slots alone of all others; such an execution costs
-/// some 140 instructions in all. The result is right if what an execution does has nothing to do with its being chosen. Where
+/// some 120 instructions in all. The result is right if what an execution does has nothing to do with its being chosen. Where
 /// general counters are counted (td_info.counters), each execution is measured, for some 200 or 270 instructions.
 ///
 /// Each thread has sums of its own. Executions of different sums may nest; those of one may not: a second begin starts
@@ -75,7 +75,7 @@ unsafe fn plausible<'a>(td: *mut td, sum: *mut Sum) -> Option<(Handle, &'a mut S
 #[inline(never)]
 unsafe extern "C" fn begin_slowly(td: *mut td, sum: *mut Sum) -> c_int {
     // SAFETY: the caller's word.
-    guard(|| unsafe { handle::sum_begin(handle(td)?, at_mut(sum, "sum")?, Counted::NONE).map(|()| 0) })
+    guard(|| unsafe { handle::sum_begin(handle(td)?, at_mut(sum, "sum")?, Increments::NONE).map(|()| 0) })
 }
 
 /// # Safety
@@ -83,7 +83,7 @@ unsafe extern "C" fn begin_slowly(td: *mut td, sum: *mut Sum) -> c_int {
 #[inline(never)]
 unsafe extern "C" fn end_slowly(td: *mut td, sum: *mut Sum) -> c_int {
     // SAFETY: the caller's word.
-    guard(|| unsafe { handle::sum_end(handle(td)?, at_mut(sum, "sum")?, Counted::NONE).map(|_| 0) })
+    guard(|| unsafe { handle::sum_end(handle(td)?, at_mut(sum, "sum")?, Increments::NONE).map(|_| 0) })
 }
 
 /// Ends the execution that td_sum_begin began with the same handle.

@@ -125,10 +125,11 @@ impl<K: Kernel> PlainGroup<K> {
         Ok((group, why))
     }
 
-    /// Whether it was on the counters whenever it was enabled and its target ran on a core that has them, as far as is known.
+    /// Whether a group of this thread's was on the counters whenever it was enabled. (It never was, if the thread has not yet run on a
+    /// core that has them.)
     pub fn had_its_turn_always(&self) -> Result<bool> {
         let time = self.counts()?.time;
-        Ok(self.options.target != Target::This || time.running == 0 || time.running == time.enabled)
+        Ok(time.running == 0 || time.running == time.enabled)
     }
 
     /// As far as this thread can: the group gets its turn if it is on such a core, slots pass, no event is where it cannot
@@ -253,7 +254,7 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
 
     fn reader(&self) -> Option<(Reader, usize)> {
         let rseq = self.rseq.filter(|_| self.access == Access::Rdpmc && FAST())?;
-        // (programs inline no readings of them)
+        // (`everywhere` is for SLOTS and PERF_METRICS: readings of these look at the page first)
         Some((Reader { thread: thread::pointer(), rseq, everywhere: false }, self.members))
     }
 }

@@ -8,7 +8,7 @@ use crate::error::{Error, Reason, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
 use crate::group::{Group, PlainGroup};
 use crate::read::Shared;
 use crate::registers::Registers;
-use crate::sample::{Counted, Mark, Sample, SlotsOnly};
+use crate::sample::{Increments, Mark, Sample, SlotsOnly};
 use crate::source::Source;
 use crate::source::plain::Plain;
 use crate::source::simulated::{Mix, SimulatedCounters, SimulatedRegisters};
@@ -267,7 +267,7 @@ fn slots_only_slowly(handle: Handle) -> Result<SlotsOnly> {
 /// An execution begins, after so much was counted where plain counters tell all of executions, if that takes a reading by the
 /// fast path alone; false: nothing happened.
 #[inline(always)]
-pub(crate) fn begin_steadily(shared: &Shared, sum: &mut Sum, before: &Counted) -> bool {
+pub(crate) fn begin_steadily(shared: &Shared, sum: &mut Sum, before: &Increments) -> bool {
     if sum.begins_unmeasured() {
         sum.begins_anew();
         return shared.slots_only_into(sum) && sum.has_begun();
@@ -276,7 +276,7 @@ pub(crate) fn begin_steadily(shared: &Shared, sum: &mut Sum, before: &Counted) -
 }
 
 #[inline(always)]
-fn begin_counted(shared: &Shared, sum: &mut Sum, before: &Counted) -> bool {
+fn begin_counted(shared: &Shared, sum: &mut Sum, before: &Increments) -> bool {
     let begun = shared.count_from(sum, before);
     if begun {
         sum.has_begun_steadily();
@@ -287,7 +287,7 @@ fn begin_counted(shared: &Shared, sum: &mut Sum, before: &Counted) -> bool {
 /// One ends of which plain counters tell all, if that takes no more than them: what was counted in those before and in it goes into
 /// `after`. None: nothing happened.
 #[inline(always)]
-pub(crate) fn end_counted(shared: &Shared, sum: &mut Sum, after: &mut Counted) -> Option<Seen> {
+pub(crate) fn end_counted(shared: &Shared, sum: &mut Sum, after: &mut Increments) -> Option<Seen> {
     if !sum.is_counted() || !shared.count_to(sum, after) {
         return None;
     }
@@ -299,7 +299,7 @@ pub(crate) fn end_counted(shared: &Shared, sum: &mut Sum, after: &mut Counted) -
 #[inline(always)]
 pub(crate) fn sum_begin_steadily(handle: Handle, sum: &mut Sum) -> bool {
     let shared = handle.shared();
-    (sum.begins_unmeasured() || shared.may_count()) && begin_steadily(shared, sum, Counted::NONE)
+    (sum.begins_unmeasured() || shared.may_count()) && begin_steadily(shared, sum, Increments::NONE)
 }
 
 /// See `sum_begin_steadily`.
@@ -310,7 +310,7 @@ pub(crate) fn sum_end_steadily(handle: Handle, sum: &mut Sum) -> bool {
         let execution = sum.end_steadily(&shared.slots_only_or_zero()); // (zero is what no execution began with)
         return execution.is_some_and(|execution| sum.add_execution(&execution));
     }
-    let add = |sum: &mut Sum, one: &Counted| {
+    let add = |sum: &mut Sum, one: &Increments| {
         let ended = sum.has_ended_steadily(one, shared.limit()).is_some();
         if ended {
             sum.add_one_counted(one, shared.counters(), shared.skid());
@@ -322,7 +322,7 @@ pub(crate) fn sum_end_steadily(handle: Handle, sum: &mut Sum) -> bool {
 
 /// Executions that are counted steadily may begin from here on; whether this one has.
 #[cold]
-fn begin_counted_anew(shared: &Shared, sum: &mut Sum, before: &Counted) -> bool {
+fn begin_counted_anew(shared: &Shared, sum: &mut Sum, before: &Increments) -> bool {
     let start = shared.counters_start();
     sum.begins_steadily();
     start.is_some_and(|start| sum.starts_from(&start)) && begin_counted(shared, sum, before)
@@ -330,7 +330,7 @@ fn begin_counted_anew(shared: &Shared, sum: &mut Sum, before: &Counted) -> bool 
 
 /// An execution begins, before which so much was counted, where executions that are counted steadily are added to that.
 #[inline]
-pub(crate) fn sum_begin(handle: Handle, sum: &mut Sum, before: &Counted) -> Result<()> {
+pub(crate) fn sum_begin(handle: Handle, sum: &mut Sum, before: &Increments) -> Result<()> {
     if sum.is_steady() && begin_counted_anew(handle.shared(), sum, before) {
         return Ok(());
     }
@@ -365,7 +365,7 @@ fn choose_next(handle: Handle, sum: &mut Sum, seen: Seen) -> Result<()> {
 
 /// The execution that began ends, before which so much had been counted.
 #[inline]
-pub(crate) fn sum_end(handle: Handle, sum: &mut Sum, before: &Counted) -> Result<Seen> {
+pub(crate) fn sum_end(handle: Handle, sum: &mut Sum, before: &Increments) -> Result<Seen> {
     if sum.is_steady() {
         sum.is_steady_no_more(before);
     }

@@ -37,7 +37,7 @@ pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
     }
     let plain = options.source == SourceKind::Counters || options.e_cores;
     if options.on_exec && !(plain && matches!(options.target, Target::Task(_))) {
-        return Err(Error::invalid("what counts from another thread's exec on are plain counters"));
+        return Err(Error::invalid("`on_exec` is for plain counters of another thread (`Target::Task`)"));
     }
     let handle = POOL.take().map_err(|e| {
         Error::errno(e.raw_os_error().unwrap_or(libc::ENOMEM), format!("no memory for a handle: {e}"))
@@ -153,21 +153,13 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
         let (pmu, plan) = detect::e_cores(&linux, &cpu, options.level)?;
         return measure_by_counters(options, linux, cpu, (&pmu, &plan), handle, PATIENCE);
     }
-    let nothing_else =
-        model::of_cpu(&cpu).is_some_and(|(_, row)| matches!(row.counting, Counting::Counters(_)));
     let registers = match options.source {
-        SourceKind::Registers => detect::pmu(&linux, &cpu)?,
-        SourceKind::Automatic if !nothing_else && !options.beside_registers => {
-            match detect::pmu(&linux, &cpu) {
-                // a virtual machine, or a kernel that is older than the CPU
-                Err(why) if why.code() == -libc::ENODEV => {
-                    detect::counters(&linux, &cpu, options.level).map_err(|_| why)?;
-                    return measure_by_deepest(options, linux, cpu, handle);
-                }
-                pmu => pmu?,
-            }
-        }
-        _ => return measure_by_deepest(options, linux, cpu, handle),
+        SourceKind::Registers => Some(detect::pmu(&linux, &cpu)?),
+        SourceKind::Counters => None,
+        SourceKind::Automatic => registers(&linux, &cpu, options)?,
+    };
+    let Some(registers) = registers else {
+        return measure_by_deepest(options, linux, cpu, handle);
     };
     let level = level_of(options, registers.level, &cpu)?;
     let mut why = Reason::default();
@@ -183,6 +175,21 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
         state.info.note = why;
     }
     Ok(state)
+}
+
+/// The PMU with SLOTS and PERF_METRICS; None: there are general counters alone.
+fn registers(linux: &Linux, cpu: &Identity, options: &Options) -> Result<Option<Pmu>> {
+    if model::of_cpu(cpu).is_some_and(|(_, row)| matches!(row.counting, Counting::Counters(_))) {
+        return Ok(None);
+    }
+    match detect::pmu(linux, cpu) {
+        // a virtual machine, or a kernel that is older than the CPU
+        Err(why) if why.code() == -libc::ENODEV => {
+            detect::counters(linux, cpu, options.level).map_err(|_| why)?;
+            Ok(None)
+        }
+        pmu => pmu.map(Some),
+    }
 }
 
 /// CPU time in which a group of general counters that are free has counted.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::options::Options;
-use crate::sample::{Counted, Sample};
+use crate::sample::{Increments, Sample};
 use crate::source::simulated::Mix;
 use crate::sum::{Execution, Sum};
 use crate::sys::signals::Blocked;
@@ -50,7 +50,7 @@ impl TopDown {
     /// # Errors
     /// Those of `read`.
     #[inline]
-    pub fn begin(&self, sum: &mut Sum, before: &Counted) -> Result<()> {
+    pub fn begin(&self, sum: &mut Sum, before: &Increments) -> Result<()> {
         sum_begin(self.0, sum, before)
     }
 
@@ -59,13 +59,13 @@ impl TopDown {
     /// # Errors
     /// Those of `read`; -EINVAL: none had begun; TD_ESTALE: a reset came between.
     #[inline]
-    pub fn end(&self, sum: &mut Sum, before: &Counted) -> Result<Seen> {
+    pub fn end(&self, sum: &mut Sum, before: &Increments) -> Result<Seen> {
         sum_end(self.0, sum, before)
     }
 
     /// As `begin`, if that takes a reading by the fast path alone; false: nothing happened. By the handle's own thread.
     #[inline(always)]
-    pub fn begin_steadily(&self, sum: &mut Sum, before: &Counted) -> bool {
+    pub fn begin_steadily(&self, sum: &mut Sum, before: &Increments) -> bool {
         begin_steadily(self.0.shared(), sum, before)
     }
 
@@ -83,7 +83,7 @@ impl TopDown {
     /// As `end_steadily`, where plain counters tell all of the execution: what they counted in those before and in it goes into
     /// `after`, and the sum has none of these. By the handle's own thread.
     #[inline(always)]
-    pub fn end_counted(&self, sum: &mut Sum, after: &mut Counted) -> Option<Seen> {
+    pub fn end_counted(&self, sum: &mut Sum, after: &mut Increments) -> Option<Seen> {
         end_counted(self.0.shared(), sum, after)
     }
 

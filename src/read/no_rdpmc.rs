@@ -21,19 +21,19 @@ impl super::Shared {
         false
     }
 
-    pub fn count_from<T: super::HoldsSample>(&self, _: &mut T, _: &crate::sample::Counted) -> bool {
+    pub fn count_from<T: super::HoldsSample>(&self, _: &mut T, _: &crate::sample::Increments) -> bool {
         false
     }
 
     pub fn count_one<T: super::HoldsSample, R>(
         &self,
         _: &mut T,
-        _: impl FnOnce(&mut T, &crate::sample::Counted) -> R,
+        _: impl FnOnce(&mut T, &crate::sample::Increments) -> R,
     ) -> Option<R> {
         None
     }
 
-    pub fn count_to<T: super::HoldsSample>(&self, _: &T, _: &mut crate::sample::Counted) -> bool {
+    pub fn count_to<T: super::HoldsSample>(&self, _: &T, _: &mut crate::sample::Increments) -> bool {
         false
     }
 

@@ -14,7 +14,7 @@ use super::shared::{SEQUENCE, Shared, TD_CONTROL_PAGE};
 use super::{Clock, CountersSnapshot, HoldsSample, MOST_COUNTERS, SLOTS_INDEX, Snapshot};
 use crate::bound::SKID_SLOTS;
 use crate::registers::{RawMetrics, RawSlots, Registers};
-use crate::sample::{Counted, Sample, SlotsOnly};
+use crate::sample::{Increments, Sample, SlotsOnly};
 use crate::sys::Mapping;
 use crate::sys::fault::MARK;
 use crate::sys::page::Times;
@@ -306,9 +306,9 @@ macro_rules! counted {
         FROM_NS = const offset_of!(Sample, time_enabled_ns),
         FROM_SLOTS = const offset_of!(Sample, slots),
         FROM = const offset_of!(Sample, counter),
-        NS = const offset_of!(Counted, ns),
-        SLOTS = const offset_of!(Counted, slots),
-        COUNTER = const offset_of!(Counted, counter),
+        NS = const offset_of!(Increments, ns),
+        SLOTS = const offset_of!(Increments, slots),
+        COUNTER = const offset_of!(Increments, counter),
         MARK = const MARK,
         SIGNATURE = const SIGNATURE,
         options(nostack))
@@ -320,7 +320,7 @@ impl Shared {
     /// What clock, slots and counters say, less what is in `before`, goes into the sample in a larger thing. False: it has not the
     /// head of what samples start from now, and what was written means nothing.
     #[inline(always)]
-    pub fn count_from<T: HoldsSample>(&self, whole: &mut T, before: &Counted) -> bool {
+    pub fn count_from<T: HoldsSample>(&self, whole: &mut T, before: &Increments) -> bool {
         let failed: u32;
         // SAFETY: descriptor and page are the calling thread's, as its counters are; there is a sample at AT of `whole`, which is
         // borrowed. The abort handler follows its signature, and goes where the sequence ends.
@@ -340,17 +340,17 @@ impl Shared {
     /// What they have counted since that, and what is in its `before`, goes into `after`. False: they were away since, and what
     /// was written means nothing.
     #[inline(always)]
-    pub fn count_to<T: HoldsSample>(&self, whole: &T, after: &mut Counted) -> bool {
+    pub fn count_to<T: HoldsSample>(&self, whole: &T, after: &mut Increments) -> bool {
         // SAFETY: it is borrowed.
         unsafe { self.count_into(whole, after) }
     }
 
-    /// As `count_to`, of what was begun with `Counted::NONE`, for a function that is called with what was counted. None: it was not.
+    /// As `count_to`, of what was begun with `Increments::NONE`, for a function that is called with what was counted. None: it was not.
     #[inline(always)]
     pub fn count_one<T: HoldsSample, R>(
         &self,
         whole: &mut T,
-        then: impl FnOnce(&mut T, &Counted) -> R,
+        then: impl FnOnce(&mut T, &Increments) -> R,
     ) -> Option<R> {
         let mut one = MaybeUninit::uninit();
         // SAFETY: it is ours; for all that the compiler knows, what is in assembler writes to all of it.
@@ -360,7 +360,7 @@ impl Shared {
     /// # Safety
     /// `after` can be written.
     #[inline(always)]
-    unsafe fn count_into<T: HoldsSample>(&self, whole: &T, after: *mut Counted) -> bool {
+    unsafe fn count_into<T: HoldsSample>(&self, whole: &T, after: *mut Increments) -> bool {
         let failed: u32;
         // SAFETY: as `count_from`; the caller's word.
         unsafe {

@@ -172,7 +172,7 @@ impl Shared {
         self.skid.get()
     }
 
-    /// With more in the leader's counter the library wants to have a look.
+    /// With more slots than this in the leader's counter, the library wants to have a look.
     #[inline(always)]
     pub fn limit(&self) -> u64 {
         self.limit.get()

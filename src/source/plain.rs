@@ -23,12 +23,12 @@ use crate::sys::page::PLAIN_WIDTH;
 pub(crate) struct Plain<C> {
     counters: C,
     period: Kept<Period>,
-    remembered: Remembered<Shown>,
+    remembered: Remembered<Marked>,
 }
 
 /// What a mark is made a sample of.
 #[derive(Clone, Copy, Default)]
-struct Shown {
+struct Marked {
     /// What the mark's counters are added to; or the sample itself.
     start: Sample,
     is_whole: bool,
@@ -92,7 +92,7 @@ impl<C: PlainCounters> Plain<C> {
             }
             let newest = || self.period.is_newest(number);
             let start = self.period.look(|period| period.show(shared, &snapshot, newest));
-            let shown = Shown { start, is_whole: false };
+            let shown = Marked { start, is_whole: false };
             self.remembered.add(key(start.base.sequence, start.base.window), &shown, newest);
             shared.attach_counters(reader, count, snapshot.slots_each);
             if shared.read(out).is_ok() {
@@ -140,7 +140,7 @@ impl<C: PlainCounters> Plain<C> {
             if ended || sample.is_err() {
                 let sample = sample?;
                 let newest = || self.period.is_newest(number);
-                let shown = Shown { start: sample, is_whole: true };
+                let shown = Marked { start: sample, is_whole: true };
                 self.remembered.add(key(sample.base.sequence, sample.base.window), &shown, newest);
                 return Ok(sample);
             }
@@ -234,7 +234,7 @@ impl<C: PlainCounters> Source for Plain<C> {
     }
 
     fn sample_of(&self, mark: &Mark, short: bool) -> Result<Sample> {
-        let Shown { start, is_whole } =
+        let Marked { start, is_whole } =
             self.remembered.find(key(mark.sequence, mark.window)).ok_or_else(stale_mark)?;
         let mut sample = Sample { flags: start.flags | TD_SAMPLE_COARSE_TIME, ..start };
         let counter = match self.counters.reader() {

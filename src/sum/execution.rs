@@ -5,7 +5,7 @@ use super::{BETWEEN, COUNTED, COUNTING, MEASURING, STEADY, Sum, grow};
 use crate::bound::{LEAST_SAMPLE, WORK_AFTER, WORK_BEFORE, skid_of_counters};
 use crate::error::{Error, Result, TD_ESTALE};
 use crate::model::counters_down_to;
-use crate::sample::{Base, Counted, OF_READINGS, Sample, SlotsOnly};
+use crate::sample::{Base, Increments, OF_READINGS, Sample, SlotsOnly};
 use crate::span::float;
 
 /// A sequence number of no page at rest: it is odd.
@@ -184,7 +184,7 @@ impl Sum {
     /// It has ended, with so much counted in it and before. The result is the totals of slots and time; None: slots are more than
     /// this without what they start from, and nothing happened.
     #[inline(always)]
-    pub(crate) fn has_ended_steadily(&mut self, after: &Counted, limit: u64) -> Option<(u64, u64)> {
+    pub(crate) fn has_ended_steadily(&mut self, after: &Increments, limit: u64) -> Option<(u64, u64)> {
         let slots = self.from.slots.wrapping_add(after.slots);
         if slots > limit {
             return None;
@@ -196,7 +196,7 @@ impl Sum {
 
     /// It goes on as one that is measured: what it began with, besides `before`, becomes a sample.
     #[cold]
-    pub(crate) fn is_steady_no_more(&mut self, before: &Counted) {
+    pub(crate) fn is_steady_no_more(&mut self, before: &Increments) {
         if self.state == COUNTED {
             let (from, start) = (&self.from, &self.last);
             let slots = from.slots.wrapping_add(before.slots);
@@ -218,12 +218,12 @@ impl Sum {
     }
 
     /// Adds so many executions of which plain counters told all. The sum has one that was measured, of the same kind of core.
-    pub fn add_counted(&mut self, executions: u64, counted: &Counted) {
+    pub fn add_counted(&mut self, executions: u64, counted: &Increments) {
         let counters = counters_down_to(self.last.base.model, self.level as u8).min(counted.counter.len());
         for (sum, more) in self.moments.iter_mut().zip(&counted.counter[..counters]) {
             *sum += float(*more);
         }
-        let Counted { slots, ns, .. } = *counted;
+        let Increments { slots, ns, .. } = *counted;
         self.closed.edges += float(executions.saturating_mul(skid_of_counters(0, counters)).min(slots));
         for (all, more) in [
             (&mut self.executions, executions),
@@ -239,11 +239,11 @@ impl Sum {
 
     /// The same of one execution that just ended, of so many counters, with this skid.
     #[inline(always)]
-    pub(crate) fn add_one_counted(&mut self, one: &Counted, counters: usize, skid: u64) {
+    pub(crate) fn add_one_counted(&mut self, one: &Increments, counters: usize, skid: u64) {
         for (sum, more) in self.moments.iter_mut().zip(&one.counter[..counters % 16]) {
             *sum += *more as i64 as f64;
         }
-        let Counted { slots, ns, .. } = *one;
+        let Increments { slots, ns, .. } = *one;
         self.closed.edges += skid.min(slots) as i64 as f64;
         for (all, more) in [
             (&mut self.executions, 1),

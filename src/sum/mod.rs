@@ -14,7 +14,7 @@ use crate::bound::{self, SKID_SLOTS};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model;
 use crate::model::tree::Tree;
-use crate::sample::{CATEGORIES, Counted, OF_READINGS, Sample, SlotsOnly};
+use crate::sample::{CATEGORIES, Increments, OF_READINGS, Sample, SlotsOnly};
 use crate::span::{Span, span};
 
 pub use execution::Execution;
@@ -131,7 +131,7 @@ impl Sum {
     /// # Errors
     /// Those of [`crate::decode_l1`]; nothing is added then. An execution in which no slot was counted adds nothing.
     pub fn add(&mut self, from: &Sample, to: &Sample) -> Result<()> {
-        self.is_steady_no_more(Counted::NONE);
+        self.is_steady_no_more(Increments::NONE);
         let one = match span(Some(from), to, 1) {
             Err(error) if error.code() == TD_ENOTCOUNTING => {
                 self.slots_are((from.flags | to.flags) & !OF_READINGS, &from.slots_only(), &to.slots_only());

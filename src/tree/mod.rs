@@ -4,7 +4,6 @@
 mod evaluate;
 mod interval;
 
-use crate::bound::skid_of_counters;
 use crate::error::{Error, Result};
 use crate::model::metrics::{Metric, TD_NODE_FETCH_LATENCY, TD_NODE_FRONTEND_BOUND, TD_UNIT_SLOTS};
 use crate::model::tree::{Formula, Input, Row, Tree};
@@ -110,13 +109,9 @@ pub(crate) fn decode_as_perf_metrics(
             if let (TD_NODE_FRONTEND_BOUND | TD_NODE_FETCH_LATENCY, Formula::Slots(input)) =
                 (row.metric.id, row.formula)
             {
-                // no slot is of both, so at the edges the sum is off by no more than each; but one counter more is read
-                let edges = skid_of_counters(0, place + 1) - skid_of_counters(0, place);
-                counted.inputs[input] = counted.inputs[input].map(|count| Count {
-                    n: count.n + dropped,
-                    edges: count.edges + edges as f64,
-                    ..count
-                });
+                // (no slot is of both, so at the edges the sum is off by no more than each)
+                counted.inputs[input] =
+                    counted.inputs[input].map(|count| Count { n: count.n + dropped, ..count });
             }
         }
     }

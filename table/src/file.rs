@@ -1,7 +1,7 @@
 //! A table file, as bytes that anybody may have written, to what it says.
 
 use crate::{
-    Counted, FREE, HEADER_SIZE, Header, MAGIC, MOST_BYTES, Measurement, NAME, REGION, Record, THREAD,
+    FREE, HEADER_SIZE, Header, MAGIC, MOST_BYTES, Measurement, NAME, REGION, Record, RecordedCounts, THREAD,
     VERSION, offset_of_record,
 };
 use std::fs::{self, Metadata, OpenOptions};
@@ -59,7 +59,7 @@ pub struct Entry {
     /// See `Record`.
     pub counted_executions: u64,
     /// The one that holds.
-    pub counted: Counted,
+    pub counted: RecordedCounts,
 }
 
 /// Plain data: any bytes are a value of it.

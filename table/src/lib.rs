@@ -145,7 +145,7 @@ pub struct Record {
     /// Executions besides those of `measurement`; the lowest bit tells which of `counted` holds.
     pub counted_executions: AtomicU64,
     /// What was counted in them.
-    pub counted: [Counted; 2],
+    pub counted: [RecordedCounts; 2],
     /// `counted_executions`, or one more while the other of `counted` is being worked on. Who reads a record while the process runs,
     /// from its beginning to its end, has what holds if this is no more than one ahead.
     pub counted_next: AtomicU64,
@@ -155,7 +155,7 @@ pub struct Record {
 /// measurement.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct RecordedCounts {
     /// Slots in them.
     pub slots: u64,
     /// Nanoseconds of them.

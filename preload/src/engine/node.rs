@@ -7,15 +7,15 @@ use std::io;
 use std::mem::offset_of;
 use std::ptr::{addr_of, addr_of_mut, null_mut};
 use std::sync::atomic::Ordering::Release;
-use topdown::{Counted, Sum};
+use topdown::{Increments, Sum};
 use topdown_table::{Measurement, NAME, NONE, REGION, Record};
 
 const _: () = {
     assert!(
-        size_of::<Counted>() == size_of::<topdown_table::Counted>()
-            && align_of::<topdown_table::Counted>() == 16
+        size_of::<Increments>() == size_of::<topdown_table::RecordedCounts>()
+            && align_of::<topdown_table::RecordedCounts>() == 16
     );
-    assert!(offset_of!(Counted, counter) == offset_of!(topdown_table::Counted, counter));
+    assert!(offset_of!(Increments, counter) == offset_of!(topdown_table::RecordedCounts, counter));
 };
 
 /// Names that a thread's cache has room for.
@@ -37,7 +37,7 @@ pub struct RegionNode {
     /// The one of the record's that holds.
     pub measurement: *mut Measurement,
     /// The one of the record's that holds, and the other one.
-    pub counted: [*mut Counted; 2],
+    pub counted: [*mut Increments; 2],
     pub number: u32,
     pub children: *mut RegionNode,
     pub sibling: *mut RegionNode,

@@ -35,13 +35,13 @@ pub unsafe fn add_counted(node: *mut RegionNode, td: &TopDown) -> Option<Seen> {
     unsafe {
         let (record, next) = ((*node).record, (*node).counted[1]);
         let (executions, ahead) = (&(*record).counted_executions, &(*record).counted_next);
-        // (a siglongjmp out of it leaves that one ahead, and the next time it is no more)
+        // (a handler that leaves by siglongjmp leaves it one ahead; set, not added to, it never is two ahead)
         ahead.store(executions.load(Relaxed).wrapping_add(1), Release);
         let Some(seen) = td.end_counted(&mut (*node).sum, &mut *next) else {
             ahead.store(executions.load(Relaxed), Release);
             return None;
         };
-        // (nobody else writes to it, so this takes no lock, and one instruction)
+        // (no other thread writes to it: a plain addition, of one instruction)
         compiler_fence(SeqCst);
         *executions.as_ptr() = (*executions.as_ptr()).wrapping_add(1);
         (*node).counted = [next, (*node).counted[0]];
@@ -107,7 +107,7 @@ pub unsafe fn store(node: *mut RegionNode) {
         place.write(measurement::of(&(*node).sum));
         (*record).current.store(next, Release);
         (*node).measurement = place;
-        // (a siglongjmp may have left `add_counted` before the node followed the record)
+        // (a handler may have left `add_counted` by siglongjmp before these two followed the record)
         let holds = ((*record).counted_executions.load(Relaxed) & 1) as usize;
         (*node).counted = [holds, 1 - holds].map(|which| addr_of_mut!((*record).counted[which]).cast());
     }
