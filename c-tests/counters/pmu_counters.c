@@ -2,9 +2,7 @@
  * `error` in all, and within a point from 6,000 slots on, at both levels; `error` is that of the readings' skid alone. What a
  * reading costs, and an execution of a region, under the preload library too, in instructions.
  * needs: counters or general-counters */
-#include "pmu.h"
-#include "preload.h"
-#include <libgen.h>
+#include "cost.h"
 #include <topdown_inline.h>
 #include <topdown_region.h>
 
@@ -102,7 +100,6 @@ static void executions(int level)
 
 static struct td_sample any;
 static struct td_sum any_sum;
-static __attribute__((noinline)) void nothing(void) { __asm__ volatile(""); }
 static __attribute__((noinline)) void reading(void) { td_read(td, &any); }
 static __attribute__((noinline)) void execution(void)
 {
@@ -110,31 +107,13 @@ static __attribute__((noinline)) void execution(void)
     td_sum_end(td, &any_sum);
 }
 
-/* The least of many, in instructions: the time-stamp counter counts them here. */
 static struct td_mark marked;
 static __attribute__((noinline)) void marking(void) { td_read_mark(td, &marked); }
-
-static uint64_t cost(void (*volatile what)(void))
+static void costs_here(int level)
 {
-    uint64_t least = UINT64_MAX;
-    for (int i = 0; i < 200; i++) {
-        const uint64_t begun = __builtin_ia32_rdtsc();
-        what();
-        const uint64_t ticks = __builtin_ia32_rdtsc() - begun;
-        least = ticks < least ? ticks : least;
-    }
-    return least;
-}
-
-static void costs(int level)
-{
-    const uint64_t read = cost(reading) - cost(nothing), begin_and_end = cost(execution) - cost(nothing);
-    printf("td_read %lu, td_sum_begin and td_sum_end %lu instructions\n", (unsigned long)read, (unsigned long)begin_and_end);
-    CHECK(read > 20 && read <= (level == 2 ? 90 : 60));
-    const uint64_t mark = cost(marking) - cost(nothing);
-    printf("td_read_mark %lu instructions\n", (unsigned long)mark);
-    CHECK(mark > 20 && mark <= (level == 2 ? 70 : 40));
-    CHECK(begin_and_end > 40 && begin_and_end <= MOST_EXECUTION(level));
+    costs("td_read", reading, level == 2 ? 90 : 60);
+    costs("td_read_mark", marking, level == 2 ? 70 : 40);
+    costs("td_sum_begin and td_sum_end", execution, MOST_EXECUTION(level));
 }
 
 static __attribute__((noinline)) void empty_region(void)
@@ -143,32 +122,10 @@ static __attribute__((noinline)) void empty_region(void)
     td_region_end("region");
 }
 
-/* The same of a region, in this program under the preload library. */
-static void costs_preloaded(int level)
-{
-    const uint64_t all = cost(empty_region) - cost(nothing);
-    printf("a region %lu instructions\n", (unsigned long)all);
-    CHECK(all > 40 && all <= MOST_EXECUTION(level));
-}
-
-static void run_preloaded(int level, char *name)
-{
-    char library[PATH_MAX + 80], self[PATH_MAX], number[] = {(char)('0' + level), 0};
-    CHECK(realpath("/proc/self/exe", self) != NULL);
-    snprintf(library, sizeof library, "%s/../release/libtopdown-preload.so", dirname(strdup(self)));
-    CHECK(exists(library));
-    setenv("LD_PRELOAD", library, 1);
-    setenv("TOPDOWN_OUTPUT", "/dev/null", 1);
-    setenv("TOPDOWN_SOURCE", "counters", 1);
-    fflush(stdout);
-    execl(self, name, number, (char *)NULL);
-    FAIL("%s does not start", self);
-}
-
 int main(int argc, char **argv)
 {
-    if (argc > 1) {
-        costs_preloaded(atoi(argv[1]));
+    if (argc > 1) { /* under the preload library */
+        costs("a region", empty_region, MOST_EXECUTION(atoi(argv[1])));
         return 0;
     }
     if (getenv("MACHINE") == NULL)
@@ -182,7 +139,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < REGIONS; i++)
         one_region((int)info.level);
     executions((int)info.level);
-    costs((int)info.level);
+    costs_here((int)info.level);
     td_close(td);
-    run_preloaded((int)info.level, argv[0]);
+    again_under_preload("counters", info.level == 1 ? "1" : "2");
 }

@@ -1,8 +1,8 @@
 /* Cores without PERF_METRICS, by default: regions of random mix and length, with sleeps in them. The truth of each node lies
  * within its interval, by RDPMC and by read(2), of this thread, another and a CPU; slots are cycles times the core's width.
  * needs: other-core */
+#include "cost.h"
 #include "perf.h"
-#include "pmu.h"
 
 enum { SHARES = 5 }; /* those of td_l1, and SMT contention */
 enum { REGIONS = 2000, EXECUTIONS = 20000, SLOTS_OF_A_POINT = 6000, MOST_NODES = 16 };
@@ -164,21 +164,7 @@ static void executions(void)
 }
 
 static struct td_sample any;
-static __attribute__((noinline)) void nothing(void) { __asm__ volatile(""); }
 static __attribute__((noinline)) void reading(void) { td_read(td, &any); }
-
-/* The least of many, in instructions: the time-stamp counter counts them here. */
-static uint64_t cost(void (*volatile what)(void))
-{
-    uint64_t least = UINT64_MAX;
-    for (int i = 0; i < 200; i++) {
-        const uint64_t begun = __builtin_ia32_rdtsc();
-        what();
-        const uint64_t ticks = __builtin_ia32_rdtsc() - begun;
-        least = ticks < least ? ticks : least;
-    }
-    return least;
-}
 
 /* A region of each of five mixes, as a handle with these options reads it by read(2). */
 static void by_read(uint32_t flags, uint32_t target, int32_t id)
@@ -231,9 +217,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < REGIONS; i++)
         one_region();
     executions();
-    const uint64_t read = cost(reading) - cost(nothing);
-    printf("td_read %lu instructions\n", (unsigned long)read);
-    CHECK(read > 20 && read <= 80);
+    costs("td_read", reading, 80);
     td_close(td);
     td_must(td_open(&td, &(struct td_options){.size = sizeof(struct td_options), .flags = TD_FLAG_COUNTERS}));
     CHECK(strcmp(info_of(td).core, info.core) == 0 && info_of(td).level == info.level);
