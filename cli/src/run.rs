@@ -12,13 +12,15 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use topdown::{Options, SourceKind, TopDown};
-use topdown_report::{Format, Output};
+use topdown_report::{Format, Output, OutsideCount, Report};
 
 /// What the library inside counts.
 const SOURCE: &str = "TOPDOWN_SOURCE";
 const LIBRARY: &str = "libtopdown-preload.so";
 /// Names the library that programs with Intel's ITT API tell of their tasks.
 const COLLECTOR: &str = "INTEL_LIBITTNOTIFY64";
+/// Options of AddressSanitizer.
+const SANITIZER: &str = "ASAN_OPTIONS";
 /// Ending of the table files.
 pub const TABLE: &str = "topdown";
 
@@ -49,8 +51,8 @@ pub struct Arguments {
 
 /// What `topdown run --help` says of the rest.
 pub const HELP: &str = "\
-The command runs as it would without: same input and output, same exit status. Its children are measured, too. What cannot be
-measured (a static or setuid program, no PMU) runs all the same, and one line says why.
+The command runs as it would without: same input and output, same exit status; signals go on to it. Its children are measured, too.
+What cannot be measured (no PMU, say) runs all the same, and one line says why.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
@@ -105,17 +107,10 @@ fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
         Directory::new().map_err(|error| failed(format!("no temporary directory: {error}")))?;
     let (program, rest) = arguments.command.split_first().expect("clap demands one");
     let mut command = Command::new(program);
-    command.args(rest).env("LD_PRELOAD", preloaded(library, std::env::var_os("LD_PRELOAD")));
-    command.env("TOPDOWN_OUTPUT", directory.path.join("run").with_extension(TABLE));
-    if std::env::var_os(COLLECTOR).is_none() {
-        command.env(COLLECTOR, library);
-    }
-    for (name, patterns) in
-        [("TOPDOWN_REGIONS", &arguments.regions), ("TOPDOWN_FUNCTIONS", &arguments.functions)]
-    {
-        if let Some(patterns) = patterns {
-            command.env(name, patterns);
-        }
+    command.args(rest);
+    let refuses = unmeasured::refuses(program);
+    if refuses.is_none() {
+        load(&mut command, arguments, library, &directory);
     }
     // (simulated figures are no part of real ones, and both cannot have the general counters)
     let alone = arguments.inside
@@ -130,24 +125,56 @@ fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
     let (ran, count) = sys::run_to_end(&mut command, watch).map_err(|error| not_run(program, &error))?;
     let outside = count
         .and_then(|count| count.end(&ran, &arguments.command, false).ok())
-        .filter(|counted| counted.parts.iter().any(|(_, sum)| sum.slots > 0));
+        .filter(|counted| counted.parts.iter().any(|(_, sum)| sum.slots > 0))
+        .unwrap_or_else(|| OutsideCount { run: ran.run(&arguments.command), parts: Vec::new() });
     let tables = directory.tables().unwrap_or_default();
+    let mut trouble = String::new();
     if tables.is_empty() {
-        let what = if outside.is_some() { "counted from outside alone" } else { "nothing was measured" };
-        say(&format!("{what}: {}", unmeasured::why(program)));
-        if outside.is_none() {
-            return Ok(ran.end);
+        let why = refuses.map_or_else(
+            || unmeasured::why(program),
+            |why| format!("{} ran without the library: {why}", program.to_string_lossy()),
+        );
+        if outside.parts.is_empty() {
+            trouble = why;
+        } else {
+            say(&format!("counted from outside alone: {why}"));
         }
     }
     let output = arguments.output.as_deref();
-    let written = topdown_report::merge(&tables, outside)
+    let written = topdown_report::merge(&tables, Some(outside))
+        .map(|report| Report { trouble, ..report })
         .and_then(|report| topdown_report::write(&report, output, Format::of(output)));
-    if let Err(error) = written {
+    if let (Err(error), true) = (&written, tables.is_empty()) {
+        say(&format!("no report: {error}"));
+    } else if let Err(error) = written {
         let figures = directory.keep().join("*").with_extension(TABLE);
         let figures = figures.display();
         say(&format!("no report: {error}; the figures are in {figures}: `topdown report -o FILE {figures}`"));
     }
     Ok(ran.end)
+}
+
+/// Has the library loaded into the command and into all that it starts.
+fn load(command: &mut Command, arguments: &Arguments, library: &Path, directory: &Directory) {
+    command.env("LD_PRELOAD", preloaded(library, std::env::var_os("LD_PRELOAD")));
+    command.env("TOPDOWN_OUTPUT", directory.path.join("run").with_extension(TABLE));
+    if std::env::var_os(COLLECTOR).is_none() {
+        command.env(COLLECTOR, library);
+    }
+    // programs with AddressSanitizer that it starts would refuse to run; with this they are measured
+    let mut sanitizer = std::env::var_os(SANITIZER).unwrap_or_default();
+    if !sanitizer.is_empty() {
+        sanitizer.push(":");
+    }
+    sanitizer.push("verify_asan_link_order=0");
+    command.env(SANITIZER, sanitizer);
+    for (name, patterns) in
+        [("TOPDOWN_REGIONS", &arguments.regions), ("TOPDOWN_FUNCTIONS", &arguments.functions)]
+    {
+        if let Some(patterns) = patterns {
+            command.env(name, patterns);
+        }
+    }
 }
 
 /// Whether a variable has such a value.

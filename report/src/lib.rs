@@ -95,9 +95,10 @@ pub fn merge(files: &[PathBuf], outside: Option<OutsideCount>) -> io::Result<Rep
 /// # Errors
 /// It cannot be written; the text names the file.
 pub fn write(report: &Report, output: Option<&Path>, format: Format) -> io::Result<()> {
-    if format != Format::Text && report.machines.is_empty() {
-        if let Some(process) = report.processes.first() {
-            let _ = writeln!(io::stderr(), "topdown: nothing is measured: {}", clean(&process.trouble));
+    // (of a text on standard error it is the only line)
+    if output.is_some() && report.machines.is_empty() {
+        for trouble in words::troubles(report).keys() {
+            let _ = writeln!(io::stderr(), "topdown: nothing is measured: {trouble}");
         }
     }
     let rendered = render(report, format);
