@@ -27,8 +27,8 @@ pub const TABLE: &str = "topdown";
 /// Options of `topdown run`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, else text [default: a text to standard
-    /// error]
+    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, .txt; `-` is standard output [default: a text to
+    /// standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Measure functions as regions too: OBJECT:FUNCTION,... as in TOPDOWN_REGIONS
@@ -45,7 +45,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", env = "TOPDOWN_PRELOAD")]
     preload: Option<PathBuf>,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -92,16 +92,17 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
             arguments.output.as_deref().unwrap_or(Path::new("")).display(),
         )));
     }
+    let format = Format::of(arguments.output.as_deref()).map_err(|error| failed(error.to_string()))?;
     let library = library(arguments.preload.as_deref()).map_err(failed)?;
     if let Some(output) = &arguments.output {
         // not after hours that it cannot be written
         Output::check(output).map_err(|error| failed(error.to_string()))?;
     }
-    reported(arguments, &library)
+    reported(arguments, &library, format)
 }
 
 /// Runs the command with the library, and writes the report.
-fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
+fn reported(arguments: &Arguments, library: &Path, format: Format) -> Result<End, Failure> {
     let failed = |text| (FAILED, text);
     let mut directory =
         Directory::new().map_err(|error| failed(format!("no temporary directory: {error}")))?;
@@ -141,9 +142,12 @@ fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
         }
     }
     let output = arguments.output.as_deref();
-    let written = topdown_report::merge(&tables, Some(outside))
-        .map(|report| Report { trouble, ..report })
-        .and_then(|report| topdown_report::write(&report, output, Format::of(output)));
+    let written = topdown_report::merge(&tables, Some(outside)).and_then(|report| {
+        let report = Report { trouble, ..report };
+        topdown_report::write(&report, output, format)?;
+        came_to_nothing(arguments, &report).for_each(|line| say(&line));
+        Ok(())
+    });
     if let (Err(error), true) = (&written, tables.is_empty()) {
         say(&format!("no report: {error}"));
     } else if let Err(error) = written {
@@ -175,6 +179,24 @@ fn load(command: &mut Command, arguments: &Arguments, library: &Path, directory:
             command.env(name, patterns);
         }
     }
+}
+
+/// Patterns of functions that were no regions. Of `--regions` the library says so itself, and why, where it is loaded.
+fn came_to_nothing(arguments: &Arguments, report: &Report) -> impl Iterator<Item = String> {
+    let given = [
+        ("--functions", arguments.functions.as_deref().filter(|_| !report.machines.is_empty())),
+        ("--regions", arguments.regions.as_deref().filter(|_| report.processes.is_empty())),
+    ];
+    let patterns = given.into_iter().filter_map(|(option, patterns)| Some((option, patterns?.to_str()?)));
+    patterns.flat_map(move |(option, patterns)| {
+        let patterns = patterns.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
+        let is_none = |pattern: &&str| !report.regions.iter().any(|one| sys::matches(pattern, &one.name));
+        patterns.filter(is_none).map(move |pattern| {
+            format!(
+                "{option} {pattern}: no such function was executed in a program that was measured from inside"
+            )
+        })
+    })
 }
 
 /// Whether a variable has such a value.

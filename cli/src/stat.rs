@@ -8,6 +8,7 @@ use crate::run::{FAILED, Failure, ended, not_run};
 use crate::say;
 use crate::sys::{self, End, Family, Ran};
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::thread;
@@ -19,8 +20,8 @@ use topdown_report::{Format, Output, OutsideCount, Report, write};
 /// Options of `topdown stat`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, else text [default: a text to standard
-    /// error]
+    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, .txt; `-` is standard output [default: a text to
+    /// standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write JSON, whatever the ending
@@ -35,7 +36,7 @@ pub struct Arguments {
     #[arg(long)]
     wait: bool,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -67,6 +68,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn counted(arguments: &Arguments) -> Result<End, Failure> {
     let output = arguments.output.as_deref();
+    let format = format(arguments, output).map_err(|error| (FAILED, error.to_string()))?;
     if let Some(output) = output {
         // not after hours that it cannot be written
         Output::check(output).map_err(|error| (FAILED, error.to_string()))?;
@@ -83,16 +85,16 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
             Report { trouble: why.to_string(), ..Report::new(&[], Some(nothing)) }
         }
     };
-    if let Err(error) = write(&report, output, format(arguments, output)) {
+    if let Err(error) = write(&report, output, format) {
         say(&format!("no report: {error}"));
     }
     Ok(ran.end)
 }
 
-fn format(arguments: &Arguments, output: Option<&Path>) -> Format {
+fn format(arguments: &Arguments, output: Option<&Path>) -> io::Result<Format> {
     match (arguments.json, arguments.csv) {
-        (true, _) => Format::Json,
-        (_, true) => Format::Csv,
+        (true, _) => Ok(Format::Json),
+        (_, true) => Ok(Format::Csv),
         _ => Format::of(output),
     }
 }

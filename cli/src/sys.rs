@@ -5,7 +5,7 @@ use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_DUMMY, PERF_FLAG_FD_CLOEXEC, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 use perf_event_open_sys::perf_event_open;
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -28,6 +28,13 @@ pub fn mapped(path: &Path) -> io::Result<memmap2::Mmap> {
     let file = File::open(path)?;
     // SAFETY: who shortens a program that is about to run ends that, too.
     unsafe { memmap2::Mmap::map(&file) }
+}
+
+/// Whether a name is as a glob says.
+pub fn matches(glob: &str, name: &str) -> bool {
+    let (Ok(glob), Ok(name)) = (CString::new(glob), CString::new(name)) else { return false };
+    // SAFETY: C strings.
+    unsafe { libc::fnmatch(glob.as_ptr(), name.as_ptr(), 0) == 0 }
 }
 
 /// How a command ended.

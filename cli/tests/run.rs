@@ -108,8 +108,55 @@ fn the_ending_chooses_the_format() {
         let report = fs::read_to_string(&file).unwrap();
         assert!(report.starts_with(begins) && report.contains("inner loop"), "{report}");
     }
-    let output = done(&mut scratch.topdown(&["run", "-o", "x.topdown", "--", "echo"]));
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0));
+    for name in ["x.topdown", "report.pdf", "report.cvs"] {
+        let output = done(&mut scratch.topdown(&["run", "-o", name, "--", "echo"]));
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0));
+        let said = text(&output.stderr);
+        assert!(said.contains(".csv, .json, .html") && said.lines().count() == 1, "{said}");
+        assert!(!Path::new(name).exists());
+    }
+    // standard output, after the command's own
+    let script = scratch.leaving("echo own");
+    let output = done(&mut scratch.topdown(&["run", "-o", "-", "--", "sh", "-c", &script]));
+    let shown = text(&output.stdout);
+    assert!(shown.starts_with("own\ntopdown: ") && shown.contains("inner loop"), "{shown}");
+    assert!(output.stderr.is_empty() && !Path::new("-").exists());
+    let table = table().write(&scratch.0);
+    let output = done(&mut scratch.topdown(&["report", "-o", "-", table.to_str().unwrap()]));
+    assert!(text(&output.stdout).starts_with("topdown: leaving a table"));
+    let output = done(&mut scratch.topdown(&["report", "-o", "x.odt", table.to_str().unwrap()]));
+    assert!(text(&output.stderr).contains("x.odt: no report has this ending"));
+}
+
+#[test]
+fn an_option_that_there_is_not_is_no_command() {
+    let scratch = Scratch::new("unknown");
+    for arguments in
+        [&["run", "--jsno", "true"][..], &["stat", "-Q", "true"], &["run", "-o", "x.csv", "--wiat", "true"]]
+    {
+        let output = done(&mut scratch.topdown(arguments));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains("unexpected argument '-"), "{}", text(&output.stderr));
+    }
+    let output = done(&mut scratch.topdown(&["run", "--", "--jsno"]));
+    assert_eq!(output.status.code(), Some(127), "a command of that name");
+}
+
+#[test]
+fn patterns_that_no_function_has_are_named() {
+    let scratch = Scratch::new("patterns");
+    let script = scratch.leaving("true");
+    let run =
+        ["run", "--functions", "inner*, outer ,inn?r loop", "--regions", "lib:f", "--", "sh", "-c", &script];
+    let said = text(&done(&mut scratch.topdown(&run)).stderr);
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("no such function")).collect();
+    assert_eq!(lines.len(), 1, "{said}");
+    assert!(lines[0].starts_with("topdown: --functions outer: "), "{said}");
+    let said = text(&done(&mut scratch.topdown(&["run", "--regions", "lib:f,cos", "--", "true"])).stderr);
+    assert!(
+        said.contains("topdown: --regions lib:f: ") && said.contains("topdown: --regions cos: "),
+        "{said}"
+    );
 }
 
 #[test]
