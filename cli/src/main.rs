@@ -13,7 +13,7 @@ mod unmeasured;
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::process::ExitCode;
-use topdown_report::clean;
+use topdown_report::{clean, print};
 
 /// Where the CPU's pipeline slots go.
 #[derive(Parser)]
@@ -45,17 +45,6 @@ enum Command {
 /// A line for the user, who may have no standard error.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "topdown: {}", clean(line));
-}
-
-/// Writes to standard output. Whoever closes the pipe has read enough.
-fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn main() -> ExitCode {

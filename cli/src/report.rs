@@ -15,8 +15,8 @@ use topdown_table::run;
 /// Options of `topdown report`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, else text [default: a text to standard
-    /// output]
+    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, .txt; `-` is standard output [default: a text to
+    /// standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// How the library asks for a report when a program ends: of the run with this number, of which FILE is a table, and whose
@@ -58,17 +58,16 @@ fn of_files(arguments: &Arguments) -> io::Result<()> {
              text",
             path.display()
         ))),
-        output => write(&arguments.files, output.as_deref()),
+        output => write(&arguments.files, output.as_deref(), Format::of(output.as_deref())?),
     }
 }
 
 /// To the file, or as a text to standard output.
-fn write(files: &[PathBuf], output: Option<&Path>) -> io::Result<()> {
+fn write(files: &[PathBuf], output: Option<&Path>, format: Format) -> io::Result<()> {
+    let report = merge(files, None)?;
     match output {
-        Some(_) => {
-            merge(files, None).and_then(|report| topdown_report::write(&report, output, Format::of(output)))
-        }
-        None => merge(files, None).and_then(|report| print(&render(&report, Format::Text))),
+        Some(_) => topdown_report::write(&report, output, format),
+        None => print(&render(&report, format)),
     }
 }
 
@@ -92,7 +91,9 @@ fn of_run(arguments: &Arguments, token: &str) -> io::Result<()> {
     if arguments.output.as_deref().is_some_and(leads_elsewhere) {
         return Err(failed(&"another user has put a link, a FIFO or a device there"));
     }
-    write(&files, arguments.output.as_deref()).map_err(|error| failed(&error))?;
+    let output = arguments.output.as_deref();
+    // (the program has run: whatever the ending, it has a report)
+    write(&files, output, Format::of(output).unwrap_or(Format::Text)).map_err(|error| failed(&error))?;
     for file in files {
         if file == *own || run::header(&file).ok().is_none_or(|header| !header.is_alive()) {
             let _ = fs::remove_file(file);

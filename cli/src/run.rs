@@ -12,21 +12,23 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use topdown::{Options, SourceKind, TopDown};
-use topdown_report::{Format, Output};
+use topdown_report::{Format, Output, OutsideCount, Report};
 
 /// What the library inside counts.
 const SOURCE: &str = "TOPDOWN_SOURCE";
 const LIBRARY: &str = "libtopdown-preload.so";
 /// Names the library that programs with Intel's ITT API tell of their tasks.
 const COLLECTOR: &str = "INTEL_LIBITTNOTIFY64";
+/// Options of AddressSanitizer.
+const SANITIZER: &str = "ASAN_OPTIONS";
 /// Ending of the table files.
 pub const TABLE: &str = "topdown";
 
 /// Options of `topdown run`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, else text [default: a text to standard
-    /// error]
+    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, .txt; `-` is standard output [default: a text to
+    /// standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Measure functions as regions too: OBJECT:FUNCTION,... as in TOPDOWN_REGIONS
@@ -43,14 +45,14 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", env = "TOPDOWN_PRELOAD")]
     preload: Option<PathBuf>,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 /// What `topdown run --help` says of the rest.
 pub const HELP: &str = "\
-The command runs as it would without: same input and output, same exit status. Its children are measured, too. What cannot be
-measured (a static or setuid program, no PMU) runs all the same, and one line says why.
+The command runs as it would without: same input and output, same exit status; signals go on to it. Its children are measured, too.
+What cannot be measured (no PMU, say) runs all the same, and one line says why.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
@@ -90,32 +92,26 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
             arguments.output.as_deref().unwrap_or(Path::new("")).display(),
         )));
     }
+    let format = Format::of(arguments.output.as_deref()).map_err(|error| failed(error.to_string()))?;
     let library = library(arguments.preload.as_deref()).map_err(failed)?;
     if let Some(output) = &arguments.output {
         // not after hours that it cannot be written
         Output::check(output).map_err(|error| failed(error.to_string()))?;
     }
-    reported(arguments, &library)
+    reported(arguments, &library, format)
 }
 
 /// Runs the command with the library, and writes the report.
-fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
+fn reported(arguments: &Arguments, library: &Path, format: Format) -> Result<End, Failure> {
     let failed = |text| (FAILED, text);
     let mut directory =
         Directory::new().map_err(|error| failed(format!("no temporary directory: {error}")))?;
     let (program, rest) = arguments.command.split_first().expect("clap demands one");
     let mut command = Command::new(program);
-    command.args(rest).env("LD_PRELOAD", preloaded(library, std::env::var_os("LD_PRELOAD")));
-    command.env("TOPDOWN_OUTPUT", directory.path.join("run").with_extension(TABLE));
-    if std::env::var_os(COLLECTOR).is_none() {
-        command.env(COLLECTOR, library);
-    }
-    for (name, patterns) in
-        [("TOPDOWN_REGIONS", &arguments.regions), ("TOPDOWN_FUNCTIONS", &arguments.functions)]
-    {
-        if let Some(patterns) = patterns {
-            command.env(name, patterns);
-        }
+    command.args(rest);
+    let refuses = unmeasured::refuses(program);
+    if refuses.is_none() {
+        load(&mut command, arguments, library, &directory);
     }
     // (simulated figures are no part of real ones, and both cannot have the general counters)
     let alone = arguments.inside
@@ -130,24 +126,77 @@ fn reported(arguments: &Arguments, library: &Path) -> Result<End, Failure> {
     let (ran, count) = sys::run_to_end(&mut command, watch).map_err(|error| not_run(program, &error))?;
     let outside = count
         .and_then(|count| count.end(&ran, &arguments.command, false).ok())
-        .filter(|counted| counted.parts.iter().any(|(_, sum)| sum.slots > 0));
+        .filter(|counted| counted.parts.iter().any(|(_, sum)| sum.slots > 0))
+        .unwrap_or_else(|| OutsideCount { run: ran.run(&arguments.command), parts: Vec::new() });
     let tables = directory.tables().unwrap_or_default();
+    let mut trouble = String::new();
     if tables.is_empty() {
-        let what = if outside.is_some() { "counted from outside alone" } else { "nothing was measured" };
-        say(&format!("{what}: {}", unmeasured::why(program)));
-        if outside.is_none() {
-            return Ok(ran.end);
+        let why = refuses.map_or_else(
+            || unmeasured::why(program),
+            |why| format!("{} ran without the library: {why}", program.to_string_lossy()),
+        );
+        if outside.parts.is_empty() {
+            trouble = why;
+        } else {
+            say(&format!("counted from outside alone: {why}"));
         }
     }
     let output = arguments.output.as_deref();
-    let written = topdown_report::merge(&tables, outside)
-        .and_then(|report| topdown_report::write(&report, output, Format::of(output)));
-    if let Err(error) = written {
+    let written = topdown_report::merge(&tables, Some(outside)).and_then(|report| {
+        let report = Report { trouble, ..report };
+        topdown_report::write(&report, output, format)?;
+        came_to_nothing(arguments, &report).for_each(|line| say(&line));
+        Ok(())
+    });
+    if let (Err(error), true) = (&written, tables.is_empty()) {
+        say(&format!("no report: {error}"));
+    } else if let Err(error) = written {
         let figures = directory.keep().join("*").with_extension(TABLE);
         let figures = figures.display();
         say(&format!("no report: {error}; the figures are in {figures}: `topdown report -o FILE {figures}`"));
     }
     Ok(ran.end)
+}
+
+/// Has the library loaded into the command and into all that it starts.
+fn load(command: &mut Command, arguments: &Arguments, library: &Path, directory: &Directory) {
+    command.env("LD_PRELOAD", preloaded(library, std::env::var_os("LD_PRELOAD")));
+    command.env("TOPDOWN_OUTPUT", directory.path.join("run").with_extension(TABLE));
+    if std::env::var_os(COLLECTOR).is_none() {
+        command.env(COLLECTOR, library);
+    }
+    // programs with AddressSanitizer that it starts would refuse to run; with this they are measured
+    let mut sanitizer = std::env::var_os(SANITIZER).unwrap_or_default();
+    if !sanitizer.is_empty() {
+        sanitizer.push(":");
+    }
+    sanitizer.push("verify_asan_link_order=0");
+    command.env(SANITIZER, sanitizer);
+    for (name, patterns) in
+        [("TOPDOWN_REGIONS", &arguments.regions), ("TOPDOWN_FUNCTIONS", &arguments.functions)]
+    {
+        if let Some(patterns) = patterns {
+            command.env(name, patterns);
+        }
+    }
+}
+
+/// Patterns of functions that were no regions. Of `--regions` the library says so itself, and why, where it is loaded.
+fn came_to_nothing(arguments: &Arguments, report: &Report) -> impl Iterator<Item = String> {
+    let given = [
+        ("--functions", arguments.functions.as_deref().filter(|_| !report.machines.is_empty())),
+        ("--regions", arguments.regions.as_deref().filter(|_| report.processes.is_empty())),
+    ];
+    let patterns = given.into_iter().filter_map(|(option, patterns)| Some((option, patterns?.to_str()?)));
+    patterns.flat_map(move |(option, patterns)| {
+        let patterns = patterns.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
+        let is_none = |pattern: &&str| !report.regions.iter().any(|one| sys::matches(pattern, &one.name));
+        patterns.filter(is_none).map(move |pattern| {
+            format!(
+                "{option} {pattern}: no such function was executed in a program that was measured from inside"
+            )
+        })
+    })
 }
 
 /// Whether a variable has such a value.

@@ -8,6 +8,7 @@ use crate::run::{FAILED, Failure, ended, not_run};
 use crate::say;
 use crate::sys::{self, End, Family, Ran};
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::thread;
@@ -19,8 +20,8 @@ use topdown_report::{Format, Output, OutsideCount, Report, write};
 /// Options of `topdown stat`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, else text [default: a text to standard
-    /// error]
+    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, .txt; `-` is standard output [default: a text to
+    /// standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write JSON, whatever the ending
@@ -35,7 +36,7 @@ pub struct Arguments {
     #[arg(long)]
     wait: bool,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -67,6 +68,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn counted(arguments: &Arguments) -> Result<End, Failure> {
     let output = arguments.output.as_deref();
+    let format = format(arguments, output).map_err(|error| (FAILED, error.to_string()))?;
     if let Some(output) = output {
         // not after hours that it cannot be written
         Output::check(output).map_err(|error| (FAILED, error.to_string()))?;
@@ -76,30 +78,25 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
     command.args(rest);
     let (ran, count) = sys::run_to_end(&mut command, |pid| OutsideGroups::of(pid, &arguments.what.options()))
         .map_err(|error| not_run(program, &error))?;
-    match count.and_then(|count| count.end(&ran, &arguments.command, arguments.wait)) {
-        Err(why) => say(&format!("nothing is measured: {why}")),
-        Ok(counted) => {
-            let report = Report::new(&[], Some(counted));
-            if let Err(error) = write(&report, output, format(arguments, output)) {
-                say(&format!("no report: {error}"));
-            }
+    let report = match count.and_then(|count| count.end(&ran, &arguments.command, arguments.wait)) {
+        Ok(counted) => Report::new(&[], Some(counted)),
+        Err(why) => {
+            let nothing = OutsideCount { run: ran.run(&arguments.command), parts: Vec::new() };
+            Report { trouble: why.to_string(), ..Report::new(&[], Some(nothing)) }
         }
+    };
+    if let Err(error) = write(&report, output, format) {
+        say(&format!("no report: {error}"));
     }
     Ok(ran.end)
 }
 
-fn format(arguments: &Arguments, output: Option<&Path>) -> Format {
+fn format(arguments: &Arguments, output: Option<&Path>) -> io::Result<Format> {
     match (arguments.json, arguments.csv) {
-        (true, _) => Format::Json,
-        (_, true) => Format::Csv,
+        (true, _) => Ok(Format::Json),
+        (_, true) => Ok(Format::Csv),
         _ => Format::of(output),
     }
-}
-
-/// A command as it was given.
-fn words(command: &[OsString]) -> String {
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    words.join(" ")
 }
 
 impl What {
@@ -145,7 +142,7 @@ impl OutsideGroups {
     /// # Errors
     /// Those of `td_read`.
     pub fn end(&self, ran: &Ran, command: &[OsString], wait: bool) -> Result<OutsideCount, Error> {
-        let outlived = self.family.as_ref().is_some_and(|family| family.goes_on(wait));
+        let outlived = self.family.as_ref().map(|family| family.goes_on(wait));
         let mut parts = Vec::new();
         for (group, first) in &self.groups {
             let info = group.info()?;
@@ -161,23 +158,11 @@ impl OutsideGroups {
                 note: info.note.to_string(),
             };
             let mut sum = Sum { from: *first, ..Sum::default() };
-            sum.add(first, &settled(group, outlived)?)?;
+            sum.add(first, &settled(group, outlived != Some(false))?)?;
             parts.push((machine, sum));
         }
-        let (status, signal) = match ran.end {
-            End::Status(status) => (Some(status), None),
-            End::Signal(signal) => (None, Some(signal)),
-        };
         let enabled = parts.iter().map(|(_, sum)| sum.time_enabled_ns).max().unwrap_or(0);
-        let run = Run {
-            command: words(command),
-            status,
-            signal,
-            wall_ns: ran.wall.as_nanos() as u64,
-            cpu_ns: ran.cpu.as_nanos() as u64,
-            lost_ns: lost(ran, enabled),
-            outlived,
-        };
+        let run = Run { lost_ns: lost(ran, enabled), outlived, ..ran.run(command) };
         Ok(OutsideCount { run, parts })
     }
 }

@@ -1,19 +1,41 @@
-//! Running a command as time(1) does: signals from the terminal are for it, and its end is ours.
+//! Running a command as time(1) does: signals are for it, and its end is ours.
 #![allow(unsafe_code)]
 
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_DUMMY, PERF_FLAG_FD_CLOEXEC, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 use perf_event_open_sys::perf_event_open;
+use std::ffi::{CString, OsString};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
+use topdown_report::model::Run;
+
+/// What is in a file, which may be large.
+///
+/// # Errors
+/// It cannot be read.
+pub fn mapped(path: &Path) -> io::Result<memmap2::Mmap> {
+    let file = File::open(path)?;
+    // SAFETY: who shortens a program that is about to run ends that, too.
+    unsafe { memmap2::Mmap::map(&file) }
+}
+
+/// Whether a name is as a glob says.
+pub fn matches(glob: &str, name: &str) -> bool {
+    let (Ok(glob), Ok(name)) = (CString::new(glob), CString::new(name)) else { return false };
+    // SAFETY: C strings.
+    unsafe { libc::fnmatch(glob.as_ptr(), name.as_ptr(), 0) == 0 }
+}
 
 /// How a command ended.
 pub enum End {
@@ -22,8 +44,6 @@ pub enum End {
     /// By this signal.
     Signal(i32),
 }
-
-extern "C" fn leave_it_to_the_command(_: libc::c_int) {}
 
 /// A file that would be longer than it may be (`ulimit -f`) is an error of write(2), not the end of this process.
 pub fn let_files_be_too_large() {
@@ -40,6 +60,8 @@ pub fn let_files_be_too_large() {
 
 /// A command that ran.
 pub struct Ran {
+    /// When it began, in local time.
+    started: String,
     /// How it ended.
     pub end: End,
     /// From its start to its end.
@@ -50,30 +72,29 @@ pub struct Ran {
     pub switches: u64,
 }
 
-/// Runs a command to its end. What the terminal sends meanwhile (SIGINT, SIGQUIT) is for the command. `watch` is called before it is
-/// executed, with its process id.
+/// Runs a command to its end. Signals that come meanwhile are for the command. `watch` is called before it is executed, with its
+/// process id.
 ///
 /// # Errors
 /// It cannot be executed.
 pub fn run_to_end<T>(command: &mut Command, watch: impl FnOnce(i32) -> T) -> io::Result<(Ran, T)> {
-    leave_signals_to_the_command();
     let ignored = wait_for_children();
     let (mut ours, theirs) = UnixStream::pair()?;
     let (ours_fd, theirs_fd) = (ours.as_raw_fd(), theirs.as_raw_fd());
+    let signals = Relay::begin();
+    let (mask, parent_dies) = (signals.mask, parent_death_signal());
     // SAFETY: it calls what a child of a process with threads may.
     unsafe {
         command.pre_exec(move || {
             if ignored {
                 libc::signal(libc::SIGCHLD, libc::SIG_IGN);
             }
-            // (until it is executed it is not to miss what the terminal sends)
-            for signal in [libc::SIGINT, libc::SIGQUIT] {
-                let mut before: libc::sigaction = std::mem::zeroed();
-                libc::sigaction(signal, std::ptr::null(), &raw mut before);
-                if before.sa_sigaction != libc::SIG_IGN {
-                    libc::signal(signal, libc::SIG_DFL);
-                }
+            if PIPE_WAS_IGNORED.load(Relaxed) {
+                libc::signal(libc::SIGPIPE, libc::SIG_IGN);
             }
+            // (a process that is forked has none of its parent's)
+            libc::prctl(libc::PR_SET_PDEATHSIG, parent_dies);
+            Relay::end_in_child(&mask);
             libc::close(ours_fd); // its end of file is then that of this process
             stop(theirs_fd)
         });
@@ -81,7 +102,8 @@ pub fn run_to_end<T>(command: &mut Command, watch: impl FnOnce(i32) -> T) -> io:
     thread::scope(|scope| {
         let (give, take) = mpsc::channel();
         let (_done, until_done) = mpsc::channel::<()>();
-        // (it stays until all is done: its end would be that of the command's parent, as PR_SET_PDEATHSIG has it)
+        // (it stays until all is done: its end would be that of the command's parent, as PR_SET_PDEATHSIG has it. Signals stay blocked
+        // there, so that the main thread relays them)
         thread::Builder::new().spawn_scoped(scope, move || {
             let spawned = command.spawn(); // returns once the command is executed
             drop(theirs);
@@ -92,11 +114,16 @@ pub fn run_to_end<T>(command: &mut Command, watch: impl FnOnce(i32) -> T) -> io:
         let waits = ours.read_exact(&mut said);
         let (pid, before) = said.split_at(8);
         let number = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight"));
-        let watched = waits.is_ok().then(|| watch(number(pid) as i32));
-        let start = Instant::now();
+        let pid = number(pid) as i32;
+        signals.relay_to(pid);
+        let watched = if waits.is_ok() { Ok(watch(pid)) } else { Err(watch) };
+        let (start, started) = (Instant::now(), local_time());
         let _ = ours.write_all(&[0]); // to nobody, if there is no command
-        let child = take.recv().unwrap_or_else(|_| Err(io::Error::other("no thread started it")))?;
-        let (status, usage) = end_of(child.id() as i32)?;
+        let child = take.recv().unwrap_or_else(|_| Err(io::Error::other("no thread started it")));
+        let child = child.inspect_err(|_| signals.relay_to(0))?;
+        // (a signal may have ended it before it could say who it is)
+        let watched = watched.unwrap_or_else(|watch| watch(child.id() as i32));
+        let (status, usage) = end_of(child.id() as i32, &signals)?;
         let wall = start.elapsed();
         let end = if libc::WIFSIGNALED(status) {
             End::Signal(libc::WTERMSIG(status))
@@ -107,9 +134,160 @@ pub fn run_to_end<T>(command: &mut Command, watch: impl FnOnce(i32) -> T) -> io:
         let cpu = time(usage.ru_utime) + time(usage.ru_stime);
         let cpu = cpu.saturating_sub(Duration::from_nanos(number(before)));
         let switches = (usage.ru_nvcsw + usage.ru_nivcsw) as u64;
-        let watched = watched.ok_or_else(|| io::Error::other("it did not wait to be watched"))?;
-        Ok((Ran { end, wall, cpu, switches }, watched))
+        Ok((Ran { started, end, wall, cpu, switches }, watched))
     })
+}
+
+impl Ran {
+    /// What a report says of it; of what was counted, nothing.
+    pub fn run(&self, command: &[OsString]) -> Run {
+        let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+        let (status, signal) = match self.end {
+            End::Status(status) => (Some(status), None),
+            End::Signal(signal) => (None, Some(signal)),
+        };
+        Run {
+            command: words.join(" "),
+            host: host(),
+            started: self.started.clone(),
+            status,
+            signal,
+            wall_ns: self.wall.as_nanos() as u64,
+            cpu_ns: self.cpu.as_nanos() as u64,
+            lost_ns: 0,
+            outlived: None,
+        }
+    }
+}
+
+fn host() -> String {
+    let mut name = [0; 256];
+    // SAFETY: a buffer, of which the last byte stays 0.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    topdown_table::text(&name)
+}
+
+/// "2026-01-31T12:34:56+0100".
+fn local_time() -> String {
+    let mut text = [0; 64];
+    // SAFETY: plain data, and a buffer that is longer than such a time.
+    unsafe {
+        let (now, mut parts) = (libc::time(null_mut()), std::mem::zeroed());
+        libc::localtime_r(&raw const now, &raw mut parts);
+        libc::strftime(text.as_mut_ptr().cast(), text.len(), c"%FT%T%z".as_ptr(), &raw const parts);
+    }
+    topdown_table::text(&text)
+}
+
+/// Whether SIGPIPE was ignored when this process began: Rust's runtime ignores it, and has it at its default in children.
+static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn look_at_sigpipe() {
+    PIPE_WAS_IGNORED.store(is_ignored(libc::SIGPIPE), Relaxed);
+}
+
+// SAFETY: called before main, and needs nothing of the runtime.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_SIGPIPE: extern "C" fn() = look_at_sigpipe;
+
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: plain data.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut now);
+        now.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// What this process is sent when its parent dies (`setpriv --pdeathsig`); 0: nothing.
+fn parent_death_signal() -> i32 {
+    let mut signal = 0;
+    // SAFETY: it stores an int.
+    unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut signal) };
+    signal
+}
+
+/// Signals to this process go on to the command, as if it had this process's id. They come to one thread alone, and wait while
+/// there is no command yet.
+struct Relay {
+    /// What was blocked before.
+    mask: libc::sigset_t,
+}
+
+/// The command's process id; 0: there is none, or it has ended.
+static COMMAND: AtomicI32 = AtomicI32::new(0);
+
+/// Those that are sent to end a process, or tell it something. Whoever ignores one ignores it for the command.
+fn relayed() -> impl Iterator<Item = i32> {
+    const NAMED: [i32; 12] = [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGALRM,
+        libc::SIGTERM,
+        libc::SIGVTALRM,
+        libc::SIGPROF,
+        libc::SIGWINCH,
+        libc::SIGIO,
+        libc::SIGPWR,
+    ];
+    NAMED.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).filter(|signal| !is_ignored(*signal))
+}
+
+extern "C" fn relay(signal: i32, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: what the kernel gives a handler; system calls that handlers may make.
+    unsafe {
+        let errno = *libc::__errno_location();
+        let command = COMMAND.load(Relaxed);
+        // what the terminal sends, it sends to the command, too
+        let of_terminal = (*about).si_code == libc::SI_KERNEL
+            && matches!(signal, libc::SIGHUP | libc::SIGINT | libc::SIGQUIT | libc::SIGWINCH);
+        if command == 0 {
+            libc::signal(signal, libc::SIG_DFL); // a second one ends what is done after the command
+        } else if (*about).si_code == libc::SI_QUEUE {
+            libc::sigqueue(command, signal, (*about).si_value());
+        } else if !of_terminal && ((*about).si_code == libc::SI_KERNEL || (*about).si_pid() != command) {
+            libc::kill(command, signal);
+        }
+        *libc::__errno_location() = errno;
+    }
+}
+
+impl Relay {
+    /// From here on they wait for a command.
+    fn begin() -> Relay {
+        // SAFETY: plain data; the handler calls what handlers may, and unlike SIG_IGN does not last over exec.
+        unsafe {
+            let (mut all, mut mask): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
+            libc::sigemptyset(&raw mut all);
+            let mut ours: libc::sigaction = std::mem::zeroed();
+            ours.sa_sigaction = relay as *const () as usize;
+            ours.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
+            relayed().for_each(|signal| _ = libc::sigaddset(&raw mut all, signal));
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, &raw mut mask);
+            relayed().for_each(|signal| _ = libc::sigaction(signal, &raw const ours, null_mut()));
+            Relay { mask }
+        }
+    }
+
+    /// Those that waited, and that come, are for this process.
+    fn relay_to(&self, pid: i32) {
+        COMMAND.store(pid, Relaxed);
+        // SAFETY: plain data.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, null_mut()) };
+    }
+
+    /// In the command's process, before it is executed: as they were, so that it misses none.
+    fn end_in_child(mask: &libc::sigset_t) {
+        // SAFETY: plain data.
+        unsafe {
+            relayed().for_each(|signal| _ = libc::signal(signal, libc::SIG_DFL));
+            libc::pthread_sigmask(libc::SIG_SETMASK, mask, null_mut());
+        }
+    }
 }
 
 /// In the child: says its process id and the CPU time that it has used, and waits.
@@ -134,33 +312,36 @@ fn stop(parent: i32) -> io::Result<()> {
 
 /// Whoever ignores SIGCHLD gets no exit status: no more from here on. Whether it was ignored.
 fn wait_for_children() -> bool {
-    // SAFETY: plain data.
-    unsafe {
-        let mut before: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut before);
-        let ignored = before.sa_sigaction == libc::SIG_IGN;
-        if ignored {
-            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-        }
-        ignored
+    let ignored = is_ignored(libc::SIGCHLD);
+    if ignored {
+        // SAFETY: plain data.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     }
+    ignored
 }
 
-/// Waits for a child.
-fn end_of(pid: i32) -> io::Result<(i32, libc::rusage)> {
+/// Waits for a child, to whom signals go as long as the id is its own.
+fn end_of(pid: i32, signals: &Relay) -> io::Result<(i32, libc::rusage)> {
     let mut status = 0;
     // SAFETY: plain data.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    loop {
-        // SAFETY: both are live.
-        if unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) } == pid {
-            return Ok((status, usage));
+    let (mut usage, mut about): (libc::rusage, libc::siginfo_t) = unsafe { std::mem::zeroed() };
+    let waited = |result: i32| match io::Error::last_os_error() {
+        _ if result >= 0 => Some(Ok(())),
+        error if error.kind() == io::ErrorKind::Interrupted => None,
+        error => Some(Err(error)),
+    };
+    let until = |wait: &mut dyn FnMut() -> i32| loop {
+        if let Some(result) = waited(wait()) {
+            break result;
         }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
+    };
+    // SAFETY: all are live.
+    unsafe {
+        until(&mut || libc::waitid(libc::P_PID, pid as u32, &raw mut about, libc::WEXITED | libc::WNOWAIT))?;
+        signals.relay_to(0);
+        until(&mut || libc::wait4(pid, &raw mut status, 0, &raw mut usage))?;
     }
+    Ok((status, usage))
 }
 
 /// A process, and all that it starts: an event that counts nothing, but goes from each to its children.
@@ -215,23 +396,6 @@ impl Drop for Family {
     fn drop(&mut self) {
         // SAFETY: it was mapped, and is given up once.
         unsafe { libc::munmap(self.page, PAGE) };
-    }
-}
-
-fn leave_signals_to_the_command() {
-    for signal in [libc::SIGINT, libc::SIGQUIT] {
-        // a handler, unlike SIG_IGN, does not last over exec; whoever ignored it for the command goes on to
-        // SAFETY: plain data; the handler does nothing.
-        unsafe {
-            let mut before: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(signal, std::ptr::null(), &raw mut before);
-            if before.sa_sigaction != libc::SIG_IGN {
-                let mut ours: libc::sigaction = std::mem::zeroed();
-                ours.sa_sigaction = leave_it_to_the_command as *const () as usize;
-                ours.sa_flags = libc::SA_RESTART;
-                libc::sigaction(signal, &raw const ours, std::ptr::null_mut());
-            }
-        }
     }
 }
 

@@ -1,5 +1,9 @@
-//! Why a program left no table file.
+//! Programs into which the library cannot be loaded, and why a program left no table file.
 
+use crate::sys;
+use object::LittleEndian;
+use object::elf::{DT_NEEDED, EM_X86_64};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,14 +16,14 @@ pub fn why(program: &OsStr) -> String {
     };
     let path = &path;
     let name = path.display();
-    let Ok(about) = fs::metadata(path) else { return format!("{name} cannot be looked at") };
-    let mode = about.permissions().mode();
-    if mode & 0o6000 != 0 && (about.uid() != 0 || mode & 0o2000 != 0 || !is_root()) {
+    let Ok(status) = fs::metadata(path) else { return format!("{name} cannot be looked at") };
+    let mode = status.permissions().mode();
+    if mode & 0o6000 != 0 && (status.uid() != 0 || mode & 0o2000 != 0 || !is_root()) {
         return format!(
             "{name} is setuid or setgid, and LD_PRELOAD does not reach such a program; run it as its owner"
         );
     }
-    match fs::read(path).as_deref().map(linked) {
+    match sys::mapped(path).map(|elf| about(&elf).linked) {
         Ok(Linked::Statically) => format!(
             "{name} is linked statically, and LD_PRELOAD does not reach such a program; link it dynamically, or measure \
              in it with topdown.h"
@@ -53,6 +57,18 @@ fn find(program: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|directory| directory.join(Path::new(program))).find(executable)
 }
 
+/// Why a program would not start with the library loaded; None: it would, or nothing speaks against it.
+pub fn refuses(program: &OsStr) -> Option<&'static str> {
+    let about = about(&sys::mapped(&find(program)?).ok()?);
+    if about.interpreter.contains("/ld-musl-") {
+        Some("it is linked with musl, and the library is for programs of the GNU C library")
+    } else if about.needed.iter().any(|name| name.starts_with("libasan.so")) {
+        Some("AddressSanitizer is to be the first library of a program")
+    } else {
+        None
+    }
+}
+
 #[derive(Debug, PartialEq)]
 enum Linked {
     Dynamically,
@@ -63,29 +79,34 @@ enum Linked {
     Not,
 }
 
+/// What an executable says of how it is to be started.
+struct About {
+    linked: Linked,
+    /// Empty: there is none.
+    interpreter: String,
+    /// Libraries that it names itself.
+    needed: Vec<String>,
+}
+
 /// How an executable is linked: the kernel starts ld.so if it has a PT_INTERP.
-fn linked(elf: &[u8]) -> Linked {
-    const PT_INTERP: u32 = 3;
-    let number = |at: usize, size: usize| {
-        let bytes = elf.get(at..at.checked_add(size)?)?;
-        Some(bytes.iter().rev().fold(0_u64, |all, byte| all << 8 | u64::from(*byte)))
-    };
+fn about(elf: &[u8]) -> About {
+    let none = |linked| About { linked, interpreter: String::new(), needed: Vec::new() };
     if !elf.starts_with(b"\x7fELF") {
-        return Linked::Not;
+        return none(Linked::Not);
     }
-    // ELFCLASS64, little endian, EM_X86_64
-    if elf.get(4..6) != Some(&[2, 1]) || number(18, 2) != Some(62) {
-        return Linked::Otherwise;
+    let Ok(file) = ElfFile64::<LittleEndian>::parse(elf) else { return none(Linked::Otherwise) };
+    let endian = LittleEndian;
+    if file.elf_header().e_machine(endian) != EM_X86_64 {
+        return none(Linked::Otherwise);
     }
-    let (Some(table), Some(size), Some(entries)) = (number(32, 8), number(54, 2), number(56, 2)) else {
-        return Linked::Statically;
-    };
-    let kind = |k: u64| number(usize::try_from(table.checked_add(k * size)?).ok()?, 4);
-    if (0..entries).any(|k| kind(k) == Some(PT_INTERP.into())) {
-        Linked::Dynamically
-    } else {
-        Linked::Statically
-    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut segments = file.elf_program_headers().iter();
+    let interpreter = segments.find_map(|one| one.interpreter(endian, elf).ok().flatten());
+    let Some(interpreter) = interpreter.map(text) else { return none(Linked::Statically) };
+    let table = file.elf_dynamic_table().unwrap_or_default();
+    let needed = table.iter().filter(|entry| entry.tag == DT_NEEDED);
+    let needed = needed.filter_map(|entry| table.string(entry).ok()).map(text).collect();
+    About { linked: Linked::Dynamically, interpreter, needed }
 }
 
 #[cfg(test)]
@@ -95,7 +116,10 @@ mod tests {
     #[test]
     fn this_program_is_dynamic_and_without_its_interpreter_static() {
         let mut own = fs::read("/proc/self/exe").unwrap();
+        let linked = |elf: &[u8]| about(elf).linked;
         assert_eq!(linked(&own), Linked::Dynamically);
+        let found = about(&own);
+        assert!(found.interpreter.contains("ld-linux") && found.needed.contains(&"libc.so.6".to_owned()));
         let table = u64::from_le_bytes(own[32..40].try_into().unwrap()) as usize;
         let entries = u16::from_le_bytes(own[56..58].try_into().unwrap()) as usize;
         for entry in 0..entries {

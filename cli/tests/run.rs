@@ -5,6 +5,7 @@ mod made;
 
 use made::{Made, Scratch, ran};
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
@@ -69,10 +70,7 @@ fn the_report_is_on_standard_error_and_the_commands_output_and_status_are_its_ow
     let output = done(&mut scratch.topdown(&["run", "--", "sh", "-c", &script]));
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(7), "out\n".into()));
     let said = text(&output.stderr);
-    assert!(
-        said.starts_with("err\ntopdown: leaving a table") && said.contains("memory bound: 70 %"),
-        "{said}"
-    );
+    assert!(said.starts_with("err\ntopdown: sh -c cp ") && said.contains("memory bound: 70 %"), "{said}");
     assert!(scratch.is_clean());
 }
 
@@ -110,8 +108,55 @@ fn the_ending_chooses_the_format() {
         let report = fs::read_to_string(&file).unwrap();
         assert!(report.starts_with(begins) && report.contains("inner loop"), "{report}");
     }
-    let output = done(&mut scratch.topdown(&["run", "-o", "x.topdown", "--", "echo"]));
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0));
+    for name in ["x.topdown", "report.pdf", "report.cvs"] {
+        let output = done(&mut scratch.topdown(&["run", "-o", name, "--", "echo"]));
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0));
+        let said = text(&output.stderr);
+        assert!(said.contains(".csv, .json, .html") && said.lines().count() == 1, "{said}");
+        assert!(!Path::new(name).exists());
+    }
+    // standard output, after the command's own
+    let script = scratch.leaving("echo own");
+    let output = done(&mut scratch.topdown(&["run", "-o", "-", "--", "sh", "-c", &script]));
+    let shown = text(&output.stdout);
+    assert!(shown.starts_with("own\ntopdown: ") && shown.contains("inner loop"), "{shown}");
+    assert!(output.stderr.is_empty() && !Path::new("-").exists());
+    let table = table().write(&scratch.0);
+    let output = done(&mut scratch.topdown(&["report", "-o", "-", table.to_str().unwrap()]));
+    assert!(text(&output.stdout).starts_with("topdown: leaving a table"));
+    let output = done(&mut scratch.topdown(&["report", "-o", "x.odt", table.to_str().unwrap()]));
+    assert!(text(&output.stderr).contains("x.odt: no report has this ending"));
+}
+
+#[test]
+fn an_option_that_there_is_not_is_no_command() {
+    let scratch = Scratch::new("unknown");
+    for arguments in
+        [&["run", "--jsno", "true"][..], &["stat", "-Q", "true"], &["run", "-o", "x.csv", "--wiat", "true"]]
+    {
+        let output = done(&mut scratch.topdown(arguments));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains("unexpected argument '-"), "{}", text(&output.stderr));
+    }
+    let output = done(&mut scratch.topdown(&["run", "--", "--jsno"]));
+    assert_eq!(output.status.code(), Some(127), "a command of that name");
+}
+
+#[test]
+fn patterns_that_no_function_has_are_named() {
+    let scratch = Scratch::new("patterns");
+    let script = scratch.leaving("true");
+    let run =
+        ["run", "--functions", "inner*, outer ,inn?r loop", "--regions", "lib:f", "--", "sh", "-c", &script];
+    let said = text(&done(&mut scratch.topdown(&run)).stderr);
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("no such function")).collect();
+    assert_eq!(lines.len(), 1, "{said}");
+    assert!(lines[0].starts_with("topdown: --functions outer: "), "{said}");
+    let said = text(&done(&mut scratch.topdown(&["run", "--regions", "lib:f,cos", "--", "true"])).stderr);
+    assert!(
+        said.contains("topdown: --regions lib:f: ") && said.contains("topdown: --regions cos: "),
+        "{said}"
+    );
 }
 
 #[test]
@@ -136,6 +181,166 @@ fn an_interrupt_is_for_the_command() {
     assert_eq!(output.status.signal(), Some(libc::SIGINT));
 }
 
+/// A program that writes how it got each of some signals, and ends at SIGTERM.
+const TELLS: &str = "import os, signal, sys
+def got(number, frame):
+    os.write(1, b'%d\\n' % number)
+    if number == signal.SIGTERM: sys.exit(9)
+for number in (1, 2, 3, 10, 12, 14, 15, 28, 40): signal.signal(number, got)
+os.write(1, b'ready\\n')
+while True: signal.pause()";
+
+#[test]
+fn signals_to_this_process_alone_are_for_the_command() {
+    let scratch = Scratch::new("relay");
+    for subcommand in ["run", "stat"] {
+        let script = scratch.leaving("exec python3 -c \"$TELLS\"");
+        let mut command = scratch.topdown(&[subcommand, "--", "sh", "-c", &script]);
+        command.env("TELLS", TELLS).env("TOPDOWN_OUTPUT", scratch.0.join("x.topdown"));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert_eq!(lines.next().unwrap(), "ready");
+        for signal in [1, 2, 3, 10, 12, 14, 28, 40, 15] {
+            // SAFETY: it sends a signal to a child that is not waited for yet.
+            assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+            assert_eq!(lines.next().unwrap(), signal.to_string());
+        }
+        assert_eq!(lines.next(), None);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(9), "its own end");
+        let said = text(&output.stderr);
+        assert!(said.contains("memory bound: 70 %") || subcommand == "stat", "{said}");
+        // and whoever does not handle it dies of it, as we do
+        let mut command = scratch.topdown(&[subcommand, "--", "sh", "-c", "echo ready; exec sleep 60"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
+        assert!(lines.next().is_none(), "nobody has the pipe");
+    }
+    assert!(scratch.is_clean());
+}
+
+/// Whenever it comes: before the command is executed, too.
+#[test]
+fn an_interrupt_at_any_moment_ends_the_command() {
+    use std::os::unix::process::CommandExt;
+    let scratch = Scratch::new("moments");
+    for moment in 0..60 {
+        for group in [true, false] {
+            let mut command = scratch.topdown(&["run", "--", "sleep", "60"]);
+            let mut child = command.process_group(0).stderr(Stdio::piped()).spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_micros(200 * moment));
+            let pid = child.id() as i32;
+            // SAFETY: it sends a signal to a child that is not waited for yet, or to its group.
+            assert_eq!(unsafe { libc::kill(if group { -pid } else { pid }, libc::SIGINT) }, 0);
+            // (whoever is left has the pipe, for a minute)
+            let mut said = String::new();
+            let started = std::time::Instant::now();
+            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGINT), "{moment}, {group}: {said}");
+            assert!(started.elapsed().as_secs() < 50, "{moment}, {group}: the command slept on");
+        }
+    }
+}
+
+#[test]
+fn the_command_dies_with_the_parent_that_it_would_die_with() {
+    let scratch = Scratch::new("parent");
+    let own = env!("CARGO_BIN_EXE_topdown");
+    let line = format!("'{own}' run --preload {} -- sh -c 'echo ready; exec sleep 60'", harmless().display());
+    // the shell between is what dies
+    let script = format!("setpriv --pdeathsig KILL {line} & wait");
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &script]).env("TMPDIR", &scratch.0).stdin(Stdio::null()).stderr(Stdio::null());
+    let mut shell = shell.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    let started = std::time::Instant::now();
+    assert!(lines.next().is_none());
+    assert!(started.elapsed().as_secs() < 50, "nobody is left who would have written more");
+}
+
+#[test]
+fn what_is_ignored_blocked_and_open_is_the_commands_own() {
+    let scratch = Scratch::new("inherited");
+    // (of signals that threads use among themselves another may be ignored)
+    let shows = "grep -E '^Sig(Ign|Blk)' /proc/self/status | grep -o '.\\{8\\}$'; ls /proc/self/fd";
+    let under =
+        format!("'{}' run --preload {} -- sh -c", env!("CARGO_BIN_EXE_topdown"), harmless().display());
+    for before in ["", "trap '' PIPE INT USR1 CHLD; "] {
+        let shown = |around: &str| {
+            let line = format!("{before}{around} \"$0\"");
+            let mut command = Command::new("env");
+            command.args(["--default-signal", "bash", "-c", &line, shows]).env("TMPDIR", &scratch.0);
+            text(&done(command.stdin(Stdio::null())).stdout)
+        };
+        let plain = shown("sh -c");
+        assert!(plain.lines().count() > 4, "{plain}");
+        assert_eq!(shown(&under), plain, "{before}");
+    }
+}
+
+#[test]
+fn wherever_standard_error_leads_the_status_is_the_commands() {
+    let scratch = Scratch::new("stderr");
+    let own = format!("'{}' run --preload {} -- sh -c", env!("CARGO_BIN_EXE_topdown"), harmless().display());
+    for around in [
+        "RUN 'exit 7' 2> /dev/full",
+        "RUN 'exit 7' 2>&-",
+        "{ { RUN 'sleep 0.1; exit 7'; echo $? >&3; } 2>&1 > /dev/null | true; } 3>&1 | { read -r code; exit $code; }",
+    ] {
+        let line = around.replace("RUN", &own);
+        let output = done(Command::new("bash").args(["-c", &line]).env("TMPDIR", &scratch.0));
+        assert_eq!(output.status.code(), Some(7), "{around}");
+    }
+}
+
+/// A program that needs `libasan`, or whose interpreter is musl's, is executed without the library.
+#[test]
+fn programs_that_refuse_the_library_run_without_it() {
+    let scratch = Scratch::new("refuses");
+    let says = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { puts(getenv(\"LD_PRELOAD\") ? \"with\" : \"without\"); return 3; }\n";
+    fs::write(scratch.0.join("says.c"), says).unwrap();
+    let musl = scratch.0.join("ld-musl-x86_64.so.1");
+    std::os::unix::fs::symlink("/lib64/ld-linux-x86-64.so.2", &musl).unwrap();
+    for (name, option, why) in [
+        ("plain", "-O1".to_owned(), None),
+        ("sanitized", "-fsanitize=address".to_owned(), Some("AddressSanitizer is to be the first library")),
+        ("musl", format!("-Wl,--dynamic-linker={}", musl.display()), Some("linked with musl")),
+    ] {
+        let program = scratch.0.join(name);
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-w", &option, "-o"]).arg(&program).arg(scratch.0.join("says.c"));
+        assert!(gcc.status().unwrap().success(), "{name}");
+        let output = done(&mut scratch.topdown(&["run", "--", program.to_str().unwrap()]));
+        let said = text(&output.stderr);
+        let with = if why.is_some() { "without\n" } else { "with\n" };
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(3), with.into()), "{name}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains(why.unwrap_or("left no table file")), "{said}");
+        // one that another program starts is not ours to look at
+        if name == "sanitized" {
+            let line = format!(
+                "ASAN_OPTIONS=detect_leaks=0 exec \"$0\" run -- sh -c '{}; exit $?'",
+                program.display()
+            );
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &line, env!("CARGO_BIN_EXE_topdown")]).env("TMPDIR", &scratch.0);
+            let output = done(shell.env("TOPDOWN_PRELOAD", harmless()));
+            assert_eq!(
+                (output.status.code(), text(&output.stdout)),
+                (Some(3), "with\n".into()),
+                "{output:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn what_cannot_run_and_what_cannot_be_measured_is_told() {
     let scratch = Scratch::new("errors");
@@ -157,13 +362,23 @@ fn what_cannot_run_and_what_cannot_be_measured_is_told() {
         125,
         "/none/x.csv: cannot write the report: No such file",
     );
-    failed(&["run", "--", "true"], 0, "nothing was measured: ");
+    failed(&["run", "--", "true"], 0, "topdown: true: nothing is measured: ");
     let output =
         done(scratch.topdown(&["run", "true"]).env_remove("TOPDOWN_PRELOAD").env("TMPDIR", "/nowhere"));
     assert_eq!(output.status.code(), Some(125), "neither the library nor a directory");
     let report = scratch.0.join("report.csv");
-    failed(&["run", "-o", report.to_str().unwrap(), "--", "true"], 0, "nothing was measured: ");
-    assert!(!report.exists(), "an empty report is none");
+    // a report that has no slots, not an earlier one
+    fs::write(&report, "an earlier one").unwrap();
+    failed(&["run", "-o", report.to_str().unwrap(), "--", "true"], 0, "topdown: nothing is measured: ");
+    let lines = fs::read_to_string(&report).unwrap();
+    let whole: Vec<&str> = lines.lines().nth(1).unwrap().split(',').collect();
+    assert_eq!((lines.lines().count(), whole[11]), (2, "0"), "{lines}");
+    let json = scratch.0.join("report.json");
+    failed(&["run", "-o", json.to_str().unwrap(), "--", "sh", "-c", "exit 4"], 4, "nothing is measured: ");
+    let json: serde_json::Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!(json["whole"]["inclusive"]["slots"], 0);
+    assert!(json["trouble"].as_str().unwrap().contains("left no table file"), "{json}");
+    assert_eq!((&json["run"]["status"], &json["run"]["command"]), (&4.into(), &"sh -c exit 4".into()));
     fs::write(&report, "an earlier one").unwrap();
     failed(&["run", "-o", report.to_str().unwrap(), "--", "/nowhere/at/all"], 127, "cannot run");
     assert_eq!(fs::read_to_string(&report).unwrap(), "an earlier one");
@@ -342,7 +557,9 @@ fn a_file_that_cannot_be_replaced_is_written_over() {
     let name = file.to_str().unwrap();
     let output = as_nobody(&["run", "-o", name, "--", "true"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(fs::read_to_string(&file).unwrap().starts_with("the old one"), "it was only tried");
+    let empty = fs::read_to_string(&file).unwrap();
+    assert!(empty.lines().count() == 2 && !empty.contains("the old one"), "{empty}");
+    fs::write(&file, "the old one ".repeat(1000)).unwrap();
     let output = as_nobody(&["report", "-o", name, table.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let report = fs::read_to_string(&file).unwrap();

@@ -27,7 +27,6 @@ pub use output::Output;
 pub use topdown_table::clean;
 
 use serde::Serialize;
-use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -45,13 +44,29 @@ pub enum Format {
 }
 
 impl Format {
-    /// What the ending of a file's name asks for.
-    pub fn of(output: Option<&Path>) -> Format {
-        match output.and_then(Path::extension).and_then(OsStr::to_str) {
-            Some("csv") => Format::Csv,
-            Some("json") => Format::Json,
-            Some("html" | "htm") => Format::Html,
-            _ => Format::Text,
+    /// What the ending of a file's name asks for; without one, a text.
+    ///
+    /// # Errors
+    /// No format has this ending; the text names those that there are.
+    pub fn of(output: Option<&Path>) -> io::Result<Format> {
+        const ENDINGS: [(&str, Format); 6] = [
+            ("csv", Format::Csv),
+            ("json", Format::Json),
+            ("html", Format::Html),
+            ("htm", Format::Html),
+            ("txt", Format::Text),
+            ("text", Format::Text),
+        ];
+        let Some(path) = output else { return Ok(Format::Text) };
+        let ending = path.extension().unwrap_or_default();
+        let known = ENDINGS.iter().find(|(name, _)| ending.eq_ignore_ascii_case(name));
+        match known {
+            Some((_, format)) => Ok(*format),
+            None if ending.is_empty() => Ok(Format::Text),
+            None => Err(io::Error::other(format!(
+                "-o {}: no report has this ending; choose .csv, .json, .html, or .txt or none for a text",
+                path.display()
+            ))),
         }
     }
 }
@@ -90,23 +105,39 @@ pub fn merge(files: &[PathBuf], outside: Option<OutsideCount>) -> io::Result<Rep
     Ok(Report::new(&tables, outside))
 }
 
-/// Writes a report in this format; without `output` to standard error.
+/// Writes a report in this format; without `output` to standard error, and if that is "-" to standard output.
 ///
 /// # Errors
 /// It cannot be written; the text names the file.
 pub fn write(report: &Report, output: Option<&Path>, format: Format) -> io::Result<()> {
-    if format != Format::Text && report.machines.is_empty() {
-        if let Some(process) = report.processes.first() {
-            let _ = writeln!(io::stderr(), "topdown: nothing is measured: {}", clean(&process.trouble));
+    // (of a text on standard error it is the only line)
+    if output.is_some() && report.machines.is_empty() {
+        for trouble in words::troubles(report).keys() {
+            let _ = writeln!(io::stderr(), "topdown: nothing is measured: {trouble}");
         }
     }
     let rendered = render(report, format);
     match output {
         None => io::stderr().write_all(rendered.as_bytes()),
+        Some(path) if output::is_stdout(path) => print(&rendered),
         Some(path) => {
             let mut output = Output::create(path)?;
             output.write_all(rendered.as_bytes())?;
             output.finish()
         }
+    }
+}
+
+/// Writes to standard output. Whoever closes the pipe has read enough.
+///
+/// # Errors
+/// It cannot be written.
+pub fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
     }
 }

@@ -199,7 +199,7 @@ struct Merged {
 pub struct OutsideCount {
     /// The command.
     pub run: Run,
-    /// What counted it.
+    /// What counted it; empty: nothing did.
     pub parts: Vec<(Machine, Sum)>,
 }
 
@@ -255,7 +255,8 @@ impl Report {
             order.iter().zip(&mut damaged).map(|(table, damaged)| trees(table, damaged)).collect();
         let mut whole = total(trees.iter().map(|threads| sum_of(threads)));
         let inside = whole.inclusive.slots;
-        let outside = outside.and_then(|outside| {
+        let run = outside.as_ref().map(|outside| outside.run.clone());
+        let outside = outside.filter(|outside| !outside.parts.is_empty()).and_then(|outside| {
             let (cores, all) = outside.accounts()?;
             let more = all.slots >= inside - inside / 1000 * FEW;
             (tables.is_empty() || more).then_some((outside, cores, all))
@@ -300,6 +301,8 @@ impl Report {
             regions: regions(&trees, &processes, all),
             processes,
             outside,
+            run,
+            trouble: String::new(),
         }
     }
 }

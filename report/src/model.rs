@@ -27,6 +27,10 @@ pub struct Report {
     pub nodes: Vec<Kind>,
     /// The command, if it was counted from outside: then the figures of the whole are that count.
     pub outside: Option<Outside>,
+    /// The command, if `topdown` has run it.
+    pub run: Option<Run>,
+    /// Why nothing was measured, if there is no process that says so; else empty.
+    pub trouble: String,
 }
 
 /// A command that was counted from outside, with all that it started.
@@ -46,6 +50,10 @@ pub struct Outside {
 pub struct Run {
     /// The command and its arguments.
     pub command: String,
+    /// Where it ran.
+    pub host: String,
+    /// When it began, in local time: "2026-01-31T12:34:56+0100".
+    pub started: String,
     /// Its exit status; none if a signal ended it.
     pub status: Option<u8>,
     /// The signal that ended it.
@@ -56,8 +64,8 @@ pub struct Run {
     pub cpu_ns: u64,
     /// Of those, nanoseconds that belong to no process that was counted.
     pub lost_ns: u64,
-    /// Whether it has left processes that go on: their figures are those up to its end.
-    pub outlived: bool,
+    /// Whether it has left processes that go on: their figures are those up to its end. None: not known.
+    pub outlived: Option<bool>,
 }
 
 /// What was counted on one kind of core.

@@ -70,6 +70,7 @@ impl Output {
     /// Those of [`Output::create`].
     pub fn check(path: &Path) -> io::Result<()> {
         match fs::metadata(path) {
+            _ if is_stdout(path) => Ok(()),
             Ok(about) if about.is_dir() => Err(failed(path, &io::Error::from_raw_os_error(EISDIR))),
             // to open a FIFO is to wait for its reader, who would take the close for the end
             Ok(about) if !about.is_file() => Ok(()),
@@ -133,6 +134,11 @@ impl Drop for Output {
             let _ = fs::remove_file(beside);
         }
     }
+}
+
+/// "-" is standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 fn failed(path: &Path, error: &io::Error) -> io::Error {

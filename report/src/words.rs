@@ -103,6 +103,9 @@ pub fn simulated(report: &Report) -> bool {
 /// Why nothing is measured, and in which processes.
 pub fn troubles(report: &Report) -> BTreeMap<String, Vec<i32>> {
     let mut troubles: BTreeMap<String, Vec<i32>> = BTreeMap::new();
+    if !report.trouble.is_empty() {
+        troubles.insert(clean(&report.trouble), Vec::new());
+    }
     for process in report.processes.iter().filter(|process| !process.trouble.is_empty()) {
         troubles.entry(clean(&process.trouble)).or_default().push(process.pid);
     }
@@ -196,11 +199,17 @@ fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
             percent(alone as f64 / whole.slots as f64)
         ));
     }
-    if run.outlived {
-        remarks.push(
+    match run.outlived {
+        Some(false) => {}
+        Some(true) => remarks.push(
             "processes that it started go on; what they have done until the command ended is counted (`topdown stat --wait` waits for them)"
                 .into(),
-        );
+        ),
+        None => remarks.push(
+            "whether processes that it started go on is not known, since the kernel gave no event that tells; if any do, what they \
+             have done until the command ended is counted"
+                .into(),
+        ),
     }
 }
 
@@ -238,13 +247,13 @@ pub fn executions(counts: &Counts) -> String {
 
 /// The command of the report, and how much it became.
 pub fn title(report: &Report) -> (String, String) {
-    let outside = report.outside.as_ref().map(|outside| &outside.run);
+    let run = report.run.as_ref();
     let first = report.processes.first().map(|process| &process.command);
-    let command = outside.map(|run| &run.command).or(first);
+    let command = run.map(|run| &run.command).or(first);
     let command = command.map(|command| command.split_whitespace().collect::<Vec<_>>().join(" "));
     let command = clean(&command.unwrap_or_default());
     let command = if command.is_empty() { "(no command)".into() } else { command };
-    if let (Some(run), true) = (outside, report.processes.is_empty()) {
+    if let (Some(run), true) = (run, report.processes.is_empty()) {
         return (command, ran(run));
     }
     let threads: usize = report.processes.iter().map(|process| process.threads.len()).sum();

@@ -2,11 +2,11 @@
 
 mod made;
 
-use made::{CORE, Made, Scratch, ran};
+use made::{Made, Scratch, ran};
 use std::fs;
 use topdown::{InputSum, LEVEL_1, LEVEL_2, Sum};
-use topdown_report::model::{Ended, Figures, Item, Machine, Region, Run};
-use topdown_report::{Format, OutsideCount, Report, merge, render};
+use topdown_report::model::{Ended, Figures, Item, Region};
+use topdown_report::{Format, Report, merge, render};
 use topdown_table::{EXECED, HEADER_SIZE, RUNS, Record, offset_of_record};
 
 fn report(name: &str, processes: &[Made]) -> Report {
@@ -565,54 +565,5 @@ fn a_chain_of_regions_is_no_stack_overflow() {
     assert_eq!(region(&report, "even").item.inclusive.slots, 1000);
     for format in [Format::Text, Format::Csv, Format::Json, Format::Html] {
         render(&report, format);
-    }
-}
-
-/// A command of so many slots, in percent, that was counted from outside.
-fn outside(slots: u64, one: [u64; 4]) -> OutsideCount {
-    let machine = Machine {
-        cpu: "a CPU".into(),
-        core: CORE.into(),
-        pmu: "cpu".into(),
-        path: "read",
-        level: 2,
-        slots_per_cycle: 6,
-        max_error: 0.0,
-        max_overhead: 0.0,
-        note: String::new(),
-    };
-    let sum = ran(slots, one, one.map(|part| part / 2), 1).sum();
-    OutsideCount {
-        run: Run { command: "seen from outside".into(), ..Run::default() },
-        parts: vec![(machine, sum)],
-    }
-}
-
-#[test]
-fn the_whole_is_what_was_counted_from_outside_and_what_regions_leave_of_it_is_in_none() {
-    let scratch = Scratch::new("outside");
-    let mut made = Made::new(10, "killed early");
-    let root = made.thread("main", ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 100).sum());
-    made.region("loop", root, ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
-    let files = [made.write(&scratch.0)];
-    let report = merge(&files, Some(outside(40_000, [20, 10, 10, 60]))).unwrap();
-    assert_eq!((report.whole.inclusive.slots, report.whole.exclusive.slots), (40_000, 30_000));
-    assert_eq!(report.outside.as_ref().unwrap().alone, Some(30_000));
-    assert_eq!(report.regions[0].item.inclusive.share, Some(0.25));
-    let rest = report.whole.exclusive.level_1.unwrap();
-    // 8,000 less 5,000 of 30,000
-    assert!((rest.of[0] - 0.1).abs() < 1e-9 && rest.error < 0.01, "{rest:?}");
-    let text = render(&report, Format::Text).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        text.contains("whole program, counted from outside") && text.contains("75.0 % of the slots"),
-        "{text}"
-    );
-    assert!(text.contains("topdown: seen from outside (1 process, 1 thread)"), "{text}");
-    // what has seen less of it is not believed, what has seen hardly less is
-    for (slots, seen) in [(9_000, None), (9_995, Some(None)), (10_005, Some(None)), (10_200, Some(Some(200)))]
-    {
-        let report = merge(&files, Some(outside(slots, [20, 10, 10, 60]))).unwrap();
-        assert_eq!(report.outside.map(|outside| outside.alone), seen, "{slots}");
-        assert_eq!(report.whole.inclusive.slots, if seen.is_some() { slots } else { 10_000 });
     }
 }

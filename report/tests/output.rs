@@ -41,7 +41,7 @@ impl Scratch {
 }
 
 fn write(files: &[PathBuf], output: Option<&Path>) -> std::io::Result<()> {
-    topdown_report::write(&merge(files, None)?, output, Format::of(output))
+    topdown_report::write(&merge(files, None)?, output, Format::of(output)?)
 }
 
 fn is_report(path: &Path) -> bool {

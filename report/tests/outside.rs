@@ -1,0 +1,133 @@
+//! Figures of processes beside what was counted from outside, worked out by hand.
+
+mod made;
+
+use made::{CORE, Made, Ran, Scratch, ran};
+use topdown_report::model::{Machine, Run};
+use topdown_report::{Format, OutsideCount, Report, merge, render};
+use topdown_table::RUNS;
+
+/// A command of so many slots, in percent, that was counted from outside.
+fn outside(slots: u64, one: [u64; 4]) -> OutsideCount {
+    let machine = Machine {
+        cpu: "a CPU".into(),
+        core: CORE.into(),
+        pmu: "cpu".into(),
+        path: "read",
+        level: 2,
+        slots_per_cycle: 6,
+        max_error: 0.0,
+        max_overhead: 0.0,
+        note: String::new(),
+    };
+    let sum = ran(slots, one, one.map(|part| part / 2), 1).sum();
+    OutsideCount {
+        run: Run { command: "seen from outside".into(), ..Run::default() },
+        parts: vec![(machine, sum)],
+    }
+}
+
+#[test]
+fn the_whole_is_what_was_counted_from_outside_and_what_regions_leave_of_it_is_in_none() {
+    let scratch = Scratch::new("outside");
+    let mut made = Made::new(10, "killed early");
+    let root = made.thread("main", ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 100).sum());
+    made.region("loop", root, ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
+    let files = [made.write(&scratch.0)];
+    let report = merge(&files, Some(outside(40_000, [20, 10, 10, 60]))).unwrap();
+    assert_eq!((report.whole.inclusive.slots, report.whole.exclusive.slots), (40_000, 30_000));
+    assert_eq!(report.outside.as_ref().unwrap().alone, Some(30_000));
+    assert_eq!(report.regions[0].item.inclusive.share, Some(0.25));
+    let rest = report.whole.exclusive.level_1.unwrap();
+    // 8,000 less 5,000 of 30,000
+    assert!((rest.of[0] - 0.1).abs() < 1e-9 && rest.error < 0.01, "{rest:?}");
+    let text = render(&report, Format::Text).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("whole program, counted from outside") && text.contains("75.0 % of the slots"),
+        "{text}"
+    );
+    assert!(text.contains("topdown: seen from outside (1 process, 1 thread)"), "{text}");
+    // what has seen less of it is not believed, what has seen hardly less is
+    for (slots, seen) in [(9_000, None), (9_995, Some(None)), (10_005, Some(None)), (10_200, Some(Some(200)))]
+    {
+        let report = merge(&files, Some(outside(slots, [20, 10, 10, 60]))).unwrap();
+        assert_eq!(report.outside.map(|outside| outside.alone), seen, "{slots}");
+        assert_eq!(report.whole.inclusive.slots, if seen.is_some() { slots } else { 10_000 });
+    }
+}
+
+/// Beside these, 40,000 slots were counted from outside: 20, 10, 10 and 60 percent.
+fn beside(made: &Made) -> Report {
+    let scratch = Scratch::new("beside");
+    merge(&[made.write(&scratch.0)], Some(outside(40_000, [20, 10, 10, 60]))).unwrap()
+}
+
+/// Of what ran in no region.
+fn error_of_rest(report: &Report) -> f64 {
+    assert_eq!(report.whole.inclusive.slots, 40_000);
+    assert!(report.whole.inclusive.level_1.unwrap().error < 1e-4, "the whole is as it was counted");
+    report.whole.exclusive.level_1.unwrap().error
+}
+
+/// 10,000 slots in a region, and none outside.
+fn one_region() -> Made {
+    let mut made = Made::new(10, "one");
+    let root = made.thread("main", ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
+    made.region("loop", root, ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
+    made
+}
+
+fn kill(made: &mut Made) {
+    *made.header.ended.get_mut() = RUNS;
+    *made.at(0).ended.get_mut() = 0;
+}
+
+#[test]
+fn what_a_region_missed_while_it_was_not_counted_is_in_the_bound_of_the_rest() {
+    assert!(error_of_rest(&beside(&one_region())) < 0.001);
+    let mut made = Made::new(10, "half");
+    let half = Ran { running_ns: 500, ..ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 10) }.sum();
+    let root = made.thread("main", half);
+    made.region("loop", root, half);
+    let report = beside(&made);
+    assert_eq!(report.regions[0].item.inclusive.running, Some(0.5));
+    let uncounted = half.uncounted_slots();
+    assert!(uncounted >= 10_000.0, "as many as were counted, or more: {uncounted}");
+    // 30,000 are left, and so many of them may be the region's. 10 % retire of what is left: all of those may, or none
+    let part = uncounted / (30_000.0 + uncounted);
+    let expected = part * 0.9 + 11.0 / 30_000.0 * (1.0 - part);
+    let error = error_of_rest(&report);
+    assert!((error - expected).abs() < 1e-3, "{error}, not {expected}");
+}
+
+#[test]
+fn nothing_is_known_of_the_rest_beside_executions_that_are_in_no_regions_figures() {
+    let rest = |change: &dyn Fn(&mut Made)| {
+        let mut made = one_region();
+        change(&mut made);
+        error_of_rest(&beside(&made))
+    };
+    // 10 % retire of what is left: it may be all
+    assert!(rest(&|_| {}) < 0.001);
+    assert!(rest(&|made| made.at(1).unended = 1) >= 0.9);
+    assert!(rest(&|made| made.at(1).missed = 1) >= 0.9);
+    assert!(rest(&kill) >= 0.9);
+    // what ran in itself is in the figures
+    assert!(rest(&|made| made.at(1).nested = 1) < 0.001);
+    // and a thread that had no regions has none that are not known
+    let mut made = Made::new(10, "killed without regions");
+    made.thread("main", ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
+    kill(&mut made);
+    let report = beside(&made);
+    assert!(error_of_rest(&report) < 0.001 && report.whole.exclusive.slots == 40_000);
+    assert!(render(&report, Format::Text).contains("killed, or still running: process 10"));
+}
+
+#[test]
+fn a_run_of_which_nothing_was_counted_from_outside_is_what_processes_measured() {
+    let scratch = Scratch::new("inside");
+    let nothing = OutsideCount { parts: Vec::new(), ..outside(1, [100, 0, 0, 0]) };
+    let report = merge(&[one_region().write(&scratch.0)], Some(nothing)).unwrap();
+    assert_eq!((report.whole.inclusive.slots, report.outside.is_none()), (10_000, true));
+    assert_eq!(report.run.unwrap().command, "seen from outside");
+}
