@@ -14,11 +14,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 use topdown_report::model::Run;
+use topdown_seam::numbers::contains;
 
 /// What is in a file, which may be large.
 ///
@@ -78,6 +79,18 @@ pub struct Ran {
 /// # Errors
 /// It cannot be executed.
 pub fn run_to_end<T>(command: &mut Command, watch: impl FnOnce(i32) -> T) -> io::Result<(Ran, T)> {
+    run_attended(command, watch, |_, _, _| {})
+}
+
+/// The same. `attend` is called while it runs, with what `watch` returned, its process id, and when it started.
+///
+/// # Errors
+/// It cannot be executed.
+pub fn run_attended<T>(
+    command: &mut Command,
+    watch: impl FnOnce(i32) -> T,
+    attend: impl FnOnce(&mut T, i32, Instant),
+) -> io::Result<(Ran, T)> {
     let ignored = wait_for_children();
     let (mut ours, theirs) = UnixStream::pair()?;
     let (ours_fd, theirs_fd) = (ours.as_raw_fd(), theirs.as_raw_fd());
@@ -96,6 +109,7 @@ pub fn run_to_end<T>(command: &mut Command, watch: impl FnOnce(i32) -> T) -> io:
             libc::prctl(libc::PR_SET_PDEATHSIG, parent_dies);
             Relay::end_in_child(&mask);
             libc::close(ours_fd); // its end of file is then that of this process
+            restore_descriptors();
             stop(theirs_fd)
         });
     }
@@ -122,7 +136,8 @@ pub fn run_to_end<T>(command: &mut Command, watch: impl FnOnce(i32) -> T) -> io:
         let child = take.recv().unwrap_or_else(|_| Err(io::Error::other("no thread started it")));
         let child = child.inspect_err(|_| signals.relay_to(0))?;
         // (a signal may have ended it before it could say who it is)
-        let watched = watched.unwrap_or_else(|watch| watch(child.id() as i32));
+        let mut watched = watched.unwrap_or_else(|watch| watch(child.id() as i32));
+        attend(&mut watched, child.id() as i32, start);
         let (status, usage) = end_of(child.id() as i32, &signals)?;
         let wall = start.elapsed();
         let end = if libc::WIFSIGNALED(status) {
@@ -156,6 +171,7 @@ impl Ran {
             cpu_ns: self.cpu.as_nanos() as u64,
             lost_ns: 0,
             outlived: None,
+            ipc: None,
         }
     }
 }
@@ -344,7 +360,7 @@ fn end_of(pid: i32, signals: &Relay) -> io::Result<(i32, libc::rusage)> {
     Ok((status, usage))
 }
 
-/// A process, and all that it starts: an event that counts nothing, but goes from each to its children.
+/// A thread or process, and all that it starts: an event that counts nothing, but goes from each to its children.
 pub struct Family {
     event: OwnedFd,
     page: *mut libc::c_void,
@@ -358,13 +374,25 @@ impl Family {
     /// # Errors
     /// The kernel's.
     pub fn of(pid: i32) -> io::Result<Family> {
+        Family::open(pid, true)
+    }
+
+    /// Of a thread alone.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn alone(tid: i32) -> io::Result<Family> {
+        Family::open(tid, false)
+    }
+
+    fn open(pid: i32, inherit: bool) -> io::Result<Family> {
         let mut attr = perf_event_attr {
             type_: PERF_TYPE_SOFTWARE,
             size: size_of::<perf_event_attr>() as u32,
             config: PERF_COUNT_SW_DUMMY.into(),
             ..perf_event_attr::default()
         };
-        attr.set_inherit(1);
+        attr.set_inherit(inherit.into());
         attr.set_exclude_kernel(1);
         // SAFETY: a valid attr; what is mapped of a new descriptor is new.
         unsafe {
@@ -384,6 +412,11 @@ impl Family {
         }
     }
 
+    /// A descriptor that comes to its end with them.
+    pub fn descriptor(&self) -> i32 {
+        self.event.as_raw_fd()
+    }
+
     /// Whether any of them goes on. `wait`: until there is none, or a signal comes.
     pub fn goes_on(&self, wait: bool) -> bool {
         let mut of = libc::pollfd { fd: self.event.as_raw_fd(), events: 0, revents: 0 };
@@ -397,6 +430,121 @@ impl Drop for Family {
         // SAFETY: it was mapped, and is given up once.
         unsafe { libc::munmap(self.page, PAGE) };
     }
+}
+
+/// The limit of descriptors that this process was given, if it was raised.
+static GIVEN_DESCRIPTORS: AtomicU64 = AtomicU64::new(0);
+
+/// Takes as many descriptors as this process may have.
+pub fn raise_descriptors() {
+    // SAFETY: plain data.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
+            let given = limit.rlim_cur;
+            limit.rlim_cur = limit.rlim_max;
+            if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) == 0 {
+                GIVEN_DESCRIPTORS.store(given, Relaxed);
+            }
+        }
+    }
+}
+
+/// In the child: its limit is what this process was given.
+fn restore_descriptors() {
+    let given = GIVEN_DESCRIPTORS.load(Relaxed);
+    if given > 0 {
+        // SAFETY: plain data.
+        unsafe {
+            let mut limit: libc::rlimit = std::mem::zeroed();
+            if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+                limit.rlim_cur = given;
+                libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+            }
+        }
+    }
+}
+
+/// Moves the calling thread to CPUs of a list such as `0-3,8`, if it may run there.
+pub fn move_to(cpus: Option<&str>) {
+    let Some(cpus) = cpus else { return };
+    // SAFETY: plain data; CPU_SET is given numbers that the set has.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for cpu in 0..libc::CPU_SETSIZE as u32 {
+            if contains(cpus, cpu) {
+                libc::CPU_SET(cpu as usize, &mut set);
+            }
+        }
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
+    }
+}
+
+/// A process, whose descriptor can be read once it has ended.
+///
+/// # Errors
+/// There is none; or the kernel's.
+pub fn process(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: a system call without pointers; what it returns is a new descriptor.
+    unsafe {
+        match libc::syscall(libc::SYS_pidfd_open, pid, 0) {
+            fd @ 0.. => Ok(OwnedFd::from_raw_fd(fd as i32)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Sends a signal to a process that has not been waited for.
+pub fn signal(process: &OwnedFd, signal: i32) {
+    // SAFETY: a system call; no siginfo.
+    unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            process.as_raw_fd(),
+            signal,
+            null_mut::<libc::siginfo_t>(),
+            0,
+        )
+    };
+}
+
+/// SIGINT, SIGTERM and SIGHUP, unless they are ignored, end nothing from here on: this descriptor can be read when one came.
+///
+/// # Errors
+/// The kernel's.
+pub fn interrupts() -> io::Result<OwnedFd> {
+    // SAFETY: plain data; what signalfd returns is a new descriptor.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut action);
+            if action.sa_sigaction != libc::SIG_IGN {
+                libc::sigaddset(&raw mut set, signal);
+            }
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, null_mut());
+        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC) {
+            fd @ 0.. => Ok(OwnedFd::from_raw_fd(fd)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Waits until one of these can be read, or has come to its end, but not longer than until then. Which of them.
+pub fn wait_for(descriptors: &[i32], until: Option<Instant>) -> Vec<bool> {
+    let event = |fd: &i32| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 };
+    let mut all: Vec<libc::pollfd> = descriptors.iter().map(event).collect();
+    let time = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let time = time.map(|time| libc::timespec {
+        tv_sec: time.as_secs() as libc::time_t,
+        tv_nsec: time.subsec_nanos().into(),
+    });
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: as many pollfds as it is told, and a timespec or none.
+    let come = unsafe { libc::ppoll(all.as_mut_ptr(), all.len() as libc::nfds_t, time, std::ptr::null()) };
+    all.iter().map(|one| come > 0 && one.revents != 0).collect()
 }
 
 /// Ends as the command did, but for the core that it left already.

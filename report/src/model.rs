@@ -62,7 +62,9 @@ pub struct Run {
     pub wall_ns: u64,
     /// Nanoseconds of CPU time, of it and of those that it waited for.
     pub cpu_ns: u64,
-    /// Of those, nanoseconds that belong to no process that was counted.
+    /// Instructions per cycle, where these were counted beside.
+    pub ipc: Option<f64>,
+    /// Of the CPU time, nanoseconds that belong to no process that was counted.
     pub lost_ns: u64,
     /// Whether it has left processes that go on: their figures are those up to its end. None: not known.
     pub outlived: Option<bool>,

@@ -266,14 +266,20 @@ pub fn title(report: &Report) -> (String, String) {
     (command, much)
 }
 
-/// "1.23 s, 2.50 CPUs used, exit status 0".
+/// "1.23 s, 2.50 CPUs used, 1.80 instructions per cycle, exit status 0".
 fn ran(run: &Run) -> String {
-    let end = match (run.signal, run.status) {
-        (Some(signal), _) => format!("ended by signal {signal}"),
-        (None, status) => format!("exit status {}", status.unwrap_or(0)),
-    };
     let cpus = run.cpu_ns as f64 / run.wall_ns.max(1) as f64;
-    format!("{}, {cpus:.2} CPUs used, {end}", time(run.wall_ns as f64))
+    let end = match (run.signal, run.status) {
+        (Some(signal), _) => Some(format!("ended by signal {signal}")),
+        (None, status) => status.map(|status| format!("exit status {status}")),
+    };
+    let all = [
+        Some(time(run.wall_ns as f64)),
+        (run.cpu_ns > 0).then(|| format!("{cpus:.2} CPUs used")),
+        run.ipc.map(|ipc| format!("{ipc:.2} instructions per cycle")),
+        end,
+    ];
+    all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// A thread, its process, and where it is in the report.

@@ -1,0 +1,265 @@
+//! Counters on a thread, a CPU or a command, by one kind of its cores, and what they counted from one reading to the next.
+#![forbid(unsafe_code)]
+
+use super::ipc::{Ipc, IpcCounts, Kind};
+use super::whom::By;
+use std::thread;
+use std::time::Duration;
+use topdown::{Error, Info, Options, Sample, SourceKind, Sum, Target, TopDown};
+
+/// Whose slots a group counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// A command, with all that it starts.
+    Command,
+    /// A thread, with all that it starts, by its id.
+    Thread(i32),
+    /// Whatever runs on a CPU.
+    Cpu(u32),
+}
+
+/// An open group, with its last reading.
+pub struct Group {
+    pub of: Of,
+    /// What its row is of; groups of one label follow each other.
+    pub label: String,
+    pub info: Info,
+    td: TopDown,
+    ipc: Option<Ipc>,
+    last: Reading,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Reading {
+    sample: Sample,
+    ipc: Option<IpcCounts>,
+}
+
+/// What was counted from one reading to the next.
+#[derive(Clone, Copy, Default)]
+pub struct Figures {
+    pub sum: Sum,
+    /// None: not counted, or not all the time.
+    pub ipc: Option<IpcCounts>,
+}
+
+impl Figures {
+    /// Adds those of another part of the same kind of cores.
+    fn add(&mut self, from: &Reading, to: &Reading) -> Result<(), Error> {
+        let is_first = self.sum.time_enabled_ns == 0 && self.sum.executions == 0;
+        let (first, last) = (&from.sample, &to.sample);
+        if last.slots == first.slots {
+            // (an execution that was not measured would be unknown)
+            self.sum.time_enabled_ns += last.time_enabled_ns - first.time_enabled_ns;
+            self.sum.time_running_ns += last.time_running_ns - first.time_running_ns;
+            self.sum.from = *first; // of which cores it is
+        } else {
+            self.sum.add(first, last)?;
+        }
+        let ran = last.time_running_ns - first.time_running_ns;
+        let both = from.ipc.zip(to.ipc).and_then(|(from, to)| to.since(&from, ran));
+        self.ipc = match self.ipc {
+            _ if is_first => both,
+            all => all.zip(both).map(|(all, both)| all.plus(&both)),
+        };
+        Ok(())
+    }
+}
+
+impl Group {
+    fn open(of: Of, options: &Options, kinds: &[Kind]) -> Result<Group, Error> {
+        let target = match of {
+            Of::Command => options.target,
+            Of::Thread(id) => Target::Task(id),
+            Of::Cpu(cpu) => Target::Cpu(cpu),
+        };
+        let options = Options { target, ..*options };
+        let td = TopDown::open(&options)?;
+        let info = td.info()?;
+        let kind = kinds.iter().find(|kind| kind.pmu == info.pmu);
+        let ipc = kind.and_then(|kind| kind.open(&options));
+        let group = Group { of, label: String::new(), info, td, ipc, last: Reading::default() };
+        Ok(Group { last: group.read()?, ..group })
+    }
+
+    fn read(&self) -> Result<Reading, Error> {
+        let sample = self.td.read()?;
+        Ok(Reading { sample, ipc: self.ipc.as_ref().and_then(Ipc::read) })
+    }
+
+    /// The nodes that it counts: id and name.
+    pub fn nodes(&self) -> Result<Vec<topdown::Node>, Error> {
+        Ok(self.td.nodes()?.into_iter().filter(|node| node.measured != 0).collect())
+    }
+}
+
+/// Groups that are read together.
+#[derive(Default)]
+pub struct Groups {
+    pub all: Vec<Group>,
+    /// Options of each, but for its target.
+    options: Options,
+    /// PMUs on which instructions and cycles are counted, too.
+    kinds: Vec<Kind>,
+}
+
+/// What a group counted since the reading before.
+pub struct Counted<'g> {
+    pub group: &'g Group,
+    from: Reading,
+    to: Reading,
+}
+
+impl Groups {
+    /// On a process from its exec on, with all that it starts.
+    ///
+    /// # Errors
+    /// Those of `td_open`.
+    pub fn of_command(pid: i32, options: &Options, kinds: &[Kind]) -> Result<Groups, Error> {
+        let options = Options { target: Target::Task(pid), inherit: true, on_exec: true, ..*options };
+        let mut groups = Groups::new(&options, kinds);
+        groups.open(&Of::Command)?;
+        Ok(groups)
+    }
+
+    /// On threads, with all that they start.
+    ///
+    /// # Errors
+    /// Those of `td_open`.
+    pub fn of_threads(
+        ids: impl Iterator<Item = i32>,
+        options: &Options,
+        kinds: &[Kind],
+    ) -> Result<Groups, Error> {
+        let mut groups = Groups::new(&Options { inherit: true, ..*options }, kinds);
+        let mut ended = None;
+        for id in ids {
+            match groups.open(&Of::Thread(id)) {
+                Err(error) if error.code() == -libc::ESRCH => ended = Some(error), // as others of its process may, at any time
+                opened => opened?,
+            }
+        }
+        match ended {
+            Some(error) if groups.all.is_empty() => Err(error),
+            _ => Ok(groups),
+        }
+    }
+
+    /// On CPUs.
+    ///
+    /// # Errors
+    /// Those of `td_open`.
+    pub fn of_cpus(
+        cpus: impl Iterator<Item = u32>,
+        options: &Options,
+        kinds: &[Kind],
+    ) -> Result<Groups, Error> {
+        let mut groups = Groups::new(options, kinds);
+        for cpu in cpus {
+            groups.open(&Of::Cpu(cpu))?;
+        }
+        Ok(groups)
+    }
+
+    fn new(options: &Options, kinds: &[Kind]) -> Groups {
+        Groups { all: Vec::new(), options: *options, kinds: kinds.to_vec() }
+    }
+
+    /// A group for each kind of core, the P-cores' first; on a CPU one of its kind.
+    fn open(&mut self, of: &Of) -> Result<(), Error> {
+        let p_cores = Options { source: SourceKind::Counters, ..self.options };
+        let e_cores = Options { e_cores: true, level: 0, source: SourceKind::Automatic, ..p_cores };
+        let first = Group::open(of.clone(), &p_cores, &self.kinds);
+        match (of, first) {
+            (Of::Cpu(_), Err(error)) if error.code() == -libc::ENOTSUP => {
+                self.all.push(Group::open(of.clone(), &e_cores, &self.kinds).map_err(|_| error)?);
+            }
+            (Of::Cpu(_), first) => self.all.push(first?),
+            (_, first) => {
+                self.all.push(first?);
+                // (where there are none, or they cannot be counted, time on them is seen not to be counted)
+                self.all.extend(Group::open(of.clone(), &e_cores, &self.kinds));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what rows are of, while it is still there.
+    pub fn label(&mut self, by: Option<By>) {
+        let Some(by) = by else { return };
+        for group in &mut self.all {
+            group.label = by.label(group);
+        }
+        self.all.sort_by(|a, b| a.label.cmp(&b.label)); // (as they were within a label)
+    }
+
+    /// What each has counted since the last time; what cannot be read now is in the next reading. `at_work`: what is counted may be
+    /// ending meanwhile.
+    pub fn count(&mut self, at_work: bool) -> Vec<Result<Counted<'_>, Error>> {
+        let readings = if self.options.inherit { settled(&self.all, at_work) } else { self.plainly() };
+        let all = self.all.iter_mut().zip(readings).map(|(group, reading)| {
+            let to = reading?;
+            let from = std::mem::replace(&mut group.last, to);
+            Ok(Counted { group, from, to })
+        });
+        all.collect()
+    }
+
+    fn plainly(&self) -> Vec<Result<Reading, Error>> {
+        self.all.iter().map(Group::read).collect()
+    }
+}
+
+/// Readings of which no counter is ahead of another. While a process ends, the kernel adds its counts to the others' one after
+/// the other: then a later reading has less of a category, or more than there were slots in between.
+fn settled(groups: &[Group], at_work: bool) -> Vec<Result<Reading, Error>> {
+    const TRIES: u32 = 100;
+    let restless =
+        || Error::new(-libc::EAGAIN, "processes end all the time, so the counters do not come to rest");
+    let mut readings: Vec<_> = groups.iter().map(|_| Err(restless())).collect();
+    for _ in 0..TRIES {
+        let unsettled: Vec<usize> = (0..groups.len()).filter(|k| readings[*k].is_err()).collect();
+        if unsettled.is_empty() {
+            break;
+        }
+        let first: Vec<_> = unsettled.iter().map(|k| groups[*k].read()).collect();
+        if at_work {
+            thread::sleep(Duration::from_millis(1)); // longer than that takes
+        }
+        for (k, first) in unsettled.into_iter().zip(first) {
+            readings[k] = match (first, groups[k].read()) {
+                (Ok(reading), Ok(later)) if is_settled(&reading.sample, &later.sample) => Ok(reading),
+                (Ok(_), Ok(_)) => Err(restless()),
+                // (the kernel reads no group whose events are just being taken apart: ECHILD)
+                (Err(error), _) | (_, Err(error)) => Err(error),
+            };
+        }
+    }
+    readings
+}
+
+fn is_settled(sample: &Sample, later: &Sample) -> bool {
+    let slots = later.slots.checked_sub(sample.slots);
+    let more = |(before, after): (&u64, &u64)| after.checked_sub(*before).zip(slots);
+    let mut counters = sample.counter.iter().zip(&later.counter);
+    counters.all(|counter| more(counter).is_some_and(|(more, slots)| more <= slots))
+}
+
+/// The figures of some groups for each PMU, the first to come first; with the first group that has it.
+///
+/// # Errors
+/// Those of [`Sum::add`].
+pub fn by_pmu<'c>(
+    counted: impl IntoIterator<Item = &'c Counted<'c>>,
+) -> Result<Vec<(&'c Group, Figures)>, Error> {
+    let mut kinds: Vec<(&Group, Figures)> = Vec::new();
+    for one in counted {
+        let place = kinds.iter().position(|(group, _)| group.info.pmu == one.group.info.pmu);
+        let place = place.unwrap_or_else(|| {
+            kinds.push((one.group, Figures::default()));
+            kinds.len() - 1
+        });
+        kinds[place].1.add(&one.from, &one.to)?;
+    }
+    Ok(kinds)
+}

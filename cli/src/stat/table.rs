@@ -1,0 +1,280 @@
+//! Rows of figures: for intervals, cores, threads, runs. As a text, as separated values, or as JSON lines, each written at once.
+#![forbid(unsafe_code)]
+
+use super::group::Figures;
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use topdown::Node;
+use topdown_report::clean;
+
+/// How rows are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Style {
+    Text,
+    /// With this between values, and their names in the first line.
+    Separated(String),
+    JsonLines,
+}
+
+/// Which columns there are besides the shares.
+#[derive(Clone, Debug, Default)]
+pub struct Columns {
+    /// Seconds since the start, for intervals.
+    pub time: bool,
+    /// What rows are of, if not of all: "core", "thread"...
+    pub of: Option<&'static str>,
+    /// Name of the PMU, where there is more than one.
+    pub pmu: bool,
+    /// Seconds that a run took.
+    pub seconds: bool,
+    /// How many CPUs were used.
+    pub cpus: bool,
+    /// The clock.
+    pub clock: bool,
+    /// The metrics, in order: id and perf's name.
+    pub nodes: Vec<(u32, &'static str)>,
+    /// Deepest level of these.
+    pub level: u32,
+}
+
+impl Columns {
+    /// Takes up the metrics of a group.
+    pub fn add(&mut self, nodes: &[Node]) {
+        for node in nodes {
+            if !self.nodes.iter().any(|(id, _)| *id == node.id) {
+                self.nodes.push((node.id, node.name()));
+            }
+            self.level = self.level.max(node.level);
+        }
+    }
+}
+
+/// A row.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    pub time: f64,
+    pub of: String,
+    pub pmu: String,
+    pub slots: u64,
+    /// In the order of the columns; None: not counted.
+    pub shares: Vec<Option<f64>>,
+    /// Bounds on the error of the shares of levels 1 and 2.
+    pub error: [Option<f64>; 2],
+    pub running: Option<f64>,
+    pub ipc: Option<f64>,
+    pub clock_ghz: Option<f64>,
+    pub cpus: Option<f64>,
+    pub seconds: f64,
+}
+
+impl Row {
+    /// The figures of such a time, in which threads ran, or CPUs were there.
+    pub fn new(columns: &Columns, figures: &Figures, wall_s: f64) -> Row {
+        let Figures { sum, ipc } = figures;
+        let nodes = sum.decode_tree().unwrap_or_default(); // none: nothing was counted
+        let find = |id: u32| nodes.iter().find(|node| node.id == id && node.measured != 0);
+        let error = |level: u32| {
+            let far = nodes.iter().filter(|node| node.level == level && node.measured != 0);
+            far.map(|node| (node.value - node.low).max(node.high - node.value)).reduce(f64::max)
+        };
+        let (enabled, ran) = (sum.time_enabled_ns as f64, sum.time_running_ns as f64);
+        Row {
+            slots: sum.slots,
+            shares: columns.nodes.iter().map(|(id, _)| find(*id).map(|node| node.value)).collect(),
+            error: [error(1), error(2)],
+            running: (enabled > 0.0).then(|| (ran / enabled).min(1.0)),
+            ipc: ipc.and_then(|ipc| ipc.ipc()),
+            clock_ghz: ipc.filter(|_| ran > 0.0).map(|ipc| ipc.cycles as f64 / ran),
+            cpus: (wall_s > 0.0).then(|| enabled / 1e9 / wall_s),
+            seconds: wall_s,
+            ..Row::default()
+        }
+    }
+
+    /// The mean of each figure, or its spread: the standard deviation.
+    pub fn over(rows: &[Row], of: &str, figure: &dyn Fn(&[f64]) -> Option<f64>) -> Row {
+        let number =
+            |get: &dyn Fn(&Row) -> Option<f64>| figure(&rows.iter().map(get).collect::<Option<Vec<f64>>>()?);
+        let first = rows.first().cloned().unwrap_or_default();
+        Row {
+            of: of.into(),
+            slots: number(&|row| Some(row.slots as f64)).unwrap_or(0.0) as u64,
+            shares: (0..first.shares.len()).map(|k| number(&|row| row.shares[k])).collect(),
+            error: [0, 1].map(|k| number(&|row| row.error[k])),
+            running: number(&|row| row.running),
+            ipc: number(&|row| row.ipc),
+            clock_ghz: number(&|row| row.clock_ghz),
+            cpus: number(&|row| row.cpus),
+            seconds: number(&|row| Some(row.seconds)).unwrap_or(0.0),
+            ..first
+        }
+    }
+
+    fn cells(&self, columns: &Columns) -> Vec<Cell<'_>> {
+        let mut cells = Vec::new();
+        let mut add = |there: bool, title, name, value| {
+            if there {
+                cells.push(Cell { title, name, value });
+            }
+        };
+        add(columns.time, "time", "time", Is::Number(Some(self.time), 6));
+        add(columns.of.is_some(), columns.of.unwrap_or(""), columns.of.unwrap_or(""), Is::Words(&self.of));
+        add(columns.pmu, "pmu", "pmu", Is::Words(&self.pmu));
+        add(true, "", "slots", Is::Count(self.slots));
+        for ((_, name), share) in columns.nodes.iter().zip(&self.shares) {
+            add(true, name, name, Is::Share(*share));
+        }
+        for (k, (title, name)) in [("within", "error_1"), ("within (2)", "error_2")].into_iter().enumerate() {
+            add(k < columns.level as usize, title, name, Is::Points(self.error[k]));
+        }
+        add(true, "running", "running", Is::Share(self.running));
+        add(true, "IPC", "ipc", Is::Number(self.ipc, 2));
+        add(columns.clock, "GHz", "ghz", Is::Number(self.clock_ghz, 2));
+        add(columns.cpus, "CPUs", "cpus", Is::Number(self.cpus, 2));
+        add(columns.seconds, "seconds", "seconds", Is::Number(Some(self.seconds), 6));
+        cells
+    }
+}
+
+struct Cell<'r> {
+    /// In a text; empty: not shown there.
+    title: &'static str,
+    name: &'static str,
+    value: Is<'r>,
+}
+
+enum Is<'r> {
+    Words(&'r str),
+    Count(u64),
+    /// With so many digits behind the point in a text.
+    Number(Option<f64>, usize),
+    /// Shown in per cent.
+    Share(Option<f64>),
+    /// A bound on the error of shares.
+    Points(Option<f64>),
+}
+
+impl Is<'_> {
+    fn text(&self) -> String {
+        let or_none = |number: Option<String>| number.unwrap_or_else(|| "-".into());
+        match self {
+            Is::Words(words) => clean(words),
+            Is::Count(count) => count.to_string(),
+            Is::Number(number, digits) => or_none(number.map(|number| format!("{number:.digits$}"))),
+            Is::Share(share) => or_none(share.map(|share| format!("{:.1} %", 100.0 * share))),
+            Is::Points(bound) => or_none(bound.map(|bound| format!("{:.1}", round_up(100.0 * bound)))),
+        }
+    }
+
+    fn value(&self) -> Value {
+        match self {
+            Is::Words(words) => clean(words).into(),
+            Is::Count(count) => (*count).into(),
+            Is::Number(number, _) | Is::Share(number) | Is::Points(number) => (*number).into(), // not finite: null
+        }
+    }
+}
+
+/// To one digit; a bound is not made smaller.
+fn round_up(points: f64) -> f64 {
+    (10.0 * points).ceil() / 10.0
+}
+
+/// Where rows go.
+pub struct Table {
+    style: Style,
+    columns: Columns,
+    out: Box<dyn Write>,
+    begun: bool,
+}
+
+impl Table {
+    /// Into this file, standard output (`-`), or without one standard error.
+    ///
+    /// # Errors
+    /// The file cannot be written; the text names it.
+    pub fn new(style: Style, columns: Columns, output: Option<&Path>) -> io::Result<Table> {
+        let out: Box<dyn Write> = match output {
+            None => Box::new(io::stderr()),
+            Some(path) if path == Path::new("-") => Box::new(io::stdout()),
+            Some(path) => Box::new(File::create(path).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: cannot write the report: {error}", path.display()))
+            })?),
+        };
+        Ok(Table { style, columns, out, begun: false })
+    }
+
+    /// Writes a row.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn write(&mut self, row: &Row) -> io::Result<()> {
+        let cells = row.cells(&self.columns);
+        let mut lines = String::new();
+        match &self.style {
+            Style::JsonLines => {
+                let all: Map<String, Value> =
+                    cells.iter().map(|cell| (cell.name.to_string(), cell.value.value())).collect();
+                lines += &Value::Object(all).to_string();
+            }
+            Style::Separated(separator) => {
+                let quoted = |value: String| {
+                    let plain = !value.contains(separator.as_str()) && !value.contains('"');
+                    if plain { value } else { format!("\"{}\"", value.replace('"', "\"\"")) }
+                };
+                let value = |cell: &Cell| match cell.value.value() {
+                    Value::Null => String::new(),
+                    Value::String(words) => quoted(words),
+                    number => quoted(number.to_string()),
+                };
+                if !self.begun {
+                    let names: Vec<_> = cells.iter().map(|cell| cell.name).collect();
+                    lines += &(names.join(separator) + "\n");
+                }
+                lines += &cells.iter().map(value).collect::<Vec<_>>().join(separator);
+            }
+            Style::Text => {
+                let shown = || cells.iter().filter(|cell| !cell.title.is_empty());
+                let width = |cell: &Cell| match cell.value {
+                    Is::Words(_) => 16,
+                    Is::Number(_, 6) => 12,
+                    _ => cell.title.len().max(7),
+                };
+                let pad = |cell: &Cell, text: &str| {
+                    let width = width(cell);
+                    if matches!(cell.value, Is::Words(_)) {
+                        format!("{text:width$}")
+                    } else {
+                        format!("{text:>width$}")
+                    }
+                };
+                let line = |text: &dyn Fn(&Cell) -> String| {
+                    let cells: Vec<_> = shown().map(|cell| pad(cell, &text(cell))).collect();
+                    cells.join("  ").trim_end().to_string()
+                };
+                if !self.begun {
+                    lines += &(line(&|cell| cell.title.into()) + "\n");
+                }
+                lines += &line(&|cell| cell.value.text());
+            }
+        }
+        self.begun = true;
+        lines.push('\n');
+        self.out.write_all(lines.as_bytes())?;
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_never_shown_smaller() {
+        let shown = |bound| Is::Points(Some(bound)).text();
+        assert_eq!([0.0, 0.00001, 0.0123, 1.0].map(shown), ["0.0", "0.1", "1.3", "100.0"]);
+        assert_eq!(Is::Points(None).text(), "-");
+    }
+}
