@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod counting;
+mod general;
 mod hardware;
 mod permission;
 
@@ -13,6 +14,7 @@ use crate::handle::{Info, TopDown};
 use crate::options::Options;
 use crate::sys::cpu::{self, Identity};
 use crate::sys::{Kernel, Linux, rseq};
+use general::General;
 use std::time::Duration;
 
 /// What a finding means for measuring.
@@ -50,11 +52,12 @@ pub struct Survey {
     pub open: Result<Info>,
 }
 
-/// Looks at this machine, this process and this thread. Opens a handle, and counts with it for some 20 ms of the calling
-/// thread's time.
+/// Looks at this machine, this process and this thread. Opens a handle, and counts with it, and with groups of
+/// general counters, for some 30 ms of the calling thread's time.
 pub fn probe() -> Survey {
-    Surroundings::new(&Linux::default(), cpu::identify(), rseq::descriptor().is_some(), |_| open_and_count())
-        .survey()
+    let linux = Linux::default();
+    let open = |_: &Linux| open_and_count();
+    Surroundings::new(&linux, cpu::identify(), rseq::descriptor().is_some(), open, general::count).survey()
 }
 
 /// CPU time for which the counters are watched: several rotations of the kernel, if they are multiplexed.
@@ -84,6 +87,7 @@ struct Surroundings<'k, K: Kernel> {
     /// This thread is registered for restartable sequences.
     rseq: bool,
     open: Result<Opened>,
+    general: Result<General>,
 }
 
 /// One row of the table.
@@ -103,7 +107,7 @@ struct Outcome {
 
 impl<'k, K: Kernel> Surroundings<'k, K> {
     /// The table, in the order in which a measurement meets these things.
-    const PROBES: [Probe<K>; 14] = [
+    const PROBES: [Probe<K>; 15] = [
         Probe { name: "cpu", needs: &[], probe: hardware::cpu },
         Probe { name: "hypervisor", needs: &[], probe: hardware::hypervisor },
         Probe { name: "container", needs: &[], probe: permission::container },
@@ -125,11 +129,19 @@ impl<'k, K: Kernel> Surroundings<'k, K> {
             needs: &["topdown_events", "locked_memory"],
             probe: counting::other_users,
         },
+        Probe { name: "general_counters", needs: &["perf_event_paranoid"], probe: general::general_counters },
         Probe { name: "td_open", needs: &[], probe: counting::td_open },
     ];
 
-    fn new(kernel: &'k K, cpu: Identity, rseq: bool, open: impl FnOnce(&K) -> Result<Opened>) -> Self {
-        Surroundings { kernel, pmu: detect::find(kernel, &cpu), cpu, rseq, open: open(kernel) }
+    fn new(
+        kernel: &'k K,
+        cpu: Identity,
+        rseq: bool,
+        open: impl FnOnce(&K) -> Result<Opened>,
+        count: impl FnOnce(&K) -> Result<General>,
+    ) -> Self {
+        let pmu = detect::find(kernel, &cpu);
+        Surroundings { kernel, pmu, cpu, rseq, open: open(kernel), general: count(kernel) }
     }
 
     fn survey(self) -> Survey {

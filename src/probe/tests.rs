@@ -69,9 +69,13 @@ fn opened(kernel: &Scripted, cpu: &Identity) -> Result<Opened> {
     Ok(Opened { info, running: if pmu.covers(kernel.cpu()) { Ok(1.0) } else { Err(starved) } })
 }
 
+fn all_free(_: &Scripted) -> Result<General> {
+    Ok(General { there: 8, free: 8, others: Vec::new() })
+}
+
 fn report_on(kernel: &Scripted, cpu: Identity) -> Survey {
     let open = |kernel: &Scripted| opened(kernel, &cpu);
-    let report = Surroundings::new(kernel, cpu.clone(), true, open).survey();
+    let report = Surroundings::new(kernel, cpu.clone(), true, open, all_free).survey();
     assert_eq!(kernel.open_things(), 0);
     assert_eq!(finding(&report, "td_open").verdict == Verdict::Blocker, report.open.is_err());
     for Finding { name, found, verdict, remedy } in &report.findings {
@@ -274,7 +278,7 @@ fn rdpmc_that_is_not_granted() {
 #[test]
 fn restartable_sequences_that_are_not_registered() {
     let kernel = machine();
-    let report = Surroundings::new(&kernel, spr(), false, |kernel| opened(kernel, &spr())).survey();
+    let report = Surroundings::new(&kernel, spr(), false, |kernel| opened(kernel, &spr()), all_free).survey();
     is(&report, "rseq", Verdict::Note, "not registered", "glibc 2.35");
 }
 
@@ -292,7 +296,7 @@ fn others_who_take_turns_and_others_who_leave_none() {
     let kernel = machine();
     let half =
         |kernel: &Scripted| opened(kernel, &spr()).map(|opened| Opened { running: Ok(0.493), ..opened });
-    let report = Surroundings::new(&kernel, spr(), true, half).survey();
+    let report = Surroundings::new(&kernel, spr(), true, half, all_free).survey();
     is(&report, "other_users", Verdict::Note, "counted 49 % of the time", "end those");
     assert_eq!(first_blocker(&report), "none");
 
@@ -343,4 +347,30 @@ fn a_thread_that_stays_on_e_cores_opens_and_counts_nothing() {
     is(&report, "hybrid", Verdict::Blocker, "CPUs 2-3 alone", "taskset -c 0-1");
     is(&report, "other_users", Verdict::Unknown, "E-core", "");
     assert!(report.open.is_ok(), "it will count on a P-core");
+}
+
+#[test]
+fn general_counters_that_others_hold_are_told_with_those_who_have_events() {
+    let kernel = machine();
+    is(&report(&kernel), "general_counters", Verdict::Good, "8 on CPU 0, all of them free", "");
+    let held = |others: &[&str]| {
+        let others = others.iter().map(ToString::to_string).collect();
+        let held = General { there: 8, free: 3, others };
+        Surroundings::new(&kernel, spr(), true, |kernel| opened(kernel, &spr()), |_| Ok(held)).survey()
+    };
+    let (turns, nobody) = ("takes turns", "no other process that this user may look into");
+    is(
+        &held(&["perf (12)"]),
+        "general_counters",
+        Verdict::Note,
+        "3 of them free; perf events are open in perf (12)",
+        turns,
+    );
+    is(&held(&["a (1)"; 6]), "general_counters", Verdict::Note, "a (1) and 2 more", turns);
+    is(&held(&[]), "general_counters", Verdict::Note, nobody, turns);
+    kernel.add("/proc/sys/kernel/nmi_watchdog", "1\n");
+    is(&held(&[]), "general_counters", Verdict::Note, "NMI watchdog may hold one", turns);
+    let refused = |_: &Scripted| Err(Error::errno(libc::EMFILE, "branches"));
+    let refused = Surroundings::new(&kernel, spr(), true, |kernel| opened(kernel, &spr()), refused).survey();
+    is(&refused, "general_counters", Verdict::Unknown, "cannot be counted: branches", "");
 }
