@@ -1,7 +1,11 @@
 /* Whatever a program's surroundings are, and whatever it does to its descriptors, limits and rights: it runs as without
  * the library. */
 #include "preload.h"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 /* The lowest free descriptor is what it would be, in a thread and a child, too. */
@@ -224,7 +228,61 @@ static int full(void)
     return 0;
 }
 
+/* A filter lets the C library's own end through, and has this action for all other system calls. */
+static void filters(unsigned action, int by_syscall)
+{
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, action),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {sizeof steps / sizeof *steps, steps};
+    fflush(stdout);
+    CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL), -1); /* is there such a thing? */
+    CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    CHECK_EQ(by_syscall ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+static int is_killed_for_calls(int by_syscall)
+{
+    region("before", 100);
+    filters(SECCOMP_RET_KILL_PROCESS, by_syscall);
+    region("after", 100);
+    region("before", 100);
+    CHECK_EQ(write(1, "alive\n", 6), 6);
+    return 3;
+}
+static int killed_by_prctl(void) { return is_killed_for_calls(0); }
+static int killed_by_syscall(void) { return is_killed_for_calls(1); }
+static void killed_report(const char *csv) { EXECUTED(csv, "before", 100); }
+
+/* One that kills for nothing leaves all as it is. */
+static int has_a_harmless_filter(void)
+{
+    region("before", 100);
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mkdir, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {sizeof steps / sizeof *steps, steps};
+    CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+    region("before", 100);
+    join_thread(start_thread(lowest_in_thread, NULL));
+    return 0;
+}
+static void harmless_report(const char *csv)
+{
+    EXECUTED(csv, "before", 200);
+    EXECUTED(csv, "thread", 1);
+}
+
 static const struct preload_case CASES[] = {
+    {"killed by prctl", killed_by_prctl, killed_report, NULL}, {"killed by syscall", killed_by_syscall, killed_report, NULL},
+    {"harmless filter", has_a_harmless_filter, harmless_report, NULL},
     {"descriptors", descriptors, descriptors_report, NULL}, {"close all", closes, closes_report, NULL},
     {"low limits", low_limits, low_limits_report, NULL}, {"no memory", no_memory, no_memory_report, NULL},
     {"elsewhere", elsewhere, NULL, NULL}, {"says", says, NULL, NULL}, {"full table", full, NULL, NULL},

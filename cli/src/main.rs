@@ -2,6 +2,7 @@
 #![deny(unsafe_code)] // allowed in sys and in two modules of selftest
 
 mod check;
+mod compare;
 mod list;
 mod report;
 mod run;
@@ -40,6 +41,9 @@ enum Command {
     /// Report what table files of measured processes say
     #[command(after_help = report::HELP)]
     Report(report::Arguments),
+    /// What has changed from one report to another, and whether it is more than their bounds leave open
+    #[command(after_help = compare::HELP)]
+    Compare(compare::Arguments),
 }
 
 /// A line for the user, who may have no standard error.
@@ -65,5 +69,6 @@ fn main() -> ExitCode {
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
     }
 }

@@ -413,6 +413,29 @@ fn reports_merge_files() {
 }
 
 #[test]
+fn reports_are_compared() {
+    let scratch = Scratch::new("compare");
+    let table = table().write(&scratch.0);
+    let (table, file) = (table.to_str().unwrap(), scratch.0.join("x.csv"));
+    let file = file.to_str().unwrap();
+    assert!(done(&mut scratch.topdown(&["report", "-o", file, table])).status.success());
+    let output = done(&mut scratch.topdown(&["compare", table, file]));
+    let shown = text(&output.stdout);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    assert!(shown.contains("inner loop") && shown.contains("12 shares not known to have changed"), "{shown}");
+    let output = done(&mut scratch.topdown(&["compare", "--csv", table, file]));
+    assert!(text(&output.stdout).contains("\ninner loop,memory_bound,0.7,0.7,0,"), "{output:?}");
+    for (arguments, says) in [
+        (["compare", table, "/etc/passwd", "-o", "-"], "/etc/passwd: "),
+        (["compare", table, file, "-o", "x.html"], "a comparison is no HTML page"),
+    ] {
+        let output = done(&mut scratch.topdown(&arguments));
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+        assert!(text(&output.stderr).contains(says), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn a_table_is_not_replaced_by_a_report() {
     let scratch = Scratch::new("table");
     let first = table().write(&scratch.0);

@@ -1,7 +1,7 @@
 //! Functions of the C library that pass through here: those that start threads, and those that end the process or its
-//! program without its destructors being run.
+//! program without its destructors being run, or may forbid it the system calls that are needed then.
 
-use crate::{end, memory, process, threads};
+use crate::{end, memory, process, sandbox, threads};
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
@@ -16,6 +16,9 @@ enum Means {
     Exec,
     /// It may end.
     Perhaps,
+    /// What the process may do from now on may be restricted.
+    Prctl,
+    Syscall,
 }
 
 /// The next definition of a function of this name after ours.
@@ -64,6 +67,8 @@ pass_through! {
     10 "execle" Exec,
     11 "fexecve" Exec,
     12 "execveat" Exec,
+    13 "prctl" Prctl,
+    14 "syscall" Syscall,
 }
 
 // With a function's number in eax, and rax on the stack.
@@ -72,7 +77,7 @@ std::arch::global_asm!(
     ".globl topdown_pass",
     "topdown_pass:",
     "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9",
-    "mov edi, eax",
+    "mov r8, rcx", "mov rcx, rdx", "mov rdx, rsi", "mov rsi, rdi", "mov edi, eax",
     "call {before}",
     "mov r11, rax",
     "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi", "pop rax",
@@ -87,13 +92,17 @@ pub fn prepare() {
     FUNCTIONS.iter().zip(&REAL).for_each(|((name, _), known)| _ = real(name, known));
 }
 
-/// Returns the function itself.
-extern "C" fn before(number: u32) -> *mut c_void {
+/// Returns the function itself, which is about to be called with these first arguments.
+unsafe extern "C" fn before(number: u32, a: usize, b: usize, c: usize, d: usize) -> *mut c_void {
     let (name, means) = FUNCTIONS[number as usize];
     match means {
         Means::End => end::finish(),
         Means::Exec => end::update(true),
         Means::Perhaps => end::update(false),
+        // SAFETY: they are its arguments.
+        Means::Prctl => unsafe { sandbox::prctl([a, b, c]) },
+        // SAFETY: as above.
+        Means::Syscall => unsafe { sandbox::syscall([a, b, c, d]) },
     }
     real(name, &REAL[number as usize])
 }

@@ -38,6 +38,7 @@ mod likwid;
 mod overlap;
 mod perfmon;
 mod regions;
+mod sandbox;
 
 use std::ffi::{c_char, c_int};
 

@@ -11,7 +11,7 @@ use crate::words::clean;
 
 /// A text as one field, which no spreadsheet takes for a formula: an apostrophe comes before what would begin one, also in an
 /// Asian width, and before an apostrophe, so that one at the start never belongs to the text.
-fn field(text: &str) -> String {
+pub fn field(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(clean).collect();
     let mut text = lines.join("\n");
     if text.trim_start().starts_with(['=', '+', '-', '@', '\'', '＝', '＋', '－', '＠']) {

@@ -3,7 +3,7 @@
 
 mod bar;
 
-use crate::model::{Figures, Item, Region, Report, Thread};
+use crate::model::{DOUBTFUL, Figures, Item, Region, Report, Thread};
 use crate::words::{self, clean, percent, thousands, time};
 use bar::{LARGE, SMALL};
 use std::collections::HashMap;
@@ -13,6 +13,14 @@ const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
 /// Side by side, the largest if there are more.
 const MOST_THREADS: usize = 48;
+/// Regions with bars, the largest if there are more. (A page of 2,000 regions in 64 threads is to have less than 5 MB.)
+const MOST_REGIONS: usize = 100;
+/// Bars of regions in threads.
+const MOST_CELLS: usize = 600;
+/// Places of regions in the trees of threads.
+const MOST_PLACES: usize = 2500;
+/// Regions that are ranked by what they wasted.
+const RANKED: usize = 10;
 /// Hatching, for all bars.
 const DEFINITIONS: &str = r##"<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
 <pattern id="hatch" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
@@ -46,6 +54,9 @@ pub fn render(report: &Report) -> String {
          {DEFINITIONS}<main>\n<header>\n<p class=\"over\">Where the pipeline slots went</p>\n<h1 title=\"{title}\">{title}</h1>\n",
         title = escape(&command)
     );
+    if let Some(occasion) = words::occasion(report) {
+        out += &format!("<p class=\"machine\">{}</p>\n", escape(&occasion));
+    }
     for machine in &report.machines {
         out += &format!("<p class=\"machine\">{}</p>\n", escape(&words::machine(machine)));
     }
@@ -60,6 +71,7 @@ pub fn render(report: &Report) -> String {
     out += "</header>\n";
     if !report.machines.is_empty() {
         whole(&mut out, report, &much);
+        wasted(&mut out, report);
         regions(&mut out, report);
         matrix(&mut out, report);
         trees(&mut out, report);
@@ -103,8 +115,35 @@ fn whole(out: &mut String, report: &Report, much: &str) {
          class=\"bar\" style=\"display:inline\" width=\"34\" height=\"16\"><rect class=\"nothing\" x=\"1\" y=\"1\" \
          width=\"32\" height=\"14\"/></svg>not measured</span>\n<span>level 1 above, its parts (level 2) below</span>\n\
          </div>\n</section>\n",
-        100.0 * bar::DOUBTFUL
+        100.0 * DOUBTFUL
     );
+}
+
+/// Where the most slots were wasted, and what to do next.
+fn wasted(out: &mut String, report: &Report) {
+    let all = words::wasted(report, RANKED);
+    if all.is_empty() {
+        return;
+    }
+    *out += "<section class=\"card\" id=\"next\">\n<h2>Wasted slots, and what next</h2>\n<ol>\n";
+    for one in all {
+        let share = one.slots as f64 / report.whole.inclusive.slots as f64;
+        let error = one.figures.level_1.map_or(0.0, |one| 100.0 * one.error);
+        *out += &format!(
+            "<li><b>{}</b> <span class=\"meta\">{} slots, {} of all; its shares within {error:.1} points</span><br>{}<br>{}</li>\n",
+            escape(one.name),
+            words::slots(one.slots as f64),
+            percent(share),
+            escape(&one.figures.bottleneck),
+            escape(one.next)
+        );
+    }
+    *out += "</ol>\n</section>\n";
+}
+
+/// ": the 100 largest of 2,000", if there are so many.
+fn largest(shown: usize, all: usize) -> String {
+    if shown < all { format!(": the {shown} largest of {}", thousands(all as u64)) } else { String::new() }
 }
 
 /// A verdict, its bound, and the bar.
@@ -134,15 +173,21 @@ fn regions(out: &mut String, report: &Report) {
     if report.regions.is_empty() {
         return;
     }
-    *out += "<section class=\"card\">\n<div class=\"tools\"><h2>Regions</h2>\n<form onsubmit=\"return false\">\n\
+    let shown = report.regions.len().min(MOST_REGIONS);
+    *out += &format!(
+        "<section class=\"card\">\n<div class=\"tools\"><h2>Regions{}</h2>\n",
+        largest(shown, report.regions.len())
+    );
+    *out += "<form onsubmit=\"return false\">\n\
              <span><label><input type=\"radio\" name=\"which\" id=\"inclusive\" checked> inclusive</label>\n\
              <label><input type=\"radio\" name=\"which\" id=\"exclusive\"> exclusive: without the regions in it</label></span>\n\
              <label class=\"scripted\" hidden>sort by <select id=\"order\"><option value=\"slots\">slots</option>\
-             <option value=\"exclusive\">exclusive slots</option><option value=\"executions\">executions</option>\
+             <option value=\"exclusive\">exclusive slots</option><option value=\"wasted\">wasted slots</option>\
+             <option value=\"executions\">executions</option>\
              <option value=\"name\">name</option></select></label>\n\
              <input class=\"scripted\" hidden id=\"filter\" type=\"search\" placeholder=\"name\" aria-label=\"only names with\">\n\
              </form></div>\n<div id=\"regions\">\n";
-    for region in &report.regions {
+    for region in &report.regions[..shown] {
         self::region(out, region);
     }
     *out += "</div>\n";
@@ -169,10 +214,11 @@ fn region(out: &mut String, region: &Region) {
     let Item { counts, inclusive, exclusive } = &region.item;
     let name = escape(&region.name);
     *out += &format!(
-        "<article class=\"region\" data-name=\"{name}\" data-slots=\"{}\" data-exclusive=\"{}\" data-executions=\"{}\">\n\
+        "<article class=\"region\" data-name=\"{name}\" data-slots=\"{}\" data-exclusive=\"{}\" data-wasted=\"{}\" data-executions=\"{}\">\n\
          <div><div class=\"name\" title=\"{name}\">{name}</div>\n<div class=\"meta\">{}</div>\n",
         inclusive.slots,
         exclusive.slots,
+        region.wasted.unwrap_or(0),
         counts.executions,
         words::count(counts.executions, "execution")
     );
@@ -232,8 +278,8 @@ fn matrix(out: &mut String, report: &Report) {
     if threads.len() < 2 {
         return;
     }
-    let which =
-        if threads.len() < all { format!(": the {} largest of {all}", threads.len()) } else { String::new() };
+    let which = largest(threads.len(), all);
+    let rows = report.regions.len().min(MOST_CELLS / threads.len());
     *out += &format!(
         "<section class=\"card\">\n<h2>Threads{which}</h2>\n<div class=\"scroll\"><table class=\"matrix\" \
          style=\"width:{}px\">\n<thead><tr><th></th>",
@@ -263,7 +309,7 @@ fn matrix(out: &mut String, report: &Report) {
         *out += &cell(&title_of(report, one.process.pid, one.thread), &one.thread.item.inclusive);
     }
     *out += "</tr>\n";
-    for region in &report.regions {
+    for region in &report.regions[..rows] {
         let name = escape(&region.name);
         *out += &format!("<tr><th title=\"{name}\"><span class=\"label\">{name}</span></th>");
         let of: HashMap<(usize, usize), &Item> =
@@ -279,7 +325,11 @@ fn matrix(out: &mut String, report: &Report) {
         }
         *out += "</tr>\n";
     }
-    *out += "</tbody></table></div>\n</section>\n";
+    *out += "</tbody></table></div>\n";
+    if rows < report.regions.len() {
+        *out += &format!("<p class=\"meta\">Regions{}</p>\n", largest(rows, report.regions.len()));
+    }
+    *out += "</section>\n";
 }
 
 fn cell(title: &str, figures: &Figures) -> String {
@@ -292,8 +342,14 @@ fn trees(out: &mut String, report: &Report) {
         return;
     }
     *out += "<section class=\"card\">\n<details><summary><h2>What began in what</h2></summary>\n";
+    let (mut places, mut left_out) = (0, 0);
     for process in &report.processes {
         for thread in process.threads.iter().filter(|thread| !thread.tree.is_empty()) {
+            places += thread.tree.len();
+            if places > MOST_PLACES {
+                left_out += 1;
+                continue;
+            }
             *out += &format!(
                 "<details><summary>{}</summary>\n<div class=\"scroll\"><table><thead><tr><th>region</th>\
                  <th class=\"n\">executions</th><th class=\"n\">of all slots</th><th class=\"n\">without those in it</th>\
@@ -315,6 +371,10 @@ fn trees(out: &mut String, report: &Report) {
             }
             *out += "</tbody></table></div></details>\n";
         }
+    }
+    if left_out > 0 {
+        let threads = words::count(left_out, "thread");
+        *out += &format!("<p class=\"meta\">and {threads} more: -o FILE.json has all</p>\n");
     }
     *out += "</details>\n</section>\n";
 }
@@ -343,21 +403,26 @@ fn figures(out: &mut String, report: &Report) {
     *out += "</tbody></table></div></details>\n</section>\n";
 }
 
+/// A cell, with the number to sort by where the text is none.
+fn number(out: &mut String, value: f64, text: &str) {
+    let plain = text.parse::<f64>().is_ok();
+    let sorts = if plain { String::new() } else { format!(" data-v=\"{value}\"") };
+    *out += &format!("<td{sorts}>{text}</td>");
+}
+
 fn row(out: &mut String, name: &str, item: &Item, figures: &Figures) {
-    let mut cells = vec![
-        (item.counts.executions as f64, thousands(item.counts.executions)),
-        (figures.slots as f64, words::slots(figures.slots as f64)),
-        (figures.time_ns as f64, time(figures.time_ns as f64)),
-    ];
-    let share = |share: Option<f64>| {
-        (share.unwrap_or(-1.0), share.map_or("–".into(), |share| format!("{:.1}", 100.0 * share)))
-    };
-    cells.push(share(figures.running));
-    cells.extend((0..LEVEL_1.len()).map(|k| share(figures.level_1.map(|one| one.of[k]))));
-    cells.push(share(figures.level_1.map(|one| one.error)));
-    cells.extend((0..LEVEL_2.len()).map(|k| share(figures.level_2.map(|two| two.of[k]))));
-    cells.push(share(figures.level_2.map(|two| two.error)));
     *out += &format!("<tr><td>{}</td>", escape(name));
-    cells.iter().for_each(|(value, text)| *out += &format!("<td class=\"n\" data-v=\"{value}\">{text}</td>"));
+    let (slots, ns) = (figures.slots as f64, figures.time_ns as f64);
+    number(out, item.counts.executions as f64, &thousands(item.counts.executions));
+    number(out, slots, &words::slots(slots));
+    number(out, ns, &time(ns));
+    let mut share = |share: Option<f64>| {
+        number(out, -1.0, &share.map_or("–".into(), |share| format!("{:.1}", 100.0 * share)));
+    };
+    share(figures.running);
+    (0..LEVEL_1.len()).for_each(|k| share(figures.level_1.map(|one| one.of[k])));
+    share(figures.level_1.map(|one| one.error));
+    (0..LEVEL_2.len()).for_each(|k| share(figures.level_2.map(|two| two.of[k])));
+    share(figures.level_2.map(|two| two.error));
     *out += "</tr>\n";
 }

@@ -3,7 +3,7 @@
 //! The file is the memory in which the process kept its figures (the crate topdown-table), so it holds what was there when
 //! the process ended, however it ended. The modules in the order in which the figures pass them: what a record measured
 //! becomes a sum (`sum`), sums are merged (`account`, `nodes`, `merge`) into the one model that all reports show (`model`), of which each
-//! format has its own view (`text`, `csv`, `html`; JSON is the model as it is). `verdict` says what a figure means, `words` has
+//! format has its own view (`text`, `csv`, `html`; JSON is the model as it is; `compare` is of two reports). `verdict` says what a figure means, `words` has
 //! the texts that views share, `output` writes the file.
 
 mod sum;
@@ -17,10 +17,12 @@ mod verdict;
 mod output;
 mod words;
 
+mod compare;
 mod csv;
 mod html;
 mod text;
 
+pub use compare::{Comparison, compare};
 pub use merge::OutsideCount;
 pub use model::{Report, SCHEMA};
 pub use output::Output;
@@ -119,8 +121,18 @@ pub fn write(report: &Report, output: Option<&Path>, format: Format) -> io::Resu
     let rendered = render(report, format);
     match output {
         None => io::stderr().write_all(rendered.as_bytes()),
-        Some(path) if output::is_stdout(path) => print(&rendered),
-        Some(path) => {
+        Some(path) => save(&rendered, path),
+    }
+}
+
+/// Writes a text to a file, or to standard output if that is "-".
+///
+/// # Errors
+/// It cannot be written; the text names the file.
+pub fn save(rendered: &str, path: &Path) -> io::Result<()> {
+    match path {
+        path if output::is_stdout(path) => print(rendered),
+        path => {
             let mut output = Output::create(path)?;
             output.write_all(rendered.as_bytes())?;
             output.finish()

@@ -297,6 +297,7 @@ impl Report {
             version: env!("CARGO_PKG_VERSION"),
             machines,
             nodes: whole.inclusive.tree.0.iter().map(|node| node.kind).collect(),
+            next: verdict::next(&whole.inclusive),
             whole,
             regions: regions(&trees, &processes, all),
             processes,
@@ -328,10 +329,13 @@ fn regions(trees: &[Vec<Vec<Place>>], processes: &[Process], all: u64) -> Vec<Re
                 place: (p, t),
                 item: tally.item(all),
             });
+            let item = total(merged.threads.values().cloned()).item(all);
             Region {
                 name: name.into(),
+                wasted: item.exclusive.wasted(),
+                next: verdict::next(&item.exclusive),
                 nests: merged.nests,
-                item: total(merged.threads.values().cloned()).item(all),
+                item,
                 threads: threads.collect(),
             }
         })

@@ -19,6 +19,8 @@ pub struct Report {
     pub machines: Vec<Machine>,
     /// All processes together; exclusive is what ran in no region.
     pub whole: Item,
+    /// What to do next about the whole.
+    pub next: &'static str,
     /// All regions, over contexts, threads and processes; the largest first.
     pub regions: Vec<Region>,
     /// In the order in which they began.
@@ -181,6 +183,10 @@ pub struct Node {
 pub struct Region {
     /// Its name.
     pub name: String,
+    /// Slots that did not retire, without the regions that began in it; none: not known, or not well enough.
+    pub wasted: Option<u64>,
+    /// What to do next about those; empty, if it is not known where most of them went.
+    pub next: &'static str,
     /// Whether other regions began in it, so that exclusive is another thing than inclusive.
     pub nests: bool,
     /// Its figures.
@@ -215,6 +221,18 @@ pub struct Item {
     pub inclusive: Figures,
     /// Without those.
     pub exclusive: Figures,
+}
+
+/// A bound, as a share, above which shares mean little: bars are hatched, and nothing is ranked.
+pub const DOUBTFUL: f64 = 0.15;
+
+impl Figures {
+    /// Slots that did not retire.
+    pub fn wasted(&self) -> Option<u64> {
+        self.level_1
+            .filter(|one| one.error <= DOUBTFUL)
+            .map(|one| (self.slots as f64 * (1.0 - one.of[0]).max(0.0)) as u64)
+    }
 }
 
 /// How often something happened.

@@ -11,6 +11,8 @@ const LABEL: usize = 22;
 const COLUMN: usize = 17;
 /// Of so many threads the trees are shown.
 const FEW: usize = 4;
+/// So many regions are ranked by what they wasted.
+const RANKED: usize = 5;
 /// So many threads are shown, the largest if there are more.
 const MOST: usize = 16;
 
@@ -24,6 +26,9 @@ pub fn render(report: &Report) -> String {
         return out;
     }
     line(&mut out, 0, &format!("topdown: {command} ({much})"));
+    if let Some(occasion) = words::occasion(report) {
+        line(&mut out, 0, &occasion);
+    }
     for machine in &report.machines {
         line(&mut out, 0, &words::machine(machine));
         if machine.max_error == 0.0 {
@@ -45,6 +50,7 @@ pub fn render(report: &Report) -> String {
     if !report.processes.is_empty() {
         overview(&mut out, report);
     }
+    wasted(&mut out, report);
     let whole =
         if report.outside.is_some() { "whole program, counted from outside" } else { "whole program" };
     block(&mut out, whole, &report.whole, false);
@@ -127,6 +133,25 @@ fn overview(out: &mut String, report: &Report) {
     one("whole program", String::new(), &report.whole.inclusive);
     for region in &report.regions {
         one(&region.name, thousands(region.item.counts.executions), &region.item.inclusive);
+    }
+}
+
+/// Where the most slots were wasted, and what to do next.
+fn wasted(out: &mut String, report: &Report) {
+    let all = words::wasted(report, RANKED);
+    if all.is_empty() {
+        return;
+    }
+    *out += "\nwasted slots (not retiring), and what next\n";
+    for (k, one) in all.iter().enumerate() {
+        let share = one.slots as f64 / report.whole.inclusive.slots as f64;
+        let (name, slots) = (clean(one.name), words::slots(one.slots as f64));
+        let error = one.figures.level_1.map_or(0.0, |one| 100.0 * one.error);
+        let much = format!("{slots}, {} of all slots (its shares within {error:.1} points)", percent(share));
+        line(out, 1, &format!("{}. {name}: {much}; {}", k + 1, one.figures.bottleneck));
+        if !one.next.is_empty() {
+            line(out, 4, one.next);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::account::{Level1, Level2};
+use crate::model::Figures;
 use crate::nodes::{Shown, Tree};
 use topdown::{LEVEL_1, LEVEL_2, TD_NODE_NONE};
 
@@ -15,11 +16,19 @@ fn bound(node: &Shown, one: Option<&Level1>, two: Option<&Level2>) -> f64 {
     }
 }
 
+/// What is known of which node is dominant.
+enum Dominant<'t> {
+    Unmeasured,
+    One(&'t Shown),
+    Either(&'t Shown, &'t Shown),
+    /// More than two may be; the largest is known so far.
+    Open(f64),
+}
+
 /// The rule: a root is dominant if its share, less the bound, is above each other's, plus the bound. Where two are left they are
 /// both named, where more are, none is. Of what the dominant one divides into the largest is named, if it is so by the same
 /// rule, and so on; else the node itself.
-pub fn words(tree: &Tree, one: Option<&Level1>, two: Option<&Level2>) -> String {
-    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+fn dominant<'t>(tree: &'t Tree, one: Option<&Level1>, two: Option<&Level2>) -> Dominant<'t> {
     let bound = |node: &Shown| bound(node, one, two);
     let below = |id: u32| {
         let mut nodes: Vec<&Shown> = tree.0.iter().filter(|node| node.kind.parent == id).collect();
@@ -27,7 +36,7 @@ pub fn words(tree: &Tree, one: Option<&Level1>, two: Option<&Level2>) -> String 
         nodes
     };
     let mut roots = below(TD_NODE_NONE);
-    let Some(largest) = roots.first().copied() else { return "not measured".into() };
+    let Some(largest) = roots.first().copied() else { return Dominant::Unmeasured };
     roots.retain(|root| root.value + bound(root) >= largest.value - bound(largest));
     match *roots {
         [root] => {
@@ -42,14 +51,90 @@ pub fn words(tree: &Tree, one: Option<&Level1>, two: Option<&Level2>) -> String 
                 }
                 named = first;
             }
-            named.kind.metric.verdict.replacen('%', &percent(named.value), 1)
+            Dominant::One(named)
         }
-        [a, b] => {
+        [a, b] => Dominant::Either(a, b),
+        _ => Dominant::Open(bound(largest)),
+    }
+}
+
+/// The dominant bottleneck.
+pub fn words(tree: &Tree, one: Option<&Level1>, two: Option<&Level2>) -> String {
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    match dominant(tree, one, two) {
+        Dominant::Unmeasured => "not measured".into(),
+        Dominant::One(named) => named.kind.metric.verdict.replacen('%', &percent(named.value), 1),
+        Dominant::Either(a, b) => {
             let each = |root: &Shown| format!("{} {}", root.kind.metric.title(), percent(root.value));
             format!("{} or {}: too close to tell", each(a), each(b))
         }
-        _ => format!("cannot be told: the bound is {:.1} points", 100.0 * bound(largest)),
+        Dominant::Open(bound) => format!("cannot be told: the bound is {:.1} points", 100.0 * bound),
     }
+}
+
+/// What to do about each node, by perf's name without "tma_".
+const STEPS: [(&str, &str); 12] = [
+    (
+        "retiring",
+        "little waits: what is left is to execute fewer instructions (another algorithm, vector instructions, -O3)",
+    ),
+    (
+        "light_operations",
+        "little waits: what is left is to execute fewer instructions (another algorithm, vector instructions, -O3)",
+    ),
+    (
+        "heavy_operations",
+        "look for instructions of many micro-operations (microcode, division, gather, denormal numbers): `perf annotate`",
+    ),
+    ("bad_speculation", "find the branches that are mispredicted: `perf record -e branch-misses`"),
+    (
+        "branch_mispredicts",
+        "find the branches that are mispredicted: `perf record -e branch-misses`; make them arithmetic, or sort what they look at",
+    ),
+    (
+        "machine_clears",
+        "look for memory that several threads write, self-modifying code and denormal numbers: `perf record -e machine_clears.count`",
+    ),
+    (
+        "frontend_bound",
+        "make the code that runs smaller and closer together: profile-guided optimization, less inlining, huge pages for code",
+    ),
+    (
+        "fetch_latency",
+        "make the code that runs smaller and closer together: profile-guided optimization, less inlining, huge pages for code",
+    ),
+    (
+        "fetch_bandwidth",
+        "look at the hottest loops: alignment, long instructions, many taken branches; unroll less",
+    ),
+    (
+        "backend_bound",
+        "find what is waited for: `perf annotate` for long chains of operations, `perf mem record` for memory",
+    ),
+    (
+        "memory_bound",
+        "find the loads that wait: `perf mem record`; touch less data, in the order in which it lies, and prefetch the rest",
+    ),
+    (
+        "core_bound",
+        "look for divisions and long chains of dependent operations: `perf annotate`; break them up, use vector instructions",
+    ),
+];
+
+/// What to do next about figures; empty, if it is not known which bottleneck is dominant.
+pub fn next(figures: &Figures) -> &'static str {
+    let mut named = match dominant(&figures.tree, figures.level_1.as_ref(), figures.level_2.as_ref()) {
+        Dominant::One(named) => Some(named),
+        _ => None,
+    };
+    // (a node below level 2 has the step of the nearest above it)
+    while let Some(node) = named {
+        if let Some((_, step)) = STEPS.iter().find(|(name, _)| *name == node.kind.metric.field()) {
+            return step;
+        }
+        named = figures.tree.find(node.kind.parent);
+    }
+    ""
 }
 
 #[cfg(test)]
@@ -100,6 +185,13 @@ mod tests {
         assert_eq!(said(one, two, 0.226), "backend bound 65 % or retiring 20 %: too close to tell");
         assert_eq!(said(one, two, 0.3), "cannot be told: the bound is 30.0 points");
         assert_eq!(words(&Tree::default(), None, None), "not measured");
+    }
+
+    #[test]
+    fn each_category_has_a_step() {
+        for metric in LEVEL_1.iter().chain(&LEVEL_2) {
+            assert!(STEPS.iter().any(|(name, _)| *name == metric.field()), "{}", metric.field());
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::model::{Counts, Ended, Figures, Machine, Outside, Process, Report, Run, Thread};
 use crate::nodes::Shown;
+use crate::verdict;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use topdown::{LEVEL_1, LEVEL_2, Metric};
@@ -280,6 +281,41 @@ fn ran(run: &Run) -> String {
         end,
     ];
     all.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// When and where the command ran, and how it ended, if that is not in the title.
+pub fn occasion(report: &Report) -> Option<String> {
+    let run = report.run.as_ref()?;
+    let more = if report.processes.is_empty() { String::new() } else { format!(": {}", ran(run)) };
+    let (day, time) = run.started.split_once('T')?;
+    let (time, zone) = time.split_at_checked(8)?;
+    Some(clean(&format!("{day} {time} {zone} on {}{more}", run.host)))
+}
+
+/// Slots that were wasted: in which region, or in none of them, how many, where they went, and what to do next.
+pub struct Wasted<'r> {
+    pub name: &'r str,
+    pub slots: u64,
+    pub figures: &'r Figures,
+    pub next: &'static str,
+}
+
+/// Where the most slots were wasted: at most so many, of which each has a hundredth of all slots at least.
+pub fn wasted(report: &Report, most: usize) -> Vec<Wasted<'_>> {
+    const FEW: u64 = 100;
+    let regions = report.regions.iter().filter_map(|region| {
+        let figures = &region.item.exclusive;
+        Some(Wasted { name: &region.name, slots: region.wasted?, figures, next: region.next })
+    });
+    let rest = &report.whole.exclusive;
+    let none = if report.regions.is_empty() { "whole program" } else { "outside regions" };
+    let rest =
+        rest.wasted().map(|slots| Wasted { name: none, slots, figures: rest, next: verdict::next(rest) });
+    let mut all: Vec<Wasted> = regions.chain(rest).collect();
+    all.retain(|one| one.slots > 0 && one.slots >= report.whole.inclusive.slots / FEW);
+    all.sort_by_key(|one| std::cmp::Reverse(one.slots));
+    all.truncate(most);
+    all
 }
 
 /// A thread, its process, and where it is in the report.

@@ -567,3 +567,48 @@ fn a_chain_of_regions_is_no_stack_overflow() {
         render(&report, format);
     }
 }
+
+#[test]
+fn what_wasted_most_is_first_and_has_a_step() {
+    let report = report("wasted", &[nested()]);
+    // of 400 slots outside 20 % retire, of the 200 of "b" 10 %, and of "a" 40 of 440
+    assert_eq!((region(&report, "b").wasted, region(&report, "a").wasted), (Some(180), Some(36)));
+    assert!(region(&report, "b").next.contains("perf mem record"), "{}", region(&report, "b").next);
+    let text = render(&report, Format::Text);
+    let ranked = text.split("wasted slots").nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let at = |what: &str| ranked.find(what).unwrap_or_else(|| panic!("{what} is not in:\n{text}"));
+    assert!(at("1. outside regions: 320, 32.0 % of all slots") < at("2. b: 180, 18.0 % of all slots"));
+    assert!(at("2. b:") < ranked.rfind("find the loads that wait").unwrap());
+    let html = render(&report, Format::Html);
+    assert!(html.find("<b>outside regions</b>").unwrap() < html.find("<b>b</b>").unwrap());
+    // what is not known is not ranked
+    let mut made = nested();
+    made.at(1).unended = 1;
+    let report = self::report("doubtful", &[made]);
+    assert_eq!((region(&report, "a").wasted, region(&report, "a").next), (None, ""));
+}
+
+/// 2,000 regions, one in the other by pairs, and 64 threads. (A table has room for 32,000 places.)
+#[test]
+fn a_page_of_many_regions_in_many_threads_is_small() {
+    let one = ran(1_000_000, [30, 10, 20, 40], [10, 5, 5, 20], 5_000).sum();
+    let mut made = Made::new(1000, "large");
+    for thread in 0..64 {
+        let root = made.thread(&format!("thread {thread}"), one);
+        let mut within = root;
+        for k in 0..if thread == 0 { 2000 } else { 100 } {
+            let parent = if k % 2 == 0 { root } else { within };
+            within = made.region(&format!("a_function_with_a_long_name_{k}"), parent, one);
+        }
+    }
+    let report = report("large", &[made]);
+    assert_eq!((report.regions.len(), report.regions[0].threads.len()), (2000, 64));
+    let html = render(&report, Format::Html);
+    assert!(html.len() < 5_000_000, "{} bytes", html.len());
+    assert!(
+        html.contains("Regions: the 100 largest of 2,000")
+            && html.contains("threads more: -o FILE.json has all")
+    );
+    let all = html.split("All figures").nth(1).unwrap();
+    assert!(all.contains("_1999<") && all.matches("<tr>").count() >= 2000);
+}

@@ -4,6 +4,7 @@ use super::frame::{Began, DEEPEST, Frame};
 use super::node::{RegionNode, look_up, place};
 use super::record;
 use super::thread::{GONE, ThreadState, current};
+use crate::process::MeasuredProcess;
 use std::ffi::{c_char, c_int};
 use std::ptr::{addr_of_mut, null_mut};
 use std::sync::atomic::Ordering::Release;
@@ -92,7 +93,7 @@ unsafe fn in_itself(name: *const c_char) -> *mut Frame {
 /// leave the handle busy for good, and one that had regions would find the state as no call leaves it. Nor is the thread
 /// cancelled.
 unsafe fn in_thread(work: impl FnOnce(*mut ThreadState) -> c_int) -> c_int {
-    if current() == GONE {
+    if current() == GONE || MeasuredProcess::get().is_none() {
         return 0;
     }
     let _blocked = NeverCancelled::new();

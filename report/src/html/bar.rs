@@ -5,13 +5,11 @@
 #![forbid(unsafe_code)]
 
 use crate::account::{Level1, Level2, Shares};
-use crate::model::Figures;
+use crate::model::{DOUBTFUL, Figures};
 use svg::Document;
 use svg::node::element::{Group, Line, Rectangle, Text, Title};
 use topdown::Metric;
 
-/// A bar's bound, as a share, above which its parts mean little: it is hatched.
-pub const DOUBTFUL: f64 = 0.15;
 /// Narrower parts are not drawn.
 const THIN: f64 = 0.0005;
 

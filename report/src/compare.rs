@@ -1,0 +1,292 @@
+//! Two reports, before and after: what has changed, and whether it is more than the bounds of both leave open.
+#![forbid(unsafe_code)]
+
+use crate::account::{Level1, Level2, Shares};
+use crate::model::{Figures, Item, Report};
+use crate::words::{self, clean, percent, short, thousands, time};
+use crate::{Format, json, merge};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use topdown::{LEVEL_1, LEVEL_2, Metric};
+
+/// What a report says of a region, over all threads, or of the whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Row {
+    executions: u64,
+    slots: u64,
+    time_ns: u64,
+    /// Shares in the order of LEVEL_1 and LEVEL_2, each with its bound.
+    shares: [Option<(f64, f64)>; SHARES],
+}
+
+const SHARES: usize = LEVEL_1.len() + LEVEL_2.len();
+
+fn metrics() -> impl Iterator<Item = &'static Metric> {
+    LEVEL_1.iter().chain(&LEVEL_2)
+}
+
+/// What a report says: of the whole, whose name is empty, and of regions in its order.
+type Rows = Vec<(String, Row)>;
+
+impl Row {
+    fn new(Item { counts, inclusive, .. }: &Item) -> Row {
+        fn all<const N: usize>(shares: Option<&Shares<N>>) -> impl Iterator<Item = Option<(f64, f64)>> {
+            (0..N).map(move |k| shares.map(|shares| (shares.of[k], shares.error)))
+        }
+        let Figures { slots, time_ns, level_1, level_2, .. } = inclusive;
+        let (one, two): (Option<&Level1>, Option<&Level2>) = (level_1.as_ref(), level_2.as_ref());
+        let mut shares = [None; SHARES];
+        shares.iter_mut().zip(all(one).chain(all(two))).for_each(|(to, from)| *to = from);
+        Row { executions: counts.executions, slots: *slots, time_ns: *time_ns, shares }
+    }
+
+    /// With a function that has the value of a CSV column of this name, or of the JSON name that it stands for.
+    fn of_fields(number: &dyn Fn(&str) -> Option<f64>) -> Option<Row> {
+        let whole = |name| number(name).map(|value| value as u64);
+        let errors = [number("error_1"), number("error_2")];
+        let mut shares = [None; SHARES];
+        for (k, (share, metric)) in shares.iter_mut().zip(metrics()).enumerate() {
+            *share = number(metric.field()).zip(errors[usize::from(k >= LEVEL_1.len())]);
+        }
+        Some(Row {
+            executions: whole("executions")?,
+            slots: whole("slots")?,
+            time_ns: whole("time_ns")?,
+            shares,
+        })
+    }
+}
+
+fn of_json(text: &str) -> Option<Rows> {
+    let report: Value = serde_json::from_str(text).ok()?;
+    let row = |item: &Value| {
+        let figures = &item["inclusive"];
+        let number = |name: &str| match name {
+            "executions" => item[name].as_f64(),
+            "slots" | "time_ns" => figures[name].as_f64(),
+            "error_1" => figures["level_1"]["error"].as_f64(),
+            "error_2" => figures["level_2"]["error"].as_f64(),
+            share => figures["level_1"][share].as_f64().or_else(|| figures["level_2"][share].as_f64()),
+        };
+        Row::of_fields(&number)
+    };
+    let mut rows = vec![(String::new(), row(&report["whole"])?)];
+    for region in report["regions"].as_array()? {
+        rows.push((clean(region["name"].as_str()?), row(region)?));
+    }
+    (report["schema"] == crate::SCHEMA).then_some(rows)
+}
+
+fn of_csv(text: &str) -> Option<Rows> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers().ok()?.clone();
+    let place: HashMap<&str, usize> = header.iter().enumerate().map(|(place, name)| (name, place)).collect();
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record.ok()?;
+        let field = |name: &str| place.get(name).and_then(|place| record.get(*place));
+        if !field("pid")?.is_empty() {
+            continue; // of one process or thread
+        }
+        let number = |name: &str| field(name)?.parse::<f64>().ok();
+        let region = field("region")?;
+        rows.push((region.strip_prefix('\'').unwrap_or(region).into(), Row::of_fields(&number)?));
+    }
+    (!rows.is_empty()).then_some(rows)
+}
+
+/// Reads a report in CSV or JSON, or table files' figures.
+fn read(path: &Path) -> io::Result<Rows> {
+    let bytes = fs::read(path).map_err(|error| {
+        io::Error::new(error.kind(), format!("{}: cannot read it: {error}", path.display()))
+    })?;
+    let text = String::from_utf8_lossy(&bytes);
+    let of_report = |report: &Report| -> Rows {
+        let regions = report.regions.iter().map(|region| (clean(&region.name), Row::new(&region.item)));
+        [(String::new(), Row::new(&report.whole))].into_iter().chain(regions).collect()
+    };
+    let rows = match bytes.first() {
+        Some(b'{') => of_json(&text),
+        Some(b'r') => of_csv(&text),
+        _ => return merge(&[path.to_path_buf()], None).map(|report| of_report(&report)),
+    };
+    rows.ok_or_else(|| {
+        io::Error::other(format!(
+            "{}: no report of this version in CSV or JSON, nor a table file",
+            path.display()
+        ))
+    })
+}
+
+/// A figure before and after.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// None: not known there.
+    pub before: Option<f64>,
+    /// The same.
+    pub after: Option<f64>,
+    /// None: not known of both.
+    pub difference: Option<f64>,
+    /// Of the difference: the bounds of both.
+    pub bound: Option<f64>,
+    /// Whether the difference is more than its bound.
+    pub significant: Option<bool>,
+}
+
+impl Change {
+    fn new(before: Option<(f64, f64)>, after: Option<(f64, f64)>) -> Change {
+        let both = before.zip(after);
+        let difference = both.map(|((before, _), (after, _))| after - before);
+        let bound = both.map(|((_, before), (_, after))| before + after);
+        Change {
+            before: before.map(|(value, _)| value),
+            after: after.map(|(value, _)| value),
+            difference,
+            bound,
+            significant: difference.zip(bound).map(|(difference, bound)| difference.abs() > bound),
+        }
+    }
+}
+
+/// What has changed of a region.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// Empty: the whole.
+    pub region: String,
+    /// Executions, slots, and nanoseconds, which have no bound; then the shares of both levels.
+    #[serde(serialize_with = "by_name")]
+    pub figures: Vec<(&'static str, Change)>,
+}
+
+fn by_name<S: Serializer>(figures: &[(&'static str, Change)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(figures.iter().copied())
+}
+
+/// A comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// Names of the files.
+    pub files: [String; 2],
+    /// The whole, then the regions of either, those with the most slots first.
+    pub regions: Vec<Compared>,
+}
+
+const COUNTS: [&str; 3] = ["executions", "slots", "time_ns"];
+
+/// Compares what two files say.
+///
+/// # Errors
+/// One of them cannot be read, or is no report; the text names it.
+pub fn compare(before: &Path, after: &Path) -> io::Result<Comparison> {
+    let (one, two) = (read(before)?, read(after)?);
+    let find = |rows: &Rows, name: &str| rows.iter().find(|(row, _)| row == name).map(|(_, row)| row.clone());
+    let mut names: Vec<&String> = one.iter().chain(&two).map(|(name, _)| name).collect();
+    names.sort();
+    names.dedup();
+    let slots =
+        |name: &str| [&one, &two].map(|rows| find(rows, name).map_or(0, |row| row.slots)).into_iter().max();
+    names.sort_by_cached_key(|name| {
+        (!name.is_empty(), std::cmp::Reverse(slots(name)), name.to_owned().clone())
+    });
+    let compared = |name: &String| {
+        let rows = [find(&one, name), find(&two, name)];
+        let [before, after] = &rows;
+        let counts = |row: &Option<Row>| row.as_ref().map(|row| [row.executions, row.slots, row.time_ns]);
+        let count = |row: &Option<Row>, k: usize| counts(row).map(|counts| (counts[k] as f64, 0.0));
+        let share = |row: &Option<Row>, k: usize| row.as_ref().and_then(|row| row.shares[k]);
+        let counted = COUNTS.iter().enumerate().map(|(k, name)| {
+            let change = Change::new(count(before, k), count(after, k));
+            (*name, Change { bound: None, significant: None, ..change })
+        });
+        let shares = metrics()
+            .enumerate()
+            .map(|(k, metric)| (metric.field(), Change::new(share(before, k), share(after, k))));
+        Compared { region: name.clone(), figures: counted.chain(shares).collect() }
+    };
+    Ok(Comparison {
+        files: [before, after].map(|path| clean(&path.display().to_string())),
+        regions: names.into_iter().map(compared).collect(),
+    })
+}
+
+impl Comparison {
+    /// As a text, CSV or JSON; None: there is no such format of it.
+    pub fn render(&self, format: Format) -> Option<String> {
+        match format {
+            Format::Text => Some(self.text()),
+            Format::Csv => Some(self.csv()),
+            Format::Json => Some(json(self)),
+            Format::Html => None,
+        }
+    }
+
+    fn csv(&self) -> String {
+        let mut out = String::from("region,figure,before,after,difference,bound,significant\n");
+        for Compared { region, figures } in &self.regions {
+            for (name, change) in figures {
+                let number = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
+                let significant = change.significant.map_or("", |yes| if yes { "yes" } else { "no" });
+                let Change { before, after, difference, bound, .. } = *change;
+                let numbers = [before, after, difference, bound].map(number).join(",");
+                out += &format!("{},{name},{numbers},{significant}\n", crate::csv::field(region));
+            }
+        }
+        out
+    }
+
+    fn text(&self) -> String {
+        let [before, after] = &self.files;
+        let mut out = format!("topdown: from {before} to {after}\n");
+        for Compared { region, figures } in &self.regions {
+            let name = if region.is_empty() { "whole program".into() } else { short(region, 60) };
+            let (counts, shares) = figures.split_at(COUNTS.len());
+            let in_both = counts[1].1.difference.is_some();
+            let only = match (in_both, counts[1].1.before) {
+                (true, _) => "",
+                (false, Some(_)) => ": only before",
+                (false, None) => ": only after",
+            };
+            out += &format!("\n{name}{only}\n");
+            for (name, change) in counts.iter().filter(|(_, change)| in_both && change.before != Some(0.0)) {
+                let (Some(before), Some(after)) = (change.before, change.after) else { continue };
+                let (word, show): (_, fn(f64) -> String) = match *name {
+                    "slots" => ("slots", words::slots),
+                    "time_ns" => ("time", time),
+                    _ => ("executions", |n| thousands(n as u64)),
+                };
+                let more = 100.0 * (after - before) / before;
+                out += &format!("  {word:20}{:>12}{:>12}{more:>+12.1} %\n", show(before), show(after));
+            }
+            let mut unsure = 0;
+            for ((_, change), metric) in shares.iter().zip(metrics()) {
+                let (Some(difference), Some(bound)) = (change.difference, change.bound) else { continue };
+                if change.significant == Some(false) {
+                    unsure += 1;
+                    continue;
+                }
+                let [before, after] =
+                    [change.before, change.after].map(|share| share.map_or("-".into(), percent));
+                out += &format!(
+                    "  {:20}{before:>12}{after:>12}{:>+12.1} points, within {:.1}\n",
+                    metric.title(),
+                    100.0 * difference,
+                    100.0 * bound
+                );
+            }
+            if unsure > 0 {
+                out += &format!(
+                    "  {} not known to have changed: the bounds overlap\n",
+                    words::count(unsure, "share")
+                );
+            }
+            if in_both && shares.iter().all(|(_, change)| change.difference.is_none()) {
+                out += "  shares are not known of both\n";
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,120 @@
+//! Two reports, before and after, with changes that are worked out by hand.
+
+mod made;
+
+use made::{Made, Scratch, ran};
+use std::fs;
+use std::path::PathBuf;
+use topdown_report::{Comparison, Format, compare, merge, render};
+
+/// 1,000 slots; "=a, b" has 600 of them, within 12 of its slots, and "c" 200.
+fn before() -> Made {
+    let mut made = Made::new(10, "before");
+    let root = made.thread("main", ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
+    made.region("=a, b", root, ran(600, [70, 5, 5, 20], [10, 5, 5, 10], 12).sum());
+    made.region("c", root, ran(200, [10, 5, 5, 80], [5, 5, 5, 70], 4).sum());
+    made
+}
+
+/// "=a, b" has 400, of which it waits for memory 30 % instead of 10, within 8 of them; there is no "c", but a "d".
+fn after() -> Made {
+    let mut made = Made::new(11, "after");
+    let root = made.thread("main", ran(800, [50, 10, 10, 30], [10, 5, 5, 20], 8).sum());
+    made.region("=a, b", root, ran(400, [47, 6, 5, 42], [10, 5, 5, 30], 8).sum());
+    made.region("d", root, ran(100, [10, 5, 5, 80], [5, 5, 5, 70], 4).sum());
+    made
+}
+
+/// Files of a process in all formats that can be compared.
+fn files(scratch: &Scratch, made: &Made) -> Vec<PathBuf> {
+    let table = made.write(&scratch.0);
+    let report = merge(std::slice::from_ref(&table), None).unwrap();
+    let mut files: Vec<PathBuf> = [("csv", Format::Csv), ("json", Format::Json)]
+        .map(|(ending, format)| {
+            let file = table.with_extension(ending);
+            fs::write(&file, render(&report, format)).unwrap();
+            file
+        })
+        .into();
+    files.push(table);
+    files
+}
+
+fn near(found: Option<f64>, expected: f64) {
+    assert!((found.unwrap() - expected).abs() < 1e-6, "{found:?}, not {expected}");
+}
+
+fn check(comparison: &Comparison) {
+    let names: Vec<&str> = comparison.regions.iter().map(|region| region.region.as_str()).collect();
+    assert_eq!(names, ["", "=a, b", "c", "d"]);
+    let figure = |region: usize, name: &str| {
+        let figures = &comparison.regions[region].figures;
+        figures.iter().find(|(figure, _)| *figure == name).unwrap().1
+    };
+    let slots = figure(1, "slots");
+    assert_eq!((slots.before, slots.after, slots.significant), (Some(600.0), Some(400.0), None));
+    let retiring = figure(1, "retiring");
+    near(retiring.difference, -0.23);
+    near(retiring.bound, 0.04);
+    assert_eq!(retiring.significant, Some(true));
+    let bad = figure(1, "bad_speculation"); // one point more, within four
+    near(bad.difference, 0.01);
+    assert_eq!(bad.significant, Some(false));
+    let memory = figure(1, "memory_bound"); // the bound of level 2 is twice that of level 1
+    near(memory.difference, 0.2);
+    near(memory.bound, 0.08);
+    assert_eq!(memory.significant, Some(true));
+    assert_eq!(figure(0, "retiring").significant, Some(false));
+    let gone = figure(2, "memory_bound");
+    near(gone.before, 0.7);
+    assert_eq!((gone.after, gone.difference, gone.significant), (None, None, None));
+}
+
+#[test]
+fn what_has_changed_is_told_from_what_the_bounds_leave_open() {
+    let scratch = Scratch::new("compare");
+    let (before, after) = (files(&scratch, &before()), files(&scratch, &after()));
+    for one in &before {
+        for two in &after {
+            check(&compare(one, two).unwrap());
+        }
+    }
+    let comparison = compare(&before[0], &after[1]).unwrap();
+    let text = comparison.render(Format::Text).unwrap();
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "slots 600 400 -33.3 %",
+        "retiring 70.0 % 47.0 % -23.0 points, within 4.0",
+        "memory bound 10.0 % 30.0 % +20.0 points, within 8.0",
+        "c: only before",
+        "d: only after",
+        "12 shares not known to have changed",
+    ] {
+        assert!(words.contains(said), "{said} is not in:\n{text}");
+    }
+    assert!(!text.contains("bad speculation"), "{text}");
+    assert!(text.lines().skip(1).all(|line| line.chars().count() <= 100), "{text}");
+    let csv = comparison.render(Format::Csv).unwrap();
+    let line = csv.lines().find(|line| line.contains("b\",memory_bound")).unwrap();
+    assert!(line.starts_with("\"'=a, b\",memory_bound,0.1,0.3,") && line.ends_with(",yes"), "{line}");
+    let json: serde_json::Value = serde_json::from_str(&comparison.render(Format::Json).unwrap()).unwrap();
+    assert_eq!(json["regions"][1]["figures"]["retiring"]["significant"], true);
+    assert_eq!(comparison.render(Format::Html), None);
+}
+
+#[test]
+fn what_is_no_report_is_told() {
+    let scratch = Scratch::new("no-report");
+    let files = files(&scratch, &before());
+    for text in ["", "{}", "{\"schema\": 2}", "region,pid,tid\n", "rubbish", "{", "region,pid\n\"a,b"] {
+        let other = scratch.0.join("other");
+        fs::write(&other, text).unwrap();
+        let error = compare(&files[0], &other).unwrap_err().to_string();
+        assert!(error.contains("/other: "), "{text}: {error}");
+        assert!(compare(&other, &files[1]).is_err());
+    }
+    // of another schema
+    let json = fs::read_to_string(&files[1]).unwrap().replacen("\"schema\": 1", "\"schema\": 2", 1);
+    fs::write(&files[1], json).unwrap();
+    assert!(compare(&files[0], &files[1]).is_err());
+}
