@@ -272,6 +272,29 @@ int main(int argc, char **argv)
     fprintf(stderr, "%s: %.0f slots, %.4f of the work\n", line, slots, slots / (UNITS * unit));
     CHECK(slots >= UNITS * unit && slots < 1.05 * UNITS * unit);
     free(csv.text);
+
+    /* a CPU that goes offline loses nothing; one that comes online is counted soon */
+    snprintf(command, sizeof command, "/sys/devices/system/cpu/cpu%s/online", cpu);
+    if (p_core() < 0 && chmod(command, 0666) == 0) {
+        char *script;
+        CHECK(asprintf(&script, "job() { %s migrates %s %s; }; job; echo 0 > %s; echo 1 > %s; job; job; job; exit 0", shape[0],
+                       cpu, cpu, command, command) > 0);
+        CHECK_EQ(WEXITSTATUS(stat_with("-a", "-I", "10", "--", "/bin/sh", "-c", script, NULL)), 0);
+        csv_read(&csv, in_scratch("r.csv"));
+        slots = rows_are(NULL, NULL, 0.05, 1) / (UNITS * unit);
+        fprintf(stderr, "off and on again: %.4f of the work of one job\n", slots);
+        CHECK(slots > 2 && slots < 4.2);
+        free(csv.text);
+        *strstr(script, "; echo 1") = 0; /* the job, and off */
+        CHECK_EQ(WEXITSTATUS(stat_with("-C", cpu, "--", "/bin/sh", "-c", script, NULL)), 0);
+        csv_read(&csv, in_scratch("r.csv"));
+        slots = rows_are(NULL, NULL, 0.05, 0) / (UNITS * unit);
+        fprintf(stderr, "off: %.4f of the work of one job\n", slots);
+        CHECK(slots > 1 && slots < 1.05);
+        free(csv.text);
+        snprintf(line, sizeof line, "echo 1 > /sys/devices/system/cpu/cpu%s/online", cpu);
+        CHECK_EQ(system(line), 0);
+    }
     snprintf(command, sizeof command, "echo %d > %s", atoi(before), paranoid);
     CHECK_EQ(system(command), 0);
     return 0;

@@ -141,7 +141,8 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         // not after hours that it cannot be written
         Output::check(output).map_err(failed)?;
     }
-    let mut counting = Counting { arguments, show, columns: None, table: None, last: Duration::ZERO };
+    let mut counting =
+        Counting { arguments, show, columns: None, table: None, cpus: None, last: Duration::ZERO };
     match arguments.whom() {
         Some(whom) => counting.others(&whom),
         None if arguments.repeat.is_some() => counting.repeatedly(),
@@ -213,12 +214,17 @@ impl Arguments {
     }
 }
 
+/// How often it is seen which CPUs are online, if there is no interval.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// A count, and where its figures go.
 struct Counting<'a> {
     arguments: &'a Arguments,
     show: Show,
     columns: Option<Columns>,
     table: Option<Table>,
+    /// If CPUs are counted: which.
+    cpus: Option<Whom>,
     /// When figures were last read, from the start.
     last: Duration,
 }
@@ -262,13 +268,14 @@ impl Counting<'_> {
         let mut command = Command::new(program);
         command.args(rest);
         let attend = |groups: &mut T, pid: i32, start: Instant| {
-            if arguments.interval().or(arguments.timeout()).is_none() {
+            let pace = self.pace();
+            if pace.or(arguments.timeout()).is_none() {
                 return;
             }
             let Ok(process) = sys::process(pid) else { return };
             let ends = vec![process.as_raw_fd()];
             let until = Until { start, ends, interrupt: None, timeout: arguments.timeout() };
-            if watch(until, arguments.interval(), |at| tick(self, groups, at)) == Why::TimedOut {
+            if watch(until, pace, |at| tick(self, groups, at)) == Why::TimedOut {
                 sys::signal(&process, libc::SIGTERM);
             }
         };
@@ -285,13 +292,14 @@ impl Counting<'_> {
         let mut groups = whom.open(&options, &Ipc::kinds(&options)).map_err(failed)?;
         groups.label(self.arguments.by());
         let at_work = !matches!(whom, Whom::Cpus(_));
+        self.cpus = Some(whom.clone()).filter(|_| !at_work);
         groups.count(at_work); // what was counted while others were opened
         let (end, wall) = if self.arguments.command.is_empty() {
             let start = Instant::now();
             let ends = endings.iter().map(Ending::descriptor).collect();
             let interrupt = Some(interrupts.as_raw_fd());
             let until = Until { start, ends, interrupt, timeout: self.arguments.timeout() };
-            watch(until, self.arguments.interval(), |at| self.tick(&mut groups, at, at_work));
+            watch(until, self.pace(), |at| self.tick(&mut groups, at, at_work));
             (End::Status(0), start.elapsed())
         } else {
             let (ran, ()) = self.run(|_| (), |counting, (), at| counting.tick(&mut groups, at, at_work))?;
@@ -351,9 +359,21 @@ impl Counting<'_> {
         matches!(self.show, Show::Rows(_))
     }
 
+    /// How often `tick` is called.
+    fn pace(&self) -> Option<Duration> {
+        self.arguments.interval().or(self.cpus.as_ref().map(|_| LOOK))
+    }
+
     /// An interval is over.
     fn tick(&mut self, groups: &mut Groups, at: Duration, at_work: bool) {
-        self.rows(groups, at, at_work);
+        if self.arguments.interval().is_some() {
+            self.rows(groups, at, at_work);
+        }
+        if let Some(online) = self.cpus.as_ref().and_then(Whom::online) {
+            if let Err(why) = groups.follow(&online, self.arguments.by()) {
+                say(&format!("a CPU that came online is not counted: {why}"));
+            }
+        }
     }
 
     fn report(&self, counted: Result<OutsideCount, Error>) {
@@ -391,7 +411,7 @@ impl Counting<'_> {
             let Ok(mut kinds) = by_pmu(these) else { continue };
             apart(&mut kinds);
             rows.extend(kinds.iter().map(|(group, figures)| Row {
-                time: at.as_secs_f64(),
+                time: at.as_nanos() as f64 / 1e9,
                 of: label.into(),
                 pmu: group.info.pmu.clone(),
                 ..Row::new(&columns, figures, wall_s)
