@@ -21,6 +21,7 @@ pub use outside::OutsideGroups;
 use outside::whole;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -49,7 +50,7 @@ pub struct Arguments {
     #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = cpu_list, conflicts_with_all = ["pid", "tid"], help_heading = WHOM)]
     cpus: Option<BTreeSet<u32>>,
     /// End after so many milliseconds; a command gets SIGTERM then
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..), help_heading = WHOM)]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=LONGEST), help_heading = WHOM)]
     timeout: Option<u64>,
     /// If the command leaves processes behind, wait until they have ended, too, or for Ctrl-C
     #[arg(long, conflicts_with_all = OTHERS, help_heading = WHOM)]
@@ -57,7 +58,7 @@ pub struct Arguments {
     #[command(flatten)]
     what: What,
     /// A row for each interval of so many milliseconds, from 10 up
-    #[arg(short = 'I', long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..), help_heading = ROWS)]
+    #[arg(short = 'I', long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=LONGEST), help_heading = ROWS)]
     interval_print: Option<u64>,
     /// Run the command so often: a row for each run, their mean, and their spread (the standard deviation)
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = OTHERS, conflicts_with = "interval_print", help_heading = ROWS)]
@@ -92,6 +93,8 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
+/// Milliseconds: thirty years.
+const LONGEST: u64 = 1_000_000_000_000;
 const WHOM: &str = "Whom";
 const ROWS: &str = "Rows";
 const OUTPUT: &str = "Output";
@@ -141,8 +144,15 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         // not after hours that it cannot be written
         Output::check(output).map_err(failed)?;
     }
-    let mut counting =
-        Counting { arguments, show, columns: None, table: None, cpus: None, last: Duration::ZERO };
+    let mut counting = Counting {
+        arguments,
+        show,
+        columns: None,
+        table: None,
+        broken: false,
+        cpus: None,
+        last: Duration::ZERO,
+    };
     match arguments.whom() {
         Some(whom) => counting.others(&whom),
         None if arguments.repeat.is_some() => counting.repeatedly(),
@@ -223,6 +233,8 @@ struct Counting<'a> {
     show: Show,
     columns: Option<Columns>,
     table: Option<Table>,
+    /// Nothing can be written any more.
+    broken: bool,
     /// If CPUs are counted: which.
     cpus: Option<Whom>,
     /// When figures were last read, from the start.
@@ -275,7 +287,11 @@ impl Counting<'_> {
             let Ok(process) = sys::process(pid) else { return };
             let ends = vec![process.as_raw_fd()];
             let until = Until { start, ends, interrupt: None, timeout: arguments.timeout() };
-            if watch(until, pace, |at| tick(self, groups, at)) == Why::TimedOut {
+            let tick = |at| {
+                tick(self, groups, at);
+                true
+            };
+            if watch(until, pace, tick) == Why::TimedOut {
                 sys::signal(&process, libc::SIGTERM);
             }
         };
@@ -299,7 +315,10 @@ impl Counting<'_> {
             let ends = endings.iter().map(Ending::descriptor).collect();
             let interrupt = Some(interrupts.as_raw_fd());
             let until = Until { start, ends, interrupt, timeout: self.arguments.timeout() };
-            watch(until, self.pace(), |at| self.tick(&mut groups, at, at_work));
+            watch(until, self.pace(), |at| {
+                self.tick(&mut groups, at, at_work);
+                !self.broken
+            });
             (End::Status(0), start.elapsed())
         } else {
             let (ran, ()) = self.run(|_| (), |counting, (), at| counting.tick(&mut groups, at, at_work))?;
@@ -422,15 +441,22 @@ impl Counting<'_> {
 
     fn write(&mut self, rows: &[Row]) {
         let (Show::Rows(style), Some(columns)) = (&self.show, &self.columns) else { return };
-        if self.table.is_none() {
+        if self.table.is_none() && !self.broken {
             match Table::new(style.clone(), columns.clone(), self.arguments.output.as_deref()) {
                 Ok(table) => self.table = Some(table),
-                Err(error) => return say(&format!("no report: {error}")),
+                Err(error) => {
+                    self.broken = true;
+                    say(&format!("no report: {error}"));
+                }
             }
         }
-        for row in rows {
-            // (whoever reads no more has read enough)
-            let _ = self.table.as_mut().map(|table| table.write(row));
+        let Some(table) = self.table.as_mut().filter(|_| !self.broken) else { return };
+        if let Err(error) = rows.iter().try_for_each(|row| table.write(row)) {
+            self.broken = true;
+            // (who closes the pipe has read enough)
+            if error.kind() != ErrorKind::BrokenPipe {
+                say(&format!("no more rows: {error}"));
+            }
         }
     }
 }
