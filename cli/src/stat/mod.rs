@@ -461,15 +461,22 @@ impl Counting<'_> {
     }
 }
 
-/// Of several kinds of cores each is enabled all the time: of that, a kind's is what it counted, and what none has counted.
+/// Of several kinds of cores each is enabled all the time: of that, a kind's is what it counted, and what none has counted. They are
+/// not read at once; where one alone has counted, its own reading tells how long that was.
 fn apart(kinds: &mut [(&Group, Figures)]) {
-    let enabled = kinds.iter().map(|(_, figures)| figures.sum.time_enabled_ns).max().unwrap_or(0);
-    let counted: u64 = kinds.iter().map(|(_, figures)| figures.sum.time_running_ns).sum();
-    if kinds.len() > 1 && kinds.iter().all(|(group, _)| !matches!(group.of, Of::Cpu(_))) {
-        for (_, figures) in kinds {
-            let none = enabled.saturating_sub(counted);
-            figures.sum.time_enabled_ns = figures.sum.time_running_ns + none;
-        }
+    if kinds.len() < 2 || kinds.iter().any(|(group, _)| matches!(group.of, Of::Cpu(_))) {
+        return;
+    }
+    let times = |(_, figures): &(&Group, Figures)| (figures.sum.time_enabled_ns, figures.sum.time_running_ns);
+    let all: Vec<(u64, u64)> = kinds.iter().map(times).collect();
+    let mut counted = all.iter().filter(|(_, running)| *running > 0);
+    let enabled = match (counted.next(), counted.next()) {
+        (Some((enabled, _)), None) => *enabled,
+        _ => all.iter().map(|(enabled, _)| *enabled).max().unwrap_or(0),
+    };
+    let none = enabled.saturating_sub(all.iter().map(|(_, running)| running).sum());
+    for (_, figures) in kinds {
+        figures.sum.time_enabled_ns = figures.sum.time_running_ns + none;
     }
 }
 
