@@ -111,7 +111,7 @@ target/c-tests/lib/shapes-static: c-tests/command/lib/shapes.c c-tests/command/l
 	@mkdir -p $(@D)
 	$(COMPILE_C) $< -o $@ -pthread -static
 
-target/c-tests/pmu_stat target/c-tests/pmu_stat_parts target/c-tests/pmu_run_outside: c-tests/command/lib/shapes.h c-tests/command/lib/stat.h \
+target/c-tests/pmu_stat target/c-tests/pmu_stat_parts target/c-tests/pmu_stat_whom target/c-tests/pmu_run_outside: c-tests/command/lib/shapes.h c-tests/command/lib/stat.h \
 	target/c-tests/lib/shapes target/c-tests/lib/shapes-static
 
 target/c-tests/basic-static: c-tests/open/basic.c $(LIB) $(HEADERS)

@@ -32,7 +32,7 @@ enum Command {
     /// Which CPUs can be measured, and how
     #[command(after_help = list::HELP)]
     List(list::Arguments),
-    /// Run a command, and report where its slots went, counted from outside: whatever it is and does, all of it together
+    /// Count from outside where slots go: of a command, whatever it is and does, of processes, threads or CPUs
     #[command(after_help = stat::HELP)]
     Stat(stat::Arguments),
     /// Run a command, and report where its slots went: all of it, each thread, and regions

@@ -25,7 +25,7 @@ pub(crate) struct PlainGroup<K: Kernel> {
     kernel: K,
     /// Control pages of all events, if RDPMC reads them.
     maps: Option<Maps<K::Map>>,
-    _siblings: Siblings<K::Fd>,
+    siblings: Siblings<K::Fd>,
     leader: K::Fd,
     options: Options,
     /// How many events there are besides the leader.
@@ -112,7 +112,7 @@ impl<K: Kernel> PlainGroup<K> {
         let group = PlainGroup {
             kernel,
             maps,
-            _siblings: siblings,
+            siblings,
             leader,
             options: *options,
             members: plan.members.len(),
@@ -203,6 +203,11 @@ impl<K: Kernel> PlainGroup<K> {
         self.access == Access::Rdpmc && fault::count() != self.faults
     }
 
+    fn read(&self, event: &K::Fd, words: &mut [u64]) -> Result<usize> {
+        let read = self.kernel.read(event, words);
+        read.map_err(|e| explain(&self.kernel, &self.options, Attempt::Other("read"), &e))
+    }
+
     /// Before it is closed: a forked child that has copies of the descriptors does not keep it on the counters.
     pub fn stop(&self) {
         // One that is not there any more counts nothing.
@@ -232,14 +237,31 @@ fn unplaced(event: &str) -> Error {
 impl<K: Kernel> PlainCounters for PlainGroup<K> {
     fn counts(&self) -> Result<PlainCounts> {
         let mut words = [0; group_read::GROUP_HEAD + 1 + MOST_COUNTERS];
-        let got = self
-            .kernel
-            .read(&self.leader, &mut words)
-            .map_err(|e| explain(&self.kernel, &self.options, Attempt::Other("read"), &e))?;
+        let got = self.read(&self.leader, &mut words)?;
         let (time, values) = group_read::group(&words[..got], 1 + self.members).ok_or_else(given_up)?;
         let mut counter = [0; MOST_COUNTERS];
         counter[..self.members].copy_from_slice(&values[1..]);
         Ok(PlainCounts { time, slots: values[0].saturating_mul(self.slots_each), counter })
+    }
+
+    fn last_counts(&self) -> Result<PlainCounts> {
+        let whole = self.counts();
+        if whole.is_ok() || self.options.inherit {
+            return whole;
+        }
+        // each event for itself, which then is a group of one
+        let alone = |event| {
+            let mut words = [0; group_read::GROUP_HEAD + 1];
+            let got = self.read(event, &mut words)?;
+            let (time, values) = group_read::group(&words[..got], 1).ok_or_else(given_up)?;
+            Ok((time, values[0]))
+        };
+        let (time, slots) = alone(&self.leader)?;
+        let mut counter = [0; MOST_COUNTERS];
+        for (count, event) in counter.iter_mut().zip(self.siblings.iter()) {
+            *count = alone(event)?.1;
+        }
+        Ok(PlainCounts { time, slots: slots.saturating_mul(self.slots_each), counter })
     }
 
     fn counts_itself(&self) -> bool {

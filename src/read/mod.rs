@@ -159,6 +159,10 @@ pub(crate) struct PlainCounts {
 pub(crate) trait PlainCounters {
     /// read(2) of the group: what was counted since it was opened.
     fn counts(&self) -> Result<PlainCounts>;
+    /// The same, once more at the end: also of a group that the kernel has taken apart, as it does when its CPU goes offline.
+    fn last_counts(&self) -> Result<PlainCounts> {
+        self.counts()
+    }
     /// Whether what the library executes for a read(2) is counted with the rest.
     fn counts_itself(&self) -> bool;
     /// Where the counters stand, if they count for this thread now and RDPMC reads them.

@@ -49,6 +49,8 @@ struct Period {
 enum Next {
     SamePeriod,
     NewPeriod,
+    /// And nothing is read any more.
+    Last,
 }
 
 impl<C: PlainCounters> Plain<C> {
@@ -123,14 +125,17 @@ impl<C: PlainCounters> Plain<C> {
             // a reading that was interrupted, or left, has executed something, too
             let readings = u64::from(tries) + u64::from(change.others);
             let own_work = if self.counters.counts_itself() { readings * WORK_BY_READ } else { 0 };
-            let counts = self.counters.counts();
+            let counts =
+                if next == Next::Last { self.counters.last_counts() } else { self.counters.counts() };
             let period = change.value();
             period.own_work = period.own_work.saturating_add(own_work);
             let sample = counts.map(|counts| {
                 match next {
                     Next::NewPeriod => period.begin(&counts, own_work + look),
                     // each reading is a window, in number: marks tell readings apart by it, and each has its skid
-                    Next::SamePeriod => period.start.base.window = period.start.base.window.wrapping_add(1),
+                    Next::SamePeriod | Next::Last => {
+                        period.start.base.window = period.start.base.window.wrapping_add(1)
+                    }
                 }
                 period.sample(&counts)
             });
@@ -220,7 +225,7 @@ impl<C: PlainCounters> Source for Plain<C> {
     }
 
     fn read_last(&self, shared: &Shared) -> Result<Sample> {
-        self.count(shared, Next::SamePeriod)
+        self.count(shared, Next::Last)
     }
 
     fn mark(&self, shared: &Shared, short: bool) -> Result<Mark> {

@@ -3,6 +3,7 @@
 
 use super::ipc::{Ipc, IpcCounts, Kind};
 use super::whom::By;
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 use topdown::{Error, Info, Options, Sample, SourceKind, Sum, Target, TopDown};
@@ -27,6 +28,8 @@ pub struct Group {
     td: TopDown,
     ipc: Option<Ipc>,
     last: Reading,
+    /// The last reading of all: its CPU went offline.
+    end: Option<Reading>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -78,13 +81,27 @@ impl Group {
         let info = td.info()?;
         let kind = kinds.iter().find(|kind| kind.pmu == info.pmu);
         let ipc = kind.and_then(|kind| kind.open(&options));
-        let group = Group { of, label: String::new(), info, td, ipc, last: Reading::default() };
+        let group = Group { of, label: String::new(), info, td, ipc, last: Reading::default(), end: None };
         Ok(Group { last: group.read()?, ..group })
     }
 
     fn read(&self) -> Result<Reading, Error> {
         let sample = self.td.read()?;
         Ok(Reading { sample, ipc: self.ipc.as_ref().and_then(Ipc::read) })
+    }
+
+    /// Of a CPU, which may have gone offline.
+    fn read_or_last(&mut self) -> Result<Reading, Error> {
+        if let Some(end) = self.end {
+            return Ok(end);
+        }
+        match self.read() {
+            Err(error) if error.code() == -libc::EIO => {
+                self.end = Some(Reading { sample: self.td.read_last()?, ipc: None });
+                Ok(self.end.unwrap_or_default())
+            }
+            read => read,
+        }
     }
 
     /// The nodes that it counts: id and name.
@@ -187,16 +204,21 @@ impl Groups {
     /// Says what rows are of, while it is still there.
     pub fn label(&mut self, by: Option<By>) {
         let Some(by) = by else { return };
-        for group in &mut self.all {
+        for group in self.all.iter_mut().filter(|group| group.label.is_empty()) {
             group.label = by.label(group);
         }
-        self.all.sort_by(|a, b| a.label.cmp(&b.label)); // (as they were within a label)
+        let labels: Vec<String> = self.all.iter().map(|group| group.label.clone()).collect();
+        self.all.sort_by_key(|group| labels.iter().position(|label| *label == group.label));
     }
 
     /// What each has counted since the last time; what cannot be read now is in the next reading. `at_work`: what is counted may be
     /// ending meanwhile.
     pub fn count(&mut self, at_work: bool) -> Vec<Result<Counted<'_>, Error>> {
-        let readings = if self.options.inherit { settled(&self.all, at_work) } else { self.plainly() };
+        let readings = if self.options.inherit {
+            settled(&self.all, at_work)
+        } else {
+            self.all.iter_mut().map(Group::read_or_last).collect()
+        };
         let all = self.all.iter_mut().zip(readings).map(|(group, reading)| {
             let to = reading?;
             let from = std::mem::replace(&mut group.last, to);
@@ -205,8 +227,21 @@ impl Groups {
         all.collect()
     }
 
-    fn plainly(&self) -> Vec<Result<Reading, Error>> {
-        self.all.iter().map(Group::read).collect()
+    /// Opens groups on those of these CPUs that came online.
+    ///
+    /// # Errors
+    /// Those of `td_open`.
+    pub fn follow(&mut self, online: &BTreeSet<u32>, by: Option<By>) -> Result<(), Error> {
+        for group in &mut self.all {
+            let _ = group.read_or_last(); // (one that went and came back has no counters any more)
+        }
+        let counts = |cpu: u32| self.all.iter().any(|group| group.of == Of::Cpu(cpu) && group.end.is_none());
+        let new: Vec<u32> = online.iter().copied().filter(|cpu| !counts(*cpu)).collect();
+        let opened = new.iter().try_for_each(|cpu| self.open(&Of::Cpu(*cpu)));
+        if !new.is_empty() {
+            self.label(by);
+        }
+        opened
     }
 }
 

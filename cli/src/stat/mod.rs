@@ -21,6 +21,7 @@ pub use outside::OutsideGroups;
 use outside::whole;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -50,7 +51,7 @@ pub struct Arguments {
     #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = cpu_list, conflicts_with_all = ["pid", "tid"], help_heading = WHOM)]
     cpus: Option<BTreeSet<u32>>,
     /// End after so many milliseconds; a command gets SIGTERM then
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..), help_heading = WHOM)]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=LONGEST), help_heading = WHOM)]
     timeout: Option<u64>,
     /// If the command leaves processes behind, wait until they have ended, too, or for Ctrl-C
     #[arg(long, conflicts_with_all = OTHERS, help_heading = WHOM)]
@@ -58,7 +59,7 @@ pub struct Arguments {
     #[command(flatten)]
     what: What,
     /// A row for each interval of so many milliseconds, from 10 up
-    #[arg(short = 'I', long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..), help_heading = ROWS)]
+    #[arg(short = 'I', long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=LONGEST), help_heading = ROWS)]
     interval_print: Option<u64>,
     /// Run the command so often: a row for each run, their mean, and their spread (the standard deviation)
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = OTHERS, conflicts_with = "interval_print", help_heading = ROWS)]
@@ -93,6 +94,8 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
+/// Milliseconds: thirty years.
+const LONGEST: u64 = 1_000_000_000_000;
 const WHOM: &str = "Whom";
 const ROWS: &str = "Rows";
 const OUTPUT: &str = "Output";
@@ -142,7 +145,15 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         // not after hours that it cannot be written
         Output::check(output).map_err(failed)?;
     }
-    let mut counting = Counting { arguments, show, columns: None, table: None, last: Duration::ZERO };
+    let mut counting = Counting {
+        arguments,
+        show,
+        columns: None,
+        table: None,
+        broken: false,
+        cpus: None,
+        last: Duration::ZERO,
+    };
     match arguments.whom() {
         Some(whom) => counting.others(&whom),
         None if arguments.repeat.is_some() => counting.repeatedly(),
@@ -204,12 +215,19 @@ impl Arguments {
     }
 }
 
+/// How often it is seen which CPUs are online, if there is no interval.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// A count, and where its figures go.
 struct Counting<'a> {
     arguments: &'a Arguments,
     show: Show,
     columns: Option<Columns>,
     table: Option<Table>,
+    /// Nothing can be written any more.
+    broken: bool,
+    /// If CPUs are counted: which.
+    cpus: Option<Whom>,
     /// When figures were last read, from the start.
     last: Duration,
 }
@@ -256,13 +274,18 @@ impl Counting<'_> {
         let mut command = Command::new(program);
         command.args(rest);
         let attend = |groups: &mut T, pid: i32, start: Instant| {
-            if arguments.interval().or(arguments.timeout()).is_none() {
+            let pace = self.pace();
+            if pace.or(arguments.timeout()).is_none() {
                 return;
             }
             let Ok(process) = sys::process(pid) else { return };
             let ends = vec![process.as_raw_fd()];
             let until = Until { start, ends, interrupt: None, timeout: arguments.timeout() };
-            if watch(until, arguments.interval(), |at| tick(self, groups, at)) == Why::TimedOut {
+            let tick = |at| {
+                tick(self, groups, at);
+                true
+            };
+            if watch(until, pace, tick) == Why::TimedOut {
                 sys::signal(&process, libc::SIGTERM);
             }
         };
@@ -281,13 +304,17 @@ impl Counting<'_> {
         let mut groups = whom.open(&options, &Ipc::kinds(&options)).map_err(failed)?;
         groups.label(self.arguments.by());
         let at_work = !matches!(whom, Whom::Cpus(_));
+        self.cpus = Some(whom.clone()).filter(|_| !at_work);
         groups.count(at_work); // what was counted while others were opened
         let (end, wall) = if alone {
             let start = Instant::now();
             let ends = endings.iter().map(Ending::descriptor).collect();
             let interrupt = interrupts.as_ref().map(AsRawFd::as_raw_fd);
             let until = Until { start, ends, interrupt, timeout: self.arguments.timeout() };
-            watch(until, self.arguments.interval(), |at| self.tick(&mut groups, at, at_work));
+            watch(until, self.pace(), |at| {
+                self.tick(&mut groups, at, at_work);
+                !self.broken
+            });
             (End::Status(0), start.elapsed())
         } else {
             let (ran, ()) = self.run(|_| (), |counting, (), at| counting.tick(&mut groups, at, at_work))?;
@@ -347,9 +374,21 @@ impl Counting<'_> {
         matches!(self.show, Show::Rows(_))
     }
 
+    /// How often `tick` is called.
+    fn pace(&self) -> Option<Duration> {
+        self.arguments.interval().or(self.cpus.as_ref().map(|_| LOOK))
+    }
+
     /// An interval is over.
     fn tick(&mut self, groups: &mut Groups, at: Duration, at_work: bool) {
-        self.rows(groups, at, at_work);
+        if self.arguments.interval().is_some() {
+            self.rows(groups, at, at_work);
+        }
+        if let Some(online) = self.cpus.as_ref().and_then(Whom::online) {
+            if let Err(why) = groups.follow(&online, self.arguments.by()) {
+                say(&format!("a CPU that came online is not counted: {why}"));
+            }
+        }
     }
 
     /// The command ran, and nothing of it could be counted.
@@ -387,7 +426,7 @@ impl Counting<'_> {
             let Ok(mut kinds) = by_pmu(these) else { continue };
             apart(&mut kinds);
             rows.extend(kinds.iter().map(|(group, figures)| Row {
-                time: at.as_secs_f64(),
+                time: at.as_nanos() as f64 / 1e9,
                 of: label.into(),
                 pmu: group.info.pmu.clone(),
                 ..Row::new(&columns, figures, wall_s)
@@ -398,28 +437,42 @@ impl Counting<'_> {
 
     fn write(&mut self, rows: &[Row]) {
         let (Show::Rows(style), Some(columns)) = (&self.show, &self.columns) else { return };
-        if self.table.is_none() {
+        if self.table.is_none() && !self.broken {
             match Table::new(style.clone(), columns.clone(), self.arguments.output.as_deref()) {
                 Ok(table) => self.table = Some(table),
-                Err(error) => return say(&format!("no report: {error}")),
+                Err(error) => {
+                    self.broken = true;
+                    say(&format!("no report: {error}"));
+                }
             }
         }
-        for row in rows {
-            // (whoever reads no more has read enough)
-            let _ = self.table.as_mut().map(|table| table.write(row));
+        let Some(table) = self.table.as_mut().filter(|_| !self.broken) else { return };
+        if let Err(error) = rows.iter().try_for_each(|row| table.write(row)) {
+            self.broken = true;
+            // (who closes the pipe has read enough)
+            if error.kind() != ErrorKind::BrokenPipe {
+                say(&format!("no more rows: {error}"));
+            }
         }
     }
 }
 
-/// Of several kinds of cores each is enabled all the time: of that, a kind's is what it counted, and what none has counted.
+/// Of several kinds of cores each is enabled all the time: of that, a kind's is what it counted, and what none has counted. They are
+/// not read at once; where one alone has counted, its own reading tells how long that was.
 fn apart(kinds: &mut [(&Group, Figures)]) {
-    let enabled = kinds.iter().map(|(_, figures)| figures.sum.time_enabled_ns).max().unwrap_or(0);
-    let counted: u64 = kinds.iter().map(|(_, figures)| figures.sum.time_running_ns).sum();
-    if kinds.len() > 1 && kinds.iter().all(|(group, _)| !matches!(group.of, Of::Cpu(_))) {
-        for (_, figures) in kinds {
-            let none = enabled.saturating_sub(counted);
-            figures.sum.time_enabled_ns = figures.sum.time_running_ns + none;
-        }
+    if kinds.len() < 2 || kinds.iter().any(|(group, _)| matches!(group.of, Of::Cpu(_))) {
+        return;
+    }
+    let times = |(_, figures): &(&Group, Figures)| (figures.sum.time_enabled_ns, figures.sum.time_running_ns);
+    let all: Vec<(u64, u64)> = kinds.iter().map(times).collect();
+    let mut counted = all.iter().filter(|(_, running)| *running > 0);
+    let enabled = match (counted.next(), counted.next()) {
+        (Some((enabled, _)), None) => *enabled,
+        _ => all.iter().map(|(enabled, _)| *enabled).max().unwrap_or(0),
+    };
+    let none = enabled.saturating_sub(all.iter().map(|(_, running)| running).sum());
+    for (_, figures) in kinds {
+        figures.sum.time_enabled_ns = figures.sum.time_running_ns + none;
     }
 }
 

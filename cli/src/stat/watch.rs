@@ -23,16 +23,16 @@ pub enum Why {
     TimedOut,
 }
 
-/// Waits for the end, and calls `tick` at each multiple of the interval, with the time since the start.
-pub fn watch(mut until: Until, interval: Option<Duration>, mut tick: impl FnMut(Duration)) -> Why {
+/// Waits for the end, and calls `tick` at each multiple of the interval, with the time since the start, as long as it wants that.
+pub fn watch(mut until: Until, interval: Option<Duration>, mut tick: impl FnMut(Duration) -> bool) -> Why {
     let deadline = until.timeout.map(|timeout| until.start + timeout);
-    let mut ticks = 1;
+    let interval_ns = interval.map(|interval| interval.as_nanos() as u64);
+    let mut next = interval.map(|interval| until.start + interval);
     let waits_for_ends = !until.ends.is_empty();
     loop {
         if waits_for_ends && until.ends.is_empty() {
             return Why::Ended;
         }
-        let next = interval.map(|interval| until.start + interval * ticks);
         let soonest = [next, deadline].into_iter().flatten().min();
         let descriptors: Vec<i32> = until.interrupt.into_iter().chain(until.ends.iter().copied()).collect();
         let come = sys::wait_for(&descriptors, soonest);
@@ -46,15 +46,16 @@ pub fn watch(mut until: Until, interval: Option<Duration>, mut tick: impl FnMut(
         if deadline.is_some_and(|deadline| now >= deadline) {
             return Why::TimedOut;
         }
-        if let (Some(interval), Some(next)) = (interval, next) {
-            if now >= next && !(waits_for_ends && until.ends.is_empty()) {
-                let passed = now - until.start;
-                tick(passed);
-                // (those that are over already are in this one)
-                ticks = u32::try_from(until.start.elapsed().as_nanos() / interval.as_nanos())
-                    .unwrap_or(u32::MAX - 1)
-                    + 1;
+        let over = next.is_some_and(|next| now >= next) && !(waits_for_ends && until.ends.is_empty());
+        if let (Some(interval_ns), true) = (interval_ns, over) {
+            if !tick(now - until.start) {
+                return Why::Ended;
             }
+            // (intervals that are over meanwhile are in the next)
+            let passed = until.start.elapsed().as_nanos() as u64;
+            next = Some(
+                until.start + Duration::from_nanos((passed / interval_ns + 1).saturating_mul(interval_ns)),
+            );
         }
     }
 }

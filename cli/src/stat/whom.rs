@@ -64,6 +64,15 @@ impl Whom {
         }
     }
 
+    /// The CPUs among them that are online now.
+    pub fn online(&self) -> Option<BTreeSet<u32>> {
+        match self {
+            Whom::Cpus(None) => Some(online()),
+            Whom::Cpus(Some(cpus)) => Some(online().intersection(cpus).copied().collect()),
+            _ => None,
+        }
+    }
+
     /// What ends with them.
     ///
     /// # Errors
@@ -102,7 +111,7 @@ pub fn name_of(id: i32) -> String {
 }
 
 /// CPUs that are online.
-pub fn online() -> BTreeSet<u32> {
+fn online() -> BTreeSet<u32> {
     fs::read_to_string(ONLINE).ok().and_then(|list| cpu_list(list.trim()).ok()).unwrap_or_default()
 }
 
