@@ -58,7 +58,7 @@ fn what_follows_the_command_is_its_own() {
 #[test]
 fn unknown_endings_and_targets_are_refused_before_anything_runs() {
     for (arguments, says) in [
-        ("-o report.xml echo ran", "-o report.xml: .xml is no ending of a report"),
+        ("-o report.xml echo ran", "-o report.xml: no report has this ending"),
         ("-I 100 -o report.html echo ran", "rows are a text, .csv or .json, not .html"),
         ("-I 100 -o /none/rows.csv echo ran", "/none/rows.csv: cannot write the report"),
         ("-p 2147483647 echo ran", "there is no process 2147483647"),
