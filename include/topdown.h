@@ -208,7 +208,8 @@ struct td_l2 {
  *
  * The eight shares add up to 1, none is negative, and each pair adds up to its share of level 1.
  *
- * Returns as td_decode_l1, and -ENOTSUP if level 2 was not counted. */
+ * Returns as td_decode_l1, and -ENOTSUP if level 2 was not counted, or has other nodes than these, as on E-cores: td_decode_tree
+ * gives those. */
 int td_decode_l2(const struct td_sample *from, const struct td_sample *to, struct td_l2 *out);
 
 /* ---- Options ---- */
@@ -256,7 +257,8 @@ struct td_options {
 /** With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. PERF_METRICS has these slots in frontend
  * bound and fetch latency, where perf's metrics have not; td_decode_tree_as chooses. */
 #define TD_FLAG_DROPPING 64
-/** Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by general counters. A thread that runs on both
+/** Measure on the E-cores of a hybrid CPU; the default is its P-cores. By general counters; level 2 has nodes of its own, which
+ * td_decode_tree gives. A thread that runs on both
  * kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind. */
 #define TD_FLAG_E_CORES 256
 
@@ -359,6 +361,9 @@ struct td_node {
 #define TD_NODE_MEMORY_BOUND 11       /**< tma_memory_bound */
 #define TD_NODE_CORE_BOUND 12         /**< tma_core_bound */
 #define TD_NODE_SMT_CONTENTION 13     /**< tma_smt_contention */
+#define TD_NODE_IFETCH_LATENCY 14     /**< tma_ifetch_latency */
+#define TD_NODE_IFETCH_BANDWIDTH 15   /**< tma_ifetch_bandwidth */
+#define TD_NODE_RESOURCE_BOUND 16     /**< tma_resource_bound */
 
 /* Values of td_node.unit: */
 #define TD_UNIT_SLOTS 1   /**< A share of the pipeline slots. */

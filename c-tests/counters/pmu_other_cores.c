@@ -4,7 +4,7 @@
 #include "perf.h"
 #include "pmu.h"
 
-enum { SHARES = 5 }; /* those of td_l1, and SMT contention */
+enum { SHARES = TD_NODE_RESOURCE_BOUND + 1 }; /* by the nodes' ids */
 enum { REGIONS = 2000, EXECUTIONS = 20000, SLOTS_OF_A_POINT = 6000, MOST_NODES = 16 };
 enum { WORK = TD_SAMPLE_WORK_AFTER | TD_SAMPLE_WORK_BEFORE }; /* of a reading on the slow path */
 static uint64_t seed;
@@ -53,47 +53,53 @@ static struct vm_mix mix_of_this_core(void)
     return mix;
 }
 
-/* The shares of level 1 that this core's events have on the emulated machine: those of the mix, but of events that it does not
- * know: then what the published formula makes of them. */
+/* The shares that this core's events have on the emulated machine: those of the mix, but of events that it does not know: then
+ * what the published formula makes of them. */
 static void truth_here(struct vm_mix mix, double *share)
 {
-    memcpy(share, truth_of(mix).l1, 4 * sizeof *share);
+    const struct truth truth = truth_of(mix);
+    double *retiring = &share[TD_NODE_RETIRING], *bad = &share[TD_NODE_BAD_SPECULATION];
+    double *frontend = &share[TD_NODE_FRONTEND_BOUND], *backend = &share[TD_NODE_BACKEND_BOUND];
+    memset(share, 0, SHARES * sizeof *share);
+    memcpy(retiring, truth.l1, sizeof truth.l1);
+    share[TD_NODE_BRANCH_MISPREDICTS] = truth.l2[2], share[TD_NODE_MACHINE_CLEARS] = truth.l2[3];
+    share[TD_NODE_IFETCH_LATENCY] = truth.l2[4], share[TD_NODE_IFETCH_BANDWIDTH] = truth.l2[5];
+    share[TD_NODE_RESOURCE_BOUND] = truth.l2[6], share[TD_NODE_CORE_BOUND] = truth.l2[7];
     if (core_is("Skylake")) {
-        share[1] = made_up(0x0e, 1) / 4 + made_up(0x0d, 1) - share[0];
-        share[3] = 1 - share[0] - share[1] - share[2];
+        *bad = made_up(0x0e, 1) / 4 + made_up(0x0d, 1) - *retiring;
+        *backend = 1 - *retiring - *bad - *frontend;
     } else if (core_is("Tremont")) {
-        share[0] = made_up(0xc2, 0) / 4, share[2] = made_up(0x71, 0) / 4, share[3] = made_up(0x74, 0) / 4;
-        share[1] = 1 - share[0] - share[2] - share[3];
+        *retiring = made_up(0xc2, 0) / 4, *frontend = made_up(0x71, 0) / 4, *backend = made_up(0x74, 0) / 4;
+        *bad = 1 - *retiring - *frontend - *backend;
     }
-    share[4] = fmin(contention, share[3]); /* from the backend's part */
-    share[3] -= share[4];
+    share[TD_NODE_SMT_CONTENTION] = fmin(contention, *backend); /* from the backend's part */
+    *backend -= share[TD_NODE_SMT_CONTENTION];
 }
 
-static void shares_of(const struct td_l1 *l1, double *share)
+static double share_of(const struct td_l1 *l1, uint32_t id)
 {
+    double share[4];
     l1_array(l1, share);
-    share[4] = l1->smt_contention;
+    return id == TD_NODE_SMT_CONTENTION ? l1->smt_contention : share[id - TD_NODE_RETIRING];
 }
 
-/* All nodes between two samples contain the truth, roots add up to 1, and td_l1 is the same. */
+/* All nodes between two samples contain the truth, roots add up to 1, and td_l1 is the same; no node is left out. */
 static void nodes_are(const struct td_sample *from, const struct td_sample *to, const double *truth, const char *what)
 {
     struct td_node nodes[MOST_NODES];
     struct td_l1 l1;
-    double share[SHARES], sum = 0;
+    double sum = 0;
     uint32_t count = 0;
     td_must(td_decode_tree(from, to, nodes, MOST_NODES, &count));
     td_must(td_decode_l1(from, to, &l1));
-    shares_of(&l1, share);
     CHECK(count >= 4 && count <= MOST_NODES);
     for (const struct td_node *node = nodes; node < nodes + count; node++) {
-        CHECK(node->measured);
-        if (node->parent != TD_NODE_NONE)
-            continue;
-        sum += node->value;
-        const uint32_t place = node->id == TD_NODE_SMT_CONTENTION ? 4 : node->id - 1;
-        const double true_share = truth[place], off = fabs(node->value - true_share);
-        CHECK(share[place] == node->value);
+        CHECK(node->measured && node->level <= info.level);
+        const double true_share = truth[node->id], off = fabs(node->value - true_share);
+        if (node->parent == TD_NODE_NONE) {
+            sum += node->value;
+            CHECK(share_of(&l1, node->id) == node->value);
+        }
         if (!(node->low <= true_share && true_share <= node->high) || (l1.slots >= SLOTS_OF_A_POINT && off > 0.01 && what[0] == 'R'))
             FAIL("%s: %s of %lu slots: %f is not %f, between %f and %f", what, td_node_name(node->id),
                  (unsigned long)l1.slots, node->value, true_share, node->low, node->high);
@@ -135,9 +141,10 @@ static void one_region(void)
 static void executions(void)
 {
     struct td_sum sum;
-    struct td_l1 l1;
+    struct td_node nodes[MOST_NODES];
     struct vm_mix mixes[4];
-    double share[SHARES], truth[SHARES], mean[SHARES] = {0};
+    double truth[SHARES], mean[SHARES] = {0};
+    uint32_t count = 0;
     memset(&sum, 0, sizeof sum);
     for (int k = 0; k < 4; k++) {
         mixes[k] = mix_of_this_core();
@@ -155,11 +162,10 @@ static void executions(void)
     }
     CHECK_EQ(sum.executions, EXECUTIONS);
     CHECK_EQ(sum.measured, EXECUTIONS);
-    td_must(td_sum_l1(&sum, &l1));
-    shares_of(&l1, share);
-    for (int k = 0; k < SHARES; k++) {
-        CHECK_NEAR(share[k], mean[k], 0.01);
-        CHECK_NEAR(share[k], mean[k], l1.error);
+    td_must(td_sum_decode_tree(&sum, nodes, MOST_NODES, &count));
+    for (const struct td_node *node = nodes; node < nodes + count; node++) {
+        CHECK(node->measured && node->low <= mean[node->id] && mean[node->id] <= node->high);
+        CHECK_NEAR(node->value, mean[node->id], 0.01);
     }
 }
 
@@ -233,15 +239,24 @@ int main(int argc, char **argv)
     executions();
     const uint64_t read = cost(reading) - cost(nothing);
     printf("td_read %lu instructions\n", (unsigned long)read);
-    CHECK(read > 20 && read <= 80);
+    CHECK(read > 20 && read <= 100);
     td_close(td);
     td_must(td_open(&td, &(struct td_options){.size = sizeof(struct td_options), .flags = TD_FLAG_COUNTERS}));
     CHECK(strcmp(info_of(td).core, info.core) == 0 && info_of(td).level == info.level);
     td_close(td);
 
+    if (info.level > 1) { /* E-cores have other nodes than td_l2 */
+        struct td_sample sample;
+        struct td_l2 l2;
+        td_must(td_open(&td, NULL));
+        work(1000);
+        td_must(td_read(td, &sample));
+        CHECK_EQ(td_decode_l2(NULL, &sample, &l2), -ENOTSUP);
+        td_close(td);
+    }
     by_read(TD_FLAG_NO_RDPMC, TD_TARGET_SELF, 0);
     by_read(0, TD_TARGET_TASK, (int32_t)syscall(SYS_gettid));
-    CHECK_EQ(refused(0, info.level + 1), info.level == 1 ? -ENOTSUP : -EINVAL);
+    CHECK_EQ(refused(0, info.level + 1), info.level == 1 ? -ENOTSUP : -EINVAL); /* 3 is no level of any CPU */
     CHECK_EQ(refused(TD_FLAG_REGISTERS, 0), -ENODEV);
     CHECK(last_error_with("TD_FLAG_REGISTERS") && last_error_with(info.core));
     CHECK_EQ(refused(TD_FLAG_E_CORES, 0), -ENOTSUP);

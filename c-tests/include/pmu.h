@@ -169,6 +169,13 @@ static inline void mix_is(struct vm_mix mix)
     vm_mix_set(mix, 0, 0, 0);
 }
 
+/* Whether td_decode_l2 has all its shares of this core: others' level 2 has other nodes, or not all of them. */
+static inline int has_l2(const struct td_info *info)
+{
+    return info->level == 2 && strstr(info->core, "mont") == NULL && strstr(info->core, "Zen") == NULL &&
+           strstr(info->core, "Skylake") == NULL;
+}
+
 /* What was decoded is true: within its own bound, and within `within`. */
 static inline void l1_is(const struct td_l1 *l1, struct vm_mix mix, double within)
 {

@@ -135,7 +135,7 @@ impl OutsideGroups {
         };
         let mut groups = vec![open(&p_cores)?];
         // (where there are none, or they cannot be counted, time on them is seen not to be counted)
-        let e_cores = Options { e_cores: true, level: 0, source: SourceKind::Automatic, ..p_cores };
+        let e_cores = Options { e_cores: true, level: 1, source: SourceKind::Automatic, ..p_cores };
         groups.extend(open(&e_cores));
         Ok(OutsideGroups { groups, family: Family::of(pid).ok() })
     }

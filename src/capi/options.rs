@@ -31,7 +31,8 @@ pub const TD_FLAG_COUNTERS: u32 = 32;
 /// With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. PERF_METRICS has these slots in frontend
 /// bound and fetch latency, where perf's metrics have not; td_decode_tree_as chooses.
 pub const TD_FLAG_DROPPING: u32 = 64;
-/// Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by general counters. A thread that runs on both
+/// Measure on the E-cores of a hybrid CPU; the default is its P-cores. By general counters; level 2 has nodes of its own, which
+/// td_decode_tree gives. A thread that runs on both
 /// kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind.
 pub const TD_FLAG_E_CORES: u32 = 256;
 

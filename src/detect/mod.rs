@@ -148,6 +148,10 @@ pub(crate) struct Plan {
     pub no_deeper: &'static str,
 }
 
+/// Why fewer general counters are left than the core has.
+const WATCHDOG: &str = "the NMI watchdog counts cycles, too, which leaves the core one general counter less \
+    (sysctl kernel.nmi_watchdog=0)";
+
 impl Plan {
     /// How many general counters it takes.
     pub fn general_counters(&self) -> u32 {
@@ -223,7 +227,14 @@ fn plan(
             break;
         }
     }
-    let deepest = counters.tree.depth();
+    // both the watchdog and a leader of cycles take a general counter, where there is no fixed one or but one of them
+    let watchdog = leader.by_cycle && nmi_watchdog(kernel);
+    let others = usize::from(leader.general) + usize::from(watchdog);
+    let fits =
+        |level: &u32| counters.general == 0 || counters.tree.inputs_of(*level) + others <= counters.general;
+    let most = counters.tree.depth();
+    let deepest = (1..=most).rev().find(fits).unwrap_or(1);
+    let no_deeper = if deepest < most { WATCHDOG } else { counters.no_deeper };
     let level = if level == 0 { deepest } else { level.min(deepest) };
     let members = counters.events[..counters.tree.inputs_of(level)].to_vec();
     for event in members.iter().chain([&leader.event]) {
@@ -239,9 +250,13 @@ fn plan(
         }
     }
     let slots_each = if leader.by_cycle { model.slots_per_cycle.into() } else { 1 };
-    let no_deeper = counters.no_deeper;
     let plan = Plan { leader: *leader, slots_each, members, unproven: false, no_deeper };
     Ok((Pmu { name, kind, model, row, level: deepest, cpus }, plan))
+}
+
+/// Whether the kernel's watchdog counts cycles of each CPU.
+fn nmi_watchdog(kernel: &impl Kernel) -> bool {
+    kernel.text("/proc/sys/kernel/nmi_watchdog").is_ok_and(|text| text.trim() == "1")
 }
 
 fn hidden_events(pmu: &str) -> Error {
@@ -394,6 +409,33 @@ mod tests {
     }
 
     #[test]
+    fn e_cores_give_level_2_where_their_counters_hold_it_beside_the_watchdog() {
+        const WATCHDOG: &str = "/proc/sys/kernel/nmi_watchdog";
+        const LEVEL_2: [u64; 4] = [0x7271, 0x0174, 0x0473, 0x0373];
+        let kernel = Scripted::default();
+        kernel.add("/sys/bus/event_source/devices/cpu/type", "4\n");
+        kernel.add(&format!("{EVENTS}/cpu-cycles"), "event=0x3c\n");
+        let level = |model, level| {
+            let (pmu, plan) = counters(&kernel, &cpu(model), level).unwrap();
+            let configs: Vec<_> = plan.members.iter().map(|event| event.config).collect();
+            (pmu.level, configs, plan.no_deeper)
+        };
+        for (watchdog, gracemont, crestmont) in [("0\n", 2, 2), ("1\n", 1, 2)] {
+            kernel.add(WATCHDOG, watchdog);
+            let (deepest, configs, no_deeper) = level(0xbe, 0);
+            assert_eq!((deepest, no_deeper.contains("watchdog")), (gracemont, gracemont == 1));
+            let six = [0xc2, 0x71, 0x74, 0x7271, 0x0174, 0x0473]; // all that Gracemont has
+            assert_eq!(configs, six[..if gracemont == 1 { 3 } else { 6 }]);
+            let (deepest, configs, no_deeper) = level(0xaf, 0);
+            assert_eq!((deepest, no_deeper), (crestmont, ""));
+            assert_eq!((&configs[..3], &configs[3..]), (&[0x72, 0x71, 0x74][..], &LEVEL_2[..]));
+            assert_eq!(level(0xdd, 0).1[..3], [0x2c2, 0x19c, 0x2a4], "Darkmont");
+            assert_eq!(level(0xaf, 1).1, [0x72, 0x71, 0x74]);
+            assert_eq!(level(0x86, 0), (1, vec![0xc2, 0x71, 0x74], ""), "Tremont has four counters");
+        }
+    }
+
+    #[test]
     fn encodings_are_read_as_the_kernel_writes_them() {
         for (text, encoding) in [
             ("event=0x00,umask=0x4\n", Some(0x400)),
@@ -477,8 +519,8 @@ mod tests {
             kernel.add(&format!("{atom}/events/{event}"), text);
         }
         let (found, plan) = e_cores(&kernel, &cpu(0x97), 0).unwrap();
-        assert!(plan.members.iter().map(|event| event.config).eq([0xc2, 0x71, 0x74]));
-        assert_eq!((plan.leader, plan.slots_each, plan.general_counters()), (INTEL_CYCLES, 5, 3));
+        assert!(plan.members.iter().map(|event| event.config).eq([0xc2, 0x71, 0x74, 0x7271, 0x0174, 0x0473]));
+        assert_eq!((plan.leader, plan.slots_each, plan.general_counters()), (INTEL_CYCLES, 5, 6));
         let error = e_cores(&kernel, &cpu(0xbd), 0).unwrap_err();
         assert_eq!(error.code(), -libc::ENODEV);
         assert!(error.to_string().contains("on a Skymont it is 0x2c2"), "{error}");

@@ -81,8 +81,15 @@ pub(crate) static TREE: Tree = Tree {
     per_cycle: &[1.0, 1.0, 0.4, 2.4, 0.6, 0.45, 0.3, 0.2],
 };
 
-static COUNTERS: Counters =
-    Counters { tree: &TREE, leaders: &[], events: &[], dropping: None, no_deeper: "", alone: false };
+static COUNTERS: Counters = Counters {
+    tree: &TREE,
+    leaders: &[],
+    events: &[],
+    general: 0,
+    dropping: None,
+    no_deeper: "",
+    alone: false,
+};
 
 pub(super) const ROWS: &[Model] = &[Model {
     core: "made-up core",

@@ -59,6 +59,8 @@ pub(crate) struct Counters {
     pub leaders: &'static [Leader],
     /// What is counted besides all slots: the inputs of the tree, in their order.
     pub events: &'static [Event],
+    /// How many general counters the core has; 0 where that says nothing of what fits, as SLOTS leads.
+    pub general: usize,
     /// Counts slots that PERF_METRICS calls frontend bound and these counters do not, if there are such.
     pub dropping: Option<Event>,
     /// Why there is no deeper level, where the core's maker publishes one; else empty.
@@ -196,10 +198,12 @@ pub(crate) fn has_level_1_only() -> bool {
 }
 
 /// All trees: those of CPUs that there are, and others.
-const TREES: [&Tree; 8] = [
+const TREES: [&Tree; 10] = [
     &made_up::TREE,
     &perf_metrics::TREE,
-    &e_cores::TREE,
+    &e_cores::TREE_1,
+    &e_cores::TREE_6,
+    &e_cores::TREE_8,
     &p_counters::TREE_1,
     &p_counters::TREE_6,
     &p_counters::TREE_8,

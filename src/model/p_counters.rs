@@ -60,7 +60,7 @@ const fn counters(tree: &'static Tree, events: &'static [Event], dropping: Optio
         Leader { event: SLOTS, by_cycle: false, general: false },
         Leader { event: SLOTS_P, by_cycle: false, general: true },
     ];
-    Counters { tree, leaders: LEADERS, events, dropping, no_deeper: "", alone: false }
+    Counters { tree, leaders: LEADERS, events, general: 0, dropping, no_deeper: "", alone: false }
 }
 
 const fn dropping(config: u64) -> Option<Event> {

@@ -24,6 +24,7 @@ pub(crate) static TREE: Tree = Tree {
 
 static COUNTERS: Counters = Counters {
     tree: &TREE,
+    general: 8, // of a core that runs one thread
     dropping: None,
     leaders: &[INTEL_CYCLES],
     events: &[

@@ -30,6 +30,7 @@ pub(crate) static TREE: Tree = Tree {
 
 static COUNTERS: Counters = Counters {
     tree: &TREE,
+    general: 6,
     dropping: None,
     leaders: &[Leader { event: Event::new("cpu-cycles", 0x76), by_cycle: true, general: true }],
     events: &[
