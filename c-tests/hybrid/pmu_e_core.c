@@ -36,12 +36,6 @@ static struct td_l1 seen(td_t *td, struct vm_mix mix, uint64_t instructions)
     return l1;
 }
 
-static int watchdog(int on)
-{
-    FILE *file = fopen("/proc/sys/kernel/nmi_watchdog", "w");
-    return file != NULL && fprintf(file, "%d\n", on) > 0 && fclose(file) == 0;
-}
-
 /* each node of a handle on the E-core where this runs */
 static void nodes_are_true(td_t *td, struct vm_mix mix, int clears)
 {
@@ -99,7 +93,7 @@ int main(void)
         l1 = seen(td, MIXES[k], 1000000);
         l1_is(&l1, MIXES[k], 0.003);
         CHECK(l1.error < 0.003);
-        CHECK_NEAR((double)l1.slots, 1e6 * info.slots_per_cycle, 2e3 * info.slots_per_cycle);
+        CHECK_NEAR((double)l1.slots, 1e6 * info.slots_per_cycle, 3e3 * info.slots_per_cycle);
         CHECK_NEAR(l1.running, 1, 0.01);
     }
     for (int k = 0; k < 4 && !six; k++)
@@ -153,14 +147,14 @@ int main(void)
     if (six) {
         CHECK_EQ(refused(TD_TARGET_SELF, 0, 2), -ENOTSUP);
         CHECK(last_error_with("level 2") && last_error_with("watchdog"));
-        CHECK(watchdog(0));
+        watchdog_is(0);
         td = open_on(TD_FLAG_E_CORES, TD_TARGET_SELF, 0);
         CHECK_EQ(info_of(td).level, 2);
         CHECK_EQ(info_of(td).counters, 6);
         for (int k = 0; k < 4; k++)
             nodes_are_true(td, MIXES[k], 0);
         td_close(td);
-        CHECK(watchdog(1));
+        watchdog_is(1);
     }
     return 0;
 }

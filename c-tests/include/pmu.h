@@ -66,6 +66,14 @@ static inline void rdpmc_is(int value)
     CHECK_EQ(fclose(out), 0);
 }
 
+/* The kernel's NMI watchdog counts cycles of each CPU, or not. */
+static inline void watchdog_is(int on)
+{
+    FILE *file = fopen("/proc/sys/kernel/nmi_watchdog", "w");
+    CHECK(file != NULL && fprintf(file, "%d\n", on) > 0);
+    CHECK_EQ(fclose(file), 0);
+}
+
 /* The test in either order, each in a process of its own: handlers of signals are installed once a process. */
 static inline void in_both_orders(int argc, char **argv, void (*test)(int other_first))
 {

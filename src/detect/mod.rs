@@ -167,8 +167,41 @@ pub(crate) fn counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Resu
             .why(why)
             .remedy(ANOTHER_CPU)
     };
-    let Some((row, model)) = model::by_counters(cpu) else {
+    let Some(row) = model::by_counters(cpu) else {
         return Err(none("this version knows no such events of its core"));
+    };
+    by_row(kernel, cpu, row, level)
+}
+
+/// As `counters`, with level 2 of this root.
+pub(crate) fn subtree(kernel: &impl Kernel, cpu: &Identity, root: u32, level: u32) -> Result<(Pmu, Plan)> {
+    let (_, row) = model::of_cpu(cpu).ok_or_else(|| no_subtree(&cpu.name))?;
+    let subtree = model::with_subtree(row, root).ok_or_else(|| no_subtree(row.core))?;
+    let (pmu, plan) = by_row(kernel, cpu, subtree, level)?;
+    if pmu.level == 1 {
+        return Err(Error::errno(libc::ENOTSUP, format!("a {} has no counter left for level 2", row.core))
+            .why(plan.no_deeper));
+    }
+    Ok((pmu, plan))
+}
+
+pub(crate) fn no_subtree(core: &str) -> Error {
+    Error::errno(libc::ENOTSUP, format!("a subtree alone cannot be counted on {core}"))
+        .why("it counts level 2 whole, as much of it as fits, or not at all")
+        .remedy("leave td_options.subtree out")
+}
+
+/// `counters` of this row.
+fn by_row(
+    kernel: &impl Kernel,
+    cpu: &Identity,
+    (row, model): (u32, &'static Model),
+    level: u32,
+) -> Result<(Pmu, Plan)> {
+    let none = |why: &'static str| {
+        Error::errno(libc::ENODEV, format!("no general counters of slots on {cpu}"))
+            .why(why)
+            .remedy(ANOTHER_CPU)
     };
     let name = device(kernel).ok_or_else(|| none("the kernel has no driver for its PMU"))?;
     if text(kernel, name, "events/cpu-cycles")?.is_none() {
@@ -433,6 +466,48 @@ mod tests {
             assert_eq!(level(0xaf, 1).1, [0x72, 0x71, 0x74]);
             assert_eq!(level(0x86, 0), (1, vec![0xc2, 0x71, 0x74], ""), "Tremont has four counters");
         }
+    }
+
+    #[test]
+    fn a_subtree_of_zen_is_counted_where_six_counters_hold_it() {
+        use crate::model::metrics::*;
+        const WATCHDOG: &str = "/proc/sys/kernel/nmi_watchdog";
+        const ACTIVE: &str = "/sys/devices/system/cpu/smt/active";
+        let kernel = Scripted::default();
+        kernel.add("/sys/bus/event_source/devices/cpu/type", "4\n");
+        kernel.add(&format!("{EVENTS}/cpu-cycles"), "event=0x76\n");
+        kernel.add(ACTIVE, "0\n");
+        let zen = |family, model| Identity { vendor: "AuthenticAMD".into(), family, ..cpu(model) };
+        let fifths = |cpu: &Identity| {
+            [TD_NODE_RETIRING, TD_NODE_FRONTEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_BACKEND_BOUND].map(
+                |root| {
+                    let (pmu, plan) = subtree(&kernel, cpu, root, 0).unwrap();
+                    assert_eq!((pmu.level, plan.general_counters()), (2, 6));
+                    let [.., fourth, fifth] = plan.members[..] else { unreachable!() };
+                    (fourth.config, fifth.config)
+                },
+            )
+        };
+        const CONTENTION: u64 = 0x1_0000_60a0;
+        let [retiring, backend] = [(CONTENTION, 0x1_0000_00c2), (0x2d6, 0xa2d6)];
+        kernel.add(WATCHDOG, "0\n");
+        let zen_4 = [retiring, (CONTENTION, 0x1_0600_01a0), (0xc3, 0x96), backend];
+        let zen_5 = [retiring, (CONTENTION, 0x1_0800_01a0), (0xc3, 0x19f), backend];
+        assert_eq!(fifths(&zen(0x19, 0x11)), zen_4);
+        assert_eq!((fifths(&zen(0x1a, 0x02)), fifths(&zen(0x1a, 0x50))), (zen_5, zen_5));
+        assert_eq!(counters(&kernel, &zen(0x19, 0x11), 0).unwrap().1.members.len(), 4, "level 1 by default");
+        let refused = |cpu: &Identity, root, code: i32, word: &str| {
+            let error = subtree(&kernel, cpu, root, 0).unwrap_err();
+            assert!(error.code() == -code && error.to_string().contains(word), "{error}");
+        };
+        kernel.add(ACTIVE, "1\n"); // whose slots are the other thread's?
+        refused(&zen(0x19, 0x11), TD_NODE_BACKEND_BOUND, libc::ENODEV, "SMT is on");
+        refused(&zen(0x19, 0x11), TD_NODE_BAD_SPECULATION, libc::ENODEV, "SMT is on");
+        assert!(subtree(&kernel, &zen(0x19, 0x11), TD_NODE_RETIRING, 0).is_ok());
+        kernel.add(WATCHDOG, "1\n");
+        refused(&zen(0x19, 0x11), TD_NODE_RETIRING, libc::ENOTSUP, "nmi_watchdog=0");
+        refused(&cpu(0xaf), TD_NODE_RETIRING, libc::ENOTSUP, "leave td_options.subtree out");
+        refused(&zen(0x19, 0x01), TD_NODE_RETIRING, libc::ENOTSUP, "leave td_options.subtree out");
     }
 
     #[test]

@@ -3,9 +3,11 @@
 
 use super::{AnySource, Handle, Info, POOL, Path, State};
 use crate::budget::BudgetSettings;
+use crate::detect::no_subtree;
 use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
 use crate::group::{Group, PATIENCE, PlainGroup};
+use crate::model::metrics::TD_NODE_NONE;
 use crate::model::p_counters::SLOTS_P;
 use crate::model::perf_metrics::SLOTS;
 use crate::model::{self, Counters, Counting, Event, Leader, Model};
@@ -115,7 +117,11 @@ fn simulated(options: &Options) -> Result<(u32, &'static Model)> {
     if options.core.is_empty() {
         return Ok((model::SIMULATED, model::at(model::SIMULATED).expect("a fixed row")));
     }
-    model::named(options.core).ok_or_else(|| unknown_core(options.core))
+    let (row, model) = model::named(options.core).ok_or_else(|| unknown_core(options.core))?;
+    match options.subtree {
+        TD_NODE_NONE => Ok((row, model)),
+        root => model::with_subtree(model, root).ok_or_else(|| no_subtree(model.core)),
+    }
 }
 
 pub(crate) fn unknown_core(name: &str) -> Error {
@@ -156,7 +162,7 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     let cpu = cpu::identify();
     let linux = Linux { descriptors_from: options.descriptors_from };
     let registers = match options.source {
-        _ if options.e_cores => None,
+        _ if options.e_cores || options.subtree != TD_NODE_NONE => None,
         SourceKind::Registers => Some(detect::pmu(&linux, &cpu)?),
         SourceKind::Counters => None,
         SourceKind::Automatic => registers(&linux, &cpu, options)?,
@@ -258,6 +264,9 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
         if options.e_cores {
             return detect::e_cores(&linux, &cpu, level);
         }
+        if options.subtree != TD_NODE_NONE {
+            return detect::subtree(&linux, &cpu, options.subtree, level);
+        }
         let (pmu, mut plan) = detect::counters(&linux, &cpu, level)?;
         if options.beside_registers {
             plan.leader = leader_beside_registers(&pmu, &plan)?;
@@ -270,11 +279,12 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
     let (pmu, plan) = find(options.level)?;
     let mut all = measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle, PATIENCE);
     let only_source = options.source == SourceKind::Automatic && options.target == Target::This;
-    if only_source && options.level == 0 && pmu.level > 1 && !plan.unproven {
+    if only_source && options.level == 0 && options.subtree == TD_NODE_NONE && pmu.level > 1 && !plan.unproven
+    {
         all = all.and_then(|state| unless_it_took_turns(state, handle));
     }
     let (mut state, no_deeper) = match all {
-        Err(why) if options.level == 0 && pmu.level > 1 => {
+        Err(why) if options.level == 0 && options.subtree == TD_NODE_NONE && pmu.level > 1 => {
             let (pmu, plan) = find(1)?;
             let level_1 = Options { level: 1, ..*options };
             let state = measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle, PATIENCE)?;
@@ -282,7 +292,11 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
         }
         state => (state?, plan.no_deeper.into()),
     };
-    if options.level == 0 && !no_deeper.is_empty() && state.info.note == Reason::default() {
+    if options.level == 0
+        && state.info.level == 1
+        && !no_deeper.is_empty()
+        && state.info.note == Reason::default()
+    {
         state.info.note = Reason::new("level 1 alone").why(no_deeper);
     }
     Ok(state)

@@ -4,7 +4,7 @@
 use super::metrics::{
     BACKEND_BOUND, BAD_SPECULATION, BRANCH_MISPREDICTS, CORE_BOUND, FRONTEND_BOUND, IFETCH_BANDWIDTH,
     IFETCH_LATENCY, MACHINE_CLEARS, RESOURCE_BOUND, RETIRING, TD_NODE_BACKEND_BOUND, TD_NODE_BAD_SPECULATION,
-    TD_NODE_FRONTEND_BOUND,
+    TD_NODE_FRONTEND_BOUND, TD_NODE_NONE,
 };
 use super::perf_metrics::INTEL;
 use super::tree::Formula::{self, NoCounter, Rest, Slots};
@@ -63,7 +63,16 @@ pub(crate) static TREE_8: Tree = Tree {
 
 const fn counters(tree: &'static Tree, general: usize, events: &'static [Event]) -> Counters {
     let leaders = &[INTEL_CYCLES];
-    Counters { tree, leaders, events, general, no_deeper: "", alone: false, dropping: None }
+    Counters {
+        tree,
+        leaders,
+        events,
+        general,
+        subtree: TD_NODE_NONE,
+        no_deeper: "",
+        alone: false,
+        dropping: None,
+    }
 }
 
 const RETIRED: Event = Event::new("topdown-retiring", 0x00c2);

@@ -4,7 +4,7 @@
 
 use super::metrics::{
     BACKEND_BOUND, BAD_SPECULATION, CORE_BOUND, FRONTEND_BOUND, MEMORY_BOUND, Metric, RETIRING,
-    TD_NODE_BACKEND_BOUND, TD_NODE_MEMORY_BOUND, TD_UNIT_CLOCKS,
+    TD_NODE_BACKEND_BOUND, TD_NODE_MEMORY_BOUND, TD_NODE_NONE, TD_UNIT_CLOCKS,
 };
 use super::tree::Formula::{Of, Rest, Slots};
 use super::tree::{Expr, Input, Row, Tree, child, root};
@@ -85,6 +85,7 @@ static COUNTERS: Counters = Counters {
     tree: &TREE,
     leaders: &[],
     events: &[],
+    subtree: TD_NODE_NONE,
     general: 0,
     dropping: None,
     no_deeper: "",

@@ -1,7 +1,7 @@
 //! Intel's P-cores before PERF_METRICS: general counters at both ends of the pipeline (kernel-facts G.1; formulas as the kernel's
 //! and perf's).
 
-use super::metrics::{BACKEND_BOUND, BAD_SPECULATION, FRONTEND_BOUND, RETIRING};
+use super::metrics::{BACKEND_BOUND, BAD_SPECULATION, FRONTEND_BOUND, RETIRING, TD_NODE_NONE};
 use super::perf_metrics::INTEL;
 use super::tree::Formula::{Balance, Rest, Slots};
 use super::tree::{Input, Tree, root};
@@ -24,6 +24,7 @@ pub(crate) static TREE: Tree = Tree {
 
 static COUNTERS: Counters = Counters {
     tree: &TREE,
+    subtree: TD_NODE_NONE,
     general: 8, // of a core that runs one thread
     dropping: None,
     leaders: &[INTEL_CYCLES],

@@ -3,7 +3,7 @@
 use super::*;
 use crate::bound::skid_of_counters;
 use crate::decode::tests::{bits_1, bits_2, pairs};
-use crate::model::metrics::TD_UNIT_CLOCKS;
+use crate::model::metrics::*;
 use crate::model::{e_cores, made_up, p_counters, skylake, zen};
 use crate::sample::{Base, L1, L2, TD_SAMPLE_COARSE_TIME};
 use crate::{decode, decode_l1, decode_l2};
@@ -106,6 +106,40 @@ fn level_1_of_zen_has_a_fifth_share_and_bad_speculation_the_errors_of_two_counte
     let to = counted_by_read(&zen::TREE, 600_000, &[251_000, 250_000, 150_000, 60_000]);
     let l1 = decode_l1(None, &to).unwrap();
     assert!(l1.bad_speculation == 0.0 && l1.error > 0.012, "{l1:?}");
+}
+
+#[test]
+fn level_2_of_zen_is_a_pair_below_one_root_and_the_others_are_not_measured() {
+    // the region of above, of 100,000 cycles; of the slots that retired 30,000 were microcode's, of those that the frontend left
+    // empty all six of 15,000 cycles; 600 mispredicts and 200 restarts; of 50,000 cycles without retirement for want of results
+    // 20,000 waited for a load. (Where the other thread's slots are not counted they are the backend's: 200,000.)
+    let of = |tree, fourth: &[u64]| {
+        let mut to = counted_by_read(tree, 600_000, &[&[210_000, 250_000, 150_000], fourth].concat());
+        to.base.level = 2;
+        let nodes = decode_tree(None, &to).unwrap();
+        let unmeasured = nodes.iter().filter(|node| node.level == 2 && node.measured == 0);
+        assert!(unmeasured.clone().all(|node| node.value.is_nan()) && unmeasured.count() == 6);
+        assert_eq!(decode_l2(None, &to).unwrap_err().code(), -libc::ENOTSUP);
+        move |id: u32| {
+            let node = nodes.iter().find(|node| node.id == id).unwrap();
+            assert!(node.measured == 1 && node.low <= node.value && node.value <= node.high, "{node:?}");
+            node.value * 600_000.0
+        }
+    };
+    let are = |found: [f64; 2], expected: [f64; 2]| {
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-3), "{found:?} {expected:?}");
+    };
+    let retiring = of(&zen::RETIRING_TREE, &[60_000, 30_000]);
+    are([TD_NODE_MICROCODE, TD_NODE_FASTPATH].map(retiring), [30_000.0, 180_000.0]);
+    let frontend = of(&zen::FRONTEND_TREE_6, &[60_000, 15_000]);
+    are([TD_NODE_FETCH_LATENCY, TD_NODE_FETCH_BANDWIDTH].map(frontend), [90_000.0, 60_000.0]);
+    let frontend = of(&zen::FRONTEND_TREE_8, &[60_000, 15_000]);
+    are([TD_NODE_FETCH_LATENCY, TD_NODE_FETCH_BANDWIDTH].map(frontend), [120_000.0, 30_000.0]);
+    let speculation = of(&zen::SPECULATION_TREE, &[600, 200]);
+    are([TD_NODE_BRANCH_MISPREDICTS, TD_NODE_PIPELINE_RESTARTS].map(speculation), [30_000.0, 10_000.0]);
+    let backend = of(&zen::BACKEND_TREE, &[50_000, 20_000]);
+    are([TD_NODE_MEMORY_BOUND, TD_NODE_CORE_BOUND].map(&backend), [80_000.0, 120_000.0]);
+    are([TD_NODE_BACKEND_BOUND, TD_NODE_FRONTEND_BOUND].map(&backend), [200_000.0, 150_000.0]);
 }
 
 #[test]
