@@ -6,7 +6,7 @@
 
 level=1
 case $MACHINE in
-  skx-*) core=Skylake counters=4;;
+  skx-*) core=Skylake counters=7 level=2;;
   tnt-*) core=Tremont counters=3;;
   srf-*) core=Crestmont counters=7 level=2;;
   cwf-*) core=Darkmont counters=7 level=2;;

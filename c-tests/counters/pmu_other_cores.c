@@ -69,6 +69,10 @@ static void truth_here(struct vm_mix mix, double *share)
     if (core_is("Skylake")) {
         *bad = made_up(0x0e, 1) / 4 + made_up(0x0d, 1) - *retiring;
         *backend = 1 - *retiring - *bad - *frontend;
+        const double mispredicts = floor(mix.bad * mix.mispredicts / 8.0) / 1024, clears = made_up(0xc3, 1);
+        share[TD_NODE_BRANCH_MISPREDICTS] = *bad * mispredicts / (mispredicts + clears);
+        share[TD_NODE_MACHINE_CLEARS] = *bad - share[TD_NODE_BRANCH_MISPREDICTS];
+        share[TD_NODE_FETCH_LATENCY] = truth.l2[4], share[TD_NODE_FETCH_BANDWIDTH] = truth.l2[5];
     } else if (core_is("Tremont")) {
         *retiring = made_up(0xc2, 0) / 4, *frontend = made_up(0x71, 0) / 4, *backend = made_up(0x74, 0) / 4;
         *bad = 1 - *retiring - *frontend - *backend;
@@ -84,6 +88,19 @@ static double share_of(const struct td_l1 *l1, uint32_t id)
     return id == TD_NODE_SMT_CONTENTION ? l1->smt_contention : share[id - TD_NODE_RETIRING];
 }
 
+/* What Skylake's counters do not hold. */
+static int takes_too_many(const struct td_node *node)
+{
+    return core_is("Skylake") && node->level == 2 &&
+           (node->parent == TD_NODE_RETIRING || node->parent == TD_NODE_BACKEND_BOUND);
+}
+
+/* Whose share is a ratio of two rare events. */
+static int is_ratio(const struct td_node *node)
+{
+    return core_is("Skylake") && node->parent == TD_NODE_BAD_SPECULATION;
+}
+
 /* All nodes between two samples contain the truth, roots add up to 1, and td_l1 is the same; no node is left out. */
 static void nodes_are(const struct td_sample *from, const struct td_sample *to, const double *truth, const char *what)
 {
@@ -95,13 +112,17 @@ static void nodes_are(const struct td_sample *from, const struct td_sample *to, 
     td_must(td_decode_l1(from, to, &l1));
     CHECK(count >= 4 && count <= MOST_NODES);
     for (const struct td_node *node = nodes; node < nodes + count; node++) {
+        if (takes_too_many(node)) {
+            CHECK(!node->measured && isnan(node->value) && isnan(node->low) && isnan(node->high));
+            continue;
+        }
         CHECK(node->measured && node->level <= info.level);
         const double true_share = truth[node->id], off = fabs(node->value - true_share);
         if (node->parent == TD_NODE_NONE) {
             sum += node->value;
             CHECK(share_of(&l1, node->id) == node->value);
         }
-        if (!(node->low <= true_share && true_share <= node->high) || (l1.slots >= SLOTS_OF_A_POINT && off > 0.01 && what[0] == 'R'))
+        if (!(node->low <= true_share && true_share <= node->high) || (l1.slots >= (is_ratio(node) ? 100 : 1) * SLOTS_OF_A_POINT && off > 0.01 && what[0] == 'R'))
             FAIL("%s: %s of %lu slots: %f is not %f, between %f and %f", what, td_node_name(node->id),
                  (unsigned long)l1.slots, node->value, true_share, node->low, node->high);
     }
@@ -132,7 +153,7 @@ static void one_region(void)
     CHECK(l1.running == 1.0);
     if (naps == 0 && !(before.flags & WORK) && !(after.flags & WORK)) {
         CHECK_NEAR((double)l1.slots, (double)length * info.slots_per_cycle, 1000.0 * info.slots_per_cycle);
-        CHECK_NEAR(l1.error, 0, 4000.0 / (double)l1.slots + 0.001); /* skid alone */
+        CHECK_NEAR(l1.error, 0, (core_is("Skylake") ? 5500 : 4000) / (double)l1.slots + 0.001); /* skid alone, there of three */
     }
     if (l1.slots > 1000000) /* and what the library does after a switch */
         CHECK(l1.error < 0.05);
@@ -165,6 +186,8 @@ static void executions(void)
     CHECK_EQ(sum.measured, EXECUTIONS);
     td_must(td_sum_decode_tree(&sum, nodes, MOST_NODES, &count));
     for (const struct td_node *node = nodes; node < nodes + count; node++) {
+        if (takes_too_many(node) || is_ratio(node)) /* (a mean of ratios is no ratio) */
+            continue;
         CHECK(node->measured && node->low <= mean[node->id] && mean[node->id] <= node->high);
         CHECK_NEAR(node->value, mean[node->id], 0.01);
     }

@@ -69,7 +69,7 @@ const fn counters(tree: &'static Tree, general: usize, events: &'static [Event])
         events,
         general,
         subtree: TD_NODE_NONE,
-        no_deeper: "",
+        no_deeper: if general == 6 { "machine clears would take a seventh general counter" } else { "" },
         alone: false,
         dropping: None,
     }

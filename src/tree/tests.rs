@@ -156,6 +156,27 @@ fn bad_speculation_of_skylake_is_what_was_issued_for_nothing_and_the_recovery_fr
 }
 
 #[test]
+fn level_2_of_skylake_is_that_of_bad_speculation_and_frontend_bound() {
+    // as above; of the slots that the frontend left empty all four of 12,500 cycles; 900 mispredicts and 100 machine clears
+    let counts = [150_000, 180_000, 80_000, 5_000, 12_500, 900, 100];
+    let mut to = counted_by_read(&skylake::TREE, 400_000, &counts);
+    to.base.level = 2;
+    let nodes = decode_tree(None, &to).unwrap();
+    let [r, s, f, b, heavy, light, mispredicts, clears, latency, bandwidth, memory, core] = &nodes[..] else {
+        panic!("{nodes:?}")
+    };
+    for (node, thousands) in [r, s, f, b, mispredicts, clears, latency, bandwidth]
+        .into_iter()
+        .zip([150.0, 50.0, 80.0, 120.0, 45.0, 5.0, 50.0, 30.0])
+    {
+        assert!(node.measured == 1 && (node.value - thousands / 400.0).abs() < 1e-9, "{node:?}");
+        assert!(node.low <= node.value && node.value <= node.high, "{node:?}");
+    }
+    assert!([heavy, light, memory, core].iter().all(|node| node.measured == 0 && node.value.is_nan()));
+    assert_eq!(decode_l2(None, &to).unwrap_err().code(), -libc::ENOTSUP);
+}
+
+#[test]
 fn counters_at_sight_are_the_nodes_to_the_last_bit() {
     let (mut compared, mut error) = ([0; 2], 0.0f64);
     for (k, (from, to)) in pairs().enumerate() {
