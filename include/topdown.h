@@ -208,7 +208,8 @@ struct td_l2 {
  *
  * The eight shares add up to 1, none is negative, and each pair adds up to its share of level 1.
  *
- * Returns as td_decode_l1, and -ENOTSUP if level 2 was not counted. */
+ * Returns as td_decode_l1, and -ENOTSUP if level 2 was not counted, or has other nodes than these, as on E-cores: td_decode_tree
+ * gives those. */
 int td_decode_l2(const struct td_sample *from, const struct td_sample *to, struct td_l2 *out);
 
 /* ---- Options ---- */
@@ -230,7 +231,11 @@ struct td_options {
     /** The part of the thread's time that these resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
      * Up to 64 of them may come in a row. */
     uint32_t max_overhead_ppm;
-    uint32_t reserved[9];       /**< Zeros. */
+    /** TD_NODE_RETIRING, TD_NODE_BAD_SPECULATION, TD_NODE_FRONTEND_BOUND or TD_NODE_BACKEND_BOUND: on cores whose counters cannot
+     * hold all of level 2 in one group (AMD), count level 2 of this node beside level 1. -ENOTSUP on other cores, and where
+     * something else has a counter that it takes; td_last_error says what. 0: none. */
+    uint32_t subtree;
+    uint32_t reserved[8];       /**< Zeros. */
 };
 
 /* Values of td_options.target: */
@@ -256,7 +261,8 @@ struct td_options {
 /** With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. PERF_METRICS has these slots in frontend
  * bound and fetch latency, where perf's metrics have not; td_decode_tree_as chooses. */
 #define TD_FLAG_DROPPING 64
-/** Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by general counters. A thread that runs on both
+/** Measure on the E-cores of a hybrid CPU; the default is its P-cores. By general counters; level 2 has nodes of its own, which
+ * td_decode_tree gives. A thread that runs on both
  * kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind. */
 #define TD_FLAG_E_CORES 256
 
@@ -359,6 +365,12 @@ struct td_node {
 #define TD_NODE_MEMORY_BOUND 11       /**< tma_memory_bound */
 #define TD_NODE_CORE_BOUND 12         /**< tma_core_bound */
 #define TD_NODE_SMT_CONTENTION 13     /**< tma_smt_contention */
+#define TD_NODE_IFETCH_LATENCY 14     /**< tma_ifetch_latency */
+#define TD_NODE_IFETCH_BANDWIDTH 15   /**< tma_ifetch_bandwidth */
+#define TD_NODE_RESOURCE_BOUND 16     /**< tma_resource_bound */
+#define TD_NODE_MICROCODE 17          /**< tma_retiring_from_microcode */
+#define TD_NODE_FASTPATH 18           /**< tma_retiring_from_fastpath */
+#define TD_NODE_PIPELINE_RESTARTS 19  /**< tma_pipeline_restarts */
 
 /* Values of td_node.unit: */
 #define TD_UNIT_SLOTS 1   /**< A share of the pipeline slots. */
@@ -559,7 +571,7 @@ int td_simulate_counters(td_t *td, const double *per_cycle, uint32_t count);
 #else
 #define TD_ASSERT_(condition) struct td_assert_
 #endif
-TD_ASSERT_(sizeof(struct td_options) == 64 && offsetof(struct td_options, reserved) == 28);
+TD_ASSERT_(sizeof(struct td_options) == 64 && offsetof(struct td_options, subtree) == 28);
 TD_ASSERT_(sizeof(struct td_sample) == 256 && offsetof(struct td_sample, opaque) == 32);
 TD_ASSERT_(sizeof(struct td_l1) == 80);
 TD_ASSERT_(sizeof(struct td_l2) == 112);

@@ -389,7 +389,7 @@ pub(crate) mod tests {
                 3 => sample.time_running_ns = value,
                 4 => sample.base.error = value,
                 5 => sample.base.window = value as u32,
-                6 => sample.base.model = self.below(12) as u8,
+                6 => sample.base.model = self.below(11) as u8,
                 _ => sample.base.category[self.below(7) as usize] = value as i64,
             }
         }

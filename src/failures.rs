@@ -85,7 +85,7 @@ fn options() -> Vec<Situation> {
     let target = |target| none(check_target(&kernel, &pmu, &cpu(0x97), &on(target)));
     let level_2 = Options { level: 2, ..Options::default() };
     vec![
-        ("level 2 of a CPU that has level 1", none(level_of(&level_2, 1, &cpu(0x6a)))),
+        ("level 2 of a CPU that has level 1", none(level_of(&level_2, 1, &cpu(0x6a), ""))),
         ("a CPU that is not there", target(Target::Cpu(9))),
         ("an E-core as target", target(Target::Cpu(5))),
     ]

@@ -44,6 +44,9 @@ pub struct Options {
     pub target: Target,
     /// Deepest level: 1, 2, or 0 for the deepest that the CPU counts in one group.
     pub level: u32,
+    /// On cores whose counters cannot hold all of level 2: the root whose level 2 is counted beside level 1; TD_NODE_NONE for
+    /// none.
+    pub subtree: u32,
     /// Count kernel mode too.
     pub kernel: bool,
     /// Count threads and processes that the target starts, too. They are read by read(2).

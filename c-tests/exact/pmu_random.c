@@ -105,7 +105,7 @@ int main(int argc, char **argv)
             l1_array(&l1, share);
             holds(4, share, l1_truth, l1.error + others);
             telling += l1.error < 0.02;
-            if (info.level == 2) {
+            if (has_l2(&info)) {
                 td_must(td_decode_l2(&before, &after, &l2));
                 l2_array(&l2, share);
                 holds(8, share, l2_truth, l2.error + others);

@@ -66,6 +66,14 @@ static inline void rdpmc_is(int value)
     CHECK_EQ(fclose(out), 0);
 }
 
+/* The kernel's NMI watchdog counts cycles of each CPU, or not. */
+static inline void watchdog_is(int on)
+{
+    FILE *file = fopen("/proc/sys/kernel/nmi_watchdog", "w");
+    CHECK(file != NULL && fprintf(file, "%d\n", on) > 0);
+    CHECK_EQ(fclose(file), 0);
+}
+
 /* The test in either order, each in a process of its own: handlers of signals are installed once a process. */
 static inline void in_both_orders(int argc, char **argv, void (*test)(int other_first))
 {
@@ -167,6 +175,13 @@ static inline struct vm_mix random_mix(uint64_t *seed)
 static inline void mix_is(struct vm_mix mix)
 {
     vm_mix_set(mix, 0, 0, 0);
+}
+
+/* Whether td_decode_l2 has all its shares of this core: others' level 2 has other nodes, or not all of them. */
+static inline int has_l2(const struct td_info *info)
+{
+    return info->level == 2 && strstr(info->core, "mont") == NULL && strstr(info->core, "Zen") == NULL &&
+           strstr(info->core, "Skylake") == NULL;
 }
 
 /* What was decoded is true: within its own bound, and within `within`. */

@@ -24,7 +24,7 @@ SAME(td_options, id);
 SAME(td_options, level);
 SAME(td_options, max_error_ppm);
 SAME(td_options, max_overhead_ppm);
-SAME(td_options, reserved);
+static_assert(offsetof(td_options, subtree) == offsetof(old::td_options, reserved), "td_options.subtree");
 
 SIZE(td_sample);
 SAME(td_sample, size);

@@ -159,7 +159,7 @@ int main(int argc, char **argv)
     needs_known_mix();
     const struct td_info info = info_of(td);
     const double width = info.slots_per_cycle;
-    const int level = (int)info.level;
+    const int level = has_l2(&info) ? 2 : 1;
     td_close(td);
     if (p_core() >= 0)
         move_to(0, p_core()); /* the threads, too: what an E-core executes is not counted */

@@ -42,7 +42,8 @@ pub unsafe extern "C" fn td_decode_l1(from: *const Sample, to: *const Sample, ou
 ///
 /// The eight shares add up to 1, none is negative, and each pair adds up to its share of level 1.
 ///
-/// Returns as td_decode_l1, and -ENOTSUP if level 2 was not counted.
+/// Returns as td_decode_l1, and -ENOTSUP if level 2 was not counted, or has other nodes than these, as on E-cores: td_decode_tree
+/// gives those.
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say.

@@ -1,6 +1,7 @@
 //! `struct td_options`: read with care, since an older or a newer program may have filled it in.
 
 use crate::error::{Error, Result};
+use crate::model::metrics::{TD_NODE_BACKEND_BOUND, TD_NODE_NONE};
 use crate::options::{Options, SourceKind, Target};
 use std::mem::offset_of;
 
@@ -31,7 +32,8 @@ pub const TD_FLAG_COUNTERS: u32 = 32;
 /// With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. PERF_METRICS has these slots in frontend
 /// bound and fetch latency, where perf's metrics have not; td_decode_tree_as chooses.
 pub const TD_FLAG_DROPPING: u32 = 64;
-/// Measure on the E-cores of a hybrid CPU; the default is its P-cores. Level 1, by general counters. A thread that runs on both
+/// Measure on the E-cores of a hybrid CPU; the default is its P-cores. By general counters; level 2 has nodes of its own, which
+/// td_decode_tree gives. A thread that runs on both
 /// kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind.
 pub const TD_FLAG_E_CORES: u32 = 256;
 
@@ -58,8 +60,12 @@ pub struct COptions {
     /// The part of the thread's time that these resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
     /// Up to 64 of them may come in a row.
     pub max_overhead_ppm: u32,
+    /// TD_NODE_RETIRING, TD_NODE_BAD_SPECULATION, TD_NODE_FRONTEND_BOUND or TD_NODE_BACKEND_BOUND: on cores whose counters cannot
+    /// hold all of level 2 in one group (AMD), count level 2 of this node beside level 1. -ENOTSUP on other cores, and where
+    /// something else has a counter that it takes; td_last_error says what. 0: none.
+    pub subtree: u32,
     /// Zeros.
-    pub reserved: [u32; 9],
+    pub reserved: [u32; 8],
 }
 
 const SIZE: usize = size_of::<COptions>();
@@ -98,7 +104,7 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
     let mut own = COptions::default();
     // SAFETY: own is as long as `known` at least, and any bytes make a COptions.
     unsafe { std::ptr::copy_nonoverlapping(known.as_ptr(), (&raw mut own).cast(), known.len()) };
-    if own.reserved != [0; 9] || tail.iter().any(|byte| *byte != 0) {
+    if own.reserved != [0; 8] || tail.iter().any(|byte| *byte != 0) {
         return Err(Error::errno(
             libc::E2BIG,
             "options has a value behind the fields that this version knows",
@@ -160,6 +166,16 @@ fn interpret(options: &COptions) -> Result<Options> {
         return Err(Error::invalid("options->flags has TD_FLAG_REGISTERS with TD_FLAG_E_CORES")
             .why("E-cores have no PERF_METRICS"));
     }
+    if !(TD_NODE_NONE..=TD_NODE_BACKEND_BOUND).contains(&options.subtree) {
+        return Err(Error::invalid(format!("options->subtree is {}, which is no root", options.subtree))
+            .remedy("use the TD_NODE_* of a node of level 1"));
+    }
+    if options.subtree != TD_NODE_NONE
+        && (source == SourceKind::Registers || options.flags & TD_FLAG_E_CORES != 0)
+    {
+        return Err(Error::invalid("options->subtree with TD_FLAG_REGISTERS or TD_FLAG_E_CORES")
+            .why("those count level 2 whole, or as much of it as fits"));
+    }
     for (name, ppm) in [("error", options.max_error_ppm), ("overhead", options.max_overhead_ppm)] {
         if ppm > 1_000_000 {
             return Err(
@@ -170,6 +186,7 @@ fn interpret(options: &COptions) -> Result<Options> {
     Ok(Options {
         target,
         level: options.level,
+        subtree: options.subtree,
         kernel: options.flags & TD_FLAG_KERNEL != 0,
         inherit: options.flags & TD_FLAG_INHERIT != 0,
         on_exec: false,

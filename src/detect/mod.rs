@@ -148,6 +148,10 @@ pub(crate) struct Plan {
     pub no_deeper: &'static str,
 }
 
+/// Why fewer general counters are left than the core has.
+const WATCHDOG: &str = "the NMI watchdog counts cycles, too, which leaves the core one general counter less \
+    (sysctl kernel.nmi_watchdog=0)";
+
 impl Plan {
     /// How many general counters it takes.
     pub fn general_counters(&self) -> u32 {
@@ -163,8 +167,41 @@ pub(crate) fn counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Resu
             .why(why)
             .remedy(ANOTHER_CPU)
     };
-    let Some((row, model)) = model::by_counters(cpu) else {
+    let Some(row) = model::by_counters(cpu) else {
         return Err(none("this version knows no such events of its core"));
+    };
+    by_row(kernel, cpu, row, level)
+}
+
+/// As `counters`, with level 2 of this root.
+pub(crate) fn subtree(kernel: &impl Kernel, cpu: &Identity, root: u32, level: u32) -> Result<(Pmu, Plan)> {
+    let (_, row) = model::of_cpu(cpu).ok_or_else(|| no_subtree(&cpu.name))?;
+    let subtree = model::with_subtree(row, root).ok_or_else(|| no_subtree(row.core))?;
+    let (pmu, plan) = by_row(kernel, cpu, subtree, level)?;
+    if pmu.level == 1 {
+        return Err(Error::errno(libc::ENOTSUP, format!("a {} has no counter left for level 2", row.core))
+            .why(plan.no_deeper));
+    }
+    Ok((pmu, plan))
+}
+
+pub(crate) fn no_subtree(core: &str) -> Error {
+    Error::errno(libc::ENOTSUP, format!("a subtree alone cannot be counted on {core}"))
+        .why("it counts level 2 whole, as much of it as fits, or not at all")
+        .remedy("leave td_options.subtree out")
+}
+
+/// `counters` of this row.
+fn by_row(
+    kernel: &impl Kernel,
+    cpu: &Identity,
+    (row, model): (u32, &'static Model),
+    level: u32,
+) -> Result<(Pmu, Plan)> {
+    let none = |why: &'static str| {
+        Error::errno(libc::ENODEV, format!("no general counters of slots on {cpu}"))
+            .why(why)
+            .remedy(ANOTHER_CPU)
     };
     let name = device(kernel).ok_or_else(|| none("the kernel has no driver for its PMU"))?;
     if text(kernel, name, "events/cpu-cycles")?.is_none() {
@@ -223,7 +260,14 @@ fn plan(
             break;
         }
     }
-    let deepest = counters.tree.depth();
+    // both the watchdog and a leader of cycles take a general counter, where there is no fixed one or but one of them
+    let watchdog = leader.by_cycle && nmi_watchdog(kernel);
+    let others = usize::from(leader.general) + usize::from(watchdog);
+    let fits =
+        |level: &u32| counters.general == 0 || counters.tree.inputs_of(*level) + others <= counters.general;
+    let most = counters.tree.depth();
+    let deepest = (1..=most).rev().find(fits).unwrap_or(1);
+    let no_deeper = if deepest < most { WATCHDOG } else { counters.no_deeper };
     let level = if level == 0 { deepest } else { level.min(deepest) };
     let members = counters.events[..counters.tree.inputs_of(level)].to_vec();
     for event in members.iter().chain([&leader.event]) {
@@ -239,9 +283,13 @@ fn plan(
         }
     }
     let slots_each = if leader.by_cycle { model.slots_per_cycle.into() } else { 1 };
-    let no_deeper = counters.no_deeper;
     let plan = Plan { leader: *leader, slots_each, members, unproven: false, no_deeper };
     Ok((Pmu { name, kind, model, row, level: deepest, cpus }, plan))
+}
+
+/// Whether the kernel's watchdog counts cycles of each CPU.
+fn nmi_watchdog(kernel: &impl Kernel) -> bool {
+    kernel.text("/proc/sys/kernel/nmi_watchdog").is_ok_and(|text| text.trim() == "1")
 }
 
 fn hidden_events(pmu: &str) -> Error {
@@ -386,11 +434,82 @@ mod tests {
         refused(&cpu(0x55), "SMT is on");
         kernel.add(ACTIVE, "0\n");
         let skylake = plan(&cpu(0x55)).unwrap();
-        assert_eq!((skylake.leader, skylake.slots_each, skylake.general_counters()), (INTEL_CYCLES, 4, 4));
-        assert!(skylake.members.iter().map(|event| event.config).eq([0x2c2, 0x10e, 0x19c, 0x100_010d]));
+        assert_eq!((skylake.leader, skylake.slots_each, skylake.general_counters()), (INTEL_CYCLES, 4, 7));
+        let seven = [0x2c2, 0x10e, 0x19c, 0x100_010d, 0x400_019c, 0xc5, 0x104_01c3];
+        assert!(skylake.members.iter().map(|event| event.config).eq(seven));
         refused(&Identity { hypervisor: Some("KVM".into()), ..cpu(0x55) }, "on the host");
         kernel.add(&format!("{EVENTS}/topdown-slots-issued"), "event=0xe,umask=0x2\n");
         refused(&cpu(0x55), "takes this CPU for another");
+    }
+
+    #[test]
+    fn e_cores_give_level_2_where_their_counters_hold_it_beside_the_watchdog() {
+        const WATCHDOG: &str = "/proc/sys/kernel/nmi_watchdog";
+        const LEVEL_2: [u64; 4] = [0x7271, 0x0174, 0x0473, 0x0373];
+        let kernel = Scripted::default();
+        kernel.add("/sys/bus/event_source/devices/cpu/type", "4\n");
+        kernel.add(&format!("{EVENTS}/cpu-cycles"), "event=0x3c\n");
+        let level = |model, level| {
+            let (pmu, plan) = counters(&kernel, &cpu(model), level).unwrap();
+            let configs: Vec<_> = plan.members.iter().map(|event| event.config).collect();
+            (pmu.level, configs, plan.no_deeper)
+        };
+        for (watchdog, gracemont, crestmont) in [("0\n", 2, 2), ("1\n", 1, 2)] {
+            kernel.add(WATCHDOG, watchdog);
+            let (deepest, configs, no_deeper) = level(0xbe, 0);
+            let why = if gracemont == 1 { "watchdog" } else { "machine clears" };
+            assert!(deepest == gracemont && no_deeper.contains(why), "{no_deeper}");
+            let six = [0xc2, 0x71, 0x74, 0x7271, 0x0174, 0x0473]; // all that Gracemont has
+            assert_eq!(configs, six[..if gracemont == 1 { 3 } else { 6 }]);
+            let (deepest, configs, no_deeper) = level(0xaf, 0);
+            assert_eq!((deepest, no_deeper), (crestmont, ""));
+            assert_eq!((&configs[..3], &configs[3..]), (&[0x72, 0x71, 0x74][..], &LEVEL_2[..]));
+            assert_eq!(level(0xdd, 0).1[..3], [0x2c2, 0x19c, 0x2a4], "Darkmont");
+            assert_eq!(level(0xaf, 1).1, [0x72, 0x71, 0x74]);
+            assert_eq!(level(0x86, 0), (1, vec![0xc2, 0x71, 0x74], ""), "Tremont has four counters");
+        }
+    }
+
+    #[test]
+    fn a_subtree_of_zen_is_counted_where_six_counters_hold_it() {
+        use crate::model::metrics::*;
+        const WATCHDOG: &str = "/proc/sys/kernel/nmi_watchdog";
+        const ACTIVE: &str = "/sys/devices/system/cpu/smt/active";
+        let kernel = Scripted::default();
+        kernel.add("/sys/bus/event_source/devices/cpu/type", "4\n");
+        kernel.add(&format!("{EVENTS}/cpu-cycles"), "event=0x76\n");
+        kernel.add(ACTIVE, "0\n");
+        let zen = |family, model| Identity { vendor: "AuthenticAMD".into(), family, ..cpu(model) };
+        let fifths = |cpu: &Identity| {
+            [TD_NODE_RETIRING, TD_NODE_FRONTEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_BACKEND_BOUND].map(
+                |root| {
+                    let (pmu, plan) = subtree(&kernel, cpu, root, 0).unwrap();
+                    assert_eq!((pmu.level, plan.general_counters()), (2, 6));
+                    let [.., fourth, fifth] = plan.members[..] else { unreachable!() };
+                    (fourth.config, fifth.config)
+                },
+            )
+        };
+        const CONTENTION: u64 = 0x1_0000_60a0;
+        let [retiring, backend] = [(CONTENTION, 0x1_0000_00c2), (0x2d6, 0xa2d6)];
+        kernel.add(WATCHDOG, "0\n");
+        let zen_4 = [retiring, (CONTENTION, 0x1_0600_01a0), (0xc3, 0x96), backend];
+        let zen_5 = [retiring, (CONTENTION, 0x1_0800_01a0), (0xc3, 0x19f), backend];
+        assert_eq!(fifths(&zen(0x19, 0x11)), zen_4);
+        assert_eq!((fifths(&zen(0x1a, 0x02)), fifths(&zen(0x1a, 0x50))), (zen_5, zen_5));
+        assert_eq!(counters(&kernel, &zen(0x19, 0x11), 0).unwrap().1.members.len(), 4, "level 1 by default");
+        let refused = |cpu: &Identity, root, code: i32, word: &str| {
+            let error = subtree(&kernel, cpu, root, 0).unwrap_err();
+            assert!(error.code() == -code && error.to_string().contains(word), "{error}");
+        };
+        kernel.add(ACTIVE, "1\n"); // whose slots are the other thread's?
+        refused(&zen(0x19, 0x11), TD_NODE_BACKEND_BOUND, libc::ENODEV, "SMT is on");
+        refused(&zen(0x19, 0x11), TD_NODE_BAD_SPECULATION, libc::ENODEV, "SMT is on");
+        assert!(subtree(&kernel, &zen(0x19, 0x11), TD_NODE_RETIRING, 0).is_ok());
+        kernel.add(WATCHDOG, "1\n");
+        refused(&zen(0x19, 0x11), TD_NODE_RETIRING, libc::ENOTSUP, "nmi_watchdog=0");
+        refused(&cpu(0xaf), TD_NODE_RETIRING, libc::ENOTSUP, "leave td_options.subtree out");
+        refused(&zen(0x19, 0x01), TD_NODE_RETIRING, libc::ENOTSUP, "leave td_options.subtree out");
     }
 
     #[test]
@@ -477,8 +596,8 @@ mod tests {
             kernel.add(&format!("{atom}/events/{event}"), text);
         }
         let (found, plan) = e_cores(&kernel, &cpu(0x97), 0).unwrap();
-        assert!(plan.members.iter().map(|event| event.config).eq([0xc2, 0x71, 0x74]));
-        assert_eq!((plan.leader, plan.slots_each, plan.general_counters()), (INTEL_CYCLES, 5, 3));
+        assert!(plan.members.iter().map(|event| event.config).eq([0xc2, 0x71, 0x74, 0x7271, 0x0174, 0x0473]));
+        assert_eq!((plan.leader, plan.slots_each, plan.general_counters()), (INTEL_CYCLES, 5, 6));
         let error = e_cores(&kernel, &cpu(0xbd), 0).unwrap_err();
         assert_eq!(error.code(), -libc::ENODEV);
         assert!(error.to_string().contains("on a Skymont it is 0x2c2"), "{error}");

@@ -3,9 +3,11 @@
 
 use super::{AnySource, Handle, Info, POOL, Path, State};
 use crate::budget::BudgetSettings;
+use crate::detect::no_subtree;
 use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
 use crate::group::{Group, PATIENCE, PlainGroup};
+use crate::model::metrics::TD_NODE_NONE;
 use crate::model::p_counters::SLOTS_P;
 use crate::model::perf_metrics::SLOTS;
 use crate::model::{self, Counters, Counting, Event, Leader, Model};
@@ -95,11 +97,17 @@ impl Info {
     }
 }
 
-pub(crate) fn level_of(options: &Options, most: u32, what: &dyn std::fmt::Display) -> Result<u32> {
+pub(crate) fn level_of(
+    options: &Options,
+    most: u32,
+    what: &dyn std::fmt::Display,
+    why: &'static str,
+) -> Result<u32> {
     match options.level {
         0 => Ok(most),
         level if level <= most => Ok(level),
         level => Err(Error::errno(libc::ENOTSUP, format!("{what} has no level {level} in its counters"))
+            .why(why)
             .remedy(format!("open with level {most}, or 0 for the deepest"))),
     }
 }
@@ -109,7 +117,11 @@ fn simulated(options: &Options) -> Result<(u32, &'static Model)> {
     if options.core.is_empty() {
         return Ok((model::SIMULATED, model::at(model::SIMULATED).expect("a fixed row")));
     }
-    model::named(options.core).ok_or_else(|| unknown_core(options.core))
+    let (row, model) = model::named(options.core).ok_or_else(|| unknown_core(options.core))?;
+    match options.subtree {
+        TD_NODE_NONE => Ok((row, model)),
+        root => model::with_subtree(model, root).ok_or_else(|| no_subtree(model.core)),
+    }
 }
 
 pub(crate) fn unknown_core(name: &str) -> Error {
@@ -128,7 +140,7 @@ fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Hand
         ));
     }
     let tree = model::tree_of(row as u8).expect("a row with a tree");
-    let level = level_of(options, model.levels(), &model.core)?;
+    let level = level_of(options, model.levels(), &model.core, "")?;
     let info = Info {
         counters: model::counters_down_to(row as u8, level as u8) as u32,
         note: Reason::new("simulated (TD_FLAG_SIMULATE)").why("the numbers say nothing about this machine"),
@@ -149,11 +161,8 @@ fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Hand
 fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     let cpu = cpu::identify();
     let linux = Linux { descriptors_from: options.descriptors_from };
-    if options.e_cores {
-        let (pmu, plan) = detect::e_cores(&linux, &cpu, options.level)?;
-        return measure_by_counters(options, linux, cpu, (&pmu, &plan), handle, PATIENCE);
-    }
     let registers = match options.source {
+        _ if options.e_cores || options.subtree != TD_NODE_NONE => None,
         SourceKind::Registers => Some(detect::pmu(&linux, &cpu)?),
         SourceKind::Counters => None,
         SourceKind::Automatic => registers(&linux, &cpu, options)?,
@@ -161,7 +170,7 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     let Some(registers) = registers else {
         return measure_by_deepest(options, linux, cpu, handle);
     };
-    let level = level_of(options, registers.level, &cpu)?;
+    let level = level_of(options, registers.level, &cpu, "")?;
     let mut why = Reason::default();
     // (of what counts for others it cannot be told whether it is free)
     if options.source == SourceKind::Automatic && options.target == Target::This {
@@ -230,7 +239,12 @@ fn measure_by_free_counters(
     let (pmu, plan) = detect::counters(linux, cpu, level)?;
     let options = Options { level, ..*options };
     let linux = Linux { descriptors_from: options.descriptors_from };
-    let mut state = measure_by_counters(&options, linux, cpu.clone(), (&pmu, &plan), handle, AT_ONCE)?;
+    let state = measure_by_counters(&options, linux, cpu.clone(), (&pmu, &plan), handle, AT_ONCE)?;
+    unless_it_took_turns(state, handle)
+}
+
+/// A group that was on the counters all the while since it was opened.
+fn unless_it_took_turns(mut state: Box<State>, handle: Handle) -> Result<Box<State>> {
     if let AnySource::Counters(source) = &mut state.source {
         if !source.counters().had_its_turn_always()? {
             source.counters().stop();
@@ -243,9 +257,16 @@ fn measure_by_free_counters(
     Ok(state)
 }
 
-/// By general counters: all levels, or level 1 if that alone fits them.
+/// By general counters: all levels, or level 1 if that alone fits them; on a core that has no registers, beside what others
+/// count.
 fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Handle) -> Result<Box<State>> {
     let find = |level| {
+        if options.e_cores {
+            return detect::e_cores(&linux, &cpu, level);
+        }
+        if options.subtree != TD_NODE_NONE {
+            return detect::subtree(&linux, &cpu, options.subtree, level);
+        }
         let (pmu, mut plan) = detect::counters(&linux, &cpu, level)?;
         if options.beside_registers {
             plan.leader = leader_beside_registers(&pmu, &plan)?;
@@ -256,9 +277,14 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
         Ok((pmu, plan))
     };
     let (pmu, plan) = find(options.level)?;
-    let all = measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle, PATIENCE);
+    let mut all = measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle, PATIENCE);
+    let only_source = options.source == SourceKind::Automatic && options.target == Target::This;
+    if only_source && options.level == 0 && options.subtree == TD_NODE_NONE && pmu.level > 1 && !plan.unproven
+    {
+        all = all.and_then(|state| unless_it_took_turns(state, handle));
+    }
     let (mut state, no_deeper) = match all {
-        Err(why) if options.level == 0 && pmu.level > 1 => {
+        Err(why) if options.level == 0 && options.subtree == TD_NODE_NONE && pmu.level > 1 => {
             let (pmu, plan) = find(1)?;
             let level_1 = Options { level: 1, ..*options };
             let state = measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle, PATIENCE)?;
@@ -266,7 +292,11 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
         }
         state => (state?, plan.no_deeper.into()),
     };
-    if options.level == 0 && !no_deeper.is_empty() && state.info.note == Reason::default() {
+    if options.level == 0
+        && state.info.level == 1
+        && !no_deeper.is_empty()
+        && state.info.note == Reason::default()
+    {
         state.info.note = Reason::new("level 1 alone").why(no_deeper);
     }
     Ok(state)
@@ -303,7 +333,7 @@ fn measure_by_counters(
     handle: Handle,
     patience: Duration,
 ) -> Result<Box<State>> {
-    let level = level_of(options, pmu.level, &cpu)?;
+    let level = level_of(options, pmu.level, &cpu, plan.no_deeper)?;
     check_target(&linux, pmu, &cpu, options)?;
     let shows_itself = options.target == Target::This && !options.inherit && !options.no_rdpmc;
     if (plan.leader.event == SLOTS_P || plan.unproven) && !shows_itself {

@@ -4,7 +4,7 @@
 
 use super::metrics::{
     BACKEND_BOUND, BAD_SPECULATION, CORE_BOUND, FRONTEND_BOUND, MEMORY_BOUND, Metric, RETIRING,
-    TD_NODE_BACKEND_BOUND, TD_NODE_MEMORY_BOUND, TD_UNIT_CLOCKS,
+    TD_NODE_BACKEND_BOUND, TD_NODE_MEMORY_BOUND, TD_NODE_NONE, TD_UNIT_CLOCKS,
 };
 use super::tree::Formula::{Of, Rest, Slots};
 use super::tree::{Expr, Input, Row, Tree, child, root};
@@ -81,8 +81,16 @@ pub(crate) static TREE: Tree = Tree {
     per_cycle: &[1.0, 1.0, 0.4, 2.4, 0.6, 0.45, 0.3, 0.2],
 };
 
-static COUNTERS: Counters =
-    Counters { tree: &TREE, leaders: &[], events: &[], dropping: None, no_deeper: "", alone: false };
+static COUNTERS: Counters = Counters {
+    tree: &TREE,
+    leaders: &[],
+    events: &[],
+    subtree: TD_NODE_NONE,
+    general: 0,
+    dropping: None,
+    no_deeper: "",
+    alone: false,
+};
 
 pub(super) const ROWS: &[Model] = &[Model {
     core: "made-up core",

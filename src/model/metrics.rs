@@ -30,6 +30,18 @@ pub const TD_NODE_MEMORY_BOUND: u32 = 11;
 pub const TD_NODE_CORE_BOUND: u32 = 12;
 /// tma_smt_contention
 pub const TD_NODE_SMT_CONTENTION: u32 = 13;
+/// tma_ifetch_latency
+pub const TD_NODE_IFETCH_LATENCY: u32 = 14;
+/// tma_ifetch_bandwidth
+pub const TD_NODE_IFETCH_BANDWIDTH: u32 = 15;
+/// tma_resource_bound
+pub const TD_NODE_RESOURCE_BOUND: u32 = 16;
+/// tma_retiring_from_microcode
+pub const TD_NODE_MICROCODE: u32 = 17;
+/// tma_retiring_from_fastpath
+pub const TD_NODE_FASTPATH: u32 = 18;
+/// tma_pipeline_restarts
+pub const TD_NODE_PIPELINE_RESTARTS: u32 = 19;
 
 /// A share of the pipeline slots.
 pub const TD_UNIT_SLOTS: u32 = 1;
@@ -132,6 +144,40 @@ pub(crate) const SMT_CONTENTION: Metric = metric(
     c"tma_smt_contention",
     "smt contention",
     "SMT contention: % of slots go to the core's other thread",
+);
+
+// Of E-cores alone.
+pub(crate) const IFETCH_LATENCY: Metric = metric(
+    TD_NODE_IFETCH_LATENCY,
+    c"tma_ifetch_latency",
+    "fetch latency",
+    "instruction fetch latency: % of slots wait for instructions to come at all",
+);
+pub(crate) const IFETCH_BANDWIDTH: Metric = metric(
+    TD_NODE_IFETCH_BANDWIDTH,
+    c"tma_ifetch_bandwidth",
+    "fetch bandwidth",
+    "instruction fetch bandwidth: % of slots get too few instructions",
+);
+pub(crate) const RESOURCE_BOUND: Metric = metric(
+    TD_NODE_RESOURCE_BOUND,
+    c"tma_resource_bound",
+    "resource",
+    "resource bound: % of slots wait for a buffer to have room, as it has when memory answers",
+);
+// Of AMD's alone.
+pub(crate) const MICROCODE: Metric = metric(
+    TD_NODE_MICROCODE,
+    c"tma_retiring_from_microcode",
+    "microcode",
+    "retiring, microcode: % of slots go into operations of microcode",
+);
+pub(crate) const FASTPATH: Metric = metric(TD_NODE_FASTPATH, c"tma_retiring_from_fastpath", "fastpath", "");
+pub(crate) const PIPELINE_RESTARTS: Metric = metric(
+    TD_NODE_PIPELINE_RESTARTS,
+    c"tma_pipeline_restarts",
+    "restarts",
+    "pipeline restarts: % of slots are wasted on restarts of the pipeline",
 );
 
 /// The fields of td_l1 that all cores have, in their order.

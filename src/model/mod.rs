@@ -59,6 +59,11 @@ pub(crate) struct Counters {
     pub leaders: &'static [Leader],
     /// What is counted besides all slots: the inputs of the tree, in their order.
     pub events: &'static [Event],
+    /// The root whose level 2 is counted, of a core whose group cannot hold all of it; TD_NODE_NONE: of a row that a CPU is
+    /// measured by unless it is told otherwise.
+    pub subtree: u32,
+    /// How many general counters the core has; 0 where that says nothing of what fits, as SLOTS leads.
+    pub general: usize,
     /// Counts slots that PERF_METRICS calls frontend bound and these counters do not, if there are such.
     pub dropping: Option<Event>,
     /// Why there is no deeper level, where the core's maker publishes one; else empty.
@@ -130,7 +135,7 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 }
 
 /// The whole table; a sample names its row by the place in it.
-const TABLE: [&[Model]; 8] = [
+const TABLE: [&[Model]; 9] = [
     perf_metrics::ROWS,
     others::ROWS,
     e_cores::HYBRID,
@@ -139,6 +144,7 @@ const TABLE: [&[Model]; 8] = [
     e_cores::SERVERS,
     zen::ROWS,
     skylake::ROWS,
+    zen::SUBTREES,
 ];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
@@ -149,6 +155,7 @@ fn rows() -> impl Iterator<Item = &'static Model> {
 pub(crate) fn of_cpu(cpu: &Identity) -> Option<(u32, &'static Model)> {
     (0..).zip(rows()).find(|(_, row)| {
         row.vendor == cpu.vendor
+            && row.subtree() == metrics::TD_NODE_NONE
             && row.family == cpu.family
             && (row.models.is_empty() || row.models.contains(&cpu.model))
     })
@@ -164,6 +171,13 @@ pub(crate) fn by_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
     of_cpu(cpu)
         .filter(|(_, row)| matches!(row.counting, Counting::Counters(_)))
         .or_else(|| another_row(cpu, p_counters::ROWS))
+}
+
+/// The row of the same CPUs that counts level 2 of a root, with its place.
+pub(crate) fn with_subtree(row: &Model, root: u32) -> Option<(u32, &'static Model)> {
+    let like =
+        |other: &&Model| other.family == row.family && other.models == row.models && other.subtree() == root;
+    named(rows().filter(|_| root != metrics::TD_NODE_NONE).find(like)?.core)
 }
 
 /// The row of a CPU of `of_cpu` in another part of the table.
@@ -196,14 +210,21 @@ pub(crate) fn has_level_1_only() -> bool {
 }
 
 /// All trees: those of CPUs that there are, and others.
-const TREES: [&Tree; 8] = [
+const TREES: [&Tree; 15] = [
     &made_up::TREE,
     &perf_metrics::TREE,
-    &e_cores::TREE,
+    &e_cores::TREE_1,
+    &e_cores::TREE_6,
+    &e_cores::TREE_8,
     &p_counters::TREE_1,
     &p_counters::TREE_6,
     &p_counters::TREE_8,
     &zen::TREE,
+    &zen::RETIRING_TREE,
+    &zen::FRONTEND_TREE_6,
+    &zen::FRONTEND_TREE_8,
+    &zen::SPECULATION_TREE,
+    &zen::BACKEND_TREE,
     &skylake::TREE,
 ];
 const REAL_TREES: &[&Tree] = TREES.split_at(1).1;
@@ -266,6 +287,14 @@ impl Model {
 
     const fn proved(self, proved: &'static str) -> Model {
         Model { proved, ..self }
+    }
+
+    /// `Counters::subtree`, of a row that has some.
+    pub fn subtree(&self) -> u32 {
+        match self.counting {
+            Counting::Counters(counters) => counters.subtree,
+            _ => metrics::TD_NODE_NONE,
+        }
     }
 
     /// Deepest level that is counted; 0 if none is.
@@ -413,7 +442,10 @@ mod tests {
         let all: Vec<_> = rows().collect();
         for (i, a) in all.iter().enumerate() {
             for b in &all[i + 1..] {
-                let same_family = a.vendor == b.vendor && a.family == b.family && !a.vendor.is_empty();
+                let same_family = a.vendor == b.vendor
+                    && a.family == b.family
+                    && !a.vendor.is_empty()
+                    && a.subtree() == b.subtree();
                 assert!(
                     !same_family || a.models.iter().all(|m| !b.models.contains(m)),
                     "{} {}",
@@ -451,7 +483,7 @@ mod tests {
     #[test]
     fn each_tree_can_be_evaluated_in_one_pass() {
         TREES.into_iter().for_each(tree::tests::check);
-        assert_eq!((MOST_NODES, MOST_INPUTS, DEEPEST), (12, 8, 2));
+        assert_eq!((MOST_NODES, MOST_INPUTS, DEEPEST), (13, 8, 2));
     }
 
     #[test]

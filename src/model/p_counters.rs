@@ -1,7 +1,7 @@
 //! P-cores by their general counters, which count the slots of each category whole: nothing is rounded, and nothing resets them
 //! (numerators of the metrics in perf's pmu-events; Intel's event lists).
 
-use super::metrics::{BACKEND_BOUND, BAD_SPECULATION, FRONTEND_BOUND, RETIRING};
+use super::metrics::{BACKEND_BOUND, BAD_SPECULATION, FRONTEND_BOUND, RETIRING, TD_NODE_NONE};
 use super::perf_metrics::SLOTS;
 use super::perf_metrics::{COUGAR_COVE, GOLDEN_COVE, LION_COVE, REDWOOD_COVE, SUNNY_COVE, both_levels};
 use super::tree::Formula::{Rest, Slots};
@@ -60,7 +60,16 @@ const fn counters(tree: &'static Tree, events: &'static [Event], dropping: Optio
         Leader { event: SLOTS, by_cycle: false, general: false },
         Leader { event: SLOTS_P, by_cycle: false, general: true },
     ];
-    Counters { tree, leaders: LEADERS, events, dropping, no_deeper: "", alone: false }
+    Counters {
+        tree,
+        leaders: LEADERS,
+        events,
+        subtree: TD_NODE_NONE,
+        general: 0,
+        dropping,
+        no_deeper: "",
+        alone: false,
+    }
 }
 
 const fn dropping(config: u64) -> Option<Event> {

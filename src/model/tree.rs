@@ -67,6 +67,8 @@ pub(crate) enum Formula {
     Rest,
     /// Arithmetic. The value is a share, between 0 and 1, whatever the parent's is.
     Of(&'static Expr),
+    /// The core tells it, but its group has no counter left for it: never measured.
+    NoCounter,
 }
 
 /// Arithmetic over intervals.
@@ -130,6 +132,11 @@ pub(crate) const fn child(metric: Metric, parent: u32, formula: Formula) -> Row 
 }
 
 impl Row {
+    /// Whether a measurement down to this level tells the node.
+    pub fn is_measured(&self, level: u32) -> bool {
+        self.level <= level && !matches!(self.formula, Formula::NoCounter)
+    }
+
     /// Whether the node is one of the roots among which all slots are divided.
     pub fn divides_all(&self) -> bool {
         self.parent == TD_NODE_NONE && !matches!(self.formula, Formula::Of(_))
@@ -197,7 +204,7 @@ impl Tree {
                     match row.formula {
                         Formula::Slots(input) => input + 1,
                         Formula::Balance(more, less) => larger(last(more), last(less)),
-                        Formula::Rest => 0,
+                        Formula::Rest | Formula::NoCounter => 0,
                         Formula::Of(expr) => expr.inputs(),
                     },
                 );
@@ -255,6 +262,11 @@ pub(crate) mod tests {
                     assert!(is_last, "a sibling is below {row:?}");
                 }
                 Formula::Of(expr) => check_expr(tree, above, expr),
+                Formula::NoCounter => {
+                    let mut siblings = tree.nodes.iter().filter(|other| other.parent == row.parent);
+                    assert!(siblings.all(|other| !matches!(other.formula, Rest)), "the rest of {row:?}");
+                    assert!(parent.is_some(), "{row:?}");
+                }
             }
         }
         check_inputs(tree);

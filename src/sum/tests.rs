@@ -304,7 +304,7 @@ fn a_sum_by_inputs_has_the_results_of_the_sum() {
         let nodes = |sum: &Sum| format!("{:?}", sum.decode_tree().unwrap()); // (NaN is NaN)
         assert_eq!(nodes(&sum), nodes(&kept));
         assert_eq!((sum.l1(), sum.l2()), (kept.l1(), kept.l2()));
-        assert!(of_inputs(&sum, "Gracemont").is_none(), "that core's tree has other inputs");
+        assert!(of_inputs(&sum, "Tremont").is_none(), "that core's tree has other inputs");
         assert!(of_inputs(&sum, "of another version").is_none());
         let spoil = |input: Option<InputSum>| input.map(|input| InputSum { rounding: f64::NAN, ..input });
         assert!(Sum::of_inputs(core, sum.level, sum.edges(), sum.inputs().map(spoil)).is_none());

@@ -123,7 +123,7 @@ pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &Counted) -> [Option<Sh
     let mut shares = [None; MOST_NODES];
     divide(tree, counted, &mut shares);
     for (place, row) in tree.nodes.iter().enumerate() {
-        if row.level <= level && !row.divides_all() {
+        if row.is_measured(level) && !row.divides_all() {
             shares[place] = evaluate_one(tree, row, counted, &shares);
         }
     }
@@ -181,7 +181,7 @@ fn roots(tree: &Tree, counted: &Counted) -> Option<([Root; MOST_NODES], usize)> 
         let input = match row.formula {
             Formula::Slots(input) => counted.inputs[input]?,
             Formula::Balance(more, less) => counted.balance(more, less)?,
-            Formula::Rest | Formula::Of(_) => {
+            Formula::Rest | Formula::Of(_) | Formula::NoCounter => {
                 (rest, left.place) = (Some(count), place);
                 count += 1;
                 continue;
@@ -245,6 +245,7 @@ fn evaluate_one(tree: &Tree, row: &Row, counted: &Counted, shares: &[Option<Shar
             })?;
             Some(Share::new(value.clamp(0.0, 1.0), low.clamp(0.0, 1.0), high.clamp(0.0, 1.0), None, 0.0))
         }
+        Formula::NoCounter => None,
     }
 }
 

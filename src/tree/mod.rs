@@ -142,7 +142,7 @@ pub(crate) fn decode(
 /// The nodes of a handle's CPU, none of them decoded, and which of them it measures.
 pub(crate) fn list(row: u8, level: u32) -> Result<impl ExactSizeIterator<Item = Node>> {
     let rows = tree_of(row)?.nodes.iter();
-    Ok(rows.map(move |row| Node { measured: (row.level <= level).into(), ..Node::unmeasured(row) }))
+    Ok(rows.map(move |row| Node { measured: row.is_measured(level).into(), ..Node::unmeasured(row) }))
 }
 
 fn tree_of(row: u8) -> Result<&'static Tree> {

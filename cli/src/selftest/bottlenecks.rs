@@ -179,7 +179,10 @@ impl Bottleneck {
     fn region(&self, td: &TopDown, mix: Option<Mix>, time: Duration, stretch: &mut Stretch) -> Tried {
         let (before, after) = samples(td, mix, time, stretch)?;
         let l1 = topdown::decode_l1(Some(&before), &after)?;
-        let l2 = if td.info()?.level > 1 { Some(topdown::decode_l2(Some(&before), &after)?) } else { None };
+        let l2 = match topdown::decode_l2(Some(&before), &after) {
+            Err(error) if error.code() == -libc::ENOTSUP => None, // level 1 alone, or other nodes, as E-cores have
+            l2 => Some(l2?),
+        };
         self.demand.judge(&l1, l2.as_ref())
     }
 }

@@ -185,7 +185,7 @@ impl Groups {
     /// A group for each kind of core, the P-cores' first; on a CPU one of its kind.
     fn open(&mut self, of: &Of) -> Result<(), Error> {
         let p_cores = Options { source: SourceKind::Counters, ..self.options };
-        let e_cores = Options { e_cores: true, level: 0, source: SourceKind::Automatic, ..p_cores };
+        let e_cores = Options { e_cores: true, level: 1, source: SourceKind::Automatic, ..p_cores };
         let first = Group::open(of.clone(), &p_cores, &self.kinds);
         match (of, first) {
             (Of::Cpu(_), Err(error)) if error.code() == -libc::ENOTSUP => {
