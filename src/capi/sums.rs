@@ -117,7 +117,9 @@ pub unsafe extern "C" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int {
 /// Level 1 shares of all executions in a sum. Any thread.
 ///
 /// `slots` is of all executions. Where general counters are counted, what the library itself executes between the readings of
-/// td_sum_begin and td_sum_end is left out of slots and shares, once enough executions tell how much it is (some 2,000). If each was measured, `error` bounds the error of the shares. If not, `flags` has
+/// td_sum_begin and td_sum_end is left out of slots and shares, once enough executions tell how much it is (some 4,000).
+///
+/// If each was measured, `error` bounds the error of the shares. If not, `flags` has
 /// TD_SAMPLE_SPARSE, and `error` is the bound of the measured ones plus four standard errors of the mean of a random sample
 /// (with fewer than eight measured executions: plus the most that the others can have been).
 ///

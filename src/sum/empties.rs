@@ -10,7 +10,7 @@ use crate::sample::{Increments, Sample, TD_SAMPLE_DROPPING};
 use crate::span::float;
 
 /// One in so many executions has an empty one before it.
-pub(super) const ONE_IN: u64 = 256;
+pub(super) const ONE_IN: u64 = 512;
 /// `Sum::wait` when it is due: there is no less.
 pub(super) const DUE: u64 = 1 << 63;
 /// So many counters of theirs are kept.
