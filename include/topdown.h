@@ -425,7 +425,7 @@ struct td_sum {
     uint32_t size;             /**< sizeof(struct td_sum), set by the library. */
     uint32_t flags;            /**< TD_SAMPLE_* bits of all samples. */
     uint64_t executions;       /**< Executions that have ended. */
-    uint64_t slots;            /**< Slots in all of them. */
+    uint64_t slots;            /**< Slots in all of them, as they were counted. */
     uint64_t time_enabled_ns;  /**< Nanoseconds of all of them, as td_sample.time_enabled_ns. */
     uint64_t time_running_ns;  /**< Nanoseconds of those in which the counters counted. */
     uint64_t measured;         /**< Executions that were measured: it is known how their slots divide. */
@@ -440,7 +440,8 @@ struct td_sum {
  * For regions that are too short, or run too often, to measure each execution. td_sum_begin measures a random choice of
  * them, as many as td_options.max_overhead_ppm allows, and counts the slots alone of all others; such an execution costs
  * some 120 instructions in all. The result is right if what an execution does has nothing to do with its being chosen. Where
- * general counters are counted (td_info.counters), each execution is measured, for some 200 or 270 instructions.
+ * general counters are counted (td_info.counters), each execution is measured, for some 190 or 260 instructions; now and then
+ * one of nothing is measured before it, which tells what the library itself executes between the two readings.
  *
  * Each thread has sums of its own. Executions of different sums may nest; those of one may not: a second begin starts
  * the execution anew. Threads as in td_read.
@@ -464,7 +465,10 @@ int td_sum_add(struct td_sum *sum, const struct td_sample *from, const struct td
 
 /** Level 1 shares of all executions in a sum. Any thread.
  *
- * `slots` is of all executions. If each was measured, `error` bounds the error of the shares. If not, `flags` has
+ * `slots` is of all executions. Where general counters are counted, what the library itself executes between the readings of
+ * td_sum_begin and td_sum_end is left out of slots and shares, once enough executions tell how much it is (some 4,000).
+ *
+ * If each was measured, `error` bounds the error of the shares. If not, `flags` has
  * TD_SAMPLE_SPARSE, and `error` is the bound of the measured ones plus four standard errors of the mean of a random sample
  * (with fewer than eight measured executions: plus the most that the others can have been).
  *

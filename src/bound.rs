@@ -139,6 +139,13 @@ pub(crate) struct Chosen {
     pub slots: f64,
 }
 
+/// How far the mean of a random sample of so many may be off, which have this sum, and this sum of their squares: its standard
+/// errors, and what one count is more or less.
+pub(crate) fn mean_of_sample(count: f64, sum: f64, squares: f64) -> f64 {
+    let variance = (squares - sum * sum / count).max(0.0) / (count - 1.0);
+    STANDARD_ERRORS * (variance / count).sqrt() + 1.0
+}
+
 /// How far a category's share may be off as only some of all executions were measured, chosen at random: the ratio estimator's
 /// standard error, for a part of a finite number, and what the sample has missed.
 pub(crate) fn random_sample(chosen: &Chosen, share: f64, moments: &Moments) -> f64 {

@@ -75,5 +75,5 @@ pub use sample::{
     TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
 };
 pub use source::simulated::Mix;
-pub use sum::{Execution, InputSum, Sum, TD_SAMPLE_SPARSE};
+pub use sum::{Empties, Execution, InputSum, Sum, TD_SAMPLE_SPARSE};
 pub use tree::{Node, decode_tree, decode_tree_as_perf_metrics};

@@ -62,7 +62,7 @@ struct td_own_sum {
     uint32_t size;             /**< sizeof(struct td_own_sum), set by the library. */
     uint32_t flags;            /**< TD_SAMPLE_* bits of all samples. */
     uint64_t executions;       /**< Executions that have ended. */
-    uint64_t slots;            /**< Slots in all of them. */
+    uint64_t slots;            /**< Slots in all of them, as they were counted. */
     uint64_t time_enabled_ns;  /**< Nanoseconds of all of them, as td_sample.time_enabled_ns. */
     uint64_t time_running_ns;  /**< Nanoseconds of those in which the counters counted. */
     uint64_t measured;         /**< Executions that were measured: it is known how their slots divide. */
@@ -71,11 +71,13 @@ struct td_own_sum {
     uint64_t unseen;           /**< Zero. */
     uint32_t level;            /**< The rest is the library's own. */
     uint32_t state;            /**< Between two executions, or in one, and how it is counted. */
-    uint64_t wait;             /**< Executions to come before the next that is measured. */
+    /** Executions to come before the next that is measured; less than none, as a signed number, where each is. */
+    uint64_t wait;
     uint64_t random;           /**< State of the random numbers. */
     uint64_t begun_ns;         /**< time_enabled_ns when the first execution began. */
     struct td_own_part closed;     /**< Measured executions that have been added up for good. */
-    /** The last ones, which follow each other closely: taken together, and each by itself. */
+    /** The last ones, which follow each other closely: taken together, and each by itself. On CPUs with plain counters: sums over
+     * executions of nothing of what was counted, and of its squares. */
     struct td_own_part together;
     struct td_own_part apart;      /**< See `together`. */
     double xx;                 /**< Sum of the squares of the slots of measured executions. */

@@ -183,6 +183,13 @@ static inline int has_l2(const struct td_info *info)
     return info->level == 2 && strstr(info->core, "mont") == NULL && strstr(info->core, "Zen") == NULL &&
            strstr(info->core, "Skylake") == NULL;
 }
+/* What `mix_is` sets for this mix, and the same by four instructions in place, which are at the mix before. */
+static inline uint64_t mix_number(struct vm_mix m)
+{
+    return (uint64_t)0x2a << 41 | (uint64_t)m.retiring << 34 | (uint64_t)m.bad << 28 | (uint64_t)m.frontend << 22 |
+           m.heavy << 18 | m.mispredicts << 14 | m.latency << 10 | m.memory << 6;
+}
+#define MIX_IN_PLACE(number) "mov $158, %%eax\n\tmov $0x1001, %%edi\n\tmov " number ", %%rsi\n\tsyscall\n\t"
 
 /* What was decoded is true: within its own bound, and within `within`. */
 static inline void l1_is(const struct td_l1 *l1, struct vm_mix mix, double within)

@@ -193,7 +193,7 @@ fn decide(function: usize) -> Option<*mut c_char> {
 extern "C" fn __cyg_profile_func_enter(function: *const c_void, _caller: *const c_void) {
     if let Some(name) = wanted(function as usize) {
         // SAFETY: a name of NAMES.
-        unsafe { regions::begin(name) };
+        unsafe { regions::begin::<false>(name) };
     }
 }
 

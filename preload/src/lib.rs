@@ -46,7 +46,7 @@ use std::ffi::{c_char, c_int};
 #[unsafe(no_mangle)]
 unsafe extern "C" fn td_region_begin(name: *const c_char) -> c_int {
     // SAFETY: as its caller says.
-    unsafe { regions::begin(name) }
+    unsafe { regions::begin::<true>(name) }
 }
 
 /// It ends.

@@ -1,8 +1,8 @@
 //! A sum, as a record of the table file has it.
 #![forbid(unsafe_code)]
 
-use topdown::{InputSum, Sum};
-use topdown_table::{Input, MOST_INPUTS, Measurement};
+use topdown::{Empties, InputSum, Sum};
+use topdown_table::{Input, MOST_INPUTS, Measurement, RecordedEmpties};
 
 /// What the sum says of its executions.
 pub fn of(sum: &Sum) -> Measurement {
@@ -13,6 +13,7 @@ pub fn of(sum: &Sum) -> Measurement {
             input[k] = Input { sum, rounding, products, squares };
         }
     }
+    let Empties { executions, slots, slots_squares, counter, squares } = sum.empties();
     Measurement {
         executions: sum.executions,
         measured: sum.measured,
@@ -27,5 +28,6 @@ pub fn of(sum: &Sum) -> Measurement {
         edges: sum.edges(),
         squares: sum.xx,
         input,
+        empties: RecordedEmpties { executions, slots, slots_squares, counter, squares },
     }
 }

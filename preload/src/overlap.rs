@@ -94,7 +94,7 @@ impl Stack {
         }
         self.open[depth].set(Open { key, name });
         // SAFETY: a C string.
-        name.map_or(0, |name| unsafe { regions::begin(name.as_ptr()) })
+        name.map_or(0, |name| unsafe { regions::begin::<false>(name.as_ptr()) })
     }
 
     fn leave(&self, key: Key, leave: impl FnOnce(&'static CStr) -> c_int) -> Option<c_int> {
@@ -108,7 +108,7 @@ impl Stack {
         let code = self.open[this].get().name.map_or(0, leave);
         for name in within() {
             // SAFETY: a C string.
-            unsafe { regions::begin(name.as_ptr()) };
+            unsafe { regions::begin::<false>(name.as_ptr()) };
         }
         for i in this + 1..depth {
             self.open[i - 1].set(self.open[i].get());

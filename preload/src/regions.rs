@@ -4,16 +4,22 @@ use crate::engine::{ThreadState, current, slow, steady};
 use crate::threads;
 use std::ffi::{c_char, c_int};
 
-/// A region begins in this thread. Returns 0, or as td_read; -EINVAL, -ENAMETOOLONG, -ENOSPC: no name, or
+/// A region begins in this thread, `DIRECT` if by td_region_begin. Returns 0, or as td_read; -EINVAL, -ENAMETOOLONG, -ENOSPC: no name, or
 /// too long a one, or no room: it is not counted.
 ///
 /// # Safety
 /// `name` is a C string, or NULL.
 #[inline]
-pub unsafe fn begin(name: *const c_char) -> c_int {
+pub unsafe fn begin<const DIRECT: bool>(name: *const c_char) -> c_int {
     let thread = current();
     // SAFETY: the caller's word; the state is this thread's.
-    unsafe { if ThreadState::is_idle(thread) { steady::begin(thread, name) } else { first_begin(name) } }
+    unsafe {
+        if ThreadState::is_idle(thread) {
+            steady::begin::<DIRECT>(thread, name)
+        } else {
+            first_begin::<DIRECT>(name)
+        }
+    }
 }
 
 /// The innermost region of this name ends; those within it that did not end are counted as unended. Returns 0, or as
@@ -41,10 +47,10 @@ pub unsafe fn abandon(name: *const c_char) {
 /// The thread is not measured yet, or too deep in regions.
 #[cold]
 #[inline(never)]
-unsafe extern "C" fn first_begin(name: *const c_char) -> c_int {
+unsafe extern "C" fn first_begin<const DIRECT: bool>(name: *const c_char) -> c_int {
     threads::measure();
     // SAFETY: the caller's word.
-    unsafe { slow::begin(name) }
+    unsafe { slow::begin::<DIRECT>(name) }
 }
 
 /// As `first_begin`.

@@ -1,14 +1,14 @@
 //! What a record of a table file measured, as the sum that the core decodes.
 #![forbid(unsafe_code)]
 
-use topdown::{InputSum, Sum};
-use topdown_table::{Entry, Input, Measurement, RecordedCounts};
+use topdown::{Empties, Increments, InputSum, Sum};
+use topdown_table::{Entry, Input, Measurement, RecordedCounts, RecordedEmpties};
 
-/// The record's sum. None: it cannot be what the library wrote, or is of a core that this version does not know.
+/// The record's sum, without what the library itself executed between the readings of counted executions. None: it cannot be what the library wrote, or is of a core that this version does not know.
 pub fn of(entry: &Entry) -> Option<Sum> {
     let Measurement { executions, measured, slots, measured_slots, enabled_ns, running_ns, .. } =
         entry.measurement;
-    let Measurement { flags, level, counted, edges, squares, input, .. } = entry.measurement;
+    let Measurement { flags, level, counted, edges, squares, input, empties, .. } = entry.measurement;
     let one = |(k, input): (usize, &Input)| {
         let Input { sum, rounding, products, squares } = *input;
         (counted >> k & 1 != 0).then_some(InputSum { sum, rounding, products, squares })
@@ -20,12 +20,13 @@ pub fn of(entry: &Entry) -> Option<Sum> {
         slots,
         time_enabled_ns: enabled_ns,
         time_running_ns: running_ns,
-        measured,
         measured_slots,
         xx: squares,
-        ..Sum::of_inputs(&entry.core, level, edges, inputs)?
+        ..Sum::of_inputs(&entry.core, level, measured, edges, inputs)?
     };
     let RecordedCounts { slots, ns, counter } = entry.counted;
-    sum.add_counted(entry.counted_executions, &topdown::Increments { slots, ns, counter });
-    Some(sum)
+    sum.add_counted(entry.counted_executions, &Increments { slots, ns, counter });
+    let RecordedEmpties { executions, slots, slots_squares, counter, squares } = empties;
+    sum.set_empties(&Empties { executions, slots, slots_squares, counter, squares });
+    Some(sum.without_edges())
 }

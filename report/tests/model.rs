@@ -83,7 +83,7 @@ fn sums_merge_by_slots_and_so_do_their_bounds() {
     let mut counted =
         Sum { executions: 3, slots: 100, time_enabled_ns: 40, time_running_ns: 10, ..Sum::default() };
     counted.size = size_of::<Sum>() as u32;
-    counted.last = Sum::of_inputs(made::CORE, 0, 0.0, [None; 8].into_iter()).unwrap().last;
+    counted.last = Sum::of_inputs(made::CORE, 0, 0, 0.0, [None; 8].into_iter()).unwrap().last;
     two.region("a", unmeasured, counted);
 
     let report = report("merge", &[two, one]);
@@ -311,7 +311,7 @@ fn by_counters(slots: u64) -> Sum {
         measured_slots: slots,
         time_enabled_ns: ns,
         time_running_ns: ns,
-        ..Sum::of_inputs("Golden or Raptor Cove, by counters", 1, 0.0, inputs).unwrap()
+        ..Sum::of_inputs("Golden or Raptor Cove, by counters", 1, 1, 0.0, inputs).unwrap()
     }
 }
 

@@ -269,10 +269,16 @@ fn slots_only_slowly(handle: Handle) -> Result<SlotsOnly> {
 #[inline(always)]
 pub(crate) fn begin_steadily(shared: &Shared, sum: &mut Sum, before: &Increments) -> bool {
     if sum.begins_unmeasured() {
-        sum.begins_anew();
-        return shared.slots_only_into(sum) && sum.has_begun();
+        return begin_unmeasured(shared, sum);
     }
     sum.is_between_steady() && begin_counted(shared, sum, before)
+}
+
+#[inline(always)]
+fn begin_unmeasured(shared: &Shared, sum: &mut Sum) -> bool {
+    sum.begins_anew();
+    let begun = shared.slots_only_into(sum);
+    sum.has_begun_unmeasured(begun)
 }
 
 #[inline(always)]
@@ -299,7 +305,10 @@ pub(crate) fn end_counted(shared: &Shared, sum: &mut Sum, after: &mut Increments
 #[inline(always)]
 pub(crate) fn sum_begin_steadily(handle: Handle, sum: &mut Sum) -> bool {
     let shared = handle.shared();
-    (sum.begins_unmeasured() || shared.may_count()) && begin_steadily(shared, sum, Increments::NONE)
+    if sum.begins_unmeasured() {
+        return begin_unmeasured(shared, sum);
+    }
+    shared.may_count() && sum.is_between_steady() && begin_counted(shared, sum, Increments::NONE)
 }
 
 /// See `sum_begin_steadily`.
@@ -313,7 +322,7 @@ pub(crate) fn sum_end_steadily(handle: Handle, sum: &mut Sum) -> bool {
     let add = |sum: &mut Sum, one: &Increments| {
         let ended = sum.has_ended_steadily(one, shared.limit()).is_some();
         if ended {
-            sum.add_one_counted(one, shared.counters(), shared.skid());
+            sum.add_one_counted(one, shared.counters());
         }
         ended
     };
@@ -326,6 +335,19 @@ fn begin_counted_anew(shared: &Shared, sum: &mut Sum, before: &Increments) -> bo
     let start = shared.counters_start();
     sum.begins_steadily();
     start.is_some_and(|start| sum.starts_from(&start)) && begin_counted(shared, sum, before)
+}
+
+/// An execution of nothing, to be begun and ended as those of the sum are that are counted steadily, and then given to
+/// `Sum::add_empty`. None: none is due, or they are not counted so.
+#[cold]
+pub(crate) fn sum_empty(handle: Handle, sum: &mut Sum) -> Option<Sum> {
+    if !sum.is_empty_due() {
+        return None;
+    }
+    sum.choose_next_empty();
+    let start = handle.shared().counters_start()?;
+    sum.begins_steadily(); // as the next execution does
+    sum.empty(&start)
 }
 
 /// An execution begins, before which so much was counted, where executions that are counted steadily are added to that.
@@ -357,8 +379,10 @@ fn begin_measured(handle: Handle, sum: &mut Sum) -> Result<()> {
 #[cold]
 fn choose_next(handle: Handle, sum: &mut Sum, seen: Seen) -> Result<()> {
     with(handle, |state, _| {
-        let budget = state.source.source().budget();
-        sum.choose_next(budget.map_or(1, |budget| budget.one_in(sum.turn_ns(seen.ns))));
+        match state.source.source().budget() {
+            Some(budget) => sum.choose_next(budget.one_in(sum.turn_ns(seen.ns))),
+            None => sum.choose_next_empty(),
+        }
         Ok(())
     })
 }

@@ -3,7 +3,7 @@
 
 use super::{
     Handle, Info, Seen, any_read, begin_steadily, close, end_counted, info, last_read, nodes, open, reset,
-    set_mix, set_per_cycle, sum_begin, sum_end,
+    set_mix, set_per_cycle, sum_begin, sum_empty, sum_end,
 };
 use crate::error::Result;
 use crate::options::Options;
@@ -85,6 +85,13 @@ impl TopDown {
     #[inline(always)]
     pub fn end_counted(&self, sum: &mut Sum, after: &mut Increments) -> Option<Seen> {
         end_counted(self.0.shared(), sum, after)
+    }
+
+    /// If an execution of nothing is due before the next: a sum to begin and end it with, as those are that are counted steadily. What
+    /// it counted is for `Sum::add_empty`.
+    #[inline]
+    pub fn empty(&self, sum: &mut Sum) -> Option<Sum> {
+        sum_empty(self.0, sum)
     }
 
     /// The last reading, for a process that ends: by any thread, while the owner may be at work. By read(2), so the

@@ -2,7 +2,6 @@
 //! library, for the one that programs inline (include/topdown_inline.h) and for who writes it.
 
 use super::{MOST_COUNTERS, entries};
-use crate::bound::skid_of_counters;
 use crate::registers::RawSlots;
 use crate::sample::{Base, CATEGORIES, Head, MARKED_COUNTERS, Sample};
 use crate::sys::memory::Zeroable;
@@ -44,8 +43,6 @@ pub struct Shared {
     /// Where they go on if each count of the leader is worth several slots, and how many.
     pub(crate) members: Cell<[usize; 2]>,
     pub(crate) slots_each: Cell<u64>,
-    /// The skid of two readings of these.
-    pub(crate) skid: Cell<u64>,
     /// Thread pointer of the thread that may read plain counters; 0 if none may.
     pub(crate) counts_of: AtomicU64,
     /// `rseq` in bytes from here; of `nowhere`, if there is none. (0 in a forked child, and who writes there does no harm.)
@@ -74,7 +71,6 @@ impl Default for Shared {
             entries: Cell::default(),
             members: Cell::default(),
             slots_each: Cell::default(),
-            skid: Cell::default(),
             counts_of: AtomicU64::new(0),
             rseq_from_here: Cell::new(offset_of!(Shared, nowhere)),
             nowhere: Cell::default(),
@@ -132,7 +128,6 @@ impl Shared {
         self.members.set(entries(count));
         self.entries.set(if slots_each == 1 { entries(count) } else { entries(MOST_COUNTERS + 1) });
         self.count.set(count as u64);
-        self.skid.set(skid_of_counters(0, count));
         compiler_fence(Ordering::SeqCst);
         let thread = reader.thread - BY_COUNTERS;
         self.reader.store(thread, Ordering::Relaxed);
@@ -164,12 +159,6 @@ impl Shared {
     #[inline(always)]
     pub fn counters(&self) -> usize {
         self.count.get() as usize
-    }
-
-    /// The skid of two readings of them.
-    #[inline(always)]
-    pub fn skid(&self) -> u64 {
-        self.skid.get()
     }
 
     /// With more slots than this in the leader's counter, the library wants to have a look.

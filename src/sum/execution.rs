@@ -1,8 +1,9 @@
 //! Executions that the library reads itself: which of them are measured, and where each begins and ends.
 #![forbid(unsafe_code)]
 
+use super::empties::{self, DUE};
 use super::{BETWEEN, COUNTED, COUNTING, MEASURING, STEADY, Sum, grow};
-use crate::bound::{LEAST_SAMPLE, WORK_AFTER, WORK_BEFORE, skid_of_counters};
+use crate::bound::{LEAST_SAMPLE, WORK_AFTER, WORK_BEFORE};
 use crate::error::{Error, Result, TD_ESTALE};
 use crate::model::counters_down_to;
 use crate::sample::{Base, Increments, OF_READINGS, Sample, SlotsOnly};
@@ -23,18 +24,23 @@ pub struct Execution {
 }
 
 impl Sum {
-    /// Whether the execution that begins is one of those that are not to be measured, and not the last of them.
+    /// Whether the execution that begins is one of those that are not to be measured. (Of those that are counted steadily: whether
+    /// an empty one is due, which comes to the same branch: no reading of slots alone begins it.)
     #[inline(always)]
-    pub(crate) fn begins_unmeasured(&self) -> bool {
-        self.wait > 1
+    pub(crate) fn begins_unmeasured(&mut self) -> bool {
+        self.wait = self.wait.wrapping_sub(1);
+        self.wait as i64 >= 0
     }
 
-    /// It has begun, with the reading in `from`.
+    /// It has begun, with the reading in `from`; or that failed.
     #[inline(always)]
-    pub(crate) fn has_begun(&mut self) -> bool {
-        self.wait -= 1;
-        self.state = COUNTING;
-        true
+    pub(crate) fn has_begun_unmeasured(&mut self, begun: bool) -> bool {
+        if begun {
+            self.state = COUNTING;
+        } else {
+            self.wait = self.wait.wrapping_add(1);
+        }
+        begun
     }
 
     /// It ends, if it began with a reading of the same handle and period. The caller adds it up.
@@ -77,14 +83,13 @@ impl Sum {
     /// Whether the present execution was to be measured, or the last one: the next is not chosen yet.
     #[inline]
     pub(crate) fn was_due(&self) -> bool {
-        self.wait == 0
+        (self.wait as i64) < 0
     }
 
     /// Whether the next execution is to be measured.
     #[inline]
     pub(crate) fn is_due(&mut self) -> bool {
-        self.wait = self.wait.saturating_sub(1);
-        self.wait == 0
+        !self.begins_unmeasured()
     }
 
     /// An execution begins; whatever began before does not count.
@@ -122,14 +127,23 @@ impl Sum {
     /// One in so many executions can be measured: chooses the next, at random. How often they come is not known of the first, and
     /// little of the first few: none is to wait for longer than those took together.
     pub(crate) fn choose_next(&mut self, one_in: u64) {
-        let one_in = one_in.min(self.executions.max(1));
+        self.wait = self.random_below(one_in.min(self.executions.max(1)).min(1 << 60));
+    }
+
+    /// Where each is measured: chooses the next empty one.
+    pub(crate) fn choose_next_empty(&mut self) {
+        self.wait = DUE + 1 + self.random_below(empties::ONE_IN);
+    }
+
+    /// One of 0 to twice this less two, evenly.
+    fn random_below(&mut self, mean: u64) -> u64 {
         if self.random == 0 {
             self.random = 0x9e37_79b9_7f4a_7c15 ^ self.begun_ns ^ self.from.slots << 32;
         }
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        self.wait = 1 + self.random % one_in.saturating_mul(2).saturating_sub(1).max(1);
+        self.random % (2 * mean).saturating_sub(1).max(1)
     }
 
     /// Whether hardly an execution was measured yet.
@@ -224,7 +238,6 @@ impl Sum {
             *sum += float(*more);
         }
         let Increments { slots, ns, .. } = *counted;
-        self.closed.edges += float(executions.saturating_mul(skid_of_counters(0, counters)).min(slots));
         for (all, more) in [
             (&mut self.executions, executions),
             (&mut self.measured, executions),
@@ -237,14 +250,13 @@ impl Sum {
         }
     }
 
-    /// The same of one execution that just ended, of so many counters, with this skid.
+    /// The same of one execution that just ended, of so many counters.
     #[inline(always)]
-    pub(crate) fn add_one_counted(&mut self, one: &Increments, counters: usize, skid: u64) {
+    pub(crate) fn add_one_counted(&mut self, one: &Increments, counters: usize) {
         for (sum, more) in self.moments.iter_mut().zip(&one.counter[..counters % 16]) {
             *sum += *more as i64 as f64;
         }
         let Increments { slots, ns, .. } = *one;
-        self.closed.edges += skid.min(slots) as i64 as f64;
         for (all, more) in [
             (&mut self.executions, 1),
             (&mut self.measured, 1),

@@ -5,6 +5,7 @@ use super::{Part, Sum};
 use crate::model;
 use crate::model::tree::{Input, Tree};
 use crate::sample::{Base, CATEGORIES, Sample};
+use crate::span::float;
 
 /// What an input of the tree counted in the measured executions of a sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -47,10 +48,11 @@ impl Sum {
     }
 
     /// A sum with these inputs, measured down to this level on the core of this name (`Info::core`), and no execution
-    /// yet. None: this version does not know the core, or its tree has other inputs.
+    /// yet; `measured`: how many will not be by `add_counted`. None: this version does not know the core, or its tree has other inputs.
     pub fn of_inputs(
         core: &str,
         level: u32,
+        measured: u64,
         edges: f64,
         inputs: impl Iterator<Item = Option<InputSum>>,
     ) -> Option<Sum> {
@@ -59,10 +61,14 @@ impl Sum {
         let base = Base { handle: 1, model, ..Base::default() };
         let mut sum = Sum {
             level,
+            measured,
             closed: Part { edges, ..Part::default() },
             last: Sample { base, ..Sample::default() },
             ..Sum::default()
         };
+        if tree.takes_counters() {
+            sum.apart.rounding = float(measured);
+        }
         let counted = counted(tree, level).len();
         let mut places = tree.inputs.iter().enumerate();
         for given in inputs {

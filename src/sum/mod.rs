@@ -6,6 +6,7 @@
 //! derives both.
 #![forbid(unsafe_code)]
 
+mod empties;
 mod execution;
 mod inputs;
 mod result;
@@ -17,6 +18,7 @@ use crate::model::tree::Tree;
 use crate::sample::{CATEGORIES, Increments, OF_READINGS, Sample, SlotsOnly};
 use crate::span::{Span, span};
 
+pub use empties::Empties;
 pub use execution::Execution;
 pub use inputs::InputSum;
 
@@ -44,7 +46,7 @@ pub struct Sum {
     pub flags: u32,
     /// Executions that have ended.
     pub executions: u64,
-    /// Slots in all of them.
+    /// Slots in all of them, as they were counted.
     pub slots: u64,
     /// Nanoseconds of all of them, as td_sample.time_enabled_ns.
     pub time_enabled_ns: u64,
@@ -62,7 +64,7 @@ pub struct Sum {
     pub level: u32,
     /// Between two executions, or in one, and how it is counted.
     pub state: u32,
-    /// Executions to come before the next that is measured.
+    /// Executions to come before the next that is measured; less than none, as a signed number, where each is.
     pub wait: u64,
     /// State of the random numbers.
     pub random: u64,
@@ -70,7 +72,8 @@ pub struct Sum {
     pub begun_ns: u64,
     /// Measured executions that have been added up for good.
     pub closed: Part,
-    /// The last ones, which follow each other closely: taken together, and each by itself.
+    /// The last ones, which follow each other closely: taken together, and each by itself. On CPUs with plain counters: sums over
+    /// executions of nothing of what was counted, and of its squares.
     pub together: Part,
     /// See `together`.
     pub apart: Part,
@@ -200,6 +203,7 @@ impl Sum {
         let slots = one.slots as f64;
         self.closed.rounding += one.rounding.min(slots);
         self.closed.edges += one.edges.min(slots);
+        self.apart.rounding += 1.0; // see `empties`
     }
 
     /// What an execution adds to the one before if the two are taken together: the reading between them then need
@@ -228,8 +232,17 @@ impl Sum {
     /// All measured executions.
     fn parts(&self) -> Part {
         let mut all = self.closed;
-        all.add(self.better());
+        if self.takes_counters() {
+            all.edges += self.steady_skid();
+        } else {
+            all.add(self.better());
+        }
         all
+    }
+
+    /// Whether it is of a CPU with plain counters.
+    fn takes_counters(&self) -> bool {
+        model::tree_of(self.last.base.model).is_some_and(Tree::takes_counters)
     }
 
     /// The better account of the last executions.
@@ -240,6 +253,9 @@ impl Sum {
 
     /// The next execution is not to be joined to the last.
     fn close(&mut self) {
+        if self.takes_counters() {
+            return; // they have nothing to join
+        }
         let better = *self.better();
         self.closed.add(&better);
         (self.together, self.apart) = (Part::default(), Part::default());

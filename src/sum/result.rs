@@ -70,7 +70,7 @@ impl Sum {
     /// # Errors
     /// TD_ENOTCOUNTING: nothing was measured; -ENOTSUP: the CPU's tree has others.
     pub fn l1(&self) -> Result<L1> {
-        level_1_of(self.nodes(1)?, self.slots)
+        level_1_of(self.nodes(1)?, self.without_edges().slots)
     }
 
     /// Level 2 shares of the sum.
@@ -78,7 +78,7 @@ impl Sum {
     /// # Errors
     /// TD_ENOTCOUNTING: nothing was measured; -ENOTSUP: the samples have no level 2, or the CPU's tree has others.
     pub fn l2(&self) -> Result<L2> {
-        level_2_of(self.nodes(2)?, self.slots)
+        level_2_of(self.nodes(2)?, self.without_edges().slots)
     }
 
     /// Nodes of the CPU's tree of metrics, of all executions in the sum, in the order of
@@ -92,6 +92,11 @@ impl Sum {
 
     /// As `decode_tree`, without an allocation; an error unless this level was counted.
     pub(crate) fn nodes(&self, level: u32) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
+        self.without_edges().nodes_as_counted(level)
+    }
+
+    /// The same with the library's own instructions at the edges.
+    fn nodes_as_counted(&self, level: u32) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
         let (span, tree) = self.measured(level)?;
         let sampled = self.sampled(&span).map(|part| part * span.slots as f64);
         let input = |input: &Input| match *input {

@@ -21,7 +21,7 @@ pub use file::{Entry, Table, read, text};
 /// `Header::magic`.
 pub const MAGIC: [u8; 8] = *b"topdown\n";
 /// `Header::version`: another one is another layout.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Bytes before the first record.
 pub const HEADER_SIZE: usize = 4096;
 /// No table file is longer: as many records as a process may have (32,768).
@@ -194,6 +194,24 @@ pub struct Measurement {
     pub squares: f64,
     /// The tree's inputs, in its order.
     pub input: [Input; MOST_INPUTS],
+    /// Of plain counters: what executions of nothing counted.
+    pub empties: RecordedEmpties,
+}
+
+/// Sums over executions of nothing, which measure what the library itself executes between two readings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RecordedEmpties {
+    /// How many.
+    pub executions: f64,
+    /// Their slots.
+    pub slots: f64,
+    /// The squares of these.
+    pub slots_squares: f64,
+    /// What each counter counted, in the order of `td_sample.counter`.
+    pub counter: [f64; 8],
+    /// The squares of these.
+    pub squares: [f64; 8],
 }
 
 /// What an input of a tree counted in the measured executions.
@@ -218,5 +236,5 @@ pub const fn offset_of_record(number: u32) -> usize {
 const _: () = {
     assert!(size_of::<Header>() <= HEADER_SIZE);
     assert!(size_of::<Record>() == HEADER_SIZE && offset_of!(Record, measurement) % 8 == 0);
-    assert!(size_of::<Measurement>() == 80 + MOST_INPUTS * size_of::<Input>());
+    assert!(size_of::<Measurement>() == 80 + MOST_INPUTS * size_of::<Input>() + size_of::<RecordedEmpties>());
 };

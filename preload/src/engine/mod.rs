@@ -5,6 +5,7 @@
 //! handler; all else (`slow`) runs with signals blocked. Names are looked up by where they are and what they say: a cache
 //! of the thread's own, then the children of the region in which it began.
 
+mod empty;
 mod frame;
 mod node;
 mod record;

@@ -39,12 +39,15 @@ pub struct RegionNode {
     /// The one of the record's that holds, and the other one.
     pub counted: [*mut Increments; 2],
     pub number: u32,
+    /// All its executions were begun by td_region_begin, as those of nothing are.
+    pub direct: bool,
     pub children: *mut RegionNode,
     pub sibling: *mut RegionNode,
 }
 
 impl RegionNode {
-    fn new(parent: *mut RegionNode, name: Name, record: *mut Record, number: u32) -> RegionNode {
+    /// One of which nothing is measured yet.
+    pub fn new(parent: *mut RegionNode, name: Name, record: *mut Record, number: u32) -> RegionNode {
         let (measurement, counted) = if record.is_null() {
             (null_mut(), [null_mut(); 2])
         } else {
@@ -61,6 +64,7 @@ impl RegionNode {
             measurement,
             counted,
             number,
+            direct: true,
             children: null_mut(),
             sibling: null_mut(),
             sum: Sum::default(),
@@ -160,6 +164,20 @@ pub unsafe fn new_root(
         let node: *mut RegionNode = allocate(thread, size_of::<RegionNode>()).ok()?.cast();
         let name = Name::new(name, addr_of!((*record).name).cast());
         node.write(RegionNode::new(null_mut(), name, record, number));
+        Some(node)
+    }
+}
+
+/// A node in no tree, with a record in no table.
+///
+/// # Safety
+/// The calling thread's state.
+pub unsafe fn new_apart(thread: *mut ThreadState) -> Option<*mut RegionNode> {
+    // SAFETY: memory of that size, of which zeros are a record.
+    unsafe {
+        let record: *mut Record = pages(size_of::<Record>()).ok()?.cast();
+        let node: *mut RegionNode = allocate(thread, size_of::<RegionNode>()).ok()?.cast();
+        node.write(RegionNode::new(null_mut(), Name::new(c"", c"".as_ptr()), record, NONE));
         Some(node)
     }
 }

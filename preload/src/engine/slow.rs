@@ -1,5 +1,6 @@
 //! All begins and ends that are not of the steady state.
 
+use super::empty;
 use super::frame::{Began, DEEPEST, Frame};
 use super::node::{RegionNode, look_up, place};
 use super::record;
@@ -11,13 +12,13 @@ use std::sync::atomic::Ordering::Release;
 use std::sync::atomic::compiler_fence;
 use topdown_seam::signals::NeverCancelled;
 
-/// A region begins. Returns as `regions::begin`; 0 in a thread that is not measured.
+/// A region begins, `DIRECT` if by td_region_begin. Returns as `regions::begin`; 0 in a thread that is not measured.
 ///
 /// # Safety
 /// A C string, or NULL.
 #[cold]
 #[inline(never)]
-pub unsafe extern "C" fn begin(name: *const c_char) -> c_int {
+pub unsafe extern "C" fn begin<const DIRECT: bool>(name: *const c_char) -> c_int {
     if name.is_null() {
         return -libc::EINVAL;
     }
@@ -32,7 +33,7 @@ pub unsafe extern "C" fn begin(name: *const c_char) -> c_int {
             }
             return 0;
         }
-        in_thread(|thread| begin_in(thread, name))
+        in_thread(|thread| begin_in(thread, name, DIRECT))
     }
 }
 
@@ -110,7 +111,7 @@ unsafe fn in_thread(work: impl FnOnce(*mut ThreadState) -> c_int) -> c_int {
 }
 
 #[inline(always)]
-unsafe fn begin_in(thread: *mut ThreadState, name: *const c_char) -> c_int {
+unsafe fn begin_in(thread: *mut ThreadState, name: *const c_char, direct: bool) -> c_int {
     // SAFETY: the calling thread's state, in which no other call is at work; a C string.
     unsafe {
         let depth = ThreadState::depth(thread);
@@ -126,6 +127,7 @@ unsafe fn begin_in(thread: *mut ThreadState, name: *const c_char) -> c_int {
                 Err(code) => return code,
             };
         }
+        empty::before(thread, node, name, direct);
         let frame = addr_of_mut!((*thread).frames[depth + 1]);
         frame.write(Frame::new(node, Began::Unread));
         compiler_fence(Release); // what is below `depth` is there, for a signal handler, too

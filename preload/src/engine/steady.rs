@@ -14,41 +14,51 @@ use std::ffi::{c_char, c_int};
 use std::ptr::addr_of_mut;
 use topdown::Seen;
 
-/// A region begins.
+/// A region begins, `DIRECT` if by td_region_begin.
 ///
 /// # Safety
 /// The calling thread's state, which is idle; a C string, or NULL.
 #[inline(always)]
-pub unsafe fn begin(thread: *mut ThreadState, name: *const c_char) -> c_int {
+pub unsafe fn begin<const DIRECT: bool>(thread: *mut ThreadState, name: *const c_char) -> c_int {
     // SAFETY: the caller's word. Only the head of the name is read, which does not cross a page.
     unsafe {
         let within = (*ThreadState::innermost(thread)).node;
         let node = *addr_of_mut!((*thread).cache).cast::<*mut RegionNode>().add(place(within, name));
         if (*node).parent != within || crosses(name) {
-            return slow::begin(name);
+            return slow::begin::<DIRECT>(name);
         }
         if !(*node).name.is_at_sight(name) {
-            return begin_longer(name, node);
+            return begin_longer::<DIRECT>(name, node);
         }
-        enter(thread, node, name)
+        enter::<DIRECT>(thread, node, name)
     }
 }
 
 /// It is not known at sight that this is the node.
 #[inline(never)]
-unsafe extern "C" fn begin_longer(name: *const c_char, node: *mut RegionNode) -> c_int {
+unsafe extern "C" fn begin_longer<const DIRECT: bool>(name: *const c_char, node: *mut RegionNode) -> c_int {
     // SAFETY: as `begin`, which calls it.
-    unsafe { if (*node).name.is_longer(name) { enter(current(), node, name) } else { slow::begin(name) } }
+    unsafe {
+        if (*node).name.is_longer(name) {
+            enter::<DIRECT>(current(), node, name)
+        } else {
+            slow::begin::<DIRECT>(name)
+        }
+    }
 }
 
 /// A signal handler may interrupt it with begins and ends of its own: it leaves the stack as it was.
 #[inline(always)]
-unsafe fn enter(thread: *mut ThreadState, node: *mut RegionNode, name: *const c_char) -> c_int {
+unsafe fn enter<const DIRECT: bool>(
+    thread: *mut ThreadState,
+    node: *mut RegionNode,
+    name: *const c_char,
+) -> c_int {
     // SAFETY: as `begin`; nodes in the cache have records.
     unsafe {
         let inner = (*thread).innermost + size_of::<Frame>();
         if inner > DEEPEST * size_of::<Frame>() {
-            return slow::begin(name);
+            return slow::begin::<DIRECT>(name);
         }
         let frame = ThreadState::frame_at(thread, inner);
         Frame::set_plain(frame, node);
@@ -60,7 +70,7 @@ unsafe fn enter(thread: *mut ThreadState, node: *mut RegionNode, name: *const c_
             return 0;
         }
         (*current()).innermost -= size_of::<Frame>();
-        slow::begin(name)
+        slow::begin::<DIRECT>(name)
     }
 }
 

@@ -30,6 +30,8 @@ pub struct ThreadState {
     /// Where the rest of the present arena is, and how long.
     pub(super) arena: (*mut u8, usize),
     pub(super) tables: *const TableFile,
+    /// What counts executions of nothing; NULL at first.
+    pub(super) empty: *mut RegionNode,
     /// The thread's own node where there is no other yet: it is below none.
     pub(super) cache: [*mut RegionNode; CACHE],
     pub(super) frames: [Frame; DEEPEST + 1],

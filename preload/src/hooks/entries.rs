@@ -149,7 +149,7 @@ pub unsafe extern "C" fn enter(
                 },
             );
             link(&raw mut (*thread).open, entry);
-            regions::begin(name);
+            regions::begin::<false>(name);
         }
         *errno = kept;
         compiler_fence(SeqCst);
