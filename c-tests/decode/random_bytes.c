@@ -65,10 +65,10 @@ static void l2_sound(int code, const struct td_l2 *l2, const struct td_l1 *l1)
 static void tree_sound(const struct td_sample *from, const struct td_sample *to, const int codes[2], const struct td_l1 *l1,
                        const struct td_l2 *l2)
 {
-    struct td_node nodes[12];
+    struct td_node nodes[13];
     double share[12];
     uint32_t count = 0;
-    CHECK_EQ(td_decode_tree(from, to, nodes, 12, &count), codes[0]);
+    CHECK_EQ(td_decode_tree(from, to, nodes, 13, &count), codes[0]);
     if (codes[0] != 0)
         return;
     /* Tremont; Zen; the made-up core; E-cores; PERF_METRICS, Zen's subtrees */
