@@ -38,13 +38,14 @@ pub unsafe extern "C" fn td_simulate_mix(td: *mut td, mix: *const Mix) -> c_int 
 
 /// As td_open, of the simulated PMU of a chosen core: for programs that have to work on other CPUs, too.
 ///
-/// `core` is the name of a core as in td_info.core, such as "Golden or Raptor Cove" or "Gracemont". "made-up core" does not
+/// `core` is a name that `topdown list` prints, as in td_info.core, such as "Golden or Raptor Cove" or "Zen 5": any program can be
+/// tested on any machine with the nodes and levels of another CPU. "made-up core" does not
 /// exist: it has plain counters and a tree of three levels, the last in cycles, to test programs that walk the tree.
 /// `options` as in td_open; TD_FLAG_SIMULATE need not be set. td_simulate_counters sets what the PMU of a core with plain
 /// counters counts, td_simulate_mix what that of any other counts.
 ///
 /// Returns 0, or:
-///  -EINVAL         an argument is NULL, or no core has the name
+///  -EINVAL         an argument is NULL, or no core has the name: td_last_error has all names
 /// or as td_open.
 ///
 /// # Safety

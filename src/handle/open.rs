@@ -125,8 +125,14 @@ fn simulated(options: &Options) -> Result<(u32, &'static Model)> {
 }
 
 pub(crate) fn unknown_core(name: &str) -> Error {
+    // (those that count a subtree are chosen by td_options.subtree, too)
+    let names: Vec<_> = model::cores().map(|core| core.core).filter(|core| is_default(core)).collect();
     Error::invalid(format!("no core '{name}' can be simulated"))
-        .remedy("use a name that td_get_info tells, or \"made-up core\"")
+        .remedy(format!("use a name of `topdown list`: {}; or made-up core", names.join(", ")))
+}
+
+fn is_default(core: &str) -> bool {
+    model::named(core).is_some_and(|(_, row)| row.subtree() == TD_NODE_NONE)
 }
 
 fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Handle) -> Result<Box<State>> {
@@ -146,7 +152,7 @@ fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Hand
         note: Reason::new("simulated (TD_FLAG_SIMULATE)").why("the numbers say nothing about this machine"),
         ..Info::new(options, model, level)
     };
-    let width = model.slots_per_cycle;
+    let width = if model.slots_per_cycle == 0 { 8 } else { model.slots_per_cycle }; // (some width)
     let source = if tree.takes_counters() {
         let counters = SimulatedCounters::new(tree.per_cycle, width);
         AnySource::SimulatedCounters(Plain::new(counters, handle.shared(), info.head(row))?)
@@ -396,4 +402,57 @@ pub(crate) fn check_target(
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{TopDown, decode_l1, decode_tree};
+
+    #[test]
+    fn every_core_of_the_list_is_simulated_by_its_name_and_an_unknown_name_gets_the_list() {
+        let mut levels = [0; 3];
+        for core in model::cores() {
+            let options = Options { simulate: true, core: core.core, ..Options::default() };
+            let td = TopDown::open(&options).unwrap();
+            let info = td.info().unwrap();
+            assert_eq!((info.core.as_ref(), info.level), (core.core, core.level));
+            let mut sample = td.read().unwrap();
+            for _ in 0..1_000_000 {
+                sample = if sample.slots < 1_000_000 { td.read().unwrap() } else { break };
+            }
+            let l1 = decode_l1(None, &sample).unwrap();
+            let whole = l1.shares().iter().sum::<f64>() + l1.smt_contention;
+            assert!(
+                (whole - 1.0).abs() < 1e-9 && l1.shares().iter().all(|share| *share > 0.01),
+                "{core:?} {l1:?}"
+            );
+            let nodes = decode_tree(None, &sample).unwrap();
+            for (node, listed) in nodes.iter().zip(td.nodes().unwrap()) {
+                assert_eq!((node.id, node.measured), (listed.id, listed.measured), "{core:?}");
+                assert!(node.measured == 0 || node.value > 0.0, "{core:?} {node:?}");
+            }
+            levels[core.level as usize] += nodes.iter().filter(|node| node.measured == 1).count();
+        }
+        assert!(levels[1] > 10 && levels[2] > 100, "{levels:?}");
+        let unknown = unknown_core("Graviton").to_string();
+        for word in ["'Graviton'", "Zen 5", "Skylake or Cascade Lake", "Skymont", "Golden or Raptor Cove"] {
+            assert!(unknown.contains(word), "{unknown}");
+        }
+        assert!(unknown.len() < 900, "{}: td_last_error has no room for more", unknown.len());
+    }
+
+    #[test]
+    fn a_simulated_zen_counts_the_subtree_that_is_asked_for() {
+        let open = |core, subtree| {
+            TopDown::open(&Options { simulate: true, core, subtree, ..Options::default() })
+                .and_then(|td| td.info())
+                .map(|info| (info.core.to_string(), info.level, info.counters))
+        };
+        let frontend = open("Zen 5", crate::TD_NODE_FRONTEND_BOUND).unwrap();
+        assert_eq!(frontend, ("Zen 5, frontend bound".into(), 2, 5));
+        assert_eq!(open("Zen 5", TD_NODE_NONE).unwrap(), ("Zen 5".into(), 1, 4));
+        let refused = open("Skymont", crate::TD_NODE_FRONTEND_BOUND).unwrap_err();
+        assert_eq!(refused.code(), -libc::ENOTSUP);
+    }
 }
