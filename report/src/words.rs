@@ -291,7 +291,7 @@ pub struct Wasted<'r> {
     pub name: &'r str,
     pub slots: u64,
     pub figures: &'r Figures,
-    pub next: &'static str,
+    pub next: String,
 }
 
 /// Where the most slots were wasted: at most so many, of which each has a hundredth of all slots at least.
@@ -299,7 +299,7 @@ pub fn wasted(report: &Report, most: usize) -> Vec<Wasted<'_>> {
     const FEW: u64 = 100;
     let regions = report.regions.iter().filter_map(|region| {
         let figures = &region.item.exclusive;
-        Some(Wasted { name: &region.name, slots: region.wasted?, figures, next: region.next })
+        Some(Wasted { name: &region.name, slots: region.wasted?, figures, next: region.next.clone() })
     });
     let rest = &report.whole.exclusive;
     let none = if report.regions.is_empty() { "whole program" } else { "outside regions" };
