@@ -135,7 +135,7 @@ fn wasted(out: &mut String, report: &Report) {
             words::slots(one.slots as f64),
             percent(share),
             escape(&one.figures.bottleneck),
-            escape(one.next)
+            escape(&one.next)
         );
     }
     *out += "</ol>\n</section>\n";

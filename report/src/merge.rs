@@ -6,7 +6,7 @@ use crate::model::{
     Cores, Counts, Ended, Figures, Item, Machine, Node, Outside, Process, Region, RegionOfThread, Report,
     Run, SCHEMA, Thread,
 };
-use crate::{nodes, sum, verdict};
+use crate::{nodes, sum, verdict, words};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 use topdown::Sum;
@@ -292,6 +292,7 @@ impl Report {
             Outside { run, cores, alone }
         });
         let whole = whole.item(all);
+        let counted_nothing = outside.is_some() && all == 0 && processes.is_empty();
         Report {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
@@ -303,7 +304,7 @@ impl Report {
             processes,
             outside,
             run,
-            trouble: String::new(),
+            trouble: if counted_nothing { words::UNCOUNTED.into() } else { String::new() },
         }
     }
 }

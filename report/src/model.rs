@@ -20,7 +20,7 @@ pub struct Report {
     /// All processes together; exclusive is what ran in no region.
     pub whole: Item,
     /// What to do next about the whole.
-    pub next: &'static str,
+    pub next: String,
     /// All regions, over contexts, threads and processes; the largest first.
     pub regions: Vec<Region>,
     /// In the order in which they began.
@@ -186,7 +186,7 @@ pub struct Region {
     /// Slots that did not retire, without the regions that began in it; none: not known, or not well enough.
     pub wasted: Option<u64>,
     /// What to do next about those; empty, if it is not known where most of them went.
-    pub next: &'static str,
+    pub next: String,
     /// Whether other regions began in it, so that exclusive is another thing than inclusive.
     pub nests: bool,
     /// Its figures.

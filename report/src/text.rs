@@ -150,7 +150,7 @@ fn wasted(out: &mut String, report: &Report) {
         let much = format!("{slots}, {} of all slots (its shares within {error:.1} points)", percent(share));
         line(out, 1, &format!("{}. {name}: {much}; {}", k + 1, one.figures.bottleneck));
         if !one.next.is_empty() {
-            line(out, 4, one.next);
+            line(out, 4, &one.next);
         }
     }
 }

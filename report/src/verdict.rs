@@ -121,20 +121,30 @@ const STEPS: [(&str, &str); 12] = [
     ),
 ];
 
+/// Retiring is a bottleneck to work on from this share on; below, what the other slots wait for is.
+const BUSY: f64 = 0.7;
+
 /// What to do next about figures; empty, if it is not known which bottleneck is dominant.
-pub fn next(figures: &Figures) -> &'static str {
-    let mut named = match dominant(&figures.tree, figures.level_1.as_ref(), figures.level_2.as_ref()) {
-        Dominant::One(named) => Some(named),
-        _ => None,
+pub fn next(figures: &Figures) -> String {
+    let (one, two) = (figures.level_1.as_ref(), figures.level_2.as_ref());
+    let (retiring, others): (Vec<Shown>, Vec<Shown>) =
+        figures.tree.0.iter().partition(|node| node.kind.metric == LEVEL_1[0]);
+    let is_busy = retiring.first().is_none_or(|node| node.value + bound(node, one, two) >= BUSY);
+    let wasted = Tree(others);
+    let Dominant::One(mut node) = dominant(if is_busy { &figures.tree } else { &wasted }, one, two) else {
+        return String::new();
     };
     // (a node below level 2 has the step of the nearest above it)
-    while let Some(node) = named {
-        if let Some((_, step)) = STEPS.iter().find(|(name, _)| *name == node.kind.metric.field()) {
-            return step;
+    loop {
+        let step = STEPS.iter().find(|(name, _)| *name == node.kind.metric.field());
+        match (step, figures.tree.find(node.kind.parent)) {
+            (Some((_, step)), _) => {
+                return format!("{} {:.0} %: {step}", node.kind.metric.title(), 100.0 * node.value);
+            }
+            (None, Some(parent)) => node = parent,
+            (None, None) => return String::new(),
         }
-        named = figures.tree.find(node.kind.parent);
     }
-    ""
 }
 
 #[cfg(test)]
@@ -192,6 +202,31 @@ mod tests {
         for metric in LEVEL_1.iter().chain(&LEVEL_2) {
             assert!(STEPS.iter().any(|(name, _)| *name == metric.field()), "{}", metric.field());
         }
+    }
+
+    #[test]
+    fn the_step_is_for_what_waits_unless_little_does() {
+        let figures = |one: [f64; 4], two: [f64; 8], error: f64| {
+            let (level_1, level_2) =
+                (Shares { of: one, other: 0.0, error }, Shares { of: two, other: 0.0, error });
+            Figures {
+                slots: 1000,
+                share: None,
+                time_ns: 0,
+                running: None,
+                level_1: Some(level_1),
+                level_2: Some(level_2),
+                bottleneck: String::new(),
+                tree: tree(&one, &two),
+            }
+        };
+        let half = figures([0.5, 0.05, 0.1, 0.35], [0.1, 0.4, 0.03, 0.02, 0.05, 0.05, 0.3, 0.05], 0.01);
+        assert!(next(&half).starts_with("memory bound 30 %: find the loads"), "{}", next(&half));
+        let busy = figures([0.8, 0.05, 0.05, 0.1], [0.1, 0.7, 0.03, 0.02, 0.03, 0.02, 0.05, 0.05], 0.01);
+        assert!(next(&busy).starts_with("retiring 80 %: little waits"), "{}", next(&busy));
+        // the bound leaves open what waits most
+        let open = figures([0.5, 0.05, 0.2, 0.25], [0.1, 0.4, 0.03, 0.02, 0.1, 0.1, 0.2, 0.05], 0.04);
+        assert_eq!(next(&open), "");
     }
 
     #[test]

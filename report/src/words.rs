@@ -133,7 +133,7 @@ pub fn remarks(report: &Report) -> Vec<String> {
             remarks.push(clean(&machine.note));
         }
     }
-    for (trouble, pids) in troubles(report) {
+    for (trouble, pids) in troubles(report).into_iter().filter(|(_, pids)| !pids.is_empty()) {
         remarks.push(format!("{}: nothing is measured: {trouble}", processes(&pids)));
     }
     let pids = |ended: &dyn Fn(&Process) -> bool| -> Vec<i32> {
@@ -172,18 +172,20 @@ pub fn remarks(report: &Report) -> Vec<String> {
     remarks
 }
 
+/// Why a command has CPU time that was not counted.
+pub const UNCOUNTED: &str = "the kernel does not let a user count a program that is setuid or setgid, has file capabilities or \
+                             cannot be read: measure it as root";
+
 /// What keeps a count from outside from being that of all.
 fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
     let run = &outside.run;
-    const ENDS: &str = "the kernel does not let a user count a program that is setuid or setgid, has file capabilities or \
-                        cannot be read: measure it as root";
     let nothing = if whole.slots == 0 { "nothing was counted: " } else { "" };
     if whole.time_ns == run.lost_ns {
-        remarks.push(format!("{nothing}{ENDS}"));
+        remarks.push(format!("{nothing}{UNCOUNTED}"));
     } else if run.lost_ns > 0 {
         let lost = time(run.lost_ns as f64);
         remarks.push(format!(
-            "{lost} of its CPU time were not counted, and may have been of any category: {ENDS}"
+            "{lost} of its CPU time were not counted, and may have been of any category: {UNCOUNTED}"
         ));
     }
     let counted = whole.running.unwrap_or(1.0) * whole.time_ns as f64 + run.lost_ns as f64;
@@ -297,7 +299,7 @@ pub struct Wasted<'r> {
     pub name: &'r str,
     pub slots: u64,
     pub figures: &'r Figures,
-    pub next: &'static str,
+    pub next: String,
 }
 
 /// Where the most slots were wasted: at most so many, of which each has a hundredth of all slots at least.
@@ -305,7 +307,7 @@ pub fn wasted(report: &Report, most: usize) -> Vec<Wasted<'_>> {
     const FEW: u64 = 100;
     let regions = report.regions.iter().filter_map(|region| {
         let figures = &region.item.exclusive;
-        Some(Wasted { name: &region.name, slots: region.wasted?, figures, next: region.next })
+        Some(Wasted { name: &region.name, slots: region.wasted?, figures, next: region.next.clone() })
     });
     let rest = &report.whole.exclusive;
     let none = if report.regions.is_empty() { "whole program" } else { "outside regions" };

@@ -585,7 +585,7 @@ fn what_wasted_most_is_first_and_has_a_step() {
     let mut made = nested();
     made.at(1).unended = 1;
     let report = self::report("doubtful", &[made]);
-    assert_eq!((region(&report, "a").wasted, region(&report, "a").next), (None, ""));
+    assert_eq!((region(&report, "a").wasted, region(&report, "a").next.as_str()), (None, ""));
 }
 
 /// 2,000 regions, one in the other by pairs, and 64 threads. (A table has room for 32,000 places.)

@@ -124,6 +124,16 @@ fn nothing_is_known_of_the_rest_beside_executions_that_are_in_no_regions_figures
 }
 
 #[test]
+fn a_command_that_cannot_be_counted_has_no_slots_and_a_reason() {
+    let report = Report::new(&[], Some(outside(0, [0; 4])));
+    assert_eq!((report.whole.inclusive.slots, report.outside.is_some()), (0, true));
+    assert!(report.trouble.contains("setuid"), "{}", report.trouble);
+    let text = render(&report, Format::Text);
+    assert_eq!(text.matches("does not let a user").count(), 1, "{text}");
+    assert!(Report::new(&[], Some(outside(100, [100, 0, 0, 0]))).trouble.is_empty());
+}
+
+#[test]
 fn a_run_of_which_nothing_was_counted_from_outside_is_what_processes_measured() {
     let scratch = Scratch::new("inside");
     let nothing = OutsideCount { parts: Vec::new(), ..outside(1, [100, 0, 0, 0]) };
