@@ -3,6 +3,7 @@
 
 use super::ipc::{Ipc, IpcCounts, Kind};
 use super::whom::By;
+use crate::say;
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
@@ -97,8 +98,15 @@ impl Group {
         }
         match self.read() {
             Err(error) if error.code() == -libc::EIO => {
-                self.end = Some(Reading { sample: self.td.read_last()?, ipc: None });
-                Ok(self.end.unwrap_or_default())
+                let last = self.td.read_last().inspect_err(|why| {
+                    say(&format!(
+                        "{:?} went offline, and what ran since the last reading is lost: {why}",
+                        self.of
+                    ));
+                });
+                let end = Reading { sample: last.unwrap_or(self.last.sample), ipc: None };
+                self.end = Some(end);
+                Ok(end)
             }
             read => read,
         }
