@@ -300,9 +300,9 @@ int main(int argc, char **argv)
         *strstr(script, "; echo 1") = 0; /* the job, and off */
         CHECK_EQ(WEXITSTATUS(stat_with("-C", cpu, "--", "/bin/sh", "-c", script, NULL)), 0);
         csv_read(&csv, in_scratch("r.csv"));
-        slots = rows_are(NULL, NULL, 0.05, 0) / (UNITS * unit);
+        slots = rows_are(NULL, NULL, 0.05, 0) / (UNITS * unit); /* (6.1 has none to be read while the CPU is away) */
         fprintf(stderr, "off: %.4f of the work of one job\n", slots);
-        CHECK(slots > 1 && slots < 1.05);
+        CHECK(slots < 1.05 && (slots > 1 || strstr(stat_said(), "is lost") != NULL));
         free(csv.text);
         snprintf(line, sizeof line, "echo 1 > /sys/devices/system/cpu/cpu%s/online", cpu);
         CHECK_EQ(system(line), 0);
