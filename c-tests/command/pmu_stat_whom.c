@@ -1,6 +1,7 @@
 /* `topdown stat` of what is there already: processes with threads and children that they start meanwhile (-p), threads (-t), CPUs (-a,
  * -C, --per-core); interval by interval (-I) until Ctrl-C, --timeout or the process's own end; a command again and again (-r). Figures
- * are the truth within their bounds, and the intervals add up to the whole.
+ * are the truth within their bounds, and the intervals add up to the whole. With the argument `hotplug`: a CPU that goes and comes, too
+ * (not with the others, as it may change what they meet).
  * needs: counters or general-counters */
 #include "lib/stat.h"
 #include <pthread.h>
@@ -287,7 +288,7 @@ int main(int argc, char **argv)
 
     /* a CPU that goes offline loses nothing; one that comes online is counted soon */
     snprintf(command, sizeof command, "/sys/devices/system/cpu/cpu%s/online", cpu);
-    if (p_core() < 0 && chmod(command, 0666) == 0) {
+    if (argc == 2 && strcmp(argv[1], "hotplug") == 0 && p_core() < 0 && chmod(command, 0666) == 0) {
         char *script;
         CHECK(asprintf(&script, "job() { %s migrates %s %s; }; job; echo 0 > %s; echo 1 > %s; job; job; job; exit 0", shape[0],
                        cpu, cpu, command, command) > 0);
