@@ -1,6 +1,7 @@
 /* `topdown stat` of what is there already: processes with threads and children that they start meanwhile (-p), threads (-t), CPUs (-a,
  * -C, --per-core); interval by interval (-I) until Ctrl-C, --timeout or the process's own end; a command again and again (-r). Figures
- * are the truth within their bounds, and the intervals add up to the whole.
+ * are the truth within their bounds, and the intervals add up to the whole. With the argument `hotplug`: a CPU that goes and comes, too
+ * (not with the others, as it may change what they meet).
  * needs: counters or general-counters */
 #include "lib/stat.h"
 #include <pthread.h>
@@ -287,7 +288,7 @@ int main(int argc, char **argv)
 
     /* a CPU that goes offline loses nothing; one that comes online is counted soon */
     snprintf(command, sizeof command, "/sys/devices/system/cpu/cpu%s/online", cpu);
-    if (p_core() < 0 && chmod(command, 0666) == 0) {
+    if (argc == 2 && strcmp(argv[1], "hotplug") == 0 && p_core() < 0 && chmod(command, 0666) == 0) {
         char *script;
         CHECK(asprintf(&script, "job() { %s migrates %s %s; }; job; echo 0 > %s; echo 1 > %s; job; job; job; exit 0", shape[0],
                        cpu, cpu, command, command) > 0);
@@ -300,9 +301,9 @@ int main(int argc, char **argv)
         *strstr(script, "; echo 1") = 0; /* the job, and off */
         CHECK_EQ(WEXITSTATUS(stat_with("-C", cpu, "--", "/bin/sh", "-c", script, NULL)), 0);
         csv_read(&csv, in_scratch("r.csv"));
-        slots = rows_are(NULL, NULL, 0.05, 0) / (UNITS * unit);
+        slots = rows_are(NULL, NULL, 0.05, 0) / (UNITS * unit); /* (6.1 has none to be read while the CPU is away) */
         fprintf(stderr, "off: %.4f of the work of one job\n", slots);
-        CHECK(slots > 1 && slots < 1.05);
+        CHECK(slots < 1.05 && (slots > 1 || strstr(stat_said(), "is lost") != NULL));
         free(csv.text);
         snprintf(line, sizeof line, "echo 1 > /sys/devices/system/cpu/cpu%s/online", cpu);
         CHECK_EQ(system(line), 0);

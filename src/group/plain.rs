@@ -249,9 +249,9 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
         if whole.is_ok() || self.options.inherit {
             return whole;
         }
-        // each event for itself, which then is a group of one
+        // each event for itself, which then is a group of one (for which old kernels want room as for the whole)
         let alone = |event| {
-            let mut words = [0; group_read::GROUP_HEAD + 1];
+            let mut words = [0; group_read::GROUP_HEAD + 1 + MOST_COUNTERS];
             let got = self.read(event, &mut words)?;
             let (time, values) = group_read::group(&words[..got], 1).ok_or_else(given_up)?;
             Ok((time, values[0]))

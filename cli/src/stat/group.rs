@@ -3,6 +3,7 @@
 
 use super::ipc::{Ipc, IpcCounts, Kind};
 use super::whom::By;
+use crate::say;
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub struct Group {
     td: TopDown,
     ipc: Option<Ipc>,
     last: Reading,
+    /// What was seen last, in between, too.
+    seen: Reading,
     /// The last reading of all: its CPU went offline.
     end: Option<Reading>,
 }
@@ -81,8 +84,18 @@ impl Group {
         let info = td.info()?;
         let kind = kinds.iter().find(|kind| kind.pmu == info.pmu);
         let ipc = kind.and_then(|kind| kind.open(&options));
-        let group = Group { of, label: String::new(), info, td, ipc, last: Reading::default(), end: None };
-        Ok(Group { last: group.read()?, ..group })
+        let group = Group {
+            of,
+            label: String::new(),
+            info,
+            td,
+            ipc,
+            last: Reading::default(),
+            seen: Reading::default(),
+            end: None,
+        };
+        let first = group.read()?;
+        Ok(Group { last: first, seen: first, ..group })
     }
 
     fn read(&self) -> Result<Reading, Error> {
@@ -95,13 +108,20 @@ impl Group {
         if let Some(end) = self.end {
             return Ok(end);
         }
-        match self.read() {
-            Err(error) if error.code() == -libc::EIO => {
-                self.end = Some(Reading { sample: self.td.read_last()?, ipc: None });
-                Ok(self.end.unwrap_or_default())
+        let read = match (self.read(), &self.of) {
+            (Err(error), Of::Cpu(cpu)) if error.code() == -libc::EIO => {
+                // (Linux 6.1 shows no counts while the CPU is away)
+                let last = self.td.read_last().inspect_err(|_| {
+                    say(&format!("CPU {cpu} went offline, and the last of what ran there is lost"));
+                });
+                let end = Reading { sample: last.unwrap_or(self.seen.sample), ipc: None };
+                self.end = Some(end);
+                end
             }
-            read => read,
-        }
+            (read, _) => read?,
+        };
+        self.seen = read;
+        Ok(read)
     }
 
     /// The nodes that it counts: id and name.
