@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Whole programs, as Debian ships them, under `topdown run` by general counters: each share is within a point of what `perf stat`
-# counts of the same events, and of the truth. Each process has a mix of its own, which a preloaded library sets.
+# Whole programs, as Debian ships them, under `topdown run` by general counters and under `topdown stat`: each share is within a
+# point of what `perf stat` counts of the same events, and of the truth. Each process has a mix of its own, which a preloaded
+# library sets.
 # needs: counters, not-hybrid
 . "$(dirname "$0")/../include/case.sh"
 
@@ -31,10 +32,16 @@ for event in c2,umask=2 a4,umask=2 9c,umask=1; do events+=,cpu/event=0x$event/; 
 [ "$level" = 1 ] || for event in c2,umask=1 a4,umask=8 9c,umask=1,cmask=6 a4,umask=0x10; do events+=,cpu/event=0x$event/; done
 
 agree() { # agree NAME COMMAND [RETIRING BAD FRONTEND] : as sh runs it; the truth, in 1/64 of slots
-  local name=$1 command=$2
+  local name=$1 command=$2 way
   "$scratch/perf" stat -x, -o "$scratch/told" -e "{$events}:u" -- env LD_PRELOAD="$scratch/mix.so" sh -c "$command" > /dev/null || return
-  TOPDOWN_SOURCE=counters LD_PRELOAD="$scratch/mix.so" "$topdown" run -o "$scratch/report.csv" -- sh -c "$command" > /dev/null || return
-  awk -F, -v name="$name" -v level="$level" -v truth="${3:-}" '
+  for way in run stat; do
+    TOPDOWN_SOURCE=counters LD_PRELOAD="$scratch/mix.so" "$topdown" $way -o "$scratch/report.csv" -- sh -c "$command" > /dev/null || return
+    as_perf "$name, topdown $way" "${3:-}" || { cat "$scratch/told"; return 1; }
+  done
+}
+
+as_perf() { # as_perf NAME TRUTH : what the report says is what perf told
+  awk -F, -v name="$1" -v level="$level" -v truth="$2" '
     function is(what, ours, theirs) {
       if (ours == "" || ours - theirs > 0.01 || theirs - ours > 0.01) { print name ": " what ": " ours ", but " theirs; bad = 1 }
     }
@@ -64,7 +71,7 @@ agree() { # agree NAME COMMAND [RETIRING BAD FRONTEND] : as sh runs it; the trut
       printf "%s: %.0f slots by perf, %.0f by the library; retiring %.4f, %.4f\n", name, slots, $at["slots"], count[2] / slots, $at["retiring"]
     }
     END { if (!found || n != (level == 2 ? 8 : 4)) { print name ": no figures"; bad = 1 }; exit bad }
-  ' "$scratch/told" "$scratch/report.csv" || { cat "$scratch/told"; return 1; }
+  ' "$scratch/told" "$scratch/report.csv"
 }
 
 agree bzip2 "MIX=0 exec $bzip2" "40 8 8"

@@ -21,7 +21,7 @@ use crate::sys::cpu::{self, Identity};
 use crate::sys::numbers::contains;
 use crate::sys::signals::Blocked;
 use crate::sys::{Kernel, Linux, identity, rseq, thread};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Opens a handle on the kernel that runs this process.
@@ -329,6 +329,22 @@ fn dropping(pmu: &Pmu) -> Result<Event> {
     Ok(*event)
 }
 
+/// The plans that were proved in this process, by the PMU's row: a proof beside open groups of the same plan might get no turn.
+static PROVED: [AtomicU32; 256] = [const { AtomicU32::new(0) }; 256];
+
+/// Of a row a plan is known by what leads it and by how many follow.
+fn bit_of(plan: &Plan) -> u32 {
+    1 << (plan.members.len() % 16 + if plan.leader.event == SLOTS_P { 16 } else { 0 })
+}
+
+fn is_proved(pmu: &Pmu, plan: &Plan) -> bool {
+    PROVED[pmu.row as usize % PROVED.len()].load(Ordering::Relaxed) & bit_of(plan) != 0
+}
+
+fn proved(pmu: &Pmu, plan: &Plan) {
+    PROVED[pmu.row as usize % PROVED.len()].fetch_or(bit_of(plan), Ordering::Relaxed);
+}
+
 /// By plain counters.
 #[inline(never)]
 fn measure_by_counters(
@@ -342,11 +358,12 @@ fn measure_by_counters(
     let level = level_of(options, pmu.level, &cpu, plan.no_deeper)?;
     check_target(&linux, pmu, &cpu, options)?;
     let shows_itself = options.target == Target::This && !options.inherit && !options.no_rdpmc;
-    if (plan.leader.event == SLOTS_P || plan.unproven) && !shows_itself {
+    if (plan.leader.event == SLOTS_P || plan.unproven) && !shows_itself && !is_proved(pmu, plan) {
         // that group shows nothing of itself: another one is proved in its place
         let plain = Options { descriptors_from: options.descriptors_from, ..Options::default() };
         let linux = Linux { descriptors_from: options.descriptors_from };
         PlainGroup::open(linux, pmu, plan, &plain, Some(handle.control()), patience)?.0.stop();
+        proved(pmu, plan);
     }
     let (group, why) = PlainGroup::open(linux, pmu, plan, options, Some(handle.control()), patience)?;
     let mut info = Info { counters: plan.general_counters(), ..info_of(options, cpu, pmu, level, why) };
