@@ -146,6 +146,12 @@ pub(crate) fn mean_of_sample(count: f64, sum: f64, squares: f64) -> f64 {
     STANDARD_ERRORS * (variance / count).sqrt() + 1.0
 }
 
+/// What is seldom and has not been seen in a random sample of so many readings may add so much to their mean, as an event of
+/// a skid's length.
+pub(crate) fn unseen(count: f64) -> f64 {
+    STANDARD_ERRORS * SKID_SLOTS as f64 / count
+}
+
 /// How far a category's share may be off as only some of all executions were measured, chosen at random: the ratio estimator's
 /// standard error, for a part of a finite number, and what the sample has missed.
 pub(crate) fn random_sample(chosen: &Chosen, share: f64, moments: &Moments) -> f64 {

@@ -44,7 +44,7 @@ static inline uint32_t nodes_are_listed(td_t *td, uint32_t level)
     td_must(td_list_nodes(td, nodes, NODES_IN_ALL, &count));
     td_must(td_list_nodes(td, NULL, 0, &asked));
     CHECK_EQ(count, asked);
-    CHECK_EQ(count, NODES_IN_ALL);
+    CHECK(count == NODES_IN_ALL || count == 4); /* of a core with level 1 alone */
     for (uint32_t k = 0; k < count; k++) {
         node_is(&nodes[k], k, k < 4 || level == 2);
         CHECK(isnan(nodes[k].value) && isnan(nodes[k].low) && isnan(nodes[k].high));

@@ -13,7 +13,7 @@ pub fn of(sum: &Sum) -> Measurement {
             input[k] = Input { sum, rounding, products, squares };
         }
     }
-    let Empties { executions, slots, slots_squares, counter, squares } = sum.empties();
+    let Empties { weight, slots, slots_squares, apart, counter, squares } = sum.empties();
     Measurement {
         executions: sum.executions,
         measured: sum.measured,
@@ -28,6 +28,6 @@ pub fn of(sum: &Sum) -> Measurement {
         edges: sum.edges(),
         squares: sum.xx,
         input,
-        empties: RecordedEmpties { executions, slots, slots_squares, counter, squares },
+        empties: RecordedEmpties { weight, slots, slots_squares, apart, counter, squares },
     }
 }

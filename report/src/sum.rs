@@ -26,7 +26,7 @@ pub fn of(entry: &Entry) -> Option<Sum> {
     };
     let RecordedCounts { slots, ns, counter } = entry.counted;
     sum.add_counted(entry.counted_executions, &Increments { slots, ns, counter });
-    let RecordedEmpties { executions, slots, slots_squares, counter, squares } = empties;
-    sum.set_empties(&Empties { executions, slots, slots_squares, counter, squares });
+    let RecordedEmpties { weight, slots, slots_squares, apart, counter, squares } = empties;
+    sum.set_empties(&Empties { weight, slots, slots_squares, apart, counter, squares });
     Some(sum.without_edges())
 }

@@ -5,7 +5,7 @@ use crate::error::Reason;
 use std::cell::RefCell;
 use std::fmt::{self, Write};
 
-const ROOM: usize = 1000;
+const ROOM: usize = 600;
 
 struct LastText {
     length: usize,

@@ -79,11 +79,13 @@ unsafe extern "C" fn begin_slowly(td: *mut td, sum: *mut Sum) -> c_int {
     // SAFETY: the caller's word.
     guard(|| unsafe {
         let (of, into) = (handle(td)?, at_mut(sum, "sum")?);
-        if let Some(mut empty) = handle::sum_empty(of, into) {
+        if let Some(empty) = handle::sum_empty(of, into) {
             // (not inlined: the very code that programs call)
             let [begin, end] = black_box::<[unsafe extern "C" fn(_, _) -> _; 2]>([td_sum_begin, td_sum_end]);
-            if begin(td, &raw mut empty) == 0 && end(td, &raw mut empty) == 0 {
-                empty.as_empty().inspect(|one| into.add_empty(one));
+            let mut pair = [empty; 2];
+            let ended = pair.each_mut().map(|one| begin(td, &raw mut *one) == 0 && end(td, one) == 0);
+            if let ([true, true], [Some(first), Some(second)]) = (ended, pair.map(|one| one.as_empty())) {
+                into.add_empty(&[first, second]);
             }
         }
         handle::sum_begin(of, into, Increments::NONE).map(|()| 0)
@@ -117,9 +119,10 @@ pub unsafe extern "C" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int {
 /// Level 1 shares of all executions in a sum. Any thread.
 ///
 /// `slots` is of all executions. Where general counters are counted, what the library itself executes between the readings of
-/// td_sum_begin and td_sum_end is left out of slots and shares, once enough executions tell how much it is (some 4,000).
+/// td_sum_begin and td_sum_end is left out of slots and shares, once enough executions tell how much it is (some 500).
 ///
-/// If each was measured, `error` bounds the error of the shares. If not, `flags` has
+/// If each was measured, `error` bounds the error of the shares; what it says of the library's own instructions, once these are left
+/// out, is four standard errors (docs/error-bound.md). If not each was, `flags` has
 /// TD_SAMPLE_SPARSE, and `error` is the bound of the measured ones plus four standard errors of the mean of a random sample
 /// (with fewer than eight measured executions: plus the most that the others can have been).
 ///

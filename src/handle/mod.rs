@@ -277,7 +277,7 @@ pub(crate) fn begin_steadily(shared: &Shared, sum: &mut Sum, before: &Increments
 #[inline(always)]
 fn begin_unmeasured(shared: &Shared, sum: &mut Sum) -> bool {
     sum.begins_anew();
-    let begun = shared.slots_only_into(sum);
+    let begun = sum.waits() && shared.slots_only_into(sum);
     sum.has_begun_unmeasured(begun)
 }
 

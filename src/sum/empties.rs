@@ -1,16 +1,19 @@
 //! What the library itself executes between the two readings of an execution that is counted steadily: measured in place, by
-//! executions of nothing. One comes before one in so many executions, chosen at random, and takes the same code. Their mean is
-//! subtracted from each execution, and how far it may be off is in the bound (docs/error-bound.md).
+//! executions of nothing. Two in a row come before one in so many executions, chosen at random, and take the same code. The mean of
+//! the second ones is subtracted from each execution. How far it may be off is in the bound, and so is what the first ones, which come
+//! after other code, have more or less than the second (docs/error-bound.md).
 #![forbid(unsafe_code)]
 
 use super::{STEADY, Sum};
-use crate::bound::{LEAST_SAMPLE, MOST_WHILE_HANDLED, mean_of_sample, skid_of_counters};
+use crate::bound::{MOST_WHILE_HANDLED, mean_of_sample, skid_of_counters, unseen};
 use crate::model::{self, counters_down_to};
 use crate::sample::{Increments, Sample, TD_SAMPLE_DROPPING};
 use crate::span::float;
 
-/// One in so many executions has an empty one before it.
-pub(super) const ONE_IN: u64 = 512;
+/// One in so many executions has a pair of empty ones before it, of the first and of the later.
+const ONE_IN: [u64; 2] = [16, 512];
+/// The least number of pairs that tells anything, in the weight of the last.
+const LEAST_PAIRS: f64 = 32.0;
 /// `Sum::wait` when it is due: there is no less.
 pub(super) const DUE: u64 = 1 << 63;
 /// So many counters of theirs are kept.
@@ -20,16 +23,32 @@ const COUNTERS: usize = 8;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Empties {
-    /// How many.
-    pub executions: f64,
-    /// Their slots.
+    /// Their weights: each is one of so many executions, in units of the least such number.
+    pub weight: f64,
+    /// Their slots, times the weight; so are all below.
     pub slots: f64,
-    /// The squares of these.
+    /// The squares of the slots.
     pub slots_squares: f64,
+    /// Slots by which the first of a pair and the second are apart: all, and those of the category where they are most.
+    pub apart: f64,
     /// What each counter counted, in the order of `Sample::counter`.
     pub counter: [f64; COUNTERS],
-    /// The squares of these.
+    /// The squares of what each counter counted.
     pub squares: [f64; COUNTERS],
+}
+
+impl Empties {
+    /// One in so many executions is to have a pair before it, from now on: a part of the executions that there were, so that the
+    /// last ones do not have more weight than all others.
+    pub(super) fn one_in(&self) -> u64 {
+        let [first, later] = ONE_IN;
+        ((self.weight / 4.0) as u64).clamp(first, later).next_power_of_two()
+    }
+
+    /// The weight of a pair that is chosen now.
+    fn weight_of_next(&self) -> f64 {
+        float(self.one_in() / ONE_IN[0])
+    }
 }
 
 impl Sum {
@@ -38,9 +57,10 @@ impl Sum {
     pub fn empties(&self) -> Empties {
         let (sums, squares) = (&self.together, &self.apart);
         Empties {
-            executions: sums.rounding,
+            weight: sums.rounding,
             slots: sums.edges,
             slots_squares: squares.edges,
+            apart: self.closed.category[0],
             counter: sums.category,
             squares: squares.category,
         }
@@ -49,9 +69,9 @@ impl Sum {
     /// Says what was; of a sum by inputs.
     pub fn set_empties(&mut self, empties: &Empties) {
         if self.takes_counters() {
-            (self.together.rounding, self.together.edges) = (empties.executions, empties.slots);
+            (self.together.rounding, self.together.edges) = (empties.weight, empties.slots);
             (self.together.category, self.apart.category) = (empties.counter, empties.squares);
-            self.apart.edges = empties.slots_squares;
+            (self.apart.edges, self.closed.category[0]) = (empties.slots_squares, empties.apart);
         }
     }
 
@@ -59,6 +79,12 @@ impl Sum {
     #[must_use]
     pub fn is_empty_due(&self) -> bool {
         self.wait == DUE
+    }
+
+    /// Whether executions are to come before the next that is measured, and not none since an empty one is due.
+    #[inline(always)]
+    pub(crate) fn waits(&self) -> bool {
+        self.wait != DUE - 1
     }
 
     /// A sum that counts one, of what samples start from now. None: executions are not counted steadily.
@@ -82,21 +108,31 @@ impl Sum {
         self.apart.rounding == 0.0 && self.closed.edges == 0.0
     }
 
-    /// Adds an execution of nothing, unless a signal handler was in it.
-    pub fn add_empty(&mut self, one: &Increments) {
-        if one.slots > MOST_WHILE_HANDLED {
+    /// Adds a pair of executions of nothing, unless a signal handler was in it.
+    pub fn add_empty(&mut self, [first, second]: &[Increments; 2]) {
+        if first.slots.max(second.slots) > MOST_WHILE_HANDLED {
             return;
         }
         let mut all = self.empties();
+        let weight = all.weight_of_next();
         let add = |sum: &mut f64, squares: &mut f64, n: u64| {
-            *sum += float(n);
-            *squares += float(n) * float(n);
+            *sum += weight * float(n);
+            *squares += weight * float(n) * float(n);
         };
-        all.executions += 1.0;
-        add(&mut all.slots, &mut all.slots_squares, one.slots);
-        let counters = all.counter.iter_mut().zip(&mut all.squares).zip(one.counter);
+        all.weight += weight;
+        add(&mut all.slots, &mut all.slots_squares, second.slots);
+        let counters = all.counter.iter_mut().zip(&mut all.squares).zip(second.counter);
         counters.for_each(|((sum, squares), n)| add(sum, squares, n));
+        let apart = |k: usize| float(first.counter[k].abs_diff(second.counter[k]));
+        all.apart += weight * (float(first.slots.abs_diff(second.slots)) + self.most_of_counters(apart));
         self.set_empties(&all);
+    }
+
+    /// Slots of the counter of which there are most, by how much each counted.
+    fn most_of_counters(&self, of: impl Fn(usize) -> f64) -> f64 {
+        let Some(tree) = model::tree_of(self.last.base.model) else { return 0.0 };
+        let inputs = tree.inputs[..tree.inputs_of(self.level)].iter().filter_map(|input| input.counter());
+        inputs.map(|(k, slots)| of(k) * f64::from(slots)).fold(0.0, f64::max)
     }
 
     /// How many counters its executions have.
@@ -128,19 +164,24 @@ impl Sum {
         if !tree.takes_counters()
             || counters > COUNTERS
             || steady == 0.0
-            || all.executions < LEAST_SAMPLE as f64
+            || all.weight < LEAST_PAIRS * all.weight_of_next()
         {
             return None;
         }
-        let off = |sum: f64, squares: f64| mean_of_sample(all.executions, sum, squares);
-        let inputs = tree.inputs[..tree.inputs_of(self.level)].iter().filter_map(|input| input.counter());
-        let worst = inputs.map(|(k, slots)| off(all.counter[k], all.squares[k]) * f64::from(slots));
+        // (of the later pairs alone, if the first have less weight)
+        let pairs = all.weight / all.weight_of_next();
+        let off = |sum: f64, squares: f64| {
+            mean_of_sample(pairs, sum / all.weight * pairs, squares / all.weight * pairs)
+        };
+        let worst = self.most_of_counters(|k| off(all.counter[k], all.squares[k]));
         // what a count is off is of one category, what the slots are off of another
-        let off = steady * (worst.fold(0.0, f64::max) + off(all.slots, all.slots_squares));
+        let off =
+            worst + off(all.slots, all.slots_squares) + unseen(pairs) + (all.apart / all.weight).max(0.0);
+        let off = steady * off;
         if off >= self.steady_skid() {
             return None;
         }
-        let own = |counted: f64, of_empties: f64| counted - steady * of_empties / all.executions;
+        let own = |counted: f64, of_empties: f64| counted - steady * of_empties / all.weight;
         let slots = |counted: u64| own(float(counted), all.slots).max(1.0) as u64;
         let mut sum = Sum { slots: slots(self.slots), measured_slots: slots(self.measured_slots), ..*self };
         for (moment, of_empties) in sum.moments.iter_mut().zip(all.counter) {

@@ -1,7 +1,7 @@
 //! Executions that the library reads itself: which of them are measured, and where each begins and ends.
 #![forbid(unsafe_code)]
 
-use super::empties::{self, DUE};
+use super::empties::DUE;
 use super::{BETWEEN, COUNTED, COUNTING, MEASURING, STEADY, Sum, grow};
 use crate::bound::{LEAST_SAMPLE, WORK_AFTER, WORK_BEFORE};
 use crate::error::{Error, Result, TD_ESTALE};
@@ -89,7 +89,7 @@ impl Sum {
     /// Whether the next execution is to be measured.
     #[inline]
     pub(crate) fn is_due(&mut self) -> bool {
-        !self.begins_unmeasured()
+        self.is_empty_due() || !self.begins_unmeasured()
     }
 
     /// An execution begins; whatever began before does not count.
@@ -132,7 +132,7 @@ impl Sum {
 
     /// Where each is measured: chooses the next empty one.
     pub(crate) fn choose_next_empty(&mut self) {
-        self.wait = DUE + 1 + self.random_below(empties::ONE_IN);
+        self.wait = DUE + 1 + self.random_below(self.empties().one_in());
     }
 
     /// One of 0 to twice this less two, evenly.

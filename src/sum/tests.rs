@@ -330,7 +330,7 @@ fn steady(executions: u64, mixed: bool) -> Sum {
         one.counter[0] += 2400;
         one.counter[2] += 600;
         if random >> 40 & 7 == 0 {
-            sum.add_empty(&edges);
+            sum.add_empty(&[edges; 2]);
         }
         sum.add_one_counted(&one, 7);
     }
@@ -360,17 +360,17 @@ fn few_empty_executions_and_spoiled_ones_subtract_nothing() {
     assert!(as_counted && l1.slots == 30 * 3600 && l1.error >= skid - 1e-6, "{l1:?}");
     let mut sum = Sum::default();
     (sum.level, sum.last) = (2, steady(1, false).last);
-    (0..100).for_each(|_| sum.add_empty(&Increments { slots: 1 << 17, ..Increments::default() }));
+    (0..100).for_each(|_| sum.add_empty(&[Increments { slots: 1 << 17, ..Increments::default() }; 2]));
     assert_eq!(sum.empties(), Empties::default(), "a signal handler was in them");
     // they differ so much that the skid is less
     let mut wild = steady(2000, false);
-    (0..4).for_each(|_| wild.add_empty(&Increments { slots: 60_000, ..Increments::default() }));
-    assert!(wild.empties().executions > 100.0 && counted(&wild).0);
+    (0..4).for_each(|_| wild.add_empty(&[Increments { slots: 60_000, ..Increments::default() }; 2]));
+    assert!(wild.empties().weight > 100.0 && counted(&wild).0);
     // and all that is counted is the library's
     let mut nothing = Sum { level: 2, last: sum.last, ..Sum::default() };
     let edges = Increments { slots: 600, ..Increments::default() };
     for _ in 0..1000 {
-        nothing.add_empty(&edges);
+        nothing.add_empty(&[edges; 2]);
         nothing.add_one_counted(&edges, 7);
     }
     let l1 = nothing.l1().unwrap();
@@ -390,16 +390,58 @@ fn executions_measured_by_whole_readings_keep_their_edges() {
 
 #[test]
 fn one_in_many_steady_executions_has_an_empty_one_before_it() {
-    let mut sum = Sum { executions: 7, ..Sum::default() };
-    let mut waited = 0;
-    for _ in 0..2000 {
-        sum.choose_next_empty();
-        while !sum.is_empty_due() {
-            assert!(sum.was_due() && !sum.begins_unmeasured());
-            waited += 1;
+    for (weight, one_in) in [(0.0, 16), (64.0, 16), (68.0, 32), (1000.0, 256), (1e9, 512)] {
+        let mut sum = steady(1, false);
+        sum.set_empties(&Empties { weight, ..Empties::default() });
+        let mut waited = 0;
+        for _ in 0..2000 {
+            sum.choose_next_empty();
+            while !sum.is_empty_due() {
+                assert!(sum.was_due() && !sum.begins_unmeasured());
+                waited += 1;
+            }
+            // then the steady begin goes the other way, and nothing has happened
+            assert!(sum.begins_unmeasured() && !sum.waits());
+            assert!(!sum.has_begun_unmeasured(false) && sum.is_empty_due() && sum.waits());
+            assert!(sum.is_due() && sum.is_empty_due(), "one that goes on by registers is measured");
         }
-        // then the steady begin goes the other way, and nothing has happened
-        assert!(sum.begins_unmeasured() && !sum.has_begun_unmeasured(false) && sum.is_empty_due());
+        let mean = f64::from(waited) / 2000.0;
+        assert!((mean / f64::from(one_in) - 1.0).abs() < 0.07, "{weight}: {mean}");
     }
-    assert!((waited as f64 / 2000.0 - 512.0).abs() < 32.0, "{waited}");
+}
+
+#[test]
+fn pairs_of_empty_executions_that_differ_are_in_the_bound() {
+    let edges = |slots: u64| {
+        let mut one = Increments { slots, ..Increments::default() };
+        one.counter[1] = 600;
+        one
+    };
+    let (alike, apart) = ([edges(600); 2], [edges(690), edges(600)]);
+    let error_with = |pair: &[Increments; 2]| {
+        let mut sum = steady(20_000, false);
+        sum.set_empties(&Empties::default());
+        (0..4000).for_each(|_| sum.add_empty(pair));
+        let l1 = sum.l1().unwrap();
+        assert_eq!(l1.slots, 60_000_000, "the second is what is subtracted");
+        l1.error
+    };
+    let more = error_with(&apart) - error_with(&alike);
+    assert!((more - 90.0 / 3000.0).abs() < 1e-6, "{more}");
+}
+
+#[test]
+fn later_empty_executions_have_the_weight_of_those_that_they_stand_for() {
+    let mut sum = steady(1, false);
+    sum.set_empties(&Empties::default());
+    // so many as there are before so many executions, at 600 slots; and then as many executions again, at 1,200
+    let mut executions = 0;
+    while executions < 1 << 17 {
+        let slots = if executions < 1 << 16 { 600 } else { 1200 };
+        executions += sum.empties().one_in();
+        sum.add_empty(&[Increments { slots, ..Increments::default() }; 2]);
+    }
+    let Empties { weight, slots, .. } = sum.empties();
+    assert!((slots / weight - 900.0).abs() < 10.0, "{}", slots / weight);
+    assert!((weight * 16.0 / executions as f64 - 1.0).abs() < 0.02);
 }

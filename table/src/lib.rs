@@ -202,15 +202,17 @@ pub struct Measurement {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RecordedEmpties {
-    /// How many.
-    pub executions: f64,
-    /// Their slots.
+    /// Their weights.
+    pub weight: f64,
+    /// Their slots, times the weight; so are all below.
     pub slots: f64,
-    /// The squares of these.
+    /// The squares of the slots.
     pub slots_squares: f64,
+    /// Slots by which the first of a pair and the second are apart.
+    pub apart: f64,
     /// What each counter counted, in the order of `td_sample.counter`.
     pub counter: [f64; 8],
-    /// The squares of these.
+    /// The squares of what each counter counted.
     pub squares: [f64; 8],
 }
 

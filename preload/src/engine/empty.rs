@@ -22,6 +22,10 @@ pub unsafe fn before(thread: *mut ThreadState, node: *mut RegionNode, name: *con
         if !direct && (*node).direct {
             (*node).direct = false;
             (*node).sum.set_empties(&Empties::default());
+            if !(*node).record.is_null() {
+                record::complete(node);
+                record::store(node);
+            }
         }
         if !(*node).record.is_null() && (*node).sum.is_empty_due() {
             measure(thread, node, name);
@@ -36,8 +40,9 @@ unsafe fn measure(thread: *mut ThreadState, node: *mut RegionNode, name: *const 
     // SAFETY: as `before`; no signal handler runs meanwhile.
     unsafe {
         let Some(sum) = (*(*thread).td).empty(&mut (*node).sum).filter(|_| (*node).direct) else { return };
-        if let Some(one) = execute(thread, node, name, sum) {
-            (*node).sum.add_empty(&one);
+        let pair = [(); 2].map(|()| execute(thread, node, name, sum));
+        if let [Some(first), Some(second)] = pair {
+            (*node).sum.add_empty(&[first, second]);
             record::complete(node);
             record::store(node);
         }

@@ -56,6 +56,9 @@ unsafe fn enter<const DIRECT: bool>(
 ) -> c_int {
     // SAFETY: as `begin`; nodes in the cache have records.
     unsafe {
+        if !DIRECT && (*node).direct {
+            return slow::begin::<DIRECT>(name); // it has the library's own slots of the other way, which is shorter
+        }
         let inner = (*thread).innermost + size_of::<Frame>();
         if inner > DEEPEST * size_of::<Frame>() {
             return slow::begin::<DIRECT>(name);
