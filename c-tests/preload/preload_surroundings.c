@@ -215,18 +215,25 @@ static int says(void)
     return 0;
 }
 
-/* The table is full. */
+/* The table is full. (A new name is compared with all others below the same region, so there are not too many below one.) */
 static int full(void)
 {
     region("before", 100);
-    static char name[60];
-    for (int n = 0; n < 40000; n++) {
-        snprintf(name, sizeof name, "%d", n);
-        region(name, 1);
+    static char name[60], outer[60];
+    for (int n = 0; n < 40000;) {
+        snprintf(outer, sizeof outer, "of %d", n);
+        td_region_begin(outer);
+        do {
+            snprintf(name, sizeof name, "%d", n);
+            region(name, 1);
+        } while (++n % 200);
+        td_region_end(outer);
     }
     region("before", 100);
     return 0;
 }
+
+#define REFUSED(why, call) (errno = 0, CHECK_EQ(call, -1), CHECK_EQ(errno, why))
 
 /* A filter lets the C library's own end through, and has this action for all other system calls. */
 static void filters(unsigned action, int by_syscall)
@@ -280,7 +287,66 @@ static void harmless_report(const char *csv)
     EXECUTED(csv, "thread", 1);
 }
 
+/* A hooked function is first called when the filter is there, or strict mode. */
+static void starts_again_with_hooks(const char *name)
+{
+    if (preloaded() && !getenv("TOPDOWN_REGIONS")) {
+        setenv("TOPDOWN_REGIONS", "swab", 1);
+        execl(own_path(), own_path(), name, preload_scratch, NULL);
+    }
+}
+static void calls_hooked(void)
+{
+    char from[2] = "ab", to[3] = "";
+    swab(from, to, 2);
+    CHECK(to[0] == 'b');
+    region("after", 100);
+    CHECK_EQ(write(1, "alive\n", 6), 6);
+}
+static int hooked_and_killed(void)
+{
+    starts_again_with_hooks("hooked, killed");
+    region("before", 100);
+    filters(SECCOMP_RET_KILL_PROCESS, 0);
+    calls_hooked();
+    return 3;
+}
+static int hooked_and_strict(void)
+{
+    starts_again_with_hooks("hooked, strict");
+    region("before", 100);
+    fflush(stdout);
+    CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT), 0);
+    calls_hooked();
+    syscall(SYS_exit, 3);
+    return 4;
+}
+
+/* What the kernel refuses changes nothing. */
+static int refused_filters(void)
+{
+    struct sock_filter kill[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)};
+    struct sock_filter unknown[] = {BPF_STMT(0xffff, 0)};
+    const struct sock_fprog killing = {1, kill}, empty = {0, kill}, strange = {1, unknown}, nowhere = {1, (void *)8};
+    region("before", 100);
+    if (geteuid() != 0)
+        REFUSED(EACCES, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &killing));
+    CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    REFUSED(EFAULT, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (void *)8));
+    REFUSED(EFAULT, syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (void *)8));
+    REFUSED(EFAULT, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &nowhere));
+    REFUSED(EINVAL, prctl(PR_SET_SECCOMP, 3, (void *)8));
+    REFUSED(EINVAL, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &empty));
+    REFUSED(EINVAL, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &strange));
+    REFUSED(EINVAL, syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL));
+    region("before", 100);
+    return 0;
+}
+static void refused_report(const char *csv) { EXECUTED(csv, "before", 200); }
+
 static const struct preload_case CASES[] = {
+    {"hooked, killed", hooked_and_killed, killed_report, NULL}, {"hooked, strict", hooked_and_strict, killed_report, NULL},
+    {"refused filters", refused_filters, refused_report, NULL},
     {"killed by prctl", killed_by_prctl, killed_report, NULL}, {"killed by syscall", killed_by_syscall, killed_report, NULL},
     {"harmless filter", has_a_harmless_filter, harmless_report, NULL},
     {"descriptors", descriptors, descriptors_report, NULL}, {"close all", closes, closes_report, NULL},

@@ -71,6 +71,11 @@ pub fn start() {
     }
 }
 
+/// Nothing is measured or decided any more.
+pub fn stop() {
+    ACTIVE.store(false, Release);
+}
+
 impl Names {
     /// The function's name, if it is wanted; it stays, as the region may be called by it. Nothing, if that cannot be
     /// said now.

@@ -99,10 +99,8 @@ unsafe extern "C" fn before(number: u32, a: usize, b: usize, c: usize, d: usize)
         Means::End => end::finish(),
         Means::Exec => end::update(true),
         Means::Perhaps => end::update(false),
-        // SAFETY: they are its arguments.
-        Means::Prctl => unsafe { sandbox::prctl([a, b, c]) },
-        // SAFETY: as above.
-        Means::Syscall => unsafe { sandbox::syscall([a, b, c, d]) },
+        Means::Prctl => sandbox::prctl([a, b, c]),
+        Means::Syscall => sandbox::syscall([a, b, c, d]),
     }
     real(name, &REAL[number as usize])
 }

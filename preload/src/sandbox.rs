@@ -1,75 +1,98 @@
 //! Seccomp: a program may forbid itself the system calls that this library makes, and be killed for them. It is then measured up to
 //! that moment.
 
-use crate::engine::GONE;
-use crate::engine::ThreadState;
+use crate::engine::{GONE, ThreadState};
 use crate::process::MeasuredProcess;
 use crate::tables::put;
-use crate::{end, hooks};
-use std::slice;
+use crate::{end, hooks, instrument, stack};
+use std::ffi::c_void;
+use std::io::Error;
+use topdown_seam::signals::NeverCancelled;
 
 /// What the library may call until a process ends.
-const CALLS: [libc::c_long; 18] = [
+const CALLS: [libc::c_long; 35] = [
+    libc::SYS_capget,
     libc::SYS_clone,
     libc::SYS_close,
+    libc::SYS_exit,
+    libc::SYS_fallocate,
     libc::SYS_fcntl,
+    libc::SYS_fstat,
     libc::SYS_ftruncate,
     libc::SYS_futex,
     libc::SYS_getpid,
+    libc::SYS_getrandom,
     libc::SYS_gettid,
     libc::SYS_ioctl,
+    libc::SYS_madvise,
     libc::SYS_mmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
     libc::SYS_munmap,
+    libc::SYS_newfstatat,
     libc::SYS_openat,
     libc::SYS_perf_event_open,
     libc::SYS_prctl,
     libc::SYS_prlimit64,
+    libc::SYS_process_vm_readv,
     libc::SYS_read,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigpending,
     libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_sched_yield,
+    libc::SYS_statx,
+    libc::SYS_tgkill,
     libc::SYS_wait4,
     libc::SYS_write,
 ];
 
-/// The program is about to call prctl(2).
-///
-/// # Safety
-/// Its arguments.
-pub unsafe fn prctl([option, mode, filter]: [usize; 3]) {
-    if option == libc::PR_SET_SECCOMP as usize {
-        // SAFETY: the caller's word.
-        unsafe { restrict(mode == libc::SECCOMP_MODE_STRICT as usize, filter) };
-    }
-}
+/// The most steps that the kernel takes (BPF_MAXINSNS).
+const MOST_STEPS: usize = 4096;
 
-/// The program is about to call syscall(2).
-///
-/// # Safety
-/// Its arguments.
-pub unsafe fn syscall([call, first, second, third]: [usize; 4]) {
-    // SAFETY: the caller's word.
-    unsafe {
-        match call as libc::c_long {
-            libc::SYS_prctl => prctl([first, second, third]),
-            libc::SYS_seccomp if first <= libc::SECCOMP_SET_MODE_FILTER as usize => {
-                restrict(first == libc::SECCOMP_SET_MODE_STRICT as usize, third);
-            }
+/// The program is about to call prctl(2). (Of an `int` only the lower half of its register is defined.)
+pub fn prctl([option, mode, filter]: [usize; 3]) {
+    if option as libc::c_int == libc::PR_SET_SECCOMP {
+        match mode as libc::c_uint {
+            libc::SECCOMP_MODE_STRICT => restrict(may_be_strict),
+            libc::SECCOMP_MODE_FILTER => restrict(|| is_deadly(filter)),
             _ => {}
         }
     }
 }
 
-/// Ends what is measured, if a call of the library would end the process.
-unsafe fn restrict(strict: bool, filter: usize) {
-    let filter = filter as *const libc::sock_fprog;
-    // SAFETY: NULL (a program that asks whether there are filters), or a filter for the kernel.
-    let kills = strict
-        || unsafe { filter.as_ref() }.is_some_and(|filter| {
-            // SAFETY: as above.
-            let steps = (!filter.filter.is_null())
-                .then(|| unsafe { slice::from_raw_parts(filter.filter, filter.len.into()) });
-            steps.is_some_and(|steps| CALLS.iter().any(|call| kills(steps, *call as u32)))
-        });
-    let Some(process) = MeasuredProcess::here().filter(|_| kills) else { return };
+/// The program is about to call syscall(2).
+pub fn syscall([call, first, second, third]: [usize; 4]) {
+    match call as libc::c_long {
+        libc::SYS_prctl => prctl([first, second, third]),
+        libc::SYS_seccomp => match first as libc::c_uint {
+            libc::SECCOMP_SET_MODE_STRICT => {
+                restrict(|| second as libc::c_uint == 0 && third == 0 && may_be_strict());
+            }
+            libc::SECCOMP_SET_MODE_FILTER => restrict(|| is_deadly(third)),
+            _ => {}
+        },
+        _ => {}
+    }
+}
+
+/// Ends what is measured, if the kernel will take what the program is about to install, and a call of the library would
+/// then end the process. Afterwards it is too late: what there is to write is written now.
+fn restrict(kills: impl FnOnce() -> bool) {
+    let Some(process) = MeasuredProcess::here() else { return };
+    // SAFETY: this thread's own.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let kept = unsafe { *errno };
+    if kills() {
+        stop(process);
+    }
+    // SAFETY: as above.
+    unsafe { *errno = kept };
+}
+
+fn stop(process: &MeasuredProcess) {
     const WHY: &str = "a seccomp filter of the program's kills who makes the library's system calls: its threads and regions are \
                        measured up to then";
     if !process.has_ended() {
@@ -77,16 +100,85 @@ unsafe fn restrict(strict: bool, filter: usize) {
         unsafe { put(&mut (*process.tables.header()).note, WHY.as_bytes()) };
     }
     hooks::finish();
+    instrument::stop();
     end::finish();
     MeasuredProcess::set(None);
     ThreadState::set_current(GONE);
 }
 
-/// Whether a filter ends a process for this call, or sends a signal. (Its arguments are taken to be 0.)
+/// Whether the kernel takes strict mode: not beside a filter.
+fn may_be_strict() -> bool {
+    // SAFETY: no pointers.
+    unsafe { libc::prctl(libc::PR_GET_SECCOMP) == 0 }
+}
+
+/// Whether the kernel takes a filter of this process: with no_new_privs, or CAP_SYS_ADMIN.
+fn may_filter() -> bool {
+    const VERSION_3: u32 = 0x2008_0522;
+    const CAP_SYS_ADMIN: u32 = 21;
+    let (mut header, mut sets) = ([VERSION_3, 0], [[0_u32; 3]; 2]); // effective, permitted, inheritable
+    // SAFETY: writes to the variables.
+    unsafe {
+        libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
+            || (libc::syscall(libc::SYS_capget, header.as_mut_ptr(), sets.as_mut_ptr()) == 0
+                && sets[0][0] & 1 << CAP_SYS_ADMIN != 0)
+    }
+}
+
+/// Whether there is a filter (`sock_fprog`) at this address that the kernel takes, and that kills for a call of the library's.
+fn is_deadly(filter: usize) -> bool {
+    let mut program = libc::sock_fprog { len: 0, filter: std::ptr::null_mut() };
+    // SAFETY: of integers and a pointer.
+    match unsafe { copy(filter, &raw mut program, 1) } {
+        Copied::All if program.len == 0 || usize::from(program.len) > MOST_STEPS || !may_filter() => false,
+        Copied::All => {
+            let _blocked = NeverCancelled::new();
+            stack::call(&stack::lock(), || {
+                let mut steps = [libc::sock_filter { code: 0, jt: 0, jf: 0, k: 0 }; MOST_STEPS];
+                let steps = &mut steps[..program.len.into()];
+                // SAFETY: of integers.
+                match unsafe { copy(program.filter as usize, steps.as_mut_ptr(), steps.len()) } {
+                    Copied::All => CALLS.iter().any(|call| kills(steps, *call as u32)),
+                    Copied::Nothing => false,
+                    Copied::Unknown => true,
+                }
+            })
+        }
+        Copied::Nothing => false,
+        Copied::Unknown => true,
+    }
+}
+
+enum Copied {
+    All,
+    /// There is no memory that can be read: the kernel will say EFAULT.
+    Nothing,
+    /// This may not be found out.
+    Unknown,
+}
+
+/// Copies from memory that need not be there.
+///
+/// # Safety
+/// Any bytes are a T, and `to` has room.
+unsafe fn copy<T>(from: usize, to: *mut T, count: usize) -> Copied {
+    let size = count * size_of::<T>();
+    let local = libc::iovec { iov_base: to.cast(), iov_len: size };
+    let remote = libc::iovec { iov_base: from as *mut c_void, iov_len: size };
+    // SAFETY: writes where the caller says.
+    match unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) } {
+        -1 if Error::last_os_error().raw_os_error() != Some(libc::EFAULT) => Copied::Unknown,
+        read if read == size as isize => Copied::All,
+        _ => Copied::Nothing,
+    }
+}
+
+/// Whether a filter ends a process for this call, or sends a signal. (Its arguments are taken to be 0; what the kernel
+/// will not take does nothing.)
 fn kills(steps: &[libc::sock_filter], call: u32) -> bool {
     matches!(
-        answer(steps, call).unwrap_or(libc::SECCOMP_RET_KILL_THREAD) & libc::SECCOMP_RET_ACTION_FULL,
-        libc::SECCOMP_RET_KILL_PROCESS | libc::SECCOMP_RET_KILL_THREAD | libc::SECCOMP_RET_TRAP
+        answer(steps, call).map(|answer| answer & libc::SECCOMP_RET_ACTION_FULL),
+        Some(libc::SECCOMP_RET_KILL_PROCESS | libc::SECCOMP_RET_KILL_THREAD | libc::SECCOMP_RET_TRAP)
     )
 }
 
@@ -112,7 +204,8 @@ fn answer(steps: &[libc::sock_filter], call: u32) -> Option<u32> {
             0x04 | 0x0c => a = a.wrapping_add(source),
             0x14 | 0x1c => a = a.wrapping_sub(source),
             0x24 | 0x2c => a = a.wrapping_mul(source),
-            0x34 | 0x3c => a = a.checked_div(source).unwrap_or(0),
+            0x3c if x == 0 => return Some(0),
+            0x34 | 0x3c => a = a.checked_div(source)?,
             0x44 | 0x4c => a |= source,
             0x54 | 0x5c => a &= source,
             0x64 | 0x6c => a = a.checked_shl(source).unwrap_or(0),

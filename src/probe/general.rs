@@ -15,6 +15,8 @@ use std::time::Duration;
 const MOST: usize = 16;
 /// CPU time in which a group is on the counters all the time if they are free: the kernel rotates groups every 4 ms.
 const WATCHED: Duration = Duration::from_millis(6);
+/// How often a group is tried if the thread comes to another CPU meanwhile.
+const TRIES: usize = 3;
 /// So many processes are named.
 const NAMED: usize = 4;
 
@@ -46,8 +48,9 @@ pub(super) fn count<K: Kernel>(kernel: &K) -> Result<General> {
     let refused = |what: &str, error: &std::io::Error| {
         Error::errno(error.raw_os_error().unwrap_or(libc::EIO), format!("{what}: {error}"))
     };
-    let mut free = there;
+    let (mut free, mut tries) = (there, 0);
     while free > 0 {
+        let cpu = kernel.cpu();
         let events = kernel.open_group(&group(kernel, free), 0, -1, None);
         let events = events.map_err(|refusal| refused("perf_event_open", &refusal.error))?;
         kernel.enable(&events[0]).map_err(|error| refused("ioctl ENABLE", &error))?;
@@ -62,7 +65,11 @@ pub(super) fn count<K: Kernel>(kernel: &K) -> Result<General> {
         if time.is_some_and(|time| time.running > 0 && time.running == time.enabled) {
             break;
         }
-        free -= 1;
+        // on a hybrid CPU a group of the other kind of core does not count
+        tries += 1;
+        if kernel.cpu() == cpu || tries == TRIES {
+            (free, tries) = (free - 1, 0);
+        }
     }
     Ok(General { there, free, others: others() })
 }

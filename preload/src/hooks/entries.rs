@@ -3,8 +3,8 @@
 //! What runs here runs in front of any function at any time, in signal handlers too: no lock, no allocation, errno as
 //! it was, and nothing that could enter a hooked function again but the engine, for which `busy` makes them plain.
 
-use super::hooked;
 use super::trampoline::return_address;
+use super::{hooked, started};
 use crate::regions;
 use std::ffi::c_void;
 use std::ptr;
@@ -112,6 +112,9 @@ pub unsafe extern "C" fn enter(
     rbx: usize,
 ) -> Detour {
     let (function, name) = hooked(number);
+    if !started() {
+        return Detour { function, entry: ptr::null_mut() };
+    }
     // SAFETY: the thread's own, and `slot` is on its stack.
     unsafe {
         let own = is_own(&mut *thread, slot as usize);
@@ -398,7 +401,9 @@ unsafe extern "C" fn thread_ends(thread: *mut c_void) {
     // SAFETY: the thread's own.
     unsafe {
         (*thread).busy.store(1, Relaxed);
-        sweep(thread);
+        if started() {
+            sweep(thread);
+        }
         let mut all_ended = (*thread).lists == 0;
         for list in [(*thread).open, (*thread).left] {
             let mut entry = list;
