@@ -172,8 +172,8 @@ impl Arguments {
     /// Who is counted, if not the command.
     fn whom(&self) -> Option<Whom> {
         match self {
-            _ if !self.pid.is_empty() => Some(Whom::Processes(self.pid.clone())),
-            _ if !self.tid.is_empty() => Some(Whom::Threads(self.tid.clone())),
+            _ if !self.pid.is_empty() => Some(Whom::Processes(self.pid.iter().copied().collect())),
+            _ if !self.tid.is_empty() => Some(Whom::Threads(self.tid.iter().copied().collect())),
             _ if self.all_cpus || self.cpus.is_some() => Some(Whom::Cpus(self.cpus.clone())),
             _ => None,
         }
@@ -396,7 +396,7 @@ impl Counting<'_> {
         if self.show_rows() {
             return say(&format!("nothing is measured: {why}"));
         }
-        let nothing = OutsideCount { run, parts: Vec::new() };
+        let nothing = OutsideCount { run, parts: Vec::new(), of_cpus: false };
         self.report(&Report { trouble: why.to_string(), ..Report::new(&[], Some(nothing)) });
     }
 

@@ -95,7 +95,7 @@ pub fn whole(
         ipc: all.and_then(|all| all.ipc()),
         ..Run::default()
     };
-    Ok(OutsideCount { run, parts })
+    Ok(OutsideCount { run, parts, of_cpus: !threads })
 }
 
 /// CPU time in which processes ran on which nothing was open; less than this may be the kernel's own, at exec, at context switches and
