@@ -15,10 +15,10 @@ use crate::run::{FAILED, Failure, ended, not_run};
 use crate::say;
 use crate::sys::{self, End, Ran};
 use clap::ArgGroup;
-use group::{Figures, Group, Groups, Of, by_pmu};
+use group::{Counted, Figures, Group, Groups, Of, by_pmu};
 use ipc::Ipc;
 pub use outside::OutsideGroups;
-use outside::whole;
+use outside::{lost, whole};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use table::{Columns, Row, Style, Table};
 use topdown::{Error, Options};
 use topdown_report::model::Run;
-use topdown_report::{Format, Output, OutsideCount, Report, write};
+use topdown_report::{Format, Output, OutsideCount, Report, UNCOUNTED, write};
 use watch::{Until, Why, watch};
 use whom::{By, Ending, Whom, cpu_list};
 
@@ -145,15 +145,8 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         // not after hours that it cannot be written
         Output::check(output).map_err(failed)?;
     }
-    let mut counting = Counting {
-        arguments,
-        show,
-        columns: None,
-        table: None,
-        broken: false,
-        cpus: None,
-        last: Duration::ZERO,
-    };
+    let mut counting =
+        Counting { arguments, show, columns: None, table: None, broken: false, cpus: None, unread: false };
     match arguments.whom() {
         Some(whom) => counting.others(&whom),
         None if arguments.repeat.is_some() => counting.repeatedly(),
@@ -228,8 +221,8 @@ struct Counting<'a> {
     broken: bool,
     /// If CPUs are counted: which.
     cpus: Option<Whom>,
-    /// When figures were last read, from the start.
-    last: Duration,
+    /// It was said that figures could not be read.
+    unread: bool,
 }
 
 impl Counting<'_> {
@@ -251,8 +244,10 @@ impl Counting<'_> {
             }
         };
         if self.show_rows() {
+            let ended = Instant::now();
             let outlived = groups.outlived(self.arguments.wait);
-            self.rows(&mut groups.groups, ran.wall, outlived != Some(false));
+            let waited = if self.arguments.wait { ended.elapsed() } else { Duration::ZERO };
+            self.rows(&mut groups.groups, ran.wall + waited, outlived != Some(false), Some(&ran));
         } else {
             let wait = self.arguments.wait;
             match groups.end(&ran, &self.arguments.command, wait) {
@@ -278,7 +273,14 @@ impl Counting<'_> {
             if pace.or(arguments.timeout()).is_none() {
                 return;
             }
-            let Ok(process) = sys::process(pid) else { return };
+            let process = match sys::process(pid) {
+                Ok(process) => process,
+                Err(error) => {
+                    return say(&format!(
+                        "the command runs without intervals and --timeout: pidfd_open: {error}"
+                    ));
+                }
+            };
             let ends = vec![process.as_raw_fd()];
             let until = Until { start, ends, interrupt: None, timeout: arguments.timeout() };
             let tick = |at| {
@@ -305,7 +307,7 @@ impl Counting<'_> {
         groups.label(self.arguments.by());
         let at_work = !matches!(whom, Whom::Cpus(_));
         self.cpus = Some(whom.clone()).filter(|_| !at_work);
-        groups.count(at_work); // what was counted while others were opened
+        groups.count(at_work, Duration::ZERO); // what was counted while others were opened
         let (end, wall) = if alone {
             let start = Instant::now();
             let ends = endings.iter().map(Ending::descriptor).collect();
@@ -321,7 +323,7 @@ impl Counting<'_> {
             (ran.end, ran.wall)
         };
         if self.show_rows() {
-            self.rows(&mut groups, wall, at_work);
+            self.rows(&mut groups, wall, at_work, None);
         } else {
             let counted = whole(&mut groups, at_work, wall, title.clone()).map_err(failed)?;
             if counted.parts.iter().all(|(_, sum)| sum.slots == 0) {
@@ -341,7 +343,6 @@ impl Counting<'_> {
         let mut number = 0;
         let end = loop {
             number += 1;
-            self.last = Duration::ZERO;
             let watched = |pid| OutsideGroups::with_ipc(pid, &options, &kinds);
             let (ran, groups) = self.run(watched, |_, _, _| {})?;
             let last = Some(number) == self.arguments.repeat || matches!(ran.end, End::Signal(_));
@@ -349,7 +350,7 @@ impl Counting<'_> {
                 Err(why) => say(&format!("nothing is measured: {why}")),
                 Ok(mut groups) => {
                     let outlived = groups.outlived(false);
-                    let rows = self.read(&mut groups.groups, ran.wall, outlived != Some(false));
+                    let rows = self.read(&mut groups.groups, ran.wall, outlived != Some(false), Some(&ran));
                     let rows: Vec<_> =
                         rows.into_iter().map(|row| Row { of: number.to_string(), ..row }).collect();
                     self.write(&rows);
@@ -360,10 +361,15 @@ impl Counting<'_> {
                 break ran.end;
             }
         };
-        let pmus = runs.first().map_or(0, Vec::len);
+        let mut pmus: Vec<String> = Vec::new();
+        for row in runs.iter().flatten() {
+            if !pmus.contains(&row.pmu) {
+                pmus.push(row.pmu.clone());
+            }
+        }
         for (what, figure) in [("mean", mean as fn(&[f64]) -> Option<f64>), ("spread", spread)] {
-            for pmu in 0..pmus {
-                let rows: Vec<_> = runs.iter().filter_map(|rows| rows.get(pmu)).cloned().collect();
+            for pmu in &pmus {
+                let rows: Vec<_> = runs.iter().flatten().filter(|row| row.pmu == *pmu).cloned().collect();
                 self.write(&[Row::over(&rows, what, &figure)]);
             }
         }
@@ -382,11 +388,11 @@ impl Counting<'_> {
     /// An interval is over.
     fn tick(&mut self, groups: &mut Groups, at: Duration, at_work: bool) {
         if self.arguments.interval().is_some() {
-            self.rows(groups, at, at_work);
+            self.rows(groups, at, at_work, None);
         }
         if let Some(online) = self.cpus.as_ref().and_then(Whom::online) {
-            if let Err(why) = groups.follow(&online, self.arguments.by()) {
-                say(&format!("a CPU that came online is not counted: {why}"));
+            for (cpu, why) in groups.follow(&online, self.arguments.by()) {
+                say(&format!("CPU {cpu} came online, and is not counted: {why}"));
             }
         }
     }
@@ -407,24 +413,39 @@ impl Counting<'_> {
         }
     }
 
-    /// Rows of what was counted since the last, if rows are shown.
-    fn rows(&mut self, groups: &mut Groups, at: Duration, at_work: bool) {
-        let rows = self.read(groups, at, at_work);
+    /// Rows of what was counted since the last; of a command that has ended: how.
+    fn rows(&mut self, groups: &mut Groups, at: Duration, at_work: bool, ran: Option<&Ran>) {
+        let rows = self.read(groups, at, at_work, ran);
         self.write(&rows);
     }
 
     /// The same, to be written.
-    fn read(&mut self, groups: &mut Groups, at: Duration, at_work: bool) -> Vec<Row> {
-        let wall_s = at.saturating_sub(std::mem::replace(&mut self.last, at)).as_secs_f64();
+    fn read(&mut self, groups: &mut Groups, at: Duration, at_work: bool, ran: Option<&Ran>) -> Vec<Row> {
         let columns = self.columns.get_or_insert_with(|| columns(self.arguments, groups)).clone();
-        let counted: Vec<_> = groups.count(at_work).into_iter().flatten().collect();
+        let (counted, failed): (Vec<_>, Vec<_>) =
+            groups.count(at_work, at).into_iter().partition(Result::is_ok);
+        if let (Some(Err(why)), false) = (failed.first(), self.unread) {
+            self.unread = true;
+            say(&format!("a row is missing, and its figures are in the next, if there is one: {why}"));
+        }
+        let counted: Vec<_> = counted.into_iter().flatten().collect();
+        let enabled = counted.iter().map(Counted::enabled_ns).max();
+        let mut lost_ns = ran.zip(enabled).map_or(0, |(ran, enabled)| lost(ran, enabled));
+        if lost_ns > 0 && self.arguments.interval().is_some() {
+            let lost_s = std::mem::take(&mut lost_ns) as f64 / 1e9;
+            say(&format!("{lost_s:.3} s of the command's CPU time are in no row: {UNCOUNTED}"));
+        }
         let mut labels: Vec<&str> = counted.iter().map(|one| one.group.label.as_str()).collect();
         labels.dedup();
         let mut rows = Vec::new();
         for label in labels {
-            let these = counted.iter().filter(|one| one.group.label == label);
-            let Ok(mut kinds) = by_pmu(these) else { continue };
+            let these = || counted.iter().filter(|one| one.group.label == label);
+            let since = these().map(|one| one.since).min().unwrap_or_default();
+            let wall_s = at.saturating_sub(since).as_secs_f64();
+            let Ok(mut kinds) = by_pmu(these()) else { continue };
             apart(&mut kinds);
+            // (it may have been on any kind of core)
+            kinds.iter_mut().for_each(|(_, figures)| figures.sum.time_enabled_ns += lost_ns);
             rows.extend(kinds.iter().map(|(group, figures)| Row {
                 time: at.as_nanos() as f64 / 1e9,
                 of: label.into(),

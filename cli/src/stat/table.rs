@@ -230,7 +230,7 @@ impl Table {
                     number => quoted(number.to_string()),
                 };
                 if !self.begun {
-                    let names: Vec<_> = cells.iter().map(|cell| cell.name).collect();
+                    let names: Vec<_> = cells.iter().map(|cell| quoted(cell.name.into())).collect();
                     lines += &(names.join(separator) + "\n");
                 }
                 lines += &cells.iter().map(value).collect::<Vec<_>>().join(separator);
@@ -276,5 +276,15 @@ mod tests {
         let shown = |bound| Is::Points(Some(bound)).text();
         assert_eq!([0.0, 0.00001, 0.0123, 1.0].map(shown), ["0.0", "0.1", "1.3", "100.0"]);
         assert_eq!(Is::Points(None).text(), "-");
+    }
+
+    #[test]
+    fn names_with_the_separator_are_quoted_as_values_are() {
+        let path = std::env::temp_dir().join(format!("topdown-rows-{}", std::process::id()));
+        let mut table = Table::new(Style::Separated("pc".into()), Columns::default(), Some(&path)).unwrap();
+        table.write(&Row::default()).unwrap();
+        let rows = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(rows, "slotspcrunningpc\"ipc\"\n0pcpc\n");
     }
 }
