@@ -13,7 +13,7 @@ mod whom;
 
 use crate::run::{FAILED, Failure, ended, not_run};
 use crate::say;
-use crate::sys::{self, End, Ran};
+use crate::sys::{self, End, Interrupts, Ran};
 use clap::ArgGroup;
 use group::{Counted, Figures, Group, Groups, Of, by_pmu};
 use ipc::Ipc;
@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use table::{Columns, Row, Style, Table};
-use topdown::{Error, Options};
+use topdown::Options;
 use topdown_report::model::Run;
 use topdown_report::{Format, Output, OutsideCount, Report, UNCOUNTED, write};
 use watch::{Until, Why, watch};
@@ -239,7 +239,7 @@ impl Counting<'_> {
         let mut groups = match groups {
             Ok(groups) => groups,
             Err(why) => {
-                self.nothing(&why, ran.run(&self.arguments.command));
+                self.nothing(&why.to_string(), ran.run(&self.arguments.command));
                 return Ok(ran);
             }
         };
@@ -252,7 +252,7 @@ impl Counting<'_> {
             let wait = self.arguments.wait;
             match groups.end(&ran, &self.arguments.command, wait) {
                 Ok(counted) => self.report(&Report::new(&[], Some(counted))),
-                Err(why) => self.nothing(&why, ran.run(&self.arguments.command)),
+                Err(why) => self.nothing(&why.to_string(), ran.run(&self.arguments.command)),
             }
         }
         Ok(ran)
@@ -296,9 +296,7 @@ impl Counting<'_> {
 
     /// Counts others than the command, if there is one.
     fn others(&mut self, whom: &Whom) -> Result<End, Failure> {
-        // (what comes while a command runs is the command's)
         let alone = self.arguments.command.is_empty();
-        let interrupts = alone.then(sys::interrupts).transpose().map_err(failed)?;
         sys::raise_descriptors();
         let endings = whom.endings().map_err(failed)?;
         let title = whom.title();
@@ -307,11 +305,17 @@ impl Counting<'_> {
         groups.label(self.arguments.by());
         let at_work = !matches!(whom, Whom::Cpus(_));
         self.cpus = Some(whom.clone()).filter(|_| !at_work);
+        if self.show_rows() {
+            self.columns = Some(columns(self.arguments, &groups));
+            self.begin(); // (to open a FIFO is to wait for its reader)
+        }
+        // (what comes while a command runs is the command's)
+        let interrupts = alone.then(sys::interrupts).transpose().map_err(failed)?;
         groups.count(at_work, Duration::ZERO); // what was counted while others were opened
         let (end, wall) = if alone {
             let start = Instant::now();
             let ends = endings.iter().map(Ending::descriptor).collect();
-            let interrupt = interrupts.as_ref().map(AsRawFd::as_raw_fd);
+            let interrupt = interrupts.as_ref().map(Interrupts::descriptor);
             let until = Until { start, ends, interrupt, timeout: self.arguments.timeout() };
             watch(until, self.pace(), |at| {
                 self.tick(&mut groups, at, at_work);
@@ -322,12 +326,27 @@ impl Counting<'_> {
             let (ran, ()) = self.run(|_| (), |counting, (), at| counting.tick(&mut groups, at, at_work))?;
             (ran.end, ran.wall)
         };
+        drop(interrupts); // a second one ends what is done after the count
         if self.show_rows() {
             self.rows(&mut groups, wall, at_work, None);
         } else {
-            let counted = whole(&mut groups, at_work, wall, title.clone()).map_err(failed)?;
+            let counted = match whole(&mut groups, at_work, wall, title.clone()) {
+                Err(why) if alone => return Err(failed(why)),
+                Err(why) => {
+                    let run = Run { command: title, wall_ns: wall.as_nanos() as u64, ..Run::default() };
+                    self.nothing(&why.to_string(), run);
+                    return Ok(end);
+                }
+                Ok(counted) => counted,
+            };
             if counted.parts.iter().all(|(_, sum)| sum.slots == 0) {
-                say(&format!("nothing was counted of {title}: it did not run, or others hold the counters"));
+                let why =
+                    format!("nothing was counted of {title}: it did not run, or others hold the counters");
+                if self.arguments.output.is_some() {
+                    self.nothing(&why, counted.run);
+                } else {
+                    say(&why);
+                }
             } else {
                 self.report(&Report::new(&[], Some(counted)));
             }
@@ -357,10 +376,13 @@ impl Counting<'_> {
                     runs.push(rows);
                 }
             }
-            if last {
+            if last || sys::interrupted() {
                 break ran.end;
             }
         };
+        if runs.is_empty() {
+            self.empty();
+        }
         let mut pmus: Vec<String> = Vec::new();
         for row in runs.iter().flatten() {
             if !pmus.contains(&row.pmu) {
@@ -398,12 +420,13 @@ impl Counting<'_> {
     }
 
     /// The command ran, and nothing of it could be counted.
-    fn nothing(&self, why: &Error, run: Run) {
+    fn nothing(&mut self, why: &str, run: Run) {
         if self.show_rows() {
-            return say(&format!("nothing is measured: {why}"));
+            say(&format!("nothing is measured: {why}"));
+            return self.empty();
         }
         let nothing = OutsideCount { run, parts: Vec::new(), of_cpus: false };
-        self.report(&Report { trouble: why.to_string(), ..Report::new(&[], Some(nothing)) });
+        self.report(&Report { trouble: why.into(), ..Report::new(&[], Some(nothing)) });
     }
 
     fn report(&self, report: &Report) {
@@ -456,7 +479,20 @@ impl Counting<'_> {
         rows
     }
 
-    fn write(&mut self, rows: &[Row]) {
+    /// There are no rows: a file has their names alone, and nothing of an earlier count.
+    fn empty(&mut self) {
+        if self.arguments.output.is_none() {
+            return;
+        }
+        self.columns.get_or_insert_with(|| columns(self.arguments, &Groups::default()));
+        self.begin();
+        if let Some(Err(error)) = self.table.as_mut().map(Table::begin) {
+            say(&format!("no report: {error}"));
+        }
+    }
+
+    /// Opens where rows go.
+    fn begin(&mut self) {
         let (Show::Rows(style), Some(columns)) = (&self.show, &self.columns) else { return };
         if self.table.is_none() && !self.broken {
             match Table::new(style.clone(), columns.clone(), self.arguments.output.as_deref()) {
@@ -467,6 +503,10 @@ impl Counting<'_> {
                 }
             }
         }
+    }
+
+    fn write(&mut self, rows: &[Row]) {
+        self.begin();
         let Some(table) = self.table.as_mut().filter(|_| !self.broken) else { return };
         if let Err(error) = rows.iter().try_for_each(|row| table.write(row)) {
             self.broken = true;
