@@ -127,7 +127,11 @@ fn reported(arguments: &Arguments, library: &Path, format: Format) -> Result<End
     let outside = count
         .and_then(|count| count.end(&ran, &arguments.command, false).ok())
         .filter(|counted| counted.parts.iter().any(|(_, sum)| sum.slots > 0))
-        .unwrap_or_else(|| OutsideCount { run: ran.run(&arguments.command), parts: Vec::new() });
+        .unwrap_or_else(|| OutsideCount {
+            run: ran.run(&arguments.command),
+            parts: Vec::new(),
+            of_cpus: false,
+        });
     let tables = directory.tables().unwrap_or_default();
     let mut trouble = String::new();
     if tables.is_empty() {

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use topdown_report::model::Run;
@@ -234,6 +234,18 @@ struct Relay {
 /// The command's process id; 0: there is none, or it has ended.
 static COMMAND: AtomicI32 = AtomicI32::new(0);
 
+/// Those by which users end something.
+const ENDERS: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+/// One of these came, if not from the command.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// One of these came while there was no command.
+static INTERRUPTED_AFTER: AtomicBool = AtomicBool::new(false);
+
+/// Whether the user wants no more runs.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Relaxed)
+}
+
 /// Those that are sent to end a process, or tell it something. Whoever ignores one ignores it for the command.
 fn relayed() -> impl Iterator<Item = i32> {
     const NAMED: [i32; 12] = [
@@ -261,8 +273,15 @@ extern "C" fn relay(signal: i32, about: *mut libc::siginfo_t, _: *mut libc::c_vo
         // what the terminal sends, it sends to the command, too
         let of_terminal = (*about).si_code == libc::SI_KERNEL
             && matches!(signal, libc::SIGHUP | libc::SIGINT | libc::SIGQUIT | libc::SIGWINCH);
+        if ENDERS.contains(&signal) && (command == 0 || (*about).si_pid() != command) {
+            INTERRUPTED.store(true, Relaxed);
+            if command == 0 {
+                INTERRUPTED_AFTER.store(true, Relaxed);
+                libc::signal(signal, libc::SIG_DFL); // a second one ends what is done after the command
+            }
+        }
         if command == 0 {
-            libc::signal(signal, libc::SIG_DFL); // a second one ends what is done after the command
+            // (there is nobody to tell)
         } else if (*about).si_code == libc::SI_QUEUE {
             libc::sigqueue(command, signal, (*about).si_value());
         } else if !of_terminal && ((*about).si_code == libc::SI_KERNEL || (*about).si_pid() != command) {
@@ -326,14 +345,17 @@ fn stop(parent: i32) -> io::Result<()> {
     if answered { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPIPE)) }
 }
 
-/// Whoever ignores SIGCHLD gets no exit status: no more from here on. Whether it was ignored.
+/// Whoever ignores SIGCHLD gets no exit status: no more from here on. Whether it was ignored when this was called first.
 fn wait_for_children() -> bool {
-    let ignored = is_ignored(libc::SIGCHLD);
-    if ignored {
-        // SAFETY: plain data.
-        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-    }
-    ignored
+    static WAS_IGNORED: OnceLock<bool> = OnceLock::new();
+    *WAS_IGNORED.get_or_init(|| {
+        let ignored = is_ignored(libc::SIGCHLD);
+        if ignored {
+            // SAFETY: plain data.
+            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+        }
+        ignored
+    })
 }
 
 /// Waits for a child, to whom signals go as long as the id is its own.
@@ -417,11 +439,33 @@ impl Family {
         self.event.as_raw_fd()
     }
 
-    /// Whether any of them goes on. `wait`: until there is none, or a signal comes.
+    /// Whether any of them goes on. `wait`: until there is none, or a signal that ends came since the command has ended.
     pub fn goes_on(&self, wait: bool) -> bool {
+        if wait {
+            self.wait();
+        }
         let mut of = libc::pollfd { fd: self.event.as_raw_fd(), events: 0, revents: 0 };
         // SAFETY: one live pollfd.
-        unsafe { libc::poll(&raw mut of, 1, if wait { -1 } else { 0 }) == 0 || of.revents == 0 }
+        unsafe { libc::poll(&raw mut of, 1, 0) == 0 || of.revents == 0 }
+    }
+
+    fn wait(&self) {
+        let mut of = libc::pollfd { fd: self.event.as_raw_fd(), events: 0, revents: 0 };
+        // SAFETY: plain data, and one live pollfd.
+        unsafe {
+            let (mut enders, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
+            libc::sigemptyset(&raw mut enders);
+            ENDERS.iter().for_each(|signal| _ = libc::sigaddset(&raw mut enders, *signal));
+            // (they come in ppoll alone, so none is missed before)
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const enders, &raw mut before);
+            while !INTERRUPTED_AFTER.load(Relaxed) {
+                let come = libc::ppoll(&raw mut of, 1, std::ptr::null(), &raw const before);
+                if come >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                    break;
+                }
+            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, null_mut());
+        }
     }
 }
 
@@ -508,14 +552,40 @@ pub fn signal(process: &OwnedFd, signal: i32) {
     };
 }
 
-/// SIGINT, SIGTERM and SIGHUP, unless they are ignored, end nothing from here on: this descriptor can be read when one came.
+/// As long as this is there, SIGINT, SIGTERM and SIGHUP end nothing, unless they are ignored.
+pub struct Interrupts {
+    event: OwnedFd,
+    /// What was blocked before.
+    mask: libc::sigset_t,
+}
+
+impl Interrupts {
+    /// A descriptor that can be read when one came.
+    pub fn descriptor(&self) -> i32 {
+        self.event.as_raw_fd()
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        let mut about = [0_u8; size_of::<libc::signalfd_siginfo>()];
+        // SAFETY: a buffer, and plain data.
+        unsafe {
+            // (those that came have done what they were sent for)
+            while libc::read(self.descriptor(), about.as_mut_ptr().cast(), about.len()) > 0 {}
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, null_mut());
+        }
+    }
+}
+
+/// Takes them.
 ///
 /// # Errors
 /// The kernel's.
-pub fn interrupts() -> io::Result<OwnedFd> {
+pub fn interrupts() -> io::Result<Interrupts> {
     // SAFETY: plain data; what signalfd returns is a new descriptor.
     unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
+        let (mut set, mut mask): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
             let mut action: libc::sigaction = std::mem::zeroed();
@@ -524,9 +594,9 @@ pub fn interrupts() -> io::Result<OwnedFd> {
                 libc::sigaddset(&raw mut set, signal);
             }
         }
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, null_mut());
-        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC) {
-            fd @ 0.. => Ok(OwnedFd::from_raw_fd(fd)),
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut mask);
+        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            fd @ 0.. => Ok(Interrupts { event: OwnedFd::from_raw_fd(fd), mask }),
             _ => Err(io::Error::last_os_error()),
         }
     }

@@ -59,7 +59,9 @@ fn find(program: &OsStr) -> Option<PathBuf> {
 
 /// Why a program would not start with the library loaded; None: it would, or nothing speaks against it.
 pub fn refuses(program: &OsStr) -> Option<&'static str> {
-    let about = about(&sys::mapped(&find(program)?).ok()?);
+    // (to open a FIFO is to wait for its writer)
+    let path = find(program).filter(|path| path.is_file())?;
+    let about = about(&sys::mapped(&path).ok()?);
     if about.interpreter.contains("/ld-musl-") {
         Some("it is linked with musl, and the library is for programs of the GNU C library")
     } else if about.needed.iter().any(|name| name.starts_with("libasan.so")) {

@@ -68,3 +68,26 @@ fn unknown_endings_and_targets_are_refused_before_anything_runs() {
         assert!(said(&output).contains(says) && said(&output).lines().count() == 1, "{}", said(&output));
     }
 }
+
+#[test]
+fn rows_of_what_cannot_be_counted_leave_nothing_of_an_earlier_file() {
+    let path = std::env::temp_dir().join(format!("topdown-stat-{}.csv", std::process::id()));
+    for options in ["-x ;", "-r 2 -x ;"] {
+        std::fs::write(&path, "earlier\n").unwrap();
+        let output = stat(&format!("{options} -o {} true", path.display()));
+        let rows = std::fs::read_to_string(&path).unwrap();
+        assert!(output.status.success() && !rows.contains("earlier"), "{rows}");
+        assert!(rows.contains("slots;") && rows.contains(";running;ipc"), "{rows}");
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_command_that_is_interrupted_is_the_last_run() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_topdown"));
+    // it ends by itself, with a status; whose signal it was is not seen there
+    let script = "trap : INT; echo run; (kill -INT $PPID); exit 3";
+    command.args(["stat", "-r", "5", "-x", ",", "sh", "-c", script]).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(3), &b"run\n"[..]));
+}

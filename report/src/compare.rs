@@ -7,6 +7,7 @@ use crate::words::{self, clean, percent, short, thousands, time};
 use crate::{Format, json, merge};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
@@ -86,17 +87,22 @@ fn of_csv(text: &str) -> Option<Rows> {
     let header = reader.headers().ok()?.clone();
     let place: HashMap<&str, usize> = header.iter().enumerate().map(|(place, name)| (name, place)).collect();
     let mut rows = Vec::new();
+    let is_finite = Cell::new(true);
     for record in reader.records() {
         let record = record.ok()?;
         let field = |name: &str| place.get(name).and_then(|place| record.get(*place));
         if !field("pid")?.is_empty() {
             continue; // of one process or thread
         }
-        let number = |name: &str| field(name)?.parse::<f64>().ok();
+        let number = |name: &str| {
+            let number = field(name)?.parse::<f64>().ok()?;
+            is_finite.set(is_finite.get() && number.is_finite());
+            Some(number)
+        };
         let region = field("region")?;
         rows.push((region.strip_prefix('\'').unwrap_or(region).into(), Row::of_fields(&number)?));
     }
-    (!rows.is_empty()).then_some(rows)
+    (!rows.is_empty() && is_finite.get()).then_some(rows)
 }
 
 /// Reads a report in CSV or JSON, or table files' figures.
@@ -183,17 +189,20 @@ const COUNTS: [&str; 3] = ["executions", "slots", "time_ns"];
 /// One of them cannot be read, or is no report; the text names it.
 pub fn compare(before: &Path, after: &Path) -> io::Result<Comparison> {
     let (one, two) = (read(before)?, read(after)?);
-    let find = |rows: &Rows, name: &str| rows.iter().find(|(row, _)| row == name).map(|(_, row)| row.clone());
+    // (of rows with one name the first)
+    let by_name = |rows: &Rows| -> HashMap<String, Row> { rows.iter().rev().cloned().collect() };
+    let (first, second) = (by_name(&one), by_name(&two));
     let mut names: Vec<&String> = one.iter().chain(&two).map(|(name, _)| name).collect();
     names.sort();
     names.dedup();
-    let slots =
-        |name: &str| [&one, &two].map(|rows| find(rows, name).map_or(0, |row| row.slots)).into_iter().max();
+    let slots = |name: &str| {
+        [&first, &second].map(|rows| rows.get(name).map_or(0, |row| row.slots)).into_iter().max()
+    };
     names.sort_by_cached_key(|name| {
         (!name.is_empty(), std::cmp::Reverse(slots(name)), name.to_owned().clone())
     });
     let compared = |name: &String| {
-        let rows = [find(&one, name), find(&two, name)];
+        let rows = [&first, &second].map(|rows| rows.get(name).cloned());
         let [before, after] = &rows;
         let counts = |row: &Option<Row>| row.as_ref().map(|row| [row.executions, row.slots, row.time_ns]);
         let count = |row: &Option<Row>, k: usize| counts(row).map(|counts| (counts[k] as f64, 0.0));

@@ -27,6 +27,7 @@ pub use merge::OutsideCount;
 pub use model::{Report, SCHEMA};
 pub use output::Output;
 pub use topdown_table::clean;
+pub use words::UNCOUNTED;
 
 use serde::Serialize;
 use std::io::{self, Write};

@@ -201,24 +201,28 @@ pub struct OutsideCount {
     pub run: Run,
     /// What counted it; empty: nothing did.
     pub parts: Vec<(Machine, Sum)>,
+    /// The parts are of CPUs, each with a time of its own. (Those of threads have one time, in which they are on either kind of core)
+    pub of_cpus: bool,
 }
 
 impl OutsideCount {
     /// Each kind of core, and all of it; None: they are not sums of this version's. Time in which the program ran and none of the
-    /// groups counted may have been on either.
+    /// groups counted may have been on either; of CPUs, each part's is its own.
     fn accounts(&self) -> Option<(Vec<Account>, Account)> {
         let sums = || self.parts.iter().map(|(_, sum)| sum);
         let running = |sum: &Sum| sum.time_running_ns.min(sum.time_enabled_ns);
         let enabled = sums().map(|sum| sum.time_enabled_ns).max().unwrap_or(0);
-        let missing = enabled.saturating_sub(sums().map(running).sum()).saturating_add(self.run.lost_ns);
+        let of_none = enabled.saturating_sub(sums().map(running).sum()).saturating_add(self.run.lost_ns);
+        let missing = |sum: &Sum| if self.of_cpus { sum.time_enabled_ns - running(sum) } else { of_none };
         let with = |sum: &Sum, missing: u64| {
             let time_running_ns = running(sum);
             Account::new(&Sum { time_running_ns, time_enabled_ns: time_running_ns + missing, ..*sum })
         };
-        let cores: Option<Vec<Account>> = sums().map(|sum| with(sum, missing)).collect();
+        let cores: Option<Vec<Account>> = sums().map(|sum| with(sum, missing(sum))).collect();
         let mut all = Account::NONE;
         for (k, sum) in sums().enumerate() {
-            all.add(&with(sum, if k == 0 { missing } else { 0 })?); // (the first are those that do the most)
+            // (of what threads lack, the first: those that do the most)
+            all.add(&with(sum, if k == 0 || self.of_cpus { missing(sum) } else { 0 })?);
         }
         Some((cores?, all))
     }
@@ -279,7 +283,7 @@ impl Report {
             });
             processes.push(Process { damaged, machine, ..Process::new(&table.header, threads, all) });
         }
-        let outside = outside.map(|(OutsideCount { run, parts }, cores, _)| {
+        let outside = outside.map(|(OutsideCount { run, parts, .. }, cores, _)| {
             let first = machines.len();
             machines.extend(parts.into_iter().map(|(machine, _)| machine));
             let cores = cores.iter().zip(first..);

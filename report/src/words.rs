@@ -205,12 +205,13 @@ fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
     match run.outlived {
         Some(false) => {}
         Some(true) => remarks.push(
-            "processes that it started go on; what they have done until the command ended is counted (`topdown stat --wait` waits for them)"
+            "processes that it started go on; what they have done until the command ended is counted (`topdown stat --wait` waits for them). \
+             Whether others were not counted, as setuid programs are not, cannot be told"
                 .into(),
         ),
         None => remarks.push(
             "whether processes that it started go on is not known, since the kernel gave no event that tells; if any do, what they \
-             have done until the command ended is counted"
+             have done until the command ended is counted. Whether others were not, as setuid programs are not, cannot be told then"
                 .into(),
         ),
     }

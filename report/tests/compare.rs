@@ -113,6 +113,13 @@ fn what_is_no_report_is_told() {
         assert!(error.contains("/other: "), "{text}: {error}");
         assert!(compare(&other, &files[1]).is_err());
     }
+    // numbers that are none
+    let whole = "region,pid,executions,slots,time_ns,retiring,error_1\n,,1,2,3,";
+    for (share, is) in [("0.5,0.1", true), ("nan,0.1", false), ("0.5,inf", false)] {
+        let other = scratch.0.join("other");
+        fs::write(&other, format!("{whole}{share}\n")).unwrap();
+        assert_eq!(compare(&files[0], &other).is_ok(), is, "{share}");
+    }
     // of another schema
     let json = fs::read_to_string(&files[1]).unwrap().replacen("\"schema\": 1", "\"schema\": 2", 1);
     fs::write(&files[1], json).unwrap();

@@ -24,7 +24,30 @@ fn outside(slots: u64, one: [u64; 4]) -> OutsideCount {
     OutsideCount {
         run: Run { command: "seen from outside".into(), ..Run::default() },
         parts: vec![(machine, sum)],
+        of_cpus: false,
     }
+}
+
+#[test]
+fn time_that_was_not_counted_on_cpus_of_one_kind_is_in_the_bound_beside_those_of_another() {
+    let half = |of_cpus| {
+        let OutsideCount { run, mut parts, .. } = outside(10_000, [50, 10, 10, 30]);
+        parts.push(outside(10_000, [20, 10, 10, 60]).parts.remove(0));
+        parts[1].0.pmu = "another".into();
+        for (_, sum) in &mut parts {
+            sum.time_running_ns = sum.time_enabled_ns / 2;
+        }
+        Report::new(&[], Some(OutsideCount { run, parts, of_cpus }))
+    };
+    // two halves of a thread's time are all of it; of CPUs half is missing on either
+    let running = |of_cpus| {
+        let report = half(of_cpus);
+        let cores = report.outside.unwrap().cores;
+        let parts: Vec<_> = cores.iter().map(|cores| cores.figures.running).collect();
+        (report.whole.inclusive.running, parts, report.whole.inclusive.level_1.unwrap().error > 0.4)
+    };
+    assert_eq!(running(false), (Some(1.0), vec![Some(1.0); 2], false));
+    assert_eq!(running(true), (Some(0.5), vec![Some(0.5); 2], true));
 }
 
 #[test]

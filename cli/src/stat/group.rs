@@ -4,7 +4,7 @@
 use super::ipc::{Ipc, IpcCounts, Kind};
 use super::whom::By;
 use crate::say;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::thread;
 use std::time::Duration;
 use topdown::{Error, Info, Options, Sample, SourceKind, Sum, Target, TopDown};
@@ -29,6 +29,8 @@ pub struct Group {
     td: TopDown,
     ipc: Option<Ipc>,
     last: Reading,
+    /// When that was, from the start.
+    last_at: Duration,
     /// What was seen last, in between, too.
     seen: Reading,
     /// The last reading of all: its CPU went offline.
@@ -91,6 +93,7 @@ impl Group {
             td,
             ipc,
             last: Reading::default(),
+            last_at: Duration::ZERO,
             seen: Reading::default(),
             end: None,
         };
@@ -138,13 +141,24 @@ pub struct Groups {
     options: Options,
     /// PMUs on which instructions and cycles are counted, too.
     kinds: Vec<Kind>,
+    /// CPUs that came online and could not be opened.
+    refused: BTreeSet<u32>,
 }
 
 /// What a group counted since the reading before.
 pub struct Counted<'g> {
     pub group: &'g Group,
+    /// When the reading before was, from the start.
+    pub since: Duration,
     from: Reading,
     to: Reading,
+}
+
+impl Counted<'_> {
+    /// Nanoseconds in which the counters were to count, since they were opened.
+    pub fn enabled_ns(&self) -> u64 {
+        self.to.sample.time_enabled_ns
+    }
 }
 
 impl Groups {
@@ -199,7 +213,7 @@ impl Groups {
     }
 
     fn new(options: &Options, kinds: &[Kind]) -> Groups {
-        Groups { all: Vec::new(), options: *options, kinds: kinds.to_vec() }
+        Groups { options: *options, kinds: kinds.to_vec(), ..Groups::default() }
     }
 
     /// A group for each kind of core, the P-cores' first; on a CPU one of its kind.
@@ -231,37 +245,49 @@ impl Groups {
         self.all.sort_by_key(|group| labels.iter().position(|label| *label == group.label));
     }
 
-    /// What each has counted since the last time; what cannot be read now is in the next reading. `at_work`: what is counted may be
-    /// ending meanwhile.
-    pub fn count(&mut self, at_work: bool) -> Vec<Result<Counted<'_>, Error>> {
+    /// What each has counted since the last time, `at` this time from the start; what cannot be read now is in the next reading, with
+    /// all of its label. `at_work`: what is counted may be ending meanwhile.
+    pub fn count(&mut self, at_work: bool, at: Duration) -> Vec<Result<Counted<'_>, Error>> {
         let readings = if self.options.inherit {
             settled(&self.all, at_work)
         } else {
             self.all.iter_mut().map(Group::read_or_last).collect()
         };
+        let failed = self.all.iter().zip(&readings);
+        let failed = failed
+            .filter_map(|(group, reading)| Some((group.label.clone(), reading.as_ref().err()?.clone())));
+        let failed: HashMap<String, Error> = failed.collect();
         let all = self.all.iter_mut().zip(readings).map(|(group, reading)| {
-            let to = reading?;
+            let to = match failed.get(&group.label) {
+                Some(error) => return Err(error.clone()),
+                None => reading?,
+            };
             let from = std::mem::replace(&mut group.last, to);
-            Ok(Counted { group, from, to })
+            let since = std::mem::replace(&mut group.last_at, at);
+            Ok(Counted { group, since, from, to })
         });
         all.collect()
     }
 
-    /// Opens groups on those of these CPUs that came online.
-    ///
-    /// # Errors
-    /// Those of `td_open`.
-    pub fn follow(&mut self, online: &BTreeSet<u32>, by: Option<By>) -> Result<(), Error> {
+    /// Opens groups on those of these CPUs that came online. Which cannot be, and could before, and why.
+    pub fn follow(&mut self, online: &BTreeSet<u32>, by: Option<By>) -> Vec<(u32, Error)> {
         for group in &mut self.all {
             let _ = group.read_or_last(); // (one that went and came back has no counters any more)
         }
         let counts = |cpu: u32| self.all.iter().any(|group| group.of == Of::Cpu(cpu) && group.end.is_none());
         let new: Vec<u32> = online.iter().copied().filter(|cpu| !counts(*cpu)).collect();
-        let opened = new.iter().try_for_each(|cpu| self.open(&Of::Cpu(*cpu)));
+        self.refused.retain(|cpu| new.contains(cpu));
+        let mut refused = Vec::new();
+        for cpu in &new {
+            match self.open(&Of::Cpu(*cpu)) {
+                Err(why) if self.refused.insert(*cpu) => refused.push((*cpu, why)),
+                _ => {}
+            }
+        }
         if !new.is_empty() {
             self.label(by);
         }
-        opened
+        refused
     }
 }
 

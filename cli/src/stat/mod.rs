@@ -13,12 +13,12 @@ mod whom;
 
 use crate::run::{FAILED, Failure, ended, not_run};
 use crate::say;
-use crate::sys::{self, End, Ran};
+use crate::sys::{self, End, Interrupts, Ran};
 use clap::ArgGroup;
-use group::{Figures, Group, Groups, Of, by_pmu};
+use group::{Counted, Figures, Group, Groups, Of, by_pmu};
 use ipc::Ipc;
 pub use outside::OutsideGroups;
-use outside::whole;
+use outside::{lost, whole};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -27,9 +27,9 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use table::{Columns, Row, Style, Table};
-use topdown::{Error, Options};
+use topdown::Options;
 use topdown_report::model::Run;
-use topdown_report::{Format, Output, OutsideCount, Report, write};
+use topdown_report::{Format, Output, OutsideCount, Report, UNCOUNTED, write};
 use watch::{Until, Why, watch};
 use whom::{By, Ending, Whom, cpu_list};
 
@@ -145,15 +145,8 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         // not after hours that it cannot be written
         Output::check(output).map_err(failed)?;
     }
-    let mut counting = Counting {
-        arguments,
-        show,
-        columns: None,
-        table: None,
-        broken: false,
-        cpus: None,
-        last: Duration::ZERO,
-    };
+    let mut counting =
+        Counting { arguments, show, columns: None, table: None, broken: false, cpus: None, unread: false };
     match arguments.whom() {
         Some(whom) => counting.others(&whom),
         None if arguments.repeat.is_some() => counting.repeatedly(),
@@ -172,8 +165,8 @@ impl Arguments {
     /// Who is counted, if not the command.
     fn whom(&self) -> Option<Whom> {
         match self {
-            _ if !self.pid.is_empty() => Some(Whom::Processes(self.pid.clone())),
-            _ if !self.tid.is_empty() => Some(Whom::Threads(self.tid.clone())),
+            _ if !self.pid.is_empty() => Some(Whom::Processes(self.pid.iter().copied().collect())),
+            _ if !self.tid.is_empty() => Some(Whom::Threads(self.tid.iter().copied().collect())),
             _ if self.all_cpus || self.cpus.is_some() => Some(Whom::Cpus(self.cpus.clone())),
             _ => None,
         }
@@ -228,8 +221,8 @@ struct Counting<'a> {
     broken: bool,
     /// If CPUs are counted: which.
     cpus: Option<Whom>,
-    /// When figures were last read, from the start.
-    last: Duration,
+    /// It was said that figures could not be read.
+    unread: bool,
 }
 
 impl Counting<'_> {
@@ -246,18 +239,20 @@ impl Counting<'_> {
         let mut groups = match groups {
             Ok(groups) => groups,
             Err(why) => {
-                self.nothing(&why, ran.run(&self.arguments.command));
+                self.nothing(&why.to_string(), ran.run(&self.arguments.command));
                 return Ok(ran);
             }
         };
         if self.show_rows() {
+            let ended = Instant::now();
             let outlived = groups.outlived(self.arguments.wait);
-            self.rows(&mut groups.groups, ran.wall, outlived != Some(false));
+            let waited = if self.arguments.wait { ended.elapsed() } else { Duration::ZERO };
+            self.rows(&mut groups.groups, ran.wall + waited, outlived != Some(false), Some(&ran));
         } else {
             let wait = self.arguments.wait;
             match groups.end(&ran, &self.arguments.command, wait) {
                 Ok(counted) => self.report(&Report::new(&[], Some(counted))),
-                Err(why) => self.nothing(&why, ran.run(&self.arguments.command)),
+                Err(why) => self.nothing(&why.to_string(), ran.run(&self.arguments.command)),
             }
         }
         Ok(ran)
@@ -278,7 +273,14 @@ impl Counting<'_> {
             if pace.or(arguments.timeout()).is_none() {
                 return;
             }
-            let Ok(process) = sys::process(pid) else { return };
+            let process = match sys::process(pid) {
+                Ok(process) => process,
+                Err(error) => {
+                    return say(&format!(
+                        "the command runs without intervals and --timeout: pidfd_open: {error}"
+                    ));
+                }
+            };
             let ends = vec![process.as_raw_fd()];
             let until = Until { start, ends, interrupt: None, timeout: arguments.timeout() };
             let tick = |at| {
@@ -294,9 +296,7 @@ impl Counting<'_> {
 
     /// Counts others than the command, if there is one.
     fn others(&mut self, whom: &Whom) -> Result<End, Failure> {
-        // (what comes while a command runs is the command's)
         let alone = self.arguments.command.is_empty();
-        let interrupts = alone.then(sys::interrupts).transpose().map_err(failed)?;
         sys::raise_descriptors();
         let endings = whom.endings().map_err(failed)?;
         let title = whom.title();
@@ -305,11 +305,17 @@ impl Counting<'_> {
         groups.label(self.arguments.by());
         let at_work = !matches!(whom, Whom::Cpus(_));
         self.cpus = Some(whom.clone()).filter(|_| !at_work);
-        groups.count(at_work); // what was counted while others were opened
+        if self.show_rows() {
+            self.columns = Some(columns(self.arguments, &groups));
+            self.begin(); // (to open a FIFO is to wait for its reader)
+        }
+        // (what comes while a command runs is the command's)
+        let interrupts = alone.then(sys::interrupts).transpose().map_err(failed)?;
+        groups.count(at_work, Duration::ZERO); // what was counted while others were opened
         let (end, wall) = if alone {
             let start = Instant::now();
             let ends = endings.iter().map(Ending::descriptor).collect();
-            let interrupt = interrupts.as_ref().map(AsRawFd::as_raw_fd);
+            let interrupt = interrupts.as_ref().map(Interrupts::descriptor);
             let until = Until { start, ends, interrupt, timeout: self.arguments.timeout() };
             watch(until, self.pace(), |at| {
                 self.tick(&mut groups, at, at_work);
@@ -320,12 +326,27 @@ impl Counting<'_> {
             let (ran, ()) = self.run(|_| (), |counting, (), at| counting.tick(&mut groups, at, at_work))?;
             (ran.end, ran.wall)
         };
+        drop(interrupts); // a second one ends what is done after the count
         if self.show_rows() {
-            self.rows(&mut groups, wall, at_work);
+            self.rows(&mut groups, wall, at_work, None);
         } else {
-            let counted = whole(&mut groups, at_work, wall, title.clone()).map_err(failed)?;
+            let counted = match whole(&mut groups, at_work, wall, title.clone()) {
+                Err(why) if alone => return Err(failed(why)),
+                Err(why) => {
+                    let run = Run { command: title, wall_ns: wall.as_nanos() as u64, ..Run::default() };
+                    self.nothing(&why.to_string(), run);
+                    return Ok(end);
+                }
+                Ok(counted) => counted,
+            };
             if counted.parts.iter().all(|(_, sum)| sum.slots == 0) {
-                say(&format!("nothing was counted of {title}: it did not run, or others hold the counters"));
+                let why =
+                    format!("nothing was counted of {title}: it did not run, or others hold the counters");
+                if self.arguments.output.is_some() {
+                    self.nothing(&why, counted.run);
+                } else {
+                    say(&why);
+                }
             } else {
                 self.report(&Report::new(&[], Some(counted)));
             }
@@ -341,7 +362,6 @@ impl Counting<'_> {
         let mut number = 0;
         let end = loop {
             number += 1;
-            self.last = Duration::ZERO;
             let watched = |pid| OutsideGroups::with_ipc(pid, &options, &kinds);
             let (ran, groups) = self.run(watched, |_, _, _| {})?;
             let last = Some(number) == self.arguments.repeat || matches!(ran.end, End::Signal(_));
@@ -349,21 +369,29 @@ impl Counting<'_> {
                 Err(why) => say(&format!("nothing is measured: {why}")),
                 Ok(mut groups) => {
                     let outlived = groups.outlived(false);
-                    let rows = self.read(&mut groups.groups, ran.wall, outlived != Some(false));
+                    let rows = self.read(&mut groups.groups, ran.wall, outlived != Some(false), Some(&ran));
                     let rows: Vec<_> =
                         rows.into_iter().map(|row| Row { of: number.to_string(), ..row }).collect();
                     self.write(&rows);
                     runs.push(rows);
                 }
             }
-            if last {
+            if last || sys::interrupted() {
                 break ran.end;
             }
         };
-        let pmus = runs.first().map_or(0, Vec::len);
+        if runs.is_empty() {
+            self.empty();
+        }
+        let mut pmus: Vec<String> = Vec::new();
+        for row in runs.iter().flatten() {
+            if !pmus.contains(&row.pmu) {
+                pmus.push(row.pmu.clone());
+            }
+        }
         for (what, figure) in [("mean", mean as fn(&[f64]) -> Option<f64>), ("spread", spread)] {
-            for pmu in 0..pmus {
-                let rows: Vec<_> = runs.iter().filter_map(|rows| rows.get(pmu)).cloned().collect();
+            for pmu in &pmus {
+                let rows: Vec<_> = runs.iter().flatten().filter(|row| row.pmu == *pmu).cloned().collect();
                 self.write(&[Row::over(&rows, what, &figure)]);
             }
         }
@@ -382,22 +410,23 @@ impl Counting<'_> {
     /// An interval is over.
     fn tick(&mut self, groups: &mut Groups, at: Duration, at_work: bool) {
         if self.arguments.interval().is_some() {
-            self.rows(groups, at, at_work);
+            self.rows(groups, at, at_work, None);
         }
         if let Some(online) = self.cpus.as_ref().and_then(Whom::online) {
-            if let Err(why) = groups.follow(&online, self.arguments.by()) {
-                say(&format!("a CPU that came online is not counted: {why}"));
+            for (cpu, why) in groups.follow(&online, self.arguments.by()) {
+                say(&format!("CPU {cpu} came online, and is not counted: {why}"));
             }
         }
     }
 
     /// The command ran, and nothing of it could be counted.
-    fn nothing(&self, why: &Error, run: Run) {
+    fn nothing(&mut self, why: &str, run: Run) {
         if self.show_rows() {
-            return say(&format!("nothing is measured: {why}"));
+            say(&format!("nothing is measured: {why}"));
+            return self.empty();
         }
-        let nothing = OutsideCount { run, parts: Vec::new() };
-        self.report(&Report { trouble: why.to_string(), ..Report::new(&[], Some(nothing)) });
+        let nothing = OutsideCount { run, parts: Vec::new(), of_cpus: false };
+        self.report(&Report { trouble: why.into(), ..Report::new(&[], Some(nothing)) });
     }
 
     fn report(&self, report: &Report) {
@@ -407,24 +436,39 @@ impl Counting<'_> {
         }
     }
 
-    /// Rows of what was counted since the last, if rows are shown.
-    fn rows(&mut self, groups: &mut Groups, at: Duration, at_work: bool) {
-        let rows = self.read(groups, at, at_work);
+    /// Rows of what was counted since the last; of a command that has ended: how.
+    fn rows(&mut self, groups: &mut Groups, at: Duration, at_work: bool, ran: Option<&Ran>) {
+        let rows = self.read(groups, at, at_work, ran);
         self.write(&rows);
     }
 
     /// The same, to be written.
-    fn read(&mut self, groups: &mut Groups, at: Duration, at_work: bool) -> Vec<Row> {
-        let wall_s = at.saturating_sub(std::mem::replace(&mut self.last, at)).as_secs_f64();
+    fn read(&mut self, groups: &mut Groups, at: Duration, at_work: bool, ran: Option<&Ran>) -> Vec<Row> {
         let columns = self.columns.get_or_insert_with(|| columns(self.arguments, groups)).clone();
-        let counted: Vec<_> = groups.count(at_work).into_iter().flatten().collect();
+        let (counted, failed): (Vec<_>, Vec<_>) =
+            groups.count(at_work, at).into_iter().partition(Result::is_ok);
+        if let (Some(Err(why)), false) = (failed.first(), self.unread) {
+            self.unread = true;
+            say(&format!("a row is missing, and its figures are in the next, if there is one: {why}"));
+        }
+        let counted: Vec<_> = counted.into_iter().flatten().collect();
+        let enabled = counted.iter().map(Counted::enabled_ns).max();
+        let mut lost_ns = ran.zip(enabled).map_or(0, |(ran, enabled)| lost(ran, enabled));
+        if lost_ns > 0 && self.arguments.interval().is_some() {
+            let lost_s = std::mem::take(&mut lost_ns) as f64 / 1e9;
+            say(&format!("{lost_s:.3} s of the command's CPU time are in no row: {UNCOUNTED}"));
+        }
         let mut labels: Vec<&str> = counted.iter().map(|one| one.group.label.as_str()).collect();
         labels.dedup();
         let mut rows = Vec::new();
         for label in labels {
-            let these = counted.iter().filter(|one| one.group.label == label);
-            let Ok(mut kinds) = by_pmu(these) else { continue };
+            let these = || counted.iter().filter(|one| one.group.label == label);
+            let since = these().map(|one| one.since).min().unwrap_or_default();
+            let wall_s = at.saturating_sub(since).as_secs_f64();
+            let Ok(mut kinds) = by_pmu(these()) else { continue };
             apart(&mut kinds);
+            // (it may have been on any kind of core)
+            kinds.iter_mut().for_each(|(_, figures)| figures.sum.time_enabled_ns += lost_ns);
             rows.extend(kinds.iter().map(|(group, figures)| Row {
                 time: at.as_nanos() as f64 / 1e9,
                 of: label.into(),
@@ -435,7 +479,20 @@ impl Counting<'_> {
         rows
     }
 
-    fn write(&mut self, rows: &[Row]) {
+    /// There are no rows: a file has their names alone, and nothing of an earlier count.
+    fn empty(&mut self) {
+        if self.arguments.output.is_none() {
+            return;
+        }
+        self.columns.get_or_insert_with(|| columns(self.arguments, &Groups::default()));
+        self.begin();
+        if let Some(Err(error)) = self.table.as_mut().map(Table::begin) {
+            say(&format!("no report: {error}"));
+        }
+    }
+
+    /// Opens where rows go.
+    fn begin(&mut self) {
         let (Show::Rows(style), Some(columns)) = (&self.show, &self.columns) else { return };
         if self.table.is_none() && !self.broken {
             match Table::new(style.clone(), columns.clone(), self.arguments.output.as_deref()) {
@@ -446,6 +503,10 @@ impl Counting<'_> {
                 }
             }
         }
+    }
+
+    fn write(&mut self, rows: &[Row]) {
+        self.begin();
         let Some(table) = self.table.as_mut().filter(|_| !self.broken) else { return };
         if let Err(error) = rows.iter().try_for_each(|row| table.write(row)) {
             self.broken = true;

@@ -62,7 +62,7 @@ pub fn whole(
     what: String,
 ) -> Result<OutsideCount, Error> {
     let (mut parts, mut all): (_, Option<IpcCounts>) = (Vec::new(), None);
-    let counted = groups.count(at_work).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let counted = groups.count(at_work, wall).into_iter().collect::<Result<Vec<_>, _>>()?;
     for (group, figures) in by_pmu(&counted)? {
         let info = &group.info;
         let machine = Machine {
@@ -95,12 +95,12 @@ pub fn whole(
         ipc: all.and_then(|all| all.ipc()),
         ..Run::default()
     };
-    Ok(OutsideCount { run, parts })
+    Ok(OutsideCount { run, parts, of_cpus: !threads })
 }
 
 /// CPU time in which processes ran on which nothing was open; less than this may be the kernel's own, at exec, at context switches and
 /// when a thread ends.
-fn lost(ran: &Ran, enabled: u64) -> u64 {
+pub fn lost(ran: &Ran, enabled: u64) -> u64 {
     const ONCE: u64 = 10_000_000;
     const SWITCH: u64 = 100_000;
     let used = ran.cpu.as_nanos() as u64;

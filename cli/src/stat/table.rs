@@ -211,13 +211,26 @@ impl Table {
     /// # Errors
     /// The operating system's.
     pub fn write(&mut self, row: &Row) -> io::Result<()> {
+        self.put(row, true)
+    }
+
+    /// Writes the names of the columns alone.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn begin(&mut self) -> io::Result<()> {
+        self.put(&Row::default(), false)
+    }
+
+    fn put(&mut self, row: &Row, values: bool) -> io::Result<()> {
         let cells = row.cells(&self.columns);
         let mut lines = String::new();
         match &self.style {
+            Style::JsonLines if !values => {}
             Style::JsonLines => {
                 let all: Map<String, Value> =
                     cells.iter().map(|cell| (cell.name.to_string(), cell.value.value())).collect();
-                lines += &Value::Object(all).to_string();
+                lines += &(Value::Object(all).to_string() + "\n");
             }
             Style::Separated(separator) => {
                 let quoted = |value: String| {
@@ -230,10 +243,12 @@ impl Table {
                     number => quoted(number.to_string()),
                 };
                 if !self.begun {
-                    let names: Vec<_> = cells.iter().map(|cell| cell.name).collect();
+                    let names: Vec<_> = cells.iter().map(|cell| quoted(cell.name.into())).collect();
                     lines += &(names.join(separator) + "\n");
                 }
-                lines += &cells.iter().map(value).collect::<Vec<_>>().join(separator);
+                if values {
+                    lines += &(cells.iter().map(value).collect::<Vec<_>>().join(separator) + "\n");
+                }
             }
             Style::Text => {
                 let shown = || cells.iter().filter(|cell| !cell.title.is_empty());
@@ -257,11 +272,12 @@ impl Table {
                 if !self.begun {
                     lines += &(line(&|cell| cell.title.into()) + "\n");
                 }
-                lines += &line(&|cell| cell.value.text());
+                if values {
+                    lines += &(line(&|cell| cell.value.text()) + "\n");
+                }
             }
         }
         self.begun = true;
-        lines.push('\n');
         self.out.write_all(lines.as_bytes())?;
         self.out.flush()
     }
@@ -276,5 +292,15 @@ mod tests {
         let shown = |bound| Is::Points(Some(bound)).text();
         assert_eq!([0.0, 0.00001, 0.0123, 1.0].map(shown), ["0.0", "0.1", "1.3", "100.0"]);
         assert_eq!(Is::Points(None).text(), "-");
+    }
+
+    #[test]
+    fn names_with_the_separator_are_quoted_as_values_are() {
+        let path = std::env::temp_dir().join(format!("topdown-rows-{}", std::process::id()));
+        let mut table = Table::new(Style::Separated("pc".into()), Columns::default(), Some(&path)).unwrap();
+        table.write(&Row::default()).unwrap();
+        let rows = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(rows, "slotspcrunningpc\"ipc\"\n0pcpc\n");
     }
 }

@@ -16,8 +16,8 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// Whose slots are counted, if not those of a command alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whom {
-    Processes(Vec<i32>),
-    Threads(Vec<i32>),
+    Processes(BTreeSet<i32>),
+    Threads(BTreeSet<i32>),
     /// These; or all that are online.
     Cpus(Option<BTreeSet<u32>>),
 }
@@ -89,7 +89,7 @@ impl Whom {
 
     /// For the report: what was counted.
     pub fn title(&self) -> String {
-        let list = |ids: &[i32]| {
+        let list = |ids: &BTreeSet<i32>| {
             let named = |id: &i32| format!("{id} ({})", name_of(*id));
             ids.iter().map(named).collect::<Vec<_>>().join(", ")
         };
@@ -117,7 +117,7 @@ fn online() -> BTreeSet<u32> {
 
 /// A thread that is started while those before are opened is counted by its parent's group if that was open already; to be sure,
 /// nothing is kept of a try in which the threads were others in the end than in the beginning.
-fn of_processes(ids: &[i32], options: &Options, kinds: &[Kind]) -> Result<Groups, Error> {
+fn of_processes(ids: &BTreeSet<i32>, options: &Options, kinds: &[Kind]) -> Result<Groups, Error> {
     const TRIES: u32 = 20;
     let threads = || -> Result<BTreeSet<i32>, Error> {
         let mut all = BTreeSet::new();
