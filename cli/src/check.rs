@@ -35,7 +35,8 @@ what was found, and behind an arrow what to do about it. Verdicts:
   BLOCKER  keeps the default td_open from measuring
   unknown  could not be found out, or an earlier BLOCKER leaves nothing to find out
 
-The counters are opened as td_open opens them by default, and watched for 20 ms; then it is tried how many general counters are free. Nothing is changed.
+The counters are opened as td_open opens them by default, and watched for 20 ms; then it is tried how many
+general counters are free. Nothing is changed.
 
 With --json:
   {\"findings\": [{\"name\": \"rdpmc\", \"found\": \"...\", \"verdict\": \"good\", \"remedy\": \"\"}, ...],

@@ -4,7 +4,8 @@
 use topdown::{Empties, Increments, InputSum, Sum};
 use topdown_table::{Entry, Input, Measurement, RecordedCounts, RecordedEmpties};
 
-/// The record's sum, without what the library itself executed between the readings of counted executions. None: it cannot be what the library wrote, or is of a core that this version does not know.
+/// The record's sum, without what the library itself executed between the readings of counted executions. None: it cannot be what the
+/// library wrote, or is of a core that this version does not know.
 pub fn of(entry: &Entry) -> Option<Sum> {
     let Measurement { executions, measured, slots, measured_slots, enabled_ns, running_ns, .. } =
         entry.measurement;
