@@ -16,10 +16,10 @@ impl Scratch {
     fn topdown(&self, arguments: &[&str]) -> Command {
         let tmp = self.0.join("tmp");
         fs::create_dir_all(&tmp).unwrap();
-        // A shell that runs us in the background has us ignore SIGINT.
+        // A shell that runs us in the background has us ignore SIGINT; nohup(1), SIGHUP.
         let mut command = Command::new("env");
         command
-            .args(["--default-signal=INT", env!("CARGO_BIN_EXE_topdown")])
+            .args(["--default-signal=HUP,INT,QUIT,USR1,USR2,ALRM,TERM,WINCH", env!("CARGO_BIN_EXE_topdown")])
             .args(arguments)
             .env("TMPDIR", tmp)
             .env("TOPDOWN_PRELOAD", harmless())
