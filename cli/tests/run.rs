@@ -12,14 +12,27 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+/// A shell that runs us in the background has us ignore SIGINT and SIGQUIT; nohup(1), SIGHUP.
+fn with_default_signals(command: &mut Command) -> &mut Command {
+    use std::os::unix::process::CommandExt;
+    let reset = || {
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+            // SAFETY: a system call.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: it does what a forked child may.
+    unsafe { command.pre_exec(reset) }
+}
+
 impl Scratch {
     fn topdown(&self, arguments: &[&str]) -> Command {
         let tmp = self.0.join("tmp");
         fs::create_dir_all(&tmp).unwrap();
-        // A shell that runs us in the background has us ignore SIGINT; nohup(1), SIGHUP.
-        let mut command = Command::new("env");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_topdown"));
+        with_default_signals(&mut command);
         command
-            .args(["--default-signal=HUP,INT,QUIT,USR1,USR2,ALRM,TERM,WINCH", env!("CARGO_BIN_EXE_topdown")])
             .args(arguments)
             .env("TMPDIR", tmp)
             .env("TOPDOWN_PRELOAD", harmless())
@@ -600,7 +613,7 @@ fn what_is_counted_from_outside_runs_as_ever() {
     let shell = |options: &str, script: &str, around: &str| {
         let own = env!("CARGO_BIN_EXE_topdown");
         let line = around.replace("STAT", &format!("'{own}' stat {options} -- sh -c '{script}'"));
-        done(Command::new("env").args(["--default-signal=INT", "bash", "-c", &line]).stdin(Stdio::null()))
+        done(with_default_signals(&mut Command::new("bash")).args(["-c", &line]).stdin(Stdio::null()))
     };
     let output = shell("", "cat; echo out; exit 7", "echo in | STAT 2> /dev/null");
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(7), "in\nout\n".into()));
@@ -628,8 +641,12 @@ fn what_is_counted_from_outside_runs_as_ever() {
     assert_eq!(
         counted,
         text(
-            &done(Command::new("sh").args(["-c", &signals.replace("\\\"", "\"")]).stdin(Stdio::null()))
-                .stdout
+            &done(
+                with_default_signals(&mut Command::new("sh"))
+                    .args(["-c", &signals.replace("\\\"", "\"")])
+                    .stdin(Stdio::null())
+            )
+            .stdout
         )
     );
     let failed = |arguments: &[&str], code: i32, says: &str| {
