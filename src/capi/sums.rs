@@ -79,6 +79,7 @@ unsafe extern "C" fn begin_slowly(td: *mut td, sum: *mut Sum) -> c_int {
     // SAFETY: the caller's word.
     guard(|| unsafe {
         let (of, into) = (handle(td)?, at_mut(sum, "sum")?);
+        let wait = into.wait_before();
         if let Some(empty) = handle::sum_empty(of, into) {
             // (not inlined: the very code that programs call)
             let [begin, end] = black_box::<[unsafe extern "C" fn(_, _) -> _; 2]>([td_sum_begin, td_sum_end]);
@@ -88,7 +89,11 @@ unsafe extern "C" fn begin_slowly(td: *mut td, sum: *mut Sum) -> c_int {
                 into.add_empty(&[first, second]);
             }
         }
-        handle::sum_begin(of, into, Increments::NONE).map(|()| 0)
+        let begun = handle::sum_begin(of, into, Increments::NONE).map(|()| 0);
+        if begun.is_err() {
+            into.wait = wait; // nothing has happened
+        }
+        begun
     })
 }
 

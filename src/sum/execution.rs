@@ -146,6 +146,11 @@ impl Sum {
         self.random % (2 * mean).saturating_sub(1).max(1)
     }
 
+    /// `wait` before the fast path looked whether the next execution is to be measured, which it was.
+    pub(crate) fn wait_before(&self) -> u64 {
+        if self.was_due() && !self.is_empty_due() { self.wait.wrapping_add(1) } else { self.wait }
+    }
+
     /// Whether hardly an execution was measured yet.
     pub(crate) fn is_new(&self) -> bool {
         self.measured < LEAST_SAMPLE
