@@ -280,7 +280,7 @@ pub fn calls(bytes: &[u8]) {
                 }
                 3 => {
                     assert_eq!(td_reset(td), 0);
-                    let (mut nodes, mut count) = ([Node::default(); 16], 0);
+                    let (mut nodes, mut count) = ([Node::default(); 12], 0);
                     assert_eq!(td_list_nodes(td, nodes.as_mut_ptr(), 12, &mut count), 0);
                     assert!(
                         count == 12 && nodes.iter().all(|node| node.measured == 1 && node.value.is_nan())
