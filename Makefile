@@ -19,11 +19,11 @@ INCLUDES := -Iinclude -Ic-tests/include -Ic-tests
 LINK := -L$(OUT) -Wl,--as-needed -ltopdown -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
 COMPILE_C = $(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES)
 COMPILE_CXX = $(CXX) -std=c++17 $(CXXFLAGS) $(WARNINGS) $(INCLUDES)
-SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src seam cli jevents preload report table -name '*.rs' -o -name '*.css' -o -name '*.js')
+SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src seam cli jevents preload record report table -name '*.rs' -o -name '*.css' -o -name '*.js')
 JEVENTS_HEADERS := $(wildcard include/jevents/*.h c-tests/jevents/*.h c-tests/jevents/*/*/*.h)
 HEADERS := include/topdown.h include/topdown_inline.h include/topdown_region.h $(wildcard c-tests/include/*.h c-tests/vm/*.h)
 # Folders of c-tests by subject. What is built of them has no folders: target/c-tests/NAME.
-SUBJECTS := $(filter-out $(addprefix c-tests/,include/ jevents/ regions/ vm/),$(wildcard c-tests/*/))
+SUBJECTS := $(filter-out $(addprefix c-tests/,arm64/ include/ jevents/ regions/ vm/),$(wildcard c-tests/*/))
 TESTS := $(notdir $(basename $(wildcard $(addsuffix *.c,$(SUBJECTS)) $(addsuffix *.cpp,$(SUBJECTS)))))
 JEVENTS_SOURCES := $(patsubst c-tests/%,%,$(basename $(wildcard c-tests/jevents/*.c c-tests/jevents/*.cpp)))
 JEVENTS_LAYOUTS := $(addprefix target/c-tests/jevents/layout-,112 120 128 136 144 152 160)
@@ -111,8 +111,14 @@ target/c-tests/lib/shapes-static: c-tests/command/lib/shapes.c c-tests/command/l
 	@mkdir -p $(@D)
 	$(COMPILE_C) $< -o $@ -pthread -static
 
-target/c-tests/pmu_stat target/c-tests/pmu_stat_parts target/c-tests/pmu_stat_whom target/c-tests/pmu_run_outside: c-tests/command/lib/shapes.h c-tests/command/lib/stat.h \
+$(addprefix target/c-tests/pmu_,killed run_outside stat storms stat_parts stat_tasks stat_whom timeline top turns): c-tests/command/lib/shapes.h c-tests/command/lib/stat.h \
 	target/c-tests/lib/shapes target/c-tests/lib/shapes-static
+
+target/c-tests/lib/functions: c-tests/command/lib/functions.c c-tests/command/lib/functions.h c-tests/vm/mix.h
+	@mkdir -p $(@D)
+	$(COMPILE_C) -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer $< -o $@ -pthread
+
+target/c-tests/pmu_record: c-tests/command/lib/functions.h c-tests/command/lib/shapes.h c-tests/command/lib/stat.h target/c-tests/lib/functions
 
 target/c-tests/basic-static: c-tests/open/basic.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
@@ -132,6 +138,9 @@ test: ## one test: make test T=NAME (c-tests/README.md lists them), on the emula
 check-vm: programs ## the tests that need a PMU, on the emulated machine: today's kernels and CPUs, or (ALL=1) all
 	@c-tests/check-vm $(if $(ALL),-a)
 
+check-arm64: ## build for arm64, and test that on the emulated arm64 machine
+	@c-tests/arm64/check
+
 check-root: ## make demo and make check in a new root of Debian's stable that has the packages of README and no others
 	@c-tests/tools/bare-root
 
@@ -140,6 +149,9 @@ fuzz: ## feed the fuzzers for FUZZ_SECONDS each (600), and keep in fuzz/corpus w
 
 bench: target/benches/bench target/benches/regions ## what readings and regions cost: here, or on the emulated machine
 	@{ $< && target/benches/regions; } || { [ $$? = 77 ] && echo "so on the emulated machine:" && c-tests/vm/setup trixie && c-tests/vm/run -- "$< && target/benches/regions"; }
+
+bench-intervals: ## what an interval of topdown stat costs, and of perf stat, on the emulated machine of 2 and 8 CPUs
+	@c-tests/vm/setup trixie && for cpus in 2 8; do c-tests/vm/run -s $$cpus -- benches/intervals; done
 
 figure: target/benches/accuracy ## draw docs/accuracy.svg: error and overhead against a region's length
 	@c-tests/vm/setup trixie && c-tests/vm/run -t 900 -- $< > target/accuracy.csv
@@ -193,4 +205,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs demo check test check-vm check-root fuzz bench figure screenshot example-vm header index failures cpus install uninstall clean help
+.PHONY: all programs demo check test check-vm check-arm64 check-root fuzz bench bench-intervals figure screenshot example-vm header index failures cpus install uninstall clean help

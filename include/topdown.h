@@ -222,7 +222,7 @@ struct td_options {
     uint32_t flags;             /**< TD_FLAG_* bits. */
     uint32_t target;            /**< TD_TARGET_*. */
     int32_t id;                 /**< Thread id or CPU number of the target; 0 for TD_TARGET_SELF. */
-    uint32_t level;             /**< 1, 2, or 0 for the deepest that the CPU counts in one group. */
+    uint32_t level;             /**< 1, 2, 3, or 0 for the deepest that the CPU counts in one group. */
     /** Wanted bound on the error of each share, in parts per million, up to 1000000; 0 means 10000 (1 percentage point).
      * td_read resets the registers often enough that regions of a million slots or more reach it, within
      * max_overhead_ppm; `error` of the result is the bound that was reached. 1000000: readings never reset the
@@ -231,9 +231,12 @@ struct td_options {
     /** The part of the thread's time that these resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
      * Up to 64 of them may come in a row. */
     uint32_t max_overhead_ppm;
-    /** TD_NODE_RETIRING, TD_NODE_BAD_SPECULATION, TD_NODE_FRONTEND_BOUND or TD_NODE_BACKEND_BOUND: on cores whose counters cannot
-     * hold all of level 2 in one group (AMD), count level 2 of this node beside level 1. -ENOTSUP on other cores, and where
-     * something else has a counter that it takes; td_last_error says what. 0: none. */
+    /** A TD_NODE_* that is the parent of others: on cores whose counters cannot hold all of a level in one group, count what is
+     * below this node beside level 1. AMD's: a node of level 1. Skylake's: TD_NODE_RETIRING. E-cores (those of hybrid CPUs with
+     * TD_FLAG_E_CORES): TD_NODE_IFETCH_LATENCY, TD_NODE_IFETCH_BANDWIDTH, TD_NODE_MACHINE_CLEARS, TD_NODE_CORE_BOUND or
+     * TD_NODE_RESOURCE_BOUND. hip08: TD_NODE_FRONTEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_BACKEND_BOUND or
+     * TD_NODE_RESOURCE_BOUND. -ENOTSUP on other cores, and where something else has a counter that it takes; td_last_error
+     * says what. 0: none. */
     uint32_t subtree;
     uint32_t reserved[8];       /**< Zeros. */
 };
@@ -261,9 +264,10 @@ struct td_options {
 /** With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. PERF_METRICS has these slots in frontend
  * bound and fetch latency, where perf's metrics have not; td_decode_tree_as chooses. */
 #define TD_FLAG_DROPPING 64
-/** Measure on the E-cores of a hybrid CPU; the default is its P-cores. By general counters; level 2 has nodes of its own, which
- * td_decode_tree gives. A thread that runs on both
- * kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind. */
+/** Measure on the E-cores of a hybrid CPU alone, by general counters; level 2 has nodes of its own, which td_decode_tree gives. Without
+ * this and the flags of a source, a thread that may run on both kinds of core is measured on both: the groups of both are added up,
+ * level 1 and branch mispredicts (td_info.pmu names both PMUs). A level of 2, TD_FLAG_COUNTERS and TD_FLAG_REGISTERS measure the
+ * P-cores alone. `running` of a handle of one kind is the part of the time on that kind. */
 #define TD_FLAG_E_CORES 256
 
 /* ---- What a handle measures ---- */
@@ -351,26 +355,65 @@ struct td_node {
 };
 
 /* Values of td_node.id, and of td_node.parent. New ones may come; td_node_name has their names. */
-#define TD_NODE_NONE 0                /**< Of td_node.parent: the node is a root. */
-#define TD_NODE_RETIRING 1            /**< tma_retiring */
-#define TD_NODE_BAD_SPECULATION 2     /**< tma_bad_speculation */
-#define TD_NODE_FRONTEND_BOUND 3      /**< tma_frontend_bound */
-#define TD_NODE_BACKEND_BOUND 4       /**< tma_backend_bound */
-#define TD_NODE_HEAVY_OPERATIONS 5    /**< tma_heavy_operations */
-#define TD_NODE_LIGHT_OPERATIONS 6    /**< tma_light_operations */
-#define TD_NODE_BRANCH_MISPREDICTS 7  /**< tma_branch_mispredicts */
-#define TD_NODE_MACHINE_CLEARS 8      /**< tma_machine_clears */
-#define TD_NODE_FETCH_LATENCY 9       /**< tma_fetch_latency */
-#define TD_NODE_FETCH_BANDWIDTH 10    /**< tma_fetch_bandwidth */
-#define TD_NODE_MEMORY_BOUND 11       /**< tma_memory_bound */
-#define TD_NODE_CORE_BOUND 12         /**< tma_core_bound */
-#define TD_NODE_SMT_CONTENTION 13     /**< tma_smt_contention */
-#define TD_NODE_IFETCH_LATENCY 14     /**< tma_ifetch_latency */
-#define TD_NODE_IFETCH_BANDWIDTH 15   /**< tma_ifetch_bandwidth */
-#define TD_NODE_RESOURCE_BOUND 16     /**< tma_resource_bound */
-#define TD_NODE_MICROCODE 17          /**< tma_retiring_from_microcode */
-#define TD_NODE_FASTPATH 18           /**< tma_retiring_from_fastpath */
-#define TD_NODE_PIPELINE_RESTARTS 19  /**< tma_pipeline_restarts */
+#define TD_NODE_NONE 0                  /**< Of td_node.parent: the node is a root. */
+#define TD_NODE_RETIRING 1              /**< tma_retiring */
+#define TD_NODE_BAD_SPECULATION 2       /**< tma_bad_speculation */
+#define TD_NODE_FRONTEND_BOUND 3        /**< tma_frontend_bound */
+#define TD_NODE_BACKEND_BOUND 4         /**< tma_backend_bound */
+#define TD_NODE_HEAVY_OPERATIONS 5      /**< tma_heavy_operations */
+#define TD_NODE_LIGHT_OPERATIONS 6      /**< tma_light_operations */
+#define TD_NODE_BRANCH_MISPREDICTS 7    /**< tma_branch_mispredicts */
+#define TD_NODE_MACHINE_CLEARS 8        /**< tma_machine_clears */
+#define TD_NODE_FETCH_LATENCY 9         /**< tma_fetch_latency */
+#define TD_NODE_FETCH_BANDWIDTH 10      /**< tma_fetch_bandwidth */
+#define TD_NODE_MEMORY_BOUND 11         /**< tma_memory_bound */
+#define TD_NODE_CORE_BOUND 12           /**< tma_core_bound */
+#define TD_NODE_SMT_CONTENTION 13       /**< tma_smt_contention */
+#define TD_NODE_IFETCH_LATENCY 14       /**< tma_ifetch_latency */
+#define TD_NODE_IFETCH_BANDWIDTH 15     /**< tma_ifetch_bandwidth */
+#define TD_NODE_RESOURCE_BOUND 16       /**< tma_resource_bound */
+#define TD_NODE_MICROCODE 17            /**< tma_retiring_from_microcode */
+#define TD_NODE_FASTPATH 18             /**< tma_retiring_from_fastpath */
+#define TD_NODE_PIPELINE_RESTARTS 19    /**< tma_pipeline_restarts */
+#define TD_NODE_ICACHE_MISSES 20        /**< tma_icache_misses */
+#define TD_NODE_ITLB_MISSES 21          /**< tma_itlb_misses */
+#define TD_NODE_BRANCH_DETECT 22        /**< tma_branch_detect */
+#define TD_NODE_BRANCH_RESTEER 23       /**< tma_branch_resteer */
+#define TD_NODE_CISC 24                 /**< tma_cisc */
+#define TD_NODE_DECODE 25               /**< tma_decode */
+#define TD_NODE_PREDECODE 26            /**< tma_predecode */
+#define TD_NODE_OTHER_FB 27             /**< tma_other_fb */
+#define TD_NODE_NUKE 28                 /**< tma_nuke */
+#define TD_NODE_FAST_NUKE 29            /**< tma_fast_nuke */
+#define TD_NODE_ALLOCATION_RESTRICTION 30  /**< tma_allocation_restriction */
+#define TD_NODE_MEM_SCHEDULER 31        /**< tma_mem_scheduler */
+#define TD_NODE_NON_MEM_SCHEDULER 32    /**< tma_non_mem_scheduler */
+#define TD_NODE_REGISTER 33             /**< tma_register */
+#define TD_NODE_REORDER_BUFFER 34       /**< tma_reorder_buffer */
+#define TD_NODE_SERIALIZATION 35        /**< tma_serialization */
+#define TD_NODE_IDLE_BY_ITLB_MISS 36    /**< tma_idle_by_itlb_miss */
+#define TD_NODE_IDLE_BY_ICACHE_MISS 37  /**< tma_idle_by_icache_miss */
+#define TD_NODE_BP_MISP_FLUSH 38        /**< tma_bp_misp_flush */
+#define TD_NODE_OOO_FLUSH 39            /**< tma_ooo_flush */
+#define TD_NODE_SP_FLUSH 40             /**< tma_sp_flush */
+#define TD_NODE_INDIRECT_BRANCH 41      /**< tma_indirect_branch */
+#define TD_NODE_PUSH_BRANCH 42          /**< tma_push_branch */
+#define TD_NODE_POP_BRANCH 43           /**< tma_pop_branch */
+#define TD_NODE_OTHER_BRANCH 44         /**< tma_other_branch */
+#define TD_NODE_NUKE_FLUSH 45           /**< tma_nuke_flush */
+#define TD_NODE_OTHER_FLUSH 46          /**< tma_other_flush */
+#define TD_NODE_SYNC_STALL 47           /**< tma_sync_stall */
+#define TD_NODE_ROB_STALL 48            /**< tma_rob_stall */
+#define TD_NODE_PTAG_STALL 49           /**< tma_ptag_stall */
+#define TD_NODE_SAVEOPQ_STALL 50        /**< tma_saveopq_stall */
+#define TD_NODE_PC_BUFFER_STALL 51      /**< tma_pc_buffer_stall */
+#define TD_NODE_DIVIDER 52              /**< tma_divider */
+#define TD_NODE_FSU_STALL 53            /**< tma_fsu_stall */
+#define TD_NODE_EXE_PORTS_UTIL 54       /**< tma_exe_ports_util */
+#define TD_NODE_L1_BOUND 55             /**< tma_l1_bound */
+#define TD_NODE_L2_BOUND 56             /**< tma_l2_bound */
+#define TD_NODE_MEM_BOUND 57            /**< tma_mem_bound */
+#define TD_NODE_STORE_BOUND 58          /**< tma_store_bound */
 
 /* Values of td_node.unit: */
 #define TD_UNIT_SLOTS 1   /**< A share of the pipeline slots. */

@@ -10,12 +10,13 @@
  *     td_region_end("solve");
  *
  * The library is found through weak symbols, which libtopdown-preload.so alone has: neither libtopdown.so nor
- * libtopdown.a, nor a program linked statically. C99 or later and C++, x86-64 Linux, GCC or Clang; elsewhere, or with
+ * libtopdown.a, nor a program linked statically. C99 or later and C++, x86-64 and arm64 Linux, GCC or Clang; elsewhere, or with
  * TOPDOWN_DISABLE defined before this header, nothing is left of it in the program. */
 #ifndef TOPDOWN_REGION_H
 #define TOPDOWN_REGION_H
 
-#if !defined(TOPDOWN_DISABLE) && defined(__x86_64__) && defined(__LP64__) && defined(__ELF__) && defined(__GNUC__)
+#if !defined(TOPDOWN_DISABLE) && (defined(__x86_64__) || defined(__aarch64__)) && defined(__LP64__) && \
+    defined(__ELF__) && defined(__GNUC__)
 #define TD_REGION_ENABLED 1
 #else
 #define TD_REGION_ENABLED 0
@@ -28,10 +29,15 @@ extern "C" {
 #if TD_REGION_ENABLED
 /* The address of a function of the preload library, NULL without it. It comes from the global offset table, as
  * elsewhere the linker would decide for a program that is not position independent that there is no such function. */
+#if defined(__x86_64__)
 #define TD_REGION_FIND(symbol, address)                                                                               \
     __asm__(".weak " symbol "\n\t"                                                                                    \
             "{movq " symbol "@GOTPCREL(%%rip), %0|mov %0, QWORD PTR " symbol "@GOTPCREL[rip]}"                        \
             : "=r"(address))
+#else
+#define TD_REGION_FIND(symbol, address)                                                                               \
+    __asm__(".weak " symbol "\n\tadrp %0, :got:" symbol "\n\tldr %0, [%0, :got_lo12:" symbol "]" : "=r"(address))
+#endif
 
 /* In the object file they have names of their own, since the ones in C are the library's. */
 static inline int td_region_begin(const char *name) __asm__("td_region_begin_if_loaded");
@@ -55,8 +61,8 @@ static inline int td_region_begin(const char *name)
 #endif
 }
 
-/* Ends the innermost region of this name that began in the calling thread. Regions within it that did not end are
- * counted as left without an end.
+/* Ends the innermost region of this name that began in the calling thread. Regions within it that did not end are split:
+ * they end here, and begin again after it. Each piece is an execution; the last one does not count if its end is missing.
  *
  * Returns as td_region_begin; -EINVAL: name is NULL, or no such region had begun in this thread. That is counted, too,
  * and does no harm. */

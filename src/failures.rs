@@ -6,6 +6,7 @@ use crate::detect::{self, Pmu};
 use crate::error::{Error, Result};
 use crate::group::{self, Group};
 use crate::handle::{self, check_target, level_of};
+use crate::model::metrics::{TD_NODE_BACKEND_BOUND, TD_NODE_IFETCH_LATENCY};
 use crate::options::{Options, Target};
 use crate::sample::Sample;
 use crate::sys::cpu::Identity;
@@ -70,8 +71,8 @@ fn no_pmu() -> Vec<Situation> {
         ("a file of sysfs that may not be read", found(&|k| k.hide(&slots, libc::EACCES), &cpu(0x8f))),
         ("no descriptor left to read sysfs", found(&|k| k.hide(&slots, libc::EMFILE), &cpu(0x8f))),
         ("TD_FLAG_COUNTERS, a CPU of another kind", none(detect::counters(&machine(|_| {}), &amd, 0))),
-        ("TD_FLAG_E_CORES, not a hybrid CPU", none(detect::e_cores(&machine(|_| {}), &cpu(0x8f), 0))),
-        ("TD_FLAG_E_CORES, E-cores off or hidden", none(detect::e_cores(&machine(|_| {}), &cpu(0x97), 0))),
+        ("TD_FLAG_E_CORES, not a hybrid CPU", none(detect::e_cores(&machine(|_| {}), &cpu(0x8f), 0, 0))),
+        ("TD_FLAG_E_CORES, E-cores off or hidden", none(detect::e_cores(&machine(|_| {}), &cpu(0x97), 0, 0))),
     ]
 }
 
@@ -84,8 +85,15 @@ fn options() -> Vec<Situation> {
     let on = |target| Options { target, ..Options::default() };
     let target = |target| none(check_target(&kernel, &pmu, &cpu(0x97), &on(target)));
     let level_2 = Options { level: 2, ..Options::default() };
+    let counters = Scripted::default();
+    counters.add(&format!("{DEVICES}/cpu/type"), "4\n");
+    counters.add(&format!("{DEVICES}/cpu/events/cpu-cycles"), "event=0x3c\n");
+    counters.add("/proc/sys/kernel/nmi_watchdog", "1\n");
+    let subtree = |model, node| none(detect::subtree(&counters, &cpu(model), node, 0));
     vec![
         ("level 2 of a CPU that has level 1", none(level_of(&level_2, 1, &cpu(0x6a), ""))),
+        ("a subtree that a core cannot count", subtree(0x55, TD_NODE_BACKEND_BOUND)),
+        ("a subtree of all counters beside the NMI watchdog", subtree(0xaf, TD_NODE_IFETCH_LATENCY)),
         ("a CPU that is not there", target(Target::Cpu(9))),
         ("an E-core as target", target(Target::Cpu(5))),
     ]

@@ -30,6 +30,8 @@ mod decode;
 mod span;
 mod tree;
 
+mod sampling;
+
 mod sum;
 
 mod handle;
@@ -47,11 +49,20 @@ pub use decode::{decode_l1, decode_l2, decode_raw_l1, decode_raw_l2};
 pub use error::{Error, Reason, Result, TD_ENORDPMC, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 pub use handle::{Info, Path, Seen, TopDown};
 pub use model::metrics::{
-    LEVEL_1, LEVEL_2, Metric, TD_NODE_BACKEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_BRANCH_MISPREDICTS,
-    TD_NODE_CORE_BOUND, TD_NODE_FASTPATH, TD_NODE_FETCH_BANDWIDTH, TD_NODE_FETCH_LATENCY,
-    TD_NODE_FRONTEND_BOUND, TD_NODE_HEAVY_OPERATIONS, TD_NODE_IFETCH_BANDWIDTH, TD_NODE_IFETCH_LATENCY,
-    TD_NODE_LIGHT_OPERATIONS, TD_NODE_MACHINE_CLEARS, TD_NODE_MEMORY_BOUND, TD_NODE_MICROCODE, TD_NODE_NONE,
-    TD_NODE_PIPELINE_RESTARTS, TD_NODE_RESOURCE_BOUND, TD_NODE_RETIRING, TD_NODE_SMT_CONTENTION,
+    LEVEL_1, LEVEL_2, Metric, TD_NODE_ALLOCATION_RESTRICTION, TD_NODE_BACKEND_BOUND, TD_NODE_BAD_SPECULATION,
+    TD_NODE_BP_MISP_FLUSH, TD_NODE_BRANCH_DETECT, TD_NODE_BRANCH_MISPREDICTS, TD_NODE_BRANCH_RESTEER,
+    TD_NODE_CISC, TD_NODE_CORE_BOUND, TD_NODE_DECODE, TD_NODE_DIVIDER, TD_NODE_EXE_PORTS_UTIL,
+    TD_NODE_FAST_NUKE, TD_NODE_FASTPATH, TD_NODE_FETCH_BANDWIDTH, TD_NODE_FETCH_LATENCY,
+    TD_NODE_FRONTEND_BOUND, TD_NODE_FSU_STALL, TD_NODE_HEAVY_OPERATIONS, TD_NODE_ICACHE_MISSES,
+    TD_NODE_IDLE_BY_ICACHE_MISS, TD_NODE_IDLE_BY_ITLB_MISS, TD_NODE_IFETCH_BANDWIDTH, TD_NODE_IFETCH_LATENCY,
+    TD_NODE_INDIRECT_BRANCH, TD_NODE_ITLB_MISSES, TD_NODE_L1_BOUND, TD_NODE_L2_BOUND,
+    TD_NODE_LIGHT_OPERATIONS, TD_NODE_MACHINE_CLEARS, TD_NODE_MEM_BOUND, TD_NODE_MEM_SCHEDULER,
+    TD_NODE_MEMORY_BOUND, TD_NODE_MICROCODE, TD_NODE_NON_MEM_SCHEDULER, TD_NODE_NONE, TD_NODE_NUKE,
+    TD_NODE_NUKE_FLUSH, TD_NODE_OOO_FLUSH, TD_NODE_OTHER_BRANCH, TD_NODE_OTHER_FB, TD_NODE_OTHER_FLUSH,
+    TD_NODE_PC_BUFFER_STALL, TD_NODE_PIPELINE_RESTARTS, TD_NODE_POP_BRANCH, TD_NODE_PREDECODE,
+    TD_NODE_PTAG_STALL, TD_NODE_PUSH_BRANCH, TD_NODE_REGISTER, TD_NODE_REORDER_BUFFER,
+    TD_NODE_RESOURCE_BOUND, TD_NODE_RETIRING, TD_NODE_ROB_STALL, TD_NODE_SAVEOPQ_STALL,
+    TD_NODE_SERIALIZATION, TD_NODE_SMT_CONTENTION, TD_NODE_SP_FLUSH, TD_NODE_STORE_BOUND, TD_NODE_SYNC_STALL,
     TD_UNIT_CLOCKS, TD_UNIT_SLOTS,
 };
 /// The name of a core that can be simulated, for [`Options::core`]: those that `Info::core` tells, and "made-up core", with plain
@@ -61,19 +72,33 @@ pub fn core_named(name: &str) -> Option<&'static str> {
     model::named(name).map(|(_, model)| model.core)
 }
 
+/// What a value of the environment variable TOPDOWN_SIMULATE asks for: nothing (empty, or "0"), or the simulated core of this name, which is
+/// empty for "1", as in [`Options::core`].
+///
+/// # Errors
+/// No core has the name: -EINVAL, and the text lists them.
+pub fn simulation(value: &str) -> Result<Option<&'static str>> {
+    match value {
+        "" | "0" => Ok(None),
+        "1" => Ok(Some("")),
+        name => core_named(name).map(Some).ok_or_else(|| handle::unknown_core(name)),
+    }
+}
+
 /// The metric with this id, whichever CPU's tree has it.
 #[must_use]
 pub fn metric(id: u32) -> Option<Metric> {
     model::metric(id)
 }
 
-pub use model::{Core, cores};
+pub use model::{Core, cores, subtree_of_name, subtrees_of_level};
 pub use options::{Options, SourceKind, Target};
 pub use probe::{Finding, Survey, Verdict, probe};
 pub use sample::{
     Base, Increments, L1, L2, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_DROPPING,
     TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
 };
+pub use sampling::{SampledEvents, SampledNode, sampled_events};
 pub use source::simulated::Mix;
 pub use sum::{Empties, Execution, InputSum, Sum, TD_SAMPLE_SPARSE};
 pub use tree::{Node, decode_tree, decode_tree_as_perf_metrics};

@@ -9,6 +9,8 @@ pub enum Target {
     This,
     /// Another thread, by its id.
     Task(i32),
+    /// Another thread, by its id, as long as it runs on this CPU.
+    TaskOn(i32, u32),
     /// Everything on one CPU.
     Cpu(u32),
 }
@@ -19,6 +21,7 @@ impl Target {
         match self {
             Target::This => (0, -1),
             Target::Task(id) => (id, -1),
+            Target::TaskOn(id, cpu) => (id, cpu as i32),
             Target::Cpu(cpu) => (-1, cpu as i32),
         }
     }
@@ -42,9 +45,9 @@ pub enum SourceKind {
 pub struct Options {
     /// Whose slots are counted.
     pub target: Target,
-    /// Deepest level: 1, 2, or 0 for the deepest that the CPU counts in one group.
+    /// Deepest level: 1, 2, 3, or 0 for the deepest that the CPU counts in one group.
     pub level: u32,
-    /// On cores whose counters cannot hold all of level 2: the root whose level 2 is counted beside level 1; TD_NODE_NONE for
+    /// On cores whose counters cannot hold all of a level: the node whose children are counted beside level 1; TD_NODE_NONE for
     /// none.
     pub subtree: u32,
     /// Count kernel mode too.
@@ -53,6 +56,12 @@ pub struct Options {
     pub inherit: bool,
     /// Count from when the target, another thread, executes a program, not from here on. For plain counters alone.
     pub on_exec: bool,
+    /// Count nothing until [`TopDown::switch`](crate::TopDown::switch). For plain counters of others than this thread alone.
+    pub off: bool,
+    /// After each so many slots of a thread the kernel writes a record of what it has counted for that thread so far
+    /// ([`TopDown::records`](crate::TopDown::records)); 0: none. With `inherit`, `Target::TaskOn` and plain counters alone, and from
+    /// Linux 6.12 on.
+    pub record_slots: u32,
     /// What is counted.
     pub source: SourceKind,
     /// Count the slots that the core drops, too, by one general counter more: general counters alone.
@@ -79,10 +88,11 @@ pub struct Options {
 
 impl Options {
     /// The thread id or CPU number of the target, 0 for this thread.
-    pub(crate) fn target_id(&self) -> i32 {
+    #[must_use]
+    pub fn target_id(&self) -> i32 {
         match self.target {
             Target::This => 0,
-            Target::Task(id) => id,
+            Target::Task(id) | Target::TaskOn(id, _) => id,
             Target::Cpu(cpu) => cpu as i32,
         }
     }

@@ -16,6 +16,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("totals", &["totals"]),
     ("source", &["source"]),
     ("decode", &["decode", "span", "tree"]),
+    ("sampling", &["sampling"]),
     ("sum", &["sum"]),
     ("handle", &["handle"]),
     ("probe", &["probe"]),
@@ -35,7 +36,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("topdown-table", &[]),
     ("topdown-report", &["topdown-seam", "topdown", "topdown-table"]),
     ("topdown-preload", &["topdown-seam", "topdown", "topdown-table"]),
-    ("topdown-cli", &["topdown-seam", "topdown", "topdown-table", "topdown-report"]),
+    ("topdown-record", &["topdown-seam", "topdown", "topdown-table", "topdown-report"]),
+    ("topdown-cli", &["topdown-seam", "topdown", "topdown-table", "topdown-report", "topdown-record"]),
     ("topdown-jevents", &["topdown-seam"]),
 ];
 

@@ -91,7 +91,7 @@ int main(void)
     to.mix.retiring = 2;
     all_fail(" td_simulate_mix ", -EINVAL, "mix");
     prepare(td);
-    to.options.level = 3;
+    to.options.level = 4;
     all_fail(" td_open ", -EINVAL, "level");
     to.options.level = 0;
     to.options.reserved[7] = 1;

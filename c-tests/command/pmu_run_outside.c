@@ -38,5 +38,25 @@ int main(void)
         free(csv.text);
         CHECK_EQ(unlink(in_scratch("r.csv")), 0);
     }
+
+    /* one that measures itself, and a static one that it starts, which has a row of its own where the kernel tells */
+    char *const calls[] = {beside("lib/shapes"), strdup("calls"), beside("lib/shapes-static"), NULL};
+    CHECK_EQ(WEXITSTATUS(run_under("run", "--per-process", calls)), 12);
+    csv_read(&csv, in_scratch("r.csv"));
+    const int old = strstr(stat_said(), "not told apart: Linux does that from 6.12 on") != NULL;
+    double outside = 0, rest = 0;
+    int rows = 0;
+    for (int row = 1; row < csv.rows; row++) {
+        const int is_static = strcmp(csv_text(&csv, row, "thread"), "shapes-static") == 0;
+        rows += is_static;
+        outside += is_static ? csv_number(&csv, row, "slots") : 0;
+        rest += strcmp(csv_text(&csv, row, "pid"), "rest") == 0 ? csv_number(&csv, row, "slots") : 0;
+        if (is_static)
+            CHECK_NEAR(csv_number(&csv, row, "backend_bound"), truth_of(MIX).l1[3], 0.001);
+    }
+    fprintf(stderr, "outside %.0f, rest %.0f slots of %.0f\n", outside, rest, work);
+    CHECK_EQ(rows, old ? 0 : 1);
+    CHECK(old || (outside >= work / 2 - 8e6 && outside <= 1.02 * work / 2 && rest > 0 && rest < 0.1 * work));
+    free(csv.text);
     return 0;
 }

@@ -62,7 +62,7 @@ int main(void)
     move_to(0, atoi(cpu[0])); /* and before main, too */
     char *const stays[] = {migrates[0], migrates[1], cpu[0], cpu[0], NULL};
     CHECK_EQ(WEXITSTATUS(run_counted(NULL, stays)), 11);
-    says(strstr(stat_said(), "got no turn") ? "nothing is measured" : "nothing was counted");
+    says(strstr(stat_said(), "nothing is measured") ? "got no turn" : "nothing was counted");
     for (int k = 0; k < 12; k++)
         close(rival[k]);
 

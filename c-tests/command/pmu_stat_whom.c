@@ -277,7 +277,15 @@ int main(int argc, char **argv)
     csv_read(&csv, in_scratch("r.csv"));
     double slots = rows_are(NULL, NULL, 0.05, 0);
     CHECK(slots >= UNITS * unit && slots < 1.05 * UNITS * unit);
+    const int level_2 = has_level_2() && !isnan(csv_number(&csv, 1, "error_2"));
     free(csv.text);
+    if (p_core() < 0) { /* what is opened for one CPU takes nothing from the next */
+        CHECK_EQ(WEXITSTATUS(stat_with("-a", "--", shape[0], "migrates", cpu, cpu, NULL)), 11);
+        csv_read(&csv, in_scratch("r.csv"));
+        CHECK_EQ(has_level_2() && !isnan(csv_number(&csv, 1, "error_2")), level_2);
+        CHECK_NEAR(csv_number(&csv, 1, "running"), 1, 1e-3);
+        free(csv.text);
+    }
     CHECK_EQ(WEXITSTATUS(stat_with("-a", "-I", "10", "--per-core", "--", shape[0], "migrates", cpu, cpu, NULL)), 11);
     csv_read(&csv, in_scratch("r.csv"));
     snprintf(line, sizeof line, "S0-C%s", cpu);

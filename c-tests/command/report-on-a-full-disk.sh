@@ -15,5 +15,5 @@ out=$(TMPDIR=/tmp "$topdown" run -o /mnt/r.html -- sh -c "exit 3" 2>&1) || code=
 tables=$(sed "s/.*figures are in \(.*\): .*/\1/" <<< "$out")
 rm /mnt/fill
 "$topdown" report -o /mnt/r.html $tables
-grep -q "<!doctype html>" /mnt/r.html
+grep -q "<!DOCTYPE html>" /mnt/r.html
 rm $tables

@@ -14,9 +14,20 @@ cp "$(command -v sleep)" "$scratch/own"
 chmod 4755 "$scratch/own"
 for command in run stat; do
   user "$topdown" $command -o "$scratch/r.csv" -- "$scratch/own" 0 2> "$scratch/said" || fails "$command"
-  [ "$(sed -n 2p "$scratch/r.csv" | cut -d, -f12)" = 0 ] || fails "$command: slots"
+  [ "$(sed -n 2p "$scratch/r.csv" | cut -d, -f13)" = 0 ] || fails "$command: slots"
   user "$topdown" $command -o "$scratch/r.json" -- "$scratch/own" 0 2>> "$scratch/said" || fails "$command"
   grep -q '"trouble": ".*setuid or setgid' "$scratch/r.json" || fails "$command: no reason"
+  rm "$scratch"/r.*
+done
+
+# among others that are counted
+cp "$(command -v dash)" "$scratch/loop"
+chmod 4755 "$scratch/loop"
+loop='i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done'
+for command in run stat; do
+  user "$topdown" $command -o "$scratch/r.csv" -- sh -c "sh -c '$loop'; $scratch/loop -c '$loop'; exit 3" 2> "$scratch/said" && fails "status"
+  sed -n 2p "$scratch/r.csv" | cut -d, -f13,16 | { IFS=, read -r slots running; [ "$slots" -gt 1000000 ] && [ "${running%%.*}" = 0 ]; } \
+    || fails "$command: running"
   rm "$scratch"/r.*
 done
 

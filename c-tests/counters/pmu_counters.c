@@ -58,8 +58,8 @@ static void one_region(int level)
     CHECK(l1.running == 1.0 && l1.slots > 0);
     if (naps == 0 && !(before.flags & WORK) && !(after.flags & WORK))
         CHECK_NEAR(l1.error, 0, 1760.0 / (double)l1.slots + 0.001); /* skid alone (shares are made to add up to 1) */
-    if (l1.slots > 1000000) /* and what the library does after a switch */
-        CHECK(l1.error < 0.02);
+    if (l1.slots > 1000000) /* and what the library does after a switch: up to 24,800 slots are its own */
+        CHECK(l1.error < 0.025);
 }
 
 /* Many short executions of one region, of four mixes: each is measured, and the sum is their mean. */

@@ -1,12 +1,14 @@
 /* Cores without PERF_METRICS, by default: regions of random mix and length, with sleeps in them. The truth of each node lies
  * within its interval, by RDPMC and by read(2), of this thread, another and a CPU; slots are cycles times the core's width. AMD's
- * level 2 is counted root by root, where the NMI watchdog leaves the counters.
+ * level 2 and Skylake's retiring are counted root by root, level 3 of E-cores by the nodes of level 2, where the NMI watchdog leaves
+ * the counters.
  * needs: other-core */
 #include "cost.h"
 #include "perf.h"
+#include "subtrees.h"
+#include "truth.h"
 
-enum { SHARES = TD_NODE_PIPELINE_RESTARTS + 1 }; /* by the nodes' ids */
-enum { REGIONS = 2000, EXECUTIONS = 20000, SLOTS_OF_A_POINT = 6000, MOST_NODES = 16 };
+enum { REGIONS = 2000, EXECUTIONS = 20000, SLOTS_OF_A_POINT = 6000 };
 enum { WORK = TD_SAMPLE_WORK_AFTER | TD_SAMPLE_WORK_BEFORE }; /* of a reading on the slow path */
 static uint64_t seed;
 static td_t *td;
@@ -20,67 +22,6 @@ static void nap(void)
 
 static int core_is(const char *name) { return strstr(info.core, name) != NULL; }
 
-static double contention; /* the machine's property smt-contention, as a share */
-
-/* Counted by perf events of the test's own, while the backend has slots enough. */
-static double contention_here(void)
-{
-    struct perf_group group = {.count = 0};
-    uint64_t slots, cycles;
-    const int fd = add_event(&group, in_user_mode(event_of(PERF_TYPE_RAW, 0x1000060a0)), 0, -1, -1);
-    const int clock = add_event(&group, in_user_mode(event_of(PERF_TYPE_RAW, 0x76)), 0, -1, -1);
-    mix_is((struct vm_mix){.retiring = 1});
-    group_runs(&group);
-    work(1000000);
-    group_stops(&group);
-    CHECK(read(fd, &slots, sizeof slots) == sizeof slots && read(clock, &cycles, sizeof cycles) == sizeof cycles);
-    group_ends(&group);
-    return round(64.0 * (double)slots / (double)cycles / info.slots_per_cycle) / 64;
-}
-
-/* What an event that is none of the emulated machine's topdown events counts in a cycle of an instruction (event_rate in
- * vm/qemu-intel-pmu.patch). */
-static double made_up(uint32_t event, uint32_t umask)
-{
-    return ((event * 2654435761u) ^ (umask * 40503u)) % 613 / 1024.0;
-}
-
-/* A mix of which this core's events leave no share below zero. */
-static struct vm_mix mix_of_this_core(void)
-{
-    struct vm_mix mix = random_mix(&seed);
-    if (core_is("Skylake")) /* bad speculation is what was issued, and recovery, less retiring: 27/64 in all */
-        mix.retiring %= 27, mix.frontend %= 37;
-    return mix;
-}
-
-/* The shares that this core's events have on the emulated machine: those of the mix, but of events that it does not know: then
- * what the published formula makes of them. */
-static void truth_here(struct vm_mix mix, double *share)
-{
-    const struct truth truth = truth_of(mix);
-    double *retiring = &share[TD_NODE_RETIRING], *bad = &share[TD_NODE_BAD_SPECULATION];
-    double *frontend = &share[TD_NODE_FRONTEND_BOUND], *backend = &share[TD_NODE_BACKEND_BOUND];
-    memset(share, 0, SHARES * sizeof *share);
-    memcpy(retiring, truth.l1, sizeof truth.l1);
-    share[TD_NODE_BRANCH_MISPREDICTS] = truth.l2[2], share[TD_NODE_MACHINE_CLEARS] = truth.l2[3];
-    share[TD_NODE_IFETCH_LATENCY] = truth.l2[4], share[TD_NODE_IFETCH_BANDWIDTH] = truth.l2[5];
-    share[TD_NODE_RESOURCE_BOUND] = truth.l2[6], share[TD_NODE_CORE_BOUND] = truth.l2[7];
-    if (core_is("Skylake")) {
-        *bad = made_up(0x0e, 1) / 4 + made_up(0x0d, 1) - *retiring;
-        *backend = 1 - *retiring - *bad - *frontend;
-        const double mispredicts = floor(mix.bad * mix.mispredicts / 8.0) / 1024, clears = made_up(0xc3, 1);
-        share[TD_NODE_BRANCH_MISPREDICTS] = *bad * mispredicts / (mispredicts + clears);
-        share[TD_NODE_MACHINE_CLEARS] = *bad - share[TD_NODE_BRANCH_MISPREDICTS];
-        share[TD_NODE_FETCH_LATENCY] = truth.l2[4], share[TD_NODE_FETCH_BANDWIDTH] = truth.l2[5];
-    } else if (core_is("Tremont")) {
-        *retiring = made_up(0xc2, 0) / 4, *frontend = made_up(0x71, 0) / 4, *backend = made_up(0x74, 0) / 4;
-        *bad = 1 - *retiring - *frontend - *backend;
-    }
-    share[TD_NODE_SMT_CONTENTION] = fmin(contention, *backend); /* from the backend's part */
-    *backend -= share[TD_NODE_SMT_CONTENTION];
-}
-
 static double share_of(const struct td_l1 *l1, uint32_t id)
 {
     double share[4];
@@ -93,12 +34,6 @@ static int takes_too_many(const struct td_node *node)
 {
     return core_is("Skylake") && node->level == 2 &&
            (node->parent == TD_NODE_RETIRING || node->parent == TD_NODE_BACKEND_BOUND);
-}
-
-/* Whose share is a ratio of two rare events. */
-static int is_ratio(const struct td_node *node)
-{
-    return core_is("Skylake") && node->parent == TD_NODE_BAD_SPECULATION;
 }
 
 /* All nodes between two samples contain the truth, roots add up to 1, and td_l1 is the same; no node is left out. */
@@ -122,7 +57,7 @@ static void nodes_are(const struct td_sample *from, const struct td_sample *to, 
             sum += node->value;
             CHECK(share_of(&l1, node->id) == node->value);
         }
-        if (!(node->low <= true_share && true_share <= node->high) || (l1.slots >= (is_ratio(node) ? 100 : 1) * SLOTS_OF_A_POINT && off > 0.01 && what[0] == 'R'))
+        if (!(node->low <= true_share && true_share <= node->high) || (l1.slots >= (is_ratio(node, &info) ? 100 : 1) * SLOTS_OF_A_POINT && off > 0.01 && what[0] == 'R'))
             FAIL("%s: %s of %lu slots: %f is not %f, between %f and %f", what, td_node_name(node->id),
                  (unsigned long)l1.slots, node->value, true_share, node->low, node->high);
     }
@@ -135,13 +70,13 @@ static void one_region(void)
     struct td_sample before, after;
     struct td_l1 l1;
     double truth[SHARES];
-    const struct vm_mix mix = mix_of_this_core();
+    const struct known_mix mix = random_known_mix(&seed, &info);
     const long length = 1000L << next_random(&seed) % 8;
     int naps = next_random(&seed) % 8 == 0;
     if (naps)
         nap(); /* the next reading takes the slow path */
-    truth_here(mix, truth);
-    mix_is(mix);
+    shares_of_known(&mix, &info, truth);
+    runs_at(&mix);
     td_must(td_read(td, &before));
     work(length / 2);
     if (next_random(&seed) % 8 == 0)
@@ -164,20 +99,20 @@ static void executions(void)
 {
     struct td_sum sum;
     struct td_node nodes[MOST_NODES];
-    struct vm_mix mixes[4];
-    double truth[SHARES], mean[SHARES] = {0};
+    struct known_mix mixes[4];
+    struct node_truth truth = {0};
+    double mean[SHARES];
     uint32_t count = 0;
     memset(&sum, 0, sizeof sum);
     for (int k = 0; k < 4; k++) {
-        mixes[k] = mix_of_this_core();
-        truth_here(mixes[k], truth);
-        for (int n = 0; n < SHARES; n++)
-            mean[n] += truth[n] / 4;
+        mixes[k] = random_known_mix(&seed, &info);
+        add_stretch(&truth, &mixes[k], 1);
     }
+    node_shares(&truth, &info, mean);
     for (int i = 0; i < EXECUTIONS; i++) {
         if (i % 500 == 0)
             nap();
-        mix_is(mixes[i % 4]);
+        runs_at(&mixes[i % 4]);
         td_must(td_sum_begin(td, &sum));
         work(500);
         td_must(td_sum_end(td, &sum));
@@ -186,7 +121,7 @@ static void executions(void)
     CHECK_EQ(sum.measured, EXECUTIONS);
     td_must(td_sum_decode_tree(&sum, nodes, MOST_NODES, &count));
     for (const struct td_node *node = nodes; node < nodes + count; node++) {
-        if (takes_too_many(node) || is_ratio(node)) /* (a mean of ratios is no ratio) */
+        if (takes_too_many(node))
             continue;
         CHECK(node->measured && node->low <= mean[node->id] && mean[node->id] <= node->high);
         CHECK_NEAR(node->value, mean[node->id], 0.01);
@@ -209,9 +144,9 @@ static void by_read(uint32_t flags, uint32_t target, int32_t id)
     CHECK_EQ(info_of(other).path, TD_PATH_READ);
     CHECK(info_of(other).note[0] != 0);
     for (int k = 0; k < 5; k++) {
-        const struct vm_mix mix = mix_of_this_core();
-        truth_here(mix, truth);
-        mix_is(mix);
+        const struct known_mix mix = random_known_mix(&seed, &info);
+        shares_of_known(&mix, &info, truth);
+        runs_at(&mix);
         td_must(td_read(other, &before));
         work(300000);
         td_must(td_read(other, &after));
@@ -230,23 +165,16 @@ static void subtrees(void)
     double truth[SHARES];
     for (options.subtree = TD_NODE_RETIRING; options.subtree <= TD_NODE_BACKEND_BOUND; options.subtree++) {
         td_must(td_open(&td, &options));
-        CHECK_EQ(info_of(td).path, TD_PATH_RDPMC);
-        CHECK_EQ(info_of(td).level, 2);
-        CHECK_EQ(info_of(td).counters, 6);
+        const struct td_info part = info_of(td);
+        CHECK_EQ(part.path, TD_PATH_RDPMC);
+        CHECK_EQ(part.level, 2);
+        CHECK_EQ(part.counters, 6);
         const int all = options.subtree == TD_NODE_RETIRING || options.subtree == TD_NODE_FRONTEND_BOUND;
         for (int k = 0; k < 5; k++) {
-            const struct vm_mix mix = mix_of_this_core();
-            const struct truth parts = truth_of(mix);
+            const struct known_mix mix = random_known_mix(&seed, &part);
             uint32_t count = 0;
-            truth_here(mix, truth);
-            truth[TD_NODE_MICROCODE] = parts.l2[0], truth[TD_NODE_FASTPATH] = parts.l2[1];
-            truth[TD_NODE_BRANCH_MISPREDICTS] = parts.l2[2], truth[TD_NODE_PIPELINE_RESTARTS] = parts.l2[3];
-            truth[TD_NODE_FETCH_LATENCY] = parts.l2[4], truth[TD_NODE_FETCH_BANDWIDTH] = parts.l2[5];
-            if (!all) /* the machine says that no other thread runs, so what goes there is the backend's */
-                truth[TD_NODE_BACKEND_BOUND] += truth[TD_NODE_SMT_CONTENTION];
-            truth[TD_NODE_MEMORY_BOUND] = truth[TD_NODE_BACKEND_BOUND] * mix.memory / 16.0;
-            truth[TD_NODE_CORE_BOUND] = truth[TD_NODE_BACKEND_BOUND] - truth[TD_NODE_MEMORY_BOUND];
-            mix_is(mix);
+            shares_of_known(&mix, &part, truth);
+            runs_at(&mix);
             td_must(td_read(td, &before));
             work(3000000);
             td_must(td_read(td, &after));
@@ -260,15 +188,50 @@ static void subtrees(void)
                         FAIL("%s: %f, between %f and %f, is not %f", td_node_name(node->id), node->value, node->low, node->high,
                              truth[node->id]);
                     CHECK_NEAR(node->value, truth[node->id], 0.01);
-                } else { /* a ratio of nothing: no mispredicts and no restarts; no cycle that waits */
-                    const double alone = truth[TD_NODE_BACKEND_BOUND] - truth[TD_NODE_SMT_CONTENTION];
-                    CHECK(options.subtree == TD_NODE_BAD_SPECULATION ? mix.bad == 0
-                                                                     : options.subtree == TD_NODE_BACKEND_BOUND && alone <= 0);
+                } else { /* no mispredicts and no restarts; no cycle that waits */
+                    CHECK(may_be_unmeasured(node, &part, truth, (double)node->whole));
                 }
             }
         }
         td_close(td);
     }
+}
+
+/* Heavy operations of Skylake, by counts that the machine makes up: each instruction is one of a cycle, and some were fused. */
+static void retiring_of_skylake(void)
+{
+    struct td_options options = options_of(0, 0);
+    struct td_node nodes[MOST_NODES];
+    struct td_sample before, after;
+    double truth[SHARES];
+    uint32_t count = 0;
+    options.subtree = TD_NODE_RETIRING;
+    td_must(td_open(&td, &options));
+    CHECK(info_of(td).level == 2 && info_of(td).counters == 6 && info_of(td).path == TD_PATH_RDPMC);
+    for (unsigned retiring = 10; retiring < 27; retiring += 4) {
+        const struct vm_mix mix = {.retiring = retiring, .bad = 4, .frontend = 10};
+        const struct known_mix known = known_mix(mix, &info, -1);
+        shares_of_known(&known, &info, truth);
+        truth[TD_NODE_HEAVY_OPERATIONS] = fmax(0, fmin(truth[TD_NODE_RETIRING], truth[TD_NODE_RETIRING] + (made_up(0xc2, 4) - 1) / 4));
+        truth[TD_NODE_LIGHT_OPERATIONS] = truth[TD_NODE_RETIRING] - truth[TD_NODE_HEAVY_OPERATIONS];
+        mix_is(known.mix);
+        td_must(td_read(td, &before));
+        work(300000);
+        td_must(td_read(td, &after));
+        td_must(td_decode_tree(&before, &after, nodes, MOST_NODES, &count));
+        CHECK_EQ(count, 12);
+        for (const struct td_node *node = nodes; node < nodes + count; node++) {
+            CHECK_EQ(node->measured, node->level == 1 || node->parent == TD_NODE_RETIRING);
+            if (!node->measured)
+                continue;
+            CHECK(node->low <= truth[node->id] && truth[node->id] <= node->high);
+            CHECK_NEAR(node->value, truth[node->id], 0.01);
+        }
+    }
+    td_close(td);
+    options.subtree = TD_NODE_BACKEND_BOUND;
+    CHECK_EQ(td_open(&td, &options), -ENOTSUP);
+    CHECK(last_error_with("would take 9"));
 }
 
 static int refused(uint32_t flags, uint32_t level)
@@ -292,7 +255,7 @@ int main(int argc, char **argv)
     CHECK(info.counters >= 3 && info.slots_per_cycle >= 4);
     if (core_is("Zen")) { /* which has no counters for both */
         td_close(td);
-        contention = contention_here();
+        contention_is_known(&info);
         td_must(td_open(&td, NULL));
     }
     for (int i = 0; i < REGIONS; i++)
@@ -326,7 +289,12 @@ int main(int argc, char **argv)
     } else {
         CHECK(last_error_with("subtree") && last_error_with(info.core));
     }
-    CHECK_EQ(refused(0, info.level + 1), info.level == 1 ? -ENOTSUP : -EINVAL); /* 3 is no level of any CPU */
+    if (core_is("mont (")) /* of servers; Tremont has four counters */
+        subtrees_of_e_core(0, 0);
+    if (core_is("Skylake"))
+        retiring_of_skylake();
+    CHECK_EQ(refused(0, info.level + 1), -ENOTSUP);
+    CHECK_EQ(refused(0, 4), -EINVAL); /* which is no level of any CPU */
     CHECK_EQ(refused(TD_FLAG_REGISTERS, 0), -ENODEV);
     CHECK(last_error_with("TD_FLAG_REGISTERS") && last_error_with(info.core));
     CHECK_EQ(refused(TD_FLAG_E_CORES, 0), -ENOTSUP);

@@ -29,6 +29,12 @@ static void job(void)
 static void child(void)
 {
     char one;
+    cpu_set_t all;
+    CHECK_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &all))
+        cpu++;
+    move_to(0, cpu);
     close(to_child[1]);
     while (read(to_child[0], &one, 1) == 1) {
         job();
@@ -45,7 +51,7 @@ static void is_done(void)
 }
 
 /* The emulated machine's counters of fractions of the slots keep what is left of an event for the next one that is counted
- * (rem in vpmu.c), so that two counts of the same job may be one apart. Slots have no fractions. */
+ * (rem in vpmu.c), each CPU's its own: on one CPU two counts of the same job may be one apart. Slots have no fractions. */
 static void is_within_one(uint64_t count, uint64_t other)
 {
     CHECK((count > other ? count - other : other - count) <= 1);

@@ -116,12 +116,12 @@ static void names(void)
     CHECK_EQ(td_simulate(NULL, NULL, "made-up core"), -EINVAL);
     CHECK_EQ(td_simulate(&td, NULL, NULL), -EINVAL);
     CHECK_EQ(td_simulate(&td, NULL, "no such core"), -EINVAL);
-    CHECK(last_error_with("no such core") && last_error_with("Zen 5") && last_error_with("Skylake"));
+    CHECK(last_error_with("no such core") && last_error_with("Zen 4, 5, 6") && last_error_with("Skylake"));
     CHECK_EQ(td_simulate(&td, NULL, ""), -EINVAL);
     options.level = 4;
     CHECK_EQ(td_simulate(&td, &options, "made-up core"), -EINVAL);
     options.level = 3;
-    CHECK_EQ(td_simulate(&td, &options, "Gracemont"), -EINVAL);
+    CHECK_EQ(td_simulate(&td, &options, "Gracemont"), -ENOTSUP);
     options.level = 2;
     CHECK_EQ(td_simulate(&td, &options, "Tremont"), -ENOTSUP);
 

@@ -42,7 +42,7 @@ static void results(void)
     CHECK_EQ(strcmp(text, "7 2.50 x 1.5 c 1 2 3 4 5 6 7 8"), 0);
 }
 
-__attribute__((target("avx"), noinline)) static void avx(void)
+WITH_AVX __attribute__((noinline)) static void avx(void)
 {
     four a = { one, 2 * one, 3 * one, 4 * one }, b = { 5, 6, 7, 8 }, product = vectors(a, b);
     for (int i = 0; i < 4; i++)
@@ -53,7 +53,7 @@ int main(void)
 {
     if (measured("TOPDOWN_REGIONS", "libm.so.6:exp,expl,fabsl,libhooked.so:*,libc*:snprintf")) {
         results();
-        if (__builtin_cpu_supports("avx"))
+        if (HAS_AVX)
             avx();
         errno = 1234; /* nor is this touched */
         plain(1);
@@ -71,7 +71,7 @@ int main(void)
     REGION("many", 1, 0);
     REGION("variable", 1, 0);
     REGION("snprintf", 1, 0);
-    if (__builtin_cpu_supports("avx"))
+    if (HAS_AVX)
         REGION("vectors", 1, 0);
     return 0;
 }

@@ -1,8 +1,8 @@
 /* TD_FLAG_E_CORES: the E-cores of a hybrid CPU have topdown events of their own. A handle for them and one for the
  * P-cores, in the same thread, share its time between them; each tells the truth of its part, and of no more. Level 2 has what
- * fits in the counters that the NMI watchdog leaves; what does not is not measured.
+ * fits in the counters that the NMI watchdog leaves; what does not is not measured. Of level 3 each subtree has a group.
  * needs: counters, hybrid */
-#include "pmu.h"
+#include "subtrees.h"
 
 static td_t *open_on(uint32_t flags, uint32_t target, int32_t id)
 {
@@ -105,7 +105,7 @@ int main(void)
     CHECK(after[0].slots < 20000u * info.slots_per_cycle);
 
     /* both, on both: nothing of the one is in the other */
-    td_t *pair[2] = {open_on(0, TD_TARGET_SELF, 0), td};
+    td_t *pair[2] = {open_on(TD_FLAG_COUNTERS, TD_TARGET_SELF, 0), td};
     move_to(0, p);
     for (int k = 0; k < 2; k++)
         td_must(td_read(pair[k], &before[k]));
@@ -156,5 +156,6 @@ int main(void)
         td_close(td);
         watchdog_is(1);
     }
+    subtrees_of_e_core(TD_FLAG_E_CORES, six);
     return 0;
 }

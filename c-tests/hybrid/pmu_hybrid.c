@@ -1,5 +1,5 @@
-/* A hybrid CPU: a thread on an E-core opens, but nothing is counted until it gets to a P-core; there the shares are
- * true, and totals survive the way back and forth. An E-core as target is -ENOTSUP.
+/* A handle for the P-cores of a hybrid CPU alone: a thread on an E-core opens, but nothing is counted until it gets to a P-core; there
+ * the shares are true, and totals survive the way back and forth. An E-core as target is -ENOTSUP.
  * needs: counters, hybrid */
 #include "pmu.h"
 
@@ -14,7 +14,8 @@ int main(void)
     if (p < 0 || e < 0)
         SKIP("not a hybrid CPU");
     move_to(0, e);
-    td_t *td = measured(NULL);
+    struct td_options p_cores = options_of(TD_FLAG_COUNTERS, 0);
+    td_t *td = measured(&p_cores);
     const struct td_info info = info_of(td);
     CHECK_EQ(strcmp(info.pmu, "cpu_core"), 0);
     CHECK_EQ(info.path, TD_PATH_RDPMC);

@@ -86,6 +86,9 @@ static inline void work(uint64_t instructions)
 #if defined(__x86_64__)
     uint64_t turns = instructions / 2 + 1;
     __asm__ volatile("1: dec %0\n\tjnz 1b" : "+r"(turns) : : "cc");
+#elif defined(__aarch64__)
+    uint64_t turns = instructions / 2 + 1;
+    __asm__ volatile("1: subs %0, %0, #1\n\tb.ne 1b" : "+r"(turns) : : "cc");
 #else
     for (volatile uint64_t turns = instructions / 4; turns > 0;)
         turns = turns - 1;

@@ -54,6 +54,14 @@ static inline void csv_read(struct csv *csv, const char *path)
     }
 }
 
+static inline int csv_has(const struct csv *csv, const char *column)
+{
+    for (int c = 0; c < csv->columns; c++)
+        if (strcmp(csv->cell[0][c], column) == 0)
+            return 1;
+    return 0;
+}
+
 static inline const char *csv_text(const struct csv *csv, int row, const char *column)
 {
     for (int c = 0; c < csv->columns; c++)

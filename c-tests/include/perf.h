@@ -12,12 +12,14 @@ enum { SLOTS_EVENT = 0x400, METRIC_EVENT = 0x8000 };
 #define RDPMC_SLOTS (1u << 30 | 3)
 #define RDPMC_METRICS (1u << 29)
 
+#if defined(__x86_64__)
 static inline uint64_t rdpmc(uint32_t counter)
 {
     uint32_t low, high;
     __asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(counter) : "memory");
     return (uint64_t)high << 32 | low;
 }
+#endif
 
 /* On a hybrid CPU PERF_TYPE_RAW means the P-cores. */
 static inline struct perf_event_attr event_of(uint32_t type, uint64_t config)

@@ -44,7 +44,7 @@ static void turn(int i)
     td = OPEN(&options);
     td_must(td_read(td, &sample));
     td_must(td_reset(td));
-    options.level = 3;
+    options.level = 4;
     CHECK_EQ(td_open(&inner, &options), -EINVAL);
     td_close(td);
 }

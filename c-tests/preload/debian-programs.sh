@@ -3,36 +3,7 @@
 # status, and a plausible report. With counters on the emulated machine, else (TOPDOWN_SIMULATE=1) with made-up ones. What is
 # not there is installed, if this is root and not the emulated machine, or skipped by name. The last line counts.
 # needs: nothing or counters
-set -uo pipefail
-cd "$(dirname "$0")/../.." || exit 1
-topdown=$PWD/target/release/topdown
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-passed=0 failed=0 skipped=0
-[ -n "${MACHINE:-}" ] || export TOPDOWN_SIMULATE=1
-
-need() { # need COMMAND PACKAGE
-  command -v "$1" > /dev/null && return
-  [ "$(id -u)" = 0 ] && [ -z "${MACHINE:-}" ] &&
-    { apt-get -qq update && apt-get -qq install -y --no-install-recommends "$2"; } > /dev/null 2>&1
-  command -v "$1" > /dev/null
-}
-
-program() { # program NAME COMMAND PACKAGE TEST...
-  local name=$1 command=$2 package=$3
-  shift 3
-  if ! need "$command" "$package"; then
-    echo "skip $name: $command is not installed: apt-get install $package"
-    skipped=$((skipped + 1))
-  elif "$@" > "$scratch/said" 2>&1; then
-    echo "pass $name"
-    passed=$((passed + 1))
-  else
-    echo "FAIL $name"
-    sed 's/^/    /' "$scratch/said"
-    failed=$((failed + 1))
-  fi
-}
+. "$(dirname "$0")/lib/programs.sh"
 
 # The same with and without, and what the report has to have: lines of its CSV (docs/report.md) in which shares add up,
 # threads' times are within the wall time, and there are so many threads.

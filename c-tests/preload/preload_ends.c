@@ -21,7 +21,12 @@ static int quick_exits(void) { before(); quick_exit(5); }
 static int immediately(void) { before(); _exit(6); }
 static int Immediately(void) { before(); _Exit(7); }
 static int aborts(void) { before(); abort(); }
-static int faults(void) { before(); __asm__ volatile("ud2"); return 1; }
+#if defined(__x86_64__)
+#define UNDEFINED "ud2"
+#else
+#define UNDEFINED ".inst 0" /* udf */
+#endif
+static int faults(void) { before(); __asm__ volatile(UNDEFINED); return 1; }
 static volatile uintptr_t nowhere = 8;
 static int segfaults(void) { before(); *(volatile int *)nowhere = 1; return 1; }
 static int terminated(void) { before(); raise(SIGTERM); return 1; }

@@ -16,7 +16,7 @@ static int little_stack(void)
     pthread_attr_t attributes;
     pthread_t thread;
     pthread_attr_init(&attributes);
-    CHECK_EQ(pthread_attr_setstacksize(&attributes, 16384), 0);
+    CHECK_EQ(pthread_attr_setstacksize(&attributes, (size_t)PTHREAD_STACK_MIN), 0);
     for (int k = 0; k < 10; k++) {
         CHECK_EQ(pthread_create(&thread, &attributes, k % 2 ? with_region : wants_stack, NULL), 0);
         join_thread(thread);

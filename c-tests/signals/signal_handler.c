@@ -32,6 +32,16 @@ static void handler(int unused)
     last = now;
 }
 
+/* On a machine that is slow, or at work for others, the handler runs again as soon as it has ended: then the call says so, and is made
+ * again. */
+static void reset(void)
+{
+    int code, tries = 0;
+    while ((code = td_reset(td)) == -EBUSY)
+        CHECK(++tries < 100);
+    td_must(code);
+}
+
 int main(void)
 {
     const struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
@@ -46,7 +56,7 @@ int main(void)
     CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
     for (long turn = 0; handled < 1000; turn++) {
         if (turn % 8 == 0)
-            td_must(td_reset(td));
+            reset();
         td_must(td_read(td, &before));
         td_must(td_read(td, &after));
         CHECK(after.slots >= before.slots);

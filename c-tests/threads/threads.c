@@ -13,7 +13,7 @@ static struct {
 
 static void *measure(void *argument)
 {
-    const uint32_t bad_level = 3 + (uint32_t)(uintptr_t)argument;
+    const uint32_t bad_level = 4 + (uint32_t)(uintptr_t)argument;
     struct td_sample before, after;
     struct td_l1 l1;
     char word[32];

@@ -1,6 +1,6 @@
 //! `topdown check`: what can be measured here.
 
-use crate::{print, say};
+use crate::{describe, print, say};
 use serde::Serialize;
 use std::process::ExitCode;
 use topdown::{Finding, Info, Path, Survey, Verdict, probe};
@@ -18,6 +18,9 @@ pub struct Arguments {
     /// Print one JSON object, for scripts (see below)
     #[arg(long)]
     json: bool,
+    /// Print instead what this machine says of its CPU and PMUs: what the project needs to know of a CPU that it does not know
+    #[arg(long, conflicts_with_all = ["json", "selftest"])]
+    describe: bool,
     /// Try on this machine what could only be tried on an emulated one, and report it (some 30 seconds)
     #[arg(long)]
     selftest: bool,
@@ -63,6 +66,15 @@ Exit status: 0 if the default td_open works, 1 if not, 2 for wrong arguments.";
 pub fn run(arguments: &Arguments) -> ExitCode {
     if arguments.selftest {
         return crate::selftest::run(arguments.output.as_deref(), arguments.json);
+    }
+    if arguments.describe {
+        return match print(&describe::block(std::path::Path::new("/"))) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                say(&error.to_string());
+                ExitCode::FAILURE
+            }
+        };
     }
     let survey = probe();
     let text = if arguments.json { json(&survey) } else { table(&survey.findings) };

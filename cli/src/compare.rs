@@ -46,5 +46,5 @@ fn compared(arguments: &Arguments) -> io::Result<()> {
     let comparison = compare(&arguments.before, &arguments.after)?;
     let no_page = || io::Error::other("a comparison is no HTML page; choose .csv, .json or .txt");
     let text = comparison.render(format).ok_or_else(no_page)?;
-    output.map_or_else(|| print(&text), |path| save(&text, path))
+    output.map_or_else(|| print(&text), |path| save(text.as_bytes(), path))
 }

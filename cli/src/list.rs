@@ -5,6 +5,9 @@ use serde::Serialize;
 use std::process::ExitCode;
 use topdown::{Core, cores};
 
+/// The family of cores that MIDR_EL1 identifies; their models are its part numbers.
+const ARM64: u32 = 0;
+
 /// Options of `topdown list`.
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -114,7 +117,7 @@ fn markdown() -> String {
             "| {} | {} {} | {} | {} | {} | {} | {} |\n",
             core.core,
             core.vendor,
-            core.family,
+            if core.family == ARM64 { "arm64".into() } else { core.family.to_string() },
             models(core.models),
             if core.slots_per_cycle == 0 { "not known".into() } else { core.slots_per_cycle.to_string() },
             source(&core),

@@ -1,14 +1,24 @@
 //! The command `topdown`.
-#![deny(unsafe_code)] // allowed in sys and in two modules of selftest
+#![deny(unsafe_code)] // allowed in sys and its modules, preload and two modules of selftest
 
 mod check;
 mod compare;
+mod describe;
 mod list;
+mod metrics;
+#[allow(unsafe_code)]
+mod preload;
+mod record;
 mod report;
 mod run;
+#[cfg(target_arch = "x86_64")]
+mod selftest;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "no_selftest.rs"]
 mod selftest;
 mod stat;
 mod sys;
+mod top;
 mod unmeasured;
 
 use clap::{Parser, Subcommand};
@@ -35,6 +45,12 @@ enum Command {
     /// Count from outside where slots go: of a command, whatever it is and does, of processes, threads or CPUs
     #[command(after_help = stat::HELP)]
     Stat(stat::Arguments),
+    /// Sample which functions waste slots: of a command or of processes, as they are
+    #[command(after_help = record::HELP)]
+    Record(record::Arguments),
+    /// Show on a terminal where slots go now: of all CPUs, of processes, threads, or a command
+    #[command(after_help = top::HELP)]
+    Top(top::Arguments),
     /// Run a command, and report where its slots went: all of it, each thread, and regions
     #[command(after_help = run::HELP)]
     Run(run::Arguments),
@@ -67,6 +83,8 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
+        Command::Record(arguments) => record::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),

@@ -1,8 +1,9 @@
 //! `topdown run`: a program under libtopdown-preload.so, and the report of it.
 
-use crate::stat::OutsideGroups;
+use crate::metrics::Endpoint;
+use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End};
-use crate::{say, unmeasured};
+use crate::{preload, say, unmeasured};
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,12 +12,12 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 use topdown::{Options, SourceKind, TopDown};
-use topdown_report::{Format, Output, OutsideCount, Report};
+use topdown_report::{Format, Output, OutsideCount, Report, write_timeline};
 
 /// What the library inside counts.
 const SOURCE: &str = "TOPDOWN_SOURCE";
-const LIBRARY: &str = "libtopdown-preload.so";
 /// Names the library that programs with Intel's ITT API tell of their tasks.
 const COLLECTOR: &str = "INTEL_LIBITTNOTIFY64";
 /// Options of AddressSanitizer.
@@ -27,20 +28,35 @@ pub const TABLE: &str = "topdown";
 /// Options of `topdown run`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, .txt; `-` is standard output [default: a text to
-    /// standard error]
+    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, .txt, .pftrace (the timeline alone); `-` is
+    /// standard output [default: a text to standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write what was counted in each interval to FILE, too: .csv, .json, or .pftrace for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
+    /// Milliseconds between two readings for the timeline, from 1 up; twice as many whenever there are 1,000 intervals. 0: no timeline
+    #[arg(long, value_name = "MS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=LONGEST))]
+    interval: u64,
+    /// Answer HTTP requests for OpenMetrics (/metrics) at this address meanwhile: HOST:PORT, or a PORT of this machine alone
+    #[arg(long, value_name = "ADDR")]
+    open_metrics: Option<String>,
     /// Measure functions as regions too: OBJECT:FUNCTION,... as in TOPDOWN_REGIONS
     #[arg(long, value_name = "PATTERNS")]
     regions: Option<OsString>,
     /// Measure functions of programs built with -finstrument-functions: PATTERN,... as in TOPDOWN_FUNCTIONS
     #[arg(long, value_name = "PATTERNS")]
     functions: Option<OsString>,
+    /// Show processes that do not measure themselves (static ones, say), too, each for itself (Linux 6.12 or later)
+    #[arg(long, conflicts_with = "inside")]
+    per_process: bool,
     /// Measure from inside alone. The program's own performance counters (perf events, PAPI, ...) then have all general counters,
     /// but nothing is known of static programs, nor of what a killed one did last
     #[arg(long)]
     inside: bool,
+    /// Measure from outside alone, as `topdown stat` does: nothing is loaded into the command, so there are no regions
+    #[arg(long, conflicts_with_all = ["inside", "regions", "functions", "preload"])]
+    outside: bool,
     /// The library to load into the command [default: libtopdown-preload.so beside `topdown` or in ../lib]
     #[arg(long, value_name = "FILE", env = "TOPDOWN_PRELOAD")]
     preload: Option<PathBuf>,
@@ -93,37 +109,79 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
         )));
     }
     let format = Format::of(arguments.output.as_deref()).map_err(|error| failed(error.to_string()))?;
-    let library = library(arguments.preload.as_deref()).map_err(failed)?;
-    if let Some(output) = &arguments.output {
+    let library = match preload::find(arguments.preload.as_deref()) {
+        _ if arguments.outside => None,
+        found => Some(found.map_err(failed)?),
+    };
+    if let Some(timeline) = &arguments.timeline {
+        topdown_report::timeline_format(timeline).map_err(|error| failed(error.to_string()))?;
+    }
+    for output in arguments.output.iter().chain(&arguments.timeline) {
         // not after hours that it cannot be written
         Output::check(output).map_err(|error| failed(error.to_string()))?;
     }
-    reported(arguments, &library, format)
+    reported(arguments, library.as_deref(), format)
 }
 
-/// Runs the command with the library, and writes the report.
-fn reported(arguments: &Arguments, library: &Path, format: Format) -> Result<End, Failure> {
+/// Options of groups on the command that take no counters from the library, if that is loaded; None: there are none. `may_load`: it
+/// was to be.
+fn outside_options(may_load: bool, loaded: bool) -> Option<Options> {
+    let beside = Options { source: SourceKind::Counters, beside_registers: true, ..Options::default() };
+    let own = Options::default();
+    let fits = |options: &Options| TopDown::open(options).is_ok();
+    let candidates = [(beside, may_load), (own, !loaded)];
+    candidates.into_iter().find_map(|(options, tried)| (tried && fits(&options)).then_some(options))
+}
+
+/// Runs the command with the library, if that is to be loaded, and writes the report.
+fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Result<End, Failure> {
     let failed = |text| (FAILED, text);
     let mut directory =
         Directory::new().map_err(|error| failed(format!("no temporary directory: {error}")))?;
     let (program, rest) = arguments.command.split_first().expect("clap demands one");
     let mut command = Command::new(program);
     command.args(rest);
-    let refuses = unmeasured::refuses(program);
-    if refuses.is_none() {
+    let refuses = library.and_then(|_| unmeasured::refuses(program));
+    let loaded = library.filter(|_| refuses.is_none());
+    if let Some(library) = loaded {
         load(&mut command, arguments, library, &directory);
     }
+    let simulated = simulates().map_err(failed)?;
     // (simulated figures are no part of real ones, and both cannot have the general counters)
-    let alone = arguments.inside
-        || is("TOPDOWN_SIMULATE", &|value| value != "0")
-        || is(SOURCE, &|value| value == "counters");
-    let beside = Options { source: SourceKind::Counters, beside_registers: true, ..Options::default() };
-    let alone = alone || TopDown::open(&beside).is_err();
-    if !alone && std::env::var_os(SOURCE).is_none() {
+    let alone = arguments.inside || simulated || is(SOURCE, &|value| value == "counters");
+    let alone = alone && library.is_some();
+    let options = if alone { None } else { outside_options(library.is_some(), loaded.is_some()) };
+    let beside = options.as_ref().is_some_and(|options| options.beside_registers);
+    if beside && std::env::var_os(SOURCE).is_none() {
         command.env(SOURCE, "registers"); // it would find the others taken, after it has taken turns with the outside
     }
-    let watch = |pid| if alone { None } else { OutsideGroups::of(pid, &beside).ok() };
-    let (ran, count) = sys::run_to_end(&mut command, watch).map_err(|error| not_run(program, &error))?;
+    if options.is_none() && arguments.per_process {
+        say(
+            "--per-process: nothing is counted from outside here, so processes that do not measure themselves have no row",
+        );
+    }
+    let endpoint = endpoint(arguments, &directory).map_err(failed)?;
+    let watch = |pid| {
+        let mut count = match (&options, arguments.per_process) {
+            (None, _) => None,
+            (Some(options), true) => OutsideGroups::by_task(pid, options).ok(),
+            (Some(options), false) => OutsideGroups::of(pid, options).ok(),
+        };
+        let shown = format.has_timeline() || arguments.timeline.is_some();
+        if let (Some(count), true) = (&mut count, shown && arguments.interval > 0) {
+            count.keep_time(Some(Duration::from_millis(arguments.interval)));
+        }
+        if let (Some(count), Some(endpoint)) = (&mut count, &endpoint) {
+            count.publish(endpoint.published().clone());
+        }
+        count
+    };
+    let attend = |count: &mut Option<OutsideGroups>, pid, start| {
+        count.iter_mut().for_each(|count| count.attend(pid, start));
+    };
+    let (ran, count) =
+        sys::run_attended(&mut command, watch, attend).map_err(|error| not_run(program, &error))?;
+    drop(endpoint);
     let outside = count
         .and_then(|count| count.end(&ran, &arguments.command, false).ok())
         .filter(|counted| counted.parts.iter().any(|(_, sum)| sum.slots > 0))
@@ -131,17 +189,37 @@ fn reported(arguments: &Arguments, library: &Path, format: Format) -> Result<End
             run: ran.run(&arguments.command),
             parts: Vec::new(),
             of_cpus: false,
+            timeline: None,
+            processes: Vec::new(),
         });
+    let why_not = match (refuses, library) {
+        (Some(why), _) => Some(format!("{} ran without the library: {why}", program.to_string_lossy())),
+        (None, None) => {
+            Some(TopDown::open(&Options::default()).err().map_or_else(String::new, |error| error.to_string()))
+        }
+        (None, Some(_)) => None,
+    };
+    write_report(arguments, &mut directory, outside, why_not, format);
+    Ok(ran.end)
+}
+
+/// Writes the report of a command that has ended, or says why there is none. `why_not`: why nothing in it was measured; empty: that
+/// was not asked for.
+fn write_report(
+    arguments: &Arguments,
+    directory: &mut Directory,
+    outside: OutsideCount,
+    why_not: Option<String>,
+    format: Format,
+) {
+    let program = arguments.command[0].as_os_str();
     let tables = directory.tables().unwrap_or_default();
     let mut trouble = String::new();
     if tables.is_empty() {
-        let why = refuses.map_or_else(
-            || unmeasured::why(program),
-            |why| format!("{} ran without the library: {why}", program.to_string_lossy()),
-        );
+        let why = why_not.unwrap_or_else(|| unmeasured::why(program));
         if outside.parts.is_empty() {
             trouble = why;
-        } else {
+        } else if !why.is_empty() {
             say(&format!("counted from outside alone: {why}"));
         }
     }
@@ -149,6 +227,9 @@ fn reported(arguments: &Arguments, library: &Path, format: Format) -> Result<End
     let written = topdown_report::merge(&tables, Some(outside)).and_then(|report| {
         let report = Report { trouble, ..report };
         topdown_report::write(&report, output, format)?;
+        if let Some(Err(why)) = arguments.timeline.as_ref().map(|path| write_timeline(&report, path)) {
+            say(&format!("no timeline: {why}"));
+        }
         came_to_nothing(arguments, &report).for_each(|line| say(&line));
         Ok(())
     });
@@ -159,12 +240,22 @@ fn reported(arguments: &Arguments, library: &Path, format: Format) -> Result<End
         let figures = figures.display();
         say(&format!("no report: {error}; the figures are in {figures}: `topdown report -o FILE {figures}`"));
     }
-    Ok(ran.end)
+}
+
+/// Where requests for metrics are answered, of regions, too, as far as processes have measured them.
+fn endpoint(arguments: &Arguments, directory: &Directory) -> Result<Option<Endpoint>, String> {
+    let Some(address) = &arguments.open_metrics else { return Ok(None) };
+    let path = directory.path.clone();
+    let inside = move || topdown_report::merge(&tables(&path).ok()?, None).ok();
+    let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
+    let endpoint = Endpoint::open(address, &command.join(" "), Box::new(inside))?;
+    say(&format!("metrics are at {}", endpoint.url()));
+    Ok(Some(endpoint))
 }
 
 /// Has the library loaded into the command and into all that it starts.
 fn load(command: &mut Command, arguments: &Arguments, library: &Path, directory: &Directory) {
-    command.env("LD_PRELOAD", preloaded(library, std::env::var_os("LD_PRELOAD")));
+    command.env("LD_PRELOAD", preload::list(library, std::env::var_os("LD_PRELOAD")));
     command.env("TOPDOWN_OUTPUT", directory.path.join("run").with_extension(TABLE));
     if std::env::var_os(COLLECTOR).is_none() {
         command.env(COLLECTOR, library);
@@ -203,6 +294,13 @@ fn came_to_nothing(arguments: &Arguments, report: &Report) -> impl Iterator<Item
     })
 }
 
+/// Whether the library simulates counters.
+fn simulates() -> Result<bool, String> {
+    let value = std::env::var_os("TOPDOWN_SIMULATE").unwrap_or_default();
+    let simulation = topdown::simulation(&value.to_string_lossy());
+    simulation.map(|core| core.is_some()).map_err(|error| format!("TOPDOWN_SIMULATE: {error}"))
+}
+
 /// Whether a variable has such a value.
 fn is(name: &str, such: &dyn Fn(&OsStr) -> bool) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty() && such(&value))
@@ -212,46 +310,6 @@ fn is(name: &str, such: &dyn Fn(&OsStr) -> bool) -> bool {
 pub fn not_run(program: &OsStr, error: &io::Error) -> Failure {
     let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     (status, format!("cannot run {}: {error}", program.to_string_lossy()))
-}
-
-/// Where the library is.
-fn library(given: Option<&Path>) -> Result<PathBuf, String> {
-    let there = |path: &Path| path.is_file().then(|| std::path::absolute(path)).and_then(Result::ok);
-    let found = match given {
-        Some(path) => {
-            there(path).ok_or(format!("{}: no such library; name {LIBRARY} by --preload", path.display()))?
-        }
-        None => {
-            let own = std::env::current_exe().unwrap_or_default();
-            let beside = own.parent().unwrap_or(Path::new(""));
-            let places =
-                ["", "../lib", "../lib64", "../lib/x86_64-linux-gnu"].map(|at| beside.join(at).join(LIBRARY));
-            places.iter().find_map(|path| there(path)).ok_or(format!(
-                "{LIBRARY} is neither in {} nor in ../lib of it; `make install` puts it there, or name it by --preload or \
-                 TOPDOWN_PRELOAD",
-                beside.display()
-            ))?
-        }
-    };
-    // ld.so takes either of them for the end of a name
-    match found.to_str() {
-        Some(name) if !name.contains([' ', ':']) => Ok(found),
-        _ => Err(format!(
-            "{}: LD_PRELOAD cannot name a file with a space or a colon in its path; install it elsewhere, or name a link \
-             by --preload",
-            found.display()
-        )),
-    }
-}
-
-/// LD_PRELOAD with ours first.
-fn preloaded(library: &Path, before: Option<OsString>) -> OsString {
-    let mut all = library.as_os_str().to_owned();
-    if let Some(before) = before.filter(|before| !before.is_empty()) {
-        all.push(":");
-        all.push(before);
-    }
-    all
 }
 
 /// A directory for table files, removed in the end unless it is kept.
@@ -284,16 +342,21 @@ impl Directory {
     }
 
     fn tables(&self) -> io::Result<Vec<PathBuf>> {
-        let mut tables = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
-            let path = entry?.path();
-            if path.extension() == Some(OsStr::new(TABLE)) {
-                tables.push(path);
-            }
-        }
-        tables.sort();
-        Ok(tables)
+        tables(&self.path)
     }
+}
+
+/// The table files in a directory.
+fn tables(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut tables = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension() == Some(OsStr::new(TABLE)) && topdown_table::run::has_begun(&path) {
+            tables.push(path);
+        }
+    }
+    tables.sort();
+    Ok(tables)
 }
 
 impl Drop for Directory {
@@ -301,18 +364,5 @@ impl Drop for Directory {
         if !self.keep {
             let _ = fs::remove_dir_all(&self.path);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_preloaded_stays_behind_ours() {
-        let all = |before: Option<&str>| preloaded(Path::new("/l/ours.so"), before.map(OsString::from));
-        assert_eq!(all(None), "/l/ours.so");
-        assert_eq!(all(Some("")), "/l/ours.so");
-        assert_eq!(all(Some("a.so:b.so")), "/l/ours.so:a.so:b.so");
     }
 }

@@ -1,10 +1,12 @@
 //! Running a command as time(1) does: signals are for it, and its end is ours.
 #![allow(unsafe_code)]
 
-use perf_event_open_sys::bindings::{
-    PERF_COUNT_SW_DUMMY, PERF_FLAG_FD_CLOEXEC, PERF_TYPE_SOFTWARE, perf_event_attr,
-};
-use perf_event_open_sys::perf_event_open;
+mod family;
+mod signals;
+
+pub use family::Family;
+pub use signals::{Interrupts, interrupted, interrupts, let_files_be_too_large, raise, with_signals_blocked};
+use signals::{PIPE_WAS_IGNORED, Relay, wait_for_children};
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,8 +16,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
-use std::sync::{OnceLock, mpsc};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 use topdown_report::model::Run;
@@ -46,19 +48,6 @@ pub enum End {
     Signal(i32),
 }
 
-/// A file that would be longer than it may be (`ulimit -f`) is an error of write(2), not the end of this process.
-pub fn let_files_be_too_large() {
-    extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: plain data; the handler does nothing, and unlike SIG_IGN does not last over exec.
-    unsafe {
-        let mut before: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &raw mut before);
-        if before.sa_sigaction == libc::SIG_DFL {
-            libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t);
-        }
-    }
-}
-
 /// A command that ran.
 pub struct Ran {
     /// When it began, in local time.
@@ -74,15 +63,7 @@ pub struct Ran {
 }
 
 /// Runs a command to its end. Signals that come meanwhile are for the command. `watch` is called before it is executed, with its
-/// process id.
-///
-/// # Errors
-/// It cannot be executed.
-pub fn run_to_end<T>(command: &mut Command, watch: impl FnOnce(i32) -> T) -> io::Result<(Ran, T)> {
-    run_attended(command, watch, |_, _, _| {})
-}
-
-/// The same. `attend` is called while it runs, with what `watch` returned, its process id, and when it started.
+/// process id; `attend` while it runs, with what `watch` returned, its process id, and when it started.
 ///
 /// # Errors
 /// It cannot be executed.
@@ -183,6 +164,19 @@ fn host() -> String {
     topdown_table::text(&name)
 }
 
+/// Now and here: "2026-01-31 12:34:56 +0100 on HOST".
+pub fn occasion() -> String {
+    topdown_report::occasion_of(&local_time(), &host()).unwrap_or_default()
+}
+
+/// Nanoseconds of the clock CLOCK_BOOTTIME.
+pub fn boottime_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: it stores a timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// "2026-01-31T12:34:56+0100".
 fn local_time() -> String {
     let mut text = [0; 64];
@@ -195,134 +189,12 @@ fn local_time() -> String {
     topdown_table::text(&text)
 }
 
-/// Whether SIGPIPE was ignored when this process began: Rust's runtime ignores it, and has it at its default in children.
-static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
-
-extern "C" fn look_at_sigpipe() {
-    PIPE_WAS_IGNORED.store(is_ignored(libc::SIGPIPE), Relaxed);
-}
-
-// SAFETY: called before main, and needs nothing of the runtime.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static LOOK_AT_SIGPIPE: extern "C" fn() = look_at_sigpipe;
-
-fn is_ignored(signal: i32) -> bool {
-    // SAFETY: plain data.
-    unsafe {
-        let mut now: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, std::ptr::null(), &raw mut now);
-        now.sa_sigaction == libc::SIG_IGN
-    }
-}
-
 /// What this process is sent when its parent dies (`setpriv --pdeathsig`); 0: nothing.
 fn parent_death_signal() -> i32 {
     let mut signal = 0;
     // SAFETY: it stores an int.
     unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut signal) };
     signal
-}
-
-/// Signals to this process go on to the command, as if it had this process's id. They come to one thread alone, and wait while
-/// there is no command yet.
-struct Relay {
-    /// What was blocked before.
-    mask: libc::sigset_t,
-}
-
-/// The command's process id; 0: there is none, or it has ended.
-static COMMAND: AtomicI32 = AtomicI32::new(0);
-
-/// Those by which users end something.
-const ENDERS: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
-/// One of these came, if not from the command.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// One of these came while there was no command.
-static INTERRUPTED_AFTER: AtomicBool = AtomicBool::new(false);
-
-/// Whether the user wants no more runs.
-pub fn interrupted() -> bool {
-    INTERRUPTED.load(Relaxed)
-}
-
-/// Those that are sent to end a process, or tell it something. Whoever ignores one ignores it for the command.
-fn relayed() -> impl Iterator<Item = i32> {
-    const NAMED: [i32; 12] = [
-        libc::SIGHUP,
-        libc::SIGINT,
-        libc::SIGQUIT,
-        libc::SIGUSR1,
-        libc::SIGUSR2,
-        libc::SIGALRM,
-        libc::SIGTERM,
-        libc::SIGVTALRM,
-        libc::SIGPROF,
-        libc::SIGWINCH,
-        libc::SIGIO,
-        libc::SIGPWR,
-    ];
-    NAMED.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).filter(|signal| !is_ignored(*signal))
-}
-
-extern "C" fn relay(signal: i32, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: what the kernel gives a handler; system calls that handlers may make.
-    unsafe {
-        let errno = *libc::__errno_location();
-        let command = COMMAND.load(Relaxed);
-        // what the terminal sends, it sends to the command, too
-        let of_terminal = (*about).si_code == libc::SI_KERNEL
-            && matches!(signal, libc::SIGHUP | libc::SIGINT | libc::SIGQUIT | libc::SIGWINCH);
-        if ENDERS.contains(&signal) && (command == 0 || (*about).si_pid() != command) {
-            INTERRUPTED.store(true, Relaxed);
-            if command == 0 {
-                INTERRUPTED_AFTER.store(true, Relaxed);
-                libc::signal(signal, libc::SIG_DFL); // a second one ends what is done after the command
-            }
-        }
-        if command == 0 {
-            // (there is nobody to tell)
-        } else if (*about).si_code == libc::SI_QUEUE {
-            libc::sigqueue(command, signal, (*about).si_value());
-        } else if !of_terminal && ((*about).si_code == libc::SI_KERNEL || (*about).si_pid() != command) {
-            libc::kill(command, signal);
-        }
-        *libc::__errno_location() = errno;
-    }
-}
-
-impl Relay {
-    /// From here on they wait for a command.
-    fn begin() -> Relay {
-        // SAFETY: plain data; the handler calls what handlers may, and unlike SIG_IGN does not last over exec.
-        unsafe {
-            let (mut all, mut mask): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
-            libc::sigemptyset(&raw mut all);
-            let mut ours: libc::sigaction = std::mem::zeroed();
-            ours.sa_sigaction = relay as *const () as usize;
-            ours.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
-            relayed().for_each(|signal| _ = libc::sigaddset(&raw mut all, signal));
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, &raw mut mask);
-            relayed().for_each(|signal| _ = libc::sigaction(signal, &raw const ours, null_mut()));
-            Relay { mask }
-        }
-    }
-
-    /// Those that waited, and that come, are for this process.
-    fn relay_to(&self, pid: i32) {
-        COMMAND.store(pid, Relaxed);
-        // SAFETY: plain data.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, null_mut()) };
-    }
-
-    /// In the command's process, before it is executed: as they were, so that it misses none.
-    fn end_in_child(mask: &libc::sigset_t) {
-        // SAFETY: plain data.
-        unsafe {
-            relayed().for_each(|signal| _ = libc::signal(signal, libc::SIG_DFL));
-            libc::pthread_sigmask(libc::SIG_SETMASK, mask, null_mut());
-        }
-    }
 }
 
 /// In the child: says its process id and the CPU time that it has used, and waits.
@@ -343,19 +215,6 @@ fn stop(parent: i32) -> io::Result<()> {
             }
     };
     if answered { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPIPE)) }
-}
-
-/// Whoever ignores SIGCHLD gets no exit status: no more from here on. Whether it was ignored when this was called first.
-fn wait_for_children() -> bool {
-    static WAS_IGNORED: OnceLock<bool> = OnceLock::new();
-    *WAS_IGNORED.get_or_init(|| {
-        let ignored = is_ignored(libc::SIGCHLD);
-        if ignored {
-            // SAFETY: plain data.
-            unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-        }
-        ignored
-    })
 }
 
 /// Waits for a child, to whom signals go as long as the id is its own.
@@ -380,100 +239,6 @@ fn end_of(pid: i32, signals: &Relay) -> io::Result<(i32, libc::rusage)> {
         until(&mut || libc::wait4(pid, &raw mut status, 0, &raw mut usage))?;
     }
     Ok((status, usage))
-}
-
-/// A thread or process, and all that it starts: an event that counts nothing, but goes from each to its children.
-pub struct Family {
-    event: OwnedFd,
-    page: *mut libc::c_void,
-}
-
-const PAGE: usize = 4096;
-
-impl Family {
-    /// Of the process with this id, before it is executed.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn of(pid: i32) -> io::Result<Family> {
-        Family::open(pid, true)
-    }
-
-    /// Of a thread alone.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn alone(tid: i32) -> io::Result<Family> {
-        Family::open(tid, false)
-    }
-
-    fn open(pid: i32, inherit: bool) -> io::Result<Family> {
-        let mut attr = perf_event_attr {
-            type_: PERF_TYPE_SOFTWARE,
-            size: size_of::<perf_event_attr>() as u32,
-            config: PERF_COUNT_SW_DUMMY.into(),
-            ..perf_event_attr::default()
-        };
-        attr.set_inherit(inherit.into());
-        attr.set_exclude_kernel(1);
-        // SAFETY: a valid attr; what is mapped of a new descriptor is new.
-        unsafe {
-            // (what is inherited can be mapped on one CPU alone, whichever: it is inherited on all)
-            let cpu = libc::sched_getcpu().max(0);
-            let fd = perf_event_open(&raw mut attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC.into());
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            let event = OwnedFd::from_raw_fd(fd);
-            // (without a page poll(2) takes it for one that has ended)
-            let page = libc::mmap(null_mut(), PAGE, libc::PROT_READ, libc::MAP_SHARED, fd, 0);
-            if page == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(Family { event, page })
-        }
-    }
-
-    /// A descriptor that comes to its end with them.
-    pub fn descriptor(&self) -> i32 {
-        self.event.as_raw_fd()
-    }
-
-    /// Whether any of them goes on. `wait`: until there is none, or a signal that ends came since the command has ended.
-    pub fn goes_on(&self, wait: bool) -> bool {
-        if wait {
-            self.wait();
-        }
-        let mut of = libc::pollfd { fd: self.event.as_raw_fd(), events: 0, revents: 0 };
-        // SAFETY: one live pollfd.
-        unsafe { libc::poll(&raw mut of, 1, 0) == 0 || of.revents == 0 }
-    }
-
-    fn wait(&self) {
-        let mut of = libc::pollfd { fd: self.event.as_raw_fd(), events: 0, revents: 0 };
-        // SAFETY: plain data, and one live pollfd.
-        unsafe {
-            let (mut enders, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
-            libc::sigemptyset(&raw mut enders);
-            ENDERS.iter().for_each(|signal| _ = libc::sigaddset(&raw mut enders, *signal));
-            // (they come in ppoll alone, so none is missed before)
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const enders, &raw mut before);
-            while !INTERRUPTED_AFTER.load(Relaxed) {
-                let come = libc::ppoll(&raw mut of, 1, std::ptr::null(), &raw const before);
-                if come >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-                    break;
-                }
-            }
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, null_mut());
-        }
-    }
-}
-
-impl Drop for Family {
-    fn drop(&mut self) {
-        // SAFETY: it was mapped, and is given up once.
-        unsafe { libc::munmap(self.page, PAGE) };
-    }
 }
 
 /// The limit of descriptors that this process was given, if it was raised.
@@ -552,56 +317,6 @@ pub fn signal(process: &OwnedFd, signal: i32) {
     };
 }
 
-/// As long as this is there, SIGINT, SIGTERM and SIGHUP end nothing, unless they are ignored.
-pub struct Interrupts {
-    event: OwnedFd,
-    /// What was blocked before.
-    mask: libc::sigset_t,
-}
-
-impl Interrupts {
-    /// A descriptor that can be read when one came.
-    pub fn descriptor(&self) -> i32 {
-        self.event.as_raw_fd()
-    }
-}
-
-impl Drop for Interrupts {
-    fn drop(&mut self) {
-        let mut about = [0_u8; size_of::<libc::signalfd_siginfo>()];
-        // SAFETY: a buffer, and plain data.
-        unsafe {
-            // (those that came have done what they were sent for)
-            while libc::read(self.descriptor(), about.as_mut_ptr().cast(), about.len()) > 0 {}
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, null_mut());
-        }
-    }
-}
-
-/// Takes them.
-///
-/// # Errors
-/// The kernel's.
-pub fn interrupts() -> io::Result<Interrupts> {
-    // SAFETY: plain data; what signalfd returns is a new descriptor.
-    unsafe {
-        let (mut set, mut mask): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(signal, std::ptr::null(), &raw mut action);
-            if action.sa_sigaction != libc::SIG_IGN {
-                libc::sigaddset(&raw mut set, signal);
-            }
-        }
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut mask);
-        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
-            fd @ 0.. => Ok(Interrupts { event: OwnedFd::from_raw_fd(fd), mask }),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
 /// Waits until one of these can be read, or has come to its end, but not longer than until then. Which of them.
 pub fn wait_for(descriptors: &[i32], until: Option<Instant>) -> Vec<bool> {
     let event = |fd: &i32| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 };
@@ -615,15 +330,4 @@ pub fn wait_for(descriptors: &[i32], until: Option<Instant>) -> Vec<bool> {
     // SAFETY: as many pollfds as it is told, and a timespec or none.
     let come = unsafe { libc::ppoll(all.as_mut_ptr(), all.len() as libc::nfds_t, time, std::ptr::null()) };
     all.iter().map(|one| come > 0 && one.revents != 0).collect()
-}
-
-/// Ends as the command did, but for the core that it left already.
-pub fn raise(signal: i32) {
-    // SAFETY: plain data; what is changed is this process's end.
-    unsafe {
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
-        libc::signal(signal, libc::SIG_DFL);
-        libc::raise(signal);
-    }
 }

@@ -2,12 +2,15 @@
 
 use crate::sys;
 use object::LittleEndian;
-use object::elf::{DT_NEEDED, EM_X86_64};
+use object::elf::{DT_NEEDED, EM_AARCH64, EM_X86_64, Machine};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+/// What the library is for.
+const MACHINE: Machine = if cfg!(target_arch = "x86_64") { EM_X86_64 } else { EM_AARCH64 };
 
 /// Why, and what to do about it.
 pub fn why(program: &OsStr) -> String {
@@ -75,7 +78,7 @@ pub fn refuses(program: &OsStr) -> Option<&'static str> {
 enum Linked {
     Dynamically,
     Statically,
-    /// Not for x86-64.
+    /// Not for this kind of CPU.
     Otherwise,
     /// No ELF file.
     Not,
@@ -98,7 +101,7 @@ fn about(elf: &[u8]) -> About {
     }
     let Ok(file) = ElfFile64::<LittleEndian>::parse(elf) else { return none(Linked::Otherwise) };
     let endian = LittleEndian;
-    if file.elf_header().e_machine(endian) != EM_X86_64 {
+    if file.elf_header().e_machine(endian) != MACHINE {
         return none(Linked::Otherwise);
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -131,7 +134,7 @@ mod tests {
             }
         }
         assert_eq!(linked(&own), Linked::Statically);
-        own[18] = 183;
+        own[18] = 8; // EM_MIPS
         assert_eq!(linked(&own), Linked::Otherwise);
         assert_eq!(linked(b"#!/bin/sh\n"), Linked::Not);
         assert_eq!(linked(b"\x7fELF\x02\x01"), Linked::Otherwise);

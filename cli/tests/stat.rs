@@ -26,7 +26,12 @@ fn options_that_clash_are_errors() {
         "--per-socket -p 1",
         "--per-core --per-socket -a",
         "--per-thread -a",
-        "--per-thread true",
+        "--per-thread -I 100 true",
+        "--per-thread -r 2 true",
+        "--per-process -a",
+        "--per-process -p 1",
+        "--per-process --per-thread true",
+        "--per-process --csv true",
         "-r 2 -a",
         "-r 2 -p 1",
         "-r 2 -I 100 true",
@@ -39,7 +44,9 @@ fn options_that_clash_are_errors() {
         "-I 100 --json true",
         "-x , --csv true",
         "--wait -a",
-        "--td-level 3 true",
+        "--td-level 4 true",
+        "--subtree light_operations true",
+        "--subtree retiring --td-level 1 true",
         "--unknown true",
         "-z true",
     ] {
@@ -59,7 +66,7 @@ fn what_follows_the_command_is_its_own() {
 fn unknown_endings_and_targets_are_refused_before_anything_runs() {
     for (arguments, says) in [
         ("-o report.xml echo ran", "-o report.xml: no report has this ending"),
-        ("-I 100 -o report.html echo ran", "rows are a text, .csv or .json, not .html"),
+        ("-r 2 -o report.html echo ran", "rows are a text, .csv or .json, not .html"),
         ("-I 100 -o /none/rows.csv echo ran", "/none/rows.csv: cannot write the report"),
         ("-p 2147483647 echo ran", "there is no process 2147483647"),
     ] {

@@ -15,12 +15,26 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
+/// A jump to the operand `system_call`.
+#[cfg(target_arch = "x86_64")]
+macro_rules! jump {
+    () => {
+        "    jmp {system_call}"
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! jump {
+    () => {
+        "    b {system_call}"
+    };
+}
+
 // Written out, since a weak definition cannot be said in Rust: `extern` above keeps every call on the symbol.
 std::arch::global_asm!(
     ".weak perf_event_open",
-    ".type perf_event_open, @function",
+    ".type perf_event_open, %function",
     "perf_event_open:",
-    "    jmp {system_call}",
+    jump!(),
     ".size perf_event_open, . - perf_event_open",
     system_call = sym system_call,
 );

@@ -6,12 +6,11 @@
 //! outlives kill -9 avoids this: memfd_create(2) has F_SEAL_SHRINK, but its memory is gone with the last process
 //! that has it open or mapped, a lease needs a descriptor, which programs close, and mode bits do not stop the owner.
 
+use crate::memory;
 use libc::{c_int, c_void, siginfo_t};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use topdown_seam::chained::Chained;
-
-const PAGE: usize = 4096;
 
 /// Whether a page at this address is one of a mapped table. Lock-free: the handler asks.
 pub type IsMapped = fn(usize) -> bool;
@@ -58,15 +57,16 @@ fn replace(address: usize) -> bool {
     if ask == 0 || !unsafe { std::mem::transmute::<usize, IsMapped>(ask) }(address) {
         return false;
     }
-    let page = (address & !(PAGE - 1)) as *mut c_void;
+    let size = memory::page();
+    let page = (address & !(size - 1)) as *mut c_void;
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a page of our own mapping, on which nothing but plain data is.
     unsafe {
-        if libc::mmap(page, PAGE, access, flags | libc::MAP_FIXED, -1, 0) == libc::MAP_FAILED {
+        if libc::mmap(page, size, access, flags | libc::MAP_FIXED, -1, 0) == libc::MAP_FAILED {
             return false;
         }
         // as the rest of the mapping
-        libc::madvise(page, PAGE, libc::MADV_DONTFORK);
+        libc::madvise(page, size, libc::MADV_DONTFORK);
     }
     LOST.store(true, Release);
     true

@@ -32,6 +32,20 @@ pub fn real(name: &CStr, known: &AtomicPtr<c_void>) -> *mut c_void {
     at
 }
 
+/// The way of a function here to what it means, with its number; its arguments stay.
+#[cfg(target_arch = "x86_64")]
+macro_rules! pass {
+    ($number:literal) => {
+        concat!("push rax\n", "mov eax, ", $number, "\n", "jmp topdown_pass")
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! pass {
+    ($number:literal) => {
+        concat!("hint #34\n", "mov w16, #", $number, "\n", "b topdown_pass") // (BTI C)
+    };
+}
+
 /// Functions that keep their arguments, whatever these are: registers are saved, `before` says where to go on.
 macro_rules! pass_through {
     ($($number:literal $name:literal $means:ident,)*) => {
@@ -44,9 +58,7 @@ macro_rules! pass_through {
             concat!(".type ", $name, ", @function"),
             concat!($name, ":"),
             ".cfi_startproc",
-            "push rax",
-            concat!("mov eax, ", $number),
-            "jmp topdown_pass",
+            pass!($number),
             ".cfi_endproc",
             concat!(".size ", $name, ", . - ", $name),
         );)*
@@ -72,6 +84,7 @@ pass_through! {
 }
 
 // With a function's number in eax, and rax on the stack.
+#[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".hidden topdown_pass",
     ".globl topdown_pass",
@@ -82,6 +95,38 @@ std::arch::global_asm!(
     "mov r11, rax",
     "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi", "pop rax",
     "jmp r11",
+    before = sym before,
+);
+
+// With a function's number in w16. (No function of these has a vector register for an argument.)
+#[cfg(target_arch = "aarch64")]
+std::arch::global_asm!(
+    ".hidden topdown_pass",
+    ".globl topdown_pass",
+    "topdown_pass:",
+    ".cfi_startproc",
+    "stp x29, x30, [sp, #-80]!",
+    ".cfi_def_cfa_offset 80",
+    ".cfi_offset 29, -80",
+    ".cfi_offset 30, -72",
+    "mov x29, sp",
+    "stp x0, x1, [sp, #16]",
+    "stp x2, x3, [sp, #32]",
+    "stp x4, x5, [sp, #48]",
+    "stp x6, x7, [sp, #64]",
+    "mov x4, x3", "mov x3, x2", "mov x2, x1", "mov x1, x0", "mov w0, w16",
+    "bl {before}",
+    "mov x16, x0",
+    "ldp x0, x1, [sp, #16]",
+    "ldp x2, x3, [sp, #32]",
+    "ldp x4, x5, [sp, #48]",
+    "ldp x6, x7, [sp, #64]",
+    "ldp x29, x30, [sp], #80",
+    ".cfi_def_cfa_offset 0",
+    ".cfi_restore 29",
+    ".cfi_restore 30",
+    "br x16",
+    ".cfi_endproc",
     before = sym before,
 );
 

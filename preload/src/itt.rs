@@ -444,7 +444,7 @@ unsafe extern "C" fn __itt_api_init(global: *mut Global, _groups: c_int) {
 }
 
 const _: () = {
-    assert!(offset_of!(Global, api_list) == 120);
+    assert!(offset_of!(Global, api_list) == 80 + size_of::<libc::pthread_mutex_t>());
     assert!(size_of::<ApiInfo>() == 40);
     assert!(offset_of!(IttClock, next) == 48);
     assert!(offset_of!(Domain, next) == 40 && offset_of!(StringHandle, next) == 32);

@@ -1,8 +1,10 @@
 //! libtopdown-preload.so: loaded before a program's own libraries (LD_PRELOAD), it measures the program's threads and
 //! regions from start to end, and the program runs as it would without.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 // What the rest stands on.
+#[cfg_attr(target_arch = "aarch64", path = "bytes_neon.rs")]
+mod bytes;
 mod memory;
 mod name;
 mod names;

@@ -1,6 +1,7 @@
 //! LIKWID's marker API: what a program built with -DLIKWID_PERFMON calls. These take the place of liblikwid's, also for
 //! its Fortran interface, which calls them; what is not here (pinning, topology, GPUs) stays liblikwid's.
 
+use crate::engine::{SoFar, forget, so_far};
 use crate::names::Interner;
 use crate::{overlap, perfmon, regions};
 use std::ffi::{CStr, CString, c_char, c_double, c_int};
@@ -76,31 +77,41 @@ extern "C" fn likwid_markerStopRegion(tag: *const c_char) -> c_int {
     }
 }
 
-/// What was counted is not taken back: the region's earlier executions stay in the report.
+/// `likwid_markerGetRegion` begins at zero again. The report keeps the region's earlier executions.
 #[unsafe(no_mangle)]
-extern "C" fn likwid_markerResetRegion(_tag: *const c_char) -> c_int {
-    0
+extern "C" fn likwid_markerResetRegion(tag: *const c_char) -> c_int {
+    // SAFETY: as its caller says.
+    match unsafe { known(tag) } {
+        Ok((_, name)) => {
+            forget(name);
+            0
+        }
+        Err(code) => code,
+    }
 }
 
-/// LIKWID's events are not counted: none, in no time and no execution.
+/// No events, since LIKWID's are not counted, but the calling thread's time in the region, in seconds, and its executions.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn likwid_markerGetRegion(
-    _tag: *const c_char,
+    tag: *const c_char,
     nr_events: *mut c_int,
     _events: *mut c_double,
     time: *mut c_double,
     count: *mut c_int,
 ) {
+    // SAFETY: as its caller says.
+    let SoFar { executions, ns } =
+        unsafe { known(tag) }.map_or_else(|_| SoFar::default(), |(_, name)| so_far(name));
     // SAFETY: NULL, or its caller's.
     unsafe {
         if let Some(nr_events) = nr_events.as_mut() {
             *nr_events = 0;
         }
         if let Some(time) = time.as_mut() {
-            *time = 0.0;
+            *time = ns as c_double / 1e9;
         }
         if let Some(count) = count.as_mut() {
-            *count = 0;
+            *count = executions.try_into().unwrap_or(c_int::MAX);
         }
     }
 }

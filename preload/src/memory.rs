@@ -23,7 +23,17 @@ const CHUNK: usize = 1 << 16;
 struct FreeList(AtomicU64);
 const ADDRESS: u64 = (1 << 48) - 1;
 
+/// The smallest page that a kernel has.
 const PAGE: usize = 4096;
+
+/// Bytes of a page of this kernel's: on arm64 up to 64 KiB.
+pub fn page() -> usize {
+    if cfg!(target_arch = "x86_64") {
+        return PAGE;
+    }
+    // SAFETY: getauxval has no preconditions.
+    unsafe { libc::getauxval(libc::AT_PAGESZ) as usize }
+}
 
 /// Mapped, and not used unless the kernel refuses memory.
 struct Reserve {

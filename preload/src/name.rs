@@ -1,9 +1,9 @@
 //! A region's name, and whether a text says the same: sixteen bytes at a time, without a call, for who has to be quick.
 
-use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_movemask_epi8};
+use crate::bytes::{Bytes, bytes_at, equal, ones};
 use std::ffi::{CStr, c_char};
 
-const HEAD: usize = size_of::<__m128i>();
+const HEAD: usize = size_of::<Bytes>();
 /// All bytes of a head.
 const ALL: u32 = 0xffff;
 /// Set in `Name::others` of names that end in their head.
@@ -13,7 +13,7 @@ const SHORT: u32 = ALL + 1;
 #[derive(Clone, Copy)]
 pub struct Name {
     /// Its first bytes, and which of them do not count: those after its NUL, if that is among them.
-    head: __m128i,
+    head: Bytes,
     others: u32,
     text: *const c_char,
 }
@@ -26,7 +26,7 @@ impl Name {
         let mut head = [0_u8; HEAD];
         head[..length].copy_from_slice(&bytes[..length]);
         // SAFETY: the same bytes.
-        let head = unsafe { std::mem::transmute::<[u8; HEAD], __m128i>(head) };
+        let head = unsafe { std::mem::transmute::<[u8; HEAD], Bytes>(head) };
         let others = if length == bytes.len() { SHORT | ALL & (ALL << length) } else { 0 };
         Name { head, others, text }
     }
@@ -103,32 +103,6 @@ unsafe fn goes_on(mut own: *const c_char, mut name: *const c_char) -> bool {
 pub fn crosses(name: *const c_char) -> bool {
     const PAGE: usize = 4096;
     (name as usize).wrapping_add(HEAD - 1) & (PAGE - HEAD) == 0
-}
-
-/// What is beyond the end of a string is of the same page, and does not count; read by assembler, for which that is no
-/// fault.
-#[inline(always)]
-unsafe fn bytes_at(name: *const c_char) -> __m128i {
-    // SAFETY: see above.
-    unsafe {
-        let bytes: __m128i;
-        std::arch::asm!("movdqu {}, xmmword ptr [{}]", out(xmm_reg) bytes, in(reg) name,
-            options(nostack, preserves_flags, readonly, pure));
-        bytes
-    }
-}
-
-#[inline(always)]
-fn equal(one: __m128i, other: __m128i) -> __m128i {
-    // SAFETY: SSE2 is part of x86-64.
-    unsafe { _mm_cmpeq_epi8(one, other) }
-}
-
-/// A bit for each byte.
-#[inline(always)]
-fn ones(bytes: __m128i) -> u32 {
-    // SAFETY: as above.
-    unsafe { _mm_movemask_epi8(bytes) as u32 }
 }
 
 #[cfg(test)]

@@ -82,17 +82,21 @@ impl Destination {
         Err(failed(ErrorKind::AlreadyExists.into()))
     }
 
-    /// The run that this process is part of: that of the program that it was before an exec, or of the nearest ancestor
-    /// that is measured; else one of its own.
+    /// The run that this process is part of, or one of its own.
     pub fn run_of(&self, pid: libc::pid_t) -> Run {
+        self.joined(pid).unwrap_or_else(|| Run { root: pid, token: private::random().unwrap_or_default() })
+    }
+
+    /// The run of the program that this process was before an exec, or of the nearest ancestor that is measured.
+    pub fn joined(&self, pid: libc::pid_t) -> Option<Run> {
         let mut ancestor = Some(pid);
         while let Some(one) = ancestor.filter(|pid| *pid > 1) {
             if let Some(header) = self.latest(one) {
-                return header.run();
+                return Some(header.run());
             }
             ancestor = stat(one).map(|(parent, _)| parent);
         }
-        Run { root: pid, token: private::random().unwrap_or_default() }
+        None
     }
 
     /// The header of a process's last table file, if it runs.

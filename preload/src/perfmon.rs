@@ -75,6 +75,21 @@ impl Likwid {
             unsafe { transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> *const c_char>(address)(group) }
         })
     }
+
+    /// `char *name(int group, int which)`: of a thing that the group here does not have.
+    fn text_within(&self, group: c_int, which: c_int) -> *const c_char {
+        if answers() {
+            return null();
+        }
+        self.address().map_or(null(), |address| {
+            // SAFETY: likwid.h declares the function so; it checks the numbers.
+            unsafe {
+                transmute::<*mut c_void, unsafe extern "C" fn(c_int, c_int) -> *const c_char>(address)(
+                    group, which,
+                )
+            }
+        })
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -131,6 +146,24 @@ extern "C" fn perfmon_getGroupInfoShort(group: c_int) -> *const c_char {
 extern "C" fn perfmon_getGroupInfoLong(group: c_int) -> *const c_char {
     static LIKWID: Likwid = Likwid::function(c"perfmon_getGroupInfoLong");
     LIKWID.text_of(group, c"measured by libtopdown, without events of LIKWID's")
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn perfmon_getEventName(group: c_int, event: c_int) -> *const c_char {
+    static LIKWID: Likwid = Likwid::function(c"perfmon_getEventName");
+    LIKWID.text_within(group, event)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn perfmon_getCounterName(group: c_int, event: c_int) -> *const c_char {
+    static LIKWID: Likwid = Likwid::function(c"perfmon_getCounterName");
+    LIKWID.text_within(group, event)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn perfmon_getMetricName(group: c_int, metric: c_int) -> *const c_char {
+    static LIKWID: Likwid = Likwid::function(c"perfmon_getMetricName");
+    LIKWID.text_within(group, metric)
 }
 
 /// The program uses the module itself.

@@ -20,11 +20,15 @@ unsafe extern "C" {
 /// Random bytes.
 pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    // SAFETY: a buffer of that length.
-    match unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, libc::GRND_NONBLOCK) } {
-        got if got == N as isize => Ok(bytes),
-        _ => Err(Error::last_os_error()),
+    // (as a machine starts there may be none that are good enough for keys, which these are not)
+    for flags in [libc::GRND_NONBLOCK, libc::GRND_INSECURE] {
+        // SAFETY: a buffer of that length.
+        let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, flags) };
+        if got == N as isize {
+            return Ok(bytes);
+        }
     }
+    Err(Error::last_os_error())
 }
 
 /// Whether this is a directory of this user's, which nobody else can look into; no link to one.

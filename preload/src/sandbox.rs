@@ -48,6 +48,9 @@ const CALLS: [libc::c_long; 35] = [
     libc::SYS_write,
 ];
 
+/// AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64: of filters the name of this architecture.
+const ARCHITECTURE: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
+
 /// The most steps that the kernel takes (BPF_MAXINSNS).
 const MOST_STEPS: usize = 4096;
 
@@ -184,7 +187,6 @@ fn kills(steps: &[libc::sock_filter], call: u32) -> bool {
 
 /// What a filter answers; None: the kernel would not take it.
 fn answer(steps: &[libc::sock_filter], call: u32) -> Option<u32> {
-    const X86_64: u32 = 0xc000_003e;
     let (mut a, mut x, mut memory, mut at) = (0_u32, 0_u32, [0_u32; 16], 0_usize);
     loop {
         let libc::sock_filter { code, jt, jf, k } = *steps.get(at)?;
@@ -192,7 +194,7 @@ fn answer(steps: &[libc::sock_filter], call: u32) -> Option<u32> {
         let source = if code & 0x08 == 0 { k } else { x };
         let jump = |holds: bool| usize::from(if holds { jt } else { jf });
         match code {
-            0x20 => a = [call, X86_64].get(k as usize / 4).copied().unwrap_or(0), // a word of the call
+            0x20 => a = [call, ARCHITECTURE].get(k as usize / 4).copied().unwrap_or(0), // a word of the call
             0x00 => a = k,
             0x01 => x = k,
             0x60 => a = *memory.get(k as usize)?,
@@ -240,7 +242,7 @@ mod tests {
         let of = |call: u32, others: u32| {
             [
                 step(0x20, 0, 0, 4), // another architecture is killed, as libseccomp has it
-                step(0x15, 1, 0, 0xc000_003e),
+                step(0x15, 1, 0, ARCHITECTURE),
                 step(0x06, 0, 0, libc::SECCOMP_RET_KILL_PROCESS),
                 step(0x20, 0, 0, 0),
                 step(0x35, 0, 1, 0x4000_0000),

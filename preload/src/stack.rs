@@ -55,6 +55,7 @@ pub fn call<R>(_guard: &StackGuard, work: impl FnOnce() -> R) -> R {
     assert!(!top.is_null());
     // SAFETY: the stack is nobody else's as long as the lock is held, and the old one is back afterwards: the function
     // neither unwinds nor is left by longjmp.
+    #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!(
             "mov r12, rsp",
@@ -65,6 +66,21 @@ pub fn call<R>(_guard: &StackGuard, work: impl FnOnce() -> R) -> R {
             run = in(reg) run,
             in("rdi") &raw mut call,
             out("r12") _,
+            clobber_abi("C"),
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!(
+            "mov x20, sp",
+            "mov sp, {top}",
+            "blr {run}",
+            "mov sp, x20",
+            top = in(reg) top,
+            run = in(reg) run,
+            in("x0") &raw mut call,
+            out("x20") _,
             clobber_abi("C"),
         );
     }

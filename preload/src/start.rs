@@ -8,7 +8,7 @@ use crate::tables::{TableFile, put};
 use crate::threads::{begin_thread, notice_ends};
 use crate::{fault, fork, memory, private, report, say};
 use std::ffi::CString;
-use std::io::Read;
+use std::io::{Error, Read};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -35,21 +35,7 @@ pub fn start() -> bool {
         return false;
     };
     let blocked = NeverCancelled::new();
-    let begun = stack::call(&guard, || {
-        let begun = Destination::from_environment().and_then(|output| Ok((output.create()?, output)));
-        match begun {
-            Ok((tables, output)) => {
-                begin_process(tables, output, &[]);
-                true
-            }
-            Err(error) => {
-                say::say(&format!(
-                    "nothing is measured: {error}; choose another place by TOPDOWN_OUTPUT or TMPDIR"
-                ));
-                false
-            }
-        }
-    });
+    let begun = stack::call(&guard, begin);
     drop((guard, blocked));
     if !begun {
         return false;
@@ -57,6 +43,26 @@ pub fn start() -> bool {
     notice_ends();
     fork::notice();
     current() > GONE
+}
+
+/// Whether the process has a table. If not, says why, but for a program that a measured one has executed: the rest is measured, and the
+/// line would be among what its user reads.
+fn begin() -> bool {
+    let no = |error: Error| {
+        say::say(&format!("nothing is measured: {error}; choose another place by TOPDOWN_OUTPUT or TMPDIR"));
+    };
+    let Ok(output) = Destination::from_environment().map_err(no) else { return false };
+    // SAFETY: getpid has no preconditions.
+    let pid = unsafe { libc::getpid() };
+    match output.create() {
+        Ok(tables) => begin_process(tables, output, &[]),
+        Err(_) if output.joined(pid).is_some() => return false,
+        Err(error) => {
+            no(error);
+            return false;
+        }
+    }
+    true
 }
 
 /// Memory for what comes before main; None: there is none.
@@ -68,10 +74,11 @@ fn prepare() -> Option<StackGuard> {
 /// `open`: regions of the calling thread that began in the parent process.
 pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u32)]) {
     let simulated = std::env::var("TOPDOWN_SIMULATE").unwrap_or_default();
-    let core = topdown::core_named(&simulated);
+    let simulation = topdown::simulation(&simulated);
+    let core = simulation.as_ref().ok().copied().flatten();
     let options = Options {
         source: source(&std::env::var("TOPDOWN_SOURCE").unwrap_or_default()),
-        simulate: simulated == "1" || core.is_some(),
+        simulate: core.is_some(),
         core: core.unwrap_or_default(),
         ..Options::default()
     };
@@ -90,7 +97,11 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
     // SAFETY: the header is mapped as long as the process is this one, and no other thread writes to it yet.
     let header = unsafe { &mut *process.tables.header() };
     describe_process(header, process);
-    match begin_thread(process, open) {
+    let begun = match simulation {
+        Ok(_) => begin_thread(process, open).map_err(|error| error.to_string()),
+        Err(error) => Err(format!("TOPDOWN_SIMULATE: {error}")),
+    };
+    match begun {
         Ok(()) => {
             process.measured.store(true, Ordering::Relaxed);
             if let Some(Ok(info)) = process.threads().live.first().map(|first| first.td.info()) {
@@ -99,7 +110,7 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
         }
         Err(error) => {
             ThreadState::set_current(GONE);
-            put(&mut header.trouble, error.to_string().as_bytes());
+            put(&mut header.trouble, error.as_bytes());
         }
     }
     MeasuredProcess::set(Some(process));

@@ -3,11 +3,12 @@
 //! Mapped shared, so what is stored is in the file whatever becomes of the process; the descriptor is closed again at
 //! once. Room is allocated before it is mapped: a full disk refuses records, it does not raise SIGBUS.
 
+use crate::memory::page;
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Error};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::Mutex;
@@ -150,6 +151,8 @@ impl TableFile {
     }
 }
 
+static ZEROS: [u8; 4096] = [0; 4096];
+
 /// Room on the disk, unless the program has set itself a limit that this would exceed (the kernel would send SIGXFSZ).
 fn allocate(file: &File, from: usize, length: usize) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -162,22 +165,33 @@ fn allocate(file: &File, from: usize, length: usize) -> io::Result<()> {
             libc::posix_fallocate(file.as_raw_fd(), from as libc::off_t, length as libc::off_t)
         }
     };
-    if code == 0 { Ok(()) } else { Err(Error::from_raw_os_error(code)) }
+    match code {
+        0 => Ok(()),
+        // a seccomp filter that does not know fallocate(2): man(1) has one
+        libc::ENOSYS | libc::EPERM => {
+            let write =
+                |at: usize| file.write_all_at(&ZEROS[..ZEROS.len().min(from + length - at)], at as u64);
+            (from..from + length).step_by(ZEROS.len()).try_for_each(write)
+        }
+        code => Err(Error::from_raw_os_error(code)),
+    }
 }
 
-/// Maps a part of the file; a forked child does not get the mapping.
+/// Maps a part of the file, with what is before it in its first page; a forked child does not get the mapping.
 fn map(file: &File, from: usize, length: usize) -> io::Result<*mut libc::c_void> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
+    let before = from % page();
+    let (begin, length) = ((from - before) as libc::off_t, before + length);
     // SAFETY: a new mapping where the kernel likes.
-    let at = unsafe {
-        libc::mmap(null_mut(), length, access, libc::MAP_SHARED, file.as_raw_fd(), from as libc::off_t)
-    };
+    let at = unsafe { libc::mmap(null_mut(), length, access, libc::MAP_SHARED, file.as_raw_fd(), begin) };
     if at == libc::MAP_FAILED {
         return Err(Error::last_os_error());
     }
-    // SAFETY: the mapping is ours.
-    unsafe { libc::madvise(at, length, libc::MADV_DONTFORK) };
-    Ok(at)
+    // SAFETY: the mapping is ours, and longer than what is before the part.
+    unsafe {
+        libc::madvise(at, length, libc::MADV_DONTFORK);
+        Ok(at.byte_add(before))
+    }
 }
 
 /// Copies a text into a field of the header, cut to fit.

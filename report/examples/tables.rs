@@ -1,6 +1,6 @@
 //! Writes table files of programs that never ran into a directory, to look at reports of them.
 //!
-//!     cargo run -p topdown-report --example tables -- DIRECTORY
+//!     cargo run -p topdown-report --example tables -- DIRECTORY [large]
 
 #[path = "../tests/made/mod.rs"]
 mod made;
@@ -16,6 +16,10 @@ const HOSTILE: &str =
 
 fn main() {
     let directory = PathBuf::from(std::env::args().nth(1).expect("a directory"));
+    if std::env::args().nth(2).is_some_and(|what| what == "large") {
+        println!("{}", Made::large().write(&directory).display());
+        return;
+    }
     let million = 1_000_000;
     let mut server = Made::new(4000, "./server --threads 8 --data /srv/data");
     let mixes: [(&str, [u64; 4], [u64; 4]); 11] = [

@@ -229,7 +229,7 @@ impl Comparison {
             Format::Text => Some(self.text()),
             Format::Csv => Some(self.csv()),
             Format::Json => Some(json(self)),
-            Format::Html => None,
+            Format::Html | Format::Trace => None,
         }
     }
 

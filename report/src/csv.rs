@@ -7,6 +7,7 @@
 use crate::account::{Level1, Level2, Shares};
 use crate::model::{Figures, Item, Report};
 use crate::nodes::Kind;
+use crate::timeline::{Interval, Of, Timeline};
 use crate::words::clean;
 
 /// A text as one field, which no spreadsheet takes for a formula: an apostrophe comes before what would begin one, also in an
@@ -26,7 +27,9 @@ fn number<T: ToString>(number: Option<T>) -> String {
 
 fn header(nodes: &[Kind]) -> String {
     let mut names: Vec<String> = ["region", "pid", "tid", "thread", "ended"].map(String::from).into();
-    names.extend(["executions", "measured", "nested", "unended", "unbalanced", "missed"].map(String::from));
+    names.extend(
+        ["executions", "measured", "nested", "unended", "unbalanced", "missed", "split"].map(String::from),
+    );
     for of in ["", "exclusive_"] {
         names.extend(["slots", "share", "time_ns", "running"].map(|name| format!("{of}{name}")));
         names.extend(Level1::metrics().iter().map(|metric| format!("{of}{}", metric.field())));
@@ -72,14 +75,53 @@ fn line(out: &mut String, nodes: &[Kind], region: &str, (pid, tid, thread, ended
     let counts = &item.counts;
     let mut row = vec![field(region), pid, tid, field(thread), ended.into()];
     row.extend(
-        [counts.executions, counts.measured, counts.nested, counts.unended, counts.unbalanced, counts.missed]
-            .map(|n| n.to_string()),
+        [
+            counts.executions,
+            counts.measured,
+            counts.nested,
+            counts.unended,
+            counts.unbalanced,
+            counts.missed,
+            counts.split,
+        ]
+        .map(|n| n.to_string()),
     );
     figures(&mut row, &item.inclusive);
     figures(&mut row, &item.exclusive);
     tree(&mut row, nodes, &item.inclusive);
     tree(&mut row, nodes, &item.exclusive);
     *out += &(row.join(",") + "\n");
+}
+
+/// A timeline: a line for each interval of each series, with slots of each node that any of them has.
+pub fn timeline(timeline: &Timeline) -> String {
+    let intervals = || timeline.series.iter().flat_map(|series| &series.intervals);
+    let mut nodes: Vec<Kind> = Vec::new();
+    for node in intervals().flat_map(|interval| &interval.nodes) {
+        if !nodes.contains(&node.kind) {
+            nodes.push(node.kind);
+        }
+    }
+    let mut names: Vec<&str> = vec!["of", "begin_ns", "end_ns", "slots", "time_ns", "running"];
+    names.extend(nodes.iter().map(Kind::name));
+    names.extend(["error_1", "error_2"]);
+    let mut out = names.join(",") + "\n";
+    for series in &timeline.series {
+        let of = if series.of == Of::Whole { String::new() } else { field(&series.of.title()) };
+        for interval in &series.intervals {
+            let Interval { begin_ns, end_ns, slots, time_ns, running, .. } = interval;
+            let mut row = vec![of.clone()];
+            row.extend([begin_ns, end_ns, slots, time_ns].map(u64::to_string));
+            row.push(number(*running));
+            row.extend(nodes.iter().map(|kind| {
+                let node = interval.nodes.iter().find(|node| node.kind == *kind);
+                number(node.map(|node| interval.count(node)))
+            }));
+            row.extend([1, 2].map(|level| number(interval.error(level))));
+            out += &(row.join(",") + "\n");
+        }
+    }
+    out
 }
 
 pub fn render(report: &Report) -> String {
@@ -96,6 +138,10 @@ pub fn render(report: &Report) -> String {
             let who = (pid.clone(), thread.tid.to_string(), thread.name.as_str(), yes(thread.ended));
             line(&mut out, nodes, "", who, &thread.item);
         }
+    }
+    for one in report.outside.iter().flat_map(|outside| &outside.processes).filter(|one| one.is_unseen()) {
+        let pid = one.pid.map_or("rest".into(), |pid| pid.to_string());
+        line(&mut out, nodes, "", (pid, String::new(), &one.name, ""), &one.item);
     }
     for region in &report.regions {
         line(&mut out, nodes, &region.name, all(), &region.item);

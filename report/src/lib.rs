@@ -1,17 +1,20 @@
 //! From the table file of a measured process to a report.
 //!
 //! The file is the memory in which the process kept its figures (the crate topdown-table), so it holds what was there when
-//! the process ended, however it ended. The modules in the order in which the figures pass them: what a record measured
-//! becomes a sum (`sum`), sums are merged (`account`, `nodes`, `merge`) into the one model that all reports show (`model`), of which each
-//! format has its own view (`text`, `csv`, `html`; JSON is the model as it is; `compare` is of two reports). `verdict` says what a figure means, `words` has
-//! the texts that views share, `output` writes the file.
+//! the process ended, however it ended. The modules in the order in which the figures pass them: names of functions are made
+//! readable (`demangle`), what a record measured becomes a sum (`sum`), sums are merged (`account`, `nodes`, `merge`) into the
+//! one model that all reports show (`model`), of which each format has its own view (`text`, `csv`, `html`; JSON is the model as
+//! it is; `compare` is of two reports). `verdict` says what a figure means, `words` has the texts that views share, `output`
+//! writes the file.
 
+mod demangle;
 mod sum;
 
 mod account;
 mod merge;
 pub mod model;
 pub mod nodes;
+pub mod timeline;
 mod verdict;
 
 mod output;
@@ -21,13 +24,15 @@ mod compare;
 mod csv;
 mod html;
 mod text;
+mod trace;
 
 pub use compare::{Comparison, compare};
-pub use merge::OutsideCount;
+pub use html::page;
+pub use merge::{OutsideCount, ProcessSums};
 pub use model::{Report, SCHEMA};
 pub use output::Output;
 pub use topdown_table::clean;
-pub use words::UNCOUNTED;
+pub use words::{UNCOUNTED, count, occasion_of, thousands, time};
 
 use serde::Serialize;
 use std::io::{self, Write};
@@ -44,21 +49,30 @@ pub enum Format {
     Json,
     /// One page that needs nothing else.
     Html,
+    /// The timeline alone, for ui.perfetto.dev: bytes, not a text.
+    Trace,
 }
 
 impl Format {
+    /// Whether reports of this format have a timeline.
+    pub fn has_timeline(self) -> bool {
+        matches!(self, Format::Json | Format::Html | Format::Trace)
+    }
+
     /// What the ending of a file's name asks for; without one, a text.
     ///
     /// # Errors
     /// No format has this ending; the text names those that there are.
     pub fn of(output: Option<&Path>) -> io::Result<Format> {
-        const ENDINGS: [(&str, Format); 6] = [
+        const ENDINGS: [(&str, Format); 8] = [
             ("csv", Format::Csv),
             ("json", Format::Json),
             ("html", Format::Html),
             ("htm", Format::Html),
             ("txt", Format::Text),
             ("text", Format::Text),
+            ("pftrace", Format::Trace),
+            ("perfetto-trace", Format::Trace),
         ];
         let Some(path) = output else { return Ok(Format::Text) };
         let ending = path.extension().unwrap_or_default();
@@ -67,20 +81,68 @@ impl Format {
             Some((_, format)) => Ok(*format),
             None if ending.is_empty() => Ok(Format::Text),
             None => Err(io::Error::other(format!(
-                "-o {}: no report has this ending; choose .csv, .json, .html, or .txt or none for a text",
+                "-o {}: no report has this ending; choose .csv, .json, .html, .pftrace, or .txt or none for a text",
                 path.display()
             ))),
         }
     }
 }
 
-/// The report as a text.
+/// The report as a text; of `Format::Trace`, which is none, the timeline as JSON.
 pub fn render(report: &Report, format: Format) -> String {
     match format {
         Format::Text => text::render(report),
         Format::Csv => csv::render(report),
         Format::Json => json(report),
         Format::Html => html::render(report),
+        Format::Trace => json(&report.timeline),
+    }
+}
+
+/// The report as it is written to a file.
+///
+/// # Errors
+/// A trace is wanted, and no intervals were kept.
+pub fn encode(report: &Report, format: Format) -> io::Result<Vec<u8>> {
+    match (format, &report.timeline) {
+        (Format::Trace, Some(timeline)) => Ok(trace::encode(timeline, &words::title(report).0)),
+        (Format::Trace, None) => Err(no_timeline()),
+        _ => Ok(render(report, format).into_bytes()),
+    }
+}
+
+fn no_timeline() -> io::Error {
+    io::Error::other(
+        "there is no timeline: intervals are kept of what is counted from outside, and nothing was",
+    )
+}
+
+/// Writes the timeline alone: .csv, .json, .pftrace or .perfetto-trace.
+///
+/// # Errors
+/// It cannot be written, there is none, or no such file has this ending; the text names it.
+pub fn write_timeline(report: &Report, path: &Path) -> io::Result<()> {
+    let format = timeline_format(path)?;
+    let timeline = report.timeline.as_ref().ok_or_else(no_timeline)?;
+    let bytes = match format {
+        Format::Csv => csv::timeline(timeline).into_bytes(),
+        Format::Json => json(timeline).into_bytes(),
+        format => encode(report, format)?,
+    };
+    save(&bytes, path)
+}
+
+/// The format of a timeline, by its ending.
+///
+/// # Errors
+/// It has none of them; the text names those that there are.
+pub fn timeline_format(path: &Path) -> io::Result<Format> {
+    match Format::of(Some(path)) {
+        Ok(format @ (Format::Csv | Format::Json | Format::Trace)) => Ok(format),
+        _ => Err(io::Error::other(format!(
+            "--timeline {}: no timeline has this ending; choose .csv, .json or .pftrace",
+            path.display()
+        ))),
     }
 }
 
@@ -104,7 +166,12 @@ pub fn json(what: &impl Serialize) -> String {
 /// # Errors
 /// A file cannot be read or is no table file; the text names it.
 pub fn merge(files: &[PathBuf], outside: Option<OutsideCount>) -> io::Result<Report> {
-    let tables = files.iter().map(|path| topdown_table::read(path)).collect::<io::Result<Vec<_>>>()?;
+    let mut tables = files.iter().map(|path| topdown_table::read(path)).collect::<io::Result<Vec<_>>>()?;
+    for entry in tables.iter_mut().flat_map(|table| &mut table.entries) {
+        if let Some(function) = demangle::function(&entry.name) {
+            entry.name = function;
+        }
+    }
     Ok(Report::new(&tables, outside))
 }
 
@@ -119,23 +186,23 @@ pub fn write(report: &Report, output: Option<&Path>, format: Format) -> io::Resu
             let _ = writeln!(io::stderr(), "topdown: nothing is measured: {trouble}");
         }
     }
-    let rendered = render(report, format);
+    let rendered = encode(report, format)?;
     match output {
-        None => io::stderr().write_all(rendered.as_bytes()),
+        None => io::stderr().write_all(&rendered),
         Some(path) => save(&rendered, path),
     }
 }
 
-/// Writes a text to a file, or to standard output if that is "-".
+/// Writes a report to a file, or to standard output if that is "-".
 ///
 /// # Errors
 /// It cannot be written; the text names the file.
-pub fn save(rendered: &str, path: &Path) -> io::Result<()> {
+pub fn save(rendered: &[u8], path: &Path) -> io::Result<()> {
     match path {
-        path if output::is_stdout(path) => print(rendered),
+        path if output::is_stdout(path) => put(rendered),
         path => {
             let mut output = Output::create(path)?;
-            output.write_all(rendered.as_bytes())?;
+            output.write_all(rendered)?;
             output.finish()
         }
     }
@@ -146,8 +213,12 @@ pub fn save(rendered: &str, path: &Path) -> io::Result<()> {
 /// # Errors
 /// It cannot be written.
 pub fn print(text: &str) -> io::Result<()> {
+    put(text.as_bytes())
+}
+
+fn put(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
         }

@@ -3,10 +3,12 @@
 
 use crate::account::Account;
 use crate::model::{
-    Cores, Counts, Ended, Figures, Item, Machine, Node, Outside, Process, Region, RegionOfThread, Report,
-    Run, SCHEMA, Thread,
+    Cores, Counts, Ended, Figures, Item, Machine, Node, Outside, OutsideProcess, Overlap, Process, Region,
+    RegionOfThread, Report, Run, SCHEMA, Thread,
 };
+use crate::timeline::Timeline;
 use crate::{nodes, sum, verdict, words};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 use topdown::Sum;
@@ -38,7 +40,15 @@ struct Tally {
 
 impl Tally {
     const NONE: Tally = Tally {
-        counts: Counts { executions: 0, measured: 0, nested: 0, unended: 0, unbalanced: 0, missed: 0 },
+        counts: Counts {
+            executions: 0,
+            measured: 0,
+            nested: 0,
+            unended: 0,
+            unbalanced: 0,
+            missed: 0,
+            split: 0,
+        },
         inclusive: Account::NONE,
         exclusive: Account::NONE,
     };
@@ -103,6 +113,7 @@ fn tree<'t>(root: &'t Entry, below: &HashMap<u32, Vec<&'t Entry>>, damaged: &mut
             unended: entry.unended,
             unbalanced: entry.unbalanced,
             missed: entry.missed,
+            split: entry.split,
         };
         if !region {
             tally.inclusive.reaches(entry.seen_slots, entry.seen_ns);
@@ -203,12 +214,19 @@ pub struct OutsideCount {
     pub parts: Vec<(Machine, Sum)>,
     /// The parts are of CPUs, each with a time of its own. (Those of threads have one time, in which they are on either kind of core)
     pub of_cpus: bool,
+    /// What was counted in intervals, if that was kept.
+    pub timeline: Option<Timeline>,
+    /// Processes, if they were told apart, the largest first, and then the rest; each with a sum for each kind of core.
+    pub processes: Vec<ProcessSums>,
 }
+
+/// A process's id (none: the rest), its name, and a sum for each kind of core.
+pub type ProcessSums = (Option<i32>, String, Vec<Sum>);
 
 impl OutsideCount {
     /// Each kind of core, and all of it; None: they are not sums of this version's. Time in which the program ran and none of the
     /// groups counted may have been on either; of CPUs, each part's is its own.
-    fn accounts(&self) -> Option<(Vec<Account>, Account)> {
+    pub(crate) fn accounts(&self) -> Option<(Vec<Account>, Account)> {
         let sums = || self.parts.iter().map(|(_, sum)| sum);
         let running = |sum: &Sum| sum.time_running_ns.min(sum.time_enabled_ns);
         let enabled = sums().map(|sum| sum.time_enabled_ns).max().unwrap_or(0);
@@ -226,6 +244,13 @@ impl OutsideCount {
         }
         Some((cores?, all))
     }
+}
+
+/// The sum of accounts.
+fn total_of(accounts: &[Account]) -> Account {
+    let mut all = Account::NONE;
+    accounts.iter().for_each(|account| all.add(account));
+    all
 }
 
 /// Regions that began in no other.
@@ -260,6 +285,7 @@ impl Report {
         let mut whole = total(trees.iter().map(|threads| sum_of(threads)));
         let inside = whole.inclusive.slots;
         let run = outside.as_ref().map(|outside| outside.run.clone());
+        let timeline = outside.as_ref().and_then(|outside| outside.timeline.clone());
         let outside = outside.filter(|outside| !outside.parts.is_empty()).and_then(|outside| {
             let (cores, all) = outside.accounts()?;
             let more = all.slots >= inside - inside / 1000 * FEW;
@@ -283,7 +309,7 @@ impl Report {
             });
             processes.push(Process { damaged, machine, ..Process::new(&table.header, threads, all) });
         }
-        let outside = outside.map(|(OutsideCount { run, parts, .. }, cores, _)| {
+        let outside = outside.map(|(OutsideCount { run, parts, processes: apart, .. }, cores, _)| {
             let first = machines.len();
             machines.extend(parts.into_iter().map(|(machine, _)| machine));
             let cores = cores.iter().zip(first..);
@@ -293,7 +319,18 @@ impl Report {
             let alone = (inside < all - all / 1000 * FEW)
                 .then_some(all.saturating_sub(inside))
                 .filter(|_| !tables.is_empty());
-            Outside { run, cores, alone }
+            let inside = |pid: Option<i32>| {
+                let own = processes.iter().filter(|process| Some(process.pid) == pid);
+                own.map(|process| process.item.inclusive.slots).sum()
+            };
+            let process = |(pid, name, sums): ProcessSums| {
+                let sums: Option<Vec<Account>> = sums.iter().map(Account::new).collect();
+                let all_of_it = total_of(&sums?);
+                let tally =
+                    Tally { inclusive: all_of_it.clone(), exclusive: all_of_it, counts: Tally::NONE.counts };
+                Some(OutsideProcess { pid, name, inside: inside(pid), item: tally.item(all) })
+            };
+            Outside { run, cores, alone, processes: apart.into_iter().filter_map(process).collect() }
         });
         let whole = whole.item(all);
         let counted_nothing = outside.is_some() && all == 0 && processes.is_empty();
@@ -304,8 +341,10 @@ impl Report {
             nodes: whole.inclusive.tree.0.iter().map(|node| node.kind).collect(),
             next: verdict::next(&whole.inclusive),
             whole,
+            overlaps: overlaps(&order),
             regions: regions(&trees, &processes, all),
             processes,
+            timeline: timeline.filter(|_| outside.is_some()),
             outside,
             run,
             trouble: if counted_nothing { words::UNCOUNTED.into() } else { String::new() },
@@ -352,6 +391,30 @@ fn regions(trees: &[Vec<Vec<Place>>], processes: &[Process], all: u64) -> Vec<Re
     regions
 }
 
+/// Which regions were open when which others ended.
+fn overlaps(tables: &[&Table]) -> Vec<Overlap> {
+    let mut times: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for table in tables {
+        let names: HashMap<u32, &str> =
+            table.entries.iter().map(|entry| (entry.number, entry.name.as_str())).collect();
+        for entry in table.entries.iter().filter(|entry| entry.split > 0) {
+            let Some(ended) = entry.split_by.checked_sub(1).and_then(|number| names.get(&number)) else {
+                continue;
+            };
+            let times = times.entry((&entry.name, ended)).or_default();
+            *times = times.saturating_add(entry.split);
+        }
+    }
+    let overlap = |((region, ended), times): ((&str, &str), u64)| Overlap {
+        region: region.into(),
+        ended: ended.into(),
+        times,
+    };
+    let mut all: Vec<Overlap> = times.into_iter().map(overlap).collect();
+    all.sort_by_key(|one| Reverse(one.times));
+    all
+}
+
 /// All threads together.
 fn sum_of(threads: &[Vec<Place>]) -> Tally {
     total(threads.iter().map(|tree| tree[0].tally.clone()))
@@ -386,10 +449,10 @@ impl Place<'_> {
         if self.outermost {
             return self.tally.clone();
         }
-        let Counts { executions, nested, unended, unbalanced, missed, .. } = self.tally.counts;
+        let Counts { executions, nested, unended, unbalanced, missed, split, .. } = self.tally.counts;
         let nested = nested.saturating_add(executions);
         Tally {
-            counts: Counts { nested, unended, unbalanced, missed, ..Counts::default() },
+            counts: Counts { nested, unended, unbalanced, missed, split, ..Counts::default() },
             inclusive: Account::NONE,
             exclusive: self.tally.exclusive.clone(),
         }

@@ -3,6 +3,7 @@
 
 use crate::account::{Level1, Level2};
 use crate::nodes::{self, Kind};
+use crate::timeline::Timeline;
 use serde::Serialize;
 
 /// Version of the JSON report's schema (docs/report.md): another one has other names or meanings.
@@ -21,6 +22,8 @@ pub struct Report {
     pub whole: Item,
     /// What to do next about the whole.
     pub next: String,
+    /// Regions that were open when another one ended, those that were so most often first.
+    pub overlaps: Vec<Overlap>,
     /// All regions, over contexts, threads and processes; the largest first.
     pub regions: Vec<Region>,
     /// In the order in which they began.
@@ -31,6 +34,8 @@ pub struct Report {
     pub outside: Option<Outside>,
     /// The command, if `topdown` has run it.
     pub run: Option<Run>,
+    /// What was counted from outside in each interval, if that was kept.
+    pub timeline: Option<Timeline>,
     /// Why nothing was measured, if there is no process that says so; else empty.
     pub trouble: String,
 }
@@ -45,6 +50,31 @@ pub struct Outside {
     pub cores: Vec<Cores>,
     /// Slots that no process has counted itself, if they are worth a word.
     pub alone: Option<u64>,
+    /// What was counted of each process, if they were told apart, the largest first; and last the rest.
+    pub processes: Vec<OutsideProcess>,
+}
+
+impl OutsideProcess {
+    /// Whether more than a tenth of it is in no thread of the report: it may have executed a static program, closed all descriptors, or
+    /// been killed early.
+    pub fn is_unseen(&self) -> bool {
+        let slots = self.item.inclusive.slots;
+        self.inside < slots - slots / 10
+    }
+}
+
+/// A process, as it was counted from outside.
+#[derive(Clone, Debug, Serialize)]
+pub struct OutsideProcess {
+    /// Its id; none: the rest, of which it is not known whose it is.
+    pub pid: Option<i32>,
+    /// Its name in the end.
+    pub name: String,
+    /// Slots that it measured itself, by all programs that it executed.
+    pub inside: u64,
+    /// All of it ran in no region that is known.
+    #[serde(flatten)]
+    pub item: Item,
 }
 
 /// How a command ended, and what was seen of it.
@@ -196,6 +226,17 @@ pub struct Region {
     pub threads: Vec<RegionOfThread>,
 }
 
+/// A region that was still open when another one ended, in which it had begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Overlap {
+    /// Its name.
+    pub region: String,
+    /// The other's.
+    pub ended: String,
+    /// How often it was split there.
+    pub times: u64,
+}
+
 /// A region in one thread.
 #[derive(Clone, Debug, Serialize)]
 pub struct RegionOfThread {
@@ -250,6 +291,8 @@ pub struct Counts {
     pub unbalanced: u64,
     /// Executions that could not be read.
     pub missed: u64,
+    /// Of the executions, those that ended only since another region did, and went on as the next one.
+    pub split: u64,
 }
 
 impl Counts {
@@ -261,6 +304,7 @@ impl Counts {
             (&mut self.unended, other.unended),
             (&mut self.unbalanced, other.unbalanced),
             (&mut self.missed, other.missed),
+            (&mut self.split, other.split),
         ] {
             *all = all.saturating_add(more);
         }

@@ -67,6 +67,7 @@ pub fn render(report: &Report) -> String {
         }
         rest(&mut out, count(report), threads.len());
     }
+    outside_alone(&mut out, report);
     for region in &report.regions {
         self::region(&mut out, report, region);
     }
@@ -81,6 +82,23 @@ pub fn render(report: &Report) -> String {
         );
     }
     out
+}
+
+/// Processes that did not measure themselves.
+fn outside_alone(out: &mut String, report: &Report) {
+    let all = report.outside.iter().flat_map(|outside| &outside.processes);
+    let (processes, rest): (Vec<_>, Vec<_>) =
+        all.filter(|one| one.is_unseen()).partition(|one| one.pid.is_some());
+    if !rest.is_empty() {
+        line(out, 2, "by process, of which more than a tenth was counted from outside alone:");
+    }
+    for one in processes.iter().take(MOST) {
+        row(out, &format!("{} {}", one.pid.unwrap_or_default(), one.name), &one.item.inclusive);
+    }
+    if processes.len() > MOST {
+        line(out, 2, &format!("{} smaller processes: -o FILE.csv or FILE.json", processes.len() - MOST));
+    }
+    rest.iter().for_each(|one| row(out, &one.name, &one.item.inclusive));
 }
 
 fn count(report: &Report) -> usize {

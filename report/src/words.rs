@@ -1,7 +1,7 @@
 //! Numbers and names as people read them.
 #![forbid(unsafe_code)]
 
-use crate::model::{Counts, Ended, Figures, Machine, Outside, Process, Report, Run, Thread};
+use crate::model::{Counts, Ended, Figures, Machine, Outside, Overlap, Process, Report, Run, Thread};
 use crate::nodes::Shown;
 use crate::verdict;
 use std::collections::BTreeMap;
@@ -154,6 +154,7 @@ pub fn remarks(report: &Report) -> Vec<String> {
             processes(&lost)
         ));
     }
+    remarks.extend(of_overlaps(&report.overlaps));
     for process in &report.processes {
         let name = format!("process {}", process.pid);
         if process.refused > 0 {
@@ -170,6 +171,32 @@ pub fn remarks(report: &Report) -> Vec<String> {
         }
     }
     remarks
+}
+
+/// Pairs of regions that are named in a remark.
+const PAIRS: usize = 3;
+
+/// Which regions do not nest.
+fn of_overlaps(overlaps: &[Overlap]) -> Option<String> {
+    let pair = |one: &Overlap| {
+        format!(
+            "'{}' was still open when '{}' ended ({})",
+            clean(&one.region),
+            clean(&one.ended),
+            count(one.times, "time")
+        )
+    };
+    let mut named: Vec<String> = overlaps.iter().take(PAIRS).map(pair).collect();
+    if overlaps.len() > PAIRS {
+        named.push(count((overlaps.len() - PAIRS) as u64, "other pair"));
+    }
+    (!named.is_empty()).then(|| {
+        format!(
+            "regions overlap: {}. It is split there, and each piece is an execution; if its end is missing instead, its figures \
+             are too large",
+            named.join("; ")
+        )
+    })
 }
 
 /// Why a command has CPU time that was not counted.
@@ -202,7 +229,9 @@ fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
             percent(alone as f64 / whole.slots as f64)
         ));
     }
+    let is_of_a_command = run.status.is_some() || run.signal.is_some();
     match run.outlived {
+        _ if !is_of_a_command => {} // CPUs, processes or threads, while they were counted
         Some(false) => {}
         Some(true) => remarks.push(
             "processes that it started go on; what they have done until the command ended is counted (`topdown stat --wait` waits for them). \
@@ -220,7 +249,7 @@ fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
 /// What is odd about a region's executions, each in a few words.
 pub fn oddities(name: &str, counts: &Counts) -> Vec<String> {
     let mut odd = Vec::new();
-    let Counts { nested, unended, unbalanced, missed, .. } = *counts;
+    let Counts { nested, unended, unbalanced, missed, split, .. } = *counts;
     if unbalanced > 0 {
         odd.push(format!(
             "unbalanced: {} of '{}' without a beginning",
@@ -233,6 +262,12 @@ pub fn oddities(name: &str, counts: &Counts) -> Vec<String> {
     }
     if nested > 0 {
         odd.push(format!("{} within another of the same region", thousands(nested)));
+    }
+    if split > 0 {
+        odd.push(format!(
+            "{} of its executions are pieces: it was split where another region ended",
+            thousands(split)
+        ));
     }
     if missed > 0 {
         odd.push(format!("{} could not be read", thousands(missed)));
@@ -290,9 +325,14 @@ fn ran(run: &Run) -> String {
 pub fn occasion(report: &Report) -> Option<String> {
     let run = report.run.as_ref()?;
     let more = if report.processes.is_empty() { String::new() } else { format!(": {}", ran(run)) };
-    let (day, time) = run.started.split_once('T')?;
+    Some(clean(&(occasion_of(&run.started, &run.host)? + &more)))
+}
+
+/// "2026-01-31 12:34:56 +0100 on HOST".
+pub fn occasion_of(started: &str, host: &str) -> Option<String> {
+    let (day, time) = started.split_once('T')?;
     let (time, zone) = time.split_at_checked(8)?;
-    Some(clean(&format!("{day} {time} {zone} on {}{more}", run.host)))
+    Some(format!("{day} {time} {zone} on {host}"))
 }
 
 /// Slots that were wasted: in which region, or in none of them, how many, where they went, and what to do next.

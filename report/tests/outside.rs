@@ -25,6 +25,64 @@ fn outside(slots: u64, one: [u64; 4]) -> OutsideCount {
         run: Run { command: "seen from outside".into(), ..Run::default() },
         parts: vec![(machine, sum)],
         of_cpus: false,
+        timeline: None,
+        processes: Vec::new(),
+    }
+}
+
+#[test]
+fn a_process_that_measured_nothing_has_a_row_of_its_own_and_the_rest_another() {
+    let sum = |slots| outside(slots, [50, 10, 10, 30]).parts.remove(0).1;
+    let process = |pid: Option<i32>, name: &str, slots| (pid, name.to_string(), vec![sum(slots)]);
+    let whole = outside(10_000, [50, 10, 10, 30]);
+    let processes = vec![process(Some(77), "static", 9_000), process(None, "rest", 1_000)];
+    let report = Report::new(&[], Some(OutsideCount { processes, ..whole }));
+    let rows = &report.outside.as_ref().unwrap().processes;
+    assert_eq!((rows[0].pid, rows[0].inside, rows[0].item.inclusive.slots), (Some(77), 0, 9_000));
+    assert_eq!((rows[1].pid, rows[1].item.inclusive.slots), (None, 1_000));
+    let text = render(&report, Format::Text);
+    assert!(text.contains("\n  77 static ") && text.contains("\n  rest "), "{text}");
+    let csv = render(&report, Format::Csv);
+    assert!(csv.contains("\n,77,,static,,") && csv.contains("\n,rest,,rest,,"), "{csv}");
+}
+
+#[test]
+fn the_page_has_a_bar_for_each_process_that_did_not_measure_itself() {
+    let scratch = Scratch::new("bars");
+    let sum = |slots| outside(slots, [50, 10, 10, 30]).parts.remove(0).1;
+    let process = |pid: Option<i32>, name: &str, slots| (pid, name.to_string(), vec![sum(slots)]);
+    // process 10 measures itself, 78 is one of many small ones
+    let mut processes = vec![process(Some(77), "<static>", 20_000), process(Some(10), "itself", 10_000)];
+    processes.extend((78..178).map(|pid| process(Some(pid), "small", 90)));
+    processes.push(process(None, "rest", 1_000));
+    let whole = OutsideCount { processes, ..outside(40_000, [50, 10, 10, 30]) };
+    let page = render(&merge(&[one_region().write(&scratch.0)], Some(whole)).unwrap(), Format::Html);
+    let section = page.split("id=\"processes\"").nth(1).unwrap().split("</section>").next().unwrap();
+    assert!(section.contains("77 &lt;static&gt;") && section.contains(">rest<"), "{section}");
+    assert!(section.contains("20.0 k slots, ") && section.contains(" 50.0 % of all"), "{section}");
+    assert!(section.contains("backend bound 30.0 %, within"), "{section}");
+    assert!(section.contains("the 48 largest of 101") && !section.contains("itself</div>"), "{section}");
+    assert_eq!(section.matches("class=\"bar\"").count(), 49, "{section}");
+    // and none, if nothing is told apart
+    let page = render(&Report::new(&[], Some(outside(40_000, [50, 10, 10, 30]))), Format::Html);
+    assert!(!page.contains("id=\"processes\""), "{page}");
+}
+
+#[test]
+fn whether_processes_go_on_is_said_of_a_command_alone() {
+    let said = |run: Run| {
+        let report = Report::new(&[], Some(OutsideCount { run, ..outside(40_000, [50, 10, 10, 30]) }));
+        render(&report, Format::Text).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    const UNKNOWN: &str = "whether processes that it started go on is not known";
+    let cpus = said(Run { command: "all CPUs".into(), ..Run::default() });
+    assert!(!cpus.contains("go on"), "{cpus}");
+    for run in [Run { status: Some(0), ..Run::default() }, Run { signal: Some(9), ..Run::default() }] {
+        assert!(said(run.clone()).contains(UNKNOWN));
+        assert!(
+            said(Run { outlived: Some(true), ..run.clone() }).contains("processes that it started go on;")
+        );
+        assert!(!said(Run { outlived: Some(false), ..run }).contains("go on"));
     }
 }
 
@@ -37,7 +95,8 @@ fn time_that_was_not_counted_on_cpus_of_one_kind_is_in_the_bound_beside_those_of
         for (_, sum) in &mut parts {
             sum.time_running_ns = sum.time_enabled_ns / 2;
         }
-        Report::new(&[], Some(OutsideCount { run, parts, of_cpus }))
+        let processes = Vec::new();
+        Report::new(&[], Some(OutsideCount { run, parts, of_cpus, timeline: None, processes }))
     };
     // two halves of a thread's time are all of it; of CPUs half is missing on either
     let running = |of_cpus| {

@@ -148,8 +148,10 @@ pub unsafe extern "C" fn nothing(_: c_int, _: *mut siginfo_t, _: *mut c_void) {}
 /// # Safety
 /// The set is one to be blocked here, or `how` is no operation.
 pub(crate) unsafe fn sigprocmask(how: c_int, set: *const u64) -> i64 {
+    #[cfg(target_arch = "x86_64")]
     let mut result = libc::SYS_rt_sigprocmask;
     // SAFETY: a system call, which changes these registers and the mask that the caller vouches for.
+    #[cfg(target_arch = "x86_64")]
     unsafe {
         asm!(
             "syscall",
@@ -160,6 +162,21 @@ pub(crate) unsafe fn sigprocmask(how: c_int, set: *const u64) -> i64 {
             in("r10") size_of::<u64>(),
             lateout("rcx") _,
             lateout("r11") _,
+            options(nostack),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    let mut result = i64::from(how);
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            "svc #0",
+            in("x8") libc::SYS_rt_sigprocmask,
+            inlateout("x0") result,
+            in("x1") set,
+            in("x2") 0,
+            in("x3") size_of::<u64>(),
             options(nostack),
         );
     }

@@ -4,16 +4,16 @@
 use std::arch::x86_64::{__cpuid_count, CpuidResult};
 use std::fmt;
 
-/// What CPUID tells of a CPU.
+/// What CPUID tells of a CPU, or MIDR_EL1 of arm64's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Vendor string, with its spaces.
+    /// Vendor string, with its spaces; of arm64 the implementer.
     pub vendor: String,
-    /// With the extended family.
+    /// With the extended family; of arm64 [`ARM64`].
     pub family: u32,
-    /// With the extended model.
+    /// With the extended model; of arm64 the part number.
     pub model: u32,
-    /// Revision of the model.
+    /// Revision of the model; of arm64 the variant in the upper four bits: 0x13 is r1p3.
     pub stepping: u32,
     /// Brand string.
     pub name: String,
@@ -21,7 +21,32 @@ pub struct Identity {
     pub hypervisor: Option<String>,
 }
 
+/// The family of CPUs that MIDR_EL1 identifies: they are all of one.
+pub const ARM64: u32 = 0;
+
+/// Implementers, by the number that MIDR_EL1 has for them.
+const IMPLEMENTERS: [(u32, &str); 5] =
+    [(0x41, "Arm"), (0x48, "HiSilicon"), (0x4e, "NVIDIA"), (0x46, "Fujitsu"), (0xc0, "Ampere")];
+
 impl Identity {
+    /// The CPU with this MIDR_EL1.
+    pub fn of_midr(midr: u32) -> Identity {
+        let (implementer, variant, part, revision) =
+            (midr >> 24, midr >> 20 & 0xf, midr >> 4 & 0xfff, midr & 0xf);
+        let known = IMPLEMENTERS.iter().find(|(number, _)| *number == implementer);
+        let vendor =
+            known.map_or_else(|| format!("implementer {implementer:#x}"), |(_, name)| (*name).into());
+        let name = format!("{vendor} part {part:#x} r{variant}p{revision}");
+        Identity {
+            vendor,
+            family: ARM64,
+            model: part,
+            stepping: variant << 4 | revision,
+            name,
+            hypervisor: None,
+        }
+    }
+
     /// The CPU with this signature (EAX of CPUID leaf 1).
     pub fn of(vendor: &str, signature: u32) -> Identity {
         let base = signature >> 8 & 0xf;
@@ -41,6 +66,9 @@ impl Identity {
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = if self.name.is_empty() { "this CPU" } else { &self.name };
+        if self.family == ARM64 && !self.name.is_empty() {
+            return f.write_str(name);
+        }
         write!(f, "{name} ({} family {} model {:#x})", self.vendor.trim(), self.family, self.model)
     }
 }
@@ -54,9 +82,22 @@ pub fn cpuid(leaf: u32, subleaf: u32) -> CpuidResult {
 }
 
 /// The CPU that runs this: by its architecture alone.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub fn identify() -> Identity {
     Identity { vendor: std::env::consts::ARCH.into(), ..Identity::default() }
+}
+
+/// The CPU that runs this.
+#[cfg(target_arch = "aarch64")]
+pub fn identify() -> Identity {
+    let midr: u64;
+    // SAFETY: getauxval has no preconditions.
+    if unsafe { libc::getauxval(libc::AT_HWCAP) } & libc::HWCAP_CPUID == 0 {
+        return Identity { vendor: "arm64".into(), ..Identity::default() };
+    }
+    // SAFETY: with HWCAP_CPUID the kernel lets user space read the register (its Documentation/arch/arm64/cpu-feature-registers).
+    unsafe { std::arch::asm!("mrs {}, midr_el1", out(reg) midr, options(nomem, nostack, preserves_flags)) };
+    Identity::of_midr(midr as u32)
 }
 
 /// The CPU that runs this.
@@ -120,6 +161,24 @@ mod tests {
             let cpu = Identity::of(vendor, signature);
             assert_eq!((cpu.family, cpu.model, cpu.stepping), (family, model, stepping), "{signature:#x}");
             assert_eq!(cpu.vendor, vendor);
+        }
+    }
+
+    #[test]
+    fn midr_tells_implementer_part_variant_and_revision() {
+        for (midr, vendor, part, stepping, name) in [
+            (0x481f_d010, "HiSilicon", 0xd01, 0x10, "HiSilicon part 0xd01 r1p0"),
+            (0x410f_d493, "Arm", 0xd49, 3, "Arm part 0xd49 r0p3"),
+            (0xc00f_ac30, "Ampere", 0xac3, 0, "Ampere part 0xac3 r0p0"),
+            (0x4e0f_0100, "NVIDIA", 0x10, 0, "NVIDIA part 0x10 r0p0"),
+            (0x612f_0221, "implementer 0x61", 0x22, 0x21, "implementer 0x61 part 0x22 r2p1"),
+        ] {
+            let cpu = Identity::of_midr(midr);
+            assert_eq!(
+                (cpu.vendor.as_str(), cpu.family, cpu.model, cpu.stepping),
+                (vendor, ARM64, part, stepping)
+            );
+            assert_eq!(cpu.to_string(), name);
         }
     }
 

@@ -34,7 +34,7 @@ pub enum Remains<T> {
     /// The value; nobody works on it.
     Whole(Box<T>),
     /// A copy. The owner may work on the original yet, whose memory is not given back: what is used there must not be
-    /// dropped.
+    /// dropped, and what is in boxes there only by `drop_in_its_place`.
     InUse(ManuallyDrop<T>),
 }
 
@@ -58,6 +58,14 @@ fn stays(memory: *mut u8) {
             Err(now) => first = now,
         }
     }
+}
+
+/// Drops what is in a box of such remains. Its memory stays as it is, for good: a call that was interrupted may look at it yet.
+pub fn drop_in_its_place<T>(content: Box<T>) {
+    let original = Box::into_raw(content);
+    stays(original.cast());
+    // SAFETY: it is dropped once, here: the box is none any more.
+    unsafe { original.drop_in_place() };
 }
 
 /// So long another thread waits for the end of the owner's work, which takes some microseconds.

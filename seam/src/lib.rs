@@ -6,12 +6,14 @@
 //! - `fault`, `chained`, `signals`: RDPMC that was forbidden, handlers before others', signals blocked.
 //! - `thread`, `identity`, `memory`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
 //!   other threads and forked children meet.
+//! - `records`, `execs`: an event's ring buffer, and what programs lose their events.
 //! - `cpu`, `sysfs`, `terms`, `format`, `attr`, `numbers`: CPUID, what /sys tells, and its texts as `perf_event_attr`.
 
 pub mod attr;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod chained;
 pub mod cpu;
+pub mod execs;
 #[cfg(target_arch = "x86_64")]
 pub mod fault;
 pub mod format;
@@ -26,6 +28,10 @@ pub mod numbers;
 pub mod page;
 #[cfg(target_arch = "x86_64")]
 pub mod rdpmc;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "no_rdpmc.rs"]
+pub mod rdpmc;
+pub mod records;
 pub mod rseq;
 #[cfg(any(test, fuzzing, feature = "scripted"))]
 pub mod scripted;
@@ -44,6 +50,11 @@ pub mod fault {
 
     /// Whether RDPMC that faults is survived.
     pub fn survive() -> bool {
+        false
+    }
+
+    /// The same.
+    pub fn survive_marked(_: u32) -> bool {
         false
     }
 }

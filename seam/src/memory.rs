@@ -64,6 +64,15 @@ impl<S, P> HandleMemory<S, P> {
         unsafe { &(*self.0.as_ptr()).shared.0 }
     }
 
+    /// The same, for who has only the reference: the memory is there for ever, as whoever has the handle's once had it.
+    pub fn shared_for_ever(self) -> &'static S
+    where
+        S: 'static,
+    {
+        // SAFETY: `Pool::take` mapped it and nobody ever unmaps it; zeros are a valid S.
+        unsafe { &(*self.0.as_ptr()).shared.0 }
+    }
+
     /// The page behind it, for the leader's control page.
     pub fn control(&self) -> ReservedPage {
         // SAFETY: `Pool::take` mapped it and wrote `lost`, and nobody unmaps it.
@@ -167,16 +176,18 @@ impl<S: Zeroable, P: Default> Pool<S, P> {
         if let Some(memory) = rested {
             return Ok(memory);
         }
-        let mut memory = MmapMut::map_anon(size_of::<Layout<S, P>>())?;
+        // (a mapping begins at a page, of 4 KiB at least; what is before and behind the handle is never touched)
+        const SMALLEST_PAGE: usize = 4096;
+        let align = align_of::<Layout<S, P>>();
+        let mut memory = MmapMut::map_anon(size_of::<Layout<S, P>>() + align - SMALLEST_PAGE)?;
+        let begin = memory.as_mut_ptr();
+        let begin = begin.wrapping_add(begin.align_offset(align));
         // SAFETY: the advice is about memory of ours that holds nothing yet.
-        if unsafe { libc::madvise(memory.as_mut_ptr().cast(), size_of::<Pages<S>>(), libc::MADV_WIPEONFORK) }
-            != 0
-        {
+        if unsafe { libc::madvise(begin.cast(), size_of::<Pages<S>>(), libc::MADV_WIPEONFORK) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        let start: NonNull<Layout<S, P>> =
-            NonNull::new(memory.as_mut_ptr()).expect("never at address 0").cast();
-        // SAFETY: the mapping is as large as this, aligned to pages, and nobody else knows it; S is zeros.
+        let start: NonNull<Layout<S, P>> = NonNull::new(begin).expect("never at address 0").cast();
+        // SAFETY: the mapping has room for this from its first aligned address on, and nobody else knows it; S is zeros.
         unsafe {
             (&raw mut (*start.as_ptr()).private.0)
                 .write(Inherited { lost: AtomicBool::new(false), content: P::default() });

@@ -65,6 +65,7 @@ pub fn descriptor() -> Option<*mut u64> {
     }
 }
 
+/// Sequences are written for x86-64 alone.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn descriptor() -> Option<*mut u64> {
     None

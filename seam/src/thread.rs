@@ -3,7 +3,23 @@
 //! A thread id costs a system call, and the thread pointer is handed on when a thread ends. This is a
 //! thread-local slot of the initial-exec kind, which Rust cannot ask for in a shared library otherwise.
 
+use super::numbers::contains;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Whether a thread (0: the calling one) may run on no other CPUs than those of a list of sysfs; not, if that cannot be told.
+pub fn runs_on_these_alone(thread: i32, cpus: &str) -> bool {
+    // SAFETY: zeros are a set, and the call fills it in.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(thread, size_of_val(&set), &raw mut set) != 0 {
+            return false;
+        }
+        set
+    };
+    // SAFETY: the number is below the set's size.
+    let may_run = |cpu: usize| unsafe { libc::CPU_ISSET(cpu, &set) };
+    (0..libc::CPU_SETSIZE as usize).filter(|cpu| may_run(*cpu)).all(|cpu| contains(cpus, cpu as u32))
+}
 
 /// What the slot holds in a thread that has not asked for a number. Not 0, which marks a handle
 /// without an owner, so that the two never compare equal.
@@ -58,12 +74,67 @@ macro_rules! thread_local_slot {
     };
 }
 
-#[cfg(target_arch = "x86_64")]
+/// A 64-bit slot of each thread, which is read in four instructions: its functions `get` and `set`. `$symbol` is its name
+/// in the object, which shows it to nobody; `first` is what it holds at first.
+#[cfg(target_arch = "aarch64")]
+#[macro_export]
+macro_rules! thread_local_slot {
+    ($symbol:literal, first $first:literal) => {
+        std::arch::global_asm!(
+            concat!(".section .tdata.", $symbol, ",\"awT\",@progbits"),
+            ".p2align 3",
+            concat!(".hidden ", $symbol),
+            concat!(".globl ", $symbol),
+            concat!(".type ", $symbol, ",@object"),
+            concat!(".size ", $symbol, ",8"),
+            concat!($symbol, ": .quad ", $first),
+            ".previous",
+        );
+
+        /// What this thread's slot holds.
+        #[inline(always)]
+        pub fn get() -> u64 {
+            let value: u64;
+            // SAFETY: the assembler block above defines the slot; every thread has its own.
+            unsafe {
+                std::arch::asm!(
+                    concat!("adrp {0}, :gottprel:", $symbol),
+                    concat!("ldr {0}, [{0}, :gottprel_lo12:", $symbol, "]"),
+                    "mrs {1}, tpidr_el0",
+                    "ldr {0}, [{1}, {0}]",
+                    out(reg) value,
+                    out(reg) _,
+                    options(nostack, preserves_flags, readonly),
+                );
+            }
+            value
+        }
+
+        /// From now on it holds this.
+        pub fn set(value: u64) {
+            // SAFETY: the assembler block above defines the slot; every thread has its own, which nothing else writes.
+            unsafe {
+                std::arch::asm!(
+                    concat!("adrp {1}, :gottprel:", $symbol),
+                    concat!("ldr {1}, [{1}, :gottprel_lo12:", $symbol, "]"),
+                    "mrs {2}, tpidr_el0",
+                    "str {0}, [{2}, {1}]",
+                    in(reg) value,
+                    out(reg) _,
+                    out(reg) _,
+                    options(nostack, preserves_flags),
+                );
+            }
+        }
+    };
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod slot {
     crate::thread_local_slot!("topdown_thread", first 1);
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod slot {
     use std::cell::Cell;
 
@@ -95,9 +166,15 @@ pub fn pointer() -> u64 {
     pointer
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+/// This thread's pointer to its control block, without the tag that user space may put into its upper byte.
+#[cfg(target_arch = "aarch64")]
 pub fn pointer() -> u64 {
-    0
+    let pointer: u64;
+    // SAFETY: user space may read its thread pointer on every arm64 system.
+    unsafe {
+        std::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, preserves_flags, readonly));
+    }
+    pointer & (u64::MAX >> 8)
 }
 
 /// This thread's number, given now if it has none.

@@ -40,6 +40,7 @@ const _: () = {
 };
 
 /// `TD_INLINE_READER` of programs that know registers alone.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 const OLD_READER: usize = 8;
 
 /// The mark of such programs: the same without the counters.

@@ -1,7 +1,8 @@
 //! `struct td_options`: read with care, since an older or a newer program may have filled it in.
 
 use crate::error::{Error, Result};
-use crate::model::metrics::{TD_NODE_BACKEND_BOUND, TD_NODE_NONE};
+use crate::model;
+use crate::model::metrics::TD_NODE_NONE;
 use crate::options::{Options, SourceKind, Target};
 use std::mem::offset_of;
 
@@ -32,9 +33,10 @@ pub const TD_FLAG_COUNTERS: u32 = 32;
 /// With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. PERF_METRICS has these slots in frontend
 /// bound and fetch latency, where perf's metrics have not; td_decode_tree_as chooses.
 pub const TD_FLAG_DROPPING: u32 = 64;
-/// Measure on the E-cores of a hybrid CPU; the default is its P-cores. By general counters; level 2 has nodes of its own, which
-/// td_decode_tree gives. A thread that runs on both
-/// kinds needs a handle for each: their slots add up, and `running` of each is the part of the time on its own kind.
+/// Measure on the E-cores of a hybrid CPU alone, by general counters; level 2 has nodes of its own, which td_decode_tree gives. Without
+/// this and the flags of a source, a thread that may run on both kinds of core is measured on both: the groups of both are added up,
+/// level 1 and branch mispredicts (td_info.pmu names both PMUs). A level of 2, TD_FLAG_COUNTERS and TD_FLAG_REGISTERS measure the
+/// P-cores alone. `running` of a handle of one kind is the part of the time on that kind.
 pub const TD_FLAG_E_CORES: u32 = 256;
 
 /// What to measure. All zeros, like NULL: the calling thread, in user mode, at the deepest level, by the fastest path.
@@ -50,7 +52,7 @@ pub struct COptions {
     pub target: u32,
     /// Thread id or CPU number of the target; 0 for TD_TARGET_SELF.
     pub id: i32,
-    /// 1, 2, or 0 for the deepest that the CPU counts in one group.
+    /// 1, 2, 3, or 0 for the deepest that the CPU counts in one group.
     pub level: u32,
     /// Wanted bound on the error of each share, in parts per million, up to 1000000; 0 means 10000 (1 percentage point).
     /// td_read resets the registers often enough that regions of a million slots or more reach it, within
@@ -60,9 +62,12 @@ pub struct COptions {
     /// The part of the thread's time that these resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
     /// Up to 64 of them may come in a row.
     pub max_overhead_ppm: u32,
-    /// TD_NODE_RETIRING, TD_NODE_BAD_SPECULATION, TD_NODE_FRONTEND_BOUND or TD_NODE_BACKEND_BOUND: on cores whose counters cannot
-    /// hold all of level 2 in one group (AMD), count level 2 of this node beside level 1. -ENOTSUP on other cores, and where
-    /// something else has a counter that it takes; td_last_error says what. 0: none.
+    /// A TD_NODE_* that is the parent of others: on cores whose counters cannot hold all of a level in one group, count what is
+    /// below this node beside level 1. AMD's: a node of level 1. Skylake's: TD_NODE_RETIRING. E-cores (those of hybrid CPUs with
+    /// TD_FLAG_E_CORES): TD_NODE_IFETCH_LATENCY, TD_NODE_IFETCH_BANDWIDTH, TD_NODE_MACHINE_CLEARS, TD_NODE_CORE_BOUND or
+    /// TD_NODE_RESOURCE_BOUND. hip08: TD_NODE_FRONTEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_BACKEND_BOUND or
+    /// TD_NODE_RESOURCE_BOUND. -ENOTSUP on other cores, and where something else has a counter that it takes; td_last_error
+    /// says what. 0: none.
     pub subtree: u32,
     /// Zeros.
     pub reserved: [u32; 8],
@@ -166,15 +171,17 @@ fn interpret(options: &COptions) -> Result<Options> {
         return Err(Error::invalid("options->flags has TD_FLAG_REGISTERS with TD_FLAG_E_CORES")
             .why("E-cores have no PERF_METRICS"));
     }
-    if !(TD_NODE_NONE..=TD_NODE_BACKEND_BOUND).contains(&options.subtree) {
-        return Err(Error::invalid(format!("options->subtree is {}, which is no root", options.subtree))
-            .remedy("use the TD_NODE_* of a node of level 1"));
+    if options.subtree != TD_NODE_NONE && !model::has_children(options.subtree) {
+        return Err(Error::invalid(format!(
+            "options->subtree is {}, below which is no node",
+            options.subtree
+        ))
+        .remedy("use the TD_NODE_* of a node that is the parent of others"));
     }
-    if options.subtree != TD_NODE_NONE
-        && (source == SourceKind::Registers || options.flags & TD_FLAG_E_CORES != 0)
-    {
-        return Err(Error::invalid("options->subtree with TD_FLAG_REGISTERS or TD_FLAG_E_CORES")
-            .why("those count level 2 whole, or as much of it as fits"));
+    if options.subtree != TD_NODE_NONE && source == SourceKind::Registers {
+        return Err(
+            Error::invalid("options->subtree with TD_FLAG_REGISTERS").why("those count level 2 whole")
+        );
     }
     for (name, ppm) in [("error", options.max_error_ppm), ("overhead", options.max_overhead_ppm)] {
         if ppm > 1_000_000 {
@@ -184,12 +191,14 @@ fn interpret(options: &COptions) -> Result<Options> {
         }
     }
     Ok(Options {
+        record_slots: 0,
         target,
         level: options.level,
         subtree: options.subtree,
         kernel: options.flags & TD_FLAG_KERNEL != 0,
         inherit: options.flags & TD_FLAG_INHERIT != 0,
         on_exec: false,
+        off: false,
         source,
         beside_registers: false,
         dropping: options.flags & TD_FLAG_DROPPING != 0,

@@ -182,7 +182,7 @@ fn denied(event: &str, paranoid: Option<i64>, options: &Options) -> Error {
                 "set it (`sysctl kernel.perf_event_paranoid={needed}`), or give the program {}",
                 if found > 2 { "CAP_SYS_ADMIN (CAP_PERFMON is not enough above 2)" } else { "CAP_PERFMON" }
             )),
-        (_, Target::Task(id)) => refused(format!("access to '{event}' of thread {id} denied"))
+        (_, Target::Task(id) | Target::TaskOn(id, _)) => refused(format!("access to '{event}' of thread {id} denied"))
             .why("it belongs to another user, or a security module (LSM) or seccomp filter forbids it")
             .remedy("run as its user, or with CAP_PERFMON and CAP_SYS_PTRACE"),
         (Some(found), _) => refused(format!(

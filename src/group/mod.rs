@@ -1,6 +1,7 @@
 //! Groups of events: opened for a target, started, and proved to count before anyone believes them.
 #![forbid(unsafe_code)]
 
+pub(crate) mod hybrid;
 pub(crate) mod metrics;
 pub(crate) mod plain;
 
@@ -12,6 +13,7 @@ use crate::read::Access;
 use crate::sys::group_read;
 use crate::sys::page::Times;
 use crate::sys::{Kernel, fault};
+pub(crate) use hybrid::HybridGroup;
 pub(crate) use metrics::Group;
 use perf_event_open_sys::bindings::perf_event_attr;
 pub(crate) use plain::PlainGroup;
@@ -128,8 +130,11 @@ impl Rdpmc {
             _ if options.kernel => {
                 "an interrupt between two RDPMC would count in one register and not in the other (TD_FLAG_KERNEL)"
             }
-            Target::Task(_) | Target::Cpu(_) => {
+            Target::Task(_) | Target::TaskOn(..) | Target::Cpu(_) => {
                 "RDPMC reads the thread that executes it, not another thread or CPU"
+            }
+            Target::This if !cfg!(target_arch = "x86_64") => {
+                "this version reads counters in user space on x86-64 alone"
             }
             Target::This if !self.granted => {
                 let remedy = format!("write 1 to /sys/bus/event_source/devices/{}/rdpmc", pmu.name);
@@ -139,7 +144,6 @@ impl Rdpmc {
                 let why = "on a hybrid CPU RDPMC needs restartable sequences, which this C library does not register";
                 return Some(by_read.why(why).remedy("glibc 2.35 or later does"));
             }
-            Target::This if !cfg!(target_arch = "x86_64") => "RDPMC is an instruction of x86",
             Target::This if !self.visible => {
                 let why = "RDPMC can be taken away, and the handler of SIGSEGV that survives this cannot be installed here";
                 return Some(by_read.why(why).remedy("permit rt_sigaction"));
@@ -157,7 +161,7 @@ impl Access {
             Target::This if options.inherit => Access::OwnAndInherited,
             Target::This => Access::OwnByRead,
             Target::Cpu(_) if !options.inherit => Access::Cpu,
-            Target::Cpu(_) | Target::Task(_) => Access::OtherThread,
+            Target::Cpu(_) | Target::Task(_) | Target::TaskOn(..) => Access::OtherThread,
         }
     }
 }

@@ -16,7 +16,10 @@ use crate::read::{
 };
 use crate::sys::group_read;
 use crate::sys::memory::ReservedPage;
-use crate::sys::{Kernel, Mapping, fault, rseq, thread};
+use crate::sys::page::Times;
+use crate::sys::records::{Records, SAMPLE_TYPE};
+use crate::sys::{Kernel, Linux, Mapping, fault, rseq, thread};
+use perf_event_open_sys::bindings::perf_event_attr;
 use std::time::Duration;
 
 /// An open group. Fields are dropped in this order: the leader goes last.
@@ -67,8 +70,12 @@ impl<K: Kernel> PlainGroup<K> {
         let faults = fault::count();
         let mut attr = leader(pmu, plan.leader.event.config, options);
         attr.read_format = group_read::GROUP;
-        attr.set_enable_on_exec(options.on_exec.into());
+        attr.set_enable_on_exec((options.on_exec && !options.off).into());
+        if options.record_slots > 0 {
+            writes_records(&mut attr, options, plan.slots_each);
+        }
         let mut events = vec![(plan.leader.event.name, attr)];
+        writes_none(&mut attr);
         attr.set_disabled(0);
         attr.set_enable_on_exec(0);
         for event in &plan.members {
@@ -78,8 +85,11 @@ impl<K: Kernel> PlainGroup<K> {
         let mut opened = open_named(&kernel, options, &events, None)?;
         let siblings = Siblings::new(opened.split_off(1));
         let leader = opened.remove(0);
-        let by_rdpmc =
-            place.is_some() && options.target == Target::This && !options.inherit && !options.no_rdpmc;
+        let by_rdpmc = cfg!(target_arch = "x86_64")
+            && place.is_some()
+            && options.target == Target::This
+            && !options.inherit
+            && !options.no_rdpmc;
         let mut maps = None;
         if by_rdpmc {
             let map = |event: &K::Fd, place| {
@@ -94,7 +104,7 @@ impl<K: Kernel> PlainGroup<K> {
         let rseq = rseq::descriptor();
         let granted = maps.as_ref().is_some_and(|maps| maps.leader.grants_rdpmc());
         let rdpmc = Rdpmc::new(options, pmu, granted, rseq.is_some());
-        if !options.on_exec {
+        if !options.on_exec && !options.off {
             let refused = |e| explain(&kernel, options, Attempt::Other("ioctl ENABLE"), &e);
             kernel.enable(&leader).map_err(refused)?;
         }
@@ -203,9 +213,30 @@ impl<K: Kernel> PlainGroup<K> {
         self.access == Access::Rdpmc && fault::count() != self.faults
     }
 
+    /// Whether kernel mode is counted, too.
+    pub fn counts_the_kernel(&self) -> bool {
+        self.options.kernel
+    }
+
+    /// What the leader's page says, if RDPMC reads the group: its sequence number, and whether the group is on this CPU.
+    pub fn scheduled(&self) -> Option<(u32, bool)> {
+        let leader = &self.maps.as_ref().filter(|_| self.access == Access::Rdpmc)?.leader;
+        let sequence = leader.sequence();
+        Some((sequence, leader.index() != 0))
+    }
+
     fn read(&self, event: &K::Fd, words: &mut [u64]) -> Result<usize> {
         let read = self.kernel.read(event, words);
         read.map_err(|e| explain(&self.kernel, &self.options, Attempt::Other("read"), &e))
+    }
+
+    /// From now on it counts, or not; what it has counted stays.
+    pub fn switch(&self, on: bool) -> Result<()> {
+        let (done, name) = match on {
+            true => (self.kernel.enable(&self.leader), "ENABLE"),
+            false => (self.kernel.disable(&self.leader), "DISABLE"),
+        };
+        done.map_err(|e| explain(&self.kernel, &self.options, Attempt::Other(name), &e))
     }
 
     /// Before it is closed: a forked child that has copies of the descriptors does not keep it on the counters.
@@ -213,6 +244,46 @@ impl<K: Kernel> PlainGroup<K> {
         // One that is not there any more counts nothing.
         let _ = self.kernel.disable(&self.leader);
     }
+}
+
+impl PlainGroup<Linux> {
+    /// The buffer into which the kernel writes this group's records (`Options::record_slots`).
+    pub fn records(&self) -> Result<Records> {
+        Records::map(&self.leader).map_err(|refusal| {
+            let errno = refusal.raw_os_error().unwrap_or(libc::EIO);
+            Error::errno(errno, format!("no buffer for records of threads: {refusal}"))
+                .remedy("raise kernel.perf_event_mlock_kb or the limit of locked memory (ulimit -l)")
+        })
+    }
+
+    /// What a record's values are counts of.
+    pub fn counts_of(&self, time: Times, values: &[u64]) -> Result<PlainCounts> {
+        let (Some((leader, members)), true) = (values.split_first(), values.len() == 1 + self.members) else {
+            return Err(Error::invalid("the record is of another group"));
+        };
+        let mut counter = [0; MOST_COUNTERS];
+        counter[..self.members].copy_from_slice(members);
+        Ok(PlainCounts { time, slots: leader.saturating_mul(self.slots_each), counter })
+    }
+}
+
+/// The leader samples: each time with what the group has counted for the thread that it interrupts. Its records tell of threads'
+/// beginnings, ends and names, too. In all events `sample_type` is the same, as inherited groups have it.
+fn writes_records(attr: &mut perf_event_attr, options: &Options, slots_each: u64) {
+    attr.__bindgen_anon_1.sample_period = (u64::from(options.record_slots) / slots_each.max(1)).max(1);
+    attr.sample_type = SAMPLE_TYPE;
+    attr.set_sample_id_all(1);
+    attr.set_task(1);
+    attr.set_comm(1);
+    attr.set_comm_exec(1);
+}
+
+/// What follows the leader does not sample.
+fn writes_none(attr: &mut perf_event_attr) {
+    attr.__bindgen_anon_1.sample_period = 0;
+    attr.set_task(0);
+    attr.set_comm(0);
+    attr.set_comm_exec(0);
 }
 
 pub(crate) fn withheld(event: &str) -> Error {

@@ -1,11 +1,12 @@
 //! A handle: opened, read, reset, closed, by one thread.
 #![forbid(unsafe_code)]
 
+mod hybrid;
 mod open;
 mod topdown;
 
 use crate::error::{Error, Reason, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
-use crate::group::{Group, PlainGroup};
+use crate::group::{Group, HybridGroup, PlainGroup};
 use crate::read::Shared;
 use crate::registers::Registers;
 use crate::sample::{Increments, Mark, Sample, SlotsOnly};
@@ -14,7 +15,7 @@ use crate::source::plain::Plain;
 use crate::source::simulated::{Mix, SimulatedCounters, SimulatedRegisters};
 use crate::source::windowed::Windowed;
 use crate::sum::Sum;
-use crate::sys::guarded::{Guarded, Remains};
+use crate::sys::guarded::{Guarded, Remains, drop_in_its_place};
 use crate::sys::memory::{HandleMemory, Pool};
 use crate::sys::signals::Blocked;
 use crate::sys::{Linux, thread};
@@ -106,21 +107,23 @@ impl State {
 }
 
 /// Where a handle's samples come from.
-#[expect(clippy::large_enum_variant, reason = "it is never moved once it is open")]
 enum AnySource {
-    Registers(Windowed<Group<Linux>>),
-    Counters(Plain<PlainGroup<Linux>>),
-    SimulatedRegisters(Windowed<SimulatedRegisters>),
-    SimulatedCounters(Plain<SimulatedCounters>),
+    Registers(Box<Windowed<Group<Linux>>>),
+    Counters(Box<Plain<PlainGroup<Linux>>>),
+    /// Of both kinds of core; with the memory that readings of the second group look at.
+    Hybrid(Box<Plain<HybridGroup<Linux>>>, Option<Handle>),
+    SimulatedRegisters(Box<Windowed<SimulatedRegisters>>),
+    SimulatedCounters(Box<Plain<SimulatedCounters>>),
 }
 
 impl AnySource {
     fn source(&self) -> &dyn Source {
         match self {
-            AnySource::Registers(source) => source,
-            AnySource::Counters(source) => source,
-            AnySource::SimulatedRegisters(source) => source,
-            AnySource::SimulatedCounters(source) => source,
+            AnySource::Registers(source) => &**source,
+            AnySource::Counters(source) => &**source,
+            AnySource::Hybrid(source, _) => &**source,
+            AnySource::SimulatedRegisters(source) => &**source,
+            AnySource::SimulatedCounters(source) => &**source,
         }
     }
 
@@ -129,6 +132,7 @@ impl AnySource {
         match self {
             AnySource::Registers(source) => source.counters().may_have_faulted(),
             AnySource::Counters(source) => source.counters().may_have_faulted(),
+            AnySource::Hybrid(source, _) => source.counters().may_have_faulted(),
             AnySource::SimulatedRegisters(_) | AnySource::SimulatedCounters(_) => false,
         }
     }
@@ -138,6 +142,7 @@ impl AnySource {
         match self {
             AnySource::Registers(source) => source.counters().stop(),
             AnySource::Counters(source) => source.counters().stop(),
+            AnySource::Hybrid(source, _) => source.counters().stop(),
             AnySource::SimulatedRegisters(_) | AnySource::SimulatedCounters(_) => {}
         }
     }
@@ -147,6 +152,7 @@ impl AnySource {
         match self {
             AnySource::Registers(source) => source.free(),
             AnySource::Counters(source) => source.free(),
+            AnySource::Hybrid(source, _) => source.free(),
             AnySource::SimulatedRegisters(source) => source.free(),
             AnySource::SimulatedCounters(source) => source.free(),
         }
@@ -154,8 +160,29 @@ impl AnySource {
 
     /// What a call that was interrupted may look at yet is not unmapped, but becomes zeros.
     fn leave_zeros(&mut self) {
-        if let AnySource::Counters(source) = self {
-            source.counters_mut().leave_zeros();
+        match self {
+            AnySource::Counters(source) => source.counters_mut().leave_zeros(),
+            AnySource::Hybrid(source, _) => source.counters_mut().leave_zeros(),
+            _ => {}
+        }
+    }
+
+    /// What is open is closed; the memory stays.
+    fn drop_in_its_place(self) {
+        match self {
+            AnySource::Registers(source) => drop_in_its_place(source),
+            AnySource::Counters(source) => drop_in_its_place(source),
+            AnySource::Hybrid(source, _) => drop_in_its_place(source),
+            AnySource::SimulatedRegisters(source) => drop_in_its_place(source),
+            AnySource::SimulatedCounters(source) => drop_in_its_place(source),
+        }
+    }
+
+    /// What a handle has besides its own memory.
+    fn second(&self) -> Option<Handle> {
+        match self {
+            AnySource::Hybrid(_, second) => *second,
+            _ => None,
         }
     }
 
@@ -164,6 +191,7 @@ impl AnySource {
         match self {
             AnySource::Registers(source) => source.counters_mut().forget_mappings(),
             AnySource::Counters(source) => source.counters_mut().forget_mappings(),
+            AnySource::Hybrid(source, _) => source.counters_mut().forget_mappings(),
             AnySource::SimulatedRegisters(_) | AnySource::SimulatedCounters(_) => {}
         }
     }
@@ -225,7 +253,7 @@ fn busy() -> Error {
 /// (Texts that take no memory: this may be in a signal handler.)
 pub(crate) fn rdpmc_taken(pmu: &str) -> Error {
     Error::new(TD_ENORDPMC, "RDPMC was taken away while the handle was open")
-        .why(if pmu == "cpu_core" {
+        .why(if pmu.starts_with("cpu_core") {
             "0 was written to /sys/bus/event_source/devices/cpu_core/rdpmc"
         } else {
             "0 was written to /sys/bus/event_source/devices/cpu/rdpmc"
@@ -234,6 +262,14 @@ pub(crate) fn rdpmc_taken(pmu: &str) -> Error {
             "earlier samples are as good as ever, further ones need a new handle: td_close this one and td_open, which \
              reads by read(2) until 1 is written there",
         )
+}
+
+/// Runs `work` on the plain counters of a handle.
+fn of_plain<T>(handle: Handle, work: impl FnOnce(&Plain<PlainGroup<Linux>>) -> Result<T>) -> Result<T> {
+    with(handle, |state, _| match &state.source {
+        AnySource::Counters(source) => work(source),
+        _ => Err(Error::invalid("the handle counts no general counters")),
+    })
 }
 
 /// A reading, by the fast path if it serves.
@@ -503,10 +539,11 @@ pub(crate) fn close(handle: Handle) {
         true => source.stop(),
         false => source.forget_mappings(),
     };
-    match remains {
+    let second = match remains {
         Remains::Whole(mut state) => {
             end(&mut state.source);
             state.source.free();
+            state.source.second()
         }
         // what this signal handler interrupted goes on, or never will: all but what is open stays, as the slot does
         Remains::InUse(state) => {
@@ -514,11 +551,13 @@ pub(crate) fn close(handle: Handle) {
             std::mem::forget(info);
             end(&mut source);
             source.leave_zeros();
+            source.drop_in_its_place();
             return;
         }
-    }
+    };
     // the child's own mappings may be where the control page was
     if here {
+        second.into_iter().for_each(hybrid::give_back);
         POOL.give(handle);
     }
 }

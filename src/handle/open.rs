@@ -1,7 +1,7 @@
 //! Opening a handle: which PMU, down to which level, and the source of its samples.
 #![forbid(unsafe_code)]
 
-use super::{AnySource, Handle, Info, POOL, Path, State};
+use super::{AnySource, Handle, Info, POOL, Path, State, hybrid};
 use crate::budget::BudgetSettings;
 use crate::detect::no_subtree;
 use crate::detect::{self, Plan, Pmu};
@@ -32,14 +32,24 @@ pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
         let level = options.level;
         return Err(Error::invalid(format!("level {level} is none: 0 (the deepest), or 1 to {deepest}")));
     }
-    if let Target::Task(id @ ..=0) = options.target {
+    if let Target::Task(id @ ..=0) | Target::TaskOn(id @ ..=0, _) = options.target {
         return Err(Error::invalid(format!(
             "{id} is no thread id; for the calling thread use TD_TARGET_SELF"
         )));
     }
     let plain = options.source == SourceKind::Counters || options.e_cores;
-    if options.on_exec && !(plain && matches!(options.target, Target::Task(_))) {
+    let of_task = matches!(options.target, Target::Task(_) | Target::TaskOn(..));
+    if options.on_exec && !(plain && of_task) {
         return Err(Error::invalid("`on_exec` is for plain counters of another thread (`Target::Task`)"));
+    }
+    if options.off && !(plain && options.target != Target::This) {
+        return Err(Error::invalid("`off` is for plain counters of another thread, or of a CPU"));
+    }
+    let on_cpu = matches!(options.target, Target::TaskOn(..));
+    if options.record_slots > 0 && !(plain && on_cpu && options.inherit) {
+        return Err(Error::invalid(
+            "`record_slots` is for inherited plain counters of another thread on a CPU (`Target::TaskOn`)",
+        ));
     }
     let handle = POOL.take().map_err(|e| {
         Error::errno(e.raw_os_error().unwrap_or(libc::ENOMEM), format!("no memory for a handle: {e}"))
@@ -87,7 +97,7 @@ impl Info {
     }
 
     /// What all samples of a handle have in common. `row`: place of the CPU's row in the table of models.
-    fn head(&self, row: u32) -> Head {
+    pub(super) fn head(&self, row: u32) -> Head {
         Head {
             size: size_of::<Sample>() as u32,
             flags: if self.path == Path::Simulated { TD_SAMPLE_SIMULATED } else { 0 },
@@ -120,7 +130,7 @@ fn simulated(options: &Options) -> Result<(u32, &'static Model)> {
     };
     match options.subtree {
         TD_NODE_NONE => Ok((row, model)),
-        root => model::with_subtree(model, root).ok_or_else(|| no_subtree(model.core)),
+        node => model::with_subtree(model, node).ok_or_else(|| no_subtree(model.core, Some(model))),
     }
 }
 
@@ -128,13 +138,27 @@ fn simulated(options: &Options) -> Result<(u32, &'static Model)> {
 const BY_COUNTERS: &str = ", by counters";
 
 pub(crate) fn unknown_core(name: &str) -> Error {
-    // (td_last_error has no room for all; those that count a subtree are chosen by td_options.subtree, too)
-    let listed = |core: &&str| is_default(core) && !core.ends_with(BY_COUNTERS);
+    // (td_last_error has no room for all; those that count a subtree are chosen by td_options.subtree, too, and those of hybrid CPUs
+    // are two of the others)
+    let listed = |core: &&str| is_default(core) && !core.ends_with(BY_COUNTERS) && !core.contains(" and ");
     let names: Vec<_> = model::cores().map(|core| core.core).filter(listed).collect();
     Error::invalid(format!("no core '{name}' can be simulated")).remedy(format!(
         "use a name of `topdown list`: {}, or made-up core; of P-cores also with '{BY_COUNTERS}'",
-        names.join(", ")
+        enumerated(&names)
     ))
+}
+
+/// "Zen 4, 5, Neoverse V1, V2": a first word that a name has in common with the one before it is not said again.
+fn enumerated(names: &[&str]) -> String {
+    let first = |name: &str| name.split_once(' ').map_or("", |(first, _)| first).to_string();
+    let mut text = String::new();
+    for (place, name) in names.iter().enumerate() {
+        let common = first(name);
+        let said = place > 0 && !common.is_empty() && first(names[place - 1]) == common;
+        text += if place > 0 { ", " } else { "" };
+        text += if said { &name[common.len() + 1..] } else { name };
+    }
+    text
 }
 
 fn is_default(core: &str) -> bool {
@@ -173,6 +197,22 @@ fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Hand
 fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     let cpu = cpu::identify();
     let linux = Linux { descriptors_from: options.descriptors_from };
+    if !hybrid::is_wanted(options, &cpu) {
+        return measure_one_kind(options, linux, cpu, handle);
+    }
+    let not_both = match hybrid::measure(options, &linux, &cpu, handle) {
+        Ok(state) => return Ok(state),
+        Err(why) => why,
+    };
+    let mut state = measure_one_kind(options, linux, cpu, handle)?;
+    if state.info.path == Path::Rdpmc || state.info.note == Reason::default() {
+        state.info.note = Reason::new("P-cores alone are counted").why(not_both.to_string());
+    }
+    Ok(state)
+}
+
+/// The only kind of core, or the one that the options tell; of a hybrid CPU else the P-cores.
+fn measure_one_kind(options: &Options, linux: Linux, cpu: Identity, handle: Handle) -> Result<Box<State>> {
     let registers = match options.source {
         _ if options.e_cores || options.subtree != TD_NODE_NONE => None,
         SourceKind::Registers => Some(detect::pmu(&linux, &cpu)?),
@@ -214,7 +254,7 @@ fn registers(linux: &Linux, cpu: &Identity, options: &Options) -> Result<Option<
 }
 
 /// CPU time in which a group of general counters that are free has counted.
-const AT_ONCE: Duration = Duration::from_millis(2);
+pub(super) const AT_ONCE: Duration = Duration::from_millis(2);
 
 /// By SLOTS and PERF_METRICS.
 #[inline(never)]
@@ -261,12 +301,29 @@ fn unless_it_took_turns(mut state: Box<State>, handle: Handle) -> Result<Box<Sta
         if !source.counters().had_its_turn_always()? {
             source.counters().stop();
             source.free();
-            return Err(Error::new(TD_ENOTCOUNTING, "others use general counters")
-                .why("this group took turns with theirs"));
+            return Err(others_count());
         }
         source.reset(handle.shared())?; // what has told that is not the program's
     }
     Ok(state)
+}
+
+fn others_count() -> Error {
+    Error::new(TD_ENOTCOUNTING, "others use general counters").why("this group took turns with theirs")
+}
+
+/// Whether nobody else needs the counters of this plan now. A group on a command that is yet to be executed shows nothing of that while
+/// it is opened: one of this thread's tells in its place, if it runs on such a core. (Who opens groups on other threads may have some
+/// on this one, which take nothing from those.)
+fn are_free(options: &Options, pmu: &Pmu, plan: &Plan) -> Result<()> {
+    let linux = Linux { descriptors_from: options.descriptors_from };
+    if !pmu.covers(linux.cpu()) {
+        return Ok(());
+    }
+    let (group, _) = PlainGroup::open(linux, pmu, plan, &Options::default(), None, AT_ONCE)?;
+    let always = group.had_its_turn_always();
+    group.stop();
+    if always? { Ok(()) } else { Err(others_count()) }
 }
 
 /// By general counters: all levels, or level 1 if that alone fits them; on a core that has no registers, beside what others
@@ -274,7 +331,7 @@ fn unless_it_took_turns(mut state: Box<State>, handle: Handle) -> Result<Box<Sta
 fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Handle) -> Result<Box<State>> {
     let find = |level| {
         if options.e_cores {
-            return detect::e_cores(&linux, &cpu, level);
+            return detect::e_cores(&linux, &cpu, options.subtree, level);
         }
         if options.subtree != TD_NODE_NONE {
             return detect::subtree(&linux, &cpu, options.subtree, level);
@@ -289,14 +346,16 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
         Ok((pmu, plan))
     };
     let (pmu, plan) = find(options.level)?;
-    let mut all = measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle, PATIENCE);
+    let may_be_level_1 = options.level == 0 && options.subtree == TD_NODE_NONE && pmu.level > 1;
+    let found_free = if may_be_level_1 && options.on_exec { are_free(options, &pmu, &plan) } else { Ok(()) };
+    let mut all = found_free
+        .and_then(|()| measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle, PATIENCE));
     let only_source = options.source == SourceKind::Automatic && options.target == Target::This;
-    if only_source && options.level == 0 && options.subtree == TD_NODE_NONE && pmu.level > 1 && !plan.unproven
-    {
+    if only_source && may_be_level_1 && !plan.unproven {
         all = all.and_then(|state| unless_it_took_turns(state, handle));
     }
     let (mut state, no_deeper) = match all {
-        Err(why) if options.level == 0 && options.subtree == TD_NODE_NONE && pmu.level > 1 => {
+        Err(why) if may_be_level_1 => {
             let (pmu, plan) = find(1)?;
             let level_1 = Options { level: 1, ..*options };
             let state = measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle, PATIENCE)?;
@@ -383,7 +442,7 @@ fn measure_by_counters(
 }
 
 /// `why`: it is read by read(2); none if by RDPMC.
-fn info_of(options: &Options, cpu: Identity, pmu: &Pmu, level: u32, why: Option<Reason>) -> Info {
+pub(super) fn info_of(options: &Options, cpu: Identity, pmu: &Pmu, level: u32, why: Option<Reason>) -> Info {
     Info {
         path: if why.is_none() { Path::Rdpmc } else { Path::Read },
         cpu: cpu.name,
@@ -404,7 +463,7 @@ pub(crate) fn check_target(
     identity: &Identity,
     options: &Options,
 ) -> Result<()> {
-    let Target::Cpu(cpu) = options.target else { return Ok(()) };
+    let (Target::Cpu(cpu) | Target::TaskOn(_, cpu)) = options.target else { return Ok(()) };
     let online = kernel.text("/sys/devices/system/cpu/online").unwrap_or_default();
     if !contains(&online, cpu) {
         return Err(Error::invalid(format!("there is no CPU {cpu} online"))
@@ -434,7 +493,7 @@ mod tests {
 
     #[test]
     fn every_core_of_the_list_is_simulated_by_its_name_and_an_unknown_name_gets_the_list() {
-        let mut levels = [0; 3];
+        let mut levels = [0; 4];
         for core in model::cores() {
             let options = Options { simulate: true, core: core.core, ..Options::default() };
             let td = TopDown::open(&options).unwrap();
@@ -459,14 +518,22 @@ mod tests {
         }
         assert!(levels[1] > 10 && levels[2] > 100, "{levels:?}");
         let unknown = unknown_core("Graviton").to_string();
-        for word in ["'Graviton'", "Zen 5", "Skylake or Cascade Lake", "Skymont", "Golden or Raptor Cove"] {
+        for word in [
+            "'Graviton'",
+            "Zen 4, 5, 6",
+            "hip08",
+            "V1, N2, V2",
+            "Skylake or Cascade Lake",
+            "Skymont",
+            "Golden or Raptor Cove",
+        ] {
             assert!(unknown.contains(word), "{unknown}");
         }
         assert!(unknown.len() < 500, "{}: td_last_error has no room for more", unknown.len());
     }
 
     #[test]
-    fn a_simulated_zen_counts_the_subtree_that_is_asked_for() {
+    fn a_simulated_core_counts_the_subtree_that_is_asked_for() {
         let open = |core, subtree| {
             TopDown::open(&Options { simulate: true, core, subtree, ..Options::default() })
                 .and_then(|td| td.info())
@@ -475,7 +542,13 @@ mod tests {
         let frontend = open("Zen 5", crate::TD_NODE_FRONTEND_BOUND).unwrap();
         assert_eq!(frontend, ("Zen 5, frontend bound".into(), 2, 5));
         assert_eq!(open("Zen 5", TD_NODE_NONE).unwrap(), ("Zen 5".into(), 1, 4));
-        let refused = open("Skymont", crate::TD_NODE_FRONTEND_BOUND).unwrap_err();
-        assert_eq!(refused.code(), -libc::ENOTSUP);
+        let latency = open("Skymont", crate::TD_NODE_IFETCH_LATENCY).unwrap();
+        assert_eq!(latency, ("Skymont, fetch latency".into(), 3, 8));
+        for core in ["Skymont", "Lion Cove and Skymont", "Lion Cove, by counters", "Cougar Cove and Darkmont"]
+        {
+            let refused = open(core, crate::TD_NODE_FRONTEND_BOUND).unwrap_err();
+            assert_eq!(refused.code(), -libc::ENOTSUP);
+            assert_eq!(open(core, crate::TD_NODE_IFETCH_LATENCY).is_ok(), core == "Skymont", "{core}");
+        }
     }
 }

@@ -2,14 +2,16 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    Handle, Info, Seen, any_read, begin_steadily, close, end_counted, info, last_read, nodes, open, reset,
-    set_mix, set_per_cycle, sum_begin, sum_empty, sum_end,
+    Handle, Info, Seen, any_read, begin_steadily, close, end_counted, info, last_read, nodes, of_plain, open,
+    reset, set_mix, set_per_cycle, sum_begin, sum_empty, sum_end,
 };
 use crate::error::Result;
 use crate::options::Options;
 use crate::sample::{Increments, Sample};
 use crate::source::simulated::Mix;
 use crate::sum::{Execution, Sum};
+use crate::sys::page::Times;
+use crate::sys::records::Records;
 use crate::sys::signals::Blocked;
 use crate::tree::Node;
 
@@ -109,6 +111,32 @@ impl TopDown {
     /// The operating system's, of read(2).
     pub fn reset(&self) -> Result<()> {
         reset(self.0)
+    }
+
+    /// Whether plain counters of others count from now on (`Options::off`); what they have counted stays. Switched off they leave
+    /// the counters to another handle.
+    ///
+    /// # Errors
+    /// The operating system's, of ioctl(2).
+    pub fn switch(&self, on: bool) -> Result<()> {
+        of_plain(self.0, |source| source.counters().switch(on))
+    }
+
+    /// The buffer into which the kernel writes records of threads (`Options::record_slots`).
+    ///
+    /// # Errors
+    /// -EINVAL: the handle has none; the operating system's, of mmap(2).
+    pub fn records(&self) -> Result<Records> {
+        of_plain(self.0, |source| source.counters().records())
+    }
+
+    /// What a record says that a thread has counted, as a sample: with that of times and values of zero it gives the shares of all that
+    /// the thread did.
+    ///
+    /// # Errors
+    /// -EINVAL: the record is not one of this handle's.
+    pub fn sample_of_record(&self, time: Times, values: &[u64]) -> Result<Sample> {
+        of_plain(self.0, |source| Ok(source.sample_of_counts(&source.counters().counts_of(time, values)?)))
     }
 
     /// What is measured, and how.

@@ -9,11 +9,11 @@ use super::{Counting, rows};
 pub struct Core {
     /// The core's name, as `Info::core` tells it.
     pub core: &'static str,
-    /// Vendor string of CPUID.
+    /// Vendor string of CPUID; of arm64 the implementer.
     pub vendor: &'static str,
-    /// CPU family.
+    /// CPU family; 0 for arm64.
     pub family: u32,
-    /// Model numbers.
+    /// Model numbers; of arm64 part numbers of MIDR_EL1.
     pub models: &'static [u32],
     /// Pipeline slots per cycle; 0 if not known.
     pub slots_per_cycle: u32,

@@ -1,7 +1,11 @@
 //! What each CPU can count, as data. Adding a CPU is adding a row.
 #![forbid(unsafe_code)]
 
+pub(crate) mod arm64;
+pub(crate) mod e_core_subtrees;
 pub(crate) mod e_cores;
+pub(crate) mod hip08;
+mod hybrid;
 mod list;
 pub(crate) mod made_up;
 pub(crate) mod metrics;
@@ -16,7 +20,7 @@ use crate::sys::cpu::{self, Identity};
 pub use list::{Core, cores};
 use metrics::Metric;
 use std::sync::OnceLock;
-use tree::{SlotsBy, Tree};
+use tree::{Row, SlotsBy, Tree};
 
 /// One row: CPUs that count alike.
 #[derive(Debug)]
@@ -59,8 +63,8 @@ pub(crate) struct Counters {
     pub leaders: &'static [Leader],
     /// What is counted besides all slots: the inputs of the tree, in their order.
     pub events: &'static [Event],
-    /// The root whose level 2 is counted, of a core whose group cannot hold all of it; TD_NODE_NONE: of a row that a CPU is
-    /// measured by unless it is told otherwise.
+    /// The node whose deeper levels are counted, of a core whose group cannot hold all of them; TD_NODE_NONE: of a row that a CPU
+    /// is measured by unless it is told otherwise.
     pub subtree: u32,
     /// How many general counters the core has; 0 where that says nothing of what fits, as SLOTS leads.
     pub general: usize,
@@ -135,7 +139,7 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 }
 
 /// The whole table; a sample names its row by the place in it.
-const TABLE: [&[Model]; 9] = [
+const TABLE: &[&[Model]] = &[
     perf_metrics::ROWS,
     others::ROWS,
     e_cores::HYBRID,
@@ -145,10 +149,16 @@ const TABLE: [&[Model]; 9] = [
     zen::ROWS,
     skylake::ROWS,
     zen::SUBTREES,
+    e_core_subtrees::ROWS,
+    hybrid::ROWS,
+    hip08::ROWS,
+    arm64::EARLY,
+    arm64::ROWS,
+    arm64::WITHOUT,
 ];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
-    TABLE.into_iter().flatten()
+    TABLE.iter().copied().flatten()
 }
 
 /// The row of a CPU, with its place.
@@ -158,12 +168,20 @@ pub(crate) fn of_cpu(cpu: &Identity) -> Option<(u32, &'static Model)> {
             && row.subtree() == metrics::TD_NODE_NONE
             && row.family == cpu.family
             && (row.models.is_empty() || row.models.contains(&cpu.model))
+            && arm64::has_stepping(row, cpu.stepping)
     })
 }
 
 /// The row of a hybrid CPU's E-cores, with its place.
 pub(crate) fn of_e_cores(cpu: &Identity) -> Option<(u32, &'static Model)> {
     another_row(cpu, e_cores::HYBRID)
+}
+
+/// The row of a hybrid CPU as a whole, with its place, and what its E-cores count. The row is that of what its P-cores count.
+pub(crate) fn of_hybrid(cpu: &Identity) -> Option<(u32, &'static Model, &'static Model)> {
+    let (place, row) = another_row(cpu, hybrid::ROWS)?;
+    let e_cores = hybrid::E_CORES.iter().find(|e_cores| e_cores.models == row.models)?;
+    Some((place, row, e_cores))
 }
 
 /// The row of the CPU, or of its P-cores, by general counters, with its place.
@@ -173,11 +191,55 @@ pub(crate) fn by_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
         .or_else(|| another_row(cpu, p_counters::ROWS))
 }
 
-/// The row of the same CPUs that counts level 2 of a root, with its place.
-pub(crate) fn with_subtree(row: &Model, root: u32) -> Option<(u32, &'static Model)> {
-    let like =
-        |other: &&Model| other.family == row.family && other.models == row.models && other.subtree() == root;
-    named(rows().filter(|_| root != metrics::TD_NODE_NONE).find(like)?.core)
+/// The rows of the same cores that count the deeper levels of a node each.
+fn subtrees(row: &Model) -> impl Iterator<Item = &'static Model> {
+    // (E-cores have models in common with the rows of their hybrid CPUs as a whole, which other events lead)
+    rows().filter(move |other| {
+        other.subtree() != metrics::TD_NODE_NONE
+            && (other.vendor, other.family, other.models) == (row.vendor, row.family, row.models)
+            && other.leaders() == row.leaders()
+    })
+}
+
+/// The row of the same cores that counts the deeper levels of this node: of it alone, or else among others.
+pub(crate) fn with_subtree(row: &Model, node: u32) -> Option<(u32, &'static Model)> {
+    let counts = |other: &Model| {
+        let deepest = |child: &Row| {
+            child.parent == node && child.level == other.levels() && child.is_measured(child.level)
+        };
+        tree_of_row(other).is_some_and(|tree| tree.nodes.iter().any(deepest))
+    };
+    let row = subtrees(row)
+        .find(|other| other.subtree() == node)
+        .or_else(|| subtrees(row).find(|other| node != metrics::TD_NODE_NONE && counts(other)))?;
+    named(row.core)
+}
+
+/// What `td_options.subtree` may name on this core, for people; empty: nothing.
+pub(crate) fn names_of_subtrees(row: &Model) -> String {
+    let names: Vec<_> = subtrees(row).filter_map(|row| Some(metric(row.subtree())?.title())).collect();
+    names.join(", ")
+}
+
+/// Whether a tree has nodes below this one.
+pub(crate) fn has_children(node: u32) -> bool {
+    TREES.iter().flat_map(|tree| tree.nodes).any(|row| row.parent == node)
+}
+
+/// The node that is called so, by perf's name with "tma_" or without, if some tree has nodes below it.
+#[must_use]
+pub fn subtree_of_name(name: &str) -> Option<u32> {
+    let field = name.strip_prefix("tma_").unwrap_or(name);
+    let rows = || TREES.iter().flat_map(|tree| tree.nodes);
+    let node = rows().find(|row| row.metric.field() == field)?.metric.id;
+    has_children(node).then_some(node)
+}
+
+/// Of this CPU: the nodes below which this level is counted, where no group holds all of the level.
+#[must_use]
+pub fn subtrees_of_level(level: u32) -> Vec<u32> {
+    let parts = of_this_cpu().into_iter().flat_map(subtrees);
+    parts.filter(|row| row.levels() == level).map(Model::subtree).collect()
 }
 
 /// The row of a CPU of `of_cpu` in another part of the table.
@@ -210,12 +272,20 @@ pub(crate) fn has_level_1_only() -> bool {
 }
 
 /// All trees: those of CPUs that there are, and others.
-const TREES: [&Tree; 15] = [
+const TREES: &[&Tree] = &[
     &made_up::TREE,
     &perf_metrics::TREE,
     &e_cores::TREE_1,
     &e_cores::TREE_6,
     &e_cores::TREE_8,
+    &e_core_subtrees::LATENCY_6,
+    &e_core_subtrees::LATENCY_8,
+    &e_core_subtrees::BANDWIDTH_6,
+    &e_core_subtrees::BANDWIDTH_8,
+    &e_core_subtrees::CLEARS,
+    &e_core_subtrees::CORE,
+    &e_core_subtrees::RESOURCE_6,
+    &e_core_subtrees::RESOURCE_8,
     &p_counters::TREE_1,
     &p_counters::TREE_6,
     &p_counters::TREE_8,
@@ -226,6 +296,21 @@ const TREES: [&Tree; 15] = [
     &zen::SPECULATION_TREE,
     &zen::BACKEND_TREE,
     &skylake::TREE,
+    &skylake::RETIRING_TREE,
+    &hybrid::TREE,
+    &hip08::TREE,
+    &hip08::FRONTEND_TREE,
+    &hip08::SPECULATION_TREE,
+    &hip08::BACKEND_TREE,
+    &hip08::RESOURCE_TREE,
+    &arm64::TREE_V1,
+    &arm64::TREE_N2_EARLY,
+    &arm64::TREE_N2,
+    &arm64::TREE_V2,
+    &arm64::TREE_N3,
+    &arm64::TREE_V3,
+    &arm64::TREE_AMPERE_ONE,
+    &arm64::TREE_T410,
 ];
 const REAL_TREES: &[&Tree] = TREES.split_at(1).1;
 
@@ -243,9 +328,9 @@ const fn largest(trees: &[&Tree]) -> (usize, usize, u32) {
 }
 
 /// No tree has more nodes.
-pub(crate) const MOST_NODES: usize = largest(&TREES).0;
+pub(crate) const MOST_NODES: usize = largest(TREES).0;
 /// No tree has more inputs.
-pub(crate) const MOST_INPUTS: usize = largest(&TREES).1;
+pub(crate) const MOST_INPUTS: usize = largest(TREES).1;
 /// No node of a CPU that there is is deeper.
 pub(crate) const DEEPEST: u32 = largest(REAL_TREES).2;
 
@@ -294,6 +379,22 @@ impl Model {
         match self.counting {
             Counting::Counters(counters) => counters.subtree,
             _ => metrics::TD_NODE_NONE,
+        }
+    }
+
+    /// `Counters::no_deeper`, of a row that has it.
+    pub fn no_deeper(&self) -> &'static str {
+        match self.counting {
+            Counting::Counters(counters) => counters.no_deeper,
+            _ => "",
+        }
+    }
+
+    /// What may lead a group of its counters.
+    fn leaders(&self) -> &'static [Leader] {
+        match self.counting {
+            Counting::Counters(counters) => counters.leaders,
+            _ => &[],
         }
     }
 
@@ -391,116 +492,4 @@ pub(crate) const UNKNOWN: u32 = 0;
 pub(crate) const SIMULATED: u32 = 1;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn intel(family: u32, model: u32) -> Option<&'static Model> {
-        of_cpu(&Identity { vendor: "GenuineIntel".into(), family, model, ..Identity::default() }).map(|m| m.1)
-    }
-
-    #[test]
-    fn cpus_have_the_width_and_levels_of_kernel_facts_a_1() {
-        for (model, level, width) in
-            [(0x6a, 1, 5), (0x8d, 1, 5), (0x8f, 2, 6), (0x97, 2, 6), (0xad, 2, 6), (0xbd, 2, 8), (0xcc, 2, 8)]
-        {
-            let row = intel(6, model).unwrap();
-            assert!(
-                matches!(row.counting, Counting::PerfMetrics { level: most } if most == level),
-                "{model:#x}"
-            );
-            assert_eq!(row.slots_per_cycle, width, "{model:#x}");
-        }
-        assert!(matches!(intel(6, 0x3f).unwrap().counting, Counting::None(_)), "Haswell");
-        assert!(intel(6, 0xfe).is_none());
-    }
-
-    #[test]
-    fn amd_cpus_are_told_apart_as_the_kernel_does() {
-        for (family, model, core, width) in [
-            (0x17, 0x31, "Zen 1 or 2", 0),
-            (0x19, 0x01, "Zen 3", 0),
-            (0x19, 0x5f, "Zen 3", 0),
-            (0x19, 0x11, "Zen 4", 6),
-            (0x19, 0xaf, "Zen 4", 6),
-            (0x1a, 0x02, "Zen 5", 8),
-            (0x1a, 0x7f, "Zen 5", 8),
-            (0x1a, 0x50, "Zen 6", 8),
-            (0x1a, 0xcf, "Zen 6", 8),
-        ] {
-            let cpu = Identity { vendor: "AuthenticAMD".into(), family, model, ..Identity::default() };
-            let (_, row) = of_cpu(&cpu).unwrap();
-            assert_eq!((row.core, row.slots_per_cycle), (core, width), "{family:#x} {model:#x}");
-            assert_eq!(by_counters(&cpu).is_some(), width > 0, "{core}");
-        }
-        let unknown =
-            Identity { vendor: "AuthenticAMD".into(), family: 0x1a, model: 0x30, ..Identity::default() };
-        assert!(of_cpu(&unknown).is_none());
-    }
-
-    #[test]
-    fn no_cpu_stands_in_two_rows_and_fixed_places_hold() {
-        let all: Vec<_> = rows().collect();
-        for (i, a) in all.iter().enumerate() {
-            for b in &all[i + 1..] {
-                let same_family = a.vendor == b.vendor
-                    && a.family == b.family
-                    && !a.vendor.is_empty()
-                    && a.subtree() == b.subtree();
-                assert!(
-                    !same_family || a.models.iter().all(|m| !b.models.contains(m)),
-                    "{} {}",
-                    a.core,
-                    b.core
-                );
-            }
-        }
-        assert_eq!(at(UNKNOWN).unwrap().core, "unknown core");
-        assert_eq!(at(SIMULATED).unwrap().core, "simulated core");
-        assert!(at(all.len() as u32).is_none());
-        for (place, row) in (0..).zip(&all).filter(|(_, row)| tree_of_row(row).is_some()) {
-            assert_eq!(of_core(row.core), Some(place), "another row has this name, too");
-        }
-        assert_eq!(of_core(""), None);
-        for place in 0..=u8::MAX {
-            let row = at(place.into()).filter(|row| !matches!(row.counting, Counting::None(_)));
-            assert_eq!(tree_of(place).is_some(), row.is_some(), "{place}");
-            let by_category = tree_of(place).filter(|tree| !tree.takes_counters());
-            assert_eq!(u32::from(levels_by_category(place)), by_category.map_or(0, Tree::depth), "{place}");
-        }
-    }
-
-    #[test]
-    fn cores_that_can_be_counted_have_names_of_their_own() {
-        let counted = || rows().filter(|row| row.levels() > 0);
-        for row in counted() {
-            assert_eq!(counted().filter(|other| other.core == row.core).count(), 1, "{}", row.core);
-            assert!(std::ptr::eq(named(row.core).unwrap().1, row), "{}", row.core);
-        }
-        assert_eq!(named("made-up core").unwrap().1.levels(), 3);
-        assert!(named("Zen 2").is_none() && named("").is_none());
-    }
-
-    #[test]
-    fn each_tree_can_be_evaluated_in_one_pass() {
-        TREES.into_iter().for_each(tree::tests::check);
-        assert_eq!((MOST_NODES, MOST_INPUTS, DEEPEST), (13, 8, 2));
-    }
-
-    #[test]
-    fn a_name_and_an_id_go_together_in_all_trees() {
-        let metrics = || TREES.iter().flat_map(|tree| tree.nodes).map(|row| row.metric);
-        for a in metrics() {
-            assert!(a.name.to_str().unwrap().starts_with("tma_"), "{a:?}");
-            for b in metrics() {
-                assert_eq!(a.id == b.id, a == b, "{a:?} {b:?}");
-                assert_eq!(a.id == b.id, a.name == b.name, "{a:?} {b:?}");
-            }
-            assert_eq!(metric(a.id), Some(a));
-            assert!(a.verdict.is_empty() || a.verdict.matches('%').count() == 1, "{a:?}");
-        }
-        assert_eq!((metric(metrics::TD_NODE_NONE), metric(u32::MAX)), (None, None));
-        assert_eq!(metrics::MEMORY_BOUND.title(), "memory bound");
-        let all = metrics::LEVEL_1.iter().chain(&metrics::LEVEL_2);
-        assert!(all.map(|metric| metric.id).eq(perf_metrics::TREE.nodes.iter().map(|row| row.metric.id)));
-    }
-}
+mod tests;

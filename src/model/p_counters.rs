@@ -55,11 +55,16 @@ pub(crate) static TREE_8: Tree = tree_2(
     &per_cycle(8.0),
 );
 
+/// SLOTS, where the kernel shows it.
+pub(super) const LEADERS: &[Leader] = &[
+    Leader { event: SLOTS, by_cycle: false, general: false },
+    Leader { event: SLOTS_P, by_cycle: false, general: true },
+];
+
+/// What E-cores count, too (`hybrid`).
+pub(super) const SHARED: [Event; 4] = [RETIRED, BACKEND, FRONTEND, MISPREDICTS];
+
 const fn counters(tree: &'static Tree, events: &'static [Event], dropping: Option<Event>) -> Counters {
-    const LEADERS: &[Leader] = &[
-        Leader { event: SLOTS, by_cycle: false, general: false },
-        Leader { event: SLOTS_P, by_cycle: false, general: true },
-    ];
     Counters {
         tree,
         leaders: LEADERS,

@@ -45,7 +45,7 @@ impl Input {
 pub(crate) type SlotsBy = [Option<(u8, u32)>; 8];
 
 /// A node of a tree.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub metric: Metric,
     /// The parent's id.
@@ -63,6 +63,8 @@ pub(crate) enum Formula {
     Slots(usize),
     /// The same: slots that the first inputs counted, less those that the others did.
     Balance(&'static [usize], &'static [usize]),
+    /// Of a root: slots that no stall took, as many of them as operations retired of those that were dispatched.
+    Retired(Retired),
     /// What the siblings, all above it, leave of the parent; of one root, what the others leave of all slots.
     Rest,
     /// Arithmetic. The value is a share, between 0 and 1, whatever the parent's is.
@@ -71,9 +73,21 @@ pub(crate) enum Formula {
     NoCounter,
 }
 
+/// Inputs of `Formula::Retired`, by their places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retired {
+    /// They count slots that stalls took.
+    pub stalls: &'static [usize],
+    /// They count slots that are among these and that no stall took.
+    pub not_stalls: &'static [usize],
+    /// It counts operations that retired.
+    pub retired: usize,
+    /// It counts operations that were dispatched, whether they retired or not.
+    pub dispatched: usize,
+}
+
 /// Arithmetic over intervals.
 #[derive(Debug)]
-#[cfg_attr(not(test), expect(dead_code, reason = "each CPU's formulas need some of them"))]
 pub(crate) enum Expr {
     /// A number of the CPU's.
     Number(f64),
@@ -129,6 +143,22 @@ pub(crate) const fn root(metric: Metric, formula: Formula) -> Row {
 /// A node of level 2, whose value is a share of all slots.
 pub(crate) const fn child(metric: Metric, parent: u32, formula: Formula) -> Row {
     Row { metric, parent, level: 2, unit: TD_UNIT_SLOTS, formula }
+}
+
+/// A node of level 3, whose value is a share of all slots.
+pub(crate) const fn grandchild(metric: Metric, parent: u32, formula: Formula) -> Row {
+    Row { metric, parent, level: 3, unit: TD_UNIT_SLOTS, formula }
+}
+
+/// A tree's nodes, and others below them.
+pub(crate) const fn with_rows<const N: usize>(above: &[Row], below: &[Row]) -> [Row; N] {
+    assert!(N == above.len() + below.len());
+    let (mut rows, mut place) = ([above[0]; N], 0);
+    while place < N {
+        rows[place] = if place < above.len() { above[place] } else { below[place - above.len()] };
+        place += 1;
+    }
+    rows
 }
 
 impl Row {
@@ -204,6 +234,10 @@ impl Tree {
                     match row.formula {
                         Formula::Slots(input) => input + 1,
                         Formula::Balance(more, less) => larger(last(more), last(less)),
+                        Formula::Retired(of) => larger(
+                            larger(last(of.stalls), last(of.not_stalls)),
+                            larger(of.retired, of.dispatched) + 1,
+                        ),
                         Formula::Rest | Formula::NoCounter => 0,
                         Formula::Of(expr) => expr.inputs(),
                     },
@@ -249,6 +283,14 @@ pub(crate) mod tests {
                 }
                 Formula::Balance(more, less) => {
                     more.iter().chain(less).for_each(|input| inputs_exist(*input));
+                    assert!(
+                        row.unit == TD_UNIT_SLOTS && parent.is_none_or(|p| p.unit == TD_UNIT_SLOTS),
+                        "{row:?}"
+                    );
+                }
+                Formula::Retired(Retired { stalls, not_stalls, retired, dispatched }) => {
+                    stalls.iter().chain(not_stalls).for_each(|input| inputs_exist(*input));
+                    [retired, dispatched].into_iter().for_each(inputs_exist);
                     assert!(row.unit == TD_UNIT_SLOTS && parent.is_none(), "{row:?}");
                 }
                 Rest => {

@@ -64,6 +64,9 @@ pub(super) fn hybrid<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     let here = m.kernel.cpu();
     let kind = if contains(&p_cores, here) { "a P-core" } else { "an E-core" };
     let layout = format!("P-cores: CPUs {p_cores}, E-cores: {e_cores}; this ran on CPU {here}, {kind}");
+    if m.open.as_ref().is_ok_and(|opened| opened.info.pmu.contains(',')) {
+        return Outcome::good(format!("{layout}; both kinds are counted"));
+    }
     let pin = format!("keep the thread on P-cores: taskset -c {p_cores}");
     match m.status("Cpus_allowed_list") {
         Some(allowed) if !numbers(&p_cores).any(|cpu| contains(&allowed, cpu)) => Outcome::new(

@@ -332,6 +332,14 @@ fn hybrid_machines_say_where_things_are_counted() {
     );
     is(&here, "other_users", Verdict::Good, "none", "");
 
+    let both = |kernel: &Scripted| {
+        let mut both = opened(kernel, &spr())?;
+        both.info.pmu = "cpu_core,cpu_atom".into();
+        Ok(both)
+    };
+    let both = Surroundings::new(&kernel, spr(), true, both, all_free).survey();
+    is(&both, "hybrid", Verdict::Good, "both kinds are counted", "");
+
     kernel.add("/proc/thread-self/status", "Cpus_allowed_list:\t1\n");
     is(&report(&kernel), "hybrid", Verdict::Good, "stays on P-cores", "");
 }

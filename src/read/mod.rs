@@ -18,7 +18,7 @@ pub(crate) use shared::{HoldsSample, Reader};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {
     rdpmc::fast_read,
-    shared::{BY_COUNTERS, SEQUENCE, TD_CONTROL_PAGE},
+    shared::{BY_COUNTERS, BY_SECOND, SEQUENCE, TD_CONTROL_PAGE},
 };
 
 /// How the time-stamp counter becomes an event's times.
@@ -155,7 +155,7 @@ pub(crate) struct PlainCounts {
     pub counter: [u64; MOST_COUNTERS],
 }
 
-/// A group of plain counters, real or simulated. What they count is exact, and nothing resets them.
+/// A group of plain counters, real or simulated; or one for each kind of core. What they count is exact, and nothing resets them.
 pub(crate) trait PlainCounters {
     /// read(2) of the group: what was counted since it was opened.
     fn counts(&self) -> Result<PlainCounts>;
@@ -165,8 +165,16 @@ pub(crate) trait PlainCounters {
     }
     /// Whether what the library executes for a read(2) is counted with the rest.
     fn counts_itself(&self) -> bool;
+    /// System calls of `counts`.
+    fn calls(&self) -> u64 {
+        1
+    }
     /// Where the counters stand, if they count for this thread now and RDPMC reads them.
     fn snapshot(&self) -> Option<CountersSnapshot> {
+        None
+    }
+    /// Of two groups: where readings of the second one start from. (Those of the first start from the handle's own.)
+    fn second(&self) -> Option<&Shared> {
         None
     }
     /// Who can read without this library's slow path, if anybody can, and how many counters besides the leader's.
@@ -184,8 +192,12 @@ pub(crate) struct CountersSnapshot {
     pub ns: u64,
     /// Slots for each that the leader counts.
     pub slots_each: u64,
+    /// Slots that another group has counted.
+    pub slots_away: u64,
     /// The leader's, then those of `td_sample.counter[]`.
     pub counter: [PlainCounter; 1 + MOST_COUNTERS],
+    /// It is of the second of two groups.
+    pub is_second: bool,
 }
 
 impl CountersSnapshot {

@@ -95,10 +95,14 @@ macro_rules! fast_read {
             "jmp {slowly}",
             $crate::sys::restartable!(descriptor "23b"),
             // The same of plain counters. They were with these events as long as the page's sequence number is the handle's; on
-            // an E-core, where it is not, none of them is read.
+            // an E-core, where it is not, none of them is read. A handle with a group for each kind of core has another page for
+            // the second one, behind another part of the same kind, which `slowly` does not hear of.
             "26: cmp rax, {BY_COUNTERS}",
+            "je 27f",
+            "cmp rax, {BY_SECOND}",
             "jne 24b",
-            "mov rcx, qword ptr [rdi + {RSEQ}]",
+            "mov rdi, qword ptr [rdi + {SECOND}]",
+            "27: mov rcx, qword ptr [rdi + {RSEQ}]",
             $crate::sys::restartable!(enter "rcx", "rax"),
             "mov r8d, dword ptr [rdi + {SEQUENCE}]",
             "cmp r8d, dword ptr [rdi + {LOCK}]",
@@ -141,6 +145,7 @@ macro_rules! fast_read {
             "ret",
             $crate::sys::restartable!(abort "vzeroupper"),
             "24: xor edx, edx",
+            "mov rdi, qword ptr [rdi + {MAIN}]",
             "jmp {slowly}",
             ".cfi_endproc",
             concat!(".size ", $name, ", . - ", $name),
@@ -174,6 +179,9 @@ macro_rules! fast_read {
             ERROR = const ::std::mem::offset_of!($crate::sample::Sample, base.error),
             BEFORE = const ::std::mem::offset_of!($crate::sample::Sample, slots_before),
             BY_COUNTERS = const $crate::read::BY_COUNTERS,
+            BY_SECOND = const $crate::read::BY_SECOND,
+            SECOND = const ::std::mem::offset_of!($crate::read::Shared, second),
+            MAIN = const ::std::mem::offset_of!($crate::read::Shared, main),
             RAW_METRICS = const ::std::mem::offset_of!($crate::sample::Sample, raw_metrics),
             TOTAL = const ::std::mem::offset_of!($crate::sample::Sample, slots),
             ENABLED = const ::std::mem::offset_of!($crate::sample::Sample, time_enabled_ns),

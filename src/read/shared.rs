@@ -8,7 +8,7 @@ use crate::sys::memory::Zeroable;
 use crate::sys::thread;
 use std::cell::Cell;
 use std::mem::offset_of;
-use std::ptr::{addr_of_mut, null_mut};
+use std::ptr::{addr_of_mut, null, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 /// A sequence number that no page has at rest, when it is even: the counters were away.
@@ -49,6 +49,10 @@ pub struct Shared {
     pub(crate) rseq_from_here: Cell<usize>,
     /// What is written here means nothing.
     nowhere: Cell<u64>,
+    /// Of a handle with two groups: the part that readings of the second group look at, which is followed by its control page;
+    /// and in that part, the handle's own. Else the handle's own.
+    pub(crate) second: Cell<*const Shared>,
+    pub(crate) main: Cell<*const Shared>,
 }
 
 // SAFETY: numbers, and raw pointers.
@@ -74,12 +78,16 @@ impl Default for Shared {
             counts_of: AtomicU64::new(0),
             rseq_from_here: Cell::new(offset_of!(Shared, nowhere)),
             nowhere: Cell::default(),
+            second: Cell::new(null()),
+            main: Cell::new(null()),
         }
     }
 }
 
 /// Where the control page of SLOTS is, in bytes from the handle. The library's own.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub const TD_CONTROL_PAGE: usize = 4096;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) const SEQUENCE: usize = offset_of!(Shared, start) + offset_of!(Sample, base.sequence);
 
 /// Types of numbers with a sample in them, which a reading of slots alone fills in.
@@ -104,6 +112,8 @@ pub(crate) struct Reader {
 
 /// `reader` of who reads plain counters is so much less than the thread pointer, which is aligned.
 pub(crate) const BY_COUNTERS: u64 = 2;
+/// So much less, if it reads those of the second group now.
+pub(crate) const BY_SECOND: u64 = 6;
 
 /// So many counters, besides the leader's, a reading reads that programs inline: those of level 1, or of both levels.
 const MARKED: [usize; 2] = [3, MARKED_COUNTERS];
@@ -136,12 +146,22 @@ impl Shared {
         self.mark_reader.store(if marks { thread } else { 0 }, Ordering::Relaxed);
     }
 
+    /// Lets a thread read the counters of the second group by itself from now on, to which `attach_counters` of `second` lets it.
+    pub fn attach_second(&self, reader: Reader, second: &Shared) {
+        self.set_rseq(reader.rseq);
+        self.second.set(second);
+        compiler_fence(Ordering::SeqCst);
+        self.reader.store(reader.thread - BY_SECOND, Ordering::Relaxed);
+        self.counts_of.store(0, Ordering::Relaxed);
+        self.mark_reader.store(0, Ordering::Relaxed);
+    }
+
     /// Whether a thread reads SLOTS and PERF_METRICS by itself now.
     pub fn reads_registers(&self) -> bool {
         self.reader.load(Ordering::Relaxed) != 0 && !self.reads_counters()
     }
 
-    /// Whether a thread reads plain counters by itself now.
+    /// Whether a thread reads plain counters by itself now, of whichever group.
     #[inline(always)]
     pub fn reads_counters(&self) -> bool {
         self.reader.load(Ordering::Relaxed) % 4 == 4 - BY_COUNTERS
@@ -194,6 +214,17 @@ impl Shared {
 
     /// Nobody reads it yet. (The memory may have been another handle's.)
     pub fn prepare(&self) {
+        self.prepare_for(self);
+    }
+
+    /// The same of the part for the second group of a handle.
+    pub fn prepare_for(&self, main: &Shared) {
+        self.main.set(main);
+        self.second.set(null());
+        self.forget_rseq();
+    }
+
+    fn forget_rseq(&self) {
         self.rseq.set(null_mut());
         self.rseq_from_here.set(offset_of!(Shared, nowhere));
     }
@@ -201,7 +232,7 @@ impl Shared {
     /// Lets the calling thread, the reader, point the kernel to its restartable sequence no longer.
     pub fn leave(&self) {
         let rseq = self.rseq.get();
-        self.prepare();
+        self.forget_rseq();
         if !rseq.is_null() {
             // SAFETY: the descriptor is the calling thread's, as it was when `attach` was given it.
             unsafe { rseq.write(0) };
@@ -268,4 +299,6 @@ const _: () = {
     // a reading copies what comes before the register; of plain counters, what comes before the categories
     assert!(offset_of!(Sample, raw_metrics) == 128 && offset_of!(Sample, base.category) == 72);
     assert!(offset_of!(Sample, base.error) == 64);
+    // `reads_counters`
+    assert!(BY_SECOND % 4 == BY_COUNTERS % 4);
 };

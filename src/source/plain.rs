@@ -55,9 +55,12 @@ enum Next {
 
 impl<C: PlainCounters> Plain<C> {
     /// Starts the first period. `start`: what its samples have in common.
-    pub fn new(counters: C, shared: &Shared, start: Head) -> Result<Plain<C>> {
+    // (a frame of its own: it is large)
+    #[inline(never)]
+    pub fn new(counters: C, shared: &Shared, start: Head) -> Result<Box<Plain<C>>> {
         let period = Period { begun: PlainCounts::default(), start, own_work: 0 };
-        let mut plain = Plain { counters, period: Kept::new(period), remembered: Remembered::new() };
+        let mut plain =
+            Box::new(Plain { counters, period: Kept::new(period), remembered: Remembered::new() });
         match plain.reset(shared) {
             Ok(()) => Ok(plain),
             Err(error) => {
@@ -82,21 +85,35 @@ impl<C: PlainCounters> Plain<C> {
         &mut self.counters
     }
 
+    /// Sends readings to the slow path until they have something to start from.
+    fn pause(&self, shared: &Shared) {
+        shared.pause();
+        self.counters.second().inspect(|second| second.pause());
+    }
+
+    /// The sample of what was counted elsewhere since the group was opened, as that of a thread which inherited it.
+    pub fn sample_of_counts(&self, counts: &PlainCounts) -> Sample {
+        self.period.look(|period| Period { begun: PlainCounts::default(), ..*period }.sample(counts))
+    }
+
     /// A reading by RDPMC, for which the fast path has to look where the counters are now. False: they are not to be read so.
     fn read_counters(&self, shared: &Shared, out: &mut Sample) -> bool {
         let Some((reader, count)) = self.counters.reader() else { return false };
         for _ in 0..MOST_LOOKS {
-            shared.pause(); // a signal handler's readings are seen from here on
+            self.pause(shared); // a signal handler's readings are seen from here on
             let number = self.period.next_number();
             let Some(snapshot) = self.counters.snapshot() else { return false };
             if self.period.unfinished() {
                 return false; // this signal handler has interrupted a reading by read(2), or a reset
             }
             let newest = || self.period.is_newest(number);
-            let start = self.period.look(|period| period.show(shared, &snapshot, newest));
+            let second = self.counters.second().filter(|_| snapshot.is_second);
+            let here = second.unwrap_or(shared);
+            let start = self.period.look(|period| period.show(here, &snapshot, newest));
             let shown = Marked { start, is_whole: false };
             self.remembered.add(key(start.base.sequence, start.base.window), &shown, newest);
-            shared.attach_counters(reader, count, snapshot.slots_each);
+            here.attach_counters(reader, count, snapshot.slots_each);
+            second.inspect(|second| shared.attach_second(reader, second));
             if shared.read(out).is_ok() {
                 out.flags |= TD_SAMPLE_WORK_BEFORE | TD_SAMPLE_WORK_AFTER;
                 return true;
@@ -119,12 +136,16 @@ impl<C: PlainCounters> Plain<C> {
     fn count(&self, shared: &Shared, next: Next) -> Result<Sample> {
         let look = if self.counters.reader().is_some() { WORK_BEFORE_COUNTERS } else { 0 };
         for tries in 1..=MOST_TRIES {
-            shared.pause();
+            self.pause(shared);
             let mut change = self.period.begin();
             let number = change.number;
             // a reading that was interrupted, or left, has executed something, too
             let readings = u64::from(tries) + u64::from(change.others);
-            let own_work = if self.counters.counts_itself() { readings * WORK_BY_READ } else { 0 };
+            let own_work = if self.counters.counts_itself() {
+                readings * self.counters.calls() * WORK_BY_READ
+            } else {
+                0
+            };
             let counts =
                 if next == Next::Last { self.counters.last_counts() } else { self.counters.counts() };
             let period = change.value();
@@ -141,7 +162,7 @@ impl<C: PlainCounters> Plain<C> {
             });
             let ended = change.end();
             // what a signal handler has shown meanwhile is of before
-            shared.pause();
+            self.pause(shared);
             if ended || sample.is_err() {
                 let sample = sample?;
                 let newest = || self.period.is_newest(number);
@@ -166,7 +187,8 @@ impl Period {
     fn show(&self, shared: &Shared, now: &CountersSnapshot, newest: impl Fn() -> bool) -> Sample {
         let [slots, counters @ ..] = now.counter;
         let mut start = self.start;
-        start.slots = slots.base.wrapping_mul(now.slots_each).wrapping_sub(self.begun.slots);
+        let counted = slots.base.wrapping_mul(now.slots_each).wrapping_add(now.slots_away);
+        start.slots = counted.wrapping_sub(self.begun.slots);
         start.slots_before = start.slots; // no register holds any
         start.time_is(now.clock.zero_since(self.begun.time), now.ns);
         start.flags |= if now.clock.coarse { TD_SAMPLE_COARSE_TIME } else { 0 };
@@ -320,8 +342,7 @@ mod tests {
         let counters: &'static Moved = Box::leak(Box::default());
         counters.run(7, [3, 4]); // before it was opened
         let start = Head { base: Base { handle: 1, level: 1, ..Base::default() }, ..Head::default() };
-        let source: &'static Plain<_> =
-            Box::leak(Box::new(Plain::new(counters, &Shared::default(), start).unwrap()));
+        let source: &'static Plain<_> = Box::leak(Plain::new(counters, &Shared::default(), start).unwrap());
         counters.source.set(Some(source));
         (counters, source)
     }

@@ -3,7 +3,7 @@
 
 use super::interval::{self, Interval};
 use crate::model::metrics::TD_UNIT_CLOCKS;
-use crate::model::tree::{Expr, Formula, Row, Tree};
+use crate::model::tree::{Expr, Formula, Retired, Row, Tree};
 use crate::model::{MOST_INPUTS, MOST_NODES};
 use crate::span::Span;
 
@@ -66,14 +66,44 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// What the first inputs counted, less what the others did.
+    /// What the first inputs counted, less what the others did. An input that is named several times is worth so much more, of
+    /// events that each take all those slots: no more of them fit into what passed at the edges.
     fn balance(&self, more: &[usize], less: &[usize]) -> Option<Count> {
         let signed = more.iter().map(|input| (1.0, input)).chain(less.iter().map(|input| (-1.0, input)));
-        let mut balance = Count::NOTHING;
+        let (mut balance, mut named) = (Count::NOTHING, 0u32);
         for (sign, input) in signed {
-            balance = balance.plus(sign, self.inputs[*input]?);
+            let count = self.inputs[*input]?;
+            let again = named >> *input & 1 == 1;
+            let count = if again { Count { rounding: 0.0, edges: 0.0, ..count } } else { count };
+            balance = balance.plus(sign, count);
+            named |= 1 << *input;
         }
         Some(balance)
+    }
+
+    /// Slots of operations that retired: if none was dispatched, none, or any that are free.
+    fn retired(&self, of: &Retired) -> Option<Count> {
+        let stalls = self.balance(of.stalls, of.not_stalls)?;
+        let free = Count { n: (self.slots - stalls.n).max(0.0), ..stalls };
+        let (retired, dispatched) = (self.inputs[of.retired]?, self.inputs[of.dispatched]?);
+        let part = if dispatched.n > 0.0 { (retired.n / dispatched.n).min(1.0) } else { 0.0 };
+        // The quotient is off by no more than its operands are together, in parts of the least that the divisor can be. What the
+        // stalls are off is not made less by it: as much of that may be in what the siblings leave.
+        let doubt = |free_off: f64, retired_off: f64, dispatched_off: f64| {
+            let least = dispatched.n - dispatched_off;
+            let part_off = if least > 0.0 { (retired_off + part * dispatched_off) / least } else { 1.0 };
+            free_off + free.n * part_off.min(1.0)
+        };
+        Some(Count {
+            n: free.n * part,
+            rounding: 0.0,
+            edges: doubt(
+                free.rounding + free.edges,
+                retired.rounding + retired.edges,
+                dispatched.rounding + dispatched.edges,
+            ),
+            sampled: doubt(free.sampled, retired.sampled, dispatched.sampled),
+        })
     }
 }
 
@@ -181,6 +211,7 @@ fn roots(tree: &Tree, counted: &Counted) -> Option<([Root; MOST_NODES], usize)> 
         let input = match row.formula {
             Formula::Slots(input) => counted.inputs[input]?,
             Formula::Balance(more, less) => counted.balance(more, less)?,
+            Formula::Retired(of) => counted.retired(&of)?,
             Formula::Rest | Formula::Of(_) | Formula::NoCounter => {
                 (rest, left.place) = (Some(count), place);
                 count += 1;
@@ -229,6 +260,7 @@ fn evaluate_one(tree: &Tree, row: &Row, counted: &Counted, shares: &[Option<Shar
     match row.formula {
         Formula::Slots(input) => Some(part_of(of(row.parent)?, counted.inputs[input]?, counted)),
         Formula::Balance(more, less) => Some(part_of(of(row.parent)?, counted.balance(more, less)?, counted)),
+        Formula::Retired(retired) => Some(part_of(of(row.parent)?, counted.retired(&retired)?, counted)),
         Formula::Rest => {
             let siblings = tree
                 .nodes
@@ -242,7 +274,8 @@ fn evaluate_one(tree: &Tree, row: &Row, counted: &Counted, shares: &[Option<Shar
                 Expr::Input(input) => counted.inputs[*input].map(Count::interval),
                 Expr::Node(id) => of(*id).map(|share| share.interval(counted)),
                 _ => Some(Interval::exact(counted.slots)),
-            })?;
+            })
+            .filter(|interval| !interval.value.is_nan())?;
             Some(Share::new(value.clamp(0.0, 1.0), low.clamp(0.0, 1.0), high.clamp(0.0, 1.0), None, 0.0))
         }
         Formula::NoCounter => None,

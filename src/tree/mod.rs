@@ -1,7 +1,7 @@
 //! Two samples to the nodes of the CPU's tree of metrics.
 #![forbid(unsafe_code)]
 
-mod evaluate;
+pub(crate) mod evaluate;
 mod interval;
 
 use crate::error::{Error, Result};
@@ -182,7 +182,7 @@ fn with_share(node: Node, share: Share) -> Node {
     Node {
         measured: 1,
         value: share.value,
-        low: (share.low - LOST).clamp(0.0, share.value),
+        low: (share.low - LOST).max(0.0).min(share.value),
         high: (share.high + LOST).max(share.value).min(1.0),
         ..node
     }

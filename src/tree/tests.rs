@@ -108,6 +108,121 @@ fn level_1_of_zen_has_a_fifth_share_and_bad_speculation_the_errors_of_two_counte
     assert!(l1.bad_speculation == 0.0 && l1.error > 0.012, "{l1:?}");
 }
 
+/// The nodes of so many slots that these counters divide, down to the deepest level: shares in slots, by id; NaN: not measured.
+fn slots_of(tree: &Tree, slots: u64, counts: &[u64]) -> impl Fn(u32) -> f64 + use<> {
+    let mut to = counted_by_read(tree, slots, counts);
+    to.base.level = tree.depth() as u8;
+    let nodes = decode_tree(None, &to).unwrap();
+    for node in nodes.iter().filter(|node| node.measured == 1) {
+        assert!(node.low <= node.value && node.value <= node.high && node.high - node.low < 1.0, "{node:?}");
+    }
+    move |id| nodes.iter().find(|node| node.id == id).unwrap().value * slots as f64
+}
+
+fn are_slots(found: impl Fn(u32) -> f64, expected: &[(u32, f64)]) {
+    for (id, slots) in expected {
+        let value = found(*id);
+        assert!(
+            slots.is_nan() && value.is_nan() || (value - slots).abs() < 1e-3,
+            "{id}: {value} for {slots}"
+        );
+    }
+}
+
+#[test]
+fn level_3_of_e_cores_is_slots_lost_to_one_cause_each() {
+    use crate::model::e_core_subtrees::*;
+    // of 600,000 slots 240,000 retired, 120,000 were lost in the frontend and 200,000 in the backend: 40,000 by bad speculation
+    const NAN: f64 = f64::NAN;
+    let of = |tree, others: &[u64]| slots_of(tree, 600_000, &[&[240_000, 120_000, 200_000], others].concat());
+    let level_1 = [(TD_NODE_RETIRING, 240_000.0), (TD_NODE_BAD_SPECULATION, 40_000.0)];
+    let fetch = [(TD_NODE_IFETCH_LATENCY, 70_000.0), (TD_NODE_IFETCH_BANDWIDTH, 50_000.0)];
+    let latency = of(&LATENCY_8, &[70_000, 30_000, 20_000, 13_000, 7_000]);
+    are_slots(&latency, &level_1);
+    are_slots(&latency, &fetch);
+    let first = [(TD_NODE_ICACHE_MISSES, 30_000.0), (TD_NODE_ITLB_MISSES, 20_000.0)];
+    are_slots(&latency, &first);
+    are_slots(&latency, &[(TD_NODE_BRANCH_DETECT, 13_000.0), (TD_NODE_BRANCH_RESTEER, 7_000.0)]);
+    are_slots(&latency, &[(TD_NODE_CORE_BOUND, NAN), (TD_NODE_MACHINE_CLEARS, NAN)]);
+    let latency = of(&LATENCY_6, &[70_000, 30_000, 20_000]);
+    are_slots(&latency, &first);
+    are_slots(&latency, &[(TD_NODE_BRANCH_DETECT, NAN), (TD_NODE_BRANCH_RESTEER, NAN)]);
+    let bandwidth = of(&BANDWIDTH_8, &[70_000, 20_000, 15_000, 10_000, 5_000]);
+    are_slots(&bandwidth, &fetch);
+    let first = [(TD_NODE_CISC, 20_000.0), (TD_NODE_DECODE, 15_000.0)];
+    are_slots(&bandwidth, &first);
+    are_slots(&bandwidth, &[(TD_NODE_PREDECODE, 10_000.0), (TD_NODE_OTHER_FB, 5_000.0)]);
+    are_slots(of(&BANDWIDTH_6, &[70_000, 20_000, 15_000]), &first);
+    let clears = of(&CLEARS, &[12_000, 9_000, 3_000]);
+    are_slots(&clears, &[(TD_NODE_MACHINE_CLEARS, 12_000.0), (TD_NODE_BRANCH_MISPREDICTS, NAN)]);
+    are_slots(&clears, &[(TD_NODE_NUKE, 9_000.0), (TD_NODE_FAST_NUKE, 3_000.0)]);
+    let back = [(TD_NODE_CORE_BOUND, 60_000.0), (TD_NODE_RESOURCE_BOUND, 140_000.0)];
+    let core = of(&CORE, &[60_000, 25_000, 11_000]);
+    are_slots(&core, &back);
+    are_slots(&core, &[(TD_NODE_ALLOCATION_RESTRICTION, 60_000.0)]);
+    are_slots(&core, &[(TD_NODE_REGISTER, 25_000.0), (TD_NODE_SERIALIZATION, 11_000.0)]);
+    let resource = of(&RESOURCE_8, &[60_000, 50_000, 40_000, 14_000, 25_000]);
+    are_slots(&resource, &back);
+    let first = [(TD_NODE_MEM_SCHEDULER, 50_000.0), (TD_NODE_REORDER_BUFFER, 40_000.0)];
+    are_slots(&resource, &first);
+    are_slots(&resource, &[(TD_NODE_NON_MEM_SCHEDULER, 14_000.0), (TD_NODE_REGISTER, 25_000.0)]);
+    are_slots(&resource, &[(TD_NODE_SERIALIZATION, NAN)]);
+    are_slots(of(&RESOURCE_6, &[60_000, 50_000, 40_000]), &first);
+    // a cause has no more slots than what it is a part of
+    are_slots(of(&CLEARS, &[12_000, 13_000, 0]), &[(TD_NODE_NUKE, 12_000.0)]);
+}
+
+#[test]
+fn heavy_operations_of_skylake_are_slots_that_retired_besides_one_for_each_instruction() {
+    // of 400,000 slots 210,000 retired; two of the 190,000 instructions shared a slot 30,000 times
+    let counts = [210_000, 230_000, 80_000, 5_000, 30_000, 190_000];
+    let retiring = slots_of(&skylake::RETIRING_TREE, 400_000, &counts);
+    are_slots(&retiring, &[(TD_NODE_RETIRING, 210_000.0), (TD_NODE_BAD_SPECULATION, 40_000.0)]);
+    are_slots(&retiring, &[(TD_NODE_HEAVY_OPERATIONS, 50_000.0), (TD_NODE_LIGHT_OPERATIONS, 160_000.0)]);
+    are_slots(&retiring, &[(TD_NODE_FETCH_LATENCY, f64::NAN), (TD_NODE_MEMORY_BOUND, f64::NAN)]);
+    // more instructions than operations, by what was in flight at the edges
+    let retiring = slots_of(&skylake::RETIRING_TREE, 400_000, &[210_000, 230_000, 80_000, 5_000, 0, 210_500]);
+    are_slots(&retiring, &[(TD_NODE_HEAVY_OPERATIONS, 0.0), (TD_NODE_LIGHT_OPERATIONS, 210_000.0)]);
+}
+
+#[test]
+fn level_3_of_hip08_is_what_the_makers_formulas_make_of_its_counts() {
+    use crate::model::hip08::{BACKEND_TREE, FRONTEND_TREE, RESOURCE_TREE, SPECULATION_TREE};
+    // of 4,000,000 slots, of 1,000,000 cycles, 1,600,000 instructions retired of 2,000,000, 800,000 were bubbles of the frontend: the
+    // backend has 1,200,000
+    let of = |tree, others: &[u64]| {
+        slots_of(tree, 4_000_000, &[&[1_600_000, 2_000_000, 800_000], others].concat())
+    };
+    // 100,000 cycles of latency; 2,000 lookups of the TLB of which 300 missed, 4,000 of the cache of which 100 did: 55,500 and 68,500
+    // cycles; 5 for each of 3,000 mispredicts, 1,000 machine clears and 400 of the static predictor
+    let frontend = of(&FRONTEND_TREE, &[100_000, 2_000, 300, 4_000, 100, 3_000, 1_000, 400]);
+    are_slots(&frontend, &[(TD_NODE_FETCH_LATENCY, 400_000.0), (TD_NODE_FETCH_BANDWIDTH, 400_000.0)]);
+    are_slots(&frontend, &[(TD_NODE_IDLE_BY_ITLB_MISS, 222_000.0), (TD_NODE_IDLE_BY_ICACHE_MISS, 274_000.0)]);
+    are_slots(&frontend, &[(TD_NODE_BP_MISP_FLUSH, 60_000.0), (TD_NODE_OOO_FLUSH, 20_000.0)]);
+    are_slots(&frontend, &[(TD_NODE_SP_FLUSH, 8_000.0), (TD_NODE_MEMORY_BOUND, f64::NAN)]);
+    // 400,000 slots of bad speculation: 30,000 mispredicts and 10,000 machine clears. Of the former 6,000 were indirect, 3,000 and 1,500
+    // calls, 7,500 returns; of the latter 4,000 nukes
+    let speculation = of(&SPECULATION_TREE, &[30_000, 10_000, 6_000, 3_000, 1_500, 7_500, 4_000]);
+    are_slots(&speculation, &[(TD_NODE_BRANCH_MISPREDICTS, 300_000.0), (TD_NODE_MACHINE_CLEARS, 100_000.0)]);
+    are_slots(&speculation, &[(TD_NODE_INDIRECT_BRANCH, 60_000.0), (TD_NODE_PUSH_BRANCH, 45_000.0)]);
+    are_slots(&speculation, &[(TD_NODE_POP_BRANCH, 75_000.0), (TD_NODE_OTHER_BRANCH, 120_000.0)]);
+    are_slots(&speculation, &[(TD_NODE_NUKE_FLUSH, 40_000.0), (TD_NODE_OTHER_FLUSH, 60_000.0)]);
+    // of 250,000 cycles of stalls loads had 120,000 and stores 40,000; the divider 20,000, the FSU 30,000; 70,000 of those of loads past the
+    // first cache, 45,000 past the second
+    let backend = of(&BACKEND_TREE, &[250_000, 120_000, 40_000, 20_000, 30_000, 70_000, 45_000]);
+    are_slots(&backend, &[(TD_NODE_MEMORY_BOUND, 640_000.0), (TD_NODE_CORE_BOUND, 360_000.0)]);
+    are_slots(&backend, &[(TD_NODE_L1_BOUND, 200_000.0), (TD_NODE_L2_BOUND, 100_000.0)]);
+    are_slots(&backend, &[(TD_NODE_MEM_BOUND, 180_000.0), (TD_NODE_STORE_BOUND, 160_000.0)]);
+    are_slots(&backend, &[(TD_NODE_DIVIDER, 80_000.0), (TD_NODE_FSU_STALL, 120_000.0)]);
+    are_slots(&backend, &[(TD_NODE_EXE_PORTS_UTIL, 160_000.0), (TD_NODE_FETCH_LATENCY, f64::NAN)]);
+    // the stalls are 1,000,000 slots of the backend's
+    let resource = of(&RESOURCE_TREE, &[250_000, 5_000, 20_000, 1_000, 2_000, 4_000, 10_000, 3_000]);
+    are_slots(&resource, &[(TD_NODE_RESOURCE_BOUND, 200_000.0), (TD_NODE_MEMORY_BOUND, f64::NAN)]);
+    are_slots(&resource, &[(TD_NODE_SYNC_STALL, 20_000.0), (TD_NODE_ROB_STALL, 80_000.0)]);
+    are_slots(&resource, &[(TD_NODE_PTAG_STALL, 28_000.0), (TD_NODE_SAVEOPQ_STALL, 40_000.0)]);
+    are_slots(&resource, &[(TD_NODE_PC_BUFFER_STALL, 12_000.0)]);
+}
+
 #[test]
 fn level_2_of_zen_is_a_pair_below_one_root_and_the_others_are_not_measured() {
     // the region of above, of 100,000 cycles; of the slots that retired 30,000 were microcode's, of those that the frontend left
@@ -267,6 +382,85 @@ fn level_2_of_e_cores_is_what_their_counters_say_and_none_of_it_is_zero_for_want
         to.base.level = 1;
         let measured = decode_tree(None, &to).unwrap().iter().filter(|node| node.measured == 1).count();
         assert_eq!(measured, 4);
+    }
+}
+
+/// Four shares of level 1, each of whose intervals is checked to hold it.
+fn level_1_counted(core: &str, slots: u64, counts: &[u64]) -> [f64; 4] {
+    let place = model::of_core(core).unwrap();
+    let to = counted_by_read(model::tree_of(place).unwrap(), slots, counts);
+    let nodes = decode_tree(None, &to).unwrap();
+    for node in &nodes[..4] {
+        assert!(node.measured == 1 && node.low <= node.value && node.value <= node.high, "{core} {node:?}");
+    }
+    let roots = [0, 1, 2, 3].map(|k| nodes[k].value);
+    assert!((roots.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{core} {roots:?}");
+    roots
+}
+
+/// Vectors derived by hand from perf's formulas, for 100 million cycles.
+#[test]
+fn level_1_of_arm64_is_what_perfs_formulas_make_of_the_counts() {
+    const M: u64 = 1_000_000;
+    let is = |core: &str, slots: u64, counts: &[u64], shares: [f64; 4]| {
+        let found = level_1_counted(core, slots, counts);
+        for (found, share) in found.iter().zip(shares) {
+            assert!((found - share).abs() < 1e-9, "{core}: {found} is not {share} of {shares:?}");
+        }
+    };
+    // SSF, SSB, OP_RETIRED, OP_SPEC, and mispredicts or flush cycles
+    // 160/800 - 4 x 1/100; 240/800; 3/4 of the 400 slots without a stall; the rest, with 4 x 1/100
+    is("Neoverse V1", 800 * M, &[160 * M, 240 * M, 300 * M, 400 * M, M], [0.375, 0.165, 0.16, 0.3]);
+    // 100/500 - 1/100; 150/500 - 3/100; 3/4 of 250
+    is("Neoverse N2", 500 * M, &[100 * M, 150 * M, 300 * M, 400 * M, M], [0.375, 0.165, 0.19, 0.27]);
+    // the same, with 100 stalled slots too many: one in each cycle
+    let early = [200 * M, 150 * M, 300 * M, 400 * M, M, 100 * M];
+    is("Neoverse N2 before r0p3", 500 * M, &early, [0.375, 0.165, 0.19, 0.27]);
+    is("Neoverse V2", 800 * M, &[160 * M, 240 * M, 300 * M, 400 * M, M], [0.375, 0.165, 0.19, 0.27]);
+    // 100/500 - 5/100
+    is("Neoverse N3", 500 * M, &[100 * M, 150 * M, 300 * M, 400 * M, 5 * M], [0.375, 0.175, 0.15, 0.3]);
+    is("Neoverse V3", 1000 * M, &[200 * M, 300 * M, 300 * M, 400 * M, 5 * M], [0.375, 0.175, 0.15, 0.3]);
+    // nothing was dispatched
+    is("Neoverse N3", 500 * M, &[300 * M, 200 * M, 0, 0, 0], [0.0, 0.0, 0.6, 0.4]);
+    // OP_RETIRED, OP_SPEC, SSB
+    is("AmpereOne", 800 * M, &[320 * M, 400 * M, 240 * M], [0.4, 0.1, 0.2, 0.3]);
+    // of 800 million CPU_SLOT: SSF without mispredicts, SSB, all stalls, OP_RETIRED, OP_SPEC
+    is("T410", 800 * M, &[120 * M, 240 * M, 400 * M, 300 * M, 400 * M], [0.375, 0.175, 0.15, 0.3]);
+}
+
+#[test]
+fn both_levels_of_hip08_are_perfs_formulas() {
+    const M: u64 = 1_000_000;
+    let tree = model::tree_of(model::of_core("hip08").unwrap()).unwrap();
+    // of 100 million cycles: INST_RETIRED, INST_SPEC, FETCH_BUBBLE, 201d, BR_MIS_PRED, 2013, 7001, 7004, 7005
+    let counts = [160 * M, 200 * M, 80 * M, 12 * M, 3 * M, M, 25 * M, 14 * M, 6 * M];
+    let level_1 = counted_by_read(tree, 400 * M, &counts);
+    let both = Sample { base: Base { level: 2, ..level_1.base }, ..level_1 };
+    let nodes = decode_tree(None, &both).unwrap();
+    // 160/400; 40/400; 80/400; the rest; 0.1 x 3/4; the rest; 12/100; 0.2 less that; 20/100; 5/100
+    let shares = [0.4, 0.1, 0.2, 0.3, 0.075, 0.025, 0.12, 0.08, 0.2, 0.05];
+    assert_eq!(nodes.len(), shares.len());
+    for (node, share) in nodes.iter().zip(shares) {
+        assert!(node.measured == 1 && (node.value - share).abs() < 1e-9, "{share} {node:?}");
+        assert!(node.low <= share && share <= node.high && node.high - node.low < 0.01, "{share} {node:?}");
+    }
+}
+
+#[test]
+fn intervals_of_arm64_hold_whatever_was_missed_at_the_edges() {
+    // 1,000 slots that were missed or counted too often, of each kind, in a region of 100,000
+    let truth = level_1_counted("Neoverse N3", 100_000, &[20_000, 30_000, 10_000, 40_000, 1_000]);
+    let place = model::of_core("Neoverse N3").unwrap();
+    let tree = model::tree_of(place).unwrap();
+    for off in 0..81u64 {
+        let of = |n: u64, place: u32| (n + off / 3u64.pow(place) % 3 * 1_000) - 1_000;
+        let counts = [of(20_000, 0), of(30_000, 1), of(10_000, 2), of(40_000, 3), 1_000];
+        let to = counted_by_read(tree, 100_000, &counts);
+        let span = Span { edges: 1_000.5, rounding: 0.0, ..span::span(None, &to, 1).unwrap() };
+        for (node, truth) in between(tree, &span, None, &to).zip(truth) {
+            assert!(node.low <= truth && truth <= node.high, "{counts:?}: {truth} {node:?}");
+            assert!(node.high - node.low < 0.25, "{node:?}");
+        }
     }
 }
 

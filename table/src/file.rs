@@ -44,6 +44,10 @@ pub struct Entry {
     pub unended: u64,
     /// See `Record`.
     pub unbalanced: u64,
+    /// See `Record::split`.
+    pub split: u64,
+    /// See `Record::split_by`.
+    pub split_by: u32,
     /// See `Record`.
     pub missed: u64,
     /// See `Record`.
@@ -212,6 +216,8 @@ fn entry(number: u32, kind: u32, record: &Record) -> Entry {
         unended: record.unended,
         unbalanced: record.unbalanced,
         missed: record.missed,
+        split: record.split,
+        split_by: record.split_by,
         seen_slots: record.seen_slots,
         seen_ns: record.seen_ns,
         name: text(&record.name[..NAME]),

@@ -21,7 +21,7 @@ pub use file::{Entry, Table, read, text};
 /// `Header::magic`.
 pub const MAGIC: [u8; 8] = *b"topdown\n";
 /// `Header::version`: another one is another layout.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// Bytes before the first record.
 pub const HEADER_SIZE: usize = 4096;
 /// No table file is longer: as many records as a process may have (32,768).
@@ -131,6 +131,12 @@ pub struct Record {
     pub unbalanced: u64,
     /// Executions that could not be read (td_read's errors).
     pub missed: u64,
+    /// Executions that ended, and began again at once, since another region ended in which they were open.
+    pub split: u64,
+    /// One more than the number of the record of the last such region; 0: it has none.
+    pub split_by: u32,
+    /// Zero.
+    pub reserved: u32,
     /// Of a thread: slots, and nanoseconds of its time, when one of its regions last ended, if that is more than what
     /// `measurement` has.
     pub seen_slots: u64,

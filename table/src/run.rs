@@ -2,7 +2,7 @@
 //! user can have written are not believed.
 
 use crate::file::Plain;
-use crate::{EXECED, HEADER_SIZE, Header, RUNS};
+use crate::{EXECED, HEADER_SIZE, Header, MAGIC, RUNS};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -55,6 +55,15 @@ pub fn header(path: &Path) -> Result<Header> {
     open(path)?.read_exact(&mut page)?;
     let header = Header::of(&page[..size_of::<Header>()]);
     if header.is_ours() { Ok(header) } else { Err(ErrorKind::InvalidData.into()) }
+}
+
+/// Whether a process has begun to fill in this table file. One that is killed in the first moments leaves a file that is empty, or zeros.
+pub fn has_begun(path: &Path) -> bool {
+    let mut magic = [0; size_of_val(&MAGIC)];
+    match open(path).and_then(|mut file| file.read_exact(&mut magic)) {
+        Ok(()) => magic.iter().any(|byte| *byte != 0),
+        Err(error) => error.kind() != ErrorKind::UnexpectedEof,
+    }
 }
 
 /// All table files of a run in a directory, the oldest first.

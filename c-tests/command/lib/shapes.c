@@ -2,10 +2,13 @@
  * executes UNITS units of work in user mode, and little else. */
 #define _GNU_SOURCE
 #include "shapes.h"
+#include <fcntl.h>
+#include <linux/perf_event.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +20,13 @@
 static const char *self;
 static char **given; /* arguments */
 
-static void work(int units)
+static void instructions(uint64_t count)
 {
-    uint64_t turns = (uint64_t)units * UNIT / 2;
+    uint64_t turns = count / 2;
     vm_mix_set(MIX, 0, 0, 0);
     __asm__ volatile("1: dec %0\n\tjnz 1b" : "+r"(turns) : : "cc");
 }
+static void work(int units) { instructions((uint64_t)units * UNIT); }
 
 static void ends_by(int signal)
 {
@@ -143,6 +147,94 @@ static int daemon_of(int later)
 static int leaves_a_daemon(void) { return daemon_of(0); }
 static int waits_for_a_daemon(void) { return daemon_of(1); }
 
+/* STORM threads, or processes, one after the other and some at once */
+static const uint64_t PART = (uint64_t)UNITS * UNIT / STORM;
+static void *part(void *unused) { instructions(PART); return unused; }
+static int thread_storm(void)
+{
+    enum { AT_ONCE = 4 };
+    pthread_t thread[AT_ONCE];
+    for (int k = 0; k < STORM; k++) {
+        if (k >= AT_ONCE)
+            pthread_join(thread[k % AT_ONCE], NULL);
+        if (pthread_create(&thread[k % AT_ONCE], NULL, part, NULL))
+            return 1;
+    }
+    for (int k = 0; k < AT_ONCE; k++)
+        pthread_join(thread[k], NULL);
+    return 13;
+}
+static int fork_storm(void)
+{
+    for (int k = 0; k < STORM; k++) {
+        const pid_t child = fork();
+        if (child < 0)
+            return 1;
+        if (child == 0) {
+            instructions(PART);
+            _exit(0);
+        }
+        if (k % 4 == 3)
+            while (wait(NULL) > 0) {}
+    }
+    return 14;
+}
+
+/* executes itself, LINKS times */
+static int chain(void)
+{
+    static char left[16];
+    const int links = given[0] ? atoi(given[0]) : LINKS;
+    instructions((uint64_t)UNITS * UNIT / LINKS);
+    if (links == 1)
+        return 15;
+    snprintf(left, sizeof left, "%d", links - 1);
+    execl(self, self, "chain", left, (char *)NULL);
+    return 1;
+}
+
+/* half of the work in a process of posix_spawn, half in one of vfork */
+static int spawns(void)
+{
+    char *const quarters[] = {(char *)self, "half", NULL};
+    pid_t child;
+    int status, wrong = posix_spawn(&child, self, NULL, NULL, quarters, environ);
+    wrong |= wrong || waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 8;
+    child = vfork();
+    if (child == 0) {
+        execve(self, quarters, environ);
+        _exit(1);
+    }
+    return wrong || waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 8 ? 1 : 16;
+}
+
+/* counts its own instructions (where it may), by a fixed counter */
+static int counts(void)
+{
+    struct perf_event_attr attr = {.type = PERF_TYPE_HARDWARE, .size = sizeof attr, .config = PERF_COUNT_HW_INSTRUCTIONS,
+                                   .exclude_kernel = 1, .exclude_hv = 1};
+    const int event = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+    uint64_t before = 0, after = 0;
+    if (event < 0 || read(event, &before, sizeof before) != sizeof before)
+        return 1;
+    work(UNITS);
+    if (read(event, &after, sizeof after) != sizeof after)
+        return 1;
+    const uint64_t more = after - before - (uint64_t)UNITS * UNIT;
+    return more < UNIT ? 17 : 1;
+}
+
+/* may write no file any more (landlock), where the kernel has that */
+static int may_write_nothing(void)
+{
+    const struct { uint64_t handled; } rules = {1 << 1 /* LANDLOCK_ACCESS_FS_WRITE_FILE */};
+    const int set = syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || (set >= 0 && syscall(SYS_landlock_restrict_self, set, 0)))
+        return 1;
+    threads(2, UNITS / 2);
+    return 18;
+}
+
 /* half of the work on either of two CPUs */
 static void on_cpu(const char *number)
 {
@@ -173,6 +265,34 @@ static int calls(void)
     return 12;
 }
 
+/* Turns of a known number of instructions, which are counted in a file that others map, until somebody kills all of it: a child, threads,
+ * and now and then a sleep. */
+static void *tally(void *of)
+{
+    uint64_t *const turns = of;
+    vm_mix_set(MIX, 0, 0, 0);
+    for (;;) {
+        uint64_t many = 300, spins;
+        __asm__ volatile("1: mov %3, %1\n\t2: dec %1\n\tjnz 2b\n\tincq %2\n\tdec %0\n\tjnz 1b"
+                         : "+r"(many), "=&r"(spins), "+m"(*turns) : "i"((TURN - 4) / 2) : "cc");
+        usleep(100);
+    }
+    return NULL;
+}
+static int tallies(void)
+{
+    const int file = open(given[0], O_RDWR);
+    struct tally *const all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    pthread_t thread;
+    if (all == MAP_FAILED || setpgid(0, 0))
+        return 1;
+    all->group = getpid();
+    const int child = fork() == 0;
+    pthread_create(&thread, NULL, tally, (void *)&all->turns[2 * child]);
+    tally((void *)&all->turns[2 * child + 1]);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -183,6 +303,8 @@ int main(int argc, char **argv)
         {"crashes", crashes}, {"closes all", closes_all}, {"leaves at once", leaves_at_once}, {"clones", clones},
         {"execs", execs}, {"half", half}, {"sandboxed", sandboxed}, {"leaves a daemon", leaves_a_daemon},
         {"waits for a daemon", waits_for_a_daemon}, {"migrates", migrates}, {"regions", regions}, {"calls", calls},
+        {"tallies", tallies}, {"thread storm", thread_storm}, {"fork storm", fork_storm}, {"chain", chain}, {"spawns", spawns},
+        {"counts", counts}, {"may write nothing", may_write_nothing},
     };
     self = argv[0];
     given = argv + 2;

@@ -47,7 +47,7 @@ _Complex long double two_x87(long double x)
     return result;
 }
 
-__attribute__((target("avx"))) four vectors(four a, four b) { return a * b + a; }
+WITH_AVX four vectors(four a, four b) { return a * b + a; }
 
 /* (gcc has a function call itself directly, and makes loops of calls if it can) */
 long factorial(long n) { return n < 2 ? 1 : n * factorial_below(n); }

@@ -2,6 +2,15 @@
 #ifndef HOOKED_H
 #define HOOKED_H
 #include <setjmp.h>
+
+/* Functions with vectors as long as registers may be, where there are such. */
+#if defined(__x86_64__)
+#define WITH_AVX __attribute__((target("avx")))
+#define HAS_AVX __builtin_cpu_supports("avx")
+#else
+#define WITH_AVX
+#define HAS_AVX 1
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -1,33 +1,45 @@
 //! Counters on a thread, a CPU or a command, by one kind of its cores, and what they counted from one reading to the next.
 #![forbid(unsafe_code)]
 
+use super::clock::TaskClock;
 use super::ipc::{Ipc, IpcCounts, Kind};
 use super::whom::By;
 use crate::say;
 use std::collections::{BTreeSet, HashMap};
 use std::thread;
 use std::time::Duration;
-use topdown::{Error, Info, Options, Sample, SourceKind, Sum, Target, TopDown};
+use topdown::{Error, Info, Options, Sample, SourceKind, Sum, TD_NODE_NONE, Target, TopDown};
+use topdown_seam::page::Times;
+use topdown_seam::records::{Records, TaskRecord};
 
 /// Whose slots a group counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Of {
     /// A command, with all that it starts.
     Command,
+    /// A command, with all that it starts, on one CPU: one group of a set that counts each thread apart.
+    CommandOn(u32),
     /// A thread, with all that it starts, by its id.
     Thread(i32),
     /// Whatever runs on a CPU.
     Cpu(u32),
 }
 
+/// Slots of a thread from one record to the next: about a millisecond, and less than a per cent of its time.
+pub const RECORD_SLOTS: u32 = 4_000_000;
+
 /// An open group, with its last reading.
 pub struct Group {
     pub of: Of,
-    /// What its row is of; groups of one label follow each other.
+    /// What its row is of.
     pub label: String,
     pub info: Info,
     td: TopDown,
+    /// What the kernel says of threads, if it was asked to.
+    records: Option<Records>,
     ipc: Option<Ipc>,
+    /// When it was opened.
+    opened: Reading,
     last: Reading,
     /// When that was, from the start.
     last_at: Duration,
@@ -37,8 +49,9 @@ pub struct Group {
     end: Option<Reading>,
 }
 
+/// What a group showed at one time.
 #[derive(Clone, Copy, Default)]
-struct Reading {
+pub struct Reading {
     sample: Sample,
     ipc: Option<IpcCounts>,
 }
@@ -52,6 +65,17 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// Those from one sample to another.
+    ///
+    /// # Errors
+    /// Those of [`Sum::add`].
+    pub fn between(from: &Sample, to: &Sample) -> Result<Figures, Error> {
+        let reading = |sample: &Sample| Reading { sample: *sample, ipc: None };
+        let mut figures = Figures::default();
+        figures.add(&reading(from), &reading(to))?;
+        Ok(figures)
+    }
+
     /// Adds those of another part of the same kind of cores.
     fn add(&mut self, from: &Reading, to: &Reading) -> Result<(), Error> {
         let is_first = self.sum.time_enabled_ns == 0 && self.sum.executions == 0;
@@ -78,12 +102,14 @@ impl Group {
     fn open(of: Of, options: &Options, kinds: &[Kind]) -> Result<Group, Error> {
         let target = match of {
             Of::Command => options.target,
+            Of::CommandOn(cpu) => Target::TaskOn(options.target_id(), cpu),
             Of::Thread(id) => Target::Task(id),
             Of::Cpu(cpu) => Target::Cpu(cpu),
         };
         let options = Options { target, ..*options };
         let td = TopDown::open(&options)?;
         let info = td.info()?;
+        let records = if options.record_slots > 0 { Some(td.records()?) } else { None };
         let kind = kinds.iter().find(|kind| kind.pmu == info.pmu);
         let ipc = kind.and_then(|kind| kind.open(&options));
         let group = Group {
@@ -91,14 +117,24 @@ impl Group {
             label: String::new(),
             info,
             td,
+            records,
             ipc,
+            opened: Reading::default(),
             last: Reading::default(),
             last_at: Duration::ZERO,
             seen: Reading::default(),
             end: None,
         };
         let first = group.read()?;
-        Ok(Group { last: first, seen: first, ..group })
+        Ok(Group { opened: first, last: first, seen: first, ..group })
+    }
+
+    /// What a record of this group says that a thread has counted.
+    ///
+    /// # Errors
+    /// -EINVAL: the record is of another group.
+    pub fn sample_of_record(&self, time: Times, values: &[u64]) -> Result<Sample, Error> {
+        self.td.sample_of_record(time, values)
     }
 
     fn read(&self) -> Result<Reading, Error> {
@@ -141,6 +177,8 @@ pub struct Groups {
     options: Options,
     /// PMUs on which instructions and cycles are counted, too.
     kinds: Vec<Kind>,
+    /// How long the command's threads ran, where each CPU has a group.
+    clock: Option<TaskClock>,
     /// CPUs that came online and could not be opened.
     refused: BTreeSet<u32>,
 }
@@ -155,6 +193,11 @@ pub struct Counted<'g> {
 }
 
 impl Counted<'_> {
+    /// Where the counters stand.
+    pub fn sample(&self) -> Sample {
+        self.to.sample
+    }
+
     /// Nanoseconds in which the counters were to count, since they were opened.
     pub fn enabled_ns(&self) -> u64 {
         self.to.sample.time_enabled_ns
@@ -171,6 +214,54 @@ impl Groups {
         let mut groups = Groups::new(&options, kinds);
         groups.open(&Of::Command)?;
         Ok(groups)
+    }
+
+    /// The same, by a group for each of these CPUs, whose records tell threads apart.
+    ///
+    /// # Errors
+    /// Those of `td_open`.
+    pub fn of_command_by_task(
+        pid: i32,
+        cpus: impl Iterator<Item = u32>,
+        options: &Options,
+    ) -> Result<Groups, Error> {
+        let options = Options {
+            target: Target::Task(pid),
+            inherit: true,
+            on_exec: true,
+            record_slots: RECORD_SLOTS,
+            ..*options
+        };
+        let mut groups = Groups { clock: TaskClock::of_command(pid).ok(), ..Groups::new(&options, &[]) };
+        for cpu in cpus {
+            groups.open(&Of::CommandOn(cpu))?;
+        }
+        Ok(groups)
+    }
+
+    /// Whether the kernel's slots are counted, too.
+    pub fn counts_kernel(&self) -> bool {
+        self.options.kernel
+    }
+
+    /// Whether they count from now on (`Options::off`).
+    pub fn switch(&self, on: bool) {
+        for group in &self.all {
+            // (one that goes on beside another shares the counters with it, which both their times tell)
+            let _ = group.td.switch(on);
+        }
+    }
+
+    /// How long the command's threads ran, if that is told apart from how long a group was enabled.
+    pub fn enabled_ns(&self) -> Option<u64> {
+        self.clock.as_ref()?.enabled_ns()
+    }
+
+    /// Records that have come, each with the place of its group in `all`.
+    pub fn records(&mut self) -> Vec<(usize, TaskRecord)> {
+        let groups = self.all.iter_mut().enumerate();
+        let records = groups.filter_map(|(k, group)| Some((k, group.records.as_mut()?.take())));
+        records.flat_map(|(k, records)| records.into_iter().map(move |record| (k, record))).collect()
     }
 
     /// On threads, with all that they start.
@@ -219,13 +310,14 @@ impl Groups {
     /// A group for each kind of core, the P-cores' first; on a CPU one of its kind.
     fn open(&mut self, of: &Of) -> Result<(), Error> {
         let p_cores = Options { source: SourceKind::Counters, ..self.options };
-        let e_cores = Options { e_cores: true, level: 1, source: SourceKind::Automatic, ..p_cores };
+        let level = if p_cores.subtree == TD_NODE_NONE { 1 } else { 0 };
+        let e_cores = Options { e_cores: true, level, source: SourceKind::Automatic, ..p_cores };
         let first = Group::open(of.clone(), &p_cores, &self.kinds);
         match (of, first) {
-            (Of::Cpu(_), Err(error)) if error.code() == -libc::ENOTSUP => {
+            (Of::Cpu(_) | Of::CommandOn(_), Err(error)) if error.code() == -libc::ENOTSUP => {
                 self.all.push(Group::open(of.clone(), &e_cores, &self.kinds).map_err(|_| error)?);
             }
-            (Of::Cpu(_), first) => self.all.push(first?),
+            (Of::Cpu(_) | Of::CommandOn(_), first) => self.all.push(first?),
             (_, first) => {
                 self.all.push(first?);
                 // (where there are none, or they cannot be counted, time on them is seen not to be counted)
@@ -241,18 +333,46 @@ impl Groups {
         for group in self.all.iter_mut().filter(|group| group.label.is_empty()) {
             group.label = by.label(group);
         }
-        let labels: Vec<String> = self.all.iter().map(|group| group.label.clone()).collect();
-        self.all.sort_by_key(|group| labels.iter().position(|label| *label == group.label));
+    }
+
+    /// What was counted last of each group: where the next row or report begins.
+    pub fn last(&self) -> Vec<Reading> {
+        self.all.iter().map(|group| group.last).collect()
+    }
+
+    /// What each group shows now; rows and reports go on from where they were.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub fn peek(&mut self, at_work: bool) -> Result<Vec<Reading>, Error> {
+        self.readings(at_work).into_iter().collect()
+    }
+
+    /// What each group counted from one of its readings to another. A group that was opened in between begins
+    /// where it was opened.
+    pub fn between<'g>(
+        &'g self,
+        from: &'g [Reading],
+        to: &'g [Reading],
+    ) -> impl Iterator<Item = Counted<'g>> {
+        self.all.iter().zip(to).enumerate().map(|(k, (group, to))| {
+            let from = *from.get(k).unwrap_or(&group.opened);
+            Counted { group, since: Duration::ZERO, from, to: *to }
+        })
+    }
+
+    fn readings(&mut self, at_work: bool) -> Vec<Result<Reading, Error>> {
+        if self.options.inherit {
+            settled(&self.all, at_work)
+        } else {
+            self.all.iter_mut().map(Group::read_or_last).collect()
+        }
     }
 
     /// What each has counted since the last time, `at` this time from the start; what cannot be read now is in the next reading, with
     /// all of its label. `at_work`: what is counted may be ending meanwhile.
     pub fn count(&mut self, at_work: bool, at: Duration) -> Vec<Result<Counted<'_>, Error>> {
-        let readings = if self.options.inherit {
-            settled(&self.all, at_work)
-        } else {
-            self.all.iter_mut().map(Group::read_or_last).collect()
-        };
+        let readings = self.readings(at_work);
         let failed = self.all.iter().zip(&readings);
         let failed = failed
             .filter_map(|(group, reading)| Some((group.label.clone(), reading.as_ref().err()?.clone())));
@@ -269,11 +389,16 @@ impl Groups {
         all.collect()
     }
 
-    /// Opens groups on those of these CPUs that came online. Which cannot be, and could before, and why.
-    pub fn follow(&mut self, online: &BTreeSet<u32>, by: Option<By>) -> Vec<(u32, Error)> {
+    /// Looks which CPUs have gone offline since they were read last.
+    pub fn look(&mut self) {
         for group in &mut self.all {
             let _ = group.read_or_last(); // (one that went and came back has no counters any more)
         }
+    }
+
+    /// Opens groups on those of these CPUs that came online, once those that went offline were seen by a reading. Which cannot be, and
+    /// could before, and why.
+    pub fn follow(&mut self, online: &BTreeSet<u32>, by: Option<By>) -> Vec<(u32, Error)> {
         let counts = |cpu: u32| self.all.iter().any(|group| group.of == Of::Cpu(cpu) && group.end.is_none());
         let new: Vec<u32> = online.iter().copied().filter(|cpu| !counts(*cpu)).collect();
         self.refused.retain(|cpu| new.contains(cpu));
@@ -343,4 +468,23 @@ pub fn by_pmu<'c>(
         kinds[place].1.add(&one.from, &one.to)?;
     }
     Ok(kinds)
+}
+
+/// Of several kinds of cores each is enabled all the time: of that, a kind's is what it counted, and what none has counted. They are
+/// not read at once; where one alone has counted, its own reading tells how long that was.
+pub fn apart(kinds: &mut [(&Group, Figures)]) {
+    if kinds.len() < 2 || kinds.iter().any(|(group, _)| matches!(group.of, Of::Cpu(_))) {
+        return;
+    }
+    let times = |(_, figures): &(&Group, Figures)| (figures.sum.time_enabled_ns, figures.sum.time_running_ns);
+    let all: Vec<(u64, u64)> = kinds.iter().map(times).collect();
+    let mut counted = all.iter().filter(|(_, running)| *running > 0);
+    let enabled = match (counted.next(), counted.next()) {
+        (Some((enabled, _)), None) => *enabled,
+        _ => all.iter().map(|(enabled, _)| *enabled).max().unwrap_or(0),
+    };
+    let none = enabled.saturating_sub(all.iter().map(|(_, running)| running).sum());
+    for (_, figures) in kinds {
+        figures.sum.time_enabled_ns = figures.sum.time_running_ns + none;
+    }
 }

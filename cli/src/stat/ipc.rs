@@ -105,6 +105,7 @@ impl Kind {
         let (pid, cpu) = match options.target {
             Target::This => (0, -1),
             Target::Task(id) => (id, -1),
+            Target::TaskOn(id, cpu) => (id, cpu as i32),
             Target::Cpu(cpu) => (-1, cpu as i32),
         };
         let of = |event: u32, leads: bool| {

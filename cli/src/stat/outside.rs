@@ -1,19 +1,37 @@
 //! A command that is counted from its exec on, with all that it starts, whole.
 #![forbid(unsafe_code)]
 
-use super::group::{Groups, Of, by_pmu};
+use super::clock::tells_threads_apart;
+use super::execs::ExecsWatch;
+use super::group::{Counted, Groups, Of, by_pmu};
+use super::intervals::Recorder;
 use super::ipc::{IpcCounts, Kind};
-use crate::sys::{Family, Ran};
+use super::publisher::{PACE, Publisher};
+use super::tasks::{ALL, TaskRow, Tasks};
+use super::watch::{Until, watch};
+use super::whom::{By, online};
+use crate::metrics::Published;
+use crate::say;
+use crate::sys::{self, Family, Ran};
 use std::ffi::OsString;
-use std::time::Duration;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
 use topdown::{Error, Options, Sum};
-use topdown_report::OutsideCount;
 use topdown_report::model::{Machine, Run};
+use topdown_report::{OutsideCount, ProcessSums};
+
+/// How often records of threads are taken from the kernel's buffers, which have room for more than that.
+pub const TAKE_RECORDS: Duration = Duration::from_millis(50);
 
 /// Groups on a command.
 pub struct OutsideGroups {
     pub groups: Groups,
+    /// Threads, if they are told apart.
+    pub tasks: Option<Tasks>,
     family: Option<Family>,
+    execs: Option<ExecsWatch>,
+    recorder: Option<Recorder>,
+    publisher: Option<Publisher>,
 }
 
 impl OutsideGroups {
@@ -30,12 +48,91 @@ impl OutsideGroups {
     /// # Errors
     /// Those of `td_open`.
     pub fn with_ipc(pid: i32, options: &Options, kinds: &[Kind]) -> Result<OutsideGroups, Error> {
-        Ok(OutsideGroups { groups: Groups::of_command(pid, options, kinds)?, family: Family::of(pid).ok() })
+        let groups = Groups::of_command(pid, options, kinds)?;
+        Ok(OutsideGroups::new(pid, groups, None))
+    }
+
+    fn new(pid: i32, groups: Groups, tasks: Option<Tasks>) -> OutsideGroups {
+        let (family, execs) = (Family::of(pid).ok(), ExecsWatch::of(pid));
+        OutsideGroups { groups, tasks, family, execs, recorder: None, publisher: None }
+    }
+
+    /// The same, with its threads told apart. Where the kernel does not do that a line says so, and the command is counted whole.
+    ///
+    /// # Errors
+    /// Those of `td_open`.
+    pub fn by_task(pid: i32, options: &Options) -> Result<OutsideGroups, Error> {
+        let none = || Error::new(-libc::EOPNOTSUPP, "Linux does that from 6.12 on");
+        let groups = if tells_threads_apart() { Ok(()) } else { Err(none()) };
+        let groups = groups.and_then(|()| Groups::of_command_by_task(pid, online().into_iter(), options));
+        match groups {
+            Ok(groups) => Ok(OutsideGroups::new(pid, groups, Some(Tasks::default()))),
+            Err(why) => {
+                let mut whole = OutsideGroups::of(pid, options)?;
+                whole.groups.all.iter_mut().for_each(|group| group.label = ALL.into());
+                say(&format!("threads and processes are not told apart: {why}"));
+                Ok(whole)
+            }
+        }
+    }
+
+    /// Takes up what the kernel has said of threads.
+    pub fn take_records(&mut self) {
+        if let Some(tasks) = &mut self.tasks {
+            tasks.take(self.groups.records());
+        }
+    }
+
+    /// Keeps a timeline in intervals of so much; None: as short as they can be read, at first.
+    pub fn keep_time(&mut self, interval: Option<Duration>) {
+        self.recorder = Some(Recorder::new(&self.groups, interval));
+    }
+
+    /// Publishes what is counted.
+    pub fn publish(&mut self, to: Published) {
+        self.publisher = Some(Publisher::new(&self.groups, to));
+    }
+
+    /// How often `tick` is to be called; None: there is nothing to do.
+    pub fn pace(&self) -> Option<Duration> {
+        let published = self.publisher.as_ref().map(|_| PACE);
+        let records = self.tasks.as_ref().map(|_| TAKE_RECORDS);
+        self.recorder.as_ref().map(Recorder::interval).into_iter().chain(published).chain(records).min()
+    }
+
+    /// An interval is over.
+    pub fn tick(&mut self, at: Duration) {
+        self.take_records();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.tick(&mut self.groups, at, true);
+        }
+        if let Some(publisher) = &mut self.publisher {
+            publisher.tick(&mut self.groups, at, true);
+        }
+    }
+
+    /// Until the command with this id ends.
+    pub fn attend(&mut self, pid: i32, start: Instant) {
+        // (no pidfd, no intervals)
+        let (Some(pace), Ok(process)) = (self.pace(), sys::process(pid)) else { return };
+        let until = Until { start, ends: vec![process.as_raw_fd()], interrupt: None, timeout: None };
+        watch(until, Some(pace), |at| {
+            self.tick(at);
+            self.pace()
+        });
     }
 
     /// Whether processes go on after the command; None: not known. `wait`: until there is none, or a signal comes.
     pub fn outlived(&self, wait: bool) -> Option<bool> {
         self.family.as_ref().map(|family| family.goes_on(wait))
+    }
+
+    /// What tells how much of the command, which has ended, was not counted.
+    pub fn loss(&mut self, ran: &Ran) -> Loss {
+        // (what the kernel does at the end of a process, once that has no events any more, is no user's)
+        let all_kept = self.execs.take().is_some_and(ExecsWatch::all_kept);
+        let none = all_kept && !self.groups.counts_kernel();
+        Loss { used: ran.cpu.as_nanos() as u64, switches: ran.switches, none }
     }
 
     /// What was counted, once the command has ended.
@@ -44,26 +141,60 @@ impl OutsideGroups {
     /// Those of `td_read`.
     pub fn end(mut self, ran: &Ran, command: &[OsString], wait: bool) -> Result<OutsideCount, Error> {
         let outlived = self.outlived(wait);
-        let mut counted = whole(&mut self.groups, outlived != Some(false), ran.wall, String::new())?;
-        let lost_ns = lost(ran, counted.run.cpu_ns);
+        let loss = self.loss(ran);
+        self.take_records();
+        let (groups, tasks) = (&mut self.groups, self.tasks.as_ref());
+        let mut counted = whole(groups, tasks, outlived != Some(false), ran.wall, String::new())?;
+        tasks.iter().flat_map(|tasks| tasks.remarks()).for_each(|line| say(&line));
+        let lost_ns = loss.of(counted.run.cpu_ns);
         counted.run = Run { lost_ns, outlived, ipc: counted.run.ipc, ..ran.run(command) };
+        counted.timeline = self.recorder.map(|recorder| recorder.end(&self.groups, ran.wall));
         Ok(counted)
     }
 }
 
-/// All that was counted since the last reading, for a report. `at_work`: what is counted goes on.
+/// All that was counted since the last reading, for a report, and of it each process, if `tasks` tells. `at_work`: what is counted
+/// goes on.
 ///
 /// # Errors
 /// Those of `td_read`.
 pub fn whole(
     groups: &mut Groups,
+    tasks: Option<&Tasks>,
     at_work: bool,
     wall: Duration,
     what: String,
 ) -> Result<OutsideCount, Error> {
-    let (mut parts, mut all): (_, Option<IpcCounts>) = (Vec::new(), None);
+    // (a CPU is there all the time)
+    let of_cpus = groups.all.iter().any(|group| matches!(group.of, Of::Cpu(_)));
+    let enabled_ns = groups.enabled_ns();
     let counted = groups.count(at_work, wall).into_iter().collect::<Result<Vec<_>, _>>()?;
-    for (group, figures) in by_pmu(&counted)? {
+    let count = count_of(&counted, of_cpus, enabled_ns)?;
+    let run = Run { command: what, wall_ns: wall.as_nanos() as u64, ..count.run };
+    let processes =
+        tasks.map(|tasks| processes(tasks, &counted, enabled_ns)).transpose()?.unwrap_or_default();
+    Ok(OutsideCount { run, processes, ..count })
+}
+
+/// Each process by itself, and the rest.
+fn processes(tasks: &Tasks, counted: &[Counted], enabled_ns: Option<u64>) -> Result<Vec<ProcessSums>, Error> {
+    let mut rows = tasks.figures(counted, enabled_ns.unwrap_or(0), By::Process)?;
+    rows.pop(); // all
+    let name = |row: &TaskRow| row.name.split_once(' ').map_or(row.name.clone(), |(_, name)| name.into());
+    let sums = |row: &TaskRow| row.kinds.iter().map(|(_, figures)| figures.sum).collect();
+    Ok(rows.iter().map(|row| (row.id, name(row), sums(row))).collect())
+}
+
+/// What was counted, for a report, but for what it is of and how long that took. `enabled_ns`: `Groups::enabled_ns`.
+///
+/// # Errors
+/// Those of `td_sum_add`.
+pub fn count_of(counted: &[Counted], of_cpus: bool, enabled_ns: Option<u64>) -> Result<OutsideCount, Error> {
+    let (mut parts, mut all): (_, Option<IpcCounts>) = (Vec::new(), None);
+    for (group, mut figures) in by_pmu(counted)? {
+        // (it is not read at once with the groups)
+        let enabled_ns = enabled_ns.map(|ns| ns.max(figures.sum.time_running_ns));
+        figures.sum.time_enabled_ns = enabled_ns.unwrap_or(figures.sum.time_enabled_ns);
         let info = &group.info;
         let machine = Machine {
             cpu: info.cpu.clone(),
@@ -85,26 +216,37 @@ pub fn whole(
         };
         parts.push((machine, figures.sum));
     }
-    // (a CPU is there all the time)
-    let threads = groups.all.iter().all(|group| !matches!(group.of, Of::Cpu(_)));
     let enabled = |(_, sum): &(Machine, Sum)| sum.time_enabled_ns;
     let run = Run {
-        command: what,
-        wall_ns: wall.as_nanos() as u64,
-        cpu_ns: parts.iter().map(enabled).max().filter(|_| threads).unwrap_or(0),
+        cpu_ns: parts.iter().map(enabled).max().filter(|_| !of_cpus).unwrap_or(0),
         ipc: all.and_then(|all| all.ipc()),
         ..Run::default()
     };
-    Ok(OutsideCount { run, parts, of_cpus: !threads })
+    Ok(OutsideCount { run, parts, of_cpus, timeline: None, processes: Vec::new() })
 }
 
-/// CPU time in which processes ran on which nothing was open; less than this may be the kernel's own, at exec, at context switches and
-/// when a thread ends.
-pub fn lost(ran: &Ran, enabled: u64) -> u64 {
-    const ONCE: u64 = 10_000_000;
-    const SWITCH: u64 = 100_000;
-    let used = ran.cpu.as_nanos() as u64;
-    let lost = used.saturating_sub(enabled);
-    let own = ONCE.saturating_add(SWITCH.saturating_mul(ran.switches)).saturating_add(used / 100);
-    if lost > own { lost } else { 0 }
+/// What of a command's CPU time was not counted.
+#[derive(Clone, Copy)]
+pub struct Loss {
+    used: u64,
+    switches: u64,
+    /// It is known that none was.
+    none: bool,
+}
+
+impl Loss {
+    /// Of a command whose programs were not watched.
+    pub fn of_unwatched(ran: &Ran) -> Loss {
+        Loss { used: ran.cpu.as_nanos() as u64, switches: ran.switches, none: false }
+    }
+
+    /// CPU time in which processes ran on which nothing was open, if events were enabled for so long; less than this may be the
+    /// kernel's own, at exec, at context switches and when a thread ends.
+    pub fn of(self, enabled: u64) -> u64 {
+        const ONCE: u64 = 10_000_000;
+        const SWITCH: u64 = 100_000;
+        let lost = self.used.saturating_sub(enabled);
+        let own = ONCE.saturating_add(SWITCH.saturating_mul(self.switches)).saturating_add(self.used / 100);
+        if lost > own && !self.none { lost } else { 0 }
+    }
 }

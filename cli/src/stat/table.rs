@@ -29,6 +29,8 @@ pub struct Columns {
     pub pmu: bool,
     /// Seconds that a run took.
     pub seconds: bool,
+    /// Slots in a text, too.
+    pub slots: bool,
     /// How many CPUs were used.
     pub cpus: bool,
     /// The clock.
@@ -60,8 +62,8 @@ pub struct Row {
     pub slots: u64,
     /// In the order of the columns; None: not counted.
     pub shares: Vec<Option<f64>>,
-    /// Bounds on the error of the shares of levels 1 and 2.
-    pub error: [Option<f64>; 2],
+    /// Bounds on the error of the shares of each level.
+    pub error: [Option<f64>; 3],
     pub running: Option<f64>,
     pub ipc: Option<f64>,
     pub clock_ghz: Option<f64>,
@@ -83,7 +85,7 @@ impl Row {
         Row {
             slots: sum.slots,
             shares: columns.nodes.iter().map(|(id, _)| find(*id).map(|node| node.value)).collect(),
-            error: [error(1), error(2)],
+            error: [error(1), error(2), error(3)],
             running: (enabled > 0.0).then(|| (ran / enabled).min(1.0)),
             ipc: ipc.and_then(|ipc| ipc.ipc()),
             clock_ghz: ipc.filter(|_| ran > 0.0).map(|ipc| ipc.cycles as f64 / ran),
@@ -102,7 +104,7 @@ impl Row {
             of: of.into(),
             slots: number(&|row| Some(row.slots as f64)).unwrap_or(0.0) as u64,
             shares: (0..first.shares.len()).map(|k| number(&|row| row.shares[k])).collect(),
-            error: [0, 1].map(|k| number(&|row| row.error[k])),
+            error: [0, 1, 2].map(|k| number(&|row| row.error[k])),
             running: number(&|row| row.running),
             ipc: number(&|row| row.ipc),
             clock_ghz: number(&|row| row.clock_ghz),
@@ -122,11 +124,12 @@ impl Row {
         add(columns.time, "time", "time", Is::Number(Some(self.time), 6));
         add(columns.of.is_some(), columns.of.unwrap_or(""), columns.of.unwrap_or(""), Is::Words(&self.of));
         add(columns.pmu, "pmu", "pmu", Is::Words(&self.pmu));
-        add(true, "", "slots", Is::Count(self.slots));
+        add(true, if columns.slots { "slots" } else { "" }, "slots", Is::Count(self.slots));
         for ((_, name), share) in columns.nodes.iter().zip(&self.shares) {
             add(true, name, name, Is::Share(*share));
         }
-        for (k, (title, name)) in [("within", "error_1"), ("within (2)", "error_2")].into_iter().enumerate() {
+        let bounds = [("within", "error_1"), ("within (2)", "error_2"), ("within (3)", "error_3")];
+        for (k, (title, name)) in bounds.into_iter().enumerate() {
             add(k < columns.level as usize, title, name, Is::Points(self.error[k]));
         }
         add(true, "running", "running", Is::Share(self.running));
@@ -254,6 +257,7 @@ impl Table {
                 let shown = || cells.iter().filter(|cell| !cell.title.is_empty());
                 let width = |cell: &Cell| match cell.value {
                     Is::Words(_) => 16,
+                    Is::Count(_) => 14,
                     Is::Number(_, 6) => 12,
                     _ => cell.title.len().max(7),
                 };

@@ -23,10 +23,14 @@ pub enum Why {
     TimedOut,
 }
 
-/// Waits for the end, and calls `tick` at each multiple of the interval, with the time since the start, as long as it wants that.
-pub fn watch(mut until: Until, interval: Option<Duration>, mut tick: impl FnMut(Duration) -> bool) -> Why {
+/// Waits for the end, and calls `tick` at each multiple of the interval, with the time since the start. It returns the interval from
+/// then on; None: it wants no more.
+pub fn watch(
+    mut until: Until,
+    interval: Option<Duration>,
+    mut tick: impl FnMut(Duration) -> Option<Duration>,
+) -> Why {
     let deadline = until.timeout.map(|timeout| until.start + timeout);
-    let interval_ns = interval.map(|interval| interval.as_nanos() as u64);
     let mut next = interval.map(|interval| until.start + interval);
     let waits_for_ends = !until.ends.is_empty();
     loop {
@@ -47,10 +51,9 @@ pub fn watch(mut until: Until, interval: Option<Duration>, mut tick: impl FnMut(
             return Why::TimedOut;
         }
         let over = next.is_some_and(|next| now >= next) && !(waits_for_ends && until.ends.is_empty());
-        if let (Some(interval_ns), true) = (interval_ns, over) {
-            if !tick(now - until.start) {
-                return Why::Ended;
-            }
+        if over {
+            let Some(interval) = tick(now - until.start) else { return Why::Ended };
+            let interval_ns = (interval.as_nanos() as u64).max(1);
             // (intervals that are over meanwhile are in the next)
             let passed = until.start.elapsed().as_nanos() as u64;
             next = Some(

@@ -5,9 +5,12 @@ use super::group::{Group, Groups, Of};
 use super::ipc::Kind;
 use crate::sys::{self, Family};
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::str;
+use std::sync::OnceLock;
 use topdown::{Error, Options};
 use topdown_seam::numbers;
 
@@ -110,9 +113,14 @@ pub fn name_of(id: i32) -> String {
     fs::read_to_string(format!("/proc/{id}/comm")).map_or("ended".into(), |name| name.trim_end().into())
 }
 
-/// CPUs that are online.
-fn online() -> BTreeSet<u32> {
-    fs::read_to_string(ONLINE).ok().and_then(|list| cpu_list(list.trim()).ok()).unwrap_or_default()
+/// CPUs that are online. (The file stays open, since this is asked in each interval)
+pub fn online() -> BTreeSet<u32> {
+    const PAGE: usize = 4096; // no longer than that is a file of sysfs
+    static FILE: OnceLock<Option<File>> = OnceLock::new();
+    let mut bytes = [0; PAGE];
+    let file = FILE.get_or_init(|| File::open(ONLINE).ok()).as_ref();
+    let length = file.and_then(|file| file.read_at(&mut bytes, 0).ok()).unwrap_or(0);
+    str::from_utf8(&bytes[..length]).ok().and_then(|list| cpu_list(list.trim()).ok()).unwrap_or_default()
 }
 
 /// A thread that is started while those before are opened is counted by its parent's group if that was open already; to be sure,
@@ -152,6 +160,7 @@ pub enum By {
     Core,
     Socket,
     Thread,
+    Process,
 }
 
 impl By {
@@ -160,6 +169,7 @@ impl By {
             By::Core => "core",
             By::Socket => "socket",
             By::Thread => "thread",
+            By::Process => "process",
         }
     }
 

@@ -2,7 +2,6 @@
 
 use super::node::RegionNode;
 use super::thread::ThreadState;
-use std::arch::x86_64::{__m128i, _mm_set_epi64x};
 use std::mem::offset_of;
 use std::ptr::addr_of;
 
@@ -21,6 +20,15 @@ pub enum Began {
     BeforeFork,
     /// It is the thread's own.
     Thread,
+    /// With a reading, after another region ended in which it was open (`split`).
+    ReadAgain,
+}
+
+impl Began {
+    /// Whether the execution began with a reading.
+    pub fn is_read(self) -> bool {
+        matches!(self, Began::Read | Began::ReadAgain)
+    }
 }
 
 /// An open region.
@@ -45,10 +53,26 @@ impl Frame {
     ///
     /// # Safety
     /// A frame of the calling thread's.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub unsafe fn set_plain(frame: *mut Frame, node: *mut RegionNode) {
+        use std::arch::x86_64::{__m128i, _mm_set_epi64x};
         // SAFETY: the caller's frame is as long as the two words; SSE2 is part of x86-64.
         unsafe { frame.cast::<__m128i>().write_volatile(_mm_set_epi64x(Frame::PLAIN as i64, node as i64)) };
+    }
+
+    /// Makes it that of such an execution, in one store.
+    ///
+    /// # Safety
+    /// A frame of the calling thread's.
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    pub unsafe fn set_plain(frame: *mut Frame, node: *mut RegionNode) {
+        const { assert!(Frame::PLAIN == 0) };
+        // SAFETY: the caller's frame is as long as the two words.
+        unsafe {
+            std::arch::asm!("stp {}, xzr, [{}]", in(reg) node, in(reg) frame, options(nostack, preserves_flags))
+        };
     }
 
     /// # Safety

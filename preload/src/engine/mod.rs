@@ -10,7 +10,10 @@ mod frame;
 mod node;
 mod record;
 pub mod slow;
+mod split;
 pub mod steady;
 mod thread;
+mod totals;
 
 pub use thread::{GONE, ThreadState, current};
+pub use totals::{SoFar, forget, so_far};

@@ -1,6 +1,7 @@
 //! The tree of a thread's regions: found by name, and made.
 
 use super::thread::ThreadState;
+use super::totals::SoFar;
 use crate::name::Name;
 use std::ffi::{CStr, c_char, c_int};
 use std::io;
@@ -43,6 +44,8 @@ pub struct RegionNode {
     pub direct: bool,
     pub children: *mut RegionNode,
     pub sibling: *mut RegionNode,
+    /// What does not count for a program that asks for totals.
+    pub since: SoFar,
 }
 
 impl RegionNode {
@@ -67,6 +70,7 @@ impl RegionNode {
             direct: true,
             children: null_mut(),
             sibling: null_mut(),
+            since: SoFar::default(),
             sum: Sum::default(),
         }
     }

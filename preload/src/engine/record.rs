@@ -5,7 +5,7 @@ use super::thread::ThreadState;
 use crate::measurement;
 use std::ptr::addr_of_mut;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
-use std::sync::atomic::compiler_fence;
+use std::sync::atomic::{compiler_fence, fence};
 use topdown::{Execution, Sample, Seen, TopDown};
 
 /// An execution more whose slots alone were counted.
@@ -42,11 +42,18 @@ pub unsafe fn add_counted(node: *mut RegionNode, td: &TopDown) -> Option<Seen> {
             return None;
         };
         // (no other thread writes to it: a plain addition, of one instruction)
-        compiler_fence(SeqCst);
+        in_order();
         *executions.as_ptr() = (*executions.as_ptr()).wrapping_add(1);
         (*node).counted = [next, (*node).counted[0]];
         Some(seen)
     }
+}
+
+/// What was written before is seen by other processes before what is written after.
+#[inline(always)]
+fn in_order() {
+    // (x86-64 keeps the order of writes)
+    if cfg!(target_arch = "x86_64") { compiler_fence(SeqCst) } else { fence(Release) }
 }
 
 /// So far the thread has come.

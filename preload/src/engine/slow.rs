@@ -4,6 +4,7 @@ use super::empty;
 use super::frame::{Began, DEEPEST, Frame};
 use super::node::{RegionNode, look_up, place};
 use super::record;
+use super::split;
 use super::thread::{GONE, ThreadState, current};
 use crate::process::MeasuredProcess;
 use std::ffi::{c_char, c_int};
@@ -25,7 +26,7 @@ pub unsafe extern "C" fn begin<const DIRECT: bool>(name: *const c_char) -> c_int
     // SAFETY: a C string; frames are the calling thread's.
     unsafe {
         let again = in_itself(name);
-        if !again.is_null() {
+        if !again.is_null() && (*again).state != Began::ReadAgain {
             (*again).again += 1;
             let record = (*(*again).node).record;
             if !record.is_null() {
@@ -33,7 +34,10 @@ pub unsafe extern "C" fn begin<const DIRECT: bool>(name: *const c_char) -> c_int
             }
             return 0;
         }
-        in_thread(|thread| begin_in(thread, name, DIRECT))
+        in_thread(|thread| {
+            split::before(thread, name);
+            begin_in(thread, name, DIRECT)
+        })
     }
 }
 
@@ -110,8 +114,10 @@ unsafe fn in_thread(work: impl FnOnce(*mut ThreadState) -> c_int) -> c_int {
     }
 }
 
+/// # Safety
+/// The calling thread's state, in which no other call is at work; a C string.
 #[inline(always)]
-unsafe fn begin_in(thread: *mut ThreadState, name: *const c_char, direct: bool) -> c_int {
+pub(super) unsafe fn begin_in(thread: *mut ThreadState, name: *const c_char, direct: bool) -> c_int {
     // SAFETY: the calling thread's state, in which no other call is at work; a C string.
     unsafe {
         let depth = ThreadState::depth(thread);
@@ -154,18 +160,30 @@ unsafe fn end_in(thread: *mut ThreadState, name: *const c_char) -> c_int {
             return 0;
         }
         if ThreadState::depth(thread) == 0 || !(*(*ThreadState::innermost(thread)).node).name.is(name) {
-            match find(thread, name) {
-                Some(at) => leave(thread, at),
-                None => return unbalanced(thread, name),
-            }
+            return match find(thread, name) {
+                Some(at) => split::end_around(thread, at),
+                None => unbalanced(thread, name),
+            };
         }
+        end_innermost(thread)
+    }
+}
+
+/// The innermost region ends.
+///
+/// # Safety
+/// As `begin_in`; there is one.
+#[inline(always)]
+pub(super) unsafe fn end_innermost(thread: *mut ThreadState) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe {
         let frame = ThreadState::innermost(thread);
         if (*frame).again > 0 {
             (*frame).again -= 1; // of one in which others were left open
             return 0;
         }
         ThreadState::set_depth(thread, ThreadState::depth(thread) - 1);
-        if (*frame).state != Began::Read {
+        if !(*frame).state.is_read() {
             return 0;
         }
         end_execution(thread, (*frame).node)
@@ -173,8 +191,11 @@ unsafe fn end_in(thread: *mut ThreadState, name: *const c_char) -> c_int {
 }
 
 /// An execution that began with a reading ends.
+///
+/// # Safety
+/// As `begin_in`; the node of such an execution, which has a record.
 #[inline(always)]
-unsafe fn end_execution(thread: *mut ThreadState, node: *mut RegionNode) -> c_int {
+pub(super) unsafe fn end_execution(thread: *mut ThreadState, node: *mut RegionNode) -> c_int {
     // SAFETY: as `begin_in`; such an execution has a record.
     unsafe {
         record::complete(node);
@@ -226,7 +247,7 @@ pub unsafe fn leave(thread: *mut ThreadState, depth: usize) {
         while ThreadState::depth(thread) > depth {
             let frame = ThreadState::innermost(thread);
             left(frame, (*frame).again);
-            if (*frame).state == Began::Read {
+            if (*frame).state.is_read() {
                 (*(*(*frame).node).record).unended += 1;
             }
             ThreadState::set_depth(thread, ThreadState::depth(thread) - 1);

@@ -2,7 +2,7 @@
 
 use super::frame::{Began, DEEPEST, Frame};
 use super::node::{self, CACHE, RegionNode};
-use super::{record, slow};
+use super::{record, slow, totals};
 use crate::tables::TableFile;
 use std::ffi::{CStr, CString};
 use std::sync::atomic::Ordering::Release;
@@ -19,6 +19,8 @@ pub struct ThreadState {
     pub(super) innermost: usize,
     /// Regions that began deeper than there are frames.
     pub(super) over: usize,
+    /// Pieces of regions that overlapped may be open (`split`).
+    pub(super) pieces: bool,
     pub(super) td: *const TopDown,
     /// The thread's own.
     pub(super) record: *mut Record,
@@ -208,7 +210,7 @@ impl ThreadState {
             // (not by `leave`: the thread itself may be at it)
             for at in 1..=ThreadState::depth(thread).min(DEEPEST) {
                 let Frame { node, state, again } = (*thread).frames[at];
-                if !node.is_null() && state == Began::Read {
+                if !node.is_null() && state.is_read() {
                     (*(*node).record).unended += 1 + u64::from(again);
                     (*(*node).record).nested = (*(*node).record).nested.saturating_sub(u64::from(again));
                 }
@@ -235,6 +237,7 @@ unsafe fn go_on(node: *mut RegionNode, then: &Sample, now: &Sample) {
     // SAFETY: the state's own nodes, which no other thread uses.
     unsafe {
         (*node).sum.go_on(then, now);
+        (*node).since = totals::of(node);
         let mut child = (*node).children;
         while !child.is_null() {
             go_on(child, then, now);

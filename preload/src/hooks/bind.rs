@@ -165,7 +165,7 @@ impl Hooks {
             if meant.is_empty() {
                 return;
             }
-            if patterns::refused(function.name) {
+            if patterns::refused(function.name) || function.all_registers {
                 let name = function.name.to_string_lossy().into_owned();
                 for i in meant {
                     self.patterns[i].refused.insert(name.clone());

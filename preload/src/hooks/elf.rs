@@ -26,9 +26,12 @@ const DT_VERNEED: u64 = 0x6fff_fffe;
 const STB_LOCAL: u8 = 0;
 const STT_FUNC: u8 = 2;
 const STT_GNU_IFUNC: u8 = 10;
-const R_X86_64_64: u32 = 1;
-const R_X86_64_GLOB_DAT: u32 = 6;
-const R_X86_64_JUMP_SLOT: u32 = 7;
+/// What a relocation asks for: R_X86_64_64, R_AARCH64_ABS64 ...
+const WORD: u32 = if cfg!(target_arch = "x86_64") { 1 } else { 257 };
+const GLOB_DAT: u32 = if cfg!(target_arch = "x86_64") { 6 } else { 1025 };
+const JUMP_SLOT: u32 = if cfg!(target_arch = "x86_64") { 7 } else { 1026 };
+/// STO_AARCH64_VARIANT_PCS; x86-64 has no such bit.
+const VARIANT_PCS: u8 = 0x80;
 /// In a DT_VERSYM: the rest is the version's number.
 const VERSION: u16 = 0x7fff;
 
@@ -97,6 +100,8 @@ pub struct DefinedFunction<'a> {
     /// Where it is; for one that is chosen at run time where the choice is made.
     pub address: usize,
     pub indirect: bool,
+    /// It is called with more in registers than others are (arm64's vector PCS).
+    pub all_registers: bool,
     pub version: Option<&'a CStr>,
 }
 
@@ -219,6 +224,7 @@ impl Object {
                     name: self.string(symbol.st_name),
                     address: self.base + symbol.st_value as usize,
                     indirect: kind == STT_GNU_IFUNC,
+                    all_registers: cfg!(target_arch = "aarch64") && symbol.st_other & VARIANT_PCS != 0,
                     version: self.version(&versions, index),
                 });
             }
@@ -242,9 +248,9 @@ impl Object {
                 slice::from_raw_parts(table as *const Relocation, size as usize / size_of::<Relocation>())
             };
             for relocation in table {
-                let call = relocation.kind == R_X86_64_JUMP_SLOT;
-                let address = relocation.kind == R_X86_64_GLOB_DAT
-                    || (relocation.kind == R_X86_64_64 && relocation.addend == 0);
+                let call = relocation.kind == JUMP_SLOT;
+                let address =
+                    relocation.kind == GLOB_DAT || (relocation.kind == WORD && relocation.addend == 0);
                 if !(call || address) || relocation.symbol == 0 {
                     continue;
                 }

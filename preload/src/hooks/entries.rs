@@ -3,7 +3,7 @@
 //! What runs here runs in front of any function at any time, in signal handlers too: no lock, no allocation, errno as
 //! it was, and nothing that could enter a hooked function again but the engine, for which `busy` makes them plain.
 
-use super::trampoline::return_address;
+use super::trampoline::{overwritten, return_address};
 use super::{hooked, started};
 use crate::regions;
 use std::ffi::c_void;
@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*, compiler
 #[repr(C, align(64))]
 pub struct OpenCall {
     pub return_address: usize,
-    pub rbx: usize,
+    /// The caller's rbx (x86-64) or x19 (arm64).
+    pub kept: usize,
     /// Where on the stack the return address was.
     slot: usize,
     number: u32,
@@ -101,7 +102,7 @@ pub fn prepare() {
     }
 }
 
-/// A hooked function is about to run: its return address is at `slot`, its caller's rbx is `rbx`.
+/// A hooked function is about to run: its return address is at `slot`, what its caller has in rbx or x19 is `kept`.
 ///
 /// # Safety
 /// The trampoline calls it.
@@ -109,7 +110,7 @@ pub unsafe extern "C" fn enter(
     thread: *mut ThreadOfCalls,
     number: usize,
     slot: *mut usize,
-    rbx: usize,
+    kept: usize,
 ) -> Detour {
     let (function, name) = hooked(number);
     if !started() {
@@ -130,7 +131,7 @@ pub unsafe extern "C" fn enter(
         (*thread).busy.store(slot as usize, Relaxed);
         compiler_fence(SeqCst);
         let errno = libc::__errno_location();
-        let kept = *errno;
+        let kept_errno = *errno;
         if own {
             abandon_left(thread, slot);
         }
@@ -140,7 +141,7 @@ pub unsafe extern "C" fn enter(
                 entry,
                 OpenCall {
                     return_address: *slot,
-                    rbx,
+                    kept,
                     slot: slot as usize,
                     number: number as u32,
                     lists: (*thread).lists,
@@ -154,7 +155,7 @@ pub unsafe extern "C" fn enter(
             link(&raw mut (*thread).open, entry);
             regions::begin::<false>(name);
         }
-        *errno = kept;
+        *errno = kept_errno;
         compiler_fence(SeqCst);
         (*thread).busy.store(0, Relaxed);
         Detour { function, entry }
@@ -175,7 +176,7 @@ pub unsafe extern "C" fn leave(thread: *mut ThreadOfCalls, entry: *mut OpenCall)
         (*thread).busy.store((*entry).slot, Relaxed);
         compiler_fence(SeqCst);
         let errno = libc::__errno_location();
-        let kept = *errno;
+        let kept_errno = *errno;
         let state = (*entry).state.load(Relaxed);
         if state == OPEN {
             regions::end(hooked((*entry).number as usize).1);
@@ -187,7 +188,7 @@ pub unsafe extern "C" fn leave(thread: *mut ThreadOfCalls, entry: *mut OpenCall)
         } else {
             (*entry).state.store(GONE, Release); // its owner will see
         }
-        *errno = kept;
+        *errno = kept_errno;
         compiler_fence(SeqCst);
         (*thread).busy.store(0, Relaxed);
     }
@@ -294,6 +295,7 @@ unsafe fn free(thread: *mut ThreadOfCalls, entry: *mut OpenCall) {
 ///
 /// # Safety
 /// The thread's own, busy.
+#[inline(never)]
 unsafe fn sweep(thread: *mut ThreadOfCalls) {
     // SAFETY: as the caller says; entries in lists are valid.
     unsafe {
@@ -302,7 +304,9 @@ unsafe fn sweep(thread: *mut ThreadOfCalls) {
             let mut entry = *list;
             while !entry.is_null() {
                 let older = (*entry).older;
-                if (*entry).state.load(Acquire) == GONE || (is_left && overwritten((*entry).slot)) {
+                if (*entry).state.load(Acquire) == GONE
+                    || (is_left && overwritten((*entry).slot, (*thread).busy.load(Relaxed)))
+                {
                     unlink(list, entry);
                     free(thread, entry);
                 }
@@ -310,16 +314,6 @@ unsafe fn sweep(thread: *mut ThreadOfCalls) {
             }
         }
     }
-}
-
-/// Whether the slot holds something else than td_return. Its stack may be gone, so it is read with care.
-fn overwritten(slot: usize) -> bool {
-    let mut value = 0usize;
-    let local = libc::iovec { iov_base: (&raw mut value).cast(), iov_len: size_of::<usize>() };
-    let remote = libc::iovec { iov_base: slot as *mut c_void, iov_len: size_of::<usize>() };
-    // SAFETY: writes to the variable only.
-    let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
-    read == size_of::<usize>() as isize && value != return_address()
 }
 
 /// # Safety

@@ -10,6 +10,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+#[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".section .text.td_loader, \"ax\", @progbits",
     ".globl dlopen",
@@ -63,6 +64,62 @@ std::arch::global_asm!(
     before_dlsym = sym before_dlsym,
 );
 
+#[cfg(target_arch = "aarch64")]
+std::arch::global_asm!(
+    ".section .text.td_loader, \"ax\", @progbits",
+    ".globl dlopen",
+    ".type dlopen, @function",
+    "dlopen:",
+    ".cfi_startproc",
+    "  hint #34", // BTI C
+    "  stp x29, x30, [sp, #-32]!",
+    "  .cfi_def_cfa_offset 32",
+    "  .cfi_offset 29, -32",
+    "  .cfi_offset 30, -24",
+    "  stp x0, x1, [sp, #16]",
+    "  bl {before_dlopen}",
+    "  mov x16, x0",
+    "  ldp x0, x1, [sp, #16]",
+    "  ldp x29, x30, [sp], #32",
+    "  .cfi_def_cfa_offset 0",
+    "  .cfi_restore 29",
+    "  .cfi_restore 30",
+    "  br x16",
+    ".cfi_endproc",
+    ".size dlopen, . - dlopen",
+    ".globl dlsym",
+    ".type dlsym, @function",
+    "dlsym:",
+    ".cfi_startproc",
+    "  hint #34",
+    "  stp x29, x30, [sp, #-32]!",
+    "  .cfi_def_cfa_offset 32",
+    "  .cfi_offset 29, -32",
+    "  .cfi_offset 30, -24",
+    "  stp x0, x1, [sp, #16]",
+    "  bl {before_dlsym}",
+    "  mov x16, x0",
+    "  mov x17, x1",
+    "  ldp x0, x1, [sp, #16]",
+    "  ldp x29, x30, [sp], #32",
+    "  .cfi_def_cfa_offset 0",
+    "  .cfi_restore 29",
+    "  .cfi_restore 30",
+    "  cbz x16, 2f",
+    "  br x16",
+    "2: mov x0, x17",
+    "  ret",
+    ".cfi_endproc",
+    ".size dlsym, . - dlsym",
+    ".text",
+    before_dlopen = sym before_dlopen,
+    before_dlsym = sym before_dlsym,
+);
+
+/// The versions of the linker's functions: from when they were in libc, and those of libdl, as old as the architecture.
+const VERSIONS: [&CStr; 2] =
+    [c"GLIBC_2.34", if cfg!(target_arch = "x86_64") { c"GLIBC_2.2.5" } else { c"GLIBC_2.17" }];
+
 static DLOPEN: AtomicUsize = AtomicUsize::new(0);
 static DLSYM: AtomicUsize = AtomicUsize::new(0);
 
@@ -71,7 +128,7 @@ fn real(cache: &AtomicUsize, name: &CStr) -> usize {
     let mut address = cache.load(Relaxed);
     if address == 0 {
         // dlvsym is the one of these that is not our own; libdl's functions moved to libc in 2.34
-        address = [c"GLIBC_2.34", c"GLIBC_2.2.5"]
+        address = VERSIONS
             .iter()
             // SAFETY: C strings.
             .map(|version| unsafe { libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), version.as_ptr()) } as usize)

@@ -7,6 +7,7 @@ pub mod elf;
 mod entries;
 mod loader;
 pub mod patterns;
+#[cfg_attr(target_arch = "aarch64", path = "trampoline_aarch64.rs")]
 mod trampoline;
 
 use crate::{apart, memory, say};
@@ -53,6 +54,12 @@ pub fn variable(name: &CStr) -> Option<String> {
     Some(value.to_string_lossy().into_owned())
 }
 
+const SHADOW_STACK: &str = if cfg!(target_arch = "x86_64") {
+    "TOPDOWN_REGIONS: this program runs with a shadow stack, so nothing is hooked: turn it off (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)"
+} else {
+    "TOPDOWN_REGIONS: this program runs with a guarded control stack, so nothing is hooked: turn it off (GLIBC_TUNABLES=glibc.cpu.aarch64_gcs=0)"
+};
+
 /// Hooks what TOPDOWN_REGIONS says; to be called once, before the program begins.
 pub fn start() {
     let Some(list) = variable(c"TOPDOWN_REGIONS") else { return };
@@ -61,9 +68,7 @@ pub fn start() {
         return;
     }
     if trampoline::has_shadow_stack() {
-        say::say(
-            "TOPDOWN_REGIONS: this program runs with a shadow stack, so nothing is hooked: turn it off (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)",
-        );
+        say::say(SHADOW_STACK);
         return;
     }
     trampoline::prepare();
@@ -126,7 +131,15 @@ fn stub_of(name: &CStr, address: usize) -> Option<usize> {
 /// The function that a stub stands for, and its name.
 fn hooked(number: usize) -> (usize, *const c_char) {
     let hooked = &HOOKED[number];
-    (hooked.function.load(Relaxed), hooked.name.load(Relaxed))
+    if cfg!(target_arch = "x86_64") {
+        return (hooked.function.load(Relaxed), hooked.name.load(Relaxed));
+    }
+    // (who sees the stub in a slot may see what was written before a moment later)
+    let mut function = 0;
+    while function == 0 {
+        function = hooked.function.load(Acquire);
+    }
+    (function, hooked.name.load(Relaxed))
 }
 
 /// Has a stub stand for a function. The name stays: regions may be called by it.

@@ -146,14 +146,14 @@ std::arch::global_asm!(
     "  .cfi_personality 0x1b, {personality}",
     "  .cfi_def_cfa rsp, 0",
     "  .cfi_escape 0x10, 16, 2, 0x73, {return_address}", // the return address is at rbx + ...
-    "  .cfi_escape 0x10, 3, 2, 0x73, {rbx}",              // rbx is at rbx + ...
+    "  .cfi_escape 0x10, 3, 2, 0x73, {kept}",              // rbx is at rbx + ...
     "topdown_region:",
     "  nop", // unwinders look up the byte before a return address
     "td_return:",
     "  push qword ptr [rbx + {return_address}]",
     "  .cfi_def_cfa_offset 8",
     "  .cfi_offset rip, -8",
-    "  push qword ptr [rbx + {rbx}]",
+    "  push qword ptr [rbx + {kept}]",
     "  .cfi_def_cfa_offset 16",
     "  .cfi_offset rbx, -16",
     "  mov rsi, rbx",
@@ -187,12 +187,12 @@ std::arch::global_asm!(
     ".cfi_startproc",
     "  .cfi_def_cfa rsp, 0",
     "  .cfi_escape 0x10, 16, 2, 0x73, {return_address}",
-    "  .cfi_escape 0x10, 3, 2, 0x73, {rbx}",
+    "  .cfi_escape 0x10, 3, 2, 0x73, {kept}",
     "td_unwound:",
     "  push qword ptr [rbx + {return_address}]",
     "  .cfi_def_cfa_offset 8",
     "  .cfi_offset rip, -8",
-    "  push qword ptr [rbx + {rbx}]",
+    "  push qword ptr [rbx + {kept}]",
     "  .cfi_def_cfa_offset 16",
     "  .cfi_offset rbx, -16",
     "  mov rsi, rbx",
@@ -223,7 +223,7 @@ std::arch::global_asm!(
     leave = sym entries::leave,
     personality = sym personality,
     return_address = const offset_of!(OpenCall, return_address),
-    rbx = const offset_of!(OpenCall, rbx),
+    kept = const offset_of!(OpenCall, kept),
 );
 
 unsafe extern "C" {
@@ -264,6 +264,17 @@ pub fn prepare() {
         .fold(LEGACY + HEADER, usize::max);
     SAVED.store(end.next_multiple_of(64), Relaxed);
     SAVING.store(if cpuid(0xd, 1).eax & 1 << 1 != 0 { 2 } else { 1 }, Relaxed);
+}
+
+/// Whether the slot of an entry, whose function was left by longjmp, holds something else than td_return: nobody can return through
+/// it. Its stack may be gone, so it is read with care.
+pub fn overwritten(slot: usize, _busy: usize) -> bool {
+    let mut value = 0usize;
+    let local = libc::iovec { iov_base: (&raw mut value).cast(), iov_len: size_of::<usize>() };
+    let remote = libc::iovec { iov_base: slot as *mut c_void, iov_len: size_of::<usize>() };
+    // SAFETY: writes to the variable only.
+    let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
+    read == size_of::<usize>() as isize && value != return_address()
 }
 
 /// Whether the CPU compares return addresses with a stack of its own, which no other may be put in front of.

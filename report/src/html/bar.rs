@@ -6,9 +6,10 @@
 
 use crate::account::{Level1, Level2, Shares};
 use crate::model::{DOUBTFUL, Figures};
+use crate::nodes::{Shown, Tree};
 use svg::Document;
 use svg::node::element::{Group, Line, Rectangle, Text, Title};
-use topdown::Metric;
+use topdown::{LEVEL_1, LEVEL_2, Metric, TD_UNIT_SLOTS};
 
 /// Narrower parts are not drawn.
 const THIN: f64 = 0.0005;
@@ -20,12 +21,14 @@ pub struct Size {
     level_2: f64,
     /// Without labels and tooltips of each part if 0.
     width: f64,
+    /// The same on a page of less than 620 pixels.
+    narrow: f64,
 }
 
 /// One to look at.
-pub const LARGE: Size = Size { level_1: 30.0, level_2: 18.0, width: 520.0 };
+pub const LARGE: Size = Size { level_1: 30.0, level_2: 18.0, width: 520.0, narrow: 296.0 };
 /// One among many.
-pub const SMALL: Size = Size { level_1: 16.0, level_2: 8.0, width: 0.0 };
+pub const SMALL: Size = Size { level_1: 16.0, level_2: 8.0, width: 0.0, narrow: 0.0 };
 
 /// Between the levels.
 const GAP: f64 = 2.0;
@@ -34,25 +37,86 @@ fn percent(share: f64) -> String {
     format!("{:.2}%", 100.0 * share)
 }
 
+/// A part of a level: what it is, the number of its colour, where it begins, how much it is, and how much less and more it may be.
+struct Part {
+    metric: Metric,
+    colour: usize,
+    at: f64,
+    share: f64,
+    less: f64,
+    more: f64,
+}
+
+impl Part {
+    fn of(node: &Shown, colour: usize, at: f64) -> Part {
+        let Shown { kind, value, low, high } = *node;
+        Part { metric: kind.metric, colour, at, share: value, less: value - low, more: high - value }
+    }
+
+    fn error(&self) -> f64 {
+        self.less.max(self.more)
+    }
+}
+
+fn parts<const N: usize>(shares: &Shares<N>) -> Vec<Part> {
+    let mut at = 0.0;
+    let part = |(colour, (metric, share)): (usize, (&Metric, f64))| {
+        let begin = at;
+        at += share;
+        Part { metric: *metric, colour, at: begin, share, less: shares.error, more: shares.error }
+    };
+    Shares::<N>::metrics().iter().zip(shares.of).enumerate().map(part).collect()
+}
+
+/// The parts of a category of level 1 in this tree, and the numbers of their colours.
+pub fn parts_of(tree: &Tree, category: usize) -> Vec<(usize, &Shown)> {
+    let is_part = |node: &&Shown| node.kind.parent == LEVEL_1[category].id && node.kind.unit == TD_UNIT_SLOTS;
+    // (two shades each: what other trees have instead is taken in turns)
+    let colour = |(k, node): (usize, &Shown)| {
+        LEVEL_2.iter().position(|metric| *metric == node.kind.metric).unwrap_or(2 * category + k % 2)
+    };
+    tree.0.iter().filter(is_part).enumerate().map(|(k, node)| (colour((k, node)), node)).collect()
+}
+
 /// The bar of these figures, of `name`.
 pub fn draw(name: &str, figures: &Figures, size: Size) -> String {
-    let height = size.level_1 + figures.level_2.map_or(0.0, |_| GAP + size.level_2);
+    let one = figures.level_1.as_ref().map_or(Vec::new(), parts);
+    let two = figures.level_2.as_ref().map_or(Vec::new(), parts);
+    let tooltip = (size.width == 0.0).then(|| summary(name, figures));
+    stacked(&format!("{name}: {}", figures.bottleneck), tooltip, &one, &two, size)
+}
+
+/// The large bar of a tree whose verdict this is: level 1, and below each of its categories the parts that this tree has.
+pub fn draw_tree(name: &str, verdict: &str, tree: &Tree) -> String {
+    let (mut one, mut two, mut at) = (Vec::new(), Vec::new(), 0.0);
+    for (k, metric) in LEVEL_1.iter().enumerate() {
+        let Some(root) = tree.find(metric.id) else { continue };
+        let mut begin = at;
+        for (colour, node) in parts_of(tree, k) {
+            two.push(Part::of(node, colour, begin));
+            begin += node.value;
+        }
+        one.push(Part::of(root, k, at));
+        at += root.value;
+    }
+    stacked(&format!("{name}: {verdict}"), None, &one, &two, LARGE)
+}
+
+fn stacked(label: &str, tooltip: Option<String>, one: &[Part], two: &[Part], size: Size) -> String {
+    let height = size.level_1 + if two.is_empty() { 0.0 } else { GAP + size.level_2 };
     let mut document = Document::new()
         .set("class", "bar")
         .set("role", "img")
         .set("width", "100%")
         .set("height", height)
-        .set("aria-label", format!("{name}: {}", figures.bottleneck));
-    if size.width == 0.0 {
-        document = document.add(Title::new(summary(name, figures)));
+        .set("aria-label", label);
+    if let Some(tooltip) = tooltip {
+        document = document.add(Title::new(tooltip));
     }
-    match &figures.level_1 {
-        None => document = document.add(nothing(size)),
-        Some(shares) => document = document.add(level(shares, "a", 0.0, size.level_1, size)),
-    }
-    if let Some(shares) = &figures.level_2 {
-        let top = size.level_1 + GAP;
-        document = document.add(level(shares, "b", top, size.level_2, size));
+    document =
+        document.add(if one.is_empty() { nothing(size) } else { level(one, true, 0.0, size.level_1, size) });
+    if !two.is_empty() {
+        document = document.add(level(two, false, size.level_1 + GAP, size.level_2, size));
     }
     document.to_string()
 }
@@ -99,16 +163,16 @@ fn label(what: &str, at: f64, middle: f64, class: &str) -> Text {
         .set("text-anchor", "middle")
 }
 
-/// One level: its parts, hatched if they mean little, else with a whisker at the ends.
-fn level<const N: usize>(shares: &Shares<N>, class: &str, top: f64, height: f64, size: Size) -> Group {
-    let metrics = Shares::<N>::metrics();
-    let doubtful = shares.error > DOUBTFUL;
+/// One level, the first or the second: its parts, hatched if they mean little, else with a whisker at the ends.
+fn level(of: &[Part], first: bool, top: f64, height: f64, size: Size) -> Group {
+    let class = if first { "a" } else { "b" };
+    let doubtful = of.iter().any(|part| part.error() > DOUBTFUL);
     let (mut parts, mut labels, mut whiskers) =
         (Group::new(), Group::new(), Group::new().set("class", "whisker"));
-    let mut at = 0.0;
-    for (k, share) in shares.of.into_iter().enumerate().filter(|(_, share)| *share > THIN) {
+    for part in of.iter().filter(|part| part.share > THIN) {
+        let Part { colour, at, share, .. } = *part;
         let rectangle = Rectangle::new()
-            .set("class", format!("{class}{k}"))
+            .set("class", format!("{class}{colour}"))
             .set("x", percent(at))
             .set("y", top)
             .set("width", percent(share))
@@ -116,39 +180,51 @@ fn level<const N: usize>(shares: &Shares<N>, class: &str, top: f64, height: f64,
         if size.width == 0.0 {
             parts = parts.add(rectangle);
         } else {
-            let title = metrics[k].title();
-            let title = format!("{title} {:.1} %, within {:.1} points", 100.0 * share, 100.0 * shares.error);
+            let title = part.metric.title();
+            let title = format!("{title} {:.1} %, within {:.1} points", 100.0 * share, 100.0 * part.error());
             parts = parts.add(Group::new().add(rectangle).add(Title::new(title)));
-            if let Some(text) = fitting(metrics[k].short, share, size.width) {
-                let class = if doubtful { "on-doubt".into() } else { format!("on-{class}{k}") };
+            let class = if doubtful { "on-doubt".into() } else { format!("on-{class}{colour}") };
+            for (text, width) in fitting(part.metric.short, share, size) {
+                let class = format!("{class}{width}");
                 labels = labels.add(label(&text, at + share / 2.0, top + height / 2.0, &class));
             }
         }
-        at += share;
         // the second of a pair has the same bound, and there is no room for both; nor for small ones in a small bar
-        let room = if size.width > 0.0 { N == 4 || k % 2 == 0 } else { N == 4 && shares.error > 0.02 };
-        if room && !doubtful && k + 1 < N {
-            whiskers = whisker(whiskers, at, shares.error, top + 0.8 * height, height / 8.0);
+        let room = match (first, size.width > 0.0) {
+            (true, large) => colour + 1 < LEVEL_1.len() && (large || part.error() > 0.02),
+            (false, large) => large && colour % 2 == 0,
+        };
+        if room && !doubtful {
+            whiskers = whisker(whiskers, part, top + 0.8 * height, height / 8.0);
         }
     }
     if doubtful {
         let hatch = Rectangle::new().set("x", 0).set("y", top).set("width", "100%").set("height", height);
         parts = parts.add(hatch.set("class", "doubt"));
     }
-    Group::new().set("class", if N == 4 { "level1" } else { "level2" }).add(parts).add(whiskers).add(labels)
+    Group::new().set("class", if first { "level1" } else { "level2" }).add(parts).add(whiskers).add(labels)
 }
 
-/// The name and number, or the number, or nothing.
-fn fitting(name: &str, share: f64, width: f64) -> Option<String> {
+/// The name and number, or the number, or nothing: what fits, and for which widths of the page, if not for all (a class).
+fn fitting(name: &str, share: f64, size: Size) -> Vec<(String, &'static str)> {
     let number = format!("{:.0}", 100.0 * share);
     let named = format!("{name} {number}");
-    let fits = |text: &str| 6.4 * text.len() as f64 + 8.0 < share * width;
-    if fits(&named) { Some(named) } else { fits(&number).then_some(number) }
+    let text = |width: f64| {
+        let fits = |text: &&String| 6.4 * text.len() as f64 + 8.0 < share * width;
+        [&named, &number].into_iter().find(fits).cloned()
+    };
+    match (text(size.width), text(size.narrow)) {
+        (wide, narrow) if wide == narrow => wide.map(|text| (text, "")).into_iter().collect(),
+        (wide, narrow) => {
+            wide.map(|text| (text, " wide")).into_iter().chain(narrow.map(|text| (text, " narrow"))).collect()
+        }
+    }
 }
 
 /// From a part's end to where it may be.
-fn whisker(group: Group, end: f64, error: f64, y: f64, cap: f64) -> Group {
-    let (low, high) = ((end - error).max(0.0), (end + error).min(1.0));
+fn whisker(group: Group, part: &Part, y: f64, cap: f64) -> Group {
+    let end = part.at + part.share;
+    let (low, high) = ((end - part.less).max(0.0), (end + part.more).min(1.0));
     let line = |class: &str, from: f64, to: f64, top: f64, bottom: f64| {
         Line::new()
             .set("class", class)

@@ -122,6 +122,21 @@ impl Made {
         Made { header, records: Vec::new() }
     }
 
+    /// A process of 64 threads, 2,000 regions, which the first executes all, and the others some.
+    pub fn large() -> Made {
+        let one = ran(1_000_000, [30, 10, 20, 40], [10, 5, 5, 20], 5_000).sum();
+        let mut made = Made::new(1000, "large");
+        for thread in 0..64 {
+            let root = made.thread(&format!("thread {thread}"), one);
+            let mut within = root;
+            for k in 0..if thread == 0 { 2000 } else { 100 } {
+                let parent = if k % 2 == 0 { root } else { within };
+                within = made.region(&format!("a_function_with_a_long_name_{k}"), parent, one);
+            }
+        }
+        made
+    }
+
     fn record(&mut self, kind: u32, name: &str, parent: u32, sum: Sum) -> u32 {
         let number = self.records.len() as u32;
         // SAFETY: integers, floating point numbers, and arrays of them.

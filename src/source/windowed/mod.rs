@@ -71,16 +71,18 @@ enum Found {
 
 impl<C: MetricsCounters> Windowed<C> {
     /// Starts the first period. `start`: what its samples have in common.
+    // (a frame of its own: it is large)
+    #[inline(never)]
     pub fn new(
         counters: C,
         shared: &Shared,
         mut start: Head,
         settings: BudgetSettings,
-    ) -> Result<Windowed<C>> {
+    ) -> Result<Box<Windowed<C>>> {
         if counters.scheduled() == Scheduled::Unknown {
             start.flags |= TD_SAMPLE_UNBOUNDED; // nobody counts how often the registers are saved and restored
         }
-        let mut source = Windowed {
+        let mut source = Box::new(Windowed {
             counters,
             window: Kept::new(Window::first(start)),
             last_slots: LastSlots::default(),
@@ -91,7 +93,7 @@ impl<C: MetricsCounters> Windowed<C> {
             read_after_handler: Cell::new(false),
             most_slots_per_ns: slots_per_ns(settings.slots_per_cycle),
             wraps_after_ms: ms(wraps_after_ns(settings.slots_per_cycle)),
-        };
+        });
         match source.reset(shared) {
             Ok(()) => Ok(source),
             Err(error) => {

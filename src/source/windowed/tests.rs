@@ -68,7 +68,7 @@ impl MetricsCounters for Rc<Moved> {
     }
 }
 
-fn windowed(max_error: u32) -> (Rc<Moved>, Rc<Shared>, Windowed<Rc<Moved>>) {
+fn windowed(max_error: u32) -> (Rc<Moved>, Rc<Shared>, Box<Windowed<Rc<Moved>>>) {
     let (counters, shared) = (Rc::<Moved>::default(), Rc::<Shared>::default());
     let start = Head {
         size: size_of::<Sample>() as u32,

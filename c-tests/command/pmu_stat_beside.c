@@ -1,0 +1,51 @@
+/* `topdown stat` and `topdown run` beside others who hold some general counters of each CPU: what is left serves level 1, which is
+ * counted all the time, and the report says why it is level 1. Once the others are gone both levels are counted again.
+ * needs: counters */
+#include "competing.h"
+#include "lib/stat.h"
+#include <sched.h>
+
+enum { HELD = 4 }; /* of 8 or 10: level 2 takes 7 or 8, level 1 at most 4 */
+
+/* The level of the whole, and what the report says of how it was counted. */
+static int level_counted(const char *subcommand, int others_hold)
+{
+    static struct csv csv;
+    char *const shape[] = {beside("lib/shapes"), strdup("plain"), NULL};
+    const int status = run_alone(shape);
+    CHECK_EQ(run_under(subcommand, "", shape), status);
+    csv_read(&csv, in_scratch("r.csv"));
+    const int row = csv_row(&csv, ""), level = isnan(csv_number(&csv, row, "heavy_operations")) ? 1 : 2;
+    const double one = csv_number(&csv, row, "error_1");
+    fprintf(stderr, "%s: level %d, within %g\n", subcommand, level, one);
+    CHECK_NEAR(csv_number(&csv, row, "running"), 1, 1e-3);
+    CHECK(one < 0.001);
+    stat_is_true(&csv, 0.02);
+    free(csv.text);
+    CHECK_EQ(unlink(in_scratch("r.csv")), 0);
+    CHECK_EQ(run_under(subcommand, NULL, shape), status); /* a text */
+    const char *const why = strstr(stat_said(), "level 1 alone: ");
+    CHECK_EQ(why != NULL && strstr(why, "others hold them") != NULL, others_hold);
+    return level;
+}
+
+int main(void)
+{
+    stat_begins();
+    const int deepest = level_counted("stat", 0);
+    if (deepest == 1)
+        SKIP("its general counters give level 1 alone");
+    struct perf_group held = {{0}, 0};
+    cpu_set_t cpus; /* (of a hybrid CPU, the P-cores) */
+    CHECK_EQ(sched_getaffinity(0, sizeof cpus, &cpus), 0);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        for (int k = 0; k < HELD && CPU_ISSET(cpu, &cpus); k++)
+            add_event(&held, pinned_event(0xc5), -1, cpu, -1);
+    group_runs(&held);
+    CHECK_EQ(level_counted("stat", 1), 1);
+    CHECK_EQ(level_counted("run", 1), 1);
+    group_ends(&held);
+    CHECK_EQ(level_counted("stat", 0), deepest);
+    CHECK_EQ(level_counted("run", 0), deepest);
+    return 0;
+}

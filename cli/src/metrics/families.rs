@@ -1,0 +1,196 @@
+//! Which metrics there are: counters of slots, never shares alone, so that they can be added up and averaged over any time.
+#![forbid(unsafe_code)]
+
+use super::Totals;
+use std::collections::{BTreeMap, HashMap};
+use topdown::TD_UNIT_SLOTS;
+use topdown_report::nodes::Shown;
+use topdown_report::timeline::{Interval, Of};
+use topdown_report::{Report, model};
+
+/// Names and values of labels.
+pub type Labels = Vec<(&'static str, String)>;
+
+/// What kind a metric is, and its value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    Counter(u64),
+    Seconds(f64),
+    Gauge(f64),
+    Info,
+}
+
+/// Metrics of one name.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// Without the unit.
+    pub name: String,
+    pub unit: Option<&'static str>,
+    pub help: &'static str,
+    pub samples: Vec<(Labels, Value)>,
+}
+
+/// The largest values so far, by name and labels.
+#[derive(Debug, Default)]
+pub struct Most(HashMap<(String, Labels), f64>);
+
+/// All of them, by name.
+#[derive(Debug, Default)]
+pub struct Families(BTreeMap<String, Family>);
+
+const SLOTS: &str = "Pipeline slots by level 1 category";
+const LEVEL_2: &str = "Pipeline slots by level 2 category, and the level 1 category that it is part of";
+const BOUND: &str = "No category of this level is farther from the truth than so many slots";
+const TIME: &str = "Time in which threads ran, or CPUs were there";
+const COUNTED: &str = "Time of that in which the counters were counting";
+
+/// What is known of one of them.
+struct Figures<'f> {
+    slots: u64,
+    time_ns: u64,
+    running: Option<f64>,
+    nodes: &'f [Shown],
+}
+
+impl<'f> From<&'f Interval> for Figures<'f> {
+    fn from(one: &'f Interval) -> Figures<'f> {
+        Figures { slots: one.slots, time_ns: one.time_ns, running: one.running, nodes: &one.nodes }
+    }
+}
+
+impl<'f> From<&'f model::Figures> for Figures<'f> {
+    fn from(one: &'f model::Figures) -> Figures<'f> {
+        Figures { slots: one.slots, time_ns: one.time_ns, running: one.running, nodes: &one.tree.0 }
+    }
+}
+
+impl Families {
+    /// Of what was counted from outside, and of what processes measured themselves: of the whole only, if nothing was from outside.
+    pub fn new(command: &str, totals: &Totals, inside: Option<&Report>) -> Families {
+        let mut all = Families::default();
+        let about = vec![
+            ("version", env!("CARGO_PKG_VERSION").to_string()),
+            ("command", topdown_report::clean(command)),
+        ];
+        all.add("topdown", None, "What is measured", about, Value::Info);
+        for (of, interval) in &totals.series {
+            let (prefix, labels) = labels_of(of);
+            all.figures(prefix, &labels, &interval.into());
+        }
+        if let Some((instructions, cycles)) = totals.ipc {
+            all.add("topdown_instructions", None, "Instructions", Vec::new(), Value::Counter(instructions));
+            all.add("topdown_cycles", None, "Cycles", Vec::new(), Value::Counter(cycles));
+        }
+        if let Some(report) = inside {
+            all.inside(report, totals.series.is_empty());
+        }
+        all
+    }
+
+    fn inside(&mut self, report: &Report, whole: bool) {
+        if whole && !report.machines.is_empty() {
+            self.figures("topdown", &Vec::new(), &(&report.whole.inclusive).into());
+        }
+        // (of some, nothing is known before they end)
+        for process in report.processes.iter().filter(|process| process.item.inclusive.slots > 0) {
+            let labels =
+                vec![("pid", process.pid.to_string()), ("process", topdown_report::clean(&process.command))];
+            self.figures("topdown_process", &labels, &(&process.item.inclusive).into());
+        }
+        for region in &report.regions {
+            let labels = vec![("region", topdown_report::clean(&region.name))];
+            self.figures("topdown_region", &labels, &(&region.item.inclusive).into());
+            let executions = Value::Counter(region.item.counts.executions);
+            self.add("topdown_region_executions", None, "Executions that ended", labels, executions);
+        }
+    }
+
+    fn figures(&mut self, prefix: &str, labels: &Labels, figures: &Figures) {
+        let with =
+            |more: &[(&'static str, String)]| labels.iter().cloned().chain(more.iter().cloned()).collect();
+        let nodes = figures.nodes.iter().filter(|node| node.kind.unit == TD_UNIT_SLOTS);
+        let mut errors = [None; 2];
+        for node in nodes.filter(|node| node.kind.level <= 2) {
+            let category = ("category", node.kind.metric.field().to_string());
+            let slots = Value::Counter((node.value * figures.slots as f64).round() as u64);
+            if node.kind.level == 1 {
+                self.add(prefix, Some("slots"), SLOTS, with(&[category]), slots);
+            } else {
+                let parent = topdown::metric(node.kind.parent).map_or("", |metric| metric.field());
+                let labels = with(&[category, ("parent", parent.into())]);
+                self.add(&format!("{prefix}_level2"), Some("slots"), LEVEL_2, labels, slots);
+            }
+            let error = &mut errors[node.kind.level as usize - 1];
+            *error = Some(node.error().max(error.unwrap_or(0.0)));
+        }
+        for (level, error) in errors.iter().enumerate() {
+            let Some(error) = error else { continue };
+            let labels = with(&[("level", (level + 1).to_string())]);
+            // (counts are rounded)
+            let bound = Value::Gauge((error * figures.slots as f64).ceil() + 1.0);
+            self.add(&format!("{prefix}_bound"), Some("slots"), BOUND, labels, bound);
+        }
+        let time = figures.time_ns as f64 / 1e9;
+        let counted = time * figures.running.unwrap_or(0.0);
+        self.add(&format!("{prefix}_time"), Some("seconds"), TIME, labels.clone(), Value::Seconds(time));
+        self.add(
+            &format!("{prefix}_counted"),
+            Some("seconds"),
+            COUNTED,
+            labels.clone(),
+            Value::Seconds(counted),
+        );
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        unit: Option<&'static str>,
+        help: &'static str,
+        labels: Labels,
+        value: Value,
+    ) {
+        let family = self.0.entry(format!("{name}_{}", unit.unwrap_or_default()));
+        let new = || Family { name: name.into(), unit, help, samples: Vec::new() };
+        let family = family.or_insert_with(new);
+        // (a name and its labels come once: of processes of one id, the last)
+        family.samples.retain(|(known, _)| *known != labels);
+        family.samples.push((labels, value));
+    }
+
+    /// None is less than it was: counters only grow. What a category had within the bound it still has, since slots are not given
+    /// back; and so are the bounds.
+    pub fn at_least(mut self, most: &mut Most) -> Vec<Family> {
+        for family in self.0.values_mut() {
+            let name = format!("{}_{}", family.name, family.unit.unwrap_or_default());
+            for (labels, value) in &mut family.samples {
+                let mut least = |now: f64| {
+                    let most = most.0.entry((name.clone(), labels.clone())).or_insert(now);
+                    *most = most.max(now);
+                    *most
+                };
+                *value = match *value {
+                    Value::Counter(now) => Value::Counter(now.max(least(now as f64) as u64)),
+                    Value::Seconds(now) => Value::Seconds(least(now)),
+                    Value::Gauge(now) => Value::Gauge(least(now)),
+                    Value::Info => Value::Info,
+                };
+            }
+        }
+        self.0.into_values().collect()
+    }
+}
+
+fn labels_of(of: &Of) -> (&'static str, Labels) {
+    let clean = topdown_report::clean;
+    match of {
+        Of::Whole => ("topdown", Vec::new()),
+        Of::Process { pid, name } => {
+            ("topdown_process", vec![("pid", pid.to_string()), ("process", clean(name))])
+        }
+        Of::Thread { tid, name } => {
+            ("topdown_thread", vec![("tid", tid.to_string()), ("thread", clean(name))])
+        }
+        Of::Cpu { cpu } => ("topdown_cpu", vec![("cpu", cpu.to_string())]),
+    }
+}

@@ -1,0 +1,233 @@
+//! The options of `topdown stat`.
+#![forbid(unsafe_code)]
+
+use super::failed;
+use super::table::Style;
+use super::whom::{By, Whom, cpu_list};
+use crate::metrics::Endpoint;
+use crate::run::Failure;
+use crate::say;
+use clap::ArgGroup;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use topdown::{Options, TD_NODE_NONE};
+use topdown_report::Format;
+
+/// Options of `topdown stat`.
+#[derive(clap::Args)]
+#[command(group(ArgGroup::new("of_cpus").args(["all_cpus", "cpus"]).multiple(true)))]
+#[command(group(ArgGroup::new("of_threads").args(["pid", "tid"])))]
+pub struct Arguments {
+    /// Count these processes: all their threads, and what those start from now on. Until they end, COMMAND ends, or Ctrl-C
+    #[arg(short, long, value_name = "PID,...", value_delimiter = ',', value_parser = clap::value_parser!(i32).range(1..), help_heading = WHOM)]
+    pub(super) pid: Vec<i32>,
+    /// Count these threads, and what they start from now on
+    #[arg(short, long, value_name = "TID,...", value_delimiter = ',', value_parser = clap::value_parser!(i32).range(1..), conflicts_with = "pid", help_heading = WHOM)]
+    pub(super) tid: Vec<i32>,
+    /// Count whatever runs on all CPUs, until COMMAND ends or Ctrl-C (kernel.perf_event_paranoid at most 0, or CAP_PERFMON)
+    #[arg(short, long, conflicts_with_all = ["pid", "tid"], help_heading = WHOM)]
+    pub(super) all_cpus: bool,
+    /// Count whatever runs on these CPUs: a list such as 0-3,7
+    #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = cpu_list, conflicts_with_all = ["pid", "tid"], help_heading = WHOM)]
+    pub(super) cpus: Option<BTreeSet<u32>>,
+    /// End after so many milliseconds; a command gets SIGTERM then
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=LONGEST), help_heading = WHOM)]
+    pub(super) timeout: Option<u64>,
+    /// If the command leaves processes behind, wait until they have ended, too, or for Ctrl-C
+    #[arg(long, conflicts_with_all = OTHERS, help_heading = WHOM)]
+    pub(super) wait: bool,
+    #[command(flatten)]
+    pub(super) what: What,
+    /// A row for each interval of so many milliseconds, from 10 up
+    #[arg(short = 'I', long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=LONGEST), help_heading = ROWS)]
+    pub(super) interval_print: Option<u64>,
+    /// Run the command so often: a row for each run, their mean, and their spread (the standard deviation)
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = OTHERS, conflicts_with = "interval_print", help_heading = ROWS)]
+    pub(super) repeat: Option<u32>,
+    /// A row for each core, with its hardware threads
+    #[arg(long, conflicts_with_all = ["pid", "tid", "per_socket"], requires = "of_cpus", help_heading = ROWS)]
+    pub(super) per_core: bool,
+    /// A row for each socket
+    #[arg(long, conflicts_with_all = ["pid", "tid"], requires = "of_cpus", help_heading = ROWS)]
+    pub(super) per_socket: bool,
+    /// With -p or -t: a row for each thread that was there at the start, with what it started. Else a row for each thread of the
+    /// command and of all that it starts, and one for the rest (Linux 6.12 or later)
+    #[arg(long, conflicts_with = "of_cpus", help_heading = ROWS)]
+    pub(super) per_thread: bool,
+    /// A row for each process of the command, and one for the rest (Linux 6.12 or later)
+    #[arg(long, conflicts_with_all = OTHERS, conflicts_with_all = ["per_thread", "interval_print", "repeat"], help_heading = ROWS)]
+    pub(super) per_process: bool,
+    /// Write the report to FILE (- for standard output), in the format of its ending: .csv, .json, .html, .pftrace, .txt or none
+    /// [default: a text to standard error]
+    #[arg(short, long, value_name = "FILE", help_heading = OUTPUT)]
+    pub(super) output: Option<PathBuf>,
+    /// Write what was counted in each interval to FILE, too: .csv, .json, or .pftrace for ui.perfetto.dev. With it, or with an HTML
+    /// report, -I says how long intervals are [default: 10]; they are doubled whenever there are 1,000
+    #[arg(long, value_name = "FILE", conflicts_with_all = PARTS, help_heading = OUTPUT)]
+    pub(super) timeline: Option<PathBuf>,
+    /// Answer HTTP requests for OpenMetrics (/metrics) at this address meanwhile: HOST:PORT, or a PORT of this machine alone
+    #[arg(long, value_name = "ADDR", conflicts_with = "repeat", help_heading = OUTPUT)]
+    pub(super) open_metrics: Option<String>,
+    /// Write rows of values with SEP between them, below a row of their names
+    #[arg(short = 'x', long, value_name = "SEP", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = OUTPUT)]
+    pub(super) field_separator: Option<String>,
+    /// Write each row as JSON, on a line
+    #[arg(short, long, conflicts_with = "field_separator", help_heading = OUTPUT)]
+    pub(super) json_output: bool,
+    /// Write the whole report as JSON, whatever the ending
+    #[arg(long, conflicts_with_all = TABLES, help_heading = OUTPUT)]
+    pub(super) json: bool,
+    /// Write the whole report as comma-separated values, whatever the ending
+    #[arg(long, conflicts_with = "json", conflicts_with_all = TABLES, help_heading = OUTPUT)]
+    pub(super) csv: bool,
+    /// The command and its arguments
+    #[arg(required_unless_present_any = OTHERS, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(super) command: Vec<OsString>,
+}
+
+/// Milliseconds: thirty years.
+pub const LONGEST: u64 = 1_000_000_000_000;
+const WHOM: &str = "Whom";
+const ROWS: &str = "Rows";
+const OUTPUT: &str = "Output";
+/// What is counted if not a command.
+const OTHERS: [&str; 4] = ["pid", "tid", "all_cpus", "cpus"];
+/// What has rows, not a report.
+const TABLES: [&str; 8] = [
+    "interval_print",
+    "repeat",
+    "per_core",
+    "per_socket",
+    "per_thread",
+    "per_process",
+    "field_separator",
+    "json_output",
+];
+
+/// What has rows of parts.
+const PARTS: [&str; 7] =
+    ["repeat", "per_core", "per_socket", "per_thread", "per_process", "field_separator", "json_output"];
+
+/// What is counted.
+#[derive(clap::Args, Clone, Copy, Default)]
+pub struct What {
+    /// Count down to this level [default: the deepest that the general counters have; of rows of text 1. Level 1 takes three
+    /// general counters, level 2 seven]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=3))]
+    pub(super) td_level: Option<u32>,
+    /// Count what is below this node beside level 1, on cores whose counters cannot hold all of a level in one group: perf's name
+    /// of it, such as frontend_bound
+    #[arg(long, value_name = "NODE", value_parser = subtree, conflicts_with = "td_level")]
+    pub(super) subtree: Option<u32>,
+    /// Count what the kernel does, too
+    #[arg(long)]
+    pub(super) kernel: bool,
+}
+
+fn subtree(name: &str) -> Result<u32, &'static str> {
+    topdown::subtree_of_name(name).ok_or("no node that is the parent of others; docs/cpus.md has their names")
+}
+
+/// What `topdown stat --help` says of the rest.
+pub const HELP: &str = "\
+Nothing is loaded into the command, which runs as it would without: same input and output, same exit status. It is counted with all
+threads and processes that it starts, in user mode, to the end of each, whatever ends it; static programs, too. What cannot be
+counted runs all the same, and one line says why. Regions are for `topdown run`.
+
+Rows have perf's names of the metrics, as shares of the slots; `within`, the bound on the error of each share in points; `running`, the
+part of the time in which the counters counted; instructions per cycle and the clock where they can be counted beside. On hybrid CPUs P-
+and E-cores each have a row.
+
+Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
+executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
+
+/// What is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Show {
+    Report(Format),
+    Rows(Style),
+}
+
+impl Arguments {
+    /// Who is counted, if not the command.
+    pub(super) fn whom(&self) -> Option<Whom> {
+        match self {
+            _ if !self.pid.is_empty() => Some(Whom::Processes(self.pid.iter().copied().collect())),
+            _ if !self.tid.is_empty() => Some(Whom::Threads(self.tid.iter().copied().collect())),
+            _ if self.all_cpus || self.cpus.is_some() => Some(Whom::Cpus(self.cpus.clone())),
+            _ => None,
+        }
+    }
+
+    pub(super) fn by(&self) -> Option<By> {
+        let ways = [
+            (self.per_core, By::Core),
+            (self.per_socket, By::Socket),
+            (self.per_thread, By::Thread),
+            (self.per_process, By::Process),
+        ];
+        ways.into_iter().find(|(chosen, _)| *chosen).map(|(_, by)| by)
+    }
+
+    /// If the command's threads or processes are told apart: which.
+    pub(super) fn by_task(&self) -> Option<By> {
+        self.by().filter(|by| matches!(by, By::Thread | By::Process) && self.whom().is_none())
+    }
+
+    /// Options that do not go together, and that clap cannot tell.
+    pub(super) fn check(&self) {
+        if self.by_task().is_some() && (self.interval_print.is_some() || self.repeat.is_some()) {
+            let text = "the argument '--per-thread' of a command cannot be used with '--interval-print' or '--repeat'\n";
+            clap::Error::raw(clap::error::ErrorKind::ArgumentConflict, text).exit();
+        }
+    }
+
+    pub(super) fn show(&self) -> Result<Show, Failure> {
+        let parts = self.repeat.is_some() || self.by().is_some();
+        let rows = self.interval_print.is_some() || parts;
+        let format = Format::of(self.output.as_deref()).map_err(failed)?;
+        Ok(match (&self.field_separator, format) {
+            (Some(separator), _) => Show::Rows(Style::Separated(separator.clone())),
+            _ if self.json_output => Show::Rows(Style::JsonLines),
+            _ if self.json => Show::Report(Format::Json),
+            _ if self.csv => Show::Report(Format::Csv),
+            (_, format) if !rows => Show::Report(format),
+            // intervals are its timeline
+            (_, format) if self.timeline.is_some() => Show::Report(format),
+            (_, Format::Html | Format::Trace) if !parts => Show::Report(format),
+            (_, Format::Text) => Show::Rows(Style::Text),
+            (_, Format::Csv) => Show::Rows(Style::Separated(",".into())),
+            (_, Format::Json) => Show::Rows(Style::JsonLines),
+            (_, Format::Html) => return Err(failed("rows are a text, .csv or .json, not .html")),
+            (_, Format::Trace) => return Err(failed("rows are a text, .csv or .json, not a trace")),
+        })
+    }
+
+    /// What all groups have in common.
+    pub(super) fn options(&self, show: &Show) -> Options {
+        let What { td_level, subtree, kernel } = self.what;
+        let level = if *show == Show::Rows(Style::Text) && subtree.is_none() { 1 } else { 0 };
+        let (level, subtree) = (td_level.unwrap_or(level), subtree.unwrap_or(TD_NODE_NONE));
+        Options { level, subtree, kernel, ..Options::default() }
+    }
+
+    /// Opens where requests for metrics are answered.
+    pub(super) fn endpoint(&self) -> Result<Option<Endpoint>, Failure> {
+        let Some(address) = &self.open_metrics else { return Ok(None) };
+        let command: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+        let what = self.whom().map_or(command.join(" "), |whom| whom.title());
+        let endpoint = Endpoint::open(address, &what, Box::new(|| None)).map_err(failed)?;
+        say(&format!("metrics are at {}", endpoint.url()));
+        Ok(Some(endpoint))
+    }
+
+    pub(super) fn interval(&self) -> Option<Duration> {
+        self.interval_print.map(Duration::from_millis)
+    }
+
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        self.timeout.map(Duration::from_millis)
+    }
+}

@@ -1,0 +1,77 @@
+//! How long a command's threads ran, by a software event that goes from each to what it starts. (Linux 7.2 counts the enabled time of
+//! inherited events on one CPU in part.)
+#![forbid(unsafe_code)]
+
+use super::group::Of;
+use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE};
+use std::io;
+use topdown_seam::page::Times;
+use topdown_seam::records::SAMPLE_TYPE;
+use topdown_seam::{Attr, Kernel, Linux, group_read};
+
+/// An open event.
+pub struct TaskClock(<Linux as Kernel>::Fd);
+
+fn dummy() -> Attr {
+    let mut attr = Attr {
+        type_: PERF_TYPE_SOFTWARE,
+        size: size_of::<Attr>() as u32,
+        config: PERF_COUNT_SW_DUMMY.into(),
+        read_format: group_read::TIMES,
+        ..Attr::default()
+    };
+    attr.set_inherit(1);
+    attr.set_exclude_kernel(1);
+    attr.set_disabled(1);
+    attr
+}
+
+impl TaskClock {
+    /// Of a process, from its exec on.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn of_command(pid: i32) -> io::Result<TaskClock> {
+        let mut attr = dummy();
+        attr.set_enable_on_exec(1);
+        TaskClock::open(&attr, pid, -1)
+    }
+
+    /// Of a thread, or of a CPU, from now on; None: it has ended, or a command is meant.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn of(what: &Of) -> io::Result<Option<TaskClock>> {
+        let (id, cpu) = match what {
+            Of::Thread(id) => (*id, -1),
+            Of::Cpu(cpu) => (-1, *cpu as i32),
+            Of::Command | Of::CommandOn(_) => return Ok(None), // its id is not in it
+        };
+        let mut attr = dummy();
+        attr.set_disabled(0);
+        attr.set_inherit((cpu < 0).into());
+        match TaskClock::open(&attr, id, cpu) {
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    fn open(attr: &Attr, id: i32, cpu: i32) -> io::Result<TaskClock> {
+        let opened = Linux::default().open_group(&[*attr], id, cpu, None);
+        Ok(TaskClock(opened.map_err(|refusal| refusal.error)?.remove(0)))
+    }
+
+    /// Nanoseconds so far.
+    pub fn enabled_ns(&self) -> Option<u64> {
+        let mut words = [0; 3];
+        let got = Linux::default().read(&self.0, &mut words).ok()?;
+        let (_, Times { enabled, .. }) = group_read::alone(&words[..got])?;
+        Some(enabled)
+    }
+}
+
+/// Whether samples of inherited events have what the thread itself has counted: the kernel opens them from 6.12 on.
+pub fn tells_threads_apart() -> bool {
+    let attr = Attr { sample_type: SAMPLE_TYPE, ..dummy() };
+    Linux::default().open_group(&[attr], 0, -1, None).is_ok()
+}

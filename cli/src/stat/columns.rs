@@ -1,0 +1,29 @@
+//! Which columns rows have.
+#![forbid(unsafe_code)]
+
+use super::Arguments;
+use super::group::{Groups, Of};
+use super::table::Columns;
+use super::whom::By;
+use std::collections::BTreeSet;
+
+pub fn columns(arguments: &Arguments, groups: &Groups) -> Columns {
+    let cpus = groups.all.iter().any(|group| matches!(group.of, Of::Cpu(_)));
+    let pmus: BTreeSet<&str> = groups.all.iter().map(|group| group.info.pmu.as_str()).collect();
+    let repeats = arguments.repeat.is_some();
+    let mut columns = Columns {
+        time: arguments.interval_print.is_some(),
+        of: arguments.by().map(By::name).or(repeats.then_some("run")),
+        pmu: pmus.len() > 1,
+        slots: arguments.by_task().is_some(),
+        seconds: repeats,
+        cpus: !cpus,
+        // (of user mode alone the cycles are known, but not the time)
+        clock: arguments.what.kernel && !cpus,
+        ..Columns::default()
+    };
+    for group in &groups.all {
+        columns.add(&group.nodes().unwrap_or_default());
+    }
+    columns
+}

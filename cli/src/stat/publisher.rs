@@ -1,0 +1,52 @@
+//! Puts what was counted so far where requests for metrics find it.
+#![forbid(unsafe_code)]
+
+use super::group::{Counted, Groups, Reading, by_pmu};
+use super::intervals::{interval, name, parts, series_of};
+use crate::metrics::{Published, Totals};
+use std::time::Duration;
+use topdown_report::timeline::Of as SeriesOf;
+
+/// How often.
+pub const PACE: Duration = Duration::from_secs(1);
+
+/// See above.
+pub struct Publisher {
+    to: Published,
+    start: Vec<Reading>,
+    names: Vec<String>,
+    due: Duration,
+}
+
+impl Publisher {
+    /// Of what is counted from the groups' last count on.
+    pub fn new(groups: &Groups, to: Published) -> Publisher {
+        let names = groups.all.iter().map(name).collect();
+        Publisher { to, start: groups.last(), names, due: Duration::ZERO }
+    }
+
+    /// Publishes, if it is time.
+    pub fn tick(&mut self, groups: &mut Groups, at: Duration, at_work: bool) {
+        if at < self.due {
+            return;
+        }
+        self.due = at + PACE * 3 / 4; // (a tick may come a little early after one that was late)
+        let enabled_ns = groups.enabled_ns();
+        let Ok(now) = groups.peek(at_work) else { return };
+        let all: Vec<Counted> = groups.between(&self.start, &now).collect();
+        let Some(whole) = interval(&all, enabled_ns, Duration::ZERO, at) else { return };
+        let mut series = vec![(SeriesOf::Whole, whole)];
+        let parts = parts(groups);
+        for part in parts.iter().filter(|_| parts.len() > 1) {
+            let own = groups.between(&self.start, &now).filter(|one| one.group.of == **part);
+            let own = interval(&own.collect::<Vec<_>>(), None, Duration::ZERO, at);
+            series.extend(own.map(|own| (series_of(groups, part, &self.names), own)));
+        }
+        let ipc = by_pmu(&all).ok().and_then(|kinds| {
+            let mut kinds = kinds.iter().map(|(_, figures)| figures.ipc);
+            let first = kinds.next()??;
+            kinds.try_fold(first, |all, more| Some(all.plus(&more?)))
+        });
+        self.to.set(Totals { series, ipc: ipc.map(|ipc| (ipc.instructions, ipc.cycles)) });
+    }
+}

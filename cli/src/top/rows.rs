@@ -1,0 +1,140 @@
+//! What the rows show: what was counted in the last interval, of all and of each part.
+#![forbid(unsafe_code)]
+
+use crate::stat::group::{Counted, Groups, Of, Reading, by_pmu};
+use crate::stat::intervals::{interval, name, parts, series_of};
+use crate::stat::whom::Whom;
+use std::time::Duration;
+use topdown::LEVEL_1;
+use topdown_report::timeline::{Interval, Of as SeriesOf};
+
+/// How often it is seen which CPUs are online.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What rows below the first are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Slots,
+    Wasted,
+    Name,
+}
+
+impl Order {
+    pub fn next(self) -> Order {
+        match self {
+            Order::Slots => Order::Wasted,
+            Order::Wasted => Order::Name,
+            Order::Name => Order::Slots,
+        }
+    }
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Order::Slots => "slots",
+            Order::Wasted => "wasted slots",
+            Order::Name => "name",
+        }
+    }
+}
+
+/// A row.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub of: SeriesOf,
+    pub counted: Interval,
+    /// Instructions per cycle.
+    pub ipc: Option<f64>,
+}
+
+impl Row {
+    /// Shares of the four categories; None: nothing was counted.
+    pub fn shares(&self) -> Option<[f64; 4]> {
+        let nodes = &self.counted.nodes;
+        let share =
+            |k: usize| nodes.iter().find(|node| node.kind.metric == LEVEL_1[k]).map(|node| node.value);
+        let shares: Option<Vec<f64>> = (0..4).map(share).collect();
+        shares?.try_into().ok()
+    }
+
+    /// Nanoseconds from end to end.
+    pub fn length(&self) -> f64 {
+        (self.counted.end_ns - self.counted.begin_ns).max(1) as f64
+    }
+
+    fn wasted(&self) -> u64 {
+        (self.counted.slots as f64 * (1.0 - self.shares().map_or(1.0, |shares| shares[0]))) as u64
+    }
+}
+
+/// Groups, with their last reading but one and what was counted since.
+pub struct Source {
+    groups: Groups,
+    /// What is counted may end meanwhile.
+    at_work: bool,
+    names: Vec<String>,
+    last: (Duration, Vec<Reading>),
+    looked: Duration,
+    rows: Vec<Row>,
+}
+
+impl Source {
+    pub fn new(groups: Groups, at_work: bool) -> Source {
+        let names = groups.all.iter().map(name).collect();
+        let last = (Duration::ZERO, groups.last());
+        Source { groups, at_work, names, last, looked: Duration::ZERO, rows: Vec::new() }
+    }
+
+    /// With what it is counted.
+    pub fn machine(&self) -> String {
+        let mut names: Vec<String> =
+            self.groups.all.iter().map(|group| format!("{} ({})", group.info.cpu, group.info.core)).collect();
+        names.dedup();
+        names.truncate(2);
+        names.join("; ")
+    }
+
+    /// Takes a reading, this time after the start; what cannot be read is in the next.
+    pub fn read(&mut self, at: Duration, whom: Option<&Whom>) {
+        let Ok(now) = self.groups.peek(self.at_work) else { return };
+        let (since, before) = std::mem::replace(&mut self.last, (at, now));
+        let now = &self.last.1;
+        let row = |of: SeriesOf, chosen: &dyn Fn(&Of) -> bool| {
+            let counted: Vec<Counted> =
+                self.groups.between(&before, now).filter(|one| chosen(&one.group.of)).collect();
+            let kinds = by_pmu(&counted).ok()?;
+            let mut ipcs =
+                kinds.iter().filter(|(_, figures)| figures.sum.slots > 0).map(|(_, figures)| figures.ipc);
+            let first = ipcs.next().flatten();
+            let ipc = first.and_then(|first| ipcs.try_fold(first, |all, more| Some(all.plus(&more?))));
+            let counted = interval(&counted, None, since, at)?;
+            Some(Row { of, counted, ipc: ipc.and_then(|ipc| ipc.ipc()) })
+        };
+        let parts = parts(&self.groups);
+        let mut rows: Vec<Row> = row(SeriesOf::Whole, &|_| true).into_iter().collect();
+        for part in parts.iter().filter(|_| parts.len() > 1) {
+            rows.extend(row(series_of(&self.groups, part, &self.names), &|of| of == *part));
+        }
+        self.rows = rows;
+        if at >= self.looked + LOOK {
+            self.looked = at;
+            if let Some(online) = whom.and_then(Whom::online) {
+                self.groups.follow(&online, None);
+            }
+        }
+    }
+
+    /// The whole first.
+    pub fn rows(&mut self, order: Order) -> &[Row] {
+        if let Some((_, parts)) = self.rows.split_first_mut() {
+            match order {
+                Order::Slots => parts.sort_by_key(|row| std::cmp::Reverse(row.counted.slots)),
+                Order::Wasted => parts.sort_by_key(|row| std::cmp::Reverse(row.wasted())),
+                Order::Name => parts.sort_by_key(|row| match row.of {
+                    SeriesOf::Cpu { cpu } => (u64::from(cpu), String::new()),
+                    _ => (0, row.of.title()),
+                }),
+            }
+        }
+        &self.rows
+    }
+}

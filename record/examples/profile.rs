@@ -1,0 +1,119 @@
+//! Writes a profile of a program that never ran, in the format of the file's ending, to look at.
+//!
+//!     cargo run -p topdown-record --example profile -- FILE.html
+
+use std::path::PathBuf;
+use std::time::Duration;
+use topdown::SampledEvents;
+use topdown_record::views::{Heading, View};
+use topdown_record::{
+    CallStack, Confidence, FunctionFigures, Limit, Pace, Profile, ProfiledCore, ProfiledFunction, Told,
+    Untold,
+};
+
+/// Long, and with what would do harm in a page or a picture.
+const HOSTILE: &str =
+    "void solver::<lambda(const std::vector<double>&)>::operator()(\"quoted\"); <script>alert(1)</script>";
+const SECOND: u64 = 1_000_000_000;
+
+/// Stacks, seconds of each, and of the innermost function retiring, bad speculation, frontend bound and how far they may be off,
+/// all in %.
+type Row = (&'static [&'static str], u64, Option<([u32; 3], u32)>);
+const STACKS: [Row; 8] = [
+    (&["_start", "main", "read_input", "parse"], 9, Some(([30, 35, 20], 3))),
+    (&["_start", "main", "solve", "lookup"], 24, Some(([12, 3, 5], 4))),
+    (&["_start", "main", "solve", HOSTILE], 14, Some(([55, 5, 15], 2))),
+    (&["_start", "main", "solve", HOSTILE, "memcpy"], 6, Some(([20, 0, 5], 6))),
+    (&["_start", "main", "render"], 12, Some(([20, 12, 55], 5))),
+    (&["_start", "main", "render", "memcpy"], 3, Some(([20, 0, 5], 6))),
+    (&["_start", "main", "log"], 2, None),
+    (&["_start", "main", "garbage collection"], 5, Some(([25, 10, 30], 18))),
+];
+
+/// Level 2 as parts of level 1, by whatever tree.
+fn told(events: &SampledEvents, [retiring, bad, frontend]: [u32; 3], error: u32) -> Told {
+    let nodes = events.nodes();
+    let one =
+        [retiring, bad, frontend, 100 - retiring - bad - frontend].map(|share| f64::from(share) / 100.0);
+    let roots: Vec<u32> = nodes.iter().filter(|node| node.level == 1).map(|node| node.metric.id).collect();
+    let of = |id: u32| roots.iter().position(|root| *root == id).map_or(0.0, |place| one[place]);
+    let error = f64::from(error) / 100.0;
+    let shares = nodes.iter().enumerate().map(|(k, node)| {
+        let parts = nodes.iter().filter(|other| other.parent == node.parent).count() as f64;
+        let value = match node.level {
+            1 => of(node.metric.id),
+            // (the larger part first or last)
+            _ => of(node.parent) * if parts == 1.0 { 1.0 } else { [0.3, 0.7][k % 2] },
+        };
+        Confidence { value, low: (value - error).max(0.0), high: (value + error).min(1.0) }
+    });
+    Told { shares: shares.collect(), windows: 412, sampling: 0.8 * error }
+}
+
+fn figures(seconds: u64, all: u64, shares: Result<Told, Untold>) -> FunctionFigures {
+    let value = seconds as f64 / all as f64;
+    let time = Confidence { value, low: (value - 0.02).max(0.0), high: (value + 0.02).min(1.0) };
+    FunctionFigures { time, time_ns: seconds * SECOND, bursts: 100 * seconds as usize, shares }
+}
+
+fn profile() -> Profile {
+    let events = SampledEvents::of_core("Golden or Raptor Cove, by counters").expect("a core");
+    let all: u64 = STACKS.iter().map(|(_, seconds, _)| seconds).sum();
+    let module = |name: &str| if name == "memcpy" { "libc.so.6" } else { "solver" }.to_string();
+    let mut names: Vec<&str> = STACKS.iter().flat_map(|(stack, ..)| *stack).copied().collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut functions: Vec<ProfiledFunction> = Vec::new();
+    for name in names {
+        let own: Vec<_> = STACKS.iter().filter(|(stack, ..)| stack.last() == Some(&name)).collect();
+        let within = STACKS.iter().filter(|(stack, ..)| stack.contains(&name));
+        let shares = own.first().and_then(|(.., shares)| *shares);
+        let shares = shares.map(|(shares, error)| told(&events, shares, error)).ok_or(Untold::Few(4));
+        functions.push(ProfiledFunction {
+            lines: Vec::new(),
+            name: name.into(),
+            module: module(name),
+            path: format!("/usr/bin/{}", module(name)),
+            core: 0,
+            own: figures(own.iter().map(|(_, seconds, _)| seconds).sum(), all, shares),
+            inclusive: figures(within.map(|(_, seconds, _)| seconds).sum(), all, Err(Untold::Few(0))),
+        });
+    }
+    let core = ProfiledCore {
+        name: events.core,
+        nodes: events.nodes(),
+        all: figures(all, all, Ok(told(&events, [29, 9, 20], 1))),
+        windows: 5321,
+        excess: 0.012,
+    };
+    let wasted = |function: &ProfiledFunction| function.own.wasted(&core.nodes).unwrap_or(0.0);
+    functions.sort_by(|a, b| wasted(b).total_cmp(&wasted(a)));
+    let named = |stack: &[&str]| stack.iter().map(|name| (name.to_string(), module(name))).collect();
+    Profile {
+        stacks: STACKS
+            .iter()
+            .map(|(stack, seconds, _)| (CallStack { core: 0, functions: named(stack) }, seconds * SECOND))
+            .collect(),
+        cores: vec![core],
+        functions,
+        elapsed: Duration::from_secs(all),
+        bursts: 100 * all as usize,
+        threads: 4,
+        refused: (0, String::new()),
+        lost: 0,
+        throttled: 6,
+        parted: 17,
+        impossible: 0,
+        pace: Pace { asked: 500, frequency: 100.0, burst_ns: 1e5, budget: 0.01, limit: Limit::Cost },
+    }
+}
+
+fn main() {
+    let file = PathBuf::from(std::env::args_os().nth(1).expect("a file"));
+    let view = View::of(&file).expect("an ending");
+    let heading = Heading {
+        command: "./solver --grid 4096 < \"input & more\"",
+        occasion: "2026-01-31 12:34:56 +0100 on host",
+    };
+    std::fs::write(&file, view.write(&profile(), &heading)).expect("a file that can be written");
+}

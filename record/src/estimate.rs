@@ -1,0 +1,217 @@
+//! Shares of a function's slots from windows with both ends in it, each with an interval.
+//!
+//! The windows of a burst are a cluster, and bursts are drawn at random instants: the ratio estimator of cluster sampling. On top
+//! of its interval come
+//! - what the function may have called, or returned to, and come back from, within a window: of windows twice as long, whose ends
+//!   are both in the function, the sample in the middle tells how many are in another one there. In shorter windows it is less;
+//! - what the first slots after a sample have in excess: windows of two lengths differ by it;
+//! - at either end of a window, counters that count at different stages of the pipeline.
+#![forbid(unsafe_code)]
+
+use crate::statistics::{at_most, student};
+use topdown::SampledEvents;
+
+/// Fewer bursts tell nothing.
+pub(crate) const LEAST: usize = 10;
+/// Of all ends of windows together, as a share of the slots: pipeline stages of each end are off by some slots, in either direction.
+const EDGES: f64 = 0.0005;
+
+/// A value, and an interval in which the truth is with a probability of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Confidence {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Confidence {
+    pub(crate) fn around(value: f64, half: f64) -> Confidence {
+        Confidence { value, low: (value - half).max(0.0), high: (value + half).min(1.0) }
+    }
+
+    /// The distance to the further end.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        (self.high - self.value).max(self.value - self.low)
+    }
+}
+
+/// Shares that can be told.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// Of each node, in the order of the events' nodes.
+    pub shares: Vec<Confidence>,
+    /// From so many windows.
+    pub windows: usize,
+    /// How far the worst node may be off by what a longer run makes smaller.
+    pub sampling: f64,
+}
+
+/// Why shares cannot be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untold {
+    /// Only so many bursts have a window in the function.
+    Few(usize),
+}
+
+/// The windows of one burst that have both ends in a function.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cluster {
+    /// Of each event, over those windows.
+    pub counts: Vec<f64>,
+    pub windows: usize,
+    pub long: bool,
+}
+
+/// What was seen of a function.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SeenIn {
+    pub clusters: Vec<Cluster>,
+    /// Of bursts with shorter gaps, and of those with longer ones.
+    pub returns: [Returns; 2],
+}
+
+/// Bursts with both ends in a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Returns {
+    pub all: u64,
+    /// Of these, how many were in another function in between.
+    pub elsewhere: u64,
+}
+
+impl SeenIn {
+    /// Adds a burst of which these of its samples are in the function, and these its windows.
+    pub fn add(&mut self, inside: &[bool], windows: &[Option<Vec<u64>>], long: bool) {
+        let mut cluster = Cluster { counts: Vec::new(), windows: 0, long };
+        for (pair, counts) in inside.windows(2).zip(windows) {
+            if let ([true, true], Some(counts)) = (pair, counts) {
+                cluster.counts.resize(counts.len(), 0.0);
+                cluster.counts.iter_mut().zip(counts).for_each(|(sum, n)| *sum += *n as f64);
+                cluster.windows += 1;
+            }
+        }
+        if let ([true, middle, true], [Some(_), Some(_)]) = (inside, windows) {
+            let returns = &mut self.returns[usize::from(long)];
+            returns.all += 1;
+            returns.elsewhere += u64::from(!middle);
+        }
+        if cluster.windows > 0 {
+            self.clusters.push(cluster);
+        }
+    }
+}
+
+fn total<'a>(clusters: impl IntoIterator<Item = &'a Cluster>) -> (Vec<f64>, usize) {
+    let (mut counts, mut windows) = (Vec::new(), 0);
+    for cluster in clusters {
+        counts.resize(cluster.counts.len(), 0.0);
+        counts.iter_mut().zip(&cluster.counts).for_each(|(sum, n)| *sum += n);
+        windows += cluster.windows;
+    }
+    (counts, windows)
+}
+
+/// Each node's share, and how far a random sample is off it (95 %), by the jackknife: it takes any formula, also one that keeps a
+/// share from being negative.
+fn ratio(events: &SampledEvents, clusters: &[&Cluster]) -> Option<Vec<(f64, f64)>> {
+    let (counts, _) = total(clusters.iter().copied());
+    let shares = events.shares(&counts)?;
+    let mut squares = vec![0.0; shares.len()];
+    for cluster in clusters {
+        let others: Vec<f64> = counts.iter().zip(&cluster.counts).map(|(all, one)| all - one).collect();
+        let others = events.shares(&others)?;
+        squares.iter_mut().zip(others.iter().zip(&shares)).for_each(|(sum, (o, s))| *sum += (o - s).powi(2));
+    }
+    let n = clusters.len() as f64;
+    let half = |squares: f64| student(clusters.len() - 1) * (squares * (n - 1.0) / n).sqrt();
+    Some(shares.into_iter().zip(squares.into_iter().map(half)).collect())
+}
+
+/// Slots of each node in excess at the start of a window, per window: what windows of two lengths differ by, over all functions.
+pub(crate) fn excess<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a SeenIn>) -> Vec<f64> {
+    let nodes = events.nodes().len();
+    let (mut difference, mut weight) = (vec![0.0; nodes], 0.0);
+    let (mut short_windows, mut long_windows) = ((0.0, 0.0), (0.0, 0.0));
+    for seen in all {
+        let of = |long: bool| -> Vec<&Cluster> {
+            seen.clusters.iter().filter(|cluster| cluster.long == long).collect()
+        };
+        let (short, long) = (of(false), of(true));
+        if short.len().min(long.len()) < LEAST {
+            continue;
+        }
+        let ((short, n), (long, m)) = (total(short), total(long));
+        let (slots, more_slots) = (events.slots(&short), events.slots(&long));
+        if let (Some(short), Some(long)) = (events.shares(&short), events.shares(&long)) {
+            let each = slots.min(more_slots);
+            difference
+                .iter_mut()
+                .zip(short.iter().zip(&long))
+                .for_each(|(sum, (s, l))| *sum += each * (s - l));
+            weight += each;
+            short_windows = (short_windows.0 + slots, short_windows.1 + n as f64);
+            long_windows = (long_windows.0 + more_slots, long_windows.1 + m as f64);
+        }
+    }
+    if weight <= 0.0 {
+        return vec![0.0; nodes];
+    }
+    let apart = short_windows.1 / short_windows.0 - long_windows.1 / long_windows.0;
+    difference.iter().map(|sum| sum / weight / apart).collect()
+}
+
+/// The shares of a function: from all windows, or from the shorter ones alone if it was seen to be left and come back to in the
+/// longer. `excess`: that of a window of these events.
+///
+/// # Errors
+/// Why they cannot be told.
+pub(crate) fn shares(events: &SampledEvents, seen: &SeenIn, excess: &[f64]) -> Result<Told, Untold> {
+    let all: Vec<&Cluster> = seen.clusters.iter().collect();
+    let shorter: Vec<&Cluster> = all.iter().copied().filter(|cluster| !cluster.long).collect();
+    let (both, shorter) = (from(events, seen, excess, &all), from(events, seen, excess, &shorter));
+    let comes_back = seen.returns[1].elsewhere > 0;
+    let worst = |told: &Told| told.shares.iter().map(Confidence::error).fold(0.0, f64::max);
+    let best = match (both, shorter) {
+        (Some(both), Some(shorter)) if !comes_back && worst(&both) < worst(&shorter) => Some(both),
+        (_, Some(shorter)) => Some(shorter),
+        (both, None) => both,
+    };
+    best.ok_or(Untold::Few(all.len()))
+}
+
+/// The shares from these of the windows.
+fn from(events: &SampledEvents, seen: &SeenIn, excess: &[f64], clusters: &[&Cluster]) -> Option<Told> {
+    if clusters.len() < LEAST {
+        return None;
+    }
+    let (counts, windows) = total(clusters.iter().copied());
+    let slots = events.slots(&counts);
+    let ratios = ratio(events, clusters)?;
+    // slots of other functions, as a part of all: windows of each length have as many at the most
+    let foreign = [false, true].map(|long| {
+        let (counts, n) = total(clusters.iter().copied().filter(|cluster| cluster.long == long));
+        let of = |returns: &[Returns]| {
+            let all: u64 = returns.iter().map(|returns| returns.all).sum();
+            let elsewhere: u64 = returns.iter().map(|returns| returns.elsewhere).sum();
+            at_most(elsewhere as f64, all as f64)
+        };
+        // (in longer windows it is left and come back to no less often, so these may count with the shorter)
+        let alone = of(&seen.returns[usize::from(long)..][..1]);
+        let part = if long { alone } else { alone.min(of(&seen.returns)) };
+        if n == 0 { 0.0 } else { part * events.slots(&counts) / slots }
+    });
+    let foreign: f64 = foreign.iter().sum();
+    let one = |((share, sampling), excess): (&(f64, f64), &f64)| {
+        // (these may be all of this node, or none)
+        let others = foreign * share.max(1.0 - share);
+        Confidence::around(*share, sampling + others + excess.abs() * windows as f64 / slots + EDGES)
+    };
+    let sampling = ratios.iter().map(|(_, half)| *half).fold(0.0, f64::max);
+    Some(Told { shares: ratios.iter().zip(excess).map(one).collect(), windows, sampling: sampling + foreign })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+use super::*;
+
+/// Numbers that seem random.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() * n as f64) as usize
+    }
+}
+
+/// A function of a made-up program: its shares of the four categories of level 1, by how much those of one of its runs differ, and
+/// how many slots its runs are long, on average.
+struct Made {
+    shares: [f64; 4],
+    scatter: f64,
+    length: f64,
+}
+
+/// A run of a function, from one slot on.
+struct Run {
+    function: usize,
+    from: f64,
+    shares: [f64; 4],
+}
+
+fn normalised(shares: [f64; 4]) -> [f64; 4] {
+    let sum: f64 = shares.iter().sum();
+    shares.map(|share| share / sum)
+}
+
+fn made(random: &mut Random, longer: f64) -> Made {
+    let shares = normalised([0; 4].map(|_| 0.05 + random.next()));
+    let length = longer * 6_000.0 * 1000_f64.powf(random.next());
+    Made { shares, scatter: 0.3 * random.next(), length }
+}
+
+/// A stretch of a program around an instant.
+fn stretch(random: &mut Random, functions: &[Made], slots: f64) -> Vec<Run> {
+    let (mut runs, mut at) = (Vec::new(), 0.0);
+    // (it begins long before, so that the instant is anywhere in a run)
+    let all: f64 = functions.iter().map(|made| made.length).sum();
+    let mut point = random.next() * all;
+    let mut first = true;
+    while at < slots {
+        let function = if first {
+            functions.iter().position(|made| {
+                point -= made.length;
+                point < 0.0
+            })
+        } else {
+            Some(random.below(functions.len()))
+        };
+        let function = function.unwrap_or(0);
+        let Made { shares, scatter, length } = functions[function];
+        // (of runs of the same length each instant is as likely)
+        let whole = if first { length * random.next() } else { length };
+        // runs differ, but not on average
+        let sign = if random.next() < 0.5 { 1.0 } else { -1.0 };
+        let shift = sign * scatter * shares[0].min(shares[3]);
+        let of_run = [shares[0] + shift, shares[1], shares[2], shares[3] - shift];
+        runs.push(Run { function, from: at, shares: of_run });
+        at += whole;
+        first = false;
+    }
+    runs
+}
+
+/// Slots, retiring, backend bound and frontend bound from one slot to another, as the counters of Sunny Cove count them.
+fn counted(runs: &[Run], from: f64, to: f64) -> Vec<u64> {
+    let mut sums = [0.0; 4];
+    for (k, run) in runs.iter().enumerate() {
+        let end = runs.get(k + 1).map_or(f64::INFINITY, |next| next.from);
+        let slots = (end.min(to) - run.from.max(from)).max(0.0);
+        sums.iter_mut().zip(run.shares).for_each(|(sum, share)| *sum += slots * share);
+    }
+    let [retiring, _, frontend, backend] = sums;
+    [to - from, retiring, backend, frontend].iter().map(|n| n.round() as u64).collect()
+}
+
+fn at(runs: &[Run], slot: f64) -> usize {
+    runs.iter().rev().find(|run| run.from <= slot).map_or(0, |run| run.function)
+}
+
+/// A random program, its functions so many times as long as those of others, and what bursts show of it.
+fn program(seed: u64, longer: f64) -> (Vec<Made>, Vec<SeenIn>) {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let n = 2 + random.below(8);
+    let functions: Vec<Made> = (0..n).map(|_| made(&mut random, longer)).collect();
+    let mut seen: Vec<SeenIn> = functions.iter().map(|_| SeenIn::default()).collect();
+    for _ in 0..200 + random.below(1000) {
+        let long = random.next() < 0.5;
+        let gap = (0.5 + random.next()) * if long { 24_000.0 } else { 6_000.0 };
+        let runs = stretch(&mut random, &functions, 2.0 * gap);
+        let ends = [0.0, gap, 2.0 * gap].map(|slot| at(&runs, slot));
+        let windows = [counted(&runs, 0.0, gap), counted(&runs, gap, 2.0 * gap)].map(Some);
+        for (function, seen) in seen.iter_mut().enumerate() {
+            seen.add(&ends.map(|end| end == function), &windows, long);
+        }
+    }
+    (functions, seen)
+}
+
+/// How many shares of a random program were outside their intervals, and how many there were.
+fn misses(seed: u64, events: &SampledEvents) -> (usize, usize) {
+    let (functions, seen) = program(seed, 1.0);
+    let excess = excess(events, seen.iter());
+    let (mut outside, mut all) = (0, 0);
+    for (made, seen) in functions.iter().zip(&seen) {
+        let Ok(told) = shares(events, seen, &excess) else { continue };
+        for (share, truth) in told.shares.iter().zip(made.shares) {
+            all += 1;
+            outside += usize::from(truth < share.low || truth > share.high);
+        }
+    }
+    (outside, all)
+}
+
+fn sunny_cove() -> SampledEvents {
+    SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap()
+}
+
+#[test]
+fn of_500_random_programs_no_more_than_promised_is_outside() {
+    let events = sunny_cove();
+    let (mut outside, mut all) = (0, 0);
+    for seed in 1..=500 {
+        let (some, of) = misses(seed, &events);
+        (outside, all) = (outside + some, all + of);
+    }
+    eprintln!("{outside} of {all} are outside");
+    assert!(all > 5000, "{all}");
+    assert!(outside * 20 <= all, "{outside} of {all} are outside of intervals of 95 %");
+}
+
+#[test]
+fn a_random_sample_is_off_by_as_much_as_it_says() {
+    // (no function is left and come back to in a window, so the sample is all that is off)
+    let (events, mut outside, mut all) = (sunny_cove(), 0, 0_u32);
+    for seed in 1..=120 {
+        let (functions, seen) = program(seed, 1000.0);
+        for (made, seen) in functions.iter().zip(&seen).filter(|(_, seen)| seen.clusters.len() >= LEAST) {
+            let clusters: Vec<&Cluster> = seen.clusters.iter().collect();
+            let ratios = ratio(&events, &clusters).unwrap();
+            // (retiring and backend bound: the others are the same in all runs)
+            for node in [0, 3] {
+                all += 1;
+                outside += u32::from((ratios[node].0 - made.shares[node]).abs() > ratios[node].1 + 1e-4);
+            }
+        }
+    }
+    let part = f64::from(outside) / f64::from(all);
+    assert!(all > 800 && part > 0.03 && part < 0.07, "{outside} of {all}");
+}
+
+#[test]
+fn a_function_that_comes_back_within_windows_has_a_wide_interval() {
+    let events = sunny_cove();
+    let one = |elsewhere: u64| {
+        let cluster = Cluster { counts: vec![6000.0, 3000.0, 1000.0, 1000.0], windows: 2, long: false };
+        let returns = [Returns { all: 10_000, elsewhere }, Returns::default()];
+        let seen = SeenIn { clusters: vec![cluster; 100], returns };
+        shares(&events, &seen, &[0.0; 4]).unwrap().shares[0]
+    };
+    assert!(one(0).error() < 0.003 && one(1000).error() > 0.05, "{:?} {:?}", one(0), one(1000));
+    assert!((one(0).value - 0.5).abs() < 1e-12);
+}
+
+#[test]
+fn few_bursts_tell_nothing() {
+    let cluster = Cluster { counts: vec![6000.0, 3000.0, 1000.0, 1000.0], windows: 2, long: false };
+    let seen = SeenIn { clusters: vec![cluster; LEAST - 1], returns: [Returns::default(); 2] };
+    assert_eq!(shares(&sunny_cove(), &seen, &[0.0; 4]).unwrap_err(), Untold::Few(LEAST - 1));
+}
+
+#[test]
+fn what_windows_have_at_their_start_is_in_the_interval() {
+    let events = sunny_cove();
+    // 600 slots of each window are backend bound, whatever its length, the others retiring
+    let of = |slots: f64, long| Cluster { counts: vec![slots, slots - 600.0, 600.0, 0.0], windows: 1, long };
+    let clusters =
+        (0..200).map(|k| if k % 2 == 0 { of(6_000.0, false) } else { of(24_000.0, true) }).collect();
+    let seen = SeenIn { clusters, returns: [Returns { all: 10_000, elsewhere: 0 }; 2] };
+    let excess = excess(&events, [&seen].into_iter());
+    assert!((excess[3] - 600.0).abs() < 1e-6 && (excess[0] + 600.0).abs() < 1e-6, "{excess:?}");
+    let told = shares(&events, &seen, &excess).unwrap();
+    assert!(told.shares[0].high >= 1.0 && told.shares[3].low <= 0.0, "{told:?}");
+    let without = shares(&events, &seen, &[0.0; 4]).unwrap();
+    assert!(without.shares[0].high < 0.99 && without.shares[3].low > 0.01, "{without:?}");
+}
+
+#[test]
+fn windows_count_where_both_ends_are_inside() {
+    let windows = [vec![10, 1], vec![20, 2]].map(Some);
+    let mut seen = SeenIn::default();
+    seen.add(&[true, true, true], &windows, false);
+    seen.add(&[true, false, true], &windows, false);
+    seen.add(&[false, true, true], &windows, true);
+    seen.add(&[true, true], &windows[..1], true);
+    seen.add(&[true], &[], true);
+    let counts: Vec<_> =
+        seen.clusters.iter().map(|cluster| (cluster.counts.clone(), cluster.windows)).collect();
+    assert_eq!(counts, [(vec![30.0, 3.0], 2), (vec![20.0, 2.0], 1), (vec![10.0, 1.0], 1)]);
+    assert_eq!(seen.returns, [Returns { all: 2, elsewhere: 1 }, Returns::default()]);
+}

@@ -1,0 +1,123 @@
+//! perf events: opened, and controlled by ioctl(2).
+#![allow(unsafe_code)]
+
+use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, PERIOD, perf_event_attr};
+use perf_event_open_sys::{ioctls, perf_event_open};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+/// An open event.
+#[derive(Debug)]
+pub(crate) struct TaskEvent(OwnedFd);
+
+fn done(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+impl TaskEvent {
+    /// On a thread (on one CPU, or with -1 on all), in the group of `leader`.
+    ///
+    /// # Errors
+    /// Those of perf_event_open(2).
+    pub fn open(
+        mut attr: perf_event_attr,
+        tid: i32,
+        cpu: i32,
+        leader: Option<&TaskEvent>,
+    ) -> io::Result<TaskEvent> {
+        attr.size = size_of::<perf_event_attr>() as u32;
+        let group = leader.map_or(-1, |leader| leader.0.as_raw_fd());
+        // SAFETY: a live attr of the size that it says; what is returned is a new descriptor.
+        unsafe {
+            match perf_event_open(&raw mut attr, tid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) {
+                fd @ 0.. => Ok(TaskEvent(OwnedFd::from_raw_fd(fd))),
+                _ => Err(io::Error::last_os_error()),
+            }
+        }
+    }
+
+    /// Lets the event overflow so many times more than it may still, and enables it. (None is without limit.)
+    pub fn refresh(&self, overflows: u32) -> io::Result<()> {
+        assert!(overflows > 0, "the kernel takes 0 for no limit");
+        // SAFETY: an ioctl without pointers.
+        done(unsafe { ioctls::REFRESH(self.0.as_raw_fd(), overflows as libc::c_int) })
+    }
+
+    /// Enables it for the overflows that it may still have.
+    pub fn enable(&self) -> io::Result<()> {
+        // SAFETY: an ioctl without pointers.
+        done(unsafe { ioctls::ENABLE(self.0.as_raw_fd(), 0) })
+    }
+
+    /// Stops it; overflows that it may have are kept.
+    pub fn disable(&self) -> io::Result<()> {
+        // SAFETY: an ioctl without pointers.
+        done(unsafe { ioctls::DISABLE(self.0.as_raw_fd(), 0) })
+    }
+
+    /// Sets the period, which begins anew.
+    pub fn set_period(&self, period: u64) -> io::Result<()> {
+        // (not by the crate's wrapper, which passes the number and not its address)
+        // SAFETY: the kernel reads one live number.
+        done(unsafe { libc::ioctl(self.0.as_raw_fd(), PERIOD as libc::Ioctl, &raw const period) })
+    }
+
+    /// Its records go to the ring of another.
+    pub fn set_output(&self, other: &TaskEvent) -> io::Result<()> {
+        // SAFETY: an ioctl without pointers.
+        done(unsafe { ioctls::SET_OUTPUT(self.0.as_raw_fd(), other.0.as_raw_fd()) })
+    }
+}
+
+impl AsRawFd for TaskEvent {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// What poll(2) said of a descriptor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Polled {
+    /// It can be read.
+    pub readable: bool,
+    /// It has come to its end.
+    pub ended: bool,
+}
+
+/// Waits until one of the descriptors can be read or has ended, or for so long.
+pub(crate) fn wait(descriptors: &[RawFd], until: Instant) -> Vec<Polled> {
+    let event = |fd: &RawFd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 };
+    let mut all: Vec<libc::pollfd> = descriptors.iter().map(event).collect();
+    let time = until.saturating_duration_since(Instant::now());
+    let time = libc::timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: time.subsec_nanos().into() };
+    // SAFETY: as many pollfds as it is told, and a live timespec.
+    let come = unsafe {
+        libc::ppoll(all.as_mut_ptr(), all.len() as libc::nfds_t, &raw const time, std::ptr::null())
+    };
+    let polled = |one: &libc::pollfd| Polled {
+        readable: come > 0 && one.revents & libc::POLLIN != 0,
+        ended: come > 0 && one.revents & (libc::POLLHUP | libc::POLLERR) != 0,
+    };
+    all.iter().map(polled).collect()
+}
+
+/// The clock of all records.
+pub(crate) const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
+
+/// Now, by that clock.
+pub(crate) fn now() -> u64 {
+    time_of(CLOCK)
+}
+
+/// CPU time of the thread that calls, in nanoseconds.
+pub(crate) fn own_cpu_time() -> u64 {
+    time_of(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn time_of(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a live timespec.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_nanos() as u64
+}

@@ -1,0 +1,407 @@
+//! What a recording says of each function.
+#![forbid(unsafe_code)]
+
+use crate::budget::Pace;
+use crate::estimate::{Confidence, SeenIn, Told, Untold, excess, shares};
+use crate::recorder::{Burst, Recording};
+use crate::stacks::CodePlace;
+use crate::statistics::proportion;
+use crate::symbols::{LookIn, SourceLine, Symbol, Symbols};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+use topdown::{SampledNode, TD_NODE_RETIRING};
+
+/// Time and shares of a function, or of all.
+#[derive(Clone, Debug)]
+pub struct FunctionFigures {
+    /// Its part of the CPU time in user mode.
+    pub time: Confidence,
+    /// The same in nanoseconds.
+    pub time_ns: u64,
+    /// Bursts that began in it.
+    pub bursts: usize,
+    /// How its slots divide, or why that cannot be told.
+    pub shares: Result<Told, Untold>,
+}
+
+/// A line of a function, in which something was seen.
+#[derive(Clone, Debug)]
+pub struct ProfiledLine {
+    /// Path of the source file, as the compiler knew it.
+    pub file: String,
+    /// Its number.
+    pub line: u32,
+    /// Its part of the CPU time in user mode.
+    pub time: Confidence,
+    /// The same in nanoseconds.
+    pub time_ns: u64,
+    /// Bursts that began in it.
+    pub bursts: usize,
+}
+
+/// A function on one kind of core.
+#[derive(Clone, Debug)]
+pub struct ProfiledFunction {
+    /// Its name, demangled.
+    pub name: String,
+    /// Name of the program or library.
+    pub module: String,
+    /// Path of the same.
+    pub path: String,
+    /// Place among [`Profile::cores`].
+    pub core: usize,
+    /// Of the function alone, without what was inlined into it, and wherever it was inlined itself.
+    pub own: FunctionFigures,
+    /// With what it calls, as far as frame pointers tell.
+    pub inclusive: FunctionFigures,
+    /// Lines of the function alone as far as they are known, those of most time first.
+    pub lines: Vec<ProfiledLine>,
+}
+
+/// A kind of core, and all that ran on it.
+#[derive(Clone, Debug)]
+pub struct ProfiledCore {
+    /// Its name.
+    pub name: &'static str,
+    /// The nodes of which shares are told.
+    pub nodes: Vec<SampledNode>,
+    /// Of all functions together.
+    pub all: FunctionFigures,
+    /// Windows with both ends anywhere.
+    pub windows: usize,
+    /// What a window has in excess at its start, as a share of the shorter windows; of the worst node.
+    pub excess: f64,
+}
+
+/// A stack that was seen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallStack {
+    /// Place among [`Profile::cores`].
+    pub core: usize,
+    /// Name and module of each function, the outermost first.
+    pub functions: Vec<(String, String)>,
+}
+
+/// A recording, by function.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// Kinds of cores on which something ran.
+    pub cores: Vec<ProfiledCore>,
+    /// Functions, those that waste most first.
+    pub functions: Vec<ProfiledFunction>,
+    /// CPU time of each stack, in nanoseconds.
+    pub stacks: BTreeMap<CallStack, u64>,
+    /// How long was recorded.
+    pub elapsed: Duration,
+    /// Bursts that were of their instants.
+    pub bursts: usize,
+    /// Threads that were seen.
+    pub threads: usize,
+    /// Threads on which no counters could be opened, and why.
+    pub refused: (usize, String),
+    /// Records for which there was no room.
+    pub lost: u64,
+    /// How often the kernel throttled samples, or let them go on.
+    pub throttled: u64,
+    /// Windows that were left out, since others took the counters, samples were throttled, or a record was lost.
+    pub parted: u64,
+    /// Bursts whose windows were left out, since an event counted more than there were slots.
+    pub impossible: u64,
+    /// Bursts per second and thread, and what limits them.
+    pub pace: Pace,
+}
+
+/// What is gathered of a function, or of all.
+#[derive(Default)]
+struct Gathered {
+    seen: SeenIn,
+    time_ns: u64,
+    bursts: usize,
+}
+
+/// Nanoseconds and bursts of lines.
+type SeenLines<'a> = BTreeMap<&'a SourceLine, (u64, usize)>;
+
+/// All time, and of how many bursts of the same weight it is worth.
+struct Whole {
+    time_ns: f64,
+    bursts: f64,
+}
+
+impl Whole {
+    fn of(bursts: &[Burst]) -> Whole {
+        let weights = || bursts.iter().map(|burst| burst.weight_ns as f64);
+        let (sum, squares): (f64, f64) = (weights().sum(), weights().map(|weight| weight * weight).sum());
+        Whole { time_ns: sum, bursts: if squares > 0.0 { sum * sum / squares } else { 0.0 } }
+    }
+
+    fn time(&self, ns: u64) -> Confidence {
+        let value = if self.time_ns > 0.0 { ns as f64 / self.time_ns } else { 0.0 };
+        let (low, high) = proportion(value * self.bursts, self.bursts);
+        Confidence { value, low: low.min(value), high: high.max(value) }
+    }
+
+    /// Lines of a function; those of most time first.
+    fn lines(&self, lines: &SeenLines) -> Vec<ProfiledLine> {
+        let line =
+            |(SourceLine { file, line }, (time_ns, bursts)): (&&SourceLine, &(u64, usize))| ProfiledLine {
+                file: file.clone(),
+                line: *line,
+                time: self.time(*time_ns),
+                time_ns: *time_ns,
+                bursts: *bursts,
+            };
+        let mut lines: Vec<ProfiledLine> = lines.iter().map(line).collect();
+        lines.sort_by_key(|line| std::cmp::Reverse(line.time_ns));
+        lines
+    }
+
+    fn figures(
+        &self,
+        gathered: &Gathered,
+        events: &topdown::SampledEvents,
+        excess: &[f64],
+    ) -> FunctionFigures {
+        FunctionFigures {
+            time: self.time(gathered.time_ns),
+            time_ns: gathered.time_ns,
+            bursts: gathered.bursts,
+            shares: shares(events, &gathered.seen, excess),
+        }
+    }
+}
+
+impl FunctionFigures {
+    /// The part of its slots that were not retired; None: it cannot be told.
+    pub(crate) fn wasted_share(&self, nodes: &[SampledNode]) -> Option<f64> {
+        let retiring = nodes.iter().position(|node| node.metric.id == TD_NODE_RETIRING)?;
+        let shares = self.shares.as_ref().ok()?;
+        Some(1.0 - shares.shares[retiring].value)
+    }
+
+    /// The part of all time in which slots were not retired; None: it cannot be told.
+    #[must_use]
+    pub fn wasted(&self, nodes: &[SampledNode]) -> Option<f64> {
+        Some(self.time.value * self.wasted_share(nodes)?)
+    }
+}
+
+/// A stack by numbers of functions, inlined ones as well, the innermost first; and the line in which it was seen.
+struct NamedStack {
+    functions: Vec<usize>,
+    line: Option<SourceLine>,
+}
+
+/// All functions, and all stacks.
+fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>) {
+    let places = recording.stacks.iter().flatten().copied();
+    let symbols = Symbols::look_up(places, &recording.modules, &LookIn::default());
+    let (mut all, mut known) = (Vec::new(), HashMap::new());
+    let mut number = |symbol: &Symbol| {
+        *known.entry(symbol.clone()).or_insert_with(|| {
+            all.push(symbol.clone());
+            all.len() - 1
+        })
+    };
+    let stack = |stack: &Vec<CodePlace>| NamedStack {
+        functions: stack.iter().flat_map(|place| &symbols.at(*place).functions).map(&mut number).collect(),
+        line: stack.first().and_then(|place| symbols.at(*place).line.clone()),
+    };
+    let stacks = recording.stacks.iter().map(stack).collect();
+    (all, stacks)
+}
+
+/// Bursts by kind of core and function.
+#[derive(Default)]
+struct Sorted<'a> {
+    own: BTreeMap<(usize, usize), Gathered>,
+    inclusive: BTreeMap<(usize, usize), Gathered>,
+    all: BTreeMap<usize, Gathered>,
+    windows: BTreeMap<usize, usize>,
+    stacks: BTreeMap<CallStack, u64>,
+    lines: BTreeMap<(usize, usize), SeenLines<'a>>,
+}
+
+impl<'a> Sorted<'a> {
+    fn add(&mut self, burst: &Burst, stacks: &'a [NamedStack], symbols: &[Symbol]) {
+        let stack = |number: &u32| &stacks[*number as usize].functions;
+        let samples: Vec<&Vec<usize>> = burst.stacks.iter().map(stack).collect();
+        let kind = burst.kind;
+        let gather = |gathered: &mut Gathered, inside: &[bool]| {
+            gathered.seen.add(inside, &burst.windows, burst.long);
+            if inside.first() == Some(&true) {
+                gathered.time_ns += burst.weight_ns;
+                gathered.bursts += 1;
+            }
+        };
+        let leaves: Vec<Option<usize>> = samples.iter().map(|stack| stack.first().copied()).collect();
+        for leaf in leaves.iter().flatten().collect::<BTreeSet<_>>() {
+            let inside: Vec<bool> = leaves.iter().map(|other| other.as_ref() == Some(leaf)).collect();
+            gather(self.own.entry((kind, *leaf)).or_default(), &inside);
+        }
+        let anywhere: Vec<BTreeSet<usize>> =
+            samples.iter().map(|stack| stack.iter().copied().collect()).collect();
+        for function in anywhere.iter().flatten().collect::<BTreeSet<_>>() {
+            let inside: Vec<bool> = anywhere.iter().map(|stack| stack.contains(function)).collect();
+            gather(self.inclusive.entry((kind, *function)).or_default(), &inside);
+        }
+        gather(self.all.entry(kind).or_default(), &vec![true; samples.len()]);
+        *self.windows.entry(kind).or_default() += burst.windows.iter().flatten().count();
+        if let Some(first) = samples.first() {
+            let name =
+                |function: &usize| (symbols[*function].name.clone(), symbols[*function].module.clone());
+            let stack = CallStack { core: kind, functions: first.iter().rev().map(name).collect() };
+            *self.stacks.entry(stack).or_default() += burst.weight_ns;
+        }
+        let line = burst.stacks.first().and_then(|stack| stacks[*stack as usize].line.as_ref());
+        if let (Some(Some(leaf)), Some(line)) = (leaves.first(), line) {
+            let (time_ns, bursts) = self.lines.entry((kind, *leaf)).or_default().entry(line).or_default();
+            *time_ns += burst.weight_ns;
+            *bursts += 1;
+        }
+    }
+}
+
+impl Profile {
+    /// Of a recording. Files of programs and libraries are looked into now.
+    #[must_use]
+    pub fn new(recording: &Recording) -> Profile {
+        let (symbols, stacks) = named(recording);
+        let mut sorted = Sorted::default();
+        recording.bursts.iter().for_each(|burst| sorted.add(burst, &stacks, &symbols));
+        let whole = Whole::of(&recording.bursts);
+        let kinds: Vec<usize> = sorted.all.keys().copied().collect();
+        let (mut cores, mut functions) = (Vec::new(), Vec::new());
+        for (place, kind) in kinds.into_iter().enumerate() {
+            let events = &recording.events[kind];
+            let of_kind = || sorted.own.iter().filter(move |((of, _), _)| *of == kind);
+            let excess = excess(events, of_kind().map(|(_, gathered)| &gathered.seen));
+            let worst = excess.iter().fold(0.0, |worst: f64, one| worst.max(one.abs()));
+            let shorter = (recording.settings.gap * u64::from(events.slots_per_cycle)) as f64;
+            cores.push(ProfiledCore {
+                name: events.core,
+                nodes: events.nodes(),
+                all: whole.figures(&sorted.all[&kind], events, &excess),
+                windows: sorted.windows[&kind],
+                excess: worst / shorter,
+            });
+            for ((_, function), inclusive) in sorted.inclusive.iter().filter(|((of, _), _)| *of == kind) {
+                let own = sorted.own.get(&(kind, *function));
+                let Symbol { name, module, path } = symbols[*function].clone();
+                functions.push(ProfiledFunction {
+                    name,
+                    module,
+                    path,
+                    core: place,
+                    own: whole.figures(own.unwrap_or(&Gathered::default()), events, &excess),
+                    inclusive: whole.figures(inclusive, events, &excess),
+                    lines: sorted
+                        .lines
+                        .get(&(kind, *function))
+                        .map_or(Vec::new(), |lines| whole.lines(lines)),
+                });
+            }
+        }
+        let numbers: BTreeMap<usize, usize> = sorted.all.keys().copied().zip(0..).collect();
+        let stacks = sorted.stacks.into_iter();
+        let stacks =
+            stacks.map(|(stack, ns)| (CallStack { core: numbers[&stack.core], ..stack }, ns)).collect();
+        let mut profile = Profile {
+            cores,
+            functions,
+            stacks,
+            elapsed: recording.elapsed,
+            bursts: recording.bursts.len(),
+            threads: recording.threads,
+            refused: recording.refused.clone(),
+            lost: recording.lost,
+            throttled: recording.throttled,
+            parted: recording.parted,
+            impossible: recording.impossible,
+            pace: recording.pace,
+        };
+        profile.rank();
+        profile
+    }
+
+    /// Those that waste most come first; where that cannot be told, as much as all on average.
+    fn rank(&mut self) {
+        let cores = &self.cores;
+        let wasted = |function: &ProfiledFunction| {
+            let core = &cores[function.core];
+            let average = core.all.wasted(&core.nodes).map_or(1.0, |part| part / core.all.time.value);
+            function.own.wasted(&core.nodes).unwrap_or(function.own.time.value * average)
+        };
+        let key = |function: &ProfiledFunction| (wasted(function), function.inclusive.time.value);
+        self.functions.sort_by(|a, b| key(b).partial_cmp(&key(a)).unwrap_or(std::cmp::Ordering::Equal));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Limit;
+    use crate::recorder::Settings;
+    use crate::spaces::Module;
+    use crate::symbols::tests::{Scratch, lines_with, offsets_of};
+    use topdown::SampledEvents;
+
+    /// Bursts at these offsets in a file, of 1 ms, 2 ms and so on, all of them below a caller in the file.
+    fn recording(file: &str, offsets: &[u64], caller: u64) -> Recording {
+        let place = |address: u64| CodePlace { module: Some(0), address };
+        let settings = Settings::default();
+        let burst = |k: u32| Burst {
+            kind: 0,
+            long: false,
+            weight_ns: 1_000_000 * u64::from(k + 1),
+            stacks: vec![k],
+            windows: Vec::new(),
+        };
+        Recording {
+            events: vec![SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap()],
+            settings,
+            bursts: (0..offsets.len() as u32).map(burst).collect(),
+            stacks: offsets.iter().map(|offset| vec![place(*offset), place(caller)]).collect(),
+            modules: vec![Module::File(file.into())],
+            elapsed: Duration::from_secs(1),
+            threads: 1,
+            refused: (0, String::new()),
+            lost: 0,
+            throttled: 0,
+            parted: 0,
+            impossible: 0,
+            pace: Pace { asked: 500, frequency: 500.0, burst_ns: 1e4, budget: 0.01, limit: Limit::Asked },
+        }
+    }
+
+    #[test]
+    fn time_of_an_inlined_function_is_its_own_and_its_callers_inclusive() {
+        let scratch = Scratch::new("inclusive");
+        let file = scratch.compiled("with", &["-g"]);
+        let offsets = offsets_of(&file, "outer");
+        let profile = Profile::new(&recording(&file, &offsets, offsets_of(&file, "caller")[0]));
+        let figures = |name: &str| {
+            let found = profile.functions.iter().find(|function| function.name == name).unwrap();
+            (found.own.time_ns, found.inclusive.time_ns)
+        };
+        let all = (1..=offsets.len() as u64).sum::<u64>() * 1_000_000;
+        let [innermost, between, outer] = ["innermost", "between", "outer"].map(figures);
+        assert_eq!(innermost.0 + between.0 + outer.0, all);
+        assert!(innermost.0 > 0 && innermost.1 == innermost.0, "{innermost:?}");
+        assert!(between.0 > 0 && between.1 == between.0 + innermost.0, "{between:?}");
+        assert!(outer.0 > 0 && outer.1 == all, "{outer:?}");
+        assert_eq!(figures("caller"), (0, all));
+        for function in &profile.functions {
+            let of_lines: u64 = function.lines.iter().map(|line| line.time_ns).sum();
+            assert!(of_lines <= function.own.time_ns);
+            assert!(function.lines.is_sorted_by(|a, b| a.time_ns >= b.time_ns));
+            let lines: BTreeSet<u32> = function.lines.iter().map(|line| line.line).collect();
+            let marked = if function.own.time_ns > 0 { lines_with(&function.name) } else { BTreeSet::new() };
+            assert!(lines.is_superset(&marked), "{}: {lines:?}", function.name);
+        }
+        assert!(profile.stacks.keys().any(|stack| {
+            let names: Vec<&str> = stack.functions.iter().map(|(name, _)| &**name).collect();
+            names == ["caller", "outer", "between", "innermost"]
+        }));
+    }
+}

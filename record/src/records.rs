@@ -1,0 +1,197 @@
+//! Records of a ring, as perf_event_open(2) lays them out for the attributes that are used here.
+#![forbid(unsafe_code)]
+
+use perf_event_open_sys::bindings as perf;
+
+/// What a sampler's attributes ask for, in the order of the fields.
+pub(crate) const SAMPLE_TYPE: u64 = (perf::PERF_SAMPLE_IP
+    | perf::PERF_SAMPLE_TID
+    | perf::PERF_SAMPLE_TIME
+    | perf::PERF_SAMPLE_READ
+    | perf::PERF_SAMPLE_CALLCHAIN) as u64;
+/// What the sideband's attributes ask for: it follows each record.
+pub(crate) const SIDEBAND_TYPE: u64 = (perf::PERF_SAMPLE_TID | perf::PERF_SAMPLE_TIME) as u64;
+
+/// Values from this one up in a call chain say what follows, and are no addresses.
+const CONTEXT: u64 = -4095_i64 as u64;
+
+/// What a sampler's attributes ask for of the counts, in the order of the fields.
+pub(crate) const READ_FORMAT: u64 = (perf::PERF_FORMAT_GROUP
+    | perf::PERF_FORMAT_TOTAL_TIME_ENABLED
+    | perf::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
+
+/// One sample.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RawSample {
+    /// A record before it is missing, or the kernel throttled the event.
+    pub after_gap: bool,
+    pub tid: i32,
+    pub time: u64,
+    /// For how long the group was enabled, and for how long it counted, while the thread ran.
+    pub enabled: u64,
+    pub running: u64,
+    /// What each event of the group has counted.
+    pub counts: Vec<u64>,
+    /// Addresses in user mode, from the instruction that was interrupted to the outermost caller.
+    pub chain: Vec<u64>,
+}
+
+/// A record of a sampler's ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sampled {
+    Sample(RawSample),
+    /// So many records found no room.
+    Lost(u64),
+    /// The event was stopped, for it had more interrupts than kernel.perf_event_max_sample_rate permits, or goes on.
+    Throttled,
+    /// A sample that cannot be read.
+    Unreadable,
+    Other,
+}
+
+/// A record of the sideband.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Happened {
+    Mapped { pid: i32, start: u64, len: u64, offset: u64, file: String },
+    Executed { pid: i32 },
+    Forked { pid: i32, parent: i32, tid: i32 },
+    Exited { tid: i32 },
+    Lost(u64),
+    Other,
+}
+
+/// Reads fields one after the other.
+struct RecordFields<'a>(&'a [u8]);
+
+impl RecordFields<'_> {
+    fn u64(&mut self) -> Option<u64> {
+        let (value, rest) = self.0.split_first_chunk::<8>()?;
+        self.0 = rest;
+        Some(u64::from_ne_bytes(*value))
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        let (value, rest) = self.0.split_first_chunk::<4>()?;
+        self.0 = rest;
+        Some(u32::from_ne_bytes(*value))
+    }
+
+    fn many(&mut self, n: u64) -> Option<Vec<u64>> {
+        if n > self.0.len() as u64 / 8 {
+            return None;
+        }
+        (0..n).map(|_| self.u64()).collect()
+    }
+}
+
+/// Of a sampler's ring.
+pub(crate) fn sampled(kind: u32, body: &[u8]) -> Sampled {
+    match kind {
+        perf::PERF_RECORD_SAMPLE => sample(body).map_or(Sampled::Unreadable, Sampled::Sample),
+        perf::PERF_RECORD_LOST => {
+            let mut fields = RecordFields(body);
+            let lost = fields.u64().and_then(|_id| fields.u64());
+            lost.map_or(Sampled::Unreadable, Sampled::Lost)
+        }
+        perf::PERF_RECORD_THROTTLE | perf::PERF_RECORD_UNTHROTTLE => Sampled::Throttled,
+        _ => Sampled::Other,
+    }
+}
+
+fn sample(body: &[u8]) -> Option<RawSample> {
+    let mut fields = RecordFields(body);
+    let ip = fields.u64()?;
+    let (_pid, tid) = (fields.u32()?, fields.u32()? as i32);
+    let time = fields.u64()?;
+    let events = fields.u64()?;
+    let (enabled, running) = (fields.u64()?, fields.u64()?);
+    let counts = fields.many(events)?;
+    let callers = fields.u64()?;
+    let mut chain = fields.many(callers)?;
+    chain.retain(|address| *address < CONTEXT);
+    if chain.first() != Some(&ip) {
+        chain.insert(0, ip);
+    }
+    Some(RawSample { after_gap: false, tid, time, enabled, running, counts, chain })
+}
+
+/// Of the sideband: when, and what.
+pub(crate) fn happened(kind: u32, misc: u16, body: &[u8]) -> Option<(u64, Happened)> {
+    // (tid and time follow each record)
+    let time = RecordFields(body.get(body.len().checked_sub(8)?..)?).u64()?;
+    let mut fields = RecordFields(body);
+    let happened = match kind {
+        perf::PERF_RECORD_MMAP2 => {
+            let (pid, _tid) = (fields.u32()? as i32, fields.u32()?);
+            let (start, len, offset) = (fields.u64()?, fields.u64()?, fields.u64()?);
+            let name = body.get(64..)?; // device, inode, generation, protection and flags are 32 bytes
+            let end = name.iter().position(|byte| *byte == 0)?;
+            let file = String::from_utf8_lossy(&name[..end]).into_owned();
+            Happened::Mapped { pid, start, len, offset, file }
+        }
+        perf::PERF_RECORD_COMM if u32::from(misc) & perf::PERF_RECORD_MISC_COMM_EXEC != 0 => {
+            Happened::Executed { pid: fields.u32()? as i32 }
+        }
+        perf::PERF_RECORD_FORK | perf::PERF_RECORD_EXIT => {
+            let (pid, parent) = (fields.u32()? as i32, fields.u32()? as i32);
+            let tid = fields.u32()? as i32;
+            if kind == perf::PERF_RECORD_FORK {
+                Happened::Forked { pid, parent, tid }
+            } else {
+                Happened::Exited { tid }
+            }
+        }
+        perf::PERF_RECORD_LOST => {
+            fields.u64()?;
+            Happened::Lost(fields.u64()?)
+        }
+        _ => Happened::Other,
+    };
+    Some((time, happened))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn a_sample_has_counts_and_addresses() {
+        let user = -512_i64 as u64; // PERF_CONTEXT_USER
+        let body = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 3, user, 0x1000, 0x2000]);
+        let (enabled, running, counts) = (50, 40, vec![600, 300]);
+        let chain = vec![0x1000, 0x2000];
+        let expected = RawSample { after_gap: false, tid: 7, time: 99, enabled, running, counts, chain };
+        assert_eq!(sampled(9, &body), Sampled::Sample(expected.clone()));
+        let without_chain = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 0]);
+        let alone = RawSample { chain: vec![0x1000], ..expected };
+        assert_eq!(sampled(9, &without_chain), Sampled::Sample(alone));
+        for len in 0..body.len() {
+            assert_eq!(sampled(9, &body[..len]), Sampled::Unreadable, "{len}");
+        }
+        assert_eq!(sampled(2, &bytes(&[1, 5])), Sampled::Lost(5));
+        // more values than there can be
+        assert_eq!(sampled(9, &bytes(&[0x1000, 0, 0, u64::MAX, 0, 0, 1])), Sampled::Unreadable);
+        assert_eq!(sampled(5, &bytes(&[1, 2, 3])), Sampled::Throttled);
+    }
+
+    #[test]
+    fn the_sideband_tells_mappings_threads_and_exec() {
+        let mut map = bytes(&[(5 << 32) | 4, 0x1000, 0x2000, 0x3000, 0, 0, 0, 0]);
+        map.extend(b"/bin/true\0\0\0\0\0\0\0");
+        map.extend(bytes(&[(5 << 32) | 4, 77]));
+        let file = "/bin/true".to_string();
+        let mapped = Happened::Mapped { pid: 4, start: 0x1000, len: 0x2000, offset: 0x3000, file };
+        assert_eq!(happened(10, 0, &map), Some((77, mapped)));
+        let fork = bytes(&[(3 << 32) | 4, (3 << 32) | 5, 70, 0, 78]);
+        assert_eq!(happened(7, 0, &fork), Some((78, Happened::Forked { pid: 4, parent: 3, tid: 5 })));
+        assert_eq!(happened(4, 0, &fork), Some((78, Happened::Exited { tid: 5 })));
+        let comm = bytes(&[(5 << 32) | 4, 0x6575_7274, 0, 79]);
+        assert_eq!(happened(3, 1 << 13, &comm), Some((79, Happened::Executed { pid: 4 })));
+        assert_eq!(happened(3, 0, &comm), Some((79, Happened::Other)));
+        assert_eq!(happened(10, 0, &map[..40]), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! What the kernel tells of threads: mappings, exec, new threads and ended ones. One event per thread and CPU, which counts nothing
+//! and goes to all that the thread starts; all of a CPU share a ring.
+#![forbid(unsafe_code)]
+
+use crate::event::{CLOCK, TaskEvent};
+use crate::records::{Happened, SIDEBAND_TYPE, happened};
+use crate::ring::RecordRing;
+use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, perf_event_attr};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+const RING_PAGES: usize = 16;
+
+/// The events of all CPUs.
+#[derive(Debug, Default)]
+pub(crate) struct Sideband {
+    cpus: Vec<OfCpu>,
+    record: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct OfCpu {
+    ring: RecordRing,
+    /// The first has the ring.
+    events: Vec<TaskEvent>,
+    /// The first one's thread has ended, with all that it started: poll(2) would return at once for ever. The ring goes on.
+    ended: bool,
+}
+
+fn attr() -> perf_event_attr {
+    let mut attr = perf_event_attr {
+        type_: PERF_TYPE_SOFTWARE,
+        config: PERF_COUNT_SW_DUMMY.into(),
+        sample_type: SIDEBAND_TYPE,
+        clockid: CLOCK,
+        ..perf_event_attr::default()
+    };
+    attr.__bindgen_anon_2.wakeup_events = 1;
+    attr.set_inherit(1);
+    attr.set_exclude_kernel(1);
+    attr.set_mmap(1);
+    attr.set_mmap2(1);
+    attr.set_comm(1);
+    attr.set_comm_exec(1);
+    attr.set_task(1);
+    attr.set_sample_id_all(1);
+    attr.set_use_clockid(1);
+    attr
+}
+
+impl Sideband {
+    /// On these threads and whatever they start, on these CPUs.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn open(tids: &[i32], cpus: &[u32]) -> io::Result<Sideband> {
+        let ended = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
+        let mut all = Vec::new();
+        for cpu in cpus {
+            let mut of_cpu: Option<OfCpu> = None;
+            for tid in tids {
+                let event = match TaskEvent::open(attr(), *tid, *cpu as i32, None) {
+                    Err(error) if ended(&error) => continue,
+                    opened => opened?,
+                };
+                match &mut of_cpu {
+                    None => {
+                        let ring = RecordRing::map(&event, RING_PAGES)?;
+                        of_cpu = Some(OfCpu { ring, events: vec![event], ended: false });
+                    }
+                    Some(of_cpu) => {
+                        event.set_output(&of_cpu.events[0])?;
+                        of_cpu.events.push(event);
+                    }
+                }
+            }
+            all.extend(of_cpu);
+        }
+        if all.is_empty() {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        Ok(Sideband { cpus: all, record: Vec::new() })
+    }
+
+    /// Can be read when there is something.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.cpus.iter().filter(|of_cpu| !of_cpu.ended).map(|of_cpu| of_cpu.events[0].as_raw_fd())
+    }
+
+    /// This descriptor has come to its end: it is none of them any more.
+    pub fn end(&mut self, descriptor: RawFd) {
+        let of = |of_cpu: &&mut OfCpu| of_cpu.events[0].as_raw_fd() == descriptor;
+        self.cpus.iter_mut().filter(of).for_each(|of_cpu| of_cpu.ended = true);
+    }
+
+    /// What has happened since the last time, in its order.
+    pub fn drain(&mut self) -> Vec<(u64, Happened)> {
+        let mut all = Vec::new();
+        for of_cpu in &mut self.cpus {
+            while let Some((kind, misc)) = of_cpu.ring.next(&mut self.record) {
+                all.extend(happened(kind, misc, &self.record));
+            }
+        }
+        all.sort_by_key(|(time, _)| *time);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::wait;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    /// Of two programs the first ends: what is waited for is the other, and its end is seen.
+    #[test]
+    fn a_thread_that_has_ended_wakes_nobody() {
+        let cat = || Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let (mut first, mut second) = (cat(), cat());
+        let tids = [first.id(), second.id()].map(|pid| pid as i32);
+        let cpus: Vec<u32> = (0..std::thread::available_parallelism().unwrap().get() as u32).collect();
+        let Ok(mut sideband) = Sideband::open(&tids, &cpus) else {
+            first.kill().unwrap();
+            second.kill().unwrap();
+            eprintln!("perf_event_open is not permitted here: nothing is tested");
+            return;
+        };
+        drop(first.stdin.take());
+        first.wait().unwrap();
+        let descriptors: Vec<RawFd> = sideband.descriptors().collect();
+        let polled = wait(&descriptors, Instant::now() + Duration::from_secs(20));
+        assert!(polled.iter().all(|one| one.ended), "{polled:?}");
+        descriptors.into_iter().for_each(|descriptor| sideband.end(descriptor));
+        assert_eq!(sideband.descriptors().count(), 0);
+        drop(second.stdin.take());
+        second.wait().unwrap();
+        let all = sideband.drain();
+        for tid in tids {
+            assert!(all.iter().any(|(_, happened)| *happened == Happened::Exited { tid }), "{tid}: {all:?}");
+        }
+    }
+}

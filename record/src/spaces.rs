@@ -1,0 +1,193 @@
+//! Which file is mapped where in each process, and when.
+#![forbid(unsafe_code)]
+
+use crate::stacks::CodePlace;
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+/// Something that addresses are in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Module {
+    /// A file; addresses are offsets in it.
+    File(String),
+    /// Memory of a process (of a user) that is no file's, such as what a JIT compiler makes; addresses are its own.
+    Anonymous { pid: i32, user: u32 },
+    /// What the kernel puts into each process.
+    Vdso,
+}
+
+/// All processes.
+#[derive(Debug, Default)]
+pub(crate) struct Spaces {
+    of: HashMap<i32, Space>,
+    pub modules: Vec<Module>,
+    known: HashMap<Module, u32>,
+    /// Whose processes these were when they first had such memory.
+    users: HashMap<i32, u32>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Space {
+    /// In the order of time.
+    mapped: Vec<MappedFile>,
+    /// What was mapped before is not there any more.
+    executed: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct MappedFile {
+    since: u64,
+    start: u64,
+    end: u64,
+    offset: u64,
+    module: u32,
+    anonymous: bool,
+}
+
+/// Names of mappings that are no file's, though they may look like one.
+const ANONYMOUS: [&str; 5] = ["//", "/memfd:", "/anon_hugepage", "/dev/zero", "/SYSV"];
+
+/// Whose process this is; if it has ended already the recorder's user, who may record no others' unless it is root.
+fn user_of(pid: i32) -> u32 {
+    let user = |process: &str| Some(fs::metadata(format!("/proc/{process}")).ok()?.uid());
+    user(&pid.to_string()).or_else(|| user("self")).unwrap_or(0)
+}
+
+impl Spaces {
+    fn module(&mut self, pid: i32, file: &str) -> (u32, bool) {
+        let module = match file {
+            "[vdso]" => Module::Vdso,
+            file if file.starts_with('/') && !ANONYMOUS.iter().any(|name| file.starts_with(name)) => {
+                Module::File(file.trim_end_matches(" (deleted)").to_string())
+            }
+            _ => Module::Anonymous { pid, user: *self.users.entry(pid).or_insert_with(|| user_of(pid)) },
+        };
+        let anonymous = !matches!(module, Module::File(_));
+        let next = self.modules.len() as u32;
+        let number = *self.known.entry(module.clone()).or_insert(next);
+        if number == next {
+            self.modules.push(module);
+        }
+        (number, anonymous)
+    }
+
+    pub fn mapped(&mut self, since: u64, pid: i32, start: u64, len: u64, offset: u64, file: &str) {
+        let (module, anonymous) = self.module(pid, file);
+        let mapped = MappedFile { since, start, end: start.saturating_add(len), offset, module, anonymous };
+        self.of.entry(pid).or_default().mapped.push(mapped);
+    }
+
+    pub fn executed(&mut self, time: u64, pid: i32) {
+        let space = self.of.entry(pid).or_default();
+        space.executed = time;
+        space.mapped.retain(|mapped| mapped.since >= time);
+    }
+
+    pub fn forked(&mut self, parent: i32, child: i32) {
+        if let Some(space) = self.of.get(&parent).cloned() {
+            self.of.entry(child).or_insert(space);
+        }
+    }
+
+    /// What a process that is there already has mapped.
+    pub fn look_at(&mut self, pid: i32) {
+        let Ok(maps) = fs::read_to_string(format!("/proc/{pid}/maps")) else { return };
+        for line in maps.lines() {
+            let mut words = line.splitn(6, ' ');
+            let (Some(range), Some(rights), Some(offset)) = (words.next(), words.next(), words.next()) else {
+                continue;
+            };
+            let file = words.nth(2).unwrap_or("").trim_start();
+            let number = |text: &str| u64::from_str_radix(text, 16).ok();
+            let ends = range.split_once('-').and_then(|(start, end)| number(start).zip(number(end)));
+            let (Some((start, end)), Some(offset)) = (ends, number(offset)) else { continue };
+            if rights.contains('x') {
+                self.mapped(0, pid, start, end.saturating_sub(start), offset, file);
+            }
+        }
+    }
+
+    /// Where an address of a process was at that time.
+    pub fn place(&self, pid: i32, time: u64, address: u64) -> CodePlace {
+        let found = self.of.get(&pid).and_then(|space| {
+            let at = |mapped: &&MappedFile| {
+                mapped.since <= time.max(space.executed) && (mapped.start..mapped.end).contains(&address)
+            };
+            space.mapped.iter().rev().find(at)
+        });
+        match found {
+            Some(mapped) if mapped.anonymous => CodePlace { module: Some(mapped.module), address },
+            Some(mapped) => {
+                CodePlace { module: Some(mapped.module), address: address - mapped.start + mapped.offset }
+            }
+            None => CodePlace { module: None, address },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_of_what_was_mapped_last() {
+        let mut spaces = Spaces::default();
+        spaces.mapped(10, 1, 0x1000, 0x1000, 0x500, "/lib/a");
+        spaces.mapped(20, 1, 0x1000, 0x800, 0, "/lib/b");
+        spaces.mapped(20, 1, 0x8000, 0x800, 0, "//anon");
+        spaces.forked(1, 2);
+        let of = |spaces: &Spaces, pid, time, address| {
+            let CodePlace { module, address } = spaces.place(pid, time, address);
+            (module.map(|module| spaces.modules[module as usize].clone()), address)
+        };
+        let file = |name: &str| Some(Module::File(name.to_string()));
+        let anonymous = Some(Module::Anonymous { pid: 1, user: user_of(1) });
+        for pid in [1, 2] {
+            assert_eq!(of(&spaces, pid, 15, 0x1100), (file("/lib/a"), 0x600));
+            assert_eq!(of(&spaces, pid, 25, 0x1100), (file("/lib/b"), 0x100));
+            assert_eq!(of(&spaces, pid, 25, 0x1900), (file("/lib/a"), 0xe00));
+            assert_eq!(of(&spaces, pid, 25, 0x8100), (anonymous.clone(), 0x8100));
+            assert_eq!(of(&spaces, pid, 5, 0x1100), (None, 0x1100));
+        }
+        spaces.executed(30, 1);
+        spaces.mapped(31, 1, 0x1000, 0x1000, 0, "/bin/c");
+        assert_eq!(of(&spaces, 1, 35, 0x1100), (file("/bin/c"), 0x100));
+        assert_eq!(of(&spaces, 1, 35, 0x8100), (None, 0x8100));
+        assert_eq!(of(&spaces, 2, 35, 0x1100), (file("/lib/b"), 0x100));
+    }
+
+    #[test]
+    fn memory_of_no_file_is_its_process_and_users() {
+        let mut spaces = Spaces::default();
+        let pid = std::process::id() as i32;
+        let user = fs::metadata("/proc/self").unwrap().uid();
+        let names = [
+            "//anon",
+            "[anon:v8]",
+            "",
+            "/memfd:doublemapper (deleted)",
+            "/dev/zero (deleted)",
+            "/SYSV00000000",
+        ];
+        for (name, start) in names.into_iter().zip((0x1000..).step_by(0x1000)) {
+            spaces.mapped(0, pid, start, 0x1000, 0x8000, name);
+            let CodePlace { module, address } = spaces.place(pid, 1, start + 8);
+            assert_eq!(spaces.modules[module.unwrap() as usize], Module::Anonymous { pid, user }, "{name}");
+            assert_eq!(address, start + 8);
+        }
+        // one that has ended
+        assert_eq!(user_of(i32::MAX), user);
+    }
+
+    #[test]
+    fn this_process_is_found_in_its_own_program() {
+        let mut spaces = Spaces::default();
+        let pid = std::process::id() as i32;
+        spaces.look_at(pid);
+        let here = this_process_is_found_in_its_own_program as *const () as u64;
+        let module = spaces.place(pid, 1, here).module.unwrap();
+        let program = std::env::current_exe().unwrap().display().to_string();
+        assert_eq!(spaces.modules[module as usize], Module::File(program));
+    }
+}

@@ -1,0 +1,137 @@
+//! Functions that a JIT compiler has made, by the map that it writes for perf: a start, a size and a name in each line. Such maps
+//! are in a directory in which anybody may make files of any name.
+#![forbid(unsafe_code)]
+
+use super::names::printable;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// What is behind so many bytes, or functions, is not read.
+const MOST_BYTES: u64 = 256 << 20;
+const MOST_FUNCTIONS: usize = 1 << 20;
+/// Of a name no more characters are kept.
+const LONGEST_NAME: usize = 1000;
+
+/// Functions of a process; none is in another.
+#[derive(Default)]
+pub(super) struct JitMap(BTreeMap<u64, (u64, String)>);
+
+/// Opens the map of a process of this user: a regular file that is the user's or root's, and no link.
+fn opened(directory: &Path, pid: i32, user: u32) -> Option<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = options.open(directory.join(format!("perf-{pid}.map"))).ok()?;
+    let metadata = file.metadata().ok()?;
+    (metadata.is_file() && [0, user].contains(&metadata.uid())).then_some(file)
+}
+
+impl JitMap {
+    /// As the file is now.
+    pub fn of(directory: &Path, pid: i32, user: u32) -> JitMap {
+        let map = opened(directory, pid, user)
+            .map(|file| JitMap::read(BufReader::new(file.take(MOST_BYTES)), MOST_FUNCTIONS));
+        map.unwrap_or_default()
+    }
+
+    fn read(mut file: impl BufRead, most: usize) -> JitMap {
+        let (mut map, mut line) = (JitMap::default(), Vec::new());
+        // (without an end a line is still being written)
+        while map.0.len() < most && file.read_until(b'\n', &mut line).is_ok() && line.ends_with(b"\n") {
+            map.add(&String::from_utf8_lossy(&line));
+            line.clear();
+        }
+        map
+    }
+
+    fn add(&mut self, line: &str) -> Option<()> {
+        let mut words = line.trim_end().splitn(3, ' ');
+        let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
+        let (start, size) = (number()?, number()?);
+        let name: String = printable(words.next()?).chars().take(LONGEST_NAME).collect();
+        let end = start.checked_add(size).filter(|_| size > 0)?;
+        // (it has taken the place of what was there before)
+        let before = self.0.range(..end).rev().take_while(|(_, (end, _))| *end > start);
+        let before: Vec<u64> = before.map(|(start, _)| *start).collect();
+        before.iter().for_each(|start| _ = self.0.remove(start));
+        self.0.insert(start, (end, name));
+        Some(())
+    }
+
+    /// The function that an address is in.
+    pub fn at(&self, address: u64) -> Option<&str> {
+        let (_, (end, name)) = self.0.range(..=address).next_back()?;
+        (address < *end).then_some(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbols::tests::Scratch;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    fn read(text: &[u8]) -> JitMap {
+        JitMap::read(text, MOST_FUNCTIONS)
+    }
+
+    #[test]
+    fn a_line_has_a_function() {
+        let map = read(b"7f00 10 LazyCompile:~f x.js:1\n0x7f10 0x8 g\nnonsense\n7f20 0 h\n\xff \xff\n7f30 8 \x1b[31m\xff\n");
+        assert_eq!([0x7eff, 0x7f18, 0x7f20].map(|address| map.at(address)), [None; 3]);
+        assert_eq!(map.at(0x7f00), Some("LazyCompile:~f x.js:1"));
+        assert_eq!(map.at(0x7f17), Some("g"));
+        assert_eq!(map.at(0x7f30), Some("\u{fffd}[31m\u{fffd}"));
+    }
+
+    #[test]
+    fn a_later_line_takes_the_place_of_earlier_ones() {
+        let map = read(b"100 40 a\n140 40 b\n180 40 c\n120 80 d\n");
+        assert_eq!(
+            [0x100, 0x120, 0x19f, 0x1a0].map(|address| map.at(address)),
+            [None, Some("d"), Some("d"), None]
+        );
+        let map = read(b"100 40 a\n100 20 b\n");
+        assert_eq!([0x100, 0x120].map(|address| map.at(address)), [Some("b"), None]);
+    }
+
+    #[test]
+    fn what_is_too_much_is_left_out() {
+        let map = read(b"ffffffffffffffff 2 a\n10000000000000000 2 b\n100 ffffffffffffffff c\n200 8 d");
+        assert!(map.0.is_empty());
+        let name = read(format!("100 8 {}\n", "x".repeat(5000)).as_bytes()).at(0x100).map(str::len);
+        assert_eq!(name, Some(LONGEST_NAME));
+        assert_eq!(JitMap::read(&b"100 8 a\n108 8 b\n110 8 c\n"[..], 2).at(0x110), None);
+    }
+
+    #[test]
+    fn a_map_is_a_regular_file_of_the_user_or_root() {
+        let scratch = Scratch::new("jit");
+        let directory = &scratch.0;
+        let map = directory.join("perf-7.map");
+        let at = |user: u32| JitMap::of(directory, 7, user).at(0x100).map(str::to_string);
+        let own = fs::metadata(directory).unwrap().uid();
+        assert_eq!(at(own), None);
+        fs::write(&map, "100 8 f\n").unwrap();
+        assert_eq!(at(own), Some("f".into()));
+        // (root's is anybody's)
+        assert_eq!(at(own + 1).is_some(), own == 0);
+        if own == 0 {
+            std::os::unix::fs::chown(&map, Some(1), None).unwrap();
+            assert_eq!((at(0), at(1), at(2)), (None, Some("f".into()), None));
+        }
+        fs::rename(&map, directory.join("other")).unwrap();
+        symlink("other", &map).unwrap();
+        assert_eq!(at(1).or(at(own)), None);
+        fs::remove_file(&map).unwrap();
+        fs::create_dir(&map).unwrap();
+        assert_eq!(at(own), None);
+        fs::remove_dir(&map).unwrap();
+        assert!(Command::new("mkfifo").arg(&map).status().unwrap().success());
+        assert_eq!(at(own), None);
+    }
+}

@@ -1,0 +1,258 @@
+use super::*;
+use object::{Object, ObjectSegment, ObjectSymbol};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A function into which two others are inlined, one in the other, and one that calls it.
+const SOURCE: &str = "\
+volatile unsigned sink;
+static inline __attribute__((always_inline)) void innermost(unsigned n)
+{
+    sink += n; /* innermost */
+}
+static inline __attribute__((always_inline)) void between(unsigned n)
+{
+    sink ^= n; /* between */
+    innermost(n);
+}
+__attribute__((noinline)) void outer(unsigned n)
+{
+    sink = 0; /* outer */
+    for (unsigned k = 0; k < n; k++)
+        between(k);
+    sink = 1; /* outer */
+}
+__attribute__((noinline)) void caller(unsigned n)
+{
+    outer(n);
+    sink = 2; /* caller */
+}
+";
+
+/// A directory of a test's own, removed at its end.
+pub(crate) struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new(name: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("topdown-record-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    /// Compiles the program above to a shared object, and returns its path.
+    pub fn compiled(&self, name: &str, flags: &[&str]) -> String {
+        let (source, program) = (self.0.join("source.c"), self.0.join(name));
+        fs::write(&source, SOURCE).unwrap();
+        let mut command = Command::new("cc");
+        command
+            .args(["-O2", "-fno-omit-frame-pointer", "-shared", "-fPIC", "-nostdlib", "-Wl,--build-id"])
+            .args(flags);
+        assert!(command.arg("-o").arg(&program).arg(&source).status().unwrap().success());
+        program.display().to_string()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Offsets in a file of all bytes of a function.
+pub(crate) fn offsets_of(path: &str, function: &str) -> Vec<u64> {
+    let data = fs::read(path).unwrap();
+    let file = object::File::parse(&*data).unwrap();
+    let symbol =
+        file.symbols().chain(file.dynamic_symbols()).find(|symbol| symbol.name() == Ok(function)).unwrap();
+    let segment = file
+        .segments()
+        .find(|segment| (segment.address()..segment.address() + segment.size()).contains(&symbol.address()));
+    let segment = segment.unwrap();
+    let start = symbol.address() - segment.address() + segment.file_range().0;
+    (start..start + symbol.size()).collect()
+}
+
+/// The names of functions at these bytes of a file, and the line.
+fn known_of(path: &str, offsets: &[u64], look_in: &LookIn) -> BTreeSet<(Vec<String>, Option<SourceLine>)> {
+    let modules = [Module::File(path.to_string())];
+    let place = |address: &u64| CodePlace { module: Some(0), address: *address };
+    let places: Vec<CodePlace> = offsets.iter().map(place).collect();
+    let symbols = Symbols::look_up(places.iter().copied(), &modules, look_in);
+    let known = |place: &CodePlace| {
+        let Located { functions, line } = symbols.at(*place);
+        (functions.iter().map(|symbol| symbol.name.clone()).collect(), line.clone())
+    };
+    places.iter().map(known).collect()
+}
+
+/// Of all of `outer`.
+fn all_stacks(path: &str) -> BTreeSet<(Vec<String>, Option<SourceLine>)> {
+    known_of(path, &offsets_of(path, "outer"), &LookIn::default())
+}
+
+fn stacks(path: &str) -> BTreeSet<Vec<String>> {
+    all_stacks(path).into_iter().map(|(names, _)| names).collect()
+}
+
+fn names(stack: &[&str]) -> Vec<String> {
+    stack.iter().map(|name| (*name).to_string()).collect()
+}
+
+/// Those of the program above.
+fn inlined() -> BTreeSet<Vec<String>> {
+    BTreeSet::from([&["innermost", "between", "outer"][..], &["between", "outer"], &["outer"]].map(names))
+}
+
+#[test]
+fn inlined_functions_are_told_where_there_is_dwarf() {
+    let scratch = Scratch::new("inlined");
+    assert_eq!(stacks(&scratch.compiled("dwarf", &["-g"])), inlined());
+    assert_eq!(stacks(&scratch.compiled("dwarf-4", &["-gdwarf-4"])), inlined());
+    assert_eq!(stacks(&scratch.compiled("compressed", &["-g", "-gz=zlib"])), inlined());
+    assert_eq!(stacks(&scratch.compiled("none", &["-g0"])), BTreeSet::from([names(&["outer"])]));
+    // (names of dynamic symbols)
+    assert_eq!(stacks(&scratch.compiled("stripped", &["-s"])), BTreeSet::from([names(&["outer"])]));
+}
+
+/// Lines of the program above that have this comment.
+pub(crate) fn lines_with(comment: &str) -> BTreeSet<u32> {
+    let all = SOURCE.lines().zip(1..).filter(|(line, _)| line.contains(&format!("/* {comment} */")));
+    all.map(|(_, number)| number).collect()
+}
+
+#[test]
+fn lines_are_those_of_the_innermost_function() {
+    let scratch = Scratch::new("lines");
+    let all = all_stacks(&scratch.compiled("dwarf", &["-g"]));
+    for name in ["innermost", "between", "outer"] {
+        let of_function =
+            || all.iter().filter(|(names, _)| names[0] == name).filter_map(|(_, line)| line.as_ref());
+        assert!(of_function().all(|line| line.file.ends_with("/source.c")), "{all:?}");
+        let lines: BTreeSet<u32> = of_function().map(|line| line.line).collect();
+        assert!(lines.is_superset(&lines_with(name)), "{name}: {lines:?}");
+        for other in ["innermost", "between", "outer"] {
+            assert!(other == name || lines.is_disjoint(&lines_with(other)), "{name}: {lines:?}");
+        }
+    }
+    assert!(all_stacks(&scratch.compiled("none", &["-g0"])).iter().all(|(_, line)| line.is_none()));
+}
+
+/// Runs a tool in a directory.
+fn tool(directory: &Path, words: &str) {
+    let mut words = words.split(' ');
+    let mut command = Command::new(words.next().unwrap());
+    assert!(command.args(words).current_dir(directory).status().unwrap().success());
+}
+
+/// What is known of a stripped program whose debug file is at a path; `spoil` changes the latter.
+fn with_debug_file(
+    scratch: &Scratch,
+    path: &str,
+    build_id: bool,
+    spoil: impl Fn(&Path),
+) -> BTreeSet<Vec<String>> {
+    let directory = Scratch(scratch.0.join("program"));
+    fs::create_dir_all(&directory.0).unwrap();
+    let id = if build_id { "-Wl,--build-id=0xabcdef01" } else { "-Wl,--build-id=none" };
+    let program = directory.compiled("program", &["-g", id]);
+    let offsets = offsets_of(&program, "outer");
+    tool(&directory.0, "objcopy --only-keep-debug program program.debug");
+    tool(&directory.0, "objcopy --strip-all --add-gnu-debuglink=program.debug program");
+    let look_in = LookIn { debug: directory.0.join("debug"), ..LookIn::default() };
+    // (below the directory of debug files, or not)
+    let below = look_in.debug.join(directory.0.strip_prefix("/").unwrap());
+    let place = directory.0.join(path.replace("BELOW", below.to_str().unwrap()));
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    fs::rename(directory.0.join("program.debug"), &place).unwrap();
+    spoil(&place);
+    known_of(&program, &offsets, &look_in).into_iter().map(|(names, _)| names).collect()
+}
+
+#[test]
+fn separate_debug_files_are_found_by_build_id_and_by_link() {
+    let scratch = Scratch::new("separate");
+    let stripped = || BTreeSet::from([names(&["outer"])]);
+    let by_id = "debug/.build-id/ab/cdef01.debug";
+    let links = ["program.debug", ".debug/program.debug", "BELOW/program.debug"];
+    assert_eq!(with_debug_file(&scratch, by_id, true, |_| ()), inlined());
+    assert_eq!(with_debug_file(&scratch, by_id, false, |_| ()), stripped());
+    assert_eq!(with_debug_file(&scratch, "elsewhere/program.debug", true, |_| ()), stripped());
+    for path in links {
+        assert_eq!(with_debug_file(&scratch, path, true, |_| ()), inlined(), "{path}");
+        assert_eq!(with_debug_file(&scratch, path, false, |_| ()), inlined(), "{path}");
+    }
+    // those of another build
+    let other = |path: &Path| {
+        let source = path.with_extension("c");
+        fs::write(&source, "int outer(int n) { return n; }").unwrap();
+        let mut command = Command::new("cc");
+        command.args(["-g", "-shared", "-Wl,--build-id=0xabcdef02", "-o"]).arg(path).arg(source);
+        assert!(command.status().unwrap().success());
+    };
+    for path in links.into_iter().chain([by_id]) {
+        assert_eq!(with_debug_file(&scratch, path, true, other), stripped(), "{path}");
+    }
+}
+
+#[test]
+fn dwarf_that_is_partly_in_another_file_is_left_out() {
+    let scratch = Scratch::new("dwz");
+    let program = scratch.compiled("program", &["-g"]);
+    tool(&scratch.0, "objcopy --add-section .gnu_debugaltlink=source.c program");
+    assert_eq!(stacks(&program), BTreeSet::from([names(&["outer"])]));
+}
+
+#[test]
+fn what_is_no_program_has_no_names() {
+    let scratch = Scratch::new("broken");
+    let whole = scratch.compiled("whole", &["-g"]);
+    let (offsets, whole) = (offsets_of(&whole, "outer"), fs::read(&whole).unwrap());
+    let path = scratch.0.join("bro\x1bken").display().to_string();
+    let name = || {
+        let places = offsets.iter().map(|address| CodePlace { module: Some(0), address: *address });
+        let symbols = Symbols::look_up(places, &[Module::File(path.clone())], &LookIn::default());
+        symbols.at(CodePlace { module: Some(0), address: offsets[0] }).functions[0].name.clone()
+    };
+    assert_eq!(name(), "[unknown in bro\u{fffd}ken]");
+    // whatever is cut off, or overwritten
+    for cut in (0..whole.len()).step_by(193) {
+        fs::write(&path, &whole[..cut]).unwrap();
+        name();
+        let mut spoilt = whole.clone();
+        let end = (cut + 32).min(whole.len());
+        spoilt[cut..end].fill(0xff);
+        fs::write(&path, spoilt).unwrap();
+        name();
+    }
+    fs::remove_file(&path).unwrap();
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    assert_eq!(name(), "[unknown in bro\u{fffd}ken]");
+}
+
+#[test]
+fn this_test_has_its_name() {
+    let here = this_test_has_its_name as *const () as u64;
+    let mut spaces = crate::spaces::Spaces::default();
+    let pid = std::process::id() as i32;
+    spaces.look_at(pid);
+    let place = spaces.place(pid, 1, here);
+    let symbols = Symbols::look_up([place], &spaces.modules, &LookIn::default());
+    let name = &symbols.at(place).functions.last().unwrap().name;
+    assert!(name.ends_with("this_test_has_its_name"), "{name}");
+}
+
+#[test]
+fn code_of_no_file_has_the_names_of_the_map_of_its_process() {
+    let scratch = Scratch::new("maps");
+    let mut spaces = crate::spaces::Spaces::default();
+    let pid = std::process::id() as i32;
+    fs::write(scratch.0.join(format!("perf-{pid}.map")), "8000 100 made\n").unwrap();
+    spaces.mapped(0, pid, 0x8000, 0x1000, 0, "//anon");
+    let places = [0x8010, 0x8100].map(|address| spaces.place(pid, 1, address));
+    let look_in = LookIn { jit: scratch.0.clone(), ..LookIn::default() };
+    let symbols = Symbols::look_up(places, &spaces.modules, &look_in);
+    let name =
+        |place: CodePlace| (symbols.at(place).functions[0].name.clone(), symbols.at(place).line.clone());
+    assert_eq!(places.map(name), ["made", "[unknown in [jit]]"].map(|name| (name.to_string(), None)));
+}

@@ -1,0 +1,59 @@
+//! Comma-separated values (RFC 4180): a row for each function, below one of names.
+#![forbid(unsafe_code)]
+
+use super::name;
+use crate::profile::{FunctionFigures, Profile};
+use std::fmt::Write;
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+fn figures(row: &mut String, figures: &FunctionFigures, nodes: &[Option<usize>]) {
+    let time = &figures.time;
+    let _ = write!(row, ",{},{:.6},{:.6},{:.6}", figures.time_ns, time.value, time.low, time.high);
+    let told = figures.shares.as_ref().ok();
+    let _ = write!(row, ",{}", told.map_or(0, |told| told.windows));
+    for node in nodes {
+        match told.zip(*node).map(|(told, node)| told.shares[node]) {
+            Some(share) => _ = write!(row, ",{:.6},{:.6},{:.6}", share.value, share.low, share.high),
+            None => row.push_str(",,,"),
+        }
+    }
+}
+
+pub(super) fn csv(profile: &Profile) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for node in profile.cores.iter().flat_map(|core| &core.nodes) {
+        if !names.contains(&name(node)) {
+            names.push(name(node));
+        }
+    }
+    let mut text = String::from("core,function,module,scope,time_ns,time,time_low,time_high,windows");
+    names.iter().for_each(|name| _ = write!(text, ",{name},{name}_low,{name}_high"));
+    text.push('\n');
+    let places = |core: usize| -> Vec<Option<usize>> {
+        let nodes = &profile.cores[core].nodes;
+        names.iter().map(|wanted| nodes.iter().position(|node| name(node) == *wanted)).collect()
+    };
+    for (place, core) in profile.cores.iter().enumerate() {
+        let _ = write!(text, "{},\"\",\"\",all", quoted(core.name));
+        figures(&mut text, &core.all, &places(place));
+        text.push('\n');
+    }
+    for function in &profile.functions {
+        for (scope, of) in [("own", &function.own), ("inclusive", &function.inclusive)] {
+            let core = profile.cores[function.core].name;
+            let _ = write!(
+                text,
+                "{},{},{},{scope}",
+                quoted(core),
+                quoted(&function.name),
+                quoted(&function.module)
+            );
+            figures(&mut text, of, &places(function.core));
+            text.push('\n');
+        }
+    }
+    text
+}

@@ -1,0 +1,172 @@
+//! Frames as a tree, and its picture.
+
+use super::{GREY, dominant};
+use crate::profile::{CallStack, Profile};
+use crate::views::index::Index;
+use maud::{Markup, html};
+use std::collections::BTreeMap;
+use topdown_report::page::Text;
+use topdown_report::time;
+
+/// Height of a frame, and how much of it is coloured, in pixels.
+const ROW: usize = 18;
+const FILLED: usize = ROW - 1;
+/// Narrower frames are left out: one burst in 5,000.
+const THIN: f64 = 0.0002;
+
+/// What a frame's width stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Width {
+    /// CPU time.
+    Time,
+    /// CPU time in which slots were not retired, as the innermost function's shares are: nothing where these cannot be told.
+    Waste,
+}
+
+/// Which of the functions are the outermost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Callees {
+    /// Callers at the bottom, what they call above.
+    Above,
+    /// Innermost functions at the top, their callers below.
+    First,
+}
+
+/// What a frame is of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Of<'p> {
+    /// All that ran on a kind of core.
+    Core(usize),
+    Function(usize, &'p (String, String)),
+}
+
+#[derive(Default)]
+struct Frame<'p> {
+    ns: f64,
+    inner: BTreeMap<Of<'p>, Frame<'p>>,
+}
+
+/// A graph.
+pub(crate) struct Flames<'p> {
+    profile: &'p Profile,
+    index: Index<'p>,
+    width: Width,
+    callees: Callees,
+    root: Frame<'p>,
+    /// Of all time, the part of functions of which it is not known how wide they are.
+    pub unknown: f64,
+}
+
+impl<'p> Flames<'p> {
+    pub fn new(profile: &'p Profile, width: Width, callees: Callees) -> Flames<'p> {
+        let (index, root) = (Index::new(profile), Frame::default());
+        let mut flames = Flames { profile, index, width, callees, root, unknown: 0.0 };
+        let (mut all, mut unknown) = (0.0, 0.0);
+        for (stack, ns) in &profile.stacks {
+            let ns = *ns as f64;
+            all += ns;
+            match flames.weight(stack) {
+                Some(weight) => flames.add(stack, ns * weight),
+                None => unknown += ns,
+            }
+        }
+        flames.unknown = if all > 0.0 { unknown / all } else { 0.0 };
+        flames
+    }
+
+    /// Of a stack's time, how much counts.
+    fn weight(&self, stack: &'p CallStack) -> Option<f64> {
+        match self.width {
+            Width::Time => Some(1.0),
+            Width::Waste => {
+                let function = self.index.find(stack.core, stack.functions.last()?)?;
+                function.own.wasted_share(&self.profile.cores[stack.core].nodes)
+            }
+        }
+    }
+
+    fn add(&mut self, stack: &'p CallStack, ns: f64) {
+        let mut path = vec![Of::Core(stack.core)];
+        path.extend(stack.functions.iter().map(|function| Of::Function(stack.core, function)));
+        if self.callees == Callees::First {
+            path[1..].reverse();
+        }
+        let mut frame = &mut self.root;
+        frame.ns += ns;
+        for of in path {
+            frame = frame.inner.entry(of).or_default();
+            frame.ns += ns;
+        }
+    }
+
+    fn is_shown(&self, frame: &Frame) -> bool {
+        frame.ns > 0.0 && frame.ns >= THIN * self.root.ns
+    }
+
+    /// Rows of frames.
+    fn rows(&self, frame: &Frame) -> usize {
+        let inner = frame.inner.values().filter(|inner| self.is_shown(inner));
+        inner.map(|inner| 1 + self.rows(inner)).max().unwrap_or(0)
+    }
+
+    /// In pixels.
+    pub fn height(&self) -> usize {
+        ROW * self.rows(&self.root)
+    }
+
+    /// The frames, each an `svg` of its own, in which its label is cut where it ends. One that holds others comes before these, and
+    /// those of a row from left to right.
+    pub fn frames(&self) -> Markup {
+        html! { g.frames { (self.within(&self.root, 0.0, 0, self.rows(&self.root))) } }
+    }
+
+    /// What is in a frame that begins at `at` (0 to 1), from this row of so many on.
+    fn within(&self, frame: &Frame<'p>, mut at: f64, row: usize, rows: usize) -> Markup {
+        let y = match self.callees {
+            Callees::Above => ROW * rows.saturating_sub(row + 1),
+            Callees::First => ROW * row,
+        };
+        let percent = |part: f64| format!("{:.4}%", 100.0 * part);
+        let mut placed = Vec::new();
+        for (of, inner) in &frame.inner {
+            placed.push((*of, inner, at));
+            at += inner.ns / self.root.ns;
+        }
+        html! {
+            @for (of, inner, x) in placed.into_iter().filter(|(_, inner, _)| self.is_shown(inner)) {
+                @let (name, class, tooltip) = self.described(of, inner);
+                svg class=(class) x=(percent(x)) y=(y) width=(percent(inner.ns / self.root.ns)) height=(FILLED) {
+                    title { (Text(&name)) (tooltip) }
+                    rect width="100%" height="100%" {}
+                    text x="4" y="12" { (Text(&name)) }
+                }
+                "\n"
+                (self.within(inner, x, row + 1, rows))
+            }
+        }
+    }
+
+    /// Name, class, and the rest of the tooltip.
+    fn described(&self, of: Of<'p>, frame: &Frame) -> (String, String, String) {
+        let (core, name, module, figures) = match of {
+            Of::Core(core) => (core, self.profile.cores[core].name, "", Some(&self.profile.cores[core].all)),
+            Of::Function(core, function) => {
+                let found = self.index.find(core, function).map(|function| &function.own);
+                (core, &*function.0, &*function.1, found)
+            }
+        };
+        let dominant = figures.and_then(|figures| dominant(&self.profile.cores[core], figures));
+        let (class, bottleneck) = match dominant {
+            None => (GREY.into(), "its own slots cannot be told".into()),
+            Some((k, share)) => {
+                let (value, error) = (100.0 * share.value, 100.0 * share.error());
+                (format!("a{k}"), format!("{} {value:.1} ± {error:.1} %", topdown::LEVEL_1[k].title()))
+            }
+        };
+        let part = 100.0 * frame.ns / self.root.ns;
+        let what = if self.width == Width::Time { "the time" } else { "the time of wasted slots" };
+        let module = if module.is_empty() { String::new() } else { format!(" ({module})") };
+        let module = topdown_report::clean(&module);
+        (name.into(), class, format!("{module}\n{part:.1} % of {what}, {}\n{bottleneck}", time(frame.ns)))
+    }
+}

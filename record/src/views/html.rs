@@ -1,0 +1,180 @@
+//! The profile as a page that needs no other file, no network, and but for zoom and search in flame graphs no script.
+#![forbid(unsafe_code)]
+
+use super::flame::{self, Callees, Flames, Width};
+use super::{Heading, remarks};
+use crate::estimate::Confidence;
+use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
+use maud::{Markup, html};
+use topdown::TD_UNIT_SLOTS;
+use topdown_report::nodes::{Kind, Shown, Tree};
+use topdown_report::page::{self, Text};
+use topdown_report::{count, thousands};
+
+const STYLE: &str = concat!(include_str!("flame/flame.css"), include_str!("html/style.css"));
+
+pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
+    let nothing = remarks::of_nothing(profile).map(String::from);
+    let remarks: Vec<String> = nothing.into_iter().chain(remarks::of_all(profile)).collect();
+    let content = html! {
+        header {
+            p.over { "Which functions waste the pipeline slots" }
+            h1 title=(Text(heading.command)) { (Text(heading.command)) }
+            p.machine { (remarks::amount(profile)) }
+            @if !heading.occasion.is_empty() { p.machine { (Text(heading.occasion)) } }
+            @if !remarks.is_empty() { ul.remarks { @for remark in &remarks { li { (Text(remark)) } } } }
+        }
+        @for (place, core) in profile.cores.iter().enumerate() { (of_core(profile, place, core)) }
+        @if !profile.cores.is_empty() { (graphs(profile)) }
+        footer {
+            "libtopdown " (env!("CARGO_PKG_VERSION")) ". Each figure is in its interval with a probability of 95 %; docs/record.md says how."
+        }
+    };
+    page::page(heading.command, STYLE, &content, flame::SCRIPT)
+}
+
+/// Those of a function that are told, as reports have them.
+fn tree(core: &ProfiledCore, figures: &FunctionFigures) -> Option<Tree> {
+    let told = figures.shares.as_ref().ok()?;
+    let shown = |(node, share): (&topdown::SampledNode, &Confidence)| Shown {
+        kind: Kind { metric: node.metric, parent: node.parent, level: node.level, unit: TD_UNIT_SLOTS },
+        value: share.value,
+        low: share.low,
+        high: share.high,
+    };
+    Some(Tree(core.nodes.iter().zip(&told.shares).map(shown).collect()))
+}
+
+fn percent(interval: &Confidence) -> String {
+    format!("{:.1} ± {:.1} %", 100.0 * interval.value, 100.0 * interval.error())
+}
+
+/// A kind of core: all that ran on it, and the functions, those that waste most first.
+fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
+    let (told, untold): (Vec<_>, Vec<_>) =
+        remarks::listed(profile, place).partition(|function| function.own.shares.is_ok());
+    let remarks = remarks::of_core(profile, place, core);
+    html! {
+        section.card.core {
+            div.whole {
+                div {
+                    p.over { (core.name) }
+                    p.number { (count(core.windows as u64, "window")) }
+                    @if profile.cores.len() > 1 { p.meta { (percent(&core.all.time)) " of the time" } }
+                }
+                div { (bar(core, "all of it", &core.all)) (why_not(profile, &core.all)) }
+            }
+            @if let Some(tree) = tree(core, &core.all) { (page::legend(&tree)) }
+            div.marks {
+                (page::marks("the bound (95 %): a part may be so much longer or shorter"))
+                span { "level 1 above, its parts (level 2) below" }
+            }
+        }
+        section.card.functions {
+            h2 { "Functions that waste most slots" }
+            @for function in &told { (row(core, function)) }
+            @if told.is_empty() { p.meta { "Of none it can be told." } }
+            @for remark in &remarks { p.meta { (remark) } }
+        }
+        @if !untold.is_empty() {
+            section.card.untold {
+                h2 { "Functions of which it cannot be told" }
+                @for function in &untold {
+                    div.region {
+                        (name(function))
+                        div {
+                            (percent(&function.own.time)) " of the time"
+                            (why_not(profile, &function.own))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn why_not(profile: &Profile, figures: &FunctionFigures) -> Markup {
+    html! { @if let Err(why) = figures.shares { p.meta { (remarks::untold(why, profile)) } } }
+}
+
+fn name(function: &ProfiledFunction) -> Markup {
+    html! {
+        div {
+            div.name title=(Text(&function.path)) { (Text(&function.name)) }
+            div.meta { (Text(&function.module)) }
+        }
+    }
+}
+
+fn row(core: &ProfiledCore, function: &ProfiledFunction) -> Markup {
+    let own = &function.own;
+    let wasted = 100.0 * own.wasted(&core.nodes).unwrap_or(0.0);
+    html! {
+        div.region {
+            div {
+                (name(function))
+                div.meta { (percent(&own.time)) " of the time" br; "wasted in it: " (format!("{wasted:.1} %")) }
+                div.weight { div style={ "width:" (format!("{wasted:.2}")) "%" } {} }
+            }
+            div { (bar(core, &function.name, own)) }
+        }
+        "\n"
+    }
+}
+
+/// The bar of what is told, and each node with its interval.
+fn bar(core: &ProfiledCore, name: &str, figures: &FunctionFigures) -> Markup {
+    let (tree, told) = (tree(core, figures), figures.shares.as_ref().ok());
+    let of_level = |level: u32| {
+        let shares = core.nodes.iter().zip(told.iter().flat_map(|told| &told.shares));
+        let of = shares.filter(move |(node, _)| node.level == level);
+        of.map(|(node, share)| format!("{} {}", node.metric.title(), percent(share))).collect::<Vec<_>>()
+    };
+    html! {
+        @if let Some(tree) = &tree { (page::shares(name, tree)) }
+        @for level in [of_level(1), of_level(2)] {
+            @if !level.is_empty() { p.meta { (level.join(", ")) } }
+        }
+        @if let Some(told) = told { p.meta { "from " (thousands(told.windows as u64)) " windows" } }
+    }
+}
+
+fn graphs(profile: &Profile) -> Markup {
+    html! {
+        section.card.graphs {
+            div.tools {
+                h2 { "Flame graphs" }
+                form onsubmit="return false" {
+                    input.search type="search" size="26" placeholder="part of a function's name" aria-label="part of a function's name";
+                    button.reset type="button" { "all" }
+                }
+            }
+            p.meta {
+                "Colours are those of the bars: where most of the function's own slots went; grey where that cannot be told. A click on a \
+                 frame widens it."
+            }
+            (graph("Time", "width: CPU time", &Flames::new(profile, Width::Time, Callees::Above)))
+            (graph("Wasted slots", "width: time in which slots were not retired", &Flames::new(profile, Width::Waste, Callees::Above)))
+            details {
+                summary { "Innermost functions first, their callers below" }
+                (graph("Time", "width: CPU time", &Flames::new(profile, Width::Time, Callees::First)))
+                (graph("Wasted slots", "width: time in which slots were not retired", &Flames::new(profile, Width::Waste, Callees::First)))
+            }
+        }
+    }
+}
+
+fn graph(title: &str, width: &str, flames: &Flames) -> Markup {
+    html! {
+        div.graph {
+            h3 { (title) " " span.meta { (width) } " " span.meta.matched {} }
+            @if flames.unknown > 0.0 {
+                p.meta {
+                    (format!("{:.1} %", 100.0 * flames.unknown)) " of the time is not in it: of the innermost functions it cannot be told"
+                }
+            }
+            svg.flame width="100%" height=(flames.height()) role="img" aria-label={ (title) ", " (width) } { (flames.frames()) }
+        }
+        "\n"
+    }
+}

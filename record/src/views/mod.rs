@@ -1,0 +1,118 @@
+//! A profile as text, and in the formats of other tools.
+#![forbid(unsafe_code)]
+
+mod csv;
+mod flame;
+mod folded;
+mod html;
+mod index;
+mod json;
+mod pprof;
+mod remarks;
+mod text;
+
+use crate::profile::Profile;
+use std::path::Path;
+
+/// What was recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Heading<'a> {
+    /// The command, or the processes.
+    pub command: &'a str,
+    /// When and where, or nothing.
+    pub occasion: &'a str,
+}
+
+/// How a profile is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// A table for people.
+    Text,
+    /// The same with the hottest lines of each function.
+    Lines,
+    /// Comma-separated values, a row for each function.
+    Csv,
+    /// All of it.
+    Json,
+    /// A page with tables and flame graphs.
+    Html,
+    /// A flame graph.
+    Svg,
+    /// Folded stacks, for other flame graphs.
+    Folded,
+    /// The protocol buffer of pprof.
+    Pprof,
+}
+
+/// File endings.
+const ENDINGS: [(&str, View); 10] = [
+    ("", View::Text),
+    ("txt", View::Text),
+    ("csv", View::Csv),
+    ("json", View::Json),
+    ("html", View::Html),
+    ("svg", View::Svg),
+    ("folded", View::Folded),
+    ("collapsed", View::Folded),
+    ("pprof", View::Pprof),
+    ("pb", View::Pprof),
+];
+
+impl View {
+    /// That of a file's ending.
+    ///
+    /// # Errors
+    /// It is none of them.
+    pub fn of(file: &Path) -> Result<View, String> {
+        let ending = file.extension().map_or(String::new(), |ending| ending.to_string_lossy().into_owned());
+        let known = ENDINGS.iter().find(|(known, _)| *known == ending);
+        known.map(|(_, view)| *view).ok_or_else(|| {
+            format!(
+                "'.{ending}' is no ending of a profile: .html, .svg, .txt, .csv, .json, .folded or .pprof"
+            )
+        })
+    }
+
+    /// The same with lines of functions.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn with_lines(self) -> Result<View, String> {
+        match self {
+            View::Text | View::Lines => Ok(View::Lines),
+            View::Json => Ok(View::Json),
+            View::Csv | View::Html | View::Svg | View::Folded | View::Pprof => {
+                Err("--lines: only texts and .json have lines".into())
+            }
+        }
+    }
+
+    /// The profile, written so.
+    #[must_use]
+    pub fn write(self, profile: &Profile, heading: &Heading) -> Vec<u8> {
+        let command = heading.command;
+        match self {
+            View::Text => text::text(profile, command, false).into_bytes(),
+            View::Lines => text::text(profile, command, true).into_bytes(),
+            View::Csv => csv::csv(profile).into_bytes(),
+            View::Json => json::json(profile, command).into_bytes(),
+            View::Html => html::html(profile, heading).into_bytes(),
+            View::Svg => flame::svg(profile, command).into_bytes(),
+            View::Folded => folded::folded(profile).into_bytes(),
+            View::Pprof => pprof::pprof(profile, command),
+        }
+    }
+}
+
+/// perf's name of a node, without its prefix, in words.
+fn title(node: &topdown::SampledNode) -> String {
+    node.metric.name.to_str().unwrap_or("").trim_start_matches("tma_").replace('_', " ")
+}
+
+/// perf's name of a node.
+fn name(node: &topdown::SampledNode) -> &'static str {
+    node.metric.name.to_str().unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! The protocol buffer of pprof (profile.proto). Values of a stack are CPU time, and of each node of level 1 the part of it in
+//! which slots were such, as the shares of the innermost function are; where they cannot be told it is in `unknown`.
+#![forbid(unsafe_code)]
+
+use super::index::Index;
+use super::name;
+use crate::profile::{CallStack, Profile};
+use prost::encoding::{bytes, int64, string};
+use std::collections::HashMap;
+
+/// A message under way: its encoded fields.
+#[derive(Default)]
+struct ProtoFields(Vec<u8>);
+
+impl ProtoFields {
+    fn number(mut self, tag: u32, value: i64) -> ProtoFields {
+        int64::encode(tag, &value, &mut self.0);
+        self
+    }
+
+    fn numbers(mut self, tag: u32, values: &[i64]) -> ProtoFields {
+        int64::encode_packed(tag, values, &mut self.0);
+        self
+    }
+
+    fn text(&mut self, tag: u32, text: &str) {
+        string::encode(tag, &text.to_string(), &mut self.0);
+    }
+
+    /// A message within.
+    fn within(&mut self, tag: u32, message: ProtoFields) {
+        bytes::encode(tag, &message.0, &mut self.0);
+    }
+}
+
+/// Field numbers of profile.proto.
+mod tag {
+    pub const SAMPLE_TYPE: u32 = 1;
+    pub const SAMPLE: u32 = 2;
+    pub const MAPPING: u32 = 3;
+    pub const LOCATION: u32 = 4;
+    pub const FUNCTION: u32 = 5;
+    pub const STRING_TABLE: u32 = 6;
+    pub const DURATION_NANOS: u32 = 10;
+    pub const COMMENT: u32 = 13;
+    pub const DEFAULT_SAMPLE_TYPE: u32 = 14;
+    pub const VALUE_TYPE: (u32, u32) = (1, 2); // type, unit
+    pub const OF_SAMPLE: (u32, u32) = (1, 2); // location_id, value
+    pub const OF_MAPPING: (u32, u32, u32) = (1, 5, 7); // id, filename, has_functions
+    pub const OF_LOCATION: (u32, u32, u32) = (1, 2, 4); // id, mapping_id, line
+    pub const LINE_FUNCTION: u32 = 1;
+    pub const OF_FUNCTION: (u32, u32, u32) = (1, 2, 3); // id, name, system_name
+}
+
+/// A message under way, with what is in its tables.
+#[derive(Default)]
+struct Tables {
+    message: ProtoFields,
+    strings: HashMap<String, i64>,
+    mappings: HashMap<String, i64>,
+    locations: HashMap<(String, String), i64>,
+}
+
+impl Tables {
+    fn string(&mut self, text: &str) -> i64 {
+        if let Some(number) = self.strings.get(text) {
+            return *number;
+        }
+        let number = self.strings.len() as i64;
+        self.message.text(tag::STRING_TABLE, text);
+        self.strings.insert(text.to_string(), number);
+        number
+    }
+
+    fn value_type(&mut self, kind: &str) {
+        let (kind, unit) = (self.string(kind), self.string("nanoseconds"));
+        let value = ProtoFields::default().number(tag::VALUE_TYPE.0, kind).number(tag::VALUE_TYPE.1, unit);
+        self.message.within(tag::SAMPLE_TYPE, value);
+    }
+
+    fn mapping(&mut self, file: &str) -> i64 {
+        if let Some(id) = self.mappings.get(file) {
+            return *id;
+        }
+        let (id, name) = (self.mappings.len() as i64 + 1, self.string(file));
+        let (of_id, of_name, has_functions) = tag::OF_MAPPING;
+        let mapping = ProtoFields::default().number(of_id, id).number(of_name, name).number(has_functions, 1);
+        self.message.within(tag::MAPPING, mapping);
+        self.mappings.insert(file.to_string(), id);
+        id
+    }
+
+    /// One location per function.
+    fn location(&mut self, function: &(String, String)) -> i64 {
+        if let Some(id) = self.locations.get(function) {
+            return *id;
+        }
+        let id = self.locations.len() as i64 + 1;
+        let (name, mapping) = (self.string(&function.0), self.mapping(&function.1));
+        let (of_id, of_name, system_name) = tag::OF_FUNCTION;
+        let named = ProtoFields::default().number(of_id, id).number(of_name, name).number(system_name, name);
+        self.message.within(tag::FUNCTION, named);
+        let (of_id, of_mapping, line) = tag::OF_LOCATION;
+        let mut location = ProtoFields::default().number(of_id, id).number(of_mapping, mapping);
+        location.within(line, ProtoFields::default().number(tag::LINE_FUNCTION, id));
+        self.message.within(tag::LOCATION, location);
+        self.locations.insert(function.clone(), id);
+        id
+    }
+}
+
+/// Nanoseconds of a stack: all, those of each node of level 1 by name, and those of which it cannot be told.
+fn values<'p>(
+    profile: &Profile,
+    index: &Index<'p>,
+    stack: &'p CallStack,
+    ns: u64,
+    names: &[&str],
+) -> Vec<i64> {
+    let leaf = stack.functions.last().and_then(|leaf| index.find(stack.core, leaf));
+    let told = leaf.and_then(|function| function.own.shares.as_ref().ok());
+    let nodes = &profile.cores[stack.core].nodes;
+    let of = |wanted: &&str| {
+        let node = nodes.iter().position(|node| name(node) == *wanted);
+        told.zip(node).map_or(0, |(told, node)| (told.shares[node].value * ns as f64).round() as i64)
+    };
+    let unknown = if told.is_none() { ns as i64 } else { 0 };
+    [ns as i64].into_iter().chain(names.iter().map(of)).chain([unknown]).collect()
+}
+
+pub(super) fn pprof(profile: &Profile, command: &str) -> Vec<u8> {
+    let mut tables = Tables::default();
+    tables.string(""); // the first, as the format has it
+    let mut names: Vec<&str> = Vec::new();
+    for node in profile.cores.iter().flat_map(|core| &core.nodes).filter(|node| node.level == 1) {
+        if !names.contains(&name(node)) {
+            names.push(name(node));
+        }
+    }
+    tables.value_type("cpu");
+    names.iter().for_each(|name| tables.value_type(name));
+    tables.value_type("unknown");
+    let index = Index::new(profile);
+    for (stack, ns) in &profile.stacks {
+        let locations: Vec<i64> =
+            stack.functions.iter().rev().map(|function| tables.location(function)).collect();
+        let values = values(profile, &index, stack, *ns, &names);
+        let sample =
+            ProtoFields::default().numbers(tag::OF_SAMPLE.0, &locations).numbers(tag::OF_SAMPLE.1, &values);
+        tables.message.within(tag::SAMPLE, sample);
+    }
+    let (comment, cpu) = (tables.string(command), tables.string("cpu"));
+    let message = tables.message.number(tag::DURATION_NANOS, profile.elapsed.as_nanos() as i64);
+    message.numbers(tag::COMMENT, &[comment]).number(tag::DEFAULT_SAMPLE_TYPE, cpu).0
+}

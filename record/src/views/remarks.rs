@@ -1,0 +1,112 @@
+//! Sentences that views share: what is not listed, what is in no share, and how it would be.
+#![forbid(unsafe_code)]
+
+use crate::budget::{Limit, Pace};
+use crate::estimate::{LEAST, Untold};
+use crate::profile::{Profile, ProfiledCore, ProfiledFunction};
+
+/// Functions and lines of less time are not listed.
+pub(super) const LEAST_TIME: f64 = 0.005;
+/// Windows whose start differs by more than this are mentioned.
+const MUCH_EXCESS: f64 = 0.005;
+/// The error of a share that a longer run is advised for.
+const WANTED: f64 = 0.01;
+
+/// The functions that people are shown of a core, those that waste most first.
+pub(super) fn listed(profile: &Profile, core: usize) -> impl Iterator<Item = &ProfiledFunction> {
+    profile.functions.iter().filter(move |f| f.core == core && f.own.time.value >= LEAST_TIME)
+}
+
+/// Why a function's shares are not told, and for how long to record.
+pub(super) fn untold(Untold::Few(bursts): Untold, profile: &Profile) -> String {
+    let seconds = profile.elapsed.as_secs_f64();
+    let longer = (seconds * LEAST as f64 / bursts.max(1) as f64).max(1.0);
+    format!("cannot be told from {bursts} bursts: record some {longer:.0} s or more")
+}
+
+/// Of the listed functions of a core.
+pub(super) fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let told = listed(profile, place).filter_map(|function| function.own.shares.as_ref().ok());
+    let slow = told.map(|told| told.sampling).fold(0.0, f64::max);
+    if slow > WANTED {
+        let longer = profile.elapsed.as_secs_f64() * (slow / WANTED).powi(2);
+        remarks.push(format!(
+            "The sample's error is below a point in all that are told after some {longer:.0} s."
+        ));
+    }
+    if core.excess > MUCH_EXCESS {
+        remarks.push(format!(
+            "Windows start with up to {:.1} % of a node's slots more or less than they go on with; that is within the \
+             bounds. Longer gaps (--gap) have less of it.",
+            100.0 * core.excess
+        ));
+    }
+    remarks
+}
+
+/// Why there were fewer bursts than were asked for.
+fn of_pace(pace: &Pace) -> Option<String> {
+    let Pace { asked, frequency, burst_ns, budget, limit } = *pace;
+    match limit {
+        Limit::Asked => None,
+        Limit::Cost => Some(format!(
+            "{frequency:.0} bursts a second and thread instead of {asked}: each takes {:.1} us, and all may take {} % of the time \
+             (--budget).",
+            burst_ns / 1e3,
+            100.0 * budget
+        )),
+        Limit::Kernel => Some(format!(
+            "{frequency:.0} bursts a second and thread instead of {asked}: more would be throttled \
+             (kernel.perf_event_max_sample_rate)."
+        )),
+    }
+}
+
+/// Where nothing can be shown.
+pub(super) fn of_nothing(profile: &Profile) -> Option<&'static str> {
+    profile.cores.is_empty().then_some(
+        "Nothing was sampled: it ran too short, or others hold the counters (a pinned or system-wide measurement such as \
+         perf stat -a): end those and record again.",
+    )
+}
+
+/// Of the whole: what was seen and is in no share, and why there were fewer bursts than were asked for.
+pub(super) fn of_all(profile: &Profile) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if profile.refused.0 > 0 {
+        let (threads, why) = &profile.refused;
+        remarks.push(format!("{threads} threads are not in this, the first because of: {why}"));
+    }
+    if profile.lost > 0 {
+        remarks.push(format!("{} records found no room.", profile.lost));
+    }
+    if profile.throttled > 0 {
+        remarks.push(format!(
+            "The kernel throttled samples {} times (kernel.perf_event_max_sample_rate): a lower -F has fewer of them at once.",
+            profile.throttled.div_ceil(2)
+        ));
+    }
+    if profile.parted > 0 {
+        remarks.push(format!(
+            "{} windows are left out: others took the counters, samples were throttled, or a record was lost.",
+            profile.parted
+        ));
+    }
+    if profile.impossible > 0 {
+        remarks.push(format!(
+            "{} bursts tell the time alone: an event counted more than there were slots.",
+            profile.impossible
+        ));
+    }
+    remarks.extend(of_pace(&profile.pace));
+    remarks
+}
+
+/// "4.0 s, 1 thread, 2,000 bursts".
+pub(super) fn amount(profile: &Profile) -> String {
+    let (threads, bursts) = (profile.threads as u64, profile.bursts as u64);
+    let (threads, bursts) =
+        (topdown_report::count(threads, "thread"), topdown_report::count(bursts, "burst"));
+    format!("{:.1} s, {threads}, {bursts}", profile.elapsed.as_secs_f64())
+}

@@ -1,0 +1,447 @@
+use super::*;
+use crate::budget::{Limit, Pace};
+use crate::estimate::{Confidence, Told, Untold};
+use crate::profile::{CallStack, FunctionFigures, ProfiledCore, ProfiledFunction, ProfiledLine};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use topdown::SampledEvents;
+
+const HEADING: Heading = Heading { command: "./a.out", occasion: "2026-01-31 12:34:56 +0100 on host" };
+
+fn figures(ns: u64, shares: Option<[f64; 4]>) -> FunctionFigures {
+    let told = shares.map(|shares| Told {
+        shares: shares.map(|share| Confidence::around(share, 0.01)).to_vec(),
+        windows: 100,
+        sampling: 0.005,
+    });
+    let value = ns as f64 / 4e9;
+    FunctionFigures {
+        time: Confidence::around(value, 0.02),
+        time_ns: ns,
+        bursts: 50,
+        shares: told.ok_or(Untold::Few(3)),
+    }
+}
+
+fn line(line: u32, ns: u64) -> ProfiledLine {
+    let time = Confidence::around(ns as f64 / 4e9, 0.01);
+    ProfiledLine { file: "/src/a.c".into(), line, time, time_ns: ns, bursts: 20 }
+}
+
+fn function(name: &str, ns: u64, shares: Option<[f64; 4]>) -> ProfiledFunction {
+    let module = if name == "no;name" { "" } else { "a.out" };
+    ProfiledFunction {
+        name: name.into(),
+        module: module.into(),
+        path: "/bin/a.out".into(),
+        core: 0,
+        own: figures(ns, shares),
+        inclusive: figures(ns, shares),
+        lines: (1..=6).map(|k| line(k, ns / u64::from(k + 1))).chain([line(7, 4_000_000)]).collect(),
+    }
+}
+
+/// Two functions of 3 s and 1 s, of which the second cannot be told.
+fn profile() -> Profile {
+    let events = SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap();
+    let all = figures(4_000_000_000, Some([0.4, 0.1, 0.2, 0.3]));
+    let stack = |names: &[&str]| CallStack {
+        core: 0,
+        functions: names
+            .iter()
+            .map(|name| ((*name).into(), if *name == "no;name" { "" } else { "a.out" }.into()))
+            .collect(),
+    };
+    Profile {
+        cores: vec![ProfiledCore {
+            name: events.core,
+            nodes: events.nodes(),
+            all,
+            windows: 400,
+            excess: 0.0,
+        }],
+        functions: vec![
+            function("f(\"x\", int)", 3_000_000_000, Some([0.5, 0.1, 0.15, 0.25])),
+            function("no;name", 1_000_000_000, None),
+        ],
+        stacks: BTreeMap::from([
+            (stack(&["main", "f(\"x\", int)"]), 2_500_000_000),
+            (stack(&["f(\"x\", int)"]), 500_000_000),
+            (stack(&["main", "no;name"]), 1_000_000_000),
+        ]),
+        elapsed: Duration::from_secs(4),
+        bursts: 2000,
+        threads: 1,
+        refused: (0, String::new()),
+        lost: 0,
+        throttled: 0,
+        parted: 0,
+        impossible: 0,
+        pace: Pace { asked: 500, frequency: 500.0, burst_ns: 1e4, budget: 0.01, limit: Limit::Asked },
+    }
+}
+
+#[test]
+fn the_text_has_shares_bounds_and_what_cannot_be_told() {
+    let text = String::from_utf8(View::Text.write(&profile(), &HEADING)).unwrap();
+    let line = |name: &str| text.lines().find(|line| line.ends_with(name)).unwrap().trim();
+    assert!(text.starts_with("topdown: ./a.out (4.0 s, 1 thread, 2,000 bursts)\n"), "{text}");
+    assert_eq!(
+        line("f(\"x\", int) (a.out)").split("   ").map(str::trim).collect::<Vec<_>>(),
+        [
+            "75.0 ± 2.0",
+            "37.5",
+            "50.0 ± 1.0",
+            "10.0 ± 1.0",
+            "15.0 ± 1.0",
+            "25.0 ± 1.0",
+            "f(\"x\", int) (a.out)"
+        ]
+    );
+    assert!(line("no;name").contains("cannot be told from 3 bursts: record some 13 s or more"), "{text}");
+}
+
+#[test]
+fn the_hottest_lines_are_below_their_function() {
+    let text = String::from_utf8(View::Text.write(&profile(), &HEADING)).unwrap();
+    assert!(!text.contains("a.c"), "{text}");
+    let text = String::from_utf8(View::Lines.write(&profile(), &HEADING)).unwrap();
+    let mut lines = text.lines().skip_while(|line| !line.ends_with("f(\"x\", int) (a.out)"));
+    let column = lines.next().unwrap().split("f(\"x\"").next().unwrap().chars().count();
+    for (line, time) in lines.by_ref().take(5).zip([
+        " 37.5 ± 1.0",
+        " 25.0 ± 1.0",
+        " 18.8 ± 1.0",
+        " 15.0 ± 1.0",
+        " 12.5 ± 1.0",
+    ]) {
+        let name: String = line.chars().skip(column).collect();
+        assert!(line.starts_with(time) && name.starts_with("  a.c:"), "{text}");
+    }
+    assert!(lines.next().unwrap().ends_with("no;name"), "{text}");
+    // of the other function, whose lines have half of a percent and more
+    assert_eq!(text.matches("a.c:").count(), 10, "{text}");
+    assert_eq!(View::Json.with_lines(), Ok(View::Json));
+    assert!(View::Csv.with_lines().is_err());
+}
+
+#[test]
+fn csv_and_json_have_each_node_with_its_interval() {
+    let csv = String::from_utf8(View::Csv.write(&profile(), &HEADING)).unwrap();
+    let mut lines = csv.lines();
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    assert_eq!(names[..5], ["core", "function", "module", "scope", "time_ns"]);
+    assert_eq!(names[9..12], ["tma_retiring", "tma_retiring_low", "tma_retiring_high"]);
+    let row = csv.lines().find(|line| line.contains("\"f(\"\"x\"\", int)\",\"a.out\",own,")).unwrap();
+    assert!(row.contains(",100,0.500000,0.490000,0.510000,"), "{row}");
+    assert!(csv.lines().any(|line| line.ends_with(",0,,,,,,,,,,,,")), "{csv}");
+    let json: serde_json::Value = serde_json::from_slice(&View::Json.write(&profile(), &HEADING)).unwrap();
+    assert_eq!(json["functions"][0]["own"]["shares"]["tma_backend_bound"]["value"], 0.25);
+    assert_eq!(
+        json["functions"][1]["own"]["cannot_be_told"],
+        "3 bursts have a window in the function, too few"
+    );
+    let line = &json["functions"][0]["lines"][1];
+    assert_eq!((line["file"].as_str(), line["line"].as_u64()), (Some("/src/a.c"), Some(2)));
+    assert_eq!((line["time_ns"].as_u64(), line["bursts"].as_u64()), (Some(1_000_000_000), Some(20)));
+    assert_eq!(line["time"]["value"], 0.25);
+    assert_eq!(json["cores"][0]["all"]["time_ns"], 4_000_000_000_u64);
+}
+
+#[test]
+fn folded_stacks_have_microseconds() {
+    let folded = String::from_utf8(View::Folded.write(&profile(), &HEADING)).unwrap();
+    assert_eq!(folded, "f(\"x\", int) 500000\nmain;f(\"x\", int) 2500000\nmain;no:name 1000000\n");
+}
+
+/// Fields of a message of protocol buffers: number, and either a varint or bytes.
+fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
+    fn varint(bytes: &mut &[u8]) -> u64 {
+        let mut value = 0;
+        for shift in (0..).step_by(7) {
+            let (first, rest) = bytes.split_first().unwrap();
+            *bytes = rest;
+            value |= u64::from(first & 0x7f) << shift;
+            if first & 0x80 == 0 {
+                break;
+            }
+        }
+        value
+    }
+    let mut all = Vec::new();
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes);
+        match key & 7 {
+            0 => all.push((key >> 3, varint(&mut bytes), Vec::new())),
+            2 => {
+                let (field, rest) = {
+                    let len = varint(&mut bytes) as usize;
+                    bytes.split_at(len)
+                };
+                bytes = rest;
+                all.push((key >> 3, 0, field.to_vec()));
+            }
+            other => panic!("wire type {other}"),
+        }
+    }
+    all
+}
+
+#[test]
+fn pprof_reads_what_profile_proto_says() {
+    let message = fields(&View::Pprof.write(&profile(), &HEADING));
+    let of = |tag: u64| message.iter().filter(move |(number, _, _)| *number == tag);
+    let strings: Vec<String> = of(6).map(|(_, _, text)| String::from_utf8(text.clone()).unwrap()).collect();
+    assert_eq!(strings[0], "");
+    let value = |message: &[u8], tag: u64| {
+        fields(message).iter().find(|(number, _, _)| *number == tag).map_or(0, |(_, value, _)| *value)
+    };
+    let types: Vec<&str> = of(1).map(|(_, _, one)| &*strings[value(one, 1) as usize]).collect();
+    assert_eq!(
+        types,
+        ["cpu", "tma_retiring", "tma_bad_speculation", "tma_frontend_bound", "tma_backend_bound", "unknown"]
+    );
+    let packed = |bytes: &[u8]| -> Vec<u64> {
+        let (mut all, mut value, mut shift) = (Vec::new(), 0, 0);
+        for byte in bytes {
+            value |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                all.push(std::mem::take(&mut value));
+                shift = 0;
+            }
+        }
+        all
+    };
+    let function = |id: u64| {
+        let found = of(5).find(|(_, _, one)| value(one, 1) == id).unwrap();
+        strings[value(&found.2, 2) as usize].clone()
+    };
+    let name = |location: &u64| {
+        let found = of(4).find(|(_, _, one)| value(one, 1) == *location).unwrap();
+        let line = fields(&found.2).into_iter().find(|(number, _, _)| *number == 4).unwrap().2;
+        function(value(&line, 1))
+    };
+    let samples: Vec<(Vec<String>, Vec<u64>)> = of(2)
+        .map(|(_, _, one)| {
+            let parts = fields(one);
+            (packed(&parts[0].2).iter().map(name).collect(), packed(&parts[1].2))
+        })
+        .collect();
+    let main_f = (
+        vec!["f(\"x\", int)".to_string(), "main".into()],
+        vec![2_500_000_000, 1_250_000_000, 250_000_000, 375_000_000, 625_000_000, 0],
+    );
+    assert!(samples.contains(&main_f), "{samples:?}");
+    let untold = (vec!["no;name".to_string(), "main".into()], vec![1_000_000_000, 0, 0, 0, 0, 1_000_000_000]);
+    assert!(samples.contains(&untold), "{samples:?}");
+    assert_eq!(strings[of(14).next().unwrap().1 as usize], "cpu");
+}
+
+#[test]
+fn the_ending_chooses() {
+    for (file, view) in [
+        ("a.csv", View::Csv),
+        ("a", View::Text),
+        ("-", View::Text),
+        ("x.pprof", View::Pprof),
+        ("x.svg", View::Svg),
+        ("x.html", View::Html),
+    ] {
+        assert_eq!(View::of(Path::new(file)).unwrap(), view);
+    }
+    assert!(View::of(Path::new("a.pdf")).unwrap_err().contains(".html, .svg,"));
+}
+
+#[test]
+fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
+    type Change = fn(&mut Profile);
+    let said = |change: Change| {
+        let mut profile = profile();
+        change(&mut profile);
+        String::from_utf8(View::Text.write(&profile, &HEADING)).unwrap()
+    };
+    let quiet = said(|_| ());
+    assert!(!quiet.contains("left out") && !quiet.contains("instead of"), "{quiet}");
+    let changes: [(Change, &str); 5] = [
+        (|profile| profile.throttled = 6, "throttled samples 3 times"),
+        (|profile| profile.parted = 5, "5 windows are left out"),
+        (|profile| profile.impossible = 4, "4 bursts tell the time alone"),
+        (
+            |profile| {
+                profile.pace = Pace { frequency: 250.2, burst_ns: 4e4, limit: Limit::Cost, ..profile.pace };
+            },
+            "250 bursts a second and thread instead of 500: each takes 40.0 us, and all may take 1 % of the time",
+        ),
+        (
+            |profile| profile.pace = Pace { frequency: 100.0, limit: Limit::Kernel, ..profile.pace },
+            "100 bursts a second and thread instead of 500: more would be throttled",
+        ),
+    ];
+    for (change, line) in changes {
+        assert!(said(change).contains(line), "{line}");
+    }
+}
+
+fn svg(profile: &Profile) -> String {
+    String::from_utf8(View::Svg.write(profile, &HEADING)).unwrap()
+}
+
+fn page(profile: &Profile) -> String {
+    String::from_utf8(View::Html.write(profile, &HEADING)).unwrap()
+}
+
+/// A frame: its class, where it begins and how wide it is in %, from which pixel down, and its name.
+#[derive(Clone, Debug)]
+struct Frame {
+    class: String,
+    x: f64,
+    y: f64,
+    width: f64,
+    name: String,
+}
+
+/// The frames of each graph.
+fn frames(text: &str) -> Vec<Vec<Frame>> {
+    let graphs = text.split("<g class=\"frames\">").skip(1);
+    let graphs = graphs.map(|graph| graph.split("</g>").next().unwrap());
+    let attribute = |frame: &str, name: &str| {
+        let (_, value) =
+            frame.split_once(&format!(" {name}=\"")).unwrap_or_else(|| panic!("{name}: {frame}"));
+        value.split('"').next().unwrap().to_string()
+    };
+    let number =
+        |frame: &str, name: &str| attribute(frame, name).trim_end_matches('%').parse::<f64>().unwrap();
+    let frame = |frame: &str| Frame {
+        class: attribute(frame, "class"),
+        x: number(frame, "x"),
+        y: number(frame, "y"),
+        width: number(frame, "width"),
+        name: frame.split("y=\"12\">").nth(1).unwrap().split("</text>").next().unwrap().into(),
+    };
+    graphs.map(|graph| graph.split("<svg").skip(1).map(frame).collect()).collect()
+}
+
+fn named<'f>(frames: &'f [Frame], name: &str) -> Vec<&'f Frame> {
+    frames.iter().filter(|frame| frame.name == name).collect()
+}
+
+#[test]
+fn frames_are_as_wide_as_their_time_and_above_their_callers() {
+    let svg = svg(&profile());
+    let [frames] = &frames(&svg)[..] else { panic!("{svg}") };
+    let core = named(frames, "Sunny, Willow or Cypress Cove, by counters")[0];
+    let main = named(frames, "main")[0];
+    let f = named(frames, "f(&quot;x&quot;, int)");
+    assert_eq!((core.x, core.width, main.width), (0.0, 100.0, 87.5), "{frames:?}");
+    // as a root of its own, and in main
+    assert_eq!(f.iter().map(|f| f.width).collect::<Vec<_>>(), [12.5, 62.5], "{frames:?}");
+    assert!(f[0].y == main.y && f[1].y < main.y && main.y < core.y, "{frames:?}");
+    let inner = named(frames, "no;name")[0];
+    assert_eq!((f[1].x, inner.x, inner.width), (main.x, main.x + 62.5, 25.0), "{frames:?}");
+}
+
+#[test]
+fn colours_are_those_of_the_largest_category() {
+    for (largest, shares) in
+        [[0.4, 0.2, 0.2, 0.2], [0.2, 0.4, 0.2, 0.2], [0.2, 0.2, 0.4, 0.2], [0.2, 0.2, 0.2, 0.4]]
+            .into_iter()
+            .enumerate()
+    {
+        let mut profile = profile();
+        profile.functions[0].own = figures(3_000_000_000, Some(shares));
+        for text in [svg(&profile), page(&profile)] {
+            for frames in frames(&text) {
+                for frame in named(&frames, "f(&quot;x&quot;, int)") {
+                    assert_eq!(frame.class, format!("a{largest}"), "{shares:?}");
+                }
+                for frame in named(&frames, "no;name").into_iter().chain(named(&frames, "main")) {
+                    assert_eq!(frame.class, "untold");
+                }
+            }
+        }
+    }
+    // a module of the same name is another function
+    let mut profile = profile();
+    profile.functions[0].module = "other".into();
+    assert!(named(&frames(&svg(&profile))[0], "f(&quot;x&quot;, int)").iter().all(|f| f.class == "untold"));
+    // the style says what colours they are, without names
+    let text = svg(&profile);
+    assert!(text.contains(".a3 { fill: #") && !text.contains("var("), "{text}");
+}
+
+#[test]
+fn a_page_has_time_and_waste_from_both_ends() {
+    let mut profile = profile();
+    profile.functions[1].own = figures(1_000_000_000, Some([0.1, 0.7, 0.1, 0.1]));
+    let all = frames(&page(&profile));
+    let [time, waste, time_first, waste_first] = &all[..] else { panic!("{}", all.len()) };
+    // f wastes half of 3 s, the other nine tenths of 1 s
+    let part = |wasted: f64| 100.0 * wasted / 2.4;
+    let near = |frame: &Frame, width: f64| assert!((frame.width - width).abs() < 0.001, "{frame:?} {width}");
+    near(named(time, "no;name")[0], 25.0);
+    near(named(waste, "no;name")[0], part(0.9));
+    near(named(waste, "main")[0], part(0.9 + 0.5 * 2.5));
+    near(named(time_first, "f(&quot;x&quot;, int)")[0], 75.0);
+    near(named(waste_first, "f(&quot;x&quot;, int)")[0], part(1.5));
+    // callers are below what they call
+    let mains = named(time_first, "main");
+    assert_eq!(mains.len(), 2, "{time_first:?}");
+    assert!(mains.iter().all(|main| main.y > named(time_first, "no;name")[0].y), "{time_first:?}");
+}
+
+#[test]
+fn what_cannot_be_told_is_in_no_waste_and_that_is_said() {
+    let text = page(&profile());
+    let all = frames(&text);
+    assert!(named(&all[1], "no;name").is_empty() && !named(&all[0], "no;name").is_empty());
+    assert!(text.contains("25.0 % of the time is not in it"), "{text}");
+}
+
+#[test]
+fn the_page_has_what_the_text_says() {
+    let mut profile = profile();
+    (profile.throttled, profile.parted, profile.refused) = (6, 5, (2, "EMFILE".into()));
+    profile.pace = Pace { frequency: 100.0, limit: Limit::Kernel, ..profile.pace };
+    let (page, text) = (page(&profile), String::from_utf8(View::Text.write(&profile, &HEADING)).unwrap());
+    assert!(page.starts_with("<!DOCTYPE html>"), "{page}");
+    let remarks = text.lines().filter(|line| line.ends_with('.') || line.contains("EMFILE"));
+    let missing: Vec<_> = remarks.clone().filter(|line| !page.contains(*line)).collect();
+    assert!(remarks.count() == 4 && missing.is_empty(), "{missing:?}");
+    for wanted in [
+        "./a.out",
+        HEADING.occasion,
+        "4.0 s, 1 thread, 2,000 bursts",
+        "75.0 ± 2.0 %",
+        "retiring 50.0 ± 1.0 %, bad speculation 10.0 ± 1.0 %, frontend bound 15.0 ± 1.0 %, backend bound 25.0 ± 1.0 %",
+        "cannot be told from 3 bursts: record some 13 s or more",
+    ] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    let (told, untold) = (page.find(">f(&quot;x&quot;, int)<").unwrap(), page.find(">no;name<").unwrap());
+    assert!(told < untold);
+}
+
+#[test]
+fn names_are_escaped() {
+    const HOSTILE: &str = "a<b>&\"c\";</svg><script>alert(1)</script>\u{1b}\u{202e}";
+    const ESCAPED: &str =
+        "a&lt;b&gt;&amp;&quot;c&quot;;&lt;/svg&gt;&lt;script&gt;alert(1)&lt;/script&gt;\\u{1b}\\u{202e}";
+    let mut profile = profile();
+    profile.functions.push(function(HOSTILE, 1_000_000_000, Some([0.2, 0.2, 0.2, 0.4])));
+    let stack = CallStack { core: 0, functions: vec![(HOSTILE.into(), "a.out".into())] };
+    profile.stacks.insert(stack, 1_000_000_000);
+    let heading = Heading { command: HOSTILE, ..HEADING };
+    for view in [View::Svg, View::Html] {
+        let text = String::from_utf8(view.write(&profile, &heading)).unwrap();
+        assert!(text.matches(ESCAPED).count() >= 3 && !text.contains("<script>alert"), "{text}");
+        assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
+        assert_eq!(text.matches("<script>").count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn nothing_is_a_picture_too() {
+    let nothing = Profile { cores: vec![], functions: vec![], stacks: BTreeMap::new(), ..profile() };
+    assert!(svg(&nothing).contains("Nothing was sampled") && page(&nothing).contains("Nothing was sampled"));
+}

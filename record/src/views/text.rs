@@ -1,0 +1,91 @@
+//! A table for people.
+#![forbid(unsafe_code)]
+
+use super::{remarks, title};
+use crate::estimate::Confidence;
+use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
+use std::fmt::Write;
+use topdown_report::thousands;
+
+fn percent(interval: &Confidence) -> String {
+    format!("{:5.1} ±{:4.1}", 100.0 * interval.value, 100.0 * interval.error())
+}
+
+/// So many lines of a function are.
+const MOST_LINES: usize = 5;
+
+/// Columns between the time and the name.
+fn width_of_shares(core: &ProfiledCore) -> usize {
+    9 + 14 * core.nodes.iter().filter(|node| node.level == 1).count()
+}
+
+/// The hottest lines of a function.
+fn lines(core: &ProfiledCore, function: &ProfiledFunction) -> String {
+    let listed = function.lines.iter().filter(|line| line.time.value >= remarks::LEAST_TIME).take(MOST_LINES);
+    let row = |line: &ProfiledLine| {
+        let file = line.file.rsplit('/').next().unwrap_or_default();
+        format!(
+            "{}{:width$}     {file}:{}\n",
+            percent(&line.time),
+            "",
+            line.line,
+            width = width_of_shares(core)
+        )
+    };
+    listed.map(row).collect()
+}
+
+fn row(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures, name: &str) -> String {
+    let mut row = percent(&figures.time);
+    match &figures.shares {
+        Ok(told) => {
+            let wasted = figures.wasted(&core.nodes).unwrap_or(0.0);
+            let _ = write!(row, "   {:6.1}", 100.0 * wasted);
+            for (node, share) in core.nodes.iter().zip(&told.shares) {
+                if node.level == 1 {
+                    let _ = write!(row, "   {}", percent(share));
+                }
+            }
+        }
+        Err(untold) => {
+            let width = width_of_shares(core);
+            let why = format!("   {}", remarks::untold(*untold, profile));
+            let _ = write!(row, "{why:<width$.width$}");
+        }
+    }
+    format!("{row}   {name}\n")
+}
+
+fn of_core(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: bool) -> String {
+    let mut text = format!("\n{}: {} windows\n", core.name, thousands(core.windows as u64));
+    let _ = write!(text, "{:>11}   {:>6}", "time %", "wasted");
+    for node in core.nodes.iter().filter(|node| node.level == 1) {
+        let mut title = title(node).replace("speculation", "spec.");
+        title.truncate(14);
+        let _ = write!(text, "   {title:>11}");
+    }
+    text += "   function\n";
+    text += &row(profile, core, &core.all, "(all)");
+    for function in remarks::listed(profile, place) {
+        let name = match &*function.module {
+            "" => function.name.clone(),
+            module => format!("{} ({module})", function.name),
+        };
+        text += &row(profile, core, &function.own, &name);
+        if with_lines {
+            text += &lines(core, function);
+        }
+    }
+    remarks::of_core(profile, place, core).into_iter().for_each(|remark| text += &(remark + "\n"));
+    text
+}
+
+pub(super) fn text(profile: &Profile, command: &str, with_lines: bool) -> String {
+    let mut text = format!("topdown: {command} ({})\n", remarks::amount(profile));
+    for (place, core) in profile.cores.iter().enumerate() {
+        text += &of_core(profile, place, core, with_lines);
+    }
+    let nothing = remarks::of_nothing(profile).map(String::from);
+    nothing.into_iter().chain(remarks::of_all(profile)).for_each(|remark| text += &(remark + "\n"));
+    text
+}

@@ -1,0 +1,122 @@
+//! What pages have in common, also those of `topdown record`: the frame, the style and its colours, bars, and texts of the
+//! measured program's.
+#![forbid(unsafe_code)]
+
+use super::bar;
+use crate::model::DOUBTFUL;
+use crate::nodes::{Shown, Tree};
+use crate::verdict;
+use crate::words::clean;
+use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
+use topdown::LEVEL_1;
+
+const STYLE: &str = include_str!("style.css");
+/// Nothing is fetched, and no other script runs.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+/// Hatching, for all bars.
+const DEFINITIONS: &str = r##"<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
+<pattern id="hatch" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+<rect width="7" height="7" style="fill:var(--card);opacity:.25;stroke:none"/>
+<rect width="3" height="7" style="fill:var(--card);opacity:.6;stroke:none"/></pattern></defs></svg>
+"##;
+
+/// What bars have besides parts: a sample of each, and in words.
+const WHISKER: &str = r#"<svg width="34" height="16"><rect class="a0" width="17" height="16"/><rect class="a3" x="17" width="17" height="16"/><g class="whisker"><line class="halo" x1="9" x2="25" y1="8" y2="8"/><line x1="9" x2="25" y1="8" y2="8"/><line x1="9" x2="9" y1="4" y2="12"/><line x1="25" x2="25" y1="4" y2="12"/></g></svg>"#;
+const HATCHED: &str = r#"<svg width="34" height="16"><rect class="a2" width="34" height="16"/><rect fill="url(#hatch)" width="34" height="16"/></svg>"#;
+
+/// A text of the measured program's: without what changes the direction of writing and the like.
+pub struct Text<T>(pub T);
+
+impl<T: AsRef<str>> Render for Text<T> {
+    fn render_to(&self, buffer: &mut String) {
+        clean(self.0.as_ref()).render_to(buffer);
+    }
+}
+
+/// A page that needs no other file and no network. `style` is put behind what all pages have.
+pub fn page(title: &str, style: &str, content: &Markup, script: &str) -> String {
+    let page = html! {
+        (DOCTYPE) "\n"
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                title { "topdown: " (Text(title)) }
+                style { (PreEscaped(STYLE)) (PreEscaped(style)) }
+            }
+            "\n"
+            body {
+                (PreEscaped(DEFINITIONS))
+                main { (content) }
+                script { (PreEscaped(script)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// What the style calls `--NAME`, on a light page.
+///
+/// # Panics
+/// The style has no such name.
+pub fn colour(name: &str) -> &'static str {
+    let found = STYLE.split_once(&format!("--{name}: ")).and_then(|(_, rest)| rest.split_once(';'));
+    found.expect("a name of the style").0
+}
+
+/// What the colours of bars mean: below each category of level 1 the parts of level 2, by their colours.
+pub(crate) fn legend_of(parts: impl Fn(usize) -> Vec<(usize, String)>) -> Markup {
+    html! {
+        div.legend {
+            @for (k, metric) in LEVEL_1.iter().enumerate() {
+                div {
+                    b { i style={ "background:var(--a" (k) ")" } {} (metric.title()) }
+                    @for (place, title) in parts(k) {
+                        span { i style={ "background:var(--b" (place) ")" } {} (title) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What the colours of bars of such trees mean.
+pub fn legend(tree: &Tree) -> Markup {
+    legend_of(|k| {
+        bar::parts_of(tree, k).into_iter().map(|(place, node)| (place, node.kind.metric.title())).collect()
+    })
+}
+
+/// Marks of bars, and what they mean; `whisker` says it of that at a part's end.
+pub fn marks(whisker: &str) -> Markup {
+    html! {
+        span { (PreEscaped(WHISKER)) (whisker) }
+        span { (PreEscaped(HATCHED)) "the bound is above " (format!("{:.0}", 100.0 * DOUBTFUL)) " points" }
+    }
+}
+
+/// What is above a bar: the verdict, and within how much the shares of each level are.
+pub(crate) fn head(verdict: &str, one: Option<f64>, two: Option<f64>) -> Markup {
+    let bound = match (one, two) {
+        (Some(one), Some(two)) => {
+            format!("within {:.1} points; level 2: {:.1}", 100.0 * one, 100.0 * two)
+        }
+        (Some(one), None) => format!("within {:.1} points", 100.0 * one),
+        _ => String::new(),
+    };
+    html! { div.head { span.verdict { (Text(verdict)) } span.bound { (bound) } } }
+}
+
+/// The verdict on such shares of slots, how sure they are, and the bar.
+pub fn shares(name: &str, tree: &Tree) -> Markup {
+    let verdict = verdict::words(tree, None, None);
+    let worst = |level: u32| {
+        let errors = tree.0.iter().filter(|node| node.kind.level == level).map(Shown::error);
+        errors.reduce(f64::max)
+    };
+    html! {
+        (head(&verdict, worst(1), worst(2)))
+        (PreEscaped(bar::draw_tree(&clean(name), &verdict, tree)))
+    }
+}

@@ -1,0 +1,88 @@
+//! Threads side by side: what each did in each region.
+
+use super::bar::{self, SMALL};
+use super::{Text, largest};
+use crate::model::{Figures, Item, Region, Report, Thread};
+use crate::words::{self, Placed, clean, percent};
+use maud::{Markup, PreEscaped, html};
+use std::collections::HashMap;
+
+/// Side by side, the largest if there are more.
+const MOST_THREADS: usize = 48;
+/// Bars of regions in threads.
+const MOST_CELLS: usize = 600;
+/// Pixels of the column of names, and of each other.
+const NAMES: usize = 176;
+const COLUMN: usize = 100;
+
+pub fn section(report: &Report) -> Markup {
+    let threads = words::threads(report, MOST_THREADS);
+    let all: usize = report.processes.iter().map(|process| process.threads.len()).sum();
+    let rows = report.regions.len().min(MOST_CELLS / threads.len().max(1));
+    let several = report.processes.len() > 1;
+    html! {
+        @if threads.len() > 1 {
+            section.card {
+                h2 { "Threads" (largest(threads.len(), all)) }
+                div.scroll {
+                    table.matrix style={ "width:" (NAMES + COLUMN * threads.len()) "px" } {
+                        thead { tr { th {} @for one in &threads { (head(one, several)) } } }
+                        tbody {
+                            tr {
+                                th { "all of it" }
+                                @for one in &threads {
+                                    (cell(&title_of(report, one.process.pid, one.thread), &one.thread.item.inclusive))
+                                }
+                            }
+                            @for region in &report.regions[..rows] { (row(report, &threads, region)) }
+                        }
+                    }
+                }
+                @if rows < report.regions.len() { p.meta { "Regions" (largest(rows, report.regions.len())) } }
+            }
+        }
+    }
+}
+
+/// The thread's process first, if there are several.
+pub fn title_of(report: &Report, pid: i32, thread: &Thread) -> String {
+    let process = if report.processes.len() > 1 { format!("process {pid}, ") } else { String::new() };
+    let killed = if thread.ended { "" } else { " (killed)" };
+    format!("{process}thread {} {}{killed}", thread.tid, clean(&thread.name))
+}
+
+fn head(one: &Placed, several: bool) -> Markup {
+    let Thread { tid, before, name, ended, item, .. } = one.thread;
+    html! {
+        th {
+            (Text(name)) small { (tid) }
+            @if *before > 0 { small { "and " (before) " before it" } }
+            @if several { small { "process " (one.process.pid) } }
+            small { (item.inclusive.share.map_or(String::new(), percent)) }
+            @if !ended { small { "killed" } }
+        }
+    }
+}
+
+fn row(report: &Report, threads: &[Placed], region: &Region) -> Markup {
+    let of: HashMap<(usize, usize), &Item> =
+        region.threads.iter().map(|one| (one.place, &one.item)).collect();
+    let title = |one: &Placed| {
+        format!("{} in {}", clean(&region.name), title_of(report, one.process.pid, one.thread))
+    };
+    html! {
+        tr {
+            th title=(Text(&region.name)) { span.label { (Text(&region.name)) } }
+            @for one in threads {
+                @match of.get(&one.place) {
+                    Some(item) => { (cell(&title(one), &item.inclusive)) }
+                    None => { td { "–" } }
+                }
+            }
+        }
+    }
+}
+
+fn cell(title: &str, figures: &Figures) -> Markup {
+    html! { td { (PreEscaped(bar::draw(title, figures, SMALL))) } }
+}

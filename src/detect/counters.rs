@@ -1,0 +1,203 @@
+//! General counters: which events of a core are to be counted, and whether they fit.
+#![forbid(unsafe_code)]
+
+use super::{
+    ANOTHER_CPU, DEVICES, MOUNT_SYS, Pmu, SEND, config, config_of_arm64, driver, hidden_events,
+    kind_and_cpus, no_topdown_counters, none, shows_cycles, text,
+};
+use crate::error::{Error, Result};
+use crate::model::p_counters::SLOTS_P;
+use crate::model::{self, Counting, Event, Leader, Model};
+use crate::sys::Kernel;
+use crate::sys::cpu::{ARM64, Identity};
+use crate::sys::numbers::whole;
+use crate::sys::sysfs::first_line;
+
+/// The events of a group of plain counters.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub leader: Leader,
+    /// Slots for each that the leader counts.
+    pub slots_each: u64,
+    /// The inputs of the row's tree, in their order.
+    pub members: Vec<Event>,
+    /// It is not believed that they count until they do.
+    pub unproven: bool,
+    /// Why there is no deeper level, if there might be.
+    pub no_deeper: &'static str,
+}
+
+/// Why fewer general counters are left than the core has.
+const WATCHDOG: &str = "the NMI watchdog counts cycles, too, which leaves the core one general counter less \
+    (sysctl kernel.nmi_watchdog=0)";
+
+impl Plan {
+    /// How many general counters it takes.
+    pub fn general_counters(&self) -> u32 {
+        self.members.len() as u32 + u32::from(self.leader.general)
+    }
+}
+
+/// Finds the general counters of the CPU, or of its P-cores, with what is to be counted in them down to a level (0: the deepest),
+/// or says why there are none. None of it needs PERF_METRICS, so virtual machines have it, too.
+pub(crate) fn counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Result<(Pmu, Plan)> {
+    let none = |why: &'static str| {
+        Error::errno(libc::ENODEV, format!("no general counters of slots on {cpu}"))
+            .why(why)
+            .remedy(ANOTHER_CPU)
+    };
+    let Some(row) = model::by_counters(cpu) else {
+        return Err(none("this version knows no such events of its core"));
+    };
+    by_row(kernel, cpu, row, level)
+}
+
+/// As `counters`, with what is below this node.
+pub(crate) fn subtree(kernel: &impl Kernel, cpu: &Identity, node: u32, level: u32) -> Result<(Pmu, Plan)> {
+    let (_, row) = model::of_cpu(cpu).ok_or_else(|| no_subtree(&cpu.name, None))?;
+    let subtree = model::with_subtree(row, node).ok_or_else(|| no_subtree(row.core, Some(row)))?;
+    all_of_it(by_row(kernel, cpu, subtree, level)?, level)
+}
+
+/// Of a subtree there is to be every level, unless fewer are asked for.
+pub(super) fn all_of_it((pmu, plan): (Pmu, Plan), level: u32) -> Result<(Pmu, Plan)> {
+    let (core, all) = (pmu.model.core, pmu.model.levels());
+    if level == 0 && pmu.level < all {
+        return Err(Error::errno(libc::ENOTSUP, format!("no counter is left for level {all} of '{core}'"))
+            .why(plan.no_deeper));
+    }
+    Ok((pmu, plan))
+}
+
+pub(crate) fn no_subtree(core: &str, row: Option<&Model>) -> Error {
+    let error = Error::errno(libc::ENOTSUP, format!("this subtree alone cannot be counted on {core}"));
+    match row.map(|row| (model::names_of_subtrees(row), row.no_deeper())) {
+        Some((names, no_deeper)) if !names.is_empty() => error
+            .why(if no_deeper.is_empty() { "another group holds it".into() } else { no_deeper.to_string() })
+            .remedy(format!("name one of these in td_options.subtree, or leave it out: {names}")),
+        _ => error
+            .why("it counts level 2 whole, as much of it as fits, or not at all")
+            .remedy("leave td_options.subtree out"),
+    }
+}
+
+/// `counters` of this row.
+fn by_row(
+    kernel: &impl Kernel,
+    cpu: &Identity,
+    (row, model): (u32, &'static Model),
+    level: u32,
+) -> Result<(Pmu, Plan)> {
+    let none = |why: &'static str| {
+        Error::errno(libc::ENODEV, format!("no general counters of slots on {cpu}"))
+            .why(why)
+            .remedy(ANOTHER_CPU)
+    };
+    let name = driver(kernel, cpu).map_err(|error| no_topdown_counters(cpu, error))?;
+    if !shows_cycles(kernel, name)? {
+        return Err(hidden_events(name));
+    }
+    let pmu = kind_and_cpus(kernel, name)?;
+    let (pmu, mut plan) = plan(kernel, name, pmu, (row, model), level)?;
+    if matches!(model.counting, Counting::Counters(counters) if counters.alone) {
+        runs_one_thread(kernel, cpu, model)?;
+    }
+    if plan.leader.event == SLOTS_P && name == "cpu" && model::of_e_cores(cpu).is_some() {
+        return Err(none("its kernel does not tell P-cores from E-cores, on which the events are others"));
+    }
+    // (a hypervisor may withhold events, which then count nothing; an arm64 CPU does not tell whether there is one)
+    plan.unproven = cpu.hypervisor.is_some() || model.family == ARM64;
+    Ok((pmu, plan))
+}
+
+/// Whether each core of the CPU runs one thread alone, as far as can be known.
+fn runs_one_thread(kernel: &impl Kernel, cpu: &Identity, model: &Model) -> Result<()> {
+    const SMT: &str = "/sys/devices/system/cpu/smt";
+    let why = format!(
+        "two threads share the slots of a {}, and its counters do not tell whose they are",
+        model.core
+    );
+    if let Some(hypervisor) = &cpu.hypervisor {
+        let what =
+            format!("this virtual machine ({hypervisor}) does not show whether its cores run another thread");
+        return Err(none(what).why(why).remedy("measure on the host"));
+    }
+    match kernel.text(&format!("{SMT}/active")) {
+        Ok(active) if active.trim() == "0" => Ok(()),
+        Ok(_) => Err(none("SMT is on").why(why).remedy(format!("switch it off: echo off > {SMT}/control"))),
+        Err(refusal) => {
+            Err(none(format!("{SMT}/active cannot be read ({refusal})")).why(why).remedy(MOUNT_SYS))
+        }
+    }
+}
+
+/// What is to be counted on a core of this row, down to a level. Events that the kernel shows are those of the row, or it is
+/// another core.
+pub(super) fn plan(
+    kernel: &impl Kernel,
+    name: &'static str,
+    (kind, cpus): (u32, Option<String>),
+    (row, model): (u32, &'static Model),
+    level: u32,
+) -> Result<(Pmu, Plan)> {
+    let Counting::Counters(counters) = model.counting else { unreachable!("a row of counters") };
+    let config = if model.family == ARM64 { config_of_arm64 } else { config };
+    let shown = |event: &Event| text(kernel, name, &format!("events/{}", event.name));
+    let (last, others) = counters.leaders.split_last().expect("a row of a CPU that there is");
+    let mut leader = last;
+    for other in others {
+        if shown(&other.event)?.and_then(|text| config(&text)) == Some(other.event.config) {
+            leader = other;
+            break;
+        }
+    }
+    // both the watchdog and a leader of cycles take a general counter, where there is no fixed one or but one of them
+    let watchdog = leader.by_cycle && nmi_watchdog(kernel);
+    let others = usize::from(leader.general) + usize::from(watchdog);
+    let fits =
+        |level: &u32| counters.general == 0 || counters.tree.inputs_of(*level) + others <= counters.general;
+    let most = counters.tree.depth();
+    let deepest = (1..=most).rev().find(fits).unwrap_or(1);
+    let no_deeper = if deepest < most { WATCHDOG } else { counters.no_deeper };
+    let level = if level == 0 { deepest } else { level.min(deepest) };
+    let members = counters.events[..counters.tree.inputs_of(level)].to_vec();
+    for event in members.iter().chain([&leader.event]) {
+        let Some(text) = shown(event)? else { continue };
+        if config(&text) != Some(event.config) {
+            let what = format!("{DEVICES}/{name}/events/{} is {}", event.name, first_line(&text));
+            return Err(none(what)
+                .why(format!(
+                    "on a {} it is {:#x}: the kernel takes this CPU for another",
+                    model.core, event.config
+                ))
+                .remedy("a newer kernel may know it"));
+        }
+    }
+    let slots_each = if leader.by_cycle { width(kernel, name, model)? } else { 1 };
+    let plan = Plan { leader: *leader, slots_each, members, unproven: false, no_deeper };
+    Ok((Pmu { name, kind, model, row, level: deepest, cpus }, plan))
+}
+
+/// Slots per cycle: as the row says, and on arm64 the kernel, where it tells.
+fn width(kernel: &impl Kernel, pmu: &str, model: &Model) -> Result<u64> {
+    let table = u64::from(model.slots_per_cycle);
+    if model.family != ARM64 {
+        return Ok(table);
+    }
+    let told = text(kernel, pmu, "caps/slots")?.and_then(|text| whole(text.trim())).filter(|told| *told > 0);
+    match told {
+        Some(told) if table == 0 || told == table => Ok(told),
+        None if table > 0 => Ok(table),
+        Some(told) => Err(none(format!("{DEVICES}/{pmu}/caps/slots is {told}"))
+            .why(format!("a {} has {table} slots per cycle", model.core))
+            .remedy(SEND)),
+        None => Err(none(format!("{DEVICES}/{pmu}/caps/slots does not tell the slots per cycle"))
+            .why(format!("no document tells those of a {}", model.core))
+            .remedy("a newer kernel may show it (Linux 5.11 or later)")),
+    }
+}
+
+/// Whether the kernel's watchdog counts cycles of each CPU.
+fn nmi_watchdog(kernel: &impl Kernel) -> bool {
+    kernel.text("/proc/sys/kernel/nmi_watchdog").is_ok_and(|text| text.trim() == "1")
+}
