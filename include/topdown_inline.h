@@ -35,7 +35,7 @@ struct td_mark {
     uint64_t counter[7];  /**< The other general counters. */
 };
 
-/* Reads the registers into `mark`, in 22 instructions without a system call; general counters in 37 (level 1) or 53 (both
+/* Reads the registers into `mark`, in 22 instructions without a system call; general counters in 39 (level 1) or 55 (both
  * levels); or else what td_read does. Threads, what it costs in the long run, and what it returns are as in td_read; but td and
  * mark must not be NULL. */
 static inline int td_read_mark(td_t *td, struct td_mark *mark);
@@ -143,6 +143,8 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
                  "rdpmc\n\t"
                  "mov %%eax, %c[slots](%[mark])\n\t"
                  "mov %%edx, %c[slots]+4(%[mark])\n\t"
+                 "test $0x8000, %%edx\n\t" /* the kernel has zeroed it */
+                 "je %l[slowly]\n\t"
                  "shl $32, %%rdx\n\t"
                  "or %%rdx, %%rax\n\t"
                  "cmp %c[limit](%[td]), %%rax\n\t"

@@ -168,6 +168,7 @@ impl<K: Kernel> HybridGroup<K> {
         all.time.enabled = all.time.enabled.saturating_add(self.behind(here));
         all.time.running = all.time.running.saturating_add(other.time.running);
         all.slots = all.slots.saturating_add(other.slots);
+        all.slots_maybe_over = all.slots_maybe_over.saturating_add(other.slots_maybe_over);
         for (sum, more) in all.counter.iter_mut().zip(other.counter) {
             *sum = sum.saturating_add(more);
         }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod hybrid;
+mod jumps;
 pub(crate) mod metrics;
 pub(crate) mod plain;
 

@@ -2,6 +2,7 @@
 //! of one category.
 #![forbid(unsafe_code)]
 
+use super::jumps::{Jumps, Told};
 use super::{
     MOST_SIBLINGS, Rdpmc, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still,
     work_of_all_kinds,
@@ -10,6 +11,7 @@ use crate::detect::blockers::{Attempt, explain};
 use crate::detect::{Plan, Pmu};
 use crate::error::{Error, Reason, Result};
 use crate::model::perf_metrics::SLOTS;
+use crate::model::slots_per_ns;
 use crate::options::{Options, Target};
 use crate::read::{
     Access, CountersSnapshot, FAST, MOST_COUNTERS, PlainCounters, PlainCounts, Reader, counters_snapshot,
@@ -35,6 +37,8 @@ pub(crate) struct PlainGroup<K: Kernel> {
     members: usize,
     /// Slots for each that the leader counts.
     slots_each: u64,
+    /// Of a leader whose count may jump.
+    jumps: Option<Jumps>,
     access: Access,
     /// How often RDPMC had faulted in this process before the group was opened.
     faults: u64,
@@ -127,6 +131,7 @@ impl<K: Kernel> PlainGroup<K> {
             options: *options,
             members: plan.members.len(),
             slots_each: plan.slots_each,
+            jumps: (plan.leader.event == SLOTS).then(|| Jumps::new(slots_per_ns(pmu.model.slots_per_cycle))),
             access: if why.is_none() { Access::Rdpmc } else { Access::by_read(options) },
             faults,
             rseq,
@@ -225,6 +230,29 @@ impl<K: Kernel> PlainGroup<K> {
         Some((sequence, leader.index() != 0))
     }
 
+    /// The counts without the jumps of the slots.
+    fn settled(&self, counts: PlainCounts) -> PlainCounts {
+        let Some(jumps) = &self.jumps else { return counts };
+        let told = told(counts.slots, &counts.counter, counts.time.running);
+        let jumped = jumps.judge(&told);
+        let slots_maybe_over = jumps.note(&told, jumped);
+        PlainCounts { slots: counts.slots.wrapping_sub(jumped.by), slots_maybe_over, ..counts }
+    }
+
+    /// The same of a snapshot. None: read(2) is to tell what is not sure.
+    fn settled_snapshot(&self, mut snapshot: CountersSnapshot) -> Option<CountersSnapshot> {
+        let Some(jumps) = &self.jumps else { return Some(snapshot) };
+        let [slots, counters @ ..] = snapshot.counter.map(|counter| counter.base.wrapping_add(counter.raw));
+        let told = told(slots, &counters, snapshot.clock.zero.running.wrapping_add(snapshot.ns));
+        let jumped = jumps.judge(&told);
+        if jumped.maybe_by > 0 {
+            return None;
+        }
+        jumps.note(&told, jumped);
+        snapshot.counter[0].base = snapshot.counter[0].base.wrapping_sub(jumped.by);
+        Some(snapshot)
+    }
+
     fn read(&self, event: &K::Fd, words: &mut [u64]) -> Result<usize> {
         let read = self.kernel.read(event, words);
         read.map_err(|e| explain(&self.kernel, &self.options, Attempt::Other("read"), &e))
@@ -263,8 +291,19 @@ impl PlainGroup<Linux> {
         };
         let mut counter = [0; MOST_COUNTERS];
         counter[..self.members].copy_from_slice(members);
-        Ok(PlainCounts { time, slots: leader.saturating_mul(self.slots_each), counter })
+        let slots = leader.saturating_mul(self.slots_each);
+        let Some(jumps) = &self.jumps else {
+            return Ok(PlainCounts { time, slots, slots_maybe_over: 0, counter });
+        };
+        let jumped = jumps.judge_all(&told(slots, &counter, time.running));
+        let slots = slots.wrapping_sub(jumped.by);
+        Ok(PlainCounts { time, slots, slots_maybe_over: jumped.maybe_by, counter })
     }
+}
+
+/// What a group that SLOTS leads has told. (Each tree of P-cores begins with the counters of three different categories.)
+fn told(slots: u64, counter: &[u64; MOST_COUNTERS], running_ns: u64) -> Told {
+    Told { slots, named: counter[..3].iter().fold(0, |sum, more| sum.saturating_add(*more)), running_ns }
 }
 
 /// The leader samples: each time with what the group has counted for the thread that it interrupts. Its records tell of threads'
@@ -312,7 +351,8 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
         let (time, values) = group_read::group(&words[..got], 1 + self.members).ok_or_else(given_up)?;
         let mut counter = [0; MOST_COUNTERS];
         counter[..self.members].copy_from_slice(&values[1..]);
-        Ok(PlainCounts { time, slots: values[0].saturating_mul(self.slots_each), counter })
+        let slots = values[0].saturating_mul(self.slots_each);
+        Ok(self.settled(PlainCounts { time, slots, slots_maybe_over: 0, counter }))
     }
 
     fn last_counts(&self) -> Result<PlainCounts> {
@@ -332,7 +372,8 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
         for (count, event) in counter.iter_mut().zip(self.siblings.iter()) {
             *count = alone(event)?.1;
         }
-        Ok(PlainCounts { time, slots: slots.saturating_mul(self.slots_each), counter })
+        let slots = slots.saturating_mul(self.slots_each);
+        Ok(self.settled(PlainCounts { time, slots, slots_maybe_over: 0, counter }))
     }
 
     fn counts_itself(&self) -> bool {
@@ -342,7 +383,7 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
     fn snapshot(&self) -> Option<CountersSnapshot> {
         let maps = self.maps.as_ref().filter(|_| self.access == Access::Rdpmc)?;
         let snapshot = counters_snapshot(&maps.leader, maps.members(), self.rseq?)?;
-        Some(CountersSnapshot { slots_each: self.slots_each, ..snapshot })
+        self.settled_snapshot(CountersSnapshot { slots_each: self.slots_each, ..snapshot })
     }
 
     fn reader(&self) -> Option<(Reader, usize)> {

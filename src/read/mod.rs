@@ -21,6 +21,12 @@ pub(crate) use {
     shared::{BY_COUNTERS, BY_SECOND, SEQUENCE, TD_CONTROL_PAGE},
 };
 
+/// The uppermost bit of a plain counter, which is set while it counts: the kernel starts each half its way, and again when it
+/// overflows. It is clear after an overflow of PERF_METRICS, where the kernel zeroes SLOTS, whoever has it, and says so to nobody
+/// (kernel-facts I). Then read(2) alone tells, until the group is next switched in.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const STARTED: u64 = 1 << (PLAIN_WIDTH - 1);
+
 /// How the time-stamp counter becomes an event's times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
@@ -151,6 +157,8 @@ pub(crate) const MOST_COUNTERS: usize = 15;
 pub(crate) struct PlainCounts {
     pub time: Times,
     pub slots: u64,
+    /// By so much they may be too large.
+    pub slots_maybe_over: u64,
     /// In the order of the inputs of the CPU's tree.
     pub counter: [u64; MOST_COUNTERS],
 }

@@ -11,7 +11,7 @@
 //! is not executed on an E-core, where it would fault.
 
 use super::shared::{SEQUENCE, Shared, TD_CONTROL_PAGE};
-use super::{Clock, CountersSnapshot, HoldsSample, MOST_COUNTERS, SLOTS_INDEX, Snapshot};
+use super::{Clock, CountersSnapshot, HoldsSample, MOST_COUNTERS, SLOTS_INDEX, STARTED, Snapshot};
 use crate::bound::SKID_SLOTS;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Increments, Sample, SlotsOnly};
@@ -110,6 +110,8 @@ macro_rules! fast_read {
             $crate::sys::scaled_clock!("r9", "rdi + {SCALE}"),
             "mov ecx, dword ptr [rdi + {NUMBERS}]",
             "rdpmc",
+            "test edx, {STARTED}",
+            "je 24f", // the kernel has zeroed it
             "shl rdx, 32",
             "lea r10, [rax + rdx]",
             concat!("jmp qword ptr [rdi + {ENTRIES} + 8 * ", $entry, "]"),
@@ -186,6 +188,7 @@ macro_rules! fast_read {
             TOTAL = const ::std::mem::offset_of!($crate::sample::Sample, slots),
             ENABLED = const ::std::mem::offset_of!($crate::sample::Sample, time_enabled_ns),
             RUNNING = const ::std::mem::offset_of!($crate::sample::Sample, time_running_ns),
+            STARTED = const $crate::read::STARTED >> 32,
             SLOTS = const $crate::sys::rdpmc::SLOTS,
             METRICS = const $crate::sys::rdpmc::METRICS,
             MARK = const $crate::sys::fault::MARK,
@@ -281,7 +284,8 @@ macro_rules! counted {
                 "jne 23f", // not on this CPU, where RDPMC may fault
                 scaled_clock!("rdx", "{shared} + {SCALE}"),
                 concat!("sub rdx, qword ptr [", $ns_less, "]\n mov qword ptr [", $ns, "], rdx"),
-                "mov ecx, dword ptr [{shared} + {NUMBERS}]\n rdpmc\n shl rdx, 32\n or rax, rdx",
+                "mov ecx, dword ptr [{shared} + {NUMBERS}]\n rdpmc\n test edx, {STARTED}\n je 23f",
+                "shl rdx, 32\n or rax, rdx",
                 concat!("sub rax, qword ptr [", $slots_less, "]\n mov qword ptr [", $slots, "], rax"),
                 "mov ecx, dword ptr [{shared} + {COUNT}]\n lea rax, [rip + 33f]\n jmp qword ptr [rax + 8 * rcx - 8]",
                 // (the last first, so that one place to enter serves each number of them)
@@ -311,6 +315,7 @@ macro_rules! counted {
         COUNT = const offset_of!(Shared, count),
         AT = const T::AT,
         OF = const offset_of!(Sample, base.sequence), // and the window, which is of this period of this handle
+        STARTED = const STARTED >> 32,
         FROM_NS = const offset_of!(Sample, time_enabled_ns),
         FROM_SLOTS = const offset_of!(Sample, slots),
         FROM = const offset_of!(Sample, counter),
@@ -525,7 +530,8 @@ pub(crate) fn snapshot(
 const TRIES: u32 = 4;
 
 /// What readings of plain counters start from: clock, numbers and bases. `leader` and `members` are the mapped pages of one
-/// group of the calling thread's, for which RDPMC was granted. None if it is not on this CPU, or is taken away again and again.
+/// group of the calling thread's, for which RDPMC was granted. None if it is not on this CPU, is taken away again and again, or does
+/// not tell (`STARTED`).
 pub(crate) fn counters_snapshot<'a, M: Mapping + 'a>(
     leader: &'a M,
     members: impl Iterator<Item = &'a M> + Clone,
@@ -537,9 +543,9 @@ pub(crate) fn counters_snapshot<'a, M: Mapping + 'a>(
             return None;
         }
         let pages = std::iter::once(leader).chain(members.clone());
-        let undisturbed = undisturbed(leader, &page, pages, rseq);
-        if undisturbed.is_some() {
-            return undisturbed;
+        if let Some(snapshot) = undisturbed(leader, &page, pages, rseq) {
+            let zeroed = snapshot.counter[0].raw & STARTED == 0;
+            return (!zeroed).then_some(snapshot);
         }
     }
     None

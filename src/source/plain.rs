@@ -40,8 +40,10 @@ struct Period {
     begun: PlainCounts,
     /// What its first sample would be.
     start: Head,
-    /// Slots of the library's own work so far, at the most.
+    /// Slots of the library's own work so far, at the most; and others by which it may be wrong.
     own_work: u64,
+    /// `PlainCounts::slots_maybe_over`, as it was last.
+    maybe_over: u64,
 }
 
 /// Whether totals start from zero at a reading.
@@ -58,7 +60,7 @@ impl<C: PlainCounters> Plain<C> {
     // (a frame of its own: it is large)
     #[inline(never)]
     pub fn new(counters: C, shared: &Shared, start: Head) -> Result<Box<Plain<C>>> {
-        let period = Period { begun: PlainCounts::default(), start, own_work: 0 };
+        let period = Period { begun: PlainCounts::default(), start, own_work: 0, maybe_over: 0 };
         let mut plain =
             Box::new(Plain { counters, period: Kept::new(period), remembered: Remembered::new() });
         match plain.reset(shared) {
@@ -93,7 +95,10 @@ impl<C: PlainCounters> Plain<C> {
 
     /// The sample of what was counted elsewhere since the group was opened, as that of a thread which inherited it.
     pub fn sample_of_counts(&self, counts: &PlainCounts) -> Sample {
-        self.period.look(|period| Period { begun: PlainCounts::default(), ..*period }.sample(counts))
+        self.period.look(|period| {
+            let own_work = period.own_work.saturating_add(counts.slots_maybe_over);
+            Period { begun: PlainCounts::default(), own_work, ..*period }.sample(counts)
+        })
     }
 
     /// A reading by RDPMC, for which the fast path has to look where the counters are now. False: they are not to be read so.
@@ -151,6 +156,9 @@ impl<C: PlainCounters> Plain<C> {
             let period = change.value();
             period.own_work = period.own_work.saturating_add(own_work);
             let sample = counts.map(|counts| {
+                let doubt = counts.slots_maybe_over.saturating_sub(period.maybe_over);
+                period.own_work = period.own_work.saturating_add(doubt);
+                period.maybe_over = counts.slots_maybe_over;
                 match next {
                     Next::NewPeriod => period.begin(&counts, own_work + look),
                     // each reading is a window, in number: marks tell readings apart by it, and each has its skid

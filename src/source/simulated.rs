@@ -297,6 +297,7 @@ impl PlainCounters for SimulatedCounters {
         Ok(PlainCounts {
             time: Times { enabled: time, running: time },
             slots: state.cycles * self.width,
+            slots_maybe_over: 0,
             counter: state.counter.map(|counter| (counter / u128::from(WHOLE)) as u64),
         })
     }
