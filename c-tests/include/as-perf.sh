@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # as-perf.sh : nodes_as_perf CPU PERF TOPDOWN AT_MIX compares each node that `topdown stat` counts on this CPU with perf's metric of
 # the same name, as the table as-perf beside this file says: of one program, at two mixes, in user mode, one after the other.
-# On x86_64 and arm64.
+# On x86_64 and arm64 (whose root has gawk alone).
 
 # In 1/64 of slots retiring, bad speculation and frontend bound; in 1/16 of their parents heavy, mispredicts, latency, memory. No
 # formula makes any share less than nothing of these: perf prints it so, where `topdown stat` has 0 and takes it off the others.
@@ -14,9 +14,6 @@ nodes_as_perf() {
   case $cpu in
     # By default it estimates the cycles of the core from what one thread saw, also where SMT is off.
     skx) of_perf=(-a);;
-    # Both count the CPU of an E-core: of a command topdown stat counts E-cores down to level 1 alone.
-    adl) cpus=$(cut -d - -f 1 /sys/bus/event_source/devices/cpu_atom/cpus)
-      of_ours=(-C "$cpus") of_perf=(-C "$cpus" --cputype atom) program="taskset -c $cpus $program";;
   esac
   for mix in "${as_perf_mixes[@]}"; do
     while read -r cpus tolerance subtree nodes; do
@@ -36,7 +33,7 @@ nodes_as_perf() {
 }
 
 as_perf_says() { # as_perf_says WHAT TOLERANCE NODES : what both have written says the same of these nodes
-  awk -v what="$1" -v tolerance="$2" -v nodes="$3" '
+  "$(command -v awk || command -v gawk)" -v what="$1" -v tolerance="$2" -v nodes="$3" '
     function field(name,   value) { # of the JSON line
       value = $0
       if (!sub(".*\"" name "\" : \"?", "", value)) return ""
