@@ -41,12 +41,14 @@ skip() { echo "$*"; exit 77; }
 while read -r line; do
   case $line in
     '# needs: '*)
-      for need in ${line#'# needs: '}; do
-        case ${need%,} in
-          "$has") ;;
-          hybrid) [ $device = cpu_core ] || skip "needs a hybrid CPU";;
-          not-hybrid) [ $device = cpu ] || skip "needs a CPU that is not hybrid";;
-          level-1) [ $level = 1 ] || skip "needs a CPU with level 1 alone";;
+      IFS=, read -r -a needs <<< "${line#'# needs: '}"
+      for need in "${needs[@]}"; do
+        need=${need# }
+        case " or $need or " in
+          *" or $has or "*) ;;
+          ' or hybrid or ') [ $device = cpu_core ] || skip "needs a hybrid CPU";;
+          ' or not-hybrid or ') [ $device = cpu ] || skip "needs a CPU that is not hybrid";;
+          ' or level-1 or ') [ $level = 1 ] || skip "needs a CPU with level 1 alone";;
           *) skip "needs $need, and this machine has $has";;
         esac
       done;;
