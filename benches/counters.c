@@ -1,0 +1,94 @@
+/* What a reading costs where general counters alone are read, as on AMD's cores and Arm's: nanoseconds of the monotonic clock,
+ * which on the emulated machine are instructions. Those of a call of a function that does nothing are taken off. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <topdown.h>
+#include <topdown_inline.h>
+
+enum { CALLS = 200, ROUNDS = 50 };
+
+static td_t *td;
+static struct td_sample sample, earlier;
+static struct td_mark mark;
+static struct td_sum sum;
+static struct td_l1 l1;
+static struct td_l2 l2;
+
+static __attribute__((noinline)) void nothing(void) { __asm__ volatile(""); }
+static __attribute__((noinline)) void a_read(void) { td_read(td, &sample); }
+static __attribute__((noinline)) void a_mark(void) { td_read_mark(td, &mark); }
+static __attribute__((noinline)) void a_reset(void) { td_reset(td); }
+static __attribute__((noinline)) void decode_l1(void) { td_decode_l1(&earlier, &sample, &l1); }
+static __attribute__((noinline)) void decode_l2(void) { td_decode_l2(&earlier, &sample, &l2); }
+static __attribute__((noinline)) void sum_pair(void)
+{
+    td_sum_begin(td, &sum);
+    td_sum_end(td, &sum);
+}
+
+static double now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+/* The least of many rounds: what a call costs when nothing interrupts. */
+static double of_a_call(void (*what)(void))
+{
+    double least = 1e18;
+    for (int round = 0; round < ROUNDS; round++) {
+        const double begun = now_ns();
+        for (int k = 0; k < CALLS; k++)
+            what();
+        const double took = (now_ns() - begun) / CALLS;
+        least = took < least ? took : least;
+    }
+    return least;
+}
+
+static void row(const char *what, void (*call)(void))
+{
+    printf("| %s | %.0f |\n", what, of_a_call(call) - of_a_call(nothing));
+}
+
+static int opens(struct td_options *options)
+{
+    char why[1000];
+    options->size = sizeof *options;
+    const int code = td_open(&td, options);
+    if (code == 0)
+        return 1;
+    td_last_error(why, sizeof why);
+    fprintf(stderr, "counters: %s\n", why);
+    return 0;
+}
+
+int main(void)
+{
+    struct td_info info;
+    struct td_options options;
+    memset(&options, 0, sizeof options);
+    if (!opens(&options))
+        return 77;
+    td_get_info(td, &info);
+    printf("%s, level %u, %u counters, %s\n\n| | instructions |\n|---|---|\n", info.core, info.level, info.counters,
+           info.path == TD_PATH_READ ? "by read(2)" : "in user space");
+    td_read(td, &earlier);
+    row("`td_read_mark`, inlined", a_mark);
+    row("`td_read`", a_read);
+    row("`td_sum_begin` and `td_sum_end`, each measured", sum_pair);
+    row("`td_decode_l1`", decode_l1);
+    if (info.level > 1)
+        row("`td_decode_l2`", decode_l2);
+    row("`td_reset`", a_reset);
+    td_close(td);
+    options.flags = TD_FLAG_NO_RDPMC;
+    if (!opens(&options))
+        return 77;
+    row("`td_read` by read(2) (`TD_FLAG_NO_RDPMC`)", a_read);
+    td_close(td);
+    return 0;
+}
