@@ -31,6 +31,15 @@ use std::mem::{MaybeUninit, offset_of};
 pub(crate) const FAST: fn() -> bool =
     || std::arch::is_x86_feature_detected!("avx") && std::arch::is_x86_feature_detected!("bmi2");
 
+/// Of so many counts that a counter has left, those that remain when a reading is to look at the pages, so that none is late; some
+/// virtual machines' counters begin 2^31 before the end.
+pub(crate) fn margin(left: u64) -> u64 {
+    (left / 4).min(1 << 32)
+}
+
+/// `Shared::limit` is one of the leader's counter, in slots.
+pub(crate) const LIMITS_TOTALS: bool = false;
+
 /// Defines int NAME(struct td *td, struct td_sample *out), a whole reading, in assembler. `visibility` is a directive for the
 /// symbol: .globl, or .hidden.
 ///
@@ -521,32 +530,8 @@ pub(crate) fn snapshot(
     Some(Snapshot { registers, sequence: page.sequence, clock, ns, pace })
 }
 
-/// How often pages that the kernel changes meanwhile are read.
-const TRIES: u32 = 4;
-
-/// What readings of plain counters start from: clock, numbers and bases. `leader` and `members` are the mapped pages of one
-/// group of the calling thread's, for which RDPMC was granted. None if it is not on this CPU, or is taken away again and again.
-pub(crate) fn counters_snapshot<'a, M: Mapping + 'a>(
-    leader: &'a M,
-    members: impl Iterator<Item = &'a M> + Clone,
-    rseq: *mut u64,
-) -> Option<CountersSnapshot> {
-    for _ in 0..TRIES {
-        let page = leader.snapshot()?;
-        if page.index == 0 {
-            return None;
-        }
-        let pages = std::iter::once(leader).chain(members.clone());
-        let undisturbed = undisturbed(leader, &page, pages, rseq);
-        if undisturbed.is_some() {
-            return undisturbed;
-        }
-    }
-    None
-}
-
 /// At this snapshot of the leader's page. None: something came between.
-fn undisturbed<'a, M: Mapping + 'a>(
+pub(crate) fn undisturbed<'a, M: Mapping + 'a>(
     leader: &M,
     page: &PageSnapshot,
     pages: impl Iterator<Item = &'a M>,
