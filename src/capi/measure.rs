@@ -65,7 +65,7 @@ pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) ->
 /// to the handler or action that it replaced; the reading returns TD_ENORDPMC. A program that then installs a handler of
 /// its own, or a thread that has SIGSEGV blocked, is ended by SIGSEGV in this case. TD_FLAG_NO_RDPMC avoids that.
 ///
-/// On arm64 a reading by MRS takes some 330 instructions, and the sysctl kernel.perf_user_access forbids it: who sets that to 0 while
+/// On arm64 a reading by MRS takes 330 to 380 instructions, and the sysctl kernel.perf_user_access forbids it: who sets that to 0 while
 /// the handle is open gets SIGILL where the above says SIGSEGV, and no error: this and further readings are by read(2).
 ///
 /// Returns 0, or:
