@@ -94,6 +94,9 @@ int td_open(td_t **out, const struct td_options *options);
  * to the handler or action that it replaced; the reading returns TD_ENORDPMC. A program that then installs a handler of
  * its own, or a thread that has SIGSEGV blocked, is ended by SIGSEGV in this case. TD_FLAG_NO_RDPMC avoids that.
  *
+ * On arm64 a reading by MRS takes 330 to 380 instructions, and the sysctl kernel.perf_user_access forbids it: who sets that to 0 while
+ * the handle is open gets SIGILL where the above says SIGSEGV, and no error: this and further readings are by read(2).
+ *
  * Returns 0, or:
  *  -EINVAL         an argument is NULL
  *  TD_EWRONGTHREAD called by another thread than the one that opened the handle, or in a forked child
@@ -149,7 +152,7 @@ struct td_sample {
 #define TD_SAMPLE_SPARSE 8
 /** Never set by this version. An earlier one set it when a reading reset the registers. */
 #define TD_SAMPLE_CLEARED 16
-/** The reading took the slow path: some of the library's own work follows it, and is counted. */
+/** The reading took the slow path, or was by MRS: some of the library's own work follows it, and is counted. */
 #define TD_SAMPLE_WORK_AFTER 32
 #define TD_SAMPLE_WORK_BEFORE 64  /**< Likewise: some of it precedes the reading, and is counted. */
 #define TD_SAMPLE_DROPPING 128    /**< The slots that the core dropped were counted, too (TD_FLAG_DROPPING). */
@@ -281,7 +284,7 @@ struct td_info {
     char cpu[64];               /**< Brand string of the CPU; "simulated" with TD_FLAG_SIMULATE. */
     char pmu[32];               /**< Name of the PMU in sysfs; "simulated" with TD_FLAG_SIMULATE. */
     char core[48];              /**< Name of the core, such as "Redwood Cove". */
-    /** Why the path is not RDPMC, why level 1 alone is counted, or why registers are rather than general counters, and what to
+    /** Why the path is not TD_PATH_RDPMC, why level 1 alone is counted, or why registers are rather than general counters, and what to
      * do about it; else empty. */
     char note[192];
     uint32_t max_error_ppm;     /**< td_options.max_error_ppm, or its default. */
@@ -295,7 +298,7 @@ struct td_info {
 };
 
 /* Values of td_info.path: how the counters are read. */
-#define TD_PATH_RDPMC 1      /**< By RDPMC, in user space. */
+#define TD_PATH_RDPMC 1      /**< In user space, by RDPMC; on arm64 by MRS, where kernel.perf_user_access is 1. */
 #define TD_PATH_READ 2       /**< By read(2); td_info.note says why. */
 #define TD_PATH_SIMULATED 3  /**< Nothing is read: the numbers are simulated. */
 

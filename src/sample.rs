@@ -12,7 +12,7 @@ pub const TD_SAMPLE_UNBOUNDED: u32 = 1;
 pub const TD_SAMPLE_COARSE_TIME: u32 = 2;
 /// Never set by this version. An earlier one set it when a reading reset the registers.
 pub const TD_SAMPLE_CLEARED: u32 = 16;
-/// The reading took the slow path: some of the library's own work follows it, and is counted.
+/// The reading took the slow path, or was by MRS: some of the library's own work follows it, and is counted.
 pub const TD_SAMPLE_WORK_AFTER: u32 = 32;
 /// Likewise: some of it precedes the reading, and is counted.
 pub const TD_SAMPLE_WORK_BEFORE: u32 = 64;

@@ -183,6 +183,7 @@ int main(int argc, char **argv)
     printf("%s, %s, PMU %s, level %u, %u counters, path %u%s%s; seed %lu\n", info.cpu, info.core, info.pmu, info.level,
            info.counters, info.path, info.note[0] ? ": " : "", info.note, (unsigned long)seed);
     td_close(td);
+    CHECK_EQ(info.path, has_word("/proc/sys/kernel/perf_user_access", "1") ? TD_PATH_RDPMC : TD_PATH_READ);
     regions(0, TD_TARGET_SELF, 0, RANDOM);
     regions(TD_FLAG_NO_RDPMC, TD_TARGET_SELF, 0, 0);
     regions(0, TD_TARGET_TASK, (int32_t)syscall(SYS_gettid), 0);

@@ -9,10 +9,10 @@
 //! the stack frame that the kernel made. docs/failures.md weighs the alternatives.
 
 use super::chained::{Chained, Handler, Installed, nothing, sigprocmask};
+use super::once::{Once, stay_loaded};
 use super::rdpmc::{FIXED, METRICS};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 use std::arch::global_asm;
-use std::mem::zeroed;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The marked instruction is `nop dword ptr [rax + MARK]`.
@@ -36,9 +36,7 @@ pub fn count() -> u64 {
 
 static CHAINED: Chained = Chained::new(libc::SIGSEGV);
 
-/// The process that is installing the handler; 0 for none, `DONE` when it is done.
-static STATE: AtomicU32 = AtomicU32::new(0);
-const DONE: u32 = u32::MAX;
+static INSTALLED: Once = Once::new();
 
 /// The mark that this library's RDPMC bear. Another library with this code in it has a handler and a mark of its own: the
 /// handlers pass each other's faults on.
@@ -53,22 +51,7 @@ pub fn survive() -> bool {
 /// As `survive`, for a library whose RDPMC bear another mark.
 pub fn survive_marked(mark: u32) -> bool {
     OWN_MARK.store(mark, Ordering::Relaxed);
-    let process = std::process::id();
-    for _ in 0..1000 {
-        match STATE.compare_exchange(0, process, Ordering::Acquire, Ordering::Acquire) {
-            Ok(_) => return install(),
-            Err(DONE) => return true,
-            // a thread of the parent's, which this forked child does not have
-            Err(holder) if holder != process => {
-                let taken = STATE.compare_exchange(holder, process, Ordering::Acquire, Ordering::Acquire);
-                if taken.is_ok() {
-                    return install();
-                }
-            }
-            Err(_) => std::thread::yield_now(),
-        }
-    }
-    false
+    INSTALLED.run(install)
 }
 
 fn install() -> bool {
@@ -76,21 +59,7 @@ fn install() -> bool {
     let handler = if OWN_MARK.load(Ordering::Relaxed) == MARK { marked } else { marked + MARKED };
     stay_loaded(handler);
     // SAFETY: that is where the handler's code begins, or behind its mark; nobody else is here.
-    let done = unsafe { CHAINED.install(handler, false) } == Installed::Yes;
-    STATE.store(if done { DONE } else { 0 }, Ordering::Release);
-    done
-}
-
-/// The object that this code is in is not to be unloaded: libtopdown.so is linked so, but the static library may be in
-/// another.
-fn stay_loaded(code: usize) {
-    // SAFETY: an address of ours, and the name that the dynamic linker has for its object.
-    unsafe {
-        let mut here: libc::Dl_info = zeroed();
-        if libc::dladdr(code as *const c_void, &mut here) != 0 {
-            libc::dlopen(here.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
-        }
-    }
+    unsafe { CHAINED.install(handler, false) == Installed::Yes }
 }
 
 unsafe extern "C" {
@@ -212,6 +181,7 @@ fn code(at: usize) -> Option<[u8; 8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::mem::zeroed;
     use std::ptr::null_mut;
 
     /// Two pages, and none behind them.

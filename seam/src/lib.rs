@@ -2,8 +2,8 @@
 //!
 //! - `Kernel`: one method for each system call on events, so that tests can put `scripted` in the place of `Linux`.
 //!   Descriptors and mappings release themselves: an open that fails half way leaves nothing behind.
-//! - `page`, `rdpmc`, `rseq`, `group_read`: a control page, counters read in user space, what read(2) says.
-//! - `fault`, `chained`, `signals`: RDPMC that was forbidden, handlers before others', signals blocked.
+//! - `page`, `rdpmc`, `mrs`, `rseq`, `group_read`: a control page, counters read in user space, what read(2) says.
+//! - `fault`, `chained`, `signals`: RDPMC or MRS that was forbidden, handlers before others', signals blocked.
 //! - `thread`, `identity`, `memory`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
 //!   other threads and forked children meet.
 //! - `records`, `execs`: an event's ring buffer, and what programs lose their events.
@@ -14,7 +14,8 @@ pub mod attr;
 pub mod chained;
 pub mod cpu;
 pub mod execs;
-#[cfg(target_arch = "x86_64")]
+#[cfg_attr(target_arch = "aarch64", path = "fault_arm64.rs")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod fault;
 pub mod format;
 pub mod group_read;
@@ -24,7 +25,11 @@ pub mod identity;
 pub mod kept;
 mod linux;
 pub mod memory;
+#[cfg(target_arch = "aarch64")]
+pub mod mrs;
 pub mod numbers;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod once;
 pub mod page;
 #[cfg(target_arch = "x86_64")]
 pub mod rdpmc;
@@ -40,8 +45,8 @@ pub mod sysfs;
 pub mod terms;
 pub mod thread;
 
-/// No RDPMC, no fault.
-#[cfg(not(target_arch = "x86_64"))]
+/// No counter is read in user space, so nothing faults.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub mod fault {
     /// How often RDPMC has faulted.
     pub fn count() -> u64 {
@@ -58,6 +63,9 @@ pub mod fault {
         false
     }
 }
+
+/// The instruction by which user space reads counters here.
+pub const READ_INSTRUCTION: &str = if cfg!(target_arch = "aarch64") { "MRS" } else { "RDPMC" };
 
 pub use linux::Linux;
 use memory::ReservedPage;

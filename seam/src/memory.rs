@@ -11,6 +11,9 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+/// How far apart what has pages of its own begins: as large as pages of this machine may be.
+pub const APART: usize = if cfg!(target_arch = "x86_64") { 4096 } else { 65536 };
+
 /// Gives its content pages of its own.
 #[cfg_attr(target_arch = "x86_64", repr(C, align(4096)))]
 #[cfg_attr(not(target_arch = "x86_64"), repr(C, align(65536)))]

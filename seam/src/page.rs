@@ -24,11 +24,14 @@ pub struct PlainCounter {
     pub raw: u64,
     /// The total less the counter.
     pub base: u64,
+    /// How much it can still count before the kernel, told by an interrupt, changes it.
+    pub left: u64,
 }
 
 const CAP_BIT0_IS_DEPRECATED: u64 = 1 << 1;
 const CAP_USER_RDPMC: u64 = 1 << 2;
 const CAP_USER_TIME: u64 = 1 << 3;
+const CAP_USER_TIME_SHORT: u64 = 1 << 5;
 
 /// Nanoseconds that a group was enabled, and of those that it was counting.
 #[repr(C)]
@@ -150,4 +153,79 @@ pub unsafe fn index(page: *const Page) -> u32 {
 pub unsafe fn sequence(page: *const Page) -> u32 {
     // SAFETY: the caller vouches for the page.
     unsafe { read_volatile(addr_of!((*page).lock)) }
+}
+
+/// The total of a page's offset and a counter of so many bits (1 to 64), which the kernel starts below zero.
+///
+/// As the kernel's header has it, the counter is brought to 64 bits with its sign. That is what the offset is made for
+/// when counting starts; when the page is written anew while counting goes on (PERF_EVENT_IOC_RESET), it is made for a
+/// counter without sign.
+#[inline]
+pub fn total(offset: u64, raw: u64, width: u16) -> u64 {
+    let unused = 64u32.wrapping_sub(width.into());
+    let signed = (raw.wrapping_shl(unused) as i64).wrapping_shr(unused) as u64;
+    let total = offset.wrapping_add(signed);
+    if (total as i64) < 0 { total.wrapping_add(1u64.checked_shl(width.into()).unwrap_or(0)) } else { total }
+}
+
+/// How the counter in which user space sees the time becomes nanoseconds, where it is narrower than 64 bits (cap_user_time_short):
+/// it is what this says at the moment of `cycles`, and from there on counts within `mask`.
+///
+/// # Safety
+/// `page` points to a mapped control page.
+#[inline]
+pub unsafe fn short_clock(page: *const Page) -> Option<(u64, u64)> {
+    // SAFETY: the caller vouches for the page, which the kernel changes at any time, hence volatile.
+    unsafe {
+        let capabilities = read_volatile(addr_of!((*page).__bindgen_anon_1.capabilities));
+        let clock =
+            (read_volatile(addr_of!((*page).time_cycles)), read_volatile(addr_of!((*page).time_mask)));
+        (capabilities & CAP_USER_TIME_SHORT != 0).then_some(clock)
+    }
+}
+
+/// How many bits counters have.
+///
+/// # Safety
+/// `page` points to a mapped control page.
+#[inline]
+pub unsafe fn width(page: *const Page) -> u16 {
+    // SAFETY: the caller vouches for the page.
+    unsafe { read_volatile(addr_of!((*page).pmc_width)) }
+}
+
+/// What the event has counted, less its counter.
+///
+/// # Safety
+/// `page` points to a mapped control page.
+#[inline]
+pub unsafe fn offset(page: *const Page) -> u64 {
+    // SAFETY: the caller vouches for the page.
+    unsafe { read_volatile(addr_of!((*page).offset)) as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offset_and_counter_make_the_total() {
+        for width in [32, 40, 48, 64] {
+            let mask = u64::MAX >> (64 - width);
+            let half = 1u64 << (width - 1);
+            // started at minus half, after 7 had been counted before
+            let at = |counted: u64| total(7 + half, half.wrapping_neg().wrapping_add(counted) & mask, width);
+            for counted in [0, 1, 1 << 20, half - 1, half, half + 5] {
+                assert_eq!(at(counted), 7 + counted);
+            }
+        }
+        // more than a counter holds
+        assert_eq!(total((1 << 60) + 10, 0xffff_ffff_fffe, 48), (1 << 60) + 8);
+        // reset to 3 while it stood there
+        let stood = 0x8000_0000_1234;
+        let offset = 3u64.wrapping_sub(stood);
+        for counted in [0, 1, 1 << 40] {
+            assert_eq!(total(offset, stood + counted, 48), 3 + counted);
+        }
+    }
 }

@@ -8,7 +8,6 @@ use super::rseq::SIGNATURE;
 use crate::restartable;
 use std::arch::asm;
 use std::mem::offset_of;
-use std::ptr::{addr_of, read_volatile};
 
 /// In a template with the operand MARK, the instruction that bears it: where a thread goes on whose RDPMC has faulted.
 #[macro_export]
@@ -250,11 +249,11 @@ pub unsafe fn plain_counter<const MARK: u32>(
     unsafe {
         let lock = page::sequence(page);
         let number = page::index(page).checked_sub(1)?;
-        let offset = read_volatile(addr_of!((*page).offset)) as u64;
-        let width = read_volatile(addr_of!((*page).pmc_width));
+        let (offset, width) = (page::offset(page), page::width(page));
         let raw = counter_at::<MARK>(leader, rseq, sequence, number)?;
-        let base = sum(offset, raw, width).wrapping_sub(raw);
-        (page::sequence(page) == lock && width == PLAIN_WIDTH).then_some(PlainCounter { number, raw, base })
+        let base = page::total(offset, raw, width).wrapping_sub(raw);
+        let counter = || PlainCounter { number, raw, base, left: (1 << PLAIN_WIDTH) - raw };
+        (page::sequence(page) == lock && width == PLAIN_WIDTH).then(counter)
     }
 }
 
@@ -295,54 +294,19 @@ pub unsafe fn total<const MARK: u32>(page: *const Page) -> Total {
             if matches!(index, 0 | SLOTS_INDEX | METRICS_INDEX) || !page::grants_rdpmc(page) {
                 return Total::Unknown;
             }
-            let offset = read_volatile(addr_of!((*page).offset)) as u64;
-            let width = read_volatile(addr_of!((*page).pmc_width));
+            let (offset, width) = (page::offset(page), page::width(page));
             let Some(raw) = counter::<MARK>(index - 1) else { return Total::Faulted };
             if page::sequence(page) == lock {
-                return Total::Known(sum(offset, raw, width));
+                return Total::Known(page::total(offset, raw, width));
             }
         }
         Total::Unknown
     }
 }
 
-/// The total of a page's offset and a counter of so many bits, which the kernel starts below zero.
-///
-/// As the kernel's header has it, the counter is brought to 64 bits with its sign. That is what the offset is made for
-/// when counting starts; when the page is written anew while counting goes on (PERF_EVENT_IOC_RESET), it is made for a
-/// counter without sign.
-#[inline]
-fn sum(offset: u64, raw: u64, width: u16) -> u64 {
-    let unused = 64u32.wrapping_sub(width.into());
-    let signed = (raw.wrapping_shl(unused) as i64).wrapping_shr(unused) as u64;
-    let total = offset.wrapping_add(signed);
-    if (total as i64) < 0 { total.wrapping_add(1u64.wrapping_shl(width.into())) } else { total }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn offset_and_counter_make_the_total() {
-        for width in [32, 40, 48] {
-            let mask = u64::MAX >> (64 - width);
-            let half = 1u64 << (width - 1);
-            // started at minus half, after 7 had been counted before
-            let at = |counted: u64| sum(7 + half, half.wrapping_neg().wrapping_add(counted) & mask, width);
-            for counted in [0, 1, 1 << 20, half - 1, half, half + 5] {
-                assert_eq!(at(counted), 7 + counted);
-            }
-        }
-        // more than a counter holds
-        assert_eq!(sum((1 << 60) + 10, 0xffff_ffff_fffe, 48), (1 << 60) + 8);
-        // reset to 3 while it stood there
-        let stood = 0x8000_0000_1234;
-        let offset = 3u64.wrapping_sub(stood);
-        for counted in [0, 1, 1 << 40] {
-            assert_eq!(sum(offset, stood + counted, 48), 3 + counted);
-        }
-    }
 
     #[test]
     fn slots_and_metrics_are_not_plain() {

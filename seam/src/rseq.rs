@@ -45,8 +45,12 @@ macro_rules! restartable {
 #[cfg(target_arch = "x86_64")]
 pub const SIGNATURE: u32 = 0x5305_3053;
 
+/// The same of arm64, where it is a BRK.
+#[cfg(target_arch = "aarch64")]
+pub const SIGNATURE: u32 = 0xd428_bc00;
+
 /// Where this thread tells the kernel of the sequence it is in; none if the thread is not registered.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub fn descriptor() -> Option<*mut u64> {
     const CPU_ID: usize = 4;
     const RSEQ_CS: usize = 8;
@@ -65,8 +69,8 @@ pub fn descriptor() -> Option<*mut u64> {
     }
 }
 
-/// Sequences are written for x86-64 alone.
-#[cfg(not(target_arch = "x86_64"))]
+/// No sequence is written for other machines.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub fn descriptor() -> Option<*mut u64> {
     None
 }

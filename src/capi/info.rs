@@ -6,7 +6,7 @@ use crate::handle::{self, Info, Path};
 use crate::sys::signals::Blocked;
 use std::ffi::{c_char, c_int};
 
-/// By RDPMC, in user space.
+/// In user space, by RDPMC; on arm64 by MRS, where kernel.perf_user_access is 1.
 pub const TD_PATH_RDPMC: u32 = 1;
 /// By read(2); td_info.note says why.
 pub const TD_PATH_READ: u32 = 2;
@@ -38,7 +38,7 @@ pub struct CInfo {
     pub pmu: [c_char; 32],
     /// Name of the core, such as "Redwood Cove".
     pub core: [c_char; 48],
-    /// Why the path is not RDPMC, why level 1 alone is counted, or why registers are rather than general counters, and what to
+    /// Why the path is not TD_PATH_RDPMC, why level 1 alone is counted, or why registers are rather than general counters, and what to
     /// do about it; else empty.
     pub note: [c_char; 192],
     /// td_options.max_error_ppm, or its default.

@@ -7,6 +7,7 @@
 
 use super::{
     PATIENCE, Rdpmc, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still,
+    user_access,
 };
 use crate::detect::Pmu;
 use crate::detect::blockers::{Attempt, explain};
@@ -104,7 +105,7 @@ impl<K: Kernel> Group<K> {
             slots_per_cycle,
         };
         group.start()?;
-        let why = rdpmc.why_not(options, pmu);
+        let why = rdpmc.why_not(options, || user_access::refusal(&group.kernel, pmu));
         if why.is_none() {
             group.access = Access::Rdpmc;
         }

@@ -5,6 +5,7 @@ pub(crate) mod hybrid;
 mod jumps;
 pub(crate) mod metrics;
 pub(crate) mod plain;
+mod user_access;
 
 use crate::detect::Pmu;
 use crate::detect::blockers::{Attempt, explain};
@@ -113,17 +114,14 @@ impl Rdpmc {
     /// `granted`: by the leader's page; `rseq`: this thread is registered for restartable sequences.
     fn new(options: &Options, pmu: &Pmu, granted: bool, rseq: bool) -> Rdpmc {
         let safe = pmu.cpus.is_none() || rseq;
-        let visible = granted
-            && safe
-            && options.target == Target::This
-            && !options.no_rdpmc
-            && cfg!(target_arch = "x86_64")
-            && fault::survive();
+        let visible =
+            granted && safe && options.target == Target::This && !options.no_rdpmc && fault::survive();
         Rdpmc { granted, safe, visible }
     }
 
-    /// Why readings take a system call, for people; none if they do not.
-    fn why_not(&self, options: &Options, pmu: &Pmu) -> Option<Reason> {
+    /// Why readings take a system call, for people; none if they do not. `refusal`: why user space may not read these counters, and
+    /// what to do about it.
+    fn why_not(&self, options: &Options, refusal: impl FnOnce() -> (&'static str, String)) -> Option<Reason> {
         let by_read = Reason::new("read by read(2)");
         let why = match options.target {
             _ if options.no_rdpmc => "TD_FLAG_NO_RDPMC was given",
@@ -134,12 +132,9 @@ impl Rdpmc {
             Target::Task(_) | Target::TaskOn(..) | Target::Cpu(_) => {
                 "RDPMC reads the thread that executes it, not another thread or CPU"
             }
-            Target::This if !cfg!(target_arch = "x86_64") => {
-                "this version reads counters in user space on x86-64 alone"
-            }
             Target::This if !self.granted => {
-                let remedy = format!("write 1 to /sys/bus/event_source/devices/{}/rdpmc", pmu.name);
-                return Some(by_read.why("the kernel does not grant RDPMC").remedy(remedy));
+                let (why, remedy) = refusal();
+                return Some(by_read.why(why).remedy(remedy));
             }
             Target::This if !self.safe => {
                 let why = "on a hybrid CPU RDPMC needs restartable sequences, which this C library does not register";

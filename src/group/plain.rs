@@ -5,7 +5,7 @@
 use super::jumps::{Jumps, Told};
 use super::{
     MOST_SIBLINGS, Rdpmc, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still,
-    work_of_all_kinds,
+    user_access, work_of_all_kinds,
 };
 use crate::detect::blockers::{Attempt, explain};
 use crate::detect::{Plan, Pmu};
@@ -22,6 +22,7 @@ use crate::sys::page::Times;
 use crate::sys::records::{Records, SAMPLE_TYPE};
 use crate::sys::{Kernel, Linux, Mapping, fault, rseq, thread};
 use perf_event_open_sys::bindings::perf_event_attr;
+use std::io;
 use std::time::Duration;
 
 /// An open group. Fields are dropped in this order: the leader goes last.
@@ -53,7 +54,21 @@ struct Maps<M> {
     members: [Option<M>; MOST_SIBLINGS],
 }
 
-impl<M> Maps<M> {
+impl<M: Mapping> Maps<M> {
+    fn of<K: Kernel<Map = M>>(
+        kernel: &K,
+        leader: &K::Fd,
+        siblings: &Siblings<K::Fd>,
+        place: ReservedPage,
+    ) -> io::Result<Maps<M>> {
+        let leader = kernel.map(leader, Some(place))?;
+        let mut maps = Maps { leader, members: std::array::from_fn(|_| None) };
+        for (slot, sibling) in maps.members.iter_mut().zip(siblings.iter()) {
+            *slot = Some(kernel.map(sibling, None)?);
+        }
+        Ok(maps)
+    }
+
     fn members(&self) -> impl Iterator<Item = &M> + Clone {
         self.members.iter().flatten()
     }
@@ -86,33 +101,32 @@ impl<K: Kernel> PlainGroup<K> {
             attr.config = event.config;
             events.push((event.name, attr));
         }
-        let mut opened = open_named(&kernel, options, &events, None)?;
+        let rseq = rseq::descriptor();
+        let place = place.filter(|_| options.target == Target::This && !options.inherit && !options.no_rdpmc);
+        // (user access of a group that is read by read(2) all the same would keep its events from being chained)
+        let accesses = match place {
+            Some(_) if !options.kernel && rseq.is_some() => user_access::requests(&kernel, pmu),
+            _ => user_access::NONE,
+        };
+        let (mut opened, access) =
+            user_access::open(accesses, &mut events, |events| open_named(&kernel, options, events, None))?;
         let siblings = Siblings::new(opened.split_off(1));
         let leader = opened.remove(0);
-        let by_rdpmc = cfg!(target_arch = "x86_64")
-            && place.is_some()
-            && options.target == Target::This
-            && !options.inherit
-            && !options.no_rdpmc;
         let mut maps = None;
-        if by_rdpmc {
-            let map = |event: &K::Fd, place| {
-                kernel.map(event, place).map_err(|refusal| explain(&kernel, options, Attempt::Map, &refusal))
+        if let Some(place) = place.filter(|_| user_access::shows_counters(access)) {
+            maps = match Maps::of(&kernel, &leader, &siblings, place) {
+                Ok(maps) => Some(maps),
+                Err(_) if user_access::MAY_DO_WITHOUT => None,
+                Err(refusal) => return Err(explain(&kernel, options, Attempt::Map, &refusal)),
             };
-            let mut all = Maps { leader: map(&leader, place)?, members: std::array::from_fn(|_| None) };
-            for (slot, sibling) in all.members.iter_mut().zip(siblings.iter()) {
-                *slot = Some(map(sibling, None)?);
-            }
-            maps = Some(all);
         }
-        let rseq = rseq::descriptor();
         let granted = maps.as_ref().is_some_and(|maps| maps.leader.grants_rdpmc());
         let rdpmc = Rdpmc::new(options, pmu, granted, rseq.is_some());
         if !options.on_exec && !options.off {
             let refused = |e| explain(&kernel, options, Attempt::Other("ioctl ENABLE"), &e);
             kernel.enable(&leader).map_err(refused)?;
         }
-        let mut why = rdpmc.why_not(options, pmu);
+        let mut why = rdpmc.why_not(options, || user_access::refusal(&kernel, pmu));
         if why.is_none() && rseq.is_none() {
             why = Some(
                 Reason::new("read by read(2)")
@@ -213,9 +227,18 @@ impl<K: Kernel> PlainGroup<K> {
         }
     }
 
-    /// Whether RDPMC of these counters may have faulted since the group was opened.
+    /// Whether RDPMC of these counters may have faulted since the group was opened, of which nothing is left to be said.
     pub fn may_have_faulted(&self) -> bool {
-        self.access == Access::Rdpmc && fault::count() != self.faults
+        self.access == Access::Rdpmc && !user_access::MAY_DO_WITHOUT && self.was_refused()
+    }
+
+    fn was_refused(&self) -> bool {
+        fault::count() != self.faults
+    }
+
+    /// Whether user space reads the counters, as far as is known now.
+    fn in_user_space(&self) -> bool {
+        self.access == Access::Rdpmc && !(user_access::MAY_DO_WITHOUT && self.was_refused())
     }
 
     /// Whether kernel mode is counted, too.
@@ -381,13 +404,13 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
     }
 
     fn snapshot(&self) -> Option<CountersSnapshot> {
-        let maps = self.maps.as_ref().filter(|_| self.access == Access::Rdpmc)?;
+        let maps = self.maps.as_ref().filter(|_| self.in_user_space())?;
         let snapshot = counters_snapshot(&maps.leader, maps.members(), self.rseq?)?;
         self.settled_snapshot(CountersSnapshot { slots_each: self.slots_each, ..snapshot })
     }
 
     fn reader(&self) -> Option<(Reader, usize)> {
-        let rseq = self.rseq.filter(|_| self.access == Access::Rdpmc && FAST())?;
+        let rseq = self.rseq.filter(|_| self.in_user_space() && FAST())?;
         // (`everywhere` is for SLOTS and PERF_METRICS: readings of these look at the page first)
         Some((Reader { thread: thread::pointer(), rseq, everywhere: false }, self.members))
     }

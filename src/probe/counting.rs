@@ -5,28 +5,33 @@ use super::{Outcome, Surroundings, Verdict};
 use crate::detect::{DEVICES, device};
 use crate::error::TD_ENOTCOUNTING;
 use crate::handle::{Info, Path};
-use crate::sys::Kernel;
+use crate::sys::{Kernel, READ_INSTRUCTION};
 
 /// Part of the time that a group counts if it is not multiplexed.
 const ALONE: f64 = 0.99;
 
 pub(super) fn rseq<K: Kernel>(m: &Surroundings<K>) -> Outcome {
-    if cfg!(not(target_arch = "x86_64")) {
-        return Outcome::good("not needed: on this architecture readings take a system call");
-    }
     if m.rseq {
         return Outcome::good("restartable sequences are registered");
     }
+    let without = if cfg!(target_arch = "x86_64") {
+        "a reading takes some hundred instructions more, and on a hybrid CPU a system call"
+    } else {
+        "a reading takes a system call"
+    };
     Outcome::note(
-        "restartable sequences are not registered: a reading takes some hundred instructions more, and on a hybrid \
-         CPU a system call",
+        format!("restartable sequences are not registered: {without}"),
         "use glibc 2.35 or later, without glibc.pthread.rseq=0 in GLIBC_TUNABLES",
     )
 }
 
 pub(super) fn rdpmc<K: Kernel>(m: &Surroundings<K>) -> Outcome {
-    let file = format!("{DEVICES}/{}/rdpmc", device(m.kernel).unwrap_or_default());
-    // only root may read it
+    let file = if cfg!(target_arch = "aarch64") {
+        "/proc/sys/kernel/perf_user_access".into()
+    } else {
+        format!("{DEVICES}/{}/rdpmc", device(m.kernel).unwrap_or_default())
+    };
+    // only root may read that of sysfs
     let setting = m.text(&file).map_or(String::new(), |value| format!("; {file} is {value}"));
     match &m.open {
         Ok(opened) if opened.info.path == Path::Rdpmc => Outcome::good(format!("granted{setting}")),
@@ -71,7 +76,7 @@ pub(super) fn td_open<K: Kernel>(m: &Surroundings<K>) -> Outcome {
         Err(error) => Outcome::blocker(error),
         Ok(opened) => {
             let (path, verdict) = match opened.info.path {
-                Path::Rdpmc => ("RDPMC", Verdict::Good),
+                Path::Rdpmc => (READ_INSTRUCTION, Verdict::Good),
                 Path::Read => ("read(2)", Verdict::Note),
                 Path::Simulated => ("a simulation", Verdict::Note),
             };

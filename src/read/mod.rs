@@ -1,4 +1,4 @@
-//! From counters to one reading: by RDPMC (`rdpmc`) or by read(2) (`crate::group`).
+//! From counters to one reading: in user space, by RDPMC (`rdpmc`) or arm64's MRS (`no_rdpmc`), or by read(2) (`crate::group`).
 
 #[cfg(target_arch = "x86_64")]
 mod rdpmc;
@@ -10,27 +10,22 @@ mod shared;
 use crate::error::Result;
 use crate::registers::{CATEGORIES, Registers};
 pub(crate) use crate::sys::page::{METRICS_INDEX, SLOTS_INDEX};
-use crate::sys::page::{PLAIN_WIDTH, PlainCounter, Times};
-use rdpmc::entries;
-pub(crate) use rdpmc::{FAST, counters_snapshot, snapshot};
+use crate::sys::page::{PlainCounter, Times};
+use crate::sys::{Mapping, fault};
+pub(crate) use rdpmc::{FAST, snapshot};
+use rdpmc::{LIMITS_TOTALS, entries, margin, tells, undisturbed};
 pub use shared::Shared;
 pub(crate) use shared::{HoldsSample, Reader};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {
-    rdpmc::fast_read,
+    rdpmc::{STARTED, fast_read},
     shared::{BY_COUNTERS, BY_SECOND, SEQUENCE, TD_CONTROL_PAGE},
 };
 
-/// The uppermost bit of a plain counter, which is set while it counts: the kernel starts each half its way, and again when it
-/// overflows. It is clear after an overflow of PERF_METRICS, where the kernel zeroes SLOTS, whoever has it, and says so to nobody
-/// (kernel-facts I). Then read(2) alone tells, until the group is next switched in.
-#[cfg(target_arch = "x86_64")]
-pub(crate) const STARTED: u64 = 1 << (PLAIN_WIDTH - 1);
-
-/// How the time-stamp counter becomes an event's times.
+/// How the clock that user space sees (the time-stamp counter, CNTVCT_EL0 on arm64) becomes an event's times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
-    /// Nanoseconds are the upper 65 bits of the product of counter and scale; 0 if there is no clock.
+    /// Nanoseconds are the upper 65 bits of the product of counter and scale (arm64: the upper 96); 0 if there is no clock.
     pub scale: u64,
     /// The event's times when the clock was zero; without a clock, the last that are known.
     pub zero: Times,
@@ -85,7 +80,7 @@ pub(crate) struct GroupCounts {
 /// Whose slots a group counts, and how they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// The calling thread's own, by RDPMC.
+    /// The calling thread's own, by RDPMC or MRS.
     Rdpmc,
     /// The calling thread's own, by read(2).
     OwnByRead,
@@ -209,12 +204,39 @@ pub(crate) struct CountersSnapshot {
 }
 
 impl CountersSnapshot {
-    /// Up to so many slots by the leader's counter none of them overflows: each has gone half its way when it starts, and none
-    /// counts more than slots.
-    pub fn limit(&self) -> u64 {
-        let left = self.counter.iter().filter(|counter| counter.base != 0 || counter.raw != 0);
-        let left = left.map(|counter| (1 << PLAIN_WIDTH) - counter.raw).min().unwrap_or(0);
-        // (so that nobody is late; some virtual machines' counters begin 2^31 before the end)
-        (self.counter[0].raw * self.slots_each).saturating_add(left - (left / 4).min(1 << 32))
+    /// Up to so many slots by the leader's counter, or in totals that stand so when it is at zero, none of them overflows: none counts
+    /// more than slots.
+    pub fn limit(&self, total: u64) -> u64 {
+        let there = self.counter.iter().filter(|counter| **counter != PlainCounter::default());
+        let left = there.map(|counter| counter.left).min().unwrap_or(0);
+        let from = if LIMITS_TOTALS { total } else { 0 };
+        let now = from.wrapping_add(self.counter[0].raw.wrapping_mul(self.slots_each));
+        now.saturating_add(left - margin(left))
     }
+}
+
+/// How often pages that the kernel changes meanwhile are read.
+const TRIES: u32 = 4;
+
+/// What readings of plain counters start from: clock, numbers and bases. `leader` and `members` are the mapped pages of one
+/// group of the calling thread's, which user space may read. None if it is not on this CPU, is taken away again and again, does not
+/// tell, or user space may read it no more.
+pub(crate) fn counters_snapshot<'a, M: Mapping + 'a>(
+    leader: &'a M,
+    members: impl Iterator<Item = &'a M> + Clone,
+    rseq: *mut u64,
+) -> Option<CountersSnapshot> {
+    let faults = fault::count();
+    for _ in 0..TRIES {
+        let page = leader.snapshot()?;
+        if page.index == 0 {
+            return None;
+        }
+        let pages = std::iter::once(leader).chain(members.clone());
+        let undisturbed = undisturbed(leader, &page, pages, rseq);
+        if undisturbed.is_some() || fault::count() != faults {
+            return undisturbed.filter(tells);
+        }
+    }
+    None
 }

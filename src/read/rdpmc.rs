@@ -11,14 +11,13 @@
 //! is not executed on an E-core, where it would fault.
 
 use super::shared::{SEQUENCE, Shared, TD_CONTROL_PAGE};
-use super::{Clock, CountersSnapshot, HoldsSample, MOST_COUNTERS, SLOTS_INDEX, STARTED, Snapshot};
+use super::{Clock, CountersSnapshot, HoldsSample, MOST_COUNTERS, SLOTS_INDEX, Snapshot};
 use crate::bound::SKID_SLOTS;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Increments, Sample, SlotsOnly};
 use crate::sys::Mapping;
 use crate::sys::fault::MARK;
-use crate::sys::page::Times;
-use crate::sys::page::{Page, PageSnapshot};
+use crate::sys::page::{PLAIN_WIDTH, Page, PageSnapshot, Times};
 use crate::sys::rdpmc::{SLOTS, SlotsAndMetrics, plain_counter, rdtsc, slots_and_metrics};
 use crate::sys::rseq::SIGNATURE;
 use crate::sys::{restartable, scaled_clock};
@@ -30,6 +29,15 @@ use std::mem::{MaybeUninit, offset_of};
 /// unless they were turned off.
 pub(crate) const FAST: fn() -> bool =
     || std::arch::is_x86_feature_detected!("avx") && std::arch::is_x86_feature_detected!("bmi2");
+
+/// Of so many counts that a counter has left, those that remain when a reading is to look at the pages, so that none is late; some
+/// virtual machines' counters begin 2^31 before the end.
+pub(crate) fn margin(left: u64) -> u64 {
+    (left / 4).min(1 << 32)
+}
+
+/// `Shared::limit` is one of the leader's counter, in slots.
+pub(crate) const LIMITS_TOTALS: bool = false;
 
 /// Defines int NAME(struct td *td, struct td_sample *out), a whole reading, in assembler. `visibility` is a directive for the
 /// symbol: .globl, or .hidden.
@@ -526,33 +534,18 @@ pub(crate) fn snapshot(
     Some(Snapshot { registers, sequence: page.sequence, clock, ns, pace })
 }
 
-/// How often pages that the kernel changes meanwhile are read.
-const TRIES: u32 = 4;
+/// The uppermost bit of a plain counter, which is set while it counts: the kernel starts each half its way, and again when it
+/// overflows. It is clear after an overflow of PERF_METRICS, where the kernel zeroes SLOTS, whoever has it, and says so to nobody
+/// (kernel-facts I). Then read(2) alone tells, until the group is next switched in.
+pub(crate) const STARTED: u64 = 1 << (PLAIN_WIDTH - 1);
 
-/// What readings of plain counters start from: clock, numbers and bases. `leader` and `members` are the mapped pages of one
-/// group of the calling thread's, for which RDPMC was granted. None if it is not on this CPU, is taken away again and again, or does
-/// not tell (`STARTED`).
-pub(crate) fn counters_snapshot<'a, M: Mapping + 'a>(
-    leader: &'a M,
-    members: impl Iterator<Item = &'a M> + Clone,
-    rseq: *mut u64,
-) -> Option<CountersSnapshot> {
-    for _ in 0..TRIES {
-        let page = leader.snapshot()?;
-        if page.index == 0 {
-            return None;
-        }
-        let pages = std::iter::once(leader).chain(members.clone());
-        if let Some(snapshot) = undisturbed(leader, &page, pages, rseq) {
-            let zeroed = snapshot.counter[0].raw & STARTED == 0;
-            return (!zeroed).then_some(snapshot);
-        }
-    }
-    None
+/// Whether the counters say what was counted.
+pub(crate) fn tells(snapshot: &CountersSnapshot) -> bool {
+    snapshot.counter[0].raw & STARTED != 0
 }
 
 /// At this snapshot of the leader's page. None: something came between.
-fn undisturbed<'a, M: Mapping + 'a>(
+pub(crate) fn undisturbed<'a, M: Mapping + 'a>(
     leader: &M,
     page: &PageSnapshot,
     pages: impl Iterator<Item = &'a M>,

@@ -24,9 +24,9 @@ pub struct Shared {
     pub(crate) inline_reader: AtomicU64,
     /// Where the reader tells the kernel of its restartable sequence.
     pub(crate) rseq: Cell<*mut u64>,
-    /// With more slots than this in the registers, the library wants to have a look.
+    /// With more slots than this in the registers, the library wants to have a look. (arm64: in the sample.)
     pub(crate) limit: Cell<u64>,
-    /// Turns the time-stamp counter into nanoseconds.
+    /// Turns the clock that user space sees into nanoseconds (`Clock::scale`).
     pub(crate) scale: Cell<u64>,
     /// 1 since td_open; 0 in a forked child, where the kernel wiped the page (MADV_WIPEONFORK).
     pub(crate) present: AtomicU64,

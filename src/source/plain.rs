@@ -205,7 +205,13 @@ impl Period {
         let counter: [u64; MOST_COUNTERS] =
             std::array::from_fn(|k| counters[k].base.wrapping_sub(self.begun.counter[k]));
         let numbers = now.counter.map(|counter| counter.number);
-        shared.restart_counters((now.clock.scale, now.limit()), &start, &numbers, &counter, newest);
+        shared.restart_counters(
+            (now.clock.scale, now.limit(start.slots)),
+            &start,
+            &numbers,
+            &counter,
+            newest,
+        );
         Sample { counter, ..start.sample(Registers::default(), now.ns) }
     }
 
