@@ -35,7 +35,7 @@ struct td_mark {
     uint64_t counter[7];  /**< The other general counters. */
 };
 
-/* Reads the registers into `mark`, in 22 instructions without a system call; general counters in 39 (level 1) or 55 (both
+/* Reads the registers into `mark`, in 22 instructions without a system call; general counters in 40 (level 1) or 56 (both
  * levels); or else what td_read does. Threads, what it costs in the long run, and what it returns are as in td_read; but td and
  * mark must not be NULL. */
 static inline int td_read_mark(td_t *td, struct td_mark *mark);

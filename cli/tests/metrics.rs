@@ -92,8 +92,10 @@ fn slots_of_regions_and_processes_are_scraped_while_the_command_runs() {
     for (name, slots) in [("one", 100_000), ("two", 300_000)] {
         std::fs::write(scratch.0.join(name), table(slots, "solve \"x\"\\").bytes()).unwrap();
     }
+    // (at once: who scrapes does not find half of it)
     let leaves = |name: &str| {
-        format!("cp {}/{name} \"${{TOPDOWN_OUTPUT%.topdown}}.10.0.topdown\"", scratch.0.display())
+        let file = scratch.0.join(name);
+        format!("mv {} \"${{TOPDOWN_OUTPUT%.topdown}}.10.0.topdown\"", file.display())
     };
     let script = format!("{}; echo; read a; {}; read a; exit 3", leaves("one"), leaves("two"));
     let mut scraped = Scraped::run(&scratch, "--open-metrics=0", &script);
