@@ -52,15 +52,25 @@ impl Jumps {
         }
     }
 
+    /// Slots since what was told last, if they are so many that some may be of a jump.
+    fn many(&self, told: &Told) -> Option<u64> {
+        let by = self.by.load(Ordering::Relaxed);
+        let slots = told.slots.wrapping_sub(by).wrapping_sub(self.slots.load(Ordering::Relaxed));
+        (JUMP..=u64::MAX / 2).contains(&slots).then_some(slots)
+    }
+
+    /// How much too large these slots are, if they go on from what was told last without a jump.
+    pub fn goes_on(&self, told: &Told) -> Option<Jumped> {
+        let by = self.by.load(Ordering::Relaxed);
+        self.many(told).is_none().then_some(Jumped { by, maybe_by: 0 })
+    }
+
     /// How much too large these slots are: since what was told last there were no more than fit in the time, and no fewer than
     /// other counters have told.
     pub fn judge(&self, told: &Told) -> Jumped {
         let last = |of: &AtomicU64| of.load(Ordering::Relaxed);
         let by = last(&self.by);
-        let slots = told.slots.wrapping_sub(by).wrapping_sub(last(&self.slots));
-        if !(JUMP..=u64::MAX / 2).contains(&slots) {
-            return Jumped { by, maybe_by: 0 };
-        }
+        let Some(slots) = self.many(told) else { return Jumped { by, maybe_by: 0 } };
         let possible = told.running_ns.saturating_sub(last(&self.running_ns)) as f64 * self.most_slots_per_ns;
         let least = slots.saturating_sub(possible as u64).div_ceil(JUMP);
         // (the categories' counters may tell a little more than there was: an eighth, to be safe)
@@ -110,6 +120,8 @@ mod tests {
         let first = told(1_000_000, 900_000, 50_000);
         assert_eq!(jumps.judge(&first), NONE);
         jumps.note(&first, NONE);
+        assert_eq!(jumps.goes_on(&told(2_000_000, 1_800_000, 100_000)), Some(NONE));
+        assert_eq!(jumps.goes_on(&told(JUMP + 2_000_000, 1_800_000, 100_000)), None);
         let jumped = jumps.judge(&told(JUMP + 2_000_000, 1_800_000, 100_000));
         assert_eq!(jumped, Jumped { by: JUMP, maybe_by: 0 });
         jumps.note(&told(JUMP + 2_000_000, 1_800_000, 100_000), jumped);

@@ -262,15 +262,12 @@ impl<K: Kernel> PlainGroup<K> {
         PlainCounts { slots: counts.slots.wrapping_sub(jumped.by), slots_maybe_over, ..counts }
     }
 
-    /// The same of a snapshot. None: read(2) is to tell what is not sure.
+    /// The same of a snapshot. None: there may be a jump, for which read(2) tells the time, too (the page's clock may be coarse).
     fn settled_snapshot(&self, mut snapshot: CountersSnapshot) -> Option<CountersSnapshot> {
         let Some(jumps) = &self.jumps else { return Some(snapshot) };
         let [slots, counters @ ..] = snapshot.counter.map(|counter| counter.base.wrapping_add(counter.raw));
         let told = told(slots, &counters, snapshot.clock.zero.running.wrapping_add(snapshot.ns));
-        let jumped = jumps.judge(&told);
-        if jumped.maybe_by > 0 {
-            return None;
-        }
+        let jumped = jumps.goes_on(&told)?;
         jumps.note(&told, jumped);
         snapshot.counter[0].base = snapshot.counter[0].base.wrapping_sub(jumped.by);
         Some(snapshot)
