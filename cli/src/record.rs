@@ -6,6 +6,7 @@ use crate::say;
 use crate::stat::name_of;
 use crate::sys::{self, End, Interrupts};
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use topdown::{Options, SampledEvents, SourceKind, TopDown, sampled_events};
 use topdown_record::views::{Heading, View};
-use topdown_record::{Profile, RecordUntil, Recorder, Settings};
+use topdown_record::{Journal, Kept, Profile, RecordUntil, Recorder, Recording, Settings};
 use topdown_report::Output;
 
 /// Options of `topdown record`.
@@ -39,14 +40,17 @@ pub struct Arguments {
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=2))]
     td_level: Option<u32>,
     /// Write the profile to FILE (- for standard output), in the format of its ending: .html (a page), .svg (a flame graph), .json,
-    /// .csv, .folded (stacks), .pprof, .txt or none [default: a text to standard error]
+    /// .csv, .folded (stacks), .pprof, .recording (what was recorded, for --from), .txt or none [default: a text to standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "frequency", "budget", "duration", "gap", "td_level"])]
+    from: Option<PathBuf>,
     /// In the text, below each function its hottest lines: where there is DWARF (-g). (.json has lines in any case)
     #[arg(long)]
     lines: bool,
     /// The command and its arguments
-    #[arg(required_unless_present = "pid", trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present_any = ["pid", "from"], trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -57,6 +61,9 @@ Nothing is loaded into the programs, which need frame pointers for their callers
 apart. What was counted between two of them is the function's in which both are; the first sample of each burst tells the time.
 Each figure has an interval in which the truth is with a probability of 95 %, or it is said that it cannot be told. Of user mode
 alone.
+
+While FILE of -o is not written yet, FILE.PID.recording beside it has what was recorded: if topdown is killed, `topdown record
+--from` makes the profile of that.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
@@ -85,6 +92,9 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
     let view = if arguments.lines { view.with_lines().map_err(failed)? } else { view };
     if let Some(output) = arguments.output.as_deref() {
         Output::check(output).map_err(failed)?;
+    }
+    if let Some(from) = arguments.from.as_deref() {
+        return arguments.again(from, view);
     }
     sys::raise_descriptors();
     if arguments.command.is_empty() { arguments.others(view) } else { arguments.command(view) }
@@ -119,9 +129,13 @@ impl Arguments {
         let (program, rest) = self.command.split_first().expect("clap demands one");
         let mut command = Command::new(program);
         command.args(rest);
-        let (mut elapsed, occasion) = (Duration::ZERO, sys::occasion());
+        let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+        let (command_line, occasion) = (topdown_report::clean(&words.join(" ")), sys::occasion());
+        let heading = Heading { command: &command_line, occasion: &occasion };
+        let mut elapsed = Duration::ZERO;
         let attend = |recorder: &mut Result<Recorder, String>, pid: i32, start: Instant| {
             let Ok(recorder) = recorder else { return };
+            self.keep(recorder, &heading);
             match sys::process(pid) {
                 Ok(process) => _ = recorder.run(self.until(&[process], None)),
                 Err(error) => say(&format!("nothing is recorded: pidfd_open: {error}")),
@@ -130,9 +144,8 @@ impl Arguments {
         };
         let ran = sys::run_attended(&mut command, |pid| self.recorder(&[pid], false), attend);
         let (ran, recorder) = ran.map_err(|error| not_run(program, &error))?;
-        let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
         match recorder {
-            Ok(recorder) => self.write(recorder, elapsed, view, &words.join(" "), &occasion),
+            Ok(recorder) => self.write(recorder, elapsed, view, &heading),
             Err(why) => say(&format!("nothing is recorded: {why}")),
         }
         Ok(ran.end)
@@ -149,26 +162,81 @@ impl Arguments {
         let mut recorder = self.recorder(&self.pid, true).map_err(failed)?;
         let interrupts = sys::interrupts().map_err(failed)?;
         let (start, occasion) = (Instant::now(), sys::occasion());
+        let command = topdown_report::clean(&format!("process {}", names.join(", ")));
+        let heading = Heading { command: &command, occasion: &occasion };
+        self.keep(&mut recorder, &heading);
         recorder.run(self.until(&processes, Some(&interrupts)));
         drop(interrupts); // a second one ends what follows
-        self.write(recorder, start.elapsed(), view, &format!("process {}", names.join(", ")), &occasion);
+        self.write(recorder, start.elapsed(), view, &heading);
         Ok(End::Status(0))
     }
 
-    fn write(&self, recorder: Recorder, elapsed: Duration, view: View, command: &str, occasion: &str) {
-        let profile = Profile::new(&recorder.finish(elapsed));
-        let command = topdown_report::clean(command);
-        let text = view.write(&profile, &Heading { command: &command, occasion });
-        let written = match self.output.as_deref() {
-            None => io::stderr().write_all(&text),
-            Some(path) if path == Path::new("-") => io::stdout().write_all(&text),
+    /// A profile of what was recorded before.
+    fn again(&self, from: &Path, view: View) -> Result<End, Failure> {
+        if view == View::Recording {
+            return Err(failed("-o: what was recorded is in the file of --from; choose another ending"));
+        }
+        let Kept { recording, command, occasion } = Kept::read(from).map_err(failed)?;
+        let (command, occasion) = (topdown_report::clean(&command), topdown_report::clean(&occasion));
+        let heading = Heading { command: &command, occasion: &occasion };
+        self.view(&recording, view, &heading, &mut io::stdout()).map_err(failed)?;
+        Ok(End::Status(0))
+    }
+
+    /// Keeps what is recorded beside the file that will be written, if there will be one.
+    fn keep(&self, recorder: &mut Recorder, heading: &Heading) {
+        let file = self.output.as_deref().filter(|path| !topdown_report::is_stdout(path));
+        let Some(file) = file.filter(|path| fs::metadata(path).map_or(true, |about| about.is_file())) else {
+            return;
+        };
+        let mut beside = file.as_os_str().to_os_string();
+        beside.push(format!(".{}.recording", std::process::id()));
+        match Journal::create(Path::new(&beside)) {
+            Ok(journal) => recorder.keep_in(journal, heading.command, heading.occasion),
+            Err(error) => say(&format!("{}: {error}: nothing is kept until the end", beside.display())),
+        }
+    }
+
+    fn write(&self, recorder: Recorder, elapsed: Duration, view: View, heading: &Heading) {
+        let (recording, journal) = recorder.finish(elapsed);
+        let written = match (view, journal.as_ref(), self.output.as_deref()) {
+            (View::Recording, Some(journal), Some(output)) => match journal.failed() {
+                Some(error) => Err(io::Error::other(format!("{}: {error}", journal.path().display()))),
+                None => fs::rename(journal.path(), output)
+                    .map_err(|error| io::Error::other(format!("{}: {error}", output.display()))),
+            },
+            (View::Recording, ..) => {
+                Err(io::Error::other("a recording is a file beside which others may be"))
+            }
+            _ => self.view(&recording, view, heading, &mut io::stderr()),
+        };
+        let kept = journal.filter(|journal| journal.path().exists());
+        match (written, kept) {
+            (Ok(()), Some(journal)) => _ = fs::remove_file(journal.path()),
+            (Ok(()), None) => {}
+            (Err(error), None) => say(&format!("the profile cannot be written: {error}")),
+            (Err(error), Some(journal)) => say(&format!(
+                "the profile cannot be written: {error}; what was recorded is in {} (--from)",
+                journal.path().display()
+            )),
+        }
+    }
+
+    fn view(
+        &self,
+        recording: &Recording,
+        view: View,
+        heading: &Heading,
+        otherwise: &mut impl Write,
+    ) -> io::Result<()> {
+        let text = view.write(&Profile::new(recording), heading);
+        match self.output.as_deref() {
+            None => otherwise.write_all(&text),
+            Some(path) if topdown_report::is_stdout(path) => io::stdout().write_all(&text),
             Some(path) => Output::create(path).and_then(|mut output| {
                 output.write_all(&text)?;
                 output.finish()
             }),
-        };
-        if let Err(error) = written {
-            say(&format!("the profile cannot be written: {error}"));
         }
     }
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::sampler::SAMPLES;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,8 @@ const BEFORE_WEIGHT: f64 = 8.0;
 const LEAST: f64 = 10.0;
 
 /// What limits the rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// Nothing but what was asked for.
     Asked,
@@ -31,7 +33,7 @@ pub enum Limit {
 }
 
 /// What was asked for, and what came of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
     /// Bursts per second and thread that were asked for.
     pub asked: u32,

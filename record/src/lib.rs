@@ -20,6 +20,8 @@ mod stacks;
 
 mod recorder;
 
+mod journal;
+
 mod symbols;
 
 mod statistics;
@@ -31,5 +33,6 @@ pub mod views;
 
 pub use budget::{Limit, Pace};
 pub use estimate::{Confidence, Told, Untold};
+pub use journal::{Journal, Kept};
 pub use profile::{CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
 pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd, Settings};

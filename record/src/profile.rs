@@ -310,15 +310,15 @@ impl Profile {
             cores,
             functions,
             stacks,
-            elapsed: recording.elapsed,
+            elapsed: recording.totals.elapsed,
             bursts: recording.bursts.len(),
-            threads: recording.threads,
-            refused: recording.refused.clone(),
-            lost: recording.lost,
-            throttled: recording.throttled,
-            parted: recording.parted,
-            impossible: recording.impossible,
-            pace: recording.pace,
+            threads: recording.totals.threads,
+            refused: recording.totals.refused.clone(),
+            lost: recording.totals.lost,
+            throttled: recording.totals.throttled,
+            parted: recording.totals.parted,
+            impossible: recording.totals.impossible,
+            pace: recording.totals.pace,
         };
         profile.rank();
         profile
@@ -340,7 +340,6 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::Limit;
     use crate::recorder::Settings;
     use crate::spaces::Module;
     use crate::symbols::tests::{Scratch, lines_with, offsets_of};
@@ -363,14 +362,7 @@ mod tests {
             bursts: (0..offsets.len() as u32).map(burst).collect(),
             stacks: offsets.iter().map(|offset| vec![place(*offset), place(caller)]).collect(),
             modules: vec![Module::File(file.into())],
-            elapsed: Duration::from_secs(1),
-            threads: 1,
-            refused: (0, String::new()),
-            lost: 0,
-            throttled: 0,
-            parted: 0,
-            impossible: 0,
-            pace: Pace { asked: 500, frequency: 500.0, burst_ns: 1e4, budget: 0.01, limit: Limit::Asked },
+            totals: Recording::none(Vec::new(), settings).totals,
         }
     }
 

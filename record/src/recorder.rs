@@ -3,12 +3,14 @@
 
 use crate::budget::{BurstBudget, Pace};
 use crate::event::{now, own_cpu_time, wait};
+use crate::journal::Journal;
 use crate::proof::{ProvedWindows, proved};
 use crate::records::{Happened, RawSample};
 use crate::sampler::{Fate, RawBurst, Sampler};
 use crate::sideband::Sideband;
 use crate::spaces::{Module, Spaces};
 use crate::stacks::{CodePlace, Stacks};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -17,7 +19,7 @@ use std::time::{Duration, Instant};
 use topdown::SampledEvents;
 
 /// How to record.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Bursts per second and thread.
     pub frequency: u32,
@@ -63,7 +65,7 @@ pub enum RecordingEnd {
 }
 
 /// Two neighbouring samples of a burst, or three, each in a stack.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Burst {
     pub kind: usize,
     pub long: bool,
@@ -81,18 +83,43 @@ pub struct Recording {
     pub(crate) bursts: Vec<Burst>,
     pub(crate) stacks: Vec<Vec<CodePlace>>,
     pub(crate) modules: Vec<Module>,
-    pub(crate) elapsed: Duration,
-    pub(crate) threads: usize,
+    pub(crate) totals: Totals,
+}
+
+/// What is told of it besides.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Totals {
+    pub elapsed: Duration,
+    pub threads: usize,
     /// Threads on which no counters could be opened, and why the first could not.
-    pub(crate) refused: (usize, String),
-    pub(crate) lost: u64,
+    pub refused: (usize, String),
+    pub lost: u64,
     /// The kernel throttled samples, or let them go on.
-    pub(crate) throttled: u64,
+    pub throttled: u64,
     /// Windows in which others took the counters, samples were throttled, or a record was lost.
-    pub(crate) parted: u64,
+    pub parted: u64,
     /// Bursts in which an event counted more than there were slots.
-    pub(crate) impossible: u64,
-    pub(crate) pace: Pace,
+    pub impossible: u64,
+    pub pace: Pace,
+}
+
+impl Recording {
+    /// In which nothing was seen yet.
+    pub(crate) fn none(events: Vec<SampledEvents>, settings: Settings) -> Recording {
+        let pace = BurstBudget::new(settings.frequency, settings.budget).pace();
+        let totals = Totals {
+            elapsed: Duration::ZERO,
+            threads: 0,
+            refused: (0, String::new()),
+            lost: 0,
+            throttled: 0,
+            parted: 0,
+            impossible: 0,
+            pace,
+        };
+        let (bursts, stacks, modules) = (Vec::new(), Vec::new(), Vec::new());
+        Recording { events, settings, bursts, stacks, modules, totals }
+    }
 }
 
 /// A recording under way.
@@ -116,6 +143,8 @@ pub struct Recorder {
     threads: usize,
     refused: (usize, String),
     random: u64,
+    started: Instant,
+    journal: Option<Journal>,
 }
 
 /// CPUs that are online.
@@ -174,6 +203,8 @@ impl Recorder {
             threads: 0,
             refused: (0, String::new()),
             random: now() | 1,
+            started: Instant::now(),
+            journal: None,
         };
         if there {
             pids.iter().for_each(|pid| recorder.spaces.look_at(*pid));
@@ -227,8 +258,8 @@ impl Recorder {
 
     /// Records until something ends it.
     pub fn run(&mut self, mut until: RecordUntil) -> RecordingEnd {
-        let start = Instant::now();
-        let deadline = until.timeout.map(|timeout| start + timeout);
+        self.started = Instant::now();
+        let deadline = until.timeout.map(|timeout| self.started + timeout);
         let waits_for_ends = !until.ends.is_empty();
         let mut next = Instant::now();
         loop {
@@ -323,6 +354,7 @@ impl Recorder {
     /// A thread's turn. Returns the time to the next.
     fn tick(&mut self) -> Duration {
         self.attend();
+        self.write_down(false);
         if self.turns.is_empty() {
             self.turns = self.samplers.keys().copied().collect();
             for k in (1..self.turns.len()).rev() {
@@ -361,28 +393,51 @@ impl Recorder {
         sampler.begin(weight_ns)
     }
 
-    /// What was recorded in so much time.
-    #[must_use]
-    pub fn finish(mut self, elapsed: Duration) -> Recording {
-        self.attend();
-        for samplers in std::mem::take(&mut self.samplers).into_values() {
-            samplers.into_iter().for_each(|mut sampler| self.end(&mut sampler));
-        }
-        Recording {
-            events: self.events,
-            settings: self.settings,
-            bursts: self.bursts,
-            stacks: self.stacks.all,
-            modules: self.spaces.modules,
+    /// Keeps what is recorded in a file, too, as it comes: of this command, on this occasion.
+    pub fn keep_in(&mut self, mut journal: Journal, command: &str, occasion: &str) {
+        journal.begin(command, occasion, self.settings, &self.events);
+        self.journal = Some(journal);
+    }
+
+    fn totals(&self, elapsed: Duration) -> Totals {
+        Totals {
             elapsed,
             threads: self.threads,
-            refused: self.refused,
+            refused: self.refused.clone(),
             lost: self.fate.lost,
             throttled: self.fate.throttled,
             parted: self.parted,
             impossible: self.impossible,
             pace: self.budget.pace(),
         }
+    }
+
+    /// Writes what is new into the journal.
+    fn write_down(&mut self, last: bool) {
+        let Some(mut journal) = self.journal.take() else { return };
+        let elapsed = self.started.elapsed();
+        let totals = (journal.wants_totals(elapsed) || last).then(|| self.totals(elapsed));
+        journal.write(&self.spaces.modules, &self.stacks.all, &self.bursts, totals);
+        self.journal = Some(journal);
+    }
+
+    /// What was recorded in so much time, and the file in which it was kept.
+    #[must_use]
+    pub fn finish(mut self, elapsed: Duration) -> (Recording, Option<Journal>) {
+        self.attend();
+        for samplers in std::mem::take(&mut self.samplers).into_values() {
+            samplers.into_iter().for_each(|mut sampler| self.end(&mut sampler));
+        }
+        self.write_down(true);
+        let recording = Recording {
+            totals: self.totals(elapsed),
+            events: self.events,
+            settings: self.settings,
+            bursts: self.bursts,
+            stacks: self.stacks.all,
+            modules: self.spaces.modules,
+        };
+        (recording, self.journal)
     }
 }
 

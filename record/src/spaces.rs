@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 
 use crate::stacks::CodePlace;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 /// Something that addresses are in.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Module {
     /// A file; addresses are offsets in it.
     File(String),

@@ -42,10 +42,12 @@ pub enum View {
     Folded,
     /// The protocol buffer of pprof.
     Pprof,
+    /// What was recorded ([`crate::Kept`]), of which all others are made.
+    Recording,
 }
 
 /// File endings.
-const ENDINGS: [(&str, View); 10] = [
+const ENDINGS: [(&str, View); 11] = [
     ("", View::Text),
     ("txt", View::Text),
     ("csv", View::Csv),
@@ -56,6 +58,7 @@ const ENDINGS: [(&str, View); 10] = [
     ("collapsed", View::Folded),
     ("pprof", View::Pprof),
     ("pb", View::Pprof),
+    ("recording", View::Recording),
 ];
 
 impl View {
@@ -68,7 +71,7 @@ impl View {
         let known = ENDINGS.iter().find(|(known, _)| *known == ending);
         known.map(|(_, view)| *view).ok_or_else(|| {
             format!(
-                "'.{ending}' is no ending of a profile: .html, .svg, .txt, .csv, .json, .folded or .pprof"
+                "'.{ending}' is no ending of a profile: .html, .svg, .txt, .csv, .json, .folded, .pprof or .recording"
             )
         })
     }
@@ -81,13 +84,13 @@ impl View {
         match self {
             View::Text | View::Lines => Ok(View::Lines),
             View::Json => Ok(View::Json),
-            View::Csv | View::Html | View::Svg | View::Folded | View::Pprof => {
+            View::Csv | View::Html | View::Svg | View::Folded | View::Pprof | View::Recording => {
                 Err("--lines: only texts and .json have lines".into())
             }
         }
     }
 
-    /// The profile, written so.
+    /// The profile, written so. (A recording is more than its profile: of that there is nothing.)
     #[must_use]
     pub fn write(self, profile: &Profile, heading: &Heading) -> Vec<u8> {
         let command = heading.command;
@@ -100,6 +103,7 @@ impl View {
             View::Svg => flame::svg(profile, command).into_bytes(),
             View::Folded => folded::folded(profile).into_bytes(),
             View::Pprof => pprof::pprof(profile, command),
+            View::Recording => Vec::new(),
         }
     }
 }
