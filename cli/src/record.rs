@@ -39,7 +39,7 @@ pub struct Arguments {
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=2))]
     td_level: Option<u32>,
     /// Write the profile to FILE (- for standard output), in the format of its ending: .html (a page), .svg (a flame graph), .json,
-    /// .csv, .folded (stacks), .pprof, .txt or none [default: a text to standard error]
+    /// .csv, .folded (stacks), .pprof, .firefox.json (for profiler.firefox.com), .txt or none [default: a text to standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// In the text, below each function its hottest lines: where there is DWARF (-g). (.json has lines in any case)

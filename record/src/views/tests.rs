@@ -1,3 +1,5 @@
+mod firefox;
+
 use super::*;
 use crate::budget::{Limit, Pace};
 use crate::estimate::{Confidence, Told, Untold};
@@ -247,6 +249,9 @@ fn the_ending_chooses() {
         ("x.pprof", View::Pprof),
         ("x.svg", View::Svg),
         ("x.html", View::Html),
+        ("x.json", View::Json),
+        ("firefox.json", View::Json),
+        ("x.y.firefox.json", View::Firefox),
     ] {
         assert_eq!(View::of(Path::new(file)).unwrap(), view);
     }
