@@ -29,7 +29,12 @@ mod profile;
 
 pub mod views;
 
+mod compare;
+
 pub use budget::{Limit, Pace};
+pub use compare::{
+    ComparedCore, ComparedFunction, FiguresChange, PartChange, RecordedFile, RecordingComparison, TimeChange,
+};
 pub use estimate::{Confidence, Told, Untold};
 pub use profile::{CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
 pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd, Settings};

@@ -13,6 +13,10 @@ mod pprof;
 mod remarks;
 mod text;
 
+pub(crate) use csv::quoted;
+pub(crate) use json::FORMAT;
+pub(crate) use remarks::LEAST_TIME;
+
 use crate::profile::Profile;
 use std::path::Path;
 
@@ -119,7 +123,7 @@ fn title(node: &topdown::SampledNode) -> String {
 }
 
 /// Such a name without its prefix.
-fn in_words(name: &str) -> String {
+pub(crate) fn in_words(name: &str) -> String {
     name.trim_start_matches("tma_").replace('_', " ")
 }
 
@@ -129,4 +133,4 @@ fn name(node: &topdown::SampledNode) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

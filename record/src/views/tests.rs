@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use topdown::SampledEvents;
 
-const HEADING: Heading = Heading { command: "./a.out", occasion: "2026-01-31 12:34:56 +0100 on host" };
+pub(crate) const HEADING: Heading =
+    Heading { command: "./a.out", occasion: "2026-01-31 12:34:56 +0100 on host" };
 
 fn figures(ns: u64, shares: Option<[f64; 4]>) -> FunctionFigures {
     let told = shares.map(|shares| Told {
@@ -44,7 +45,7 @@ fn function(name: &str, ns: u64, shares: Option<[f64; 4]>) -> ProfiledFunction {
 }
 
 /// Two functions of 3 s and 1 s, of which the second cannot be told.
-fn profile() -> Profile {
+pub(crate) fn profile() -> Profile {
     let events = SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap();
     let all = figures(4_000_000_000, Some([0.4, 0.1, 0.2, 0.3]));
     let stack = |names: &[&str]| CallStack {
