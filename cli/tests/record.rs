@@ -26,6 +26,11 @@ fn options_that_clash_are_errors() {
         "--budget nan true",
         "--duration 0 true",
         "--td-level 3 true",
+        "--call-graph lbr true",
+        "--call-graph dwarf, true",
+        "--call-graph dwarf,1001 true",
+        "--call-graph dwarf,65536 true",
+        "--call-graph fp,8192 true",
         "--unknown true",
     ] {
         let output = record(arguments);

@@ -18,6 +18,9 @@ mod budget;
 mod spaces;
 mod stacks;
 
+mod elf_file;
+mod unwind;
+
 mod recorder;
 
 mod symbols;
@@ -38,3 +41,4 @@ pub use compare::{
 pub use estimate::{Confidence, Told, Untold};
 pub use profile::{CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
 pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd, Settings};
+pub use records::CallGraph;
