@@ -163,15 +163,19 @@ mod tests {
         .cfi_startproc\nsub $8, %rsp\n.cfi_adjust_cfa_offset 8\ncall inner\nadd $8, %rsp\n.cfi_adjust_cfa_offset -8\nret\n\
         .cfi_endproc\n.size outer, .-outer\n";
 
-    #[test]
-    fn callers_are_found_without_frame_pointers() {
-        let scratch = Scratch::new("unwind");
+    fn compiled(scratch: &Scratch) -> String {
         let (source, program) = (scratch.0.join("source.s"), scratch.0.join("program.so"));
         std::fs::write(&source, SOURCE).unwrap();
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-nostdlib", "-Wl,-z,separate-code"]).arg(&source).arg("-o").arg(&program);
         assert!(compiler.status().unwrap().success());
-        let path = program.display().to_string();
+        program.display().to_string()
+    }
+
+    #[test]
+    fn callers_are_found_without_frame_pointers() {
+        let scratch = Scratch::new("unwind");
+        let path = compiled(&scratch);
         let (inner, outer) = (offsets_of(&path, "inner"), offsets_of(&path, "outer"));
         let (inner, outer) = (inner[0], outer[0]);
         // the page that has both is mapped over another one, and of another process that of another program
@@ -202,5 +206,46 @@ mod tests {
         assert!(callers(9, at(inner) + 5, &stack).is_empty());
         let without = RawSample::default();
         assert!(unwinder.callers(&spaces, 7, &without).is_empty());
+    }
+
+    /// Whatever a file says, and whatever is on the stack. (gimli computes with addresses of damaged tables, which wrap: where
+    /// overflows are checked it panics.)
+    #[cfg(not(debug_assertions))]
+    #[test]
+    fn damaged_tables_harm_nobody() {
+        let scratch = Scratch::new("damaged-tables");
+        let path = compiled(&scratch);
+        let (whole, inner) = (std::fs::read(&path).unwrap(), offsets_of(&path, "inner")[0]);
+        let tables: Vec<usize> = {
+            let file = object::File::parse(&*whole).unwrap();
+            let names = [".eh_frame", ".eh_frame_hdr"];
+            let ranges = names.map(|name| file.section_by_name(name).unwrap().file_range().unwrap());
+            ranges.into_iter().flat_map(|(start, size)| start as usize..(start + size) as usize).collect()
+        };
+        let (mut random, start) = (0x9e37_79b9_7f4a_7c15_u64, 0x7f00_0000_0000);
+        let mut next = || {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random
+        };
+        for _ in 0..500 {
+            let mut damaged = whole.clone();
+            for _ in 0..1 + next() % 4 {
+                damaged[tables[next() as usize % tables.len()]] = next() as u8;
+            }
+            std::fs::write(&path, damaged).unwrap();
+            let mut spaces = Spaces::default();
+            spaces.mapped(1, 7, start, 0x1000, inner & !0xfff, &path);
+            let words = [next(), start + next() % 64, next(), 0x7fff_0000_0000 + next() % 64];
+            let stack: Vec<u8> = words.iter().cycle().take(64).flat_map(|word| word.to_ne_bytes()).collect();
+            for ip in 0..32 {
+                let registers = vec![0x7fff_0000_0010, 0x7fff_0000_0000, start + (inner & 0xfff) + ip];
+                let copy = Some(StackCopy { registers, stack: stack.clone() });
+                let callers =
+                    StackUnwinder::default().callers(&spaces, 7, &RawSample { copy, ..RawSample::default() });
+                assert!(callers.len() <= MOST_CALLERS);
+            }
+        }
     }
 }
