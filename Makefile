@@ -118,7 +118,13 @@ target/c-tests/lib/functions: c-tests/command/lib/functions.c c-tests/command/li
 	@mkdir -p $(@D)
 	$(COMPILE_C) -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer $< -o $@ -pthread
 
-target/c-tests/pmu_record: c-tests/command/lib/functions.h c-tests/command/lib/shapes.h c-tests/command/lib/stat.h target/c-tests/lib/functions
+target/c-tests/pmu_record target/c-tests/pmu_record_compare: c-tests/command/lib/functions.h c-tests/command/lib/shapes.h c-tests/command/lib/stat.h target/c-tests/lib/functions
+
+target/c-tests/lib/callers: c-tests/command/lib/callers.c
+	@mkdir -p $(@D)
+	$(COMPILE_C) -fomit-frame-pointer $< -o $@
+
+target/c-tests/pmu_record_dwarf: c-tests/command/lib/shapes.h c-tests/command/lib/stat.h target/c-tests/lib/callers
 
 target/c-tests/basic-static: c-tests/open/basic.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)

@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use topdown::{Options, SampledEvents, SourceKind, TopDown, sampled_events};
 use topdown_record::views::{Heading, View};
-use topdown_record::{Journal, Kept, Profile, RecordUntil, Recorder, Recording, Settings};
+use topdown_record::{CallGraph, Journal, Kept, Profile, RecordUntil, Recorder, Recording, Settings};
 use topdown_report::Output;
 
 /// Options of `topdown record`.
@@ -36,15 +36,20 @@ pub struct Arguments {
     /// less cannot be told
     #[arg(long, value_name = "CYCLES", default_value_t = Settings::default().gap, value_parser = clap::value_parser!(u64).range(300..=100_000))]
     gap: u64,
+    /// How callers are told: fp (frame pointers), or dwarf[,BYTES]: with each sample so many bytes of the stack are copied [8192],
+    /// and unwound by what files say of functions without frame pointers
+    #[arg(long, value_name = "fp|dwarf[,BYTES]", default_value = "fp", value_parser = call_graph)]
+    call_graph: CallGraph,
     /// Count down to this level [default: the deepest that the general counters have]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=2))]
     td_level: Option<u32>,
     /// Write the profile to FILE (- for standard output), in the format of its ending: .html (a page), .svg (a flame graph), .json,
-    /// .csv, .folded (stacks), .pprof, .recording (what was recorded, for --from), .txt or none [default: a text to standard error]
+    /// .csv, .folded (stacks), .pprof, .firefox.json (for profiler.firefox.com), .recording (for --from), .txt or none [default: a text to
+    /// standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "frequency", "budget", "duration", "gap", "td_level"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "frequency", "budget", "duration", "gap", "td_level", "call_graph"])]
     from: Option<PathBuf>,
     /// In the text, below each function its hottest lines: where there is DWARF (-g). (.json has lines in any case)
     #[arg(long)]
@@ -56,8 +61,8 @@ pub struct Arguments {
 
 /// What `topdown record --help` says of the rest.
 pub const HELP: &str = "\
-Nothing is loaded into the programs, which need frame pointers for their callers to be seen, symbols for names, and DWARF
-(-g) for inlined functions and lines. At random instants counters are enabled on a thread for three samples that lie a short gap
+Nothing is loaded into the programs, which need frame pointers for their callers to be seen (or --call-graph dwarf), symbols for
+names, and DWARF (-g) for inlined functions and lines. At random instants counters are enabled on a thread for three samples that lie a short gap
 apart. What was counted between two of them is the function's in which both are; the first sample of each burst tells the time.
 Each figure has an interval in which the truth is with a probability of 95 %, or it is said that it cannot be told. Of user mode
 alone.
@@ -71,6 +76,24 @@ executed, 127 if it is not found; 125 if `topdown` itself fails before it runs."
 fn percent(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| (0.01..=50.0).contains(percent));
     percent.ok_or_else(|| "not a percentage from 0.01 to 50".into())
+}
+
+/// So many bytes of a stack, unless others are asked for (as perf record).
+const STACK: u32 = 8192;
+/// A record has less than 64 KiB.
+const MOST_STACK: u32 = 60 << 10;
+
+fn call_graph(text: &str) -> Result<CallGraph, String> {
+    let bytes = match text.split_once(',') {
+        None if text == "fp" => return Ok(CallGraph::FramePointers),
+        None if text == "dwarf" => Some(STACK),
+        Some(("dwarf", bytes)) => bytes.parse().ok().filter(|bytes| (256..=MOST_STACK).contains(bytes)),
+        _ => return Err("not fp, dwarf or dwarf,BYTES".into()),
+    };
+    let bytes = bytes.filter(|bytes| bytes % 8 == 0);
+    bytes
+        .map(CallGraph::Dwarf)
+        .ok_or_else(|| format!("BYTES is not a multiple of 8 from 256 to {MOST_STACK}"))
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -112,7 +135,12 @@ fn events(level: u32) -> Result<Vec<SampledEvents>, topdown::Error> {
 impl Arguments {
     fn recorder(&self, pids: &[i32], there: bool) -> Result<Recorder, String> {
         let events = events(self.td_level.unwrap_or(0)).map_err(|error| error.to_string())?;
-        let settings = Settings { frequency: self.frequency, gap: self.gap, budget: self.budget / 100.0 };
+        let settings = Settings {
+            frequency: self.frequency,
+            gap: self.gap,
+            budget: self.budget / 100.0,
+            callers: self.call_graph,
+        };
         Recorder::new(events, pids, there, settings).map_err(|error| error.to_string())
     }
 

@@ -26,6 +26,11 @@ fn options_that_clash_are_errors() {
         "--budget nan true",
         "--duration 0 true",
         "--td-level 3 true",
+        "--call-graph lbr true",
+        "--call-graph dwarf, true",
+        "--call-graph dwarf,1001 true",
+        "--call-graph dwarf,65536 true",
+        "--call-graph fp,8192 true",
         "--unknown true",
         "--from a.recording true",
         "--from a.recording -F 10",
@@ -71,7 +76,7 @@ fn a_recording_becomes_any_profile() {
     std::fs::remove_file(&file).unwrap();
 }
 
-const KEPT: &str = r#"{"recording":{"version":1,"command":"a b","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01},"cores":[{"core":"Golden or Raptor Cove, by counters","level":1,"slots_each":1,"events":["SLOTS","UOPS_RETIRED.SLOTS","TOPDOWN.BACKEND_BOUND_SLOTS","IDQ_BUBBLES.CORE"]}]}}
+const KEPT: &str = r#"{"recording":{"version":1,"command":"a b","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"callers":"frame_pointers"},"cores":[{"core":"Golden or Raptor Cove, by counters","level":1,"slots_each":1,"events":["SLOTS","UOPS_RETIRED.SLOTS","TOPDOWN.BACKEND_BOUND_SLOTS","IDQ_BUBBLES.CORE"]}]}}
 {"module":{"file":"/nowhere/a"}}
 {"stack":[{"module":0,"address":16}]}
 {"burst":{"kind":0,"long":false,"weight_ns":2000000,"stacks":[0,0,0],"windows":[null,[6000,3000,1200,600]]}}

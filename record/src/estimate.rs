@@ -17,7 +17,7 @@ pub(crate) const LEAST: usize = 10;
 const EDGES: f64 = 0.0005;
 
 /// A value, and an interval in which the truth is with a probability of 95 %.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Confidence {
     /// The estimate.
     pub value: f64,

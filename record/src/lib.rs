@@ -18,6 +18,9 @@ mod budget;
 mod spaces;
 mod stacks;
 
+mod elf_file;
+mod unwind;
+
 mod recorder;
 
 mod journal;
@@ -31,8 +34,14 @@ mod profile;
 
 pub mod views;
 
+mod compare;
+
 pub use budget::{Limit, Pace};
+pub use compare::{
+    ComparedCore, ComparedFunction, FiguresChange, PartChange, RecordedFile, RecordingComparison, TimeChange,
+};
 pub use estimate::{Confidence, Told, Untold};
 pub use journal::{Journal, Kept};
 pub use profile::{CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
 pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd, Settings};
+pub use records::CallGraph;

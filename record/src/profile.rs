@@ -52,7 +52,7 @@ pub struct ProfiledFunction {
     pub core: usize,
     /// Of the function alone, without what was inlined into it, and wherever it was inlined itself.
     pub own: FunctionFigures,
-    /// With what it calls, as far as frame pointers tell.
+    /// With what it calls, as far as callers are known.
     pub inclusive: FunctionFigures,
     /// Lines of the function alone as far as they are known, those of most time first.
     pub lines: Vec<ProfiledLine>,

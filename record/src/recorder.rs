@@ -5,12 +5,13 @@ use crate::budget::{BurstBudget, Pace};
 use crate::event::{now, own_cpu_time, wait};
 use crate::journal::Journal;
 use crate::proof::{ProvedWindows, proved};
-use crate::records::{Happened, RawSample};
+use crate::records::{CallGraph, Happened, RawSample};
 use crate::sampler::{Fate, RawBurst, Sampler};
 use crate::sideband::Sideband;
 use crate::spaces::{Module, Spaces};
 use crate::stacks::{CodePlace, Stacks};
 use serde::{Deserialize, Serialize};
+use crate::unwind::StackUnwinder;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -27,11 +28,13 @@ pub struct Settings {
     pub gap: u64,
     /// The part of a thread's time that bursts may take (0 to 1): more are not begun.
     pub budget: f64,
+    /// How callers are told.
+    pub callers: CallGraph,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { frequency: 500, gap: 1000, budget: 0.01 }
+        Settings { frequency: 500, gap: 1000, budget: 0.01, callers: CallGraph::FramePointers }
     }
 }
 
@@ -134,6 +137,7 @@ pub struct Recorder {
     /// CPU time of this thread at the last turn.
     spent_ns: u64,
     spaces: Spaces,
+    unwinder: StackUnwinder,
     stacks: Stacks,
     bursts: Vec<Burst>,
     fate: Fate,
@@ -194,6 +198,7 @@ impl Recorder {
             turns: Vec::new(),
             spent_ns: own_cpu_time(),
             spaces: Spaces::default(),
+            unwinder: StackUnwinder::default(),
             stacks: Stacks::default(),
             bursts: Vec::new(),
             fate: Fate::default(),
@@ -233,9 +238,9 @@ impl Recorder {
             return;
         }
         self.threads += 1;
-        let opened = self.events.iter().enumerate();
+        let (opened, callers) = (self.events.iter().enumerate(), self.settings.callers);
         let opened: io::Result<Vec<_>> =
-            opened.map(|(kind, events)| Sampler::open(events, kind, pid, tid)).collect();
+            opened.map(|(kind, events)| Sampler::open(events, kind, pid, tid, callers)).collect();
         match opened {
             Ok(samplers) => {
                 self.samplers.insert(tid, samplers);
@@ -332,9 +337,10 @@ impl Recorder {
     }
 
     fn keep(&mut self, raw: &RawBurst) {
-        let spaces = &self.spaces;
-        let place = |sample: &RawSample| {
-            let frames = sample.chain.iter().enumerate().map(|(depth, address)| {
+        let (spaces, unwinder) = (&self.spaces, &mut self.unwinder);
+        let mut place = |sample: &RawSample| {
+            let callers = unwinder.callers(spaces, raw.pid, sample);
+            let frames = sample.chain.iter().chain(&callers).enumerate().map(|(depth, address)| {
                 // (a return address is behind the call)
                 spaces.place(raw.pid, sample.time, address.saturating_sub(u64::from(depth > 0)))
             });
@@ -446,7 +452,7 @@ fn refusal(error: &io::Error) -> String {
     let remedy = match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE) => ": no descriptor is left (ulimit -n)",
         Some(libc::EPERM) => {
-            ": no more memory may be locked (sysctl kernel.perf_event_mlock_kb, ulimit -l), or a container forbids perf_event_open"
+            ": no more memory may be locked (sysctl kernel.perf_event_mlock_kb, ulimit -l; --call-graph dwarf takes more), or a container forbids perf_event_open"
         }
         Some(libc::EACCES) => ": kernel.perf_event_paranoid, or the process is another user's",
         Some(libc::EINVAL) => ": the counters have no room for the group",

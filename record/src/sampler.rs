@@ -3,7 +3,7 @@
 
 use crate::event::{CLOCK, TaskEvent, now};
 use crate::proof::Strobe;
-use crate::records::{READ_FORMAT, RawSample, SAMPLE_TYPE, Sampled, sampled};
+use crate::records::{CallGraph, READ_FORMAT, RawSample, Sampled, sampled};
 use crate::ring::RecordRing;
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::io;
@@ -11,8 +11,8 @@ use topdown::SampledEvents;
 
 /// Samples of a burst: two windows, of which each could have another function in it that the sample between them shows.
 pub(crate) const SAMPLES: u32 = 3;
-/// A burst of 127 callers and eight counts per sample has room.
-const RING_PAGES: usize = 4;
+/// The smallest page; a ring has room for a burst wherever pages are larger, too.
+const PAGE: usize = 4096;
 /// A burst that begins later than this after it was asked for was not of that instant: the thread slept.
 const LATE_NS: u64 = 500_000;
 
@@ -44,6 +44,7 @@ pub(crate) struct Sampler {
     leader: TaskEvent,
     /// Slots for each that the leader counts, by which a gap in cycles is multiplied.
     per_cycle: u64,
+    callers: CallGraph,
     /// Overflows that the kernel still permits.
     permitted: u32,
     /// What the burst under way has shown, when it was asked for, and for how long it stands.
@@ -108,19 +109,25 @@ impl Sampler {
     ///
     /// # Errors
     /// The kernel's; ESRCH: the thread has ended.
-    pub fn open(events: &SampledEvents, kind: usize, pid: i32, tid: i32) -> io::Result<Sampler> {
+    pub fn open(
+        events: &SampledEvents,
+        kind: usize,
+        pid: i32,
+        tid: i32,
+        callers: CallGraph,
+    ) -> io::Result<Sampler> {
         let per_cycle = if events.slots_each == 1 { events.slots_per_cycle.into() } else { 1 };
         let mut first = attr(events, events.events[0].1);
         first.__bindgen_anon_1.sample_period = FIRST_PERIOD; // (set before each block of bursts)
-        first.sample_type = SAMPLE_TYPE;
+        callers.set(&mut first);
         first.set_disabled(1);
-        first.set_exclude_callchain_kernel(1);
         let leader = TaskEvent::open(first, tid, -1, None)?;
         let members = events.events[1..].iter();
         let members =
             members.map(|(_, config)| TaskEvent::open(attr(events, *config), tid, -1, Some(&leader)));
         let _members = members.collect::<io::Result<_>>()?;
-        let ring = RecordRing::map(&leader, RING_PAGES)?;
+        let pages = (SAMPLES as usize * callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
+        let ring = RecordRing::map(&leader, pages)?;
         Ok(Sampler {
             pid,
             tid,
@@ -129,6 +136,7 @@ impl Sampler {
             _members,
             leader,
             per_cycle,
+            callers,
             permitted: 0,
             samples: Vec::new(),
             after_gap: false,
@@ -159,7 +167,7 @@ impl Sampler {
         let mut record = std::mem::take(&mut self.record);
         let mut after_gap = std::mem::take(&mut self.after_gap);
         while let Some((kind, _)) = self.ring.next(&mut record) {
-            match sampled(kind, &record) {
+            match sampled(kind, &record, self.callers) {
                 Sampled::Sample(sample) => {
                     self.permitted = self.permitted.saturating_sub(1);
                     self.samples.push(RawSample { after_gap: std::mem::take(&mut after_gap), ..sample });

@@ -128,6 +128,34 @@ impl Spaces {
     }
 }
 
+/// A file's part that is mapped somewhere.
+pub(crate) struct MappedPart<'a> {
+    pub start: u64,
+    pub end: u64,
+    pub offset: u64,
+    pub module: u32,
+    pub file: &'a str,
+}
+
+impl Spaces {
+    /// Another number whenever a process has mapped more, or executed a program.
+    pub fn age(&self, pid: i32) -> Option<(u64, usize)> {
+        self.of.get(&pid).map(|space| (space.executed, space.mapped.len()))
+    }
+
+    /// Files that a process has mapped, in the order of time.
+    pub fn files(&self, pid: i32) -> impl Iterator<Item = MappedPart<'_>> {
+        let mapped = self.of.get(&pid).into_iter().flat_map(|space| &space.mapped);
+        mapped.filter_map(|mapped| match &self.modules[mapped.module as usize] {
+            Module::File(file) => {
+                let MappedFile { start, end, offset, module, .. } = *mapped;
+                Some(MappedPart { start, end, offset, module, file })
+            }
+            _ => None,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

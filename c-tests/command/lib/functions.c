@@ -1,6 +1,7 @@
 /* functions FUNCTIONS MEAN_LENGTH MILLIONS SHAPE FILE: calls functions with known mixes in random order, each for 0.2 to 1.8 times
  * MEAN_LENGTH instructions, MILLIONS of them in all, and writes how many millionths of them were each one's. SHAPE: plain; threads,
- * three of them, or children, each a third; late: in a process that has executed this program; sleeps: it does so every now and then. */
+ * three of them, or children, each a third; late: in a process that has executed this program; sleeps: it does so every now and then;
+ * other: plain with other mixes. */
 #include "functions.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ static void (*const functions[MOST_FUNCTIONS])(uint64_t) = {TEN(NAME, ) TEN(NAME
 static unsigned count;
 static uint64_t length;
 static int sleeps;
+static unsigned other;
 static double spent[3][MOST_FUNCTIONS];
 
 struct part {
@@ -43,7 +45,7 @@ static __attribute__((noinline, noclone)) void *work(void *argument)
     for (uint64_t done = 0; done < part->instructions;) {
         const unsigned k = (unsigned)(next_random(&part->seed) * count);
         const uint64_t turns = (uint64_t)((double)length * (0.2 + 1.6 * next_random(&part->seed))) / 2 + 1;
-        vm_mix_set(mix_of_function(k), 0, 0, 0);
+        vm_mix_set(mix_of_function(k + other), 0, 0, 0);
         functions[k](turns);
         part->spent[k] += 2.0 * (double)turns;
         done += 2 * turns;
@@ -91,6 +93,7 @@ int main(int argc, char **argv)
     count = (unsigned)strtoul(argv[1], NULL, 0);
     length = strtoull(argv[2], NULL, 0);
     sleeps = strcmp(shape, "sleeps") == 0;
+    other = strcmp(shape, "other") == 0 ? OTHER_MIXES : 0;
     const uint64_t all = strtoull(argv[3], NULL, 0) * 1000000;
     struct part parts[3];
     for (int k = 0; k < 3; k++)

@@ -5,7 +5,8 @@ use super::name;
 use crate::profile::{FunctionFigures, Profile};
 use std::fmt::Write;
 
-fn quoted(text: &str) -> String {
+/// A field of CSV.
+pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 

@@ -23,7 +23,10 @@ pub(super) const SCRIPT: &str = include_str!("flame/flame.js");
 const GREY: &str = "untold";
 
 /// The category of level 1 with the largest share, by its place in `LEVEL_1`.
-fn dominant<'p>(core: &ProfiledCore, figures: &'p FunctionFigures) -> Option<(usize, &'p Confidence)> {
+pub(super) fn dominant<'p>(
+    core: &ProfiledCore,
+    figures: &'p FunctionFigures,
+) -> Option<(usize, &'p Confidence)> {
     let told = figures.shares.as_ref().ok()?;
     let place = |node: &topdown::SampledNode| LEVEL_1.iter().position(|metric| *metric == node.metric);
     let roots = core.nodes.iter().zip(&told.shares).filter_map(|(node, share)| Some((place(node)?, share)));

@@ -7,6 +7,9 @@ use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledLine};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// What the file says that it is.
+pub(crate) const FORMAT: &str = "topdown-record-1";
+
 #[derive(Serialize)]
 struct Document<'a> {
     format: &'static str,
@@ -102,7 +105,7 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         }
     });
     let document = Document {
-        format: "topdown-record-1",
+        format: FORMAT,
         command,
         elapsed_ns: profile.elapsed.as_nanos() as u64,
         threads: profile.threads,

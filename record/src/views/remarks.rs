@@ -6,7 +6,7 @@ use crate::estimate::{LEAST, Untold};
 use crate::profile::{Profile, ProfiledCore, ProfiledFunction};
 
 /// Functions and lines of less time are not listed.
-pub(super) const LEAST_TIME: f64 = 0.005;
+pub(crate) const LEAST_TIME: f64 = 0.005;
 /// Windows whose start differs by more than this are mentioned.
 const MUCH_EXCESS: f64 = 0.005;
 /// The error of a share that a longer run is advised for.

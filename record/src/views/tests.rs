@@ -1,3 +1,5 @@
+mod firefox;
+
 use super::*;
 use crate::budget::{Limit, Pace};
 use crate::estimate::{Confidence, Told, Untold};
@@ -6,7 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use topdown::SampledEvents;
 
-const HEADING: Heading = Heading { command: "./a.out", occasion: "2026-01-31 12:34:56 +0100 on host" };
+pub(crate) const HEADING: Heading =
+    Heading { command: "./a.out", occasion: "2026-01-31 12:34:56 +0100 on host" };
 
 fn figures(ns: u64, shares: Option<[f64; 4]>) -> FunctionFigures {
     let told = shares.map(|shares| Told {
@@ -42,7 +45,7 @@ fn function(name: &str, ns: u64, shares: Option<[f64; 4]>) -> ProfiledFunction {
 }
 
 /// Two functions of 3 s and 1 s, of which the second cannot be told.
-fn profile() -> Profile {
+pub(crate) fn profile() -> Profile {
     let events = SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap();
     let all = figures(4_000_000_000, Some([0.4, 0.1, 0.2, 0.3]));
     let stack = |names: &[&str]| CallStack {
@@ -247,6 +250,9 @@ fn the_ending_chooses() {
         ("x.pprof", View::Pprof),
         ("x.svg", View::Svg),
         ("x.html", View::Html),
+        ("x.json", View::Json),
+        ("firefox.json", View::Json),
+        ("x.y.firefox.json", View::Firefox),
     ] {
         assert_eq!(View::of(Path::new(file)).unwrap(), view);
     }
