@@ -11,9 +11,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use topdown::{Options, SampledEvents, SourceKind, TopDown, sampled_events};
 use topdown_record::views::{Heading, View};
-use topdown_record::{Profile, RecordUntil, Recorder, Settings};
+use topdown_record::{Profile, RecordUntil, Recorder, Settings, counted_events};
 use topdown_report::Output;
 
 /// Options of `topdown record`.
@@ -90,18 +89,9 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
     if arguments.command.is_empty() { arguments.others(view) } else { arguments.command(view) }
 }
 
-/// The events, once this thread has seen that they count.
-fn events(level: u32) -> Result<Vec<SampledEvents>, topdown::Error> {
-    let level = {
-        let options = Options { source: SourceKind::Counters, level, no_rdpmc: true, ..Options::default() };
-        TopDown::open(&options)?.info()?.level
-    };
-    sampled_events(level)
-}
-
 impl Arguments {
     fn recorder(&self, pids: &[i32], there: bool) -> Result<Recorder, String> {
-        let events = events(self.td_level.unwrap_or(0)).map_err(|error| error.to_string())?;
+        let events = counted_events(self.td_level.unwrap_or(0)).map_err(|error| error.to_string())?;
         let settings = Settings { frequency: self.frequency, gap: self.gap, budget: self.budget / 100.0 };
         Recorder::new(events, pids, there, settings).map_err(|error| error.to_string())
     }
@@ -111,6 +101,7 @@ impl Arguments {
             ends: ends.iter().map(AsRawFd::as_raw_fd).collect(),
             interrupt: interrupts.map(Interrupts::descriptor),
             timeout: self.duration,
+            ..RecordUntil::default()
         }
     }
 

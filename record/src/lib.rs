@@ -18,6 +18,9 @@ mod budget;
 mod spaces;
 mod stacks;
 
+mod settings;
+mod whom;
+
 mod recorder;
 
 mod symbols;
@@ -32,4 +35,5 @@ pub mod views;
 pub use budget::{Limit, Pace};
 pub use estimate::{Confidence, Told, Untold};
 pub use profile::{CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
-pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd, Settings};
+pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd};
+pub use settings::{Settings, counted_events};

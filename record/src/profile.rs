@@ -341,7 +341,7 @@ impl Profile {
 mod tests {
     use super::*;
     use crate::budget::Limit;
-    use crate::recorder::Settings;
+    use crate::settings::Settings;
     use crate::spaces::Module;
     use crate::symbols::tests::{Scratch, lines_with, offsets_of};
     use topdown::SampledEvents;
