@@ -60,7 +60,7 @@ int td_record_start(const struct td_record_options *options);
  * read the symbols of the functions that were seen; signals are blocked meanwhile.
  *
  * Returns 0, or:
- *  -EINVAL         `path` has the ending of no format
+ *  -EINVAL         `path` is empty, or has the ending of no format
  *  -ENODATA        there is no recording; in a child of a fork: it is the parent's
  *  -EBUSY          another thread is in one of these calls
  *  -ENOENT, -EACCES ... the file cannot be opened

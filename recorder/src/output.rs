@@ -38,6 +38,11 @@ impl Destination {
     /// # Errors
     /// -EINVAL: its ending is that of no format; the file cannot be written.
     pub fn new(path: &Path) -> Result<Destination> {
+        if path == Path::new("") {
+            return Err(
+                Error::new(-libc::EINVAL, "`path` is empty").remedy("use NULL to discard the recording")
+            );
+        }
         let view = View::of(path).map_err(|why| Error::new(-libc::EINVAL, why))?;
         Output::check(path).map_err(|error| unwritten(&error))?;
         Ok(Destination { path: path.into(), view })
@@ -77,7 +82,7 @@ mod tests {
             ("/nowhere/a.html", libc::ENOENT),
             ("/dev/null/a.html", libc::ENOTDIR),
             ("/", libc::EISDIR),
-            ("", libc::ENOENT),
+            ("", libc::EINVAL),
         ] {
             let error = Destination::new(Path::new(path)).err().expect(path);
             assert_eq!(error.code(), -code, "{path}: {error}");
