@@ -80,6 +80,11 @@ $(SELF_RECORDED): LINK := -L$(OUT) -ltopdown-record $(LINK)
 $(SELF_RECORDED): CFLAGS += -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer
 $(SELF_RECORDED): CXXFLAGS += -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer
 
+# Google Benchmark (Debian: libbenchmark-dev), where it is installed.
+GOOGLE_BENCHMARK := $(if $(shell printf '\#include <benchmark/benchmark.h>\n' | $(CXX) -E -x c++ - 2> /dev/null),-lbenchmark)
+target/c-tests/pmu_benchmark target/examples/benchmark: LINK += $(GOOGLE_BENCHMARK)
+target/c-tests/pmu_benchmark target/examples/benchmark: include/topdown_benchmark.h
+
 # Callers of libjevents see its headers alone.
 target/c-tests/jevents/%: INCLUDES := -Iinclude/jevents -Ic-tests/jevents -Ic-tests/include -Ic-tests
 target/c-tests/jevents/%: LINK := -L$(OUT) -ljevents -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
@@ -140,6 +145,9 @@ target/c-tests/basic-static: c-tests/open/basic.c $(LIB) $(HEADERS)
 	$(COMPILE_C) $< -o $@ $(OUT)/libtopdown.a -pthread -ldl -lm
 
 programs: $(PROGRAMS) target/c-tests/basic-static ## build the tests, examples and benchmarks
+
+benchmark-example: $(if $(GOOGLE_BENCHMARK),target/examples/benchmark) ## benchmarks with shares as counters, if Google Benchmark is there
+	@$(if $(GOOGLE_BENCHMARK),$<,echo "skip benchmark-example: install Google Benchmark (Debian: apt-get install libbenchmark-dev)")
 
 demo: target/examples/demo ## measure three regions: on real counters, else simulated
 	@target/examples/demo
@@ -202,7 +210,7 @@ install: all ## install command, libraries, header and pkg-config file under DES
 	ln -sf libtopdown.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libtopdown.so.0
 	ln -sf libtopdown.so.0 $(DESTDIR)$(LIBDIR)/libtopdown.so
 	install -m 644 $(OUT)/libtopdown.a $(DESTDIR)$(LIBDIR)/libtopdown.a
-	install -m 644 include/topdown.h include/topdown_inline.h include/topdown_region.h include/topdown_record.h $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 include/topdown.h include/topdown_inline.h include/topdown_region.h include/topdown_record.h include/topdown_benchmark.h $(DESTDIR)$(INCLUDEDIR)
 	install -m 755 $(OUT)/libtopdown_recorder.so $(DESTDIR)$(LIBDIR)/libtopdown-record.so.0
 	ln -sf libtopdown-record.so.0 $(DESTDIR)$(LIBDIR)/libtopdown-record.so
 	install -m 644 $(RECORD) $(DESTDIR)$(LIBDIR)/libtopdown-record.a
@@ -226,4 +234,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs demo check test check-vm check-arm64 check-root fuzz bench bench-intervals figure screenshot example-vm header index failures cpus install uninstall clean help
+.PHONY: all programs benchmark-example demo check test check-vm check-arm64 check-root fuzz bench bench-intervals figure screenshot example-vm header index failures cpus install uninstall clean help
