@@ -12,9 +12,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use topdown::{Options, SampledEvents, SourceKind, TopDown, sampled_events};
 use topdown_record::views::{Heading, View};
-use topdown_record::{CallGraph, Journal, Kept, Profile, RecordUntil, Recorder, Recording, Settings};
+use topdown_record::{
+    CallGraph, Journal, Kept, Profile, RecordUntil, Recorder, Recording, Settings, counted_events,
+};
 use topdown_report::Output;
 
 /// Options of `topdown record`.
@@ -111,8 +112,7 @@ fn failed(error: impl ToString) -> Failure {
 }
 
 fn recorded(arguments: &Arguments) -> Result<End, Failure> {
-    let view = arguments.output.as_deref().map_or(Ok(View::Text), View::of).map_err(failed)?;
-    let view = if arguments.lines { view.with_lines().map_err(failed)? } else { view };
+    let view = arguments.view().map_err(failed)?;
     if let Some(output) = arguments.output.as_deref() {
         Output::check(output).map_err(failed)?;
     }
@@ -123,18 +123,21 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
     if arguments.command.is_empty() { arguments.others(view) } else { arguments.command(view) }
 }
 
-/// The events, once this thread has seen that they count.
-fn events(level: u32) -> Result<Vec<SampledEvents>, topdown::Error> {
-    let level = {
-        let options = Options { source: SourceKind::Counters, level, no_rdpmc: true, ..Options::default() };
-        TopDown::open(&options)?.info()?.level
-    };
-    sampled_events(level)
-}
-
 impl Arguments {
+    /// The view to write; None: what was recorded itself, of which views are made.
+    fn view(&self) -> Result<Option<View>, String> {
+        let view = match self.output.as_deref() {
+            None => View::Text,
+            Some(path) if path.extension().is_some_and(|ending| ending == "recording") => {
+                return if self.lines { Err("--lines: a recording has all lines".into()) } else { Ok(None) };
+            }
+            Some(path) => View::of(path).map_err(|why| format!("{why} (or .recording)"))?,
+        };
+        if self.lines { view.with_lines().map(Some) } else { Ok(Some(view)) }
+    }
+
     fn recorder(&self, pids: &[i32], there: bool) -> Result<Recorder, String> {
-        let events = events(self.td_level.unwrap_or(0)).map_err(|error| error.to_string())?;
+        let events = counted_events(self.td_level.unwrap_or(0)).map_err(|error| error.to_string())?;
         let settings = Settings {
             frequency: self.frequency,
             gap: self.gap,
@@ -149,11 +152,12 @@ impl Arguments {
             ends: ends.iter().map(AsRawFd::as_raw_fd).collect(),
             interrupt: interrupts.map(Interrupts::descriptor),
             timeout: self.duration,
+            ..RecordUntil::default()
         }
     }
 
     /// Runs a command, and records it; if that is not possible it runs all the same.
-    fn command(&self, view: View) -> Result<End, Failure> {
+    fn command(&self, view: Option<View>) -> Result<End, Failure> {
         let (program, rest) = self.command.split_first().expect("clap demands one");
         let mut command = Command::new(program);
         command.args(rest);
@@ -179,7 +183,7 @@ impl Arguments {
         Ok(ran.end)
     }
 
-    fn others(&self, view: View) -> Result<End, Failure> {
+    fn others(&self, view: Option<View>) -> Result<End, Failure> {
         let ended = |error: io::Error, pid: &i32| match error.raw_os_error() {
             Some(libc::ESRCH) => failed(format!("there is no process {pid}")),
             _ => failed(format!("process {pid}: {error}")),
@@ -200,14 +204,13 @@ impl Arguments {
     }
 
     /// A profile of what was recorded before.
-    fn again(&self, from: &Path, view: View) -> Result<End, Failure> {
-        if view == View::Recording {
-            return Err(failed("-o: what was recorded is in the file of --from; choose another ending"));
-        }
+    fn again(&self, from: &Path, view: Option<View>) -> Result<End, Failure> {
+        let view = view.ok_or("-o: what was recorded is in the file of --from; choose another ending");
+        let view = view.map_err(failed)?;
         let Kept { recording, command, occasion } = Kept::read(from).map_err(failed)?;
         let (command, occasion) = (topdown_report::clean(&command), topdown_report::clean(&occasion));
         let heading = Heading { command: &command, occasion: &occasion };
-        self.view(&recording, view, &heading, &mut io::stdout()).map_err(failed)?;
+        self.write_view(&recording, view, &heading, &mut io::stdout()).map_err(failed)?;
         Ok(End::Status(0))
     }
 
@@ -225,18 +228,16 @@ impl Arguments {
         }
     }
 
-    fn write(&self, recorder: Recorder, elapsed: Duration, view: View, heading: &Heading) {
+    fn write(&self, recorder: Recorder, elapsed: Duration, view: Option<View>, heading: &Heading) {
         let (recording, journal) = recorder.finish(elapsed);
         let written = match (view, journal.as_ref(), self.output.as_deref()) {
-            (View::Recording, Some(journal), Some(output)) => match journal.failed() {
+            (Some(view), ..) => self.write_view(&recording, view, heading, &mut io::stderr()),
+            (None, Some(journal), Some(output)) => match journal.failed() {
                 Some(error) => Err(io::Error::other(format!("{}: {error}", journal.path().display()))),
                 None => fs::rename(journal.path(), output)
                     .map_err(|error| io::Error::other(format!("{}: {error}", output.display()))),
             },
-            (View::Recording, ..) => {
-                Err(io::Error::other("a recording is a file beside which others may be"))
-            }
-            _ => self.view(&recording, view, heading, &mut io::stderr()),
+            (None, ..) => Err(io::Error::other("a recording is a file beside which others may be")),
         };
         let kept = journal.filter(|journal| journal.path().exists());
         match (written, kept) {
@@ -250,7 +251,7 @@ impl Arguments {
         }
     }
 
-    fn view(
+    fn write_view(
         &self,
         recording: &Recording,
         view: View,

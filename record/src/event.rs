@@ -28,12 +28,18 @@ impl TaskEvent {
     ) -> io::Result<TaskEvent> {
         attr.size = size_of::<perf_event_attr>() as u32;
         let group = leader.map_or(-1, |leader| leader.0.as_raw_fd());
-        // SAFETY: a live attr of the size that it says; what is returned is a new descriptor.
-        unsafe {
-            match perf_event_open(&raw mut attr, tid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) {
-                fd @ 0.. => Ok(TaskEvent(OwnedFd::from_raw_fd(fd))),
-                _ => Err(io::Error::last_os_error()),
+        let mut open = || {
+            // SAFETY: a live attr of the size that it says; what is returned is a new descriptor.
+            unsafe {
+                match perf_event_open(&raw mut attr, tid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) {
+                    fd @ 0.. => Ok(TaskEvent(OwnedFd::from_raw_fd(fd))),
+                    _ => Err(io::Error::last_os_error()),
+                }
             }
+        };
+        match open() {
+            Err(error) if error.raw_os_error() == Some(libc::EMFILE) => beyond_the_limit(open),
+            opened => opened,
         }
     }
 
@@ -70,6 +76,20 @@ impl TaskEvent {
     }
 }
 
+/// Opens a descriptor above the process's limit, which is raised meanwhile, as far as it may be.
+fn beyond_the_limit<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut own = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: live rlimits.
+    unsafe {
+        done(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut own))?;
+        let raised = libc::rlimit { rlim_cur: own.rlim_max, ..own };
+        done(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised))?;
+        let opened = open();
+        done(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const own))?;
+        opened
+    }
+}
+
 impl AsRawFd for TaskEvent {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()
@@ -100,6 +120,12 @@ pub(crate) fn wait(descriptors: &[RawFd], until: Instant) -> Vec<Polled> {
         ended: come > 0 && one.revents & (libc::POLLHUP | libc::POLLERR) != 0,
     };
     all.iter().map(polled).collect()
+}
+
+/// The thread that calls.
+pub(crate) fn own_tid() -> i32 {
+    // SAFETY: a system call without arguments.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
 /// The clock of all records.

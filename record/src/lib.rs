@@ -21,6 +21,9 @@ mod stacks;
 mod elf_file;
 mod unwind;
 
+mod settings;
+mod whom;
+
 mod recorder;
 
 mod journal;
@@ -43,5 +46,6 @@ pub use compare::{
 pub use estimate::{Confidence, Told, Untold};
 pub use journal::{Journal, Kept};
 pub use profile::{CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
-pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd, Settings};
+pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd};
 pub use records::CallGraph;
+pub use settings::{Settings, counted_events};

@@ -340,7 +340,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorder::Settings;
+    use crate::settings::Settings;
     use crate::spaces::Module;
     use crate::symbols::tests::{Scratch, lines_with, offsets_of};
     use topdown::SampledEvents;

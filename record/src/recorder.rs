@@ -2,41 +2,25 @@
 #![forbid(unsafe_code)]
 
 use crate::budget::{BurstBudget, Pace};
-use crate::event::{now, own_cpu_time, wait};
+use crate::event::{now, own_cpu_time, own_tid, wait};
 use crate::journal::Journal;
 use crate::proof::{ProvedWindows, proved};
-use crate::records::{CallGraph, Happened, RawSample};
+use crate::records::{Happened, RawSample};
 use crate::sampler::{Fate, RawBurst, Sampler};
+use crate::settings::{Settings, refusal};
 use crate::sideband::Sideband;
 use crate::spaces::{Module, Spaces};
 use crate::stacks::{CodePlace, Stacks};
-use serde::{Deserialize, Serialize};
 use crate::unwind::StackUnwinder;
-use std::collections::BTreeMap;
-use std::fs;
+use crate::whom::{Whom, online, threads_of};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use topdown::SampledEvents;
-
-/// How to record.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Settings {
-    /// Bursts per second and thread.
-    pub frequency: u32,
-    /// Cycles between two samples of a burst, on average; of half of the bursts four times as many.
-    pub gap: u64,
-    /// The part of a thread's time that bursts may take (0 to 1): more are not begun.
-    pub budget: f64,
-    /// How callers are told.
-    pub callers: CallGraph,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { frequency: 500, gap: 1000, budget: 0.01, callers: CallGraph::FramePointers }
-    }
-}
+use topdown::{Error, SampledEvents};
 
 /// Bursts with one gap, before the next is drawn: to change it takes a system call.
 const BLOCK: u64 = 8;
@@ -45,8 +29,13 @@ const LONGER: u64 = 4;
 /// No more bursts are asked for in a second, of all threads together.
 const MOST_PER_SECOND: f64 = 5000.0;
 
+/// How often [`RecordUntil::stop`] is looked at, or more often.
+const STOP_LOOK: Duration = Duration::from_millis(20);
+/// Threads are listed so often, until no new one is there: one may start others before its own events are open.
+const LISTINGS: usize = 4;
+
 /// What ends a recording.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RecordUntil {
     /// All of these have come to their ends (descriptors of pidfd_open).
     pub ends: Vec<RawFd>,
@@ -54,6 +43,8 @@ pub struct RecordUntil {
     pub interrupt: Option<RawFd>,
     /// So much time has passed.
     pub timeout: Option<Duration>,
+    /// This has become true.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 /// What has ended it.
@@ -61,7 +52,7 @@ pub struct RecordUntil {
 pub enum RecordingEnd {
     /// The processes.
     Processes,
-    /// The descriptor.
+    /// The descriptor, or `stop`.
     Interrupted,
     /// The time.
     TimedOut,
@@ -128,6 +119,7 @@ impl Recording {
 /// A recording under way.
 #[derive(Debug)]
 pub struct Recorder {
+    whom: Whom,
     events: Vec<SampledEvents>,
     settings: Settings,
     sideband: Sideband,
@@ -145,28 +137,11 @@ pub struct Recorder {
     impossible: u64,
     budget: BurstBudget,
     threads: usize,
-    refused: (usize, String),
+    /// How many threads are not sampled, and why the first is not.
+    refused: (usize, Option<Error>),
     random: u64,
     started: Instant,
     journal: Option<Journal>,
-}
-
-/// CPUs that are online.
-fn online() -> Vec<u32> {
-    let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let mut cpus = Vec::new();
-    for range in list.trim().split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse()) {
-            cpus.extend(first..=last);
-        }
-    }
-    cpus
-}
-
-fn threads_of(pid: i32) -> Vec<i32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
-    tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
 impl Recorder {
@@ -180,20 +155,31 @@ impl Recorder {
         pids: &[i32],
         there: bool,
         settings: Settings,
-    ) -> io::Result<Recorder> {
-        let all: Vec<(i32, i32)> =
-            pids.iter().flat_map(|pid| threads_of(*pid).into_iter().map(|tid| (*pid, tid))).collect();
-        let tids: Vec<i32> = all.iter().map(|(_, tid)| *tid).collect();
-        let what = |what: &str| {
-            let what = what.to_string();
-            move |error: io::Error| io::Error::new(error.kind(), format!("{what}: {}", refusal(&error)))
-        };
-        let sideband = Sideband::open(&tids, &online())
-            .map_err(what("perf_event_open or mmap of the events that tell of new threads and mappings"))?;
+    ) -> Result<Recorder, Error> {
+        Recorder::open(Whom::AllStarted, events, pids, there, settings)
+    }
+
+    /// On all threads of this process but the one that calls, which records.
+    ///
+    /// # Errors
+    /// The kernel's, and what was refused.
+    pub fn of_this_process(events: Vec<SampledEvents>, settings: Settings) -> Result<Recorder, Error> {
+        let pid = std::process::id() as i32;
+        Recorder::open(Whom::Only { pid, but: own_tid() }, events, &[pid], true, settings)
+    }
+
+    fn open(
+        whom: Whom,
+        events: Vec<SampledEvents>,
+        pids: &[i32],
+        there: bool,
+        settings: Settings,
+    ) -> Result<Recorder, Error> {
         let mut recorder = Recorder {
+            whom,
             events,
             settings,
-            sideband,
+            sideband: Sideband::new(online()),
             samplers: BTreeMap::new(),
             turns: Vec::new(),
             spent_ns: own_cpu_time(),
@@ -206,11 +192,26 @@ impl Recorder {
             impossible: 0,
             budget: BurstBudget::new(settings.frequency, settings.budget),
             threads: 0,
-            refused: (0, String::new()),
+            refused: (0, None),
             random: now() | 1,
             started: Instant::now(),
             journal: None,
         };
+        let mut all = BTreeSet::new();
+        for _ in 0..LISTINGS {
+            let listed = pids.iter().flat_map(|pid| threads_of(*pid).into_iter().map(|tid| (*pid, tid)));
+            let new: Vec<(i32, i32)> =
+                listed.filter(|(_, tid)| !whom.leaves_out(*tid)).filter(|one| all.insert(*one)).collect();
+            let tids: Vec<i32> = new.iter().map(|(_, tid)| *tid).collect();
+            recorder.sideband.follow(&tids).map_err(|error| {
+                let what = "perf_event_open or mmap of the events that tell of new threads and mappings";
+                let refusal = refusal(&error);
+                Error::new(refusal.code(), what).why(refusal.to_string())
+            })?;
+            if new.is_empty() {
+                break;
+            }
+        }
         if there {
             pids.iter().for_each(|pid| recorder.spaces.look_at(*pid));
         }
@@ -218,8 +219,8 @@ impl Recorder {
             recorder.follow(pid, tid);
         }
         if recorder.samplers.is_empty() {
-            let why = if recorder.threads == 0 { "there is no thread" } else { &*recorder.refused.1 };
-            return Err(io::Error::other(why.to_string()));
+            let nobody = || Error::new(-libc::ESRCH, "there is no thread to record, by /proc");
+            return Err(recorder.refused.1.unwrap_or_else(nobody));
         }
         Ok(recorder)
     }
@@ -255,10 +256,8 @@ impl Recorder {
         if error.raw_os_error() == Some(libc::ESRCH) {
             return; // it has ended already
         }
-        if self.refused.0 == 0 {
-            self.refused.1 = refusal(error);
-        }
         self.refused.0 += 1;
+        self.refused.1.get_or_insert_with(|| refusal(error));
     }
 
     /// Records until something ends it.
@@ -268,7 +267,14 @@ impl Recorder {
         let waits_for_ends = !until.ends.is_empty();
         let mut next = Instant::now();
         loop {
+            let stop = until.stop.as_ref();
+            if stop.is_some_and(|stop| stop.load(Ordering::Acquire)) {
+                return RecordingEnd::Interrupted;
+            }
             let mut wake = next;
+            if stop.is_some() {
+                wake = wake.min(Instant::now() + STOP_LOOK);
+            }
             if let Some(deadline) = deadline {
                 wake = wake.min(deadline);
             }
@@ -307,11 +313,11 @@ impl Recorder {
     fn attend(&mut self) {
         for (time, happened) in self.sideband.drain() {
             match happened {
-                Happened::Mapped { pid, start, len, offset, file } => {
+                Happened::Mapped { pid, start, len, offset, file } if self.whom.records(pid) => {
                     self.spaces.mapped(time, pid, start, len, offset, &file);
                 }
-                Happened::Executed { pid } => self.spaces.executed(time, pid),
-                Happened::Forked { pid, parent, tid } => {
+                Happened::Executed { pid } if self.whom.records(pid) => self.spaces.executed(time, pid),
+                Happened::Forked { pid, parent, tid } if self.whom.records(pid) => {
                     if pid != parent {
                         self.spaces.forked(parent, pid);
                     }
@@ -324,7 +330,10 @@ impl Recorder {
                     }
                 }
                 Happened::Lost(lost) => self.fate.lost += lost,
-                Happened::Other => {}
+                Happened::Mapped { .. }
+                | Happened::Executed { .. }
+                | Happened::Forked { .. }
+                | Happened::Other => {}
             }
         }
     }
@@ -409,7 +418,10 @@ impl Recorder {
         Totals {
             elapsed,
             threads: self.threads,
-            refused: self.refused.clone(),
+            refused: (
+                self.refused.0,
+                self.refused.1.as_ref().map_or_else(String::new, |why| why.to_string()),
+            ),
             lost: self.fate.lost,
             throttled: self.fate.throttled,
             parted: self.parted,
@@ -445,18 +457,4 @@ impl Recorder {
         };
         (recording, self.journal)
     }
-}
-
-/// What an error of opening counters on a thread means.
-fn refusal(error: &io::Error) -> String {
-    let remedy = match error.raw_os_error() {
-        Some(libc::EMFILE | libc::ENFILE) => ": no descriptor is left (ulimit -n)",
-        Some(libc::EPERM) => {
-            ": no more memory may be locked (sysctl kernel.perf_event_mlock_kb, ulimit -l; --call-graph dwarf takes more), or a container forbids perf_event_open"
-        }
-        Some(libc::EACCES) => ": kernel.perf_event_paranoid, or the process is another user's",
-        Some(libc::EINVAL) => ": the counters have no room for the group",
-        _ => "",
-    };
-    format!("{error}{remedy}")
 }

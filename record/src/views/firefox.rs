@@ -3,8 +3,6 @@
 //!
 //! A sample has one weight there. So each value that a stack has is a "thread" of its own: CPU time, and as `parts` has it. The
 //! category of a frame, which gives it its colour, is the one that has most of the function's own slots, as in a flame graph.
-//!
-//! Not by the crate fxprof-processed-profile: weights are whole milliseconds there, and frames have no modules without addresses.
 #![forbid(unsafe_code)]
 
 use super::flame::dominant;

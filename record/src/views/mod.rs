@@ -50,12 +50,10 @@ pub enum View {
     Pprof,
     /// What profiler.firefox.com loads.
     Firefox,
-    /// What was recorded ([`crate::Kept`]), of which all others are made.
-    Recording,
 }
 
 /// File endings; of those that are true of a file the first counts.
-const ENDINGS: [(&str, View); 12] = [
+const ENDINGS: [(&str, View); 11] = [
     ("firefox.json", View::Firefox),
     ("", View::Text),
     ("txt", View::Text),
@@ -67,7 +65,6 @@ const ENDINGS: [(&str, View); 12] = [
     ("collapsed", View::Folded),
     ("pprof", View::Pprof),
     ("pb", View::Pprof),
-    ("recording", View::Recording),
 ];
 
 impl View {
@@ -83,7 +80,7 @@ impl View {
         let known = ENDINGS.iter().find(|(known, _)| ends(known));
         known.map(|(_, view)| *view).ok_or_else(|| {
             format!(
-                "'.{ending}' is no ending of a profile: .html, .svg, .txt, .csv, .json, .folded, .pprof, .firefox.json or .recording"
+                "'.{ending}' is no ending of a profile: .html, .svg, .txt, .csv, .json, .folded, .pprof or .firefox.json"
             )
         })
     }
@@ -96,13 +93,13 @@ impl View {
         match self {
             View::Text | View::Lines => Ok(View::Lines),
             View::Json => Ok(View::Json),
-            View::Csv | View::Html | View::Svg | View::Folded | View::Pprof | View::Firefox | View::Recording => {
+            View::Csv | View::Html | View::Svg | View::Folded | View::Pprof | View::Firefox => {
                 Err("--lines: only texts and .json have lines".into())
             }
         }
     }
 
-    /// The profile, written so. (A recording is more than its profile: of that there is nothing.)
+    /// The profile, written so.
     #[must_use]
     pub fn write(self, profile: &Profile, heading: &Heading) -> Vec<u8> {
         let command = heading.command;
@@ -115,7 +112,6 @@ impl View {
             View::Svg => flame::svg(profile, command).into_bytes(),
             View::Folded => folded::folded(profile).into_bytes(),
             View::Pprof => pprof::pprof(profile, command),
-            View::Recording => Vec::new(),
             View::Firefox => firefox::firefox(profile, heading).into_bytes(),
         }
     }
