@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use topdown::{Options, SampledEvents, SourceKind, TopDown, sampled_events};
 use topdown_record::views::{Heading, View};
-use topdown_record::{Profile, RecordUntil, Recorder, Settings};
+use topdown_record::{Condition, Profile, RecordUntil, Recorder, Settings};
 use topdown_report::Output;
 
 /// Options of `topdown record`.
@@ -38,6 +38,14 @@ pub struct Arguments {
     /// Count down to this level [default: the deepest that the general counters have]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=2))]
     td_level: Option<u32>,
+    /// Sample only where a ratio of two events is above or below a limit: 'ipc<0.5', 'cache-misses/instructions>0.01', or perf's
+    /// 'instructions/period=20000/,cycles/ratio-to-prev=0.5/'. By auto counter reload, which few CPUs have
+    #[arg(long = "where", value_name = "CONDITION", conflicts_with_all = ["frequency", "gap", "budget", "td_level"])]
+    condition: Option<String>,
+    /// With --where, what the event that samples counts in a stretch of which it is told whether the condition held [default: such
+    /// that the longer of the two periods is 1,000,000]
+    #[arg(long, value_name = "N", requires = "condition", value_parser = clap::value_parser!(u64).range(1..))]
+    period: Option<u64>,
     /// Write the profile to FILE (- for standard output), in the format of its ending: .html (a page), .svg (a flame graph), .json,
     /// .csv, .folded (stacks), .pprof, .txt or none [default: a text to standard error]
     #[arg(short, long, value_name = "FILE")]
@@ -57,6 +65,9 @@ Nothing is loaded into the programs, which need frame pointers for their callers
 apart. What was counted between two of them is the function's in which both are; the first sample of each burst tells the time.
 Each figure has an interval in which the truth is with a probability of 95 %, or it is said that it cannot be told. Of user mode
 alone.
+
+With --where no windows are counted, and no shares told: two counters reload each other, and a sample is taken where one of them comes
+first. Each is a stretch of the program in which the condition held.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
@@ -87,7 +98,14 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
         Output::check(output).map_err(failed)?;
     }
     sys::raise_descriptors();
-    if arguments.command.is_empty() { arguments.others(view) } else { arguments.command(view) }
+    let condition = arguments.condition.as_deref().map(|text| Condition::new(text, arguments.period));
+    let condition = condition.transpose().map_err(failed)?;
+    let recorder = |pids: &[i32], there: bool| arguments.recorder(condition.as_ref(), pids, there);
+    if arguments.command.is_empty() {
+        arguments.others(view, recorder)
+    } else {
+        arguments.command(view, recorder)
+    }
 }
 
 /// The events, once this thread has seen that they count.
@@ -100,7 +118,11 @@ fn events(level: u32) -> Result<Vec<SampledEvents>, topdown::Error> {
 }
 
 impl Arguments {
-    fn recorder(&self, pids: &[i32], there: bool) -> Result<Recorder, String> {
+    fn recorder(&self, condition: Option<&Condition>, pids: &[i32], there: bool) -> Result<Recorder, String> {
+        if let Some(condition) = condition {
+            let recorder = Recorder::where_holds(condition.clone(), pids, there);
+            return recorder.map_err(|error| error.to_string());
+        }
         let events = events(self.td_level.unwrap_or(0)).map_err(|error| error.to_string())?;
         let settings = Settings { frequency: self.frequency, gap: self.gap, budget: self.budget / 100.0 };
         Recorder::new(events, pids, there, settings).map_err(|error| error.to_string())
@@ -115,7 +137,11 @@ impl Arguments {
     }
 
     /// Runs a command, and records it; if that is not possible it runs all the same.
-    fn command(&self, view: View) -> Result<End, Failure> {
+    fn command(
+        &self,
+        view: View,
+        recorder: impl Fn(&[i32], bool) -> Result<Recorder, String>,
+    ) -> Result<End, Failure> {
         let (program, rest) = self.command.split_first().expect("clap demands one");
         let mut command = Command::new(program);
         command.args(rest);
@@ -128,7 +154,7 @@ impl Arguments {
             }
             elapsed = start.elapsed();
         };
-        let ran = sys::run_attended(&mut command, |pid| self.recorder(&[pid], false), attend);
+        let ran = sys::run_attended(&mut command, |pid| recorder(&[pid], false), attend);
         let (ran, recorder) = ran.map_err(|error| not_run(program, &error))?;
         let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
         match recorder {
@@ -138,7 +164,11 @@ impl Arguments {
         Ok(ran.end)
     }
 
-    fn others(&self, view: View) -> Result<End, Failure> {
+    fn others(
+        &self,
+        view: View,
+        recorder: impl Fn(&[i32], bool) -> Result<Recorder, String>,
+    ) -> Result<End, Failure> {
         let ended = |error: io::Error, pid: &i32| match error.raw_os_error() {
             Some(libc::ESRCH) => failed(format!("there is no process {pid}")),
             _ => failed(format!("process {pid}: {error}")),
@@ -146,7 +176,7 @@ impl Arguments {
         let process = |pid: &i32| sys::process(*pid).map_err(|error| ended(error, pid));
         let processes = self.pid.iter().map(process).collect::<Result<Vec<_>, _>>()?;
         let names: Vec<_> = self.pid.iter().map(|pid| format!("{pid} ({})", name_of(*pid))).collect();
-        let mut recorder = self.recorder(&self.pid, true).map_err(failed)?;
+        let mut recorder = recorder(&self.pid, true).map_err(failed)?;
         let interrupts = sys::interrupts().map_err(failed)?;
         let (start, occasion) = (Instant::now(), sys::occasion());
         recorder.run(self.until(&processes, Some(&interrupts)));

@@ -15,6 +15,8 @@ mod sideband;
 
 mod budget;
 
+mod conditional;
+
 mod spaces;
 mod stacks;
 
@@ -25,11 +27,14 @@ mod symbols;
 mod statistics;
 
 mod estimate;
+mod held;
 mod profile;
 
 pub mod views;
 
 pub use budget::{Limit, Pace};
+pub use conditional::Condition;
 pub use estimate::{Confidence, Told, Untold};
+pub use held::Held;
 pub use profile::{CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
 pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd, Settings};

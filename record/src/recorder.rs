@@ -1,7 +1,8 @@
-//! Bursts at random instants over all threads, and what came of them.
+//! Bursts at random instants over all threads, or samples where a condition holds, and what came of them.
 #![forbid(unsafe_code)]
 
-use crate::budget::{BurstBudget, Pace};
+use crate::budget::{BurstBudget, Limit, Pace};
+use crate::conditional::{Condition, ConditionalSampler, Tally};
 use crate::event::{now, own_cpu_time, wait};
 use crate::proof::{ProvedWindows, proved};
 use crate::records::{Happened, RawSample};
@@ -40,6 +41,9 @@ const LONGER: u64 = 4;
 /// No more bursts are asked for in a second, of all threads together.
 const MOST_PER_SECOND: f64 = 5000.0;
 
+/// Samples of a condition are taken from the rings so often.
+const DRAINS: Duration = Duration::from_millis(10);
+
 /// What ends a recording.
 #[derive(Clone, Debug)]
 pub struct RecordUntil {
@@ -62,11 +66,12 @@ pub enum RecordingEnd {
     TimedOut,
 }
 
-/// Two neighbouring samples of a burst, or three, each in a stack.
+/// Two neighbouring samples of a burst, or three, each in a stack; or one that a condition's event has taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Burst {
     pub kind: usize,
     pub long: bool,
+    /// The thread's time for which it stands; of a condition the sampling event's counts.
     pub weight_ns: u64,
     pub stacks: Vec<u32>,
     /// What was counted between each two; none where that is not proved.
@@ -93,15 +98,29 @@ pub struct Recording {
     /// Bursts in which an event counted more than there were slots.
     pub(crate) impossible: u64,
     pub(crate) pace: Pace,
+    /// Samples were taken only where this held: `events` are none, and a burst is one sample.
+    pub(crate) condition: Option<(Condition, Tally)>,
+}
+
+/// What is open on a thread.
+#[derive(Debug)]
+enum ThreadCounters {
+    /// One for each kind of core.
+    Bursts(Vec<Sampler>),
+    /// One for each PMU.
+    Where(Vec<ConditionalSampler>),
 }
 
 /// A recording under way.
 #[derive(Debug)]
 pub struct Recorder {
     events: Vec<SampledEvents>,
+    condition: Option<Condition>,
+    /// Of threads that have ended.
+    tally: Tally,
     settings: Settings,
     sideband: Sideband,
-    samplers: BTreeMap<i32, Vec<Sampler>>,
+    samplers: BTreeMap<i32, ThreadCounters>,
     /// Whose turn it is, in a random order.
     turns: Vec<i32>,
     /// CPU time of this thread at the last turn.
@@ -148,6 +167,24 @@ impl Recorder {
         there: bool,
         settings: Settings,
     ) -> io::Result<Recorder> {
+        Recorder::begin(events, None, pids, there, settings)
+    }
+
+    /// The same where a condition holds.
+    ///
+    /// # Errors
+    /// The kernel's, and what was refused.
+    pub fn where_holds(condition: Condition, pids: &[i32], there: bool) -> io::Result<Recorder> {
+        Recorder::begin(Vec::new(), Some(condition), pids, there, Settings::default())
+    }
+
+    fn begin(
+        events: Vec<SampledEvents>,
+        condition: Option<Condition>,
+        pids: &[i32],
+        there: bool,
+        settings: Settings,
+    ) -> io::Result<Recorder> {
         let all: Vec<(i32, i32)> =
             pids.iter().flat_map(|pid| threads_of(*pid).into_iter().map(|tid| (*pid, tid))).collect();
         let tids: Vec<i32> = all.iter().map(|(_, tid)| *tid).collect();
@@ -159,6 +196,8 @@ impl Recorder {
             .map_err(what("perf_event_open or mmap of the events that tell of new threads and mappings"))?;
         let mut recorder = Recorder {
             events,
+            condition,
+            tally: Tally::default(),
             settings,
             sideband,
             samplers: BTreeMap::new(),
@@ -202,12 +241,17 @@ impl Recorder {
             return;
         }
         self.threads += 1;
-        let opened = self.events.iter().enumerate();
-        let opened: io::Result<Vec<_>> =
-            opened.map(|(kind, events)| Sampler::open(events, kind, pid, tid)).collect();
+        let opened = match &self.condition {
+            Some(condition) => condition.open(pid, tid).map(ThreadCounters::Where),
+            None => {
+                let events = self.events.iter().enumerate();
+                let opened = events.map(|(kind, events)| Sampler::open(events, kind, pid, tid));
+                opened.collect::<io::Result<_>>().map(ThreadCounters::Bursts)
+            }
+        };
         match opened {
-            Ok(samplers) => {
-                self.samplers.insert(tid, samplers);
+            Ok(counters) => {
+                self.samplers.insert(tid, counters);
                 self.turns.clear();
             }
             Err(error) => self.refuse(&error),
@@ -282,14 +326,29 @@ impl Recorder {
                     self.follow(pid, tid);
                 }
                 Happened::Exited { tid } => {
-                    if let Some(samplers) = self.samplers.remove(&tid) {
+                    if let Some(counters) = self.samplers.remove(&tid) {
                         self.turns.clear();
-                        samplers.into_iter().for_each(|mut sampler| self.end(&mut sampler));
+                        self.close(counters);
                     }
                 }
                 Happened::Lost(lost) => self.fate.lost += lost,
                 Happened::Other => {}
             }
+        }
+    }
+
+    /// Ends what is open on a thread, and keeps what it has shown.
+    fn close(&mut self, counters: ThreadCounters) {
+        match counters {
+            ThreadCounters::Bursts(samplers) => {
+                samplers.into_iter().for_each(|mut sampler| self.end(&mut sampler));
+            }
+            ThreadCounters::Where(samplers) => samplers.into_iter().for_each(|sampler| {
+                let (pid, kind) = (sampler.pid, sampler.kind);
+                let (samples, tally) = sampler.end();
+                self.keep_samples(pid, kind, &samples);
+                self.tally.add(tally);
+            }),
         }
     }
 
@@ -300,16 +359,41 @@ impl Recorder {
         }
     }
 
+    /// The number of the stack in which a sample was taken.
+    fn stack(&mut self, pid: i32, sample: &RawSample) -> u32 {
+        let frames = sample.chain.iter().enumerate().map(|(depth, address)| {
+            // (a return address is behind the call)
+            self.spaces.place(pid, sample.time, address.saturating_sub(u64::from(depth > 0)))
+        });
+        let frames = frames.collect::<Vec<CodePlace>>();
+        self.stacks.number(frames)
+    }
+
+    /// Samples of a condition.
+    fn keep_samples(&mut self, pid: i32, kind: usize, samples: &[RawSample]) {
+        let weight_ns = self.condition.as_ref().map_or(0, |condition| condition.described().2);
+        for sample in samples {
+            let stacks = vec![self.stack(pid, sample)];
+            self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows: Vec::new() });
+        }
+    }
+
+    /// Takes all samples of a condition that are there.
+    fn drain(&mut self) {
+        let mut samplers = std::mem::take(&mut self.samplers);
+        for counters in samplers.values_mut() {
+            if let ThreadCounters::Where(samplers) = counters {
+                for sampler in samplers {
+                    let samples = sampler.drain();
+                    self.keep_samples(sampler.pid, sampler.kind, &samples);
+                }
+            }
+        }
+        self.samplers = samplers;
+    }
+
     fn keep(&mut self, raw: &RawBurst) {
-        let spaces = &self.spaces;
-        let place = |sample: &RawSample| {
-            let frames = sample.chain.iter().enumerate().map(|(depth, address)| {
-                // (a return address is behind the call)
-                spaces.place(raw.pid, sample.time, address.saturating_sub(u64::from(depth > 0)))
-            });
-            frames.collect::<Vec<CodePlace>>()
-        };
-        let stacks = raw.samples.iter().map(|sample| self.stacks.number(place(sample))).collect();
+        let stacks = raw.samples.iter().map(|sample| self.stack(raw.pid, sample)).collect();
         let RawBurst { kind, long, weight_ns, strobe, .. } = *raw;
         let ProvedWindows { windows, parted, impossible } = proved(&self.events[kind], strobe, &raw.samples);
         self.parted += parted;
@@ -323,6 +407,10 @@ impl Recorder {
     /// A thread's turn. Returns the time to the next.
     fn tick(&mut self) -> Duration {
         self.attend();
+        if self.condition.is_some() {
+            self.drain();
+            return DRAINS;
+        }
         if self.turns.is_empty() {
             self.turns = self.samplers.keys().copied().collect();
             for k in (1..self.turns.len()).rev() {
@@ -338,13 +426,14 @@ impl Recorder {
         let rate = (self.budget.pace().frequency * threads).min(MOST_PER_SECOND);
         let weight_ns = (threads / rate * 1e9) as u64;
         if let Some(tid) = self.turns.pop() {
-            let mut samplers = self.samplers.remove(&tid).unwrap_or_default();
-            let burst = |sampler: &mut Sampler| self.burst(sampler, weight_ns);
-            // (on all, whatever becomes of one)
-            let begun: Vec<io::Result<()>> = samplers.iter_mut().map(burst).collect();
-            match begun.into_iter().find_map(Result::err) {
-                None => _ = self.samplers.insert(tid, samplers),
-                Some(error) => self.refuse(&error),
+            if let Some(ThreadCounters::Bursts(mut samplers)) = self.samplers.remove(&tid) {
+                let burst = |sampler: &mut Sampler| self.burst(sampler, weight_ns);
+                // (on all, whatever becomes of one)
+                let begun: Vec<io::Result<()>> = samplers.iter_mut().map(burst).collect();
+                match begun.into_iter().find_map(Result::err) {
+                    None => _ = self.samplers.insert(tid, ThreadCounters::Bursts(samplers)),
+                    Some(error) => self.refuse(&error),
+                }
             }
         }
         Duration::from_secs_f64((0.5 + self.random()) / rate)
@@ -365,9 +454,11 @@ impl Recorder {
     #[must_use]
     pub fn finish(mut self, elapsed: Duration) -> Recording {
         self.attend();
-        for samplers in std::mem::take(&mut self.samplers).into_values() {
-            samplers.into_iter().for_each(|mut sampler| self.end(&mut sampler));
-        }
+        std::mem::take(&mut self.samplers).into_values().for_each(|counters| self.close(counters));
+        let pace = match &self.condition {
+            None => self.budget.pace(),
+            Some(_) => Pace { asked: 0, frequency: 0.0, burst_ns: 0.0, budget: 0.0, limit: Limit::Asked },
+        };
         Recording {
             events: self.events,
             settings: self.settings,
@@ -377,11 +468,12 @@ impl Recorder {
             elapsed,
             threads: self.threads,
             refused: self.refused,
-            lost: self.fate.lost,
-            throttled: self.fate.throttled,
+            lost: self.fate.lost + self.tally.lost,
+            throttled: self.fate.throttled + self.tally.throttled,
             parted: self.parted,
             impossible: self.impossible,
-            pace: self.budget.pace(),
+            pace,
+            condition: self.condition.map(|condition| (condition, self.tally)),
         }
     }
 }

@@ -20,6 +20,10 @@ pub(crate) const READ_FORMAT: u64 = (perf::PERF_FORMAT_GROUP
     | perf::PERF_FORMAT_TOTAL_TIME_ENABLED
     | perf::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
 
+/// What is asked for of the counts of one event.
+pub(crate) const READ_TIMES: u64 =
+    (perf::PERF_FORMAT_TOTAL_TIME_ENABLED | perf::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
+
 /// One sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RawSample {
@@ -44,6 +48,8 @@ pub(crate) enum Sampled {
     Lost(u64),
     /// The event was stopped, for it had more interrupts than kernel.perf_event_max_sample_rate permits, or goes on.
     Throttled,
+    /// The thread was descheduled, or runs again.
+    Descheduled,
     /// A sample that cannot be read.
     Unreadable,
     Other,
@@ -94,6 +100,7 @@ pub(crate) fn sampled(kind: u32, body: &[u8]) -> Sampled {
             lost.map_or(Sampled::Unreadable, Sampled::Lost)
         }
         perf::PERF_RECORD_THROTTLE | perf::PERF_RECORD_UNTHROTTLE => Sampled::Throttled,
+        perf::PERF_RECORD_SWITCH => Sampled::Descheduled,
         _ => Sampled::Other,
     }
 }
@@ -176,6 +183,7 @@ mod tests {
         // more values than there can be
         assert_eq!(sampled(9, &bytes(&[0x1000, 0, 0, u64::MAX, 0, 0, 1])), Sampled::Unreadable);
         assert_eq!(sampled(5, &bytes(&[1, 2, 3])), Sampled::Throttled);
+        assert_eq!(sampled(14, &[]), Sampled::Descheduled);
     }
 
     #[test]

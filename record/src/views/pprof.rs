@@ -72,8 +72,8 @@ impl Tables {
         number
     }
 
-    fn value_type(&mut self, kind: &str) {
-        let (kind, unit) = (self.string(kind), self.string("nanoseconds"));
+    fn value_type(&mut self, kind: &str, unit: &str) {
+        let (kind, unit) = (self.string(kind), self.string(unit));
         let value = ProtoFields::default().number(tag::VALUE_TYPE.0, kind).number(tag::VALUE_TYPE.1, unit);
         self.message.within(tag::SAMPLE_TYPE, value);
     }
@@ -137,9 +137,11 @@ pub(super) fn pprof(profile: &Profile, command: &str) -> Vec<u8> {
             names.push(name(node));
         }
     }
-    tables.value_type("cpu");
-    names.iter().for_each(|name| tables.value_type(name));
-    tables.value_type("unknown");
+    // (of a condition, what its event counted)
+    let (kind, unit) = profile.held.as_ref().map_or(("cpu", "nanoseconds"), |held| (&*held.event, "count"));
+    tables.value_type(kind, unit);
+    names.iter().for_each(|name| tables.value_type(name, unit));
+    tables.value_type("unknown", unit);
     let index = Index::new(profile);
     for (stack, ns) in &profile.stacks {
         let locations: Vec<i64> =
@@ -149,7 +151,7 @@ pub(super) fn pprof(profile: &Profile, command: &str) -> Vec<u8> {
             ProtoFields::default().numbers(tag::OF_SAMPLE.0, &locations).numbers(tag::OF_SAMPLE.1, &values);
         tables.message.within(tag::SAMPLE, sample);
     }
-    let (comment, cpu) = (tables.string(command), tables.string("cpu"));
+    let (comment, cpu) = (tables.string(command), tables.string(kind));
     let message = tables.message.number(tag::DURATION_NANOS, profile.elapsed.as_nanos() as i64);
     message.numbers(tag::COMMENT, &[comment]).number(tag::DEFAULT_SAMPLE_TYPE, cpu).0
 }
