@@ -11,9 +11,9 @@ use std::hint::black_box;
 use std::io;
 use topdown_seam::thread;
 
-/// Instructions of a stretch, and how many stretches there are at the least.
-const STRETCH: u64 = 20_000;
-const STRETCHES: u64 = 40;
+/// Instructions of a stretch, and how many stretches there are at the least; no more than 20, which no kernel throttles.
+const STRETCH: u64 = 100_000;
+const STRETCHES: u64 = 4;
 
 fn refused(pmu: &OnPmu, error: &io::Error) -> String {
     let why = match error.raw_os_error() {
