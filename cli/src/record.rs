@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use topdown_record::views::{Heading, View};
 use topdown_record::{
-    CallGraph, Journal, Kept, Profile, RecordUntil, Recorder, Recording, Settings, counted_events,
+    CallGraph, Condition, Journal, Kept, Profile, RecordUntil, Recorder, Recording, Settings, counted_events,
 };
 use topdown_report::Output;
 
@@ -44,13 +44,21 @@ pub struct Arguments {
     /// Count down to this level [default: the deepest that the general counters have]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=2))]
     td_level: Option<u32>,
+    /// Sample only where a ratio of two events is above or below a limit: 'ipc<0.5', 'cache-misses/instructions>0.01', or perf's
+    /// 'instructions/period=20000/,cycles/ratio-to-prev=0.5/'. By auto counter reload, which few CPUs have
+    #[arg(long = "where", value_name = "CONDITION", conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph"])]
+    condition: Option<String>,
+    /// With --where, what the event that samples counts in a stretch of which it is told whether the condition held [default: such
+    /// that the longer of the two periods is 1,000,000]
+    #[arg(long, value_name = "N", requires = "condition", value_parser = clap::value_parser!(u64).range(1..))]
+    period: Option<u64>,
     /// Write the profile to FILE (- for standard output), in the format of its ending: .html (a page), .svg (a flame graph), .json,
     /// .csv, .folded (stacks), .pprof, .firefox.json (for profiler.firefox.com), .recording (for --from), .txt or none [default: a text to
     /// standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "frequency", "budget", "duration", "gap", "td_level", "call_graph"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition"])]
     from: Option<PathBuf>,
     /// In the text, below each function its hottest lines: where there is DWARF (-g). (.json has lines in any case)
     #[arg(long)]
@@ -70,6 +78,9 @@ alone.
 
 While FILE of -o is not written yet, FILE.PID.recording beside it has what was recorded: if topdown is killed, `topdown record
 --from` makes the profile of that.
+
+With --where no windows are counted, and no shares told: two counters reload each other, and a sample is taken where one of them comes
+first. Each is a stretch of the program in which the condition held.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
@@ -120,7 +131,14 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
         return arguments.again(from, view);
     }
     sys::raise_descriptors();
-    if arguments.command.is_empty() { arguments.others(view) } else { arguments.command(view) }
+    let condition = arguments.condition.as_deref().map(|text| Condition::new(text, arguments.period));
+    let condition = condition.transpose().map_err(failed)?;
+    let recorder = |pids: &[i32], there: bool| arguments.recorder(condition.as_ref(), pids, there);
+    if arguments.command.is_empty() {
+        arguments.others(view, recorder)
+    } else {
+        arguments.command(view, recorder)
+    }
 }
 
 impl Arguments {
@@ -129,14 +147,24 @@ impl Arguments {
         let view = match self.output.as_deref() {
             None => View::Text,
             Some(path) if path.extension().is_some_and(|ending| ending == "recording") => {
-                return if self.lines { Err("--lines: a recording has all lines".into()) } else { Ok(None) };
+                return match (self.lines, &self.condition) {
+                    (true, _) => Err("--lines: a recording has all lines".into()),
+                    (_, Some(_)) => {
+                        Err("--where: there is no .recording of it; choose another ending".into())
+                    }
+                    _ => Ok(None),
+                };
             }
             Some(path) => View::of(path).map_err(|why| format!("{why} (or .recording)"))?,
         };
         if self.lines { view.with_lines().map(Some) } else { Ok(Some(view)) }
     }
 
-    fn recorder(&self, pids: &[i32], there: bool) -> Result<Recorder, String> {
+    fn recorder(&self, condition: Option<&Condition>, pids: &[i32], there: bool) -> Result<Recorder, String> {
+        if let Some(condition) = condition {
+            let recorder = Recorder::where_holds(condition.clone(), pids, there);
+            return recorder.map_err(|error| error.to_string());
+        }
         let events = counted_events(self.td_level.unwrap_or(0)).map_err(|error| error.to_string())?;
         let settings = Settings {
             frequency: self.frequency,
@@ -157,7 +185,11 @@ impl Arguments {
     }
 
     /// Runs a command, and records it; if that is not possible it runs all the same.
-    fn command(&self, view: Option<View>) -> Result<End, Failure> {
+    fn command(
+        &self,
+        view: Option<View>,
+        recorder: impl Fn(&[i32], bool) -> Result<Recorder, String>,
+    ) -> Result<End, Failure> {
         let (program, rest) = self.command.split_first().expect("clap demands one");
         let mut command = Command::new(program);
         command.args(rest);
@@ -174,7 +206,7 @@ impl Arguments {
             }
             elapsed = start.elapsed();
         };
-        let ran = sys::run_attended(&mut command, |pid| self.recorder(&[pid], false), attend);
+        let ran = sys::run_attended(&mut command, |pid| recorder(&[pid], false), attend);
         let (ran, recorder) = ran.map_err(|error| not_run(program, &error))?;
         match recorder {
             Ok(recorder) => self.write(recorder, elapsed, view, &heading),
@@ -183,7 +215,11 @@ impl Arguments {
         Ok(ran.end)
     }
 
-    fn others(&self, view: Option<View>) -> Result<End, Failure> {
+    fn others(
+        &self,
+        view: Option<View>,
+        recorder: impl Fn(&[i32], bool) -> Result<Recorder, String>,
+    ) -> Result<End, Failure> {
         let ended = |error: io::Error, pid: &i32| match error.raw_os_error() {
             Some(libc::ESRCH) => failed(format!("there is no process {pid}")),
             _ => failed(format!("process {pid}: {error}")),
@@ -191,7 +227,7 @@ impl Arguments {
         let process = |pid: &i32| sys::process(*pid).map_err(|error| ended(error, pid));
         let processes = self.pid.iter().map(process).collect::<Result<Vec<_>, _>>()?;
         let names: Vec<_> = self.pid.iter().map(|pid| format!("{pid} ({})", name_of(*pid))).collect();
-        let mut recorder = self.recorder(&self.pid, true).map_err(failed)?;
+        let mut recorder = recorder(&self.pid, true).map_err(failed)?;
         let interrupts = sys::interrupts().map_err(failed)?;
         let (start, occasion) = (Instant::now(), sys::occasion());
         let command = topdown_report::clean(&format!("process {}", names.join(", ")));
@@ -216,7 +252,8 @@ impl Arguments {
 
     /// Keeps what is recorded beside the file that will be written, if there will be one.
     fn keep(&self, recorder: &mut Recorder, heading: &Heading) {
-        let file = self.output.as_deref().filter(|path| !topdown_report::is_stdout(path));
+        let whole = self.condition.is_none(); // (samples of a condition are no bursts)
+        let file = self.output.as_deref().filter(|path| whole && !topdown_report::is_stdout(path));
         let Some(file) = file.filter(|path| fs::metadata(path).map_or(true, |about| about.is_file())) else {
             return;
         };

@@ -60,6 +60,11 @@ pub(crate) struct BurstBudget {
     look: Instant,
 }
 
+/// The kernel's limit now.
+pub(crate) fn max_sample_rate() -> Option<f64> {
+    fs::read_to_string(MAX_SAMPLE_RATE).ok()?.trim().parse().ok()
+}
+
 /// Bursts per second and thread below the kernel's limit: of those in one tick half as many samples as it permits.
 fn below_throttling(max_sample_rate: f64) -> f64 {
     ((max_sample_rate / EACH - MOST_TICKS) / 2.0).max(LEAST)
@@ -86,9 +91,7 @@ impl BurstBudget {
     /// Looks at the kernel's limit, if it has not been looked at for long.
     pub fn look(&mut self) {
         if Instant::now() >= self.look {
-            let text = fs::read_to_string(MAX_SAMPLE_RATE).ok();
-            let rate = text.and_then(|text| text.trim().parse().ok());
-            self.by_kernel = rate.map_or(f64::INFINITY, below_throttling);
+            self.by_kernel = max_sample_rate().map_or(f64::INFINITY, below_throttling);
             self.look = Instant::now() + LOOK;
         }
     }

@@ -55,6 +55,8 @@ pub struct Told {
 pub enum Untold {
     /// Only so many bursts have a window in the function.
     Few(usize),
+    /// Samples were taken where a condition held: they have no windows.
+    Conditional,
 }
 
 /// The windows of one burst that have both ends in a function.

@@ -11,6 +11,14 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct TaskEvent(OwnedFd);
 
+/// What an event has counted, and for how many nanoseconds it was enabled, and counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    pub count: u64,
+    pub enabled: u64,
+    pub running: u64,
+}
+
 fn done(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -67,6 +75,21 @@ impl TaskEvent {
         // (not by the crate's wrapper, which passes the number and not its address)
         // SAFETY: the kernel reads one live number.
         done(unsafe { libc::ioctl(self.0.as_raw_fd(), PERIOD as libc::Ioctl, &raw const period) })
+    }
+
+    /// Reads one that was opened with both times.
+    pub fn times(&self) -> io::Result<Times> {
+        let mut words = [0_u64; 3];
+        // SAFETY: the kernel writes no more than it is told there is room for.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
+        match usize::try_from(read) {
+            Ok(read) if read == size_of_val(&words) => {
+                let [count, enabled, running] = words;
+                Ok(Times { count, enabled, running })
+            }
+            Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(_) => Err(io::Error::last_os_error()),
+        }
     }
 
     /// Its records go to the ring of another.

@@ -15,6 +15,8 @@ mod sideband;
 
 mod budget;
 
+mod conditional;
+
 mod spaces;
 mod stacks;
 
@@ -33,6 +35,7 @@ mod symbols;
 mod statistics;
 
 mod estimate;
+mod held;
 mod profile;
 
 pub mod views;
@@ -43,7 +46,9 @@ pub use budget::{Limit, Pace};
 pub use compare::{
     ComparedCore, ComparedFunction, FiguresChange, PartChange, RecordedFile, RecordingComparison, TimeChange,
 };
+pub use conditional::Condition;
 pub use estimate::{Confidence, Told, Untold};
+pub use held::Held;
 pub use journal::{Journal, Kept};
 pub use profile::{CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
 pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd};

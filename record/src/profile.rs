@@ -3,13 +3,14 @@
 
 use crate::budget::Pace;
 use crate::estimate::{Confidence, SeenIn, Told, Untold, excess, shares};
+use crate::held::Held;
 use crate::recorder::{Burst, Recording};
 use crate::stacks::CodePlace;
 use crate::statistics::proportion;
 use crate::symbols::{LookIn, SourceLine, Symbol, Symbols};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
-use topdown::{SampledNode, TD_NODE_RETIRING};
+use topdown::{SampledEvents, SampledNode, TD_NODE_RETIRING};
 
 /// Time and shares of a function, or of all.
 #[derive(Clone, Debug)]
@@ -109,6 +110,9 @@ pub struct Profile {
     pub impossible: u64,
     /// Bursts per second and thread, and what limits them.
     pub pace: Pace,
+    /// Samples were taken only where this held. A burst is one of them then, times are parts of the stretches in which it held, and
+    /// nanoseconds are what the sampling event counted in them.
+    pub held: Option<Held>,
 }
 
 /// What is gathered of a function, or of all.
@@ -156,17 +160,18 @@ impl Whole {
         lines
     }
 
+    /// `events`: what windows have counted; None: there are none.
     fn figures(
         &self,
         gathered: &Gathered,
-        events: &topdown::SampledEvents,
+        events: Option<&SampledEvents>,
         excess: &[f64],
     ) -> FunctionFigures {
         FunctionFigures {
             time: self.time(gathered.time_ns),
             time_ns: gathered.time_ns,
             bursts: gathered.bursts,
-            shares: shares(events, &gathered.seen, excess),
+            shares: events.map_or(Err(Untold::Conditional), |events| shares(events, &gathered.seen, excess)),
         }
     }
 }
@@ -272,15 +277,19 @@ impl Profile {
         let whole = Whole::of(&recording.bursts);
         let kinds: Vec<usize> = sorted.all.keys().copied().collect();
         let (mut cores, mut functions) = (Vec::new(), Vec::new());
+        let held = recording.condition.as_ref().map(|(condition, tally)| Held::of(condition, tally));
         for (place, kind) in kinds.into_iter().enumerate() {
-            let events = &recording.events[kind];
+            let events = recording.events.get(kind);
             let of_kind = || sorted.own.iter().filter(move |((of, _), _)| *of == kind);
-            let excess = excess(events, of_kind().map(|(_, gathered)| &gathered.seen));
+            let of_kind = || of_kind().map(|(_, gathered)| &gathered.seen);
+            let excess = events.map_or(Vec::new(), |events| excess(events, of_kind()));
             let worst = excess.iter().fold(0.0, |worst: f64, one| worst.max(one.abs()));
-            let shorter = (recording.settings.gap * u64::from(events.slots_per_cycle)) as f64;
+            let width = events.map_or(1, |events| events.slots_per_cycle);
+            let shorter = (recording.settings.gap * u64::from(width)) as f64;
+            let pmu = held.as_ref().and_then(|held| held.pmus.get(kind));
             cores.push(ProfiledCore {
-                name: events.core,
-                nodes: events.nodes(),
+                name: events.map(|events| events.core).or(pmu.copied()).unwrap_or_default(),
+                nodes: events.map_or(Vec::new(), SampledEvents::nodes),
                 all: whole.figures(&sorted.all[&kind], events, &excess),
                 windows: sorted.windows[&kind],
                 excess: worst / shorter,
@@ -319,6 +328,7 @@ impl Profile {
             parted: recording.totals.parted,
             impossible: recording.totals.impossible,
             pace: recording.totals.pace,
+            held,
         };
         profile.rank();
         profile
@@ -343,7 +353,6 @@ mod tests {
     use crate::settings::Settings;
     use crate::spaces::Module;
     use crate::symbols::tests::{Scratch, lines_with, offsets_of};
-    use topdown::SampledEvents;
 
     /// Bursts at these offsets in a file, of 1 ms, 2 ms and so on, all of them below a caller in the file.
     fn recording(file: &str, offsets: &[u64], caller: u64) -> Recording {
@@ -363,6 +372,7 @@ mod tests {
             stacks: offsets.iter().map(|offset| vec![place(*offset), place(caller)]).collect(),
             modules: vec![Module::File(file.into())],
             totals: Recording::none(Vec::new(), settings).totals,
+            condition: None,
         }
     }
 

@@ -1,7 +1,8 @@
-//! Bursts at random instants over all threads, and what came of them.
+//! Bursts at random instants over all threads, or samples where a condition holds, and what came of them.
 #![forbid(unsafe_code)]
 
-use crate::budget::{BurstBudget, Pace};
+use crate::budget::{BurstBudget, Limit, Pace};
+use crate::conditional::{Condition, ConditionalSampler, Tally};
 use crate::event::{now, own_cpu_time, own_tid, wait};
 use crate::journal::Journal;
 use crate::proof::{ProvedWindows, proved};
@@ -33,6 +34,8 @@ const MOST_PER_SECOND: f64 = 5000.0;
 const STOP_LOOK: Duration = Duration::from_millis(20);
 /// Threads are listed so often, until no new one is there: one may start others before its own events are open.
 const LISTINGS: usize = 4;
+/// Samples of a condition are taken from the rings so often.
+const DRAINS: Duration = Duration::from_millis(10);
 
 /// What ends a recording.
 #[derive(Clone, Debug, Default)]
@@ -58,11 +61,12 @@ pub enum RecordingEnd {
     TimedOut,
 }
 
-/// Two neighbouring samples of a burst, or three, each in a stack.
+/// Two neighbouring samples of a burst, or three, each in a stack; or one that a condition's event has taken.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Burst {
     pub kind: usize,
     pub long: bool,
+    /// The thread's time for which it stands; of a condition the sampling event's counts.
     pub weight_ns: u64,
     pub stacks: Vec<u32>,
     /// What was counted between each two; none where that is not proved.
@@ -78,6 +82,17 @@ pub struct Recording {
     pub(crate) stacks: Vec<Vec<CodePlace>>,
     pub(crate) modules: Vec<Module>,
     pub(crate) totals: Totals,
+    /// Samples were taken only where this held: `events` are none, and a burst is one sample.
+    pub(crate) condition: Option<(Condition, Tally)>,
+}
+
+/// What is open on a thread.
+#[derive(Debug)]
+enum ThreadCounters {
+    /// One for each kind of core.
+    Bursts(Vec<Sampler>),
+    /// One for each PMU.
+    Where(Vec<ConditionalSampler>),
 }
 
 /// What is told of it besides.
@@ -112,7 +127,7 @@ impl Recording {
             pace,
         };
         let (bursts, stacks, modules) = (Vec::new(), Vec::new(), Vec::new());
-        Recording { events, settings, bursts, stacks, modules, totals }
+        Recording { events, settings, bursts, stacks, modules, totals, condition: None }
     }
 }
 
@@ -121,9 +136,12 @@ impl Recording {
 pub struct Recorder {
     whom: Whom,
     events: Vec<SampledEvents>,
+    condition: Option<Condition>,
+    /// Of threads that have ended.
+    tally: Tally,
     settings: Settings,
     sideband: Sideband,
-    samplers: BTreeMap<i32, Vec<Sampler>>,
+    samplers: BTreeMap<i32, ThreadCounters>,
     /// Whose turn it is, in a random order.
     turns: Vec<i32>,
     /// CPU time of this thread at the last turn.
@@ -156,7 +174,15 @@ impl Recorder {
         there: bool,
         settings: Settings,
     ) -> Result<Recorder, Error> {
-        Recorder::open(Whom::AllStarted, events, pids, there, settings)
+        Recorder::open(Whom::AllStarted, events, None, pids, there, settings)
+    }
+
+    /// The same where a condition holds.
+    ///
+    /// # Errors
+    /// The kernel's, and what was refused.
+    pub fn where_holds(condition: Condition, pids: &[i32], there: bool) -> Result<Recorder, Error> {
+        Recorder::open(Whom::AllStarted, Vec::new(), Some(condition), pids, there, Settings::default())
     }
 
     /// On all threads of this process but the one that calls, which records.
@@ -165,12 +191,13 @@ impl Recorder {
     /// The kernel's, and what was refused.
     pub fn of_this_process(events: Vec<SampledEvents>, settings: Settings) -> Result<Recorder, Error> {
         let pid = std::process::id() as i32;
-        Recorder::open(Whom::Only { pid, but: own_tid() }, events, &[pid], true, settings)
+        Recorder::open(Whom::Only { pid, but: own_tid() }, events, None, &[pid], true, settings)
     }
 
     fn open(
         whom: Whom,
         events: Vec<SampledEvents>,
+        condition: Option<Condition>,
         pids: &[i32],
         there: bool,
         settings: Settings,
@@ -178,6 +205,8 @@ impl Recorder {
         let mut recorder = Recorder {
             whom,
             events,
+            condition,
+            tally: Tally::default(),
             settings,
             sideband: Sideband::new(online()),
             samplers: BTreeMap::new(),
@@ -239,12 +268,17 @@ impl Recorder {
             return;
         }
         self.threads += 1;
-        let (opened, callers) = (self.events.iter().enumerate(), self.settings.callers);
-        let opened: io::Result<Vec<_>> =
-            opened.map(|(kind, events)| Sampler::open(events, kind, pid, tid, callers)).collect();
+        let opened = match &self.condition {
+            Some(condition) => condition.open(pid, tid).map(ThreadCounters::Where),
+            None => {
+                let (events, callers) = (self.events.iter().enumerate(), self.settings.callers);
+                let opened = events.map(|(kind, events)| Sampler::open(events, kind, pid, tid, callers));
+                opened.collect::<io::Result<_>>().map(ThreadCounters::Bursts)
+            }
+        };
         match opened {
-            Ok(samplers) => {
-                self.samplers.insert(tid, samplers);
+            Ok(counters) => {
+                self.samplers.insert(tid, counters);
                 self.turns.clear();
             }
             Err(error) => self.refuse(&error),
@@ -324,9 +358,9 @@ impl Recorder {
                     self.follow(pid, tid);
                 }
                 Happened::Exited { tid } => {
-                    if let Some(samplers) = self.samplers.remove(&tid) {
+                    if let Some(counters) = self.samplers.remove(&tid) {
                         self.turns.clear();
-                        samplers.into_iter().for_each(|mut sampler| self.end(&mut sampler));
+                        self.close(counters);
                     }
                 }
                 Happened::Lost(lost) => self.fate.lost += lost,
@@ -338,6 +372,21 @@ impl Recorder {
         }
     }
 
+    /// Ends what is open on a thread, and keeps what it has shown.
+    fn close(&mut self, counters: ThreadCounters) {
+        match counters {
+            ThreadCounters::Bursts(samplers) => {
+                samplers.into_iter().for_each(|mut sampler| self.end(&mut sampler));
+            }
+            ThreadCounters::Where(samplers) => samplers.into_iter().for_each(|sampler| {
+                let (pid, kind) = (sampler.pid, sampler.kind);
+                let (samples, tally) = sampler.end();
+                self.keep_samples(pid, kind, &samples);
+                self.tally.add(tally);
+            }),
+        }
+    }
+
     /// Ends a sampler's burst, and keeps what it has shown.
     fn end(&mut self, sampler: &mut Sampler) {
         if let Some(raw) = sampler.end(&mut self.fate) {
@@ -345,17 +394,42 @@ impl Recorder {
         }
     }
 
+    /// The number of the stack in which a sample was taken.
+    fn stack(&mut self, pid: i32, sample: &RawSample) -> u32 {
+        let callers = self.unwinder.callers(&self.spaces, pid, sample);
+        let frames = sample.chain.iter().chain(&callers).enumerate().map(|(depth, address)| {
+            // (a return address is behind the call)
+            self.spaces.place(pid, sample.time, address.saturating_sub(u64::from(depth > 0)))
+        });
+        let frames = frames.collect::<Vec<CodePlace>>();
+        self.stacks.number(frames)
+    }
+
+    /// Samples of a condition.
+    fn keep_samples(&mut self, pid: i32, kind: usize, samples: &[RawSample]) {
+        let weight_ns = self.condition.as_ref().map_or(0, |condition| condition.described().2);
+        for sample in samples {
+            let stacks = vec![self.stack(pid, sample)];
+            self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows: Vec::new() });
+        }
+    }
+
+    /// Takes all samples of a condition that are there.
+    fn drain(&mut self) {
+        let mut samplers = std::mem::take(&mut self.samplers);
+        for counters in samplers.values_mut() {
+            if let ThreadCounters::Where(samplers) = counters {
+                for sampler in samplers {
+                    let samples = sampler.drain();
+                    self.keep_samples(sampler.pid, sampler.kind, &samples);
+                }
+            }
+        }
+        self.samplers = samplers;
+    }
+
     fn keep(&mut self, raw: &RawBurst) {
-        let (spaces, unwinder) = (&self.spaces, &mut self.unwinder);
-        let mut place = |sample: &RawSample| {
-            let callers = unwinder.callers(spaces, raw.pid, sample);
-            let frames = sample.chain.iter().chain(&callers).enumerate().map(|(depth, address)| {
-                // (a return address is behind the call)
-                spaces.place(raw.pid, sample.time, address.saturating_sub(u64::from(depth > 0)))
-            });
-            frames.collect::<Vec<CodePlace>>()
-        };
-        let stacks = raw.samples.iter().map(|sample| self.stacks.number(place(sample))).collect();
+        let stacks = raw.samples.iter().map(|sample| self.stack(raw.pid, sample)).collect();
         let RawBurst { kind, long, weight_ns, strobe, .. } = *raw;
         let ProvedWindows { windows, parted, impossible } = proved(&self.events[kind], strobe, &raw.samples);
         self.parted += parted;
@@ -370,6 +444,10 @@ impl Recorder {
     fn tick(&mut self) -> Duration {
         self.attend();
         self.write_down(false);
+        if self.condition.is_some() {
+            self.drain();
+            return DRAINS;
+        }
         if self.turns.is_empty() {
             self.turns = self.samplers.keys().copied().collect();
             for k in (1..self.turns.len()).rev() {
@@ -385,13 +463,14 @@ impl Recorder {
         let rate = (self.budget.pace().frequency * threads).min(MOST_PER_SECOND);
         let weight_ns = (threads / rate * 1e9) as u64;
         if let Some(tid) = self.turns.pop() {
-            let mut samplers = self.samplers.remove(&tid).unwrap_or_default();
-            let burst = |sampler: &mut Sampler| self.burst(sampler, weight_ns);
-            // (on all, whatever becomes of one)
-            let begun: Vec<io::Result<()>> = samplers.iter_mut().map(burst).collect();
-            match begun.into_iter().find_map(Result::err) {
-                None => _ = self.samplers.insert(tid, samplers),
-                Some(error) => self.refuse(&error),
+            if let Some(ThreadCounters::Bursts(mut samplers)) = self.samplers.remove(&tid) {
+                let burst = |sampler: &mut Sampler| self.burst(sampler, weight_ns);
+                // (on all, whatever becomes of one)
+                let begun: Vec<io::Result<()>> = samplers.iter_mut().map(burst).collect();
+                match begun.into_iter().find_map(Result::err) {
+                    None => _ = self.samplers.insert(tid, ThreadCounters::Bursts(samplers)),
+                    Some(error) => self.refuse(&error),
+                }
             }
         }
         Duration::from_secs_f64((0.5 + self.random()) / rate)
@@ -415,6 +494,10 @@ impl Recorder {
     }
 
     fn totals(&self, elapsed: Duration) -> Totals {
+        let pace = match &self.condition {
+            None => self.budget.pace(),
+            Some(_) => Pace { asked: 0, frequency: 0.0, burst_ns: 0.0, budget: 0.0, limit: Limit::Asked },
+        };
         Totals {
             elapsed,
             threads: self.threads,
@@ -422,11 +505,11 @@ impl Recorder {
                 self.refused.0,
                 self.refused.1.as_ref().map_or_else(String::new, |why| why.to_string()),
             ),
-            lost: self.fate.lost,
-            throttled: self.fate.throttled,
+            lost: self.fate.lost + self.tally.lost,
+            throttled: self.fate.throttled + self.tally.throttled,
             parted: self.parted,
             impossible: self.impossible,
-            pace: self.budget.pace(),
+            pace,
         }
     }
 
@@ -443,9 +526,7 @@ impl Recorder {
     #[must_use]
     pub fn finish(mut self, elapsed: Duration) -> (Recording, Option<Journal>) {
         self.attend();
-        for samplers in std::mem::take(&mut self.samplers).into_values() {
-            samplers.into_iter().for_each(|mut sampler| self.end(&mut sampler));
-        }
+        std::mem::take(&mut self.samplers).into_values().for_each(|counters| self.close(counters));
         self.write_down(true);
         let recording = Recording {
             totals: self.totals(elapsed),
@@ -454,6 +535,7 @@ impl Recorder {
             bursts: self.bursts,
             stacks: self.stacks.all,
             modules: self.spaces.modules,
+            condition: self.condition.map(|condition| (condition, self.tally)),
         };
         (recording, self.journal)
     }

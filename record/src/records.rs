@@ -62,6 +62,10 @@ pub(crate) const READ_FORMAT: u64 = (perf::PERF_FORMAT_GROUP
     | perf::PERF_FORMAT_TOTAL_TIME_ENABLED
     | perf::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
 
+/// What is asked for of the counts of one event.
+pub(crate) const READ_TIMES: u64 =
+    (perf::PERF_FORMAT_TOTAL_TIME_ENABLED | perf::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
+
 /// One sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RawSample {
@@ -95,6 +99,8 @@ pub(crate) enum Sampled {
     Lost(u64),
     /// The event was stopped, for it had more interrupts than kernel.perf_event_max_sample_rate permits, or goes on.
     Throttled,
+    /// The thread was descheduled, or runs again.
+    Descheduled,
     /// A sample that cannot be read.
     Unreadable,
     Other,
@@ -151,6 +157,7 @@ pub(crate) fn sampled(kind: u32, body: &[u8], callers: CallGraph) -> Sampled {
             lost.map_or(Sampled::Unreadable, Sampled::Lost)
         }
         perf::PERF_RECORD_THROTTLE | perf::PERF_RECORD_UNTHROTTLE => Sampled::Throttled,
+        perf::PERF_RECORD_SWITCH => Sampled::Descheduled,
         _ => Sampled::Other,
     }
 }
@@ -257,6 +264,7 @@ mod tests {
             Sampled::Unreadable
         );
         assert_eq!(sampled(5, &bytes(&[1, 2, 3]), CallGraph::FramePointers), Sampled::Throttled);
+        assert_eq!(sampled(14, &[], CallGraph::FramePointers), Sampled::Descheduled);
     }
 
     #[test]

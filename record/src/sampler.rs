@@ -185,7 +185,7 @@ impl Sampler {
                     after_gap = true;
                     fate.lost += lost;
                 }
-                Sampled::Other => {}
+                Sampled::Descheduled | Sampled::Other => {}
             }
         }
         self.after_gap = after_gap;

@@ -12,7 +12,7 @@ pub(super) use file::svg;
 pub(super) use frames::{Callees, Flames, Width};
 
 use crate::estimate::Confidence;
-use crate::profile::{FunctionFigures, ProfiledCore};
+use crate::profile::{FunctionFigures, Profile, ProfiledCore};
 use topdown::LEVEL_1;
 
 /// How graphs look, besides what all pages have.
@@ -21,6 +21,14 @@ pub(super) const STYLE: &str = include_str!("flame/flame.css");
 pub(super) const SCRIPT: &str = include_str!("flame/flame.js");
 /// Of what cannot be told.
 const GREY: &str = "untold";
+
+/// What a frame's width is, in words.
+pub(super) fn time(profile: &Profile) -> String {
+    match &profile.held {
+        None => "CPU time".into(),
+        Some(held) => format!("{} in stretches where {}", held.event, held.condition),
+    }
+}
 
 /// The category of level 1 with the largest share, by its place in `LEVEL_1`.
 pub(super) fn dominant<'p>(

@@ -71,8 +71,8 @@ impl Tables {
         number
     }
 
-    fn value_type(&mut self, kind: &str) {
-        let (kind, unit) = (self.string(kind), self.string("nanoseconds"));
+    fn value_type(&mut self, kind: &str, unit: &str) {
+        let (kind, unit) = (self.string(kind), self.string(unit));
         let value = ProtoFields::default().number(tag::VALUE_TYPE.0, kind).number(tag::VALUE_TYPE.1, unit);
         self.message.within(tag::SAMPLE_TYPE, value);
     }
@@ -112,9 +112,11 @@ pub(super) fn pprof(profile: &Profile, command: &str) -> Vec<u8> {
     let mut tables = Tables::default();
     tables.string(""); // the first, as the format has it
     let parts = Parts::new(profile);
-    tables.value_type("cpu");
-    parts.names.iter().for_each(|name| tables.value_type(name));
-    tables.value_type("unknown");
+    // (of a condition, what its event counted)
+    let (kind, unit) = profile.held.as_ref().map_or(("cpu", "nanoseconds"), |held| (&*held.event, "count"));
+    tables.value_type(kind, unit);
+    parts.names.iter().for_each(|name| tables.value_type(name, unit));
+    tables.value_type("unknown", unit);
     for (stack, ns) in &profile.stacks {
         let locations: Vec<i64> =
             stack.functions.iter().rev().map(|function| tables.location(function)).collect();
@@ -123,7 +125,7 @@ pub(super) fn pprof(profile: &Profile, command: &str) -> Vec<u8> {
             ProtoFields::default().numbers(tag::OF_SAMPLE.0, &locations).numbers(tag::OF_SAMPLE.1, &values);
         tables.message.within(tag::SAMPLE, sample);
     }
-    let (comment, cpu) = (tables.string(command), tables.string("cpu"));
+    let (comment, cpu) = (tables.string(command), tables.string(kind));
     let message = tables.message.number(tag::DURATION_NANOS, profile.elapsed.as_nanos() as i64);
     message.numbers(tag::COMMENT, &[comment]).number(tag::DEFAULT_SAMPLE_TYPE, cpu).0
 }
