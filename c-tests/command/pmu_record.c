@@ -1,11 +1,13 @@
 /* `topdown record` tells of each function of a program how its slots divide and how much of the time it has, as an ordinary user: the
  * truth is within the interval of each share, and within a point of those of a tenth of the time, in functions from 1,000 instructions
  * up; in threads, in children, after an exec, with sleeps: the first of these programs; pmu_record all. So it is where the kernel
- * throttles samples, and until the program or the recorder is killed; the one does not harm the other.
- * pmu_record FUNCTIONS LENGTH MILLIONS SHAPE GAP: one program alone; pmu_record all: all of them.
+ * throttles samples, and until the program or the recorder is killed; the one does not harm the other. Where others hold general
+ * counters, it is the same by SLOTS and PERF_METRICS.
+ * pmu_record FUNCTIONS LENGTH MILLIONS SHAPE GAP: one program alone; pmu_record all: all of them. TOPDOWN_SOURCE is topdown's.
  * needs: counters, not-hybrid */
 #include "lib/stat.h"
 #include "lib/functions.h"
+#include "competing.h"
 #include <dirent.h>
 #include <time.h>
 
@@ -124,6 +126,39 @@ static void throttled(void)
     permit_all();
 }
 
+/* ---- Registers, where others hold general counters ---- */
+
+static int has_registers(void)
+{
+    const struct td_options options = options_of(TD_FLAG_REGISTERS, 0);
+    td_t *td;
+    const int code = td_open(&td, &options);
+    if (code == 0)
+        td_close(td);
+    return code == 0;
+}
+
+/* Half of the counters of each CPU. (The NMI watchdog has the fixed counter of cycles: the recorder needs a general one for them.) */
+static void others_hold_counters(void)
+{
+    static struct perf_group groups[16];
+    if (geteuid() != 0 || !has_registers())
+        return;
+    const int cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    for (int cpu = 0; cpu < cpus && cpu < 16; cpu++)
+        for (int k = 0; k < 4; k++)
+            CHECK_EQ(ioctl(add_event(&groups[cpu], pinned_event(0xc5), -1, cpu, -1), PERF_EVENT_IOC_ENABLE, 0), 0);
+    char *const program[] = {beside("lib/functions"), "4", "5000", "200", "plain", NULL};
+    record(program, "1000", 1);
+    static struct csv csv;
+    csv_read(&csv, in_scratch("r.csv"));
+    CHECK(strstr(csv_text(&csv, 1, "core"), "by counters") == NULL);
+    free(csv.text);
+    for (int cpu = 0; cpu < cpus && cpu < 16; cpu++)
+        for (int k = 0; k < groups[cpu].count; k++)
+            close(groups[cpu].fd[k]);
+}
+
 /* ---- Who is killed harms nobody ---- */
 
 static pid_t begin(char *const *arguments)
@@ -225,6 +260,7 @@ int main(int argc, char **argv)
         record(one, programs[n].gap, 1);
     }
     throttled();
+    others_hold_counters();
     killed();
     return 0;
 }

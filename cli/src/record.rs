@@ -1,7 +1,7 @@
 //! `topdown record`: which functions waste slots, sampled from outside.
 #![forbid(unsafe_code)]
 
-use crate::run::{FAILED, Failure, ended, not_run};
+use crate::run::{FAILED, Failure, SOURCE, ended, not_run};
 use crate::say;
 use crate::stat::name_of;
 use crate::sys::{self, End, Interrupts};
@@ -35,7 +35,7 @@ pub struct Arguments {
     /// less cannot be told
     #[arg(long, value_name = "CYCLES", default_value_t = Settings::default().gap, value_parser = clap::value_parser!(u64).range(300..=100_000))]
     gap: u64,
-    /// Count down to this level [default: the deepest that the general counters have]
+    /// Count down to this level [default: the deepest that the general counters have, or the registers where those are taken]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=2))]
     td_level: Option<u32>,
     /// Write the profile to FILE (- for standard output), in the format of its ending: .html (a page), .svg (a flame graph), .json,
@@ -90,18 +90,41 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
     if arguments.command.is_empty() { arguments.others(view) } else { arguments.command(view) }
 }
 
-/// The events, once this thread has seen that they count.
-fn events(level: u32) -> Result<Vec<SampledEvents>, topdown::Error> {
-    let level = {
-        let options = Options { source: SourceKind::Counters, level, no_rdpmc: true, ..Options::default() };
-        TopDown::open(&options)?.info()?.level
+/// What TOPDOWN_SOURCE says.
+fn source() -> Result<SourceKind, String> {
+    match std::env::var(SOURCE).unwrap_or_default().as_str() {
+        "" => Ok(SourceKind::Automatic),
+        "registers" => Ok(SourceKind::Registers),
+        "counters" => Ok(SourceKind::Counters),
+        other => Err(format!("{SOURCE} is '{other}', neither registers nor counters")),
+    }
+}
+
+/// The events, once this thread has seen that they count: general counters if they are free, else registers.
+fn events(level: u32, wanted: SourceKind) -> Result<Vec<SampledEvents>, topdown::Error> {
+    let info = |source| {
+        let options = Options { source, level, no_rdpmc: true, ..Options::default() };
+        TopDown::open(&options)?.info()
     };
-    sampled_events(level)
+    let (source, why) = match wanted {
+        SourceKind::Automatic => match info(wanted)? {
+            found if found.counters > 0 => (SourceKind::Counters, String::new()),
+            found => (SourceKind::Registers, found.note.to_string()),
+        },
+        told => (told, format!("{SOURCE} says what is counted")),
+    };
+    let mut events = sampled_events(info(source)?.level, source)?;
+    if source == SourceKind::Registers {
+        events[0].note = format!(
+            "{why}. SLOTS and PERF_METRICS are rounded to 1/255 of each window, which is within the bounds"
+        );
+    }
+    Ok(events)
 }
 
 impl Arguments {
     fn recorder(&self, pids: &[i32], there: bool) -> Result<Recorder, String> {
-        let events = events(self.td_level.unwrap_or(0)).map_err(|error| error.to_string())?;
+        let events = events(self.td_level.unwrap_or(0), source()?).map_err(|error| error.to_string())?;
         let settings = Settings { frequency: self.frequency, gap: self.gap, budget: self.budget / 100.0 };
         Recorder::new(events, pids, there, settings).map_err(|error| error.to_string())
     }

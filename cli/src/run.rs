@@ -17,7 +17,7 @@ use topdown::{Options, SourceKind, TopDown};
 use topdown_report::{Format, Output, OutsideCount, Report, write_timeline};
 
 /// What the library inside counts.
-const SOURCE: &str = "TOPDOWN_SOURCE";
+pub const SOURCE: &str = "TOPDOWN_SOURCE";
 /// Names the library that programs with Intel's ITT API tell of their tasks.
 const COLLECTOR: &str = "INTEL_LIBITTNOTIFY64";
 /// Options of AddressSanitizer.

@@ -5,7 +5,8 @@
 //! - what the function may have called, or returned to, and come back from, within a window: of windows twice as long, whose ends
 //!   are both in the function, the sample in the middle tells how many are in another one there. In shorter windows it is less;
 //! - what the first slots after a sample have in excess: windows of two lengths differ by it;
-//! - at either end of a window, counters that count at different stages of the pipeline.
+//! - at either end of a window, counters that count at different stages of the pipeline;
+//! - the rounding of registers, which is the same in all windows of a function and does not average out.
 #![forbid(unsafe_code)]
 
 use crate::statistics::{at_most, student};
@@ -190,6 +191,7 @@ fn from(events: &SampledEvents, seen: &SeenIn, excess: &[f64], clusters: &[&Clus
     let (counts, windows) = total(clusters.iter().copied());
     let slots = events.slots(&counts);
     let ratios = ratio(events, clusters)?;
+    let rounded = events.rounded(&counts, windows)?;
     // slots of other functions, as a part of all: windows of each length have as many at the most
     let foreign = [false, true].map(|long| {
         let (counts, n) = total(clusters.iter().copied().filter(|cluster| cluster.long == long));
@@ -204,13 +206,18 @@ fn from(events: &SampledEvents, seen: &SeenIn, excess: &[f64], clusters: &[&Clus
         if n == 0 { 0.0 } else { part * events.slots(&counts) / slots }
     });
     let foreign: f64 = foreign.iter().sum();
-    let one = |((share, sampling), excess): (&(f64, f64), &f64)| {
+    let one = |((share, sampling), (excess, rounded)): (&(f64, f64), (&f64, &f64))| {
         // (these may be all of this node, or none)
         let others = foreign * share.max(1.0 - share);
-        Confidence::around(*share, sampling + others + excess.abs() * windows as f64 / slots + EDGES)
+        let start = excess.abs() * windows as f64 / slots;
+        Confidence::around(*share, sampling + others + start + rounded + EDGES)
     };
     let sampling = ratios.iter().map(|(_, half)| *half).fold(0.0, f64::max);
-    Some(Told { shares: ratios.iter().zip(excess).map(one).collect(), windows, sampling: sampling + foreign })
+    Some(Told {
+        shares: ratios.iter().zip(excess.iter().zip(&rounded)).map(one).collect(),
+        windows,
+        sampling: sampling + foreign,
+    })
 }
 
 #[cfg(test)]

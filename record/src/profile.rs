@@ -71,6 +71,8 @@ pub struct ProfiledCore {
     pub windows: usize,
     /// What a window has in excess at its start, as a share of the shorter windows; of the worst node.
     pub excess: f64,
+    /// Why these events were counted and no others; empty: that needs no saying.
+    pub note: String,
 }
 
 /// A stack that was seen.
@@ -284,6 +286,7 @@ impl Profile {
                 all: whole.figures(&sorted.all[&kind], events, &excess),
                 windows: sorted.windows[&kind],
                 excess: worst / shorter,
+                note: events.note.clone(),
             });
             for ((_, function), inclusive) in sorted.inclusive.iter().filter(|((of, _), _)| *of == kind) {
                 let own = sorted.own.get(&(kind, *function));

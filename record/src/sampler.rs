@@ -40,9 +40,12 @@ pub(crate) struct Sampler {
     tid: i32,
     kind: usize,
     ring: RecordRing,
-    _members: Vec<TaskEvent>,
+    /// All but the leader, which is closed last: metric events die with it.
+    members: Vec<TaskEvent>,
     leader: TaskEvent,
-    /// Slots for each that the leader counts, by which a gap in cycles is multiplied.
+    /// The one that samples: its place in the group.
+    sampling: usize,
+    /// How many of its events are in a cycle, by which a gap is multiplied.
     per_cycle: u64,
     /// Overflows that the kernel still permits.
     permitted: u32,
@@ -52,7 +55,7 @@ pub(crate) struct Sampler {
     after_gap: bool,
     asked: Option<(u64, u64)>,
     long: bool,
-    /// Of the leader, in its events.
+    /// Of the one that samples, in its events.
     period: u64,
     bursts: u64,
     record: Vec<u8>,
@@ -109,26 +112,37 @@ impl Sampler {
     /// # Errors
     /// The kernel's; ESRCH: the thread has ended.
     pub fn open(events: &SampledEvents, kind: usize, pid: i32, tid: i32) -> io::Result<Sampler> {
-        let per_cycle = if events.slots_each == 1 { events.slots_per_cycle.into() } else { 1 };
-        let mut first = attr(events, events.events[0].1);
-        first.__bindgen_anon_1.sample_period = FIRST_PERIOD; // (set before each block of bursts)
-        first.sample_type = SAMPLE_TYPE;
-        first.set_disabled(1);
-        first.set_exclude_callchain_kernel(1);
-        let leader = TaskEvent::open(first, tid, -1, None)?;
-        let members = events.events[1..].iter();
+        let sampling = events.sampler;
+        let attr = |place: usize| {
+            let mut attr = attr(events, events.events[place].1);
+            if place == sampling {
+                attr.__bindgen_anon_1.sample_period = FIRST_PERIOD; // (set before each block of bursts)
+                attr.sample_type = SAMPLE_TYPE;
+                attr.set_exclude_callchain_kernel(1);
+            }
+            attr.set_disabled((place == 0 || place == sampling).into());
+            attr
+        };
+        let leader = TaskEvent::open(attr(0), tid, -1, None)?;
         let members =
-            members.map(|(_, config)| TaskEvent::open(attr(events, *config), tid, -1, Some(&leader)));
-        let _members = members.collect::<io::Result<_>>()?;
-        let ring = RecordRing::map(&leader, RING_PAGES)?;
+            (1..events.events.len()).map(|place| TaskEvent::open(attr(place), tid, -1, Some(&leader)));
+        let members = members.collect::<io::Result<Vec<_>>>()?;
+        let sampler = if sampling == 0 { &leader } else { &members[sampling - 1] };
+        let ring = RecordRing::map(sampler, RING_PAGES)?;
+        if sampling != 0 {
+            // (that samples are throttled the kernel says to the leader)
+            leader.set_output(sampler)?;
+            leader.enable()?;
+        }
         Ok(Sampler {
             pid,
             tid,
             kind,
             ring,
-            _members,
+            members,
             leader,
-            per_cycle,
+            sampling,
+            per_cycle: events.sampled_per_cycle,
             permitted: 0,
             samples: Vec::new(),
             after_gap: false,
@@ -138,6 +152,11 @@ impl Sampler {
             bursts: 0,
             record: Vec::new(),
         })
+    }
+
+    /// The event that samples.
+    fn event(&self) -> &TaskEvent {
+        if self.sampling == 0 { &self.leader } else { &self.members[self.sampling - 1] }
     }
 
     /// How many bursts were asked for.
@@ -152,7 +171,7 @@ impl Sampler {
     pub fn set_gap(&mut self, cycles: u64, long: bool) -> io::Result<()> {
         self.long = long;
         self.period = (cycles * self.per_cycle).max(1);
-        self.leader.set_period(self.period)
+        self.event().set_period(self.period)
     }
 
     fn drain(&mut self, fate: &mut Fate) {
@@ -190,7 +209,7 @@ impl Sampler {
         self.drain(fate);
         if self.permitted > 0 {
             // (one that has ended meanwhile has nothing to stop)
-            let _ = self.leader.disable();
+            let _ = self.event().disable();
             self.drain(fate);
         }
         let samples = std::mem::take(&mut self.samples);
@@ -215,10 +234,10 @@ impl Sampler {
         self.asked = Some((now(), weight_ns));
         self.bursts += 1;
         match SAMPLES.saturating_sub(self.permitted) {
-            0 => self.leader.enable(),
+            0 => self.event().enable(),
             more => {
                 self.permitted = SAMPLES;
-                self.leader.refresh(more)
+                self.event().refresh(more)
             }
         }
     }

@@ -27,6 +27,9 @@ pub(super) fn untold(Untold::Few(bursts): Untold, profile: &Profile) -> String {
 /// Of the listed functions of a core.
 pub(super) fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Vec<String> {
     let mut remarks = Vec::new();
+    if !core.note.is_empty() {
+        remarks.push(format!("{}.", core.note));
+    }
     let told = listed(profile, place).filter_map(|function| function.own.shares.as_ref().ok());
     let slow = told.map(|told| told.sampling).fold(0.0, f64::max);
     if slow > WANTED {

@@ -59,6 +59,7 @@ fn profile() -> Profile {
             all,
             windows: 400,
             excess: 0.0,
+            note: String::new(),
         }],
         functions: vec![
             function("f(\"x\", int)", 3_000_000_000, Some([0.5, 0.1, 0.15, 0.25])),
