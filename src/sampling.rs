@@ -187,14 +187,19 @@ impl SampledEvents {
         Some(self.evaluated(counts, 0.0)?.iter().map(|share| share.value).collect())
     }
 
-    /// How far each of these shares may be off by rounding, of counts of so many windows. None: nothing was counted.
+    /// What each category may be off by rounding, of so many windows that have these slots together.
     #[must_use]
-    pub fn rounded(&self, counts: &[f64], windows: usize) -> Option<Vec<f64>> {
-        if self.rounding == 0.0 {
+    pub fn rounding_of(&self, slots: f64, windows: f64) -> f64 {
+        // (the kernel rounds each category of a window down to whole slots, too)
+        if self.rounding == 0.0 { 0.0 } else { self.rounding * slots + windows }
+    }
+
+    /// How far each of these shares may be off if each category is, by so many slots. None: nothing was counted.
+    #[must_use]
+    pub fn rounded(&self, counts: &[f64], off: f64) -> Option<Vec<f64>> {
+        if off == 0.0 {
             return Some(vec![0.0; self.nodes().len()]);
         }
-        // (the kernel rounds each category of a window down to whole slots, too)
-        let off = self.rounding * self.slots(counts) + windows as f64;
         let further = |share: &Share| (share.high - share.value).max(share.value - share.low);
         Some(self.evaluated(counts, off)?.iter().map(further).collect())
     }
@@ -258,13 +263,15 @@ mod tests {
         );
         assert_eq!((events.categories(&BY_REGISTERS), counted.categories(&[1.0; 8])), (Some(6000.0), None));
         // one unit of 255, and of nodes that others leave of their parents that of both
-        let rounded = events.rounded(&BY_REGISTERS, 1).unwrap();
+        let rounded = events.rounded(&BY_REGISTERS, events.rounding_of(6000.0, 1.0)).unwrap();
         let unit = 1.0 / 255.0 + 1.0 / 6000.0;
         for (node, off) in events.nodes().iter().zip(rounded) {
             let units = if node.metric.name.to_str().unwrap().contains("light") { 2.0 } else { 1.0 };
             assert!(off >= units * unit - 1e-9 && off <= 2.0 * unit + 1e-9, "{node:?}: {off}");
         }
-        assert!(counted.rounded(&[1.0; 8], 1).unwrap().iter().all(|off| *off == 0.0));
+        assert!(
+            counted.rounded(&[1.0; 8], counted.rounding_of(1.0, 1.0)).unwrap().iter().all(|off| *off == 0.0)
+        );
     }
 
     #[test]
@@ -279,7 +286,7 @@ mod tests {
             let counts: Vec<f64> =
                 [10_000.0, 2_000.0].into_iter().chain((0..).zip(truth).map(count)).collect();
             let shares = events.shares(&counts).unwrap();
-            let rounded = events.rounded(&counts, 1).unwrap();
+            let rounded = events.rounded(&counts, events.rounding_of(10_000.0, 1.0)).unwrap();
             for ((share, rounded), truth) in shares.iter().zip(rounded).zip(truth) {
                 assert!((share - truth).abs() <= rounded + 1e-9, "{counts:?}: {share} {rounded} {truth}");
             }

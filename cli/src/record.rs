@@ -38,6 +38,9 @@ pub struct Arguments {
     /// Count down to this level [default: the deepest that the general counters have, or the registers where those are taken]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=2))]
     td_level: Option<u32>,
+    /// Sample what the kernel does, too (kernel.perf_event_paranoid at most 1, or CAP_PERFMON)
+    #[arg(long)]
+    kernel: bool,
     /// Write the profile to FILE (- for standard output), in the format of its ending: .html (a page), .svg (a flame graph), .json,
     /// .csv, .folded (stacks), .pprof, .txt or none [default: a text to standard error]
     #[arg(short, long, value_name = "FILE")]
@@ -56,7 +59,7 @@ Nothing is loaded into the programs, which need frame pointers for their callers
 (-g) for inlined functions and lines. At random instants counters are enabled on a thread for three samples that lie a short gap
 apart. What was counted between two of them is the function's in which both are; the first sample of each burst tells the time.
 Each figure has an interval in which the truth is with a probability of 95 %, or it is said that it cannot be told. Of user mode
-alone.
+alone, unless --kernel says otherwise.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
@@ -101,9 +104,9 @@ fn source() -> Result<SourceKind, String> {
 }
 
 /// The events, once this thread has seen that they count: general counters if they are free, else registers.
-fn events(level: u32, wanted: SourceKind) -> Result<Vec<SampledEvents>, topdown::Error> {
+fn events(level: u32, kernel: bool, wanted: SourceKind) -> Result<Vec<SampledEvents>, topdown::Error> {
     let info = |source| {
-        let options = Options { source, level, no_rdpmc: true, ..Options::default() };
+        let options = Options { source, level, kernel, no_rdpmc: true, ..Options::default() };
         TopDown::open(&options)?.info()
     };
     let (source, why) = match wanted {
@@ -124,8 +127,14 @@ fn events(level: u32, wanted: SourceKind) -> Result<Vec<SampledEvents>, topdown:
 
 impl Arguments {
     fn recorder(&self, pids: &[i32], there: bool) -> Result<Recorder, String> {
-        let events = events(self.td_level.unwrap_or(0), source()?).map_err(|error| error.to_string())?;
-        let settings = Settings { frequency: self.frequency, gap: self.gap, budget: self.budget / 100.0 };
+        let events =
+            events(self.td_level.unwrap_or(0), self.kernel, source()?).map_err(|error| error.to_string())?;
+        let settings = Settings {
+            frequency: self.frequency,
+            gap: self.gap,
+            budget: self.budget / 100.0,
+            kernel: self.kernel,
+        };
         Recorder::new(events, pids, there, settings).map_err(|error| error.to_string())
     }
 

@@ -106,6 +106,7 @@ fn profile() -> Profile {
         parted: 17,
         impossible: 0,
         pace: Pace { asked: 500, frequency: 100.0, burst_ns: 1e5, budget: 0.01, limit: Limit::Cost },
+        kernel_is_hidden: false,
     }
 }
 

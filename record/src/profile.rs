@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::budget::Pace;
-use crate::estimate::{Confidence, SeenIn, Told, Untold, excess, shares};
+use crate::estimate::{Besides, Confidence, SeenIn, Told, Untold, excess, shares};
 use crate::recorder::{Burst, Recording};
 use crate::stacks::CodePlace;
 use crate::statistics::proportion;
@@ -14,7 +14,7 @@ use topdown::{SampledNode, TD_NODE_RETIRING};
 /// Time and shares of a function, or of all.
 #[derive(Clone, Debug)]
 pub struct FunctionFigures {
-    /// Its part of the CPU time in user mode.
+    /// Its part of the CPU time in user mode, or in both modes if what the kernel does was recorded, too.
     pub time: Confidence,
     /// The same in nanoseconds.
     pub time_ns: u64,
@@ -111,6 +111,8 @@ pub struct Profile {
     pub impossible: u64,
     /// Bursts per second and thread, and what limits them.
     pub pace: Pace,
+    /// What the kernel does was recorded, but it does not show the addresses of its functions.
+    pub kernel_is_hidden: bool,
 }
 
 /// What is gathered of a function, or of all.
@@ -162,13 +164,13 @@ impl Whole {
         &self,
         gathered: &Gathered,
         events: &topdown::SampledEvents,
-        excess: &[f64],
+        besides: Besides,
     ) -> FunctionFigures {
         FunctionFigures {
             time: self.time(gathered.time_ns),
             time_ns: gathered.time_ns,
             bursts: gathered.bursts,
-            shares: shares(events, &gathered.seen, excess),
+            shares: shares(events, &gathered.seen, besides),
         }
     }
 }
@@ -194,8 +196,8 @@ struct NamedStack {
     line: Option<SourceLine>,
 }
 
-/// All functions, and all stacks.
-fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>) {
+/// All functions, and all stacks; and whether those of the kernel are hidden.
+fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, bool) {
     let places = recording.stacks.iter().flatten().copied();
     let symbols = Symbols::look_up(places, &recording.modules, &LookIn::default());
     let (mut all, mut known) = (Vec::new(), HashMap::new());
@@ -210,7 +212,7 @@ fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>) {
         line: stack.first().and_then(|place| symbols.at(*place).line.clone()),
     };
     let stacks = recording.stacks.iter().map(stack).collect();
-    (all, stacks)
+    (all, stacks, symbols.kernel_is_hidden)
 }
 
 /// Bursts by kind of core and function.
@@ -268,7 +270,7 @@ impl Profile {
     /// Of a recording. Files of programs and libraries are looked into now.
     #[must_use]
     pub fn new(recording: &Recording) -> Profile {
-        let (symbols, stacks) = named(recording);
+        let (symbols, stacks, kernel_is_hidden) = named(recording);
         let mut sorted = Sorted::default();
         recording.bursts.iter().for_each(|burst| sorted.add(burst, &stacks, &symbols));
         let whole = Whole::of(&recording.bursts);
@@ -278,14 +280,16 @@ impl Profile {
             let events = &recording.events[kind];
             let of_kind = || sorted.own.iter().filter(move |((of, _), _)| *of == kind);
             let excess = excess(events, of_kind().map(|(_, gathered)| &gathered.seen));
+            let kernel = recording.settings.kernel;
+            let besides = if kernel { Besides::Interrupts } else { Besides::Excess(&excess) };
             let worst = excess.iter().fold(0.0, |worst: f64, one| worst.max(one.abs()));
             let shorter = (recording.settings.gap * u64::from(events.slots_per_cycle)) as f64;
             cores.push(ProfiledCore {
                 name: events.core,
                 nodes: events.nodes(),
-                all: whole.figures(&sorted.all[&kind], events, &excess),
+                all: whole.figures(&sorted.all[&kind], events, besides),
                 windows: sorted.windows[&kind],
-                excess: worst / shorter,
+                excess: if kernel { 0.0 } else { worst / shorter },
                 note: events.note.clone(),
             });
             for ((_, function), inclusive) in sorted.inclusive.iter().filter(|((of, _), _)| *of == kind) {
@@ -296,8 +300,8 @@ impl Profile {
                     module,
                     path,
                     core: place,
-                    own: whole.figures(own.unwrap_or(&Gathered::default()), events, &excess),
-                    inclusive: whole.figures(inclusive, events, &excess),
+                    own: whole.figures(own.unwrap_or(&Gathered::default()), events, besides),
+                    inclusive: whole.figures(inclusive, events, besides),
                     lines: sorted
                         .lines
                         .get(&(kind, *function))
@@ -322,6 +326,7 @@ impl Profile {
             parted: recording.parted,
             impossible: recording.impossible,
             pace: recording.pace,
+            kernel_is_hidden,
         };
         profile.rank();
         profile

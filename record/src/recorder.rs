@@ -25,11 +25,13 @@ pub struct Settings {
     pub gap: u64,
     /// The part of a thread's time that bursts may take (0 to 1): more are not begun.
     pub budget: f64,
+    /// What the kernel does, too.
+    pub kernel: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { frequency: 500, gap: 1000, budget: 0.01 }
+        Settings { frequency: 500, gap: 1000, budget: 0.01, kernel: false }
     }
 }
 
@@ -203,8 +205,9 @@ impl Recorder {
         }
         self.threads += 1;
         let opened = self.events.iter().enumerate();
-        let opened: io::Result<Vec<_>> =
-            opened.map(|(kind, events)| Sampler::open(events, kind, pid, tid)).collect();
+        let opened: io::Result<Vec<_>> = opened
+            .map(|(kind, events)| Sampler::open(events, kind, (pid, tid), self.settings.kernel))
+            .collect();
         match opened {
             Ok(samplers) => {
                 self.samplers.insert(tid, samplers);
@@ -301,11 +304,16 @@ impl Recorder {
     }
 
     fn keep(&mut self, raw: &RawBurst) {
+        let kernel = self.settings.kernel.then(|| self.spaces.kernel());
         let spaces = &self.spaces;
         let place = |sample: &RawSample| {
             let frames = sample.chain.iter().enumerate().map(|(depth, address)| {
                 // (a return address is behind the call)
-                spaces.place(raw.pid, sample.time, address.saturating_sub(u64::from(depth > 0)))
+                let address = address.saturating_sub(u64::from(depth > 0));
+                if depth < sample.in_kernel {
+                    return CodePlace { module: kernel, address };
+                }
+                spaces.place(raw.pid, sample.time, address)
             });
             frames.collect::<Vec<CodePlace>>()
         };

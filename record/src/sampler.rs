@@ -72,14 +72,14 @@ pub(crate) struct Fate {
     pub throttled: u64,
 }
 
-fn attr(events: &SampledEvents, config: u64) -> perf_event_attr {
+fn attr(events: &SampledEvents, config: u64, kernel: bool) -> perf_event_attr {
     let mut attr = perf_event_attr {
         type_: events.kind,
         config,
         read_format: READ_FORMAT,
         ..perf_event_attr::default()
     };
-    attr.set_exclude_kernel(1);
+    attr.set_exclude_kernel((!kernel).into());
     attr.set_exclude_hv(1);
     attr.set_exclude_guest(1);
     // (events of a group have one clock)
@@ -107,18 +107,23 @@ impl RawBurst {
 }
 
 impl Sampler {
-    /// On a thread, for one kind of core.
+    /// On a thread, for one kind of core; `kernel`: of what the kernel does for it, too.
     ///
     /// # Errors
     /// The kernel's; ESRCH: the thread has ended.
-    pub fn open(events: &SampledEvents, kind: usize, pid: i32, tid: i32) -> io::Result<Sampler> {
+    pub fn open(
+        events: &SampledEvents,
+        kind: usize,
+        (pid, tid): (i32, i32),
+        kernel: bool,
+    ) -> io::Result<Sampler> {
         let sampling = events.sampler;
         let attr = |place: usize| {
-            let mut attr = attr(events, events.events[place].1);
+            let mut attr = attr(events, events.events[place].1, kernel);
             if place == sampling {
                 attr.__bindgen_anon_1.sample_period = FIRST_PERIOD; // (set before each block of bursts)
                 attr.sample_type = SAMPLE_TYPE;
-                attr.set_exclude_callchain_kernel(1);
+                attr.set_exclude_callchain_kernel((!kernel).into());
             }
             attr.set_disabled((place == 0 || place == sampling).into());
             attr

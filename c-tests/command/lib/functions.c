@@ -1,12 +1,16 @@
 /* functions FUNCTIONS MEAN_LENGTH MILLIONS SHAPE FILE: calls functions with known mixes in random order, each for 0.2 to 1.8 times
  * MEAN_LENGTH instructions, MILLIONS of them in all, and writes how many millionths of them were each one's. SHAPE: plain; threads,
- * three of them, or children, each a third; late: in a process that has executed this program; sleeps: it does so every now and then. */
+ * three of them, or children, each a third; late: in a process that has executed this program; sleeps: it does so every now and then;
+ * reads: after each function the kernel clears as many bytes as the functions have instructions on average: its instructions are in the
+ * file, too, behind those of the functions. */
 #include "functions.h"
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 /* two instructions a turn */
 #define F(n)                                                                                                                   \
@@ -21,8 +25,8 @@ static void (*const functions[MOST_FUNCTIONS])(uint64_t) = {TEN(NAME, ) TEN(NAME
 
 static unsigned count;
 static uint64_t length;
-static int sleeps;
-static double spent[3][MOST_FUNCTIONS];
+static int sleeps, zeros = -1;
+static double spent[3][MOST_FUNCTIONS + 1];
 
 struct part {
     uint64_t instructions, seed;
@@ -37,6 +41,18 @@ static double next_random(uint64_t *seed)
     return (double)(*seed >> 11) * 0x1p-53;
 }
 
+/* Instructions of a system call, each of which takes a nanosecond on the emulated machine. */
+static double of_kernel(void)
+{
+    static char bytes[1 << 20];
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    if (read(zeros, bytes, length < sizeof bytes ? length : sizeof bytes) < 0)
+        exit(2);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    return 1e9 * (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec);
+}
+
 static __attribute__((noinline, noclone)) void *work(void *argument)
 {
     struct part *part = argument;
@@ -47,6 +63,8 @@ static __attribute__((noinline, noclone)) void *work(void *argument)
         functions[k](turns);
         part->spent[k] += 2.0 * (double)turns;
         done += 2 * turns;
+        if (zeros >= 0)
+            part->spent[count] += of_kernel();
         if (sleeps && next_random(&part->seed) < 0.02)
             usleep(300);
     }
@@ -91,6 +109,9 @@ int main(int argc, char **argv)
     count = (unsigned)strtoul(argv[1], NULL, 0);
     length = strtoull(argv[2], NULL, 0);
     sleeps = strcmp(shape, "sleeps") == 0;
+    if (strcmp(shape, "reads") == 0)
+        zeros = open("/dev/zero", O_RDONLY);
+    const unsigned lines = count + (zeros >= 0);
     const uint64_t all = strtoull(argv[3], NULL, 0) * 1000000;
     struct part parts[3];
     for (int k = 0; k < 3; k++)
@@ -104,12 +125,12 @@ int main(int argc, char **argv)
         work(&parts[0]);
     }
     double total = 0;
-    for (unsigned k = 0; k < 3 * count; k++)
-        total += spent[k / count][k % count];
+    for (unsigned k = 0; k < 3 * lines; k++)
+        total += spent[k / lines][k % lines];
     FILE *const file = fopen(argv[5], "w");
     if (file == NULL)
         return 2;
-    for (unsigned k = 0; k < count; k++)
+    for (unsigned k = 0; k < lines; k++)
         fprintf(file, "%.0f\n", 1e6 * (spent[0][k] + spent[1][k] + spent[2][k]) / total);
     return fclose(file) != 0;
 }

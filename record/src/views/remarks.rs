@@ -81,6 +81,13 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
         let (threads, why) = &profile.refused;
         remarks.push(format!("{threads} threads are not in this, the first because of: {why}"));
     }
+    if profile.kernel_is_hidden {
+        remarks.push(
+            "The kernel's functions are one, [kernel]: it does not show their addresses to this user (sysctl \
+             kernel.kptr_restrict=0 with kernel.perf_event_paranoid at most 1, or CAP_SYSLOG)."
+                .into(),
+        );
+    }
     if profile.lost > 0 {
         remarks.push(format!("{} records found no room.", profile.lost));
     }

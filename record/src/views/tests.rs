@@ -79,6 +79,7 @@ fn profile() -> Profile {
         parted: 0,
         impossible: 0,
         pace: Pace { asked: 500, frequency: 500.0, burst_ns: 1e4, budget: 0.01, limit: Limit::Asked },
+        kernel_is_hidden: false,
     }
 }
 
