@@ -41,12 +41,15 @@ pub struct Arguments {
     /// and unwound by what files say of functions without frame pointers
     #[arg(long, value_name = "fp|dwarf[,BYTES]", default_value = "fp", value_parser = call_graph)]
     call_graph: CallGraph,
-    /// Count down to this level [default: the deepest that the general counters have]
+    /// Count down to this level [default: the deepest that the general counters have, or the registers where those are taken]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=2))]
     td_level: Option<u32>,
+    /// Sample what the kernel does, too (kernel.perf_event_paranoid at most 1, or CAP_PERFMON)
+    #[arg(long, conflicts_with = "call_graph")]
+    kernel: bool,
     /// Sample only where a ratio of two events is above or below a limit: 'ipc<0.5', 'cache-misses/instructions>0.01', or perf's
     /// 'instructions/period=20000/,cycles/ratio-to-prev=0.5/'. By auto counter reload, which few CPUs have
-    #[arg(long = "where", value_name = "CONDITION", conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph"])]
+    #[arg(long = "where", value_name = "CONDITION", conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph", "kernel"])]
     condition: Option<String>,
     /// With --where, what the event that samples counts in a stretch of which it is told whether the condition held [default: such
     /// that the longer of the two periods is 1,000,000]
@@ -58,7 +61,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "kernel"])]
     from: Option<PathBuf>,
     /// In the text, below each function its hottest lines: where there is DWARF (-g). (.json has lines in any case)
     #[arg(long)]
@@ -74,7 +77,7 @@ Nothing is loaded into the programs, which need frame pointers for their callers
 names, and DWARF (-g) for inlined functions and lines. At random instants counters are enabled on a thread for three samples that lie a short gap
 apart. What was counted between two of them is the function's in which both are; the first sample of each burst tells the time.
 Each figure has an interval in which the truth is with a probability of 95 %, or it is said that it cannot be told. Of user mode
-alone.
+alone, unless --kernel says otherwise.
 
 While FILE of -o is not written yet, FILE.PID.recording beside it has what was recorded: if topdown is killed, `topdown record
 --from` makes the profile of that.
@@ -165,12 +168,14 @@ impl Arguments {
             let recorder = Recorder::where_holds(condition.clone(), pids, there);
             return recorder.map_err(|error| error.to_string());
         }
-        let events = counted_events(self.td_level.unwrap_or(0)).map_err(|error| error.to_string())?;
+        let events =
+            counted_events(self.td_level.unwrap_or(0), self.kernel).map_err(|error| error.to_string())?;
         let settings = Settings {
             frequency: self.frequency,
             gap: self.gap,
             budget: self.budget / 100.0,
             callers: self.call_graph,
+            kernel: self.kernel,
         };
         Recorder::new(events, pids, there, settings).map_err(|error| error.to_string())
     }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::budget::Pace;
-use crate::estimate::{Confidence, SeenIn, Told, Untold, excess, shares};
+use crate::estimate::{Besides, Confidence, SeenIn, Told, Untold, excess, shares};
 use crate::held::Held;
 use crate::recorder::{Burst, Recording};
 use crate::stacks::CodePlace;
@@ -15,7 +15,7 @@ use topdown::{SampledEvents, SampledNode, TD_NODE_RETIRING};
 /// Time and shares of a function, or of all.
 #[derive(Clone, Debug)]
 pub struct FunctionFigures {
-    /// Its part of the CPU time in user mode.
+    /// Its part of the CPU time in user mode, or in both modes if what the kernel does was recorded, too.
     pub time: Confidence,
     /// The same in nanoseconds.
     pub time_ns: u64,
@@ -72,6 +72,8 @@ pub struct ProfiledCore {
     pub windows: usize,
     /// What a window has in excess at its start, as a share of the shorter windows; of the worst node.
     pub excess: f64,
+    /// Why these events were counted and no others; empty: that needs no saying.
+    pub note: String,
 }
 
 /// A stack that was seen.
@@ -113,6 +115,8 @@ pub struct Profile {
     /// Samples were taken only where this held. A burst is one of them then, times are parts of the stretches in which it held, and
     /// nanoseconds are what the sampling event counted in them.
     pub held: Option<Held>,
+    /// What the kernel does was recorded, but it does not show the addresses of its functions.
+    pub kernel_is_hidden: bool,
 }
 
 /// What is gathered of a function, or of all.
@@ -165,13 +169,13 @@ impl Whole {
         &self,
         gathered: &Gathered,
         events: Option<&SampledEvents>,
-        excess: &[f64],
+        besides: Besides,
     ) -> FunctionFigures {
         FunctionFigures {
             time: self.time(gathered.time_ns),
             time_ns: gathered.time_ns,
             bursts: gathered.bursts,
-            shares: events.map_or(Err(Untold::Conditional), |events| shares(events, &gathered.seen, excess)),
+            shares: events.map_or(Err(Untold::Conditional), |events| shares(events, &gathered.seen, besides)),
         }
     }
 }
@@ -197,8 +201,8 @@ struct NamedStack {
     line: Option<SourceLine>,
 }
 
-/// All functions, and all stacks.
-fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>) {
+/// All functions, and all stacks; and whether those of the kernel are hidden.
+fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, bool) {
     let places = recording.stacks.iter().flatten().copied();
     let symbols = Symbols::look_up(places, &recording.modules, &LookIn::default());
     let (mut all, mut known) = (Vec::new(), HashMap::new());
@@ -213,7 +217,7 @@ fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>) {
         line: stack.first().and_then(|place| symbols.at(*place).line.clone()),
     };
     let stacks = recording.stacks.iter().map(stack).collect();
-    (all, stacks)
+    (all, stacks, symbols.kernel_is_hidden)
 }
 
 /// Bursts by kind of core and function.
@@ -271,7 +275,7 @@ impl Profile {
     /// Of a recording. Files of programs and libraries are looked into now.
     #[must_use]
     pub fn new(recording: &Recording) -> Profile {
-        let (symbols, stacks) = named(recording);
+        let (symbols, stacks, kernel_is_hidden) = named(recording);
         let mut sorted = Sorted::default();
         recording.bursts.iter().for_each(|burst| sorted.add(burst, &stacks, &symbols));
         let whole = Whole::of(&recording.bursts);
@@ -283,6 +287,8 @@ impl Profile {
             let of_kind = || sorted.own.iter().filter(move |((of, _), _)| *of == kind);
             let of_kind = || of_kind().map(|(_, gathered)| &gathered.seen);
             let excess = events.map_or(Vec::new(), |events| excess(events, of_kind()));
+            let kernel = recording.settings.kernel;
+            let besides = if kernel { Besides::Interrupts } else { Besides::Excess(&excess) };
             let worst = excess.iter().fold(0.0, |worst: f64, one| worst.max(one.abs()));
             let width = events.map_or(1, |events| events.slots_per_cycle);
             let shorter = (recording.settings.gap * u64::from(width)) as f64;
@@ -290,9 +296,10 @@ impl Profile {
             cores.push(ProfiledCore {
                 name: events.map(|events| events.core).or(pmu.copied()).unwrap_or_default(),
                 nodes: events.map_or(Vec::new(), SampledEvents::nodes),
-                all: whole.figures(&sorted.all[&kind], events, &excess),
+                all: whole.figures(&sorted.all[&kind], events, besides),
                 windows: sorted.windows[&kind],
-                excess: worst / shorter,
+                excess: if kernel { 0.0 } else { worst / shorter },
+                note: events.map_or(String::new(), |events| events.note.clone()),
             });
             for ((_, function), inclusive) in sorted.inclusive.iter().filter(|((of, _), _)| *of == kind) {
                 let own = sorted.own.get(&(kind, *function));
@@ -302,8 +309,8 @@ impl Profile {
                     module,
                     path,
                     core: place,
-                    own: whole.figures(own.unwrap_or(&Gathered::default()), events, &excess),
-                    inclusive: whole.figures(inclusive, events, &excess),
+                    own: whole.figures(own.unwrap_or(&Gathered::default()), events, besides),
+                    inclusive: whole.figures(inclusive, events, besides),
                     lines: sorted
                         .lines
                         .get(&(kind, *function))
@@ -329,6 +336,7 @@ impl Profile {
             impossible: recording.totals.impossible,
             pace: recording.totals.pace,
             held,
+            kernel_is_hidden,
         };
         profile.rank();
         profile

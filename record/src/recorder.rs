@@ -271,8 +271,10 @@ impl Recorder {
         let opened = match &self.condition {
             Some(condition) => condition.open(pid, tid).map(ThreadCounters::Where),
             None => {
-                let (events, callers) = (self.events.iter().enumerate(), self.settings.callers);
-                let opened = events.map(|(kind, events)| Sampler::open(events, kind, pid, tid, callers));
+                let (events, Settings { kernel, callers, .. }) =
+                    (self.events.iter().enumerate(), self.settings);
+                let opened =
+                    events.map(|(kind, events)| Sampler::open(events, kind, (pid, tid), kernel, callers));
                 opened.collect::<io::Result<_>>().map(ThreadCounters::Bursts)
             }
         };
@@ -397,9 +399,14 @@ impl Recorder {
     /// The number of the stack in which a sample was taken.
     fn stack(&mut self, pid: i32, sample: &RawSample) -> u32 {
         let callers = self.unwinder.callers(&self.spaces, pid, sample);
+        let kernel = (sample.in_kernel > 0).then(|| self.spaces.kernel());
         let frames = sample.chain.iter().chain(&callers).enumerate().map(|(depth, address)| {
             // (a return address is behind the call)
-            self.spaces.place(pid, sample.time, address.saturating_sub(u64::from(depth > 0)))
+            let address = address.saturating_sub(u64::from(depth > 0));
+            match kernel {
+                Some(_) if depth < sample.in_kernel => CodePlace { module: kernel, address },
+                _ => self.spaces.place(pid, sample.time, address),
+            }
         });
         let frames = frames.collect::<Vec<CodePlace>>();
         self.stacks.number(frames)

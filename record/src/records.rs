@@ -56,6 +56,10 @@ pub(crate) const SIDEBAND_TYPE: u64 = (perf::PERF_SAMPLE_TID | perf::PERF_SAMPLE
 
 /// Values from this one up in a call chain say what follows, and are no addresses.
 const CONTEXT: u64 = -4095_i64 as u64;
+/// Addresses of the kernel follow: those of user mode, if there are any, come behind them.
+const IN_KERNEL: u64 = -128_i64 as u64;
+/// An address that no user mode has, where nothing follows.
+const KERNEL_HALF: u64 = 1 << 63;
 
 /// What a sampler's attributes ask for of the counts, in the order of the fields.
 pub(crate) const READ_FORMAT: u64 = (perf::PERF_FORMAT_GROUP
@@ -78,8 +82,10 @@ pub(crate) struct RawSample {
     pub running: u64,
     /// What each event of the group has counted.
     pub counts: Vec<u64>,
-    /// Addresses in user mode, from the instruction that was interrupted to the outermost caller.
+    /// Addresses from the instruction that was interrupted to the outermost caller.
     pub chain: Vec<u64>,
+    /// The first so many are the kernel's.
+    pub in_kernel: usize,
     /// What is to be unwound for these.
     pub copy: Option<StackCopy>,
 }
@@ -170,19 +176,28 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
     let events = fields.u64()?;
     let (enabled, running) = (fields.u64()?, fields.u64()?);
     let counts = fields.many(events)?;
-    let (mut chain, mut copy) = (Vec::new(), None);
+    let (mut chain, mut in_kernel, mut copy) = (Vec::new(), 0, None);
     match callers {
         CallGraph::FramePointers => {
             let callers = fields.u64()?;
-            chain = fields.many(callers)?;
-            chain.retain(|address| *address < CONTEXT);
+            let mut kernel = false;
+            for word in fields.many(callers)? {
+                if word >= CONTEXT {
+                    kernel = word == IN_KERNEL;
+                } else {
+                    chain.push(word);
+                    in_kernel += usize::from(kernel);
+                }
+            }
         }
         CallGraph::Dwarf(_) => copy = stack_copy(&mut fields)?,
     }
+    let alone = chain.is_empty();
     if chain.first() != Some(&ip) {
         chain.insert(0, ip);
+        in_kernel += usize::from(in_kernel > 0 || alone && ip >= KERNEL_HALF);
     }
-    Some(RawSample { after_gap: false, tid, time, enabled, running, counts, chain, copy })
+    Some(RawSample { after_gap: false, tid, time, enabled, running, counts, chain, in_kernel, copy })
 }
 
 /// None within: there are no registers, or those of a program of 32 bits.
@@ -248,8 +263,17 @@ mod tests {
         let body = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 3, user, 0x1000, 0x2000]);
         let (enabled, running, counts) = (50, 40, vec![600, 300]);
         let chain = vec![0x1000, 0x2000];
-        let expected =
-            RawSample { after_gap: false, tid: 7, time: 99, enabled, running, counts, chain, copy: None };
+        let expected = RawSample {
+            after_gap: false,
+            tid: 7,
+            time: 99,
+            enabled,
+            running,
+            counts,
+            chain,
+            in_kernel: 0,
+            copy: None,
+        };
         assert_eq!(sampled(9, &body, CallGraph::FramePointers), Sampled::Sample(expected.clone()));
         let without_chain = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 0]);
         let alone = RawSample { chain: vec![0x1000], ..expected };
@@ -290,6 +314,25 @@ mod tests {
             assert_eq!(read(&whole[..len]), None, "{len}");
         }
         assert_eq!(read(&words(2, &[u64::MAX, 1])), None);
+    }
+
+    #[test]
+    fn a_chain_begins_in_the_kernel_or_not() {
+        let (kernel, user, ip) = (-128_i64 as u64, -512_i64 as u64, 0xffff_ffff_8100_0000);
+        let of = |ip: u64, chain: &[u64]| {
+            let mut words = vec![ip, 0, 0, 1, 0, 0, 5, chain.len() as u64];
+            words.extend(chain);
+            match sampled(9, &bytes(&words), CallGraph::FramePointers) {
+                Sampled::Sample(sample) => (sample.in_kernel, sample.chain),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(of(ip, &[kernel, ip, ip + 8, user, 0x1000]), (2, vec![ip, ip + 8, 0x1000]));
+        assert_eq!(of(ip, &[kernel, ip + 8, user, 0x1000]), (2, vec![ip, ip + 8, 0x1000]));
+        // [vsyscall] is in user mode
+        let vsyscall = 0xffff_ffff_ff60_0000;
+        assert_eq!(of(vsyscall, &[user, vsyscall, 0x1000]), (0, vec![vsyscall, 0x1000]));
+        assert_eq!((of(ip, &[]), of(0x1000, &[])), ((1, vec![ip]), (0, vec![0x1000])));
     }
 
     #[test]

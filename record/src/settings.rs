@@ -6,16 +6,46 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use topdown::{Error, Options, SampledEvents, SourceKind, TopDown, sampled_events};
 
-/// The events to record, down to a level (0: the deepest), once the thread that calls has seen that they count.
+/// Chooses what is counted.
+const SOURCE: &str = "TOPDOWN_SOURCE";
+
+/// What TOPDOWN_SOURCE says.
+fn source() -> Result<SourceKind, Error> {
+    match std::env::var(SOURCE).unwrap_or_default().as_str() {
+        "" => Ok(SourceKind::Automatic),
+        "registers" => Ok(SourceKind::Registers),
+        "counters" => Ok(SourceKind::Counters),
+        other => {
+            let what = format!("{SOURCE} is '{other}', neither registers nor counters");
+            Err(Error::new(-libc::EINVAL, what))
+        }
+    }
+}
+
+/// The events to record, down to a level (0: the deepest), of the kernel, too, or not, once the thread that calls has seen that they
+/// count: general counters if they are free, else registers, or what TOPDOWN_SOURCE says.
 ///
 /// # Errors
 /// They do not, and why.
-pub fn counted_events(level: u32) -> Result<Vec<SampledEvents>, Error> {
-    let level = {
-        let options = Options { source: SourceKind::Counters, level, no_rdpmc: true, ..Options::default() };
-        TopDown::open(&options)?.info()?.level
+pub fn counted_events(level: u32, kernel: bool) -> Result<Vec<SampledEvents>, Error> {
+    let info = |source| {
+        let options = Options { source, level, kernel, no_rdpmc: true, ..Options::default() };
+        TopDown::open(&options)?.info()
     };
-    sampled_events(level)
+    let (source, why) = match source()? {
+        SourceKind::Automatic => match info(SourceKind::Automatic)? {
+            found if found.counters > 0 => (SourceKind::Counters, String::new()),
+            found => (SourceKind::Registers, found.note.to_string()),
+        },
+        told => (told, format!("{SOURCE} says what is counted")),
+    };
+    let mut events = sampled_events(info(source)?.level, source)?;
+    if source == SourceKind::Registers {
+        events[0].note = format!(
+            "{why}. SLOTS and PERF_METRICS are rounded to 1/255 of each window, which is within the bounds"
+        );
+    }
+    Ok(events)
 }
 
 /// How to record.
@@ -27,13 +57,15 @@ pub struct Settings {
     pub gap: u64,
     /// The part of a thread's time that bursts may take (0 to 1): more are not begun.
     pub budget: f64,
+    /// What the kernel does, too.
+    pub kernel: bool,
     /// How callers are told.
     pub callers: CallGraph,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { frequency: 500, gap: 1000, budget: 0.01, callers: CallGraph::FramePointers }
+        Settings { frequency: 500, gap: 1000, budget: 0.01, kernel: false, callers: CallGraph::FramePointers }
     }
 }
 

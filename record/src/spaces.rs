@@ -17,6 +17,8 @@ pub(crate) enum Module {
     Anonymous { pid: i32, user: u32 },
     /// What the kernel puts into each process.
     Vdso,
+    /// The kernel, with its modules; addresses are its own.
+    Kernel,
 }
 
 /// All processes.
@@ -66,12 +68,21 @@ impl Spaces {
             _ => Module::Anonymous { pid, user: *self.users.entry(pid).or_insert_with(|| user_of(pid)) },
         };
         let anonymous = !matches!(module, Module::File(_));
+        (self.number(module), anonymous)
+    }
+
+    fn number(&mut self, module: Module) -> u32 {
         let next = self.modules.len() as u32;
         let number = *self.known.entry(module.clone()).or_insert(next);
         if number == next {
             self.modules.push(module);
         }
-        (number, anonymous)
+        number
+    }
+
+    /// The kernel's number.
+    pub fn kernel(&mut self) -> u32 {
+        self.number(Module::Kernel)
     }
 
     pub fn mapped(&mut self, since: u64, pid: i32, start: u64, len: u64, offset: u64, file: &str) {

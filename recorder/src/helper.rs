@@ -88,7 +88,7 @@ impl Its {
     fn run(self, wishes: Wishes) {
         let between = &self.0;
         let _descriptors = OwnDescriptors::new();
-        let recorder = counted_events(wishes.level)
+        let recorder = counted_events(wishes.level, false)
             .and_then(|events| Recorder::of_this_process(events, wishes.settings));
         let mut recorder = match recorder {
             Ok(recorder) => recorder,

@@ -1,15 +1,17 @@
 /* functions FUNCTIONS MEAN_LENGTH MILLIONS SHAPE FILE: calls functions with known mixes in random order, each for 0.2 to 1.8 times
  * MEAN_LENGTH instructions, MILLIONS of them in all, and writes how many millionths of them were each one's. SHAPE: plain; threads,
  * three of them, or children, each a third; late: in a process that has executed this program; sleeps: it does so every now and then;
- * other: plain with other mixes. */
+ * other: plain with other mixes; reads: after each function the kernel clears as many bytes as the functions have instructions on average:
+ * its instructions are in the file, too, behind those of the functions. */
 #include "work.h"
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
-static double spent[3][MOST_FUNCTIONS];
+static double spent[3][MOST_FUNCTIONS + 1];
 
 static void in_threads(struct part *parts)
 {
@@ -50,6 +52,9 @@ int main(int argc, char **argv)
     length = strtoull(argv[2], NULL, 0);
     sleeps = strcmp(shape, "sleeps") == 0;
     other = strcmp(shape, "other") == 0 ? OTHER_MIXES : 0;
+    if (strcmp(shape, "reads") == 0)
+        zeros = open("/dev/zero", O_RDONLY);
+    const unsigned lines = count + (zeros >= 0);
     const uint64_t all = strtoull(argv[3], NULL, 0) * 1000000;
     struct part parts[3];
     for (int k = 0; k < 3; k++)
@@ -63,12 +68,12 @@ int main(int argc, char **argv)
         work(&parts[0]);
     }
     double total = 0;
-    for (unsigned k = 0; k < 3 * count; k++)
-        total += spent[k / count][k % count];
+    for (unsigned k = 0; k < 3 * lines; k++)
+        total += spent[k / lines][k % lines];
     FILE *const file = fopen(argv[5], "w");
     if (file == NULL)
         return 2;
-    for (unsigned k = 0; k < count; k++)
+    for (unsigned k = 0; k < lines; k++)
         fprintf(file, "%.0f\n", 1e6 * (spent[0][k] + spent[1][k] + spent[2][k]) / total);
     return fclose(file) != 0;
 }

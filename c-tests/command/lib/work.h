@@ -2,6 +2,9 @@
 #ifndef WORK_H
 #define WORK_H
 #include "functions.h"
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 /* two instructions a turn */
 #define F(n)                                                                                                                   \
@@ -16,7 +19,7 @@ static void (*const functions[MOST_FUNCTIONS])(uint64_t) = {TEN(NAME, ) TEN(NAME
 
 static unsigned count;
 static uint64_t length;
-static int sleeps;
+static int sleeps, zeros = -1;
 static unsigned other; /* mixes */
 
 struct part {
@@ -32,6 +35,18 @@ static double random_part(uint64_t *seed)
     return (double)(*seed >> 11) * 0x1p-53;
 }
 
+/* Instructions of a system call, each of which takes a nanosecond on the emulated machine. */
+static double of_kernel(void)
+{
+    static char bytes[1 << 20];
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    if (read(zeros, bytes, length < sizeof bytes ? length : sizeof bytes) < 0)
+        exit(2);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    return 1e9 * (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec);
+}
+
 static __attribute__((noinline, noclone)) void *work(void *argument)
 {
     struct part *part = argument;
@@ -42,6 +57,8 @@ static __attribute__((noinline, noclone)) void *work(void *argument)
         functions[k](turns);
         part->spent[k] += 2.0 * (double)turns;
         done += 2 * turns;
+        if (zeros >= 0)
+            part->spent[count] += of_kernel();
         if (sleeps && random_part(&part->seed) < 0.02)
             usleep(300);
     }

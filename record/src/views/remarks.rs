@@ -32,6 +32,9 @@ pub(super) fn untold(untold: Untold, profile: &Profile) -> String {
 /// Of the listed functions of a core.
 pub(super) fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Vec<String> {
     let mut remarks = Vec::new();
+    if !core.note.is_empty() {
+        remarks.push(format!("{}.", core.note));
+    }
     let told = listed(profile, place).filter_map(|function| function.own.shares.as_ref().ok());
     let slow = told.map(|told| told.sampling).fold(0.0, f64::max);
     if slow > WANTED {
@@ -124,6 +127,13 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     if profile.refused.0 > 0 {
         let (threads, why) = &profile.refused;
         remarks.push(format!("{threads} threads are not in this, the first because of: {why}"));
+    }
+    if profile.kernel_is_hidden {
+        remarks.push(
+            "The kernel's functions are one, [kernel]: it does not show their addresses to this user (sysctl \
+             kernel.kptr_restrict=0 with kernel.perf_event_paranoid at most 1, or CAP_SYSLOG)."
+                .into(),
+        );
     }
     if profile.lost > 0 {
         remarks.push(format!("{} records found no room.", profile.lost));

@@ -62,6 +62,7 @@ pub(crate) fn profile() -> Profile {
             all,
             windows: 400,
             excess: 0.0,
+            note: String::new(),
         }],
         functions: vec![
             function("f(\"x\", int)", 3_000_000_000, Some([0.5, 0.1, 0.15, 0.25])),
@@ -82,6 +83,7 @@ pub(crate) fn profile() -> Profile {
         impossible: 0,
         pace: Pace { asked: 500, frequency: 500.0, burst_ns: 1e4, budget: 0.01, limit: Limit::Asked },
         held: None,
+        kernel_is_hidden: false,
     }
 }
 
