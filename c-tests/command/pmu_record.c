@@ -267,9 +267,7 @@ int main(int argc, char **argv)
     }
     throttled();
     others_hold_counters();
-    if (geteuid() == 0)
-        permit_all(); /* (the kernel has lowered the limit by itself) */
-    killed();
     kernel();
+    killed();
     return 0;
 }
