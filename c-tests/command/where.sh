@@ -9,7 +9,8 @@ cores=$(dirname "$(grep -ls . /sys/bus/event_source/devices/cpu*/format/acr_mask
 name=$(basename "$(realpath "$cores")")
 move=()
 [ ! -e "$cores/cpus" ] || move=(taskset -c "$(cat "$cores/cpus")")
-# (the kernel would lower its limit of samples, since interrupts take long here, and throttle)
+# (the kernel lowers its limit of samples, since interrupts take long here, and would throttle)
+sets $kernel/perf_event_max_sample_rate 100000
 sets $kernel/perf_cpu_time_max_percent 0
 scratch=$(mktemp -d)
 chmod 777 "$scratch"
