@@ -264,7 +264,8 @@ impl Arguments {
         };
         let mut beside = file.as_os_str().to_os_string();
         beside.push(format!(".{}.recording", std::process::id()));
-        match Journal::create(Path::new(&beside)) {
+        let beside = PathBuf::from(beside);
+        match Journal::create(&beside) {
             Ok(journal) => recorder.keep_in(journal, heading.command, heading.occasion),
             Err(error) => say(&format!("{}: {error}: nothing is kept until the end", beside.display())),
         }

@@ -86,7 +86,7 @@ fn a_recording_becomes_any_profile() {
     std::fs::remove_file(&file).unwrap();
 }
 
-const KEPT: &str = r#"{"recording":{"version":1,"command":"a b","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"callers":"frame_pointers"},"cores":[{"core":"Golden or Raptor Cove, by counters","level":1,"slots_each":1,"events":["SLOTS","UOPS_RETIRED.SLOTS","TOPDOWN.BACKEND_BOUND_SLOTS","IDQ_BUBBLES.CORE"]}]}}
+const KEPT: &str = r#"{"recording":{"version":1,"command":"a b","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"},"cores":[{"core":"Golden or Raptor Cove, by counters","level":1,"slots_each":1,"events":["SLOTS","UOPS_RETIRED.SLOTS","TOPDOWN.BACKEND_BOUND_SLOTS","IDQ_BUBBLES.CORE"],"note":""}]}}
 {"module":{"file":"/nowhere/a"}}
 {"stack":[{"module":0,"address":16}]}
 {"burst":{"kind":0,"long":false,"weight_ns":2000000,"stacks":[0,0,0],"windows":[null,[6000,3000,1200,600]]}}

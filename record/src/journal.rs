@@ -40,6 +40,8 @@ struct Core {
     level: u32,
     slots_each: u64,
     events: Vec<String>,
+    /// Why these were counted.
+    note: String,
 }
 
 impl Core {
@@ -49,6 +51,7 @@ impl Core {
             level: events.level,
             slots_each: events.slots_each,
             events: events.events.iter().map(|(name, _)| (*name).into()).collect(),
+            note: events.note.clone(),
         }
     }
 
@@ -69,6 +72,7 @@ impl Core {
         let (mut events, counted) = (events, recorded.len());
         events.events.truncate(1 + counted);
         (events.level, events.slots_each) = (self.level, self.slots_each);
+        events.note = topdown_report::clean(&self.note);
         Ok(events)
     }
 }
@@ -236,7 +240,10 @@ impl Kept {
                 }
                 recording.bursts.push(burst);
             }
-            Line::Totals(totals) => recording.totals = totals,
+            Line::Totals(totals) => {
+                recording.totals = totals;
+                recording.totals.refused.1 = topdown_report::clean(&recording.totals.refused.1);
+            }
             Line::Recording { .. } => return Err("a second recording".into()),
         }
         Ok(())

@@ -13,6 +13,8 @@ use std::path::Path;
 #[derive(Deserialize)]
 struct Claim {
     format: Option<serde_json::Value>,
+    #[serde(rename = "where")]
+    condition: Option<serde_json::Value>,
 }
 
 /// What is compared of a file.
@@ -92,6 +94,11 @@ impl RecordedFile {
         let claim: Claim =
             serde_json::from_slice(&bytes).map_err(|error| failed(format!("no JSON: {error}")))?;
         match claim.format.as_ref().and_then(|format| format.as_str()) {
+            Some(FORMAT) if claim.condition.is_some() => {
+                return Err(failed(
+                    "of stretches in which a condition held (--where), which are not compared".into(),
+                ));
+            }
             Some(FORMAT) => {}
             Some(other) if other.starts_with("topdown-record-") => {
                 return Err(failed(format!(

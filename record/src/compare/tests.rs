@@ -171,6 +171,10 @@ fn a_hostile_file_is_an_error_that_names_it() {
     for (text, why) in [
         ("{\"format\": ".to_string(), "no JSON: EOF while parsing"),
         (
+            "{\"format\": \"topdown-record-1\", \"where\": {}}".to_string(),
+            "in which a condition held (--where)",
+        ),
+        (
             with("/format", json!("topdown-record-2")),
             "its format is \"topdown-record-2\", and \"topdown-record-1\"",
         ),

@@ -188,15 +188,22 @@ impl<'p> Shared<'p> {
     }
 }
 
-/// A thread for a value: stacks one after the other, each for as long as its CPU time.
-fn thread(number: usize, name: &str, command: &str, end: f64, samples: &[(usize, f64, i64)]) -> Value {
+/// A thread for a value: stacks one after the other, each for as long as its CPU time. `counts`: values are not times, but counts.
+fn thread(
+    (number, name): (usize, &str),
+    counts: bool,
+    command: &str,
+    end: f64,
+    samples: &[(usize, f64, i64)],
+) -> Value {
     let mut table = Table::new(["stack", "time", "weight"]);
     for (stack, time, weight) in samples.iter().filter(|(_, _, weight)| *weight != 0) {
-        table.push([json!(stack), json!(time), json!(milliseconds(*weight))]);
+        let weight = if counts { json!(weight) } else { json!(milliseconds(*weight)) };
+        table.push([json!(stack), json!(time), weight]);
     }
     table.push([Value::Null, json!(end), json!(0)]);
     let mut samples = table.object();
-    samples["weightType"] = json!("tracing-ms");
+    samples["weightType"] = json!(if counts { "samples" } else { "tracing-ms" });
     json!({
         "name": name,
         "isMainThread": number == 0,
@@ -255,8 +262,9 @@ fn meta(profile: &Profile, heading: &Heading, end: f64, threads: usize) -> Value
 
 pub(super) fn firefox(profile: &Profile, heading: &Heading) -> String {
     let (parts, mut shared) = (Parts::new(profile), Shared::new());
-    let names =
-        ["CPU time"].into_iter().map(String::from).chain(parts.names.iter().map(|name| in_words(name)));
+    // (of a condition, what its event counted)
+    let all = profile.held.as_ref().map_or("CPU time", |held| &*held.event).to_string();
+    let names = [all].into_iter().chain(parts.names.iter().map(|name| in_words(name)));
     let names: Vec<String> = names.chain(["unknown".into()]).collect();
     let (mut values, mut end) = (vec![Vec::new(); names.len()], 0.0);
     for (stack, ns) in &profile.stacks {
@@ -267,7 +275,8 @@ pub(super) fn firefox(profile: &Profile, heading: &Heading) -> String {
         end += milliseconds(*ns as i64);
     }
     let threads = names.iter().zip(&values).enumerate();
-    let threads = threads.map(|(k, (name, samples))| thread(k, name, heading.command, end, samples));
+    let threads = threads
+        .map(|(k, (name, samples))| thread((k, name), profile.held.is_some(), heading.command, end, samples));
     let document = json!({
         "meta": meta(profile, heading, end, names.len()),
         "libs": shared.libraries(),

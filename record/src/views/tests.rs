@@ -495,6 +495,10 @@ fn a_condition_is_said_in_all_views() {
         assert!(text.contains(said), "{said}\n{text}");
     }
     assert!(!text.contains("wasted") && !text.contains("burst"), "{text}");
+    let firefox: serde_json::Value = serde_json::from_str(&written(View::Firefox)).unwrap();
+    let all = &firefox["threads"][0];
+    assert_eq!((&all["name"], &all["samples"]["weightType"]), (&"cycles".into(), &"samples".into()));
+    assert_eq!(firefox["threads"].as_array().unwrap().len(), 2, "all of it, and unknown");
     let csv = written(View::Csv);
     assert!(csv.starts_with("core,function,module,scope,events,part,part_low,part_high,windows\n"), "{csv}");
     assert!(csv.contains("\"cpu_atom\",\"no;name\",\"\",own,1000000000,0.250000,"), "{csv}");
