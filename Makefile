@@ -13,27 +13,30 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 OUT := target/release
 LIB := $(OUT)/libtopdown.so
 JEVENTS := $(OUT)/static/libjevents.a
+RECORD := $(OUT)/static/libtopdown-record.a
 COMMANDS := $(addprefix $(OUT)/,listevents showevent event-rmap)
 WARNINGS := -Wall -Wextra -Wpedantic -Werror
 INCLUDES := -Iinclude -Ic-tests/include -Ic-tests
 LINK := -L$(OUT) -Wl,--as-needed -ltopdown -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
 COMPILE_C = $(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES)
 COMPILE_CXX = $(CXX) -std=c++17 $(CXXFLAGS) $(WARNINGS) $(INCLUDES)
-SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src seam cli jevents preload record report table -name '*.rs' -o -name '*.css' -o -name '*.js')
+SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src seam cli jevents preload record recorder report table -name '*.rs' -o -name '*.css' -o -name '*.js')
 JEVENTS_HEADERS := $(wildcard include/jevents/*.h c-tests/jevents/*.h c-tests/jevents/*/*/*.h)
-HEADERS := include/topdown.h include/topdown_inline.h include/topdown_region.h $(wildcard c-tests/include/*.h c-tests/vm/*.h)
+HEADERS := include/topdown.h include/topdown_inline.h include/topdown_region.h include/topdown_record.h $(wildcard c-tests/include/*.h c-tests/vm/*.h)
 # Folders of c-tests by subject. What is built of them has no folders: target/c-tests/NAME.
 SUBJECTS := $(filter-out $(addprefix c-tests/,arm64/ include/ jevents/ regions/ vm/),$(wildcard c-tests/*/))
 TESTS := $(notdir $(basename $(wildcard $(addsuffix *.c,$(SUBJECTS)) $(addsuffix *.cpp,$(SUBJECTS)))))
 JEVENTS_SOURCES := $(patsubst c-tests/%,%,$(basename $(wildcard c-tests/jevents/*.c c-tests/jevents/*.cpp)))
 JEVENTS_LAYOUTS := $(addprefix target/c-tests/jevents/layout-,112 120 128 136 144 152 160)
+# Those that record themselves.
+RECORDED_EXAMPLES := target/examples/record target/examples/record_cpp
 JEVENTS_PROGRAMS := $(addprefix target/c-tests/,$(JEVENTS_SOURCES)) $(JEVENTS_LAYOUTS) \
 	$(patsubst jevents/%,target/c-tests/jevents/static/%,$(filter-out jevents/pmu_%,$(JEVENTS_SOURCES)))
-PROGRAMS := $(addprefix target/c-tests/,$(TESTS)) $(patsubst %.c,target/%,$(wildcard examples/*.c benches/*.c)) $(JEVENTS_PROGRAMS)
+PROGRAMS := $(addprefix target/c-tests/,$(TESTS)) $(patsubst %.c,target/%,$(wildcard examples/*.c benches/*.c)) $(RECORDED_EXAMPLES) $(JEVENTS_PROGRAMS)
 vpath %.c $(SUBJECTS)
 vpath %.cpp $(SUBJECTS)
 
-all: $(LIB) $(JEVENTS) $(COMMANDS) ## build libraries and commands
+all: $(LIB) $(JEVENTS) $(RECORD) $(COMMANDS) ## build libraries and commands
 
 # Cargo is asked only if a source is newer: what was built here runs where no compiler is.
 $(LIB): $(SOURCES)
@@ -41,11 +44,16 @@ $(LIB): $(SOURCES)
 	@ln -sf libtopdown.so $(LIB).0
 	@ln -sf libtopdown_preload.so $(OUT)/libtopdown-preload.so
 	@ln -sf libjevents.so $(OUT)/libjevents.so.1
+	@ln -sf libtopdown_recorder.so $(OUT)/libtopdown-record.so.0
+	@ln -sf libtopdown-record.so.0 $(OUT)/libtopdown-record.so
 	@touch $(LIB)
 
 $(JEVENTS): $(LIB) abi/archive abi/jevents-symbols.txt
 	@abi/archive $(OUT)/libjevents.a $@ abi/jevents-symbols.txt
 	@ln -f $@ $(OUT)/libjevents.a # until cargo puts its own there again
+
+$(RECORD): $(LIB) abi/archive abi/record-symbols.txt
+	@abi/archive $(OUT)/libtopdown_recorder.a $@ abi/record-symbols.txt
 
 $(COMMANDS): $(OUT)/%: jevents/commands/%.c $(JEVENTS) $(JEVENTS_HEADERS)
 	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) -Iinclude/jevents $< -o $@ $(JEVENTS) -pthread -ldl -lm
@@ -65,6 +73,17 @@ target/c-tests/%: %.c $(LIB) $(HEADERS)
 target/c-tests/%: %.cpp $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(COMPILE_CXX) $< -o $@ $(LINK)
+
+# Programs that record themselves; callers are found by frame pointers.
+SELF_RECORDED := $(RECORDED_EXAMPLES) $(addprefix target/c-tests/,$(notdir $(basename $(wildcard c-tests/record/*.c c-tests/record/*.cpp))))
+$(SELF_RECORDED): LINK := -L$(OUT) -ltopdown-record $(LINK)
+$(SELF_RECORDED): CFLAGS += -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer
+$(SELF_RECORDED): CXXFLAGS += -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer
+
+# Google Benchmark (Debian: libbenchmark-dev), where it is installed.
+GOOGLE_BENCHMARK := $(if $(shell printf '\#include <benchmark/benchmark.h>\n' | $(CXX) -E -x c++ - 2> /dev/null),-lbenchmark)
+target/c-tests/pmu_benchmark target/examples/benchmark: LINK += $(GOOGLE_BENCHMARK)
+target/c-tests/pmu_benchmark target/examples/benchmark: include/topdown_benchmark.h
 
 # Callers of libjevents see its headers alone.
 target/c-tests/jevents/%: INCLUDES := -Iinclude/jevents -Ic-tests/jevents -Ic-tests/include -Ic-tests
@@ -114,17 +133,26 @@ target/c-tests/lib/shapes-static: c-tests/command/lib/shapes.c c-tests/command/l
 $(addprefix target/c-tests/pmu_,killed run_outside stat storms stat_parts stat_tasks stat_whom timeline top turns): c-tests/command/lib/shapes.h c-tests/command/lib/stat.h \
 	target/c-tests/lib/shapes target/c-tests/lib/shapes-static
 
-target/c-tests/lib/functions: c-tests/command/lib/functions.c c-tests/command/lib/functions.h c-tests/vm/mix.h
+target/c-tests/lib/functions: c-tests/command/lib/functions.c c-tests/command/lib/functions.h c-tests/command/lib/work.h c-tests/vm/mix.h
 	@mkdir -p $(@D)
 	$(COMPILE_C) -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer $< -o $@ -pthread
 
-target/c-tests/pmu_record: c-tests/command/lib/functions.h c-tests/command/lib/shapes.h c-tests/command/lib/stat.h target/c-tests/lib/functions
+target/c-tests/lib/callers: c-tests/command/lib/callers.c
+	@mkdir -p $(@D)
+	$(COMPILE_C) -fomit-frame-pointer $< -o $@
+
+target/c-tests/pmu_record_dwarf: c-tests/command/lib/shapes.h c-tests/command/lib/stat.h target/c-tests/lib/callers
+target/c-tests/pmu_record_self: c-tests/command/lib/work.h
+target/c-tests/pmu_record target/c-tests/pmu_record_compare target/c-tests/pmu_record_self: c-tests/command/lib/functions.h c-tests/command/lib/profile.h c-tests/command/lib/shapes.h c-tests/command/lib/stat.h target/c-tests/lib/functions
 
 target/c-tests/basic-static: c-tests/open/basic.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(COMPILE_C) $< -o $@ $(OUT)/libtopdown.a -pthread -ldl -lm
 
 programs: $(PROGRAMS) target/c-tests/basic-static ## build the tests, examples and benchmarks
+
+benchmark-example: $(if $(GOOGLE_BENCHMARK),target/examples/benchmark) ## benchmarks with shares as counters, if Google Benchmark is there
+	@$(if $(GOOGLE_BENCHMARK),$<,echo "skip benchmark-example: install Google Benchmark (Debian: apt-get install libbenchmark-dev)")
 
 demo: target/examples/demo ## measure three regions: on real counters, else simulated
 	@target/examples/demo
@@ -187,19 +215,22 @@ install: all ## install command, libraries, header and pkg-config file under DES
 	ln -sf libtopdown.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libtopdown.so.0
 	ln -sf libtopdown.so.0 $(DESTDIR)$(LIBDIR)/libtopdown.so
 	install -m 644 $(OUT)/libtopdown.a $(DESTDIR)$(LIBDIR)/libtopdown.a
-	install -m 644 include/topdown.h include/topdown_inline.h include/topdown_region.h $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 include/topdown.h include/topdown_inline.h include/topdown_region.h include/topdown_record.h include/topdown_benchmark.h $(DESTDIR)$(INCLUDEDIR)
+	install -m 755 $(OUT)/libtopdown_recorder.so $(DESTDIR)$(LIBDIR)/libtopdown-record.so.0
+	ln -sf libtopdown-record.so.0 $(DESTDIR)$(LIBDIR)/libtopdown-record.so
+	install -m 644 $(RECORD) $(DESTDIR)$(LIBDIR)/libtopdown-record.a
 	install -m 755 $(COMMANDS) $(DESTDIR)$(BINDIR)
 	install -m 755 $(OUT)/libjevents.so $(DESTDIR)$(LIBDIR)/libjevents.so.1
 	ln -sf libjevents.so.1 $(DESTDIR)$(LIBDIR)/libjevents.so
 	install -m 644 $(JEVENTS) $(DESTDIR)$(LIBDIR)/libjevents.a
 	install -m 644 include/jevents/*.h $(DESTDIR)$(INCLUDEDIR)
-	for name in topdown jevents; do \
+	for name in topdown topdown-record jevents; do \
 		sed -e 's|@prefix@|$(PREFIX)|; s|@libdir@|$(LIBDIR)|; s|@includedir@|$(INCLUDEDIR)|; s|@version@|$(VERSION)|' \
 			$$name.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/$$name.pc; done
 
 uninstall: ## take away what install put there
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,topdown $(notdir $(COMMANDS)))
-	rm -f $(DESTDIR)$(LIBDIR)/libtopdown* $(DESTDIR)$(LIBDIR)/libjevents* $(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc $(DESTDIR)$(LIBDIR)/pkgconfig/jevents.pc
+	rm -f $(DESTDIR)$(LIBDIR)/libtopdown* $(DESTDIR)$(LIBDIR)/libjevents* $(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc $(DESTDIR)$(LIBDIR)/pkgconfig/topdown-record.pc $(DESTDIR)$(LIBDIR)/pkgconfig/jevents.pc
 	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(wildcard include/*.h include/jevents/*.h)))
 
 clean: ## remove what was built
@@ -208,4 +239,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs demo check test check-vm check-arm64 check-root fuzz bench bench-intervals figure screenshot example-vm header index failures cpus install uninstall clean help
+.PHONY: all programs benchmark-example demo check test check-vm check-arm64 check-root fuzz bench bench-intervals figure screenshot example-vm header index failures cpus install uninstall clean help

@@ -4,14 +4,19 @@
 use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Result};
 use crate::model::metrics::{Metric, TD_NODE_NONE};
-use crate::model::tree::Tree;
-use crate::model::{self, MOST_INPUTS};
+use crate::model::perf_metrics::{CYCLES, SLOTS, metrics_of};
+use crate::model::tree::{Formula, Input, Tree};
+use crate::model::{self, Counting, Event, MOST_INPUTS};
+use crate::options::SourceKind;
+use crate::registers::FULL;
 use crate::sys::Linux;
 use crate::sys::cpu;
-use crate::tree::{Count, Counted, evaluate};
+use crate::tree::evaluate::{self, Share};
+use crate::tree::{Count, Counted};
 
-/// Plain counters of one kind of this machine's cores. The first counts all slots, or cycles; each other one the slots of a
-/// category. They make a perf group of which the first is the leader.
+/// A perf group of one kind of this machine's cores, which tells how slots divide: of plain counters, the first of which counts all
+/// slots, or cycles, and samples; or of SLOTS, cycles that sample, and the metric events (a group with those may be led by SLOTS alone,
+/// which may not sample then). Each other event counts the slots of a category.
 #[derive(Clone, Debug)]
 pub struct SampledEvents {
     /// The core's name.
@@ -20,14 +25,22 @@ pub struct SampledEvents {
     pub pmu: &'static str,
     /// `perf_event_attr.type`.
     pub kind: u32,
-    /// Name and `perf_event_attr.config` of each.
+    /// Name and `perf_event_attr.config` of each. The first is the leader.
     pub events: Vec<(&'static str, u64)>,
+    /// Which of them samples, by its place.
+    pub sampler: usize,
+    /// How many of the sampler's events are in a cycle.
+    pub sampled_per_cycle: u64,
     /// Slots for each that the first counts.
     pub slots_each: u64,
     /// Pipeline slots per cycle.
     pub slots_per_cycle: u32,
     /// Deepest level that they tell.
     pub level: u32,
+    /// What a category's count of a window may be off by rounding, as a part of the window's slots.
+    pub rounding: f64,
+    /// Why these are counted, if that needs saying.
+    pub note: String,
     tree: &'static Tree,
 }
 
@@ -42,34 +55,76 @@ pub struct SampledNode {
     pub level: u32,
 }
 
-/// The events of each kind of core, that of P-cores first, down to a level (0: the deepest).
+/// The events of each kind of core, that of P-cores first, down to a level (0: the deepest). By registers, if these are asked for,
+/// are those of the CPU, or of its P-cores: E-cores have none.
 ///
 /// # Errors
-/// -ENODEV: this machine has no general counters of slots.
-pub fn sampled_events(level: u32) -> Result<Vec<SampledEvents>> {
+/// -ENODEV: this machine has no general counters of slots, or no such registers.
+pub fn sampled_events(level: u32, source: SourceKind) -> Result<Vec<SampledEvents>> {
     let (kernel, cpu) = (Linux::default(), cpu::identify());
-    let first = detect::counters(&kernel, &cpu, level)?;
+    let first = if source == SourceKind::Registers {
+        SampledEvents::of_registers(&detect::pmu(&kernel, &cpu)?, level)?
+    } else {
+        let (pmu, plan) = detect::counters(&kernel, &cpu, level)?;
+        SampledEvents::of(&pmu, &plan, level)?
+    };
     let second = detect::e_cores(&kernel, &cpu, TD_NODE_NONE, level).ok();
-    [Some(first), second]
-        .into_iter()
-        .flatten()
-        .map(|(pmu, plan)| SampledEvents::of(&pmu, &plan, level))
-        .collect()
+    let second = second.map(|(pmu, plan)| SampledEvents::of(&pmu, &plan, level)).transpose()?;
+    Ok([Some(first), second].into_iter().flatten().collect())
+}
+
+fn named(events: impl IntoIterator<Item = Event>) -> Vec<(&'static str, u64)> {
+    events.into_iter().map(|event| (event.name, event.config)).collect()
 }
 
 impl SampledEvents {
     fn of(pmu: &Pmu, plan: &Plan, level: u32) -> Result<SampledEvents> {
         let tree = u8::try_from(pmu.row).ok().and_then(model::tree_of);
         let tree = tree.ok_or_else(|| Error::errno(libc::ENODEV, "the core has no tree of metrics"))?;
-        let events = [plan.leader.event].into_iter().chain(plan.members.iter().copied());
+        let width = pmu.model.slots_per_cycle;
         Ok(SampledEvents {
             core: pmu.model.core,
             pmu: pmu.name,
             kind: pmu.kind,
-            events: events.map(|event| (event.name, event.config)).collect(),
+            events: named([plan.leader.event].into_iter().chain(plan.members.iter().copied())),
+            sampler: 0,
+            sampled_per_cycle: if plan.slots_each == 1 { width.into() } else { 1 },
             slots_each: plan.slots_each,
-            slots_per_cycle: pmu.model.slots_per_cycle,
+            slots_per_cycle: width,
             level: if level == 0 { pmu.level } else { level.min(pmu.level) },
+            rounding: 0.0,
+            note: String::new(),
+            tree,
+        })
+    }
+
+    /// Of SLOTS and PERF_METRICS.
+    fn of_registers(pmu: &Pmu, level: u32) -> Result<SampledEvents> {
+        let unknown = |what| {
+            let what = format!(
+                "{what} of this CPU ({}) are not known, so its samples cannot be proved",
+                pmu.model.core
+            );
+            Error::errno(libc::ENODEV, what).remedy(detect::ANOTHER_CPU)
+        };
+        let tree = u8::try_from(pmu.row).ok().and_then(model::tree_of);
+        let tree = tree.ok_or_else(|| unknown("the metrics"))?;
+        if pmu.model.slots_per_cycle == 0 {
+            return Err(unknown("the slots per cycle"));
+        }
+        let level = if level == 0 { pmu.level } else { level.min(pmu.level) };
+        Ok(SampledEvents {
+            core: pmu.model.core,
+            pmu: pmu.name,
+            kind: pmu.kind,
+            events: named([SLOTS, CYCLES].into_iter().chain(metrics_of(level).iter().copied())),
+            sampler: 1,
+            sampled_per_cycle: 1,
+            slots_each: 1,
+            slots_per_cycle: pmu.model.slots_per_cycle,
+            level,
+            rounding: 1.0 / FULL as f64,
+            note: String::new(),
             tree,
         })
     }
@@ -87,43 +142,81 @@ impl SampledEvents {
         counts.first().map_or(0.0, |n| n * self.slots_each as f64)
     }
 
-    /// The share of each of `nodes` (0 to 1), of counts in the order of `events`. None: nothing was counted.
+    /// Of such counts the slots of an input of the tree.
+    fn slots_of(&self, input: Input, counts: &[f64]) -> Option<f64> {
+        let (place, each) = match input {
+            Input::Category(category) => (category, 1),
+            Input::Counter(place) => (place, 1),
+            Input::Cycles(place, slots) => (place, slots),
+        };
+        // (behind the leader and the sampler)
+        Some(counts.get(1 + self.sampler + place)? * f64::from(each))
+    }
+
+    /// Of such counts the slots of all categories of level 1, if each of them is counted: not if one is what the others leave.
     #[must_use]
-    pub fn shares(&self, counts: &[f64]) -> Option<Vec<f64>> {
+    pub fn categories(&self, counts: &[f64]) -> Option<f64> {
+        let slots = |formula| match formula {
+            Formula::Slots(input) => self.slots_of(self.tree.inputs[input], counts),
+            _ => None,
+        };
+        self.tree.nodes.iter().filter(|row| row.divides_all()).map(|row| slots(row.formula)).sum()
+    }
+
+    /// Shares of the nodes that are told. `off`: what each input may be off, in slots.
+    fn evaluated(&self, counts: &[f64], off: f64) -> Option<Vec<Share>> {
         let slots = self.slots(counts);
         if counts.len() != self.events.len() || slots <= 0.0 {
             return None;
         }
         let measured = &self.tree.inputs[..self.tree.inputs_of(self.level)];
         let input = |place: usize| {
-            let (counter, each) = measured.get(place)?.counter()?;
-            let n = counts.get(1 + counter)? * f64::from(each);
-            Some(Count { n, rounding: 0.0, edges: 0.0, sampled: 0.0 })
+            let n = self.slots_of(*measured.get(place)?, counts)?;
+            Some(Count { n, rounding: off, edges: 0.0, sampled: 0.0 })
         };
         let inputs: [Option<Count>; MOST_INPUTS] = std::array::from_fn(input);
         let counted = Counted { inputs, slots, uncounted: 0.0, unknown: 0.0 };
         let shares = evaluate::evaluate(self.tree, self.level, &counted);
         let rows = self.tree.nodes.iter().zip(shares).filter(|(row, _)| row.is_measured(self.level));
-        rows.map(|(_, share)| share.map(|share| share.value)).collect()
+        rows.map(|(_, share)| share).collect()
+    }
+
+    /// The share of each of `nodes` (0 to 1), of counts in the order of `events`. None: nothing was counted.
+    #[must_use]
+    pub fn shares(&self, counts: &[f64]) -> Option<Vec<f64>> {
+        Some(self.evaluated(counts, 0.0)?.iter().map(|share| share.value).collect())
+    }
+
+    /// What each category may be off by rounding, of so many windows that have these slots together.
+    #[must_use]
+    pub fn rounding_of(&self, slots: f64, windows: f64) -> f64 {
+        // (the kernel rounds each category of a window down to whole slots, too)
+        if self.rounding == 0.0 { 0.0 } else { self.rounding * slots + windows }
+    }
+
+    /// How far each of these shares may be off if each category is, by so many slots. None: nothing was counted.
+    #[must_use]
+    pub fn rounded(&self, counts: &[f64], off: f64) -> Option<Vec<f64>> {
+        if off == 0.0 {
+            return Some(vec![0.0; self.nodes().len()]);
+        }
+        let further = |share: &Share| (share.high - share.value).max(share.value - share.low);
+        Some(self.evaluated(counts, off)?.iter().map(further).collect())
     }
 
     /// Those of the core of this name, for tests and simulations on any machine.
     #[must_use]
     pub fn of_core(core: &str) -> Option<SampledEvents> {
         let (row, model) = model::named(core)?;
-        let model::Counting::Counters(counters) = model.counting else { return None };
-        let leader = counters.leaders.first()?;
-        let events = [leader.event].into_iter().chain(counters.events.iter().copied());
-        Some(SampledEvents {
-            core: model.core,
-            pmu: "cpu",
-            kind: 4,
-            events: events.map(|event| (event.name, event.config)).collect(),
-            slots_each: if leader.by_cycle { model.slots_per_cycle.into() } else { 1 },
-            slots_per_cycle: model.slots_per_cycle,
-            level: model.levels(),
-            tree: u8::try_from(row).ok().and_then(model::tree_of)?,
-        })
+        let pmu = Pmu { name: "cpu", kind: 4, model, row, level: model.levels(), cpus: None };
+        let Counting::Counters(counters) = model.counting else {
+            return SampledEvents::of_registers(&pmu, 0).ok();
+        };
+        let leader = *counters.leaders.first()?;
+        let slots_each = if leader.by_cycle { model.slots_per_cycle.into() } else { 1 };
+        let members = counters.events.to_vec();
+        let plan = Plan { leader, slots_each, members, unproven: false, no_deeper: "" };
+        SampledEvents::of(&pmu, &plan, 0).ok()
     }
 }
 
@@ -148,5 +241,55 @@ mod tests {
         near("tma_fetch_latency", 0.05);
         near("tma_core_bound", 0.1);
         assert!(events.shares(&[0.0; 8]).is_none() && events.shares(&[1.0; 3]).is_none());
+    }
+
+    /// SLOTS, cycles, and the metric events of half retiring, a fifth each of bad speculation and backend bound, and at level 2 a
+    /// tenth, or a half, of each.
+    const BY_REGISTERS: [f64; 10] =
+        [6000.0, 1000.0, 3000.0, 1200.0, 600.0, 1200.0, 300.0, 900.0, 300.0, 600.0];
+
+    #[test]
+    fn registers_tell_the_same_shares_each_within_its_rounding() {
+        let events = SampledEvents::of_core("Golden or Raptor Cove").unwrap();
+        assert_eq!((events.sampler, events.sampled_per_cycle, events.events.len()), (1, 1, 10));
+        assert_eq!(events.events[..3], [("slots", 0x400), ("cycles", 0x3c), ("topdown-retiring", 0x8000)]);
+        let counted = SampledEvents::of_core("Golden or Raptor Cove, by counters").unwrap();
+        let by_counters =
+            counted.shares(&[6000.0, 3000.0, 1200.0, 600.0, 300.0, 900.0, 50.0, 600.0]).unwrap();
+        let shares = events.shares(&BY_REGISTERS).unwrap();
+        assert!(
+            shares.iter().zip(&by_counters).all(|(a, b)| (a - b).abs() < 1e-9),
+            "{shares:?} {by_counters:?}"
+        );
+        assert_eq!((events.categories(&BY_REGISTERS), counted.categories(&[1.0; 8])), (Some(6000.0), None));
+        // one unit of 255, and of nodes that others leave of their parents that of both
+        let rounded = events.rounded(&BY_REGISTERS, events.rounding_of(6000.0, 1.0)).unwrap();
+        let unit = 1.0 / 255.0 + 1.0 / 6000.0;
+        for (node, off) in events.nodes().iter().zip(rounded) {
+            let units = if node.metric.name.to_str().unwrap().contains("light") { 2.0 } else { 1.0 };
+            assert!(off >= units * unit - 1e-9 && off <= 2.0 * unit + 1e-9, "{node:?}: {off}");
+        }
+        assert!(
+            counted.rounded(&[1.0; 8], counted.rounding_of(1.0, 1.0)).unwrap().iter().all(|off| *off == 0.0)
+        );
+    }
+
+    #[test]
+    fn the_true_share_is_within_the_rounding_whatever_the_registers_say() {
+        let events = SampledEvents::of_core("Sunny, Willow or Cypress Cove").unwrap();
+        assert_eq!(events.events.len(), 6);
+        // (each field a unit off at the most, in whichever directions)
+        let truth = [0.4, 0.3, 0.2, 0.1];
+        for directions in 0..81 {
+            let off = |k: u32| f64::from(directions / 3_i32.pow(k) % 3 - 1) / 255.0;
+            let count = |(k, share): (u32, f64)| (10_000.0 * (share + off(k))).floor();
+            let counts: Vec<f64> =
+                [10_000.0, 2_000.0].into_iter().chain((0..).zip(truth).map(count)).collect();
+            let shares = events.shares(&counts).unwrap();
+            let rounded = events.rounded(&counts, events.rounding_of(10_000.0, 1.0)).unwrap();
+            for ((share, rounded), truth) in shares.iter().zip(rounded).zip(truth) {
+                assert!((share - truth).abs() <= rounded + 1e-9, "{counts:?}: {share} {rounded} {truth}");
+            }
+        }
     }
 }

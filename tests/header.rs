@@ -6,11 +6,15 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Template and header. In the last, structures have names of their own, lest they be those of topdown.h.
-const HEADERS: [(&str, &str); 3] = [
+/// Crates with a C interface.
+const CRATES: [&str; 2] = [".", "recorder"];
+
+/// Template and header. In that of tests, structures have names of their own, lest they be those of topdown.h.
+const HEADERS: [(&str, &str); 4] = [
     ("src/capi/topdown.h.in", "include/topdown.h"),
     ("src/capi/topdown_inline.h.in", "include/topdown_inline.h"),
     ("c-tests/include/internals.h.in", "c-tests/include/internals.h"),
+    ("recorder/topdown_record.h.in", "include/topdown_record.h"),
 ];
 
 /// Columns of a line with a comment behind its code.
@@ -20,7 +24,10 @@ const WIDTH: usize = 120;
 fn headers_are_up_to_date() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
-    cbindgen::generate(root).expect("cbindgen reads the sources").write(&mut found);
+    for own in CRATES {
+        cbindgen::generate(root.join(own)).expect("cbindgen reads the sources").write(&mut found);
+        found.push(b'\n');
+    }
     let found = String::from_utf8(found).expect("a header is text");
     let items: Vec<Item> = found.split("\n\n").filter_map(Item::new).collect();
     let mut placed = BTreeSet::new();

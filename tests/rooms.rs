@@ -37,6 +37,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("topdown-report", &["topdown-seam", "topdown", "topdown-table"]),
     ("topdown-preload", &["topdown-seam", "topdown", "topdown-table"]),
     ("topdown-record", &["topdown-seam", "topdown", "topdown-table", "topdown-report"]),
+    ("topdown-recorder", &["topdown-seam", "topdown", "topdown-table", "topdown-report", "topdown-record"]),
     ("topdown-cli", &["topdown-seam", "topdown", "topdown-table", "topdown-report", "topdown-record"]),
     ("topdown-jevents", &["topdown-seam"]),
 ];

@@ -48,6 +48,7 @@ while read -r line; do
           *" or $has or "*) ;;
           ' or hybrid or ') [ $device = cpu_core ] || skip "needs a hybrid CPU";;
           ' or not-hybrid or ') [ $device = cpu ] || skip "needs a CPU that is not hybrid";;
+          ' or reload or ') [ -n "$reload" ] || skip "needs auto counter reload";;
           ' or level-1 or ') [ $level = 1 ] || skip "needs a CPU with level 1 alone";;
           *) skip "needs $need, and this machine has $has";;
         esac

@@ -14,3 +14,5 @@ case ${MACHINE:-} in icl-*) level=1;; esac
 device=cpu
 [ ! -e /sys/bus/event_source/devices/cpu_core ] || device=cpu_core
 pmu=/sys/bus/event_source/devices/$device
+reload='' # whether a PMU has auto counter reload
+! grep -qs . /sys/bus/event_source/devices/cpu*/format/acr_mask || reload=yes

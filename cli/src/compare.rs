@@ -1,9 +1,10 @@
-//! `topdown compare`: two reports, before and after.
+//! `topdown compare`: two reports or two recordings, before and after.
 
 use crate::{print, say};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use topdown_record::{RecordedFile, RecordingComparison};
 use topdown_report::{Format, compare, save};
 
 /// Options of `topdown compare`.
@@ -16,18 +17,20 @@ pub struct Arguments {
     /// Write comma-separated values, whatever the ending
     #[arg(long)]
     csv: bool,
-    /// The report before: CSV, JSON, or a table file
+    /// The report before: CSV, JSON, or a table file; or a recording: JSON of `topdown record`
     before: PathBuf,
-    /// The report after
+    /// The one after, of the same kind
     after: PathBuf,
 }
 
 /// What `topdown compare --help` says of the rest.
 pub const HELP: &str = "\
-Regions are those of the same name. A share has changed significantly if it differs by more than the bounds of both reports together:
-then it has truly changed, in this direction. Of two runs of the same program shares may differ truly, too: compare those first.
+Of two reports regions of the same name are compared, of two recordings functions of the same name and module on the same kind of core.
+A share has changed significantly if it differs by more than the bounds of both reports together, or the intervals of both recordings:
+then it has truly changed, in this direction (of recordings: each interval has the truth with a probability of 95 %). Of two runs of the
+same program shares may differ truly, too: compare those first.
 
-Exit status: 0; 1 if a file is no report or the comparison cannot be written; 2 for wrong arguments.";
+Exit status: 0; 1 if a file is neither, or the files are of two kinds, or the comparison cannot be written; 2 for wrong arguments.";
 
 /// Exit status 0 if the comparison was written.
 pub fn run(arguments: &Arguments) -> ExitCode {
@@ -40,11 +43,27 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
+/// The comparison, written so; None: there is no such format of it.
+fn rendered(before: &Path, after: &Path, format: Format) -> io::Result<Option<String>> {
+    let of_two_kinds = |recording: &Path, other: &Path| {
+        Err(io::Error::other(format!(
+            "{} is a recording of topdown record, {} is none: compare two recordings, or two reports",
+            recording.display(),
+            other.display()
+        )))
+    };
+    match (RecordedFile::read(before)?, RecordedFile::read(after)?) {
+        (Some(one), Some(two)) => Ok(RecordingComparison::new(&one, &two).render(format)),
+        (None, None) => Ok(compare(before, after)?.render(format)),
+        (Some(_), None) => of_two_kinds(before, after),
+        (None, Some(_)) => of_two_kinds(after, before),
+    }
+}
+
 fn compared(arguments: &Arguments) -> io::Result<()> {
     let output = arguments.output.as_deref();
     let format = if arguments.csv { Format::Csv } else { Format::of(output)? };
-    let comparison = compare(&arguments.before, &arguments.after)?;
     let no_page = || io::Error::other("a comparison is no HTML page; choose .csv, .json or .txt");
-    let text = comparison.render(format).ok_or_else(no_page)?;
+    let text = rendered(&arguments.before, &arguments.after, format)?.ok_or_else(no_page)?;
     output.map_or_else(|| print(&text), |path| save(text.as_bytes(), path))
 }

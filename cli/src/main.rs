@@ -57,7 +57,7 @@ enum Command {
     /// Report what table files of measured processes say
     #[command(after_help = report::HELP)]
     Report(report::Arguments),
-    /// What has changed from one report to another, and whether it is more than their bounds leave open
+    /// What has changed from one report or recording to another, and whether it is more than their bounds leave open
     #[command(after_help = compare::HELP)]
     Compare(compare::Arguments),
 }

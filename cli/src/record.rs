@@ -6,14 +6,16 @@ use crate::say;
 use crate::stat::name_of;
 use crate::sys::{self, End, Interrupts};
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use topdown::{Options, SampledEvents, SourceKind, TopDown, sampled_events};
 use topdown_record::views::{Heading, View};
-use topdown_record::{Profile, RecordUntil, Recorder, Settings};
+use topdown_record::{
+    CallGraph, Condition, Journal, Kept, Profile, RecordUntil, Recorder, Recording, Settings, counted_events,
+};
 use topdown_report::Output;
 
 /// Options of `topdown record`.
@@ -35,28 +37,53 @@ pub struct Arguments {
     /// less cannot be told
     #[arg(long, value_name = "CYCLES", default_value_t = Settings::default().gap, value_parser = clap::value_parser!(u64).range(300..=100_000))]
     gap: u64,
-    /// Count down to this level [default: the deepest that the general counters have]
+    /// How callers are told: fp (frame pointers), or dwarf[,BYTES]: with each sample so many bytes of the stack are copied [8192],
+    /// and unwound by what files say of functions without frame pointers
+    #[arg(long, value_name = "fp|dwarf[,BYTES]", default_value = "fp", value_parser = call_graph)]
+    call_graph: CallGraph,
+    /// Count down to this level [default: the deepest that the general counters have, or the registers where those are taken]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=2))]
     td_level: Option<u32>,
+    /// Sample what the kernel does, too (kernel.perf_event_paranoid at most 1, or CAP_PERFMON)
+    #[arg(long, conflicts_with = "call_graph")]
+    kernel: bool,
+    /// Sample only where a ratio of two events is above or below a limit: 'ipc<0.5', 'cache-misses/instructions>0.01', or perf's
+    /// 'instructions/period=20000/,cycles/ratio-to-prev=0.5/'. By auto counter reload, which few CPUs have
+    #[arg(long = "where", value_name = "CONDITION", conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph", "kernel"])]
+    condition: Option<String>,
+    /// With --where, what the event that samples counts in a stretch of which it is told whether the condition held [default: such
+    /// that the longer of the two periods is 1,000,000]
+    #[arg(long, value_name = "N", requires = "condition", value_parser = clap::value_parser!(u64).range(1..))]
+    period: Option<u64>,
     /// Write the profile to FILE (- for standard output), in the format of its ending: .html (a page), .svg (a flame graph), .json,
-    /// .csv, .folded (stacks), .pprof, .txt or none [default: a text to standard error]
+    /// .csv, .folded (stacks), .pprof, .firefox.json (for profiler.firefox.com), .recording (for --from), .txt or none [default: a text to
+    /// standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "kernel"])]
+    from: Option<PathBuf>,
     /// In the text, below each function its hottest lines: where there is DWARF (-g). (.json has lines in any case)
     #[arg(long)]
     lines: bool,
     /// The command and its arguments
-    #[arg(required_unless_present = "pid", trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present_any = ["pid", "from"], trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 /// What `topdown record --help` says of the rest.
 pub const HELP: &str = "\
-Nothing is loaded into the programs, which need frame pointers for their callers to be seen, symbols for names, and DWARF
-(-g) for inlined functions and lines. At random instants counters are enabled on a thread for three samples that lie a short gap
+Nothing is loaded into the programs, which need frame pointers for their callers to be seen (or --call-graph dwarf), symbols for
+names, and DWARF (-g) for inlined functions and lines. At random instants counters are enabled on a thread for three samples that lie a short gap
 apart. What was counted between two of them is the function's in which both are; the first sample of each burst tells the time.
 Each figure has an interval in which the truth is with a probability of 95 %, or it is said that it cannot be told. Of user mode
-alone.
+alone, unless --kernel says otherwise.
+
+While FILE of -o is not written yet, FILE.PID.recording beside it has what was recorded: if topdown is killed, `topdown record
+--from` makes the profile of that.
+
+With --where no windows are counted, and no shares told: two counters reload each other, and a sample is taken where one of them comes
+first. Each is a stretch of the program in which the condition held.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
@@ -64,6 +91,24 @@ executed, 127 if it is not found; 125 if `topdown` itself fails before it runs."
 fn percent(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| (0.01..=50.0).contains(percent));
     percent.ok_or_else(|| "not a percentage from 0.01 to 50".into())
+}
+
+/// So many bytes of a stack, unless others are asked for (as perf record).
+const STACK: u32 = 8192;
+/// A record has less than 64 KiB.
+const MOST_STACK: u32 = 60 << 10;
+
+fn call_graph(text: &str) -> Result<CallGraph, String> {
+    let bytes = match text.split_once(',') {
+        None if text == "fp" => return Ok(CallGraph::FramePointers),
+        None if text == "dwarf" => Some(STACK),
+        Some(("dwarf", bytes)) => bytes.parse().ok().filter(|bytes| (256..=MOST_STACK).contains(bytes)),
+        _ => return Err("not fp, dwarf or dwarf,BYTES".into()),
+    };
+    let bytes = bytes.filter(|bytes| bytes % 8 == 0);
+    bytes
+        .map(CallGraph::Dwarf)
+        .ok_or_else(|| format!("BYTES is not a multiple of 8 from 256 to {MOST_STACK}"))
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -81,28 +126,57 @@ fn failed(error: impl ToString) -> Failure {
 }
 
 fn recorded(arguments: &Arguments) -> Result<End, Failure> {
-    let view = arguments.output.as_deref().map_or(Ok(View::Text), View::of).map_err(failed)?;
-    let view = if arguments.lines { view.with_lines().map_err(failed)? } else { view };
+    let view = arguments.view().map_err(failed)?;
     if let Some(output) = arguments.output.as_deref() {
         Output::check(output).map_err(failed)?;
     }
+    if let Some(from) = arguments.from.as_deref() {
+        return arguments.again(from, view);
+    }
     sys::raise_descriptors();
-    if arguments.command.is_empty() { arguments.others(view) } else { arguments.command(view) }
-}
-
-/// The events, once this thread has seen that they count.
-fn events(level: u32) -> Result<Vec<SampledEvents>, topdown::Error> {
-    let level = {
-        let options = Options { source: SourceKind::Counters, level, no_rdpmc: true, ..Options::default() };
-        TopDown::open(&options)?.info()?.level
-    };
-    sampled_events(level)
+    let condition = arguments.condition.as_deref().map(|text| Condition::new(text, arguments.period));
+    let condition = condition.transpose().map_err(failed)?;
+    let recorder = |pids: &[i32], there: bool| arguments.recorder(condition.as_ref(), pids, there);
+    if arguments.command.is_empty() {
+        arguments.others(view, recorder)
+    } else {
+        arguments.command(view, recorder)
+    }
 }
 
 impl Arguments {
-    fn recorder(&self, pids: &[i32], there: bool) -> Result<Recorder, String> {
-        let events = events(self.td_level.unwrap_or(0)).map_err(|error| error.to_string())?;
-        let settings = Settings { frequency: self.frequency, gap: self.gap, budget: self.budget / 100.0 };
+    /// The view to write; None: what was recorded itself, of which views are made.
+    fn view(&self) -> Result<Option<View>, String> {
+        let view = match self.output.as_deref() {
+            None => View::Text,
+            Some(path) if path.extension().is_some_and(|ending| ending == "recording") => {
+                return match (self.lines, &self.condition) {
+                    (true, _) => Err("--lines: a recording has all lines".into()),
+                    (_, Some(_)) => {
+                        Err("--where: there is no .recording of it; choose another ending".into())
+                    }
+                    _ => Ok(None),
+                };
+            }
+            Some(path) => View::of(path).map_err(|why| format!("{why} (or .recording)"))?,
+        };
+        if self.lines { view.with_lines().map(Some) } else { Ok(Some(view)) }
+    }
+
+    fn recorder(&self, condition: Option<&Condition>, pids: &[i32], there: bool) -> Result<Recorder, String> {
+        if let Some(condition) = condition {
+            let recorder = Recorder::where_holds(condition.clone(), pids, there);
+            return recorder.map_err(|error| error.to_string());
+        }
+        let events =
+            counted_events(self.td_level.unwrap_or(0), self.kernel).map_err(|error| error.to_string())?;
+        let settings = Settings {
+            frequency: self.frequency,
+            gap: self.gap,
+            budget: self.budget / 100.0,
+            callers: self.call_graph,
+            kernel: self.kernel,
+        };
         Recorder::new(events, pids, there, settings).map_err(|error| error.to_string())
     }
 
@@ -111,34 +185,46 @@ impl Arguments {
             ends: ends.iter().map(AsRawFd::as_raw_fd).collect(),
             interrupt: interrupts.map(Interrupts::descriptor),
             timeout: self.duration,
+            ..RecordUntil::default()
         }
     }
 
     /// Runs a command, and records it; if that is not possible it runs all the same.
-    fn command(&self, view: View) -> Result<End, Failure> {
+    fn command(
+        &self,
+        view: Option<View>,
+        recorder: impl Fn(&[i32], bool) -> Result<Recorder, String>,
+    ) -> Result<End, Failure> {
         let (program, rest) = self.command.split_first().expect("clap demands one");
         let mut command = Command::new(program);
         command.args(rest);
-        let (mut elapsed, occasion) = (Duration::ZERO, sys::occasion());
+        let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+        let (command_line, occasion) = (topdown_report::clean(&words.join(" ")), sys::occasion());
+        let heading = Heading { command: &command_line, occasion: &occasion };
+        let mut elapsed = Duration::ZERO;
         let attend = |recorder: &mut Result<Recorder, String>, pid: i32, start: Instant| {
             let Ok(recorder) = recorder else { return };
+            self.keep(recorder, &heading);
             match sys::process(pid) {
                 Ok(process) => _ = recorder.run(self.until(&[process], None)),
                 Err(error) => say(&format!("nothing is recorded: pidfd_open: {error}")),
             }
             elapsed = start.elapsed();
         };
-        let ran = sys::run_attended(&mut command, |pid| self.recorder(&[pid], false), attend);
+        let ran = sys::run_attended(&mut command, |pid| recorder(&[pid], false), attend);
         let (ran, recorder) = ran.map_err(|error| not_run(program, &error))?;
-        let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
         match recorder {
-            Ok(recorder) => self.write(recorder, elapsed, view, &words.join(" "), &occasion),
+            Ok(recorder) => self.write(recorder, elapsed, view, &heading),
             Err(why) => say(&format!("nothing is recorded: {why}")),
         }
         Ok(ran.end)
     }
 
-    fn others(&self, view: View) -> Result<End, Failure> {
+    fn others(
+        &self,
+        view: Option<View>,
+        recorder: impl Fn(&[i32], bool) -> Result<Recorder, String>,
+    ) -> Result<End, Failure> {
         let ended = |error: io::Error, pid: &i32| match error.raw_os_error() {
             Some(libc::ESRCH) => failed(format!("there is no process {pid}")),
             _ => failed(format!("process {pid}: {error}")),
@@ -146,29 +232,83 @@ impl Arguments {
         let process = |pid: &i32| sys::process(*pid).map_err(|error| ended(error, pid));
         let processes = self.pid.iter().map(process).collect::<Result<Vec<_>, _>>()?;
         let names: Vec<_> = self.pid.iter().map(|pid| format!("{pid} ({})", name_of(*pid))).collect();
-        let mut recorder = self.recorder(&self.pid, true).map_err(failed)?;
+        let mut recorder = recorder(&self.pid, true).map_err(failed)?;
         let interrupts = sys::interrupts().map_err(failed)?;
         let (start, occasion) = (Instant::now(), sys::occasion());
+        let command = topdown_report::clean(&format!("process {}", names.join(", ")));
+        let heading = Heading { command: &command, occasion: &occasion };
+        self.keep(&mut recorder, &heading);
         recorder.run(self.until(&processes, Some(&interrupts)));
         drop(interrupts); // a second one ends what follows
-        self.write(recorder, start.elapsed(), view, &format!("process {}", names.join(", ")), &occasion);
+        self.write(recorder, start.elapsed(), view, &heading);
         Ok(End::Status(0))
     }
 
-    fn write(&self, recorder: Recorder, elapsed: Duration, view: View, command: &str, occasion: &str) {
-        let profile = Profile::new(&recorder.finish(elapsed));
-        let command = topdown_report::clean(command);
-        let text = view.write(&profile, &Heading { command: &command, occasion });
-        let written = match self.output.as_deref() {
-            None => io::stderr().write_all(&text),
-            Some(path) if path == Path::new("-") => io::stdout().write_all(&text),
+    /// A profile of what was recorded before.
+    fn again(&self, from: &Path, view: Option<View>) -> Result<End, Failure> {
+        let view = view.ok_or("-o: what was recorded is in the file of --from; choose another ending");
+        let view = view.map_err(failed)?;
+        let Kept { recording, command, occasion } = Kept::read(from).map_err(failed)?;
+        let (command, occasion) = (topdown_report::clean(&command), topdown_report::clean(&occasion));
+        let heading = Heading { command: &command, occasion: &occasion };
+        self.write_view(&recording, view, &heading, &mut io::stdout()).map_err(failed)?;
+        Ok(End::Status(0))
+    }
+
+    /// Keeps what is recorded beside the file that will be written, if there will be one.
+    fn keep(&self, recorder: &mut Recorder, heading: &Heading) {
+        let whole = self.condition.is_none(); // (samples of a condition are no bursts)
+        let file = self.output.as_deref().filter(|path| whole && !topdown_report::is_stdout(path));
+        let Some(file) = file.filter(|path| fs::metadata(path).map_or(true, |about| about.is_file())) else {
+            return;
+        };
+        let mut beside = file.as_os_str().to_os_string();
+        beside.push(format!(".{}.recording", std::process::id()));
+        let beside = PathBuf::from(beside);
+        match Journal::create(&beside) {
+            Ok(journal) => recorder.keep_in(journal, heading.command, heading.occasion),
+            Err(error) => say(&format!("{}: {error}: nothing is kept until the end", beside.display())),
+        }
+    }
+
+    fn write(&self, recorder: Recorder, elapsed: Duration, view: Option<View>, heading: &Heading) {
+        let (recording, journal) = recorder.finish(elapsed);
+        let written = match (view, journal.as_ref(), self.output.as_deref()) {
+            (Some(view), ..) => self.write_view(&recording, view, heading, &mut io::stderr()),
+            (None, Some(journal), Some(output)) => match journal.failed() {
+                Some(error) => Err(io::Error::other(format!("{}: {error}", journal.path().display()))),
+                None => fs::rename(journal.path(), output)
+                    .map_err(|error| io::Error::other(format!("{}: {error}", output.display()))),
+            },
+            (None, ..) => Err(io::Error::other("a recording is a file beside which others may be")),
+        };
+        let kept = journal.filter(|journal| journal.path().exists());
+        match (written, kept) {
+            (Ok(()), Some(journal)) => _ = fs::remove_file(journal.path()),
+            (Ok(()), None) => {}
+            (Err(error), None) => say(&format!("the profile cannot be written: {error}")),
+            (Err(error), Some(journal)) => say(&format!(
+                "the profile cannot be written: {error}; what was recorded is in {} (--from)",
+                journal.path().display()
+            )),
+        }
+    }
+
+    fn write_view(
+        &self,
+        recording: &Recording,
+        view: View,
+        heading: &Heading,
+        otherwise: &mut impl Write,
+    ) -> io::Result<()> {
+        let text = view.write(&Profile::new(recording), heading);
+        match self.output.as_deref() {
+            None => otherwise.write_all(&text),
+            Some(path) if topdown_report::is_stdout(path) => io::stdout().write_all(&text),
             Some(path) => Output::create(path).and_then(|mut output| {
                 output.write_all(&text)?;
                 output.finish()
             }),
-        };
-        if let Err(error) = written {
-            say(&format!("the profile cannot be written: {error}"));
         }
     }
 }

@@ -21,7 +21,6 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 use topdown_report::model::Run;
-use topdown_seam::numbers::contains;
 
 /// What is in a file, which may be large.
 ///
@@ -276,16 +275,8 @@ fn restore_descriptors() {
 
 /// Moves the calling thread to CPUs of a list such as `0-3,8`, if it may run there.
 pub fn move_to(cpus: Option<&str>) {
-    let Some(cpus) = cpus else { return };
-    // SAFETY: plain data; CPU_SET is given numbers that the set has.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        for cpu in 0..libc::CPU_SETSIZE as u32 {
-            if contains(cpus, cpu) {
-                libc::CPU_SET(cpu as usize, &mut set);
-            }
-        }
-        libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
+    if let Some(cpus) = cpus {
+        topdown_seam::thread::move_to(cpus);
     }
 }
 

@@ -85,6 +85,7 @@ fn profile() -> Profile {
         all: figures(all, all, Ok(told(&events, [29, 9, 20], 1))),
         windows: 5321,
         excess: 0.012,
+        note: String::new(),
     };
     let wasted = |function: &ProfiledFunction| function.own.wasted(&core.nodes).unwrap_or(0.0);
     functions.sort_by(|a, b| wasted(b).total_cmp(&wasted(a)));
@@ -105,6 +106,8 @@ fn profile() -> Profile {
         parted: 17,
         impossible: 0,
         pace: Pace { asked: 500, frequency: 100.0, burst_ns: 1e5, budget: 0.01, limit: Limit::Cost },
+        held: None,
+        kernel_is_hidden: false,
     }
 }
 

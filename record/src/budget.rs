@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::sampler::SAMPLES;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,8 @@ const BEFORE_WEIGHT: f64 = 8.0;
 const LEAST: f64 = 10.0;
 
 /// What limits the rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// Nothing but what was asked for.
     Asked,
@@ -31,7 +33,7 @@ pub enum Limit {
 }
 
 /// What was asked for, and what came of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
     /// Bursts per second and thread that were asked for.
     pub asked: u32,
@@ -56,6 +58,11 @@ pub(crate) struct BurstBudget {
     recorder: (f64, f64),
     by_kernel: f64,
     look: Instant,
+}
+
+/// The kernel's limit now.
+pub(crate) fn max_sample_rate() -> Option<f64> {
+    fs::read_to_string(MAX_SAMPLE_RATE).ok()?.trim().parse().ok()
 }
 
 /// Bursts per second and thread below the kernel's limit: of those in one tick half as many samples as it permits.
@@ -84,9 +91,7 @@ impl BurstBudget {
     /// Looks at the kernel's limit, if it has not been looked at for long.
     pub fn look(&mut self) {
         if Instant::now() >= self.look {
-            let text = fs::read_to_string(MAX_SAMPLE_RATE).ok();
-            let rate = text.and_then(|text| text.trim().parse().ok());
-            self.by_kernel = rate.map_or(f64::INFINITY, below_throttling);
+            self.by_kernel = max_sample_rate().map_or(f64::INFINITY, below_throttling);
             self.look = Instant::now() + LOOK;
         }
     }

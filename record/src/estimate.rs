@@ -4,8 +4,10 @@
 //! of its interval come
 //! - what the function may have called, or returned to, and come back from, within a window: of windows twice as long, whose ends
 //!   are both in the function, the sample in the middle tells how many are in another one there. In shorter windows it is less;
-//! - what the first slots after a sample have in excess: windows of two lengths differ by it;
-//! - at either end of a window, counters that count at different stages of the pipeline.
+//! - what the first slots after a sample have in excess: windows of two lengths differ by it. (Where what the kernel does is counted, too,
+//!   much of a window is the interrupts' at its ends: there, shares are of what longer windows have more than shorter ones);
+//! - at either end of a window, counters that count at different stages of the pipeline;
+//! - the rounding of registers, which is the same in all windows of a function and does not average out.
 #![forbid(unsafe_code)]
 
 use crate::statistics::{at_most, student};
@@ -17,7 +19,7 @@ pub(crate) const LEAST: usize = 10;
 const EDGES: f64 = 0.0005;
 
 /// A value, and an interval in which the truth is with a probability of 95 %.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Confidence {
     /// The estimate.
     pub value: f64,
@@ -55,6 +57,17 @@ pub struct Told {
 pub enum Untold {
     /// Only so many bursts have a window in the function.
     Few(usize),
+    /// Samples were taken where a condition held: they have no windows.
+    Conditional,
+}
+
+/// What is counted between two samples besides the function's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Besides<'a> {
+    /// Slots of each node in excess at the start of a window.
+    Excess(&'a [f64]),
+    /// The way out of one interrupt, and into the next: what the kernel does is counted, too.
+    Interrupts,
 }
 
 /// The windows of one burst that have both ends in a function.
@@ -164,11 +177,12 @@ pub(crate) fn excess<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a S
 }
 
 /// The shares of a function: from all windows, or from the shorter ones alone if it was seen to be left and come back to in the
-/// longer. `excess`: that of a window of these events.
+/// longer.
 ///
 /// # Errors
 /// Why they cannot be told.
-pub(crate) fn shares(events: &SampledEvents, seen: &SeenIn, excess: &[f64]) -> Result<Told, Untold> {
+pub(crate) fn shares(events: &SampledEvents, seen: &SeenIn, besides: Besides) -> Result<Told, Untold> {
+    let Besides::Excess(excess) = besides else { return by_difference(events, seen) };
     let all: Vec<&Cluster> = seen.clusters.iter().collect();
     let shorter: Vec<&Cluster> = all.iter().copied().filter(|cluster| !cluster.long).collect();
     let (both, shorter) = (from(events, seen, excess, &all), from(events, seen, excess, &shorter));
@@ -190,6 +204,7 @@ fn from(events: &SampledEvents, seen: &SeenIn, excess: &[f64], clusters: &[&Clus
     let (counts, windows) = total(clusters.iter().copied());
     let slots = events.slots(&counts);
     let ratios = ratio(events, clusters)?;
+    let rounded = events.rounded(&counts, events.rounding_of(slots, windows as f64))?;
     // slots of other functions, as a part of all: windows of each length have as many at the most
     let foreign = [false, true].map(|long| {
         let (counts, n) = total(clusters.iter().copied().filter(|cluster| cluster.long == long));
@@ -204,13 +219,73 @@ fn from(events: &SampledEvents, seen: &SeenIn, excess: &[f64], clusters: &[&Clus
         if n == 0 { 0.0 } else { part * events.slots(&counts) / slots }
     });
     let foreign: f64 = foreign.iter().sum();
-    let one = |((share, sampling), excess): (&(f64, f64), &f64)| {
+    let one = |((share, sampling), (excess, rounded)): (&(f64, f64), (&f64, &f64))| {
         // (these may be all of this node, or none)
         let others = foreign * share.max(1.0 - share);
-        Confidence::around(*share, sampling + others + excess.abs() * windows as f64 / slots + EDGES)
+        let start = excess.abs() * windows as f64 / slots;
+        Confidence::around(*share, sampling + others + start + rounded + EDGES)
     };
     let sampling = ratios.iter().map(|(_, half)| *half).fold(0.0, f64::max);
-    Some(Told { shares: ratios.iter().zip(excess).map(one).collect(), windows, sampling: sampling + foreign })
+    Some(Told {
+        shares: ratios.iter().zip(excess.iter().zip(&rounded)).map(one).collect(),
+        windows,
+        sampling: sampling + foreign,
+    })
+}
+
+/// What one of so many windows counts on average.
+fn mean((counts, windows): (impl Iterator<Item = f64>, usize)) -> Vec<f64> {
+    counts.map(|n| n / windows as f64).collect()
+}
+
+/// The shares of what longer windows have more than shorter ones: in that there is nothing of the interrupts, of which each window
+/// has as much.
+fn by_difference(events: &SampledEvents, seen: &SeenIn) -> Result<Told, Untold> {
+    let of = |long: bool| -> Vec<&Cluster> {
+        seen.clusters.iter().filter(|cluster| cluster.long == long).collect()
+    };
+    let both = [of(false), of(true)];
+    let few = Untold::Few(both.iter().map(Vec::len).min().unwrap_or(0));
+    if both.iter().any(|clusters| clusters.len() < LEAST) {
+        return Err(few);
+    }
+    let totals = both.each_ref().map(|clusters| total(clusters.iter().copied()));
+    let means = totals.each_ref().map(|(counts, windows)| mean((counts.iter().copied(), *windows)));
+    let slots = means.each_ref().map(|mean| events.slots(mean));
+    let more = |[short, long]: &[Vec<f64>; 2]| -> Vec<f64> {
+        long.iter().zip(short).map(|(long, short)| (long - short).max(0.0)).collect()
+    };
+    let difference = more(&means);
+    let shares = events.shares(&difference).ok_or(few)?;
+    let mut squares = vec![0.0; shares.len()];
+    for (length, clusters) in both.iter().enumerate() {
+        let n = clusters.len() as f64;
+        let (counts, windows) = &totals[length];
+        for cluster in clusters {
+            let others = counts.iter().zip(&cluster.counts).map(|(all, one)| all - one);
+            let mut means = means.clone();
+            means[length] = mean((others, windows - cluster.windows));
+            let others = events.shares(&more(&means)).ok_or(few)?;
+            let add = |(sum, (o, s)): (&mut f64, (&f64, &f64))| *sum += (o - s).powi(2) * (n - 1.0) / n;
+            squares.iter_mut().zip(others.iter().zip(&shares)).for_each(add);
+        }
+    }
+    let all = events.slots(&difference);
+    let least = both.iter().map(Vec::len).min().unwrap_or(LEAST);
+    // slots of other functions, which may make the difference larger or smaller
+    let foreign = [0, 1].map(|length| {
+        let Returns { all, elsewhere } = seen.returns[length];
+        at_most(elsewhere as f64, all as f64) * slots[length]
+    });
+    let foreign = foreign.iter().sum::<f64>() / all;
+    let rounded = events.rounded(&difference, events.rounding_of(slots[0] + slots[1], 2.0)).ok_or(few)?;
+    let half = |squares: &f64| student(least - 1) * squares.sqrt();
+    let one = |((share, squares), rounded): ((&f64, &f64), &f64)| {
+        Confidence::around(*share, half(squares) + foreign * share.max(1.0 - share) + rounded + EDGES)
+    };
+    let sampling = squares.iter().map(half).fold(0.0, f64::max) + foreign;
+    let windows = seen.clusters.iter().map(|cluster| cluster.windows).sum();
+    Ok(Told { shares: shares.iter().zip(&squares).zip(&rounded).map(one).collect(), windows, sampling })
 }
 
 #[cfg(test)]

@@ -11,6 +11,14 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct TaskEvent(OwnedFd);
 
+/// What an event has counted, and for how many nanoseconds it was enabled, and counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    pub count: u64,
+    pub enabled: u64,
+    pub running: u64,
+}
+
 fn done(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -28,12 +36,18 @@ impl TaskEvent {
     ) -> io::Result<TaskEvent> {
         attr.size = size_of::<perf_event_attr>() as u32;
         let group = leader.map_or(-1, |leader| leader.0.as_raw_fd());
-        // SAFETY: a live attr of the size that it says; what is returned is a new descriptor.
-        unsafe {
-            match perf_event_open(&raw mut attr, tid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) {
-                fd @ 0.. => Ok(TaskEvent(OwnedFd::from_raw_fd(fd))),
-                _ => Err(io::Error::last_os_error()),
+        let mut open = || {
+            // SAFETY: a live attr of the size that it says; what is returned is a new descriptor.
+            unsafe {
+                match perf_event_open(&raw mut attr, tid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) {
+                    fd @ 0.. => Ok(TaskEvent(OwnedFd::from_raw_fd(fd))),
+                    _ => Err(io::Error::last_os_error()),
+                }
             }
+        };
+        match open() {
+            Err(error) if error.raw_os_error() == Some(libc::EMFILE) => beyond_the_limit(open),
+            opened => opened,
         }
     }
 
@@ -63,10 +77,39 @@ impl TaskEvent {
         done(unsafe { libc::ioctl(self.0.as_raw_fd(), PERIOD as libc::Ioctl, &raw const period) })
     }
 
+    /// Reads one that was opened with both times.
+    pub fn times(&self) -> io::Result<Times> {
+        let mut words = [0_u64; 3];
+        // SAFETY: the kernel writes no more than it is told there is room for.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
+        match usize::try_from(read) {
+            Ok(read) if read == size_of_val(&words) => {
+                let [count, enabled, running] = words;
+                Ok(Times { count, enabled, running })
+            }
+            Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(_) => Err(io::Error::last_os_error()),
+        }
+    }
+
     /// Its records go to the ring of another.
     pub fn set_output(&self, other: &TaskEvent) -> io::Result<()> {
         // SAFETY: an ioctl without pointers.
         done(unsafe { ioctls::SET_OUTPUT(self.0.as_raw_fd(), other.0.as_raw_fd()) })
+    }
+}
+
+/// Opens a descriptor above the process's limit, which is raised meanwhile, as far as it may be.
+fn beyond_the_limit<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut own = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: live rlimits.
+    unsafe {
+        done(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut own))?;
+        let raised = libc::rlimit { rlim_cur: own.rlim_max, ..own };
+        done(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised))?;
+        let opened = open();
+        done(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const own))?;
+        opened
     }
 }
 
@@ -100,6 +143,12 @@ pub(crate) fn wait(descriptors: &[RawFd], until: Instant) -> Vec<Polled> {
         ended: come > 0 && one.revents & (libc::POLLHUP | libc::POLLERR) != 0,
     };
     all.iter().map(polled).collect()
+}
+
+/// The thread that calls.
+pub(crate) fn own_tid() -> i32 {
+    // SAFETY: a system call without arguments.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
 /// The clock of all records.

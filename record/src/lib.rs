@@ -15,21 +15,42 @@ mod sideband;
 
 mod budget;
 
+mod conditional;
+
 mod spaces;
 mod stacks;
 
+mod elf_file;
+mod unwind;
+
+mod settings;
+mod whom;
+
 mod recorder;
+
+mod journal;
 
 mod symbols;
 
 mod statistics;
 
 mod estimate;
+mod held;
 mod profile;
 
 pub mod views;
 
+mod compare;
+
 pub use budget::{Limit, Pace};
+pub use compare::{
+    ComparedCore, ComparedFunction, FiguresChange, PartChange, RecordedFile, RecordingComparison, TimeChange,
+};
+pub use conditional::Condition;
 pub use estimate::{Confidence, Told, Untold};
+pub use held::Held;
+pub use journal::{Journal, Kept};
 pub use profile::{CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
-pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd, Settings};
+pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd};
+pub use records::CallGraph;
+pub use settings::{Settings, counted_events};

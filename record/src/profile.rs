@@ -2,19 +2,20 @@
 #![forbid(unsafe_code)]
 
 use crate::budget::Pace;
-use crate::estimate::{Confidence, SeenIn, Told, Untold, excess, shares};
+use crate::estimate::{Besides, Confidence, SeenIn, Told, Untold, excess, shares};
+use crate::held::Held;
 use crate::recorder::{Burst, Recording};
 use crate::stacks::CodePlace;
 use crate::statistics::proportion;
 use crate::symbols::{LookIn, SourceLine, Symbol, Symbols};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
-use topdown::{SampledNode, TD_NODE_RETIRING};
+use topdown::{SampledEvents, SampledNode, TD_NODE_RETIRING};
 
 /// Time and shares of a function, or of all.
 #[derive(Clone, Debug)]
 pub struct FunctionFigures {
-    /// Its part of the CPU time in user mode.
+    /// Its part of the CPU time in user mode, or in both modes if what the kernel does was recorded, too.
     pub time: Confidence,
     /// The same in nanoseconds.
     pub time_ns: u64,
@@ -52,7 +53,7 @@ pub struct ProfiledFunction {
     pub core: usize,
     /// Of the function alone, without what was inlined into it, and wherever it was inlined itself.
     pub own: FunctionFigures,
-    /// With what it calls, as far as frame pointers tell.
+    /// With what it calls, as far as callers are known.
     pub inclusive: FunctionFigures,
     /// Lines of the function alone as far as they are known, those of most time first.
     pub lines: Vec<ProfiledLine>,
@@ -71,6 +72,8 @@ pub struct ProfiledCore {
     pub windows: usize,
     /// What a window has in excess at its start, as a share of the shorter windows; of the worst node.
     pub excess: f64,
+    /// Why these events were counted and no others; empty: that needs no saying.
+    pub note: String,
 }
 
 /// A stack that was seen.
@@ -109,6 +112,11 @@ pub struct Profile {
     pub impossible: u64,
     /// Bursts per second and thread, and what limits them.
     pub pace: Pace,
+    /// Samples were taken only where this held. A burst is one of them then, times are parts of the stretches in which it held, and
+    /// nanoseconds are what the sampling event counted in them.
+    pub held: Option<Held>,
+    /// What the kernel does was recorded, but it does not show the addresses of its functions.
+    pub kernel_is_hidden: bool,
 }
 
 /// What is gathered of a function, or of all.
@@ -156,17 +164,18 @@ impl Whole {
         lines
     }
 
+    /// `events`: what windows have counted; None: there are none.
     fn figures(
         &self,
         gathered: &Gathered,
-        events: &topdown::SampledEvents,
-        excess: &[f64],
+        events: Option<&SampledEvents>,
+        besides: Besides,
     ) -> FunctionFigures {
         FunctionFigures {
             time: self.time(gathered.time_ns),
             time_ns: gathered.time_ns,
             bursts: gathered.bursts,
-            shares: shares(events, &gathered.seen, excess),
+            shares: events.map_or(Err(Untold::Conditional), |events| shares(events, &gathered.seen, besides)),
         }
     }
 }
@@ -192,8 +201,8 @@ struct NamedStack {
     line: Option<SourceLine>,
 }
 
-/// All functions, and all stacks.
-fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>) {
+/// All functions, and all stacks; and whether those of the kernel are hidden.
+fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, bool) {
     let places = recording.stacks.iter().flatten().copied();
     let symbols = Symbols::look_up(places, &recording.modules, &LookIn::default());
     let (mut all, mut known) = (Vec::new(), HashMap::new());
@@ -208,7 +217,7 @@ fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>) {
         line: stack.first().and_then(|place| symbols.at(*place).line.clone()),
     };
     let stacks = recording.stacks.iter().map(stack).collect();
-    (all, stacks)
+    (all, stacks, symbols.kernel_is_hidden)
 }
 
 /// Bursts by kind of core and function.
@@ -266,24 +275,31 @@ impl Profile {
     /// Of a recording. Files of programs and libraries are looked into now.
     #[must_use]
     pub fn new(recording: &Recording) -> Profile {
-        let (symbols, stacks) = named(recording);
+        let (symbols, stacks, kernel_is_hidden) = named(recording);
         let mut sorted = Sorted::default();
         recording.bursts.iter().for_each(|burst| sorted.add(burst, &stacks, &symbols));
         let whole = Whole::of(&recording.bursts);
         let kinds: Vec<usize> = sorted.all.keys().copied().collect();
         let (mut cores, mut functions) = (Vec::new(), Vec::new());
+        let held = recording.condition.as_ref().map(|(condition, tally)| Held::of(condition, tally));
         for (place, kind) in kinds.into_iter().enumerate() {
-            let events = &recording.events[kind];
+            let events = recording.events.get(kind);
             let of_kind = || sorted.own.iter().filter(move |((of, _), _)| *of == kind);
-            let excess = excess(events, of_kind().map(|(_, gathered)| &gathered.seen));
+            let of_kind = || of_kind().map(|(_, gathered)| &gathered.seen);
+            let excess = events.map_or(Vec::new(), |events| excess(events, of_kind()));
+            let kernel = recording.settings.kernel;
+            let besides = if kernel { Besides::Interrupts } else { Besides::Excess(&excess) };
             let worst = excess.iter().fold(0.0, |worst: f64, one| worst.max(one.abs()));
-            let shorter = (recording.settings.gap * u64::from(events.slots_per_cycle)) as f64;
+            let width = events.map_or(1, |events| events.slots_per_cycle);
+            let shorter = (recording.settings.gap * u64::from(width)) as f64;
+            let pmu = held.as_ref().and_then(|held| held.pmus.get(kind));
             cores.push(ProfiledCore {
-                name: events.core,
-                nodes: events.nodes(),
-                all: whole.figures(&sorted.all[&kind], events, &excess),
+                name: events.map(|events| events.core).or(pmu.copied()).unwrap_or_default(),
+                nodes: events.map_or(Vec::new(), SampledEvents::nodes),
+                all: whole.figures(&sorted.all[&kind], events, besides),
                 windows: sorted.windows[&kind],
-                excess: worst / shorter,
+                excess: if kernel { 0.0 } else { worst / shorter },
+                note: events.map_or(String::new(), |events| events.note.clone()),
             });
             for ((_, function), inclusive) in sorted.inclusive.iter().filter(|((of, _), _)| *of == kind) {
                 let own = sorted.own.get(&(kind, *function));
@@ -293,8 +309,8 @@ impl Profile {
                     module,
                     path,
                     core: place,
-                    own: whole.figures(own.unwrap_or(&Gathered::default()), events, &excess),
-                    inclusive: whole.figures(inclusive, events, &excess),
+                    own: whole.figures(own.unwrap_or(&Gathered::default()), events, besides),
+                    inclusive: whole.figures(inclusive, events, besides),
                     lines: sorted
                         .lines
                         .get(&(kind, *function))
@@ -310,15 +326,17 @@ impl Profile {
             cores,
             functions,
             stacks,
-            elapsed: recording.elapsed,
+            elapsed: recording.totals.elapsed,
             bursts: recording.bursts.len(),
-            threads: recording.threads,
-            refused: recording.refused.clone(),
-            lost: recording.lost,
-            throttled: recording.throttled,
-            parted: recording.parted,
-            impossible: recording.impossible,
-            pace: recording.pace,
+            threads: recording.totals.threads,
+            refused: recording.totals.refused.clone(),
+            lost: recording.totals.lost,
+            throttled: recording.totals.throttled,
+            parted: recording.totals.parted,
+            impossible: recording.totals.impossible,
+            pace: recording.totals.pace,
+            held,
+            kernel_is_hidden,
         };
         profile.rank();
         profile
@@ -340,11 +358,9 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::Limit;
-    use crate::recorder::Settings;
+    use crate::settings::Settings;
     use crate::spaces::Module;
     use crate::symbols::tests::{Scratch, lines_with, offsets_of};
-    use topdown::SampledEvents;
 
     /// Bursts at these offsets in a file, of 1 ms, 2 ms and so on, all of them below a caller in the file.
     fn recording(file: &str, offsets: &[u64], caller: u64) -> Recording {
@@ -363,14 +379,8 @@ mod tests {
             bursts: (0..offsets.len() as u32).map(burst).collect(),
             stacks: offsets.iter().map(|offset| vec![place(*offset), place(caller)]).collect(),
             modules: vec![Module::File(file.into())],
-            elapsed: Duration::from_secs(1),
-            threads: 1,
-            refused: (0, String::new()),
-            lost: 0,
-            throttled: 0,
-            parted: 0,
-            impossible: 0,
-            pace: Pace { asked: 500, frequency: 500.0, burst_ns: 1e4, budget: 0.01, limit: Limit::Asked },
+            totals: Recording::none(Vec::new(), settings).totals,
+            condition: None,
         }
     }
 

@@ -9,13 +9,17 @@ const SKID_CYCLES: u64 = 256;
 /// In so many cycles slots may be counted in one event and not yet in another.
 const EDGE_CYCLES: u64 = 8;
 
+/// By so much more than the time that a thread ran has passed between two samples of it, though it was not switched out: the one is
+/// told before its callers are looked for, the other behind that.
+const CALLERS_NS: u64 = 2_000;
+
 /// What the samples of a burst have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Strobe {
     pub tid: i32,
-    /// The leader's, in its own events.
+    /// Of the event that samples, in its own events.
     pub period: u64,
-    /// Of the leader's events.
+    /// How many of its events are in a cycle.
     pub per_cycle: u64,
 }
 
@@ -40,7 +44,8 @@ pub(crate) fn proved(events: &SampledEvents, strobe: Strobe, samples: &[RawSampl
         let counts = counts
             .filter(|counts| to.counts.len() == events.events.len() && counts.len() == events.events.len());
         let whole = is_one_stretch(strobe, from, to)
-            && counts.as_ref().is_none_or(|counts| is_a_period(strobe, counts[0]));
+            && (events.rounding == 0.0 || was_not_switched_out(from, to))
+            && counts.as_ref().is_none_or(|counts| is_a_period(strobe, counts[events.sampler]));
         all.impossible |= counts.as_ref().is_none_or(|counts| whole && !is_possible(events, counts));
         all.parted += u64::from(!whole);
         all.windows.push(counts.filter(|_| whole));
@@ -61,18 +66,31 @@ fn is_one_stretch(strobe: Strobe, from: &RawSample, to: &RawSample) -> bool {
     from.tid == strobe.tid && to.tid == strobe.tid && !to.after_gap && from.time <= to.time && counted
 }
 
-/// The leader counted one period, but for the delay of interrupts.
+/// The thread ran all the while: each time that registers are saved and restored rounds them once more.
+fn was_not_switched_out(from: &RawSample, to: &RawSample) -> bool {
+    to.time.saturating_sub(from.time) <= to.enabled.saturating_sub(from.enabled) + CALLERS_NS
+}
+
+/// The event that samples counted one period, but for the delay of interrupts.
 fn is_a_period(strobe: Strobe, counted: u64) -> bool {
     let Strobe { period, per_cycle, .. } = strobe;
     let skid = (SKID_CYCLES * per_cycle).max(period / 2).min(period.saturating_sub(1));
     counted.abs_diff(period) <= skid
 }
 
-/// Whether no event counted more than there were slots, but for those that pass at a sample.
+/// Whether no event counted more than there were slots, but for those that pass at a sample; and of slots that are counted beside
+/// cycles, whether there were no more than the core has, and whether they add up.
 fn is_possible(events: &SampledEvents, window: &[u64]) -> bool {
     let slots = window[0].saturating_mul(events.slots_each);
     let edge = u64::from(events.slots_per_cycle) * EDGE_CYCLES + slots / 100;
+    let of_cycles =
+        window[events.sampler].saturating_mul(events.slots_per_cycle.into()) / events.sampled_per_cycle;
+    let counts: Vec<f64> = window.iter().map(|n| *n as f64).collect();
+    // (each of the four may be rounded by one unit)
+    let missing = |all: f64| (all - slots as f64).abs() - 4.0 * events.rounding * slots as f64;
     window.iter().all(|n| *n <= slots + edge)
+        && (events.sampler == 0 || slots <= of_cycles + edge)
+        && events.categories(&counts).is_none_or(|all| missing(all) <= edge as f64)
 }
 
 #[cfg(test)]
@@ -142,5 +160,54 @@ mod tests {
             let all = proved(&events(), STROBE, &samples);
             assert!(all.impossible && all.windows == [None, None], "{k}: {all:?}");
         }
+    }
+
+    /// The same by registers: slots, cycles, and eight categories.
+    fn by_registers() -> (SampledEvents, Strobe, Vec<RawSample>) {
+        let window = [6000, 1000, 2988, 1200, 588, 1200, 300, 900, 300, 600];
+        let mut samples = samples();
+        for (k, sample) in (1..).zip(&mut samples) {
+            sample.counts = window.iter().map(|n| 1000 + k * n).collect();
+        }
+        let strobe = Strobe { tid: 7, period: 1000, per_cycle: 1 };
+        (SampledEvents::of_core("Golden or Raptor Cove").unwrap(), strobe, samples)
+    }
+
+    #[test]
+    fn registers_are_believed_if_they_add_up_and_are_of_no_more_than_all_slots() {
+        let (events, strobe, samples) = by_registers();
+        let all = proved(&events, strobe, &samples);
+        assert_eq!((all.parted, all.impossible, all.windows.iter().flatten().count()), (0, false, 2));
+        let wrong: [fn(&mut [RawSample]); 3] = [
+            |samples| samples[2].counts[2] -= 600, // retiring: the four are a tenth less than the slots
+            |samples| samples[2].counts[5] += 600,
+            // others' slots, as many of each category
+            |samples| {
+                samples[2]
+                    .counts
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(k, n)| *n += u64::from(k != 1) * (*n - 1000) / 2)
+            },
+        ];
+        for (k, wrong) in wrong.iter().enumerate() {
+            let mut samples = samples.clone();
+            wrong(&mut samples);
+            let all = proved(&events, strobe, &samples);
+            assert!(all.impossible && all.windows == [None, None], "{k}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn registers_of_a_thread_that_was_switched_out_are_not_believed() {
+        let (registers, strobe, mut samples) = by_registers();
+        samples[2].time += 10_000;
+        let all = proved(&registers, strobe, &samples);
+        assert_eq!((all.parted, all.impossible), (1, false));
+        assert!(all.windows[0].is_some() && all.windows[1].is_none());
+        // (what counters have counted is not rounded)
+        let mut samples = self::samples();
+        samples[2].time += 10_000;
+        assert_eq!(proved(&events(), STROBE, &samples).parted, 0);
     }
 }

@@ -1,37 +1,27 @@
-//! Bursts at random instants over all threads, and what came of them.
+//! Bursts at random instants over all threads, or samples where a condition holds, and what came of them.
 #![forbid(unsafe_code)]
 
-use crate::budget::{BurstBudget, Pace};
-use crate::event::{now, own_cpu_time, wait};
+use crate::budget::{BurstBudget, Limit, Pace};
+use crate::conditional::{Condition, ConditionalSampler, Tally};
+use crate::event::{now, own_cpu_time, own_tid, wait};
+use crate::journal::Journal;
 use crate::proof::{ProvedWindows, proved};
 use crate::records::{Happened, RawSample};
 use crate::sampler::{Fate, RawBurst, Sampler};
+use crate::settings::{Settings, refusal};
 use crate::sideband::Sideband;
 use crate::spaces::{Module, Spaces};
 use crate::stacks::{CodePlace, Stacks};
-use std::collections::BTreeMap;
-use std::fs;
+use crate::unwind::StackUnwinder;
+use crate::whom::{Whom, online, threads_of};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use topdown::SampledEvents;
-
-/// How to record.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Bursts per second and thread.
-    pub frequency: u32,
-    /// Cycles between two samples of a burst, on average; of half of the bursts four times as many.
-    pub gap: u64,
-    /// The part of a thread's time that bursts may take (0 to 1): more are not begun.
-    pub budget: f64,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { frequency: 500, gap: 1000, budget: 0.01 }
-    }
-}
+use topdown::{Error, SampledEvents};
 
 /// Bursts with one gap, before the next is drawn: to change it takes a system call.
 const BLOCK: u64 = 8;
@@ -40,8 +30,15 @@ const LONGER: u64 = 4;
 /// No more bursts are asked for in a second, of all threads together.
 const MOST_PER_SECOND: f64 = 5000.0;
 
+/// How often [`RecordUntil::stop`] is looked at, or more often.
+const STOP_LOOK: Duration = Duration::from_millis(20);
+/// Threads are listed so often, until no new one is there: one may start others before its own events are open.
+const LISTINGS: usize = 4;
+/// Samples of a condition are taken from the rings so often.
+const DRAINS: Duration = Duration::from_millis(10);
+
 /// What ends a recording.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RecordUntil {
     /// All of these have come to their ends (descriptors of pidfd_open).
     pub ends: Vec<RawFd>,
@@ -49,6 +46,8 @@ pub struct RecordUntil {
     pub interrupt: Option<RawFd>,
     /// So much time has passed.
     pub timeout: Option<Duration>,
+    /// This has become true.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 /// What has ended it.
@@ -56,17 +55,18 @@ pub struct RecordUntil {
 pub enum RecordingEnd {
     /// The processes.
     Processes,
-    /// The descriptor.
+    /// The descriptor, or `stop`.
     Interrupted,
     /// The time.
     TimedOut,
 }
 
-/// Two neighbouring samples of a burst, or three, each in a stack.
-#[derive(Clone, Debug)]
+/// Two neighbouring samples of a burst, or three, each in a stack; or one that a condition's event has taken.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Burst {
     pub kind: usize,
     pub long: bool,
+    /// The thread's time for which it stands; of a condition the sampling event's counts.
     pub weight_ns: u64,
     pub stacks: Vec<u32>,
     /// What was counted between each two; none where that is not proved.
@@ -81,32 +81,73 @@ pub struct Recording {
     pub(crate) bursts: Vec<Burst>,
     pub(crate) stacks: Vec<Vec<CodePlace>>,
     pub(crate) modules: Vec<Module>,
-    pub(crate) elapsed: Duration,
-    pub(crate) threads: usize,
+    pub(crate) totals: Totals,
+    /// Samples were taken only where this held: `events` are none, and a burst is one sample.
+    pub(crate) condition: Option<(Condition, Tally)>,
+}
+
+/// What is open on a thread.
+#[derive(Debug)]
+enum ThreadCounters {
+    /// One for each kind of core.
+    Bursts(Vec<Sampler>),
+    /// One for each PMU.
+    Where(Vec<ConditionalSampler>),
+}
+
+/// What is told of it besides.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Totals {
+    pub elapsed: Duration,
+    pub threads: usize,
     /// Threads on which no counters could be opened, and why the first could not.
-    pub(crate) refused: (usize, String),
-    pub(crate) lost: u64,
+    pub refused: (usize, String),
+    pub lost: u64,
     /// The kernel throttled samples, or let them go on.
-    pub(crate) throttled: u64,
+    pub throttled: u64,
     /// Windows in which others took the counters, samples were throttled, or a record was lost.
-    pub(crate) parted: u64,
+    pub parted: u64,
     /// Bursts in which an event counted more than there were slots.
-    pub(crate) impossible: u64,
-    pub(crate) pace: Pace,
+    pub impossible: u64,
+    pub pace: Pace,
+}
+
+impl Recording {
+    /// In which nothing was seen yet.
+    pub(crate) fn none(events: Vec<SampledEvents>, settings: Settings) -> Recording {
+        let pace = BurstBudget::new(settings.frequency, settings.budget).pace();
+        let totals = Totals {
+            elapsed: Duration::ZERO,
+            threads: 0,
+            refused: (0, String::new()),
+            lost: 0,
+            throttled: 0,
+            parted: 0,
+            impossible: 0,
+            pace,
+        };
+        let (bursts, stacks, modules) = (Vec::new(), Vec::new(), Vec::new());
+        Recording { events, settings, bursts, stacks, modules, totals, condition: None }
+    }
 }
 
 /// A recording under way.
 #[derive(Debug)]
 pub struct Recorder {
+    whom: Whom,
     events: Vec<SampledEvents>,
+    condition: Option<Condition>,
+    /// Of threads that have ended.
+    tally: Tally,
     settings: Settings,
     sideband: Sideband,
-    samplers: BTreeMap<i32, Vec<Sampler>>,
+    samplers: BTreeMap<i32, ThreadCounters>,
     /// Whose turn it is, in a random order.
     turns: Vec<i32>,
     /// CPU time of this thread at the last turn.
     spent_ns: u64,
     spaces: Spaces,
+    unwinder: StackUnwinder,
     stacks: Stacks,
     bursts: Vec<Burst>,
     fate: Fate,
@@ -114,26 +155,11 @@ pub struct Recorder {
     impossible: u64,
     budget: BurstBudget,
     threads: usize,
-    refused: (usize, String),
+    /// How many threads are not sampled, and why the first is not.
+    refused: (usize, Option<Error>),
     random: u64,
-}
-
-/// CPUs that are online.
-fn online() -> Vec<u32> {
-    let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let mut cpus = Vec::new();
-    for range in list.trim().split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse()) {
-            cpus.extend(first..=last);
-        }
-    }
-    cpus
-}
-
-fn threads_of(pid: i32) -> Vec<i32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
-    tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect()
+    started: Instant,
+    journal: Option<Journal>,
 }
 
 impl Recorder {
@@ -147,24 +173,47 @@ impl Recorder {
         pids: &[i32],
         there: bool,
         settings: Settings,
-    ) -> io::Result<Recorder> {
-        let all: Vec<(i32, i32)> =
-            pids.iter().flat_map(|pid| threads_of(*pid).into_iter().map(|tid| (*pid, tid))).collect();
-        let tids: Vec<i32> = all.iter().map(|(_, tid)| *tid).collect();
-        let what = |what: &str| {
-            let what = what.to_string();
-            move |error: io::Error| io::Error::new(error.kind(), format!("{what}: {}", refusal(&error)))
-        };
-        let sideband = Sideband::open(&tids, &online())
-            .map_err(what("perf_event_open or mmap of the events that tell of new threads and mappings"))?;
+    ) -> Result<Recorder, Error> {
+        Recorder::open(Whom::AllStarted, events, None, pids, there, settings)
+    }
+
+    /// The same where a condition holds.
+    ///
+    /// # Errors
+    /// The kernel's, and what was refused.
+    pub fn where_holds(condition: Condition, pids: &[i32], there: bool) -> Result<Recorder, Error> {
+        Recorder::open(Whom::AllStarted, Vec::new(), Some(condition), pids, there, Settings::default())
+    }
+
+    /// On all threads of this process but the one that calls, which records.
+    ///
+    /// # Errors
+    /// The kernel's, and what was refused.
+    pub fn of_this_process(events: Vec<SampledEvents>, settings: Settings) -> Result<Recorder, Error> {
+        let pid = std::process::id() as i32;
+        Recorder::open(Whom::Only { pid, but: own_tid() }, events, None, &[pid], true, settings)
+    }
+
+    fn open(
+        whom: Whom,
+        events: Vec<SampledEvents>,
+        condition: Option<Condition>,
+        pids: &[i32],
+        there: bool,
+        settings: Settings,
+    ) -> Result<Recorder, Error> {
         let mut recorder = Recorder {
+            whom,
             events,
+            condition,
+            tally: Tally::default(),
             settings,
-            sideband,
+            sideband: Sideband::new(online()),
             samplers: BTreeMap::new(),
             turns: Vec::new(),
             spent_ns: own_cpu_time(),
             spaces: Spaces::default(),
+            unwinder: StackUnwinder::default(),
             stacks: Stacks::default(),
             bursts: Vec::new(),
             fate: Fate::default(),
@@ -172,9 +221,26 @@ impl Recorder {
             impossible: 0,
             budget: BurstBudget::new(settings.frequency, settings.budget),
             threads: 0,
-            refused: (0, String::new()),
+            refused: (0, None),
             random: now() | 1,
+            started: Instant::now(),
+            journal: None,
         };
+        let mut all = BTreeSet::new();
+        for _ in 0..LISTINGS {
+            let listed = pids.iter().flat_map(|pid| threads_of(*pid).into_iter().map(|tid| (*pid, tid)));
+            let new: Vec<(i32, i32)> =
+                listed.filter(|(_, tid)| !whom.leaves_out(*tid)).filter(|one| all.insert(*one)).collect();
+            let tids: Vec<i32> = new.iter().map(|(_, tid)| *tid).collect();
+            recorder.sideband.follow(&tids).map_err(|error| {
+                let what = "perf_event_open or mmap of the events that tell of new threads and mappings";
+                let refusal = refusal(&error);
+                Error::new(refusal.code(), what).why(refusal.to_string())
+            })?;
+            if new.is_empty() {
+                break;
+            }
+        }
         if there {
             pids.iter().for_each(|pid| recorder.spaces.look_at(*pid));
         }
@@ -182,8 +248,8 @@ impl Recorder {
             recorder.follow(pid, tid);
         }
         if recorder.samplers.is_empty() {
-            let why = if recorder.threads == 0 { "there is no thread" } else { &*recorder.refused.1 };
-            return Err(io::Error::other(why.to_string()));
+            let nobody = || Error::new(-libc::ESRCH, "there is no thread to record, by /proc");
+            return Err(recorder.refused.1.unwrap_or_else(nobody));
         }
         Ok(recorder)
     }
@@ -202,12 +268,19 @@ impl Recorder {
             return;
         }
         self.threads += 1;
-        let opened = self.events.iter().enumerate();
-        let opened: io::Result<Vec<_>> =
-            opened.map(|(kind, events)| Sampler::open(events, kind, pid, tid)).collect();
+        let opened = match &self.condition {
+            Some(condition) => condition.open(pid, tid).map(ThreadCounters::Where),
+            None => {
+                let (events, Settings { kernel, callers, .. }) =
+                    (self.events.iter().enumerate(), self.settings);
+                let opened =
+                    events.map(|(kind, events)| Sampler::open(events, kind, (pid, tid), kernel, callers));
+                opened.collect::<io::Result<_>>().map(ThreadCounters::Bursts)
+            }
+        };
         match opened {
-            Ok(samplers) => {
-                self.samplers.insert(tid, samplers);
+            Ok(counters) => {
+                self.samplers.insert(tid, counters);
                 self.turns.clear();
             }
             Err(error) => self.refuse(&error),
@@ -219,20 +292,25 @@ impl Recorder {
         if error.raw_os_error() == Some(libc::ESRCH) {
             return; // it has ended already
         }
-        if self.refused.0 == 0 {
-            self.refused.1 = refusal(error);
-        }
         self.refused.0 += 1;
+        self.refused.1.get_or_insert_with(|| refusal(error));
     }
 
     /// Records until something ends it.
     pub fn run(&mut self, mut until: RecordUntil) -> RecordingEnd {
-        let start = Instant::now();
-        let deadline = until.timeout.map(|timeout| start + timeout);
+        self.started = Instant::now();
+        let deadline = until.timeout.map(|timeout| self.started + timeout);
         let waits_for_ends = !until.ends.is_empty();
         let mut next = Instant::now();
         loop {
+            let stop = until.stop.as_ref();
+            if stop.is_some_and(|stop| stop.load(Ordering::Acquire)) {
+                return RecordingEnd::Interrupted;
+            }
             let mut wake = next;
+            if stop.is_some() {
+                wake = wake.min(Instant::now() + STOP_LOOK);
+            }
             if let Some(deadline) = deadline {
                 wake = wake.min(deadline);
             }
@@ -271,25 +349,43 @@ impl Recorder {
     fn attend(&mut self) {
         for (time, happened) in self.sideband.drain() {
             match happened {
-                Happened::Mapped { pid, start, len, offset, file } => {
+                Happened::Mapped { pid, start, len, offset, file } if self.whom.records(pid) => {
                     self.spaces.mapped(time, pid, start, len, offset, &file);
                 }
-                Happened::Executed { pid } => self.spaces.executed(time, pid),
-                Happened::Forked { pid, parent, tid } => {
+                Happened::Executed { pid } if self.whom.records(pid) => self.spaces.executed(time, pid),
+                Happened::Forked { pid, parent, tid } if self.whom.records(pid) => {
                     if pid != parent {
                         self.spaces.forked(parent, pid);
                     }
                     self.follow(pid, tid);
                 }
                 Happened::Exited { tid } => {
-                    if let Some(samplers) = self.samplers.remove(&tid) {
+                    if let Some(counters) = self.samplers.remove(&tid) {
                         self.turns.clear();
-                        samplers.into_iter().for_each(|mut sampler| self.end(&mut sampler));
+                        self.close(counters);
                     }
                 }
                 Happened::Lost(lost) => self.fate.lost += lost,
-                Happened::Other => {}
+                Happened::Mapped { .. }
+                | Happened::Executed { .. }
+                | Happened::Forked { .. }
+                | Happened::Other => {}
             }
+        }
+    }
+
+    /// Ends what is open on a thread, and keeps what it has shown.
+    fn close(&mut self, counters: ThreadCounters) {
+        match counters {
+            ThreadCounters::Bursts(samplers) => {
+                samplers.into_iter().for_each(|mut sampler| self.end(&mut sampler));
+            }
+            ThreadCounters::Where(samplers) => samplers.into_iter().for_each(|sampler| {
+                let (pid, kind) = (sampler.pid, sampler.kind);
+                let (samples, tally) = sampler.end();
+                self.keep_samples(pid, kind, &samples);
+                self.tally.add(tally);
+            }),
         }
     }
 
@@ -300,16 +396,47 @@ impl Recorder {
         }
     }
 
+    /// The number of the stack in which a sample was taken.
+    fn stack(&mut self, pid: i32, sample: &RawSample) -> u32 {
+        let callers = self.unwinder.callers(&self.spaces, pid, sample);
+        let kernel = (sample.in_kernel > 0).then(|| self.spaces.kernel());
+        let frames = sample.chain.iter().chain(&callers).enumerate().map(|(depth, address)| {
+            // (a return address is behind the call)
+            let address = address.saturating_sub(u64::from(depth > 0));
+            match kernel {
+                Some(_) if depth < sample.in_kernel => CodePlace { module: kernel, address },
+                _ => self.spaces.place(pid, sample.time, address),
+            }
+        });
+        let frames = frames.collect::<Vec<CodePlace>>();
+        self.stacks.number(frames)
+    }
+
+    /// Samples of a condition.
+    fn keep_samples(&mut self, pid: i32, kind: usize, samples: &[RawSample]) {
+        let weight_ns = self.condition.as_ref().map_or(0, |condition| condition.described().2);
+        for sample in samples {
+            let stacks = vec![self.stack(pid, sample)];
+            self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows: Vec::new() });
+        }
+    }
+
+    /// Takes all samples of a condition that are there.
+    fn drain(&mut self) {
+        let mut samplers = std::mem::take(&mut self.samplers);
+        for counters in samplers.values_mut() {
+            if let ThreadCounters::Where(samplers) = counters {
+                for sampler in samplers {
+                    let samples = sampler.drain();
+                    self.keep_samples(sampler.pid, sampler.kind, &samples);
+                }
+            }
+        }
+        self.samplers = samplers;
+    }
+
     fn keep(&mut self, raw: &RawBurst) {
-        let spaces = &self.spaces;
-        let place = |sample: &RawSample| {
-            let frames = sample.chain.iter().enumerate().map(|(depth, address)| {
-                // (a return address is behind the call)
-                spaces.place(raw.pid, sample.time, address.saturating_sub(u64::from(depth > 0)))
-            });
-            frames.collect::<Vec<CodePlace>>()
-        };
-        let stacks = raw.samples.iter().map(|sample| self.stacks.number(place(sample))).collect();
+        let stacks = raw.samples.iter().map(|sample| self.stack(raw.pid, sample)).collect();
         let RawBurst { kind, long, weight_ns, strobe, .. } = *raw;
         let ProvedWindows { windows, parted, impossible } = proved(&self.events[kind], strobe, &raw.samples);
         self.parted += parted;
@@ -323,6 +450,11 @@ impl Recorder {
     /// A thread's turn. Returns the time to the next.
     fn tick(&mut self) -> Duration {
         self.attend();
+        self.write_down(false);
+        if self.condition.is_some() {
+            self.drain();
+            return DRAINS;
+        }
         if self.turns.is_empty() {
             self.turns = self.samplers.keys().copied().collect();
             for k in (1..self.turns.len()).rev() {
@@ -338,13 +470,14 @@ impl Recorder {
         let rate = (self.budget.pace().frequency * threads).min(MOST_PER_SECOND);
         let weight_ns = (threads / rate * 1e9) as u64;
         if let Some(tid) = self.turns.pop() {
-            let mut samplers = self.samplers.remove(&tid).unwrap_or_default();
-            let burst = |sampler: &mut Sampler| self.burst(sampler, weight_ns);
-            // (on all, whatever becomes of one)
-            let begun: Vec<io::Result<()>> = samplers.iter_mut().map(burst).collect();
-            match begun.into_iter().find_map(Result::err) {
-                None => _ = self.samplers.insert(tid, samplers),
-                Some(error) => self.refuse(&error),
+            if let Some(ThreadCounters::Bursts(mut samplers)) = self.samplers.remove(&tid) {
+                let burst = |sampler: &mut Sampler| self.burst(sampler, weight_ns);
+                // (on all, whatever becomes of one)
+                let begun: Vec<io::Result<()>> = samplers.iter_mut().map(burst).collect();
+                match begun.into_iter().find_map(Result::err) {
+                    None => _ = self.samplers.insert(tid, ThreadCounters::Bursts(samplers)),
+                    Some(error) => self.refuse(&error),
+                }
             }
         }
         Duration::from_secs_f64((0.5 + self.random()) / rate)
@@ -361,41 +494,56 @@ impl Recorder {
         sampler.begin(weight_ns)
     }
 
-    /// What was recorded in so much time.
-    #[must_use]
-    pub fn finish(mut self, elapsed: Duration) -> Recording {
-        self.attend();
-        for samplers in std::mem::take(&mut self.samplers).into_values() {
-            samplers.into_iter().for_each(|mut sampler| self.end(&mut sampler));
+    /// Keeps what is recorded in a file, too, as it comes: of this command, on this occasion.
+    pub fn keep_in(&mut self, mut journal: Journal, command: &str, occasion: &str) {
+        journal.begin(command, occasion, self.settings, &self.events);
+        self.journal = Some(journal);
+    }
+
+    fn totals(&self, elapsed: Duration) -> Totals {
+        let pace = match &self.condition {
+            None => self.budget.pace(),
+            Some(_) => Pace { asked: 0, frequency: 0.0, burst_ns: 0.0, budget: 0.0, limit: Limit::Asked },
+        };
+        Totals {
+            elapsed,
+            threads: self.threads,
+            refused: (
+                self.refused.0,
+                self.refused.1.as_ref().map_or_else(String::new, |why| why.to_string()),
+            ),
+            lost: self.fate.lost + self.tally.lost,
+            throttled: self.fate.throttled + self.tally.throttled,
+            parted: self.parted,
+            impossible: self.impossible,
+            pace,
         }
-        Recording {
+    }
+
+    /// Writes what is new into the journal.
+    fn write_down(&mut self, last: bool) {
+        let Some(mut journal) = self.journal.take() else { return };
+        let elapsed = self.started.elapsed();
+        let totals = (journal.wants_totals(elapsed) || last).then(|| self.totals(elapsed));
+        journal.write(&self.spaces.modules, &self.stacks.all, &self.bursts, totals);
+        self.journal = Some(journal);
+    }
+
+    /// What was recorded in so much time, and the file in which it was kept.
+    #[must_use]
+    pub fn finish(mut self, elapsed: Duration) -> (Recording, Option<Journal>) {
+        self.attend();
+        std::mem::take(&mut self.samplers).into_values().for_each(|counters| self.close(counters));
+        self.write_down(true);
+        let recording = Recording {
+            totals: self.totals(elapsed),
             events: self.events,
             settings: self.settings,
             bursts: self.bursts,
             stacks: self.stacks.all,
             modules: self.spaces.modules,
-            elapsed,
-            threads: self.threads,
-            refused: self.refused,
-            lost: self.fate.lost,
-            throttled: self.fate.throttled,
-            parted: self.parted,
-            impossible: self.impossible,
-            pace: self.budget.pace(),
-        }
+            condition: self.condition.map(|condition| (condition, self.tally)),
+        };
+        (recording, self.journal)
     }
-}
-
-/// What an error of opening counters on a thread means.
-fn refusal(error: &io::Error) -> String {
-    let remedy = match error.raw_os_error() {
-        Some(libc::EMFILE | libc::ENFILE) => ": no descriptor is left (ulimit -n)",
-        Some(libc::EPERM) => {
-            ": no more memory may be locked (sysctl kernel.perf_event_mlock_kb, ulimit -l), or a container forbids perf_event_open"
-        }
-        Some(libc::EACCES) => ": kernel.perf_event_paranoid, or the process is another user's",
-        Some(libc::EINVAL) => ": the counters have no room for the group",
-        _ => "",
-    };
-    format!("{error}{remedy}")
 }

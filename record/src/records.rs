@@ -2,23 +2,73 @@
 #![forbid(unsafe_code)]
 
 use perf_event_open_sys::bindings as perf;
+use serde::{Deserialize, Serialize};
 
-/// What a sampler's attributes ask for, in the order of the fields.
-pub(crate) const SAMPLE_TYPE: u64 = (perf::PERF_SAMPLE_IP
-    | perf::PERF_SAMPLE_TID
-    | perf::PERF_SAMPLE_TIME
-    | perf::PERF_SAMPLE_READ
-    | perf::PERF_SAMPLE_CALLCHAIN) as u64;
+/// How the callers of a function are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallGraph {
+    /// The kernel follows frame pointers.
+    #[default]
+    FramePointers,
+    /// So many bytes of the stack are copied with each sample, and unwound by what files say in .eh_frame.
+    Dwarf(u32),
+}
+
+/// What a sampler's attributes ask for besides what tells callers, in the order of the fields.
+const SAMPLE_TYPE: u64 =
+    (perf::PERF_SAMPLE_IP | perf::PERF_SAMPLE_TID | perf::PERF_SAMPLE_TIME | perf::PERF_SAMPLE_READ) as u64;
+
+/// Registers that unwinding begins with (asm/perf_regs.h): frame pointer, stack pointer, instruction.
+#[cfg(target_arch = "x86_64")]
+const REGISTERS: &[u32] = &[6, 7, 8];
+/// The same, and the link register between the first two.
+#[cfg(target_arch = "aarch64")]
+const REGISTERS: &[u32] = &[29, 30, 31, 32];
+
+impl CallGraph {
+    /// Sets what a sampler asks for.
+    pub(crate) fn set(self, attr: &mut perf::perf_event_attr) {
+        attr.sample_type = SAMPLE_TYPE;
+        match self {
+            CallGraph::FramePointers => {
+                attr.sample_type |= perf::PERF_SAMPLE_CALLCHAIN as u64;
+                attr.set_exclude_callchain_kernel(1);
+            }
+            CallGraph::Dwarf(bytes) => {
+                attr.sample_type |= (perf::PERF_SAMPLE_REGS_USER | perf::PERF_SAMPLE_STACK_USER) as u64;
+                attr.sample_regs_user = REGISTERS.iter().fold(0, |mask, register| mask | 1 << register);
+                attr.sample_stack_user = bytes;
+            }
+        }
+    }
+
+    /// More than a sample takes in the ring: 127 callers or the stack, and counts.
+    pub(crate) fn most_bytes(self) -> usize {
+        match self {
+            CallGraph::FramePointers => 4096,
+            CallGraph::Dwarf(bytes) => 1024 + bytes as usize,
+        }
+    }
+}
 /// What the sideband's attributes ask for: it follows each record.
 pub(crate) const SIDEBAND_TYPE: u64 = (perf::PERF_SAMPLE_TID | perf::PERF_SAMPLE_TIME) as u64;
 
 /// Values from this one up in a call chain say what follows, and are no addresses.
 const CONTEXT: u64 = -4095_i64 as u64;
+/// Addresses of the kernel follow: those of user mode, if there are any, come behind them.
+const IN_KERNEL: u64 = -128_i64 as u64;
+/// An address that no user mode has, where nothing follows.
+const KERNEL_HALF: u64 = 1 << 63;
 
 /// What a sampler's attributes ask for of the counts, in the order of the fields.
 pub(crate) const READ_FORMAT: u64 = (perf::PERF_FORMAT_GROUP
     | perf::PERF_FORMAT_TOTAL_TIME_ENABLED
     | perf::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
+
+/// What is asked for of the counts of one event.
+pub(crate) const READ_TIMES: u64 =
+    (perf::PERF_FORMAT_TOTAL_TIME_ENABLED | perf::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
 
 /// One sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,8 +82,19 @@ pub(crate) struct RawSample {
     pub running: u64,
     /// What each event of the group has counted.
     pub counts: Vec<u64>,
-    /// Addresses in user mode, from the instruction that was interrupted to the outermost caller.
+    /// Addresses from the instruction that was interrupted to the outermost caller.
     pub chain: Vec<u64>,
+    /// The first so many are the kernel's.
+    pub in_kernel: usize,
+    /// What is to be unwound for these.
+    pub copy: Option<StackCopy>,
+}
+
+/// REGISTERS, and memory from the stack pointer on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StackCopy {
+    pub registers: Vec<u64>,
+    pub stack: Vec<u8>,
 }
 
 /// A record of a sampler's ring.
@@ -44,6 +105,8 @@ pub(crate) enum Sampled {
     Lost(u64),
     /// The event was stopped, for it had more interrupts than kernel.perf_event_max_sample_rate permits, or goes on.
     Throttled,
+    /// The thread was descheduled, or runs again.
+    Descheduled,
     /// A sample that cannot be read.
     Unreadable,
     Other,
@@ -82,23 +145,30 @@ impl RecordFields<'_> {
         }
         (0..n).map(|_| self.u64()).collect()
     }
+
+    fn bytes(&mut self, n: u64) -> Option<Vec<u8>> {
+        let (bytes, rest) = self.0.split_at_checked(usize::try_from(n).ok()?)?;
+        self.0 = rest;
+        Some(bytes.to_vec())
+    }
 }
 
 /// Of a sampler's ring.
-pub(crate) fn sampled(kind: u32, body: &[u8]) -> Sampled {
+pub(crate) fn sampled(kind: u32, body: &[u8], callers: CallGraph) -> Sampled {
     match kind {
-        perf::PERF_RECORD_SAMPLE => sample(body).map_or(Sampled::Unreadable, Sampled::Sample),
+        perf::PERF_RECORD_SAMPLE => sample(body, callers).map_or(Sampled::Unreadable, Sampled::Sample),
         perf::PERF_RECORD_LOST => {
             let mut fields = RecordFields(body);
             let lost = fields.u64().and_then(|_id| fields.u64());
             lost.map_or(Sampled::Unreadable, Sampled::Lost)
         }
         perf::PERF_RECORD_THROTTLE | perf::PERF_RECORD_UNTHROTTLE => Sampled::Throttled,
+        perf::PERF_RECORD_SWITCH => Sampled::Descheduled,
         _ => Sampled::Other,
     }
 }
 
-fn sample(body: &[u8]) -> Option<RawSample> {
+fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
     let mut fields = RecordFields(body);
     let ip = fields.u64()?;
     let (_pid, tid) = (fields.u32()?, fields.u32()? as i32);
@@ -106,13 +176,42 @@ fn sample(body: &[u8]) -> Option<RawSample> {
     let events = fields.u64()?;
     let (enabled, running) = (fields.u64()?, fields.u64()?);
     let counts = fields.many(events)?;
-    let callers = fields.u64()?;
-    let mut chain = fields.many(callers)?;
-    chain.retain(|address| *address < CONTEXT);
+    let (mut chain, mut in_kernel, mut copy) = (Vec::new(), 0, None);
+    match callers {
+        CallGraph::FramePointers => {
+            let callers = fields.u64()?;
+            let mut kernel = false;
+            for word in fields.many(callers)? {
+                if word >= CONTEXT {
+                    kernel = word == IN_KERNEL;
+                } else {
+                    chain.push(word);
+                    in_kernel += usize::from(kernel);
+                }
+            }
+        }
+        CallGraph::Dwarf(_) => copy = stack_copy(&mut fields)?,
+    }
+    let alone = chain.is_empty();
     if chain.first() != Some(&ip) {
         chain.insert(0, ip);
+        in_kernel += usize::from(in_kernel > 0 || alone && ip >= KERNEL_HALF);
     }
-    Some(RawSample { after_gap: false, tid, time, enabled, running, counts, chain })
+    Some(RawSample { after_gap: false, tid, time, enabled, running, counts, chain, in_kernel, copy })
+}
+
+/// None within: there are no registers, or those of a program of 32 bits.
+fn stack_copy(fields: &mut RecordFields) -> Option<Option<StackCopy>> {
+    let abi = fields.u64()?;
+    let registers = if abi == u64::from(perf::PERF_SAMPLE_REGS_ABI_NONE) { 0 } else { REGISTERS.len() };
+    let registers = fields.many(registers as u64)?;
+    let size = fields.u64()?;
+    let mut stack = fields.bytes(size)?;
+    if size > 0 {
+        let copied = fields.u64()?;
+        stack.truncate(usize::try_from(copied).ok()?);
+    }
+    Some((abi == u64::from(perf::PERF_SAMPLE_REGS_ABI_64)).then_some(StackCopy { registers, stack }))
 }
 
 /// Of the sideband: when, and what.
@@ -164,18 +263,76 @@ mod tests {
         let body = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 3, user, 0x1000, 0x2000]);
         let (enabled, running, counts) = (50, 40, vec![600, 300]);
         let chain = vec![0x1000, 0x2000];
-        let expected = RawSample { after_gap: false, tid: 7, time: 99, enabled, running, counts, chain };
-        assert_eq!(sampled(9, &body), Sampled::Sample(expected.clone()));
+        let expected = RawSample {
+            after_gap: false,
+            tid: 7,
+            time: 99,
+            enabled,
+            running,
+            counts,
+            chain,
+            in_kernel: 0,
+            copy: None,
+        };
+        assert_eq!(sampled(9, &body, CallGraph::FramePointers), Sampled::Sample(expected.clone()));
         let without_chain = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 0]);
         let alone = RawSample { chain: vec![0x1000], ..expected };
-        assert_eq!(sampled(9, &without_chain), Sampled::Sample(alone));
+        assert_eq!(sampled(9, &without_chain, CallGraph::FramePointers), Sampled::Sample(alone));
         for len in 0..body.len() {
-            assert_eq!(sampled(9, &body[..len]), Sampled::Unreadable, "{len}");
+            assert_eq!(sampled(9, &body[..len], CallGraph::FramePointers), Sampled::Unreadable, "{len}");
         }
-        assert_eq!(sampled(2, &bytes(&[1, 5])), Sampled::Lost(5));
+        assert_eq!(sampled(2, &bytes(&[1, 5]), CallGraph::FramePointers), Sampled::Lost(5));
         // more values than there can be
-        assert_eq!(sampled(9, &bytes(&[0x1000, 0, 0, u64::MAX, 0, 0, 1])), Sampled::Unreadable);
-        assert_eq!(sampled(5, &bytes(&[1, 2, 3])), Sampled::Throttled);
+        assert_eq!(
+            sampled(9, &bytes(&[0x1000, 0, 0, u64::MAX, 0, 0, 1]), CallGraph::FramePointers),
+            Sampled::Unreadable
+        );
+        assert_eq!(sampled(5, &bytes(&[1, 2, 3]), CallGraph::FramePointers), Sampled::Throttled);
+        assert_eq!(sampled(14, &[], CallGraph::FramePointers), Sampled::Descheduled);
+    }
+
+    #[test]
+    fn a_sample_has_registers_and_as_much_of_the_stack_as_was_copied() {
+        let registers: Vec<u64> = (1..=REGISTERS.len() as u64).collect();
+        let words = |abi: u64, stack: &[u64]| {
+            let registers = if abi == 0 { &[] } else { &registers[..] };
+            bytes(&[&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, abi], registers, stack].concat())
+        };
+        let read = |body: &[u8]| match sampled(9, body, CallGraph::Dwarf(16)) {
+            Sampled::Sample(sample) => Some((sample.chain, sample.copy)),
+            _ => None,
+        };
+        let copy = |stack: &[u64]| Some(StackCopy { registers: registers.clone(), stack: bytes(stack) });
+        let whole = words(2, &[16, 0xa, 0xb, 16]);
+        assert_eq!(read(&whole), Some((vec![0x1000], copy(&[0xa, 0xb]))));
+        assert_eq!(read(&words(2, &[16, 0xa, 0xb, 8])), Some((vec![0x1000], copy(&[0xa]))));
+        assert_eq!(read(&words(2, &[0])), Some((vec![0x1000], copy(&[]))));
+        // no registers; those of 32 bits
+        assert_eq!(read(&words(0, &[0])), Some((vec![0x1000], None)));
+        assert_eq!(read(&words(1, &[16, 0xa, 0xb, 16])), Some((vec![0x1000], None)));
+        for len in 0..whole.len() {
+            assert_eq!(read(&whole[..len]), None, "{len}");
+        }
+        assert_eq!(read(&words(2, &[u64::MAX, 1])), None);
+    }
+
+    #[test]
+    fn a_chain_begins_in_the_kernel_or_not() {
+        let (kernel, user, ip) = (-128_i64 as u64, -512_i64 as u64, 0xffff_ffff_8100_0000);
+        let of = |ip: u64, chain: &[u64]| {
+            let mut words = vec![ip, 0, 0, 1, 0, 0, 5, chain.len() as u64];
+            words.extend(chain);
+            match sampled(9, &bytes(&words), CallGraph::FramePointers) {
+                Sampled::Sample(sample) => (sample.in_kernel, sample.chain),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(of(ip, &[kernel, ip, ip + 8, user, 0x1000]), (2, vec![ip, ip + 8, 0x1000]));
+        assert_eq!(of(ip, &[kernel, ip + 8, user, 0x1000]), (2, vec![ip, ip + 8, 0x1000]));
+        // [vsyscall] is in user mode
+        let vsyscall = 0xffff_ffff_ff60_0000;
+        assert_eq!(of(vsyscall, &[user, vsyscall, 0x1000]), (0, vec![vsyscall, 0x1000]));
+        assert_eq!((of(ip, &[]), of(0x1000, &[])), ((1, vec![ip]), (0, vec![0x1000])));
     }
 
     #[test]

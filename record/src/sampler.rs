@@ -3,7 +3,7 @@
 
 use crate::event::{CLOCK, TaskEvent, now};
 use crate::proof::Strobe;
-use crate::records::{READ_FORMAT, RawSample, SAMPLE_TYPE, Sampled, sampled};
+use crate::records::{CallGraph, READ_FORMAT, RawSample, Sampled, sampled};
 use crate::ring::RecordRing;
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::io;
@@ -11,8 +11,8 @@ use topdown::SampledEvents;
 
 /// Samples of a burst: two windows, of which each could have another function in it that the sample between them shows.
 pub(crate) const SAMPLES: u32 = 3;
-/// A burst of 127 callers and eight counts per sample has room.
-const RING_PAGES: usize = 4;
+/// The smallest page; a ring has room for a burst wherever pages are larger, too.
+const PAGE: usize = 4096;
 /// A burst that begins later than this after it was asked for was not of that instant: the thread slept.
 const LATE_NS: u64 = 500_000;
 
@@ -40,10 +40,14 @@ pub(crate) struct Sampler {
     tid: i32,
     kind: usize,
     ring: RecordRing,
-    _members: Vec<TaskEvent>,
+    /// All but the leader, which is closed last: metric events die with it.
+    members: Vec<TaskEvent>,
     leader: TaskEvent,
-    /// Slots for each that the leader counts, by which a gap in cycles is multiplied.
+    /// The one that samples: its place in the group.
+    sampling: usize,
+    /// How many of its events are in a cycle, by which a gap is multiplied.
     per_cycle: u64,
+    callers: CallGraph,
     /// Overflows that the kernel still permits.
     permitted: u32,
     /// What the burst under way has shown, when it was asked for, and for how long it stands.
@@ -52,7 +56,7 @@ pub(crate) struct Sampler {
     after_gap: bool,
     asked: Option<(u64, u64)>,
     long: bool,
-    /// Of the leader, in its events.
+    /// Of the one that samples, in its events.
     period: u64,
     bursts: u64,
     record: Vec<u8>,
@@ -69,14 +73,14 @@ pub(crate) struct Fate {
     pub throttled: u64,
 }
 
-fn attr(events: &SampledEvents, config: u64) -> perf_event_attr {
+fn attr(events: &SampledEvents, config: u64, kernel: bool) -> perf_event_attr {
     let mut attr = perf_event_attr {
         type_: events.kind,
         config,
         read_format: READ_FORMAT,
         ..perf_event_attr::default()
     };
-    attr.set_exclude_kernel(1);
+    attr.set_exclude_kernel((!kernel).into());
     attr.set_exclude_hv(1);
     attr.set_exclude_guest(1);
     // (events of a group have one clock)
@@ -104,31 +108,50 @@ impl RawBurst {
 }
 
 impl Sampler {
-    /// On a thread, for one kind of core.
+    /// On a thread, for one kind of core; `kernel`: of what the kernel does for it, too.
     ///
     /// # Errors
     /// The kernel's; ESRCH: the thread has ended.
-    pub fn open(events: &SampledEvents, kind: usize, pid: i32, tid: i32) -> io::Result<Sampler> {
-        let per_cycle = if events.slots_each == 1 { events.slots_per_cycle.into() } else { 1 };
-        let mut first = attr(events, events.events[0].1);
-        first.__bindgen_anon_1.sample_period = FIRST_PERIOD; // (set before each block of bursts)
-        first.sample_type = SAMPLE_TYPE;
-        first.set_disabled(1);
-        first.set_exclude_callchain_kernel(1);
-        let leader = TaskEvent::open(first, tid, -1, None)?;
-        let members = events.events[1..].iter();
+    pub fn open(
+        events: &SampledEvents,
+        kind: usize,
+        (pid, tid): (i32, i32),
+        kernel: bool,
+        callers: CallGraph,
+    ) -> io::Result<Sampler> {
+        let sampling = events.sampler;
+        let attr = |place: usize| {
+            let mut attr = attr(events, events.events[place].1, kernel);
+            if place == sampling {
+                attr.__bindgen_anon_1.sample_period = FIRST_PERIOD; // (set before each block of bursts)
+                callers.set(&mut attr);
+                attr.set_exclude_callchain_kernel((!kernel).into());
+            }
+            attr.set_disabled((place == 0 || place == sampling).into());
+            attr
+        };
+        let leader = TaskEvent::open(attr(0), tid, -1, None)?;
         let members =
-            members.map(|(_, config)| TaskEvent::open(attr(events, *config), tid, -1, Some(&leader)));
-        let _members = members.collect::<io::Result<_>>()?;
-        let ring = RecordRing::map(&leader, RING_PAGES)?;
+            (1..events.events.len()).map(|place| TaskEvent::open(attr(place), tid, -1, Some(&leader)));
+        let members = members.collect::<io::Result<Vec<_>>>()?;
+        let sampler = if sampling == 0 { &leader } else { &members[sampling - 1] };
+        let pages = (SAMPLES as usize * callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
+        let ring = RecordRing::map(sampler, pages)?;
+        if sampling != 0 {
+            // (that samples are throttled the kernel says to the leader)
+            leader.set_output(sampler)?;
+            leader.enable()?;
+        }
         Ok(Sampler {
             pid,
             tid,
             kind,
             ring,
-            _members,
+            members,
             leader,
-            per_cycle,
+            sampling,
+            per_cycle: events.sampled_per_cycle,
+            callers,
             permitted: 0,
             samples: Vec::new(),
             after_gap: false,
@@ -138,6 +161,11 @@ impl Sampler {
             bursts: 0,
             record: Vec::new(),
         })
+    }
+
+    /// The event that samples.
+    fn event(&self) -> &TaskEvent {
+        if self.sampling == 0 { &self.leader } else { &self.members[self.sampling - 1] }
     }
 
     /// How many bursts were asked for.
@@ -152,14 +180,14 @@ impl Sampler {
     pub fn set_gap(&mut self, cycles: u64, long: bool) -> io::Result<()> {
         self.long = long;
         self.period = (cycles * self.per_cycle).max(1);
-        self.leader.set_period(self.period)
+        self.event().set_period(self.period)
     }
 
     fn drain(&mut self, fate: &mut Fate) {
         let mut record = std::mem::take(&mut self.record);
         let mut after_gap = std::mem::take(&mut self.after_gap);
         while let Some((kind, _)) = self.ring.next(&mut record) {
-            match sampled(kind, &record) {
+            match sampled(kind, &record, self.callers) {
                 Sampled::Sample(sample) => {
                     self.permitted = self.permitted.saturating_sub(1);
                     self.samples.push(RawSample { after_gap: std::mem::take(&mut after_gap), ..sample });
@@ -177,7 +205,7 @@ impl Sampler {
                     after_gap = true;
                     fate.lost += lost;
                 }
-                Sampled::Other => {}
+                Sampled::Descheduled | Sampled::Other => {}
             }
         }
         self.after_gap = after_gap;
@@ -190,7 +218,7 @@ impl Sampler {
         self.drain(fate);
         if self.permitted > 0 {
             // (one that has ended meanwhile has nothing to stop)
-            let _ = self.leader.disable();
+            let _ = self.event().disable();
             self.drain(fate);
         }
         let samples = std::mem::take(&mut self.samples);
@@ -215,10 +243,10 @@ impl Sampler {
         self.asked = Some((now(), weight_ns));
         self.bursts += 1;
         match SAMPLES.saturating_sub(self.permitted) {
-            0 => self.leader.enable(),
+            0 => self.event().enable(),
             more => {
                 self.permitted = SAMPLES;
-                self.leader.refresh(more)
+                self.event().refresh(more)
             }
         }
     }

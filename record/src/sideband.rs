@@ -14,12 +14,14 @@ const RING_PAGES: usize = 16;
 /// The events of all CPUs.
 #[derive(Debug, Default)]
 pub(crate) struct Sideband {
+    online: Vec<u32>,
     cpus: Vec<OfCpu>,
     record: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct OfCpu {
+    cpu: u32,
     ring: RecordRing,
     /// The first has the ring.
     events: Vec<TaskEvent>,
@@ -49,24 +51,27 @@ fn attr() -> perf_event_attr {
 }
 
 impl Sideband {
-    /// On these threads and whatever they start, on these CPUs.
+    /// On these CPUs; of no thread yet.
+    pub fn new(cpus: Vec<u32>) -> Sideband {
+        Sideband { online: cpus, ..Sideband::default() }
+    }
+
+    /// Also of these threads and whatever they start. Those that have ended are left out.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn open(tids: &[i32], cpus: &[u32]) -> io::Result<Sideband> {
+    pub fn follow(&mut self, tids: &[i32]) -> io::Result<()> {
         let ended = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
-        let mut all = Vec::new();
-        for cpu in cpus {
-            let mut of_cpu: Option<OfCpu> = None;
+        for cpu in &self.online {
             for tid in tids {
                 let event = match TaskEvent::open(attr(), *tid, *cpu as i32, None) {
                     Err(error) if ended(&error) => continue,
                     opened => opened?,
                 };
-                match &mut of_cpu {
+                match self.cpus.iter_mut().find(|of_cpu| of_cpu.cpu == *cpu) {
                     None => {
                         let ring = RecordRing::map(&event, RING_PAGES)?;
-                        of_cpu = Some(OfCpu { ring, events: vec![event], ended: false });
+                        self.cpus.push(OfCpu { cpu: *cpu, ring, events: vec![event], ended: false });
                     }
                     Some(of_cpu) => {
                         event.set_output(&of_cpu.events[0])?;
@@ -74,12 +79,8 @@ impl Sideband {
                     }
                 }
             }
-            all.extend(of_cpu);
         }
-        if all.is_empty() {
-            return Err(io::Error::from_raw_os_error(libc::ESRCH));
-        }
-        Ok(Sideband { cpus: all, record: Vec::new() })
+        Ok(())
     }
 
     /// Can be read when there is something.
@@ -120,12 +121,13 @@ mod tests {
         let (mut first, mut second) = (cat(), cat());
         let tids = [first.id(), second.id()].map(|pid| pid as i32);
         let cpus: Vec<u32> = (0..std::thread::available_parallelism().unwrap().get() as u32).collect();
-        let Ok(mut sideband) = Sideband::open(&tids, &cpus) else {
+        let mut sideband = Sideband::new(cpus);
+        if sideband.follow(&tids).is_err() {
             first.kill().unwrap();
             second.kill().unwrap();
             eprintln!("perf_event_open is not permitted here: nothing is tested");
             return;
-        };
+        }
         drop(first.stdin.take());
         first.wait().unwrap();
         let descriptors: Vec<RawFd> = sideband.descriptors().collect();

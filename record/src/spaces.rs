@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 
 use crate::stacks::CodePlace;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 /// Something that addresses are in.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Module {
     /// A file; addresses are offsets in it.
     File(String),
@@ -15,6 +17,8 @@ pub(crate) enum Module {
     Anonymous { pid: i32, user: u32 },
     /// What the kernel puts into each process.
     Vdso,
+    /// The kernel, with its modules; addresses are its own.
+    Kernel,
 }
 
 /// All processes.
@@ -64,12 +68,21 @@ impl Spaces {
             _ => Module::Anonymous { pid, user: *self.users.entry(pid).or_insert_with(|| user_of(pid)) },
         };
         let anonymous = !matches!(module, Module::File(_));
+        (self.number(module), anonymous)
+    }
+
+    fn number(&mut self, module: Module) -> u32 {
         let next = self.modules.len() as u32;
         let number = *self.known.entry(module.clone()).or_insert(next);
         if number == next {
             self.modules.push(module);
         }
-        (number, anonymous)
+        number
+    }
+
+    /// The kernel's number.
+    pub fn kernel(&mut self) -> u32 {
+        self.number(Module::Kernel)
     }
 
     pub fn mapped(&mut self, since: u64, pid: i32, start: u64, len: u64, offset: u64, file: &str) {
@@ -123,6 +136,34 @@ impl Spaces {
             }
             None => CodePlace { module: None, address },
         }
+    }
+}
+
+/// A file's part that is mapped somewhere.
+pub(crate) struct MappedPart<'a> {
+    pub start: u64,
+    pub end: u64,
+    pub offset: u64,
+    pub module: u32,
+    pub file: &'a str,
+}
+
+impl Spaces {
+    /// Another number whenever a process has mapped more, or executed a program.
+    pub fn age(&self, pid: i32) -> Option<(u64, usize)> {
+        self.of.get(&pid).map(|space| (space.executed, space.mapped.len()))
+    }
+
+    /// Files that a process has mapped, in the order of time.
+    pub fn files(&self, pid: i32) -> impl Iterator<Item = MappedPart<'_>> {
+        let mapped = self.of.get(&pid).into_iter().flat_map(|space| &space.mapped);
+        mapped.filter_map(|mapped| match &self.modules[mapped.module as usize] {
+            Module::File(file) => {
+                let MappedFile { start, end, offset, module, .. } = *mapped;
+                Some(MappedPart { start, end, offset, module, file })
+            }
+            _ => None,
+        })
     }
 }
 

@@ -1,10 +1,11 @@
 //! Stacks of frames, each kept once.
 #![forbid(unsafe_code)]
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// A place in a module, or an address that is in none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct CodePlace {
     pub module: Option<u32>,
     pub address: u64,

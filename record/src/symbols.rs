@@ -1,16 +1,18 @@
 //! Functions at addresses, those that were inlined there as well, and lines: from DWARF and ELF symbols of the program, its libraries or their
-//! separate debug files, and from the maps that JIT compilers write for perf. Each address is looked up once, and each file is open
+//! separate debug files, from the maps that JIT compilers write for perf, and the kernel's from /proc/kallsyms. Each address is looked up once, and each file is open
 //! while its addresses are.
 #![forbid(unsafe_code)]
 
 mod dwarf;
 mod elf;
 mod jit;
+mod kallsyms;
 mod names;
 mod separate;
 
 use crate::spaces::Module;
 use crate::stacks::CodePlace;
+use kallsyms::KernelSymbols;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -48,16 +50,22 @@ pub(crate) struct LookIn {
     pub debug: PathBuf,
     /// Maps of JIT compilers.
     pub jit: PathBuf,
+    /// The kernel's symbols.
+    pub kernel: PathBuf,
 }
 
 impl Default for LookIn {
     fn default() -> LookIn {
-        LookIn { debug: "/usr/lib/debug".into(), jit: "/tmp".into() }
+        LookIn { debug: "/usr/lib/debug".into(), jit: "/tmp".into(), kernel: "/proc/kallsyms".into() }
     }
 }
 
 /// What is known of all places in which something was seen.
-pub(crate) struct Symbols(HashMap<CodePlace, Located<Symbol>>);
+pub(crate) struct Symbols {
+    all: HashMap<CodePlace, Located<Symbol>>,
+    /// Some are the kernel's, which shows its symbols' addresses to nobody like this user.
+    pub kernel_is_hidden: bool,
+}
 
 impl Symbols {
     /// Looks these places up.
@@ -70,9 +78,16 @@ impl Symbols {
         for CodePlace { module, address } in places {
             of_modules.entry(module).or_default().insert(address);
         }
-        let mut all = HashMap::new();
+        let (mut all, mut kernel_is_hidden) = (HashMap::new(), false);
         for (module, addresses) in of_modules {
             let of = module.map(|module| &modules[module as usize]);
+            if of == Some(&Module::Kernel) {
+                let kernel = KernelSymbols::read(&look_in.kernel);
+                kernel_is_hidden = kernel.are_hidden();
+                let located = |address| (CodePlace { module, address }, of_kernel(&kernel, address));
+                all.extend(addresses.into_iter().map(located));
+                continue;
+            }
             let (name, path, found) = of_module(of, &addresses, look_in);
             let symbol =
                 |function: String| Symbol { name: function, module: name.clone(), path: path.clone() };
@@ -81,13 +96,27 @@ impl Symbols {
                 all.insert(CodePlace { module, address }, Located { functions, line });
             }
         }
-        Symbols(all)
+        Symbols { all, kernel_is_hidden }
     }
 
     /// A place that was looked up.
     pub fn at(&self, place: CodePlace) -> &Located<Symbol> {
-        &self.0[&place]
+        &self.all[&place]
     }
+}
+
+/// What is known of an address of the kernel.
+fn of_kernel(kernel: &KernelSymbols, address: u64) -> Located<Symbol> {
+    const KERNEL: &str = "[kernel]";
+    let symbol = match kernel.at(address) {
+        Some((name, module)) => Symbol {
+            name: names::printable(name),
+            module: names::printable(module.unwrap_or(KERNEL)),
+            path: String::new(),
+        },
+        None => Symbol { name: KERNEL.into(), module: String::new(), path: String::new() },
+    };
+    Located { functions: vec![symbol], line: None }
 }
 
 /// A module's name and path, and what is known of each of its addresses.
@@ -112,7 +141,7 @@ fn of_module(
             ("[jit]".into(), String::new(), addresses.iter().map(at).collect())
         }
         Some(Module::Vdso) => ("[vdso]".into(), String::new(), nothing()),
-        None => (String::new(), String::new(), nothing()),
+        Some(Module::Kernel) | None => (String::new(), String::new(), nothing()),
     };
     let unknown = if name.is_empty() { "[unknown]".into() } else { format!("[unknown in {name}]") };
     for located in found.iter_mut().filter(|located| located.functions.is_empty()) {

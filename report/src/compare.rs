@@ -122,7 +122,7 @@ fn read(path: &Path) -> io::Result<Rows> {
     };
     rows.ok_or_else(|| {
         io::Error::other(format!(
-            "{}: no report of this version in CSV or JSON, nor a table file",
+            "{}: no report of this version in CSV or JSON, nor a table file, nor a recording (.json of topdown record)",
             path.display()
         ))
     })

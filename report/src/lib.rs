@@ -30,7 +30,7 @@ pub use compare::{Comparison, compare};
 pub use html::page;
 pub use merge::{OutsideCount, ProcessSums};
 pub use model::{Report, SCHEMA};
-pub use output::Output;
+pub use output::{Output, is_stdout};
 pub use topdown_table::clean;
 pub use words::{UNCOUNTED, count, occasion_of, thousands, time};
 

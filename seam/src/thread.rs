@@ -21,6 +21,18 @@ pub fn runs_on_these_alone(thread: i32, cpus: &str) -> bool {
     (0..libc::CPU_SETSIZE as usize).filter(|cpu| may_run(*cpu)).all(|cpu| contains(cpus, cpu as u32))
 }
 
+/// Moves the calling thread to CPUs of a list such as `0-3,8`; false: it may run on none of them.
+pub fn move_to(cpus: &str) -> bool {
+    // SAFETY: zeros are a set; CPU_SET is given numbers that the set has.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for cpu in (0..libc::CPU_SETSIZE as usize).filter(|cpu| contains(cpus, *cpu as u32)) {
+            libc::CPU_SET(cpu, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0
+    }
+}
+
 /// What the slot holds in a thread that has not asked for a number. Not 0, which marks a handle
 /// without an owner, so that the two never compare equal.
 const NONE: u64 = 1;

@@ -1,57 +1,17 @@
 /* functions FUNCTIONS MEAN_LENGTH MILLIONS SHAPE FILE: calls functions with known mixes in random order, each for 0.2 to 1.8 times
  * MEAN_LENGTH instructions, MILLIONS of them in all, and writes how many millionths of them were each one's. SHAPE: plain; threads,
- * three of them, or children, each a third; late: in a process that has executed this program; sleeps: it does so every now and then. */
-#include "functions.h"
+ * three of them, or children, each a third; late: in a process that has executed this program; sleeps: it does so every now and then;
+ * other: plain with other mixes; reads: after each function the kernel clears as many bytes as the functions have instructions on average:
+ * its instructions are in the file, too, behind those of the functions. */
+#include "work.h"
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
-/* two instructions a turn */
-#define F(n)                                                                                                                   \
-    static __attribute__((noinline, noclone)) void f##n(uint64_t turns)                                                        \
-    {                                                                                                                          \
-        __asm__ volatile("1: dec %0\n jnz 1b # " #n : "+r"(turns) : : "cc");                                                   \
-    }
-#define TEN(F, t) F(t##0) F(t##1) F(t##2) F(t##3) F(t##4) F(t##5) F(t##6) F(t##7) F(t##8) F(t##9)
-TEN(F, ) TEN(F, 1) TEN(F, 2) TEN(F, 3)
-#define NAME(n) f##n,
-static void (*const functions[MOST_FUNCTIONS])(uint64_t) = {TEN(NAME, ) TEN(NAME, 1) TEN(NAME, 2) TEN(NAME, 3)};
-
-static unsigned count;
-static uint64_t length;
-static int sleeps;
-static double spent[3][MOST_FUNCTIONS];
-
-struct part {
-    uint64_t instructions, seed;
-    double *spent;
-};
-
-static double next_random(uint64_t *seed)
-{
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    return (double)(*seed >> 11) * 0x1p-53;
-}
-
-static __attribute__((noinline, noclone)) void *work(void *argument)
-{
-    struct part *part = argument;
-    for (uint64_t done = 0; done < part->instructions;) {
-        const unsigned k = (unsigned)(next_random(&part->seed) * count);
-        const uint64_t turns = (uint64_t)((double)length * (0.2 + 1.6 * next_random(&part->seed))) / 2 + 1;
-        vm_mix_set(mix_of_function(k), 0, 0, 0);
-        functions[k](turns);
-        part->spent[k] += 2.0 * (double)turns;
-        done += 2 * turns;
-        if (sleeps && next_random(&part->seed) < 0.02)
-            usleep(300);
-    }
-    return NULL;
-}
+static double spent[3][MOST_FUNCTIONS + 1];
 
 static void in_threads(struct part *parts)
 {
@@ -91,6 +51,10 @@ int main(int argc, char **argv)
     count = (unsigned)strtoul(argv[1], NULL, 0);
     length = strtoull(argv[2], NULL, 0);
     sleeps = strcmp(shape, "sleeps") == 0;
+    other = strcmp(shape, "other") == 0 ? OTHER_MIXES : 0;
+    if (strcmp(shape, "reads") == 0)
+        zeros = open("/dev/zero", O_RDONLY);
+    const unsigned lines = count + (zeros >= 0);
     const uint64_t all = strtoull(argv[3], NULL, 0) * 1000000;
     struct part parts[3];
     for (int k = 0; k < 3; k++)
@@ -104,12 +68,12 @@ int main(int argc, char **argv)
         work(&parts[0]);
     }
     double total = 0;
-    for (unsigned k = 0; k < 3 * count; k++)
-        total += spent[k / count][k % count];
+    for (unsigned k = 0; k < 3 * lines; k++)
+        total += spent[k / lines][k % lines];
     FILE *const file = fopen(argv[5], "w");
     if (file == NULL)
         return 2;
-    for (unsigned k = 0; k < count; k++)
+    for (unsigned k = 0; k < lines; k++)
         fprintf(file, "%.0f\n", 1e6 * (spent[0][k] + spent[1][k] + spent[2][k]) / total);
     return fclose(file) != 0;
 }

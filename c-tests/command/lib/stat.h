@@ -60,7 +60,7 @@ static inline int run_alone(char *const *arguments)
 /* The same under `topdown` with such a subcommand, and an option ("" for none); its report is r.csv, or without (NULL) a text, in `said`. */
 static inline int run_under(const char *subcommand, const char *option, char *const *arguments)
 {
-    char *all[16] = {beside("../release/topdown"), strdup(subcommand)};
+    char *all[24] = {beside("../release/topdown"), strdup(subcommand)};
     int n = 2;
     if (option) {
         if (*option)

@@ -114,7 +114,7 @@ fn misses(seed: u64, events: &SampledEvents) -> (usize, usize) {
     let excess = excess(events, seen.iter());
     let (mut outside, mut all) = (0, 0);
     for (made, seen) in functions.iter().zip(&seen) {
-        let Ok(told) = shares(events, seen, &excess) else { continue };
+        let Ok(told) = shares(events, seen, Besides::Excess(&excess)) else { continue };
         for (share, truth) in told.shares.iter().zip(made.shares) {
             all += 1;
             outside += usize::from(truth < share.low || truth > share.high);
@@ -167,7 +167,7 @@ fn a_function_that_comes_back_within_windows_has_a_wide_interval() {
         let cluster = Cluster { counts: vec![6000.0, 3000.0, 1000.0, 1000.0], windows: 2, long: false };
         let returns = [Returns { all: 10_000, elsewhere }, Returns::default()];
         let seen = SeenIn { clusters: vec![cluster; 100], returns };
-        shares(&events, &seen, &[0.0; 4]).unwrap().shares[0]
+        shares(&events, &seen, Besides::Excess(&[0.0; 4])).unwrap().shares[0]
     };
     assert!(one(0).error() < 0.003 && one(1000).error() > 0.05, "{:?} {:?}", one(0), one(1000));
     assert!((one(0).value - 0.5).abs() < 1e-12);
@@ -177,7 +177,7 @@ fn a_function_that_comes_back_within_windows_has_a_wide_interval() {
 fn few_bursts_tell_nothing() {
     let cluster = Cluster { counts: vec![6000.0, 3000.0, 1000.0, 1000.0], windows: 2, long: false };
     let seen = SeenIn { clusters: vec![cluster; LEAST - 1], returns: [Returns::default(); 2] };
-    assert_eq!(shares(&sunny_cove(), &seen, &[0.0; 4]).unwrap_err(), Untold::Few(LEAST - 1));
+    assert_eq!(shares(&sunny_cove(), &seen, Besides::Excess(&[0.0; 4])).unwrap_err(), Untold::Few(LEAST - 1));
 }
 
 #[test]
@@ -190,9 +190,9 @@ fn what_windows_have_at_their_start_is_in_the_interval() {
     let seen = SeenIn { clusters, returns: [Returns { all: 10_000, elsewhere: 0 }; 2] };
     let excess = excess(&events, [&seen].into_iter());
     assert!((excess[3] - 600.0).abs() < 1e-6 && (excess[0] + 600.0).abs() < 1e-6, "{excess:?}");
-    let told = shares(&events, &seen, &excess).unwrap();
+    let told = shares(&events, &seen, Besides::Excess(&excess)).unwrap();
     assert!(told.shares[0].high >= 1.0 && told.shares[3].low <= 0.0, "{told:?}");
-    let without = shares(&events, &seen, &[0.0; 4]).unwrap();
+    let without = shares(&events, &seen, Besides::Excess(&[0.0; 4])).unwrap();
     assert!(without.shares[0].high < 0.99 && without.shares[3].low > 0.01, "{without:?}");
 }
 
@@ -209,4 +209,45 @@ fn windows_count_where_both_ends_are_inside() {
         seen.clusters.iter().map(|cluster| (cluster.counts.clone(), cluster.windows)).collect();
     assert_eq!(counts, [(vec![30.0, 3.0], 2), (vec![20.0, 2.0], 1), (vec![10.0, 1.0], 1)]);
     assert_eq!(seen.returns, [Returns { all: 2, elsewhere: 1 }, Returns::default()]);
+}
+
+/// Slots of the interrupts at the ends of a window, by all four counts.
+const INTERRUPTS: [u64; 4] = [5000, 4000, 300, 600];
+
+#[test]
+fn what_interrupts_count_is_in_no_share() {
+    let (events, mut outside, mut all, mut blind) = (sunny_cove(), 0, 0_u32, 0);
+    for seed in 1..=200 {
+        let (functions, mut seen) = program(seed, if seed % 2 == 0 { 1.0 } else { 1000.0 });
+        for seen in &mut seen {
+            for cluster in &mut seen.clusters {
+                let windows = cluster.windows as f64;
+                cluster.counts.iter_mut().zip(INTERRUPTS).for_each(|(n, more)| *n += windows * more as f64);
+            }
+        }
+        let is_off = |told: &Told, made: &Made| {
+            let off = |(share, truth): (&Confidence, &f64)| *truth < share.low || *truth > share.high;
+            told.shares.iter().zip(&made.shares).filter(|pair| off(*pair)).count()
+        };
+        for (made, seen) in functions.iter().zip(&seen) {
+            let Ok(told) = shares(&events, seen, Besides::Interrupts) else { continue };
+            all += 4;
+            outside += is_off(&told, made);
+            blind += shares(&events, seen, Besides::Excess(&[0.0; 4])).map_or(0, |told| is_off(&told, made));
+        }
+    }
+    eprintln!("{outside} of {all} are outside; {blind} with the interrupts' slots");
+    assert!(
+        all > 1000 && outside as u32 * 20 <= all && blind as u32 * 2 > all,
+        "{outside} and {blind} of {all}"
+    );
+}
+
+#[test]
+fn without_windows_of_both_lengths_nothing_is_told_beside_interrupts() {
+    let mut seen = SeenIn::default();
+    for k in 0..100 {
+        seen.add(&[true; 3], &[Some(vec![9000, 3000, 3000, 1000]), None], k < 5);
+    }
+    assert_eq!(shares(&sunny_cove(), &seen, Besides::Interrupts).unwrap_err(), Untold::Few(5));
 }

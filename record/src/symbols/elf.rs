@@ -4,20 +4,10 @@
 use super::dwarf::{Dwarf, DwarfSections};
 use super::names::{is_mangled, readable};
 use super::{Located, separate};
+pub(super) use crate::elf_file::{ElfFile, regular};
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-/// A file of which no more is read than is asked for: debug information may be large.
-pub(super) type ElfFile<'data> = object::File<'data, &'data ReadCache<File>>;
-
-/// Opens a regular file: others could block, or never end.
-pub(super) fn regular(path: &Path) -> Option<File> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
-    file.metadata().ok()?.is_file().then_some(file)
-}
 
 /// Things that begin at addresses.
 pub(super) struct ByAddress<T>(Vec<(u64, u64, T)>);

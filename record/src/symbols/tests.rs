@@ -40,6 +40,11 @@ impl Scratch {
         Scratch(path)
     }
 
+    /// A file there.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
     /// Compiles the program above to a shared object, and returns its path.
     pub fn compiled(&self, name: &str, flags: &[&str]) -> String {
         let (source, program) = (self.0.join("source.c"), self.0.join(name));

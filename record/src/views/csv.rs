@@ -5,7 +5,8 @@ use super::name;
 use crate::profile::{FunctionFigures, Profile};
 use std::fmt::Write;
 
-fn quoted(text: &str) -> String {
+/// A field of CSV.
+pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
@@ -29,7 +30,12 @@ pub(super) fn csv(profile: &Profile) -> String {
             names.push(name(node));
         }
     }
-    let mut text = String::from("core,function,module,scope,time_ns,time,time_low,time_high,windows");
+    // (of a condition they are parts of the sampling event's counts)
+    let time = match &profile.held {
+        None => "time_ns,time,time_low,time_high",
+        Some(_) => "events,part,part_low,part_high",
+    };
+    let mut text = format!("core,function,module,scope,{time},windows");
     names.iter().for_each(|name| _ = write!(text, ",{name},{name}_low,{name}_high"));
     text.push('\n');
     let places = |core: usize| -> Vec<Option<usize>> {

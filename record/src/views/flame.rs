@@ -12,7 +12,7 @@ pub(super) use file::svg;
 pub(super) use frames::{Callees, Flames, Width};
 
 use crate::estimate::Confidence;
-use crate::profile::{FunctionFigures, ProfiledCore};
+use crate::profile::{FunctionFigures, Profile, ProfiledCore};
 use topdown::LEVEL_1;
 
 /// How graphs look, besides what all pages have.
@@ -22,8 +22,19 @@ pub(super) const SCRIPT: &str = include_str!("flame/flame.js");
 /// Of what cannot be told.
 const GREY: &str = "untold";
 
+/// What a frame's width is, in words.
+pub(super) fn time(profile: &Profile) -> String {
+    match &profile.held {
+        None => "CPU time".into(),
+        Some(held) => format!("{} in stretches where {}", held.event, held.condition),
+    }
+}
+
 /// The category of level 1 with the largest share, by its place in `LEVEL_1`.
-fn dominant<'p>(core: &ProfiledCore, figures: &'p FunctionFigures) -> Option<(usize, &'p Confidence)> {
+pub(super) fn dominant<'p>(
+    core: &ProfiledCore,
+    figures: &'p FunctionFigures,
+) -> Option<(usize, &'p Confidence)> {
     let told = figures.shares.as_ref().ok()?;
     let place = |node: &topdown::SampledNode| LEVEL_1.iter().position(|metric| *metric == node.metric);
     let roots = core.nodes.iter().zip(&told.shares).filter_map(|(node, share)| Some((place(node)?, share)));

@@ -1,15 +1,16 @@
-//! Folded stacks: functions from the outermost on, and microseconds of CPU time.
+//! Folded stacks: functions from the outermost on, and microseconds of CPU time, or counts of a condition's event.
 #![forbid(unsafe_code)]
 
 use crate::profile::Profile;
 use std::collections::BTreeMap;
 
 pub(super) fn folded(profile: &Profile) -> String {
+    let unit = if profile.held.is_some() { 1 } else { 1000 };
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for (stack, ns) in &profile.stacks {
         // (a semicolon separates functions, a line end lines)
         let names = stack.functions.iter().map(|(name, _)| name.replace([';', '\n'], ":"));
-        *lines.entry(names.collect::<Vec<_>>().join(";")).or_default() += ns / 1000;
+        *lines.entry(names.collect::<Vec<_>>().join(";")).or_default() += ns / unit;
     }
     lines.into_iter().map(|(stack, us)| format!("{stack} {us}\n")).collect()
 }

@@ -16,15 +16,21 @@ const STYLE: &str = concat!(include_str!("flame/flame.css"), include_str!("html/
 pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
     let nothing = remarks::of_nothing(profile).map(String::from);
     let remarks: Vec<String> = nothing.into_iter().chain(remarks::of_all(profile)).collect();
+    let over = match &profile.held {
+        None => "Which functions waste the pipeline slots".into(),
+        Some(held) => format!("Which functions run where {}", held.condition),
+    };
     let content = html! {
         header {
-            p.over { "Which functions waste the pipeline slots" }
+            p.over { (over) }
             h1 title=(Text(heading.command)) { (Text(heading.command)) }
             p.machine { (remarks::amount(profile)) }
             @if !heading.occasion.is_empty() { p.machine { (Text(heading.occasion)) } }
             @if !remarks.is_empty() { ul.remarks { @for remark in &remarks { li { (Text(remark)) } } } }
         }
-        @for (place, core) in profile.cores.iter().enumerate() { (of_core(profile, place, core)) }
+        @for (place, core) in profile.cores.iter().enumerate() {
+            @if profile.held.is_some() { (of_condition(profile, place, core)) } @else { (of_core(profile, place, core)) }
+        }
         @if !profile.cores.is_empty() { (graphs(profile)) }
         footer {
             "libtopdown " (env!("CARGO_PKG_VERSION")) ". Each figure is in its interval with a probability of 95 %; docs/record.md says how."
@@ -93,6 +99,25 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
     }
 }
 
+/// A core where samples are of a condition: functions by the part that they have of those.
+fn of_condition(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
+    html! {
+        section.card.functions {
+            h2 { (core.name) ": functions in which most of the stretches end" }
+            @for function in remarks::listed(profile, place) {
+                div.region {
+                    (name(function))
+                    div {
+                        (percent(&function.own.time)) " of the stretches, " (count(function.own.bursts as u64, "sample"))
+                        div.weight { div style={ "width:" (format!("{:.2}", 100.0 * function.own.time.value)) "%" } {} }
+                    }
+                }
+                "\n"
+            }
+        }
+    }
+}
+
 fn why_not(profile: &Profile, figures: &FunctionFigures) -> Markup {
     html! { @if let Err(why) = figures.shares { p.meta { (remarks::untold(why, profile)) } } }
 }
@@ -140,6 +165,7 @@ fn bar(core: &ProfiledCore, name: &str, figures: &FunctionFigures) -> Markup {
 }
 
 fn graphs(profile: &Profile) -> Markup {
+    let width = format!("width: {}", flame::time(profile));
     html! {
         section.card.graphs {
             div.tools {
@@ -149,17 +175,29 @@ fn graphs(profile: &Profile) -> Markup {
                     button.reset type="button" { "all" }
                 }
             }
-            p.meta {
-                "Colours are those of the bars: where most of the function's own slots went; grey where that cannot be told. A click on a \
-                 frame widens it."
-            }
-            (graph("Time", "width: CPU time", &Flames::new(profile, Width::Time, Callees::Above)))
-            (graph("Wasted slots", "width: time in which slots were not retired", &Flames::new(profile, Width::Waste, Callees::Above)))
-            details {
-                summary { "Innermost functions first, their callers below" }
-                (graph("Time", "width: CPU time", &Flames::new(profile, Width::Time, Callees::First)))
-                (graph("Wasted slots", "width: time in which slots were not retired", &Flames::new(profile, Width::Waste, Callees::First)))
-            }
+            @if profile.held.is_some() {
+                (graph("Stretches", &width, &Flames::new(profile, Width::Time, Callees::Above)))
+                details {
+                    summary { "Innermost functions first, their callers below" }
+                    (graph("Stretches", &width, &Flames::new(profile, Width::Time, Callees::First)))
+                }
+            } @else { (graphs_of_time(profile)) }
+        }
+    }
+}
+
+fn graphs_of_time(profile: &Profile) -> Markup {
+    html! {
+        p.meta {
+            "Colours are those of the bars: where most of the function's own slots went; grey where that cannot be told. A click on a \
+             frame widens it."
+        }
+        (graph("Time", "width: CPU time", &Flames::new(profile, Width::Time, Callees::Above)))
+        (graph("Wasted slots", "width: time in which slots were not retired", &Flames::new(profile, Width::Waste, Callees::Above)))
+        details {
+            summary { "Innermost functions first, their callers below" }
+            (graph("Time", "width: CPU time", &Flames::new(profile, Width::Time, Callees::First)))
+            (graph("Wasted slots", "width: time in which slots were not retired", &Flames::new(profile, Width::Waste, Callees::First)))
         }
     }
 }

@@ -3,9 +3,13 @@
 
 use super::name;
 use crate::estimate::{Confidence, Untold};
+use crate::held::Held;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledLine};
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+/// What the file says that it is.
+pub(crate) const FORMAT: &str = "topdown-record-1";
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -22,6 +26,8 @@ struct Document<'a> {
     bursts_per_second_asked: u32,
     bursts_per_second: f64,
     burst_ns: f64,
+    #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
+    held: Option<HeldRow<'a>>,
     cores: Vec<CoreRow<'a>>,
     functions: Vec<FunctionRow<'a>>,
 }
@@ -49,15 +55,47 @@ struct FunctionRow<'a> {
 struct LineRow<'a> {
     file: &'a str,
     line: u32,
-    time_ns: u64,
-    time: Confidence,
+    #[serde(flatten)]
+    time: TimeRow,
     bursts: usize,
+}
+
+/// Of all time; or of all that the event counted in stretches in which the condition held.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum TimeRow {
+    Time { time_ns: u64, time: Confidence },
+    Held { events: u64, part: Confidence },
+}
+
+impl TimeRow {
+    fn of(profile: &Profile, ns: u64, part: Confidence) -> TimeRow {
+        match profile.held {
+            None => TimeRow::Time { time_ns: ns, time: part },
+            Some(_) => TimeRow::Held { events: ns, part },
+        }
+    }
+}
+
+/// What the samples are of.
+#[derive(Serialize)]
+struct HeldRow<'a> {
+    condition: &'a str,
+    event: &'a str,
+    period: u64,
+    samples: u64,
+    samples_left_out: u64,
+    events_in_all: u64,
+    part: Option<Confidence>,
+    time_counted: f64,
+    pmus: &'a [&'static str],
+    pmus_without: &'a [&'static str],
 }
 
 #[derive(Serialize)]
 struct FiguresRow<'a> {
-    time_ns: u64,
-    time: Confidence,
+    #[serde(flatten)]
+    time: TimeRow,
     bursts: usize,
     windows: usize,
     /// By perf's names; none that cannot be told.
@@ -66,20 +104,36 @@ struct FiguresRow<'a> {
     cannot_be_told: Option<String>,
 }
 
-fn figures<'a>(core: &ProfiledCore, figures: &FunctionFigures) -> FiguresRow<'a> {
+fn held(held: &Held) -> HeldRow<'_> {
+    HeldRow {
+        condition: &held.condition,
+        event: &held.event,
+        period: held.period,
+        samples: held.samples,
+        samples_left_out: held.left_out,
+        events_in_all: held.all,
+        part: held.part,
+        time_counted: held.counted,
+        pmus: &held.pmus,
+        pmus_without: &held.without,
+    }
+}
+
+fn figures<'a>(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures) -> FiguresRow<'a> {
     let (shares, windows, why) = match &figures.shares {
         Ok(told) => (core.nodes.iter().map(name).zip(told.shares.clone()).collect(), told.windows, None),
+        Err(Untold::Conditional) => (BTreeMap::new(), 0, None),
         Err(Untold::Few(bursts)) => {
             (BTreeMap::new(), 0, Some(format!("{bursts} bursts have a window in the function, too few")))
         }
     };
     let FunctionFigures { time, time_ns, bursts, .. } = *figures;
-    FiguresRow { time_ns, time, bursts, windows, shares, cannot_be_told: why }
+    FiguresRow { time: TimeRow::of(profile, time_ns, time), bursts, windows, shares, cannot_be_told: why }
 }
 
-fn line(line: &ProfiledLine) -> LineRow<'_> {
+fn line<'a>(profile: &Profile, line: &'a ProfiledLine) -> LineRow<'a> {
     let ProfiledLine { ref file, line, time, time_ns, bursts } = *line;
-    LineRow { file, line, time_ns, time, bursts }
+    LineRow { file, line, time: TimeRow::of(profile, time_ns, time), bursts }
 }
 
 pub(super) fn json(profile: &Profile, command: &str) -> String {
@@ -87,7 +141,7 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         name: core.name,
         windows: core.windows,
         excess_at_start: core.excess,
-        all: figures(core, &core.all),
+        all: figures(profile, core, &core.all),
     };
     let functions = profile.functions.iter().map(|function| {
         let core = &profile.cores[function.core];
@@ -96,13 +150,13 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
             module: &function.module,
             path: &function.path,
             core: core.name,
-            own: figures(core, &function.own),
-            inclusive: figures(core, &function.inclusive),
-            lines: function.lines.iter().map(line).collect(),
+            own: figures(profile, core, &function.own),
+            inclusive: figures(profile, core, &function.inclusive),
+            lines: function.lines.iter().map(|one| line(profile, one)).collect(),
         }
     });
     let document = Document {
-        format: "topdown-record-1",
+        format: FORMAT,
         command,
         elapsed_ns: profile.elapsed.as_nanos() as u64,
         threads: profile.threads,
@@ -115,6 +169,7 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         bursts_per_second_asked: profile.pace.asked,
         bursts_per_second: profile.pace.frequency,
         burst_ns: profile.pace.burst_ns,
+        held: profile.held.as_ref().map(held),
         cores: profile.cores.iter().map(core).collect(),
         functions: functions.collect(),
     };

@@ -2,14 +2,20 @@
 #![forbid(unsafe_code)]
 
 mod csv;
+mod firefox;
 mod flame;
 mod folded;
 mod html;
 mod index;
 mod json;
+mod parts;
 mod pprof;
 mod remarks;
 mod text;
+
+pub(crate) use csv::quoted;
+pub(crate) use json::FORMAT;
+pub(crate) use remarks::LEAST_TIME;
 
 use crate::profile::Profile;
 use std::path::Path;
@@ -42,10 +48,13 @@ pub enum View {
     Folded,
     /// The protocol buffer of pprof.
     Pprof,
+    /// What profiler.firefox.com loads.
+    Firefox,
 }
 
-/// File endings.
-const ENDINGS: [(&str, View); 10] = [
+/// File endings; of those that are true of a file the first counts.
+const ENDINGS: [(&str, View); 11] = [
+    ("firefox.json", View::Firefox),
     ("", View::Text),
     ("txt", View::Text),
     ("csv", View::Csv),
@@ -65,10 +74,13 @@ impl View {
     /// It is none of them.
     pub fn of(file: &Path) -> Result<View, String> {
         let ending = file.extension().map_or(String::new(), |ending| ending.to_string_lossy().into_owned());
-        let known = ENDINGS.iter().find(|(known, _)| *known == ending);
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let ends =
+            |known: &str| known == ending || known.contains('.') && name.ends_with(&format!(".{known}"));
+        let known = ENDINGS.iter().find(|(known, _)| ends(known));
         known.map(|(_, view)| *view).ok_or_else(|| {
             format!(
-                "'.{ending}' is no ending of a profile: .html, .svg, .txt, .csv, .json, .folded or .pprof"
+                "'.{ending}' is no ending of a profile: .html, .svg, .txt, .csv, .json, .folded, .pprof or .firefox.json"
             )
         })
     }
@@ -81,7 +93,7 @@ impl View {
         match self {
             View::Text | View::Lines => Ok(View::Lines),
             View::Json => Ok(View::Json),
-            View::Csv | View::Html | View::Svg | View::Folded | View::Pprof => {
+            View::Csv | View::Html | View::Svg | View::Folded | View::Pprof | View::Firefox => {
                 Err("--lines: only texts and .json have lines".into())
             }
         }
@@ -100,13 +112,19 @@ impl View {
             View::Svg => flame::svg(profile, command).into_bytes(),
             View::Folded => folded::folded(profile).into_bytes(),
             View::Pprof => pprof::pprof(profile, command),
+            View::Firefox => firefox::firefox(profile, heading).into_bytes(),
         }
     }
 }
 
 /// perf's name of a node, without its prefix, in words.
 fn title(node: &topdown::SampledNode) -> String {
-    node.metric.name.to_str().unwrap_or("").trim_start_matches("tma_").replace('_', " ")
+    in_words(name(node))
+}
+
+/// Such a name without its prefix.
+pub(crate) fn in_words(name: &str) -> String {
+    name.trim_start_matches("tma_").replace('_', " ")
 }
 
 /// perf's name of a node.
@@ -115,4 +133,4 @@ fn name(node: &topdown::SampledNode) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,9 +2,8 @@
 //! which slots were such, as the shares of the innermost function are; where they cannot be told it is in `unknown`.
 #![forbid(unsafe_code)]
 
-use super::index::Index;
-use super::name;
-use crate::profile::{CallStack, Profile};
+use super::parts::Parts;
+use crate::profile::Profile;
 use prost::encoding::{bytes, int64, string};
 use std::collections::HashMap;
 
@@ -72,8 +71,8 @@ impl Tables {
         number
     }
 
-    fn value_type(&mut self, kind: &str) {
-        let (kind, unit) = (self.string(kind), self.string("nanoseconds"));
+    fn value_type(&mut self, kind: &str, unit: &str) {
+        let (kind, unit) = (self.string(kind), self.string(unit));
         let value = ProtoFields::default().number(tag::VALUE_TYPE.0, kind).number(tag::VALUE_TYPE.1, unit);
         self.message.within(tag::SAMPLE_TYPE, value);
     }
@@ -109,47 +108,24 @@ impl Tables {
     }
 }
 
-/// Nanoseconds of a stack: all, those of each node of level 1 by name, and those of which it cannot be told.
-fn values<'p>(
-    profile: &Profile,
-    index: &Index<'p>,
-    stack: &'p CallStack,
-    ns: u64,
-    names: &[&str],
-) -> Vec<i64> {
-    let leaf = stack.functions.last().and_then(|leaf| index.find(stack.core, leaf));
-    let told = leaf.and_then(|function| function.own.shares.as_ref().ok());
-    let nodes = &profile.cores[stack.core].nodes;
-    let of = |wanted: &&str| {
-        let node = nodes.iter().position(|node| name(node) == *wanted);
-        told.zip(node).map_or(0, |(told, node)| (told.shares[node].value * ns as f64).round() as i64)
-    };
-    let unknown = if told.is_none() { ns as i64 } else { 0 };
-    [ns as i64].into_iter().chain(names.iter().map(of)).chain([unknown]).collect()
-}
-
 pub(super) fn pprof(profile: &Profile, command: &str) -> Vec<u8> {
     let mut tables = Tables::default();
     tables.string(""); // the first, as the format has it
-    let mut names: Vec<&str> = Vec::new();
-    for node in profile.cores.iter().flat_map(|core| &core.nodes).filter(|node| node.level == 1) {
-        if !names.contains(&name(node)) {
-            names.push(name(node));
-        }
-    }
-    tables.value_type("cpu");
-    names.iter().for_each(|name| tables.value_type(name));
-    tables.value_type("unknown");
-    let index = Index::new(profile);
+    let parts = Parts::new(profile);
+    // (of a condition, what its event counted)
+    let (kind, unit) = profile.held.as_ref().map_or(("cpu", "nanoseconds"), |held| (&*held.event, "count"));
+    tables.value_type(kind, unit);
+    parts.names.iter().for_each(|name| tables.value_type(name, unit));
+    tables.value_type("unknown", unit);
     for (stack, ns) in &profile.stacks {
         let locations: Vec<i64> =
             stack.functions.iter().rev().map(|function| tables.location(function)).collect();
-        let values = values(profile, &index, stack, *ns, &names);
+        let values = parts.of(stack, *ns);
         let sample =
             ProtoFields::default().numbers(tag::OF_SAMPLE.0, &locations).numbers(tag::OF_SAMPLE.1, &values);
         tables.message.within(tag::SAMPLE, sample);
     }
-    let (comment, cpu) = (tables.string(command), tables.string("cpu"));
+    let (comment, cpu) = (tables.string(command), tables.string(kind));
     let message = tables.message.number(tag::DURATION_NANOS, profile.elapsed.as_nanos() as i64);
     message.numbers(tag::COMMENT, &[comment]).number(tag::DEFAULT_SAMPLE_TYPE, cpu).0
 }

@@ -3,10 +3,12 @@
 
 use crate::budget::{Limit, Pace};
 use crate::estimate::{LEAST, Untold};
+use crate::held::Held;
 use crate::profile::{Profile, ProfiledCore, ProfiledFunction};
+use topdown_report::{count, thousands};
 
 /// Functions and lines of less time are not listed.
-pub(super) const LEAST_TIME: f64 = 0.005;
+pub(crate) const LEAST_TIME: f64 = 0.005;
 /// Windows whose start differs by more than this are mentioned.
 const MUCH_EXCESS: f64 = 0.005;
 /// The error of a share that a longer run is advised for.
@@ -18,7 +20,10 @@ pub(super) fn listed(profile: &Profile, core: usize) -> impl Iterator<Item = &Pr
 }
 
 /// Why a function's shares are not told, and for how long to record.
-pub(super) fn untold(Untold::Few(bursts): Untold, profile: &Profile) -> String {
+pub(super) fn untold(untold: Untold, profile: &Profile) -> String {
+    let Untold::Few(bursts) = untold else {
+        return "cannot be told: samples of a condition have no windows".into();
+    };
     let seconds = profile.elapsed.as_secs_f64();
     let longer = (seconds * LEAST as f64 / bursts.max(1) as f64).max(1.0);
     format!("cannot be told from {bursts} bursts: record some {longer:.0} s or more")
@@ -27,6 +32,9 @@ pub(super) fn untold(Untold::Few(bursts): Untold, profile: &Profile) -> String {
 /// Of the listed functions of a core.
 pub(super) fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Vec<String> {
     let mut remarks = Vec::new();
+    if !core.note.is_empty() {
+        remarks.push(format!("{}.", core.note));
+    }
     let told = listed(profile, place).filter_map(|function| function.own.shares.as_ref().ok());
     let slow = told.map(|told| told.sampling).fold(0.0, f64::max);
     if slow > WANTED {
@@ -63,8 +71,50 @@ fn of_pace(pace: &Pace) -> Option<String> {
     }
 }
 
+/// Of a condition: what the samples are, and what is not in them.
+pub(super) fn of_held(held: &Held) -> Vec<String> {
+    let Held { condition, event, period, samples, left_out, .. } = held;
+    let stretch = format!("{} {event}", thousands(*period));
+    let part = match &held.part {
+        Some(part) if part.high - part.low < 0.001 => format!("{:.1} %", 100.0 * part.value),
+        Some(part) => format!("{:.1} to {:.1} %", 100.0 * part.low, 100.0 * part.high),
+        None => "of a part that cannot be told".into(),
+    };
+    let all = held.pmus.join(" and ");
+    let mut remarks = vec![
+        format!(
+            "{condition} held in {} of {stretch} each: {part} of all {event} that {all} executed in user mode.",
+            if *samples == 1 { "1 stretch".into() } else { format!("{} stretches", thousands(*samples)) }
+        ),
+        format!(
+            "A function has the stretches that end in it. One that runs for less than {stretch} shares its stretches with what runs \
+             beside it."
+        ),
+        "How slots divide cannot be told: conditional samples have no windows.".into(),
+    ];
+    if *left_out > 0 {
+        remarks.push(format!(
+            "{} samples are left out: the thread was descheduled within the stretch, or there was no room for them.",
+            thousands(*left_out)
+        ));
+    }
+    if held.counted < 0.99 {
+        remarks.push(format!(
+            "The counters were others' for {:.0} % of the time, of which nothing is known.",
+            100.0 * (1.0 - held.counted)
+        ));
+    }
+    if !held.without.is_empty() {
+        remarks.push(format!("What ran on {} is not in this.", held.without.join(" and ")));
+    }
+    remarks
+}
+
 /// Where nothing can be shown.
 pub(super) fn of_nothing(profile: &Profile) -> Option<&'static str> {
+    if profile.held.is_some() {
+        return None; // (that nothing was sampled is what was asked)
+    }
     profile.cores.is_empty().then_some(
         "Nothing was sampled: it ran too short, or others hold the counters (a pinned or system-wide measurement such as \
          perf stat -a): end those and record again.",
@@ -73,17 +123,25 @@ pub(super) fn of_nothing(profile: &Profile) -> Option<&'static str> {
 
 /// Of the whole: what was seen and is in no share, and why there were fewer bursts than were asked for.
 pub(super) fn of_all(profile: &Profile) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks = profile.held.as_ref().map_or(Vec::new(), of_held);
     if profile.refused.0 > 0 {
         let (threads, why) = &profile.refused;
         remarks.push(format!("{threads} threads are not in this, the first because of: {why}"));
+    }
+    if profile.kernel_is_hidden {
+        remarks.push(
+            "The kernel's functions are one, [kernel]: it does not show their addresses to this user (sysctl \
+             kernel.kptr_restrict=0 with kernel.perf_event_paranoid at most 1, or CAP_SYSLOG)."
+                .into(),
+        );
     }
     if profile.lost > 0 {
         remarks.push(format!("{} records found no room.", profile.lost));
     }
     if profile.throttled > 0 {
+        let fewer = if profile.held.is_some() { "a longer --period" } else { "a lower -F" };
         remarks.push(format!(
-            "The kernel throttled samples {} times (kernel.perf_event_max_sample_rate): a lower -F has fewer of them at once.",
+            "The kernel throttled samples {} times (kernel.perf_event_max_sample_rate): {fewer} has fewer of them at once.",
             profile.throttled.div_ceil(2)
         ));
     }
@@ -105,8 +163,7 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
 
 /// "4.0 s, 1 thread, 2,000 bursts".
 pub(super) fn amount(profile: &Profile) -> String {
-    let (threads, bursts) = (profile.threads as u64, profile.bursts as u64);
-    let (threads, bursts) =
-        (topdown_report::count(threads, "thread"), topdown_report::count(bursts, "burst"));
+    let unit = if profile.held.is_some() { "sample" } else { "burst" };
+    let (threads, bursts) = (count(profile.threads as u64, "thread"), count(profile.bursts as u64, unit));
     format!("{:.1} s, {threads}, {bursts}", profile.elapsed.as_secs_f64())
 }

@@ -1,3 +1,5 @@
+mod firefox;
+
 use super::*;
 use crate::budget::{Limit, Pace};
 use crate::estimate::{Confidence, Told, Untold};
@@ -6,7 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use topdown::SampledEvents;
 
-const HEADING: Heading = Heading { command: "./a.out", occasion: "2026-01-31 12:34:56 +0100 on host" };
+pub(crate) const HEADING: Heading =
+    Heading { command: "./a.out", occasion: "2026-01-31 12:34:56 +0100 on host" };
 
 fn figures(ns: u64, shares: Option<[f64; 4]>) -> FunctionFigures {
     let told = shares.map(|shares| Told {
@@ -42,7 +45,7 @@ fn function(name: &str, ns: u64, shares: Option<[f64; 4]>) -> ProfiledFunction {
 }
 
 /// Two functions of 3 s and 1 s, of which the second cannot be told.
-fn profile() -> Profile {
+pub(crate) fn profile() -> Profile {
     let events = SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap();
     let all = figures(4_000_000_000, Some([0.4, 0.1, 0.2, 0.3]));
     let stack = |names: &[&str]| CallStack {
@@ -59,6 +62,7 @@ fn profile() -> Profile {
             all,
             windows: 400,
             excess: 0.0,
+            note: String::new(),
         }],
         functions: vec![
             function("f(\"x\", int)", 3_000_000_000, Some([0.5, 0.1, 0.15, 0.25])),
@@ -78,6 +82,8 @@ fn profile() -> Profile {
         parted: 0,
         impossible: 0,
         pace: Pace { asked: 500, frequency: 500.0, burst_ns: 1e4, budget: 0.01, limit: Limit::Asked },
+        held: None,
+        kernel_is_hidden: false,
     }
 }
 
@@ -247,6 +253,9 @@ fn the_ending_chooses() {
         ("x.pprof", View::Pprof),
         ("x.svg", View::Svg),
         ("x.html", View::Html),
+        ("x.json", View::Json),
+        ("firefox.json", View::Json),
+        ("x.y.firefox.json", View::Firefox),
     ] {
         assert_eq!(View::of(Path::new(file)).unwrap(), view);
     }
@@ -444,4 +453,73 @@ fn names_are_escaped() {
 fn nothing_is_a_picture_too() {
     let nothing = Profile { cores: vec![], functions: vec![], stacks: BTreeMap::new(), ..profile() };
     assert!(svg(&nothing).contains("Nothing was sampled") && page(&nothing).contains("Nothing was sampled"));
+}
+
+/// The same, of stretches in which a condition held.
+fn conditional() -> Profile {
+    let mut profile = profile();
+    profile.held = Some(crate::held::Held {
+        condition: "ipc < 0.5".into(),
+        event: "cycles".into(),
+        period: 2_000_000,
+        samples: 2000,
+        left_out: 12,
+        all: 10_000_000_000,
+        part: Some(Confidence { value: 0.4, low: 0.4, high: 0.41 }),
+        counted: 0.9,
+        pmus: vec!["cpu_atom"],
+        without: vec!["cpu_core"],
+    });
+    for figures in profile.functions.iter_mut().flat_map(|f| [&mut f.own, &mut f.inclusive]) {
+        figures.shares = Err(Untold::Conditional);
+    }
+    let core = &mut profile.cores[0];
+    (core.name, core.nodes, core.all.shares) = ("cpu_atom", Vec::new(), Err(Untold::Conditional));
+    profile
+}
+
+#[test]
+fn a_condition_is_said_in_all_views() {
+    let written = |view: View| String::from_utf8(view.write(&conditional(), &HEADING)).unwrap();
+    let text = written(View::Text);
+    for said in [
+        "topdown: ./a.out where ipc < 0.5 (4.0 s, 1 thread, 2,000 samples)\n",
+        " 75.0 ± 2.0          50   f(\"x\", int) (a.out)\n",
+        "ipc < 0.5 held in 2,000 stretches of 2,000,000 cycles each: 40.0 to 41.0 % of all cycles that cpu_atom executed in user mode.\n",
+        "One that runs for less than 2,000,000 cycles shares its stretches with what runs beside it.\n",
+        "How slots divide cannot be told",
+        "12 samples are left out: the thread was descheduled",
+        "The counters were others' for 10 % of the time",
+        "What ran on cpu_core is not in this.\n",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
+    assert!(!text.contains("wasted") && !text.contains("burst"), "{text}");
+    let firefox: serde_json::Value = serde_json::from_str(&written(View::Firefox)).unwrap();
+    let all = &firefox["threads"][0];
+    assert_eq!((&all["name"], &all["samples"]["weightType"]), (&"cycles".into(), &"samples".into()));
+    assert_eq!(firefox["threads"].as_array().unwrap().len(), 2, "all of it, and unknown");
+    let csv = written(View::Csv);
+    assert!(csv.starts_with("core,function,module,scope,events,part,part_low,part_high,windows\n"), "{csv}");
+    assert!(csv.contains("\"cpu_atom\",\"no;name\",\"\",own,1000000000,0.250000,"), "{csv}");
+    let json: serde_json::Value = serde_json::from_str(&written(View::Json)).unwrap();
+    assert_eq!(
+        (&json["where"]["condition"], &json["where"]["period"]),
+        (&"ipc < 0.5".into(), &2_000_000.into())
+    );
+    assert_eq!(json["functions"][0]["own"]["events"], 3_000_000_000_u64);
+    assert!(
+        json["functions"][0]["own"]["time_ns"].is_null()
+            && json["functions"][0]["lines"][0]["time"].is_null()
+    );
+    assert!(written(View::Folded).contains("main;no:name 1000000000\n"));
+    let html = written(View::Html);
+    assert!(
+        html.contains("Which functions run where ipc &lt; 0.5") && !html.contains("Wasted slots"),
+        "{html}"
+    );
+    assert!(written(View::Svg).contains("cycles in stretches where ipc &lt; 0.5"));
+    let pprof = View::Pprof.write(&conditional(), &HEADING);
+    let has = |text: &str| pprof.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    assert!(has("cycles") && has("count") && !has("nanoseconds"));
 }

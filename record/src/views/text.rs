@@ -14,6 +14,13 @@ fn percent(interval: &Confidence) -> String {
 /// So many lines of a function are.
 const MOST_LINES: usize = 5;
 
+fn named(function: &ProfiledFunction) -> String {
+    match &*function.module {
+        "" => function.name.clone(),
+        module => format!("{} ({module})", function.name),
+    }
+}
+
 /// Columns between the time and the name.
 fn width_of_shares(core: &ProfiledCore) -> usize {
     9 + 14 * core.nodes.iter().filter(|node| node.level == 1).count()
@@ -33,6 +40,22 @@ fn lines(core: &ProfiledCore, function: &ProfiledFunction) -> String {
         )
     };
     listed.map(row).collect()
+}
+
+/// A core where samples are of a condition: functions have parts of those, and no shares.
+fn of_condition(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: bool) -> String {
+    let row = |figures: &FunctionFigures, name: &str| {
+        format!("{}   {:>9}   {name}\n", percent(&figures.time), thousands(figures.bursts as u64))
+    };
+    let mut text = format!("\n{}\n{:>11}   {:>9}   function\n", core.name, "part %", "samples");
+    text += &row(&core.all, "(all)");
+    for function in remarks::listed(profile, place) {
+        text += &row(&function.own, &named(function));
+        if with_lines {
+            text += &lines(core, function);
+        }
+    }
+    text + "\n"
 }
 
 fn row(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures, name: &str) -> String {
@@ -67,11 +90,7 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: boo
     text += "   function\n";
     text += &row(profile, core, &core.all, "(all)");
     for function in remarks::listed(profile, place) {
-        let name = match &*function.module {
-            "" => function.name.clone(),
-            module => format!("{} ({module})", function.name),
-        };
-        text += &row(profile, core, &function.own, &name);
+        text += &row(profile, core, &function.own, &named(function));
         if with_lines {
             text += &lines(core, function);
         }
@@ -81,7 +100,9 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: boo
 }
 
 pub(super) fn text(profile: &Profile, command: &str, with_lines: bool) -> String {
-    let mut text = format!("topdown: {command} ({})\n", remarks::amount(profile));
+    let condition = profile.held.as_ref().map_or(String::new(), |held| format!(" where {}", held.condition));
+    let mut text = format!("topdown: {command}{condition} ({})\n", remarks::amount(profile));
+    let of_core = if profile.held.is_some() { of_condition } else { of_core };
     for (place, core) in profile.cores.iter().enumerate() {
         text += &of_core(profile, place, core, with_lines);
     }

@@ -1,6 +1,6 @@
 //! A flame graph of CPU time as a file of its own.
 
-use super::{Callees, Flames, GREY, SCRIPT, STYLE, Width};
+use super::{Callees, Flames, GREY, SCRIPT, STYLE, Width, time};
 use crate::profile::Profile;
 use crate::views::remarks;
 use maud::{Markup, html};
@@ -52,7 +52,7 @@ pub(in crate::views) fn svg(profile: &Profile, command: &str) -> String {
             rect.page width="100%" height="100%" {}
             text.title x=(MARGIN) y="24" { (Text(command)) }
             text.meta x=(MARGIN) y="43" {
-                "Width: CPU time in user mode (" (remarks::amount(profile)) "). Colour: where most of the function's own slots went."
+                "Width: " (time(profile)) " in user mode (" (remarks::amount(profile)) "). Colour: where most of the function's own slots went."
                 @if !remarks.is_empty() { title { (Text(remarks.join("\n"))) } " *" }
             }
             (legend())

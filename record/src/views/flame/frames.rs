@@ -6,7 +6,7 @@ use crate::views::index::Index;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 use topdown_report::page::Text;
-use topdown_report::time;
+use topdown_report::{thousands, time};
 
 /// Height of a frame, and how much of it is coloured, in pixels.
 const ROW: usize = 18;
@@ -165,8 +165,12 @@ impl<'p> Flames<'p> {
         };
         let part = 100.0 * frame.ns / self.root.ns;
         let what = if self.width == Width::Time { "the time" } else { "the time of wasted slots" };
+        let (what, amount) = match &self.profile.held {
+            None => (what, time(frame.ns)),
+            Some(held) => ("the stretches", format!("{} {}", thousands(frame.ns as u64), held.event)),
+        };
         let module = if module.is_empty() { String::new() } else { format!(" ({module})") };
         let module = topdown_report::clean(&module);
-        (name.into(), class, format!("{module}\n{part:.1} % of {what}, {}\n{bottleneck}", time(frame.ns)))
+        (name.into(), class, format!("{module}\n{part:.1} % of {what}, {amount}\n{bottleneck}"))
     }
 }

@@ -1,0 +1,67 @@
+/* work.h: calls of functions with known mixes in random order, which are counted. */
+#ifndef WORK_H
+#define WORK_H
+#include "functions.h"
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+/* two instructions a turn */
+#define F(n)                                                                                                                   \
+    static __attribute__((noinline, noclone)) void f##n(uint64_t turns)                                                        \
+    {                                                                                                                          \
+        __asm__ volatile("1: dec %0\n jnz 1b # " #n : "+r"(turns) : : "cc");                                                   \
+    }
+#define TEN(F, t) F(t##0) F(t##1) F(t##2) F(t##3) F(t##4) F(t##5) F(t##6) F(t##7) F(t##8) F(t##9)
+TEN(F, ) TEN(F, 1) TEN(F, 2) TEN(F, 3)
+#define NAME(n) f##n,
+static void (*const functions[MOST_FUNCTIONS])(uint64_t) = {TEN(NAME, ) TEN(NAME, 1) TEN(NAME, 2) TEN(NAME, 3)};
+
+static unsigned count;
+static uint64_t length;
+static int sleeps, zeros = -1;
+static unsigned other; /* mixes */
+
+struct part {
+    uint64_t instructions, seed;
+    double *spent;
+};
+
+static double random_part(uint64_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return (double)(*seed >> 11) * 0x1p-53;
+}
+
+/* Instructions of a system call, each of which takes a nanosecond on the emulated machine. */
+static double of_kernel(void)
+{
+    static char bytes[1 << 20];
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    if (read(zeros, bytes, length < sizeof bytes ? length : sizeof bytes) < 0)
+        exit(2);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    return 1e9 * (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec);
+}
+
+static __attribute__((noinline, noclone)) void *work(void *argument)
+{
+    struct part *part = argument;
+    for (uint64_t done = 0; done < part->instructions;) {
+        const unsigned k = (unsigned)(random_part(&part->seed) * count);
+        const uint64_t turns = (uint64_t)((double)length * (0.2 + 1.6 * random_part(&part->seed))) / 2 + 1;
+        vm_mix_set(mix_of_function(k + other), 0, 0, 0);
+        functions[k](turns);
+        part->spent[k] += 2.0 * (double)turns;
+        done += 2 * turns;
+        if (zeros >= 0)
+            part->spent[count] += of_kernel();
+        if (sleeps && random_part(&part->seed) < 0.02)
+            usleep(300);
+    }
+    return NULL;
+}
+#endif

@@ -1,0 +1,41 @@
+/* `topdown record --call-graph dwarf` finds the callers of functions without frame pointers, whom --call-graph fp cannot know, as an
+ * ordinary user; from a shorter copy of the stack as well, and in shorter ones still as far as they reach.
+ * needs: counters, not-hybrid */
+#include "lib/stat.h"
+
+static const char CALLERS[] = "main;outer;middle;leaf ";
+
+/* The part of the time in stacks that end so. */
+static double part_of(const char *callers, const char *how)
+{
+    CHECK_EQ(run_alone((char *[]){beside("../release/topdown"), "record", "-F2000", "--budget=50", "--call-graph", strdup(how), "-o",
+                                  in_scratch("x.folded"), beside("lib/callers"), "3000", NULL}), 0);
+    CHECK_EQ(strlen(stat_said()), 0);
+    FILE *const file = fopen(in_scratch("x.folded"), "r");
+    CHECK(file != NULL);
+    char line[4096];
+    double all = 0, those = 0;
+    while (fgets(line, sizeof line, file)) {
+        const char *const number = strrchr(line, ' ');
+        CHECK(number != NULL);
+        all += atof(number);
+        const char *const found = strstr(line, callers);
+        those += found && found + strlen(callers) == number + 1 ? atof(number) : 0;
+    }
+    fclose(file);
+    CHECK(all > 0);
+    fprintf(stderr, "%s: %.1f %% of the time below %s\n", how, 100 * those / all, callers);
+    return those / all;
+}
+
+int main(void)
+{
+    stat_begins();
+    CHECK(part_of(CALLERS, "dwarf") > 0.97);
+    CHECK(part_of(CALLERS, "dwarf,1024") > 0.97);
+    CHECK(part_of("leaf ", "fp") > 0.97);
+    CHECK(part_of(CALLERS, "fp") == 0);
+    /* (256 bytes: leaf's and middle's frames, and outer's return address) */
+    CHECK(part_of("middle;leaf ", "dwarf,256") > 0.97);
+    return 0;
+}

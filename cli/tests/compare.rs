@@ -1,0 +1,89 @@
+//! `topdown compare`: two recordings, two reports, and what is refused.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// A function with this share of retiring slots, in all of the time.
+fn recording(command: &str, retiring: f64) -> String {
+    let (low, high) = (retiring - 0.02, retiring + 0.02);
+    let figures = format!(
+        r#"{{"time_ns": 1000000000, "time": {{"value": 1, "low": 0.98, "high": 1}},
+            "shares": {{"tma_retiring": {{"value": {retiring}, "low": {low}, "high": {high}}}}}}}"#
+    );
+    format!(
+        r#"{{"format": "topdown-record-1", "command": "{command}", "cores": [{{"name": "Zen 4", "all": {figures}}}],
+            "functions": [{{"name": "f", "module": "a.out", "path": "/a.out", "core": "Zen 4", "own": {figures}, "inclusive": {figures}}}]}}"#
+    )
+}
+
+const REPORT: &str = "region,pid,executions,slots,time_ns,retiring,error_1\n,,1,2,3,0.5,0.1\n";
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("topdown-compare-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    fn compare(&self, files: [(&str, &str); 2], options: &[&str]) -> Output {
+        for (name, text) in files {
+            fs::write(self.0.join(name), text).unwrap();
+        }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_topdown"));
+        command.current_dir(&self.0).arg("compare").args(options).args(files.map(|(name, _)| name));
+        command.output().unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn recordings_are_compared_by_function() {
+    let scratch = Scratch::new("recordings");
+    let (before, after) = (recording("./a.out 1", 0.3), recording("./a.out \\u001b[2J", 0.5));
+    let files = [("before.json", &*before), ("after.json", &*after)];
+    let output = scratch.compare(files, &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.success() && text.starts_with("topdown: from before.json to after.json\n"),
+        "{text}"
+    );
+    assert!(text.contains("before: ./a.out 1\nafter: ./a.out \\u{1b}[2J\n"), "{text}");
+    assert!(text.contains("30.0 %      50.0 %       +20.0 points (+16.0 to +24.0)\n"), "{text}");
+    let output = scratch.compare(files, &["-o", "changes.csv"]);
+    assert!(output.status.success());
+    assert!(
+        fs::read_to_string(scratch.0.join("changes.csv"))
+            .unwrap()
+            .contains(",0.200000,0.160000,0.240000,yes\n")
+    );
+    let output = scratch.compare(files, &["-o", "changes.html"]);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn what_cannot_be_compared_is_named() {
+    let scratch = Scratch::new("refused");
+    let whole = recording("./a.out", 0.3);
+    let damaged = whole.replace("\"own\"", "\"other\"");
+    for (files, wanted) in [
+        ([("a.json", &*whole), ("b.csv", REPORT)], "a.json is a recording of topdown record, b.csv is none"),
+        ([("b.csv", REPORT), ("a.json", &*whole)], "a.json is a recording of topdown record, b.csv is none"),
+        ([("a.json", &*whole), ("b.json", &*damaged)], "b.json: a damaged recording: missing field `own`"),
+        ([("a.json", "{}"), ("b.csv", REPORT)], "a.json: no report of this version"),
+        ([("a.json", "{"), ("b.csv", REPORT)], "a.json: no JSON: EOF"),
+    ] {
+        let output = scratch.compare(files, &[]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(wanted) && output.stdout.is_empty(), "{wanted}: {said}");
+    }
+    assert!(scratch.compare([("a.csv", REPORT), ("b.csv", REPORT)], &[]).status.success());
+}

@@ -1,0 +1,203 @@
+//! Two recordings, before and after: what has changed of each function, and whether it is more than their intervals leave open.
+//!
+//! The interval of a difference reaches from where the one's ends are nearest to each other to where they are farthest apart: the
+//! distances are added, not their squares, since what windows are off by (returns, their start) is no random error.
+#![forbid(unsafe_code)]
+
+mod file;
+mod render;
+
+pub use file::RecordedFile;
+
+use crate::estimate::Confidence;
+use file::RecordedFigures;
+use serde::{Serialize, Serializer};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use topdown::{LEVEL_1, LEVEL_2};
+
+/// What has changed of a part of the time, or of a share.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PartChange {
+    /// None: not known there.
+    pub before: Option<Confidence>,
+    /// The same.
+    pub after: Option<Confidence>,
+    /// None: not known of both.
+    pub difference: Option<Confidence>,
+    /// Whether the difference's interval is above 0, or below.
+    pub significant: Option<bool>,
+}
+
+impl PartChange {
+    fn new(before: Option<Confidence>, after: Option<Confidence>) -> PartChange {
+        let difference = before.zip(after).map(|(before, after)| Confidence {
+            value: after.value - before.value,
+            low: after.low - before.high,
+            high: after.high - before.low,
+        });
+        let significant = difference.map(|difference| difference.low > 0.0 || difference.high < 0.0);
+        PartChange { before, after, difference, significant }
+    }
+}
+
+/// What has changed of a time in nanoseconds, which has no interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TimeChange {
+    /// None: not seen there.
+    pub before: Option<u64>,
+    /// The same.
+    pub after: Option<u64>,
+    /// None: not seen in both.
+    pub difference: Option<i128>,
+}
+
+/// What has changed of a function, or of all.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FiguresChange {
+    /// CPU time in user mode.
+    pub time_ns: TimeChange,
+    /// Its part of all.
+    pub time: PartChange,
+    /// By perf's names, in the order of the tree's levels.
+    #[serde(serialize_with = "by_name")]
+    pub shares: Vec<(String, PartChange)>,
+    /// Why there are no shares before, and after.
+    pub cannot_be_told: [Option<String>; 2],
+}
+
+fn by_name<S: Serializer>(shares: &[(String, PartChange)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(shares.iter().map(|(name, change)| (name, change)))
+}
+
+/// Levels 1 and 2, then what is deeper.
+fn order(name: &str) -> usize {
+    let known = LEVEL_1.iter().chain(&LEVEL_2);
+    known.into_iter().position(|metric| metric.name.to_str() == Ok(name)).unwrap_or(usize::MAX)
+}
+
+impl FiguresChange {
+    fn new(both: [Option<&RecordedFigures>; 2]) -> FiguresChange {
+        let [before, after] = both;
+        let of = |name: &str| both.map(|figures| figures?.shares.get(name).copied());
+        let names: BTreeSet<&String> =
+            both.iter().flatten().flat_map(|figures| figures.shares.keys()).collect();
+        let change = |name: &String| {
+            let [before, after] = of(name);
+            (name.clone(), PartChange::new(before, after))
+        };
+        let mut shares: Vec<_> = names.into_iter().map(change).collect();
+        shares.sort_by_key(|(name, _)| order(name));
+        let [ns_before, ns_after] = both.map(|figures| figures.map(|figures| figures.time_ns));
+        let difference =
+            ns_before.zip(ns_after).map(|(before, after)| i128::from(after) - i128::from(before));
+        FiguresChange {
+            time_ns: TimeChange { before: ns_before, after: ns_after, difference },
+            time: PartChange::new(before.map(|figures| figures.time), after.map(|figures| figures.time)),
+            shares,
+            cannot_be_told: both.map(|figures| figures?.untold()),
+        }
+    }
+}
+
+/// A kind of core.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ComparedCore {
+    /// Its name.
+    pub name: String,
+    /// Of all functions together.
+    pub all: FiguresChange,
+}
+
+/// A function on a kind of core.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ComparedFunction {
+    /// Its name.
+    pub name: String,
+    /// Name of the program or library; its path, if a recording has a function of this name in two modules of this name.
+    pub module: String,
+    /// Name of the kind of core.
+    pub core: String,
+    /// Of the function alone.
+    pub own: FiguresChange,
+    /// With what it calls.
+    pub inclusive: FiguresChange,
+}
+
+/// Two recordings, before and after.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RecordingComparison {
+    /// Names of the files.
+    pub files: [String; 2],
+    /// What was recorded.
+    pub commands: [String; 2],
+    /// Kinds of cores of either.
+    pub cores: Vec<ComparedCore>,
+    /// Functions of either, those with the most time first.
+    pub functions: Vec<ComparedFunction>,
+}
+
+/// Names of core, function and module.
+type Name<'a> = (&'a str, &'a str, &'a str);
+
+/// Functions whose names tell them apart by their modules' paths alone.
+fn ambiguous<'a>(files: [&'a RecordedFile; 2]) -> BTreeSet<Name<'a>> {
+    let twice = |file: &'a RecordedFile| {
+        let mut seen: HashMap<Name, usize> = HashMap::new();
+        file.functions.iter().for_each(|function| *seen.entry(function.name_in_module()).or_default() += 1);
+        seen.into_iter().filter(|(_, times)| *times > 1).map(|(name, _)| name)
+    };
+    files.into_iter().flat_map(twice).collect()
+}
+
+impl RecordingComparison {
+    /// Of what two files say.
+    #[must_use]
+    pub fn new(before: &RecordedFile, after: &RecordedFile) -> RecordingComparison {
+        let files = [before, after];
+        let ambiguous = ambiguous(files);
+        let (mut cores, mut functions) = (Vec::new(), BTreeMap::new());
+        for (place, file) in files.into_iter().enumerate() {
+            for core in &file.cores {
+                let known = cores.iter().position(|(name, _)| *name == &core.name);
+                let known = known.unwrap_or_else(|| {
+                    cores.push((&core.name, [None; 2]));
+                    cores.len() - 1
+                });
+                cores[known].1[place].get_or_insert(&core.all);
+            }
+            for function in &file.functions {
+                let (core, name, module) = function.name_in_module();
+                let module = if ambiguous.contains(&(core, name, module)) { &function.path } else { module };
+                let both: &mut [Option<_>; 2] = functions.entry((core, name, module)).or_default();
+                both[place].get_or_insert(function);
+            }
+        }
+        let all =
+            |(name, all): (&String, _)| ComparedCore { name: name.clone(), all: FiguresChange::new(all) };
+        let function =
+            |((core, name, module), both): (Name, [Option<&file::RecordedFunction>; 2])| ComparedFunction {
+                name: name.into(),
+                module: module.into(),
+                core: core.into(),
+                own: FiguresChange::new(both.map(|function| function.map(|function| &function.own))),
+                inclusive: FiguresChange::new(
+                    both.map(|function| function.map(|function| &function.inclusive)),
+                ),
+            };
+        let mut functions: Vec<_> = functions.into_iter().map(function).collect();
+        let most = |time: &TimeChange| time.before.max(time.after);
+        functions.sort_by_key(|function| {
+            Reverse([&function.own, &function.inclusive].map(|of| most(&of.time_ns)))
+        });
+        RecordingComparison {
+            files: files.map(|file| file.name.clone()),
+            commands: files.map(|file| file.command.clone()),
+            cores: cores.into_iter().map(all).collect(),
+            functions,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! A recording, read from the .json of `topdown record`.
+#![forbid(unsafe_code)]
+
+use crate::estimate::Confidence;
+use crate::views::FORMAT;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// What a file in JSON says of itself.
+#[derive(Deserialize)]
+struct Claim {
+    format: Option<serde_json::Value>,
+    #[serde(rename = "where")]
+    condition: Option<serde_json::Value>,
+}
+
+/// What is compared of a file.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RecordedFile {
+    #[serde(skip)]
+    pub(super) name: String,
+    pub(super) command: String,
+    pub(super) cores: Vec<RecordedCore>,
+    pub(super) functions: Vec<RecordedFunction>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct RecordedCore {
+    pub name: String,
+    pub all: RecordedFigures,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct RecordedFunction {
+    pub name: String,
+    pub module: String,
+    pub path: String,
+    pub core: String,
+    pub own: RecordedFigures,
+    pub inclusive: RecordedFigures,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct RecordedFigures {
+    pub time_ns: u64,
+    pub time: Confidence,
+    pub shares: BTreeMap<String, Confidence>,
+    cannot_be_told: Option<String>,
+}
+
+/// Where parts and shares may lie: from 0 to 1, but for rounding.
+const PLAUSIBLE: std::ops::RangeInclusive<f64> = -0.01..=1.01;
+
+impl RecordedFigures {
+    /// Why there are no shares.
+    pub fn untold(&self) -> Option<String> {
+        let why = || self.cannot_be_told.clone().unwrap_or_else(|| "it has no shares".into());
+        self.shares.is_empty().then(why)
+    }
+
+    /// What of it is no interval of a part.
+    fn wrong(&self) -> Option<&str> {
+        let shares = self.shares.iter().map(|(name, share)| (&**name, share));
+        let mut all = [("time", &self.time)].into_iter().chain(shares);
+        let is_wrong = |part: &Confidence| {
+            ![part.value, part.low, part.high].iter().all(|end| PLAUSIBLE.contains(end))
+                || part.low > part.high
+        };
+        all.find(|(_, part)| is_wrong(part)).map(|(name, _)| name)
+    }
+}
+
+impl RecordedFunction {
+    /// Core, function, and module.
+    pub fn name_in_module(&self) -> (&str, &str, &str) {
+        (&self.core, &self.name, &self.module)
+    }
+}
+
+impl RecordedFile {
+    /// None: it does not say that it is a recording.
+    ///
+    /// # Errors
+    /// It cannot be read, is damaged, or is of another version; the text names it.
+    pub fn read(path: &Path) -> io::Result<Option<RecordedFile>> {
+        let failed = |why: String| io::Error::other(format!("{}: {why}", path.display()));
+        let bytes = fs::read(path).map_err(|error| failed(format!("cannot read it: {error}")))?;
+        if bytes.trim_ascii_start().first() != Some(&b'{') {
+            return Ok(None);
+        }
+        let claim: Claim =
+            serde_json::from_slice(&bytes).map_err(|error| failed(format!("no JSON: {error}")))?;
+        match claim.format.as_ref().and_then(|format| format.as_str()) {
+            Some(FORMAT) if claim.condition.is_some() => {
+                return Err(failed(
+                    "of stretches in which a condition held (--where), which are not compared".into(),
+                ));
+            }
+            Some(FORMAT) => {}
+            Some(other) if other.starts_with("topdown-record-") => {
+                return Err(failed(format!(
+                    "its format is {other:?}, and {FORMAT:?} is the one that is known"
+                )));
+            }
+            _ => return Ok(None),
+        }
+        let damaged = |why: String| failed(format!("a damaged recording: {why}"));
+        let mut file: RecordedFile =
+            serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        file.check().map_err(damaged)?;
+        file.name = path.display().to_string();
+        Ok(Some(file))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let is_of_no_core =
+            |function: &&RecordedFunction| self.cores.iter().all(|core| core.name != function.core);
+        if let Some(function) = self.functions.iter().find(is_of_no_core) {
+            return Err(format!(
+                "{:?} is of the core {:?}, which is not in it",
+                function.name, function.core
+            ));
+        }
+        let cores = self.cores.iter().map(|core| (&core.name, &core.all));
+        let functions = self
+            .functions
+            .iter()
+            .flat_map(|function| [(&function.name, &function.own), (&function.name, &function.inclusive)]);
+        for (name, figures) in cores.chain(functions) {
+            if let Some(part) = figures.wrong() {
+                return Err(format!("{part} of {name:?} is no interval from 0 to 1"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,356 @@
+//! A recording as a file of JSON lines, written while it is made: if the recorder is killed, all but its last burst is there.
+//!
+//! The first line says of what it is; then each module, stack and burst has a line, those that a burst names before it; and now and
+//! then one has the totals so far. A last line without its end was being written.
+#![forbid(unsafe_code)]
+
+use crate::recorder::{Burst, Recording, Totals};
+use crate::settings::Settings;
+use crate::spaces::Module;
+use crate::stacks::CodePlace;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use topdown::SampledEvents;
+
+/// Of the file's format.
+const VERSION: u32 = 1;
+/// The totals are written so often.
+const TOTALS_EVERY: Duration = Duration::from_millis(100);
+/// A gap of so many cycles, and a weight of so many nanoseconds, is none that was recorded.
+const NO_GAP: u64 = 1 << 32;
+const NO_WEIGHT: u64 = 1 << 40;
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Recording { version: u32, command: String, occasion: String, settings: Settings, cores: Vec<Core> },
+    Module(Module),
+    Stack(Vec<CodePlace>),
+    Burst(Burst),
+    Totals(Totals),
+}
+
+/// What was counted on a kind of core.
+#[derive(Serialize, Deserialize)]
+struct Core {
+    core: String,
+    level: u32,
+    slots_each: u64,
+    events: Vec<String>,
+    /// Why these were counted.
+    note: String,
+}
+
+impl Core {
+    fn of(events: &SampledEvents) -> Core {
+        Core {
+            core: events.core.into(),
+            level: events.level,
+            slots_each: events.slots_each,
+            events: events.events.iter().map(|(name, _)| (*name).into()).collect(),
+            note: events.note.clone(),
+        }
+    }
+
+    fn events(&self) -> Result<SampledEvents, String> {
+        let named = SampledEvents::of_core(&self.core);
+        let events = named.ok_or_else(|| format!("no core '{}' is known", self.core.escape_debug()))?;
+        // (what leads the group may be another event than here)
+        let members = |events: &SampledEvents| events.events.iter().skip(1).map(|(name, _)| *name).collect();
+        let here: Vec<&str> = members(&events);
+        let recorded = self.events.get(1..).unwrap_or(&[]);
+        let each = [1, events.slots_per_cycle.into()].contains(&self.slots_each);
+        if !each || recorded.len() > here.len() || recorded.iter().zip(&here).any(|(a, b)| a != b) {
+            return Err(format!("its events are not those of a {}", events.core));
+        }
+        if !(1..=events.level).contains(&self.level) {
+            return Err(format!("a {} has no level {}", events.core, self.level));
+        }
+        let (mut events, counted) = (events, recorded.len());
+        events.events.truncate(1 + counted);
+        (events.level, events.slots_each) = (self.level, self.slots_each);
+        events.note = topdown_report::clean(&self.note);
+        Ok(events)
+    }
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    /// So many of each are written.
+    modules: usize,
+    stacks: usize,
+    bursts: usize,
+    totals: Option<Duration>,
+    failed: Option<io::Error>,
+}
+
+impl Journal {
+    /// Begins a new file.
+    ///
+    /// # Errors
+    /// It is there already, or cannot be written.
+    pub fn create(path: &Path) -> io::Result<Journal> {
+        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        let path = path.into();
+        Ok(Journal { path, file, modules: 0, stacks: 0, bursts: 0, totals: None, failed: None })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Why it is not whole, if that is so.
+    #[must_use]
+    pub fn failed(&self) -> Option<&io::Error> {
+        self.failed.as_ref()
+    }
+
+    fn lines(&mut self, lines: impl Iterator<Item = Line>) {
+        let mut text = Vec::new();
+        for line in lines {
+            // (no map in them has keys that are no text)
+            let _ = serde_json::to_writer(&mut text, &line);
+            text.push(b'\n');
+        }
+        if self.failed.is_none() {
+            self.failed = self.file.write_all(&text).err();
+        }
+    }
+
+    /// The first line.
+    pub(crate) fn begin(
+        &mut self,
+        command: &str,
+        occasion: &str,
+        settings: Settings,
+        events: &[SampledEvents],
+    ) {
+        let cores = events.iter().map(Core::of).collect();
+        let (command, occasion) = (command.into(), occasion.into());
+        self.lines([Line::Recording { version: VERSION, command, occasion, settings, cores }].into_iter());
+    }
+
+    /// What has come since the last time.
+    pub(crate) fn write(
+        &mut self,
+        modules: &[Module],
+        stacks: &[Vec<CodePlace>],
+        bursts: &[Burst],
+        totals: Option<Totals>,
+    ) {
+        let new_modules = modules[self.modules..].iter().cloned().map(Line::Module);
+        let new_stacks = stacks[self.stacks..].iter().cloned().map(Line::Stack);
+        let new_bursts = bursts[self.bursts..].iter().cloned().map(Line::Burst);
+        self.lines(new_modules.chain(new_stacks).chain(new_bursts).chain(totals.map(Line::Totals)));
+        (self.modules, self.stacks, self.bursts) = (modules.len(), stacks.len(), bursts.len());
+    }
+
+    /// Whether the totals are to be written, so long after the start.
+    pub(crate) fn wants_totals(&mut self, elapsed: Duration) -> bool {
+        let wants = self.totals.is_none_or(|last| elapsed >= last + TOTALS_EVERY);
+        if wants {
+            self.totals = Some(elapsed);
+        }
+        wants
+    }
+}
+
+/// A recording that was kept in a file.
+#[derive(Debug)]
+pub struct Kept {
+    /// What was recorded.
+    pub recording: Recording,
+    /// The command, or the processes.
+    pub command: String,
+    /// When and where, or nothing.
+    pub occasion: String,
+}
+
+impl Kept {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not such a file; the text names it, and the line.
+    pub fn read(path: &Path) -> io::Result<Kept> {
+        let name = |why: String| io::Error::other(format!("{}: {why}", path.display()));
+        let file = File::open(path).map_err(|error| name(error.to_string()))?;
+        Kept::of(BufReader::new(file)).map_err(name)
+    }
+
+    fn of(mut file: impl BufRead) -> Result<Kept, String> {
+        let (mut text, mut number, mut kept) = (Vec::new(), 0, None);
+        loop {
+            text.clear();
+            file.read_until(b'\n', &mut text).map_err(|error| error.to_string())?;
+            if !text.ends_with(b"\n") {
+                break; // the end, or a line that was being written
+            }
+            number += 1;
+            let at = |why: String| format!("line {number}: {why}");
+            let line = serde_json::from_slice(&text);
+            match (&mut kept, line) {
+                (None, Ok(Line::Recording { version, command, occasion, settings, cores })) => {
+                    if version != VERSION {
+                        return Err(at(format!(
+                            "version {version} of the format; this topdown reads {VERSION}"
+                        )));
+                    }
+                    kept = Some(begun(command, occasion, settings, &cores).map_err(at)?);
+                }
+                (None, _) => return Err("not a recording of topdown record".into()),
+                (Some(kept), Ok(line)) => kept.add(line).map_err(at)?,
+                (Some(_), Err(error)) => return Err(at(error.to_string())),
+            }
+        }
+        kept.ok_or_else(|| "not a recording of topdown record".into())
+    }
+
+    fn add(&mut self, line: Line) -> Result<(), String> {
+        let recording = &mut self.recording;
+        match line {
+            Line::Module(module) => recording.modules.push(module),
+            Line::Stack(stack) => {
+                let known = |place: &CodePlace| {
+                    place.module.is_none_or(|module| (module as usize) < recording.modules.len())
+                };
+                if !stack.iter().all(known) {
+                    return Err("a stack of modules that are not in it".into());
+                }
+                recording.stacks.push(stack);
+            }
+            Line::Burst(burst) => {
+                let counts = recording.events.get(burst.kind).map(|events| events.events.len());
+                let counted =
+                    |window: &Option<Vec<u64>>| window.as_ref().is_none_or(|all| Some(all.len()) == counts);
+                let known = |stack: &u32| (*stack as usize) < recording.stacks.len();
+                let pairs = burst.windows.len() == burst.stacks.len().saturating_sub(1);
+                if counts.is_none() || !pairs || burst.weight_ns >= NO_WEIGHT {
+                    return Err("a burst that cannot be".into());
+                }
+                if !burst.stacks.iter().all(known) || !burst.windows.iter().all(counted) {
+                    return Err("a burst of stacks or events that are not in it".into());
+                }
+                recording.bursts.push(burst);
+            }
+            Line::Totals(totals) => {
+                recording.totals = totals;
+                recording.totals.refused.1 = topdown_report::clean(&recording.totals.refused.1);
+            }
+            Line::Recording { .. } => return Err("a second recording".into()),
+        }
+        Ok(())
+    }
+}
+
+fn begun(command: String, occasion: String, settings: Settings, cores: &[Core]) -> Result<Kept, String> {
+    if settings.gap == 0 || settings.gap >= NO_GAP {
+        return Err(format!("a gap of {} cycles", settings.gap));
+    }
+    let events = cores.iter().map(Core::events).collect::<Result<Vec<_>, _>>()?;
+    Ok(Kept { recording: Recording::none(events, settings), command, occasion })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbols::tests::Scratch;
+
+    fn events() -> Vec<SampledEvents> {
+        vec![SampledEvents::of_core("Golden or Raptor Cove, by counters").unwrap()]
+    }
+
+    fn modules() -> [Module; 2] {
+        [Module::File("/bin/a \"quoted\"\n".into()), Module::Anonymous { pid: 7, user: 1000 }]
+    }
+
+    fn burst(stack: u32) -> Burst {
+        Burst {
+            kind: 0,
+            long: stack > 0,
+            weight_ns: 2_000_000,
+            stacks: vec![0, stack, stack],
+            windows: vec![None, Some(vec![u64::MAX; 8])],
+        }
+    }
+
+    /// Two stretches, as they come.
+    fn written(scratch: &Scratch) -> PathBuf {
+        let path = scratch.path("a.recording");
+        let mut journal = Journal::create(&path).unwrap();
+        let place = |module, address| CodePlace { module, address };
+        let stacks = [vec![place(Some(0), 16), place(None, u64::MAX)], vec![place(Some(1), 32)]];
+        let totals = Recording::none(events(), Settings::default()).totals;
+        let totals = |lost| Totals { lost, elapsed: Duration::from_millis(1500), ..totals.clone() };
+        journal.begin("a b", "today", Settings::default(), &events());
+        journal.write(&modules()[..1], &stacks[..1], &[burst(0)], Some(totals(1)));
+        journal.write(&modules(), &stacks, &[burst(0), burst(1)], Some(totals(2)));
+        assert!(journal.failed().is_none() && journal.path() == path);
+        path
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let scratch = Scratch::new("journal");
+        let path = written(&scratch);
+        let Kept { recording, command, occasion } = Kept::read(&path).unwrap();
+        assert_eq!((&*command, &*occasion), ("a b", "today"));
+        assert_eq!(recording.modules, modules());
+        assert_eq!((recording.stacks.len(), recording.bursts.len()), (2, 2));
+        assert_eq!(recording.stacks[0][1].address, u64::MAX);
+        assert_eq!(recording.bursts[1].windows, burst(1).windows);
+        assert_eq!((recording.totals.lost, recording.totals.elapsed.as_millis()), (2, 1500));
+        assert_eq!((recording.events[0].core, recording.events[0].level), (events()[0].core, 2));
+        assert_eq!(Journal::create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn of_a_file_that_ends_anywhere_the_whole_lines_are_there() {
+        let scratch = Scratch::new("torn");
+        let text = std::fs::read(written(&scratch)).unwrap();
+        let first = text.iter().position(|byte| *byte == b'\n').unwrap();
+        let mut bursts = 0;
+        for end in 0..=text.len() {
+            match Kept::of(&text[..end]) {
+                Ok(kept) => {
+                    assert!(end > first && kept.recording.bursts.len() >= bursts, "{end}");
+                    bursts = kept.recording.bursts.len();
+                }
+                Err(why) => assert!(end <= first && why.contains("not a recording"), "{end}: {why}"),
+            }
+        }
+        assert_eq!(bursts, 2);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_its_line() {
+        let scratch = Scratch::new("foreign");
+        let text = std::fs::read_to_string(written(&scratch)).unwrap();
+        for (what, instead, why) in [
+            ("\"version\":1", "\"version\":2", "line 1: version 2 "),
+            ("Golden or", "Silver or", "line 1: no core 'Silver or"),
+            ("\"level\":2", "\"level\":3", "line 1: a Golden or Raptor Cove, by counters has no level 3"),
+            ("\"slots_each\":1", "\"slots_each\":2", "line 1: its events"),
+            ("\"gap\":1000", "\"gap\":0", "line 1: a gap of 0"),
+            ("\"kind\":0", "\"kind\":1", "line 4: a burst that cannot be"),
+            ("\"weight_ns\":2000000", "\"weight_ns\":1200000000000000", "line 4: a burst that"),
+            ("\"stacks\":[0,0,0]", "\"stacks\":[0,0,1]", "line 4: a burst of stacks"),
+            ("\"stacks\":[0,0,0]", "\"stacks\":[0,0]", "line 4: a burst that cannot be"),
+            ("\"module\":0,\"address\"", "\"module\":1,\"address\"", "line 3: a stack of modules"),
+            ("{\"burst\"", "{\"brust\"", "line 4: unknown variant `brust`"),
+        ] {
+            let changed = text.replacen(what, instead, 1);
+            assert_ne!(changed, text, "{what}");
+            let said = Kept::of(changed.as_bytes()).unwrap_err();
+            assert!(said.starts_with(why), "{what}: {said}");
+        }
+        assert_eq!(Kept::of(&b"{}\n"[..]).unwrap_err(), "not a recording of topdown record");
+    }
+}

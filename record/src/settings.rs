@@ -1,0 +1,84 @@
+//! What to count and how often, and what it means if that is refused.
+#![forbid(unsafe_code)]
+
+use crate::records::CallGraph;
+use serde::{Deserialize, Serialize};
+use std::io;
+use topdown::{Error, Options, SampledEvents, SourceKind, TopDown, sampled_events};
+
+/// Chooses what is counted.
+const SOURCE: &str = "TOPDOWN_SOURCE";
+
+/// What TOPDOWN_SOURCE says.
+fn source() -> Result<SourceKind, Error> {
+    match std::env::var(SOURCE).unwrap_or_default().as_str() {
+        "" => Ok(SourceKind::Automatic),
+        "registers" => Ok(SourceKind::Registers),
+        "counters" => Ok(SourceKind::Counters),
+        other => {
+            let what = format!("{SOURCE} is '{other}', neither registers nor counters");
+            Err(Error::new(-libc::EINVAL, what))
+        }
+    }
+}
+
+/// The events to record, down to a level (0: the deepest), of the kernel, too, or not, once the thread that calls has seen that they
+/// count: general counters if they are free, else registers, or what TOPDOWN_SOURCE says.
+///
+/// # Errors
+/// They do not, and why.
+pub fn counted_events(level: u32, kernel: bool) -> Result<Vec<SampledEvents>, Error> {
+    let info = |source| {
+        let options = Options { source, level, kernel, no_rdpmc: true, ..Options::default() };
+        TopDown::open(&options)?.info()
+    };
+    let (source, why) = match source()? {
+        SourceKind::Automatic => match info(SourceKind::Automatic)? {
+            found if found.counters > 0 => (SourceKind::Counters, String::new()),
+            found => (SourceKind::Registers, found.note.to_string()),
+        },
+        told => (told, format!("{SOURCE} says what is counted")),
+    };
+    let mut events = sampled_events(info(source)?.level, source)?;
+    if source == SourceKind::Registers {
+        events[0].note = format!(
+            "{why}. SLOTS and PERF_METRICS are rounded to 1/255 of each window, which is within the bounds"
+        );
+    }
+    Ok(events)
+}
+
+/// How to record.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Settings {
+    /// Bursts per second and thread.
+    pub frequency: u32,
+    /// Cycles between two samples of a burst, on average; of half of the bursts four times as many.
+    pub gap: u64,
+    /// The part of a thread's time that bursts may take (0 to 1): more are not begun.
+    pub budget: f64,
+    /// What the kernel does, too.
+    pub kernel: bool,
+    /// How callers are told.
+    pub callers: CallGraph,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { frequency: 500, gap: 1000, budget: 0.01, kernel: false, callers: CallGraph::FramePointers }
+    }
+}
+
+/// What an error of opening counters on a thread means.
+pub(crate) fn refusal(error: &io::Error) -> Error {
+    let why = match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => "no descriptor is left (ulimit -n)",
+        Some(libc::EPERM) => {
+            "no more memory may be locked (sysctl kernel.perf_event_mlock_kb, ulimit -l; --call-graph dwarf takes more), or a container forbids perf_event_open"
+        }
+        Some(libc::EACCES) => "kernel.perf_event_paranoid, or the process is another user's",
+        Some(libc::EINVAL) => "the counters have no room for the group",
+        _ => "",
+    };
+    Error::new(-error.raw_os_error().unwrap_or(libc::EIO), error.to_string()).why(why)
+}

@@ -1,0 +1,287 @@
+//! The processed profile format of the Firefox Profiler (docs-developer in the repository firefox-devtools/profiler). Version 60 is
+//! the first in which threads share the tables of stacks; profiler.firefox.com brings it to its own.
+//!
+//! A sample has one weight there. So each value that a stack has is a "thread" of its own: CPU time, and as `parts` has it. The
+//! category of a frame, which gives it its colour, is the one that has most of the function's own slots, as in a flame graph.
+#![forbid(unsafe_code)]
+
+use super::flame::dominant;
+use super::parts::Parts;
+use super::{Heading, in_words, remarks};
+use crate::profile::{CallStack, Profile};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use topdown::LEVEL_1;
+
+const VERSION: u32 = 60;
+/// Of LEVEL_1, by the names that the profiler has for them.
+const COLOURS: [&str; LEVEL_1.len()] = ["green", "red", "blue", "yellow"];
+/// The place of the last category.
+const CANNOT_BE_TOLD: usize = LEVEL_1.len();
+/// The type of a resource that is a program or library.
+const LIBRARY: u32 = 1;
+
+fn milliseconds(ns: i64) -> f64 {
+    ns as f64 / 1e6
+}
+
+/// A table of the format: an object of columns. Rows are numbered from 0.
+struct Table<const N: usize> {
+    columns: [&'static str; N],
+    rows: Vec<[Value; N]>,
+}
+
+impl<const N: usize> Table<N> {
+    fn new(columns: [&'static str; N]) -> Table<N> {
+        Table { columns, rows: Vec::new() }
+    }
+
+    fn push(&mut self, row: [Value; N]) -> usize {
+        self.rows.push(row);
+        self.rows.len() - 1
+    }
+
+    fn object(&self) -> Value {
+        let column = |k: usize| self.rows.iter().map(|row| row[k].clone()).collect::<Vec<_>>();
+        let columns = self.columns.iter().enumerate().map(|(k, name)| (name.to_string(), json!(column(k))));
+        let length = ("length".to_string(), json!(self.rows.len()));
+        Value::Object(columns.chain([length]).collect::<Map<_, _>>())
+    }
+}
+
+/// Name and module of a function, or the name of a kind of core.
+type FrameName<'p> = (&'p str, &'p str);
+
+/// What threads share.
+struct Shared<'p> {
+    strings: Vec<&'p str>,
+    string_numbers: HashMap<&'p str, usize>,
+    libraries: Vec<&'p str>,
+    resources: Table<4>,
+    functions: Table<7>,
+    frames: Table<9>,
+    stacks: Table<2>,
+    /// Of functions by kind of core.
+    frame_numbers: HashMap<(usize, FrameName<'p>), usize>,
+    stack_numbers: HashMap<(usize, Option<usize>), usize>,
+}
+
+impl<'p> Shared<'p> {
+    fn new() -> Shared<'p> {
+        Shared {
+            strings: Vec::new(),
+            string_numbers: HashMap::new(),
+            libraries: Vec::new(),
+            resources: Table::new(["lib", "name", "host", "type"]),
+            functions: Table::new([
+                "name",
+                "isJS",
+                "relevantForJS",
+                "resource",
+                "source",
+                "lineNumber",
+                "columnNumber",
+            ]),
+            frames: Table::new([
+                "address",
+                "inlineDepth",
+                "category",
+                "subcategory",
+                "func",
+                "nativeSymbol",
+                "innerWindowID",
+                "line",
+                "column",
+            ]),
+            stacks: Table::new(["frame", "prefix"]),
+            frame_numbers: HashMap::new(),
+            stack_numbers: HashMap::new(),
+        }
+    }
+
+    fn string(&mut self, text: &'p str) -> usize {
+        *self.string_numbers.entry(text).or_insert_with(|| {
+            self.strings.push(text);
+            self.strings.len() - 1
+        })
+    }
+
+    /// A resource for each library; -1: none.
+    fn resource(&mut self, module: &'p str) -> Value {
+        if module.is_empty() {
+            return json!(-1);
+        }
+        let known = self.libraries.iter().position(|library| *library == module);
+        let place = known.unwrap_or_else(|| {
+            self.libraries.push(module);
+            let (library, name) = (self.libraries.len() - 1, self.string(module));
+            self.resources.push([json!(library), json!(name), Value::Null, json!(LIBRARY)])
+        });
+        json!(place)
+    }
+
+    fn frame(&mut self, core: usize, of: FrameName<'p>, category: usize) -> usize {
+        if let Some(number) = self.frame_numbers.get(&(core, of)) {
+            return *number;
+        }
+        let (name, resource) = (self.string(of.0), self.resource(of.1));
+        let no = || Value::Null;
+        let function =
+            self.functions.push([json!(name), json!(false), json!(false), resource, no(), no(), no()]);
+        let number = self.frames.push([
+            json!(-1),
+            json!(0),
+            json!(category),
+            json!(0),
+            json!(function),
+            no(),
+            no(),
+            no(),
+            no(),
+        ]);
+        self.frame_numbers.insert((core, of), number);
+        number
+    }
+
+    fn stack(&mut self, frame: usize, prefix: Option<usize>) -> usize {
+        let stacks = &mut self.stacks;
+        *self
+            .stack_numbers
+            .entry((frame, prefix))
+            .or_insert_with(|| stacks.push([json!(frame), json!(prefix)]))
+    }
+
+    /// The kind of core, and the functions from the outermost on.
+    fn call_stack(&mut self, parts: &Parts<'p>, profile: &'p Profile, stack: &'p CallStack) -> usize {
+        let core = &profile.cores[stack.core];
+        let category = |figures| dominant(core, figures).map_or(CANNOT_BE_TOLD, |(place, _)| place);
+        let root = self.frame(stack.core, (core.name, ""), category(&core.all));
+        let mut number = self.stack(root, None);
+        for function in &stack.functions {
+            let found = parts.index.find(stack.core, function);
+            let category = found.map_or(CANNOT_BE_TOLD, |found| category(&found.own));
+            let frame = self.frame(stack.core, (&function.0, &function.1), category);
+            number = self.stack(frame, Some(number));
+        }
+        number
+    }
+
+    fn object(&self) -> Value {
+        json!({
+            "stackTable": self.stacks.object(),
+            "frameTable": self.frames.object(),
+            "funcTable": self.functions.object(),
+            "resourceTable": self.resources.object(),
+            "nativeSymbols": Table::new(["libIndex", "address", "name", "functionSize"]).object(),
+            "sources": Table::new(["uuid", "filename"]).object(),
+            "stringArray": self.strings,
+        })
+    }
+
+    fn libraries(&self) -> Value {
+        let library = |name: &&str| {
+            json!({
+                "arch": "", "name": name, "path": name, "debugName": name, "debugPath": name, "breakpadId": "", "codeId": null
+            })
+        };
+        self.libraries.iter().map(library).collect()
+    }
+}
+
+/// A thread for a value: stacks one after the other, each for as long as its CPU time. `counts`: values are not times, but counts.
+fn thread(
+    (number, name): (usize, &str),
+    counts: bool,
+    command: &str,
+    end: f64,
+    samples: &[(usize, f64, i64)],
+) -> Value {
+    let mut table = Table::new(["stack", "time", "weight"]);
+    for (stack, time, weight) in samples.iter().filter(|(_, _, weight)| *weight != 0) {
+        let weight = if counts { json!(weight) } else { json!(milliseconds(*weight)) };
+        table.push([json!(stack), json!(time), weight]);
+    }
+    table.push([Value::Null, json!(end), json!(0)]);
+    let mut samples = table.object();
+    samples["weightType"] = json!(if counts { "samples" } else { "tracing-ms" });
+    json!({
+        "name": name,
+        "isMainThread": number == 0,
+        "processType": "default",
+        "processName": command,
+        "processStartupTime": 0,
+        "processShutdownTime": null,
+        "registerTime": 0,
+        "unregisterTime": null,
+        "pausedRanges": [],
+        "pid": "0",
+        "tid": number,
+        "samples": samples,
+        "markers": Table::new(["data", "name", "startTime", "endTime", "phase", "category"]).object(),
+    })
+}
+
+fn categories() -> Value {
+    let names = LEVEL_1.iter().map(|metric| metric.title()).zip(COLOURS);
+    let all = names.chain([("cannot be told".to_string(), "grey")]);
+    all.map(|(name, color)| json!({ "name": name, "color": color, "subcategories": ["Other"] })).collect()
+}
+
+fn meta(profile: &Profile, heading: &Heading, end: f64, threads: usize) -> Value {
+    let occasion = Some(heading.occasion.to_string()).filter(|occasion| !occasion.is_empty());
+    let nothing = remarks::of_nothing(profile).map(String::from);
+    let said =
+        [remarks::amount(profile)].into_iter().chain(occasion).chain(nothing).chain(remarks::of_all(profile));
+    let cores = profile.cores.iter().enumerate();
+    let of_cores = cores.flat_map(|(place, core)| remarks::of_core(profile, place, core));
+    let entry = |text: String| json!({ "label": "recorded", "format": "string", "value": text });
+    let all: Vec<usize> = (0..threads).collect();
+    json!({
+        "preprocessedProfileVersion": VERSION,
+        "version": 0,
+        "interval": profile.elapsed.as_secs_f64() * 1e3 / profile.bursts.max(1) as f64,
+        "startTime": 0,
+        "profilingStartTime": 0,
+        "profilingEndTime": end,
+        "processType": 0,
+        "stackwalk": 1,
+        "product": heading.command,
+        "importedFrom": "topdown record",
+        "symbolicated": true,
+        "symbolicationNotSupported": true,
+        "usesOnlyOneStackType": true,
+        "sourceCodeIsNotOnSearchfox": true,
+        "keepProfileThreadOrder": true,
+        "initialVisibleThreads": all,
+        "initialSelectedThreads": [0],
+        "markerSchema": [],
+        "categories": categories(),
+        "extra": [{ "label": "Recording", "entries": said.chain(of_cores).map(entry).collect::<Vec<_>>() }],
+    })
+}
+
+pub(super) fn firefox(profile: &Profile, heading: &Heading) -> String {
+    let (parts, mut shared) = (Parts::new(profile), Shared::new());
+    // (of a condition, what its event counted)
+    let all = profile.held.as_ref().map_or("CPU time", |held| &*held.event).to_string();
+    let names = [all].into_iter().chain(parts.names.iter().map(|name| in_words(name)));
+    let names: Vec<String> = names.chain(["unknown".into()]).collect();
+    let (mut values, mut end) = (vec![Vec::new(); names.len()], 0.0);
+    for (stack, ns) in &profile.stacks {
+        let number = shared.call_stack(&parts, profile, stack);
+        for (samples, part) in values.iter_mut().zip(parts.of(stack, *ns)) {
+            samples.push((number, end, part));
+        }
+        end += milliseconds(*ns as i64);
+    }
+    let threads = names.iter().zip(&values).enumerate();
+    let threads = threads
+        .map(|(k, (name, samples))| thread((k, name), profile.held.is_some(), heading.command, end, samples));
+    let document = json!({
+        "meta": meta(profile, heading, end, names.len()),
+        "libs": shared.libraries(),
+        "shared": shared.object(),
+        "threads": threads.collect::<Vec<_>>(),
+    });
+    document.to_string() + "\n"
+}

@@ -1,0 +1,106 @@
+//! What the Firefox Profiler loads, read as its types have it (src/types/profile.ts there).
+
+use super::*;
+
+/// Columns of a table of the Firefox Profiler, after a look at their lengths.
+fn columns(table: &serde_json::Value) -> BTreeMap<String, Vec<serde_json::Value>> {
+    let length = table["length"].as_u64().unwrap() as usize;
+    let columns = table.as_object().unwrap().iter().filter_map(|(name, column)| {
+        let column = column.as_array()?.clone();
+        assert_eq!(column.len(), length, "{name}");
+        Some((name.clone(), column))
+    });
+    columns.collect()
+}
+
+#[test]
+fn what_the_firefox_profiler_loads_has_stacks_by_value_and_categories() {
+    let document: serde_json::Value =
+        serde_json::from_slice(&View::Firefox.write(&profile(), &HEADING)).unwrap();
+    let shared = &document["shared"];
+    let [stacks, frames, functions, resources] =
+        ["stackTable", "frameTable", "funcTable", "resourceTable"].map(|name| columns(&shared[name]));
+    for empty in ["nativeSymbols", "sources"] {
+        assert!(columns(&shared[empty]).values().all(Vec::is_empty));
+    }
+    let place = |value: &serde_json::Value| value.as_u64().unwrap() as usize;
+    let string = |number: &serde_json::Value| shared["stringArray"][place(number)].as_str().unwrap();
+    let categories = document["meta"]["categories"].as_array().unwrap();
+    // functions, modules and colours of a stack, the outermost first
+    let stack = |mut number: usize| {
+        let mut all = Vec::new();
+        loop {
+            let frame = place(&stacks["frame"][number]);
+            let category = place(&frames["category"][frame]);
+            assert!(place(&frames["subcategory"][frame]) == 0 && category < categories.len());
+            let function = place(&frames["func"][frame]);
+            let resource = functions["resource"][function].as_u64().map(|resource| resource as usize);
+            let module = resource.map_or("", |resource| {
+                let library = &document["libs"][place(&resources["lib"][resource])];
+                assert_eq!(library["name"], string(&resources["name"][resource]));
+                library["name"].as_str().unwrap()
+            });
+            let colour = categories[category]["color"].as_str().unwrap();
+            all.insert(0, (string(&functions["name"][function]), module, colour));
+            match stacks["prefix"][number].as_u64() {
+                Some(prefix) if (prefix as usize) < number => number = prefix as usize,
+                Some(prefix) => panic!("the stack {prefix} comes after {number}, which it is a part of"),
+                None => return all,
+            }
+        }
+    };
+    let threads: Vec<(&str, Vec<_>)> = (document["threads"].as_array().unwrap().iter())
+        .map(|thread| {
+            let samples = columns(&thread["samples"]);
+            let rows = samples["stack"].iter().zip(&samples["time"]).zip(&samples["weight"]);
+            let rows = rows.map(|((stack, time), weight)| (stack.clone(), time.as_f64(), weight.as_f64()));
+            assert_eq!(thread["samples"]["weightType"], "tracing-ms");
+            (thread["name"].as_str().unwrap(), rows.collect())
+        })
+        .collect();
+    let names: Vec<&str> = threads.iter().map(|(name, _)| *name).collect();
+    assert_eq!(
+        names,
+        ["CPU time", "retiring", "bad speculation", "frontend bound", "backend bound", "unknown"]
+    );
+    let (core, f) =
+        (("Sunny, Willow or Cypress Cove, by counters", "", "green"), ("f(\"x\", int)", "a.out", "green"));
+    // (of main nothing is known, nor of a function that has no shares)
+    let (main, untold) = (("main", "a.out", "grey"), ("no;name", "", "grey"));
+    let read = |rows: &[(serde_json::Value, Option<f64>, Option<f64>)]| -> Vec<_> {
+        let stacks = rows.iter().filter(|(number, ..)| !number.is_null());
+        stacks.map(|(number, time, weight)| (stack(place(number)), time.unwrap(), weight.unwrap())).collect()
+    };
+    assert_eq!(
+        read(&threads[0].1),
+        [
+            (vec![core, f], 0.0, 500.0),
+            (vec![core, main, f], 500.0, 2500.0),
+            (vec![core, main, untold], 3000.0, 1000.0)
+        ]
+    );
+    assert_eq!(read(&threads[4].1), [(vec![core, f], 0.0, 125.0), (vec![core, main, f], 500.0, 625.0)]);
+    assert_eq!(read(&threads[5].1), [(vec![core, main, untold], 3000.0, 1000.0)]);
+    for (_, rows) in &threads {
+        assert_eq!(rows.last().unwrap(), &(serde_json::Value::Null, Some(4000.0), Some(0.0)));
+    }
+    let meta = &document["meta"];
+    assert_eq!(
+        (meta["preprocessedProfileVersion"].as_u64(), &meta["product"]),
+        (Some(60), &"./a.out".into())
+    );
+    assert_eq!(meta["extra"][0]["entries"][1]["value"], HEADING.occasion);
+}
+
+#[test]
+fn nothing_has_threads_too() {
+    let nothing = Profile { cores: vec![], functions: vec![], stacks: BTreeMap::new(), ..profile() };
+    let document: serde_json::Value =
+        serde_json::from_slice(&View::Firefox.write(&nothing, &HEADING)).unwrap();
+    let samples = &document["threads"][0]["samples"];
+    assert_eq!(
+        (&samples["stack"], &samples["time"]),
+        (&serde_json::json!([null]), &serde_json::json!([0.0]))
+    );
+    assert!(document["meta"]["extra"].to_string().contains("Nothing was sampled"));
+}

@@ -1,0 +1,44 @@
+//! Processes and threads that are recorded, and CPUs that they may run on.
+#![forbid(unsafe_code)]
+
+use std::fs;
+
+/// Of which processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whom {
+    /// Those that were named, and what they start.
+    AllStarted,
+    /// One process without its children, and without the thread that records.
+    Only { pid: i32, but: i32 },
+}
+
+impl Whom {
+    /// Whether this is the thread that records.
+    pub fn leaves_out(self, tid: i32) -> bool {
+        matches!(self, Whom::Only { but, .. } if but == tid)
+    }
+
+    /// Whether this process is recorded.
+    pub fn records(self, pid: i32) -> bool {
+        !matches!(self, Whom::Only { pid: only, .. } if only != pid)
+    }
+}
+
+/// CPUs that are online.
+pub(crate) fn online() -> Vec<u32> {
+    let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let mut cpus = Vec::new();
+    for range in list.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse()) {
+            cpus.extend(first..=last);
+        }
+    }
+    cpus
+}
+
+/// Threads of a process, by /proc.
+pub(crate) fn threads_of(pid: i32) -> Vec<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+    tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
