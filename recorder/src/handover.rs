@@ -2,7 +2,7 @@
 //! back on the main thread of a C program.)
 #![forbid(unsafe_code)]
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex};
 
 /// One value at a time.
 pub struct Handover<T> {
@@ -21,25 +21,21 @@ impl<T> Handover<T> {
         Handover { place: Mutex::new(Place { value: None, closed: false }), changed: Condvar::new() }
     }
 
-    fn place(&self) -> MutexGuard<'_, Place<T>> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn give(&self, value: T) {
-        self.place().value = Some(value);
+        self.place.lock().value = Some(value);
         self.changed.notify_all();
     }
 
     pub fn close(&self) {
-        self.place().closed = true;
+        self.place.lock().closed = true;
         self.changed.notify_all();
     }
 
     /// Waits for a value; none: no more will come.
     pub fn take(&self) -> Option<T> {
-        let mut place = self.place();
+        let mut place = self.place.lock();
         while place.value.is_none() && !place.closed {
-            place = self.changed.wait(place).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut place);
         }
         place.value.take()
     }

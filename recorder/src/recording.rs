@@ -4,10 +4,10 @@
 use crate::helper::Helper;
 use crate::options::Wishes;
 use crate::output::Destination;
+use parking_lot::{Mutex, MutexGuard};
 use std::mem;
 use std::path::Path;
 use std::process;
-use std::sync::{Mutex, MutexGuard, TryLockError};
 use topdown::{Error, Result};
 use topdown_seam::signals::NeverCancelled;
 
@@ -20,17 +20,12 @@ struct Begun {
     helper: Helper,
 }
 
-static RECORDING: Mutex<Option<Begun>> = Mutex::new(None);
+static RECORDING: Mutex<Option<Begun>> = parking_lot::const_mutex(None);
 
 /// Nobody waits for it, so none waits in a signal handler or in a fork's child for ever.
 fn recording() -> Result<MutexGuard<'static, Option<Begun>>> {
-    match RECORDING.try_lock() {
-        Ok(guard) => Ok(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => {
-            Err(Error::new(-libc::EBUSY, "another thread is starting or stopping the recording"))
-        }
-    }
+    let busy = || Error::new(-libc::EBUSY, "another thread is starting or stopping the recording");
+    RECORDING.try_lock().ok_or_else(busy)
 }
 
 /// Begins to record this process.
