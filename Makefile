@@ -81,7 +81,7 @@ $(SELF_RECORDED): CFLAGS += -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer
 $(SELF_RECORDED): CXXFLAGS += -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer
 
 # Google Benchmark (Debian: libbenchmark-dev), where it is installed.
-GOOGLE_BENCHMARK := $(if $(shell printf '\#include <benchmark/benchmark.h>\n' | $(CXX) -E -x c++ - 2> /dev/null),-lbenchmark)
+GOOGLE_BENCHMARK := $(shell $(CXX) -E -x c++ -include benchmark/benchmark.h /dev/null -o /dev/null 2> /dev/null && echo -lbenchmark)
 target/c-tests/pmu_benchmark target/examples/benchmark: LINK += $(GOOGLE_BENCHMARK)
 target/c-tests/pmu_benchmark target/examples/benchmark: include/topdown_benchmark.h
 
