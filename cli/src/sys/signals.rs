@@ -142,6 +142,8 @@ impl Relay {
             ours.sa_sigaction = relay as *const () as usize;
             ours.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
             relayed().for_each(|signal| _ = libc::sigaddset(&raw mut all, signal));
+            // One after the other, in the order in which the kernel delivers them.
+            ours.sa_mask = all;
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, &raw mut mask);
             relayed().for_each(|signal| _ = libc::sigaction(signal, &raw const ours, null_mut()));
             Relay { mask }
