@@ -55,7 +55,7 @@ pub fn directory() -> Result<PathBuf> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => {
                 made.map_err(failed)?;
-                announce(&path);
+                announce(VARIABLE, path.as_os_str());
                 return Ok(path);
             }
         }
@@ -68,20 +68,20 @@ pub fn create(path: &Path) -> Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// Puts the directory into the environment, for programs that are executed. setenv(3) would call the program's malloc, which may
+/// Puts a variable into the environment, for programs that are executed. setenv(3) would call the program's malloc, which may
 /// not be ready.
-fn announce(path: &Path) {
-    let mut variable = OsString::from(VARIABLE);
+pub fn announce(name: &str, value: &OsStr) {
+    let mut variable = OsString::from(name);
     variable.push("=");
     let prefix = variable.as_bytes().len();
-    variable.push(path);
+    variable.push(value);
     let Ok(variable) = CString::new(variable.into_vec()) else { return };
     // SAFETY: before main nobody else is at the environment, which ends in NULL; what replaces it stays for good.
     unsafe {
         let mut all = Vec::new();
         let mut at = environ;
         while !at.is_null() && !(*at).is_null() {
-            // (one that is not private)
+            // (one that does not hold here)
             if CStr::from_ptr(*at).to_bytes().get(..prefix) != Some(&variable.as_bytes()[..prefix]) {
                 all.push(*at);
             }
