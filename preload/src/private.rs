@@ -92,6 +92,30 @@ pub fn announce(name: &str, value: &OsStr) {
     }
 }
 
+/// Shortens what a variable of the environment says, in place: programs (perl) free texts of their own that are there. `to` returns how
+/// much of it is left, at its beginning.
+///
+/// # Safety
+/// Nobody is at the environment meanwhile.
+pub unsafe fn shorten(name_and_sign: &[u8], to: impl Fn(&mut [u8]) -> usize) {
+    // SAFETY: the caller's word; it ends in NULL, and is what the kernel or the program has written.
+    unsafe {
+        let mut at = environ;
+        while !at.is_null() && !(*at).is_null() {
+            let length = CStr::from_ptr(*at).count_bytes();
+            let text = std::slice::from_raw_parts_mut((*at).cast::<u8>(), length);
+            if let Some(value) = text.strip_prefix(name_and_sign).map(<[u8]>::len) {
+                let value = &mut text[length - value..];
+                let left = to(value);
+                if let Some(end) = value.get_mut(left) {
+                    *end = 0;
+                }
+            }
+            at = at.add(1);
+        }
+    }
+}
+
 /// The size of the environment: its texts and the pointers to them.
 pub fn environment_size() -> usize {
     // SAFETY: before main nobody else is at the environment, which ends in NULL.

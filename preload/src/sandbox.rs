@@ -4,7 +4,7 @@
 use crate::engine::{GONE, ThreadState};
 use crate::process::MeasuredProcess;
 use crate::tables::put;
-use crate::{end, hooks, instrument, private, stack};
+use crate::{elsewhere, end, hooks, instrument, private, stack};
 use std::ffi::{CStr, OsStr, c_void};
 use std::io::Error;
 use topdown_seam::seccomp;
@@ -54,14 +54,15 @@ unsafe fn environment(name: &CStr) -> Option<&'static CStr> {
     }
 }
 
-/// Tells programs that are executed how many filters this one has, if nobody has told it.
-pub fn announce() {
+/// Tells programs that are executed how many filters this one has, if nobody has told it; whether nobody has: it is the first that is
+/// measured, and `topdown run` does not watch over it.
+pub fn announce() -> bool {
     // SAFETY: as in `is_inherited`.
-    if unsafe { environment(FILTERS) }.is_none() {
-        if let Some(filters) = seccomp::filters() {
-            private::announce(&FILTERS.to_string_lossy(), OsStr::new(&filters.to_string()));
-        }
+    let is_first = unsafe { environment(FILTERS) }.is_none();
+    if let Some(filters) = seccomp::filters().filter(|_| is_first) {
+        private::announce(&FILTERS.to_string_lossy(), OsStr::new(&filters.to_string()));
     }
+    is_first
 }
 
 /// What the library may call until a process ends.
@@ -138,18 +139,25 @@ pub fn syscall([call, first, second, third]: [usize; 4]) {
 /// Ends what is measured, if the kernel will take what the program is about to install, and a call of the library would
 /// then end the process. Afterwards it is too late: what there is to write is written now.
 fn restrict(kills: impl FnOnce() -> bool) {
-    let Some(process) = MeasuredProcess::get() else { return };
-    // SAFETY: getpid has no preconditions; errno is this thread's own.
-    let (here, errno) = unsafe { (process.pid == libc::getpid(), libc::__errno_location()) };
+    // SAFETY: this thread's own.
+    let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let kept = unsafe { *errno };
-    if here && kills() {
-        stop(process);
-    } else if !here && process.tables.is_unmapped() {
+    match MeasuredProcess::get() {
+        Some(process) if process.is_here() => {
+            if kills() {
+                elsewhere::leave_out_for_good();
+                stop(process);
+            }
+        }
         // bwrap(1), say: a child of clone(2), which measures nothing, is about to restrict itself and to execute a program; this keeps
         // it from asking who it is. (A child of vfork shares its parent's memory.)
-        MeasuredProcess::set(None);
-        ThreadState::set_current(GONE);
+        Some(process) if !process.tables.is_unmapped() => {}
+        _ => {
+            elsewhere::leave_out_for_good();
+            MeasuredProcess::set(None);
+            ThreadState::set_current(GONE);
+        }
     }
     // SAFETY: as above.
     unsafe { *errno = kept };
