@@ -122,11 +122,11 @@ target/c-tests/hooks_functions: CFLAGS += -finstrument-functions
 $(addprefix target/c-tests/,$(filter hooks_%,$(TESTS))): target/c-tests/lib/libplugin.so
 
 # Programs that `topdown stat` counts; libtopdown is in none of them.
-target/c-tests/lib/shapes: c-tests/command/lib/shapes.c c-tests/command/lib/shapes.h c-tests/vm/mix.h
+target/c-tests/lib/shapes: c-tests/command/lib/shapes.c c-tests/command/lib/shapes.h c-tests/vm/mix.h c-tests/include/sandbox.h
 	@mkdir -p $(@D)
 	$(COMPILE_C) $< -o $@ -pthread
 
-target/c-tests/lib/shapes-static: c-tests/command/lib/shapes.c c-tests/command/lib/shapes.h c-tests/vm/mix.h
+target/c-tests/lib/shapes-static: c-tests/command/lib/shapes.c c-tests/command/lib/shapes.h c-tests/vm/mix.h c-tests/include/sandbox.h
 	@mkdir -p $(@D)
 	$(COMPILE_C) $< -o $@ -pthread -static
 

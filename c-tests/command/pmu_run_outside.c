@@ -7,7 +7,7 @@
 int main(void)
 {
     static const char *const SHAPES[] = {"sleeps", "killed", "closes all", "leaves at once", "clones", "children", "crashes", "execs",
-                                         "sandboxed", "regions"};
+                                         "execs in a sandbox", "sandboxed", "regions"};
     static const char *const LINKED[] = {"lib/shapes", "lib/shapes-static"};
     static struct csv csv;
     stat_begins();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Forty programs as Debian ships them, servers and job runners among them, under `topdown run` and (with counters) `topdown stat`, as an
+# Some forty programs as Debian ships them, servers and job runners among them, under `topdown run` and (with counters) `topdown stat`, as an
 # ordinary user: same output, errors and exit status as alone, and the whole is counted within a point, of the mix that the emulated machine
 # has. Without counters they are made up (TOPDOWN_SIMULATE=1). A few of them, others each day; with ALL=1 or a NAME all of these, on any
 # machine, and what is not there is installed. The last line counts.
@@ -268,6 +268,14 @@ $UNDER timeout 0.3 sh -c 'while :; do :; done'; echo $?; $UNDER timeout -s KILL 
 S
 one flock flock util-linux << 'S'
 for n in 1 2 3; do $UNDER flock l sh -c 'n=$(cat n 2> /dev/null); seq 2000 > /dev/null; echo $((n + 1)) > n' & done; wait; cat n
+S
+one bwrap bwrap bubblewrap << 'S'
+$UNDER bwrap --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib --symlink usr/lib64 /lib64 --tmpfs /tmp --proc /proc \
+  sh -c 'seq 20000 | tail -n 1; ls /tmp; exit 4'; echo $?
+$UNDER bwrap --ro-bind / / --tmpfs /tmp --dev /dev sh -c 'seq 20000 | awk "{ s += \$1 } END { print s }"; exit 5'; echo $?
+S
+one unshare unshare util-linux << 'S'
+$UNDER unshare -r -m -p -f sh -c 'echo $$; id -u; seq 20000 | tail -n 1; exit 5'; echo $?
 S
 one bc bc bc << 'S'
 echo 'scale=200; 4*a(1); 1/0' | $UNDER bc -l

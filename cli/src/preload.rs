@@ -9,6 +9,9 @@ const MULTIARCH: &str =
     if cfg!(target_arch = "x86_64") { "../lib/x86_64-linux-gnu" } else { "../lib/aarch64-linux-gnu" };
 /// The root directory, by a path that is one only where `$LIB` is expanded (ld.so(8)): to lib/x86_64-linux-gnu, lib64, lib ...
 const GNU_ROOT: &str = "/usr/$LIB/../../..";
+/// musl's loader, where programs linked with it can be started.
+const MUSL: &str =
+    if cfg!(target_arch = "x86_64") { "/lib/ld-musl-x86_64.so.1" } else { "/lib/ld-musl-aarch64.so.1" };
 
 /// Where the library is.
 pub fn find(given: Option<&Path>) -> Result<PathBuf, String> {
@@ -40,9 +43,14 @@ pub fn find(given: Option<&Path>) -> Result<PathBuf, String> {
 }
 
 /// LD_PRELOAD with ours first. Programs linked with musl, which a shell may start, cannot load the library; their loader does
-/// not expand `$LIB`, so it finds no such file and passes it over, where the GNU C library's finds it.
+/// not expand `$LIB`, so it finds no such file and passes it over, where the GNU C library's finds it. (Only where there are such
+/// programs: who expands it calls readlink(2), for which a seccomp filter may kill a program that has no need of it.)
 pub fn list(library: &Path, before: Option<OsString>) -> OsString {
-    let mut all = OsString::from(if expands(GNU_ROOT) { GNU_ROOT } else { "" });
+    named(if Path::new(MUSL).exists() && expands(GNU_ROOT) { GNU_ROOT } else { "" }, library, before)
+}
+
+fn named(root: &str, library: &Path, before: Option<OsString>) -> OsString {
+    let mut all = OsString::from(root);
     all.push(library);
     if let Some(before) = before.filter(|before| !before.is_empty()) {
         all.push(":");
@@ -86,7 +94,7 @@ mod tests {
     fn a_loader_that_expands_nothing_finds_no_library() {
         if expands(GNU_ROOT) {
             let own = std::env::current_exe().unwrap();
-            assert!(!Path::new(&list(&own, None)).exists());
+            assert!(!Path::new(&named(GNU_ROOT, &own, None)).exists());
         }
         assert!(expands(""));
         assert!(!expands("/usr/$LIB/nowhere"));

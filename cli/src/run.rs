@@ -2,7 +2,7 @@
 
 use crate::metrics::Endpoint;
 use crate::stat::{LONGEST, OutsideGroups};
-use crate::sys::{self, End};
+use crate::sys::{self, End, OpenedWatch};
 use crate::{preload, say, unmeasured};
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
@@ -20,6 +20,8 @@ use topdown_report::{Format, Output, OutsideCount, Report, write_timeline};
 const SOURCE: &str = "TOPDOWN_SOURCE";
 /// Names the library that programs with Intel's ITT API tell of their tasks.
 const COLLECTOR: &str = "INTEL_LIBITTNOTIFY64";
+/// How many seccomp filters `topdown` has: a program that has more was put into a sandbox, and nothing is done in it that may be killed for.
+const FILTERS: &str = "TOPDOWN_SECCOMP_FILTERS";
 /// Options of AddressSanitizer.
 const SANITIZER: &str = "ASAN_OPTIONS";
 /// Ending of the table files.
@@ -143,9 +145,10 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
     command.args(rest);
     let refuses = library.and_then(|_| unmeasured::refuses(program));
     let loaded = library.filter(|_| refuses.is_none());
-    if let Some(library) = loaded {
+    let sandboxed = loaded.and_then(|library| {
         load(&mut command, arguments, library, &directory);
-    }
+        directory.watch_sandboxed().ok()
+    });
     let simulated = simulates().map_err(failed)?;
     // (simulated figures are no part of real ones, and both cannot have the general counters)
     let alone = arguments.inside || simulated || is(SOURCE, &|value| value == "counters");
@@ -182,7 +185,7 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
     let (ran, count) =
         sys::run_attended(&mut command, watch, attend).map_err(|error| not_run(program, &error))?;
     drop(endpoint);
-    let outside = count
+    let mut outside = count
         .and_then(|count| count.end(&ran, &arguments.command, false).ok())
         .filter(|counted| counted.parts.iter().any(|(_, sum)| sum.slots > 0))
         .unwrap_or_else(|| OutsideCount {
@@ -192,6 +195,7 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
             timeline: None,
             processes: Vec::new(),
         });
+    outside.run.sandboxed = sandboxed.is_some_and(|watch| watch.was_opened());
     let why_not = match (refuses, library) {
         (Some(why), _) => Some(format!("{} ran without the library: {why}", program.to_string_lossy())),
         (None, None) => {
@@ -216,7 +220,10 @@ fn write_report(
     let tables = directory.tables().unwrap_or_default();
     let mut trouble = String::new();
     if tables.is_empty() {
-        let why = why_not.unwrap_or_else(|| unmeasured::why(program));
+        let why = why_not.unwrap_or_else(|| match outside.run.sandboxed {
+            true => topdown_report::SANDBOXED.into(),
+            false => unmeasured::why(program),
+        });
         if outside.parts.is_empty() {
             trouble = why;
         } else if !why.is_empty() {
@@ -256,7 +263,11 @@ fn endpoint(arguments: &Arguments, directory: &Directory) -> Result<Option<Endpo
 /// Has the library loaded into the command and into all that it starts.
 fn load(command: &mut Command, arguments: &Arguments, library: &Path, directory: &Directory) {
     command.env("LD_PRELOAD", preload::list(library, std::env::var_os("LD_PRELOAD")));
-    command.env("TOPDOWN_OUTPUT", directory.path.join("run").with_extension(TABLE));
+    command.env("TOPDOWN_OUTPUT", directory.output());
+    match topdown_seam::seccomp::filters() {
+        Some(filters) => command.env(FILTERS, filters.to_string()),
+        None => command.env_remove(FILTERS),
+    };
     if std::env::var_os(COLLECTOR).is_none() {
         command.env(COLLECTOR, library);
     }
@@ -339,6 +350,19 @@ impl Directory {
     fn keep(&mut self) -> &Path {
         self.keep = true;
         &self.path
+    }
+
+    /// What the library is told to write, which puts a process's id before the ending.
+    fn output(&self) -> PathBuf {
+        self.path.join("run").with_extension(TABLE)
+    }
+
+    /// Learns of programs that do not measure themselves, since they are executed under a seccomp filter.
+    fn watch_sandboxed(&self) -> io::Result<OpenedWatch> {
+        let mut mark = self.output().into_os_string();
+        mark.push(topdown_table::SANDBOXED);
+        fs::File::create(&mark)?;
+        OpenedWatch::of(Path::new(&mark))
     }
 
     fn tables(&self) -> io::Result<Vec<PathBuf>> {

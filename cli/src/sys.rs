@@ -2,9 +2,11 @@
 #![allow(unsafe_code)]
 
 mod family;
+mod opened;
 mod signals;
 
 pub use family::Family;
+pub use opened::OpenedWatch;
 pub use signals::{Interrupts, interrupted, interrupts, let_files_be_too_large, raise, with_signals_blocked};
 use signals::{PIPE_WAS_IGNORED, Relay, wait_for_children};
 use std::ffi::{CString, OsString};
@@ -151,6 +153,7 @@ impl Ran {
             cpu_ns: self.cpu.as_nanos() as u64,
             lost_ns: 0,
             outlived: None,
+            sandboxed: false,
             ipc: None,
         }
     }

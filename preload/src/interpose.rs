@@ -1,7 +1,7 @@
 //! Functions of the C library that pass through here: those that start threads, and those that end the process or its
 //! program without its destructors being run, or may forbid it the system calls that are needed then.
 
-use crate::{end, memory, process, sandbox, threads};
+use crate::{elsewhere, end, memory, process, sandbox, threads};
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
@@ -142,7 +142,10 @@ unsafe extern "C" fn before(number: u32, a: usize, b: usize, c: usize, d: usize)
     let (name, means) = FUNCTIONS[number as usize];
     match means {
         Means::End => end::finish(),
-        Means::Exec => end::update(true),
+        Means::Exec => {
+            end::update(true);
+            elsewhere::leave_out();
+        }
         Means::Perhaps => end::update(false),
         Means::Prctl => sandbox::prctl([a, b, c]),
         Means::Syscall => sandbox::syscall([a, b, c, d]),

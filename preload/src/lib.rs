@@ -20,6 +20,7 @@ mod engine;
 // The process and its threads.
 mod apart;
 mod descriptors;
+mod elsewhere;
 mod end;
 mod fault;
 mod fork;

@@ -55,7 +55,7 @@ pub fn directory() -> Result<PathBuf> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => {
                 made.map_err(failed)?;
-                announce(&path);
+                announce(VARIABLE, path.as_os_str());
                 return Ok(path);
             }
         }
@@ -68,20 +68,20 @@ pub fn create(path: &Path) -> Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// Puts the directory into the environment, for programs that are executed. setenv(3) would call the program's malloc, which may
+/// Puts a variable into the environment, for programs that are executed. setenv(3) would call the program's malloc, which may
 /// not be ready.
-fn announce(path: &Path) {
-    let mut variable = OsString::from(VARIABLE);
+pub fn announce(name: &str, value: &OsStr) {
+    let mut variable = OsString::from(name);
     variable.push("=");
     let prefix = variable.as_bytes().len();
-    variable.push(path);
+    variable.push(value);
     let Ok(variable) = CString::new(variable.into_vec()) else { return };
     // SAFETY: before main nobody else is at the environment, which ends in NULL; what replaces it stays for good.
     unsafe {
         let mut all = Vec::new();
         let mut at = environ;
         while !at.is_null() && !(*at).is_null() {
-            // (one that is not private)
+            // (one that does not hold here)
             if CStr::from_ptr(*at).to_bytes().get(..prefix) != Some(&variable.as_bytes()[..prefix]) {
                 all.push(*at);
             }
@@ -89,6 +89,30 @@ fn announce(path: &Path) {
         }
         all.extend([variable.into_raw(), null_mut()]);
         environ = all.leak().as_mut_ptr();
+    }
+}
+
+/// Shortens what a variable of the environment says, in place: programs (perl) free texts of their own that are there. `to` returns how
+/// much of it is left, at its beginning.
+///
+/// # Safety
+/// Nobody is at the environment meanwhile.
+pub unsafe fn shorten(name_and_sign: &[u8], to: impl Fn(&mut [u8]) -> usize) {
+    // SAFETY: the caller's word; it ends in NULL, and is what the kernel or the program has written.
+    unsafe {
+        let mut at = environ;
+        while !at.is_null() && !(*at).is_null() {
+            let length = CStr::from_ptr(*at).count_bytes();
+            let text = std::slice::from_raw_parts_mut((*at).cast::<u8>(), length);
+            if let Some(value) = text.strip_prefix(name_and_sign).map(<[u8]>::len) {
+                let value = &mut text[length - value..];
+                let left = to(value);
+                if let Some(end) = value.get_mut(left) {
+                    *end = 0;
+                }
+            }
+            at = at.add(1);
+        }
     }
 }
 

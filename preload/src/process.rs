@@ -56,8 +56,13 @@ impl MeasuredProcess {
 
     /// The same, if the caller is in the process that is measured, and not in a child that shares its memory.
     pub fn here() -> Option<&'static MeasuredProcess> {
+        MeasuredProcess::get().filter(|process| process.is_here())
+    }
+
+    /// The same of this one.
+    pub fn is_here(&self) -> bool {
         // SAFETY: getpid has no preconditions.
-        MeasuredProcess::get().filter(|process| process.pid == unsafe { libc::getpid() })
+        self.pid == unsafe { libc::getpid() }
     }
 
     /// From now on this is it. It stays for good.

@@ -49,7 +49,7 @@ pub fn commands(named: Option<PathBuf>) -> Vec<CString> {
 }
 
 /// This library's file.
-fn library() -> Option<PathBuf> {
+pub fn library() -> Option<PathBuf> {
     // SAFETY: the structure is filled in, or stays zero; the name is that of a library that is not unloaded.
     let name = unsafe {
         let mut about: libc::Dl_info = std::mem::zeroed();

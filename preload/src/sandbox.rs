@@ -4,10 +4,66 @@
 use crate::engine::{GONE, ThreadState};
 use crate::process::MeasuredProcess;
 use crate::tables::put;
-use crate::{end, hooks, instrument, stack};
-use std::ffi::c_void;
+use crate::{elsewhere, end, hooks, instrument, private, stack};
+use std::ffi::{CStr, OsStr, c_void};
 use std::io::Error;
+use topdown_seam::seccomp;
 use topdown_seam::signals::NeverCancelled;
+
+/// How many filters the command has that is measured, or the first program that is: whoever has more was put into a sandbox since.
+const FILTERS: &CStr = c"TOPDOWN_SECCOMP_FILTERS";
+
+/// Whether this program was executed under a filter that came after `FILTERS` was set. Such a filter may kill for a system call of this
+/// library's, and cannot be asked. Nothing is to be done then; whoever watches the file that is opened learns of it.
+pub fn is_inherited() -> bool {
+    // SAFETY: C strings; before main nobody changes the environment.
+    let before = unsafe { environment(FILTERS).and_then(|value| value.to_str().ok()?.parse().ok()) };
+    let inherited = before.is_some_and(|before: u32| seccomp::filters().is_none_or(|now| now > before));
+    if inherited {
+        // SAFETY: as above.
+        unsafe { environment(c"TOPDOWN_OUTPUT") }.into_iter().for_each(tell);
+    }
+    inherited
+}
+
+/// Opens OUTPUT.sandboxed, if it is there.
+fn tell(output: &CStr) {
+    let mut path = [0; libc::PATH_MAX as usize];
+    let bytes = output.to_bytes().iter().chain(topdown_table::SANDBOXED.as_bytes());
+    // (the last byte stays 0)
+    let last = path.len() - 1;
+    path[..last].iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    // SAFETY: a C string.
+    let file =
+        unsafe { libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK) };
+    if file >= 0 {
+        // SAFETY: opened above.
+        unsafe { libc::close(file) };
+    }
+}
+
+/// A variable that is set, without an allocation.
+///
+/// # Safety
+/// Nobody changes the environment meanwhile.
+unsafe fn environment(name: &CStr) -> Option<&'static CStr> {
+    // SAFETY: a C string; the environment before main stays.
+    unsafe {
+        let value = libc::getenv(name.as_ptr());
+        (!value.is_null()).then(|| CStr::from_ptr(value))
+    }
+}
+
+/// Tells programs that are executed how many filters this one has, if nobody has told it; whether nobody has: it is the first that is
+/// measured, and `topdown run` does not watch over it.
+pub fn announce() -> bool {
+    // SAFETY: as in `is_inherited`.
+    let is_first = unsafe { environment(FILTERS) }.is_none();
+    if let Some(filters) = seccomp::filters().filter(|_| is_first) {
+        private::announce(&FILTERS.to_string_lossy(), OsStr::new(&filters.to_string()));
+    }
+    is_first
+}
 
 /// What the library may call until a process ends.
 const CALLS: [libc::c_long; 35] = [
@@ -83,13 +139,25 @@ pub fn syscall([call, first, second, third]: [usize; 4]) {
 /// Ends what is measured, if the kernel will take what the program is about to install, and a call of the library would
 /// then end the process. Afterwards it is too late: what there is to write is written now.
 fn restrict(kills: impl FnOnce() -> bool) {
-    let Some(process) = MeasuredProcess::here() else { return };
     // SAFETY: this thread's own.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let kept = unsafe { *errno };
-    if kills() {
-        stop(process);
+    match MeasuredProcess::get() {
+        Some(process) if process.is_here() => {
+            if kills() {
+                elsewhere::leave_out_for_good();
+                stop(process);
+            }
+        }
+        // bwrap(1), say: a child of clone(2), which measures nothing, is about to restrict itself and to execute a program; this keeps
+        // it from asking who it is. (A child of vfork shares its parent's memory.)
+        Some(process) if !process.tables.is_unmapped() => {}
+        _ => {
+            elsewhere::leave_out_for_good();
+            MeasuredProcess::set(None);
+            ThreadState::set_current(GONE);
+        }
     }
     // SAFETY: as above.
     unsafe { *errno = kept };

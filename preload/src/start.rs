@@ -6,7 +6,7 @@ use crate::process::{MeasuredProcess, Threads};
 use crate::stack::{self, StackGuard};
 use crate::tables::{TableFile, put};
 use crate::threads::{begin_thread, notice_ends};
-use crate::{fault, fork, memory, private, report, say};
+use crate::{elsewhere, fault, fork, memory, private, report, sandbox, say};
 use std::ffi::CString;
 use std::io::{Error, Read};
 use std::sync::Mutex;
@@ -26,7 +26,8 @@ pub fn start() -> bool {
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         return false; // it runs with rights that its user does not have
     }
-    if report::is_made_here() {
+    // (nothing before this may be a system call that a filter kills for)
+    if report::is_made_here() || sandbox::is_inherited() {
         return false;
     }
     say::prepare();
@@ -45,18 +46,21 @@ pub fn start() -> bool {
     current() > GONE
 }
 
-/// Whether the process has a table. If not, says why, but for a program that a measured one has executed: the rest is measured, and the
-/// line would be among what its user reads.
+/// Whether the process has a table. If not, says why, but for a program that a measured one or `topdown run` has executed: the rest is
+/// measured, and the line would be among what its user reads.
 fn begin() -> bool {
+    let is_first = sandbox::announce();
     let no = |error: Error| {
-        say::say(&format!("nothing is measured: {error}; choose another place by TOPDOWN_OUTPUT or TMPDIR"));
+        if is_first {
+            say::say(&format!(
+                "nothing is measured: {error}; choose another place by TOPDOWN_OUTPUT or TMPDIR"
+            ));
+        }
     };
     let Ok(output) = Destination::from_environment().map_err(no) else { return false };
-    // SAFETY: getpid has no preconditions.
-    let pid = unsafe { libc::getpid() };
+    elsewhere::prepare();
     match output.create() {
         Ok(tables) => begin_process(tables, output, &[]),
-        Err(_) if output.joined(pid).is_some() => return false,
         Err(error) => {
             no(error);
             return false;
@@ -67,7 +71,8 @@ fn begin() -> bool {
 
 /// Memory for what comes before main; None: there is none.
 fn prepare() -> Option<StackGuard> {
-    let enough = stack::prepare() && memory::secure(START + private::environment_size());
+    // (for each variable that is added, the pointers are copied)
+    let enough = stack::prepare() && memory::secure(START + 2 * private::environment_size());
     enough.then(stack::lock)
 }
 

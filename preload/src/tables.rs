@@ -84,6 +84,15 @@ impl TableFile {
         self.header
     }
 
+    /// Whether this is a copy of the process, which has the memory but for the file.
+    pub fn is_unmapped(&self) -> bool {
+        let mut resident = 0;
+        let start = self.header as usize & !(page() - 1); // (where pages are large, the header is not at the start of one)
+        // SAFETY: the kernel says what is there of a page, or that nothing is.
+        let code = unsafe { libc::mincore(start as *mut libc::c_void, 1, &mut resident) };
+        code != 0 && Error::last_os_error().raw_os_error() == Some(libc::ENOMEM)
+    }
+
     /// The process is at its end; whether that was known.
     pub fn close(&self) -> bool {
         self.closed.swap(true, Ordering::AcqRel)

@@ -100,6 +100,8 @@ pub struct Run {
     pub lost_ns: u64,
     /// Whether it has left processes that go on: their figures are those up to its end. None: not known.
     pub outlived: Option<bool>,
+    /// Programs were executed under a seccomp filter that came after the command began, and did not measure themselves.
+    pub sandboxed: bool,
 }
 
 /// What was counted on one kind of core.

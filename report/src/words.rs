@@ -127,6 +127,9 @@ pub fn remarks(report: &Report) -> Vec<String> {
     if let Some(outside) = &report.outside {
         of_outside(&mut remarks, outside, &report.whole.inclusive);
     }
+    if report.run.as_ref().is_some_and(|run| run.sandboxed) {
+        remarks.push(SANDBOXED.into());
+    }
     for machine in &report.machines {
         // of a simulated one the line about it says so
         if !machine.note.is_empty() && machine.path != "simulated" {
@@ -202,6 +205,10 @@ fn of_overlaps(overlaps: &[Overlap]) -> Option<String> {
 /// Why a command has CPU time that was not counted.
 pub const UNCOUNTED: &str = "the kernel does not let a user count a program that is setuid or setgid, has file capabilities or \
                              cannot be read: measure it as root";
+
+/// Why programs have neither threads nor regions.
+pub const SANDBOXED: &str = "what was executed under a seccomp filter that a program installed meanwhile has neither threads nor regions \
+                             here, since such a filter may kill for the system calls which that takes";
 
 /// What keeps a count from outside from being that of all.
 fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {

@@ -2,15 +2,17 @@
 //!
 //! The kernel takes a task's events away at two points: when it ends, and, of a program that the user may not look into (setuid, setgid,
 //! with file capabilities, not readable), while it is executed. Of the second nothing tells directly. But a program that keeps its
-//! events is told of twice, when it takes its name and when its vDSO is mapped, and one that loses them in between, once.
+//! events is told of twice, when it takes its name and when its vDSO is mapped, and one that loses them in between, once. So is one that is
+//! killed between the two; but where its executable was mapped before, its events were still there: they are taken away before that.
 #![forbid(unsafe_code)]
 
 use super::records::Records;
 use super::{Attr, Kernel, Linux};
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_DUMMY, PERF_RECORD_COMM, PERF_RECORD_LOST, PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MMAP,
-    PERF_TYPE_SOFTWARE,
+    PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE,
 };
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -28,11 +30,25 @@ pub struct Execs {
 
 #[derive(Debug, Default)]
 struct Tally {
-    executed: u64,
-    kept: u64,
+    processes: HashMap<u32, Programs>,
     /// A record may be missing.
     gaps: bool,
 }
+
+/// What is known of the programs of one process id; times are the kernel's, in nanoseconds.
+#[derive(Debug, Default)]
+struct Programs {
+    executed: u64,
+    /// Those that were told of twice.
+    kept: u64,
+    /// When the last was executed, when the last was told of again, and when the last of anything executable was mapped.
+    last_executed: u64,
+    last_kept: u64,
+    last_mapped: u64,
+}
+
+/// Nobody can have used up all other process ids since.
+const SOON: u64 = 100_000_000;
 
 impl Execs {
     /// Of a process that is about to execute a program, on these CPUs.
@@ -51,6 +67,8 @@ impl Execs {
         attr.set_comm(1);
         attr.set_comm_exec(1);
         attr.set_mmap(1);
+        attr.sample_type = PERF_SAMPLE_TIME.into();
+        attr.set_sample_id_all(1);
         attr.set_watermark(1);
         attr.__bindgen_anon_2.wakeup_watermark = (PAGES * 4096 / 4) as u32;
         let ring = |cpu: u32| {
@@ -84,23 +102,40 @@ impl Execs {
 
 impl Tally {
     fn add(&mut self, words: &[u64]) {
-        let &[header, ref body @ ..] = words else { return };
+        // (process and thread, then what is the kind's own, then the time)
+        let &[header, process, ref body @ .., time] = words else { return };
         let (kind, misc) = (header as u32, (header >> 32) as u32 & 0xffff);
-        match kind {
-            PERF_RECORD_COMM => self.executed += u64::from(misc & PERF_RECORD_MISC_COMM_EXEC != 0),
-            PERF_RECORD_MMAP => {
-                // (process and thread, address, length, offset, name)
-                let name = body.get(4).map(|word| word.to_ne_bytes());
-                self.kept += u64::from(name.is_some_and(|name| name.starts_with(b"[vdso]\0")));
+        if kind == PERF_RECORD_LOST {
+            self.gaps = true;
+        } else if kind == PERF_RECORD_COMM && misc & PERF_RECORD_MISC_COMM_EXEC != 0 {
+            let programs = self.processes.entry(process as u32).or_default();
+            programs.executed += 1;
+            programs.last_executed = programs.last_executed.max(time);
+        } else if kind == PERF_RECORD_MMAP {
+            // (address, length, offset, name)
+            let name = body.get(3).map(|word| word.to_ne_bytes());
+            let programs = self.processes.entry(process as u32).or_default();
+            programs.last_mapped = programs.last_mapped.max(time);
+            if name.is_some_and(|name| name.starts_with(b"[vdso]\0")) {
+                programs.kept += 1;
+                programs.last_kept = programs.last_kept.max(time);
             }
-            PERF_RECORD_LOST => self.gaps = true,
-            _ => {}
         }
     }
 
     fn all_kept(&self) -> bool {
         // (without a program there are no records, and without a vDSO too few)
-        self.executed > 0 && self.executed == self.kept && !self.gaps
+        let executed = self.processes.values().any(|programs| programs.executed > 0);
+        executed && self.processes.values().all(Programs::all_kept) && !self.gaps
+    }
+}
+
+impl Programs {
+    fn all_kept(&self) -> bool {
+        let killed_since = self.last_kept < self.last_executed
+            && self.last_executed < self.last_mapped
+            && self.last_mapped - self.last_executed < SOON;
+        self.executed == self.kept || self.executed == self.kept + 1 && killed_since
     }
 }
 
@@ -108,10 +143,13 @@ impl Tally {
 mod tests {
     use super::*;
 
-    const NAMED: [u64; 3] = [PERF_RECORD_COMM as u64 | (PERF_RECORD_MISC_COMM_EXEC as u64) << 32, 7, 0];
+    /// Process 7 executes a program.
+    fn named(time: u64) -> [u64; 4] {
+        [PERF_RECORD_COMM as u64 | (PERF_RECORD_MISC_COMM_EXEC as u64) << 32, 7, 0, time]
+    }
 
-    fn mapped(name: &[u8; 8]) -> [u64; 6] {
-        [PERF_RECORD_MMAP.into(), 7, 0x1000, 0x1000, 0, u64::from_ne_bytes(*name)]
+    fn mapped(name: &[u8; 8], time: u64) -> [u64; 7] {
+        [PERF_RECORD_MMAP.into(), 7, 0x1000, 0x1000, 0, u64::from_ne_bytes(*name), time]
     }
 
     fn all_kept(records: &[&[u64]]) -> bool {
@@ -122,21 +160,32 @@ mod tests {
 
     #[test]
     fn a_program_without_its_vdso_has_lost_its_events() {
-        let (vdso, other) = (mapped(b"[vdso]\0\0"), mapped(b"/bin/sh\0"));
-        let renamed = [PERF_RECORD_COMM.into(), 7, 0];
-        let lost = [PERF_RECORD_LOST.into(), 1, 1];
-        assert!(all_kept(&[&NAMED, &other, &vdso]));
-        assert!(all_kept(&[&vdso, &NAMED, &renamed, &NAMED, &vdso])); // other CPUs' records come in any order
-        let none: [&[&[u64]]; 6] = [
+        let (vdso, before) = (mapped(b"[vdso]\0\0", 3), mapped(b"/lib/x.\0", 1));
+        let renamed = [PERF_RECORD_COMM.into(), 7, 0, 2];
+        let lost = [PERF_RECORD_LOST.into(), 1, 1, 9];
+        assert!(all_kept(&[&named(2), &before, &vdso]));
+        assert!(all_kept(&[&vdso, &named(5), &renamed, &named(2), &mapped(b"[vdso]\0\0", 6)])); // other CPUs' come in any order
+        let none: [&[&[u64]]; 7] = [
             &[],
-            &[&NAMED],
-            &[&NAMED, &other],
-            &[&NAMED, &vdso, &NAMED],
-            &[&NAMED, &vdso, &lost],
-            &[&NAMED, &vdso[..5]],
+            &[&named(2)],
+            &[&before, &named(2)],
+            &[&named(2), &vdso, &named(4)],
+            &[&named(2), &vdso, &lost],
+            &[&named(2), &named(2), &before],
+            &[&[named(2)[0], 8, 0, 2], &named(2), &vdso], // another process
         ];
         for records in none {
             assert!(!all_kept(records), "{records:?}");
         }
+    }
+
+    #[test]
+    fn one_that_is_killed_once_it_is_mapped_has_kept_them() {
+        let (vdso, program) = (mapped(b"[vdso]\0\0", 3), mapped(b"/bin/sh\0", 6));
+        assert!(all_kept(&[&named(2), &vdso, &named(5), &program]));
+        // it takes longer to use up all process ids, and one that lost them may have been the last of its id before
+        assert!(!all_kept(&[&named(2), &vdso, &named(5), &mapped(b"/lib/x.\0", 5 + SOON)]));
+        assert!(!all_kept(&[&named(1), &named(2), &vdso]));
+        assert!(!all_kept(&[&named(2), &named(5), &program]));
     }
 }

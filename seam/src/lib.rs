@@ -7,6 +7,7 @@
 //! - `thread`, `identity`, `memory`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
 //!   other threads and forked children meet.
 //! - `records`, `execs`: an event's ring buffer, and what programs lose their events.
+//! - `seccomp`: how many filters this process has.
 //! - `cpu`, `sysfs`, `terms`, `format`, `attr`, `numbers`: CPUID, what /sys tells, and its texts as `perf_event_attr`.
 
 pub mod attr;
@@ -40,6 +41,7 @@ pub mod records;
 pub mod rseq;
 #[cfg(any(test, fuzzing, feature = "scripted"))]
 pub mod scripted;
+pub mod seccomp;
 pub mod signals;
 pub mod sysfs;
 pub mod terms;

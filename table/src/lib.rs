@@ -22,6 +22,9 @@ pub use file::{Entry, Table, read, text};
 pub const MAGIC: [u8; 8] = *b"topdown\n";
 /// `Header::version`: another one is another layout.
 pub const VERSION: u32 = 6;
+/// Ends the name of a file that is opened, and nothing else, by a program that does not measure itself, since it was executed under a
+/// seccomp filter: what else would tell of it might be killed for.
+pub const SANDBOXED: &str = ".sandboxed";
 /// Bytes before the first record.
 pub const HEADER_SIZE: usize = 4096;
 /// No table file is longer: as many records as a process may have (32,768).

@@ -2,6 +2,7 @@
  * executes UNITS units of work in user mode, and little else. */
 #define _GNU_SOURCE
 #include "shapes.h"
+#include "sandbox.h"
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <linux/seccomp.h>
@@ -110,6 +111,15 @@ static int execs(void)
 {
     work(UNITS / 2);
     execl(self, self, "half", (char *)NULL);
+    return 1;
+}
+static int execs_in_a_sandbox(void)
+{
+    char *const arguments[] = {(char *)self, "half", NULL};
+    struct sock_filter steps[64];
+    const struct sock_fprog filter = sandbox_filter(steps, SANDBOX_OTHERS, SANDBOX_OTHER_CALLS, 0);
+    work(UNITS / 2);
+    sandbox_execute(&filter, arguments, environ);
     return 1;
 }
 static int half(void) { work(UNITS - UNITS / 2); return 8; }
@@ -301,7 +311,7 @@ int main(int argc, char **argv)
     } all[] = {
         {"plain", plain}, {"threads", many_threads}, {"sleeps", sleeps}, {"children", children}, {"killed", killed},
         {"crashes", crashes}, {"closes all", closes_all}, {"leaves at once", leaves_at_once}, {"clones", clones},
-        {"execs", execs}, {"half", half}, {"sandboxed", sandboxed}, {"leaves a daemon", leaves_a_daemon},
+        {"execs", execs}, {"execs in a sandbox", execs_in_a_sandbox}, {"half", half}, {"sandboxed", sandboxed}, {"leaves a daemon", leaves_a_daemon},
         {"waits for a daemon", waits_for_a_daemon}, {"migrates", migrates}, {"regions", regions}, {"calls", calls},
         {"tallies", tallies}, {"thread storm", thread_storm}, {"fork storm", fork_storm}, {"chain", chain}, {"spawns", spawns},
         {"counts", counts}, {"may write nothing", may_write_nothing},
