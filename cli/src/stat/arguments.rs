@@ -151,6 +151,19 @@ pub(super) enum Show {
 }
 
 impl Arguments {
+    /// Below which nodes the level is counted in turns; none: one group holds it, or none does.
+    pub(super) fn turns(&self) -> Result<Vec<u32>, Failure> {
+        let turns = self.what.td_level.map_or(Vec::new(), topdown::subtrees_of_level);
+        let refused = [(self.by().is_some(), "rows of parts (--per-...)"), (self.wait, "--wait")];
+        match refused.iter().find(|(given, _)| *given && !turns.is_empty()) {
+            Some((_, what)) => Err(failed(format!(
+                "--td-level: no group holds this level here, so groups of its parts take turns, of all that is counted and while the \
+                 command runs: not with {what}; --subtree counts a part of it all the time"
+            ))),
+            None => Ok(turns),
+        }
+    }
+
     /// Who is counted, if not the command.
     pub(super) fn whom(&self) -> Option<Whom> {
         match self {
