@@ -223,6 +223,10 @@ int main(int count, char **arguments)
     CHECK_EQ(csv.rows, 5);
     CHECK_NEAR(csv_number(&csv, 3, "tma_retiring"), (csv_number(&csv, 1, "tma_retiring") + csv_number(&csv, 2, "tma_retiring")) / 2, 1e-9);
 
+    char *const refused[] = {beside("../release/topdown"), strdup("stat"), strdup("--td-level"), strdup(level), strdup("--per-process"), strdup("true"), NULL};
+    CHECK_EQ(WEXITSTATUS(run_alone(refused)), 125);
+    CHECK(strstr(stat_said(), "not with rows of parts") != NULL);
+
     runs((const char *const[]){"run", "--td-level", level, "-o", r, NULL}, "500");
     CHECK(strstr(stat_said(), "without regions") != NULL);
     csv_read(&csv, r);
