@@ -1,11 +1,19 @@
 /* `topdown stat --td-level` of a level that no group holds whole: the parts take turns while a program's mix changes at random. Level 1 is
- * of all the time, each node below is within its bound of the truth of the whole, and the bound is worth reading.
+ * of all the time, each node below is within its interval of the truth of the whole, and the bound is worth reading. The intervals of the
+ * timeline add up to the whole; the rows of -I are each true of their time; those of -r have a mean; `topdown run` reports the same.
  * needs: other-core */
 #include "../command/lib/stat.h"
 #include "truth.h"
 
-enum { PHASES = 500, LONGEST = 6000000 };
+enum { PHASES = 1500, LONGEST = 6000000, OFFSETS = 8 };
 static struct td_info info;
+
+/* What the program leaves: when each phase began, and the last ended, and what it was. */
+static struct {
+    uint64_t phases;
+    double begin[PHASES + 1], length[PHASES];
+    struct known_mix known[PHASES];
+} ran;
 
 static void put(const char *path, const void *bytes, size_t size)
 {
@@ -19,23 +27,44 @@ static void get(const char *path, void *bytes, size_t size)
     CHECK(file != NULL && fread(bytes, size, 1, file) == 1 && fclose(file) == 0);
 }
 
-/* The program: it leaves the truth in a file, and takes no counters. */
-static int phases(const char *core, const char *path)
+static double seconds(void)
 {
-    struct node_truth truth = {0};
-    double share[SHARES];
+    struct timespec now;
+    CHECK_EQ(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* The program: it leaves the truth in a file, and takes no counters. */
+static int phases(const char *core, const char *path, const char *number)
+{
     uint64_t seed = 1;
     get(core, &info, sizeof info);
-    for (int k = 0; k < PHASES; k++) {
-        const struct known_mix known = random_known_mix(&seed, &info);
+    ran.phases = (uint64_t)atoi(number);
+    for (uint64_t k = 0; k < ran.phases; k++) {
+        ran.known[k] = random_known_mix(&seed, &info);
         const uint64_t length = next_random(&seed) % LONGEST;
-        runs_at(&known);
+        ran.length[k] = (double)length;
+        ran.begin[k] = seconds();
+        runs_at(&ran.known[k]);
         work(length);
-        add_stretch(&truth, &known, (double)length);
     }
-    node_shares(&truth, &info, share);
-    put(path, share, sizeof share);
+    ran.begin[ran.phases] = seconds();
+    put(path, &ran, sizeof ran);
     return 5;
+}
+
+/* The truth from one time to another. */
+static void truth_between(double from, double to, double *share)
+{
+    struct node_truth truth = {0};
+    for (uint64_t k = 0; k < ran.phases; k++) {
+        const double begin = ran.begin[k], end = ran.begin[k + 1];
+        const double first = begin > from ? begin : from, last = end < to ? end : to;
+        if (last > first && ran.length[k] > 0)
+            add_stretch(&truth, &ran.known[k], ran.length[k] * (last - first) / (end - begin));
+    }
+    CHECK(truth.slots > 0);
+    node_shares(&truth, &info, share);
 }
 
 /* Whether the whole has the share that its parts have: not where two events tell how a node divides. */
@@ -51,11 +80,116 @@ static int is_a_sum(uint32_t id)
     }
 }
 
+static int is_level_1(uint32_t id) { return id <= TD_NODE_BACKEND_BOUND || id == TD_NODE_SMT_CONTENTION; }
+
+/* Runs the program so long under `topdown` with these arguments. */
+static void runs(const char *const *with, const char *number)
+{
+    char *all[24] = {beside("../release/topdown")};
+    int n = 1;
+    while (*with)
+        all[n++] = strdup(*with++);
+    char *const program[] = {strdup(own_path()), strdup("phases"), in_scratch("core"), in_scratch("truth"), strdup(number)};
+    memcpy(all + n, program, sizeof program);
+    unlink(in_scratch("r.csv"));
+    const int status = run_alone(all);
+    fprintf(stderr, "%s", stat_said());
+    CHECK_EQ(WEXITSTATUS(status), 5);
+    get(in_scratch("truth"), &ran, sizeof ran);
+}
+
+/* The report of the whole is true; how much of the time was counted. */
+static double whole_is_true(const struct csv *csv)
+{
+    double share[SHARES], bound[4] = {0};
+    int below = 0;
+    truth_between(ran.begin[0], ran.begin[ran.phases], share);
+    for (uint32_t id = TD_NODE_RETIRING; id < SHARES; id++) {
+        const char *name = td_node_name(id);
+        char low[64], high[64];
+        if (name == NULL || !csv_has(csv, name) || *csv_text(csv, 1, name) == 0)
+            continue;
+        snprintf(low, sizeof low, "%s_low", name);
+        snprintf(high, sizeof high, "%s_high", name);
+        const double ends[] = {csv_number(csv, 1, low), csv_number(csv, 1, high)}, is = csv_number(csv, 1, name);
+        fprintf(stderr, "%s: %.4f, %.4f to %.4f, truth %.4f\n", name, is, ends[0], ends[1], share[id]);
+        if (!is_a_sum(id))
+            continue;
+        CHECK(ends[0] <= is && is <= ends[1] && ends[0] <= share[id] && share[id] <= ends[1]);
+        below += !is_level_1(id);
+        const double far = is - ends[0] > ends[1] - is ? is - ends[0] : ends[1] - is;
+        if (far > bound[is_level_1(id)])
+            bound[is_level_1(id)] = far;
+    }
+    const int skylake = strstr(info.core, "Skylake") != NULL;
+    CHECK(below >= (skylake ? 2 : 4));
+    /* (Here a switch waits until the other CPU has its turn, so that a good part of the time is lost in between; and in what is lost a
+     * core may do eight times as many cycles as in the emulated machine's nanosecond, docs/error-bound.md.) */
+    const double running = csv_number(csv, 1, "running");
+    const double lost = 8 * (1 - running) / running, uncounted = lost / (1 + lost);
+    CHECK(running > 0.8 && bound[1] < uncounted + 0.02);
+    CHECK(bound[0] < uncounted + 0.3 || skylake);
+    return running;
+}
+
+/* Slots, and those of level 1, of all intervals are those of the whole. */
+static void intervals_add_up(const struct csv *whole, const struct csv *timeline)
+{
+    static const char *const names[] = {"slots", "tma_retiring", "tma_bad_speculation", "tma_frontend_bound", "tma_backend_bound"};
+    const double slots = csv_number(whole, 1, "slots");
+    CHECK(timeline->rows > 5);
+    for (int k = 0; k < 5; k++) {
+        double sum = 0;
+        for (int row = 1; row < timeline->rows; row++)
+            sum += csv_number(timeline, row, "slots") > 0 ? csv_number(timeline, row, names[k]) : 0;
+        CHECK_NEAR(sum / slots, k == 0 ? 1 : csv_number(whole, 1, names[k]), k == 0 ? 0 : 1e-6);
+    }
+}
+
+/* Each row of -I is true of its time. The count began before the program did, and ended after it. */
+static void rows_are_true(const struct csv *csv)
+{
+    const double earliest = ran.begin[ran.phases] - csv_number(csv, csv->rows - 1, "time"), latest = ran.begin[0];
+    int below = 0, rows = 0;
+    fprintf(stderr, "%d rows; the start is known within %.3f s\n", csv->rows - 1, latest - earliest);
+    CHECK(latest >= earliest && csv->rows > 2);
+    for (int row = 1; row < csv->rows; row++) {
+        const double to = csv_number(csv, row, "time"), from = row > 1 ? csv_number(csv, row - 1, "time") : 0;
+        double share[OFFSETS + 1][SHARES];
+        if (csv_number(csv, row, "slots") == 0 || latest + from > ran.begin[ran.phases] || earliest + to < ran.begin[0])
+            continue;
+        for (int k = 0; k <= OFFSETS; k++)
+            truth_between(earliest + (latest - earliest) * k / OFFSETS + from, earliest + (latest - earliest) * k / OFFSETS + to, share[k]);
+        rows++;
+        for (uint32_t id = TD_NODE_RETIRING; id < SHARES; id++) {
+            const char *name = td_node_name(id);
+            if (name == NULL || !csv_has(csv, name) || *csv_text(csv, row, name) == 0 || !is_a_sum(id))
+                continue;
+            double bound = csv_number(csv, row, is_level_1(id) ? "error_1" : "error_2");
+            if (!is_level_1(id) && csv_has(csv, "error_3") && *csv_text(csv, row, "error_3") && csv_number(csv, row, "error_3") > bound)
+                bound = csv_number(csv, row, "error_3"); /* (the column does not say of which level a node is) */
+            double low = 1, high = 0;
+            for (int k = 0; k <= OFFSETS; k++) {
+                low = share[k][id] < low ? share[k][id] : low;
+                high = share[k][id] > high ? share[k][id] : high;
+            }
+            const double is = csv_number(csv, row, name);
+            fprintf(stderr, "row %d, %s: %.4f, truth %.4f to %.4f, within %.4f\n", row, name, is, low, high, bound);
+            CHECK(low - bound <= is && is <= high + bound);
+            /* (level 1 is exact but for what passed uncounted, whatever that was) */
+            const double near = 1 - csv_number(csv, row, "running") + 0.01;
+            CHECK(!is_level_1(id) || (low - near <= is && is <= high + near));
+            below += !is_level_1(id);
+        }
+    }
+    CHECK(rows >= 2 && below >= 4);
+}
+
 int main(int count, char **arguments)
 {
     td_t *td;
-    if (count > 3)
-        return phases(arguments[2], arguments[3]);
+    if (count > 4)
+        return phases(arguments[2], arguments[3], arguments[4]);
     stat_begins();
     td_must(td_open(&td, NULL));
     info = info_of(td);
@@ -63,39 +197,42 @@ int main(int count, char **arguments)
     put(in_scratch("core"), &info, sizeof info);
     watchdog_is(0);
     const char *level = strstr(info.core, "mont (") != NULL ? "3" : "2";
-    char *const all[] = {beside("../release/topdown"), strdup("stat"), strdup("--td-level"), strdup(level), strdup("-o"), in_scratch("r.csv"),
-                         strdup(own_path()), strdup("phases"), in_scratch("core"), in_scratch("truth"), NULL};
-    const int status = WEXITSTATUS(run_alone(all));
-    fprintf(stderr, "%s", stat_said());
+    char *r = in_scratch("r.csv"), *t = in_scratch("t.csv");
     if (strstr(info.core, "Tremont") != NULL) {
+        char *const all[] = {beside("../release/topdown"), strdup("stat"), strdup("--td-level"), strdup("2"), strdup("true"), NULL};
+        run_alone(all);
         CHECK(strstr(stat_said(), "level") != NULL); /* it has no parts of a level */
         return 0;
     }
-    CHECK_EQ(status, 5);
-    static struct csv csv;
-    double share[SHARES];
-    get(in_scratch("truth"), share, sizeof share);
-    csv_read(&csv, in_scratch("r.csv"));
-    const double bounds[3] = {csv_number(&csv, 1, "error_1"), csv_number(&csv, 1, "error_2"), *level == '3' ? csv_number(&csv, 1, "error_3") : 0};
-    int below = 0;
-    for (uint32_t id = TD_NODE_RETIRING; id < SHARES; id++) {
-        const char *name = td_node_name(id);
-        if (name == NULL || !csv_has(&csv, name) || *csv_text(&csv, 1, name) == 0)
-            continue;
-        const double is = csv_number(&csv, 1, name), bound = bounds[id <= TD_NODE_BACKEND_BOUND || id == TD_NODE_SMT_CONTENTION ? 0 : 1];
-        fprintf(stderr, "%s: %.4f, truth %.4f, within %.4f\n", name, is, share[id], bound);
-        if (!is_a_sum(id))
-            continue;
-        CHECK_NEAR(is, share[id], bound);
-        below += id > TD_NODE_BACKEND_BOUND && id != TD_NODE_SMT_CONTENTION;
-    }
-    CHECK(below >= (strstr(info.core, "Skylake") != NULL ? 2 : 4));
-    /* (Here a switch waits until the other CPU has its turn, so that a good part of the time is lost in between; and in what is lost a
-     * core may do eight times as many cycles as in the emulated machine's nanosecond, docs/error-bound.md.) */
-    const double running = csv_number(&csv, 1, "running");
-    fprintf(stderr, "running %.3f\n", running);
-    const double lost = 8 * (1 - running) / running, uncounted = lost / (1 + lost);
-    CHECK(running > 0.8 && bounds[0] < uncounted + 0.02);
-    CHECK(bounds[1] < uncounted + 0.3 || strstr(info.core, "Skylake") != NULL);
+    static struct csv csv, timeline;
+    runs((const char *const[]){"stat", "--td-level", level, "--timeline", t, "-o", r, NULL}, "500");
+    csv_read(&csv, r);
+    csv_read(&timeline, t);
+    fprintf(stderr, "running %.3f, %d intervals\n", whole_is_true(&csv), timeline.rows - 1);
+    intervals_add_up(&csv, &timeline);
+
+    char interval[24];
+    snprintf(interval, sizeof interval, "%d", (int)(1000 * (ran.begin[ran.phases] - ran.begin[0])));
+    runs((const char *const[]){"stat", "--td-level", level, "-I", interval, "-o", r, NULL}, "1500");
+    csv_read(&csv, r);
+    rows_are_true(&csv);
+
+    /* (Runs so short that nothing below level 1 is measured.) */
+    runs((const char *const[]){"stat", "--td-level", level, "-r", "2", "-o", r, NULL}, "2");
+    CHECK(strstr(stat_said(), "fewer than 8 turns") != NULL);
+    csv_read(&csv, r);
+    CHECK_EQ(csv.rows, 5);
+    for (int row = 1; row <= 2; row++)
+        CHECK(csv_number(&csv, row, "slots") > 0.9 * (ran.length[0] + ran.length[1]));
+    CHECK_NEAR(csv_number(&csv, 3, "tma_retiring"), (csv_number(&csv, 1, "tma_retiring") + csv_number(&csv, 2, "tma_retiring")) / 2, 1e-9);
+
+    char *const refused[] = {beside("../release/topdown"), strdup("stat"), strdup("--td-level"), strdup(level), strdup("--per-process"), strdup("true"), NULL};
+    CHECK_EQ(WEXITSTATUS(run_alone(refused)), 125);
+    CHECK(strstr(stat_said(), "not with rows of parts") != NULL);
+
+    runs((const char *const[]){"run", "--td-level", level, "-o", r, NULL}, "500");
+    CHECK(strstr(stat_said(), "without regions") != NULL);
+    csv_read(&csv, r);
+    whole_is_true(&csv);
     return 0;
 }

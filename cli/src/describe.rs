@@ -46,6 +46,7 @@ pub fn block(root: &Path) -> String {
     };
     let line = |name: &str| value(&root.join(name)).map(|value| format!("/{name}: {value}"));
     lines.extend(FILES.into_iter().filter_map(line));
+    lines.extend(counters());
     for pmu in entries(&root.join(PMUS)) {
         let name = name_of(&pmu);
         if !is_of_cores(&pmu, &name) {
@@ -65,6 +66,31 @@ pub fn block(root: &Path) -> String {
     let others: Vec<_> = entries(&root.join(PMUS)).iter().map(|pmu| name_of(pmu)).collect();
     lines.push(format!("PMUs: {}", if others.is_empty() { "none".into() } else { clean(&others.join(" ")) }));
     lines.join("\n") + "\n"
+}
+
+/// What the CPU says of its counters: the leaves of CPUID that do. (On arm64 user space cannot ask; `topdown check` tries how many are
+/// free)
+#[cfg(target_arch = "x86_64")]
+fn counters() -> Vec<String> {
+    use topdown_seam::cpu::cpuid;
+    // Intel's general and fixed ones; those of each kind of core; AMD's
+    const LEAVES: [(u32, u32); 4] = [(0xa, 0), (0x23, 0), (0x23, 1), (0x8000_0022, 0)];
+    let most = |leaf: u32| cpuid(leaf & 0x8000_0000, 0).eax;
+    let there = LEAVES.into_iter().filter(|(leaf, _)| *leaf <= most(*leaf));
+    there
+        .map(|(leaf, subleaf)| {
+            let said = cpuid(leaf, subleaf);
+            format!(
+                "cpuid {leaf:#x} {subleaf}: {:08x} {:08x} {:08x} {:08x}",
+                said.eax, said.ebx, said.ecx, said.edx
+            )
+        })
+        .collect()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn counters() -> Vec<String> {
+    Vec::new()
 }
 
 /// Lines of /proc/cpuinfo that identify the first CPU.
@@ -149,6 +175,8 @@ mod tests {
         ] {
             assert!(block.lines().any(|line| line == expected), "{expected}: {block}");
         }
+        #[cfg(target_arch = "x86_64")]
+        assert!(block.lines().any(|line| line.starts_with("cpuid 0xa 0: ") && line.len() == 48), "{block}");
         assert!(
             !block.contains("model: 1\n") && !block.contains('\x1b') && !block.contains("uncore_imc_0/"),
             "{block}"

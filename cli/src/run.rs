@@ -59,6 +59,10 @@ pub struct Arguments {
     /// Measure from outside alone, as `topdown stat` does: nothing is loaded into the command, so there are no regions
     #[arg(long, conflicts_with_all = ["inside", "regions", "functions", "preload"])]
     outside: bool,
+    /// Count the whole down to this level from outside. Where no group of counters holds it, groups of its parts take turns, and
+    /// nothing is measured from inside, so there are no regions
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=3), conflicts_with = "inside")]
+    td_level: Option<u32>,
     /// The library to load into the command [default: libtopdown-preload.so beside `topdown` or in ../lib]
     #[arg(long, value_name = "FILE", env = "TOPDOWN_PRELOAD")]
     preload: Option<PathBuf>,
@@ -111,8 +115,12 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
         )));
     }
     let format = Format::of(arguments.output.as_deref()).map_err(|error| failed(error.to_string()))?;
+    let turns = arguments.turns();
+    if !turns.is_empty() {
+        arguments.outside_alone()?;
+    }
     let library = match preload::find(arguments.preload.as_deref()) {
-        _ if arguments.outside => None,
+        _ if arguments.outside || !turns.is_empty() => None,
         found => Some(found.map_err(failed)?),
     };
     if let Some(timeline) = &arguments.timeline {
@@ -125,11 +133,46 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
     reported(arguments, library.as_deref(), format)
 }
 
+impl Arguments {
+    /// Below which nodes the level is counted in turns; none: one group holds it, or none does.
+    fn turns(&self) -> Vec<u32> {
+        self.td_level.map_or(Vec::new(), topdown::subtrees_of_level)
+    }
+
+    /// What cannot be had if the level is counted in turns, which takes all counters.
+    fn outside_alone(&self) -> Result<(), Failure> {
+        let refused = [
+            (self.per_process, "--per-process"),
+            (self.regions.is_some(), "--regions"),
+            (self.functions.is_some(), "--functions"),
+        ];
+        let taken = "no group holds this level here, and its parts take turns on all counters";
+        match refused.iter().find(|(given, _)| *given) {
+            Some((_, option)) => Err((FAILED, format!("--td-level: {taken}: not with {option}"))),
+            None if self.outside => Ok(()),
+            None => {
+                say(&format!("counted from outside alone, without regions: {taken} (--td-level)"));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Why this level of the whole is not counted.
+fn no_level(level: u32) -> String {
+    let own = Options { level, source: SourceKind::Counters, ..Options::default() };
+    let why = match TopDown::open(&own) {
+        Err(error) => error.to_string(),
+        Ok(_) => "the counters are for regions here; --outside leaves them to the whole".into(),
+    };
+    format!("--td-level {level}: the whole is not counted from outside: {why}")
+}
+
 /// Options of groups on the command that take no counters from the library, if that is loaded; None: there are none. `may_load`: it
 /// was to be.
-fn outside_options(may_load: bool, loaded: bool) -> Option<Options> {
-    let beside = Options { source: SourceKind::Counters, beside_registers: true, ..Options::default() };
-    let own = Options::default();
+fn outside_options(level: u32, may_load: bool, loaded: bool) -> Option<Options> {
+    let own = Options { level, ..Options::default() };
+    let beside = Options { source: SourceKind::Counters, beside_registers: true, ..own };
     let fits = |options: &Options| TopDown::open(options).is_ok();
     let candidates = [(beside, may_load), (own, !loaded)];
     candidates.into_iter().find_map(|(options, tried)| (tried && fits(&options)).then_some(options))
@@ -153,7 +196,15 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
     // (simulated figures are no part of real ones, and both cannot have the general counters)
     let alone = arguments.inside || simulated || is(SOURCE, &|value| value == "counters");
     let alone = alone && library.is_some();
-    let options = if alone { None } else { outside_options(library.is_some(), loaded.is_some()) };
+    let (turns, level) = (arguments.turns(), arguments.td_level.unwrap_or(0));
+    let options = match &turns[..] {
+        [] if alone => None,
+        [] => outside_options(level, library.is_some(), loaded.is_some()),
+        _ => Some(Options { level, ..Options::default() }),
+    };
+    if options.is_none() && arguments.td_level.is_some() {
+        say(&no_level(level));
+    }
     let beside = options.as_ref().is_some_and(|options| options.beside_registers);
     if beside && std::env::var_os(SOURCE).is_none() {
         command.env(SOURCE, "registers"); // it would find the others taken, after it has taken turns with the outside
@@ -168,7 +219,11 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
         let mut count = match (&options, arguments.per_process) {
             (None, _) => None,
             (Some(options), true) => OutsideGroups::by_task(pid, options).ok(),
-            (Some(options), false) => OutsideGroups::of(pid, options).ok(),
+            (Some(options), false) => OutsideGroups::of_whole(pid, options, &[], &turns)
+                .inspect_err(|why| {
+                    turns.iter().take(1).for_each(|_| say(&format!("nothing is measured: {why}")))
+                })
+                .ok(),
         };
         let shown = format.has_timeline() || arguments.timeline.is_some();
         if let (Some(count), true) = (&mut count, shown && arguments.interval > 0) {
@@ -188,13 +243,7 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
     let mut outside = count
         .and_then(|count| count.end(&ran, &arguments.command, false).ok())
         .filter(|counted| counted.parts.iter().any(|(_, sum)| sum.slots > 0))
-        .unwrap_or_else(|| OutsideCount {
-            run: ran.run(&arguments.command),
-            parts: Vec::new(),
-            of_cpus: false,
-            timeline: None,
-            processes: Vec::new(),
-        });
+        .unwrap_or_else(|| OutsideCount { run: ran.run(&arguments.command), ..OutsideCount::default() });
     outside.run.sandboxed = sandboxed.is_some_and(|watch| watch.was_opened());
     let why_not = match (refuses, library) {
         (Some(why), _) => Some(format!("{} ran without the library: {why}", program.to_string_lossy())),

@@ -143,6 +143,20 @@ fn the_ending_chooses_the_format() {
 }
 
 #[test]
+fn a_level_of_the_whole_that_is_not_counted_from_outside_is_told() {
+    let scratch = Scratch::new("level");
+    let output = done(&mut scratch.topdown(&["run", "--td-level", "1", "--", "true"]));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let why = "topdown: --td-level 1: the whole is not counted from outside: ";
+    assert_eq!(said.lines().filter(|line| line.starts_with(why)).count(), 1, "{said}");
+    for refused in [&["--td-level", "4"][..], &["--td-level", "1", "--inside"]] {
+        let arguments: Vec<&str> = ["run"].iter().chain(refused).chain(&["true"]).copied().collect();
+        assert_eq!(done(&mut scratch.topdown(&arguments)).status.code(), Some(2), "{refused:?}");
+    }
+}
+
+#[test]
 fn an_option_that_there_is_not_is_no_command() {
     let scratch = Scratch::new("unknown");
     for arguments in

@@ -3,7 +3,7 @@
 
 use crate::nodes::{Nodes, Shown};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, Sum};
+use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, Node, Sum, TD_NODE_SMT_CONTENTION};
 
 /// Shares of slots, which add up to 1 with `other`, and the bound: none is further than this from the truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -169,6 +169,19 @@ impl Split<8> {
     }
 }
 
+/// Level 1, if these nodes have all of it.
+fn level_1_of(nodes: &[Node]) -> Option<Level1> {
+    let find = |id: u32| nodes.iter().find(|node| node.id == id && node.measured == 1);
+    let four: Vec<&Node> = LEVEL_1.iter().filter_map(|metric| find(metric.id)).collect();
+    let of = <[&Node; 4]>::try_from(four).ok()?;
+    let far = |node: &Node| (node.value - node.low).max(node.high - node.value);
+    Some(Shares {
+        of: of.map(|node| node.value),
+        other: find(TD_NODE_SMT_CONTENTION).map_or(0.0, |node| node.value),
+        error: of.into_iter().map(far).fold(0.0, f64::max),
+    })
+}
+
 /// Figures that add up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Account {
@@ -209,16 +222,26 @@ impl Account {
             Err(_) => return None,
         };
         Some(Account {
+            one: Split::new(sum.slots as f64, counted.l1().ok().map(Into::into)),
+            two: Split::new(sum.slots as f64, counted.l2().ok().map(Into::into)),
+            ..Account::of_nodes(sum, &nodes)
+        })
+    }
+
+    /// So many slots in so much time as the sum has, which divide so. Of level 2 nothing is said but by node.
+    pub fn of_nodes(sum: &Sum, nodes: &[Node]) -> Account {
+        let slots = sum.slots as f64;
+        Account {
             slots: sum.slots,
             time_ns: sum.time_enabled_ns,
             running_ns: sum.time_running_ns.min(sum.time_enabled_ns),
             executions: sum.executions,
             measured: sum.measured,
             uncounted: sum.uncounted_slots(),
-            one: Split::new(sum.slots as f64, counted.l1().ok().map(Into::into)),
-            two: Split::new(sum.slots as f64, counted.l2().ok().map(Into::into)),
-            nodes: Nodes::new(sum.slots as f64, &nodes),
-        })
+            one: Split::new(slots, level_1_of(nodes)),
+            two: Split::new(slots, None),
+            nodes: Nodes::new(slots, nodes),
+        }
     }
 
     pub fn add(&mut self, other: &Account) {

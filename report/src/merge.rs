@@ -207,11 +207,14 @@ struct Merged {
 }
 
 /// What was counted from outside: by a sum for each kind of core, those of the P-cores first.
+#[derive(Default)]
 pub struct OutsideCount {
     /// The command.
     pub run: Run,
     /// What counted it; empty: nothing did.
     pub parts: Vec<(Machine, Sum)>,
+    /// Nodes of the first of them, where groups took turns: its sum has slots and times alone. (What passed uncounted is not in their bounds)
+    pub nodes: Option<Vec<topdown::Node>>,
     /// The parts are of CPUs, each with a time of its own. (Those of threads have one time, in which they are on either kind of core)
     pub of_cpus: bool,
     /// What was counted in intervals, if that was kept.
@@ -232,15 +235,20 @@ impl OutsideCount {
         let enabled = sums().map(|sum| sum.time_enabled_ns).max().unwrap_or(0);
         let of_none = enabled.saturating_sub(sums().map(running).sum()).saturating_add(self.run.lost_ns);
         let missing = |sum: &Sum| if self.of_cpus { sum.time_enabled_ns - running(sum) } else { of_none };
-        let with = |sum: &Sum, missing: u64| {
+        let with = |k: usize, sum: &Sum, missing: u64| {
             let time_running_ns = running(sum);
-            Account::new(&Sum { time_running_ns, time_enabled_ns: time_running_ns + missing, ..*sum })
+            let sum = Sum { time_running_ns, time_enabled_ns: time_running_ns + missing, ..*sum };
+            match self.nodes.as_ref().filter(|_| k == 0) {
+                Some(nodes) => Some(Account::of_nodes(&sum, nodes)),
+                None => Account::new(&sum),
+            }
         };
-        let cores: Option<Vec<Account>> = sums().map(|sum| with(sum, missing(sum))).collect();
+        let cores: Option<Vec<Account>> =
+            sums().enumerate().map(|(k, sum)| with(k, sum, missing(sum))).collect();
         let mut all = Account::NONE;
         for (k, sum) in sums().enumerate() {
             // (of what threads lack, the first: those that do the most)
-            all.add(&with(sum, if k == 0 || self.of_cpus { missing(sum) } else { 0 })?);
+            all.add(&with(k, sum, if k == 0 || self.of_cpus { missing(sum) } else { 0 })?);
         }
         Some((cores?, all))
     }

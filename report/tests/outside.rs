@@ -3,6 +3,7 @@
 mod made;
 
 use made::{CORE, Made, Ran, Scratch, ran};
+use topdown::{LEVEL_1, Node, TD_NODE_NONE};
 use topdown_report::model::{Machine, Run};
 use topdown_report::{Format, OutsideCount, Report, merge, render};
 use topdown_table::RUNS;
@@ -24,9 +25,7 @@ fn outside(slots: u64, one: [u64; 4]) -> OutsideCount {
     OutsideCount {
         run: Run { command: "seen from outside".into(), ..Run::default() },
         parts: vec![(machine, sum)],
-        of_cpus: false,
-        timeline: None,
-        processes: Vec::new(),
+        ..OutsideCount::default()
     }
 }
 
@@ -96,7 +95,7 @@ fn time_that_was_not_counted_on_cpus_of_one_kind_is_in_the_bound_beside_those_of
             sum.time_running_ns = sum.time_enabled_ns / 2;
         }
         let processes = Vec::new();
-        Report::new(&[], Some(OutsideCount { run, parts, of_cpus, timeline: None, processes }))
+        Report::new(&[], Some(OutsideCount { run, parts, of_cpus, processes, ..OutsideCount::default() }))
     };
     // two halves of a thread's time are all of it; of CPUs half is missing on either
     let running = |of_cpus| {
@@ -222,4 +221,46 @@ fn a_run_of_which_nothing_was_counted_from_outside_is_what_processes_measured() 
     let report = merge(&[one_region().write(&scratch.0)], Some(nothing)).unwrap();
     assert_eq!((report.whole.inclusive.slots, report.outside.is_none()), (10_000, true));
     assert_eq!(report.run.unwrap().command, "seen from outside");
+}
+
+#[test]
+fn nodes_of_groups_that_took_turns_are_the_whole_as_those_of_one_group() {
+    let node = |id: u32, parent: u32, level: u32, value: f64, far: f64| Node {
+        id,
+        parent,
+        level,
+        measured: 1,
+        whole: 10_000,
+        value,
+        low: value - far,
+        high: value + far,
+        ..Node::default()
+    };
+    let [retiring, bad, frontend, backend] = LEVEL_1.map(|metric| metric.id);
+    let nodes = vec![
+        node(retiring, TD_NODE_NONE, 1, 0.5, 0.01),
+        node(bad, TD_NODE_NONE, 1, 0.1, 0.01),
+        node(frontend, TD_NODE_NONE, 1, 0.25, 0.02),
+        node(backend, TD_NODE_NONE, 1, 0.15, 0.01),
+        node(topdown::TD_NODE_FETCH_LATENCY, frontend, 2, 0.2, 0.05),
+    ];
+    let count = OutsideCount { nodes: Some(nodes), ..outside(10_000, [1, 1, 1, 97]) };
+    let report = Report::new(&[], Some(count));
+    let whole = &report.whole.inclusive;
+    assert_eq!((whole.slots, whole.level_2), (10_000, None));
+    let one = whole.level_1.unwrap();
+    assert_eq!(one.of.map(|share| (100.0 * share).round()), [50.0, 10.0, 25.0, 15.0]);
+    assert!((one.error - 0.02).abs() < 1e-9, "{one:?}");
+    let latency = whole.tree.find(topdown::TD_NODE_FETCH_LATENCY).unwrap();
+    assert!((latency.value - 0.2).abs() < 1e-9 && (latency.low - 0.15).abs() < 1e-9, "{latency:?}");
+    assert!((latency.high - 0.25).abs() < 1e-9, "{latency:?}");
+    for (format, says) in [
+        (Format::Text, "fetch latency (of frontend bound): 20.0 % of slots, between 15.0 and 25.0"),
+        (Format::Html, "fetch latency (of frontend bound): 20.0 % of slots, between 15.0 and 25.0"),
+        (Format::Csv, "tma_fetch_latency_low"),
+        (Format::Json, "\"tma_fetch_latency\""),
+    ] {
+        let text = render(&report, format);
+        assert!(text.contains(says), "{text}");
+    }
 }

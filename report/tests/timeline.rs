@@ -5,7 +5,7 @@ mod made;
 use made::{CORE, Scratch, ran};
 use prost::bytes::Buf;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
-use topdown_report::model::{Machine, Run};
+use topdown_report::model::Machine;
 use topdown_report::timeline::{Interval, Of, Series, Timeline};
 use topdown_report::{Format, OutsideCount, Report, encode, render, write_timeline};
 
@@ -25,7 +25,7 @@ fn counted(slots: u64, one: [u64; 4]) -> OutsideCount {
     };
     let sum = ran(slots, one, one.map(|part| part / 2), slots / 1000).sum();
     let parts = if slots > 0 { vec![(machine, sum)] } else { Vec::new() };
-    OutsideCount { run: Run::default(), parts, of_cpus: false, timeline: None, processes: Vec::new() }
+    OutsideCount { parts, ..OutsideCount::default() }
 }
 
 fn interval(number: u64, slots: u64, one: [u64; 4]) -> Interval {

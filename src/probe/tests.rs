@@ -167,8 +167,29 @@ fn cpus_that_cannot_and_cpus_that_nobody_knows() {
     is(&haswell, "cpu", Verdict::Blocker, "Haswell", "topdown list");
     is(&haswell, "topdown_events", Verdict::Unknown, "cpu comes first", "");
     let unknown = report_on(&machine(), Identity { model: 0xfe, ..spr() });
-    is(&unknown, "cpu", Verdict::Note, "not in the library's table", "");
+    is(&unknown, "cpu", Verdict::Note, "not in the library's table", "send us the output of `topdown check`");
     assert_eq!(first_blocker(&unknown), "none");
+    // one without the event that decides, of Intel, AMD and Arm: what is in the way says what to send, too
+    let bare = machine();
+    bare.remove(&format!("{PMU}/events/slots"));
+    for (cpu, names) in [
+        (Identity { model: 0xfe, ..spr() }, "model 0xfe"),
+        (
+            Identity { vendor: "AuthenticAMD".into(), family: 27, model: 0x10, ..spr() },
+            "AuthenticAMD family 27",
+        ),
+        (Identity::of_midr(0x41_0f_ff_f0), "Arm part 0xfff"),
+    ] {
+        let report = report_on(&bare, cpu);
+        is(&report, "cpu", Verdict::Note, names, "`topdown check --describe`");
+        is(
+            &report,
+            "topdown_events",
+            Verdict::Blocker,
+            "this version does not know it",
+            "`topdown check --describe`",
+        );
+    }
     let old = machine();
     old.remove(&format!("{PMU}/events/slots"));
     is(&report(&old), "topdown_events", Verdict::Blocker, "'slots'", "newer kernel");

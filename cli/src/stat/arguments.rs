@@ -114,7 +114,7 @@ const PARTS: [&str; 7] =
 #[derive(clap::Args, Clone, Copy, Default)]
 pub struct What {
     /// Count down to this level [default: the deepest that the general counters have; of rows of text 1. Level 1 takes three
-    /// general counters, level 2 seven]
+    /// general counters, level 2 seven]. Where no group of them holds the level whole, groups of its parts take turns
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=3))]
     pub(super) td_level: Option<u32>,
     /// Count what is below this node beside level 1, on cores whose counters cannot hold all of a level in one group: perf's name
@@ -151,6 +151,19 @@ pub(super) enum Show {
 }
 
 impl Arguments {
+    /// Below which nodes the level is counted in turns; none: one group holds it, or none does.
+    pub(super) fn turns(&self) -> Result<Vec<u32>, Failure> {
+        let turns = self.what.td_level.map_or(Vec::new(), topdown::subtrees_of_level);
+        let refused = [(self.by().is_some(), "rows of parts (--per-...)"), (self.wait, "--wait")];
+        match refused.iter().find(|(given, _)| *given && !turns.is_empty()) {
+            Some((_, what)) => Err(failed(format!(
+                "--td-level: no group holds this level here, so groups of its parts take turns, of all that is counted and while the \
+                 command runs: not with {what}; --subtree counts a part of it all the time"
+            ))),
+            None => Ok(turns),
+        }
+    }
+
     /// Who is counted, if not the command.
     pub(super) fn whom(&self) -> Option<Whom> {
         match self {

@@ -2,14 +2,14 @@
 #![forbid(unsafe_code)]
 
 use super::Arguments;
-use super::group::{Groups, Of};
+use super::group::Groups;
 use super::table::Columns;
 use super::whom::By;
 use std::collections::BTreeSet;
 
 pub fn columns(arguments: &Arguments, groups: &Groups) -> Columns {
-    let cpus = groups.all.iter().any(|group| matches!(group.of, Of::Cpu(_)));
-    let pmus: BTreeSet<&str> = groups.all.iter().map(|group| group.info.pmu.as_str()).collect();
+    let cpus = groups.counts_cpus();
+    let pmus: BTreeSet<&str> = groups.each().map(|group| group.info.pmu.as_str()).collect();
     let repeats = arguments.repeat.is_some();
     let mut columns = Columns {
         time: arguments.interval_print.is_some(),
@@ -22,7 +22,7 @@ pub fn columns(arguments: &Arguments, groups: &Groups) -> Columns {
         clock: arguments.what.kernel && !cpus,
         ..Columns::default()
     };
-    for group in &groups.all {
+    for group in groups.each() {
         columns.add(&group.nodes().unwrap_or_default());
     }
     columns

@@ -3,12 +3,16 @@
 
 use super::clock::TaskClock;
 use super::ipc::{Ipc, IpcCounts, Kind};
+use super::rotation::{FIRST, Rotation};
+use super::stretches::Stretches;
+use super::watch::Next;
 use super::whom::By;
 use crate::say;
 use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
-use topdown::{Error, Info, Options, Sample, SourceKind, Sum, TD_NODE_NONE, Target, TopDown};
+use topdown::{Error, Info, Node, Options, Sample, SourceKind, Sum, TD_NODE_NONE, Target, TopDown};
 use topdown_seam::page::Times;
 use topdown_seam::records::{Records, TaskRecord};
 
@@ -50,16 +54,28 @@ pub struct Group {
 }
 
 /// What a group showed at one time.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct Reading {
     sample: Sample,
     ipc: Option<IpcCounts>,
+    /// Of groups that take turns: all stretches until then. (The sample has slots and times alone)
+    stretches: Option<Rc<Stretches>>,
+}
+
+impl Reading {
+    /// Of groups that take turns.
+    pub fn in_turns(sample: Sample, stretches: Rc<Stretches>) -> Reading {
+        Reading { sample, ipc: None, stretches: Some(stretches) }
+    }
 }
 
 /// What was counted from one reading to the next.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct Figures {
+    /// Of groups that took turns: slots and times alone.
     pub sum: Sum,
+    /// If they did: the stretches.
+    pub stretches: Option<Stretches>,
     /// None: not counted, or not all the time.
     pub ipc: Option<IpcCounts>,
 }
@@ -70,7 +86,7 @@ impl Figures {
     /// # Errors
     /// Those of [`Sum::add`].
     pub fn between(from: &Sample, to: &Sample) -> Result<Figures, Error> {
-        let reading = |sample: &Sample| Reading { sample: *sample, ipc: None };
+        let reading = |sample: &Sample| Reading { sample: *sample, ..Reading::default() };
         let mut figures = Figures::default();
         figures.add(&reading(from), &reading(to))?;
         Ok(figures)
@@ -80,6 +96,25 @@ impl Figures {
     fn add(&mut self, from: &Reading, to: &Reading) -> Result<(), Error> {
         let is_first = self.sum.time_enabled_ns == 0 && self.sum.executions == 0;
         let (first, last) = (&from.sample, &to.sample);
+        if let Some(stretches) = &to.stretches {
+            self.stretches = Some(
+                from.stretches.as_ref().map_or_else(|| (**stretches).clone(), |then| stretches.since(then)),
+            );
+            let slots = last.slots - first.slots;
+            let counted = u64::from(slots > 0);
+            self.sum = Sum {
+                slots,
+                measured_slots: slots,
+                executions: counted,
+                measured: counted,
+                time_enabled_ns: last.time_enabled_ns - first.time_enabled_ns,
+                time_running_ns: last.time_running_ns - first.time_running_ns,
+                from: *last, // of which cores it is
+                last: *last,
+                ..Sum::default()
+            };
+            return Ok(());
+        }
         if last.slots == first.slots {
             // (an execution that was not measured would be unknown)
             self.sum.time_enabled_ns += last.time_enabled_ns - first.time_enabled_ns;
@@ -95,6 +130,14 @@ impl Figures {
             all => all.zip(both).map(|(all, both)| all.plus(&both)),
         };
         Ok(())
+    }
+
+    /// The nodes of the tree of metrics, those that were not measured, too; none, if nothing was counted.
+    pub fn nodes(&self) -> Vec<Node> {
+        let Some(stretches) = &self.stretches else { return self.sum.decode_tree().unwrap_or_default() };
+        let uncounted = self.sum.uncounted_slots();
+        let part = if uncounted > 0.0 { uncounted / (uncounted + self.sum.slots as f64) } else { 0.0 };
+        stretches.nodes(part)
     }
 }
 
@@ -126,7 +169,7 @@ impl Group {
             end: None,
         };
         let first = group.read()?;
-        Ok(Group { opened: first, last: first, seen: first, ..group })
+        Ok(Group { opened: first.clone(), last: first.clone(), seen: first, ..group })
     }
 
     /// What a record of this group says that a thread has counted.
@@ -139,13 +182,13 @@ impl Group {
 
     fn read(&self) -> Result<Reading, Error> {
         let sample = self.td.read()?;
-        Ok(Reading { sample, ipc: self.ipc.as_ref().and_then(Ipc::read) })
+        Ok(Reading { sample, ipc: self.ipc.as_ref().and_then(Ipc::read), stretches: None })
     }
 
     /// Of a CPU, which may have gone offline.
     fn read_or_last(&mut self) -> Result<Reading, Error> {
-        if let Some(end) = self.end {
-            return Ok(end);
+        if let Some(end) = &self.end {
+            return Ok(end.clone());
         }
         let read = match (self.read(), &self.of) {
             (Err(error), Of::Cpu(cpu)) if error.code() == -libc::EIO => {
@@ -153,26 +196,28 @@ impl Group {
                 let last = self.td.read_last().inspect_err(|_| {
                     say(&format!("CPU {cpu} went offline, and the last of what ran there is lost"));
                 });
-                let end = Reading { sample: last.unwrap_or(self.seen.sample), ipc: None };
-                self.end = Some(end);
+                let end = Reading { sample: last.unwrap_or(self.seen.sample), ..Reading::default() };
+                self.end = Some(end.clone());
                 end
             }
             (read, _) => read?,
         };
-        self.seen = read;
+        self.seen = read.clone();
         Ok(read)
     }
 
     /// The nodes that it counts: id and name.
-    pub fn nodes(&self) -> Result<Vec<topdown::Node>, Error> {
+    pub fn nodes(&self) -> Result<Vec<Node>, Error> {
         Ok(self.td.nodes()?.into_iter().filter(|node| node.measured != 0).collect())
     }
 }
 
-/// Groups that are read together.
+/// Groups that are read together; or that take turns, and are to the reader as one.
 #[derive(Default)]
 pub struct Groups {
+    /// None, if they take turns.
     pub all: Vec<Group>,
+    rotation: Option<Box<Rotation>>,
     /// Options of each, but for its target.
     options: Options,
     /// PMUs on which instructions and cycles are counted, too.
@@ -237,6 +282,39 @@ impl Groups {
             groups.open(&Of::CommandOn(cpu))?;
         }
         Ok(groups)
+    }
+
+    /// Those that take turns.
+    pub fn in_turns(options: &Options, rotation: Rotation) -> Groups {
+        Groups { rotation: Some(Box::new(rotation)), ..Groups::new(options, &[]) }
+    }
+
+    /// If they take turns: how.
+    pub fn rotation(&self) -> Option<&Rotation> {
+        self.rotation.as_deref()
+    }
+
+    /// Each group, whether they take turns or not.
+    pub fn each(&self) -> impl Iterator<Item = &Group> {
+        self.all.iter().chain(self.rotation.iter().flat_map(|rotation| rotation.groups()))
+    }
+
+    /// Whether CPUs are counted.
+    pub fn counts_cpus(&self) -> bool {
+        self.each().any(|group| matches!(group.of, Of::Cpu(_)))
+    }
+
+    /// Begins the next turn, if it is time. When to do so again: with each interval that is wanted otherwise, or before.
+    pub fn turn(&mut self, at: Duration, interval: Option<Duration>) -> Option<Next> {
+        let next = interval.map(Next::Multiple);
+        let Some(rotation) = &mut self.rotation else { return next };
+        let turn = at + rotation.turn();
+        Some(Next::At(next.map_or(turn, |next| next.after(at).min(turn))))
+    }
+
+    /// The same, of the first time.
+    pub fn first_turn(&self, interval: Option<Duration>) -> Option<Duration> {
+        interval.into_iter().chain(self.rotation.as_ref().map(|_| FIRST)).min()
     }
 
     /// Whether the kernel's slots are counted, too.
@@ -337,7 +415,10 @@ impl Groups {
 
     /// What was counted last of each group: where the next row or report begins.
     pub fn last(&self) -> Vec<Reading> {
-        self.all.iter().map(|group| group.last).collect()
+        match &self.rotation {
+            Some(rotation) => vec![rotation.last().clone()],
+            None => self.all.iter().map(|group| group.last.clone()).collect(),
+        }
     }
 
     /// What each group shows now; rows and reports go on from where they were.
@@ -345,7 +426,10 @@ impl Groups {
     /// # Errors
     /// One of them cannot be read.
     pub fn peek(&mut self, at_work: bool) -> Result<Vec<Reading>, Error> {
-        self.readings(at_work).into_iter().collect()
+        match &mut self.rotation {
+            Some(rotation) => Ok(vec![rotation.read(at_work)?]),
+            None => self.readings(at_work).into_iter().collect(),
+        }
     }
 
     /// What each group counted from one of its readings to another. A group that was opened in between begins
@@ -355,9 +439,10 @@ impl Groups {
         from: &'g [Reading],
         to: &'g [Reading],
     ) -> impl Iterator<Item = Counted<'g>> {
-        self.all.iter().zip(to).enumerate().map(|(k, (group, to))| {
-            let from = *from.get(k).unwrap_or(&group.opened);
-            Counted { group, since: Duration::ZERO, from, to: *to }
+        let stands_for_all = self.rotation().and_then(Rotation::group);
+        self.all.iter().chain(stands_for_all).zip(to).enumerate().map(|(k, (group, to))| {
+            let from = from.get(k).unwrap_or(&group.opened).clone();
+            Counted { group, since: Duration::ZERO, from, to: to.clone() }
         })
     }
 
@@ -372,6 +457,9 @@ impl Groups {
     /// What each has counted since the last time, `at` this time from the start; what cannot be read now is in the next reading, with
     /// all of its label. `at_work`: what is counted may be ending meanwhile.
     pub fn count(&mut self, at_work: bool, at: Duration) -> Vec<Result<Counted<'_>, Error>> {
+        if self.rotation.is_some() {
+            return self.count_in_turns(at_work, at).into_iter().collect();
+        }
         let readings = self.readings(at_work);
         let failed = self.all.iter().zip(&readings);
         let failed = failed
@@ -382,11 +470,21 @@ impl Groups {
                 Some(error) => return Err(error.clone()),
                 None => reading?,
             };
-            let from = std::mem::replace(&mut group.last, to);
+            let from = std::mem::replace(&mut group.last, to.clone());
             let since = std::mem::replace(&mut group.last_at, at);
             Ok(Counted { group, since, from, to })
         });
         all.collect()
+    }
+
+    fn count_in_turns(&mut self, at_work: bool, at: Duration) -> Option<Result<Counted<'_>, Error>> {
+        let rotation = self.rotation.as_mut()?;
+        let to = match rotation.read(at_work) {
+            Ok(to) => to,
+            Err(error) => return Some(Err(error)),
+        };
+        let (from, since) = rotation.counted(to.clone(), at);
+        Some(Ok(Counted { group: rotation.group()?, since, from, to }))
     }
 
     /// Looks which CPUs have gone offline since they were read last.

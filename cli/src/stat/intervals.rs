@@ -3,6 +3,7 @@
 
 use super::group::{Counted, Group, Groups, Of, Reading};
 use super::outside::count_of;
+use super::rotation::SHORTEST_INTERVAL;
 use super::whom::name_of;
 use crate::sys;
 use std::time::{Duration, Instant};
@@ -45,6 +46,7 @@ impl Recorder {
     pub fn new(groups: &Groups, interval: Option<Duration>) -> Recorder {
         let many = groups.all.len().div_ceil(4).max(1) as u32;
         let interval = interval.unwrap_or(SHORTEST * many);
+        let interval = interval.max(groups.rotation().map_or(Duration::ZERO, |_| SHORTEST_INTERVAL));
         Recorder {
             boottime_ns: sys::boottime_ns(),
             interval,

@@ -15,6 +15,7 @@ mod outside;
 mod publisher;
 mod rotation;
 mod spread;
+mod stretches;
 mod table;
 mod tasks;
 mod watch;
@@ -33,6 +34,7 @@ use ipc::Ipc;
 pub use outside::OutsideGroups;
 use outside::{Loss, TAKE_RECORDS, whole};
 use publisher::Publisher;
+use rotation::{FIRST, Rotation};
 use spread::{mean, spread};
 use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
@@ -41,7 +43,7 @@ use std::time::{Duration, Instant};
 use table::{Columns, Row, Table};
 use topdown_report::model::Run;
 use topdown_report::{Output, OutsideCount, Report, UNCOUNTED, timeline_format, write, write_timeline};
-use watch::{Until, Why, watch};
+use watch::{Next, Until, Why, watch};
 pub use whom::name_of;
 use whom::{By, Ending, Whom};
 
@@ -74,12 +76,10 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         endpoint: arguments.endpoint()?,
         looked: Duration::ZERO,
         unread: false,
-        in_turns: false,
+        turns: arguments.turns()?,
+        row_due: arguments.interval().unwrap_or_default(),
+        remarked: false,
     };
-    let turns = arguments.turns();
-    if !turns.is_empty() {
-        return counting.in_turns(&turns);
-    }
     match arguments.whom() {
         Some(whom) => counting.others(&whom),
         None if arguments.repeat.is_some() => counting.repeatedly(),
@@ -106,8 +106,12 @@ struct Counting<'a> {
     looked: Duration,
     /// It was said that figures could not be read.
     unread: bool,
-    /// Groups take turns.
-    in_turns: bool,
+    /// Below which nodes the level is counted in turns; none: one group counts all.
+    turns: Vec<u32>,
+    /// When the next row is due.
+    row_due: Duration,
+    /// It was said that nodes were not measured for want of turns.
+    remarked: bool,
 }
 
 impl Counting<'_> {
@@ -117,11 +121,11 @@ impl Counting<'_> {
         let kinds = Ipc::kinds(&options);
         let by_task = self.arguments.by_task();
         let (keeps_time, interval) = (self.keeps_time(), self.arguments.interval());
-        let published = self.published();
+        let (published, turns) = (self.published(), self.turns.clone());
         let watched = |pid| {
             let mut groups = match by_task {
                 Some(_) => OutsideGroups::by_task(pid, &options),
-                None => OutsideGroups::with_ipc(pid, &options, &kinds),
+                None => OutsideGroups::of_whole(pid, &options, &kinds, &turns),
             };
             if let (Ok(groups), true) = (&mut groups, keeps_time) {
                 groups.keep_time(interval);
@@ -135,7 +139,8 @@ impl Counting<'_> {
             let groups = groups.as_mut().ok()?;
             counting.tick(&mut groups.groups, at, true);
             groups.tick(at);
-            if counting.show_rows() { counting.pace() } else { groups.pace() }
+            let pace = if counting.show_rows() { counting.pace() } else { groups.pace() };
+            groups.groups.turn(at, pace)
         })?;
         let mut groups = match groups {
             Ok(groups) => groups,
@@ -170,14 +175,14 @@ impl Counting<'_> {
     fn run<T>(
         &mut self,
         watched: impl FnOnce(i32) -> T,
-        mut tick: impl FnMut(&mut Self, &mut T, Duration) -> Option<Duration>,
+        mut tick: impl FnMut(&mut Self, &mut T, Duration) -> Option<Next>,
     ) -> Result<(Ran, T), Failure> {
         let arguments = self.arguments;
         let (program, rest) = arguments.command.split_first().expect("clap demands one");
         let mut command = Command::new(program);
         command.args(rest);
         let attend = |groups: &mut T, pid: i32, start: Instant| {
-            let pace = self.pace();
+            let pace = self.first();
             if pace.or(arguments.timeout()).is_none() {
                 return;
             }
@@ -205,10 +210,13 @@ impl Counting<'_> {
         let endings = whom.endings().map_err(failed)?;
         let title = whom.title();
         let options = self.arguments.options(&self.show);
-        let mut groups = whom.open(&options, &Ipc::kinds(&options)).map_err(failed)?;
+        let mut groups = match &self.turns[..] {
+            [] => whom.open(&options, &Ipc::kinds(&options)).map_err(failed)?,
+            turns => Rotation::of(whom, &options, turns).map_err(failed)?,
+        };
         groups.label(self.arguments.by());
         let at_work = !matches!(whom, Whom::Cpus(_));
-        self.cpus = Some(whom.clone()).filter(|_| !at_work);
+        self.cpus = Some(whom.clone()).filter(|_| !at_work && self.turns.is_empty());
         if self.show_rows() {
             self.columns = Some(columns(self.arguments, &groups));
             self.begin(); // (to open a FIFO is to wait for its reader)
@@ -223,16 +231,18 @@ impl Counting<'_> {
             if let Some(publisher) = &mut publisher {
                 publisher.tick(groups, at, at_work);
             }
-            let Some(recorder) = &mut recorder else { return counting.pace() };
-            recorder.tick(groups, at, at_work);
-            Some(recorder.interval().min(LOOK))
+            let pace = recorder.as_mut().map(|recorder| {
+                recorder.tick(groups, at, at_work);
+                recorder.interval().min(LOOK)
+            });
+            groups.turn(at, pace.or(counting.pace()))
         };
         let (end, wall) = if alone {
             let start = Instant::now();
             let ends = endings.iter().map(Ending::descriptor).collect();
             let interrupt = interrupts.as_ref().map(Interrupts::descriptor);
             let until = Until { start, ends, interrupt, timeout: self.arguments.timeout() };
-            watch(until, self.pace(), |at| tick(self, &mut groups, at).filter(|_| !self.broken));
+            watch(until, self.first(), |at| tick(self, &mut groups, at).filter(|_| !self.broken));
             (End::Status(0), start.elapsed())
         } else {
             let (ran, ()) = self.run(|_| (), |counting, (), at| tick(counting, &mut groups, at))?;
@@ -279,8 +289,10 @@ impl Counting<'_> {
         let mut number = 0;
         let end = loop {
             number += 1;
-            let watched = |pid| OutsideGroups::with_ipc(pid, &options, &kinds);
-            let (ran, groups) = self.run(watched, |_, _, _| None)?;
+            let turns = self.turns.clone();
+            let watched = |pid| OutsideGroups::of_whole(pid, &options, &kinds, &turns);
+            let (ran, groups) =
+                self.run(watched, |_, groups, at| groups.as_mut().ok()?.groups.turn(at, None))?;
             let last = Some(number) == self.arguments.repeat || matches!(ran.end, End::Signal(_));
             match groups {
                 Err(why) => say(&format!("nothing is measured: {why}")),
@@ -336,15 +348,22 @@ impl Counting<'_> {
         let report = self.keeps_time().then_some(SHORTEST);
         let looks = (self.cpus.is_some() || self.endpoint.is_some()).then_some(LOOK);
         let records = self.arguments.by_task().map(|_| TAKE_RECORDS);
-        let turns = self.in_turns.then_some(SHORTEST);
-        self.arguments.interval().or(report).or(records).or(looks).or(turns)
+        self.arguments.interval().or(report).or(records).or(looks)
+    }
+
+    /// When it is called first.
+    fn first(&self) -> Option<Duration> {
+        let turn = (!self.turns.is_empty()).then_some(FIRST);
+        self.pace().into_iter().chain(turn).min()
     }
 
     /// An interval is over.
     fn tick(&mut self, groups: &mut Groups, at: Duration, at_work: bool) {
         let reads = self.show_rows() && self.arguments.interval().is_some();
-        if reads {
+        if reads && at >= self.row_due {
+            let interval = self.arguments.interval().unwrap_or_default();
             self.rows(groups, at, at_work, None);
+            self.row_due = Next::Multiple(interval).after(at);
         }
         let looks = self.show_rows() || at >= self.looked + LOOK;
         if let Some(online) = self.cpus.as_ref().filter(|_| looks).and_then(Whom::online) {
@@ -364,8 +383,7 @@ impl Counting<'_> {
             say(&format!("nothing is measured: {why}"));
             return self.empty();
         }
-        let nothing =
-            OutsideCount { run, parts: Vec::new(), of_cpus: false, timeline: None, processes: Vec::new() };
+        let nothing = OutsideCount { run, ..OutsideCount::default() };
         self.report(&Report { trouble: why.into(), ..Report::new(&[], Some(nothing)) });
     }
 
@@ -439,7 +457,7 @@ impl Counting<'_> {
             let lost_s = std::mem::take(&mut lost_ns) as f64 / 1e9;
             say(&format!("{lost_s:.3} s of the command's CPU time are in no row: {UNCOUNTED}"));
         }
-        let mut rows = Vec::new();
+        let (mut rows, mut remark) = (Vec::new(), None);
         for label in labels(&counted) {
             let these = || counted.iter().filter(|one| one.group.label == label);
             let since = these().map(|one| one.since).min().unwrap_or_default();
@@ -448,12 +466,16 @@ impl Counting<'_> {
             apart(&mut kinds);
             // (it may have been on any kind of core)
             kinds.iter_mut().for_each(|(_, figures)| figures.sum.time_enabled_ns += lost_ns);
+            remark = remark.or(kinds.iter().find_map(|(_, figures)| figures.stretches.as_ref()?.remark()));
             rows.extend(kinds.iter().map(|(group, figures)| Row {
                 time: at.as_nanos() as f64 / 1e9,
                 of: label.into(),
                 pmu: group.info.pmu.clone(),
                 ..Row::new(&columns, figures, wall_s)
             }));
+        }
+        if let Some(remark) = remark.filter(|_| !std::mem::replace(&mut self.remarked, true)) {
+            say(&remark);
         }
         rows
     }

@@ -3,10 +3,12 @@
 
 use super::clock::tells_threads_apart;
 use super::execs::ExecsWatch;
-use super::group::{Counted, Groups, Of, by_pmu};
+use super::group::{Counted, Groups, by_pmu};
 use super::intervals::Recorder;
 use super::ipc::{IpcCounts, Kind};
 use super::publisher::{PACE, Publisher};
+use super::rotation::Rotation;
+use super::stretches::Stretches;
 use super::tasks::{ALL, TaskRow, Tasks};
 use super::watch::{Until, watch};
 use super::whom::{By, online};
@@ -16,12 +18,18 @@ use crate::sys::{self, Family, Ran};
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
-use topdown::{Error, Options, Sum};
+use topdown::{Error, Node, Options, Sum};
 use topdown_report::model::{Machine, Run};
 use topdown_report::{OutsideCount, ProcessSums};
 
 /// How often records of threads are taken from the kernel's buffers, which have room for more than that.
 pub const TAKE_RECORDS: Duration = Duration::from_millis(50);
+
+/// For the report, of groups that take turns.
+fn turns_note(remark: Option<String>) -> String {
+    let note = "groups of its parts took turns: what is below level 1 is of a part of the time, which its bound allows for";
+    [note.to_string()].into_iter().chain(remark).collect::<Vec<_>>().join("; ")
+}
 
 /// Groups on a command.
 pub struct OutsideGroups {
@@ -35,20 +43,21 @@ pub struct OutsideGroups {
 }
 
 impl OutsideGroups {
-    /// On a process that is about to execute the command, with these options otherwise.
+    /// On a process that is about to execute the command, with these options otherwise, and instructions and cycles on these PMUs; or
+    /// of a level in parts below these nodes, which take turns.
     ///
     /// # Errors
     /// Those of `td_open`.
-    pub fn of(pid: i32, options: &Options) -> Result<OutsideGroups, Error> {
-        OutsideGroups::with_ipc(pid, options, &[])
-    }
-
-    /// The same, and instructions and cycles on these PMUs.
-    ///
-    /// # Errors
-    /// Those of `td_open`.
-    pub fn with_ipc(pid: i32, options: &Options, kinds: &[Kind]) -> Result<OutsideGroups, Error> {
-        let groups = Groups::of_command(pid, options, kinds)?;
+    pub fn of_whole(
+        pid: i32,
+        options: &Options,
+        kinds: &[Kind],
+        subtrees: &[u32],
+    ) -> Result<OutsideGroups, Error> {
+        let groups = match subtrees {
+            [] => Groups::of_command(pid, options, kinds)?,
+            _ => Rotation::of_command(pid, options, subtrees)?,
+        };
         Ok(OutsideGroups::new(pid, groups, None))
     }
 
@@ -68,7 +77,7 @@ impl OutsideGroups {
         match groups {
             Ok(groups) => Ok(OutsideGroups::new(pid, groups, Some(Tasks::default()))),
             Err(why) => {
-                let mut whole = OutsideGroups::of(pid, options)?;
+                let mut whole = OutsideGroups::of_whole(pid, options, &[], &[])?;
                 whole.groups.all.iter_mut().for_each(|group| group.label = ALL.into());
                 say(&format!("threads and processes are not told apart: {why}"));
                 Ok(whole)
@@ -114,11 +123,12 @@ impl OutsideGroups {
     /// Until the command with this id ends.
     pub fn attend(&mut self, pid: i32, start: Instant) {
         // (no pidfd, no intervals)
-        let (Some(pace), Ok(process)) = (self.pace(), sys::process(pid)) else { return };
+        let first = self.groups.first_turn(self.pace());
+        let (Some(first), Ok(process)) = (first, sys::process(pid)) else { return };
         let until = Until { start, ends: vec![process.as_raw_fd()], interrupt: None, timeout: None };
-        watch(until, Some(pace), |at| {
+        watch(until, Some(first), |at| {
             self.tick(at);
-            self.pace()
+            self.groups.turn(at, self.pace())
         });
     }
 
@@ -166,7 +176,7 @@ pub fn whole(
     what: String,
 ) -> Result<OutsideCount, Error> {
     // (a CPU is there all the time)
-    let of_cpus = groups.all.iter().any(|group| matches!(group.of, Of::Cpu(_)));
+    let of_cpus = groups.counts_cpus();
     let enabled_ns = groups.enabled_ns();
     let counted = groups.count(at_work, wall).into_iter().collect::<Result<Vec<_>, _>>()?;
     let count = count_of(&counted, of_cpus, enabled_ns)?;
@@ -190,25 +200,29 @@ fn processes(tasks: &Tasks, counted: &[Counted], enabled_ns: Option<u64>) -> Res
 /// # Errors
 /// Those of `td_sum_add`.
 pub fn count_of(counted: &[Counted], of_cpus: bool, enabled_ns: Option<u64>) -> Result<OutsideCount, Error> {
-    let (mut parts, mut all): (_, Option<IpcCounts>) = (Vec::new(), None);
+    let (mut parts, mut nodes, mut all): (_, _, Option<IpcCounts>) = (Vec::new(), None, None);
     for (group, mut figures) in by_pmu(counted)? {
         // (it is not read at once with the groups)
         let enabled_ns = enabled_ns.map(|ns| ns.max(figures.sum.time_running_ns));
         figures.sum.time_enabled_ns = enabled_ns.unwrap_or(figures.sum.time_enabled_ns);
         let info = &group.info;
+        nodes = figures.stretches.as_ref().map(|stretches| stretches.nodes(0.0));
         let machine = Machine {
             cpu: info.cpu.clone(),
             core: info.core.clone(),
             pmu: info.pmu.clone(),
             path: "read",
-            level: info.level,
+            level: nodes.iter().flatten().map(|node: &Node| node.level).max().unwrap_or(info.level),
             slots_per_cycle: info.slots_per_cycle,
             max_error: 0.0,
             max_overhead: 0.0,
             // (nobody expects that counters of others are read another way)
-            note: Some(info.note.to_string())
-                .filter(|note| !note.starts_with("read by read(2)"))
-                .unwrap_or_default(),
+            note: match &nodes {
+                Some(_) => turns_note(figures.stretches.as_ref().and_then(Stretches::remark)),
+                None => Some(info.note.to_string())
+                    .filter(|note| !note.starts_with("read by read(2)"))
+                    .unwrap_or_default(),
+            },
         };
         all = match all {
             None if parts.is_empty() => figures.ipc,
@@ -222,7 +236,7 @@ pub fn count_of(counted: &[Counted], of_cpus: bool, enabled_ns: Option<u64>) -> 
         ipc: all.and_then(|all| all.ipc()),
         ..Run::default()
     };
-    Ok(OutsideCount { run, parts, of_cpus, timeline: None, processes: Vec::new() })
+    Ok(OutsideCount { run, parts, nodes, of_cpus, ..OutsideCount::default() })
 }
 
 /// What of a command's CPU time was not counted.
@@ -235,11 +249,6 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Of a command whose programs were not watched.
-    pub fn of_unwatched(ran: &Ran) -> Loss {
-        Loss { used: ran.cpu.as_nanos() as u64, switches: ran.switches, none: false }
-    }
-
     /// CPU time in which processes ran on which nothing was open, if events were enabled for so long; less than this may be the
     /// kernel's own, at exec, at context switches and when a thread ends.
     pub fn of(self, enabled: u64) -> u64 {

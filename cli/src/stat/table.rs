@@ -74,8 +74,8 @@ pub struct Row {
 impl Row {
     /// The figures of such a time, in which threads ran, or CPUs were there.
     pub fn new(columns: &Columns, figures: &Figures, wall_s: f64) -> Row {
-        let Figures { sum, ipc } = figures;
-        let nodes = sum.decode_tree().unwrap_or_default(); // none: nothing was counted
+        let Figures { sum, ipc, .. } = figures;
+        let nodes = figures.nodes();
         let find = |id: u32| nodes.iter().find(|node| node.id == id && node.measured != 0);
         let error = |level: u32| {
             let far = nodes.iter().filter(|node| node.level == level && node.measured != 0);

@@ -23,12 +23,35 @@ pub enum Why {
     TimedOut,
 }
 
-/// Waits for the end, and calls `tick` at each multiple of the interval, with the time since the start. It returns the interval from
-/// then on; None: it wants no more.
+/// When `tick` is called next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// At the next multiple of this since the start. (Intervals that are over meanwhile are in the next)
+    Multiple(Duration),
+    /// So long after the start.
+    At(Duration),
+}
+
+impl Next {
+    /// When that is, so long after the start.
+    pub fn after(self, passed: Duration) -> Duration {
+        match self {
+            Next::At(at) => at,
+            Next::Multiple(interval) => {
+                let interval_ns = (interval.as_nanos() as u64).max(1);
+                let multiple = passed.as_nanos() as u64 / interval_ns + 1;
+                Duration::from_nanos(multiple.saturating_mul(interval_ns))
+            }
+        }
+    }
+}
+
+/// Waits for the end, and calls `tick` when the first interval is over, with the time since the start. It returns when it is to be
+/// called next; None: it wants no more.
 pub fn watch(
     mut until: Until,
     interval: Option<Duration>,
-    mut tick: impl FnMut(Duration) -> Option<Duration>,
+    mut tick: impl FnMut(Duration) -> Option<Next>,
 ) -> Why {
     let deadline = until.timeout.map(|timeout| until.start + timeout);
     let mut next = interval.map(|interval| until.start + interval);
@@ -52,13 +75,8 @@ pub fn watch(
         }
         let over = next.is_some_and(|next| now >= next) && !(waits_for_ends && until.ends.is_empty());
         if over {
-            let Some(interval) = tick(now - until.start) else { return Why::Ended };
-            let interval_ns = (interval.as_nanos() as u64).max(1);
-            // (intervals that are over meanwhile are in the next)
-            let passed = until.start.elapsed().as_nanos() as u64;
-            next = Some(
-                until.start + Duration::from_nanos((passed / interval_ns + 1).saturating_mul(interval_ns)),
-            );
+            let Some(then) = tick(now - until.start) else { return Why::Ended };
+            next = Some(until.start + then.after(until.start.elapsed()));
         }
     }
 }

@@ -1,0 +1,260 @@
+//! How slots divide that were counted in stretches, each of which shows a part of the tree of metrics (docs/error-bound.md, Turns).
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+use topdown::{Node, TD_NODE_NONE};
+
+/// A stretch is shorter than twice this; how long is left to chance, as what is counted may have a period.
+pub const STRETCH: Duration = Duration::from_millis(20);
+/// Of fewer stretches a node is not measured: their spread tells nothing.
+const FEWEST: u64 = 8;
+
+/// What was counted of a node, and of its parent, in the stretches in which both were: sums, squares and products, in slots.
+#[derive(Clone, Copy, Default)]
+struct NodeTally {
+    stretches: u64,
+    own: f64,
+    parent: f64,
+    own_own: f64,
+    own_parent: f64,
+    parent_parent: f64,
+    /// How far a bound is from the figure.
+    far: f64,
+    slots: f64,
+}
+
+fn far(node: &Node) -> f64 {
+    (node.value - node.low).max(node.high - node.value)
+}
+
+impl NodeTally {
+    fn add(&mut self, node: &Node, parent: f64, slots: f64) {
+        let own = node.value * slots;
+        self.stretches += 1;
+        self.own += own;
+        self.parent += parent;
+        self.own_own += own * own;
+        self.own_parent += own * parent;
+        self.parent_parent += parent * parent;
+        self.far += slots * far(node);
+        self.slots += slots;
+    }
+
+    /// What came since then.
+    fn since(&self, then: &NodeTally) -> NodeTally {
+        NodeTally {
+            stretches: self.stretches - then.stretches,
+            own: self.own - then.own,
+            parent: self.parent - then.parent,
+            own_own: self.own_own - then.own_own,
+            own_parent: self.own_parent - then.own_parent,
+            parent_parent: self.parent_parent - then.parent_parent,
+            far: self.far - then.far,
+            slots: self.slots - then.slots,
+        }
+    }
+
+    /// Value and bound of the share of all slots, where the parent has these. `stretches` and `slots`: of all.
+    fn share(&self, (parent, parent_far): (f64, f64), stretches: u64, slots: f64) -> Option<(f64, f64)> {
+        if self.parent <= 0.0 || self.stretches < stretches.min(FEWEST) {
+            return None;
+        }
+        let ratio = self.own / self.parent;
+        let sampled = if self.stretches == stretches {
+            0.0
+        } else {
+            let n = self.stretches as f64;
+            let squares = self.own_own - 2.0 * ratio * self.own_parent + ratio * ratio * self.parent_parent;
+            let left_out = (1.0 - self.slots / slots).max(0.0);
+            4.0 * (squares.max(0.0) * n / (n - 1.0) * left_out).sqrt() / self.parent
+        };
+        Some((ratio * parent, parent * (self.far / self.parent + sampled) + ratio * parent_far))
+    }
+}
+
+/// Stretches that are over.
+#[derive(Clone, Default)]
+pub struct Stretches {
+    count: u64,
+    /// Those of each of the groups that take turns.
+    of_turn: Vec<u64>,
+    pub slots: u64,
+    pub running_ns: u64,
+    /// Nodes, parents before children; each as it was seen first.
+    nodes: Vec<(Node, NodeTally)>,
+}
+
+impl Stretches {
+    /// Of so many groups, none yet.
+    pub fn of_turns(turns: usize) -> Stretches {
+        Stretches { of_turn: vec![0; turns], ..Stretches::default() }
+    }
+
+    /// Adds one of a turn. Of one without a slot nothing is known.
+    pub fn add(&mut self, turn: usize, nodes: &[Node], slots: u64, running_ns: u64) {
+        self.running_ns += running_ns;
+        if slots == 0 || nodes.is_empty() {
+            return;
+        }
+        self.count += 1;
+        self.of_turn[turn] += 1;
+        self.slots += slots;
+        let value = |id: u32| match id {
+            TD_NODE_NONE => Some(1.0),
+            _ => nodes.iter().find(|node| node.id == id && node.measured != 0).map(|node| node.value),
+        };
+        for node in nodes.iter().filter(|node| node.measured != 0) {
+            let Some(parent) = value(node.parent) else { continue };
+            let place = self.nodes.iter().position(|(known, _)| known.id == node.id).unwrap_or_else(|| {
+                let place = self.nodes.partition_point(|(known, _)| known.level <= node.level);
+                self.nodes.insert(place, (*node, NodeTally::default()));
+                place
+            });
+            self.nodes[place].1.add(node, parent * slots as f64, slots as f64);
+        }
+    }
+
+    /// Those since then.
+    pub fn since(&self, then: &Stretches) -> Stretches {
+        let before = |id: u32| then.nodes.iter().find(|(node, _)| node.id == id).map(|(_, tally)| *tally);
+        let nodes = self.nodes.iter();
+        let nodes =
+            nodes.map(|(node, tally)| (*node, tally.since(&before(node.id).unwrap_or_default()))).collect();
+        let of_turn = self.of_turn.iter().enumerate();
+        Stretches {
+            count: self.count - then.count,
+            of_turn: of_turn.map(|(k, n)| n - then.of_turn.get(k).unwrap_or(&0)).collect(),
+            slots: self.slots - then.slots,
+            running_ns: self.running_ns - then.running_ns,
+            nodes,
+        }
+    }
+
+    /// What to say, if one of the groups came too seldom for its nodes to be measured.
+    pub fn remark(&self) -> Option<String> {
+        let lacks = self.slots > 0 && self.of_turn.iter().any(|n| *n < FEWEST);
+        let rounds = FEWEST as u32 + 2; // (a round may lie across an end, and stretches may be long)
+        let least = (STRETCH * rounds * self.of_turn.len() as u32).as_millis();
+        lacks.then(|| {
+            format!(
+                "nodes whose group had fewer than {FEWEST} turns are not measured: an interval, or a run, must have about {least} ms of running threads"
+            )
+        })
+    }
+
+    /// The nodes that were measured, with their shares, if such a part of the slots was not counted.
+    pub fn nodes(&self, uncounted: f64) -> Vec<Node> {
+        let mut shares: Vec<(Node, f64, f64)> = Vec::new();
+        for (node, tally) in &self.nodes {
+            let of_parent = match node.parent {
+                TD_NODE_NONE => Some((1.0, 0.0)),
+                id => shares.iter().find(|(node, ..)| node.id == id).map(|(_, value, far)| (*value, *far)),
+            };
+            let share = of_parent.and_then(|of| tally.share(of, self.count, self.slots as f64));
+            shares.extend(share.map(|(value, bound)| {
+                let (low, high) = ((value - bound).max(0.0), (value + bound).min(1.0));
+                let node = Node { value, low, high, whole: self.slots, ..*node };
+                (node, value, far(&node))
+            }));
+        }
+        let counted = 1.0 - uncounted;
+        let widened = |(node, ..): (Node, f64, f64)| Node {
+            low: node.low * counted,
+            high: (node.high * counted + uncounted).min(1.0),
+            ..node
+        };
+        shares.into_iter().map(widened).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(id: u32, parent: u32, level: u32, value: f64) -> Node {
+        Node {
+            id,
+            parent,
+            level,
+            measured: 1,
+            value,
+            low: value - 0.001,
+            high: value + 0.001,
+            ..Node::default()
+        }
+    }
+
+    /// Stretches of a program that starves in one half of the time, and of that by latency in every second part.
+    fn starving(stretches: u32) -> Stretches {
+        let mut over = Stretches::of_turns(2);
+        for k in 0..stretches {
+            let starved = f64::from(k / 2 % 2) * 0.8;
+            let of_part = node(2, 1, 2, starved * 0.25);
+            let nodes = [node(1, TD_NODE_NONE, 1, starved), of_part];
+            let turn = k as usize % 2;
+            over.add(turn, &nodes[..1 + turn], 1000, 1);
+        }
+        over
+    }
+
+    #[test]
+    fn a_node_that_was_counted_in_turns_has_the_share_of_its_parent_and_a_wider_bound() {
+        let shares = starving(64).nodes(0.0);
+        let [all, part] = &shares[..] else { panic!("{}", shares.len()) };
+        assert_eq!((all.id, part.id, part.parent, part.level, part.whole), (1, 2, 1, 2, 64_000));
+        assert!((all.value - 0.4).abs() < 1e-9 && (far(all) - 0.001).abs() < 1e-9, "{all:?}");
+        assert!((part.value - 0.1).abs() < 1e-9 && far(part) > 0.001 && far(part) < 0.01, "{part:?}");
+        assert!(part.low >= 0.0 && part.high <= 1.0);
+    }
+
+    #[test]
+    fn what_varies_has_a_wider_bound_and_of_a_few_stretches_nothing_is_told() {
+        let mut over = Stretches::of_turns(2);
+        for k in 0..64 {
+            let root = node(1, TD_NODE_NONE, 1, 0.4);
+            let part = node(2, 1, 2, f64::from(k / 2 % 2) * 0.4);
+            over.add(k as usize % 2, &[root, part][..1 + k as usize % 2], 1000, 1);
+        }
+        let varying = over.nodes(0.0)[1];
+        let bound = far(&varying);
+        assert!((varying.value - 0.2).abs() < 0.01 && bound > 0.08 && bound < 0.16, "{varying:?}");
+        assert_eq!(starving(16).remark(), None);
+        assert!(starving(14).remark().unwrap().contains("about 400 ms of"));
+        assert_eq!(starving(14).nodes(0.0).len(), 1);
+        assert_eq!(Stretches::default().nodes(0.0).len(), 0);
+    }
+
+    #[test]
+    fn time_that_was_not_counted_is_in_every_bound() {
+        let share = starving(64).nodes(0.1)[0];
+        assert!((share.low - 0.9 * 0.399).abs() < 1e-9 && (share.high - (0.9 * 0.401 + 0.1)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_came_since_has_its_own_shares_and_bounds() {
+        let then = starving(64);
+        let mut now = then.clone();
+        for k in 0..32 {
+            let varying = f64::from(k / 2 % 2) * 0.4;
+            let nodes =
+                [node(1, TD_NODE_NONE, 1, 0.6), node(2, 1, 2, varying), node(3, TD_NODE_NONE, 1, 0.4)];
+            now.add(k as usize % 2, &[nodes[0], nodes[2], nodes[1]][..2 + k as usize % 2], 500, 2);
+        }
+        let since = now.since(&then);
+        assert_eq!((since.slots, since.running_ns, since.count), (16_000, 64, 32));
+        let nodes = since.nodes(0.0);
+        assert_eq!(nodes.iter().map(|node| node.id).collect::<Vec<_>>(), [1, 3, 2]);
+        let is = |node: &Node, value: f64| (node.value - value).abs() < 1e-9;
+        assert!(is(&nodes[0], 0.6) && is(&nodes[1], 0.4) && is(&nodes[2], 0.2), "{nodes:?}");
+        // as if there had been nothing before
+        let mut alone = Stretches::of_turns(2);
+        for k in 0..32 {
+            let varying = f64::from(k / 2 % 2) * 0.4;
+            let nodes =
+                [node(1, TD_NODE_NONE, 1, 0.6), node(3, TD_NODE_NONE, 1, 0.4), node(2, 1, 2, varying)];
+            alone.add(k as usize % 2, &nodes[..2 + k as usize % 2], 500, 2);
+        }
+        assert!((far(&alone.nodes(0.0)[2]) - far(&nodes[2])).abs() < 1e-9);
+        assert!(since.remark().is_none() && now.since(&now).nodes(0.0).is_empty());
+    }
+}
