@@ -137,6 +137,20 @@ target/c-tests/lib/functions: c-tests/command/lib/functions.c c-tests/command/li
 	@mkdir -p $(@D)
 	$(COMPILE_C) -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer $< -o $@ -pthread
 
+# Programs that come and go, and what they load.
+target/c-tests/lib/storms: c-tests/command/lib/storms.c $(addprefix c-tests/command/lib/,storms.h functions.h work.h) c-tests/vm/mix.h $(addprefix target/c-tests/lib/libstorm-,g.so h.so)
+	@mkdir -p $(@D)
+	$(COMPILE_C) -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer $< -o $@ -pthread -ldl
+
+target/c-tests/lib/storms-stripped: target/c-tests/lib/storms
+	strip -o $@ $<
+
+target/c-tests/lib/libstorm-%.so: c-tests/command/lib/storm_library.c
+	@mkdir -p $(@D)
+	$(COMPILE_C) -DLETTER=$* -fPIC -shared $< -o $@
+
+target/c-tests/pmu_record_storms: $(addprefix c-tests/command/lib/,functions.h profile.h shapes.h stat.h storms.h) $(addprefix target/c-tests/lib/,storms storms-stripped)
+
 target/c-tests/lib/callers: c-tests/command/lib/callers.c
 	@mkdir -p $(@D)
 	$(COMPILE_C) -fomit-frame-pointer $< -o $@

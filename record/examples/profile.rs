@@ -8,7 +8,7 @@ use topdown::SampledEvents;
 use topdown_record::views::{Heading, View};
 use topdown_record::{
     CallStack, Confidence, FunctionFigures, Limit, Pace, Profile, ProfiledCore, ProfiledFunction, Told,
-    Untold,
+    Unseen, Untold,
 };
 
 /// Long, and with what would do harm in a page or a picture.
@@ -101,6 +101,7 @@ fn profile() -> Profile {
         bursts: 100 * all as usize,
         threads: 4,
         refused: (0, String::new()),
+        unseen: Unseen::default(),
         lost: 0,
         throttled: 6,
         parted: 17,

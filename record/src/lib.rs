@@ -24,6 +24,7 @@ mod elf_file;
 mod unwind;
 
 mod settings;
+mod unseen;
 mod whom;
 
 mod recorder;
@@ -54,3 +55,4 @@ pub use profile::{CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFun
 pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd};
 pub use records::CallGraph;
 pub use settings::{Settings, counted_events};
+pub use unseen::Unseen;

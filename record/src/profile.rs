@@ -8,6 +8,7 @@ use crate::recorder::{Burst, Recording};
 use crate::stacks::CodePlace;
 use crate::statistics::proportion;
 use crate::symbols::{LookIn, SourceLine, Symbol, Symbols};
+use crate::unseen::Unseen;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 use topdown::{SampledEvents, SampledNode, TD_NODE_RETIRING};
@@ -102,6 +103,8 @@ pub struct Profile {
     pub threads: usize,
     /// Threads on which no counters could be opened, and why.
     pub refused: (usize, String),
+    /// What threads did before they were sampled.
+    pub unseen: Unseen,
     /// Records for which there was no room.
     pub lost: u64,
     /// How often the kernel throttled samples, or let them go on.
@@ -330,6 +333,7 @@ impl Profile {
             bursts: recording.bursts.len(),
             threads: recording.totals.threads,
             refused: recording.totals.refused.clone(),
+            unseen: recording.totals.unseen,
             lost: recording.totals.lost,
             throttled: recording.totals.throttled,
             parted: recording.totals.parted,

@@ -12,6 +12,7 @@ use crate::settings::{Settings, refusal};
 use crate::sideband::Sideband;
 use crate::spaces::{Module, Spaces};
 use crate::stacks::{CodePlace, Stacks};
+use crate::unseen::{Beginnings, Unseen};
 use crate::unwind::StackUnwinder;
 use crate::whom::{Whom, online, threads_of};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ use topdown::{Error, SampledEvents};
 const BLOCK: u64 = 8;
 /// The longer gaps are so many times the shorter.
 const LONGER: u64 = 4;
+/// No burst stands for more nanoseconds: a recorder that was stopped for so long knows nothing of that time.
+const MOST_WEIGHT: f64 = 1e12;
 /// No more bursts are asked for in a second, of all threads together.
 const MOST_PER_SECOND: f64 = 5000.0;
 
@@ -95,6 +98,16 @@ enum ThreadCounters {
     Where(Vec<ConditionalSampler>),
 }
 
+impl ThreadCounters {
+    /// Since when the thread is sampled.
+    fn since(&self) -> u64 {
+        match self {
+            ThreadCounters::Bursts(samplers) => samplers.iter().map(Sampler::since).max().unwrap_or(0),
+            ThreadCounters::Where(_) => u64::MAX, // (it misses nothing)
+        }
+    }
+}
+
 /// What is told of it besides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Totals {
@@ -102,6 +115,8 @@ pub(crate) struct Totals {
     pub threads: usize,
     /// Threads on which no counters could be opened, and why the first could not.
     pub refused: (usize, String),
+    #[serde(default)]
+    pub unseen: Unseen,
     pub lost: u64,
     /// The kernel throttled samples, or let them go on.
     pub throttled: u64,
@@ -120,6 +135,7 @@ impl Recording {
             elapsed: Duration::ZERO,
             threads: 0,
             refused: (0, String::new()),
+            unseen: Unseen::default(),
             lost: 0,
             throttled: 0,
             parted: 0,
@@ -146,6 +162,8 @@ pub struct Recorder {
     turns: Vec<i32>,
     /// CPU time of this thread at the last turn.
     spent_ns: u64,
+    /// When the next turn is to be. It comes later where this thread waits for a CPU, or is busy with new threads.
+    due: u64,
     spaces: Spaces,
     unwinder: StackUnwinder,
     stacks: Stacks,
@@ -157,9 +175,15 @@ pub struct Recorder {
     threads: usize,
     /// How many threads are not sampled, and why the first is not.
     refused: (usize, Option<Error>),
+    beginnings: Beginnings,
     random: u64,
     started: Instant,
     journal: Option<Journal>,
+}
+
+/// What the kernel says of a thread that is not there any more; and (ENODEV) of a group whose leader was opened before the thread ended.
+fn has_ended(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV))
 }
 
 impl Recorder {
@@ -212,6 +236,7 @@ impl Recorder {
             samplers: BTreeMap::new(),
             turns: Vec::new(),
             spent_ns: own_cpu_time(),
+            due: now(),
             spaces: Spaces::default(),
             unwinder: StackUnwinder::default(),
             stacks: Stacks::default(),
@@ -222,6 +247,7 @@ impl Recorder {
             budget: BurstBudget::new(settings.frequency, settings.budget),
             threads: 0,
             refused: (0, None),
+            beginnings: Beginnings::new(online().len()),
             random: now() | 1,
             started: Instant::now(),
             journal: None,
@@ -245,7 +271,7 @@ impl Recorder {
             pids.iter().for_each(|pid| recorder.spaces.look_at(*pid));
         }
         for (pid, tid) in all {
-            recorder.follow(pid, tid);
+            recorder.follow(pid, tid, None);
         }
         if recorder.samplers.is_empty() {
             let nobody = || Error::new(-libc::ESRCH, "there is no thread to record, by /proc");
@@ -262,8 +288,8 @@ impl Recorder {
         (self.random >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Opens counters on a thread.
-    fn follow(&mut self, pid: i32, tid: i32) {
+    /// Opens counters on a thread, which began then if that was told.
+    fn follow(&mut self, pid: i32, tid: i32, began: Option<u64>) {
         if self.samplers.contains_key(&tid) {
             return;
         }
@@ -282,6 +308,10 @@ impl Recorder {
             Ok(counters) => {
                 self.samplers.insert(tid, counters);
                 self.turns.clear();
+                began.into_iter().for_each(|began| self.beginnings.opened(began, now()));
+            }
+            Err(error) if has_ended(&error) => {
+                began.into_iter().for_each(|began| self.beginnings.missed(tid, began));
             }
             Err(error) => self.refuse(&error),
         }
@@ -289,8 +319,8 @@ impl Recorder {
 
     /// A thread is not sampled, or no longer.
     fn refuse(&mut self, error: &io::Error) {
-        if error.raw_os_error() == Some(libc::ESRCH) {
-            return; // it has ended already
+        if has_ended(error) {
+            return;
         }
         self.refused.0 += 1;
         self.refused.1.get_or_insert_with(|| refusal(error));
@@ -298,7 +328,7 @@ impl Recorder {
 
     /// Records until something ends it.
     pub fn run(&mut self, mut until: RecordUntil) -> RecordingEnd {
-        self.started = Instant::now();
+        (self.started, self.due) = (Instant::now(), now());
         let deadline = until.timeout.map(|timeout| self.started + timeout);
         let waits_for_ends = !until.ends.is_empty();
         let mut next = Instant::now();
@@ -340,7 +370,7 @@ impl Recorder {
                 return RecordingEnd::TimedOut;
             }
             if now >= next {
-                next = now + self.tick();
+                next = self.tick();
             }
         }
     }
@@ -357,11 +387,13 @@ impl Recorder {
                     if pid != parent {
                         self.spaces.forked(parent, pid);
                     }
-                    self.follow(pid, tid);
+                    self.follow(pid, tid, Some(time));
                 }
                 Happened::Exited { tid } => {
+                    self.beginnings.ended(tid, time);
                     if let Some(counters) = self.samplers.remove(&tid) {
                         self.turns.clear();
+                        self.beginnings.unsampled(self.due.max(counters.since()), time);
                         self.close(counters);
                     }
                 }
@@ -447,13 +479,13 @@ impl Recorder {
         self.bursts.push(Burst { kind, long, weight_ns, stacks, windows });
     }
 
-    /// A thread's turn. Returns the time to the next.
-    fn tick(&mut self) -> Duration {
+    /// A thread's turn. Returns when the next one is.
+    fn tick(&mut self) -> Instant {
         self.attend();
         self.write_down(false);
         if self.condition.is_some() {
             self.drain();
-            return DRAINS;
+            return Instant::now() + DRAINS;
         }
         if self.turns.is_empty() {
             self.turns = self.samplers.keys().copied().collect();
@@ -468,10 +500,17 @@ impl Recorder {
         self.spent_ns = spent;
         self.budget.look();
         let rate = (self.budget.pace().frequency * threads).min(MOST_PER_SECOND);
-        let weight_ns = (threads / rate * 1e9) as u64;
+        let pause = Duration::from_secs_f64((0.5 + self.random()) / rate);
+        let (asked, next, due) = (now(), Instant::now() + pause, self.due);
+        self.due = asked + pause.as_nanos() as u64;
         if let Some(tid) = self.turns.pop() {
             if let Some(ThreadCounters::Bursts(mut samplers)) = self.samplers.remove(&tid) {
-                let burst = |sampler: &mut Sampler| self.burst(sampler, weight_ns);
+                // (it stands for the time by which its turn is late, too)
+                let weight_ns = |sampler: &Sampler| {
+                    let late = asked.saturating_sub(due.max(sampler.since()));
+                    (threads * (1e9 / rate + late as f64)).min(MOST_WEIGHT) as u64
+                };
+                let burst = |sampler: &mut Sampler| self.burst(sampler, weight_ns(sampler));
                 // (on all, whatever becomes of one)
                 let begun: Vec<io::Result<()>> = samplers.iter_mut().map(burst).collect();
                 match begun.into_iter().find_map(Result::err) {
@@ -480,7 +519,7 @@ impl Recorder {
                 }
             }
         }
-        Duration::from_secs_f64((0.5 + self.random()) / rate)
+        next
     }
 
     fn burst(&mut self, sampler: &mut Sampler, weight_ns: u64) -> io::Result<()> {
@@ -512,6 +551,7 @@ impl Recorder {
                 self.refused.0,
                 self.refused.1.as_ref().map_or_else(String::new, |why| why.to_string()),
             ),
+            unseen: self.beginnings.unseen(),
             lost: self.fate.lost + self.tally.lost,
             throttled: self.fate.throttled + self.tally.throttled,
             parted: self.parted,

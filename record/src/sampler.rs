@@ -59,6 +59,8 @@ pub(crate) struct Sampler {
     /// Of the one that samples, in its events.
     period: u64,
     bursts: u64,
+    /// When it was opened.
+    since: u64,
     record: Vec<u8>,
 }
 
@@ -159,6 +161,7 @@ impl Sampler {
             long: false,
             period: FIRST_PERIOD,
             bursts: 0,
+            since: now(),
             record: Vec::new(),
         })
     }
@@ -166,6 +169,11 @@ impl Sampler {
     /// The event that samples.
     fn event(&self) -> &TaskEvent {
         if self.sampling == 0 { &self.leader } else { &self.members[self.sampling - 1] }
+    }
+
+    /// Since when the thread is sampled.
+    pub fn since(&self) -> u64 {
+        self.since
     }
 
     /// How many bursts were asked for.
@@ -240,14 +248,16 @@ impl Sampler {
     /// # Errors
     /// The kernel's; ESRCH: the thread has ended.
     pub fn begin(&mut self, weight_ns: u64) -> io::Result<()> {
-        self.asked = Some((now(), weight_ns));
         self.bursts += 1;
         match SAMPLES.saturating_sub(self.permitted) {
-            0 => self.event().enable(),
+            0 => self.event().enable()?,
             more => {
                 self.permitted = SAMPLES;
-                self.event().refresh(more)
+                self.event().refresh(more)?;
             }
         }
+        // (if the thread runs it is interrupted by now, however long its CPU took to do that)
+        self.asked = Some((now(), weight_ns));
+        Ok(())
     }
 }

@@ -8,7 +8,11 @@ static uint64_t sink;
 NOT_INLINED static void leaf(uint64_t turns, uint64_t *sum)
 {
     volatile uint64_t kept[4] = {turns};
+#if defined(__aarch64__)
+    __asm__ volatile("1: subs %0, %0, #1\n b.ne 1b" : "+r"(turns) : : "cc");
+#else
     __asm__ volatile("1: dec %0\n jnz 1b" : "+r"(turns) : : "cc");
+#endif
     *sum += kept[0];
 }
 

@@ -5,12 +5,15 @@ use crate::budget::{Limit, Pace};
 use crate::estimate::{LEAST, Untold};
 use crate::held::Held;
 use crate::profile::{Profile, ProfiledCore, ProfiledFunction};
+use crate::unseen::Unseen;
 use topdown_report::{count, thousands};
 
 /// Functions and lines of less time are not listed.
 pub(crate) const LEAST_TIME: f64 = 0.005;
 /// Windows whose start differs by more than this are mentioned.
 const MUCH_EXCESS: f64 = 0.005;
+/// Of all time, what was not sampled and is not mentioned.
+const LITTLE_UNSEEN: f64 = 0.005;
 /// The error of a share that a longer run is advised for.
 const WANTED: f64 = 0.01;
 
@@ -121,6 +124,27 @@ pub(super) fn of_nothing(profile: &Profile) -> Option<&'static str> {
     )
 }
 
+/// What threads did before they were sampled.
+fn of_unseen(profile: &Profile) -> Option<String> {
+    let Unseen { threads, ns } = profile.unseen;
+    // (of a condition it is not known for how long all ran)
+    let seen = profile.cores.iter().map(|core| core.all.time_ns).sum::<u64>();
+    let part = profile.held.is_none().then(|| ns as f64 / (ns + seen).max(1) as f64);
+    if threads == 0 && part.is_none_or(|part| part < LITTLE_UNSEEN) {
+        return None;
+    }
+    let all = count(profile.threads as u64, "thread");
+    let ended = match threads {
+        0 => String::new(),
+        ended => format!("{} of {all} had ended by then. ", thousands(ended as u64)),
+    };
+    let part = part.map_or_else(String::new, |part| format!(", {:.1} % of all", 100.0 * part));
+    Some(format!(
+        "New threads are not sampled until their counters are open. {ended}At most {:.1} ms{part}, are not in this.",
+        ns as f64 / 1e6
+    ))
+}
+
 /// Of the whole: what was seen and is in no share, and why there were fewer bursts than were asked for.
 pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     let mut remarks = profile.held.as_ref().map_or(Vec::new(), of_held);
@@ -128,6 +152,7 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
         let (threads, why) = &profile.refused;
         remarks.push(format!("{threads} threads are not in this, the first because of: {why}"));
     }
+    remarks.extend(of_unseen(profile));
     if profile.kernel_is_hidden {
         remarks.push(
             "The kernel's functions are one, [kernel]: it does not show their addresses to this user (sysctl \

@@ -4,6 +4,7 @@ use super::*;
 use crate::budget::{Limit, Pace};
 use crate::estimate::{Confidence, Told, Untold};
 use crate::profile::{CallStack, FunctionFigures, ProfiledCore, ProfiledFunction, ProfiledLine};
+use crate::unseen::Unseen;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use topdown::SampledEvents;
@@ -77,6 +78,7 @@ pub(crate) fn profile() -> Profile {
         bursts: 2000,
         threads: 1,
         refused: (0, String::new()),
+        unseen: Unseen::default(),
         lost: 0,
         throttled: 0,
         parted: 0,
@@ -272,7 +274,16 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
     };
     let quiet = said(|_| ());
     assert!(!quiet.contains("left out") && !quiet.contains("instead of"), "{quiet}");
-    let changes: [(Change, &str); 5] = [
+    assert!(!said(|profile| profile.unseen.ns = 10_000_000).contains("not sampled"));
+    let changes: [(Change, &str); 7] = [
+        (
+            |profile| (profile.threads, profile.unseen) = (300, Unseen { threads: 40, ns: 1_000_000_000 }),
+            "40 of 300 threads had ended by then. At most 1000.0 ms, 20.0 % of all, are not in this.",
+        ),
+        (
+            |profile| profile.unseen.ns = 200_000_000,
+            "counters are open. At most 200.0 ms, 4.8 % of all, are not in this.",
+        ),
         (|profile| profile.throttled = 6, "throttled samples 3 times"),
         (|profile| profile.parted = 5, "5 windows are left out"),
         (|profile| profile.impossible = 4, "4 bursts tell the time alone"),

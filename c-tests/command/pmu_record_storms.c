@@ -1,0 +1,195 @@
+/* `topdown record` of programs that come and go: 300 threads one after the other and at once, 60 processes of which half execute a program,
+ * libraries that are loaded and unloaded, code of a JIT compiler, a program that is stripped. The program's output and exit status are
+ * its own; the truth is within the interval of each share, each function has its part of the time, and what was not sampled is said: with it no
+ * time is missing. As an ordinary user.
+ * pmu_record_storms SHAPE: this one alone.
+ * needs: counters or general-counters or other-core */
+#include "lib/stat.h"
+#include "lib/functions.h"
+#include "lib/profile.h"
+#include "lib/storms.h"
+#include <sys/mman.h>
+
+static struct td_info info;
+
+/* A program of storms.c, the file of its functions, and the letters that their names begin with: of two, either has as much of the work. */
+struct shape {
+    const char *name, *program, *argument;
+    int status, threads, told; /* so many functions at least have shares */
+    const char *letters, *module;
+};
+
+static const struct shape SHAPES[] = {
+    {"threads", "lib/storms", "threads", 21, STORM_THREADS + 1, 1, "f", "storms"},
+    {"crowd", "lib/storms", "crowd", 22, STORM_THREADS + 1, 0, "f", "storms"},
+    {"forks", "lib/storms", "forks", 23, STORM_FORKS + 1, 1, "f", "storms"},
+    {"library", "lib/storms", "library", 24, 1, STORM_FUNCTIONS, "gh", "libstorm-*.so"},
+    {"jit", "lib/storms", "jit", 25, 1, STORM_FUNCTIONS, "j", "[jit]"},
+    {"stripped", "lib/storms-stripped", "plain", 26, 1, 1, "", "storms-stripped"},
+};
+
+/* The file in which a program of storms.c says what it did. */
+static struct storm *spent_file(void)
+{
+    const int file = open(in_scratch("spent"), O_CREAT | O_TRUNC | O_RDWR, 0666);
+    CHECK(file >= 0 && fchmod(file, 0666) == 0 && ftruncate(file, sizeof(struct storm)) == 0);
+    struct storm *const storm = mmap(NULL, sizeof *storm, PROT_READ, MAP_SHARED, file, 0);
+    CHECK(storm != MAP_FAILED);
+    close(file);
+    return storm;
+}
+
+static char *text_of(const char *name)
+{
+    static char text[1 << 16];
+    FILE *const file = fopen(in_scratch(name), "r");
+    CHECK(file != NULL);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    return text;
+}
+
+/* The number before these words of a text; 0 if they are not in it. */
+static double number_before(const char *text, const char *words)
+{
+    const char *at = strstr(text, words);
+    for (; at != NULL && at > text && (at[-1] == '.' || (at[-1] >= '0' && at[-1] <= '9')); at--) {}
+    return at ? atof(at) : 0;
+}
+
+/* Runs the program, by itself or under topdown, whose recording is all.recording. Its status; its output is in the file `output`. */
+static int run(const struct shape *shape, int recorded)
+{
+    char *all[16] = {"/bin/bash", "-c", "out=$1; shift; exec \"$@\" > $out", "bash", in_scratch("output")};
+    char *const record[] = {beside("../release/topdown"), "record", "--budget=50", "-F2000", "--gap=300", "-o", in_scratch("all.recording")};
+    int n = 5;
+    for (size_t k = 0; recorded && k < sizeof record / sizeof *record; k++)
+        all[n++] = record[k];
+    all[n++] = beside(shape->program);
+    all[n++] = strdup(shape->argument);
+    all[n++] = in_scratch("spent");
+    unlink(in_scratch("all.recording"));
+    return run_alone(all);
+}
+
+/* A profile of the recording, in that file. */
+static void view(const char *file)
+{
+    CHECK_EQ(run_alone((char *[]){beside("../release/topdown"), "record", "--from", in_scratch("all.recording"), "-o", in_scratch(file), NULL}), 0);
+}
+
+/* What a profile tells of a function, or of the two that begin with either letter: its part of the time, by how much that may be off, and
+ * whether it has shares, which are the truth. */
+struct seen {
+    double time, off;
+    int told;
+};
+
+static struct seen seen_of(const struct csv *csv, const struct shape *shape, unsigned k, double *worst)
+{
+    struct seen seen = {0, 0, 0};
+    int told = 0;
+    for (const char *letter = shape->letters; *letter; letter++) {
+        char name[16];
+        snprintf(name, sizeof name, "%c%u", *letter, k);
+        const int row = row_of(csv, name, "own");
+        if (row == 0)
+            continue;
+        const double value = number(csv, row, "time", "");
+        if (strchr(shape->module, '*') == NULL)
+            CHECK(strcmp(csv_text(csv, row, "module"), shape->module) == 0);
+        else
+            CHECK(csv_text(csv, row, "module")[strlen("libstorm-")] == *letter);
+        seen.time += value;
+        seen.off += fmax(value - number(csv, row, "time", "_low"), number(csv, row, "time", "_high") - value);
+        told += nodes_are_true(csv, row, mix_of_function(k), &info, 0, worst) > 0;
+    }
+    seen.told = told == (int)strlen(shape->letters);
+    return seen;
+}
+
+/* How many functions have shares. What the program does besides (to begin a thread takes some time) is in no function's part. */
+static int functions_are_true(const struct csv *csv, const struct shape *shape, const struct storm *storm, double *worst)
+{
+    struct seen seen[STORM_FUNCTIONS];
+    double time = 0, all = 0;
+    int told = 0;
+    for (unsigned k = 0; k < STORM_FUNCTIONS; k++) {
+        seen[k] = seen_of(csv, shape, k, worst);
+        time += seen[k].time;
+        all += (double)storm->spent[k];
+        told += seen[k].told;
+    }
+    CHECK(time > 0.4 || shape->told == 0);
+    /* (95 % intervals of many functions: twice as wide, hardly one in ten thousand has the truth outside) */
+    for (int k = 0; k < STORM_FUNCTIONS && shape->told > 0; k++)
+        CHECK_NEAR(seen[k].time / time, (double)storm->spent[k] / all, 2 * seen[k].off / time);
+    return told;
+}
+
+/* Nothing is called by its name, but the time is in the file. */
+static int stripped_is_true(const struct csv *csv)
+{
+    const int row = row_of(csv, "[unknown in storms-stripped]", "own");
+    CHECK(row > 0 && number(csv, row, "time", "") > 0.95);
+    return !isnan(number(csv, row, NODES[0], ""));
+}
+
+static void shape_is_true(const struct shape *shape)
+{
+    static struct csv csv;
+    double all = 0, worst = 0;
+    struct storm *storm = spent_file();
+    CHECK(WEXITSTATUS(run(shape, 0)) == shape->status);
+    char *const output = strdup(text_of("output"));
+    CHECK(*output);
+    munmap(storm, sizeof *storm);
+    storm = spent_file();
+    const int status = run(shape, 1);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != shape->status)
+        FAIL("%s: wait status %#x: %s", shape->name, status, stat_said());
+    CHECK(strcmp(text_of("output"), output) == 0 && *stat_said() == 0);
+    view("r.csv");
+    csv_read(&csv, in_scratch("r.csv"));
+    for (int k = 0; k < STORM_FUNCTIONS; k++)
+        all += (double)storm->spent[k];
+    const int told = *shape->letters ? functions_are_true(&csv, shape, storm, &worst) : stripped_is_true(&csv);
+    view("text");
+    const char *const text = text_of("text");
+    const double time = number(&csv, 1, "time_ns", ""), unseen = 1e6 * number_before(text, " ms, "), bursts = number_before(text, " bursts)");
+    const double cpu = (double)storm->cpu_ns;
+    fprintf(stderr, "%s: %.0f bursts, %d functions told, worst share %.2f points off; %.1f ms seen, at most %.1f ms not, of %.1f ms and %.1f M instructions\n",
+            shape->name, bursts, told, 100 * worst, time / 1e6, unseen / 1e6, cpu / 1e6, all / 1e6);
+    CHECK(told >= shape->told);
+    CHECK(strstr(text, "no room") == NULL && strstr(text, "because of") == NULL);
+    CHECK_EQ((int)number_before(text, shape->threads == 1 ? " thread," : " threads,"), shape->threads);
+    /* An instruction takes a nanosecond, and more where the machine's CPUs take turns, by the kernel's clock; and there is kernel mode. */
+    CHECK(shape->threads > 1 || (time >= 0.9 * all && time <= 1.1 * cpu));
+    /* (instants are random: 1 / sqrt(bursts) is one standard deviation) */
+    const double sure = 1 - 3 / sqrt(bursts);
+    CHECK(bursts > 10 ? time * sure <= cpu && time / sure + unseen >= all : shape->told == 0);
+    munmap(storm, sizeof *storm);
+    free(csv.text);
+    free(output);
+}
+
+int main(int argc, char **argv)
+{
+    stat_begins();
+#if defined(__x86_64__)
+    if (e_core() >= 0)
+        SKIP("pmu_record has hybrid CPUs; with as many CPUs as these the emulated machine takes minutes for storms");
+#endif
+    kernel_never_lowers();
+    td_t *const td = measured(NULL);
+    info = info_of(td);
+    td_close(td);
+#if defined(__x86_64__)
+    if (strstr(info.core, "Zen") != NULL)
+        contention_is_known(&info);
+#endif
+    for (size_t k = 0; k < sizeof SHAPES / sizeof *SHAPES; k++)
+        if (argc == 1 || strcmp(argv[1], SHAPES[k].name) == 0)
+            shape_is_true(&SHAPES[k]);
+    return 0;
+}
