@@ -6,7 +6,7 @@
  * asked for and permitted, by function if the kernel shows their addresses. On hybrid CPUs each kind of core has a table, which is true.
  * pmu_record FUNCTIONS LENGTH MILLIONS SHAPE GAP: one program alone; pmu_record all: all of them; pmu_record kernel: what the kernel
  * does alone. TOPDOWN_SOURCE is topdown's.
- * needs: counters or general-counters or other-core */
+ * needs: counters */
 #include "lib/stat.h"
 #include "lib/functions.h"
 #include "lib/profile.h"
