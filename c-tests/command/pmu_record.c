@@ -230,7 +230,7 @@ static void throttled(void)
         return;
     const pid_t child = fork();
     if (child == 0) {
-        while (bytes_kept() < 300 * 200) /* (a burst takes 200 bytes) */
+        while (bytes_kept() < 100 * 200) /* (a burst takes 200 bytes) */
             usleep(1000);
         kernel_lowers();
         permit_samples("1000\n");
