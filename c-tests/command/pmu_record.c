@@ -409,13 +409,7 @@ int main(int argc, char **argv)
         kernel_never_lowers(); /* (where the machine's CPUs take turns it would, before functions can be told) */
     }
     stay_on(P_CORES);
-    td_t *const td = measured(NULL);
-    info = info_of(td);
-    td_close(td);
-#if defined(__x86_64__)
-    if (strstr(info.core, "Zen") != NULL)
-        contention_is_known(&info);
-#endif
+    info = core_of_truth();
     if (argc == 2 && strcmp(argv[1], "kernel") == 0) {
         kernel();
         return 0;

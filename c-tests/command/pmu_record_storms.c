@@ -181,13 +181,7 @@ int main(int argc, char **argv)
         SKIP("pmu_record has hybrid CPUs; with as many CPUs as these the emulated machine takes minutes for storms");
 #endif
     kernel_never_lowers();
-    td_t *const td = measured(NULL);
-    info = info_of(td);
-    td_close(td);
-#if defined(__x86_64__)
-    if (strstr(info.core, "Zen") != NULL)
-        contention_is_known(&info);
-#endif
+    info = core_of_truth();
     for (size_t k = 0; k < sizeof SHAPES / sizeof *SHAPES; k++)
         if (argc == 1 || strcmp(argv[1], SHAPES[k].name) == 0)
             shape_is_true(&SHAPES[k]);

@@ -2,6 +2,7 @@
 #ifndef PROFILE_H
 #define PROFILE_H
 #include "csv.h"
+#include "pmu.h"
 #include "truth.h"
 
 static const char *const NODES[] = {"tma_retiring",         "tma_bad_speculation",   "tma_frontend_bound",     "tma_backend_bound",
@@ -71,6 +72,19 @@ static inline int nodes_are_true(const struct csv *csv, int row, struct vm_mix m
         if (*td_node_name(id))
             told += share_is_true(csv, row, td_node_name(id), share[id], much, worst);
     return told;
+}
+
+/* The core of this thread, of which it is known what it counts. */
+static inline struct td_info core_of_truth(void)
+{
+    td_t *const td = measured(NULL);
+    const struct td_info info = info_of(td);
+    td_close(td);
+#if defined(__x86_64__)
+    if (strstr(info.core, "Zen") != NULL)
+        contention_is_known(&info);
+#endif
+    return info;
 }
 
 /* Writes a file of /proc or /sys. */
