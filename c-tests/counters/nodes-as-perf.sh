@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Each node that `topdown stat` counts, at every level and of every subtree, is perf's metric of the same name, of one program at
 # each of two mixes (`perf stat -M` of Debian 13; the table is include/as-perf).
-# needs: other-core
+# needs: counters or other-core
 . "$(dirname "$0")/../include/case.sh"
 . c-tests/include/as-perf.sh
 
 cpu=${MACHINE%-*}
-grep -qE "^([a-z0-9,]*,)?$cpu[, ]" c-tests/include/as-perf || skip "include/as-perf has nothing of $cpu"
+grep -qE "^([a-z0-9,]*,)?$cpu[/, ]" c-tests/include/as-perf || skip "include/as-perf has nothing of $cpu"
 perf=${TOPDOWN_VM:-}/perf-trixie
 [ -x "$perf/perf" ] || skip "perf of Debian 13 is not here: c-tests/vm/setup"
 scratch=$(mktemp -d)

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # as-perf.sh : nodes_as_perf CPU PERF TOPDOWN AT_MIX compares each node that `topdown stat` counts on this CPU with perf's metric of
-# the same name, as the table as-perf beside this file says: of one program, at two mixes, in user mode, one after the other.
+# the same name, as the table as-perf beside this file says: of one program, at two mixes, in user mode, one after the other; of a hybrid
+# CPU on one kind of core at a time.
 # On x86_64 and arm64 (whose root has gawk alone).
 
 # In 1/64 of slots retiring, bad speculation and frontend bound; in 1/16 of their parents heavy, mispredicts, latency, memory. No
@@ -8,8 +9,8 @@
 as_perf_mixes=('20 12 14 5 6 9 7' '12 4 34 2 3 6 12')
 
 nodes_as_perf() {
-  local cpu=$1 perf=$2 topdown=$3 program=$4 table mix cpus tolerance subtree nodes metrics failed=0 compared=0
-  local of_ours=() of_perf=()
+  local cpu=$1 perf=$2 topdown=$3 program=$4 table mix cpus tolerance subtree nodes metrics kind failed=0 compared=0
+  local of_ours=() of_perf=() on=()
   table=$(dirname "${BASH_SOURCE[0]}")/as-perf
   case $cpu in
     # By default it estimates the cycles of the core from what one thread saw, also where SMT is off.
@@ -17,14 +18,16 @@ nodes_as_perf() {
   esac
   for mix in "${as_perf_mixes[@]}"; do
     while read -r cpus tolerance subtree nodes; do
-      [[ ,$cpus, == *,$cpu,* ]] || continue
+      [[ ,$cpus, =~ ,$cpu(/([a-z_]+))?, ]] || continue
+      kind=${BASH_REMATCH[2]} on=()
+      [ -z "$kind" ] || on=(taskset -c "$(cut -d- -f1 "/sys/bus/event_source/devices/$kind/cpus")")
       [ "$subtree" = - ] || of_ours+=(--subtree "$subtree")
       metrics=$(tr ' ' '\n' <<< "$nodes" | sed 's/.*=//; s/[*<]/\n/' | sort -u | paste -sd ,)
       # shellcheck disable=SC2086
-      "$topdown" stat ${of_ours[@]+"${of_ours[@]}"} -x , -o /tmp/as-perf.csv -- $program $mix &&
-        "$perf" stat --all-user ${of_perf[@]+"${of_perf[@]}"} --metric-no-group -j -o /tmp/as-perf.json -M "$metrics" -- $program $mix || return
+      ${on[@]+"${on[@]}"} "$topdown" stat ${of_ours[@]+"${of_ours[@]}"} -x , -o /tmp/as-perf.csv -- $program $mix &&
+        ${on[@]+"${on[@]}"} "$perf" stat --all-user ${of_perf[@]+"${of_perf[@]}"} --metric-no-group -j -o /tmp/as-perf.json -M "$metrics" -- $program $mix || return
       [ "$subtree" = - ] || unset 'of_ours[-1]' 'of_ours[-1]'
-      as_perf_says "$cpu at $mix" "$tolerance" "$nodes" || failed=1
+      as_perf_says "$cpu${kind:+, $kind,} at $mix" "$tolerance" "$nodes" "$kind" || failed=1
       compared=$((compared + $(wc -w <<< "$nodes")))
     done < <(grep -v '^#' "$table")
   done
@@ -32,14 +35,16 @@ nodes_as_perf() {
   [ $compared -gt 0 ] && [ $failed = 0 ]
 }
 
-as_perf_says() { # as_perf_says WHAT TOLERANCE NODES : what both have written says the same of these nodes
-  "$(command -v awk || command -v gawk)" -v what="$1" -v tolerance="$2" -v nodes="$3" '
+as_perf_says() { # as_perf_says WHAT TOLERANCE NODES [PMU] : what both have written says the same of these nodes, on this kind of core
+  "$(command -v awk || command -v gawk)" -v what="$1" -v tolerance="$2" -v nodes="$3" -v pmu="$4" '
     function field(name,   value) { # of the JSON line
       value = $0
       if (!sub(".*\"" name "\" : \"?", "", value)) return ""
       sub(/[",}].*/, "", value)
       return value
     }
+    FILENAME ~ /json$/ && /"event"/ { other = pmu != "" && index(field("event"), pmu "/") != 1 } # (lines without an event belong to it)
+    FILENAME ~ /json$/ && other { next }
     FILENAME ~ /json$/ && /metric-unit/ {
       n = split(field("metric-unit"), word, " ")
       metric[word[n]] = field("metric-value") / (word[1] ~ /^(%|percent)/ ? 100 : 1)
@@ -49,7 +54,7 @@ as_perf_says() { # as_perf_says WHAT TOLERANCE NODES : what both have written sa
     FILENAME ~ /csv$/ {
       m = split($0, cell, ",")
       if (FNR == 1) for (k = 1; k <= m; k++) name[k] = cell[k]
-      else for (k = 1; k <= m; k++) ours[name[k]] = cell[k]
+      else if (pmu == "" || index($0, pmu ",") == 1) for (k = 1; k <= m; k++) ours[name[k]] = cell[k]
     }
     function of_perf(expression,   part) {
       n = split(expression, part, /[*<]/)

@@ -55,11 +55,7 @@ pub fn render(report: &Report) -> String {
         if report.outside.is_some() { "whole program, counted from outside" } else { "whole program" };
     block(&mut out, whole, &report.whole, false);
     parts(&mut out, &report.whole, "outside regions", !report.regions.is_empty());
-    let hybrid = report.outside.as_ref().is_some_and(|outside| outside.cores.len() > 1);
-    let cores = report.outside.iter().flat_map(|outside| &outside.cores);
-    for cores in cores.filter(|cores| hybrid && cores.figures.slots > 0) {
-        row(&mut out, &report.machines[cores.machine].pmu, &cores.figures);
-    }
+    kinds_of_core(&mut out, report);
     let threads = words::threads(report, MOST);
     if threads.len() > 1 {
         for one in &threads {
@@ -82,6 +78,20 @@ pub fn render(report: &Report) -> String {
         );
     }
     out
+}
+
+/// Of a hybrid CPU each kind of core, as deep as it is counted, if the whole is not of one kind alone.
+fn kinds_of_core(out: &mut String, report: &Report) {
+    let all = report.outside.as_ref().map_or(&[][..], |outside| &outside.cores);
+    let counted: Vec<_> = all.iter().filter(|cores| cores.figures.slots > 0).collect();
+    for cores in counted.iter().filter(|_| all.len() > 1) {
+        let pmu = &report.machines[cores.machine].pmu;
+        if counted.len() > 1 {
+            as_deep_as_counted(out, pmu, "", &cores.figures);
+        } else {
+            row(out, pmu, &cores.figures);
+        }
+    }
 }
 
 /// Processes that did not measure themselves.
@@ -210,13 +220,18 @@ fn block(out: &mut String, name: &str, item: &Item, region: bool) {
 
 /// Level 1, level 2, and what is left without the regions in it, if there are any.
 fn parts(out: &mut String, item: &Item, alone: &str, nests: bool) {
-    levels(out, "level 1", "level 2", &item.inclusive);
-    for (name, node) in words::other_nodes(&item.inclusive) {
-        line(out, 2 * node.kind.level as usize, &format!("{name}: {}", node.text()));
-    }
+    as_deep_as_counted(out, "level 1", "level 2", &item.inclusive);
     if nests && item.exclusive.slots > 0 {
         let share = item.exclusive.share.map_or(String::new(), |share| format!(" {:.0} %", 100.0 * share));
         levels(out, &format!("{alone}{share}"), "", &item.exclusive);
+    }
+}
+
+/// Both levels, and below them nodes that `td_l2` has not.
+fn as_deep_as_counted(out: &mut String, first: &str, second: &str, figures: &Figures) {
+    levels(out, first, second, figures);
+    for (name, node) in words::other_nodes(figures) {
+        line(out, 2 * node.kind.level as usize, &format!("{name}: {}", node.text()));
     }
 }
 

@@ -109,6 +109,27 @@ fn time_that_was_not_counted_on_cpus_of_one_kind_is_in_the_bound_beside_those_of
 }
 
 #[test]
+fn each_kind_of_core_has_its_own_level_2_in_the_text_where_both_counted() {
+    let kinds = |e_cores| {
+        let mut whole = outside(10_000, [50, 10, 10, 30]);
+        let mut more = outside(e_cores, [20, 10, 10, 60]).parts.remove(0);
+        more.0.pmu = "cpu_atom".into();
+        whole.parts[0].0.pmu = "cpu_core".into();
+        whole.parts.push(more);
+        let text = render(&Report::new(&[], Some(whole)), Format::Text);
+        let (_, rows) = text.split_once("\n  cpu_core ").expect("a row of the P-cores");
+        rows.to_string()
+    };
+    let both = kinds(10_000);
+    let lines: Vec<Vec<&str>> = both.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[1][..2], ["25.0", "heavy"], "{both}");
+    assert_eq!(lines[3][..3], ["cpu_atom", "20.0", "%"], "{both}");
+    assert_eq!(lines[4][..2], ["10.0", "heavy"], "{both}");
+    // what is of one kind alone is the whole, which has it
+    assert!(!kinds(0).contains("heavy"), "{}", kinds(0));
+}
+
+#[test]
 fn the_whole_is_what_was_counted_from_outside_and_what_regions_leave_of_it_is_in_none() {
     let scratch = Scratch::new("outside");
     let mut made = Made::new(10, "killed early");

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
-use topdown::{Error, Info, Node, Options, Sample, SourceKind, Sum, TD_NODE_NONE, Target, TopDown};
+use topdown::{Error, Info, Node, Options, Sample, SourceKind, Sum, Target, TopDown};
 use topdown_seam::page::Times;
 use topdown_seam::records::{Records, TaskRecord};
 
@@ -388,7 +388,7 @@ impl Groups {
     /// A group for each kind of core, the P-cores' first; on a CPU one of its kind.
     fn open(&mut self, of: &Of) -> Result<(), Error> {
         let p_cores = Options { source: SourceKind::Counters, ..self.options };
-        let level = if p_cores.subtree == TD_NODE_NONE { 1 } else { 0 };
+        let level = if p_cores.level == 1 { 1 } else { 0 }; // what fits, and its note says why it is no more
         let e_cores = Options { e_cores: true, level, source: SourceKind::Automatic, ..p_cores };
         let first = Group::open(of.clone(), &p_cores, &self.kinds);
         match (of, first) {
