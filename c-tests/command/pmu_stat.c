@@ -18,6 +18,7 @@ int main(void)
         const int status = run_alone(shape);
         CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0 || (WEXITSTATUS(status) > 1 && WEXITSTATUS(status) < 20));
         CHECK_EQ(run_counted("--wait", shape), status);
+        fputs(stat_said(), stderr);
         CHECK_EQ(strlen(stat_said()), 0);
         csv_read(&csv, in_scratch("r.csv"));
         const int row = csv_row(&csv, "");

@@ -1,6 +1,7 @@
 /* `topdown stat --td-level` of a level that no group holds whole: the parts take turns while a program's mix changes at random. Level 1 is
  * of all the time, each node below is within its interval of the truth of the whole, and the bound is worth reading. The intervals of the
  * timeline add up to the whole; the rows of -I are each true of their time; those of -r have a mean; `topdown run` reports the same.
+ * With the argument `hotplug`: a CPU that goes offline and comes back is counted on.
  * needs: other-core */
 #include "../command/lib/stat.h"
 #include "truth.h"
@@ -185,6 +186,32 @@ static void rows_are_true(const struct csv *csv)
     CHECK(rows >= 2 && below >= 4);
 }
 
+/* CPU 1 goes, and comes back, and the program runs there. */
+static void hotplug(const char *level, char *r)
+{
+    static const char cpu[] = "/sys/devices/system/cpu/cpu1/online";
+    static struct csv csv;
+    double share[SHARES], work = 0;
+    char *script, *all[] = {beside("../release/topdown"), strdup("stat"), strdup("-a"), strdup("--td-level"), strdup(level), strdup("-o"), r,
+                            strdup("--"), strdup("sh"), strdup("-c"), NULL, NULL};
+    CHECK_EQ(chmod(cpu, 0666), 0);
+    CHECK(asprintf(&script, "echo 0 > %s; sleep 2.5; echo 1 > %s; sleep 2.5; exec taskset -c 1 %s phases %s %s 500", cpu, cpu, own_path(),
+                   in_scratch("core"), in_scratch("truth")) > 0);
+    all[10] = script;
+    CHECK_EQ(system("echo 0 > /proc/sys/kernel/perf_event_paranoid"), 0);
+    CHECK_EQ(WEXITSTATUS(run_alone(all)), 5);
+    fprintf(stderr, "%s", stat_said());
+    get(in_scratch("truth"), &ran, sizeof ran);
+    for (uint64_t k = 0; k < ran.phases; k++)
+        work += ran.length[k] * info.slots_per_cycle;
+    csv_read(&csv, r);
+    const double slots = csv_number(&csv, 1, "slots"), far = csv_number(&csv, 1, "tma_retiring");
+    truth_between(ran.begin[0], ran.begin[ran.phases], share);
+    fprintf(stderr, "off and on again: %.3f of the work, retiring %.3f, truth %.3f\n", slots / work, far, share[TD_NODE_RETIRING]);
+    CHECK(slots > 0.7 * work && slots < 1.05 * work);
+    CHECK_NEAR(far, share[TD_NODE_RETIRING], 0.05);
+}
+
 int main(int count, char **arguments)
 {
     td_t *td;
@@ -202,6 +229,10 @@ int main(int count, char **arguments)
         char *const all[] = {beside("../release/topdown"), strdup("stat"), strdup("--td-level"), strdup("2"), strdup("true"), NULL};
         run_alone(all);
         CHECK(strstr(stat_said(), "level") != NULL); /* it has no parts of a level */
+        return 0;
+    }
+    if (count == 2 && strcmp(arguments[1], "hotplug") == 0) {
+        hotplug(level, r);
         return 0;
     }
     static struct csv csv, timeline;

@@ -1,9 +1,10 @@
 //! How long a command's threads ran, by a software event that goes from each to what it starts. (Linux 7.2 counts the enabled time of
-//! inherited events on one CPU in part.)
+//! inherited events on one CPU in part.) And how long a CPU was there.
 #![forbid(unsafe_code)]
 
 use super::group::Of;
 use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE};
+use std::cell::Cell;
 use std::io;
 use topdown_seam::page::Times;
 use topdown_seam::records::SAMPLE_TYPE;
@@ -67,6 +68,50 @@ impl TaskClock {
         let got = Linux::default().read(&self.0, &mut words).ok()?;
         let (_, Times { enabled, .. }) = group_read::alone(&words[..got])?;
         Some(enabled)
+    }
+}
+
+/// How long something was there to be counted: it may end.
+pub struct TimeOf {
+    /// Of what.
+    pub of: Of,
+    clock: Option<TaskClock>,
+    /// What it showed last.
+    last: Cell<u64>,
+}
+
+impl TimeOf {
+    /// Of a command.
+    pub fn command(clock: TaskClock) -> TimeOf {
+        TimeOf { of: Of::Command, clock: Some(clock), last: Cell::new(0) }
+    }
+
+    /// Of a thread, or of a CPU, from now on; None as of [`TaskClock::of`].
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn of(of: &Of) -> io::Result<Option<TimeOf>> {
+        let clock = TaskClock::of(of)?;
+        Ok(clock.map(|clock| TimeOf { of: of.clone(), clock: Some(clock), last: Cell::new(0) }))
+    }
+
+    /// Whether it is there.
+    pub fn goes_on(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// It is there no more: its time is what its clock shows now, or showed last.
+    pub fn end(&mut self) {
+        self.ns();
+        self.clock = None;
+    }
+
+    /// Nanoseconds so far.
+    pub fn ns(&self) -> u64 {
+        // (of a CPU that has gone offline Linux 6.1 shows none)
+        let now = self.clock.as_ref().and_then(TaskClock::enabled_ns).unwrap_or(0);
+        self.last.set(self.last.get().max(now));
+        self.last.get()
     }
 }
 

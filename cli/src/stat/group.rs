@@ -322,6 +322,11 @@ impl Groups {
         self.options.kernel
     }
 
+    /// Whether those that are opened from now on wait for `switch`.
+    pub fn start_off(&mut self, off: bool) {
+        self.options.off = off;
+    }
+
     /// Whether they count from now on (`Options::off`).
     pub fn switch(&self, on: bool) {
         for group in &self.all {
@@ -427,7 +432,7 @@ impl Groups {
     /// One of them cannot be read.
     pub fn peek(&mut self, at_work: bool) -> Result<Vec<Reading>, Error> {
         match &mut self.rotation {
-            Some(rotation) => Ok(vec![rotation.read(at_work)?]),
+            Some(rotation) => Ok(vec![rotation.read(at_work)]),
             None => self.readings(at_work).into_iter().collect(),
         }
     }
@@ -458,7 +463,7 @@ impl Groups {
     /// all of its label. `at_work`: what is counted may be ending meanwhile.
     pub fn count(&mut self, at_work: bool, at: Duration) -> Vec<Result<Counted<'_>, Error>> {
         if self.rotation.is_some() {
-            return self.count_in_turns(at_work, at).into_iter().collect();
+            return self.count_in_turns(at_work, at).map(Ok).into_iter().collect();
         }
         let readings = self.readings(at_work);
         let failed = self.all.iter().zip(&readings);
@@ -477,14 +482,11 @@ impl Groups {
         all.collect()
     }
 
-    fn count_in_turns(&mut self, at_work: bool, at: Duration) -> Option<Result<Counted<'_>, Error>> {
+    fn count_in_turns(&mut self, at_work: bool, at: Duration) -> Option<Counted<'_>> {
         let rotation = self.rotation.as_mut()?;
-        let to = match rotation.read(at_work) {
-            Ok(to) => to,
-            Err(error) => return Some(Err(error)),
-        };
+        let to = rotation.read(at_work);
         let (from, since) = rotation.counted(to.clone(), at);
-        Some(Ok(Counted { group: rotation.group()?, since, from, to }))
+        Some(Counted { group: rotation.group()?, since, from, to })
     }
 
     /// Looks which CPUs have gone offline since they were read last.
@@ -494,9 +496,18 @@ impl Groups {
         }
     }
 
+    /// Whether those of it that there were have ended: its CPU went offline.
+    pub fn have_ended(&self, of: &Of) -> bool {
+        let mut groups = self.all.iter().filter(|group| group.of == *of).peekable();
+        groups.peek().is_some() && groups.all(|group| group.end.is_some())
+    }
+
     /// Opens groups on those of these CPUs that came online, once those that went offline were seen by a reading. Which cannot be, and
     /// could before, and why.
     pub fn follow(&mut self, online: &BTreeSet<u32>, by: Option<By>) -> Vec<(u32, Error)> {
+        if let Some(rotation) = &mut self.rotation {
+            return rotation.follow(online);
+        }
         let counts = |cpu: u32| self.all.iter().any(|group| group.of == Of::Cpu(cpu) && group.end.is_none());
         let new: Vec<u32> = online.iter().copied().filter(|cpu| !counts(*cpu)).collect();
         self.refused.retain(|cpu| new.contains(cpu));

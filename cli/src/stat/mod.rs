@@ -216,7 +216,7 @@ impl Counting<'_> {
         };
         groups.label(self.arguments.by());
         let at_work = !matches!(whom, Whom::Cpus(_));
-        self.cpus = Some(whom.clone()).filter(|_| !at_work && self.turns.is_empty());
+        self.cpus = Some(whom.clone()).filter(|_| !at_work);
         if self.show_rows() {
             self.columns = Some(columns(self.arguments, &groups));
             self.begin(); // (to open a FIFO is to wait for its reader)
@@ -365,7 +365,7 @@ impl Counting<'_> {
             self.rows(groups, at, at_work, None);
             self.row_due = Next::Multiple(interval).after(at);
         }
-        let looks = self.show_rows() || at >= self.looked + LOOK;
+        let looks = (self.show_rows() && self.turns.is_empty()) || at >= self.looked + LOOK;
         if let Some(online) = self.cpus.as_ref().filter(|_| looks).and_then(Whom::online) {
             self.looked = at;
             if !reads {

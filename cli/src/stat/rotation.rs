@@ -4,11 +4,12 @@
 //! stretch, and has what all before it counted.
 #![forbid(unsafe_code)]
 
-use super::clock::TaskClock;
-use super::group::{Counted, Figures, Group, Groups, Reading, by_pmu};
+use super::clock::{TaskClock, TimeOf};
+use super::group::{Counted, Figures, Group, Groups, Of, Reading, by_pmu};
 use super::stretches::{STRETCH, Stretches};
 use super::whom::Whom;
 use crate::say;
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::rc::Rc;
@@ -29,7 +30,7 @@ pub struct Rotation {
     to_come: Vec<usize>,
     /// When the next turn begins.
     due: Instant,
-    clocks: Vec<TaskClock>,
+    times: Vec<TimeOf>,
     over: Stretches,
     /// The last of them that counted a slot.
     sample: Sample,
@@ -64,7 +65,7 @@ impl Rotation {
                 now: 0,
                 to_come: Vec::new(),
                 due: Instant::now() + FIRST,
-                clocks: Vec::new(),
+                times: Vec::new(),
                 sample: Sample::default(),
                 last: (Reading::default(), Duration::ZERO),
             }),
@@ -78,7 +79,7 @@ impl Rotation {
     pub fn of_command(pid: i32, options: &Options, subtrees: &[u32]) -> Result<Groups, Error> {
         let open = |options: &Options| Groups::of_command(pid, options, &[]);
         let mut rotation = Rotation::open(options, subtrees, open)?;
-        rotation.clocks.push(TaskClock::of_command(pid).map_err(no_clock)?);
+        rotation.times.push(TimeOf::command(TaskClock::of_command(pid).map_err(no_clock)?));
         Ok(Groups::in_turns(options, rotation))
     }
 
@@ -88,8 +89,8 @@ impl Rotation {
     /// Those of `td_open`.
     pub fn of(whom: &Whom, options: &Options, subtrees: &[u32]) -> Result<Groups, Error> {
         let mut rotation = Rotation::open(options, subtrees, |options| whom.open(options, &[]))?;
-        let clocks = rotation.turns[0].all.iter().filter_map(|group| TaskClock::of(&group.of).transpose());
-        rotation.clocks = clocks.collect::<io::Result<_>>().map_err(no_clock)?;
+        let times = rotation.turns[0].all.iter().filter_map(|group| TimeOf::of(&group.of).transpose());
+        rotation.times = times.collect::<io::Result<_>>().map_err(no_clock)?;
         rotation.turns[0].count(true, Duration::ZERO); // what was counted before a clock went
         Ok(Groups::in_turns(options, rotation))
     }
@@ -128,6 +129,32 @@ impl Rotation {
         self.due = Instant::now() + stretch();
     }
 
+    /// Has those of these CPUs that came online counted in each turn from now on, and of those that went offline no more time. Which
+    /// cannot be counted, and could before, and why.
+    pub fn follow(&mut self, online: &BTreeSet<u32>) -> Vec<(u32, Error)> {
+        self.turns.iter_mut().for_each(Groups::look); // (of a CPU that was away the counters do not come back)
+        let turns = &self.turns;
+        let ended = |time: &&mut TimeOf| turns.iter().any(|turn| turn.have_ended(&time.of));
+        self.times.iter_mut().filter(ended).for_each(TimeOf::end);
+        let mut refused = Vec::new();
+        for (k, turn) in self.turns.iter_mut().enumerate() {
+            turn.start_off(k != self.now);
+            refused.extend(turn.follow(online, None));
+        }
+        for cpu in online {
+            let of = Of::Cpu(*cpu);
+            if !self.times.iter().any(|time| time.of == of && time.goes_on()) {
+                match TimeOf::of(&of) {
+                    Ok(time) => self.times.extend(time),
+                    Err(error) => refused.push((*cpu, no_clock(error))),
+                }
+            }
+        }
+        refused.sort_by_key(|(cpu, _)| *cpu);
+        refused.dedup_by_key(|(cpu, _)| *cpu);
+        refused
+    }
+
     /// The stretch of this turn is over. What cannot be read is in its next one.
     fn add(&mut self, turn: usize, at_work: bool) {
         let counted = self.turns[turn].count(at_work, Duration::ZERO);
@@ -143,23 +170,16 @@ impl Rotation {
     }
 
     /// What was counted so far: the stretch is over.
-    ///
-    /// # Errors
-    /// It is not known how long that was.
-    pub fn read(&mut self, at_work: bool) -> Result<Reading, Error> {
+    pub fn read(&mut self, at_work: bool) -> Reading {
         self.next(at_work);
-        let enabled: Option<u64> = self.clocks.iter().map(TaskClock::enabled_ns).sum();
-        let enabled = enabled.ok_or_else(|| {
-            let text = "how long the groups were to count is not known, as a CPU has gone offline";
-            Error::new(-libc::EIO, text)
-        })?;
+        let enabled: u64 = self.times.iter().map(TimeOf::ns).sum();
         let sample = Sample {
             slots: self.over.slots,
             time_enabled_ns: enabled.max(self.over.running_ns),
             time_running_ns: self.over.running_ns,
             ..self.sample
         };
-        Ok(Reading::in_turns(sample, Rc::new(self.over.clone())))
+        Reading::in_turns(sample, Rc::new(self.over.clone()))
     }
 
     /// What was counted last.
