@@ -1,0 +1,213 @@
+//! `topdown report`, with table files that nobody measured, and where reports are written.
+
+mod running;
+
+use running::*;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+#[test]
+fn reports_merge_files() {
+    let scratch = Scratch::new("merge");
+    let first = table().write(&scratch.0);
+    let mut other = table();
+    other.header.pid = 11;
+    let second = other.write(&scratch.0);
+    let names = [first.to_str().unwrap(), second.to_str().unwrap()];
+    let output = done(&mut scratch.topdown(&["report", names[0], names[1]]));
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("(2 processes, 2 threads)"), "{}", text(&output.stdout));
+    let file = scratch.0.join("all.json");
+    let output = done(&mut scratch.topdown(&["report", "-o", file.to_str().unwrap(), names[0], names[1]]));
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
+    let json: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(json["regions"][0]["inclusive"]["slots"], 1200);
+    let output = done(&mut scratch.topdown(&["report", "/etc/passwd"]));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/etc/passwd: no table file"));
+}
+
+#[test]
+fn reports_are_compared() {
+    let scratch = Scratch::new("compare");
+    let table = table().write(&scratch.0);
+    let (table, file) = (table.to_str().unwrap(), scratch.0.join("x.csv"));
+    let file = file.to_str().unwrap();
+    assert!(done(&mut scratch.topdown(&["report", "-o", file, table])).status.success());
+    let output = done(&mut scratch.topdown(&["compare", table, file]));
+    let shown = text(&output.stdout);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    assert!(shown.contains("inner loop") && shown.contains("12 shares not known to have changed"), "{shown}");
+    let output = done(&mut scratch.topdown(&["compare", "--csv", table, file]));
+    assert!(text(&output.stdout).contains("\ninner loop,memory_bound,0.7,0.7,0,"), "{output:?}");
+    for (arguments, says) in [
+        (["compare", table, "/etc/passwd", "-o", "-"], "/etc/passwd: "),
+        (["compare", table, file, "-o", "x.html"], "a comparison is no HTML page"),
+    ] {
+        let output = done(&mut scratch.topdown(&arguments));
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+        assert!(text(&output.stderr).contains(says), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_table_is_not_replaced_by_a_report() {
+    let scratch = Scratch::new("table");
+    let first = table().write(&scratch.0);
+    let mut other = table();
+    other.header.pid = 11;
+    let before = fs::read(&first).unwrap();
+    let (first, second) = (first.to_str().unwrap(), other.write(&scratch.0));
+    let output = done(&mut scratch.topdown(&["report", "-o", first, second.to_str().unwrap()])); // -o *.topdown
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("give -o a FILE of its own"), "{}", text(&output.stderr));
+    assert!(fs::read(first).unwrap() == before);
+}
+
+/// Whatever a terminal would obey.
+fn steers(text: &str) -> Option<char> {
+    text.chars().find(|c| *c != '\n' && (c.is_control() || ('\u{202a}'..='\u{202e}').contains(c)))
+}
+
+#[test]
+fn names_of_files_do_not_steer_the_terminal() {
+    let scratch = Scratch::new("names");
+    let hostile = "\x1b]0;title\x07\u{9b}31m\u{202e}gpj\r.topdown";
+    let path = scratch.0.join(hostile);
+    fs::write(&path, "no table").unwrap();
+    let missing = format!("{}/missing", path.display());
+    let script = scratch.0.join(format!("{hostile}.sh"));
+    fs::write(&script, "no program").unwrap();
+    let (name, script) = (path.to_str().unwrap(), script.to_str().unwrap());
+    let option = format!("--{hostile}");
+    for (arguments, code) in [
+        (&["report", name][..], 1),
+        (&["report", &missing], 1),
+        (&["report", "-o", &missing, "/dev/null"], 1),
+        (&["run", "-o", &missing, "--", "true"], 125),
+        (&["run", "-o", name, "--", "true"], 125),
+        (&["run", "--preload", &missing, "--", "true"], 125),
+        (&["run", "--", script], 126),
+        (&["run", "--", &missing], 126),
+        (&["check", "--selftest", "-o", &missing], 1),
+        (&["report", &option], 2),
+        (&[hostile], 2),
+    ] {
+        let output = done(&mut scratch.topdown(arguments));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert_eq!(steers(&said), None, "{arguments:?}: {said:?}");
+        assert!(output.stdout.is_empty() && said.contains("topdown") || code == 2, "{arguments:?}: {said:?}");
+    }
+    // and bytes that are no UTF-8
+    let mut command = scratch.topdown(&["report"]);
+    let output = done(command.arg(std::ffi::OsStr::from_bytes(b"\x9b2J\xff")));
+    assert!(text(&output.stderr).contains("2J"), "{}", text(&output.stderr));
+    // what a measured process says of itself, too
+    let mut made = Made::new(10, "hostile");
+    made.header.path = 0;
+    made.header.trouble[..7].copy_from_slice(b"\x1b[2J \xc2\x9b");
+    let table = made.write(&scratch.0);
+    let csv = scratch.0.join("x.csv");
+    let output =
+        done(&mut scratch.topdown(&["report", "-o", csv.to_str().unwrap(), table.to_str().unwrap()]));
+    assert_eq!(text(&output.stderr), "topdown: nothing is measured: \\u{1b}[2J \\u{9b}\n");
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_report_and_nothing_beside_it() {
+    let scratch = Scratch::new("full");
+    let table = table().write(&scratch.0);
+    let directory = scratch.0.join("out");
+    fs::create_dir(&directory).unwrap();
+    for name in ["report.json", "report.html"] {
+        let old = directory.join(name);
+        fs::write(&old, "the old one").unwrap();
+        // no file may be longer than 512 or 1024 bytes
+        let script = format!("ulimit -f 1; exec \"$0\" report -o {} {}", old.display(), table.display());
+        let output = done(Command::new("sh").args(["-c", &script, env!("CARGO_BIN_EXE_topdown")]));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{:?}: {said}", output.status);
+        assert_eq!(
+            said,
+            format!("topdown: {}: cannot write the report: File too large (os error 27)\n", old.display())
+        );
+        assert_eq!(fs::read_to_string(&old).unwrap(), "the old one");
+    }
+    let left: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    // standard output, too
+    for arguments in [&["report", table.to_str().unwrap()][..], &["check"], &["check", "--selftest"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = done(scratch.topdown(arguments).stdout(full));
+        assert_eq!(output.status.code(), Some(1));
+        let said = "topdown: cannot write to standard output: No space left on device (os error 28)\n";
+        assert_eq!(text(&output.stderr), said, "{arguments:?}");
+    }
+    // with nowhere to say it, the command's status is still its own
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = scratch.topdown(&["run", "--", "sh", "-c", "exit 7"]).stderr(full).status().unwrap();
+    assert_eq!(output.code(), Some(7));
+}
+
+#[test]
+fn figures_whose_report_cannot_be_written_are_kept() {
+    let scratch = Scratch::new("kept");
+    let directory = scratch.0.join("out");
+    fs::create_dir(&directory).unwrap();
+    let file = directory.join("x.csv");
+    let script = scratch.leaving(&format!("ls -A {0}; rmdir {0}; exit 3", directory.display()));
+    let output =
+        done(&mut scratch.topdown(&["run", "-o", file.to_str().unwrap(), "--", "sh", "-c", &script]));
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(3), String::new()));
+    let said = text(&output.stderr);
+    assert!(said.starts_with(&format!("topdown: no report: {}: cannot write", file.display())), "{said}");
+    // the line ends in the command that makes it
+    let again = said.split('`').nth(1).unwrap().replace("FILE", scratch.0.join("y.csv").to_str().unwrap());
+    let again = again.replacen("topdown", env!("CARGO_BIN_EXE_topdown"), 1);
+    assert!(Command::new("sh").args(["-c", &again]).status().unwrap().success());
+    assert!(fs::read_to_string(scratch.0.join("y.csv")).unwrap().contains("inner loop"));
+}
+
+/// A directory in which nobody may make a file, and a file in it that they may write to.
+#[test]
+fn a_file_that_cannot_be_replaced_is_written_over() {
+    use std::os::unix::process::CommandExt;
+    let scratch = Scratch::new("over");
+    let (table, directory) = (table().write(&scratch.0), scratch.0.join("out"));
+    let program = scratch.0.join("topdown");
+    // (what this process writes, a child of another test may have open when it is executed)
+    assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_topdown")).arg(&program).status().unwrap().success());
+    fs::create_dir(&directory).unwrap();
+    let file = directory.join("x.csv");
+    fs::write(&file, "the old one ".repeat(1000)).unwrap();
+    let mode = |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    mode(&file, 0o666);
+    mode(&directory, 0o555);
+    let as_nobody = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(arguments).env("TMPDIR", "/tmp").env("TOPDOWN_PRELOAD", harmless()).stdin(Stdio::null());
+        if fs::metadata("/proc/self").unwrap().uid() == 0 {
+            command.uid(65534).gid(65534);
+        }
+        done(&mut command)
+    };
+    let name = file.to_str().unwrap();
+    let output = as_nobody(&["run", "-o", name, "--", "true"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let empty = fs::read_to_string(&file).unwrap();
+    assert!(empty.lines().count() == 2 && !empty.contains("the old one"), "{empty}");
+    fs::write(&file, "the old one ".repeat(1000)).unwrap();
+    let output = as_nobody(&["report", "-o", name, table.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report = fs::read_to_string(&file).unwrap();
+    assert!(report.starts_with("region,pid,") && !report.contains("the old one"), "{report}");
+    let none = directory.join("none.csv");
+    let output = as_nobody(&["run", "-o", none.to_str().unwrap(), "--", "true"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(text(&output.stderr).contains("none.csv: cannot write the report: Permission denied"));
+    mode(&directory, 0o755);
+}
