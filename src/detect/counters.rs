@@ -47,7 +47,10 @@ pub(crate) fn counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Resu
             .remedy(ANOTHER_CPU)
     };
     let Some(row) = model::by_counters(cpu) else {
-        return Err(none("this version knows no such events of its core"));
+        return Err(none(match model::of_cpu(cpu) {
+            Some((_, Model { counting: Counting::None(why), .. })) => why,
+            _ => "this version knows no such events of its core",
+        }));
     };
     by_row(kernel, cpu, row, level)
 }

@@ -51,3 +51,11 @@ pub fn cores() -> impl Iterator<Item = Core> {
         })
     })
 }
+
+/// Kinds of core that are known, and why they cannot be measured.
+pub fn not_measured() -> impl Iterator<Item = (&'static str, &'static str)> {
+    rows().filter_map(|row| match row.counting {
+        Counting::None(why) => Some((row.core, why)),
+        _ => None,
+    })
+}

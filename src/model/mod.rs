@@ -1,6 +1,7 @@
 //! What each CPU can count, as data. Adding a CPU is adding a row.
 #![forbid(unsafe_code)]
 
+pub(crate) mod ampere;
 pub(crate) mod arm64;
 pub(crate) mod e_core_subtrees;
 pub(crate) mod e_cores;
@@ -17,7 +18,7 @@ pub(crate) mod tree;
 pub(crate) mod zen;
 
 use crate::sys::cpu::{self, Identity};
-pub use list::{Core, cores};
+pub use list::{Core, cores, not_measured};
 use metrics::Metric;
 use std::sync::OnceLock;
 use tree::{Row, SlotsBy, Tree};
@@ -154,6 +155,7 @@ const TABLE: &[&[Model]] = &[
     hip08::ROWS,
     arm64::EARLY,
     arm64::ROWS,
+    ampere::ROWS,
     arm64::WITHOUT,
 ];
 
@@ -309,8 +311,15 @@ const TREES: &[&Tree] = &[
     &arm64::TREE_V2,
     &arm64::TREE_N3,
     &arm64::TREE_V3,
-    &arm64::TREE_AMPERE_ONE,
+    &arm64::TREE_N3_FRONTEND,
+    &arm64::TREE_N3_BACKEND,
+    &arm64::TREE_V3_FRONTEND,
+    &arm64::TREE_V3_BACKEND,
     &arm64::TREE_T410,
+    &ampere::TREE,
+    &ampere::SPECULATION_TREE,
+    &ampere::FRONTEND_TREE,
+    &ampere::BACKEND_TREE,
 ];
 const REAL_TREES: &[&Tree] = TREES.split_at(1).1;
 
