@@ -34,7 +34,7 @@ const WATCHDOG: &str = "the NMI watchdog counts cycles, too, which leaves the co
 impl Plan {
     /// How many general counters it takes.
     pub fn general_counters(&self) -> u32 {
-        self.members.len() as u32 + u32::from(self.leader.general)
+        model::general_counters(&self.leader, &self.members) as u32
     }
 }
 

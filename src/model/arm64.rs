@@ -53,15 +53,26 @@ const T410: [Row; 4] = roots(
     Slots(1),
 );
 
-/// Level 1 of N3 and V3, and what the sixth input counts of cycles that stall: how slots of these divide is not known.
-const fn stalled(memory: Metric, core: Metric, parent: u32) -> [Row; 6] {
-    let cycles = Of(&Expr::Quotient(&Expr::Input(5), &Expr::Slots));
-    let memory = Row { metric: memory, parent, level: 2, unit: TD_UNIT_CLOCKS, formula: cycles };
-    with_rows(&N3, &[memory, Row { metric: core, formula: NoCounter, ..memory }])
+/// Level 1, and of cycles this part, in which stalls wait for memory: how slots of these divide is not known.
+const fn stalled(
+    level_1: &[Row; 4],
+    of: &'static Expr,
+    [memory, core]: [Metric; 2],
+    parent: u32,
+) -> [Row; 6] {
+    let memory = Row { metric: memory, parent, level: 2, unit: TD_UNIT_CLOCKS, formula: Of(of) };
+    with_rows(level_1, &[memory, Row { metric: core, formula: NoCounter, ..memory }])
 }
 
-const N3_FRONTEND: [Row; 6] = stalled(FRONTEND_MEM_BOUND, FRONTEND_CORE_BOUND, TD_NODE_FRONTEND_BOUND);
-const N3_BACKEND: [Row; 6] = stalled(BACKEND_MEM_BOUND, BACKEND_CORE_BOUND, TD_NODE_BACKEND_BOUND);
+/// What the sixth input counts, of cycles: of all slots, as it is worth a cycle's; of another input.
+const OF_SLOTS: Expr = Expr::Quotient(&Expr::Input(5), &Expr::Slots);
+const OF_CYCLES: Expr = Expr::Quotient(&Expr::Input(5), &Expr::Input(6));
+const AT_FRONTEND: [Metric; 2] = [FRONTEND_MEM_BOUND, FRONTEND_CORE_BOUND];
+const AT_BACKEND: [Metric; 2] = [BACKEND_MEM_BOUND, BACKEND_CORE_BOUND];
+const N3_FRONTEND: [Row; 6] = stalled(&N3, &OF_SLOTS, AT_FRONTEND, TD_NODE_FRONTEND_BOUND);
+const N3_BACKEND: [Row; 6] = stalled(&N3, &OF_SLOTS, AT_BACKEND, TD_NODE_BACKEND_BOUND);
+const T410_FRONTEND: [Row; 6] = stalled(&T410, &OF_CYCLES, AT_FRONTEND, TD_NODE_FRONTEND_BOUND);
+const T410_BACKEND: [Row; 6] = stalled(&T410, &OF_CYCLES, AT_BACKEND, TD_NODE_BACKEND_BOUND);
 
 const fn tree(inputs: &'static [Input], nodes: &'static [Row], per_cycle: &'static [f64]) -> Tree {
     Tree { inputs, clocks: None, nodes, per_cycle }
@@ -92,8 +103,23 @@ pub(crate) static TREE_N2: Tree = tree(&five(5), &N2, &per_cycle(5.0, 0.01));
 pub(crate) static TREE_V2: Tree = tree(&five(8), &N2, &per_cycle(8.0, 0.01));
 pub(crate) static TREE_N3: Tree = tree(&five(5), &N3, &per_cycle(5.0, 0.02));
 pub(crate) static TREE_V3: Tree = tree(&five(10), &N3, &per_cycle(10.0, 0.02));
-pub(crate) static TREE_T410: Tree =
-    tree(&[Counter(0), Counter(1), Counter(2), Counter(3), Counter(4)], &T410, &[1.2, 2.4, 4.0, 3.2, 4.0]);
+/// Inputs that all count what they say.
+const fn plain<const N: usize>() -> [Input; N] {
+    let (mut inputs, mut place) = ([Counter(0); N], 0);
+    while place < N {
+        inputs[place] = Counter(place);
+        place += 1;
+    }
+    inputs
+}
+
+const fn of_t410(inputs: &'static [Input; 7], nodes: &'static [Row]) -> Tree {
+    Tree { clocks: Some(Clocks::Input(6)), ..tree(inputs, nodes, &[1.2, 2.4, 4.0, 3.2, 4.0, 0.1, 1.0]) }
+}
+
+pub(crate) static TREE_T410: Tree = tree(&plain::<5>(), &T410, &[1.2, 2.4, 4.0, 3.2, 4.0]);
+pub(crate) static TREE_T410_FRONTEND: Tree = of_t410(&plain::<7>(), &T410_FRONTEND);
+pub(crate) static TREE_T410_BACKEND: Tree = of_t410(&plain::<7>(), &T410_BACKEND);
 
 const fn of_stalls(
     width: u32,
@@ -158,21 +184,41 @@ static N3_BACKEND_COUNTERS: Counters = subtree(&TREE_N3_BACKEND, OF_BACKEND, TD_
 static V3_FRONTEND_COUNTERS: Counters = subtree(&TREE_V3_FRONTEND, OF_FRONTEND, TD_NODE_FRONTEND_BOUND);
 static V3_BACKEND_COUNTERS: Counters = subtree(&TREE_V3_BACKEND, OF_BACKEND, TD_NODE_BACKEND_BOUND);
 
-/// Two threads of a core share its slots: CPU_SLOT counts those that a thread has.
-static COUNTERS_T410: Counters = Counters {
-    leaders: &[Leader { event: Event::new("CPU_SLOT", 0x1e1), by_cycle: false, general: true }],
-    no_deeper: "level 1 takes six general counters, and level 2, which is of stalled cycles, would take more",
-    ..counters(
-        &TREE_T410,
-        &[
-            Event::new("STALL_SLOT_FRONTEND_WITHOUT_MISPRED", 0x1e2),
-            BACKEND,
-            Event::new("stall_slot", 0x3f),
-            RETIRED,
-            DISPATCHED,
-        ],
-    )
-};
+/// Two threads of a core share its slots: this counts those that a thread has.
+const THREADS_SLOTS: Leader = Leader { event: Event::new("CPU_SLOT", 0x1e1), by_cycle: false, general: true };
+
+/// What T410 counts, and below this node. No document tells how many general counters it has: the kernel refuses a group that
+/// is too large.
+const fn counters_t410(tree: &'static Tree, events: &'static [Event], subtree: u32) -> Counters {
+    Counters {
+        leaders: &[THREADS_SLOTS],
+        subtree,
+        general: 0,
+        no_deeper: if subtree == TD_NODE_NONE { SEVENTH } else { ONE_MORE },
+        ..counters(tree, events)
+    }
+}
+
+const SEVENTH: &str = "level 2 is of stalled cycles, and a node of it takes a seventh general counter; td_options.subtree counts \
+    that of the frontend, or of the backend";
+const ONE_MORE: &str = "the other node of it would take another general counter";
+const T410_FRONTEND_STALLS: Event = Event::new("STALL_SLOT_FRONTEND_WITHOUT_MISPRED", 0x1e2);
+const STALLED: Event = Event::new("stall_slot", 0x3f);
+/// Of T410, which another event leads: the counter of cycles is free.
+const ALL_CYCLES: Event = CYCLES.event;
+
+static COUNTERS_T410: Counters =
+    counters_t410(&TREE_T410, &[T410_FRONTEND_STALLS, BACKEND, STALLED, RETIRED, DISPATCHED], TD_NODE_NONE);
+static T410_FRONTEND_COUNTERS: Counters = counters_t410(
+    &TREE_T410_FRONTEND,
+    &[T410_FRONTEND_STALLS, BACKEND, STALLED, RETIRED, DISPATCHED, FRONTEND_MEMORY, ALL_CYCLES],
+    TD_NODE_FRONTEND_BOUND,
+);
+static T410_BACKEND_COUNTERS: Counters = counters_t410(
+    &TREE_T410_BACKEND,
+    &[T410_FRONTEND_STALLS, BACKEND, STALLED, RETIRED, DISPATCHED, BACKEND_MEMORY, ALL_CYCLES],
+    TD_NODE_BACKEND_BOUND,
+);
 
 /// Of `Model::proved`: each node was what perf's formula makes of the true rates of its events.
 pub(super) const PUBLISHED: &str = "published formula of true counts on the emulated machine";
@@ -184,6 +230,10 @@ const V3_PARTS: &[u32] = &[0xd83, 0xd84];
 
 const fn arm(core: &'static str, parts: &'static [u32], width: u32, counters: &'static Counters) -> Model {
     Model::counted(core, parts, width, counters).of(ARM, ARM64)
+}
+
+const fn nvidia(core: &'static str, counters: &'static Counters) -> Model {
+    Model::counted(core, &[0x010], 0, counters).of("NVIDIA", ARM64)
 }
 
 /// Rows of early revisions, each with the first stepping that is not one of them.
@@ -207,7 +257,9 @@ pub(super) const ROWS: &[Model] = &[
     arm("Neoverse V3, frontend bound", V3_PARTS, 10, &V3_FRONTEND_COUNTERS),
     arm("Neoverse V3, backend bound", V3_PARTS, 10, &V3_BACKEND_COUNTERS),
     // no document at hand tells the width: it counts slots
-    Model::counted("T410", &[0x010], 0, &COUNTERS_T410).of("NVIDIA", ARM64),
+    nvidia("T410", &COUNTERS_T410),
+    nvidia("T410, frontend bound", &T410_FRONTEND_COUNTERS),
+    nvidia("T410, backend bound", &T410_BACKEND_COUNTERS),
 ];
 
 /// Their events count cycles that stalled, and no slots.

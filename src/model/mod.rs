@@ -118,6 +118,12 @@ impl Event {
     }
 }
 
+/// How many general counters these events take, led by this one. Of arm64 the first event of cycles has a counter of its own.
+pub(crate) fn general_counters(leader: &Leader, events: &[Event]) -> usize {
+    let has_its_own = |event: &Event| *event == arm64::CYCLES.event && leader.event != *event;
+    events.iter().filter(|event| !has_its_own(event)).count() + usize::from(leader.general)
+}
+
 /// Model numbers, each of these and the 15 after it.
 const fn sixteens<const N: usize>(firsts: &[u32]) -> [u32; N] {
     assert!(N == 16 * firsts.len());
@@ -316,6 +322,8 @@ const TREES: &[&Tree] = &[
     &arm64::TREE_V3_FRONTEND,
     &arm64::TREE_V3_BACKEND,
     &arm64::TREE_T410,
+    &arm64::TREE_T410_FRONTEND,
+    &arm64::TREE_T410_BACKEND,
     &ampere::TREE,
     &ampere::SPECULATION_TREE,
     &ampere::FRONTEND_TREE,

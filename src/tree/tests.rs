@@ -496,6 +496,21 @@ fn level_2_of_n3_and_v3_is_of_stalled_cycles_and_says_so() {
 }
 
 #[test]
+fn level_2_of_t410_is_of_cycles_that_are_counted_however_many_slots_a_thread_has_in_one() {
+    const M: u64 = 1_000_000;
+    for cycles in [80, 160] {
+        for (part, name) in [("frontend", "tma_frontend_mem_bound"), ("backend", "tma_backend_mem_bound")] {
+            // SSF without mispredicts, SSB, all stalls, OP_RETIRED, OP_SPEC, cycles that wait, all cycles
+            let counts = [120 * M, 240 * M, 400 * M, 300 * M, 400 * M, 8 * M, cycles * M];
+            let level_1 = [0.375, 0.175, 0.15, 0.3];
+            let [memory, rest] = pair_counted(&format!("T410, {part} bound"), 800 * M, &counts, level_1);
+            assert_eq!((memory.name(), memory.unit, memory.whole), (name, TD_UNIT_CLOCKS, cycles * M));
+            assert!((memory.value - 8.0 / cycles as f64).abs() < 1e-9 && rest.measured == 0, "{memory:?}");
+        }
+    }
+}
+
+#[test]
 fn both_levels_of_hip08_are_perfs_formulas() {
     const M: u64 = 1_000_000;
     let tree = model::tree_of(model::of_core("hip08").unwrap()).unwrap();
