@@ -154,8 +154,9 @@ pub(super) fn plan(
             break;
         }
     }
-    // both the watchdog and a leader of cycles take a general counter, where there is no fixed one or but one of them
-    let watchdog = leader.by_cycle && nmi_watchdog(kernel);
+    // both the watchdog and a leader of cycles take a general counter, where there is no fixed one or but one of them (on arm64 the
+    // watchdog is most often another CPU's timer, which counts nothing, and the kernel does not tell)
+    let watchdog = leader.by_cycle && model.family != ARM64 && nmi_watchdog(kernel);
     let others = usize::from(leader.general) + usize::from(watchdog);
     let fits =
         |level: &u32| counters.general == 0 || counters.tree.inputs_of(*level) + others <= counters.general;

@@ -283,6 +283,7 @@ fn level_2_of_ampere_one_n3_and_t410_is_counted_by_subtree() {
     ] {
         kernel.add(&format!("{PMU}/{file}"), text);
     }
+    kernel.add("/proc/sys/kernel/nmi_watchdog", "1\n"); // of another CPU's timer
     let (bad, frontend, backend) = (TD_NODE_BAD_SPECULATION, TD_NODE_FRONTEND_BOUND, TD_NODE_BACKEND_BOUND);
     let ampere = [0x3a, 0x3b, 0x3d];
     let n3 = [0x3e, 0x3d, 0x3a, 0x3b, 0x8162];

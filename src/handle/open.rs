@@ -432,6 +432,9 @@ fn measure_by_counters(
     }
     let (group, why) = PlainGroup::open(linux, pmu, plan, options, Some(handle.control()), patience)?;
     let mut info = Info { counters: plan.general_counters(), ..info_of(options, cpu, pmu, level, why) };
+    if plan.leader.by_cycle {
+        info.slots_per_cycle = plan.slots_each as u32; // which on arm64 the kernel may tell alone
+    }
     if options.on_exec {
         info.note = Reason::default(); // nobody expects that another way
     }

@@ -107,7 +107,7 @@ const ONE_X: &[u32] = &[0xac4];
 
 /// No document at hand tells the width: the kernel does (`caps/slots`).
 const fn row(core: &'static str, parts: &'static [u32], counters: &'static Counters) -> Model {
-    Model::counted(core, parts, 0, counters).of("Ampere", ARM64)
+    Model::counted(core, parts, 0, counters).of("Ampere", ARM64).proved(arm64::PUBLISHED)
 }
 
 pub(super) const ROWS: &[Model] = &[
