@@ -417,6 +417,10 @@ struct td_node {
 #define TD_NODE_L2_BOUND 56             /**< tma_l2_bound */
 #define TD_NODE_MEM_BOUND 57            /**< tma_mem_bound */
 #define TD_NODE_STORE_BOUND 58          /**< tma_store_bound */
+#define TD_NODE_FRONTEND_MEM_BOUND 59   /**< tma_frontend_mem_bound */
+#define TD_NODE_FRONTEND_CORE_BOUND 60  /**< tma_frontend_core_bound */
+#define TD_NODE_BACKEND_MEM_BOUND 61    /**< tma_backend_mem_bound */
+#define TD_NODE_BACKEND_CORE_BOUND 62   /**< tma_backend_core_bound */
 
 /* Values of td_node.unit: */
 #define TD_UNIT_SLOTS 1   /**< A share of the pipeline slots. */

@@ -1,6 +1,7 @@
 /* arm64, on the emulated machine: each node lies within its bound of what its published formula makes of the true rates of
  * events, in five mixes and in random ones, by this thread's handle, another thread's and a CPU's. Where the formula corrects
- * nothing (no mispredicts) that is the true mix; on hip08 it is so for all nodes of levels 1 and 2. Level 3 of hip08, by subtree.
+ * nothing (no mispredicts) that is the true mix; on hip08 it is so for all nodes of levels 1 and 2. By subtree: level 3 of hip08, level 2
+ * of AmpereOne, and the cycles of Neoverse N3 and V3 that stall for memory.
  * needs: arguments */
 #include "phases.h"
 
@@ -100,6 +101,17 @@ static void level_3_of_hip08(uint64_t phase, double *share)
     share[TD_NODE_PC_BUFFER_STALL] = rate(phase, 0x2005);
 }
 
+/* What is below level 1 in a subtree, and not as the mix says. */
+static void deeper(uint64_t phase, double *share)
+{
+    if (core_is("hip08"))
+        level_3_of_hip08(phase, share);
+    if (is_by_flushes(&info)) {
+        share[TD_NODE_FRONTEND_MEM_BOUND] = rate(phase, 0x8158);
+        share[TD_NODE_BACKEND_MEM_BOUND] = rate(phase, 0x8164);
+    }
+}
+
 /* The nodes of a subtree in a region: how many are measured below level 1. */
 static uint32_t subtree_is(td_t *td, struct vm_mix mix)
 {
@@ -108,7 +120,7 @@ static uint32_t subtree_is(td_t *td, struct vm_mix mix)
     double truth[SHARES];
     uint32_t count = 0, measured = 0;
     const uint64_t phase = phase_of(mix, truth);
-    level_3_of_hip08(phase, truth);
+    deeper(phase, truth);
     vm_phase_set(phase);
     td_must(td_read(td, &before));
     work(LENGTH);
@@ -128,25 +140,31 @@ static uint32_t subtree_is(td_t *td, struct vm_mix mix)
     return measured;
 }
 
-/* Level 3 below each of the four, in mixes that have something of everything. */
-static void subtrees_of_hip08(void)
+/* The deepest level below each of these nodes, with so many counters and nodes below level 1, in mixes that have something of
+ * everything. */
+struct below { uint32_t node, counters, measured; };
+static const struct below HIP08[] = {
+    {TD_NODE_FRONTEND_BOUND, 11, 7}, {TD_NODE_BAD_SPECULATION, 10, 8}, {TD_NODE_BACKEND_BOUND, 10, 9}, {TD_NODE_RESOURCE_BOUND, 11, 6}, {0},
+};
+static const struct below AMPERE[] = {
+    {TD_NODE_BAD_SPECULATION, 5, 2}, {TD_NODE_FRONTEND_BOUND, 6, 2}, {TD_NODE_BACKEND_BOUND, 6, 2}, {0},
+};
+static const struct below BY_FLUSHES[] = {{TD_NODE_FRONTEND_BOUND, 6, 1}, {TD_NODE_BACKEND_BOUND, 6, 1}, {0}};
+
+static void subtrees(const struct below *below, uint32_t level)
 {
     static const struct vm_mix mixes[3] = {{40, 8, 8, 4, 12, 8, 8}, {8, 32, 8, 8, 4, 12, 4}, {16, 8, 20, 8, 6, 10, 5}};
-    static const struct { uint32_t node, counters, measured; } below[] = {
-        {TD_NODE_FRONTEND_BOUND, 11, 7}, {TD_NODE_BAD_SPECULATION, 10, 8}, {TD_NODE_BACKEND_BOUND, 10, 9},
-        {TD_NODE_RESOURCE_BOUND, 11, 6},
-    };
-    for (size_t k = 0; k < sizeof below / sizeof below[0]; k++) {
-        struct td_options options = options_of(0, k % 2 == 0 ? 3 : 0);
+    for (int k = 0; below[k].node != TD_NODE_NONE; k++) {
+        struct td_options options = options_of(0, k % 2 == 0 ? level : 0);
         td_t *td;
         options.subtree = below[k].node;
         td_must(td_open(&td, &options));
-        CHECK(info_of(td).level == 3 && info_of(td).counters == below[k].counters);
+        CHECK(info_of(td).level == level && info_of(td).counters == below[k].counters);
         for (int mix = 0; mix < 3; mix++)
             CHECK_EQ(subtree_is(td, mixes[mix]), below[k].measured);
         td_close(td);
     }
-    struct td_options none = options_of(0, 3);
+    struct td_options none = options_of(0, level);
     td_t *td = NULL;
     CHECK_EQ(td_open(&td, &none), -ENOTSUP);
     CHECK(last_error_with("td_options.subtree"));
@@ -183,12 +201,17 @@ int main(int argc, char **argv)
     printf("%s, %s, PMU %s, level %u, %u counters, path %u%s%s; seed %lu\n", info.cpu, info.core, info.pmu, info.level,
            info.counters, info.path, info.note[0] ? ": " : "", info.note, (unsigned long)seed);
     td_close(td);
+    CHECK_EQ(info.slots_per_cycle, core_is("Neoverse V3") ? 10 : core_is("Neoverse V") ? 8 : core_is("Neoverse") ? 5 : 4);
     CHECK_EQ(info.path, has_word("/proc/sys/kernel/perf_user_access", "1") ? TD_PATH_RDPMC : TD_PATH_READ);
     regions(0, TD_TARGET_SELF, 0, RANDOM);
     regions(TD_FLAG_NO_RDPMC, TD_TARGET_SELF, 0, 0);
     regions(0, TD_TARGET_TASK, (int32_t)syscall(SYS_gettid), 0);
     regions(TD_FLAG_INHERIT, TD_TARGET_SELF, 0, 0);
     if (core_is("hip08"))
-        subtrees_of_hip08();
+        subtrees(HIP08, 3);
+    if (is_ampere(&info))
+        subtrees(AMPERE, 2);
+    if (is_by_flushes(&info))
+        subtrees(BY_FLUSHES, 2);
     return 0;
 }

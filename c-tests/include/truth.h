@@ -7,7 +7,7 @@
 #include "pmu.h"
 
 /* Shares of all slots, by the ids of their nodes; then events in a cycle, of which formulas take quotients. */
-enum { SHARES = TD_NODE_STORE_BOUND + 1, MOST_NODES = 17 };
+enum { SHARES = TD_NODE_BACKEND_CORE_BOUND + 1, MOST_NODES = 17 };
 enum { COUNT_MISPREDICTS = SHARES, COUNT_CLEARS, COUNT_STALLS_FRONTEND, COUNT_STALLS_BACKEND, COUNT_STALLS, COUNT_RETIRED,
        COUNT_DISPATCHED, COUNT_WAITS, COUNT_WAITS_FOR_LOADS, RATES };
 
@@ -135,9 +135,15 @@ static const struct core_truth CORE_TRUTHS[] = {
 
 #if defined(__aarch64__)
 enum { EVENT_CYCLES = 0x11, EVENT_MISPREDICTS = 0x10, EVENT_FRONTEND = 0x3e, EVENT_BACKEND = 0x3d, EVENT_STALLS = 0x3f,
-       EVENT_RETIRED = 0x3a, EVENT_DISPATCHED = 0x3b };
+       EVENT_RETIRED = 0x3a, EVENT_DISPATCHED = 0x3b, EVENT_FRONTEND_CYCLES = 0x23 };
 
 static inline int is_v1(const struct td_info *info) { return strncmp(info->core, "Neoverse V1", 11) == 0; }
+/* Neoverse N3 and V3: cycles of flushes take the place of mispredicts; the machine has one for each. */
+static inline int is_by_flushes(const struct td_info *info)
+{
+    return strncmp(info->core, "Neoverse N3", 11) == 0 || strncmp(info->core, "Neoverse V3", 11) == 0;
+}
+static inline int is_ampere(const struct td_info *info) { return strncmp(info->core, "AmpereOne", 9) == 0; }
 static inline int is_early(const struct td_info *info) { return strstr(info->core, "before r0p3") != NULL; }
 
 /* How often an event happens in so many instructions of this phase. The machine is asked by a register of the CPU, which another thread may
@@ -170,7 +176,7 @@ static inline void least_of_arm64(struct vm_mix *mix, const struct td_info *info
 
 /* The cycles of mispredicts are taken from the frontend's slots and the backend's: there are as many. */
 static inline double to_frontend(const struct td_info *info) { return is_v1(info) ? 4 : 1; }
-static inline double to_backend(const struct td_info *info) { return is_v1(info) ? 0 : 3; }
+static inline double to_backend(const struct td_info *info) { return is_v1(info) || is_by_flushes(info) ? 0 : 3; }
 static inline void least_of_neoverse(struct vm_mix *mix, const struct td_info *info)
 {
     least_of_arm64(mix, info);
@@ -207,13 +213,14 @@ static inline void formula_of_neoverse(const double *rate, double *share, const 
     const double slots = info->slots_per_cycle, m = rate[COUNT_MISPREDICTS], early = is_early(info) ? 1 : 0;
     const double free_slots = 1 - (rate[COUNT_STALLS] - early) / slots, part = rate[COUNT_RETIRED] / rate[COUNT_DISPATCHED];
     share[TD_NODE_RETIRING] = part * free_slots;
-    share[TD_NODE_BAD_SPECULATION] = (1 - part) * free_slots + 4 * m;
+    share[TD_NODE_BAD_SPECULATION] = (1 - part) * free_slots + (to_frontend(info) + to_backend(info)) * m;
     share[TD_NODE_FRONTEND_BOUND] = (rate[COUNT_STALLS_FRONTEND] - early) / slots - to_frontend(info) * m;
     share[TD_NODE_BACKEND_BOUND] = rate[COUNT_STALLS_BACKEND] / slots - to_backend(info) * m;
 }
 
 static const struct core_truth CORE_TRUTHS[] = {
     {"hip08", least_of_arm64, counts_of_hip08, NULL, TD_NODE_BAD_SPECULATION},
+    {"AmpereOne", least_of_arm64, NULL, NULL, TD_NODE_BAD_SPECULATION},
     {"", least_of_neoverse, counts_of_neoverse, formula_of_neoverse, TD_NODE_NONE},
 };
 
@@ -228,6 +235,14 @@ static inline uint64_t phase_of_this_thread(int kept)
     return FIRST_PHASE + (thread - 1) * PHASES_OF_A_THREAD + (kept < 0 ? next++ % PHASES_IN_TURN : PHASES_IN_TURN + (unsigned)kept);
 }
 
+/* AmpereOne counts cycles in which the frontend delivers nothing, and in one of 16 cycles that it did, which it did not. */
+static inline void miscounts_frontend(const struct known_mix *known, uint64_t cycles, uint32_t slots_per_cycle)
+{
+    const double latency = known->mix.frontend / 64.0 * known->mix.latency / 16;
+    vm_rate_set(known->phase, EVENT_FRONTEND_CYCLES, (uint64_t)llround((double)cycles * latency) + cycles / 16);
+    vm_rate_set(known->phase, EVENT_FRONTEND, told_rate(known->phase, EVENT_FRONTEND) + slots_per_cycle * (cycles / 16));
+}
+
 /* The mix becomes a phase; of the core that counts a stalled slot too many in each cycle, so. */
 static inline void define_phase(struct known_mix *known, const struct td_info *info, int kept)
 {
@@ -239,6 +254,8 @@ static inline void define_phase(struct known_mix *known, const struct td_info *i
         vm_rate_set(phase, EVENT_FRONTEND, told_rate(phase, EVENT_FRONTEND) + cycles);
         vm_rate_set(phase, EVENT_STALLS, told_rate(phase, EVENT_STALLS) + cycles);
     }
+    if (is_ampere(info))
+        miscounts_frontend(known, cycles, info->slots_per_cycle);
     known->slots_per_instruction *= (double)cycles / 65536;
 }
 #else

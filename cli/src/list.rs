@@ -3,7 +3,7 @@
 use crate::{print, say};
 use serde::Serialize;
 use std::process::ExitCode;
-use topdown::{Core, cores};
+use topdown::{Core, cores, not_measured};
 
 /// The family of cores that MIDR_EL1 identifies; their models are its part numbers.
 const ARM64: u32 = 0;
@@ -22,7 +22,7 @@ pub struct Arguments {
 /// What `topdown list --help` says of the rest.
 pub const HELP: &str = "\
 For each kind of core: what is counted, how many general counters that takes, down to which level, and how it was proved. A core
-stands twice if it can be measured in two ways. `topdown check` tells which of them this machine has.";
+stands twice if it can be measured in two ways. Below, those that cannot be, and why. `topdown check` tells which of them this machine has.";
 
 /// Exit status 0, unless nothing can be written.
 pub fn run(arguments: &Arguments) -> ExitCode {
@@ -89,6 +89,10 @@ fn table() -> String {
             core.level,
             if core.proved.is_empty() { "not run" } else { core.proved }
         );
+    }
+    out += "\nKnown, and not measured:\n";
+    for (core, why) in not_measured() {
+        out += &format!("{core:40} {why}\n");
     }
     out
 }

@@ -3,9 +3,9 @@
 use serde_json::Value;
 use std::process::Command;
 
-fn list(argument: &str) -> String {
+fn list(arguments: &[&str]) -> String {
     let output =
-        Command::new(env!("CARGO_BIN_EXE_topdown")).args(["list", argument]).output().expect("it runs");
+        Command::new(env!("CARGO_BIN_EXE_topdown")).arg("list").args(arguments).output().expect("it runs");
     assert!(output.status.success());
     String::from_utf8(output.stdout).expect("UTF-8")
 }
@@ -17,7 +17,7 @@ fn the_document_has_every_core() {
     let document = std::fs::read_to_string(path).expect("it is there");
     let begin = document.find("| core |").expect("a table");
     let end = document[begin..].find("\n\n").map_or(document.len(), |end| begin + end + 1);
-    let now = format!("{}{}{}", &document[..begin], list("--markdown"), &document[end..]);
+    let now = format!("{}{}{}", &document[..begin], list(&["--markdown"]), &document[end..]);
     if std::env::var_os("TOPDOWN_WRITE_CPUS").is_some() {
         std::fs::write(path, now).expect("it can be written");
     } else {
@@ -27,7 +27,7 @@ fn the_document_has_every_core() {
 
 #[test]
 fn json_has_what_can_be_measured() {
-    let json: Value = serde_json::from_str(&list("--json")).expect("JSON");
+    let json: Value = serde_json::from_str(&list(&["--json"])).expect("JSON");
     let all = json.as_array().expect("an array");
     let zen = all.iter().find(|core| core["core"] == "Zen 4").expect("it is there");
     assert_eq!(
@@ -36,4 +36,20 @@ fn json_has_what_can_be_measured() {
     );
     assert!(all.iter().all(|core| !core["models"].as_array().expect("an array").is_empty()));
     assert!(all.iter().all(|core| core["core"] != "made-up core" && core["core"] != "Zen 3"));
+}
+
+#[test]
+fn a_core_that_cannot_be_measured_is_named_with_the_reason_and_what_is_possible() {
+    let text = list(&[]);
+    let (measured, not) = text.split_once("Known, and not measured:\n").expect("two parts");
+    let n1 = not.lines().find(|line| line.starts_with("Neoverse N1 ")).expect("a line");
+    assert!(
+        n1.contains("count stalled cycles, not slots: `perf stat -e cycles,stalled-cycles-frontend"),
+        "{n1}"
+    );
+    assert!(
+        !measured.contains("Neoverse N1") && measured.contains("AmpereOneX, backend bound"),
+        "{measured}"
+    );
+    assert!(!not.contains("Neoverse N2"), "{not}");
 }

@@ -34,7 +34,7 @@ const WATCHDOG: &str = "the NMI watchdog counts cycles, too, which leaves the co
 impl Plan {
     /// How many general counters it takes.
     pub fn general_counters(&self) -> u32 {
-        self.members.len() as u32 + u32::from(self.leader.general)
+        model::general_counters(&self.leader, &self.members) as u32
     }
 }
 
@@ -47,7 +47,10 @@ pub(crate) fn counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Resu
             .remedy(ANOTHER_CPU)
     };
     let Some(row) = model::by_counters(cpu) else {
-        return Err(none("this version knows no such events of its core"));
+        return Err(none(match model::of_cpu(cpu) {
+            Some((_, Model { counting: Counting::None(why), .. })) => why,
+            _ => "this version knows no such events of its core",
+        }));
     };
     by_row(kernel, cpu, row, level)
 }
@@ -151,8 +154,9 @@ pub(super) fn plan(
             break;
         }
     }
-    // both the watchdog and a leader of cycles take a general counter, where there is no fixed one or but one of them
-    let watchdog = leader.by_cycle && nmi_watchdog(kernel);
+    // both the watchdog and a leader of cycles take a general counter, where there is no fixed one or but one of them (on arm64 the
+    // watchdog is most often another CPU's timer, which counts nothing, and the kernel does not tell)
+    let watchdog = leader.by_cycle && model.family != ARM64 && nmi_watchdog(kernel);
     let others = usize::from(leader.general) + usize::from(watchdog);
     let fits =
         |level: &u32| counters.general == 0 || counters.tree.inputs_of(*level) + others <= counters.general;

@@ -269,6 +269,57 @@ fn level_3_of_hip08_is_counted_by_subtree_and_a_node_of_level_2_is_among_its_roo
 }
 
 #[test]
+fn level_2_of_ampere_one_n3_and_t410_is_counted_by_subtree() {
+    use crate::model::metrics::*;
+    const PMU: &str = "/sys/bus/event_source/devices/armv8_pmuv3_0";
+    let kernel = Scripted::default();
+    for (file, text) in [
+        ("type", "8\n"),
+        ("cpus", "0-3\n"),
+        ("events/cpu_cycles", "event=0x0011\n"),
+        ("events/stall_frontend", "event=0x0023\n"),
+        ("events/br_mis_pred_retired", "event=0x0022\n"),
+        ("caps/slots", "0x00000005\n"),
+    ] {
+        kernel.add(&format!("{PMU}/{file}"), text);
+    }
+    kernel.add("/proc/sys/kernel/nmi_watchdog", "1\n"); // of another CPU's timer
+    let (bad, frontend, backend) = (TD_NODE_BAD_SPECULATION, TD_NODE_FRONTEND_BOUND, TD_NODE_BACKEND_BOUND);
+    let ampere = [0x3a, 0x3b, 0x3d];
+    let n3 = [0x3e, 0x3d, 0x3a, 0x3b, 0x8162];
+    let t410 = [0x1e2, 0x3d, 0x3f, 0x3a, 0x3b];
+    for (midr, node, level_1, below) in [
+        (0xc00f_ac30, bad, &ampere[..], &[0x22, 0x120][..]),
+        (0xc00f_ac30, frontend, &ampere, &[0x23, 0x3e, 0x11]),
+        (0xc00f_ac30, backend, &ampere, &[0xd20e, 0xd20d, 0x11]),
+        (0xc00f_ac40, bad, &ampere, &[0x22, 0x120]),
+        (0xc00f_ac40, frontend, &ampere, &[0x23, 0x3e, 0x11]),
+        (0xc00f_ac40, backend, &ampere, &[0x8167, 0xd20d, 0x11]),
+        (0x410f_d8e0, frontend, &n3, &[0x8158]),
+        (0x410f_d8e0, backend, &n3, &[0x8164]),
+        (0x4e0f_0100, frontend, &t410, &[0x8158, 0x11]),
+        (0x4e0f_0100, backend, &t410, &[0x8164, 0x11]),
+    ] {
+        let all = [level_1, below].concat();
+        assert_eq!(configs_of(&kernel, &Identity::of_midr(midr), node, 0), (2, all), "{midr:#x} {node}");
+    }
+    // what leads each takes the counter of cycles, or a general one
+    let general = |midr| {
+        let (_, plan) = subtree(&kernel, &Identity::of_midr(midr), backend, 0).unwrap();
+        plan.general_counters()
+    };
+    assert_eq!([0xc00f_ac30, 0x410f_d8e0, 0x4e0f_0100].map(general), [6, 6, 7]);
+    let error = |midr, node| subtree(&kernel, &Identity::of_midr(midr), node, 0).unwrap_err();
+    let names = error(0xc00f_ac30, TD_NODE_RETIRING);
+    assert!(names.to_string().contains("bad speculation, frontend bound, backend bound"), "{names}");
+    let none = error(0x410f_d493, frontend); // N2
+    assert!(none.code() == -libc::ENOTSUP, "{none}");
+    // the kernel does not know this core's event of that name
+    kernel.add(&format!("{PMU}/events/stall_frontend"), "event=0x0024\n");
+    assert_eq!(error(0xc00f_ac30, frontend).code(), -libc::ENODEV);
+}
+
+#[test]
 fn an_arm64_core_is_counted_by_stalls_and_the_kernel_may_tell_its_width() {
     const PMU: &str = "/sys/bus/event_source/devices/armv8_pmuv3_0";
     let kernel = Scripted::default();
@@ -300,7 +351,7 @@ fn an_arm64_core_is_counted_by_stalls_and_the_kernel_may_tell_its_width() {
         assert!(error.code() == -libc::ENODEV && error.to_string().contains(word), "{error}");
     };
     refused(0xc00f_ac30, "does not tell the slots per cycle"); // and no document does
-    refused(0x410f_d0c1, "no general counters of slots"); // N1
+    refused(0x410f_d0c1, "`perf stat -e cycles,stalled-cycles-frontend,stalled-cycles-backend`"); // N1
     kernel.add(&format!("{PMU}/caps/slots"), "0x00000008\n");
     assert_eq!(plan(0xc00f_ac30).unwrap().3, 8);
     assert_eq!(plan(0x410f_d400).unwrap().3, 8);

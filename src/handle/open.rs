@@ -432,6 +432,9 @@ fn measure_by_counters(
     }
     let (group, why) = PlainGroup::open(linux, pmu, plan, options, Some(handle.control()), patience)?;
     let mut info = Info { counters: plan.general_counters(), ..info_of(options, cpu, pmu, level, why) };
+    if plan.leader.by_cycle {
+        info.slots_per_cycle = plan.slots_each as u32; // which on arm64 the kernel may tell alone
+    }
     if options.on_exec {
         info.note = Reason::default(); // nobody expects that another way
     }
@@ -544,6 +547,10 @@ mod tests {
         assert_eq!(open("Zen 5", TD_NODE_NONE).unwrap(), ("Zen 5".into(), 1, 4));
         let latency = open("Skymont", crate::TD_NODE_IFETCH_LATENCY).unwrap();
         assert_eq!(latency, ("Skymont, fetch latency".into(), 3, 8));
+        let ampere = open("AmpereOneX", crate::TD_NODE_BACKEND_BOUND).unwrap();
+        assert_eq!(ampere, ("AmpereOneX, backend bound".into(), 2, 6));
+        let v3 = open("Neoverse V3", crate::TD_NODE_FRONTEND_BOUND).unwrap();
+        assert_eq!(v3, ("Neoverse V3, frontend bound".into(), 2, 6));
         for core in ["Skymont", "Lion Cove and Skymont", "Lion Cove, by counters", "Cougar Cove and Darkmont"]
         {
             let refused = open(core, crate::TD_NODE_FRONTEND_BOUND).unwrap_err();

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::perf_metrics::INTEL;
-use super::{Counting, rows};
+use super::{Counting, general_counters, rows};
 
 /// A kind of core that can be measured, in one of the ways in which it can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +34,7 @@ pub fn cores() -> impl Iterator<Item = Core> {
             Counting::None(_) => return None,
             Counting::PerfMetrics { .. } => (0, ""),
             Counting::Counters(counters) => {
-                let leader = counters.leaders.iter().all(|leader| leader.general);
-                (counters.events.len() + usize::from(leader), counters.no_deeper)
+                (general_counters(counters.leaders.first()?, counters.events), counters.no_deeper)
             }
         };
         Some(Core {
@@ -49,5 +48,13 @@ pub fn cores() -> impl Iterator<Item = Core> {
             proved: row.proved,
             no_deeper,
         })
+    })
+}
+
+/// Kinds of core that are known, and why they cannot be measured.
+pub fn not_measured() -> impl Iterator<Item = (&'static str, &'static str)> {
+    rows().filter_map(|row| match row.counting {
+        Counting::None(why) => Some((row.core, why)),
+        _ => None,
     })
 }

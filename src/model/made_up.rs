@@ -7,7 +7,7 @@ use super::metrics::{
     TD_NODE_BACKEND_BOUND, TD_NODE_MEMORY_BOUND, TD_NODE_NONE, TD_UNIT_CLOCKS,
 };
 use super::tree::Formula::{Of, Rest, Slots};
-use super::tree::{Expr, Input, Row, Tree, child, root};
+use super::tree::{Clocks, Expr, Input, Row, Tree, child, root};
 use super::{Counters, Counting, Model};
 
 /// Ids from here on are of no metric of a real CPU.
@@ -63,7 +63,7 @@ pub(crate) static TREE: Tree = Tree {
         Input::Counter(6),
         Input::Counter(7),
     ],
-    clocks: Some(CYCLES),
+    clocks: Some(Clocks::Input(CYCLES)),
     nodes: &[
         root(RETIRING, Slots(RETIRED)),
         root(BAD_SPECULATION, Rest),

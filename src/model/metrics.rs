@@ -120,6 +120,14 @@ pub const TD_NODE_L2_BOUND: u32 = 56;
 pub const TD_NODE_MEM_BOUND: u32 = 57;
 /// tma_store_bound
 pub const TD_NODE_STORE_BOUND: u32 = 58;
+/// tma_frontend_mem_bound
+pub const TD_NODE_FRONTEND_MEM_BOUND: u32 = 59;
+/// tma_frontend_core_bound
+pub const TD_NODE_FRONTEND_CORE_BOUND: u32 = 60;
+/// tma_backend_mem_bound
+pub const TD_NODE_BACKEND_MEM_BOUND: u32 = 61;
+/// tma_backend_core_bound
+pub const TD_NODE_BACKEND_CORE_BOUND: u32 = 62;
 
 /// A share of the pipeline slots.
 pub const TD_UNIT_SLOTS: u32 = 1;
@@ -470,6 +478,32 @@ pub(crate) const STORE_BOUND: Metric = metric(
     c"tma_store_bound",
     "stores",
     "store bound: in % of cycles stores are waited for",
+);
+
+// Neoverse: parts of cycles
+pub(crate) const FRONTEND_MEM_BOUND: Metric = metric(
+    TD_NODE_FRONTEND_MEM_BOUND,
+    c"tma_frontend_mem_bound",
+    "memory",
+    "frontend bound by memory: in % of cycles it delivers nothing and waits for instructions from memory",
+);
+pub(crate) const FRONTEND_CORE_BOUND: Metric = metric(
+    TD_NODE_FRONTEND_CORE_BOUND,
+    c"tma_frontend_core_bound",
+    "core",
+    "frontend bound by the core: in % of cycles it delivers nothing and does not wait for memory",
+);
+pub(crate) const BACKEND_MEM_BOUND: Metric = metric(
+    TD_NODE_BACKEND_MEM_BOUND,
+    c"tma_backend_mem_bound",
+    "memory",
+    "backend bound by memory: in % of cycles it accepts nothing and waits for memory",
+);
+pub(crate) const BACKEND_CORE_BOUND: Metric = metric(
+    TD_NODE_BACKEND_CORE_BOUND,
+    c"tma_backend_core_bound",
+    "core",
+    "backend bound by the core: in % of cycles it accepts nothing and does not wait for memory",
 );
 
 /// The fields of td_l1 that all cores have, in their order.

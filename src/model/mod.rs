@@ -1,6 +1,7 @@
 //! What each CPU can count, as data. Adding a CPU is adding a row.
 #![forbid(unsafe_code)]
 
+pub(crate) mod ampere;
 pub(crate) mod arm64;
 pub(crate) mod e_core_subtrees;
 pub(crate) mod e_cores;
@@ -17,7 +18,7 @@ pub(crate) mod tree;
 pub(crate) mod zen;
 
 use crate::sys::cpu::{self, Identity};
-pub use list::{Core, cores};
+pub use list::{Core, cores, not_measured};
 use metrics::Metric;
 use std::sync::OnceLock;
 use tree::{Row, SlotsBy, Tree};
@@ -117,6 +118,12 @@ impl Event {
     }
 }
 
+/// How many general counters these events take, led by this one. Of arm64 the first event of cycles has a counter of its own.
+pub(crate) fn general_counters(leader: &Leader, events: &[Event]) -> usize {
+    let has_its_own = |event: &Event| *event == arm64::CYCLES.event && leader.event != *event;
+    events.iter().filter(|event| !has_its_own(event)).count() + usize::from(leader.general)
+}
+
 /// Model numbers, each of these and the 15 after it.
 const fn sixteens<const N: usize>(firsts: &[u32]) -> [u32; N] {
     assert!(N == 16 * firsts.len());
@@ -154,6 +161,7 @@ const TABLE: &[&[Model]] = &[
     hip08::ROWS,
     arm64::EARLY,
     arm64::ROWS,
+    ampere::ROWS,
     arm64::WITHOUT,
 ];
 
@@ -309,8 +317,17 @@ const TREES: &[&Tree] = &[
     &arm64::TREE_V2,
     &arm64::TREE_N3,
     &arm64::TREE_V3,
-    &arm64::TREE_AMPERE_ONE,
+    &arm64::TREE_N3_FRONTEND,
+    &arm64::TREE_N3_BACKEND,
+    &arm64::TREE_V3_FRONTEND,
+    &arm64::TREE_V3_BACKEND,
     &arm64::TREE_T410,
+    &arm64::TREE_T410_FRONTEND,
+    &arm64::TREE_T410_BACKEND,
+    &ampere::TREE,
+    &ampere::SPECULATION_TREE,
+    &ampere::FRONTEND_TREE,
+    &ampere::BACKEND_TREE,
 ];
 const REAL_TREES: &[&Tree] = TREES.split_at(1).1;
 

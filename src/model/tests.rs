@@ -55,6 +55,8 @@ fn arm64_cpus_are_told_apart_by_their_midr() {
         (0x410f_d8e0, "Neoverse N3", 5, 5),
         (0x410f_d830, "Neoverse V3", 10, 5),
         (0xc00f_ac30, "AmpereOne", 0, 3),
+        (0xc00f_ac31, "AmpereOne", 0, 3),
+        (0xc00f_ac40, "AmpereOneX", 0, 3),
         (0x4e0f_0100, "T410", 0, 5),
     ] {
         let (place, row) = of_cpu(&Identity::of_midr(midr)).unwrap();
@@ -63,7 +65,7 @@ fn arm64_cpus_are_told_apart_by_their_midr() {
     }
     let n1 = of_cpu(&Identity::of_midr(0x413f_d0c1)).unwrap().1;
     assert!(n1.core == "Neoverse N1" && matches!(n1.counting, Counting::None(_)));
-    for other in [0x480f_d020, 0x410f_d080, 0x460f_0010] {
+    for other in [0x480f_d020, 0x410f_d080, 0x460f_0010, 0xc00f_ac50] {
         assert!(of_cpu(&Identity::of_midr(other)).is_none(), "{other:#x}");
     }
 }

@@ -9,8 +9,8 @@ use super::metrics::{LEVEL_1, LEVEL_2, Metric, TD_NODE_NONE, TD_UNIT_SLOTS};
 pub(crate) struct Tree {
     /// Where a sample has each input of the formulas.
     pub inputs: &'static [Input],
-    /// The input that counts the core's cycles, if a node is a share of them.
-    pub clocks: Option<usize>,
+    /// What tells the core's cycles, if a node is a share of them.
+    pub clocks: Option<Clocks>,
     /// Parents before their children, so that one pass evaluates all.
     pub nodes: &'static [Row],
     /// What the simulated PMU counts of each input in a cycle, unless it is told otherwise; empty for CPUs with
@@ -38,6 +38,15 @@ impl Input {
             Input::Cycles(place, slots) => Some((place, slots)),
         }
     }
+}
+
+/// How many cycles passed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Clocks {
+    /// An input counts them.
+    Input(usize),
+    /// All slots, of which a cycle has so many.
+    Slots(u32),
 }
 
 /// For each category of PERF_METRICS the place in `td_sample.counter[]` of what counts it, and what each count is worth; None:
@@ -242,7 +251,7 @@ impl Tree {
                         Formula::Of(expr) => expr.inputs(),
                     },
                 );
-                if let (true, Some(clocks)) = (row.unit != TD_UNIT_SLOTS, self.clocks) {
+                if let (true, Some(Clocks::Input(clocks))) = (row.unit != TD_UNIT_SLOTS, self.clocks) {
                     inputs = larger(inputs, clocks + 1);
                 }
             }
@@ -261,7 +270,11 @@ pub(crate) mod tests {
     /// What evaluation relies on.
     pub(crate) fn check(tree: &Tree) {
         let inputs_exist = |input: usize| assert!(input < tree.inputs.len());
-        tree.clocks.inspect(|input| inputs_exist(*input));
+        match tree.clocks {
+            Some(Clocks::Input(input)) => inputs_exist(input),
+            Some(Clocks::Slots(width)) => assert!(width > 0),
+            None => (),
+        }
         for (place, row) in tree.nodes.iter().enumerate() {
             let above = &tree.nodes[..place];
             let id = row.metric.id;

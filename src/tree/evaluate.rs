@@ -3,7 +3,7 @@
 
 use super::interval::{self, Interval};
 use crate::model::metrics::TD_UNIT_CLOCKS;
-use crate::model::tree::{Expr, Formula, Retired, Row, Tree};
+use crate::model::tree::{Clocks, Expr, Formula, Retired, Row, Tree};
 use crate::model::{MOST_INPUTS, MOST_NODES};
 use crate::span::Span;
 
@@ -165,10 +165,18 @@ pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &Counted) -> [Option<Sh
     shares
 }
 
+/// How many cycles passed; None: that was not measured, or no node is a share of them.
+pub(crate) fn clocks(tree: &Tree, counted: &Counted) -> Option<f64> {
+    match tree.clocks? {
+        Clocks::Input(input) => counted.inputs[input].map(|clocks| clocks.n),
+        Clocks::Slots(width) => Some(counted.slots / f64::from(width)),
+    }
+}
+
 /// How many of its unit passed, of which a node's value is a share.
 fn whole(tree: &Tree, row: &Row, counted: &Counted) -> Option<f64> {
     match row.unit {
-        TD_UNIT_CLOCKS => counted.inputs[tree.clocks?].map(|clocks| clocks.n),
+        TD_UNIT_CLOCKS => clocks(tree, counted),
         _ => Some(counted.slots),
     }
     .filter(|whole| *whole > 0.0)

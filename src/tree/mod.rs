@@ -169,7 +169,7 @@ pub(crate) fn nodes(
 ) -> impl ExactSizeIterator<Item = Node> + use<> {
     let shares = evaluate::evaluate(tree, level, counted);
     let (flags, slots, running) = (span.flags, span.slots, span.running);
-    let clocks = tree.clocks.and_then(|input| counted.inputs[input]).map_or(0, |clocks| clocks.n as u64);
+    let clocks = evaluate::clocks(tree, counted).map_or(0, |clocks| clocks as u64);
     tree.nodes.iter().enumerate().map(move |(place, row)| {
         let whole = if row.unit == TD_UNIT_SLOTS { slots } else { clocks };
         let node = Node { flags, running, whole, ..Node::unmeasured(row) };

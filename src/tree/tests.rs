@@ -428,6 +428,88 @@ fn level_1_of_arm64_is_what_perfs_formulas_make_of_the_counts() {
     is("T410", 800 * M, &[120 * M, 240 * M, 400 * M, 300 * M, 400 * M], [0.375, 0.175, 0.15, 0.3]);
 }
 
+/// The two nodes of level 2 of a row whose level 1 is `level_1`, each of whose intervals is checked to hold it.
+fn pair_counted(core: &str, slots: u64, counts: &[u64], level_1: [f64; 4]) -> [Node; 2] {
+    let to = counted_by_read(model::tree_of(model::of_core(core).unwrap()).unwrap(), slots, counts);
+    let nodes = decode_tree(None, &Sample { base: Base { level: 2, ..to.base }, ..to }).unwrap();
+    assert_eq!(nodes.len(), 6, "{core}");
+    for (node, share) in nodes.iter().zip(level_1) {
+        assert!((node.value - share).abs() < 1e-9, "{core}: {share} {node:?}");
+    }
+    for node in nodes[4..].iter().filter(|node| node.measured == 1) {
+        assert!(node.low <= node.value && node.value <= node.high && node.high - node.low < 0.01, "{node:?}");
+    }
+    [nodes[4], nodes[5]]
+}
+
+/// Vectors derived by hand, for 100 million cycles of eight slots.
+#[test]
+fn level_2_of_ampere_one_is_what_perfs_formulas_make_of_the_counts() {
+    const M: u64 = 1_000_000;
+    let is = |part: &str, below: &[u64], names: [&str; 2], shares: [f64; 2]| {
+        for core in ["AmpereOne", "AmpereOneX"] {
+            // OP_RETIRED, OP_SPEC, STALL_SLOT_BACKEND
+            let counts = [&[320 * M, 400 * M, 240 * M], below].concat();
+            let pair = pair_counted(&format!("{core}, {part}"), 800 * M, &counts, [0.4, 0.1, 0.2, 0.3]);
+            for ((node, name), share) in pair.iter().zip(names).zip(shares) {
+                assert_eq!((node.name(), node.unit, node.whole), (name, TD_UNIT_SLOTS, 800 * M));
+                let found = node.value;
+                assert!((found - share).abs() < 1e-9, "{core} {below:?}: {found} is not {share}");
+            }
+        }
+    };
+    let mispredicts = ["tma_branch_mispredicts", "tma_machine_clears"];
+    // 3 of 4 flushes; more mispredicts than flushes
+    is("bad speculation", &[3 * M, 4 * M], mispredicts, [0.075, 0.025]);
+    is("bad speculation", &[5 * M, 4 * M], mispredicts, [0.1, 0.0]);
+    let latency = ["tma_fetch_latency", "tma_fetch_bandwidth"];
+    // of 200 stalled slots 40 are too many, and so are 5 of 15 stalled cycles; all of it by latency
+    is("frontend bound", &[15 * M, 200 * M, 100 * M], latency, [0.1, 0.1]);
+    is("frontend bound", &[30 * M, 160 * M, 100 * M], latency, [0.2, 0.0]);
+    is("frontend bound", &[5 * M, 240 * M, 100 * M], latency, [0.0, 0.2]);
+    let memory = ["tma_memory_bound", "tma_core_bound"];
+    // (5 + 15) of 100 cycles; more cycles than backend bound has slots
+    is("backend bound", &[5 * M, 15 * M, 100 * M], memory, [0.2, 0.1]);
+    is("backend bound", &[15 * M, 25 * M, 100 * M], memory, [0.3, 0.0]);
+
+    // no flush at all: nothing tells how bad speculation divides
+    let counts = [320 * M, 400 * M, 240 * M, 0, 0];
+    let pair = pair_counted("AmpereOne, bad speculation", 800 * M, &counts, [0.4, 0.1, 0.2, 0.3]);
+    assert_eq!(pair.map(|node| node.measured), [0, 0]);
+}
+
+#[test]
+fn level_2_of_n3_and_v3_is_of_stalled_cycles_and_says_so() {
+    const M: u64 = 1_000_000;
+    for (core, width) in [("Neoverse N3", 5), ("Neoverse V3", 10)] {
+        for (part, name) in [("frontend", "tma_frontend_mem_bound"), ("backend", "tma_backend_mem_bound")] {
+            // SSF, SSB, OP_RETIRED, OP_SPEC, flush cycles, of 100 million cycles, 12 million of which wait for memory
+            let counts = [20 * width * M, 30 * width * M, 300 * M, 400 * M, 5 * M, 12 * M];
+            let level_1 = [0.375, 0.175, 0.15, 0.3];
+            let [memory, rest] =
+                pair_counted(&format!("{core}, {part} bound"), 100 * width * M, &counts, level_1);
+            assert_eq!((memory.name(), memory.unit, memory.whole), (name, TD_UNIT_CLOCKS, 100 * M));
+            assert!(memory.measured == 1 && (memory.value - 0.12).abs() < 1e-9, "{memory:?}");
+            assert!(rest.measured == 0 && rest.unit == TD_UNIT_CLOCKS && rest.value.is_nan(), "{rest:?}");
+        }
+    }
+}
+
+#[test]
+fn level_2_of_t410_is_of_cycles_that_are_counted_however_many_slots_a_thread_has_in_one() {
+    const M: u64 = 1_000_000;
+    for cycles in [80, 160] {
+        for (part, name) in [("frontend", "tma_frontend_mem_bound"), ("backend", "tma_backend_mem_bound")] {
+            // SSF without mispredicts, SSB, all stalls, OP_RETIRED, OP_SPEC, cycles that wait, all cycles
+            let counts = [120 * M, 240 * M, 400 * M, 300 * M, 400 * M, 8 * M, cycles * M];
+            let level_1 = [0.375, 0.175, 0.15, 0.3];
+            let [memory, rest] = pair_counted(&format!("T410, {part} bound"), 800 * M, &counts, level_1);
+            assert_eq!((memory.name(), memory.unit, memory.whole), (name, TD_UNIT_CLOCKS, cycles * M));
+            assert!((memory.value - 8.0 / cycles as f64).abs() < 1e-9 && rest.measured == 0, "{memory:?}");
+        }
+    }
+}
+
 #[test]
 fn both_levels_of_hip08_are_perfs_formulas() {
     const M: u64 = 1_000_000;

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
-use topdown::{Node, TD_NODE_NONE};
+use topdown::{Node, TD_NODE_NONE, TD_UNIT_CLOCKS};
 
 /// A stretch is shorter than twice this; how long is left to chance, as what is counted may have a period.
 pub const STRETCH: Duration = Duration::from_millis(20);
@@ -21,6 +21,8 @@ struct NodeTally {
     /// How far a bound is from the figure.
     far: f64,
     slots: f64,
+    /// Slots, or cycles, of which the node is a share.
+    whole: f64,
 }
 
 fn far(node: &Node) -> f64 {
@@ -38,6 +40,7 @@ impl NodeTally {
         self.parent_parent += parent * parent;
         self.far += slots * far(node);
         self.slots += slots;
+        self.whole += node.whole as f64;
     }
 
     /// What came since then.
@@ -51,7 +54,13 @@ impl NodeTally {
             parent_parent: self.parent_parent - then.parent_parent,
             far: self.far - then.far,
             slots: self.slots - then.slots,
+            whole: self.whole - then.whole,
         }
+    }
+
+    /// Of so many slots: these, or of a node that is a share of cycles as many of those.
+    fn whole_of(&self, node: &Node, slots: u64) -> u64 {
+        if node.unit == TD_UNIT_CLOCKS { (self.whole / self.slots * slots as f64) as u64 } else { slots }
     }
 
     /// Value and bound of the share of all slots, where the parent has these. `stretches` and `slots`: of all.
@@ -153,7 +162,7 @@ impl Stretches {
             let share = of_parent.and_then(|of| tally.share(of, self.count, self.slots as f64));
             shares.extend(share.map(|(value, bound)| {
                 let (low, high) = ((value - bound).max(0.0), (value + bound).min(1.0));
-                let node = Node { value, low, high, whole: self.slots, ..*node };
+                let node = Node { value, low, high, whole: tally.whole_of(node, self.slots), ..*node };
                 (node, value, far(&node))
             }));
         }
@@ -222,6 +231,20 @@ mod tests {
         assert!(starving(14).remark().unwrap().contains("about 400 ms of"));
         assert_eq!(starving(14).nodes(0.0).len(), 1);
         assert_eq!(Stretches::default().nodes(0.0).len(), 0);
+    }
+
+    #[test]
+    fn a_node_in_cycles_stays_one_and_has_as_many_as_the_slots_have() {
+        let mut over = Stretches::of_turns(2);
+        for k in 0..64 {
+            // backend bound of half the slots; of the cycles, four slots each, three in ten wait for memory
+            let root = Node { whole: 1000, ..node(1, TD_NODE_NONE, 1, 0.5) };
+            let waits = Node { unit: TD_UNIT_CLOCKS, whole: 250, ..node(2, 1, 2, 0.3) };
+            over.add(k as usize % 2, &[root, waits][..1 + k as usize % 2], 1000, 1);
+        }
+        let waits = over.nodes(0.0)[1];
+        assert_eq!((waits.unit, waits.whole), (TD_UNIT_CLOCKS, 16_000));
+        assert!((waits.value - 0.3).abs() < 1e-9 && far(&waits) < 0.003, "{waits:?}");
     }
 
     #[test]
