@@ -200,6 +200,32 @@ fn separate_debug_files_are_found_by_build_id_and_by_link() {
     }
 }
 
+/// As by -gz=zstd of compilers that have it.
+#[test]
+fn dwarf_may_be_compressed_by_zstd() {
+    let scratch = Scratch::new("zstd");
+    let program = scratch.compiled("program", &["-g"]);
+    let compressed = scratch.path("compressed").display().to_string();
+    let mut command = Command::new("objcopy");
+    command.args(["--compress-debug-sections=zstd", &program, &compressed]);
+    if !command.status().unwrap().success() {
+        eprintln!("objcopy cannot compress by zstd here: nothing is tested");
+        return;
+    }
+    let whole = fs::read(&compressed).unwrap();
+    assert!(whole.windows(4).any(|bytes| bytes == [0x28, 0xb5, 0x2f, 0xfd]));
+    assert_eq!(stacks(&compressed), inlined());
+    // whatever is overwritten
+    let offsets = offsets_of(&program, "outer");
+    for start in (0..whole.len()).step_by(97) {
+        let mut spoilt = whole.clone();
+        let end = (start + 8).min(whole.len());
+        spoilt[start..end].fill(0xff);
+        fs::write(&compressed, spoilt).unwrap();
+        known_of(&compressed, &offsets[..1], &LookIn::default());
+    }
+}
+
 #[test]
 fn dwarf_that_is_partly_in_another_file_is_left_out() {
     let scratch = Scratch::new("dwz");
