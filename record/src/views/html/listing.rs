@@ -18,7 +18,7 @@ pub(super) fn section(profile: &Profile, function: &ProfiledFunction, open: bool
     html! {
         details.lines open[open] {
             summary { "Lines: " (Text(name)) ":" (hottest.line) " has " (percent(&hottest.time)) }
-            @for file in listing::of(profile, function) { (in_file(function, &file)) }
+            @for file in listing::of(profile, function) { (in_file(profile, function, &file)) }
             @if others > 0 { p.meta { (count(others as u64, "line")) " with less " (if others == 1 { "is" } else { "are" }) " not marked." } }
             @if without > 0 {
                 p.meta { "To " (count(without as u64, "burst")) " of " (function.own.bursts) " in the function the compiler gave no line." }
@@ -44,13 +44,14 @@ fn heading(file: &InFile) -> Markup {
     }
 }
 
-fn in_file(function: &ProfiledFunction, file: &InFile) -> Markup {
+fn in_file(profile: &Profile, function: &ProfiledFunction, file: &InFile) -> Markup {
+    let time = if profile.held.is_some() { "part" } else { "time" };
     let before = std::iter::once(None).chain(file.rows.iter().map(|(number, _)| Some(*number)));
     let skips = |before: Option<u32>, number: u32| before.is_some_and(|before| before + 1 < number);
     html! {
         (heading(file))
         table.source {
-            thead { tr { th { "time" } th {} th { "line" } th {} } }
+            thead { tr { th { (time) } th {} th { "line" } th {} } }
             tbody {
                 @for ((number, seen), before) in file.rows.iter().zip(before) {
                     @if skips(before, *number) { tr.skip { td {} td {} td { "⋮" } td {} } }

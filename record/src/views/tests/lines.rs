@@ -126,6 +126,14 @@ fn functions_without_lines_have_no_listing() {
 }
 
 #[test]
+fn lines_of_a_condition_have_parts_of_its_stretches() {
+    let page = written(View::Html, &mut conditional());
+    assert!(page.contains("<th>part</th>") && !page.contains("<th>time</th>"), "{page}");
+    assert_eq!(page.matches("<details class=\"lines\" open>").count(), 1, "{page}");
+    assert!(written(View::Html, &mut profile()).contains("<th>time</th>"));
+}
+
+#[test]
 fn the_text_has_the_text_of_lines() {
     let scratch = Scratch::new("text");
     let mut profile = with_source(&scratch);
