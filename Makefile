@@ -156,6 +156,11 @@ target/c-tests/lib/callers: c-tests/command/lib/callers.c
 	$(COMPILE_C) -fomit-frame-pointer $< -o $@
 
 target/c-tests/pmu_record_dwarf: c-tests/command/lib/shapes.h c-tests/command/lib/stat.h target/c-tests/lib/callers
+target/c-tests/lib/lines: c-tests/command/lib/lines.c
+	@mkdir -p $(@D)
+	$(COMPILE_C) $< -o $@
+
+target/c-tests/pmu_record_lines: c-tests/command/lib/shapes.h c-tests/command/lib/stat.h target/c-tests/lib/lines
 target/c-tests/pmu_record_self: c-tests/command/lib/work.h
 target/c-tests/pmu_record target/c-tests/pmu_record_compare target/c-tests/pmu_record_self: c-tests/command/lib/functions.h c-tests/command/lib/profile.h c-tests/command/lib/shapes.h c-tests/command/lib/stat.h target/c-tests/lib/functions
 

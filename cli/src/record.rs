@@ -14,7 +14,8 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use topdown_record::views::{Heading, View};
 use topdown_record::{
-    CallGraph, Condition, Journal, Kept, Profile, RecordUntil, Recorder, Recording, Settings, counted_events,
+    CallGraph, Condition, Journal, Kept, Profile, RecordUntil, Recorder, Recording, Settings, SourcePlace,
+    counted_events,
 };
 use topdown_report::Output;
 
@@ -63,9 +64,13 @@ pub struct Arguments {
     /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "kernel"])]
     from: Option<PathBuf>,
-    /// In the text, below each function its hottest lines: where there is DWARF (-g). (.json has lines in any case)
+    /// In the text, below each function its hottest lines: where there is DWARF (-g). (.html and .json have lines in any case)
     #[arg(long)]
     lines: bool,
+    /// Source files are in DIR, at the end of the paths that the compiler knew; or those whose paths begin with FROM are in DIR. May be
+    /// given more than once. (Of a file that is nowhere else its own path counts)
+    #[arg(long, value_name = "[FROM=]DIR", value_parser = SourcePlace::of)]
+    source: Vec<SourcePlace>,
     /// The command and its arguments
     #[arg(required_unless_present_any = ["pid", "from"], trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -87,6 +92,8 @@ first. Each is a stretch of the program in which the condition held.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
+
+const NO_SOURCE: &str = "--source: only texts with --lines and .html show lines of source files";
 
 fn percent(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| (0.01..=50.0).contains(percent));
@@ -152,6 +159,7 @@ impl Arguments {
             Some(path) if path.extension().is_some_and(|ending| ending == "recording") => {
                 return match (self.lines, &self.condition) {
                     (true, _) => Err("--lines: a recording has all lines".into()),
+                    _ if !self.source.is_empty() => Err(NO_SOURCE.into()),
                     (_, Some(_)) => {
                         Err("--where: there is no .recording of it; choose another ending".into())
                     }
@@ -160,7 +168,11 @@ impl Arguments {
             }
             Some(path) => View::of(path).map_err(|why| format!("{why} (or .recording)"))?,
         };
-        if self.lines { view.with_lines().map(Some) } else { Ok(Some(view)) }
+        let view = if self.lines { view.with_lines()? } else { view };
+        if !self.source.is_empty() && !view.shows_sources() {
+            return Err(NO_SOURCE.into());
+        }
+        Ok(Some(view))
     }
 
     fn recorder(&self, condition: Option<&Condition>, pids: &[i32], there: bool) -> Result<Recorder, String> {
@@ -301,7 +313,9 @@ impl Arguments {
         heading: &Heading,
         otherwise: &mut impl Write,
     ) -> io::Result<()> {
-        let text = view.write(&Profile::new(recording), heading);
+        let mut profile = Profile::new(recording);
+        view.read_sources(&mut profile, &self.source);
+        let text = view.write(&profile, heading);
         match self.output.as_deref() {
             None => otherwise.write_all(&text),
             Some(path) if topdown_report::is_stdout(path) => io::stdout().write_all(&text),

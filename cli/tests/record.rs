@@ -34,6 +34,8 @@ fn options_that_clash_are_errors() {
         "--unknown true",
         "--from a.recording true",
         "--from a.recording -F 10",
+        "--source /nowhere/src --lines true",
+        "--source /build=/etc/passwd --lines true",
         "--where ipc<1 -F 100 true",
         "--where ipc<1 --gap 1000 true",
         "--where ipc<1 --budget 2 true",
@@ -51,7 +53,10 @@ fn options_that_clash_are_errors() {
 fn endings_and_processes_are_looked_at_before_anything_runs() {
     for (arguments, why) in [
         ("-o profile.pdf echo ran", "'.pdf' is no ending of a profile: .html, .svg,"),
-        ("--lines -o profile.csv echo ran", "only texts and .json have lines"),
+        ("--lines -o profile.csv echo ran", "only texts, .html and .json have lines"),
+        ("--source / echo ran", "--source: only texts with --lines and .html"),
+        ("--source / -o profile.csv echo ran", "--source: only texts with --lines and .html"),
+        ("--source / -o a.recording echo ran", "--source: only texts with --lines and .html"),
         ("-o /nowhere/profile.json echo ran", "/nowhere/profile.json"),
         ("-p 2147483647", "there is no process 2147483647"),
         ("--from /nowhere/a.recording", "/nowhere/a.recording: No such file"),

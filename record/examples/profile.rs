@@ -7,8 +7,8 @@ use std::time::Duration;
 use topdown::SampledEvents;
 use topdown_record::views::{Heading, View};
 use topdown_record::{
-    CallStack, Confidence, FunctionFigures, Limit, Pace, Profile, ProfiledCore, ProfiledFunction, Told,
-    Unseen, Untold,
+    CallStack, Confidence, FunctionFigures, Limit, Pace, Profile, ProfiledCore, ProfiledFunction,
+    ProfiledLine, Sources, Told, Unseen, Untold,
 };
 
 /// Long, and with what would do harm in a page or a picture.
@@ -56,6 +56,31 @@ fn figures(seconds: u64, all: u64, shares: Result<Told, Untold>) -> FunctionFigu
     FunctionFigures { time, time_ns: seconds * SECOND, bursts: 100 * seconds as usize, shares }
 }
 
+/// Lines of this file, and of one that is nowhere.
+fn lines(name: &str, seconds: u64, all: u64) -> Vec<ProfiledLine> {
+    let file = match name {
+        "log" => "/nowhere/log.c",
+        _ => concat!(env!("CARGO_MANIFEST_DIR"), "/examples/profile.rs"),
+    };
+    let (parts, first) = ([40, 20, 15, 10, 5, 1], name.len() as u32);
+    let line = |(part, line): (u64, u32)| {
+        let value = (part * seconds) as f64 / (100 * all) as f64;
+        let time = Confidence { value, low: (value - 0.02).max(0.0), high: (value + 0.02).min(1.0) };
+        let file = file.into();
+        ProfiledLine {
+            file,
+            line,
+            time,
+            time_ns: part * seconds * SECOND / 100,
+            bursts: (part * seconds) as usize,
+        }
+    };
+    let numbers = [first + 11, first + 12, first + 9, first + 2, first + 30, first + 60];
+    // (a page of all would be long)
+    let of = |name: &&str| seconds > 0 && ["lookup", "log", "memcpy"].contains(name);
+    Some(name).filter(of).map_or(Vec::new(), |_| parts.into_iter().zip(numbers).map(line).collect())
+}
+
 fn profile() -> Profile {
     let events = SampledEvents::of_core("Golden or Raptor Cove, by counters").expect("a core");
     let all: u64 = STACKS.iter().map(|(_, seconds, _)| seconds).sum();
@@ -70,7 +95,7 @@ fn profile() -> Profile {
         let shares = own.first().and_then(|(.., shares)| *shares);
         let shares = shares.map(|(shares, error)| told(&events, shares, error)).ok_or(Untold::Few(4));
         functions.push(ProfiledFunction {
-            lines: Vec::new(),
+            lines: lines(name, own.iter().map(|(_, seconds, _)| seconds).sum(), all),
             name: name.into(),
             module: module(name),
             path: format!("/usr/bin/{}", module(name)),
@@ -109,6 +134,7 @@ fn profile() -> Profile {
         pace: Pace { asked: 500, frequency: 100.0, burst_ns: 1e5, budget: 0.01, limit: Limit::Cost },
         held: None,
         kernel_is_hidden: false,
+        sources: Sources::default(),
     }
 }
 
@@ -119,5 +145,7 @@ fn main() {
         command: "./solver --grid 4096 < \"input & more\"",
         occasion: "2026-01-31 12:34:56 +0100 on host",
     };
-    std::fs::write(&file, view.write(&profile(), &heading)).expect("a file that can be written");
+    let mut profile = profile();
+    view.read_sources(&mut profile, &[]);
+    std::fs::write(&file, view.write(&profile, &heading)).expect("a file that can be written");
 }

@@ -37,6 +37,8 @@ mod statistics;
 
 mod estimate;
 mod held;
+mod sources;
+
 mod profile;
 
 pub mod views;
@@ -55,4 +57,5 @@ pub use profile::{CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFun
 pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd};
 pub use records::CallGraph;
 pub use settings::{Settings, counted_events};
+pub use sources::{SourcePlace, Sources};
 pub use unseen::Unseen;

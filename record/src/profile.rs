@@ -5,6 +5,7 @@ use crate::budget::Pace;
 use crate::estimate::{Besides, Confidence, SeenIn, Told, Untold, excess, shares};
 use crate::held::Held;
 use crate::recorder::{Burst, Recording};
+use crate::sources::Sources;
 use crate::stacks::CodePlace;
 use crate::statistics::proportion;
 use crate::symbols::{LookIn, SourceLine, Symbol, Symbols};
@@ -120,6 +121,8 @@ pub struct Profile {
     pub held: Option<Held>,
     /// What the kernel does was recorded, but it does not show the addresses of its functions.
     pub kernel_is_hidden: bool,
+    /// Lines of source files, once a view has read those that it shows.
+    pub sources: Sources,
 }
 
 /// What is gathered of a function, or of all.
@@ -341,6 +344,7 @@ impl Profile {
             pace: recording.totals.pace,
             held,
             kernel_is_hidden,
+            sources: Sources::default(),
         };
         profile.rank();
         profile

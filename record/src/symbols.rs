@@ -1,5 +1,5 @@
 //! Functions at addresses, those that were inlined there as well, and lines: from DWARF and ELF symbols of the program, its libraries or their
-//! separate debug files, from the maps that JIT compilers write for perf, and the kernel's from /proc/kallsyms. Each address is looked up once, and each file is open
+//! separate debug files, from the maps and dumps that JIT compilers write for perf, and the kernel's from /proc/kallsyms. Each address is looked up once, and each file is open
 //! while its addresses are.
 #![forbid(unsafe_code)]
 
@@ -88,7 +88,7 @@ impl Symbols {
                 all.extend(addresses.into_iter().map(located));
                 continue;
             }
-            let (name, path, found) = of_module(of, &addresses, look_in);
+            let (name, path, found) = of_module(of, modules, &addresses, look_in);
             let symbol =
                 |function: String| Symbol { name: function, module: name.clone(), path: path.clone() };
             for (address, Located { functions, line }) in addresses.into_iter().zip(found) {
@@ -122,6 +122,7 @@ fn of_kernel(kernel: &KernelSymbols, address: u64) -> Located<Symbol> {
 /// A module's name and path, and what is known of each of its addresses.
 fn of_module(
     module: Option<&Module>,
+    modules: &[Module],
     addresses: &BTreeSet<u64>,
     look_in: &LookIn,
 ) -> (String, String, Vec<Located<String>>) {
@@ -133,7 +134,11 @@ fn of_module(
             (names::printable(&name), path.clone(), found.unwrap_or_else(nothing))
         }
         Some(Module::Anonymous { pid, user }) => {
-            let map = jit::JitMap::of(&look_in.jit, *pid, *user);
+            let files = modules.iter().filter_map(|module| match module {
+                Module::File(path) => Some(&**path),
+                _ => None,
+            });
+            let map = jit::JitMap::of(&look_in.jit, files, *pid, *user);
             let at = |address: &u64| Located {
                 functions: map.at(*address).into_iter().map(str::to_string).collect(),
                 line: None,

@@ -100,9 +100,10 @@ impl Its {
         let (recording, _) = recorder.finish(start.elapsed());
         // (of a recording that nobody wants no names are looked up)
         let Some(mut view) = between.views.take() else { return };
-        let profile = Profile::new(&recording);
+        let mut profile = Profile::new(&recording);
         let command = topdown_report::clean(&command());
         loop {
+            view.read_sources(&mut profile, &[]);
             between.texts.give(view.write(&profile, &Heading { command: &command, occasion: "" }));
             let Some(another) = between.views.take() else { return };
             view = another;

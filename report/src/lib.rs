@@ -32,7 +32,7 @@ pub use merge::{OutsideCount, ProcessSums};
 pub use model::{Report, SCHEMA};
 pub use output::{Output, is_stdout};
 pub use topdown_table::clean;
-pub use words::{SANDBOXED, UNCOUNTED, count, occasion_of, thousands, time};
+pub use words::{SANDBOXED, UNCOUNTED, count, occasion_of, short, thousands, time};
 
 use serde::Serialize;
 use std::io::{self, Write};

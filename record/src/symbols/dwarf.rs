@@ -7,7 +7,9 @@ use super::{Located, SourceLine};
 use addr2line::gimli::{self, EndianSlice, NativeEndian};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use object::{CompressionFormat, Object, ObjectSection};
+use ruzstd::decoding::StreamingDecoder;
 use std::borrow::Cow;
+use std::io::Read;
 
 /// Sections that would be larger once they are decompressed are not read.
 const MOST: usize = 4 << 30;
@@ -18,14 +20,28 @@ pub(super) struct DwarfSections<'data>(gimli::DwarfSections<Cow<'data, [u8]>>);
 /// A file's DWARF.
 pub(super) struct Dwarf<'sections>(addr2line::Context<EndianSlice<'sections, NativeEndian>>);
 
-/// A section; none that is not there, or that is compressed otherwise than by zlib.
+/// A section; none that is not there, or that is compressed otherwise than by zlib or zstd.
 fn section<'data>(file: &ElfFile<'data>, name: &str) -> Option<Cow<'data, [u8]>> {
     let section = file.section_by_name(name)?.compressed_data().ok()?;
     match section.format {
         CompressionFormat::None => Some(section.data.into()),
         CompressionFormat::Zlib => Some(decompress_to_vec_zlib_with_limit(section.data, MOST).ok()?.into()),
+        CompressionFormat::Zstandard => {
+            Some(decompressed_zstd(section.data, section.uncompressed_size, MOST as u64)?.into())
+        }
         _ => None,
     }
+}
+
+/// None: it is not of the size that the file says, or is larger than `most`.
+fn decompressed_zstd(data: &[u8], size: u64, most: u64) -> Option<Vec<u8>> {
+    if size > most {
+        return None;
+    }
+    let (mut reader, mut all) = (StreamingDecoder::new(data).ok()?, Vec::new());
+    // (one byte more, if there is one, is too much)
+    reader.by_ref().take(size + 1).read_to_end(&mut all).ok()?;
+    (all.len() as u64 == size).then_some(all)
 }
 
 impl<'data> DwarfSections<'data> {
@@ -72,4 +88,26 @@ impl<'sections> Dwarf<'sections> {
 fn line(location: addr2line::Location) -> Option<SourceLine> {
     let line = location.line.filter(|line| *line > 0)?;
     Some(SourceLine { file: printable(location.file?), line })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+    #[test]
+    fn a_section_is_as_large_as_the_file_says() {
+        let text = b"some text, some text, some text";
+        let (data, size) = (compress_to_vec(&text[..], CompressionLevel::Fastest), text.len() as u64);
+        assert_eq!(decompressed_zstd(&data, size, 1000).as_deref(), Some(&text[..]));
+        for (size, most) in
+            [(size + 1, 1000), (size - 1, 1000), (0, 1000), (size, size - 1), (u64::MAX, u64::MAX - 1)]
+        {
+            assert_eq!(decompressed_zstd(&data, size, most), None, "{size} {most}");
+        }
+        for cut in 0..data.len() {
+            decompressed_zstd(&data[..cut], size, 1000);
+        }
+        assert_eq!(decompressed_zstd(b"text", 4, 1000), None);
+    }
 }

@@ -1,6 +1,8 @@
-//! Functions that a JIT compiler has made, by the map that it writes for perf: a start, a size and a name in each line. Such maps
-//! are in a directory in which anybody may make files of any name.
+//! Functions that a JIT compiler has made, by what it writes for perf: a map, which has a start, a size and a name in each line, or a dump
+//! (jitdump). Both are files that anybody may have made, of any name.
 #![forbid(unsafe_code)]
+
+mod dump;
 
 use super::names::printable;
 use std::collections::BTreeMap;
@@ -19,21 +21,31 @@ const LONGEST_NAME: usize = 1000;
 #[derive(Default)]
 pub(super) struct JitMap(BTreeMap<u64, (u64, String)>);
 
-/// Opens the map of a process of this user: a regular file that is the user's or root's, and no link.
-fn opened(directory: &Path, pid: i32, user: u32) -> Option<File> {
+/// Opens what a process of this user has written: a regular file that is the user's or root's, and no link.
+fn opened(path: &Path, user: u32) -> Option<File> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let file = options.open(directory.join(format!("perf-{pid}.map"))).ok()?;
+    let file = options.open(path).ok()?;
     let metadata = file.metadata().ok()?;
     (metadata.is_file() && [0, user].contains(&metadata.uid())).then_some(file)
 }
 
+/// Whether a file that a process has mapped is its dump: that is how compilers tell of it.
+fn is_dump(path: &str, pid: i32) -> bool {
+    Path::new(path).file_name().is_some_and(|name| *name == *format!("jit-{pid}.dump"))
+}
+
 impl JitMap {
-    /// As the file is now.
-    pub fn of(directory: &Path, pid: i32, user: u32) -> JitMap {
-        let map = opened(directory, pid, user)
+    /// As the files are now: the map in a directory, and of what was mapped the dumps, which say more.
+    pub fn of<'a>(directory: &Path, mapped: impl Iterator<Item = &'a str>, pid: i32, user: u32) -> JitMap {
+        let map = opened(&directory.join(format!("perf-{pid}.map")), user)
             .map(|file| JitMap::read(BufReader::new(file.take(MOST_BYTES)), MOST_FUNCTIONS));
-        map.unwrap_or_default()
+        let mut map = map.unwrap_or_default();
+        for file in mapped.filter(|path| is_dump(path, pid)).filter_map(|path| opened(Path::new(path), user))
+        {
+            map.add_dump(file);
+        }
+        map
     }
 
     fn read(mut file: impl BufRead, most: usize) -> JitMap {
@@ -50,14 +62,26 @@ impl JitMap {
         let mut words = line.trim_end().splitn(3, ' ');
         let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
         let (start, size) = (number()?, number()?);
-        let name: String = printable(words.next()?).chars().take(LONGEST_NAME).collect();
-        let end = start.checked_add(size).filter(|_| size > 0)?;
+        self.put(start, size, words.next()?);
+        Some(())
+    }
+
+    /// A function that is there from now on.
+    fn put(&mut self, start: u64, size: u64, name: &str) {
+        let Some(end) = start.checked_add(size).filter(|_| size > 0) else { return };
+        let name: String = printable(name).chars().take(LONGEST_NAME).collect();
         // (it has taken the place of what was there before)
         let before = self.0.range(..end).rev().take_while(|(_, (end, _))| *end > start);
         let before: Vec<u64> = before.map(|(start, _)| *start).collect();
         before.iter().for_each(|start| _ = self.0.remove(start));
         self.0.insert(start, (end, name));
-        Some(())
+    }
+
+    /// A function has been moved; where it was there is none.
+    fn moved(&mut self, from: u64, to: u64, size: u64) {
+        if let Some((_, name)) = self.0.remove(&from) {
+            self.put(to, size, &name);
+        }
     }
 
     /// The function that an address is in.
@@ -113,7 +137,7 @@ mod tests {
         let scratch = Scratch::new("jit");
         let directory = &scratch.0;
         let map = directory.join("perf-7.map");
-        let at = |user: u32| JitMap::of(directory, 7, user).at(0x100).map(str::to_string);
+        let at = |user: u32| JitMap::of(directory, [].into_iter(), 7, user).at(0x100).map(str::to_string);
         let own = fs::metadata(directory).unwrap().uid();
         assert_eq!(at(own), None);
         fs::write(&map, "100 8 f\n").unwrap();

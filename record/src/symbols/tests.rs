@@ -200,6 +200,32 @@ fn separate_debug_files_are_found_by_build_id_and_by_link() {
     }
 }
 
+/// As by -gz=zstd of compilers that have it.
+#[test]
+fn dwarf_may_be_compressed_by_zstd() {
+    let scratch = Scratch::new("zstd");
+    let program = scratch.compiled("program", &["-g"]);
+    let compressed = scratch.path("compressed").display().to_string();
+    let mut command = Command::new("objcopy");
+    command.args(["--compress-debug-sections=zstd", &program, &compressed]);
+    if !command.status().unwrap().success() {
+        eprintln!("objcopy cannot compress by zstd here: nothing is tested");
+        return;
+    }
+    let whole = fs::read(&compressed).unwrap();
+    assert!(whole.windows(4).any(|bytes| bytes == [0x28, 0xb5, 0x2f, 0xfd]));
+    assert_eq!(stacks(&compressed), inlined());
+    // whatever is overwritten
+    let offsets = offsets_of(&program, "outer");
+    for start in (0..whole.len()).step_by(97) {
+        let mut spoilt = whole.clone();
+        let end = (start + 8).min(whole.len());
+        spoilt[start..end].fill(0xff);
+        fs::write(&compressed, spoilt).unwrap();
+        known_of(&compressed, &offsets[..1], &LookIn::default());
+    }
+}
+
 #[test]
 fn dwarf_that_is_partly_in_another_file_is_left_out() {
     let scratch = Scratch::new("dwz");
@@ -260,4 +286,27 @@ fn code_of_no_file_has_the_names_of_the_map_of_its_process() {
     let name =
         |place: CodePlace| (symbols.at(place).functions[0].name.clone(), symbols.at(place).line.clone());
     assert_eq!(places.map(name), ["made", "[unknown in [jit]]"].map(|name| (name.to_string(), None)));
+}
+
+/// The mapping of its dump is how a compiler tells of it; the code itself is in memory of no file.
+#[test]
+fn code_of_no_file_has_the_names_of_a_dump_that_its_process_has_mapped() {
+    let scratch = Scratch::new("dumps");
+    let mut spaces = crate::spaces::Spaces::default();
+    let pid = std::process::id() as i32;
+    let dump = scratch.path(&format!("jit-{pid}.dump"));
+    let words =
+        [0x4a69_5444_u32, 1, 40, 0, 0, 0, 0, 0, 0, 0, 0, 59, 0, 0, 0, 0, 0, 0, 0x8000, 0, 0x100, 0, 1, 0];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).chain(*b"f!\0").collect();
+    fs::write(&dump, bytes).unwrap();
+    let place = |spaces: &crate::spaces::Spaces| spaces.place(pid, 1, 0x8010);
+    let look_in = LookIn { jit: "/nowhere".into(), ..LookIn::default() };
+    let name = |spaces: &crate::spaces::Spaces| {
+        let symbols = Symbols::look_up([place(spaces)], &spaces.modules, &look_in);
+        symbols.at(place(spaces)).functions[0].name.clone()
+    };
+    spaces.mapped(0, pid, 0x8000, 0x1000, 0, "//anon");
+    assert_eq!(name(&spaces), "[unknown in [jit]]");
+    spaces.mapped(0, pid, 0x4000, 0x1000, 0, &dump.display().to_string());
+    assert_eq!(name(&spaces), "f!");
 }

@@ -1,6 +1,8 @@
 //! The profile as a page that needs no other file, no network, and but for zoom and search in flame graphs no script.
 #![forbid(unsafe_code)]
 
+mod listing;
+
 use super::flame::{self, Callees, Flames, Width};
 use super::{Heading, remarks};
 use crate::estimate::Confidence;
@@ -12,6 +14,11 @@ use topdown_report::page::{self, Text};
 use topdown_report::{count, thousands};
 
 const STYLE: &str = concat!(include_str!("flame/flame.css"), include_str!("html/style.css"));
+
+/// What is to be known of all lines.
+const ABOUT_LINES: &str = "A line has the part of all time in which a burst began in it; the marked ones may be the hottest of their function. \
+     An interrupt is taken some instructions late: a line may have time of those before it. Lines have no shares, since a window is longer \
+     than a line runs: those of the function stand above them.";
 
 pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
     let nothing = remarks::of_nothing(profile).map(String::from);
@@ -78,7 +85,8 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
         }
         section.card.functions {
             h2 { "Functions that waste most slots" }
-            @for function in &told { (row(core, function)) }
+            @if told.iter().chain(&untold).any(|function| !function.lines.is_empty()) { p.meta { (ABOUT_LINES) } }
+            @for (k, function) in told.iter().enumerate() { (row(profile, core, function, k == 0)) }
             @if told.is_empty() { p.meta { "Of none it can be told." } }
             @for remark in &remarks { p.meta { (remark) } }
         }
@@ -92,6 +100,7 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
                             (percent(&function.own.time)) " of the time"
                             (why_not(profile, &function.own))
                         }
+                        (listing::section(profile, function, false))
                     }
                 }
             }
@@ -104,13 +113,14 @@ fn of_condition(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup 
     html! {
         section.card.functions {
             h2 { (core.name) ": functions in which most of the stretches end" }
-            @for function in remarks::listed(profile, place) {
+            @for (k, function) in remarks::listed(profile, place).enumerate() {
                 div.region {
                     (name(function))
                     div {
                         (percent(&function.own.time)) " of the stretches, " (count(function.own.bursts as u64, "sample"))
                         div.weight { div style={ "width:" (format!("{:.2}", 100.0 * function.own.time.value)) "%" } {} }
                     }
+                    (listing::section(profile, function, k == 0))
                 }
                 "\n"
             }
@@ -131,7 +141,7 @@ fn name(function: &ProfiledFunction) -> Markup {
     }
 }
 
-fn row(core: &ProfiledCore, function: &ProfiledFunction) -> Markup {
+fn row(profile: &Profile, core: &ProfiledCore, function: &ProfiledFunction, open: bool) -> Markup {
     let own = &function.own;
     let wasted = 100.0 * own.wasted(&core.nodes).unwrap_or(0.0);
     html! {
@@ -142,6 +152,7 @@ fn row(core: &ProfiledCore, function: &ProfiledFunction) -> Markup {
                 div.weight { div style={ "width:" (format!("{wasted:.2}")) "%" } {} }
             }
             div { (bar(core, &function.name, own)) }
+            (listing::section(profile, function, open))
         }
         "\n"
     }

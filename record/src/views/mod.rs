@@ -8,6 +8,7 @@ mod folded;
 mod html;
 mod index;
 mod json;
+mod listing;
 mod parts;
 mod pprof;
 mod remarks;
@@ -18,6 +19,7 @@ pub(crate) use json::FORMAT;
 pub(crate) use remarks::LEAST_TIME;
 
 use crate::profile::Profile;
+use crate::sources::SourcePlace;
 use std::path::Path;
 
 /// What was recorded.
@@ -92,10 +94,23 @@ impl View {
     pub fn with_lines(self) -> Result<View, String> {
         match self {
             View::Text | View::Lines => Ok(View::Lines),
-            View::Json => Ok(View::Json),
-            View::Csv | View::Html | View::Svg | View::Folded | View::Pprof | View::Firefox => {
-                Err("--lines: only texts and .json have lines".into())
+            View::Json | View::Html => Ok(self),
+            View::Csv | View::Svg | View::Folded | View::Pprof | View::Firefox => {
+                Err("--lines: only texts, .html and .json have lines".into())
             }
+        }
+    }
+
+    /// Whether it shows lines of source files.
+    #[must_use]
+    pub fn shows_sources(self) -> bool {
+        matches!(self, View::Lines | View::Html)
+    }
+
+    /// Reads the lines of source files that it shows, if it does.
+    pub fn read_sources(self, profile: &mut Profile, places: &[SourcePlace]) {
+        if self.shows_sources() {
+            profile.sources = listing::sources(profile, places);
         }
     }
 

@@ -1,9 +1,11 @@
 mod firefox;
+mod lines;
 
 use super::*;
 use crate::budget::{Limit, Pace};
 use crate::estimate::{Confidence, Told, Untold};
 use crate::profile::{CallStack, FunctionFigures, ProfiledCore, ProfiledFunction, ProfiledLine};
+use crate::sources::Sources;
 use crate::unseen::Unseen;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -86,6 +88,7 @@ pub(crate) fn profile() -> Profile {
         pace: Pace { asked: 500, frequency: 500.0, burst_ns: 1e4, budget: 0.01, limit: Limit::Asked },
         held: None,
         kernel_is_hidden: false,
+        sources: Sources::default(),
     }
 }
 
@@ -130,6 +133,7 @@ fn the_hottest_lines_are_below_their_function() {
     // of the other function, whose lines have half of a percent and more
     assert_eq!(text.matches("a.c:").count(), 10, "{text}");
     assert_eq!(View::Json.with_lines(), Ok(View::Json));
+    assert_eq!(View::Html.with_lines(), Ok(View::Html));
     assert!(View::Csv.with_lines().is_err());
 }
 

@@ -4,8 +4,10 @@
 use super::{remarks, title};
 use crate::estimate::Confidence;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
+use std::collections::BTreeSet;
 use std::fmt::Write;
-use topdown_report::thousands;
+use std::path::Path;
+use topdown_report::{clean, short, thousands};
 
 fn percent(interval: &Confidence) -> String {
     format!("{:5.1} ±{:4.1}", 100.0 * interval.value, 100.0 * interval.error())
@@ -13,6 +15,8 @@ fn percent(interval: &Confidence) -> String {
 
 /// So many lines of a function are.
 const MOST_LINES: usize = 5;
+/// Of a line's text.
+const MOST_COLUMNS: usize = 60;
 
 fn named(function: &ProfiledFunction) -> String {
     match &*function.module {
@@ -27,15 +31,20 @@ fn width_of_shares(core: &ProfiledCore) -> usize {
 }
 
 /// The hottest lines of a function.
-fn lines(core: &ProfiledCore, function: &ProfiledFunction) -> String {
+fn lines(profile: &Profile, core: &ProfiledCore, function: &ProfiledFunction) -> String {
     let listed = function.lines.iter().filter(|line| line.time.value >= remarks::LEAST_TIME).take(MOST_LINES);
+    let text = |line: &ProfiledLine| {
+        let text = profile.sources.line(&function.path, &line.file, line.line).unwrap_or_default();
+        if text.is_empty() { String::new() } else { format!("  {}", short(text.trim_start(), MOST_COLUMNS)) }
+    };
     let row = |line: &ProfiledLine| {
         let file = line.file.rsplit('/').next().unwrap_or_default();
         format!(
-            "{}{:width$}     {file}:{}\n",
+            "{}{:width$}     {file}:{}{}\n",
             percent(&line.time),
             "",
             line.line,
+            text(line),
             width = width_of_shares(core)
         )
     };
@@ -52,7 +61,7 @@ fn of_condition(profile: &Profile, place: usize, core: &ProfiledCore, with_lines
     for function in remarks::listed(profile, place) {
         text += &row(&function.own, &named(function));
         if with_lines {
-            text += &lines(core, function);
+            text += &lines(profile, core, function);
         }
     }
     text + "\n"
@@ -92,7 +101,7 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: boo
     for function in remarks::listed(profile, place) {
         text += &row(profile, core, &function.own, &named(function));
         if with_lines {
-            text += &lines(core, function);
+            text += &lines(profile, core, function);
         }
     }
     remarks::of_core(profile, place, core).into_iter().for_each(|remark| text += &(remark + "\n"));
@@ -105,6 +114,14 @@ pub(super) fn text(profile: &Profile, command: &str, with_lines: bool) -> String
     let of_core = if profile.held.is_some() { of_condition } else { of_core };
     for (place, core) in profile.cores.iter().enumerate() {
         text += &of_core(profile, place, core, with_lines);
+    }
+    if with_lines {
+        // (two programs may have it)
+        let newer: BTreeSet<&Path> = profile.sources.newer().collect();
+        let name = |path: &&Path| clean(&path.file_name().unwrap_or_default().to_string_lossy());
+        let said =
+            |file: String| format!("{file} was written after the program: its lines may be others by now.\n");
+        newer.iter().map(name).map(said).for_each(|remark| text += &remark);
     }
     let nothing = remarks::of_nothing(profile).map(String::from);
     nothing.into_iter().chain(remarks::of_all(profile)).for_each(|remark| text += &(remark + "\n"));
