@@ -13,7 +13,6 @@ use crate::stack;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::time::Instant;
 use topdown::{Sample, Seen, Sum, TopDown};
 use topdown_table::{NodeInTurns, Record, THREAD};
 
@@ -22,8 +21,11 @@ const MOST_TURNS: usize = 8;
 /// Nanoseconds of the first turn; of later ones from half of this to one and a half, at random, as what is counted may have a period.
 const TURN_NS: u64 = 20_000_000;
 const FIRST_NS: u64 = TURN_NS / 2;
-/// The end of a turn takes no more than one in so many nanoseconds of it.
+/// The end of a turn takes no more than one in so many nanoseconds of it, if it takes so long, and so long for each region that was executed in it.
+/// (A clock may be a system call, for which the program's seccomp filter may kill.)
 const WORTH: u64 = 50;
+const END_NS: u64 = 20_000;
+const REGION_NS: u64 = 3_000;
 
 /// What a group has in a thread's state while it is its turn.
 #[derive(Clone, Copy)]
@@ -142,7 +144,7 @@ pub(super) unsafe fn first_turn(thread: *mut ThreadState) {
     unsafe {
         let turns = (*thread).turns;
         if !turns.is_null() {
-            (*turns).to_come = 0;
+            ((*turns).to_come, (*turns).stuck) = (0, false);
             next(thread, turns);
             (*turns).length_ns = FIRST_NS;
         }
@@ -194,7 +196,6 @@ unsafe fn end(thread: *mut ThreadState, turns: *mut Turns) {
 unsafe fn next(thread: *mut ThreadState, turns: *mut Turns) {
     // SAFETY: as `end_if_due`.
     unsafe {
-        let began = Instant::now();
         let chosen = (*turns).choose();
         let old = (*thread).td;
         pause_open(thread);
@@ -202,7 +203,7 @@ unsafe fn next(thread: *mut ThreadState, turns: *mut Turns) {
         let next = (*turns).of[chosen];
         let switches = next.td != old;
         let off = !switches || (*old).switch(false).is_ok();
-        add_all(thread);
+        let regions = add_all(thread);
         if off && switches {
             if (*next.td).switch(true).is_ok() {
                 (*turns).now = chosen;
@@ -219,22 +220,24 @@ unsafe fn next(thread: *mut ThreadState, turns: *mut Turns) {
         (*turns).begun_ns = (*(*thread).td).read().map_or((*turns).seen_ns, |now| now.time_enabled_ns);
         (*turns).seen_ns = (*turns).begun_ns;
         let length = TURN_NS / 2 + (*turns).random_below(TURN_NS);
-        (*turns).length_ns = length.max(WORTH * began.elapsed().as_nanos() as u64);
+        (*turns).length_ns = length.max(WORTH * (END_NS + REGION_NS * regions));
     }
 }
 
-/// What the regions of the group whose turn it is have counted in it is one turn more. (Where it is not over, the rest is in the next.)
+/// What the regions of the group whose turn it is have counted in it is one turn more; of how many regions. (Where it is not over, the
+/// rest is in the next.)
 ///
 /// # Safety
 /// The calling thread's state, in which no other call is at work.
-pub(super) unsafe fn add_all(thread: *mut ThreadState) {
+pub(super) unsafe fn add_all(thread: *mut ThreadState) -> u64 {
     // SAFETY: the caller's word.
     unsafe {
-        let mut region = ThreadState::root(thread);
+        let (mut region, mut count) = (ThreadState::root(thread), 0);
         while !region.is_null() && !(*thread).turns.is_null() {
-            add(thread, region);
+            count += u64::from(add(thread, region));
             region = following(region);
         }
+        count
     }
 }
 
@@ -253,13 +256,13 @@ unsafe fn following(region: *mut RegionNode) -> *mut RegionNode {
     }
 }
 
-/// What was counted in this turn is one more of the record's.
-unsafe fn add(thread: *mut ThreadState, region: *mut RegionNode) {
+/// What was counted in this turn is one more of the record's; whether anything was.
+unsafe fn add(thread: *mut ThreadState, region: *mut RegionNode) -> bool {
     // SAFETY: as `end_if_due`: the thread's own node, and its record.
     unsafe {
         let record = (*region).record;
         if record.is_null() {
-            return;
+            return false;
         }
         if !(*region).parent.is_null() {
             record::complete(region); // (of the thread's own node it is: `publish`)
@@ -267,13 +270,13 @@ unsafe fn add(thread: *mut ThreadState, region: *mut RegionNode) {
         let mut now = (*region).sum;
         now.add_counted((*record).counted_executions.load(Relaxed), &*(*region).counted[0]);
         if (*region).then.is_null() {
-            let Ok(then) = node::allocate(thread, size_of::<Sum>()) else { return };
+            let Ok(then) = node::allocate(thread, size_of::<Sum>()) else { return false };
             (*region).then = then.cast();
             (*region).then.write(Sum::default());
         }
         let in_turn = now.since(&*(*region).then);
         if in_turn.measured_slots == 0 {
-            return;
+            return false;
         }
         (*region).then.write(now);
         let turns = &mut (*record).turns;
@@ -292,6 +295,7 @@ unsafe fn add(thread: *mut ThreadState, region: *mut RegionNode) {
         } else {
             turns.next.store(count.wrapping_sub(1), Release);
         }
+        true
     }
 }
 
