@@ -239,7 +239,8 @@ struct td_options {
      * TD_FLAG_E_CORES): TD_NODE_IFETCH_LATENCY, TD_NODE_IFETCH_BANDWIDTH, TD_NODE_MACHINE_CLEARS, TD_NODE_CORE_BOUND or
      * TD_NODE_RESOURCE_BOUND. hip08: TD_NODE_FRONTEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_BACKEND_BOUND or
      * TD_NODE_RESOURCE_BOUND. -ENOTSUP on other cores, and where something else has a counter that it takes; td_last_error
-     * says what. 0: none. */
+     * says what. 0: none. (Regions under libtopdown-preload.so have all of the level, with TOPDOWN_LEVEL: its parts take turns
+     * from one execution to another.) */
     uint32_t subtree;
     uint32_t reserved[8];       /**< Zeros. */
 };

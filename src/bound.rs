@@ -170,6 +170,41 @@ pub(crate) fn random_sample(chosen: &Chosen, share: f64, moments: &Moments) -> f
     STANDARD_ERRORS * variance.max(0.0).sqrt() / slots + missed_by_sample(chosen)
 }
 
+/// Some of all turns, chosen at random: how many they are, and the slots of a node in them.
+pub(crate) struct SomeTurns {
+    pub turns: u64,
+    pub all_turns: u64,
+    pub slots: f64,
+    pub all_slots: f64,
+    /// The part of all slots of any node that is not in them.
+    pub left_out: f64,
+}
+
+/// How far the part that a child has of a node may be off, where it is that of some turns: as `random_sample`, of whole turns, each
+/// with the slots of the node (x) and of the child (y). None: they are too few to tell.
+pub(crate) fn random_turns(some: &SomeTurns, part: f64, moments: &Moments) -> Option<f64> {
+    let Moments { xx, xy, yy } = *moments;
+    let SomeTurns { turns, slots, left_out, .. } = *some;
+    if left_out <= 0.0 {
+        return Some(0.0);
+    }
+    if turns < LEAST_SAMPLE || slots * slots < LEAST_SAMPLE as f64 * xx {
+        return None;
+    }
+    let n = turns as f64;
+    let squares = (yy - 2.0 * part * xy + part * part * xx).max(0.0);
+    let variance = squares * n / (n - 1.0) * left_out;
+    Some(STANDARD_ERRORS * variance.sqrt() / slots + missed_by_turns(some, xx))
+}
+
+/// The part of a node's slots that some turns have missed. All its slots are known: if they are more than so many turns can have, each
+/// with as much as the mean of these is at the most, some are long of whose kind none is among these.
+pub(crate) fn missed_by_turns(some: &SomeTurns, squares: f64) -> f64 {
+    let SomeTurns { turns, all_turns, slots, all_slots, .. } = *some;
+    let mean = slots / turns as f64 + mean_of_sample(turns as f64, slots, squares);
+    ((all_slots - all_turns as f64 * mean) / all_slots).max(0.0)
+}
+
 /// The part of all slots that a random sample has missed. All executions' slots are known: if they are more than so many executions
 /// of the sample's mean, some are long of whose kind none was measured.
 pub(crate) fn missed_by_sample(chosen: &Chosen) -> f64 {

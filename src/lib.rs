@@ -92,7 +92,9 @@ pub fn metric(id: u32) -> Option<Metric> {
     model::metric(id)
 }
 
-pub use model::{Core, cores, not_measured, subtree_of_name, subtrees_of_level};
+pub use model::{
+    Core, core_of_subtree, cores, groups_of_level, not_measured, subtree_of_name, subtrees_of_level,
+};
 pub use options::{Options, SourceKind, Target};
 pub use probe::{Finding, Survey, Verdict, probe};
 pub use sample::{
@@ -101,5 +103,8 @@ pub use sample::{
 };
 pub use sampling::{SampledEvents, SampledNode, sampled_events};
 pub use source::simulated::Mix;
-pub use sum::{Empties, Execution, InputSum, Sum, TD_SAMPLE_SPARSE};
+pub use sum::{
+    Empties, Execution, FEWEST_TURNS, InputSum, MOST_NODES_IN_TURNS, Sum, TD_SAMPLE_SPARSE, TurnTally,
+    is_in_turns,
+};
 pub use tree::{Node, decode_tree, decode_tree_as_perf_metrics};

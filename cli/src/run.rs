@@ -18,6 +18,8 @@ use topdown_report::{Format, Output, OutsideCount, Report, write_timeline};
 
 /// What the library inside counts.
 const SOURCE: &str = "TOPDOWN_SOURCE";
+/// Down to which level it counts.
+const LEVEL: &str = "TOPDOWN_LEVEL";
 /// Names the library that programs with Intel's ITT API tell of their tasks.
 const COLLECTOR: &str = "INTEL_LIBITTNOTIFY64";
 /// How many seccomp filters `topdown` has: a program that has more was put into a sandbox, and nothing is done in it that may be killed for.
@@ -59,9 +61,10 @@ pub struct Arguments {
     /// Measure from outside alone, as `topdown stat` does: nothing is loaded into the command, so there are no regions
     #[arg(long, conflicts_with_all = ["inside", "regions", "functions", "preload"])]
     outside: bool,
-    /// Count the whole down to this level from outside. Where no group of counters holds it, groups of its parts take turns, and
-    /// nothing is measured from inside, so there are no regions
-    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=3), conflicts_with = "inside")]
+    /// Count the whole down to this level from outside, or with --inside the regions. Where no group of counters holds it, groups of its
+    /// parts take turns: from outside, and then nothing is measured from inside, so there are no regions; or with --inside from one
+    /// execution of a region to another
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=3))]
     td_level: Option<u32>,
     /// The library to load into the command [default: libtopdown-preload.so beside `topdown` or in ../lib]
     #[arg(long, value_name = "FILE", env = "TOPDOWN_PRELOAD")]
@@ -134,9 +137,9 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
 }
 
 impl Arguments {
-    /// Below which nodes the level is counted in turns; none: one group holds it, or none does.
+    /// Below which nodes the level is counted in turns from outside; none: one group holds it, or none does.
     fn turns(&self) -> Vec<u32> {
-        self.td_level.map_or(Vec::new(), topdown::subtrees_of_level)
+        self.td_level.filter(|_| !self.inside).map_or(Vec::new(), topdown::subtrees_of_level)
     }
 
     /// What cannot be had if the level is counted in turns, which takes all counters.
@@ -146,7 +149,7 @@ impl Arguments {
             (self.regions.is_some(), "--regions"),
             (self.functions.is_some(), "--functions"),
         ];
-        let taken = "no group holds this level here, and its parts take turns on all counters";
+        let taken = "no group holds this level here, and its parts take turns on all counters (--inside: from one execution of a region to another)";
         match refused.iter().find(|(given, _)| *given) {
             Some((_, option)) => Err((FAILED, format!("--td-level: {taken}: not with {option}"))),
             None if self.outside => Ok(()),
@@ -202,7 +205,7 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
         [] => outside_options(level, library.is_some(), loaded.is_some()),
         _ => Some(Options { level, ..Options::default() }),
     };
-    if options.is_none() && arguments.td_level.is_some() {
+    if options.is_none() && arguments.td_level.is_some() && !arguments.inside {
         say(&no_level(level));
     }
     let beside = options.as_ref().is_some_and(|options| options.beside_registers);
@@ -317,6 +320,9 @@ fn load(command: &mut Command, arguments: &Arguments, library: &Path, directory:
         Some(filters) => command.env(FILTERS, filters.to_string()),
         None => command.env_remove(FILTERS),
     };
+    if let Some(level) = arguments.td_level.filter(|_| arguments.inside) {
+        command.env(LEVEL, level.to_string());
+    }
     if std::env::var_os(COLLECTOR).is_none() {
         command.env(COLLECTOR, library);
     }

@@ -15,6 +15,8 @@ pub struct MeasuredProcess {
     pub run: Run,
     pub tables: TableFile,
     pub options: Options,
+    /// Groups that take turns, by the node below which each counts (TD_NODE_NONE: none); empty: one group counts all.
+    pub groups: Vec<u32>,
     pub output: Destination,
     /// Counters could be opened.
     pub measured: AtomicBool,
@@ -35,6 +37,8 @@ pub struct Threads {
 pub struct MeasuredThread {
     pub thread: *mut ThreadState,
     pub td: Box<TopDown>,
+    /// Those that take turns with it; none comes or goes, so that each stays where it is.
+    pub others: Vec<TopDown>,
 }
 
 impl Threads {

@@ -2,7 +2,7 @@
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 const SIZE: usize = 1 << 18;
 /// Below it, nothing is mapped.
@@ -11,13 +11,22 @@ const GUARD: usize = 1 << 12;
 /// Where it ends; NULL: there is none.
 static TOP: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
+static IN_USE: Mutex<()> = Mutex::new(());
 /// Whoever holds it may use the stack.
 pub type StackGuard = MutexGuard<'static, ()>;
 
 /// Waits until nobody uses the stack.
 pub fn lock() -> StackGuard {
-    static IN_USE: Mutex<()> = Mutex::new(());
     IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same, if nobody uses it now.
+pub fn try_lock() -> Option<StackGuard> {
+    match IN_USE.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 /// Makes it, before anything else; whether there was memory.

@@ -87,6 +87,7 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
         core: core.unwrap_or_default(),
         ..Options::default()
     };
+    let (options, groups) = deeper(options, &std::env::var("TOPDOWN_LEVEL").unwrap_or_default());
     // SAFETY: getpid has no preconditions.
     let pid = unsafe { libc::getpid() };
     let run = output.run_of(pid);
@@ -95,6 +96,7 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
         run,
         tables,
         options,
+        groups,
         output,
         measured: AtomicBool::new(false),
         threads: Mutex::<Threads>::default(),
@@ -107,10 +109,13 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
         Err(error) => Err(format!("TOPDOWN_SIMULATE: {error}")),
     };
     match begun {
-        Ok(()) => {
+        Ok(refused) => {
             process.measured.store(true, Ordering::Relaxed);
             if let Some(Ok(info)) = process.threads().live.first().map(|first| first.td.info()) {
                 describe_counters(header, &info);
+                if !process.groups.is_empty() {
+                    describe_turns(header, &info, refused);
+                }
             }
         }
         Err(error) => {
@@ -133,6 +138,20 @@ fn source(name: &str) -> SourceKind {
             SourceKind::Automatic
         }
     }
+}
+
+/// What TOPDOWN_LEVEL says: down to which level regions are measured, and the groups that take turns if none holds all of it.
+fn deeper(options: Options, level: &str) -> (Options, Vec<u32>) {
+    if level.is_empty() {
+        return (options, Vec::new());
+    }
+    let Some(level) = level.parse().ok().filter(|level| (1..=3).contains(level)) else {
+        say::say(&format!("TOPDOWN_LEVEL is '{level}', none of 1, 2 and 3: ignored"));
+        return (options, Vec::new());
+    };
+    let is_of_no_cpu = options.simulate && options.core.is_empty();
+    let groups = if is_of_no_cpu { Vec::new() } else { topdown::groups_of_level(level, options.core) };
+    (Options { level: if groups.is_empty() { level } else { 0 }, ..options }, groups)
 }
 
 /// What the header says of the process.
@@ -158,6 +177,17 @@ fn describe_counters(header: &mut Header, info: &Info) {
     put(&mut header.pmu, info.pmu.as_bytes());
     put(&mut header.core, info.core.as_bytes());
     put(&mut header.note, info.note.to_string().as_bytes());
+}
+
+/// The same where groups take turns: the first of them is one of the core's.
+fn describe_turns(header: &mut Header, info: &Info, refused: Option<topdown::Error>) {
+    put(&mut header.core, topdown::core_of_subtree(&info.core).as_bytes());
+    let mut note =
+        String::from("groups of counters take turns: what is below level 1 is of a part of the executions");
+    if let Some(why) = refused {
+        note += &format!("; one is not there: {why}");
+    }
+    put(&mut header.note, note.as_bytes());
 }
 
 /// The command, as far as there is room for it, its NULs made spaces.

@@ -4,7 +4,7 @@ use crate::descriptors::with_high_descriptors;
 use crate::engine::{GONE, ThreadState, current};
 use crate::process::{MeasuredProcess, MeasuredThread};
 use crate::tables::put;
-use crate::{memory, stack};
+use crate::{memory, private, stack};
 use std::ffi::{CStr, CString, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use topdown::{Options, TopDown};
@@ -55,42 +55,97 @@ pub fn measure() {
     }
 }
 
-/// Starts to measure the calling thread.
-pub fn begin_thread(process: &MeasuredProcess, open: &[(CString, u32)]) -> Result<(), topdown::Error> {
+/// Starts to measure the calling thread. The result is why a group is not there that was to take turns with others.
+pub fn begin_thread(
+    process: &MeasuredProcess,
+    open: &[(CString, u32)],
+) -> Result<Option<topdown::Error>, topdown::Error> {
     let no_memory = || topdown::Error::new(-libc::ENOMEM, "no memory");
-    if !memory::secure(THREAD) || !process.threads().has_room() {
+    if !memory::secure(THREAD * process.groups.len().max(1)) || !process.threads().has_room() {
         return Err(no_memory());
     }
-    let td = Box::new(with_high_descriptors(|descriptors_from| {
-        TopDown::open(&Options { descriptors_from, ..process.options })
-    })?);
+    let Opened { td, others, refused } = open_handles(process)?;
     let mut name = [0_u8; 17];
     // SAFETY: PR_GET_NAME writes 16 bytes at most.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
-    let core = core_of(&td)?;
-    let thread = go_on(process, &td, name, &core)
-        .or_else(|| ThreadState::begin(&*td, &process.tables, name, &core, open))
-        .ok_or(topdown::Error::new(-libc::ENOSPC, "no memory, or no room in the table file"))?;
-    process.threads().live.push(MeasuredThread { thread, td });
+    let all = || std::iter::once(&*td).chain(&others);
+    let cores: Vec<_> = all().map(core_of).collect::<Result<_, _>>()?;
+    let no_room = || topdown::Error::new(-libc::ENOSPC, "no memory, or no room in the table file");
+    let handles = || all().map(std::ptr::from_ref::<TopDown>);
+    let thread = match go_on(process, handles(), name, &cores) {
+        Some(thread) => thread,
+        None => {
+            let thread =
+                ThreadState::begin(&*td, &process.tables, name, &cores[0], open).ok_or_else(no_room)?;
+            if !others.is_empty() {
+                let others = handles().zip(cores.iter().copied()).skip(1);
+                let random = private::random().map_or(1, u64::from_ne_bytes).max(1);
+                // SAFETY: this thread's state, and handles that go with it.
+                unsafe { ThreadState::take_turns(thread, others, name, random) };
+            }
+            thread
+        }
+    };
+    process.threads().live.push(MeasuredThread { thread, td, others });
     let key = KEY.load(Ordering::Relaxed);
     if key != 0 {
         // SAFETY: a key that was made.
         unsafe { libc::pthread_setspecific(key as u32, thread.cast()) };
     }
-    Ok(())
+    Ok(refused)
 }
 
-/// Starts to measure the calling thread in the records of one that has ended, whose handle counted the same. None: it is to
+/// A thread's handles: the one that is on, and others that take turns with it.
+struct Opened {
+    td: Box<TopDown>,
+    others: Vec<TopDown>,
+    /// Why one that was to take turns is not there.
+    refused: Option<topdown::Error>,
+}
+
+/// Opens those of the calling thread. Each is proved alone, as it will be on the counters.
+fn open_handles(process: &MeasuredProcess) -> Result<Opened, topdown::Error> {
+    let open = |options: Options| {
+        with_high_descriptors(|descriptors_from| TopDown::open(&Options { descriptors_from, ..options }))
+    };
+    if process.groups.is_empty() {
+        return Ok(Opened { td: Box::new(open(process.options)?), others: Vec::new(), refused: None });
+    }
+    let (mut all, mut refused) = (Vec::with_capacity(process.groups.len()), None);
+    for subtree in &process.groups {
+        let opened = open(Options { subtree: *subtree, ..process.options });
+        match opened.and_then(|td| td.switch(false).map(|()| td)) {
+            Ok(td) => all.push(td),
+            Err(why) => refused = Some(why),
+        }
+    }
+    let mut all = all.into_iter();
+    match (all.next(), refused) {
+        (Some(td), refused) => {
+            td.switch(true)?;
+            Ok(Opened { td: Box::new(td), others: all.collect(), refused })
+        }
+        (None, Some(why)) => Err(why),
+        (None, None) => unreachable!("there are groups"),
+    }
+}
+
+/// Starts to measure the calling thread in the records of one that has ended, whose handles counted the same. None: it is to
 /// have its own.
-fn go_on(process: &MeasuredProcess, td: &TopDown, name: &CStr, core: &[u8; 48]) -> Option<*mut ThreadState> {
+fn go_on(
+    process: &MeasuredProcess,
+    handles: impl Iterator<Item = *const TopDown>,
+    name: &CStr,
+    cores: &[[u8; 48]],
+) -> Option<*mut ThreadState> {
     let mut threads = process.threads();
     if threads.records < OWN_RECORDS || threads.ended.is_empty() {
         threads.records += 1;
         return None;
     }
     // SAFETY: those that are listed are not freed, and nobody else's.
-    let is_of = |ended: &*mut ThreadState| unsafe { ThreadState::is_of(*ended, core) };
+    let is_of = |ended: &*mut ThreadState| unsafe { ThreadState::is_of(*ended, cores) };
     // SAFETY: as above.
     let has_name = |ended: &*mut ThreadState| unsafe { ThreadState::has_name(*ended, name) };
     let named = threads.ended.iter().rposition(|ended| is_of(ended) && has_name(ended));
@@ -102,7 +157,7 @@ fn go_on(process: &MeasuredProcess, td: &TopDown, name: &CStr, core: &[u8; 48]) 
     let thread = threads.ended.swap_remove(at);
     drop(threads);
     // SAFETY: as above.
-    unsafe { ThreadState::begin_again(thread, td) }.map(|()| thread)
+    unsafe { ThreadState::begin_again(thread, handles) }.map(|()| thread)
 }
 
 /// The name of the handle's core, as records have it.
@@ -125,10 +180,10 @@ unsafe extern "C" fn thread_ends(thread: *mut c_void) {
         if let Some(at) = threads.live.iter().position(|one| one.thread == thread) {
             // SAFETY: it is this thread's, and lives.
             unsafe { ThreadState::end(thread) };
-            let MeasuredThread { thread, td } = threads.live.swap_remove(at);
+            let MeasuredThread { thread, td, others } = threads.live.swap_remove(at);
             threads.ended.push(thread);
             drop(threads);
-            drop(td);
+            drop((td, others));
         }
     });
 }

@@ -1,9 +1,9 @@
 //! Slots of many sums, added and subtracted, with a bound that stays one.
 #![forbid(unsafe_code)]
 
-use crate::nodes::{Nodes, Shown};
+use crate::nodes::{InTurns, Nodes, Shown};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, Node, Sum, TD_NODE_SMT_CONTENTION};
+use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, Node, Sum, TD_NODE_SMT_CONTENTION, TurnTally};
 
 /// Shares of slots, which add up to 1 with `other`, and the bound: none is further than this from the truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -196,8 +196,9 @@ pub struct Account {
     /// How those that were counted divide.
     one: Split<4>,
     two: Split<8>,
-    /// The same by node of the tree of metrics.
+    /// The same by node of the tree of metrics, but for those that were counted in turns.
     nodes: Nodes,
+    in_turns: InTurns,
 }
 
 impl Account {
@@ -211,6 +212,7 @@ impl Account {
         one: Split::NONE,
         two: Split::NONE,
         nodes: Nodes::NONE,
+        in_turns: InTurns::NONE,
     };
 
     /// What a sum says; nothing, if it is none.
@@ -228,6 +230,38 @@ impl Account {
         })
     }
 
+    /// What a sum says of the turns of a group, of this name, and the turns of the nodes below level 1. Nothing, if it is none.
+    pub fn of_turns(sum: &Sum, group: (&str, u64), tallies: Vec<(u32, TurnTally)>) -> Option<Account> {
+        let nodes = match sum.counted().decode_tree() {
+            Err(error) if error.code() != topdown::TD_ENOTCOUNTING => return None,
+            nodes => nodes.unwrap_or_default(),
+        };
+        Some(Account {
+            nodes: Nodes::NONE,
+            in_turns: InTurns::new(sum.slots as f64, &nodes, group, tallies),
+            ..Account::of_nodes(sum, &nodes)
+        })
+    }
+
+    /// No turn of a group of this name.
+    pub fn of_group(name: &str) -> Account {
+        Account { in_turns: InTurns::new(0.0, &[], (name, 0), Vec::new()), ..Account::NONE }
+    }
+
+    /// Whether a group that took turns had so few here that its nodes are not measured.
+    pub fn has_few_turns(&self) -> bool {
+        self.in_turns.are_few()
+    }
+
+    /// With those that were counted in turns.
+    fn all_nodes(&self) -> Nodes {
+        let mut all = self.nodes.clone();
+        if !self.in_turns.is_none() {
+            all.add(&self.in_turns.nodes());
+        }
+        all
+    }
+
     /// So many slots in so much time as the sum has, which divide so. Of level 2 nothing is said but by node.
     pub fn of_nodes(sum: &Sum, nodes: &[Node]) -> Account {
         let slots = sum.slots as f64;
@@ -241,6 +275,7 @@ impl Account {
             one: Split::new(slots, level_1_of(nodes)),
             two: Split::new(slots, None),
             nodes: Nodes::new(slots, nodes),
+            in_turns: InTurns::NONE,
         }
     }
 
@@ -254,6 +289,7 @@ impl Account {
         self.one.add(&other.one);
         self.two.add(&other.two);
         self.nodes.add(&other.nodes);
+        self.in_turns.add(&other.in_turns);
     }
 
     /// There were at least so many slots, in so much time; how the further ones divide is not known.
@@ -262,7 +298,11 @@ impl Account {
         self.slots += more_slots;
         self.one.unknown += more_slots as f64;
         self.two.unknown += more_slots as f64;
-        self.nodes.more_slots(more_slots as f64);
+        if self.in_turns.is_none() {
+            self.nodes.more_slots(more_slots as f64);
+        } else {
+            self.in_turns.more_slots(more_slots as f64);
+        }
         let more_ns = ns.saturating_sub(self.time_ns);
         self.time_ns += more_ns;
         // nobody noted how much of it was counted; some was, if slots came
@@ -280,7 +320,8 @@ impl Account {
             uncounted: (self.uncounted - part.uncounted).max(0.0),
             one: self.one.minus(&part.one),
             two: self.two.minus(&part.two),
-            nodes: self.nodes.minus(&part.nodes),
+            nodes: self.all_nodes().minus(&part.all_nodes()),
+            in_turns: InTurns::NONE,
         }
     }
 
@@ -293,6 +334,8 @@ impl Account {
     pub fn unknown(mut self) -> Account {
         self.one.anything();
         self.two.anything();
+        self.nodes = self.all_nodes();
+        self.in_turns = InTurns::NONE;
         self.nodes.anything();
         self
     }
@@ -315,7 +358,7 @@ impl Account {
             .iter()
             .flat_map(|two| LEVEL_2.iter().zip(two.of).map(|(metric, share)| (metric, share, two.error)));
         let named: Vec<_> = one.chain(two).collect();
-        let mut nodes = self.nodes.shown(self.uncounted);
+        let mut nodes = self.all_nodes().shown(self.uncounted);
         for node in &mut nodes {
             let Some((_, share, error)) = named.iter().find(|(metric, ..)| **metric == node.kind.metric)
             else {

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 use topdown::Sum;
-use topdown_table::{EXECED, EXITED, Entry, Header, THREAD, Table, text};
+use topdown_table::{EXECED, EXITED, Entry, Header, NONE, THREAD, Table, text};
 
 impl Figures {
     fn new(account: &Account, all: u64) -> Figures {
@@ -48,6 +48,7 @@ impl Tally {
             unbalanced: 0,
             missed: 0,
             split: 0,
+            few_turns: false,
         },
         inclusive: Account::NONE,
         exclusive: Account::NONE,
@@ -61,7 +62,7 @@ impl Tally {
 
     fn item(&self, all: u64) -> Item {
         Item {
-            counts: self.counts,
+            counts: Counts { few_turns: self.inclusive.has_few_turns(), ..self.counts },
             inclusive: Figures::new(&self.inclusive, all),
             exclusive: Figures::new(&self.exclusive, all),
         }
@@ -78,6 +79,8 @@ fn total(tallies: impl Iterator<Item = Tally>) -> Tally {
 /// A place in a thread's tree, on the way.
 struct Place<'t> {
     entry: &'t Entry,
+    /// Of a thread: it has ended.
+    ended: bool,
     parent: Option<usize>,
     depth: usize,
     /// Not in another of the same name.
@@ -87,12 +90,23 @@ struct Place<'t> {
 }
 
 /// A thread's tree in order, its root first. `damaged` counts sums that cannot be.
-fn tree<'t>(root: &'t Entry, below: &HashMap<u32, Vec<&'t Entry>>, damaged: &mut u64) -> Vec<Place<'t>> {
+/// `roots`: several, if groups of counters took turns. What each has counted of a region is of one place.
+fn tree<'t>(
+    roots: Vec<&'t Entry>,
+    below: &HashMap<u32, Vec<&'t Entry>>,
+    damaged: &mut u64,
+) -> Vec<Place<'t>> {
     let mut places: Vec<Place<'t>> = Vec::new();
     let mut path: Vec<usize> = Vec::new();
     let mut open: HashMap<&str, u32> = HashMap::new();
-    let mut todo = vec![(root, 0)];
-    while let Some((entry, depth)) = todo.pop() {
+    let in_turns = roots.len() > 1;
+    let mut turns = Account::NONE;
+    for root in roots.iter().filter(|_| in_turns) {
+        turns.add(&Account::of_group(&root.core));
+    }
+    let mut todo = vec![(roots, 0)];
+    while let Some((entries, depth)) = todo.pop() {
+        let entry = entries[0];
         for left in path.drain(depth..) {
             if let Some(count) = open.get_mut(places[left].entry.name.as_str()) {
                 *count -= 1;
@@ -100,27 +114,17 @@ fn tree<'t>(root: &'t Entry, below: &HashMap<u32, Vec<&'t Entry>>, damaged: &mut
         }
         let region = entry.kind != THREAD;
         let outermost = !region || open.get(entry.name.as_str()).is_none_or(|count| *count == 0);
-        let account = sum::of(entry).and_then(|sum| Account::new(&sum)).unwrap_or_else(|| {
-            *damaged += 1;
-            Account::NONE
-        });
-        let (executions, measured) = (account.executions, account.measured);
-        let mut tally = Tally { inclusive: account, ..Tally::NONE };
-        tally.counts = Counts {
-            executions,
-            measured,
-            nested: entry.nested,
-            unended: entry.unended,
-            unbalanced: entry.unbalanced,
-            missed: entry.missed,
-            split: entry.split,
-        };
-        if !region {
-            tally.inclusive.reaches(entry.seen_slots, entry.seen_ns);
+        let mut tally = Tally { inclusive: turns.clone(), ..Tally::NONE };
+        for entry in &entries {
+            match tally_of(entry, in_turns) {
+                Some(one) => tally.add(&one),
+                None => *damaged += 1,
+            }
         }
-        let children = below.get(&entry.number).map_or(&[][..], Vec::as_slice);
+        let children = children_of(&entries, below);
         places.push(Place {
             entry,
+            ended: entries.iter().any(|entry| entry.ended),
             parent: path.last().copied(),
             depth,
             outermost,
@@ -131,9 +135,50 @@ fn tree<'t>(root: &'t Entry, below: &HashMap<u32, Vec<&'t Entry>>, damaged: &mut
         if region {
             *open.entry(&entry.name).or_default() += 1;
         }
-        todo.extend(children.iter().rev().map(|child| (*child, depth + 1)));
+        todo.extend(children.into_iter().rev().map(|children| (children, depth + 1)));
     }
     places
+}
+
+/// What a record adds. None: it cannot be what the library wrote.
+fn tally_of(entry: &Entry, in_turns: bool) -> Option<Tally> {
+    let mut inclusive = sum::account_of(entry, in_turns)?;
+    // (an execution that went on in the next turn is one of that, too; and a thread has a record for each group)
+    let of_other_group = entry.kind == THREAD && entry.parent != NONE;
+    let pieces = if of_other_group { u64::MAX } else { entry.pieces };
+    let whole = |executions: u64| executions.saturating_sub(pieces);
+    let counts = Counts {
+        executions: whole(inclusive.executions),
+        measured: whole(inclusive.measured),
+        nested: entry.nested,
+        unended: entry.unended,
+        unbalanced: entry.unbalanced,
+        missed: entry.missed,
+        split: entry.split,
+        few_turns: false,
+    };
+    if entry.kind == THREAD {
+        inclusive.reaches(entry.seen_slots, entry.seen_ns);
+    }
+    Some(Tally { counts, inclusive, ..Tally::NONE })
+}
+
+/// The places below a place: records of one name, if those of the place are of several groups.
+fn children_of<'t>(entries: &[&'t Entry], below: &HashMap<u32, Vec<&'t Entry>>) -> Vec<Vec<&'t Entry>> {
+    let mut children: Vec<Vec<&Entry>> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (k, entry) in entries.iter().enumerate() {
+        for child in below.get(&entry.number).into_iter().flatten().copied() {
+            match places.get(child.name.as_str()).filter(|_| k > 0) {
+                Some(place) => children[*place].push(child),
+                None => {
+                    places.insert(&child.name, children.len());
+                    children.push(vec![child]);
+                }
+            }
+        }
+    }
+    children
 }
 
 /// Takes from each place what its regions had.
@@ -170,11 +215,25 @@ fn trees<'t>(table: &'t Table, damaged: &mut u64) -> Vec<Vec<Place<'t>>> {
             None => *damaged += 1,
         }
     }
-    let roots = table.entries.iter().filter(|entry| entry.kind == THREAD);
-    roots
+    let roots = || table.entries.iter().filter(|entry| entry.kind == THREAD);
+    // (a group's root is taken into use after that of the thread's first group)
+    let first = |root: &Entry| {
+        let is_first = |other: &&&Entry| other.kind == THREAD && other.number < root.number;
+        known.get(&root.parent).filter(is_first).map(|other| other.number)
+    };
+    let mut others: HashMap<u32, Vec<&Entry>> = HashMap::new();
+    for root in roots() {
+        if let Some(number) = first(root) {
+            others.entry(number).or_default().push(root);
+        }
+    }
+    roots()
+        .filter(|root| first(root).is_none())
         .map(|root| {
-            let mut places = tree(root, &below, damaged);
-            exclude(&mut places, root.ended);
+            let turns = others.remove(&root.number).unwrap_or_default();
+            let mut places = tree([vec![root], turns].concat(), &below, damaged);
+            let ended = places[0].ended;
+            exclude(&mut places, ended);
             places
         })
         .collect()
@@ -274,7 +333,7 @@ fn outermost(trees: &[Vec<Vec<Place>>]) -> Account {
 fn lacks(tree: &[Place]) -> bool {
     let counts = |place: &Place| place.tally.counts;
     let regions = tree.iter().filter(|place| place.depth > 0);
-    let was_killed = tree.first().is_some_and(|root| !root.entry.ended) && tree.len() > 1;
+    let was_killed = tree.first().is_some_and(|root| !root.ended) && tree.len() > 1;
     was_killed || regions.map(counts).any(|counts| counts.unended > 0 || counts.missed > 0)
 }
 
@@ -480,7 +539,7 @@ impl Thread {
             tid: root.entry.tid,
             before: root.entry.before,
             name: root.entry.name.clone(),
-            ended: root.entry.ended || header.ended.load(Relaxed) == EXECED,
+            ended: root.ended || header.ended.load(Relaxed) == EXECED,
             item: root.tally.item(all),
             tree: tree.collect(),
         }

@@ -295,6 +295,9 @@ pub struct Counts {
     pub missed: u64,
     /// Of the executions, those that ended only since another region did, and went on as the next one.
     pub split: u64,
+    /// Whether a group of counters that took turns with others had so few turns here, or a few that were most of it, that nodes which it
+    /// counts are not measured.
+    pub few_turns: bool,
 }
 
 impl Counts {

@@ -3,7 +3,9 @@
 #![forbid(unsafe_code)]
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use topdown::{Metric, Node, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS};
+use topdown::{
+    FEWEST_TURNS, Metric, Node, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS, TurnTally, is_in_turns,
+};
 
 /// Which node it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,10 @@ pub struct Kind {
 }
 
 impl Kind {
+    fn of(node: &Node) -> Option<Kind> {
+        Some(Kind { metric: node.metric()?, parent: node.parent, level: node.level, unit: node.unit })
+    }
+
     /// perf's name.
     pub fn name(&self) -> &'static str {
         self.metric.name.to_str().unwrap_or_default()
@@ -130,6 +136,106 @@ impl Amount {
     }
 }
 
+/// Nodes of regions that groups of counters have counted in turns: each group level 1, and the nodes of a part below it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InTurns {
+    /// What every group counts: level 1.
+    level_1: Nodes,
+    /// What the turns tell of all else.
+    tallies: Vec<(Kind, TurnTally)>,
+    /// How many turns each group had here, by its name.
+    groups: Vec<(String, u64)>,
+}
+
+impl InTurns {
+    /// None.
+    pub const NONE: InTurns = InTurns { level_1: Nodes::NONE, tallies: Vec::new(), groups: Vec::new() };
+
+    /// What a group has counted in its turns: so many slots, which divide so.
+    pub fn new(
+        slots: f64,
+        nodes: &[Node],
+        (group, turns): (&str, u64),
+        tallies: Vec<(u32, TurnTally)>,
+    ) -> InTurns {
+        let level_1: Vec<Node> =
+            nodes.iter().filter(|node| !is_in_turns(node.level, node.id)).copied().collect();
+        let find = |id: u32| Kind::of(nodes.iter().find(|node| node.id == id)?);
+        InTurns {
+            level_1: Nodes::new(slots, &level_1),
+            tallies: tallies.into_iter().filter_map(|(id, tally)| Some((find(id)?, tally))).collect(),
+            groups: vec![(group.into(), turns)],
+        }
+    }
+
+    /// Whether nothing was counted so.
+    pub fn is_none(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &InTurns) {
+        self.level_1.add(&other.level_1);
+        for (kind, more) in &other.tallies {
+            match self.tallies.iter_mut().find(|(mine, _)| mine == kind) {
+                Some((_, tally)) => tally.merge(more),
+                None => self.tallies.push((*kind, *more)),
+            }
+        }
+        for (group, turns) in &other.groups {
+            match self.groups.iter_mut().find(|(mine, _)| mine == group) {
+                Some((_, all)) => *all = all.saturating_add(*turns),
+                None => self.groups.push((group.clone(), *turns)),
+            }
+        }
+    }
+
+    /// There were so many slots more, of which nothing is known.
+    pub fn more_slots(&mut self, more: f64) {
+        self.level_1.more_slots(more);
+    }
+
+    /// Whether a group had so few turns, or a few that were most of them, that nodes which it counts are not measured.
+    pub fn are_few(&self) -> bool {
+        let few = || self.groups.iter().any(|(_, turns)| *turns < FEWEST_TURNS);
+        let nodes = self.nodes();
+        let lacks = || {
+            let counted = self.tallies.iter().filter(|(_, tally)| tally.parent > 0.0);
+            counted.into_iter().any(|(kind, _)| nodes.find(kind.metric.id).is_none())
+        };
+        self.level_1.slots > 0.0 && (few() || lacks())
+    }
+
+    /// All nodes that were measured: below level 1 each has the part of its parent that it had in its turns, which are a random sample of
+    /// all (docs/error-bound.md, Turns).
+    pub fn nodes(&self) -> Nodes {
+        let mut all = self.level_1.clone();
+        let turns = self.groups.iter().map(|(_, turns)| *turns).fold(0, u64::saturating_add);
+        let mut tallies: Vec<_> = self.tallies.iter().collect();
+        tallies.sort_by_key(|(kind, _)| kind.level);
+        for (kind, tally) in tallies {
+            let whole = Amount {
+                kind: *kind,
+                value: all.slots,
+                low: all.slots,
+                high: all.slots,
+                known: all.slots,
+                unknown: 0.0,
+            };
+            let parent =
+                if kind.parent == TD_NODE_NONE { Some(whole) } else { all.find(kind.parent).copied() };
+            let Some(parent) = parent else { continue };
+            let Some((ratio, far)) = tally.part_of_parent(turns, all.slots, parent.value) else { continue };
+            let value = ratio * parent.value;
+            let parent_far = (parent.value - parent.low).max(parent.high - parent.value);
+            let far = parent.value * far + ratio * parent_far;
+            let (low, high) = ((value - far).max(0.0), (value + far).min(parent.known));
+            all.amounts.push(Amount { kind: *kind, value, low, high, ..parent });
+        }
+        all
+    }
+}
+
 /// Nodes that add up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nodes {
@@ -147,12 +253,7 @@ impl Nodes {
         let amount = |node: &Node| {
             let whole = node.whole as f64;
             Some(Amount {
-                kind: Kind {
-                    metric: node.metric()?,
-                    parent: node.parent,
-                    level: node.level,
-                    unit: node.unit,
-                },
+                kind: Kind::of(node)?,
                 value: node.value * whole,
                 low: node.low * whole,
                 high: node.high * whole,
@@ -248,7 +349,7 @@ impl Nodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use topdown::LEVEL_1;
+    use topdown::{LEVEL_1, TD_NODE_FETCH_LATENCY};
 
     fn node(k: usize, whole: u64, value: f64, error: f64) -> Node {
         let id = LEVEL_1[k].id;
@@ -290,5 +391,58 @@ mod tests {
         let mut anything = all.minus(&part);
         anything.anything();
         is(&anything.shown(0.0)[0], 0.125, 0.0, 1.0);
+    }
+
+    fn tally(turns: u64, slots: f64, own: f64, parent: f64) -> TurnTally {
+        let n = turns as f64;
+        TurnTally {
+            turns,
+            slots,
+            own,
+            parent,
+            own_own: own * own / n,
+            own_parent: own * parent / n,
+            parent_parent: parent * parent / n,
+            far: 0.0,
+            whole: slots,
+        }
+    }
+
+    #[test]
+    fn a_node_that_was_counted_in_turns_has_a_part_of_what_its_parent_has_of_all() {
+        let child =
+            Node { id: TD_NODE_FETCH_LATENCY, parent: LEVEL_1[2].id, level: 2, ..node(2, 10_000, 0.1, 0.0) };
+        let group = |name, turns, nodes: &[Node]| {
+            let tallies = if nodes.len() > 2 {
+                vec![(TD_NODE_FETCH_LATENCY, tally(turns, 10_000.0, 1_000.0, 4_000.0))]
+            } else {
+                vec![]
+            };
+            InTurns::new(10_000.0, nodes, (name, turns), tallies)
+        };
+        let mut all = group("frontend", 16, &[node(0, 10_000, 0.6, 0.0), node(2, 10_000, 0.4, 0.0), child]);
+        assert!(!all.are_few() && InTurns::NONE.is_none());
+        all.add(&group("retiring", 16, &[node(0, 10_000, 0.8, 0.0), node(2, 10_000, 0.2, 0.0)]));
+        let shown = all.nodes().shown(0.0);
+        assert_eq!(shown.len(), 3);
+        is(&shown[1], 0.3, 0.3, 0.3);
+        is(&shown[2], 0.3 / 4.0, 0.3 / 4.0, 0.3 / 4.0);
+        // slots of which nothing is known may be of any node
+        all.more_slots(20_000.0);
+        assert!(all.nodes().shown(0.0)[2].high > 0.5);
+        let few = group("backend", 7, &[node(0, 10_000, 0.8, 0.0), node(2, 10_000, 0.2, 0.0)]);
+        all.add(&few);
+        assert!(all.are_few());
+    }
+
+    #[test]
+    fn of_too_few_turns_a_node_is_not_shown_unless_they_are_all() {
+        let child =
+            Node { id: TD_NODE_FETCH_LATENCY, parent: LEVEL_1[2].id, level: 2, ..node(2, 10_000, 0.1, 0.0) };
+        let tallies = vec![(TD_NODE_FETCH_LATENCY, tally(3, 10_000.0, 1_000.0, 4_000.0))];
+        let mut all = InTurns::new(10_000.0, &[node(2, 10_000, 0.4, 0.0), child], ("frontend", 3), tallies);
+        assert_eq!(all.nodes().shown(0.0).len(), 2);
+        all.add(&InTurns::new(10.0, &[node(2, 10, 0.4, 0.0)], ("retiring", 1), Vec::new()));
+        assert_eq!(all.nodes().shown(0.0).len(), 1);
     }
 }

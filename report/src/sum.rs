@@ -1,8 +1,9 @@
 //! What a record of a table file measured, as the sum that the core decodes.
 #![forbid(unsafe_code)]
 
-use topdown::{Empties, Increments, InputSum, Sum};
-use topdown_table::{Entry, Input, Measurement, RecordedCounts, RecordedEmpties};
+use crate::account::Account;
+use topdown::{Empties, Increments, InputSum, Sum, TurnTally};
+use topdown_table::{Entry, Input, Measurement, NodeInTurns, RecordedCounts, RecordedEmpties};
 
 /// The record's sum, without what the library itself executed between the readings of counted executions. None: it cannot be what the
 /// library wrote, or is of a core that this version does not know.
@@ -30,4 +31,25 @@ pub fn of(entry: &Entry) -> Option<Sum> {
     let RecordedEmpties { weight, slots, slots_squares, apart, counter, squares } = empties;
     sum.set_empties(&Empties { weight, slots, slots_squares, apart, counter, squares });
     Some(sum.without_edges())
+}
+
+/// What the record says. `in_turns`: it is of one of several groups that took turns.
+pub fn account_of(entry: &Entry, in_turns: bool) -> Option<Account> {
+    let sum = of(entry)?;
+    if !in_turns {
+        return Account::new(&sum);
+    }
+    let (turns, slots) = entry.turns;
+    let tallies = entry.in_turns.iter().map(|one| {
+        let NodeInTurns { number, own, parent, own_own, own_parent, parent_parent, far, .. } = *one;
+        (
+            number - 1,
+            TurnTally { turns, slots, own, parent, own_own, own_parent, parent_parent, far, whole: slots },
+        )
+    });
+    let finite = |(_, tally): &(u32, TurnTally)| {
+        let TurnTally { slots, own, parent, own_own, own_parent, parent_parent, far, .. } = *tally;
+        [slots, own, parent, own_own, own_parent, parent_parent, far].iter().all(|sum| sum.is_finite())
+    };
+    Account::of_turns(&sum, (&entry.core, turns), tallies.filter(finite).collect())
 }

@@ -6,7 +6,7 @@ use crate::nodes::Shown;
 use crate::verdict;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use topdown::{LEVEL_1, LEVEL_2, Metric};
+use topdown::{FEWEST_TURNS, LEVEL_1, LEVEL_2, Metric};
 pub use topdown_table::clean;
 
 /// Nodes that have no place among the shares of levels 1 and 2 of the figures: deeper ones, and those of trees that are not divided
@@ -256,7 +256,7 @@ fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
 /// What is odd about a region's executions, each in a few words.
 pub fn oddities(name: &str, counts: &Counts) -> Vec<String> {
     let mut odd = Vec::new();
-    let Counts { nested, unended, unbalanced, missed, split, .. } = *counts;
+    let Counts { nested, unended, unbalanced, missed, split, few_turns, .. } = *counts;
     if unbalanced > 0 {
         odd.push(format!(
             "unbalanced: {} of '{}' without a beginning",
@@ -278,6 +278,11 @@ pub fn oddities(name: &str, counts: &Counts) -> Vec<String> {
     }
     if missed > 0 {
         odd.push(format!("{} could not be read", thousands(missed)));
+    }
+    if few_turns {
+        odd.push(format!(
+            "a group of counters had fewer than {FEWEST_TURNS} turns in it, or a few that were most of it: nodes that it counts are not measured"
+        ));
     }
     odd
 }

@@ -274,6 +274,62 @@ fn of_a_killed_thread_what_is_in_flight_is_not_known() {
     assert!(text.contains("done: retiring 50 % or backend bound 50 %"), "{text}");
 }
 
+/// A region that two groups have counted in 16 turns each, the second after a piece of an execution: of what is frontend bound, a quarter
+/// is latency in the first one's turns.
+fn in_turns() -> Made {
+    let mut made = Made::new(10, "turns");
+    let thread = made.thread("main", ran(10_000, [60, 0, 40, 0], [0, 0, 10, 0], 0).sum());
+    let other = made.turn(thread, "main", ran(10_000, [80, 0, 20, 0], [0, 0, 0, 0], 0).sum());
+    let mut sum = ran(4_000, [60, 0, 40, 0], [0, 0, 10, 0], 0).sum();
+    ran(4_000, [60, 0, 40, 0], [0, 0, 10, 0], 0).add_to(&mut sum);
+    let region = made.region("solve", thread, sum);
+    let again = made.region("solve", other, ran(8_000, [80, 0, 20, 0], [0, 0, 0, 0], 0).sum());
+    made.region("of the other alone", other, ran(1_000, [80, 0, 20, 0], [0, 0, 0, 0], 0).sum());
+    made.at(region).turns.pieces = 1;
+    for record in &mut made.records[1..] {
+        if record.thread == other {
+            record.core = [0; 48];
+            record.core[..12].copy_from_slice(b"Redwood Cove"); // as a group of another name
+        }
+    }
+    for number in [region, again] {
+        let turns = &mut made.at(number).turns;
+        (*turns.turns.get_mut(), *turns.next.get_mut(), turns.slots) = (16, 16, 8_000.0);
+    }
+    let tally = &mut made.at(region).turns.node[0];
+    (tally.number, tally.own, tally.parent) = (topdown::TD_NODE_FETCH_LATENCY + 1, 800.0, 3_200.0);
+    (tally.own_own, tally.own_parent, tally.parent_parent) =
+        (800.0 * 800.0 / 16.0, 800.0 * 3_200.0 / 16.0, 3_200.0 * 3_200.0 / 16.0);
+    made
+}
+
+#[test]
+fn what_groups_counted_in_turns_is_of_one_region_and_the_nodes_of_each_are_estimated() {
+    let report = report("turns", &[in_turns()]);
+    let solve = region(&report, "solve");
+    assert_eq!(
+        (solve.item.counts.executions, solve.item.inclusive.slots, report.processes[0].threads.len()),
+        (2, 16_000, 1)
+    );
+    assert_eq!((report.whole.inclusive.slots, report.whole.counts.executions), (20_000, 1));
+    let tree = &solve.item.inclusive.tree;
+    near(tree.find(topdown::TD_NODE_FRONTEND_BOUND).unwrap().value, 0.3);
+    let latency = tree.find(topdown::TD_NODE_FETCH_LATENCY).unwrap();
+    near(latency.value, 0.3 / 4.0);
+    assert!(latency.error() < 0.001 && solve.item.inclusive.level_2.is_none(), "{latency:?}");
+    assert!(!solve.item.counts.few_turns && region(&report, "of the other alone").item.counts.few_turns);
+    // what was being worked on tells nothing
+    let mut torn = in_turns();
+    *torn.at(2).turns.next.get_mut() += 1;
+    let report = self::report("torn", &[torn]);
+    let solve = region(&report, "solve");
+    assert!(
+        solve.item.counts.few_turns
+            && solve.item.inclusive.tree.find(topdown::TD_NODE_FETCH_LATENCY).is_none()
+    );
+    near(solve.item.inclusive.tree.find(topdown::TD_NODE_FRONTEND_BOUND).unwrap().value, 0.3);
+}
+
 #[test]
 fn what_is_odd_is_told_with_its_name() {
     let mut made = nested();

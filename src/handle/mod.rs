@@ -272,6 +272,18 @@ fn of_plain<T>(handle: Handle, work: impl FnOnce(&Plain<PlainGroup<Linux>>) -> R
     })
 }
 
+/// Whether plain counters count from now on.
+fn switch(handle: Handle, on: bool) -> Result<()> {
+    with(handle, |state, _| match &state.source {
+        AnySource::Counters(source) => source.counters().switch(on),
+        AnySource::SimulatedCounters(source) => {
+            source.counters().switch(on);
+            Ok(())
+        }
+        _ => Err(Error::invalid("the handle counts no general counters of one kind of core")),
+    })
+}
+
 /// A reading, by the fast path if it serves.
 #[inline]
 pub(crate) fn any_read(handle: Handle) -> Result<Sample> {

@@ -116,9 +116,17 @@ pub(crate) fn level_of(
     match options.level {
         0 => Ok(most),
         level if level <= most => Ok(level),
-        level => Err(Error::errno(libc::ENOTSUP, format!("{what} has no level {level} in its counters"))
-            .why(why)
-            .remedy(format!("open with level {most}, or 0 for the deepest"))),
+        level => {
+            let in_turns = match model::groups_of_level(level, options.core)[..] {
+                [] => String::new(),
+                _ => {
+                    format!("; regions under libtopdown-preload.so have it in turns (TOPDOWN_LEVEL={level})")
+                }
+            };
+            Err(Error::errno(libc::ENOTSUP, format!("{what} has no level {level} in its counters"))
+                .why(why)
+                .remedy(format!("open with level {most}, or 0 for the deepest{in_turns}")))
+        }
     }
 }
 
@@ -533,6 +541,21 @@ mod tests {
             assert!(unknown.contains(word), "{unknown}");
         }
         assert!(unknown.len() < 500, "{}: td_last_error has no room for more", unknown.len());
+    }
+
+    #[test]
+    fn who_wants_a_level_that_no_group_holds_is_told_what_has_it_in_turns() {
+        let open = |core, level| {
+            let options = Options { simulate: true, core, level, ..Options::default() };
+            TopDown::open(&options).err().unwrap().to_string()
+        };
+        assert!(
+            open("Zen 4", 2).contains("open with level 1, or 0 for the deepest; regions under"),
+            "{}",
+            open("Zen 4", 2)
+        );
+        assert!(open("Crestmont", 3).contains("TOPDOWN_LEVEL=3"));
+        assert!(open("Neoverse V1", 2).ends_with("for the deepest"), "{}", open("Neoverse V1", 2));
     }
 
     #[test]

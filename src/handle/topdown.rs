@@ -3,7 +3,7 @@
 
 use super::{
     Handle, Info, Seen, any_read, begin_steadily, close, end_counted, info, last_read, nodes, of_plain, open,
-    reset, set_mix, set_per_cycle, sum_begin, sum_empty, sum_end,
+    reset, set_mix, set_per_cycle, sum_begin, sum_empty, sum_end, switch,
 };
 use crate::error::Result;
 use crate::options::Options;
@@ -113,13 +113,13 @@ impl TopDown {
         reset(self.0)
     }
 
-    /// Whether plain counters of others count from now on (`Options::off`); what they have counted stays. Switched off they leave
-    /// the counters to another handle.
+    /// Whether plain counters count from now on; what they have counted stays. Switched off they leave the counters to another handle, and
+    /// no time passes for them. (Those of others may be off from the start: `Options::off`.)
     ///
     /// # Errors
-    /// The operating system's, of ioctl(2).
+    /// The operating system's, of ioctl(2); -EINVAL: the handle has others.
     pub fn switch(&self, on: bool) -> Result<()> {
-        of_plain(self.0, |source| source.counters().switch(on))
+        switch(self.0, on)
     }
 
     /// The buffer into which the kernel writes records of threads (`Options::record_slots`).

@@ -250,6 +250,30 @@ pub fn subtrees_of_level(level: u32) -> Vec<u32> {
     parts.filter(|row| row.levels() == level).map(Model::subtree).collect()
 }
 
+/// The groups that take turns where none holds all of this level: each is named by the node below which it counts, and TD_NODE_NONE stands
+/// for the one of no subtree, if that counts more than level 1. Of the core of this name (empty: this CPU); none, if one group holds the level,
+/// or none does.
+#[must_use]
+pub fn groups_of_level(level: u32, core: &str) -> Vec<u32> {
+    let row = if core.is_empty() { of_this_cpu() } else { named(core).map(|(_, row)| row) };
+    let parts: Vec<u32> = row
+        .into_iter()
+        .flat_map(subtrees)
+        .filter(|part| part.levels() == level)
+        .map(Model::subtree)
+        .collect();
+    let whole = row.filter(|row| row.levels() > 1 && !parts.is_empty()).map(|_| metrics::TD_NODE_NONE);
+    whole.into_iter().chain(parts).collect()
+}
+
+/// The core whose subtree is counted under this name; or the name itself.
+#[must_use]
+pub fn core_of_subtree(name: &str) -> &str {
+    let part = named(name).map(|(_, row)| row).filter(|row| row.subtree() != metrics::TD_NODE_NONE);
+    let of_part = |part: &Model| rows().find(|row| subtrees(row).any(|other| std::ptr::eq(other, part)));
+    part.and_then(of_part).map_or(name, |row| row.core)
+}
+
 /// The row of a CPU of `of_cpu` in another part of the table.
 fn another_row(cpu: &Identity, part: &'static [Model]) -> Option<(u32, &'static Model)> {
     let (_, p_cores) = of_cpu(cpu)?;

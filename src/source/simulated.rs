@@ -240,13 +240,17 @@ struct Counted {
     cycles: u64,
     /// Times `WHOLE`.
     counter: [u128; MOST_COUNTERS],
+    /// Switched off; and nanoseconds in which they were.
+    off: bool,
+    off_ns: u64,
 }
 
 impl SimulatedCounters {
     /// Counters that count so much in a cycle each.
     pub fn new(per_cycle: &[f64], width: u32) -> SimulatedCounters {
         let per_cycle = units_of(per_cycle).expect("a table's numbers");
-        let state = Counted { per_cycle, at: Moment::now(), cycles: 0, counter: [0; MOST_COUNTERS] };
+        let counter = [0; MOST_COUNTERS];
+        let state = Counted { per_cycle, at: Moment::now(), cycles: 0, counter, off: false, off_ns: 0 };
         SimulatedCounters { width: width.into(), begun: Instant::now(), state: Kept::new(state) }
     }
 
@@ -255,6 +259,11 @@ impl SimulatedCounters {
         let units = units_of(per_cycle)?;
         self.change(|state| state.per_cycle = units);
         Ok(())
+    }
+
+    /// From now on they count, or not.
+    pub fn switch(&self, on: bool) {
+        self.change(|state| state.off = !on);
     }
 
     /// Moves on to now, and changes this then. (A signal handler's own may come between.)
@@ -282,7 +291,12 @@ fn units_of(numbers: &[f64]) -> Result<[u64; MOST_COUNTERS]> {
 
 impl Counted {
     fn move_on(&mut self) {
+        let before = self.at.time;
         let cycles = self.at.move_on();
+        if self.off {
+            self.off_ns += self.at.since(before);
+            return;
+        }
         self.cycles += cycles;
         for (counter, units) in self.counter.iter_mut().zip(self.per_cycle) {
             *counter += u128::from(cycles) * u128::from(units);
@@ -293,7 +307,7 @@ impl Counted {
 impl PlainCounters for SimulatedCounters {
     fn counts(&self) -> Result<PlainCounts> {
         let state = self.change(|_| {});
-        let time = state.at.since(self.begun);
+        let time = state.at.since(self.begun).saturating_sub(state.off_ns);
         Ok(PlainCounts {
             time: Times { enabled: time, running: time },
             slots: state.cycles * self.width,

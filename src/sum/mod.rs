@@ -10,6 +10,7 @@ mod empties;
 mod execution;
 mod inputs;
 mod result;
+mod turns;
 
 use crate::bound::{self, SKID_SLOTS};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
@@ -21,6 +22,7 @@ use crate::span::{Span, span};
 pub use empties::Empties;
 pub use execution::Execution;
 pub use inputs::InputSum;
+pub use turns::{FEWEST_TURNS, MOST_NODES_IN_TURNS, TurnTally, is_in_turns};
 
 /// Of a sum: not every execution was measured, and `error` is four standard errors of a random sample more than the bound of
 /// those that were.

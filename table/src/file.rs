@@ -1,8 +1,8 @@
 //! A table file, as bytes that anybody may have written, to what it says.
 
 use crate::{
-    FREE, HEADER_SIZE, Header, MAGIC, MOST_BYTES, Measurement, NAME, REGION, Record, RecordedCounts, THREAD,
-    VERSION, offset_of_record,
+    FREE, HEADER_SIZE, Header, MAGIC, MOST_BYTES, Measurement, NAME, NodeInTurns, REGION, Record,
+    RecordedCounts, THREAD, VERSION, offset_of_record,
 };
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, BufReader, Read};
@@ -64,6 +64,12 @@ pub struct Entry {
     pub counted_executions: u64,
     /// The one that holds.
     pub counted: RecordedCounts,
+    /// Turns of the group that counted, and slots in them; none, if it took none or they were being worked on.
+    pub turns: (u64, f64),
+    /// See `RecordedTurns`.
+    pub pieces: u64,
+    /// What the turns told.
+    pub in_turns: Vec<NodeInTurns>,
 }
 
 /// Plain data: any bytes are a value of it.
@@ -204,7 +210,14 @@ fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 fn entry(number: u32, kind: u32, record: &Record) -> Entry {
+    let turns = &record.turns;
+    let count = turns.turns.load(Relaxed);
+    let holds = turns.next.load(Relaxed) == count;
+    let nodes = turns.node.iter().filter(|node| holds && node.number != 0);
     Entry {
+        turns: if holds { (count, turns.slots) } else { (0, 0.0) },
+        pieces: turns.pieces,
+        in_turns: nodes.copied().collect(),
         number,
         kind,
         parent: record.parent,

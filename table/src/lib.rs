@@ -21,7 +21,7 @@ pub use file::{Entry, Table, read, text};
 /// `Header::magic`.
 pub const MAGIC: [u8; 8] = *b"topdown\n";
 /// `Header::version`: another one is another layout.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// Ends the name of a file that is opened, and nothing else, by a program that does not measure itself, since it was executed under a
 /// seccomp filter: what else would tell of it might be killed for.
 pub const SANDBOXED: &str = ".sandboxed";
@@ -33,6 +33,8 @@ pub const MOST_BYTES: u64 = offset_of_record(32 << 10) as u64;
 pub const NAME: usize = 511;
 /// No tree has more inputs.
 pub const MOST_INPUTS: usize = 32;
+/// No group that takes turns with others measures more nodes below level 1.
+pub const MOST_NODES_IN_TURNS: usize = 9;
 /// `Record::parent` of a thread.
 pub const NONE: u32 = u32::MAX;
 
@@ -115,7 +117,9 @@ pub struct Record {
     pub kind: AtomicU32,
     /// Which of `measurement` holds; the other one is being worked on.
     pub current: AtomicU32,
-    /// Number of the record of the region in which this one began, or of the thread; `NONE` for a thread.
+    /// Number of the record of the region in which this one began, or of the thread; `NONE` for a thread. Where groups of counters take
+    /// turns, a thread has a record for each, and below it those of what the group has counted of its regions: all but the first
+    /// have the first's number here.
     pub parent: u32,
     /// Number of the thread's record; its own for a thread.
     pub thread: u32,
@@ -158,6 +162,46 @@ pub struct Record {
     /// `counted_executions`, or one more while the other of `counted` is being worked on. Who reads a record while the process runs,
     /// from its beginning to its end, has what holds if this is no more than one ahead.
     pub counted_next: AtomicU64,
+    /// Where groups of counters take turns: what this one's tell.
+    pub turns: RecordedTurns,
+}
+
+/// What the turns of a group tell of the nodes below level 1.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct RecordedTurns {
+    /// Turns in which slots were counted here.
+    pub turns: AtomicU64,
+    /// The same, or one more while the rest is being worked on: then nothing of it holds.
+    pub next: AtomicU64,
+    /// Slots in them.
+    pub slots: f64,
+    /// Executions, of those of `measurement`, that went on in the next turn: each is one of that, too.
+    pub pieces: u64,
+    /// The nodes; those that have no number are not in use.
+    pub node: [NodeInTurns; MOST_NODES_IN_TURNS],
+}
+
+/// Sums over turns of the slots of a node and of its parent.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct NodeInTurns {
+    /// TD_NODE_*, plus 1; 0: it is not in use.
+    pub number: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The node's.
+    pub own: f64,
+    /// Its parent's.
+    pub parent: f64,
+    /// Squares of the node's.
+    pub own_own: f64,
+    /// Products of both.
+    pub own_parent: f64,
+    /// Squares of the parent's.
+    pub parent_parent: f64,
+    /// How far the node's bound is from its figure.
+    pub far: f64,
 }
 
 /// What plain counters told of executions, all the time of which they counted; flags and level are those of the record's

@@ -2,83 +2,18 @@
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
-use topdown::{Node, TD_NODE_NONE, TD_UNIT_CLOCKS};
+use topdown::{FEWEST_TURNS, Node, TD_NODE_NONE, TD_UNIT_CLOCKS, TurnTally};
 
 /// A stretch is shorter than twice this; how long is left to chance, as what is counted may have a period.
 pub const STRETCH: Duration = Duration::from_millis(20);
-/// Of fewer stretches a node is not measured: their spread tells nothing.
-const FEWEST: u64 = 8;
-
-/// What was counted of a node, and of its parent, in the stretches in which both were: sums, squares and products, in slots.
-#[derive(Clone, Copy, Default)]
-struct NodeTally {
-    stretches: u64,
-    own: f64,
-    parent: f64,
-    own_own: f64,
-    own_parent: f64,
-    parent_parent: f64,
-    /// How far a bound is from the figure.
-    far: f64,
-    slots: f64,
-    /// Slots, or cycles, of which the node is a share.
-    whole: f64,
-}
 
 fn far(node: &Node) -> f64 {
     (node.value - node.low).max(node.high - node.value)
 }
 
-impl NodeTally {
-    fn add(&mut self, node: &Node, parent: f64, slots: f64) {
-        let own = node.value * slots;
-        self.stretches += 1;
-        self.own += own;
-        self.parent += parent;
-        self.own_own += own * own;
-        self.own_parent += own * parent;
-        self.parent_parent += parent * parent;
-        self.far += slots * far(node);
-        self.slots += slots;
-        self.whole += node.whole as f64;
-    }
-
-    /// What came since then.
-    fn since(&self, then: &NodeTally) -> NodeTally {
-        NodeTally {
-            stretches: self.stretches - then.stretches,
-            own: self.own - then.own,
-            parent: self.parent - then.parent,
-            own_own: self.own_own - then.own_own,
-            own_parent: self.own_parent - then.own_parent,
-            parent_parent: self.parent_parent - then.parent_parent,
-            far: self.far - then.far,
-            slots: self.slots - then.slots,
-            whole: self.whole - then.whole,
-        }
-    }
-
-    /// Of so many slots: these, or of a node that is a share of cycles as many of those.
-    fn whole_of(&self, node: &Node, slots: u64) -> u64 {
-        if node.unit == TD_UNIT_CLOCKS { (self.whole / self.slots * slots as f64) as u64 } else { slots }
-    }
-
-    /// Value and bound of the share of all slots, where the parent has these. `stretches` and `slots`: of all.
-    fn share(&self, (parent, parent_far): (f64, f64), stretches: u64, slots: f64) -> Option<(f64, f64)> {
-        if self.parent <= 0.0 || self.stretches < stretches.min(FEWEST) {
-            return None;
-        }
-        let ratio = self.own / self.parent;
-        let sampled = if self.stretches == stretches {
-            0.0
-        } else {
-            let n = self.stretches as f64;
-            let squares = self.own_own - 2.0 * ratio * self.own_parent + ratio * ratio * self.parent_parent;
-            let left_out = (1.0 - self.slots / slots).max(0.0);
-            4.0 * (squares.max(0.0) * n / (n - 1.0) * left_out).sqrt() / self.parent
-        };
-        Some((ratio * parent, parent * (self.far / self.parent + sampled) + ratio * parent_far))
-    }
+/// Of so many slots: these, or of a node that is a share of cycles as many of those.
+fn whole_of(tally: &TurnTally, node: &Node, slots: u64) -> u64 {
+    if node.unit == TD_UNIT_CLOCKS { (tally.whole / tally.slots * slots as f64) as u64 } else { slots }
 }
 
 /// Stretches that are over.
@@ -90,7 +25,7 @@ pub struct Stretches {
     pub slots: u64,
     pub running_ns: u64,
     /// Nodes, parents before children; each as it was seen first.
-    nodes: Vec<(Node, NodeTally)>,
+    nodes: Vec<(Node, TurnTally)>,
 }
 
 impl Stretches {
@@ -116,7 +51,7 @@ impl Stretches {
             let Some(parent) = value(node.parent) else { continue };
             let place = self.nodes.iter().position(|(known, _)| known.id == node.id).unwrap_or_else(|| {
                 let place = self.nodes.partition_point(|(known, _)| known.level <= node.level);
-                self.nodes.insert(place, (*node, NodeTally::default()));
+                self.nodes.insert(place, (*node, TurnTally::default()));
                 place
             });
             self.nodes[place].1.add(node, parent * slots as f64, slots as f64);
@@ -141,12 +76,12 @@ impl Stretches {
 
     /// What to say, if one of the groups came too seldom for its nodes to be measured.
     pub fn remark(&self) -> Option<String> {
-        let lacks = self.slots > 0 && self.of_turn.iter().any(|n| *n < FEWEST);
-        let rounds = FEWEST as u32 + 2; // (a round may lie across an end, and stretches may be long)
+        let lacks = self.slots > 0 && self.of_turn.iter().any(|n| *n < FEWEST_TURNS);
+        let rounds = FEWEST_TURNS as u32 + 2; // (a round may lie across an end, and stretches may be long)
         let least = (STRETCH * rounds * self.of_turn.len() as u32).as_millis();
         lacks.then(|| {
             format!(
-                "nodes whose group had fewer than {FEWEST} turns are not measured: an interval, or a run, must have about {least} ms of running threads"
+                "nodes whose group had fewer than {FEWEST_TURNS} turns are not measured: an interval, or a run, must have about {least} ms of running threads"
             )
         })
     }
@@ -159,10 +94,14 @@ impl Stretches {
                 TD_NODE_NONE => Some((1.0, 0.0)),
                 id => shares.iter().find(|(node, ..)| node.id == id).map(|(_, value, far)| (*value, *far)),
             };
-            let share = of_parent.and_then(|of| tally.share(of, self.count, self.slots as f64));
+            let slots = self.slots as f64;
+            let share = of_parent.and_then(|(parent, parent_far)| {
+                let (ratio, far) = tally.part_of_parent(self.count, slots, parent * slots)?;
+                Some((ratio * parent, parent * far + ratio * parent_far))
+            });
             shares.extend(share.map(|(value, bound)| {
                 let (low, high) = ((value - bound).max(0.0), (value + bound).min(1.0));
-                let node = Node { value, low, high, whole: tally.whole_of(node, self.slots), ..*node };
+                let node = Node { value, low, high, whole: whole_of(tally, node, self.slots), ..*node };
                 (node, value, far(&node))
             }));
         }

@@ -39,6 +39,9 @@ pub unsafe fn before(thread: *mut ThreadState, node: *mut RegionNode, name: *con
 unsafe fn measure(thread: *mut ThreadState, node: *mut RegionNode, name: *const c_char) {
     // SAFETY: as `before`; no signal handler runs meanwhile.
     unsafe {
+        if !(*thread).turns.is_null() {
+            return; // (such groups are led by cycles: nothing is counted steadily)
+        }
         let Some(sum) = (*(*thread).td).empty(&mut (*node).sum).filter(|_| (*node).direct) else { return };
         let pair = [(); 2].map(|()| execute(thread, node, name, sum));
         if let [Some(first), Some(second)] = pair {

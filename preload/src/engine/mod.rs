@@ -14,6 +14,7 @@ mod split;
 pub mod steady;
 mod thread;
 mod totals;
+mod turns;
 
 pub use thread::{GONE, ThreadState, current};
 pub use totals::{SoFar, forget, so_far};

@@ -46,6 +46,8 @@ pub struct RegionNode {
     pub sibling: *mut RegionNode,
     /// What does not count for a program that asks for totals.
     pub since: SoFar,
+    /// Where groups take turns: the sum as the last turn in which the region was executed ended; NULL: there was none.
+    pub then: *mut Sum,
 }
 
 impl RegionNode {
@@ -72,6 +74,7 @@ impl RegionNode {
             sibling: null_mut(),
             since: SoFar::default(),
             sum: Sum::default(),
+            then: null_mut(),
         }
     }
 }
@@ -187,7 +190,7 @@ pub unsafe fn new_apart(thread: *mut ThreadState) -> Option<*mut RegionNode> {
 }
 
 /// Memory of the thread's own, which stays until the thread ends: from mmap(2), since this may be in a signal handler.
-unsafe fn allocate(thread: *mut ThreadState, size: usize) -> Result<*mut u8, c_int> {
+pub(super) unsafe fn allocate(thread: *mut ThreadState, size: usize) -> Result<*mut u8, c_int> {
     // SAFETY: the calling thread's state.
     unsafe {
         let size = size.next_multiple_of(align_of::<RegionNode>());

@@ -6,6 +6,7 @@ use super::node::{RegionNode, look_up, place};
 use super::record;
 use super::split;
 use super::thread::{GONE, ThreadState, current};
+use super::turns;
 use crate::process::MeasuredProcess;
 use std::ffi::{c_char, c_int};
 use std::ptr::{addr_of_mut, null_mut};
@@ -58,7 +59,11 @@ pub unsafe extern "C" fn end(name: *const c_char) -> c_int {
             (*again).again -= 1;
             return 0;
         }
-        in_thread(|thread| end_in(thread, name))
+        in_thread(|thread| {
+            let code = end_in(thread, name);
+            turns::end_if_due(thread);
+            code
+        })
     }
 }
 
@@ -204,9 +209,11 @@ pub(super) unsafe fn end_execution(thread: *mut ThreadState, node: *mut RegionNo
             Ok(seen) if slots_only => {
                 record::store_totals(node);
                 record::saw(thread, seen);
+                turns::saw(thread, seen);
                 0
             }
-            Ok(_) => {
+            Ok(seen) => {
+                turns::saw(thread, seen);
                 record::store(node);
                 record::publish(thread, &(*node).sum.last);
                 0

@@ -2,6 +2,7 @@
 
 use super::frame::{Began, DEEPEST, Frame};
 use super::node::{self, CACHE, RegionNode};
+use super::turns::{self, Turns};
 use super::{record, slow, totals};
 use crate::tables::TableFile;
 use std::ffi::{CStr, CString};
@@ -32,6 +33,8 @@ pub struct ThreadState {
     /// Where the rest of the present arena is, and how long.
     pub(super) arena: (*mut u8, usize),
     pub(super) tables: *const TableFile,
+    /// Groups that take turns: `td`, `record`, `start`, `zero` and `before` are of the one whose turn it is. NULL: there is one alone.
+    pub(super) turns: *mut Turns,
     /// What counts executions of nothing; NULL at first.
     pub(super) empty: *mut RegionNode,
     /// The thread's own node where there is no other yet: it is below none.
@@ -117,27 +120,48 @@ impl ThreadState {
         Some(thread)
     }
 
+    /// Has other groups, which are switched off, take turns with the one that it began with; None: it goes on with that alone.
+    ///
+    /// # Safety
+    /// The calling thread's state, which has begun. The handles live as long as the process is this one.
+    pub unsafe fn take_turns(
+        thread: *mut ThreadState,
+        others: impl Iterator<Item = (*const TopDown, [u8; 48])>,
+        name: &CStr,
+        random: u64,
+    ) -> Option<()> {
+        // SAFETY: the caller's word.
+        unsafe { turns::take(thread, others, name, random) }
+    }
+
     /// Starts to measure the calling thread in the records of one that has ended.
     ///
     /// # Safety
-    /// That one's state, which no other thread uses.
-    pub unsafe fn begin_again(thread: *mut ThreadState, td: *const TopDown) -> Option<()> {
+    /// That one's state, which no other thread uses; as many handles as it had.
+    pub unsafe fn begin_again(
+        thread: *mut ThreadState,
+        mut handles: impl Iterator<Item = *const TopDown>,
+    ) -> Option<()> {
         // SAFETY: the caller's word.
         unsafe {
-            let start = (*td).read().ok()?;
-            let root = ThreadState::root(thread);
-            let before = (*root).sum;
-            go_on(root, &before.last, &start);
-            ((*thread).td, (*thread).start, (*thread).before) = (td, start, before);
-            (*thread).zero = Seen {
-                slots: start.slots.wrapping_sub(before.slots),
-                ns: start.time_enabled_ns.wrapping_sub(before.time_enabled_ns),
-            };
-            let record = (*thread).record;
+            let first = Turns::of(thread).first();
+            let (root, record) =
+                first.map_or((ThreadState::root(thread), (*thread).record), |turn| (turn.root, turn.record));
+            let td = handles.next()?;
+            let (start, zero, before) = goes_on(root, td)?;
+            for (k, turn) in Turns::of(thread).iter_mut().enumerate() {
+                turn.td = if k == 0 { td } else { handles.next()? };
+                (turn.start, turn.zero, turn.before) =
+                    if k == 0 { (start, zero, before) } else { goes_on(turn.root, turn.td)? };
+            }
+            ((*thread).td, (*thread).record) = (td, record);
+            ((*thread).start, (*thread).zero, (*thread).before) = (start, zero, before);
+            (*thread).frames[0].node = root;
             (*record).tid = libc::syscall(libc::SYS_gettid) as i32;
             (*record).before += 1;
             (*record).ended.store(0, Release);
             ((*thread).alive, (*thread).idle) = (1, 1);
+            turns::first_turn(thread);
         }
         ThreadState::set_current(thread);
         Some(())
@@ -152,13 +176,38 @@ impl ThreadState {
         unsafe { (*ThreadState::root(thread)).name.is(name.as_ptr()) }
     }
 
-    /// Whether its records are of such a core, and so of what such a handle counts.
+    /// Whether its records are of such cores, and so of what such handles count.
     ///
     /// # Safety
     /// A state.
-    pub unsafe fn is_of(thread: *mut ThreadState, core: &[u8; 48]) -> bool {
+    pub unsafe fn is_of(thread: *mut ThreadState, cores: &[[u8; 48]]) -> bool {
         // SAFETY: states and records are never unmapped.
-        unsafe { (*(*thread).record).core == *core }
+        unsafe {
+            let turns = Turns::of(thread).iter().map(|turn| (*turn.record).core);
+            match cores {
+                [core] => (*thread).turns.is_null() && (*(*thread).record).core == *core,
+                cores => turns.eq(cores.iter().copied()),
+            }
+        }
+    }
+
+    /// The thread's own nodes: one, or one for each group that takes turns.
+    ///
+    /// # Safety
+    /// A state.
+    pub(super) unsafe fn roots(thread: *mut ThreadState) -> impl Iterator<Item = *mut RegionNode> {
+        // SAFETY: the caller's word.
+        unsafe {
+            let turns = Turns::of(thread).iter().map(|turn| turn.root);
+            let alone = (*thread).turns.is_null().then(|| ThreadState::root(thread));
+            turns.chain(alone)
+        }
+    }
+
+    /// Its records say that it has ended.
+    unsafe fn has_ended(thread: *mut ThreadState) {
+        // SAFETY: a state, whose own nodes have records.
+        unsafe { ThreadState::roots(thread).for_each(|root| (*(*root).record).ended.store(1, Release)) };
     }
 
     /// The calling thread's figures up to now go to its record; it goes on.
@@ -184,7 +233,8 @@ impl ThreadState {
             (*thread).over = 0;
             slow::leave(thread, 0);
             ThreadState::update(thread);
-            (*(*thread).record).ended.store(1, Release);
+            turns::add_all(thread);
+            ThreadState::has_ended(thread);
             ((*thread).alive, (*thread).idle) = (0, 0);
         }
         ThreadState::set_current(GONE);
@@ -215,7 +265,7 @@ impl ThreadState {
                     (*(*node).record).nested = (*(*node).record).nested.saturating_sub(u64::from(again));
                 }
             }
-            (*(*thread).record).ended.store(1, Release);
+            ThreadState::has_ended(thread);
         }
     }
 
@@ -229,6 +279,21 @@ impl ThreadState {
             let frames = (1..=ThreadState::depth(thread)).map(|at| (*thread).frames[at]);
             frames.map(|frame| (CStr::from_ptr((*frame.node).name.text()), frame.again)).collect()
         }
+    }
+}
+
+/// The tree below a thread's own node goes on with this handle of another thread: what its samples start from, and what was before.
+unsafe fn goes_on(root: *mut RegionNode, td: *const TopDown) -> Option<(Sample, Seen, Sum)> {
+    // SAFETY: the calling thread's handle, and nodes that no other thread uses.
+    unsafe {
+        let start = (*td).read().ok()?;
+        let before = (*root).sum;
+        go_on(root, &before.last, &start);
+        let zero = Seen {
+            slots: start.slots.wrapping_sub(before.slots),
+            ns: start.time_enabled_ns.wrapping_sub(before.time_enabled_ns),
+        };
+        Some((start, zero, before))
     }
 }
 

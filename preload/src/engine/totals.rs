@@ -54,7 +54,9 @@ fn each_of_name(name: &CStr, mut work: impl FnMut(*mut RegionNode)) {
     // SAFETY: the calling thread's state; its nodes stay as long as the state.
     unsafe {
         if ThreadState::has_begun(thread) {
-            each_below(ThreadState::root(thread), name, &mut work);
+            for root in ThreadState::roots(thread) {
+                each_below(root, name, &mut work);
+            }
         }
     }
 }

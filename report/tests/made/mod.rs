@@ -144,7 +144,8 @@ impl Made {
         *record.kind.get_mut() = kind;
         *record.current.get_mut() = number; // even or odd
         record.parent = parent;
-        record.thread = if parent == NONE { number } else { self.records[parent as usize].thread };
+        record.thread =
+            if parent == NONE || kind == THREAD { number } else { self.records[parent as usize].thread };
         record.tid =
             if parent == NONE { self.header.pid + number as i32 } else { self.records[parent as usize].tid };
         *record.ended.get_mut() = 1;
@@ -157,6 +158,11 @@ impl Made {
 
     pub fn thread(&mut self, name: &str, sum: Sum) -> u32 {
         self.record(THREAD, name, NONE, sum)
+    }
+
+    /// What another group has counted of a thread, which takes turns with that of its record.
+    pub fn turn(&mut self, thread: u32, name: &str, sum: Sum) -> u32 {
+        self.record(THREAD, name, thread, sum)
     }
 
     pub fn region(&mut self, name: &str, parent: u32, sum: Sum) -> u32 {
