@@ -222,6 +222,15 @@ int main(int count, char **arguments)
     setenv("TRUTH", path, 1);
     setenv("TOPDOWN_REGIONS", "libc.so.6:lfind", 1);
     setenv("TOPDOWN_LEVEL", strstr(info.core, "mont") != NULL || strstr(info.core, "hip08") != NULL ? "3" : "2", 1);
+    if (strstr(info.core, "Zen") != NULL) { /* the watchdog has a counter that each of the groups takes: level 1 is what is left */
+        watchdog_is(1);
+        CHECK_EQ(under_preload(arguments[0], "work", &csv), 0);
+        for (int region = 0; region < ONCE; region++)
+            CHECK_EQ(is_true(&csv, region), 0);
+        memset(shared, 0, sizeof *shared);
+        shared->info = info;
+        watchdog_is(0);
+    }
     CHECK_EQ(under_preload(arguments[0], "work", &csv), 0);
     unlink(path);
     for (int region = 0; region < ONCE; region++)

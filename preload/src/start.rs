@@ -111,10 +111,12 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
     match begun {
         Ok(refused) => {
             process.measured.store(true, Ordering::Relaxed);
-            if let Some(Ok(info)) = process.threads().live.first().map(|first| first.td.info()) {
+            let first =
+                process.threads().live.first().map(|first| (first.td.info(), first.others.is_empty()));
+            if let Some((Ok(info), alone)) = first {
                 describe_counters(header, &info);
                 if !process.groups.is_empty() {
-                    describe_turns(header, &info, refused);
+                    describe_turns(header, &info, alone, refused);
                 }
             }
         }
@@ -179,11 +181,14 @@ fn describe_counters(header: &mut Header, info: &Info) {
     put(&mut header.note, info.note.to_string().as_bytes());
 }
 
-/// The same where groups take turns: the first of them is one of the core's.
-fn describe_turns(header: &mut Header, info: &Info, refused: Option<topdown::Error>) {
+/// The same where groups are to take turns: the first of them is one of the core's. `alone`: there is no other.
+fn describe_turns(header: &mut Header, info: &Info, alone: bool, refused: Option<topdown::Error>) {
     put(&mut header.core, topdown::core_of_subtree(&info.core).as_bytes());
-    let mut note =
-        String::from("groups of counters take turns: what is below level 1 is of a part of the executions");
+    let mut note = String::from(if alone {
+        "groups of counters were to take turns, and there is one alone"
+    } else {
+        "groups of counters take turns: what is below level 1 is of a part of the executions"
+    });
     if let Some(why) = refused {
         note += &format!("; one is not there: {why}");
     }

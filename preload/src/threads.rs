@@ -126,8 +126,8 @@ fn open_handles(process: &MeasuredProcess) -> Result<Opened, topdown::Error> {
             td.switch(true)?;
             Ok(Opened { td: Box::new(td), others: all.collect(), refused })
         }
-        (None, Some(why)) => Err(why),
-        (None, None) => unreachable!("there are groups"),
+        // (what one group holds is better than nothing)
+        (None, refused) => Ok(Opened { td: Box::new(open(process.options)?), others: Vec::new(), refused }),
     }
 }
 
