@@ -188,6 +188,11 @@ fn has_ended(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV))
 }
 
+/// One of these did not run since a burst was asked for.
+fn waits(samplers: &BTreeMap<i32, ThreadCounters>, tid: i32) -> bool {
+    samplers.get(&tid).is_some_and(ThreadCounters::waits)
+}
+
 impl Recorder {
     /// On processes with their threads, and on whatever those start. `there`: they run already, and what they have mapped is to be
     /// looked up; else they are about to execute a program.
@@ -480,13 +485,17 @@ impl Recorder {
             return Instant::now() + DRAINS;
         }
         self.budget.look();
-        let Recorder { turns, samplers, .. } = self;
-        let waits = |tid| samplers.get(&tid).is_some_and(ThreadCounters::waits);
-        let due = turns.take(now(), self.budget.rate(), waits);
-        due.iter().for_each(|turn| self.turn(*turn));
+        let rate = self.budget.rate();
+        let mut due = self.turns.take(now(), rate, |tid| waits(&self.samplers, tid));
+        let mut bursts = 0;
+        while !due.is_empty() {
+            bursts += due.len();
+            due.iter().for_each(|turn| self.turn(*turn));
+            due = self.turns.woken(now(), rate, |tid| waits(&self.samplers, tid));
+        }
         let spent = own_cpu_time();
         // (what it costs to look at threads that do not run goes with the bursts)
-        let bursts = due.len().max(1) as f64;
+        let bursts = bursts.max(1) as f64;
         self.budget.recorder_paid(spent.saturating_sub(self.spent_ns) as f64, bursts);
         self.spent_ns = spent;
         Instant::now() + Duration::from_nanos(self.turns.next().saturating_sub(now())).min(NOBODY)

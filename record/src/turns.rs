@@ -58,6 +58,8 @@ pub(crate) struct Turns {
     asleep: BTreeSet<i32>,
     look: u64,
     look_interval_ns: f64,
+    /// They are looked at now, and a turn stands for so many nanoseconds.
+    looked_ns: Option<u64>,
 }
 
 impl Turns {
@@ -70,6 +72,7 @@ impl Turns {
             asleep: BTreeSet::new(),
             look: u64::MAX,
             look_interval_ns: 0.0,
+            looked_ns: None,
         }
     }
 
@@ -125,14 +128,11 @@ impl Turns {
     /// Threads of which a burst is to be asked for now. `waits`: one that was asked for before has not come.
     pub fn take(&mut self, now: u64, rate: TurnRate, waits: impl Fn(i32) -> bool) -> Vec<Turn> {
         let mut turns = Vec::new();
+        self.looked_ns = None;
         if !self.asleep.is_empty() && self.look <= now {
-            let woken: Vec<i32> = self.asleep.iter().copied().filter(|tid| !waits(*tid)).collect();
-            let weight_ns = self.look_interval_ns as u64 + (now - self.look);
-            for tid in woken {
-                turns.push(Turn { tid, weight_ns });
-                self.begins(tid, now, rate, Some(now));
-            }
+            self.looked_ns = Some(self.look_interval_ns as u64 + (now - self.look));
             self.look_again(now, rate);
+            turns = self.woken(now, rate, &waits);
         }
         while let Some((_, tid)) = self.order.first().copied().filter(|(due, _)| *due <= now) {
             let TurnInterval { over, start, end, .. } = self.now_in[&tid];
@@ -153,6 +153,15 @@ impl Turns {
             }
         }
         turns
+    }
+
+    /// Of those that are looked at, if they are now, threads that ran: until there are none. To ask for a burst takes time, in which one that ran
+    /// at first has ended, perhaps, and another one has begun.
+    pub fn woken(&mut self, now: u64, rate: TurnRate, waits: impl Fn(i32) -> bool) -> Vec<Turn> {
+        let Some(weight_ns) = self.looked_ns else { return Vec::new() };
+        let woken: Vec<i32> = self.asleep.iter().copied().filter(|tid| !waits(*tid)).collect();
+        woken.iter().for_each(|tid| self.begins(*tid, now, rate, Some(now)));
+        woken.into_iter().map(|tid| Turn { tid, weight_ns }).collect()
     }
 
     fn look_again(&mut self, now: u64, rate: TurnRate) {
