@@ -126,3 +126,12 @@ fn a_dash_is_standard_output() {
         text => assert!(stdout == "ran\n" && text.contains("nothing is recorded: "), "{stdout}{text}"),
     }
 }
+
+#[test]
+fn a_device_is_no_recording() {
+    let output = record("--from /dev/zero");
+    assert!(!output.status.success() && said(&output).contains("/dev/zero: a device"), "{}", said(&output));
+    let mut compare = Command::new(env!("CARGO_BIN_EXE_topdown"));
+    let output = compare.args(["compare", "/dev/zero", "/dev/zero"]).output().unwrap();
+    assert!(!output.status.success() && said(&output).contains("/dev/zero: a device"), "{}", said(&output));
+}

@@ -98,3 +98,12 @@ fn a_command_that_is_interrupted_is_the_last_run() {
     let output = command.output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(3), &b"run\n"[..]));
 }
+
+#[test]
+fn what_a_full_disk_has_no_room_for_goes_to_standard_error() {
+    let output = stat("-o /dev/full --csv -- true");
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    let (why, report) = said.split_once("no report: ").unwrap().1.split_once('\n').unwrap();
+    assert!(why.contains("No space left") && report.starts_with("topdown: true"), "{said}");
+}

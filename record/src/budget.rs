@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::sampler::SAMPLES;
+use crate::turns::TurnRate;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ const EACH: f64 = SAMPLES as f64;
 /// What a burst is taken to cost before it is measured, and of how many bursts that is worth.
 const BEFORE_NS: f64 = 20_000.0;
 const BEFORE_WEIGHT: f64 = 8.0;
+const NS_PER_SECOND: f64 = 1e9;
 /// Fewer are not asked for, whatever the limit.
 const LEAST: f64 = 10.0;
 
@@ -57,6 +59,8 @@ pub(crate) struct BurstBudget {
     /// The same of the recorder.
     recorder: (f64, f64),
     by_kernel: f64,
+    /// Bursts of a thread in one tick.
+    permitted: f64,
     look: Instant,
 }
 
@@ -75,7 +79,15 @@ impl BurstBudget {
     pub fn new(asked: u32, part: f64) -> BurstBudget {
         let before = (BEFORE_NS * BEFORE_WEIGHT, BEFORE_WEIGHT);
         let (threads, recorder) = (before, (0.0, BEFORE_WEIGHT));
-        BurstBudget { asked, part, threads, recorder, by_kernel: f64::INFINITY, look: Instant::now() }
+        BurstBudget {
+            asked,
+            part,
+            threads,
+            recorder,
+            by_kernel: f64::INFINITY,
+            permitted: f64::INFINITY,
+            look: Instant::now(),
+        }
     }
 
     /// A burst took so much time of its thread.
@@ -91,9 +103,18 @@ impl BurstBudget {
     /// Looks at the kernel's limit, if it has not been looked at for long.
     pub fn look(&mut self) {
         if Instant::now() >= self.look {
-            self.by_kernel = max_sample_rate().map_or(f64::INFINITY, below_throttling);
+            let rate = max_sample_rate().unwrap_or(f64::INFINITY);
+            (self.by_kernel, self.permitted) = (below_throttling(rate), rate / MOST_TICKS / EACH);
             self.look = Instant::now() + LOOK;
         }
+    }
+
+    /// How often a thread may have turns. In a tick there may be two more of them than on average, and one that comes late: where that are too
+    /// many they are apart.
+    pub fn rate(&self) -> TurnRate {
+        let frequency = self.pace().frequency;
+        let many = frequency / MOST_TICKS + 3.0 > self.permitted;
+        TurnRate { frequency, apart_ns: if many { NS_PER_SECOND / MOST_TICKS } else { 0.0 } }
     }
 
     /// As things stand.
@@ -128,13 +149,16 @@ mod tests {
         assert!((pace.frequency - 250.0).abs() < 1.0, "{pace:?}");
         budget.by_kernel = below_throttling(3600.0);
         assert_eq!((budget.pace().frequency, budget.pace().limit), (100.0, Limit::Kernel));
+        assert_eq!(budget.rate().apart_ns, 0.0);
+        budget.permitted = 2.0;
+        assert_eq!((budget.rate().frequency, budget.rate().apart_ns), (100.0, 1e6));
     }
 
     #[test]
     fn a_tick_has_fewer_samples_than_the_kernel_permits() {
         for rate in [4000.0, 25_000.0, 100_000.0] {
             let ticks = MOST_TICKS;
-            // (instants are 0.5 to 1.5 intervals apart)
+            // (instants are half an interval apart at the least)
             let bursts = 1.0 + 2.0 * below_throttling(rate) / ticks;
             assert!(bursts * EACH <= rate / ticks + 1e-9, "{rate}");
         }

@@ -11,6 +11,7 @@ use crate::stacks::CodePlace;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use topdown::SampledEvents;
@@ -174,6 +175,17 @@ pub struct Kept {
     pub occasion: String,
 }
 
+/// A device may have no end.
+///
+/// # Errors
+/// It is one.
+pub(crate) fn is_no_device(path: &Path) -> Result<(), String> {
+    match path.metadata() {
+        Ok(file) if file.file_type().is_char_device() => Err("a device, no recording".into()),
+        _ => Ok(()),
+    }
+}
+
 impl Kept {
     /// Reads a file.
     ///
@@ -181,6 +193,7 @@ impl Kept {
     /// It cannot be read, or is not such a file; the text names it, and the line.
     pub fn read(path: &Path) -> io::Result<Kept> {
         let name = |why: String| io::Error::other(format!("{}: {why}", path.display()));
+        is_no_device(path).map_err(name)?;
         let file = File::open(path).map_err(|error| name(error.to_string()))?;
         Kept::of(BufReader::new(file)).map_err(name)
     }

@@ -13,6 +13,8 @@ mod proof;
 mod sampler;
 mod sideband;
 
+mod turns;
+
 mod budget;
 
 mod conditional;

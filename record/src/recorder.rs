@@ -12,6 +12,7 @@ use crate::settings::{Settings, refusal};
 use crate::sideband::Sideband;
 use crate::spaces::{Module, Spaces};
 use crate::stacks::{CodePlace, Stacks};
+use crate::turns::{Turn, Turns};
 use crate::unseen::{Beginnings, Unseen};
 use crate::unwind::StackUnwinder;
 use crate::whom::{Whom, online, threads_of};
@@ -30,13 +31,13 @@ const BLOCK: u64 = 8;
 const LONGER: u64 = 4;
 /// No burst stands for more nanoseconds: a recorder that was stopped for so long knows nothing of that time.
 const MOST_WEIGHT: f64 = 1e12;
-/// No more bursts are asked for in a second, of all threads together.
-const MOST_PER_SECOND: f64 = 5000.0;
 
 /// How often [`RecordUntil::stop`] is looked at, or more often.
 const STOP_LOOK: Duration = Duration::from_millis(20);
 /// Threads are listed so often, until no new one is there: one may start others before its own events are open.
 const LISTINGS: usize = 4;
+/// Where nobody has a turn, it is looked for new threads so often.
+const NOBODY: Duration = Duration::from_millis(500);
 /// Samples of a condition are taken from the rings so often.
 const DRAINS: Duration = Duration::from_millis(10);
 
@@ -106,6 +107,11 @@ impl ThreadCounters {
             ThreadCounters::Where(_) => u64::MAX, // (it misses nothing)
         }
     }
+
+    /// The thread did not run since a burst was asked for.
+    fn waits(&self) -> bool {
+        matches!(self, ThreadCounters::Bursts(samplers) if samplers.iter().all(Sampler::waits))
+    }
 }
 
 /// What is told of it besides.
@@ -158,12 +164,9 @@ pub struct Recorder {
     settings: Settings,
     sideband: Sideband,
     samplers: BTreeMap<i32, ThreadCounters>,
-    /// Whose turn it is, in a random order.
-    turns: Vec<i32>,
+    turns: Turns,
     /// CPU time of this thread at the last turn.
     spent_ns: u64,
-    /// When the next turn is to be. It comes later where this thread waits for a CPU, or is busy with new threads.
-    due: u64,
     spaces: Spaces,
     unwinder: StackUnwinder,
     stacks: Stacks,
@@ -176,7 +179,6 @@ pub struct Recorder {
     /// How many threads are not sampled, and why the first is not.
     refused: (usize, Option<Error>),
     beginnings: Beginnings,
-    random: u64,
     started: Instant,
     journal: Option<Journal>,
 }
@@ -184,6 +186,11 @@ pub struct Recorder {
 /// What the kernel says of a thread that is not there any more; and (ENODEV) of a group whose leader was opened before the thread ended.
 fn has_ended(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV))
+}
+
+/// One of these did not run since a burst was asked for.
+fn waits(samplers: &BTreeMap<i32, ThreadCounters>, tid: i32) -> bool {
+    samplers.get(&tid).is_some_and(ThreadCounters::waits)
 }
 
 impl Recorder {
@@ -234,9 +241,8 @@ impl Recorder {
             settings,
             sideband: Sideband::new(online()),
             samplers: BTreeMap::new(),
-            turns: Vec::new(),
+            turns: Turns::new(now()),
             spent_ns: own_cpu_time(),
-            due: now(),
             spaces: Spaces::default(),
             unwinder: StackUnwinder::default(),
             stacks: Stacks::default(),
@@ -248,7 +254,6 @@ impl Recorder {
             threads: 0,
             refused: (0, None),
             beginnings: Beginnings::new(online().len()),
-            random: now() | 1,
             started: Instant::now(),
             journal: None,
         };
@@ -280,14 +285,6 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// A number from 0 to 1 (exclusive).
-    fn random(&mut self) -> f64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        (self.random >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
     /// Opens counters on a thread, which began then if that was told.
     fn follow(&mut self, pid: i32, tid: i32, began: Option<u64>) {
         if self.samplers.contains_key(&tid) {
@@ -307,7 +304,7 @@ impl Recorder {
         match opened {
             Ok(counters) => {
                 self.samplers.insert(tid, counters);
-                self.turns.clear();
+                self.turns.joins(tid, now(), self.budget.rate());
                 began.into_iter().for_each(|began| self.beginnings.opened(began, now()));
             }
             Err(error) if has_ended(&error) => {
@@ -328,7 +325,7 @@ impl Recorder {
 
     /// Records until something ends it.
     pub fn run(&mut self, mut until: RecordUntil) -> RecordingEnd {
-        (self.started, self.due) = (Instant::now(), now());
+        self.started = Instant::now();
         let deadline = until.timeout.map(|timeout| self.started + timeout);
         let waits_for_ends = !until.ends.is_empty();
         let mut next = Instant::now();
@@ -392,8 +389,8 @@ impl Recorder {
                 Happened::Exited { tid } => {
                     self.beginnings.ended(tid, time);
                     if let Some(counters) = self.samplers.remove(&tid) {
-                        self.turns.clear();
-                        self.beginnings.unsampled(self.due.max(counters.since()), time);
+                        let due = self.turns.leaves(tid);
+                        self.beginnings.unsampled(due.max(counters.since()), time);
                         self.close(counters);
                     }
                 }
@@ -479,7 +476,7 @@ impl Recorder {
         self.bursts.push(Burst { kind, long, weight_ns, stacks, windows });
     }
 
-    /// A thread's turn. Returns when the next one is.
+    /// The turns that are due. Returns when the next one is.
     fn tick(&mut self) -> Instant {
         self.attend();
         self.write_down(false);
@@ -487,48 +484,46 @@ impl Recorder {
             self.drain();
             return Instant::now() + DRAINS;
         }
-        if self.turns.is_empty() {
-            self.turns = self.samplers.keys().copied().collect();
-            for k in (1..self.turns.len()).rev() {
-                let other = (self.random() * (k + 1) as f64) as usize;
-                self.turns.swap(k, other);
-            }
-        }
-        let threads = self.samplers.len().max(1) as f64;
-        let spent = own_cpu_time();
-        self.budget.recorder_paid(spent.saturating_sub(self.spent_ns) as f64, 1.0);
-        self.spent_ns = spent;
         self.budget.look();
-        let rate = (self.budget.pace().frequency * threads).min(MOST_PER_SECOND);
-        let pause = Duration::from_secs_f64((0.5 + self.random()) / rate);
-        let (asked, next, due) = (now(), Instant::now() + pause, self.due);
-        self.due = asked + pause.as_nanos() as u64;
-        if let Some(tid) = self.turns.pop() {
-            if let Some(ThreadCounters::Bursts(mut samplers)) = self.samplers.remove(&tid) {
-                // (it stands for the time by which its turn is late, too)
-                let weight_ns = |sampler: &Sampler| {
-                    let late = asked.saturating_sub(due.max(sampler.since()));
-                    (threads * (1e9 / rate + late as f64)).min(MOST_WEIGHT) as u64
-                };
-                let burst = |sampler: &mut Sampler| self.burst(sampler, weight_ns(sampler));
-                // (on all, whatever becomes of one)
-                let begun: Vec<io::Result<()>> = samplers.iter_mut().map(burst).collect();
-                match begun.into_iter().find_map(Result::err) {
-                    None => _ = self.samplers.insert(tid, ThreadCounters::Bursts(samplers)),
-                    Some(error) => self.refuse(&error),
-                }
+        let rate = self.budget.rate();
+        let mut due = self.turns.take(now(), rate, |tid| waits(&self.samplers, tid));
+        let mut bursts = 0;
+        while !due.is_empty() {
+            bursts += due.len();
+            due.iter().for_each(|turn| self.turn(*turn));
+            due = self.turns.woken(now(), rate, |tid| waits(&self.samplers, tid));
+        }
+        let spent = own_cpu_time();
+        // (what it costs to look at threads that do not run goes with the bursts)
+        let bursts = bursts.max(1) as f64;
+        self.budget.recorder_paid(spent.saturating_sub(self.spent_ns) as f64, bursts);
+        self.spent_ns = spent;
+        Instant::now() + Duration::from_nanos(self.turns.next().saturating_sub(now())).min(NOBODY)
+    }
+
+    /// A thread's turn.
+    fn turn(&mut self, turn: Turn) {
+        let Some(ThreadCounters::Bursts(mut samplers)) = self.samplers.remove(&turn.tid) else { return };
+        let weight_ns = (turn.weight_ns as f64).min(MOST_WEIGHT) as u64;
+        let burst = |sampler: &mut Sampler| self.burst(sampler, weight_ns);
+        // (on all, whatever becomes of one)
+        let begun: Vec<io::Result<()>> = samplers.iter_mut().map(burst).collect();
+        match begun.into_iter().find_map(Result::err) {
+            None => _ = self.samplers.insert(turn.tid, ThreadCounters::Bursts(samplers)),
+            Some(error) => {
+                self.turns.leaves(turn.tid);
+                self.refuse(&error);
             }
         }
-        next
     }
 
     fn burst(&mut self, sampler: &mut Sampler, weight_ns: u64) -> io::Result<()> {
         self.end(sampler);
         if sampler.bursts() % BLOCK == 0 {
-            let long = self.random() < 0.5;
+            let long = self.turns.random() < 0.5;
             let gap = self.settings.gap * if long { LONGER } else { 1 };
             // (no loop of the program keeps pace with random gaps)
-            sampler.set_gap(((0.5 + self.random()) * gap as f64) as u64, long)?;
+            sampler.set_gap(((0.5 + self.turns.random()) * gap as f64) as u64, long)?;
         }
         sampler.begin(weight_ns)
     }

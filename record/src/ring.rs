@@ -46,14 +46,24 @@ impl RecordRing {
         Ok(RecordRing { page: page.cast(), data, size: pages * page_size, whole })
     }
 
+    /// Up to where the kernel has written, and up to where this has read.
+    fn ends(&self) -> (u64, &AtomicU64) {
+        // SAFETY: the page is mapped as long as this is there; the kernel writes data_head, and this alone data_tail.
+        unsafe {
+            let head = AtomicU64::from_ptr(&raw mut (*self.page).data_head);
+            (head.load(Ordering::Acquire), AtomicU64::from_ptr(&raw mut (*self.page).data_tail))
+        }
+    }
+
+    /// Whether there is no record to take. (It takes no system call.)
+    pub fn is_empty(&self) -> bool {
+        let (head, tail) = self.ends();
+        head == tail.load(Ordering::Relaxed)
+    }
+
     /// Takes the next record, if there is one: its type, its misc bits, and what follows the header.
     pub fn next(&mut self, into: &mut Vec<u8>) -> Option<(u32, u16)> {
-        // SAFETY: the page is mapped as long as this is there; the kernel writes data_head, and this alone data_tail.
-        let (head, tail) = unsafe {
-            let head = AtomicU64::from_ptr(&raw mut (*self.page).data_head);
-            let tail = AtomicU64::from_ptr(&raw mut (*self.page).data_tail);
-            (head.load(Ordering::Acquire), tail)
-        };
+        let (head, tail) = self.ends();
         let at = tail.load(Ordering::Relaxed);
         if head.wrapping_sub(at) < 8 {
             return None;
@@ -65,7 +75,7 @@ impl RecordRing {
         let size = u16::from_ne_bytes(header[6..8].try_into().expect("two"));
         into.clear();
         self.copy(at + 8, usize::from(size).saturating_sub(8), into);
-        tail.store(at + u64::from(size.max(8)), Ordering::Release);
+        self.ends().1.store(at + u64::from(size.max(8)), Ordering::Release);
         Some((kind, misc))
     }
 

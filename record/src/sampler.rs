@@ -181,6 +181,11 @@ impl Sampler {
         self.bursts
     }
 
+    /// A burst was asked for, and nothing was counted since: the thread did not run.
+    pub fn waits(&self) -> bool {
+        self.asked.is_some() && self.permitted > 0 && self.samples.is_empty() && self.ring.is_empty()
+    }
+
     /// The gap of the next bursts, in cycles.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 /* storms SHAPE FILE: programs that come and go in ways that are hard to follow. All call functions with known mixes in random order, and add to
- * FILE (storms.h) how many instructions they executed in each. SHAPE: threads, 300 of them, four at a time; crowd, 300 at once, which begin when all have been there for a second; forks,
- * 60 processes, four at a time, every other one of which executes this program (part); library, two libraries one after the other, which may come to
+ * FILE (storms.h) how many instructions they executed in each. SHAPE: threads, 300 of them, four at a time; crowd, 300 at once, which begin when all have been there for a second; relay, the
+ * same, but two run at a time, each in a function of its own, and then two others; forks, 60 processes, four at a time, every other one of which executes this program (part); library, two libraries one after the other, which may come to
  * lie at the same addresses, with functions of other names; jit, code in memory that is no file's, with a map for perf; plain. Each ends with
  * a status of its own. */
 #define _GNU_SOURCE
@@ -11,6 +11,7 @@
 #include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -83,6 +84,68 @@ static int crowd(void)
     for (int k = 0; k < STORM_THREADS; k++)
         pthread_join(thread[k], NULL);
     return 22;
+}
+
+static sem_t turn_of[STORM_THREADS];
+static pthread_mutex_t relay_lock = PTHREAD_MUTEX_INITIALIZER;
+static int waits[STORM_THREADS], legs = RELAY_LEGS;
+
+/* Another thread's turn, any that waits; when no legs are left, everybody's, to end. */
+static int hand_on(void)
+{
+    static uint64_t seed = 88172645463325252u;
+    pthread_mutex_lock(&relay_lock);
+    const int left = legs > 0 ? legs-- : 0;
+    for (int chosen = 0; left > 0 && !chosen;) {
+        const unsigned k = (unsigned)(random_part(&seed) * STORM_THREADS);
+        if ((chosen = waits[k])) {
+            waits[k] = 0;
+            sem_post(&turn_of[k]);
+        }
+    }
+    for (int k = 0; left == 0 && k < STORM_THREADS; k++)
+        sem_post(&turn_of[k]);
+    pthread_mutex_unlock(&relay_lock);
+    return left;
+}
+
+static void *in_relay(void *number)
+{
+    const unsigned thread = (unsigned)(uintptr_t)number, k = thread % STORM_FUNCTIONS;
+    pthread_barrier_wait(&all_are_there);
+    do {
+        pthread_mutex_lock(&relay_lock);
+        const int left = legs;
+        waits[thread] = 1;
+        pthread_mutex_unlock(&relay_lock);
+        if (left > 0)
+            sem_wait(&turn_of[thread]);
+        if (waits[thread]) /* (there were no legs left) */
+            break;
+        for (uint64_t done = 0; done < RELAY_OF[k]; done += STORM_LENGTH) {
+            runs_as(k);
+            table[k](STORM_LENGTH / 2);
+        }
+        __atomic_fetch_add(&storm->spent[k], RELAY_OF[k], __ATOMIC_RELAXED);
+    } while (hand_on() > 0);
+    return NULL;
+}
+
+static int relay(void)
+{
+    static pthread_t thread[STORM_THREADS];
+    pthread_barrier_init(&all_are_there, NULL, STORM_THREADS + 1);
+    for (unsigned k = 0; k < STORM_THREADS; k++) {
+        sem_init(&turn_of[k], 0, 0);
+        must(pthread_create(&thread[k], NULL, in_relay, (void *)(uintptr_t)k) == 0, "pthread_create");
+    }
+    pthread_barrier_wait(&all_are_there);
+    sleep(1);
+    hand_on();
+    hand_on();
+    for (int k = 0; k < STORM_THREADS; k++)
+        pthread_join(thread[k], NULL);
+    return 27;
 }
 
 static int part(void)
@@ -182,7 +245,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*program)(void);
-    } all[] = {{"threads", threads}, {"crowd", crowd}, {"forks", forks}, {"part", part}, {"library", library}, {"jit", jit}, {"plain", plain}};
+    } all[] = {{"threads", threads}, {"crowd", crowd}, {"relay", relay}, {"forks", forks}, {"part", part}, {"library", library}, {"jit", jit}, {"plain", plain}};
     arguments = argv;
     count = STORM_FUNCTIONS;
     length = STORM_LENGTH;

@@ -42,7 +42,9 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use table::{Columns, Row, Table};
 use topdown_report::model::Run;
-use topdown_report::{Output, OutsideCount, Report, UNCOUNTED, timeline_format, write, write_timeline};
+use topdown_report::{
+    Format, Output, OutsideCount, Report, UNCOUNTED, timeline_format, write, write_timeline,
+};
 use watch::{Next, Until, Why, watch};
 pub use whom::name_of;
 use whom::{By, Ending, Whom};
@@ -391,6 +393,9 @@ impl Counting<'_> {
         let Show::Report(format) = self.show else { return };
         if let Err(error) = write(report, self.arguments.output.as_deref(), format) {
             say(&format!("no report: {error}"));
+            if self.arguments.output.is_some() {
+                let _ = write(report, None, Format::Text); // what was counted is not lost
+            }
         }
         let timeline = self.arguments.timeline.as_deref();
         if let Some(Err(why)) = timeline.map(|path| write_timeline(report, path)) {

@@ -116,7 +116,11 @@ extern "C" fn relay(signal: i32, about: *mut libc::siginfo_t, _: *mut libc::c_vo
             INTERRUPTED.store(true, Relaxed);
             if command == 0 {
                 INTERRUPTED_AFTER.store(true, Relaxed);
-                libc::signal(signal, libc::SIG_DFL); // a second one ends what is done after the command
+                // a second one, whichever, ends what is done after the command
+                ENDERS
+                    .iter()
+                    .filter(|ender| !was_ignored(**ender))
+                    .for_each(|ender| _ = libc::signal(*ender, libc::SIG_DFL));
             }
         }
         if command == 0 {

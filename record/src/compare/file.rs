@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::estimate::Confidence;
+use crate::journal;
 use crate::views::FORMAT;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -87,6 +88,7 @@ impl RecordedFile {
     /// It cannot be read, is damaged, or is of another version; the text names it.
     pub fn read(path: &Path) -> io::Result<Option<RecordedFile>> {
         let failed = |why: String| io::Error::other(format!("{}: {why}", path.display()));
+        journal::is_no_device(path).map_err(failed)?;
         let bytes = fs::read(path).map_err(|error| failed(format!("cannot read it: {error}")))?;
         if bytes.trim_ascii_start().first() != Some(&b'{') {
             return Ok(None);

@@ -119,8 +119,9 @@ pub(super) fn of_nothing(profile: &Profile) -> Option<&'static str> {
         return None; // (that nothing was sampled is what was asked)
     }
     profile.cores.is_empty().then_some(
-        "Nothing was sampled: it ran too short, or others hold the counters (a pinned or system-wide measurement such as \
-         perf stat -a): end those and record again.",
+        "Nothing was sampled: it slept, or ran too short; or the kernel does not let a user count it (setuid, file capabilities, \
+         or not readable): record as root; or others hold the counters (a pinned or system-wide measurement such as perf stat -a): \
+         end those and record again.",
     )
 }
 
@@ -182,7 +183,7 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
             profile.impossible
         ));
     }
-    remarks.extend(of_pace(&profile.pace));
+    remarks.extend(of_pace(&profile.pace).filter(|_| !profile.cores.is_empty()));
     remarks
 }
 
