@@ -53,7 +53,8 @@ int main(void)
     text = told("r.html", (char *[]){"--source", source, "--from", recording, "-o", in_scratch("r.html"), NULL});
     for (const char *row = text; (row = strstr(row, "<tr class=\"hottest\">")) != NULL; row++) {
         const char *const end = strstr(row, "</tr>"), *const known = strstr(row, "% of the time */");
-        CHECK(known != NULL && known < end && strncmp(known - 3, "30", 2) != 0);
+        /* (lines of main and of the C library may have some of the time, too) */
+        CHECK(known == NULL || known > end || strncmp(known - 3, "30", 2) != 0);
     }
     CHECK(strstr(text, "60 % of the time */</td>") && strstr(text, "10 % of the time */</td>"));
     CHECK(strstr(text, "__attribute__((noinline, noclone)) static void spends(uint64_t part)")); /* (beside the others) */
