@@ -148,7 +148,7 @@ fn nodes_are(code: c_int, nodes: &[Node], count: u32, codes: [c_int; 2], l1: &L1
     let (nodes, rest) = nodes.split_at(count as usize);
     assert!(rest.iter().all(|node| *node == Node::default()), "more nodes than were said");
     assert!(
-        [4, 5, 8, 10].contains(&nodes.len()) || (12..=MOST_NODES).contains(&nodes.len()),
+        [4, 5, 6, 8, 10].contains(&nodes.len()) || (12..=MOST_NODES).contains(&nodes.len()),
         "{}",
         nodes.len()
     );

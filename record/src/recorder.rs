@@ -29,8 +29,9 @@ use topdown::{Error, SampledEvents};
 const BLOCK: u64 = 8;
 /// The longer gaps are so many times the shorter.
 const LONGER: u64 = 4;
-/// No burst stands for more nanoseconds: a recorder that was stopped for so long knows nothing of that time.
-const MOST_WEIGHT: f64 = 1e12;
+/// No burst stands for more nanoseconds: a recorder that was stopped for longer knows nothing of that time, and one burst would have
+/// all of it.
+const MOST_WEIGHT: f64 = 2e9;
 
 /// How often [`RecordUntil::stop`] is looked at, or more often.
 const STOP_LOOK: Duration = Duration::from_millis(20);

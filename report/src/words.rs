@@ -226,7 +226,7 @@ fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
     if counted < 0.9995 * whole.time_ns as f64 {
         remarks.push(format!(
             "{nothing}the counters were not its own all the time (others hold them: perf stat, perf record, a pinned or system-wide \
-             measurement), or it ran on cores that cannot be counted; the bound has room for all that passed meanwhile"
+             measurement; or its own groups take turns, between which none counts), or it ran on cores that cannot be counted; the bound has room for all that passed meanwhile"
         ));
     }
     if let Some(alone) = outside.alone {
