@@ -133,6 +133,7 @@ impl Rotation {
     /// cannot be counted, and could before, and why.
     pub fn follow(&mut self, online: &BTreeSet<u32>) -> Vec<(u32, Error)> {
         self.turns.iter_mut().for_each(Groups::look); // (of a CPU that was away the counters do not come back)
+        self.times.iter().for_each(|time| _ = time.ns()); // (what one shows before its CPU goes; Linux 6.1 shows none after)
         let turns = &self.turns;
         let ended = |time: &&mut TimeOf| turns.iter().any(|turn| turn.have_ended(&time.of));
         self.times.iter_mut().filter(ended).for_each(TimeOf::end);
