@@ -3,8 +3,9 @@
 
 use crate::run::{FAILED, Failure, ended, not_run};
 use crate::say;
-use crate::stat::name_of;
+use crate::stat::{Whom, cpu_list, name_of};
 use crate::sys::{self, End, Interrupts};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
@@ -25,7 +26,13 @@ pub struct Arguments {
     /// Record these processes: all their threads, and what those start. Until they end, or Ctrl-C
     #[arg(short, long, value_name = "PID,...", value_delimiter = ',', value_parser = clap::value_parser!(i32).range(1..), conflicts_with = "command")]
     pid: Vec<i32>,
-    /// Bursts per second and thread. One costs the thread some 16,000 instructions
+    /// Record whatever runs on all CPUs, until COMMAND ends or Ctrl-C (kernel.perf_event_paranoid at most 0, or CAP_PERFMON)
+    #[arg(short, long, conflicts_with_all = ["pid", "condition"])]
+    all_cpus: bool,
+    /// Record whatever runs on these CPUs: a list such as 0-3,7
+    #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = cpu_list, conflicts_with_all = ["pid", "condition"])]
+    cpus: Option<BTreeSet<u32>>,
+    /// Bursts per second and thread, or with -a or -C per second and CPU. One costs the thread some 16,000 instructions
     #[arg(short = 'F', long, value_name = "N", default_value_t = Settings::default().frequency, value_parser = clap::value_parser!(u32).range(1..=2000))]
     frequency: u32,
     /// Bursts take no more than this part of a thread's time, by measurement: fewer are begun than -F says, and that is said
@@ -62,7 +69,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "kernel"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "all_cpus", "cpus", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "kernel"])]
     from: Option<PathBuf>,
     /// In the text, below each function its hottest lines: where there is DWARF (-g). (.html and .json have lines in any case)
     #[arg(long)]
@@ -72,7 +79,7 @@ pub struct Arguments {
     #[arg(long, value_name = "[FROM=]DIR", value_parser = SourcePlace::of)]
     source: Vec<SourcePlace>,
     /// The command and its arguments
-    #[arg(required_unless_present_any = ["pid", "from"], trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present_any = ["pid", "all_cpus", "cpus", "from"], trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -80,7 +87,8 @@ pub struct Arguments {
 pub const HELP: &str = "\
 Nothing is loaded into the programs, which need frame pointers for their callers to be seen (or --call-graph dwarf), symbols for
 names, and DWARF (-g) for inlined functions and lines. At random instants counters are enabled on a thread for three samples that lie a short gap
-apart. What was counted between two of them is the function's in which both are; the first sample of each burst tells the time.
+apart. What was counted between two of them is the function's in which both are; the first sample of each burst tells the time, or with
+-a and -C a clock of each CPU.
 Each figure has an interval in which the truth is with a probability of 95 %, or it is said that it cannot be told. Of user mode
 alone, unless --kernel says otherwise.
 
@@ -189,7 +197,16 @@ impl Arguments {
             callers: self.call_graph,
             kernel: self.kernel,
         };
-        Recorder::new(events, pids, there, settings).map_err(|error| error.to_string())
+        let recorder = match self.of_cpus() {
+            Some(_) => Recorder::of_cpus(events, self.cpus.clone(), settings),
+            None => Recorder::new(events, pids, there, settings),
+        };
+        recorder.map_err(|error| error.to_string())
+    }
+
+    /// CPUs, if these are recorded.
+    fn of_cpus(&self) -> Option<Whom> {
+        (self.all_cpus || self.cpus.is_some()).then(|| Whom::Cpus(self.cpus.clone()))
     }
 
     fn until(&self, ends: &[OwnedFd], interrupts: Option<&Interrupts>) -> RecordUntil {
@@ -211,7 +228,9 @@ impl Arguments {
         let mut command = Command::new(program);
         command.args(rest);
         let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
-        let (command_line, occasion) = (topdown_report::clean(&words.join(" ")), sys::occasion());
+        let (command_line, occasion) = (words.join(" "), sys::occasion());
+        let during = self.of_cpus().map(|cpus| format!("{} during {command_line}", cpus.title()));
+        let command_line = topdown_report::clean(&during.unwrap_or(command_line));
         let heading = Heading { command: &command_line, occasion: &occasion };
         let mut elapsed = Duration::ZERO;
         let attend = |recorder: &mut Result<Recorder, String>, pid: i32, start: Instant| {
@@ -247,7 +266,9 @@ impl Arguments {
         let mut recorder = recorder(&self.pid, true).map_err(failed)?;
         let interrupts = sys::interrupts().map_err(failed)?;
         let (start, occasion) = (Instant::now(), sys::occasion());
-        let command = topdown_report::clean(&format!("process {}", names.join(", ")));
+        let title =
+            self.of_cpus().map_or_else(|| format!("process {}", names.join(", ")), |cpus| cpus.title());
+        let command = topdown_report::clean(&title);
         let heading = Heading { command: &command, occasion: &occasion };
         self.keep(&mut recorder, &heading);
         recorder.run(self.until(&processes, Some(&interrupts)));

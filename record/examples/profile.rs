@@ -125,6 +125,7 @@ fn profile() -> Profile {
         elapsed: Duration::from_secs(all),
         bursts: 100 * all as usize,
         threads: 4,
+        cpus: None,
         refused: (0, String::new()),
         unseen: Unseen::default(),
         lost: 0,

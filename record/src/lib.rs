@@ -29,6 +29,9 @@ mod settings;
 mod unseen;
 mod whom;
 
+mod cpu_clock;
+mod cpus;
+
 mod recorder;
 
 mod journal;
@@ -52,6 +55,7 @@ pub use compare::{
     ComparedCore, ComparedFunction, FiguresChange, PartChange, RecordedFile, RecordingComparison, TimeChange,
 };
 pub use conditional::Condition;
+pub use cpus::CpuTotals;
 pub use estimate::{Confidence, Told, Untold};
 pub use held::Held;
 pub use journal::{Journal, Kept};

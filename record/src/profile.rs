@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::budget::Pace;
+use crate::cpus::CpuTotals;
 use crate::estimate::{Besides, Confidence, SeenIn, Told, Untold, excess, shares};
 use crate::held::Held;
 use crate::recorder::{Burst, Recording};
@@ -102,7 +103,9 @@ pub struct Profile {
     pub bursts: usize,
     /// Threads that were seen.
     pub threads: usize,
-    /// Threads on which no counters could be opened, and why.
+    /// None: threads were recorded, not CPUs.
+    pub cpus: Option<CpuTotals>,
+    /// Threads (or CPUs) on which no counters could be opened, and why.
     pub refused: (usize, String),
     /// What threads did before they were sampled.
     pub unseen: Unseen,
@@ -246,7 +249,7 @@ impl<'a> Sorted<'a> {
             gathered.seen.add(inside, &burst.windows, burst.long);
             if inside.first() == Some(&true) {
                 gathered.time_ns += burst.weight_ns;
-                gathered.bursts += 1;
+                gathered.bursts += usize::from(burst.weight_ns > 0);
             }
         };
         let leaves: Vec<Option<usize>> = samples.iter().map(|stack| stack.first().copied()).collect();
@@ -262,14 +265,14 @@ impl<'a> Sorted<'a> {
         }
         gather(self.all.entry(kind).or_default(), &vec![true; samples.len()]);
         *self.windows.entry(kind).or_default() += burst.windows.iter().flatten().count();
-        if let Some(first) = samples.first() {
+        if let Some(first) = samples.first().filter(|_| burst.weight_ns > 0) {
             let name =
                 |function: &usize| (symbols[*function].name.clone(), symbols[*function].module.clone());
             let stack = CallStack { core: kind, functions: first.iter().rev().map(name).collect() };
             *self.stacks.entry(stack).or_default() += burst.weight_ns;
         }
         let line = burst.stacks.first().and_then(|stack| stacks[*stack as usize].line.as_ref());
-        if let (Some(Some(leaf)), Some(line)) = (leaves.first(), line) {
+        if let (Some(Some(leaf)), Some(line), 1..) = (leaves.first(), line, burst.weight_ns) {
             let (time_ns, bursts) = self.lines.entry((kind, *leaf)).or_default().entry(line).or_default();
             *time_ns += burst.weight_ns;
             *bursts += 1;
@@ -333,8 +336,9 @@ impl Profile {
             functions,
             stacks,
             elapsed: recording.totals.elapsed,
-            bursts: recording.bursts.len(),
+            bursts: recording.bursts.iter().filter(|burst| burst.weight_ns > 0).count(),
             threads: recording.totals.threads,
+            cpus: recording.totals.cpus.clone(),
             refused: recording.totals.refused.clone(),
             unseen: recording.totals.unseen,
             lost: recording.totals.lost,

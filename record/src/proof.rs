@@ -16,7 +16,8 @@ const CALLERS_NS: u64 = 2_000;
 /// What the samples of a burst have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Strobe {
-    pub tid: i32,
+    /// The thread; None: of whichever a CPU runs.
+    pub tid: Option<i32>,
     /// Of the event that samples, in its own events.
     pub period: u64,
     /// How many of its events are in a cycle.
@@ -29,6 +30,8 @@ pub(crate) struct ProvedWindows {
     pub windows: Vec<Option<Vec<u64>>>,
     /// So many were interrupted: by a lost record, by throttling, by others that took the counters.
     pub parted: u64,
+    /// In so many the CPU ran another thread, too.
+    pub switched: u64,
     /// An event counted more than there were slots.
     pub impossible: bool,
 }
@@ -47,7 +50,8 @@ pub(crate) fn proved(events: &SampledEvents, strobe: Strobe, samples: &[RawSampl
             && (events.rounding == 0.0 || was_not_switched_out(from, to))
             && counts.as_ref().is_none_or(|counts| is_a_period(strobe, counts[events.sampler]));
         all.impossible |= counts.as_ref().is_none_or(|counts| whole && !is_possible(events, counts));
-        all.parted += u64::from(!whole);
+        all.parted += u64::from(!whole && !to.switched);
+        all.switched += u64::from(to.switched);
         all.windows.push(counts.filter(|_| whole));
     }
     if all.impossible {
@@ -63,7 +67,8 @@ fn is_one_stretch(strobe: Strobe, from: &RawSample, to: &RawSample) -> bool {
         Some((enabled, sample.running.checked_sub(earlier.running)?))
     };
     let counted = times(to, from).is_some_and(|(enabled, running)| enabled == running);
-    from.tid == strobe.tid && to.tid == strobe.tid && !to.after_gap && from.time <= to.time && counted
+    let of_one = from.tid == to.tid && strobe.tid.is_none_or(|tid| tid == from.tid) && !to.switched;
+    of_one && !to.after_gap && from.time <= to.time && counted
 }
 
 /// The thread ran all the while: each time that registers are saved and restored rounds them once more.
@@ -97,7 +102,7 @@ fn is_possible(events: &SampledEvents, window: &[u64]) -> bool {
 mod tests {
     use super::*;
 
-    const STROBE: Strobe = Strobe { tid: 7, period: 6000, per_cycle: 6 };
+    const STROBE: Strobe = Strobe { tid: Some(7), period: 6000, per_cycle: 6 };
 
     fn events() -> SampledEvents {
         SampledEvents::of_core("Golden or Raptor Cove, by counters").unwrap()
@@ -145,6 +150,35 @@ mod tests {
         }
     }
 
+    /// A CPU's counters go on counting whatever runs there.
+    #[test]
+    fn a_window_of_a_cpu_is_one_threads_alone() {
+        let of_cpu = Strobe { tid: None, ..STROBE };
+        assert_eq!(proved(&events(), of_cpu, &samples()).windows.iter().flatten().count(), 2);
+        // away and back; to a thread that stays
+        let switches: [fn(&mut [RawSample]); 2] = [
+            |samples| samples[2].switched = true,
+            |samples| (samples[2].switched, samples[2].tid) = (true, 8),
+        ];
+        for switch in switches {
+            let mut samples = samples();
+            switch(&mut samples);
+            let all = proved(&events(), of_cpu, &samples);
+            assert_eq!((all.switched, all.parted, all.impossible), (1, 0, false));
+            assert!(all.windows[0].is_some() && all.windows[1].is_none(), "{all:?}");
+        }
+        // without a record of it, though one was asked for
+        let mut samples = samples();
+        samples[2].tid = 8;
+        let all = proved(&events(), of_cpu, &samples);
+        assert_eq!((all.switched, all.parted, all.windows.iter().flatten().count()), (0, 1, 1));
+        // another thread from the first sample on
+        let mut samples = self::samples();
+        samples.iter_mut().for_each(|sample| sample.tid = 8);
+        assert_eq!(proved(&events(), of_cpu, &samples).windows.iter().flatten().count(), 2);
+        assert_eq!(proved(&events(), STROBE, &samples).windows.iter().flatten().count(), 0);
+    }
+
     #[test]
     fn one_impossible_count_leaves_no_window() {
         let wrong: [fn(&mut [RawSample]); 5] = [
@@ -169,7 +203,7 @@ mod tests {
         for (k, sample) in (1..).zip(&mut samples) {
             sample.counts = window.iter().map(|n| 1000 + k * n).collect();
         }
-        let strobe = Strobe { tid: 7, period: 1000, per_cycle: 1 };
+        let strobe = Strobe { tid: Some(7), period: 1000, per_cycle: 1 };
         (SampledEvents::of_core("Golden or Raptor Cove").unwrap(), strobe, samples)
     }
 

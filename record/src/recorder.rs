@@ -3,11 +3,12 @@
 
 use crate::budget::{BurstBudget, Limit, Pace};
 use crate::conditional::{Condition, ConditionalSampler, Tally};
+use crate::cpus::{CpuTotals, RecordedCpus};
 use crate::event::{now, own_cpu_time, own_tid, wait};
 use crate::journal::Journal;
 use crate::proof::{ProvedWindows, proved};
 use crate::records::{Happened, RawSample};
-use crate::sampler::{Fate, RawBurst, Sampler};
+use crate::sampler::{Counted, Fate, RawBurst, Sampler};
 use crate::settings::{Settings, refusal};
 use crate::sideband::Sideband;
 use crate::spaces::{Module, Spaces};
@@ -24,6 +25,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use topdown::{Error, SampledEvents};
+
+mod on_cpus;
 
 /// Bursts with one gap, before the next is drawn: to change it takes a system call.
 const BLOCK: u64 = 8;
@@ -91,7 +94,7 @@ pub struct Recording {
     pub(crate) condition: Option<(Condition, Tally)>,
 }
 
-/// What is open on a thread.
+/// What is open on a thread, or on a CPU.
 #[derive(Debug)]
 enum ThreadCounters {
     /// One for each kind of core.
@@ -132,6 +135,9 @@ pub(crate) struct Totals {
     /// Bursts in which an event counted more than there were slots.
     pub impossible: u64,
     pub pace: Pace,
+    /// None: threads were recorded, not CPUs.
+    #[serde(default)]
+    pub cpus: Option<CpuTotals>,
 }
 
 impl Recording {
@@ -148,10 +154,17 @@ impl Recording {
             parted: 0,
             impossible: 0,
             pace,
+            cpus: None,
         };
         let (bursts, stacks, modules) = (Vec::new(), Vec::new(), Vec::new());
         Recording { events, settings, bursts, stacks, modules, totals, condition: None }
     }
+}
+
+fn sideband_refusal(error: io::Error) -> Error {
+    let what = "perf_event_open or mmap of the events that tell of new threads and mappings";
+    let refusal = refusal(&error);
+    Error::new(refusal.code(), what).why(refusal.to_string())
 }
 
 /// A recording under way.
@@ -164,7 +177,9 @@ pub struct Recorder {
     tally: Tally,
     settings: Settings,
     sideband: Sideband,
+    /// By thread, or by CPU.
     samplers: BTreeMap<i32, ThreadCounters>,
+    cpus: Option<RecordedCpus>,
     turns: Turns,
     /// CPU time of this thread at the last turn.
     spent_ns: u64,
@@ -226,15 +241,13 @@ impl Recorder {
         Recorder::open(Whom::Only { pid, but: own_tid() }, events, None, &[pid], true, settings)
     }
 
-    fn open(
+    fn empty(
         whom: Whom,
         events: Vec<SampledEvents>,
         condition: Option<Condition>,
-        pids: &[i32],
-        there: bool,
         settings: Settings,
-    ) -> Result<Recorder, Error> {
-        let mut recorder = Recorder {
+    ) -> Recorder {
+        Recorder {
             whom,
             events,
             condition,
@@ -242,6 +255,7 @@ impl Recorder {
             settings,
             sideband: Sideband::new(online()),
             samplers: BTreeMap::new(),
+            cpus: None,
             turns: Turns::new(now()),
             spent_ns: own_cpu_time(),
             spaces: Spaces::default(),
@@ -257,33 +271,44 @@ impl Recorder {
             beginnings: Beginnings::new(online().len()),
             started: Instant::now(),
             journal: None,
-        };
+        }
+    }
+
+    fn open(
+        whom: Whom,
+        events: Vec<SampledEvents>,
+        condition: Option<Condition>,
+        pids: &[i32],
+        there: bool,
+        settings: Settings,
+    ) -> Result<Recorder, Error> {
+        let mut recorder = Recorder::empty(whom, events, condition, settings);
         let mut all = BTreeSet::new();
         for _ in 0..LISTINGS {
             let listed = pids.iter().flat_map(|pid| threads_of(*pid).into_iter().map(|tid| (*pid, tid)));
             let new: Vec<(i32, i32)> =
                 listed.filter(|(_, tid)| !whom.leaves_out(*tid)).filter(|one| all.insert(*one)).collect();
             let tids: Vec<i32> = new.iter().map(|(_, tid)| *tid).collect();
-            recorder.sideband.follow(&tids).map_err(|error| {
-                let what = "perf_event_open or mmap of the events that tell of new threads and mappings";
-                let refusal = refusal(&error);
-                Error::new(refusal.code(), what).why(refusal.to_string())
-            })?;
+            recorder.sideband.follow(&tids).map_err(sideband_refusal)?;
             if new.is_empty() {
                 break;
             }
         }
         if there {
-            pids.iter().for_each(|pid| recorder.spaces.look_at(*pid));
+            // (what may not be seen has no names)
+            pids.iter().for_each(|pid| _ = recorder.spaces.look_at(*pid));
         }
         for (pid, tid) in all {
             recorder.follow(pid, tid, None);
         }
-        if recorder.samplers.is_empty() {
-            let nobody = || Error::new(-libc::ESRCH, "there is no thread to record, by /proc");
-            return Err(recorder.refused.1.unwrap_or_else(nobody));
+        recorder.with_samplers("there is no thread to record, by /proc")
+    }
+
+    fn with_samplers(self, nobody: &'static str) -> Result<Recorder, Error> {
+        if self.samplers.is_empty() {
+            return Err(self.refused.1.unwrap_or_else(|| Error::new(-libc::ESRCH, nobody)));
         }
-        Ok(recorder)
+        Ok(self)
     }
 
     /// Opens counters on a thread, which began then if that was told.
@@ -297,8 +322,9 @@ impl Recorder {
             None => {
                 let (events, Settings { kernel, callers, .. }) =
                     (self.events.iter().enumerate(), self.settings);
-                let opened =
-                    events.map(|(kind, events)| Sampler::open(events, kind, (pid, tid), kernel, callers));
+                let opened = events.map(|(kind, events)| {
+                    Sampler::open(events, kind, Counted::Thread { pid, tid }, kernel, callers)
+                });
                 opened.collect::<io::Result<_>>().map(ThreadCounters::Bursts)
             }
         };
@@ -345,7 +371,14 @@ impl Recorder {
             let mut descriptors = until.ends.clone();
             descriptors.extend(until.interrupt);
             descriptors.extend(self.sideband.descriptors());
+            let clocks = descriptors.len();
+            descriptors.extend(self.clock_descriptors());
             let polled = wait(&descriptors, wake);
+            descriptors.truncate(clocks);
+            let (polled, clocks) = polled.split_at(clocks);
+            if clocks.iter().any(|one| one.readable) {
+                self.tell_all_time();
+            }
             let (ends, rest) = polled.split_at(until.ends.len());
             let (interrupt, sideband) = rest.split_at(until.interrupt.iter().len());
             if interrupt.iter().any(|one| one.readable) {
@@ -385,9 +418,16 @@ impl Recorder {
                     if pid != parent {
                         self.spaces.forked(parent, pid);
                     }
-                    self.follow(pid, tid, Some(time));
+                    if self.whom != Whom::OnCpus {
+                        self.follow(pid, tid, Some(time));
+                    }
                 }
-                Happened::Exited { tid } => {
+                Happened::Exited { pid, tid } if self.whom == Whom::OnCpus => {
+                    if pid == tid {
+                        self.spaces.exited(time, pid);
+                    }
+                }
+                Happened::Exited { tid, .. } => {
                     self.beginnings.ended(tid, time);
                     if let Some(counters) = self.samplers.remove(&tid) {
                         let due = self.turns.leaves(tid);
@@ -427,7 +467,8 @@ impl Recorder {
     }
 
     /// The number of the stack in which a sample was taken.
-    fn stack(&mut self, pid: i32, sample: &RawSample) -> u32 {
+    fn stack(&mut self, sample: &RawSample) -> u32 {
+        let pid = sample.pid;
         let callers = self.unwinder.callers(&self.spaces, pid, sample);
         let kernel = (sample.in_kernel > 0).then(|| self.spaces.kernel());
         let frames = sample.chain.iter().chain(&callers).enumerate().map(|(depth, address)| {
@@ -446,7 +487,7 @@ impl Recorder {
     fn keep_samples(&mut self, pid: i32, kind: usize, samples: &[RawSample]) {
         let weight_ns = self.condition.as_ref().map_or(0, |condition| condition.described().2);
         for sample in samples {
-            let stacks = vec![self.stack(pid, sample)];
+            let stacks = vec![self.stack(&RawSample { pid, ..sample.clone() })];
             self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows: Vec::new() });
         }
     }
@@ -466,10 +507,15 @@ impl Recorder {
     }
 
     fn keep(&mut self, raw: &RawBurst) {
-        let stacks = raw.samples.iter().map(|sample| self.stack(raw.pid, sample)).collect();
+        let stacks = raw.samples.iter().map(|sample| self.stack(sample)).collect();
         let RawBurst { kind, long, weight_ns, strobe, .. } = *raw;
-        let ProvedWindows { windows, parted, impossible } = proved(&self.events[kind], strobe, &raw.samples);
+        let ProvedWindows { windows, parted, switched, impossible } =
+            proved(&self.events[kind], strobe, &raw.samples);
         self.parted += parted;
+        if let Some(cpus) = &mut self.cpus {
+            cpus.switched += switched;
+            cpus.threads.extend(raw.samples.iter().map(|sample| sample.tid));
+        }
         self.impossible += u64::from(impossible);
         if let Some(cost) = raw.cost_ns() {
             self.budget.thread_paid(cost);
@@ -480,6 +526,7 @@ impl Recorder {
     /// The turns that are due. Returns when the next one is.
     fn tick(&mut self) -> Instant {
         self.attend();
+        self.look_at_cpus();
         self.write_down(false);
         if self.condition.is_some() {
             self.drain();
@@ -505,7 +552,9 @@ impl Recorder {
     /// A thread's turn.
     fn turn(&mut self, turn: Turn) {
         let Some(ThreadCounters::Bursts(mut samplers)) = self.samplers.remove(&turn.tid) else { return };
-        let weight_ns = (turn.weight_ns as f64).min(MOST_WEIGHT) as u64;
+        self.turn_of_cpu(turn.tid as u32);
+        // (of CPUs a clock tells the time)
+        let weight_ns = if self.cpus.is_some() { 0 } else { (turn.weight_ns as f64).min(MOST_WEIGHT) as u64 };
         let burst = |sampler: &mut Sampler| self.burst(sampler, weight_ns);
         // (on all, whatever becomes of one)
         let begun: Vec<io::Result<()>> = samplers.iter_mut().map(burst).collect();
@@ -542,7 +591,7 @@ impl Recorder {
         };
         Totals {
             elapsed,
-            threads: self.threads,
+            threads: self.cpus.as_ref().map_or(self.threads, |cpus| cpus.threads.len()),
             refused: (
                 self.refused.0,
                 self.refused.1.as_ref().map_or_else(String::new, |why| why.to_string()),
@@ -553,6 +602,7 @@ impl Recorder {
             parted: self.parted,
             impossible: self.impossible,
             pace,
+            cpus: self.cpus.as_ref().map(RecordedCpus::totals),
         }
     }
 
@@ -569,6 +619,7 @@ impl Recorder {
     #[must_use]
     pub fn finish(mut self, elapsed: Duration) -> (Recording, Option<Journal>) {
         self.attend();
+        self.tell_all_time();
         std::mem::take(&mut self.samplers).into_values().for_each(|counters| self.close(counters));
         self.write_down(true);
         let recording = Recording {

@@ -75,6 +75,9 @@ pub(crate) const READ_TIMES: u64 =
 pub(crate) struct RawSample {
     /// A record before it is missing, or the kernel throttled the event.
     pub after_gap: bool,
+    /// The CPU switched to another thread since the sample before it. (Of a CPU's group alone)
+    pub switched: bool,
+    pub pid: i32,
     pub tid: i32,
     pub time: u64,
     /// For how long the group was enabled, and for how long it counted, while the thread ran.
@@ -88,6 +91,13 @@ pub(crate) struct RawSample {
     pub in_kernel: usize,
     /// What is to be unwound for these.
     pub copy: Option<StackCopy>,
+}
+
+impl RawSample {
+    /// Of the idle thread. (In user mode, 0 is a process of another namespace)
+    pub fn is_idle(&self) -> bool {
+        self.tid == 0 && self.in_kernel > 0 && self.in_kernel == self.chain.len()
+    }
 }
 
 /// REGISTERS, and memory from the stack pointer on.
@@ -118,7 +128,7 @@ pub(crate) enum Happened {
     Mapped { pid: i32, start: u64, len: u64, offset: u64, file: String },
     Executed { pid: i32 },
     Forked { pid: i32, parent: i32, tid: i32 },
-    Exited { tid: i32 },
+    Exited { pid: i32, tid: i32 },
     Lost(u64),
     Other,
 }
@@ -171,7 +181,7 @@ pub(crate) fn sampled(kind: u32, body: &[u8], callers: CallGraph) -> Sampled {
 fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
     let mut fields = RecordFields(body);
     let ip = fields.u64()?;
-    let (_pid, tid) = (fields.u32()?, fields.u32()? as i32);
+    let (pid, tid) = (fields.u32()? as i32, fields.u32()? as i32);
     let time = fields.u64()?;
     let events = fields.u64()?;
     let (enabled, running) = (fields.u64()?, fields.u64()?);
@@ -197,7 +207,19 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
         chain.insert(0, ip);
         in_kernel += usize::from(in_kernel > 0 || alone && ip >= KERNEL_HALF);
     }
-    Some(RawSample { after_gap: false, tid, time, enabled, running, counts, chain, in_kernel, copy })
+    Some(RawSample {
+        after_gap: false,
+        switched: false,
+        pid,
+        tid,
+        time,
+        enabled,
+        running,
+        counts,
+        chain,
+        in_kernel,
+        copy,
+    })
 }
 
 /// None within: there are no registers, or those of a program of 32 bits.
@@ -237,7 +259,7 @@ pub(crate) fn happened(kind: u32, misc: u16, body: &[u8]) -> Option<(u64, Happen
             if kind == perf::PERF_RECORD_FORK {
                 Happened::Forked { pid, parent, tid }
             } else {
-                Happened::Exited { tid }
+                Happened::Exited { pid, tid }
             }
         }
         perf::PERF_RECORD_LOST => {
@@ -265,6 +287,8 @@ mod tests {
         let chain = vec![0x1000, 0x2000];
         let expected = RawSample {
             after_gap: false,
+            switched: false,
+            pid: 6,
             tid: 7,
             time: 99,
             enabled,
@@ -345,7 +369,7 @@ mod tests {
         assert_eq!(happened(10, 0, &map), Some((77, mapped)));
         let fork = bytes(&[(3 << 32) | 4, (3 << 32) | 5, 70, 0, 78]);
         assert_eq!(happened(7, 0, &fork), Some((78, Happened::Forked { pid: 4, parent: 3, tid: 5 })));
-        assert_eq!(happened(4, 0, &fork), Some((78, Happened::Exited { tid: 5 })));
+        assert_eq!(happened(4, 0, &fork), Some((78, Happened::Exited { pid: 4, tid: 5 })));
         let comm = bytes(&[(5 << 32) | 4, 0x6575_7274, 0, 79]);
         assert_eq!(happened(3, 1 << 13, &comm), Some((79, Happened::Executed { pid: 4 })));
         assert_eq!(happened(3, 0, &comm), Some((79, Happened::Other)));

@@ -5,7 +5,7 @@ use crate::event::TaskEvent;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::ptr::null_mut;
+use std::ptr::{null_mut, read_volatile};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A mapped ring.
@@ -14,6 +14,8 @@ pub(crate) struct RecordRing {
     page: *mut perf_event_mmap_page,
     data: *const u8,
     size: usize,
+    /// The most that was in it since the last look.
+    fullest: u64,
     whole: usize,
 }
 
@@ -43,7 +45,7 @@ impl RecordRing {
         }
         // SAFETY: the data follow the first page of the mapping.
         let data = unsafe { page.cast::<u8>().add(page_size) };
-        Ok(RecordRing { page: page.cast(), data, size: pages * page_size, whole })
+        Ok(RecordRing { page: page.cast(), data, size: pages * page_size, fullest: 0, whole })
     }
 
     /// Up to where the kernel has written, and up to where this has read.
@@ -75,8 +77,31 @@ impl RecordRing {
         let size = u16::from_ne_bytes(header[6..8].try_into().expect("two"));
         into.clear();
         self.copy(at + 8, usize::from(size).saturating_sub(8), into);
-        self.ends().1.store(at + u64::from(size.max(8)), Ordering::Release);
+        let (head, tail) = self.ends();
+        tail.store(at + u64::from(size.max(8)), Ordering::Release);
+        // (whatever found no room before that did so beside no more than this)
+        self.fullest = self.fullest.max(head.wrapping_sub(at));
         Some((kind, misc))
+    }
+
+    /// Whether there was always room for a record of so many bytes, since the last look: if there was, none was lost.
+    pub fn had_room(&mut self, bytes: usize) -> bool {
+        std::mem::take(&mut self.fullest) + bytes as u64 <= self.size as u64
+    }
+
+    /// Nanoseconds for each that the CPU's time stamp counter counts, if the kernel tells.
+    pub fn ns_per_time_stamp(&self) -> Option<f64> {
+        // SAFETY: the page is mapped as long as this is there; these fields are numbers, whatever the kernel writes meanwhile.
+        let (capabilities, multiplier, shift) = unsafe {
+            let page = &raw const *self.page;
+            (
+                read_volatile(&raw const (*page).__bindgen_anon_1.__bindgen_anon_1),
+                read_volatile(&raw const (*page).time_mult),
+                read_volatile(&raw const (*page).time_shift),
+            )
+        };
+        let ns = f64::from(multiplier) / 2_f64.powi(shift.into());
+        (capabilities.cap_user_time() == 1 && ns > 0.0).then_some(ns)
     }
 
     fn copy(&self, at: u64, len: usize, into: &mut Vec<u8>) {

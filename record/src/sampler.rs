@@ -1,11 +1,11 @@
-//! A group of counters on one thread, which samples in bursts.
+//! A group of counters on one thread, or on one CPU, which samples in bursts.
 #![forbid(unsafe_code)]
 
 use crate::event::{CLOCK, TaskEvent, now};
 use crate::proof::Strobe;
 use crate::records::{CallGraph, READ_FORMAT, RawSample, Sampled, sampled};
 use crate::ring::RecordRing;
-use perf_event_open_sys::bindings::perf_event_attr;
+use perf_event_open_sys::bindings::{PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_TYPE_SOFTWARE, perf_event_attr};
 use std::io;
 use topdown::SampledEvents;
 
@@ -19,15 +19,52 @@ const LATE_NS: u64 = 500_000;
 /// Until the first gap is set.
 const FIRST_PERIOD: u64 = 1_000_000;
 
+/// Samples that a CPU's burst has more, where those of the recorder itself cannot be avoided: it is the one that asks for the burst.
+const OF_RECORDER: u32 = 2;
+
+/// What a group counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    Thread {
+        pid: i32,
+        tid: i32,
+    },
+    /// Whatever runs there but the thread that records; `beside`: that one may run elsewhere.
+    Cpu {
+        cpu: u32,
+        recorder: i32,
+        beside: bool,
+    },
+}
+
+impl Counted {
+    /// Thread and CPU, as perf_event_open(2) has them.
+    fn target(self) -> (i32, i32) {
+        match self {
+            Counted::Thread { tid, .. } => (tid, -1),
+            Counted::Cpu { cpu, .. } => (-1, cpu as i32),
+        }
+    }
+
+    /// Threads take turns while a group of a CPU counts.
+    fn is_cpu(self) -> bool {
+        matches!(self, Counted::Cpu { .. })
+    }
+
+    /// Samples that are asked for.
+    fn samples(self) -> u32 {
+        SAMPLES + if matches!(self, Counted::Cpu { beside: false, .. }) { OF_RECORDER } else { 0 }
+    }
+}
+
 /// A burst as it came.
 #[derive(Debug)]
 pub(crate) struct RawBurst {
-    pub pid: i32,
     /// Which of the kinds of cores.
     pub kind: usize,
     /// The gap was one of the longer ones.
     pub long: bool,
-    /// CPU time of this thread for which it stands.
+    /// CPU time of this thread for which it stands. (Of a CPU a clock tells the time)
     pub weight_ns: u64,
     pub strobe: Strobe,
     pub samples: Vec<RawSample>,
@@ -36,8 +73,7 @@ pub(crate) struct RawBurst {
 /// An open group.
 #[derive(Debug)]
 pub(crate) struct Sampler {
-    pid: i32,
-    tid: i32,
+    counted: Counted,
     kind: usize,
     ring: RecordRing,
     /// All but the leader, which is closed last: metric events die with it.
@@ -49,11 +85,15 @@ pub(crate) struct Sampler {
     per_cycle: u64,
     callers: CallGraph,
     /// Overflows that the kernel still permits.
-    permitted: u32,
+    permitted: Permitted,
     /// What the burst under way has shown, when it was asked for, and for how long it stands.
     samples: Vec<RawSample>,
     /// The next sample comes after a gap.
     after_gap: bool,
+    /// Of a CPU: how often it had switched to another thread by the last sample.
+    switches: u64,
+    /// What comes now is no part of the burst.
+    cut: bool,
     asked: Option<(u64, u64)>,
     long: bool,
     /// Of the one that samples, in its events.
@@ -64,10 +104,39 @@ pub(crate) struct Sampler {
     record: Vec<u8>,
 }
 
+/// How many overflows the kernel still permits an event. It counts those that found no room for a sample, too, of which a record tells
+/// only when the next one finds room. An event that is enabled with none left overflows without limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Permitted {
+    most: u32,
+    least: u32,
+}
+
+impl Permitted {
+    /// There were so many.
+    fn used(&mut self, overflows: u32) {
+        self.most = self.most.saturating_sub(overflows);
+        self.least = self.least.saturating_sub(overflows);
+    }
+
+    /// There may have been others.
+    fn may_be_used(&mut self) {
+        self.least = 0;
+    }
+
+    /// How many more are to be permitted for so many; 0: there are as many, and at least one.
+    fn more(&mut self, wanted: u32) -> u32 {
+        let more = wanted.saturating_sub(self.most).max(u32::from(self.least == 0));
+        self.most += more;
+        self.least += more;
+        more
+    }
+}
+
 /// What is left of the bursts that were asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fate {
-    /// The thread did not run at that instant.
+    /// The thread did not run at that instant, or no other than the recorder on the CPU.
     pub asleep: u64,
     /// Records that found no room.
     pub lost: u64,
@@ -91,6 +160,21 @@ fn attr(events: &SampledEvents, config: u64, kernel: bool) -> perf_event_attr {
     attr
 }
 
+/// Of a CPU: how often it switches, in each sample. The kernel counts that in the kernel. Records of switches would be a second way, but
+/// these take the room of samples, and so many that no record tells yet how many were lost: an event of which all overflows were
+/// lost goes on without limit when it is enabled.
+fn switches_attr() -> perf_event_attr {
+    let mut attr = perf_event_attr {
+        type_: PERF_TYPE_SOFTWARE,
+        config: PERF_COUNT_SW_CONTEXT_SWITCHES.into(),
+        read_format: READ_FORMAT,
+        clockid: CLOCK,
+        ..perf_event_attr::default()
+    };
+    attr.set_use_clockid(1);
+    attr
+}
+
 /// Cycles take no less time.
 const CYCLE_NS: f64 = 0.2;
 
@@ -99,8 +183,8 @@ impl RawBurst {
     /// the first and the last sample, beside the gaps. (Gaps are taken to be as short as they can be.)
     pub fn cost_ns(&self) -> Option<f64> {
         let (first, last) = (self.samples.first()?, self.samples.last()?);
-        if self.samples.iter().any(|sample| sample.after_gap) {
-            return None; // it waited for the tick
+        if self.samples.iter().skip(1).any(|sample| sample.after_gap || sample.switched) || first.after_gap {
+            return None; // it waited for the tick, or others ran
         }
         let between = (self.samples.len() - 1) as f64;
         let cycles = self.strobe.period as f64 / self.strobe.per_cycle as f64;
@@ -110,14 +194,14 @@ impl RawBurst {
 }
 
 impl Sampler {
-    /// On a thread, for one kind of core; `kernel`: of what the kernel does for it, too.
+    /// On a thread or CPU, for one kind of core; `kernel`: of what the kernel does for it, too.
     ///
     /// # Errors
-    /// The kernel's; ESRCH: the thread has ended.
+    /// The kernel's; ESRCH: the thread has ended; ENOENT: the CPU is of another kind.
     pub fn open(
         events: &SampledEvents,
         kind: usize,
-        (pid, tid): (i32, i32),
+        counted: Counted,
         kernel: bool,
         callers: CallGraph,
     ) -> io::Result<Sampler> {
@@ -132,12 +216,17 @@ impl Sampler {
             attr.set_disabled((place == 0 || place == sampling).into());
             attr
         };
-        let leader = TaskEvent::open(attr(0), tid, -1, None)?;
+        let (tid, cpu) = counted.target();
+        let leader = TaskEvent::open(attr(0), tid, cpu, None)?;
         let members =
-            (1..events.events.len()).map(|place| TaskEvent::open(attr(place), tid, -1, Some(&leader)));
-        let members = members.collect::<io::Result<Vec<_>>>()?;
+            (1..events.events.len()).map(|place| TaskEvent::open(attr(place), tid, cpu, Some(&leader)));
+        let mut members = members.collect::<io::Result<Vec<_>>>()?;
+        if counted.is_cpu() {
+            // (the last one: its count is the last of a sample)
+            members.push(TaskEvent::open(switches_attr(), tid, cpu, Some(&leader))?);
+        }
         let sampler = if sampling == 0 { &leader } else { &members[sampling - 1] };
-        let pages = (SAMPLES as usize * callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
+        let pages = (counted.samples() as usize * callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
         let ring = RecordRing::map(sampler, pages)?;
         if sampling != 0 {
             // (that samples are throttled the kernel says to the leader)
@@ -145,8 +234,7 @@ impl Sampler {
             leader.enable()?;
         }
         Ok(Sampler {
-            pid,
-            tid,
+            counted,
             kind,
             ring,
             members,
@@ -154,9 +242,11 @@ impl Sampler {
             sampling,
             per_cycle: events.sampled_per_cycle,
             callers,
-            permitted: 0,
+            permitted: Permitted::default(),
             samples: Vec::new(),
             after_gap: false,
+            switches: 0,
+            cut: false,
             asked: None,
             long: false,
             period: FIRST_PERIOD,
@@ -176,6 +266,11 @@ impl Sampler {
         self.since
     }
 
+    /// For which of the kinds of cores.
+    pub fn kind(&self) -> usize {
+        self.kind
+    }
+
     /// How many bursts were asked for.
     pub fn bursts(&self) -> u64 {
         self.bursts
@@ -183,7 +278,7 @@ impl Sampler {
 
     /// A burst was asked for, and nothing was counted since: the thread did not run.
     pub fn waits(&self) -> bool {
-        self.asked.is_some() && self.permitted > 0 && self.samples.is_empty() && self.ring.is_empty()
+        self.asked.is_some() && self.permitted.most > 0 && self.samples.is_empty() && self.ring.is_empty()
     }
 
     /// The gap of the next bursts, in cycles.
@@ -198,48 +293,73 @@ impl Sampler {
 
     fn drain(&mut self, fate: &mut Fate) {
         let mut record = std::mem::take(&mut self.record);
-        let mut after_gap = std::mem::take(&mut self.after_gap);
         while let Some((kind, _)) = self.ring.next(&mut record) {
             match sampled(kind, &record, self.callers) {
                 Sampled::Sample(sample) => {
-                    self.permitted = self.permitted.saturating_sub(1);
-                    self.samples.push(RawSample { after_gap: std::mem::take(&mut after_gap), ..sample });
+                    self.permitted.used(1);
+                    self.add(sample);
                 }
                 Sampled::Throttled => {
-                    after_gap = true;
+                    self.after_gap = true;
                     fate.throttled += 1;
                 }
                 Sampled::Unreadable => {
-                    self.permitted = self.permitted.saturating_sub(1);
-                    after_gap = true;
+                    self.permitted.used(1);
+                    self.after_gap = true;
                 }
                 Sampled::Lost(lost) => {
-                    self.permitted = self.permitted.saturating_sub(lost.try_into().unwrap_or(u32::MAX));
-                    after_gap = true;
+                    self.permitted.used(lost.try_into().unwrap_or(u32::MAX));
+                    self.after_gap = true;
                     fate.lost += lost;
                 }
                 Sampled::Descheduled | Sampled::Other => {}
             }
         }
-        self.after_gap = after_gap;
         self.record = record;
+    }
+
+    /// Adds a sample to the burst. Of a CPU neither the recorder, which has only just asked for the burst, nor the idle thread is
+    /// sampled: a burst begins behind either, and ends before it.
+    fn add(&mut self, sample: RawSample) {
+        let mut sample = RawSample { after_gap: std::mem::take(&mut self.after_gap), ..sample };
+        match self.counted {
+            Counted::Thread { pid, .. } => sample.pid = pid,
+            Counted::Cpu { recorder, .. } => {
+                let switches = sample.counts.pop().unwrap_or_default();
+                sample.switched = switches != std::mem::replace(&mut self.switches, switches);
+                if sample.is_idle() || sample.tid == recorder {
+                    self.cut |= !self.samples.is_empty();
+                    return;
+                }
+                if self.cut || self.samples.len() == SAMPLES as usize {
+                    return;
+                }
+            }
+        }
+        self.samples.push(sample);
     }
 
     /// Ends the burst under way, if there is one, and returns what it has shown.
     pub fn end(&mut self, fate: &mut Fate) -> Option<RawBurst> {
         let (asked, weight_ns) = self.asked.take()?;
         self.drain(fate);
-        if self.permitted > 0 {
+        if self.permitted.most > 0 {
             // (one that has ended meanwhile has nothing to stop)
             let _ = self.event().disable();
             self.drain(fate);
         }
         let samples = std::mem::take(&mut self.samples);
+        self.cut = false;
         match samples.first() {
-            Some(first) if first.time < asked + LATE_NS => {
-                let Sampler { pid, tid, kind, long, period, per_cycle, .. } = *self;
+            // (of a CPU no burst tells the time)
+            Some(first) if self.counted.is_cpu() || first.time < asked + LATE_NS => {
+                let Sampler { counted, kind, long, period, per_cycle, .. } = *self;
+                let tid = match counted {
+                    Counted::Thread { tid, .. } => Some(tid),
+                    Counted::Cpu { .. } => None,
+                };
                 let strobe = Strobe { tid, period, per_cycle };
-                Some(RawBurst { pid, kind, long, weight_ns, strobe, samples })
+                Some(RawBurst { kind, long, weight_ns, strobe, samples })
             }
             _ => {
                 fate.asleep += 1;
@@ -254,15 +374,38 @@ impl Sampler {
     /// The kernel's; ESRCH: the thread has ended.
     pub fn begin(&mut self, weight_ns: u64) -> io::Result<()> {
         self.bursts += 1;
-        match SAMPLES.saturating_sub(self.permitted) {
+        let wanted = self.counted.samples();
+        if !self.ring.had_room(self.callers.most_bytes()) {
+            self.permitted.may_be_used();
+        }
+        match self.permitted.more(wanted) {
             0 => self.event().enable()?,
-            more => {
-                self.permitted = SAMPLES;
-                self.event().refresh(more)?;
-            }
+            more => self.event().refresh(more)?,
         }
         // (if the thread runs it is interrupted by now, however long its CPU took to do that)
         self.asked = Some((now(), weight_ns));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_never_enabled_if_it_may_have_no_overflow_left() {
+        let mut permitted = Permitted::default();
+        assert_eq!(permitted.more(3), 3);
+        permitted.used(2);
+        assert_eq!(permitted.more(3), 2);
+        assert_eq!(permitted.more(3), 0); // (the thread slept)
+        permitted.may_be_used();
+        assert_eq!(permitted.more(3), 1);
+        // of this one it is known; then one was seen, which may have been it
+        assert_eq!(permitted.more(3), 0);
+        permitted.used(1);
+        assert_eq!((permitted.most, permitted.more(3)), (3, 1));
+        permitted.used(u32::MAX);
+        assert_eq!(permitted.more(3), 3);
     }
 }

@@ -1,15 +1,17 @@
 //! What the kernel tells of threads: mappings, exec, new threads and ended ones. One event per thread and CPU, which counts nothing
-//! and goes to all that the thread starts; all of a CPU share a ring.
+//! and goes to all that the thread starts; all of a CPU share a ring. Or one per CPU, of all threads.
 #![forbid(unsafe_code)]
 
 use crate::event::{CLOCK, TaskEvent};
-use crate::records::{Happened, SIDEBAND_TYPE, happened};
+use crate::records::{Happened, READ_TIMES, SIDEBAND_TYPE, happened};
 use crate::ring::RecordRing;
 use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, perf_event_attr};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
 const RING_PAGES: usize = 16;
+/// Of all threads, if so much may be locked.
+const RING_PAGES_OF_ALL: usize = 64;
 
 /// The events of all CPUs.
 #[derive(Debug, Default)]
@@ -27,6 +29,8 @@ struct OfCpu {
     events: Vec<TaskEvent>,
     /// The first one's thread has ended, with all that it started: poll(2) would return at once for ever. The ring goes on.
     ended: bool,
+    /// For how long the first had been enabled when it was last looked at.
+    enabled: u64,
 }
 
 fn attr() -> perf_event_attr {
@@ -35,6 +39,7 @@ fn attr() -> perf_event_attr {
         config: PERF_COUNT_SW_DUMMY.into(),
         sample_type: SIDEBAND_TYPE,
         clockid: CLOCK,
+        read_format: READ_TIMES,
         ..perf_event_attr::default()
     };
     attr.__bindgen_anon_2.wakeup_events = 1;
@@ -71,7 +76,13 @@ impl Sideband {
                 match self.cpus.iter_mut().find(|of_cpu| of_cpu.cpu == *cpu) {
                     None => {
                         let ring = RecordRing::map(&event, RING_PAGES)?;
-                        self.cpus.push(OfCpu { cpu: *cpu, ring, events: vec![event], ended: false });
+                        self.cpus.push(OfCpu {
+                            cpu: *cpu,
+                            ring,
+                            events: vec![event],
+                            ended: false,
+                            enabled: 0,
+                        });
                     }
                     Some(of_cpu) => {
                         event.set_output(&of_cpu.events[0])?;
@@ -81,6 +92,41 @@ impl Sideband {
             }
         }
         Ok(())
+    }
+
+    /// Of all threads on one CPU more.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn watch(&mut self, cpu: u32) -> io::Result<()> {
+        let mut attr = attr();
+        attr.set_inherit(0);
+        // (it is read at each burst; a ring that fills sooner wakes the recorder)
+        attr.set_watermark(1);
+        attr.__bindgen_anon_2.wakeup_watermark = 1 << 14;
+        let event = TaskEvent::open(attr, -1, cpu as i32, None)?;
+        let ring =
+            RecordRing::map(&event, RING_PAGES_OF_ALL).or_else(|_| RecordRing::map(&event, RING_PAGES))?;
+        self.cpus.push(OfCpu { cpu, ring, events: vec![event], ended: false, enabled: 0 });
+        Ok(())
+    }
+
+    /// Whether a CPU's event was there all the time since the last look: one whose CPU goes offline stays away when it comes back.
+    pub fn was_there(&mut self, cpu: u32) -> bool {
+        self.cpus.iter_mut().filter(|of_cpu| of_cpu.cpu == cpu).any(|of_cpu| {
+            let enabled = of_cpu.events[0].times().map_or(0, |times| times.enabled);
+            std::mem::replace(&mut of_cpu.enabled, enabled) < enabled
+        })
+    }
+
+    /// Those with an event.
+    pub fn cpus(&self) -> impl Iterator<Item = u32> {
+        self.cpus.iter().map(|of_cpu| of_cpu.cpu)
+    }
+
+    /// A CPU less.
+    pub fn leave(&mut self, cpu: u32) {
+        self.cpus.retain(|of_cpu| of_cpu.cpu != cpu);
     }
 
     /// Can be read when there is something.
@@ -139,7 +185,10 @@ mod tests {
         second.wait().unwrap();
         let all = sideband.drain();
         for tid in tids {
-            assert!(all.iter().any(|(_, happened)| *happened == Happened::Exited { tid }), "{tid}: {all:?}");
+            assert!(
+                all.iter().any(|(_, happened)| *happened == Happened::Exited { pid: tid, tid }),
+                "{tid}: {all:?}"
+            );
         }
     }
 }

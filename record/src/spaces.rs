@@ -5,7 +5,9 @@ use crate::stacks::CodePlace;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// Something that addresses are in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,6 +31,8 @@ pub(crate) struct Spaces {
     known: HashMap<Module, u32>,
     /// Whose processes these were when they first had such memory.
     users: HashMap<i32, u32>,
+    /// Processes that have ended, and when.
+    ended: HashMap<i32, u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -98,14 +102,42 @@ impl Spaces {
     }
 
     pub fn forked(&mut self, parent: i32, child: i32) {
+        if self.ended.remove(&child).is_some() {
+            self.of.remove(&child); // (another process of the same number)
+        }
         if let Some(space) = self.of.get(&parent).cloned() {
             self.of.entry(child).or_insert(space);
         }
     }
 
+    /// A process's first thread has ended.
+    pub fn exited(&mut self, time: u64, pid: i32) {
+        self.ended.insert(pid, time);
+    }
+
+    /// Forgets processes that had ended by then.
+    pub fn forget(&mut self, by: u64) {
+        let gone = |pid: i32| !Path::new("/proc").join(pid.to_string()).exists();
+        let (of, users) = (&mut self.of, &mut self.users);
+        self.ended.retain(|pid, time| {
+            let forgotten = *time < by && gone(*pid);
+            if forgotten {
+                of.remove(pid);
+                users.remove(pid);
+            }
+            !forgotten
+        });
+    }
+
     /// What a process that is there already has mapped.
-    pub fn look_at(&mut self, pid: i32) {
-        let Ok(maps) = fs::read_to_string(format!("/proc/{pid}/maps")) else { return };
+    ///
+    /// # Errors
+    /// It may not be seen (of a process that has ended there is nothing).
+    pub fn look_at(&mut self, pid: i32) -> io::Result<()> {
+        let maps = match fs::read_to_string(format!("/proc/{pid}/maps")) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+            maps => maps.unwrap_or_default(),
+        };
         for line in maps.lines() {
             let mut words = line.splitn(6, ' ');
             let (Some(range), Some(rights), Some(offset)) = (words.next(), words.next(), words.next()) else {
@@ -119,6 +151,7 @@ impl Spaces {
                 self.mapped(0, pid, start, end.saturating_sub(start), offset, file);
             }
         }
+        Ok(())
     }
 
     /// Where an address of a process was at that time.
@@ -222,10 +255,34 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_is_used_again_is_another_process() {
+        let mut spaces = Spaces::default();
+        let (parent, child) = (std::process::id() as i32, i32::MAX); // (the child has no directory)
+        let file = |spaces: &Spaces, time| {
+            let module = spaces.place(child, time, 0x1100).module?;
+            Some(spaces.modules[module as usize].clone())
+        };
+        let is = |name: &str| Some(Module::File(name.to_string()));
+        spaces.mapped(0, parent, 0x1000, 0x1000, 0, "/bin/parent");
+        spaces.forked(parent, child);
+        spaces.executed(10, child);
+        spaces.mapped(11, child, 0x1000, 0x1000, 0, "/bin/first");
+        spaces.exited(20, child);
+        spaces.forget(20); // (samples of its last moments may come still)
+        assert_eq!(file(&spaces, 15), is("/bin/first"));
+        spaces.forked(parent, child);
+        assert_eq!(file(&spaces, 30), is("/bin/parent"));
+        spaces.exited(40, child);
+        spaces.exited(41, parent);
+        spaces.forget(50);
+        assert!(!spaces.of.contains_key(&child) && spaces.of.contains_key(&parent));
+    }
+
+    #[test]
     fn this_process_is_found_in_its_own_program() {
         let mut spaces = Spaces::default();
         let pid = std::process::id() as i32;
-        spaces.look_at(pid);
+        spaces.look_at(pid).unwrap();
         let here = this_process_is_found_in_its_own_program as *const () as u64;
         let module = spaces.place(pid, 1, here).module.unwrap();
         let program = std::env::current_exe().unwrap().display().to_string();

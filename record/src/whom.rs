@@ -10,6 +10,8 @@ pub(crate) enum Whom {
     AllStarted,
     /// One process without its children, and without the thread that records.
     Only { pid: i32, but: i32 },
+    /// All that run on the CPUs that are recorded.
+    OnCpus,
 }
 
 impl Whom {
@@ -35,6 +37,12 @@ pub(crate) fn online() -> Vec<u32> {
         }
     }
     cpus
+}
+
+/// All processes, by /proc.
+pub(crate) fn processes() -> Vec<i32> {
+    let all = fs::read_dir("/proc").into_iter().flatten();
+    all.filter_map(|process| process.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// Threads of a process, by /proc.

@@ -2,7 +2,8 @@
  * MEAN_LENGTH instructions, MILLIONS of them in all, and writes how many millionths of them were each one's. SHAPE: plain; threads,
  * three of them, or children, each a third; late: in a process that has executed this program; sleeps: it does so every now and then;
  * other: plain with other mixes; reads: after each function the kernel clears as many bytes as the functions have instructions on average:
- * its instructions are in the file, too, behind those of the functions. */
+ * its instructions are in the file, too, behind those of the functions; turns and other-turns: plain and other, but after each function
+ * it is another program's turn, which has the other end of descriptor 3 (a pair of sockets) and runs on the same CPU. */
 #include "work.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -51,7 +52,9 @@ int main(int argc, char **argv)
     count = (unsigned)strtoul(argv[1], NULL, 0);
     length = strtoull(argv[2], NULL, 0);
     sleeps = strcmp(shape, "sleeps") == 0;
-    other = strcmp(shape, "other") == 0 ? OTHER_MIXES : 0;
+    other = strncmp(shape, "other", 5) == 0 ? OTHER_MIXES : 0;
+    if (strstr(shape, "turns"))
+        partner = 3;
     if (strcmp(shape, "reads") == 0)
         zeros = open("/dev/zero", O_RDONLY);
     const unsigned lines = count + (zeros >= 0);

@@ -3,6 +3,7 @@
 #define WORK_H
 #include "functions.h"
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,7 +31,7 @@ static void (*const *table)(uint64_t) = functions;
 
 static unsigned count;
 static uint64_t length;
-static int sleeps, zeros = -1;
+static int sleeps, zeros = -1, partner = -1;
 static unsigned other; /* mixes */
 
 struct part {
@@ -75,6 +76,7 @@ static inline void runs_as(unsigned k)
 static __attribute__((noinline, noclone)) void *work(void *argument)
 {
     struct part *part = argument;
+    char turn;
     for (uint64_t done = 0; done < part->instructions;) {
         const unsigned k = (unsigned)(random_part(&part->seed) * count);
         const uint64_t turns = (uint64_t)((double)length * (0.2 + 1.6 * random_part(&part->seed))) / 2 + 1;
@@ -84,6 +86,8 @@ static __attribute__((noinline, noclone)) void *work(void *argument)
         done += 2 * turns;
         if (zeros >= 0)
             part->spent[count] += of_kernel();
+        if (partner >= 0 && (send(partner, "", 1, MSG_NOSIGNAL) != 1 || recv(partner, &turn, 1, 0) != 1))
+            partner = -1; /* it has ended */
         if (sleeps && random_part(&part->seed) < 0.02)
             usleep(300);
     }

@@ -46,8 +46,8 @@ use topdown_report::{
     Format, Output, OutsideCount, Report, UNCOUNTED, timeline_format, write, write_timeline,
 };
 use watch::{Next, Until, Why, watch};
-pub use whom::name_of;
-use whom::{By, Ending, Whom};
+use whom::{By, Ending};
+pub use whom::{Whom, cpu_list, name_of};
 
 /// Exit status of the command.
 pub fn run(arguments: &Arguments) -> ExitCode {

@@ -266,7 +266,7 @@ fn this_test_has_its_name() {
     let here = this_test_has_its_name as *const () as u64;
     let mut spaces = crate::spaces::Spaces::default();
     let pid = std::process::id() as i32;
-    spaces.look_at(pid);
+    spaces.look_at(pid).unwrap();
     let place = spaces.place(pid, 1, here);
     let symbols = Symbols::look_up([place], &spaces.modules, &LookIn::default());
     let name = &symbols.at(place).functions.last().unwrap().name;

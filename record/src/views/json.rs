@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::name;
+use crate::cpus::CpuTotals;
 use crate::estimate::{Confidence, Untold};
 use crate::held::Held;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledLine};
@@ -17,6 +18,8 @@ struct Document<'a> {
     command: &'a str,
     elapsed_ns: u64,
     threads: usize,
+    #[serde(flatten)]
+    cpus: Option<CpusRow>,
     threads_refused: usize,
     threads_not_sampled: usize,
     time_not_sampled_ns: u64,
@@ -32,6 +35,16 @@ struct Document<'a> {
     held: Option<HeldRow<'a>>,
     cores: Vec<CoreRow<'a>>,
     functions: Vec<FunctionRow<'a>>,
+}
+
+/// Where CPUs were recorded, not threads.
+#[derive(Serialize)]
+struct CpusRow {
+    cpus: usize,
+    cpus_changed: Vec<u32>,
+    windows_of_several_threads: u64,
+    processes_without_names: usize,
+    time_by_timer: bool,
 }
 
 #[derive(Serialize)]
@@ -106,6 +119,16 @@ struct FiguresRow<'a> {
     cannot_be_told: Option<String>,
 }
 
+fn cpus(totals: &CpuTotals) -> CpusRow {
+    CpusRow {
+        cpus: totals.cpus,
+        cpus_changed: totals.changed.clone(),
+        windows_of_several_threads: totals.switched,
+        processes_without_names: totals.hidden,
+        time_by_timer: totals.by_timer,
+    }
+}
+
 fn held(held: &Held) -> HeldRow<'_> {
     HeldRow {
         condition: &held.condition,
@@ -162,6 +185,7 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         command,
         elapsed_ns: profile.elapsed.as_nanos() as u64,
         threads: profile.threads,
+        cpus: profile.cpus.as_ref().map(cpus),
         threads_refused: profile.refused.0,
         threads_not_sampled: profile.unseen.threads,
         time_not_sampled_ns: profile.unseen.ns,

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::budget::{Limit, Pace};
+use crate::cpus::CpuTotals;
 use crate::estimate::{LEAST, Untold};
 use crate::held::Held;
 use crate::profile::{Profile, ProfiledCore, ProfiledFunction};
@@ -56,19 +57,19 @@ pub(super) fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> V
     remarks
 }
 
-/// Why there were fewer bursts than were asked for.
-fn of_pace(pace: &Pace) -> Option<String> {
+/// Why there were fewer bursts than were asked for, of each thread or CPU.
+fn of_pace(pace: &Pace, each: &str) -> Option<String> {
     let Pace { asked, frequency, burst_ns, budget, limit } = *pace;
     match limit {
         Limit::Asked => None,
         Limit::Cost => Some(format!(
-            "{frequency:.0} bursts a second and thread instead of {asked}: each takes {:.1} us, and all may take {} % of the time \
+            "{frequency:.0} bursts a second and {each} instead of {asked}: each takes {:.1} us, and all may take {} % of the time \
              (--budget).",
             burst_ns / 1e3,
             100.0 * budget
         )),
         Limit::Kernel => Some(format!(
-            "{frequency:.0} bursts a second and thread instead of {asked}: more would be throttled \
+            "{frequency:.0} bursts a second and {each} instead of {asked}: more would be throttled \
              (kernel.perf_event_max_sample_rate)."
         )),
     }
@@ -150,8 +151,8 @@ fn of_unseen(profile: &Profile) -> Option<String> {
 pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     let mut remarks = profile.held.as_ref().map_or(Vec::new(), of_held);
     if profile.refused.0 > 0 {
-        let (threads, why) = &profile.refused;
-        remarks.push(format!("{threads} threads are not in this, the first because of: {why}"));
+        let ((refused, why), each) = (&profile.refused, each(profile));
+        remarks.push(format!("{refused} {each}s are not in this, the first because of: {why}"));
     }
     remarks.extend(of_unseen(profile));
     if profile.kernel_is_hidden {
@@ -183,7 +184,46 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
             profile.impossible
         ));
     }
-    remarks.extend(of_pace(&profile.pace).filter(|_| !profile.cores.is_empty()));
+    remarks.extend(profile.cpus.iter().flat_map(of_cpus));
+    remarks.extend(of_pace(&profile.pace, each(profile)).filter(|_| !profile.cores.is_empty()));
+    remarks
+}
+
+/// What counters were opened on.
+fn each(profile: &Profile) -> &'static str {
+    if profile.cpus.is_some() { "CPU" } else { "thread" }
+}
+
+/// Of CPUs that were recorded.
+fn of_cpus(cpus: &CpuTotals) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if !cpus.changed.is_empty() {
+        let changed: Vec<String> = cpus.changed.iter().map(u32::to_string).collect();
+        remarks.push(format!(
+            "CPUs went offline or came online meanwhile: {}. What ran there within half a second of that is not in this.",
+            changed.join(", ")
+        ));
+    }
+    if cpus.switched > 0 {
+        remarks.push(format!(
+            "{} windows are left out: another thread ran in them, too.",
+            thousands(cpus.switched)
+        ));
+    }
+    if cpus.by_timer {
+        remarks.push(
+            "A timer tells the time, since no fixed counter has ref-cycles: where threads wake each other after a few microseconds of work \
+             their parts of it are off by some points."
+                .into(),
+        );
+    }
+    if cpus.hidden > 0 {
+        remarks.push(format!(
+            "{} processes of other users were there already: what they have mapped may not be seen, so their functions have no names \
+             (CAP_SYS_PTRACE).",
+            thousands(cpus.hidden as u64)
+        ));
+    }
     remarks
 }
 
@@ -191,5 +231,6 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
 pub(super) fn amount(profile: &Profile) -> String {
     let unit = if profile.held.is_some() { "sample" } else { "burst" };
     let (threads, bursts) = (count(profile.threads as u64, "thread"), count(profile.bursts as u64, unit));
-    format!("{:.1} s, {threads}, {bursts}", profile.elapsed.as_secs_f64())
+    let cpus = profile.cpus.as_ref().map_or(String::new(), |cpus| count(cpus.cpus as u64, "CPU") + ", ");
+    format!("{:.1} s, {cpus}{threads}, {bursts}", profile.elapsed.as_secs_f64())
 }

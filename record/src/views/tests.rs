@@ -3,6 +3,7 @@ mod lines;
 
 use super::*;
 use crate::budget::{Limit, Pace};
+use crate::cpus::CpuTotals;
 use crate::estimate::{Confidence, Told, Untold};
 use crate::profile::{CallStack, FunctionFigures, ProfiledCore, ProfiledFunction, ProfiledLine};
 use crate::sources::Sources;
@@ -79,6 +80,7 @@ pub(crate) fn profile() -> Profile {
         elapsed: Duration::from_secs(4),
         bursts: 2000,
         threads: 1,
+        cpus: None,
         refused: (0, String::new()),
         unseen: Unseen::default(),
         lost: 0,
@@ -158,6 +160,42 @@ fn csv_and_json_have_each_node_with_its_interval() {
     assert_eq!((line["time_ns"].as_u64(), line["bursts"].as_u64()), (Some(1_000_000_000), Some(20)));
     assert_eq!(line["time"]["value"], 0.25);
     assert_eq!(json["cores"][0]["all"]["time_ns"], 4_000_000_000_u64);
+}
+
+#[test]
+fn a_profile_of_cpus_says_so_and_what_is_not_in_it() {
+    let remarks = |profile: &Profile| {
+        let text = String::from_utf8(View::Text.write(profile, &HEADING)).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&View::Json.write(profile, &HEADING)).unwrap();
+        (text, json)
+    };
+    let (text, json) = remarks(&profile());
+    assert!(
+        !text.contains("CPU") && json.get("cpus").is_none() && json.get("time_by_timer").is_none(),
+        "{text}"
+    );
+    let of_cpus = |totals: CpuTotals| remarks(&Profile { cpus: Some(totals), ..profile() });
+    let totals = CpuTotals { cpus: 4, changed: vec![], switched: 0, hidden: 0, by_timer: false };
+    let (text, json) = of_cpus(totals.clone());
+    assert!(text.starts_with("topdown: ./a.out (4.0 s, 4 CPUs, 1 thread, 2,000 bursts)\n"), "{text}");
+    assert_eq!((json["cpus"].as_u64(), json["time_by_timer"].as_bool()), (Some(4), Some(false)));
+    assert!(
+        !["offline", "left out", "other users", "timer"].iter().any(|word| text.contains(word)),
+        "{text}"
+    );
+    let (text, json) =
+        of_cpus(CpuTotals { changed: vec![1, 3], switched: 1234, hidden: 7, by_timer: true, ..totals });
+    for said in [
+        "CPUs went offline or came online meanwhile: 1, 3.",
+        "1,234 windows are left out: another thread ran in them, too.",
+        "7 processes of other users",
+        "A timer tells the time",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    assert_eq!(json["windows_of_several_threads"], 1234);
+    assert_eq!(json["processes_without_names"], 7);
+    assert_eq!(json["cpus_changed"], serde_json::json!([1, 3]));
 }
 
 #[test]
