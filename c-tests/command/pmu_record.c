@@ -107,20 +107,21 @@ static double weight_of(const struct csv *csv, const struct tables *tables, int 
     return number(csv, tables->row[table], "time_ns", "") / tables->time_ns;
 }
 
-/* A function's part of the time on all cores is the truth. `all`: it is there, if it ran for a hundredth of it. */
+/* A function's part of the time on all cores is the truth: of each kind of core a table has its part of all time. `all`: it is there, if it
+ * ran for a hundredth of it. */
 static void time_is_true(const struct csv *csv, const struct tables *tables, const char *name, double part, int all)
 {
     double time = 0, below = 0, above = 0;
     int rows = 0;
     for (int table = 0; table < tables->count; table++) {
         const int row = row_on(csv, tables->core[table], name, "own");
-        const double weight = weight_of(csv, tables, table), value = row ? number(csv, row, "time", "") : 0;
         if (row == 0)
             continue;
+        const double value = number(csv, row, "time", "");
         rows++;
-        time += weight * value;
-        below += weight * (value - number(csv, row, "time", "_low"));
-        above += weight * (number(csv, row, "time", "_high") - value);
+        time += value;
+        below = hypot(below, value - number(csv, row, "time", "_low"));
+        above = hypot(above, number(csv, row, "time", "_high") - value);
     }
     /* (95 % intervals of many functions: twice as wide, hardly one in ten thousand has the truth outside) */
     if (rows == 0 ? all && part >= 0.01 : part < time - 2 * below || part > time + 2 * above)
@@ -137,7 +138,7 @@ static double besides(const struct csv *csv, const struct tables *tables)
             const int called = name[0] == 'f' && name[1] >= '0' && name[1] <= '9';
             if (!called && strcmp(csv_text(csv, row, "module"), "functions") == 0 && strcmp(csv_text(csv, row, "scope"), "own") == 0 &&
                 strcmp(csv_text(csv, row, "core"), tables->core[table]) == 0)
-                part += weight_of(csv, tables, table) * number(csv, row, "time", "");
+                part += number(csv, row, "time", "");
         }
     return part;
 }
@@ -166,6 +167,10 @@ static struct seen profile_is_true(const struct csv *csv, unsigned functions, in
     struct seen seen = {0};
     int of_table[2] = {0};
     const struct tables tables = tables_of(csv);
+    double time = 0;
+    for (int table = 0; table < tables.count; table++)
+        time += number(csv, tables.row[table], "time", "");
+    CHECK_NEAR(time, 1, 1e-5);
     const double called = 1 - besides(csv, &tables);
     for (unsigned k = 0; k < functions; k++) {
         char name[16];
