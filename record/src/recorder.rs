@@ -5,7 +5,7 @@ use crate::budget::{BurstBudget, Limit, Pace};
 use crate::conditional::{Condition, ConditionalSampler, Tally};
 use crate::event::{now, own_cpu_time, own_tid, wait};
 use crate::journal::Journal;
-use crate::proof::{ProvedWindows, proved};
+use crate::proof::{Calls, ProvedWindows, proved};
 use crate::records::{Happened, RawSample};
 use crate::sampler::{Fate, RawBurst, Sampler};
 use crate::settings::{Settings, refusal};
@@ -76,6 +76,8 @@ pub(crate) struct Burst {
     pub stacks: Vec<u32>,
     /// What was counted between each two; none where that is not proved.
     pub windows: Vec<Option<Vec<u64>>>,
+    #[serde(default, skip_serializing_if = "Calls::are_unknown")]
+    pub calls: Calls,
 }
 
 /// All that was seen.
@@ -447,7 +449,8 @@ impl Recorder {
         let weight_ns = self.condition.as_ref().map_or(0, |condition| condition.described().2);
         for sample in samples {
             let stacks = vec![self.stack(pid, sample)];
-            self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows: Vec::new() });
+            let (windows, calls) = (Vec::new(), Calls::default());
+            self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows, calls });
         }
     }
 
@@ -468,13 +471,14 @@ impl Recorder {
     fn keep(&mut self, raw: &RawBurst) {
         let stacks = raw.samples.iter().map(|sample| self.stack(raw.pid, sample)).collect();
         let RawBurst { kind, long, weight_ns, strobe, .. } = *raw;
-        let ProvedWindows { windows, parted, impossible } = proved(&self.events[kind], strobe, &raw.samples);
+        let ProvedWindows { windows, calls, parted, impossible } =
+            proved(&self.events[kind], strobe, &raw.samples);
         self.parted += parted;
         self.impossible += u64::from(impossible);
         if let Some(cost) = raw.cost_ns() {
             self.budget.thread_paid(cost);
         }
-        self.bursts.push(Burst { kind, long, weight_ns, stacks, windows });
+        self.bursts.push(Burst { kind, long, weight_ns, stacks, windows, calls });
     }
 
     /// The turns that are due. Returns when the next one is.

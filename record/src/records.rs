@@ -25,6 +25,13 @@ const REGISTERS: &[u32] = &[6, 7, 8];
 /// The same, and the link register between the first two.
 #[cfg(target_arch = "aarch64")]
 const REGISTERS: &[u32] = &[29, 30, 31, 32];
+/// The stack pointer's place among them.
+const STACK_POINTER: usize = REGISTERS.len() - 2;
+
+/// Bits of registers.
+fn mask(registers: &[u32]) -> u64 {
+    registers.iter().fold(0, |mask, register| mask | 1 << register)
+}
 
 impl CallGraph {
     /// Sets what a sampler asks for.
@@ -32,12 +39,13 @@ impl CallGraph {
         attr.sample_type = SAMPLE_TYPE;
         match self {
             CallGraph::FramePointers => {
-                attr.sample_type |= perf::PERF_SAMPLE_CALLCHAIN as u64;
+                attr.sample_type |= (perf::PERF_SAMPLE_CALLCHAIN | perf::PERF_SAMPLE_REGS_USER) as u64;
                 attr.set_exclude_callchain_kernel(1);
+                attr.sample_regs_user = mask(&REGISTERS[STACK_POINTER..=STACK_POINTER]);
             }
             CallGraph::Dwarf(bytes) => {
                 attr.sample_type |= (perf::PERF_SAMPLE_REGS_USER | perf::PERF_SAMPLE_STACK_USER) as u64;
-                attr.sample_regs_user = REGISTERS.iter().fold(0, |mask, register| mask | 1 << register);
+                attr.sample_regs_user = mask(REGISTERS);
                 attr.sample_stack_user = bytes;
             }
         }
@@ -86,6 +94,8 @@ pub(crate) struct RawSample {
     pub chain: Vec<u64>,
     /// The first so many are the kernel's.
     pub in_kernel: usize,
+    /// Of user mode, where it is known.
+    pub stack_pointer: Option<u64>,
     /// What is to be unwound for these.
     pub copy: Option<StackCopy>,
 }
@@ -177,7 +187,7 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
     let (enabled, running) = (fields.u64()?, fields.u64()?);
     let counts = fields.many(events)?;
     let (mut chain, mut in_kernel, mut copy) = (Vec::new(), 0, None);
-    match callers {
+    let stack_pointer = match callers {
         CallGraph::FramePointers => {
             let callers = fields.u64()?;
             let mut kernel = false;
@@ -189,22 +199,42 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
                     in_kernel += usize::from(kernel);
                 }
             }
+            user_registers(&mut fields, 1)?.1.first().copied()
         }
-        CallGraph::Dwarf(_) => copy = stack_copy(&mut fields)?,
-    }
+        CallGraph::Dwarf(_) => {
+            copy = stack_copy(&mut fields)?;
+            copy.as_ref().map(|copy| copy.registers[STACK_POINTER])
+        }
+    };
     let alone = chain.is_empty();
     if chain.first() != Some(&ip) {
         chain.insert(0, ip);
         in_kernel += usize::from(in_kernel > 0 || alone && ip >= KERNEL_HALF);
     }
-    Some(RawSample { after_gap: false, tid, time, enabled, running, counts, chain, in_kernel, copy })
+    Some(RawSample {
+        after_gap: false,
+        tid,
+        time,
+        enabled,
+        running,
+        counts,
+        chain,
+        in_kernel,
+        stack_pointer,
+        copy,
+    })
+}
+
+/// Whose registers they are, and so many of them, or none: there are none.
+fn user_registers(fields: &mut RecordFields, registers: usize) -> Option<(u64, Vec<u64>)> {
+    let abi = fields.u64()?;
+    let registers = if abi == u64::from(perf::PERF_SAMPLE_REGS_ABI_NONE) { 0 } else { registers };
+    Some((abi, fields.many(registers as u64)?))
 }
 
 /// None within: there are no registers, or those of a program of 32 bits.
 fn stack_copy(fields: &mut RecordFields) -> Option<Option<StackCopy>> {
-    let abi = fields.u64()?;
-    let registers = if abi == u64::from(perf::PERF_SAMPLE_REGS_ABI_NONE) { 0 } else { REGISTERS.len() };
-    let registers = fields.many(registers as u64)?;
+    let (abi, registers) = user_registers(fields, REGISTERS.len())?;
     let size = fields.u64()?;
     let mut stack = fields.bytes(size)?;
     if size > 0 {
@@ -260,7 +290,7 @@ mod tests {
     #[test]
     fn a_sample_has_counts_and_addresses() {
         let user = -512_i64 as u64; // PERF_CONTEXT_USER
-        let body = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 3, user, 0x1000, 0x2000]);
+        let body = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 3, user, 0x1000, 0x2000, 2, 0x7000]);
         let (enabled, running, counts) = (50, 40, vec![600, 300]);
         let chain = vec![0x1000, 0x2000];
         let expected = RawSample {
@@ -272,11 +302,12 @@ mod tests {
             counts,
             chain,
             in_kernel: 0,
+            stack_pointer: Some(0x7000),
             copy: None,
         };
         assert_eq!(sampled(9, &body, CallGraph::FramePointers), Sampled::Sample(expected.clone()));
-        let without_chain = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 0]);
-        let alone = RawSample { chain: vec![0x1000], ..expected };
+        let without_chain = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 0, 0]);
+        let alone = RawSample { chain: vec![0x1000], stack_pointer: None, ..expected };
         assert_eq!(sampled(9, &without_chain, CallGraph::FramePointers), Sampled::Sample(alone));
         for len in 0..body.len() {
             assert_eq!(sampled(9, &body[..len], CallGraph::FramePointers), Sampled::Unreadable, "{len}");
@@ -299,7 +330,11 @@ mod tests {
             bytes(&[&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, abi], registers, stack].concat())
         };
         let read = |body: &[u8]| match sampled(9, body, CallGraph::Dwarf(16)) {
-            Sampled::Sample(sample) => Some((sample.chain, sample.copy)),
+            Sampled::Sample(sample) => {
+                let known = sample.copy.as_ref().map(|copy| copy.registers[STACK_POINTER]);
+                assert_eq!(sample.stack_pointer, known);
+                Some((sample.chain, sample.copy))
+            }
             _ => None,
         };
         let copy = |stack: &[u64]| Some(StackCopy { registers: registers.clone(), stack: bytes(stack) });
@@ -322,6 +357,7 @@ mod tests {
         let of = |ip: u64, chain: &[u64]| {
             let mut words = vec![ip, 0, 0, 1, 0, 0, 5, chain.len() as u64];
             words.extend(chain);
+            words.push(0); // (no registers)
             match sampled(9, &bytes(&words), CallGraph::FramePointers) {
                 Sampled::Sample(sample) => (sample.in_kernel, sample.chain),
                 other => panic!("{other:?}"),

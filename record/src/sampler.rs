@@ -75,7 +75,7 @@ pub(crate) struct Fate {
     pub throttled: u64,
 }
 
-fn attr(events: &SampledEvents, config: u64, kernel: bool) -> perf_event_attr {
+pub(crate) fn attr(events: &SampledEvents, config: u64, kernel: bool) -> perf_event_attr {
     let mut attr = perf_event_attr {
         type_: events.kind,
         config,
@@ -122,8 +122,10 @@ impl Sampler {
         callers: CallGraph,
     ) -> io::Result<Sampler> {
         let sampling = events.sampler;
+        // (returns are counted behind all others)
+        let all: Vec<u64> = events.events.iter().chain(&events.returns).map(|(_, config)| *config).collect();
         let attr = |place: usize| {
-            let mut attr = attr(events, events.events[place].1, kernel);
+            let mut attr = attr(events, all[place], kernel);
             if place == sampling {
                 attr.__bindgen_anon_1.sample_period = FIRST_PERIOD; // (set before each block of bursts)
                 callers.set(&mut attr);
@@ -133,8 +135,7 @@ impl Sampler {
             attr
         };
         let leader = TaskEvent::open(attr(0), tid, -1, None)?;
-        let members =
-            (1..events.events.len()).map(|place| TaskEvent::open(attr(place), tid, -1, Some(&leader)));
+        let members = (1..all.len()).map(|place| TaskEvent::open(attr(place), tid, -1, Some(&leader)));
         let members = members.collect::<io::Result<Vec<_>>>()?;
         let sampler = if sampling == 0 { &leader } else { &members[sampling - 1] };
         let pages = (SAMPLES as usize * callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
