@@ -198,14 +198,17 @@ pub(crate) fn excess<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a S
     difference.iter().map(|sum| sum / weight / apart).collect()
 }
 
-/// How often functions jump away and back without a return, as a part of all bursts in which nothing returned; nothing tells of one that
-/// it does not, so each may do that as often as it was seen of any.
+/// How often those functions jump away and back without a return that were not seen to, as a part of all bursts in which nothing returned:
+/// as often as those that were seen to do it once (Good and Turing's estimate of what was not seen). Where none was seen to, compilers made no
+/// such jumps.
 pub(crate) fn jumps<'a>(all: impl Iterator<Item = &'a SeenIn>) -> f64 {
-    let sum = all.fold(Returns::default(), |sum, SeenIn { jumps, .. }| Returns {
-        all: sum.all + jumps.all,
-        elsewhere: sum.elsewhere + jumps.elsewhere,
-    });
-    if sum.elsewhere == 0 { 0.0 } else { at_most(sum.elsewhere as f64, sum.all as f64) }
+    let (mut bursts, mut seen, mut once) = (0, 0, 0);
+    for SeenIn { jumps: Returns { all, elsewhere }, .. } in all {
+        bursts += all;
+        seen += elsewhere;
+        once += u64::from(*elsewhere == 1);
+    }
+    if seen == 0 { 0.0 } else { at_most(once as f64, bursts as f64) }
 }
 
 /// The shares of a function: from all windows, or from the shorter ones alone if it was seen to be left and come back to in the
