@@ -39,8 +39,8 @@ pub struct Arguments {
     #[arg(long, value_name = "CYCLES", default_value_t = Settings::default().gap, value_parser = clap::value_parser!(u64).range(300..=100_000))]
     gap: u64,
     /// How callers are told: fp (frame pointers), or dwarf[,BYTES]: with each sample so many bytes of the stack are copied [8192],
-    /// and unwound by what files say of functions without frame pointers
-    #[arg(long, value_name = "fp|dwarf[,BYTES]", default_value = "fp", value_parser = call_graph)]
+    /// and unwound by what files say of functions without frame pointers; or lbr: by branch records that Intel's CPUs have, the last 8 to 32
+    #[arg(long, value_name = "fp|dwarf[,BYTES]|lbr", default_value = "fp", value_parser = call_graph)]
     call_graph: CallGraph,
     /// Count down to this level [default: the deepest that the general counters have, or the registers where those are taken]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=2))]
@@ -78,7 +78,7 @@ pub struct Arguments {
 
 /// What `topdown record --help` says of the rest.
 pub const HELP: &str = "\
-Nothing is loaded into the programs, which need frame pointers for their callers to be seen (or --call-graph dwarf), symbols for
+Nothing is loaded into the programs, which need frame pointers for their callers to be seen (or --call-graph dwarf or lbr), symbols for
 names, and DWARF (-g) for inlined functions and lines. At random instants counters are enabled on a thread for three samples that lie a short gap
 apart. What was counted between two of them is the function's in which both are; the first sample of each burst tells the time.
 Each figure has an interval in which the truth is with a probability of 95 %, or it is said that it cannot be told. Of user mode
@@ -108,9 +108,10 @@ const MOST_STACK: u32 = 60 << 10;
 fn call_graph(text: &str) -> Result<CallGraph, String> {
     let bytes = match text.split_once(',') {
         None if text == "fp" => return Ok(CallGraph::FramePointers),
+        None if text == "lbr" => return Ok(CallGraph::Lbr),
         None if text == "dwarf" => Some(STACK),
         Some(("dwarf", bytes)) => bytes.parse().ok().filter(|bytes| (256..=MOST_STACK).contains(bytes)),
-        _ => return Err("not fp, dwarf or dwarf,BYTES".into()),
+        _ => return Err("not fp, lbr, dwarf or dwarf,BYTES".into()),
     };
     let bytes = bytes.filter(|bytes| bytes % 8 == 0);
     bytes

@@ -26,7 +26,7 @@ fn options_that_clash_are_errors() {
         "--budget nan true",
         "--duration 0 true",
         "--td-level 3 true",
-        "--call-graph lbr true",
+        "--call-graph lbr,8 true",
         "--call-graph dwarf, true",
         "--call-graph dwarf,1001 true",
         "--call-graph dwarf,65536 true",

@@ -13,6 +13,8 @@ pub enum CallGraph {
     FramePointers,
     /// So many bytes of the stack are copied with each sample, and unwound by what files say in .eh_frame.
     Dwarf(u32),
+    /// The CPU's last branch records follow calls and returns (Intel's cores from Haswell on).
+    Lbr,
 }
 
 /// What a sampler's attributes ask for besides what tells callers, in the order of the fields.
@@ -33,7 +35,24 @@ fn mask(registers: &[u32]) -> u64 {
     registers.iter().fold(0, |mask, register| mask | 1 << register)
 }
 
+/// Calls in user mode that have not returned.
+const CALL_STACK: u64 = (perf::PERF_SAMPLE_BRANCH_CALL_STACK | perf::PERF_SAMPLE_BRANCH_USER) as u64;
+/// That many records are in no CPU.
+const MOST_BRANCHES: u64 = 1024;
+/// No event counts that much.
+const NEVER: u64 = 1 << 62;
+
 impl CallGraph {
+    /// Sets what an event asks for that keeps branch records up to date between bursts: the CPU has them switched on while an event counts
+    /// that wants them, and the kernel saves and restores them with the thread. Whether there is one to be.
+    pub(crate) fn keeps_on(self, attr: &mut perf::perf_event_attr) -> bool {
+        // (one that does not sample has none since Linux 6.8)
+        attr.__bindgen_anon_1.sample_period = NEVER;
+        attr.sample_type = u64::from(perf::PERF_SAMPLE_BRANCH_STACK);
+        attr.branch_sample_type = CALL_STACK;
+        self == CallGraph::Lbr
+    }
+
     /// Sets what a sampler asks for.
     pub(crate) fn set(self, attr: &mut perf::perf_event_attr) {
         attr.sample_type = SAMPLE_TYPE;
@@ -48,14 +67,20 @@ impl CallGraph {
                 attr.sample_regs_user = mask(REGISTERS);
                 attr.sample_stack_user = bytes;
             }
+            CallGraph::Lbr => {
+                attr.sample_type |= (perf::PERF_SAMPLE_BRANCH_STACK | perf::PERF_SAMPLE_REGS_USER) as u64;
+                attr.branch_sample_type = CALL_STACK;
+                attr.sample_regs_user = mask(&REGISTERS[STACK_POINTER..=STACK_POINTER]);
+            }
         }
     }
 
-    /// More than a sample takes in the ring: 127 callers or the stack, and counts.
+    /// More than a sample takes in the ring: 127 callers, the stack or 32 branch records, and counts.
     pub(crate) fn most_bytes(self) -> usize {
         match self {
             CallGraph::FramePointers => 4096,
             CallGraph::Dwarf(bytes) => 1024 + bytes as usize,
+            CallGraph::Lbr => 2048,
         }
     }
 }
@@ -205,9 +230,13 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
             copy = stack_copy(&mut fields)?;
             copy.as_ref().map(|copy| copy.registers[STACK_POINTER])
         }
+        CallGraph::Lbr => {
+            chain = called_from(&mut fields)?;
+            user_registers(&mut fields, 1)?.1.first().copied()
+        }
     };
     let alone = chain.is_empty();
-    if chain.first() != Some(&ip) {
+    if chain.first() != Some(&ip) || callers == CallGraph::Lbr {
         chain.insert(0, ip);
         in_kernel += usize::from(in_kernel > 0 || alone && ip >= KERNEL_HALF);
     }
@@ -223,6 +252,21 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
         stack_pointer,
         copy,
     })
+}
+
+/// Addresses to which calls return, the last call's first: of branch records that follow calls.
+fn called_from(fields: &mut RecordFields) -> Option<Vec<u64>> {
+    let mut chain = Vec::new();
+    let records = fields.u64().filter(|records| *records <= MOST_BRANCHES)?;
+    let mut goes_on = true;
+    for _ in 0..records {
+        let (from, _to, _flags) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        goes_on &= from != 0 && from < KERNEL_HALF;
+        if goes_on {
+            chain.push(from + 1); // (somewhere behind the call's first byte)
+        }
+    }
+    Some(chain)
 }
 
 /// Whose registers they are, and so many of them, or none: there are none.
@@ -349,6 +393,48 @@ mod tests {
             assert_eq!(read(&whole[..len]), None, "{len}");
         }
         assert_eq!(read(&words(2, &[u64::MAX, 1])), None);
+    }
+
+    #[test]
+    fn branch_records_tell_from_where_functions_were_called() {
+        let words = |records: &[[u64; 3]]| {
+            let mut words = vec![0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, records.len() as u64];
+            words.extend(records.as_flattened());
+            words.extend([2, 0x7000]);
+            bytes(&words)
+        };
+        let read = |body: &[u8]| match sampled(9, body, CallGraph::Lbr) {
+            Sampled::Sample(sample) => Some((sample.chain, sample.stack_pointer)),
+            _ => None,
+        };
+        // a leaf was called at 0x2004, its caller at 0x3010
+        let whole = words(&[[0x2004, 0xff0, 1], [0x3010, 0x2000, 0], [0, 0, 0], [0x5000, 0x3000, 0]]);
+        assert_eq!(read(&whole), Some((vec![0x1000, 0x2005, 0x3011], Some(0x7000))));
+        assert_eq!(read(&words(&[])), Some((vec![0x1000], Some(0x7000))));
+        // (the byte before the instruction, where it was called by itself)
+        assert_eq!(read(&words(&[[0xfff, 0xff0, 0]])), Some((vec![0x1000, 0x1000], Some(0x7000))));
+        // from the kernel
+        assert_eq!(read(&words(&[[u64::MAX, 0x1000, 0]])), Some((vec![0x1000], Some(0x7000))));
+        for len in 0..whole.len() {
+            assert_eq!(read(&whole[..len]), None, "{len}");
+        }
+        let mut most = bytes(&[0x1000, 0, 99, 2, 50, 40, 600, 300, u64::MAX]);
+        most.extend(bytes(&[0; 30]));
+        assert_eq!(read(&most), None);
+    }
+
+    #[test]
+    fn what_keeps_branch_records_on_asks_for_those_of_the_sampler_and_never_samples() {
+        let (mut sampler, mut keeper) = (perf::perf_event_attr::default(), perf::perf_event_attr::default());
+        CallGraph::Lbr.set(&mut sampler);
+        assert!(CallGraph::Lbr.keeps_on(&mut keeper));
+        assert_eq!(sampler.branch_sample_type, 1 << 11 | 1); // CALL_STACK, USER
+        assert_eq!(keeper.branch_sample_type, sampler.branch_sample_type);
+        let branches = u64::from(perf::PERF_SAMPLE_BRANCH_STACK);
+        assert_eq!((sampler.sample_type & branches, keeper.sample_type), (branches, branches));
+        assert_eq!(sampler.sample_type & perf::PERF_SAMPLE_CALLCHAIN as u64, 0);
+        let others = [CallGraph::FramePointers, CallGraph::Dwarf(8192)];
+        assert!(others.iter().all(|other| !other.keeps_on(&mut keeper.clone())));
     }
 
     #[test]

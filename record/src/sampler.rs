@@ -43,6 +43,8 @@ pub(crate) struct Sampler {
     /// All but the leader, which is closed last: metric events die with it.
     members: Vec<TaskEvent>,
     leader: TaskEvent,
+    /// Counts always, beside the group (`CallGraph::keeps_on`).
+    _keeper: Option<TaskEvent>,
     /// The one that samples: its place in the group.
     sampling: usize,
     /// How many of its events are in a cycle, by which a gap is multiplied.
@@ -74,6 +76,9 @@ pub(crate) struct Fate {
     /// The kernel throttled the event, or let it go on.
     pub throttled: u64,
 }
+
+/// For these cores with branch records that follow calls have a fixed counter.
+const INSTRUCTIONS: u64 = 0xc0;
 
 pub(crate) fn attr(events: &SampledEvents, config: u64, kernel: bool) -> perf_event_attr {
     let mut attr = perf_event_attr {
@@ -137,6 +142,9 @@ impl Sampler {
         let leader = TaskEvent::open(attr(0), tid, -1, None)?;
         let members = (1..all.len()).map(|place| TaskEvent::open(attr(place), tid, -1, Some(&leader)));
         let members = members.collect::<io::Result<Vec<_>>>()?;
+        let mut keeper = self::attr(events, INSTRUCTIONS, false);
+        let keeps = callers.keeps_on(&mut keeper);
+        let keeper = keeps.then(|| TaskEvent::open(keeper, tid, -1, None)).transpose()?;
         let sampler = if sampling == 0 { &leader } else { &members[sampling - 1] };
         let pages = (SAMPLES as usize * callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
         let ring = RecordRing::map(sampler, pages)?;
@@ -152,6 +160,7 @@ impl Sampler {
             ring,
             members,
             leader,
+            _keeper: keeper,
             sampling,
             per_cycle: events.sampled_per_cycle,
             callers,

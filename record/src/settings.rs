@@ -83,6 +83,12 @@ pub(crate) fn refusal(error: &io::Error) -> Error {
             "no more memory may be locked (sysctl kernel.perf_event_mlock_kb, ulimit -l; --call-graph dwarf takes more), or a container forbids perf_event_open"
         }
         Some(libc::EACCES) => "kernel.perf_event_paranoid, or the process is another user's",
+        Some(libc::EOPNOTSUPP) => {
+            "the CPU shows no branch records that follow calls, which --call-graph lbr needs: Intel's cores from Haswell on have them, virtual machines as a rule not. --call-graph fp and dwarf do without"
+        }
+        Some(libc::EBUSY) => {
+            "others have the CPU's branch records, or they are off while Intel PT traces: end that, or do without (--call-graph fp or dwarf)"
+        }
         Some(libc::EINVAL) => "the counters have no room for the group",
         _ => "",
     };
