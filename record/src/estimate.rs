@@ -6,6 +6,8 @@
 //!   are both in the function, the sample in the middle tells how many are in another one there. In shorter windows it is less. Nor is
 //!   it more than the slots of those windows in which anything returned, where returns are counted (`proof::Calls`). No window is left
 //!   out for what it counts: those without returns are of the middles of runs;
+//! - nor is the sample off by less than if what no burst has met (three of as many, at 95 %) were as far from the rest as any burst's
+//!   windows are from their function;
 //! - what the first slots after a sample have in excess: windows of two lengths differ by it. (Where what the kernel does is counted, too,
 //!   much of a window is the interrupts' at its ends: there, shares are of what longer windows have more than shorter ones);
 //! - at either end of a window, counters that count at different stages of the pipeline;
@@ -66,11 +68,31 @@ pub enum Untold {
 /// What is counted between two samples besides the function's own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Besides<'a> {
-    /// Slots of each node in excess at the start of a window; and how often functions jump away and back without a return (a part of bursts,
-    /// 0 where none was seen to).
-    User { excess: &'a [f64], jumps: f64 },
+    /// In user mode alone.
+    User(&'a SeenInAll),
     /// The way out of one interrupt, and into the next: what the kernel does is counted, too.
     Interrupts,
+}
+
+/// What was seen of all functions together, and may be so of each.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SeenInAll {
+    /// Slots of each node in excess at the start of a window.
+    pub excess: Vec<f64>,
+    /// How often functions jump away and back without a return, as a part of bursts; 0 where none was seen to.
+    pub jumps: f64,
+    /// How far the share of each node in a burst's windows is from that of their function at the most.
+    pub apart: Vec<f64>,
+}
+
+impl SeenInAll {
+    pub fn of<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a SeenIn> + Clone) -> SeenInAll {
+        SeenInAll {
+            excess: excess(events, all.clone()),
+            jumps: jumps(all.clone()),
+            apart: apart(events, all),
+        }
+    }
 }
 
 /// The windows of one burst that have both ends in a function.
@@ -166,7 +188,7 @@ fn ratio(events: &SampledEvents, clusters: &[&Cluster]) -> Option<Vec<(f64, f64)
 }
 
 /// Slots of each node in excess at the start of a window, per window: what windows of two lengths differ by, over all functions.
-pub(crate) fn excess<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a SeenIn>) -> Vec<f64> {
+fn excess<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a SeenIn>) -> Vec<f64> {
     let nodes = events.nodes().len();
     let (mut difference, mut weight) = (vec![0.0; nodes], 0.0);
     let (mut short_windows, mut long_windows) = ((0.0, 0.0), (0.0, 0.0));
@@ -201,7 +223,7 @@ pub(crate) fn excess<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a S
 /// How often those functions jump away and back without a return that were not seen to, as a part of all bursts in which nothing returned:
 /// as often as those that were seen to do it once (Good and Turing's estimate of what was not seen). Where none was seen to, compilers made no
 /// such jumps.
-pub(crate) fn jumps<'a>(all: impl Iterator<Item = &'a SeenIn>) -> f64 {
+fn jumps<'a>(all: impl Iterator<Item = &'a SeenIn>) -> f64 {
     let (mut bursts, mut seen, mut once) = (0, 0, 0);
     for SeenIn { jumps: Returns { all, elsewhere }, .. } in all {
         bursts += all;
@@ -211,16 +233,30 @@ pub(crate) fn jumps<'a>(all: impl Iterator<Item = &'a SeenIn>) -> f64 {
     if seen == 0 { 0.0 } else { at_most(once as f64, bursts as f64) }
 }
 
+/// See `SeenInAll::apart`.
+fn apart<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a SeenIn>) -> Vec<f64> {
+    let mut apart = vec![0.0; events.nodes().len()];
+    for clusters in all.map(|seen| &seen.clusters).filter(|clusters| clusters.len() >= LEAST) {
+        let Some(shares) = events.shares(&total(clusters).0) else { continue };
+        for of_one in clusters.iter().filter_map(|cluster| events.shares(&cluster.counts)) {
+            let further =
+                |(apart, (one, all)): (&mut f64, (f64, &f64))| *apart = apart.max((one - all).abs());
+            apart.iter_mut().zip(of_one.into_iter().zip(&shares)).for_each(further);
+        }
+    }
+    apart
+}
+
 /// The shares of a function: from all windows, or from the shorter ones alone if it was seen to be left and come back to in the
 /// longer.
 ///
 /// # Errors
 /// Why they cannot be told.
 pub(crate) fn shares(events: &SampledEvents, seen: &SeenIn, besides: Besides) -> Result<Told, Untold> {
-    let Besides::User { excess, jumps } = besides else { return by_difference(events, seen) };
+    let Besides::User(in_all) = besides else { return by_difference(events, seen) };
     let all: Vec<&Cluster> = seen.clusters.iter().collect();
     let shorter: Vec<&Cluster> = all.iter().copied().filter(|cluster| !cluster.long).collect();
-    let from = |clusters: &[&Cluster]| from(events, seen, (excess, jumps), clusters);
+    let from = |clusters: &[&Cluster]| from(events, seen, in_all, clusters);
     let (both, shorter) = (from(&all), from(&shorter));
     let comes_back = seen.returns[1].elsewhere > 0;
     let worst = |told: &Told| told.shares.iter().map(Confidence::error).fold(0.0, f64::max);
@@ -240,21 +276,19 @@ fn displaced(share: f64, foreign: f64) -> f64 {
 }
 
 /// The shares from these of the windows.
-fn from(
-    events: &SampledEvents,
-    seen: &SeenIn,
-    (excess, jumps): (&[f64], f64),
-    clusters: &[&Cluster],
-) -> Option<Told> {
+fn from(events: &SampledEvents, seen: &SeenIn, in_all: &SeenInAll, clusters: &[&Cluster]) -> Option<Told> {
     if clusters.len() < LEAST {
         return None;
     }
     let (counts, windows) = total(clusters.iter().copied());
     let slots = events.slots(&counts);
-    let ratios = ratio(events, clusters)?;
+    // (so large a part of it no burst may have met, where it is as far from the rest as any function's)
+    let unseen = at_most(0.0, clusters.len() as f64);
+    let mut ratios = ratio(events, clusters)?;
+    ratios.iter_mut().zip(&in_all.apart).for_each(|((_, half), apart)| *half = half.max(unseen * apart));
     let rounded = events.rounded(&counts, events.rounding_of(slots, windows as f64))?;
     // (one that was seen to do it is none of those of which nothing is known)
-    let jumps = if seen.jumps.elsewhere > 0 { 1.0 } else { jumps };
+    let jumps = if seen.jumps.elsewhere > 0 { 1.0 } else { in_all.jumps };
     // slots of other functions, as a part of all: windows of each length have as many at the most
     let foreign = [false, true].map(|long| {
         let of_length = || clusters.iter().copied().filter(|cluster| cluster.long == long);
@@ -281,7 +315,7 @@ fn from(
     };
     let sampling = ratios.iter().map(|(_, half)| *half).fold(0.0, f64::max);
     Some(Told {
-        shares: ratios.iter().zip(excess.iter().zip(&rounded)).map(one).collect(),
+        shares: ratios.iter().zip(in_all.excess.iter().zip(&rounded)).map(one).collect(),
         windows,
         sampling: sampling + foreign,
     })

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::budget::Pace;
-use crate::estimate::{Alone, Besides, Confidence, SeenIn, Told, Untold, excess, jumps, shares};
+use crate::estimate::{Alone, Besides, Confidence, SeenIn, SeenInAll, Told, Untold, shares};
 use crate::held::Held;
 use crate::recorder::{Burst, Recording};
 use crate::sources::Sources;
@@ -330,11 +330,10 @@ impl Profile {
             let events = recording.events.get(kind);
             let of_kind = || sorted.own.iter().filter(move |((of, _), _)| *of == kind);
             let of_kind = || of_kind().map(|(_, gathered)| &gathered.seen);
-            let excess = events.map_or(Vec::new(), |events| excess(events, of_kind()));
-            let jumps = jumps(of_kind());
+            let in_all = events.map_or(SeenInAll::default(), |events| SeenInAll::of(events, of_kind()));
             let kernel = recording.settings.kernel;
-            let besides = if kernel { Besides::Interrupts } else { Besides::User { excess: &excess, jumps } };
-            let worst = excess.iter().fold(0.0, |worst: f64, one| worst.max(one.abs()));
+            let besides = if kernel { Besides::Interrupts } else { Besides::User(&in_all) };
+            let worst = in_all.excess.iter().fold(0.0, |worst: f64, one| worst.max(one.abs()));
             let width = events.map_or(1, |events| events.slots_per_cycle);
             let shorter = (recording.settings.gap * u64::from(width)) as f64;
             let pmu = held.as_ref().and_then(|held| held.pmus.get(kind));
