@@ -151,6 +151,12 @@ target/c-tests/lib/libstorm-%.so: c-tests/command/lib/storm_library.c
 
 target/c-tests/pmu_record_storms: $(addprefix c-tests/command/lib/,functions.h profile.h shapes.h stat.h storms.h) $(addprefix target/c-tests/lib/,storms storms-stripped)
 
+target/c-tests/lib/activations: c-tests/command/lib/activations.c c-tests/command/lib/activations.h c-tests/command/lib/functions.h c-tests/vm/mix.h
+	@mkdir -p $(@D)
+	$(COMPILE_C) -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer $< -o $@
+
+target/c-tests/pmu_record_calls: $(addprefix c-tests/command/lib/,activations.h functions.h profile.h shapes.h stat.h) $(addprefix target/c-tests/lib/,activations functions)
+
 target/c-tests/lib/callers: c-tests/command/lib/callers.c
 	@mkdir -p $(@D)
 	$(COMPILE_C) -fomit-frame-pointer $< -o $@

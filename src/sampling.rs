@@ -25,8 +25,13 @@ pub struct SampledEvents {
     pub pmu: &'static str,
     /// `perf_event_attr.type`.
     pub kind: u32,
+    /// CPUs that have it, where others may have none.
+    pub cpus: Option<String>,
     /// Name and `perf_event_attr.config` of each. The first is the leader.
     pub events: Vec<(&'static str, u64)>,
+    /// The same of an event that counts returns of functions, beside these, if the core has one: whether a counter is left for it has
+    /// to be seen. None of registers: these are for CPUs whose general counters others hold.
+    pub returns: Option<(&'static str, u64)>,
     /// Which of them samples, by its place.
     pub sampler: usize,
     /// How many of the sampler's events are in a cycle.
@@ -86,7 +91,12 @@ impl SampledEvents {
             core: pmu.model.core,
             pmu: pmu.name,
             kind: pmu.kind,
+            cpus: pmu.cpus.clone(),
             events: named([plan.leader.event].into_iter().chain(plan.members.iter().copied())),
+            returns: match pmu.model.counting {
+                Counting::Counters(counters) => counters.returns.map(|event| (event.name, event.config)),
+                _ => None,
+            },
             sampler: 0,
             sampled_per_cycle: if plan.slots_each == 1 { width.into() } else { 1 },
             slots_each: plan.slots_each,
@@ -117,7 +127,9 @@ impl SampledEvents {
             core: pmu.model.core,
             pmu: pmu.name,
             kind: pmu.kind,
+            cpus: pmu.cpus.clone(),
             events: named([SLOTS, CYCLES].into_iter().chain(metrics_of(level).iter().copied())),
+            returns: None,
             sampler: 1,
             sampled_per_cycle: 1,
             slots_each: 1,
@@ -216,7 +228,8 @@ impl SampledEvents {
         let slots_each = if leader.by_cycle { model.slots_per_cycle.into() } else { 1 };
         let members = counters.events.to_vec();
         let plan = Plan { leader, slots_each, members, unproven: false, no_deeper: "" };
-        SampledEvents::of(&pmu, &plan, 0).ok()
+        let events = SampledEvents::of(&pmu, &plan, 0).ok()?;
+        Some(SampledEvents { returns: None, ..events })
     }
 }
 

@@ -1,5 +1,6 @@
 /* `topdown record --call-graph dwarf` finds the callers of functions without frame pointers, whom --call-graph fp cannot know, as an
- * ordinary user; from a shorter copy of the stack as well, and in shorter ones still as far as they reach.
+ * ordinary user; from a shorter copy of the stack as well, and in shorter ones still as far as they reach. So does --call-graph lbr, or it says
+ * that the CPU cannot, and what can.
  * needs: counters, not-hybrid */
 #include "lib/stat.h"
 
@@ -28,9 +29,21 @@ static double part_of(const char *callers, const char *how)
     return those / all;
 }
 
+/* By branch records, which neither the emulated machine has nor most virtual ones. */
+static void by_branch_records(void)
+{
+    CHECK_EQ(run_alone((char *[]){beside("../release/topdown"), "record", "--call-graph", "lbr", beside("lib/callers"), "1", NULL}), 0);
+    if (strstr(stat_said(), "nothing is recorded: ") == NULL) {
+        CHECK(part_of(CALLERS, "lbr") > 0.9);
+        return;
+    }
+    CHECK(strstr(stat_said(), "no branch records that follow calls") && strstr(stat_said(), "--call-graph fp and dwarf do without"));
+}
+
 int main(void)
 {
     stat_begins();
+    by_branch_records();
     CHECK(part_of(CALLERS, "dwarf") > 0.97);
     CHECK(part_of(CALLERS, "dwarf,1024") > 0.97);
     CHECK(part_of("leaf ", "fp") > 0.97);

@@ -46,8 +46,8 @@ pub struct Arguments {
     #[arg(long, value_name = "CYCLES", default_value_t = Settings::default().gap, value_parser = clap::value_parser!(u64).range(300..=100_000))]
     gap: u64,
     /// How callers are told: fp (frame pointers), or dwarf[,BYTES]: with each sample so many bytes of the stack are copied [8192],
-    /// and unwound by what files say of functions without frame pointers
-    #[arg(long, value_name = "fp|dwarf[,BYTES]", default_value = "fp", value_parser = call_graph)]
+    /// and unwound by what files say of functions without frame pointers; or lbr: by branch records that Intel's CPUs have, the last 8 to 32
+    #[arg(long, value_name = "fp|dwarf[,BYTES]|lbr", default_value = "fp", value_parser = call_graph)]
     call_graph: CallGraph,
     /// Count down to this level [default: the deepest that the general counters have, or the registers where those are taken]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=2))]
@@ -85,7 +85,7 @@ pub struct Arguments {
 
 /// What `topdown record --help` says of the rest.
 pub const HELP: &str = "\
-Nothing is loaded into the programs, which need frame pointers for their callers to be seen (or --call-graph dwarf), symbols for
+Nothing is loaded into the programs, which need frame pointers for their callers to be seen (or --call-graph dwarf or lbr), symbols for
 names, and DWARF (-g) for inlined functions and lines. At random instants counters are enabled on a thread for three samples that lie a short gap
 apart. What was counted between two of them is the function's in which both are; the first sample of each burst tells the time, or with
 -a and -C a clock of each CPU.
@@ -103,6 +103,9 @@ executed, 127 if it is not found; 125 if `topdown` itself fails before it runs."
 
 const NO_SOURCE: &str = "--source: only texts with --lines and .html show lines of source files";
 
+const LBR_OF_CPUS: &str =
+    "--call-graph lbr: branch records follow the calls of one thread; with -a or -C choose fp or dwarf";
+
 fn percent(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| (0.01..=50.0).contains(percent));
     percent.ok_or_else(|| "not a percentage from 0.01 to 50".into())
@@ -116,9 +119,10 @@ const MOST_STACK: u32 = 60 << 10;
 fn call_graph(text: &str) -> Result<CallGraph, String> {
     let bytes = match text.split_once(',') {
         None if text == "fp" => return Ok(CallGraph::FramePointers),
+        None if text == "lbr" => return Ok(CallGraph::Lbr),
         None if text == "dwarf" => Some(STACK),
         Some(("dwarf", bytes)) => bytes.parse().ok().filter(|bytes| (256..=MOST_STACK).contains(bytes)),
-        _ => return Err("not fp, dwarf or dwarf,BYTES".into()),
+        _ => return Err("not fp, lbr, dwarf or dwarf,BYTES".into()),
     };
     let bytes = bytes.filter(|bytes| bytes % 8 == 0);
     bytes
@@ -142,6 +146,9 @@ fn failed(error: impl ToString) -> Failure {
 
 fn recorded(arguments: &Arguments) -> Result<End, Failure> {
     let view = arguments.view().map_err(failed)?;
+    if arguments.of_cpus().is_some() && arguments.call_graph == CallGraph::Lbr {
+        return Err(failed(LBR_OF_CPUS));
+    }
     if let Some(output) = arguments.output.as_deref() {
         Output::check(output).map_err(failed)?;
     }

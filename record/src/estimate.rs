@@ -3,7 +3,11 @@
 //! The windows of a burst are a cluster, and bursts are drawn at random instants: the ratio estimator of cluster sampling. On top
 //! of its interval come
 //! - what the function may have called, or returned to, and come back from, within a window: of windows twice as long, whose ends
-//!   are both in the function, the sample in the middle tells how many are in another one there. In shorter windows it is less;
+//!   are both in the function, the sample in the middle tells how many are in another one there. In shorter windows it is less. Nor is
+//!   it more than the slots of those windows in which anything returned, where returns are counted (`proof::Calls`). No window is left
+//!   out for what it counts: those without returns are of the middles of runs;
+//! - nor is the sample off by less than if what no burst has met (three of as many, at 95 %) were as far from the rest as any burst's
+//!   windows are from their function;
 //! - what the first slots after a sample have in excess: windows of two lengths differ by it. (Where what the kernel does is counted, too,
 //!   much of a window is the interrupts' at its ends: there, shares are of what longer windows have more than shorter ones);
 //! - at either end of a window, counters that count at different stages of the pipeline;
@@ -64,10 +68,31 @@ pub enum Untold {
 /// What is counted between two samples besides the function's own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Besides<'a> {
-    /// Slots of each node in excess at the start of a window.
-    Excess(&'a [f64]),
+    /// In user mode alone.
+    User(&'a SeenInAll),
     /// The way out of one interrupt, and into the next: what the kernel does is counted, too.
     Interrupts,
+}
+
+/// What was seen of all functions together, and may be so of each.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SeenInAll {
+    /// Slots of each node in excess at the start of a window.
+    pub excess: Vec<f64>,
+    /// How often functions jump away and back without a return, as a part of bursts; 0 where none was seen to.
+    pub jumps: f64,
+    /// How far the share of each node in a burst's windows is from that of their function at the most.
+    pub apart: Vec<f64>,
+}
+
+impl SeenInAll {
+    pub fn of<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a SeenIn> + Clone) -> SeenInAll {
+        SeenInAll {
+            excess: excess(events, all.clone()),
+            jumps: jumps(all.clone()),
+            apart: apart(events, all),
+        }
+    }
 }
 
 /// The windows of one burst that have both ends in a function.
@@ -76,6 +101,8 @@ pub(crate) struct Cluster {
     /// Of each event, over those windows.
     pub counts: Vec<f64>,
     pub windows: usize,
+    /// What the first event has counted in those of them in which nothing else ran.
+    pub alone: f64,
     pub long: bool,
 }
 
@@ -85,6 +112,16 @@ pub(crate) struct SeenIn {
     pub clusters: Vec<Cluster>,
     /// Of bursts with shorter gaps, and of those with longer ones.
     pub returns: [Returns; 2],
+    /// Of bursts in which nothing returned, and no more was called than before.
+    pub jumps: Returns,
+}
+
+/// Whether nothing but the function ran, as calls and returns tell, if it was where a burst's samples are: in each window, and from its first
+/// sample to the last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Alone {
+    pub windows: Vec<bool>,
+    pub throughout: bool,
 }
 
 /// Bursts with both ends in a function.
@@ -97,19 +134,26 @@ pub(crate) struct Returns {
 
 impl SeenIn {
     /// Adds a burst of which these of its samples are in the function, and these its windows.
-    pub fn add(&mut self, inside: &[bool], windows: &[Option<Vec<u64>>], long: bool) {
-        let mut cluster = Cluster { counts: Vec::new(), windows: 0, long };
-        for (pair, counts) in inside.windows(2).zip(windows) {
+    pub fn add(&mut self, inside: &[bool], windows: &[Option<Vec<u64>>], long: bool, alone: &Alone) {
+        let mut cluster = Cluster { counts: Vec::new(), windows: 0, alone: 0.0, long };
+        for (place, (pair, counts)) in inside.windows(2).zip(windows).enumerate() {
             if let ([true, true], Some(counts)) = (pair, counts) {
                 cluster.counts.resize(counts.len(), 0.0);
                 cluster.counts.iter_mut().zip(counts).for_each(|(sum, n)| *sum += *n as f64);
                 cluster.windows += 1;
+                if alone.windows.get(place) == Some(&true) {
+                    cluster.alone += counts[0] as f64;
+                }
             }
         }
         if let ([true, middle, true], [Some(_), Some(_)]) = (inside, windows) {
             let returns = &mut self.returns[usize::from(long)];
             returns.all += 1;
             returns.elsewhere += u64::from(!middle);
+            if alone.throughout {
+                self.jumps.all += 1;
+                self.jumps.elsewhere += u64::from(!middle);
+            }
         }
         if cluster.windows > 0 {
             self.clusters.push(cluster);
@@ -144,7 +188,7 @@ fn ratio(events: &SampledEvents, clusters: &[&Cluster]) -> Option<Vec<(f64, f64)
 }
 
 /// Slots of each node in excess at the start of a window, per window: what windows of two lengths differ by, over all functions.
-pub(crate) fn excess<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a SeenIn>) -> Vec<f64> {
+fn excess<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a SeenIn>) -> Vec<f64> {
     let nodes = events.nodes().len();
     let (mut difference, mut weight) = (vec![0.0; nodes], 0.0);
     let (mut short_windows, mut long_windows) = ((0.0, 0.0), (0.0, 0.0));
@@ -176,16 +220,44 @@ pub(crate) fn excess<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a S
     difference.iter().map(|sum| sum / weight / apart).collect()
 }
 
+/// How often those functions jump away and back without a return that were not seen to, as a part of all bursts in which nothing returned:
+/// as often as those that were seen to do it once (Good and Turing's estimate of what was not seen). Where none was seen to, compilers made no
+/// such jumps.
+fn jumps<'a>(all: impl Iterator<Item = &'a SeenIn>) -> f64 {
+    let (mut bursts, mut seen, mut once) = (0, 0, 0);
+    for SeenIn { jumps: Returns { all, elsewhere }, .. } in all {
+        bursts += all;
+        seen += elsewhere;
+        once += u64::from(*elsewhere == 1);
+    }
+    if seen == 0 { 0.0 } else { at_most(once as f64, bursts as f64) }
+}
+
+/// See `SeenInAll::apart`.
+fn apart<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a SeenIn>) -> Vec<f64> {
+    let mut apart = vec![0.0; events.nodes().len()];
+    for clusters in all.map(|seen| &seen.clusters).filter(|clusters| clusters.len() >= LEAST) {
+        let Some(shares) = events.shares(&total(clusters).0) else { continue };
+        for of_one in clusters.iter().filter_map(|cluster| events.shares(&cluster.counts)) {
+            let further =
+                |(apart, (one, all)): (&mut f64, (f64, &f64))| *apart = apart.max((one - all).abs());
+            apart.iter_mut().zip(of_one.into_iter().zip(&shares)).for_each(further);
+        }
+    }
+    apart
+}
+
 /// The shares of a function: from all windows, or from the shorter ones alone if it was seen to be left and come back to in the
 /// longer.
 ///
 /// # Errors
 /// Why they cannot be told.
 pub(crate) fn shares(events: &SampledEvents, seen: &SeenIn, besides: Besides) -> Result<Told, Untold> {
-    let Besides::Excess(excess) = besides else { return by_difference(events, seen) };
+    let Besides::User(in_all) = besides else { return by_difference(events, seen) };
     let all: Vec<&Cluster> = seen.clusters.iter().collect();
     let shorter: Vec<&Cluster> = all.iter().copied().filter(|cluster| !cluster.long).collect();
-    let (both, shorter) = (from(events, seen, excess, &all), from(events, seen, excess, &shorter));
+    let from = |clusters: &[&Cluster]| from(events, seen, in_all, clusters);
+    let (both, shorter) = (from(&all), from(&shorter));
     let comes_back = seen.returns[1].elsewhere > 0;
     let worst = |told: &Told| told.shares.iter().map(Confidence::error).fold(0.0, f64::max);
     let best = match (both, shorter) {
@@ -196,38 +268,54 @@ pub(crate) fn shares(events: &SampledEvents, seen: &SeenIn, besides: Besides) ->
     best.ok_or(Untold::Few(all.len()))
 }
 
+/// How far the share of a function's own slots may be from that of all, of which so large a part is others': these may be all of the node,
+/// or none.
+fn displaced(share: f64, foreign: f64) -> f64 {
+    let by = share.max(1.0 - share);
+    if foreign < 1.0 { (by * foreign / (1.0 - foreign)).min(1.0) } else { 1.0 }
+}
+
 /// The shares from these of the windows.
-fn from(events: &SampledEvents, seen: &SeenIn, excess: &[f64], clusters: &[&Cluster]) -> Option<Told> {
+fn from(events: &SampledEvents, seen: &SeenIn, in_all: &SeenInAll, clusters: &[&Cluster]) -> Option<Told> {
     if clusters.len() < LEAST {
         return None;
     }
     let (counts, windows) = total(clusters.iter().copied());
     let slots = events.slots(&counts);
-    let ratios = ratio(events, clusters)?;
+    // (so large a part of it no burst may have met, where it is as far from the rest as any function's)
+    let unseen = at_most(0.0, clusters.len() as f64);
+    let mut ratios = ratio(events, clusters)?;
+    ratios.iter_mut().zip(&in_all.apart).for_each(|((_, half), apart)| *half = half.max(unseen * apart));
     let rounded = events.rounded(&counts, events.rounding_of(slots, windows as f64))?;
+    // (one that was seen to do it is none of those of which nothing is known)
+    let jumps = if seen.jumps.elsewhere > 0 { 1.0 } else { in_all.jumps };
     // slots of other functions, as a part of all: windows of each length have as many at the most
     let foreign = [false, true].map(|long| {
-        let (counts, n) = total(clusters.iter().copied().filter(|cluster| cluster.long == long));
+        let of_length = || clusters.iter().copied().filter(|cluster| cluster.long == long);
+        let (counts, n) = total(of_length());
         let of = |returns: &[Returns]| {
             let all: u64 = returns.iter().map(|returns| returns.all).sum();
             let elsewhere: u64 = returns.iter().map(|returns| returns.elsewhere).sum();
             at_most(elsewhere as f64, all as f64)
         };
         // (in longer windows it is left and come back to no less often, so these may count with the shorter)
-        let alone = of(&seen.returns[usize::from(long)..][..1]);
-        let part = if long { alone } else { alone.min(of(&seen.returns)) };
-        if n == 0 { 0.0 } else { part * events.slots(&counts) / slots }
+        let of_these = of(&seen.returns[usize::from(long)..][..1]);
+        let part = if long { of_these } else { of_these.min(of(&seen.returns)) };
+        if n == 0 {
+            return 0.0;
+        }
+        let alone = of_length().map(|cluster| cluster.alone).sum::<f64>() / counts[0];
+        part.min(1.0 - alone + jumps * alone) * events.slots(&counts) / slots
     });
     let foreign: f64 = foreign.iter().sum();
     let one = |((share, sampling), (excess, rounded)): (&(f64, f64), (&f64, &f64))| {
-        // (these may be all of this node, or none)
-        let others = foreign * share.max(1.0 - share);
+        let others = displaced(*share, foreign);
         let start = excess.abs() * windows as f64 / slots;
         Confidence::around(*share, sampling + others + start + rounded + EDGES)
     };
     let sampling = ratios.iter().map(|(_, half)| *half).fold(0.0, f64::max);
     Some(Told {
-        shares: ratios.iter().zip(excess.iter().zip(&rounded)).map(one).collect(),
+        shares: ratios.iter().zip(in_all.excess.iter().zip(&rounded)).map(one).collect(),
         windows,
         sampling: sampling + foreign,
     })
@@ -281,7 +369,7 @@ fn by_difference(events: &SampledEvents, seen: &SeenIn) -> Result<Told, Untold> 
     let rounded = events.rounded(&difference, events.rounding_of(slots[0] + slots[1], 2.0)).ok_or(few)?;
     let half = |squares: &f64| student(least - 1) * squares.sqrt();
     let one = |((share, squares), rounded): ((&f64, &f64), &f64)| {
-        Confidence::around(*share, half(squares) + foreign * share.max(1.0 - share) + rounded + EDGES)
+        Confidence::around(*share, half(squares) + displaced(*share, foreign) + rounded + EDGES)
     };
     let sampling = squares.iter().map(half).fold(0.0, f64::max) + foreign;
     let windows = seen.clusters.iter().map(|cluster| cluster.windows).sum();

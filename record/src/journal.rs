@@ -244,7 +244,11 @@ impl Kept {
                 let counted =
                     |window: &Option<Vec<u64>>| window.as_ref().is_none_or(|all| Some(all.len()) == counts);
                 let known = |stack: &u32| (*stack as usize) < recording.stacks.len();
-                let pairs = burst.windows.len() == burst.stacks.len().saturating_sub(1);
+                let Burst { windows, stacks, calls, .. } = &burst;
+                let of_each = |some: usize, all: usize| some == 0 || some == all;
+                let pairs = windows.len() == stacks.len().saturating_sub(1)
+                    && of_each(calls.returns.len(), windows.len())
+                    && of_each(calls.stack.len(), stacks.len());
                 if counts.is_none() || !pairs || burst.weight_ns >= NO_WEIGHT {
                     return Err("a burst that cannot be".into());
                 }
@@ -274,6 +278,7 @@ fn begun(command: String, occasion: String, settings: Settings, cores: &[Core]) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proof::Calls;
     use crate::symbols::tests::Scratch;
 
     fn events() -> Vec<SampledEvents> {
@@ -291,6 +296,7 @@ mod tests {
             weight_ns: 2_000_000,
             stacks: vec![0, stack, stack],
             windows: vec![None, Some(vec![u64::MAX; 8])],
+            calls: Calls { returns: vec![None, Some(3)], stack: vec![0, -16, 16] },
         }
     }
 
@@ -319,6 +325,7 @@ mod tests {
         assert_eq!((recording.stacks.len(), recording.bursts.len()), (2, 2));
         assert_eq!(recording.stacks[0][1].address, u64::MAX);
         assert_eq!(recording.bursts[1].windows, burst(1).windows);
+        assert_eq!(recording.bursts[1].calls, burst(1).calls);
         assert_eq!((recording.totals.lost, recording.totals.elapsed.as_millis()), (2, 1500));
         assert_eq!((recording.events[0].core, recording.events[0].level), (events()[0].core, 2));
         assert_eq!(Journal::create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
@@ -357,6 +364,8 @@ mod tests {
             ("\"stacks\":[0,0,0]", "\"stacks\":[0,0,1]", "line 4: a burst of stacks"),
             ("\"stacks\":[0,0,0]", "\"stacks\":[0,0]", "line 4: a burst that cannot be"),
             ("\"module\":0,\"address\"", "\"module\":1,\"address\"", "line 3: a stack of modules"),
+            ("\"returns\":[null,3]", "\"returns\":[3]", "line 4: a burst that cannot be"),
+            ("\"stack\":[0,-16,16]", "\"stack\":[0,-16]", "line 4: a burst that cannot be"),
             ("{\"burst\"", "{\"brust\"", "line 4: unknown variant `brust`"),
         ] {
             let changed = text.replacen(what, instead, 1);

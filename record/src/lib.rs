@@ -13,6 +13,8 @@ mod proof;
 mod sampler;
 mod sideband;
 
+mod returns;
+
 mod turns;
 
 mod budget;

@@ -3,7 +3,7 @@
 
 use crate::budget::Pace;
 use crate::cpus::CpuTotals;
-use crate::estimate::{Besides, Confidence, SeenIn, Told, Untold, excess, shares};
+use crate::estimate::{Alone, Besides, Confidence, SeenIn, SeenInAll, Told, Untold, shares};
 use crate::held::Held;
 use crate::recorder::{Burst, Recording};
 use crate::sources::Sources;
@@ -207,7 +207,18 @@ impl FunctionFigures {
 /// A stack by numbers of functions, inlined ones as well, the innermost first; and the line in which it was seen.
 struct NamedStack {
     functions: Vec<usize>,
+    /// The first so many are inlined into the next, which runs.
+    inlined: usize,
+    /// What runs is one function, into which no other is inlined.
+    is_whole: bool,
     line: Option<SourceLine>,
+}
+
+impl NamedStack {
+    /// The functions that go on until they return or jump.
+    fn called(&self) -> &[usize] {
+        &self.functions[self.inlined..]
+    }
 }
 
 /// All functions, and all stacks; and whether those of the kernel are hidden.
@@ -221,12 +232,32 @@ fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, bool) {
             all.len() - 1
         })
     };
-    let stack = |stack: &Vec<CodePlace>| NamedStack {
-        functions: stack.iter().flat_map(|place| &symbols.at(*place).functions).map(&mut number).collect(),
-        line: stack.first().and_then(|place| symbols.at(*place).line.clone()),
+    let stack = |stack: &Vec<CodePlace>| {
+        let innermost = stack.first().map(|place| symbols.at(*place));
+        let inlined = innermost.map_or(0, |located| located.functions.len().saturating_sub(1));
+        NamedStack {
+            functions: stack
+                .iter()
+                .flat_map(|place| &symbols.at(*place).functions)
+                .map(&mut number)
+                .collect(),
+            inlined,
+            is_whole: inlined == 0 && innermost.is_some_and(|located| !located.has_inlined),
+            line: innermost.and_then(|located| located.line.clone()),
+        }
     };
     let stacks = recording.stacks.iter().map(stack).collect();
     (all, stacks, symbols.kernel_is_hidden)
+}
+
+/// Where in a burst nothing but the innermost function ran, if it is where the samples are. Of inlined ones calls and returns do not tell.
+fn alone(burst: &Burst, stacks: &[&NamedStack]) -> Alone {
+    let is_whole = |place: usize| stacks.get(place).is_some_and(|stack| stack.is_whole);
+    let one_ran = |window: usize| is_whole(window) && is_whole(window + 1) && burst.calls.one_ran(window);
+    Alone {
+        windows: (0..burst.windows.len()).map(one_ran).collect(),
+        throughout: is_whole(0) && is_whole(burst.windows.len()) && burst.calls.one_ran_throughout(),
+    }
 }
 
 /// Bursts by kind of core and function.
@@ -242,28 +273,35 @@ struct Sorted<'a> {
 
 impl<'a> Sorted<'a> {
     fn add(&mut self, burst: &Burst, stacks: &'a [NamedStack], symbols: &[Symbol]) {
-        let stack = |number: &u32| &stacks[*number as usize].functions;
-        let samples: Vec<&Vec<usize>> = burst.stacks.iter().map(stack).collect();
+        let stacks_of: Vec<&NamedStack> =
+            burst.stacks.iter().map(|number| &stacks[*number as usize]).collect();
+        let samples: Vec<&Vec<usize>> = stacks_of.iter().map(|stack| &stack.functions).collect();
         let kind = burst.kind;
-        let gather = |gathered: &mut Gathered, inside: &[bool]| {
-            gathered.seen.add(inside, &burst.windows, burst.long);
+        let gather = |gathered: &mut Gathered, inside: &[bool], alone: &Alone| {
+            gathered.seen.add(inside, &burst.windows, burst.long, alone);
             if inside.first() == Some(&true) {
                 gathered.time_ns += burst.weight_ns;
                 gathered.bursts += usize::from(burst.weight_ns > 0);
             }
         };
         let leaves: Vec<Option<usize>> = samples.iter().map(|stack| stack.first().copied()).collect();
+        let alone = alone(burst, &stacks_of);
         for leaf in leaves.iter().flatten().collect::<BTreeSet<_>>() {
             let inside: Vec<bool> = leaves.iter().map(|other| other.as_ref() == Some(leaf)).collect();
-            gather(self.own.entry((kind, *leaf)).or_default(), &inside);
+            gather(self.own.entry((kind, *leaf)).or_default(), &inside, &alone);
         }
         let anywhere: Vec<BTreeSet<usize>> =
             samples.iter().map(|stack| stack.iter().copied().collect()).collect();
         for function in anywhere.iter().flatten().collect::<BTreeSet<_>>() {
             let inside: Vec<bool> = anywhere.iter().map(|stack| stack.contains(function)).collect();
-            gather(self.inclusive.entry((kind, *function)).or_default(), &inside);
+            // (what is called runs until it returns)
+            let runs = |window: usize| {
+                burst.calls.none_returned(window) && stacks_of[window].called().contains(function)
+            };
+            let alone = Alone { windows: (0..burst.windows.len()).map(runs).collect(), throughout: false };
+            gather(self.inclusive.entry((kind, *function)).or_default(), &inside, &alone);
         }
-        gather(self.all.entry(kind).or_default(), &vec![true; samples.len()]);
+        gather(self.all.entry(kind).or_default(), &vec![true; samples.len()], &Alone::default());
         *self.windows.entry(kind).or_default() += burst.windows.iter().flatten().count();
         if let Some(first) = samples.first().filter(|_| burst.weight_ns > 0) {
             let name =
@@ -295,10 +333,10 @@ impl Profile {
             let events = recording.events.get(kind);
             let of_kind = || sorted.own.iter().filter(move |((of, _), _)| *of == kind);
             let of_kind = || of_kind().map(|(_, gathered)| &gathered.seen);
-            let excess = events.map_or(Vec::new(), |events| excess(events, of_kind()));
+            let in_all = events.map_or(SeenInAll::default(), |events| SeenInAll::of(events, of_kind()));
             let kernel = recording.settings.kernel;
-            let besides = if kernel { Besides::Interrupts } else { Besides::Excess(&excess) };
-            let worst = excess.iter().fold(0.0, |worst: f64, one| worst.max(one.abs()));
+            let besides = if kernel { Besides::Interrupts } else { Besides::User(&in_all) };
+            let worst = in_all.excess.iter().fold(0.0, |worst: f64, one| worst.max(one.abs()));
             let width = events.map_or(1, |events| events.slots_per_cycle);
             let shorter = (recording.settings.gap * u64::from(width)) as f64;
             let pmu = held.as_ref().and_then(|held| held.pmus.get(kind));
@@ -370,6 +408,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proof::Calls;
     use crate::settings::Settings;
     use crate::spaces::Module;
     use crate::symbols::tests::{Scratch, lines_with, offsets_of};
@@ -384,6 +423,7 @@ mod tests {
             weight_ns: 1_000_000 * u64::from(k + 1),
             stacks: vec![k],
             windows: Vec::new(),
+            calls: Calls::default(),
         };
         Recording {
             events: vec![SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap()],

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 use crate::records::RawSample;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use topdown::SampledEvents;
 
 /// By so many cycles one interrupt may come later than the one before it.
@@ -24,10 +26,52 @@ pub(crate) struct Strobe {
     pub per_cycle: u64,
 }
 
+/// What tells whether a function that runs at two samples of a burst ran all the while. What runs in between, and is another's, was
+/// called and has returned, or was returned to and has called; or it was called, has called the same function again, and none
+/// has returned: then the stack is deeper.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Calls {
+    /// Of each window that is proved, how many returns there were; empty if they were not counted.
+    pub returns: Vec<Option<u64>>,
+    /// How far the stack pointer was from where it was at first, at each sample; empty if it is not known.
+    pub stack: Vec<i64>,
+}
+
+impl Calls {
+    pub fn are_unknown(&self) -> bool {
+        self.returns.is_empty() && self.stack.is_empty()
+    }
+
+    /// None returned in a window.
+    pub fn none_returned(&self, window: usize) -> bool {
+        self.returns.get(window) == Some(&Some(0))
+    }
+
+    /// The same, and at a later sample (numbered as the window that it begins) no more functions have been called than at an earlier.
+    fn is_one_activation(&self, windows: Range<usize>) -> bool {
+        let no_deeper = match (self.stack.get(windows.start), self.stack.get(windows.end)) {
+            (Some(from), Some(to)) => to >= from,
+            _ => false,
+        };
+        no_deeper && windows.clone().all(|window| self.none_returned(window))
+    }
+
+    /// What runs at both ends of a window ran all the while.
+    pub fn one_ran(&self, window: usize) -> bool {
+        self.is_one_activation(window..window + 1)
+    }
+
+    /// The same of a whole burst.
+    pub fn one_ran_throughout(&self) -> bool {
+        !self.returns.is_empty() && self.is_one_activation(0..self.returns.len())
+    }
+}
+
 /// The windows of a burst, none where it is not proved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProvedWindows {
     pub windows: Vec<Option<Vec<u64>>>,
+    pub calls: Calls,
     /// So many were interrupted: by a lost record, by throttling, by others that took the counters.
     pub parted: u64,
     /// In so many the CPU ran another thread, too.
@@ -40,12 +84,13 @@ pub(crate) struct ProvedWindows {
 /// is impossible leaves none.
 pub(crate) fn proved(events: &SampledEvents, strobe: Strobe, samples: &[RawSample]) -> ProvedWindows {
     let mut all = ProvedWindows::default();
+    let counted = events.events.len() + usize::from(events.returns.is_some());
     for pair in samples.windows(2) {
         let (from, to) = (&pair[0], &pair[1]);
         let counts: Option<Vec<u64>> =
             from.counts.iter().zip(&to.counts).map(|(from, to)| to.checked_sub(*from)).collect();
-        let counts = counts
-            .filter(|counts| to.counts.len() == events.events.len() && counts.len() == events.events.len());
+        let mut counts = counts.filter(|counts| to.counts.len() == counted && counts.len() == counted);
+        let returns = events.returns.and(counts.as_mut()).and_then(Vec::pop);
         let whole = is_one_stretch(strobe, from, to)
             && (events.rounding == 0.0 || was_not_switched_out(from, to))
             && counts.as_ref().is_none_or(|counts| is_a_period(strobe, counts[events.sampler]));
@@ -53,11 +98,25 @@ pub(crate) fn proved(events: &SampledEvents, strobe: Strobe, samples: &[RawSampl
         all.parted += u64::from(!whole && !to.switched);
         all.switched += u64::from(to.switched);
         all.windows.push(counts.filter(|_| whole));
+        if events.returns.is_some() {
+            all.calls.returns.push(returns.filter(|_| whole));
+        }
     }
     if all.impossible {
         all.windows.iter_mut().for_each(|window| *window = None);
+        all.calls.returns.iter_mut().for_each(|returns| *returns = None);
+    }
+    if events.returns.is_some() {
+        all.calls.stack = stack_of(samples);
     }
     all
+}
+
+/// How far the stack pointer is from where it was at first.
+fn stack_of(samples: &[RawSample]) -> Vec<i64> {
+    let all: Option<Vec<u64>> = samples.iter().map(|sample| sample.stack_pointer).collect();
+    let Some(all) = all else { return Vec::new() };
+    all.iter().map(|one| one.wrapping_sub(all[0]) as i64).collect()
 }
 
 /// Of one thread, no record was lost in between, and the group counted all the while.
@@ -128,6 +187,50 @@ mod tests {
         assert_eq!((all.parted, all.impossible), (0, false));
         let window = Some(vec![6000, 3000, 1200, 600, 300, 900, 50, 600]);
         assert_eq!(all.windows, [window.clone(), window]);
+    }
+
+    /// The same with two returns, or none, in the second window, and stack pointers.
+    fn with_returns(more: u64, stack: [u64; 3]) -> (SampledEvents, Vec<RawSample>) {
+        let mut events = events();
+        events.returns = Some(("RETURNS", 0x08c4));
+        let mut samples = samples();
+        for (sample, (returns, pointer)) in samples.iter_mut().zip([5, 5, 5 + more].into_iter().zip(stack)) {
+            sample.counts.push(returns);
+            sample.stack_pointer = Some(pointer);
+        }
+        (events, samples)
+    }
+
+    #[test]
+    fn returns_are_no_part_of_the_window_and_tell_whether_one_function_ran() {
+        let calls = |more, stack| {
+            let (events, samples) = with_returns(more, stack);
+            let all = proved(&events, STROBE, &samples);
+            assert!(!all.impossible && all.windows.iter().all(|window| window.as_ref().unwrap().len() == 8));
+            all.calls
+        };
+        let told = |calls: &Calls| [calls.one_ran(0), calls.one_ran(1), calls.one_ran_throughout()];
+        let none = calls(0, [0x7000, 0x7000, 0x7010]);
+        assert_eq!((&none.returns, &none.stack), (&vec![Some(0), Some(0)], &vec![0, 0, 0x10]));
+        assert_eq!(told(&none), [true; 3]);
+        let two = calls(2, [0x7000; 3]);
+        assert_eq!((told(&two), two.none_returned(1)), ([true, false, false], false));
+        // it was called again, by what it has called
+        let deeper = calls(0, [0x7000, 0x7000, 0x6fc0]);
+        assert_eq!((told(&deeper), deeper.none_returned(1)), ([true, false, false], true));
+        // deeper in between alone: another one may have been jumped to and back
+        assert_eq!(told(&calls(0, [0x7000, 0x6fc0, 0x7000])), [false, true, true]);
+        let (events, mut samples) = with_returns(0, [0x7000; 3]);
+        samples[1].stack_pointer = None;
+        assert_eq!(told(&proved(&events, STROBE, &samples).calls), [false; 3]);
+        samples[2].after_gap = true;
+        let parted = proved(&events, STROBE, &samples).calls;
+        assert_eq!((parted.none_returned(0), parted.none_returned(1)), (true, false));
+        samples[1].counts[4] += 2900; // impossible
+        assert_eq!(proved(&events, STROBE, &samples).calls.returns, [None, None]);
+        samples[1].counts.pop(); // of another group
+        assert_eq!(proved(&events, STROBE, &samples).windows, [None, None]);
+        assert!(proved(&self::events(), STROBE, &self::samples()).calls.are_unknown());
     }
 
     #[test]

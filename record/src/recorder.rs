@@ -6,7 +6,7 @@ use crate::conditional::{Condition, ConditionalSampler, Tally};
 use crate::cpus::{CpuTotals, RecordedCpus};
 use crate::event::{now, own_cpu_time, own_tid, wait};
 use crate::journal::Journal;
-use crate::proof::{ProvedWindows, proved};
+use crate::proof::{Calls, ProvedWindows, proved};
 use crate::records::{Happened, RawSample};
 use crate::sampler::{Counted, Fate, RawBurst, Sampler};
 use crate::settings::{Settings, refusal};
@@ -79,6 +79,8 @@ pub(crate) struct Burst {
     pub stacks: Vec<u32>,
     /// What was counted between each two; none where that is not proved.
     pub windows: Vec<Option<Vec<u64>>>,
+    #[serde(default, skip_serializing_if = "Calls::are_unknown")]
+    pub calls: Calls,
 }
 
 /// All that was seen.
@@ -488,7 +490,8 @@ impl Recorder {
         let weight_ns = self.condition.as_ref().map_or(0, |condition| condition.described().2);
         for sample in samples {
             let stacks = vec![self.stack(&RawSample { pid, ..sample.clone() })];
-            self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows: Vec::new() });
+            let (windows, calls) = (Vec::new(), Calls::default());
+            self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows, calls });
         }
     }
 
@@ -509,7 +512,7 @@ impl Recorder {
     fn keep(&mut self, raw: &RawBurst) {
         let stacks = raw.samples.iter().map(|sample| self.stack(sample)).collect();
         let RawBurst { kind, long, weight_ns, strobe, .. } = *raw;
-        let ProvedWindows { windows, parted, switched, impossible } =
+        let ProvedWindows { windows, calls, parted, switched, impossible } =
             proved(&self.events[kind], strobe, &raw.samples);
         self.parted += parted;
         if let Some(cpus) = &mut self.cpus {
@@ -520,7 +523,7 @@ impl Recorder {
         if let Some(cost) = raw.cost_ns() {
             self.budget.thread_paid(cost);
         }
-        self.bursts.push(Burst { kind, long, weight_ns, stacks, windows });
+        self.bursts.push(Burst { kind, long, weight_ns, stacks, windows, calls });
     }
 
     /// The turns that are due. Returns when the next one is.

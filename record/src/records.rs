@@ -13,6 +13,8 @@ pub enum CallGraph {
     FramePointers,
     /// So many bytes of the stack are copied with each sample, and unwound by what files say in .eh_frame.
     Dwarf(u32),
+    /// The CPU's last branch records follow calls and returns (Intel's cores from Haswell on).
+    Lbr,
 }
 
 /// What a sampler's attributes ask for besides what tells callers, in the order of the fields.
@@ -25,29 +27,60 @@ const REGISTERS: &[u32] = &[6, 7, 8];
 /// The same, and the link register between the first two.
 #[cfg(target_arch = "aarch64")]
 const REGISTERS: &[u32] = &[29, 30, 31, 32];
+/// The stack pointer's place among them.
+const STACK_POINTER: usize = REGISTERS.len() - 2;
+
+/// Bits of registers.
+fn mask(registers: &[u32]) -> u64 {
+    registers.iter().fold(0, |mask, register| mask | 1 << register)
+}
+
+/// Calls in user mode that have not returned.
+const CALL_STACK: u64 = (perf::PERF_SAMPLE_BRANCH_CALL_STACK | perf::PERF_SAMPLE_BRANCH_USER) as u64;
+/// That many records are in no CPU.
+const MOST_BRANCHES: u64 = 1024;
+/// No event counts that much.
+const NEVER: u64 = 1 << 62;
 
 impl CallGraph {
+    /// Sets what an event asks for that keeps branch records up to date between bursts: the CPU has them switched on while an event counts
+    /// that wants them, and the kernel saves and restores them with the thread. Whether there is one to be.
+    pub(crate) fn keeps_on(self, attr: &mut perf::perf_event_attr) -> bool {
+        // (one that does not sample has none since Linux 6.8)
+        attr.__bindgen_anon_1.sample_period = NEVER;
+        attr.sample_type = u64::from(perf::PERF_SAMPLE_BRANCH_STACK);
+        attr.branch_sample_type = CALL_STACK;
+        self == CallGraph::Lbr
+    }
+
     /// Sets what a sampler asks for.
     pub(crate) fn set(self, attr: &mut perf::perf_event_attr) {
         attr.sample_type = SAMPLE_TYPE;
         match self {
             CallGraph::FramePointers => {
-                attr.sample_type |= perf::PERF_SAMPLE_CALLCHAIN as u64;
+                attr.sample_type |= (perf::PERF_SAMPLE_CALLCHAIN | perf::PERF_SAMPLE_REGS_USER) as u64;
                 attr.set_exclude_callchain_kernel(1);
+                attr.sample_regs_user = mask(&REGISTERS[STACK_POINTER..=STACK_POINTER]);
             }
             CallGraph::Dwarf(bytes) => {
                 attr.sample_type |= (perf::PERF_SAMPLE_REGS_USER | perf::PERF_SAMPLE_STACK_USER) as u64;
-                attr.sample_regs_user = REGISTERS.iter().fold(0, |mask, register| mask | 1 << register);
+                attr.sample_regs_user = mask(REGISTERS);
                 attr.sample_stack_user = bytes;
+            }
+            CallGraph::Lbr => {
+                attr.sample_type |= (perf::PERF_SAMPLE_BRANCH_STACK | perf::PERF_SAMPLE_REGS_USER) as u64;
+                attr.branch_sample_type = CALL_STACK;
+                attr.sample_regs_user = mask(&REGISTERS[STACK_POINTER..=STACK_POINTER]);
             }
         }
     }
 
-    /// More than a sample takes in the ring: 127 callers or the stack, and counts.
+    /// More than a sample takes in the ring: 127 callers, the stack or 32 branch records, and counts.
     pub(crate) fn most_bytes(self) -> usize {
         match self {
             CallGraph::FramePointers => 4096,
             CallGraph::Dwarf(bytes) => 1024 + bytes as usize,
+            CallGraph::Lbr => 2048,
         }
     }
 }
@@ -89,6 +122,8 @@ pub(crate) struct RawSample {
     pub chain: Vec<u64>,
     /// The first so many are the kernel's.
     pub in_kernel: usize,
+    /// Of user mode, where it is known.
+    pub stack_pointer: Option<u64>,
     /// What is to be unwound for these.
     pub copy: Option<StackCopy>,
 }
@@ -187,7 +222,7 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
     let (enabled, running) = (fields.u64()?, fields.u64()?);
     let counts = fields.many(events)?;
     let (mut chain, mut in_kernel, mut copy) = (Vec::new(), 0, None);
-    match callers {
+    let stack_pointer = match callers {
         CallGraph::FramePointers => {
             let callers = fields.u64()?;
             let mut kernel = false;
@@ -199,11 +234,19 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
                     in_kernel += usize::from(kernel);
                 }
             }
+            user_registers(&mut fields, 1)?.1.first().copied()
         }
-        CallGraph::Dwarf(_) => copy = stack_copy(&mut fields)?,
-    }
+        CallGraph::Dwarf(_) => {
+            copy = stack_copy(&mut fields)?;
+            copy.as_ref().map(|copy| copy.registers[STACK_POINTER])
+        }
+        CallGraph::Lbr => {
+            chain = called_from(&mut fields)?;
+            user_registers(&mut fields, 1)?.1.first().copied()
+        }
+    };
     let alone = chain.is_empty();
-    if chain.first() != Some(&ip) {
+    if chain.first() != Some(&ip) || callers == CallGraph::Lbr {
         chain.insert(0, ip);
         in_kernel += usize::from(in_kernel > 0 || alone && ip >= KERNEL_HALF);
     }
@@ -218,15 +261,36 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
         counts,
         chain,
         in_kernel,
+        stack_pointer,
         copy,
     })
 }
 
+/// Addresses to which calls return, the last call's first: of branch records that follow calls.
+fn called_from(fields: &mut RecordFields) -> Option<Vec<u64>> {
+    let mut chain = Vec::new();
+    let records = fields.u64().filter(|records| *records <= MOST_BRANCHES)?;
+    let mut goes_on = true;
+    for _ in 0..records {
+        let (from, _to, _flags) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        goes_on &= from != 0 && from < KERNEL_HALF;
+        if goes_on {
+            chain.push(from + 1); // (somewhere behind the call's first byte)
+        }
+    }
+    Some(chain)
+}
+
+/// Whose registers they are, and so many of them, or none: there are none.
+fn user_registers(fields: &mut RecordFields, registers: usize) -> Option<(u64, Vec<u64>)> {
+    let abi = fields.u64()?;
+    let registers = if abi == u64::from(perf::PERF_SAMPLE_REGS_ABI_NONE) { 0 } else { registers };
+    Some((abi, fields.many(registers as u64)?))
+}
+
 /// None within: there are no registers, or those of a program of 32 bits.
 fn stack_copy(fields: &mut RecordFields) -> Option<Option<StackCopy>> {
-    let abi = fields.u64()?;
-    let registers = if abi == u64::from(perf::PERF_SAMPLE_REGS_ABI_NONE) { 0 } else { REGISTERS.len() };
-    let registers = fields.many(registers as u64)?;
+    let (abi, registers) = user_registers(fields, REGISTERS.len())?;
     let size = fields.u64()?;
     let mut stack = fields.bytes(size)?;
     if size > 0 {
@@ -282,7 +346,7 @@ mod tests {
     #[test]
     fn a_sample_has_counts_and_addresses() {
         let user = -512_i64 as u64; // PERF_CONTEXT_USER
-        let body = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 3, user, 0x1000, 0x2000]);
+        let body = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 3, user, 0x1000, 0x2000, 2, 0x7000]);
         let (enabled, running, counts) = (50, 40, vec![600, 300]);
         let chain = vec![0x1000, 0x2000];
         let expected = RawSample {
@@ -296,11 +360,12 @@ mod tests {
             counts,
             chain,
             in_kernel: 0,
+            stack_pointer: Some(0x7000),
             copy: None,
         };
         assert_eq!(sampled(9, &body, CallGraph::FramePointers), Sampled::Sample(expected.clone()));
-        let without_chain = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 0]);
-        let alone = RawSample { chain: vec![0x1000], ..expected };
+        let without_chain = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 0, 0]);
+        let alone = RawSample { chain: vec![0x1000], stack_pointer: None, ..expected };
         assert_eq!(sampled(9, &without_chain, CallGraph::FramePointers), Sampled::Sample(alone));
         for len in 0..body.len() {
             assert_eq!(sampled(9, &body[..len], CallGraph::FramePointers), Sampled::Unreadable, "{len}");
@@ -323,7 +388,11 @@ mod tests {
             bytes(&[&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, abi], registers, stack].concat())
         };
         let read = |body: &[u8]| match sampled(9, body, CallGraph::Dwarf(16)) {
-            Sampled::Sample(sample) => Some((sample.chain, sample.copy)),
+            Sampled::Sample(sample) => {
+                let known = sample.copy.as_ref().map(|copy| copy.registers[STACK_POINTER]);
+                assert_eq!(sample.stack_pointer, known);
+                Some((sample.chain, sample.copy))
+            }
             _ => None,
         };
         let copy = |stack: &[u64]| Some(StackCopy { registers: registers.clone(), stack: bytes(stack) });
@@ -341,11 +410,54 @@ mod tests {
     }
 
     #[test]
+    fn branch_records_tell_from_where_functions_were_called() {
+        let words = |records: &[[u64; 3]]| {
+            let mut words = vec![0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, records.len() as u64];
+            words.extend(records.as_flattened());
+            words.extend([2, 0x7000]);
+            bytes(&words)
+        };
+        let read = |body: &[u8]| match sampled(9, body, CallGraph::Lbr) {
+            Sampled::Sample(sample) => Some((sample.chain, sample.stack_pointer)),
+            _ => None,
+        };
+        // a leaf was called at 0x2004, its caller at 0x3010
+        let whole = words(&[[0x2004, 0xff0, 1], [0x3010, 0x2000, 0], [0, 0, 0], [0x5000, 0x3000, 0]]);
+        assert_eq!(read(&whole), Some((vec![0x1000, 0x2005, 0x3011], Some(0x7000))));
+        assert_eq!(read(&words(&[])), Some((vec![0x1000], Some(0x7000))));
+        // (the byte before the instruction, where it was called by itself)
+        assert_eq!(read(&words(&[[0xfff, 0xff0, 0]])), Some((vec![0x1000, 0x1000], Some(0x7000))));
+        // from the kernel
+        assert_eq!(read(&words(&[[u64::MAX, 0x1000, 0]])), Some((vec![0x1000], Some(0x7000))));
+        for len in 0..whole.len() {
+            assert_eq!(read(&whole[..len]), None, "{len}");
+        }
+        let mut most = bytes(&[0x1000, 0, 99, 2, 50, 40, 600, 300, u64::MAX]);
+        most.extend(bytes(&[0; 30]));
+        assert_eq!(read(&most), None);
+    }
+
+    #[test]
+    fn what_keeps_branch_records_on_asks_for_those_of_the_sampler_and_never_samples() {
+        let (mut sampler, mut keeper) = (perf::perf_event_attr::default(), perf::perf_event_attr::default());
+        CallGraph::Lbr.set(&mut sampler);
+        assert!(CallGraph::Lbr.keeps_on(&mut keeper));
+        assert_eq!(sampler.branch_sample_type, 1 << 11 | 1); // CALL_STACK, USER
+        assert_eq!(keeper.branch_sample_type, sampler.branch_sample_type);
+        let branches = u64::from(perf::PERF_SAMPLE_BRANCH_STACK);
+        assert_eq!((sampler.sample_type & branches, keeper.sample_type), (branches, branches));
+        assert_eq!(sampler.sample_type & perf::PERF_SAMPLE_CALLCHAIN as u64, 0);
+        let others = [CallGraph::FramePointers, CallGraph::Dwarf(8192)];
+        assert!(others.iter().all(|other| !other.keeps_on(&mut keeper.clone())));
+    }
+
+    #[test]
     fn a_chain_begins_in_the_kernel_or_not() {
         let (kernel, user, ip) = (-128_i64 as u64, -512_i64 as u64, 0xffff_ffff_8100_0000);
         let of = |ip: u64, chain: &[u64]| {
             let mut words = vec![ip, 0, 0, 1, 0, 0, 5, chain.len() as u64];
             words.extend(chain);
+            words.push(0); // (no registers)
             match sampled(9, &bytes(&words), CallGraph::FramePointers) {
                 Sampled::Sample(sample) => (sample.in_kernel, sample.chain),
                 other => panic!("{other:?}"),

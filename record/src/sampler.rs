@@ -79,6 +79,8 @@ pub(crate) struct Sampler {
     /// All but the leader, which is closed last: metric events die with it.
     members: Vec<TaskEvent>,
     leader: TaskEvent,
+    /// Counts always, beside the group (`CallGraph::keeps_on`).
+    _keeper: Option<TaskEvent>,
     /// The one that samples: its place in the group.
     sampling: usize,
     /// How many of its events are in a cycle, by which a gap is multiplied.
@@ -144,7 +146,10 @@ pub(crate) struct Fate {
     pub throttled: u64,
 }
 
-fn attr(events: &SampledEvents, config: u64, kernel: bool) -> perf_event_attr {
+/// For these cores with branch records that follow calls have a fixed counter.
+const INSTRUCTIONS: u64 = 0xc0;
+
+pub(crate) fn attr(events: &SampledEvents, config: u64, kernel: bool) -> perf_event_attr {
     let mut attr = perf_event_attr {
         type_: events.kind,
         config,
@@ -206,8 +211,10 @@ impl Sampler {
         callers: CallGraph,
     ) -> io::Result<Sampler> {
         let sampling = events.sampler;
+        // (returns are counted behind all others)
+        let all: Vec<u64> = events.events.iter().chain(&events.returns).map(|(_, config)| *config).collect();
         let attr = |place: usize| {
-            let mut attr = attr(events, events.events[place].1, kernel);
+            let mut attr = attr(events, all[place], kernel);
             if place == sampling {
                 attr.__bindgen_anon_1.sample_period = FIRST_PERIOD; // (set before each block of bursts)
                 callers.set(&mut attr);
@@ -218,13 +225,15 @@ impl Sampler {
         };
         let (tid, cpu) = counted.target();
         let leader = TaskEvent::open(attr(0), tid, cpu, None)?;
-        let members =
-            (1..events.events.len()).map(|place| TaskEvent::open(attr(place), tid, cpu, Some(&leader)));
+        let members = (1..all.len()).map(|place| TaskEvent::open(attr(place), tid, cpu, Some(&leader)));
         let mut members = members.collect::<io::Result<Vec<_>>>()?;
         if counted.is_cpu() {
             // (the last one: its count is the last of a sample)
             members.push(TaskEvent::open(switches_attr(), tid, cpu, Some(&leader))?);
         }
+        let mut keeper = self::attr(events, INSTRUCTIONS, false);
+        let keeps = callers.keeps_on(&mut keeper);
+        let keeper = keeps.then(|| TaskEvent::open(keeper, tid, cpu, None)).transpose()?;
         let sampler = if sampling == 0 { &leader } else { &members[sampling - 1] };
         let pages = (counted.samples() as usize * callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
         let ring = RecordRing::map(sampler, pages)?;
@@ -239,6 +248,7 @@ impl Sampler {
             ring,
             members,
             leader,
+            _keeper: keeper,
             sampling,
             per_cycle: events.sampled_per_cycle,
             callers,

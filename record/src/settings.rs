@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::records::CallGraph;
+use crate::returns;
 use serde::{Deserialize, Serialize};
 use std::io;
 use topdown::{Error, Options, SampledEvents, SourceKind, TopDown, sampled_events};
@@ -23,7 +24,8 @@ fn source() -> Result<SourceKind, Error> {
 }
 
 /// The events to record, down to a level (0: the deepest), of the kernel, too, or not, once the thread that calls has seen that they
-/// count: general counters if they are free, else registers, or what TOPDOWN_SOURCE says.
+/// count: general counters if they are free, else registers, or what TOPDOWN_SOURCE says. Returns of functions are among them where a
+/// counter is left.
 ///
 /// # Errors
 /// They do not, and why.
@@ -45,7 +47,11 @@ pub fn counted_events(level: u32, kernel: bool) -> Result<Vec<SampledEvents>, Er
             "{why}. SLOTS and PERF_METRICS are rounded to 1/255 of each window, which is within the bounds"
         );
     }
-    Ok(events)
+    if kernel {
+        // (an interrupt is no call, and what the kernel does has returns of its own)
+        events.iter_mut().for_each(|events| events.returns = None);
+    }
+    Ok(events.into_iter().map(returns::proved).collect())
 }
 
 /// How to record.
@@ -77,6 +83,12 @@ pub(crate) fn refusal(error: &io::Error) -> Error {
             "no more memory may be locked (sysctl kernel.perf_event_mlock_kb, ulimit -l; --call-graph dwarf takes more), or a container forbids perf_event_open"
         }
         Some(libc::EACCES) => "kernel.perf_event_paranoid, or the process is another user's",
+        Some(libc::EOPNOTSUPP) => {
+            "the CPU shows no branch records that follow calls, which --call-graph lbr needs: Intel's cores from Haswell on have them, virtual machines as a rule not. --call-graph fp and dwarf do without"
+        }
+        Some(libc::EBUSY) => {
+            "others have the CPU's branch records, or they are off while Intel PT traces: end that, or do without (--call-graph fp or dwarf)"
+        }
         Some(libc::EINVAL) => "the counters have no room for the group",
         _ => "",
     };

@@ -39,6 +39,8 @@ pub(crate) struct SourceLine {
 pub(crate) struct Located<Function> {
     /// The innermost inlined one first.
     pub functions: Vec<Function>,
+    /// Others are inlined somewhere in the outermost, as far as DWARF tells.
+    pub has_inlined: bool,
     /// In the innermost one.
     pub line: Option<SourceLine>,
 }
@@ -91,9 +93,9 @@ impl Symbols {
             let (name, path, found) = of_module(of, modules, &addresses, look_in);
             let symbol =
                 |function: String| Symbol { name: function, module: name.clone(), path: path.clone() };
-            for (address, Located { functions, line }) in addresses.into_iter().zip(found) {
+            for (address, Located { functions, has_inlined, line }) in addresses.into_iter().zip(found) {
                 let functions = functions.into_iter().map(symbol).collect();
-                all.insert(CodePlace { module, address }, Located { functions, line });
+                all.insert(CodePlace { module, address }, Located { functions, has_inlined, line });
             }
         }
         Symbols { all, kernel_is_hidden }
@@ -116,7 +118,7 @@ fn of_kernel(kernel: &KernelSymbols, address: u64) -> Located<Symbol> {
         },
         None => Symbol { name: KERNEL.into(), module: String::new(), path: String::new() },
     };
-    Located { functions: vec![symbol], line: None }
+    Located { functions: vec![symbol], has_inlined: false, line: None }
 }
 
 /// A module's name and path, and what is known of each of its addresses.
@@ -141,6 +143,7 @@ fn of_module(
             let map = jit::JitMap::of(&look_in.jit, files, *pid, *user);
             let at = |address: &u64| Located {
                 functions: map.at(*address).into_iter().map(str::to_string).collect(),
+                has_inlined: false, // (a map does not tell)
                 line: None,
             };
             ("[jit]".into(), String::new(), addresses.iter().map(at).collect())

@@ -14,6 +14,8 @@ use super::{Counters, Counting, Event, Leader, Model};
 use crate::sys::cpu::ARM64;
 
 /// Cycles, which have a counter of their own.
+/// (What a CPU does not count counts nothing: that is seen before it is believed.)
+pub(super) const RETURNS: Event = Event::new("br_return_retired", 0x0e);
 pub(super) const CYCLES: Leader =
     Leader { event: Event::new("cpu_cycles", 0x11), by_cycle: true, general: false };
 
@@ -153,6 +155,7 @@ pub(super) const fn counters(tree: &'static Tree, events: &'static [Event]) -> C
         subtree: TD_NODE_NONE,
         general: 6,
         dropping: None,
+        returns: Some(RETURNS),
         no_deeper: NO_TREE,
         alone: false,
     }

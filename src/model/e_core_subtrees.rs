@@ -3,7 +3,7 @@
 
 use super::e_cores::{
     ALDER_LAKE_N, ALLOCATION, BACKEND, CLEARWATER_FOREST, CRESTMONT_MODELS, DARKMONT_MODELS, FRONTEND,
-    GRACEMONT_MODELS, LATENCY, LEADERS, RETIRED, SIERRA_FOREST_MODELS, SIERRA_FOREST_RETIRED,
+    GRACEMONT_MODELS, LATENCY, LEADERS, RETIRED, RETURNS, SIERRA_FOREST_MODELS, SIERRA_FOREST_RETIRED,
     SKYMONT_BACKEND, SKYMONT_FRONTEND, SKYMONT_MODELS, SKYMONT_RETIRED, level_2,
 };
 use super::metrics::{
@@ -180,7 +180,17 @@ const fn counters(
     events: &'static [Event],
     no_deeper: &'static str,
 ) -> Counters {
-    Counters { tree, leaders: LEADERS, events, subtree, general, dropping: None, no_deeper, alone: false }
+    Counters {
+        tree,
+        leaders: LEADERS,
+        events,
+        subtree,
+        general,
+        dropping: None,
+        returns: Some(RETURNS),
+        no_deeper,
+        alone: false,
+    }
 }
 
 const NO_ROOM: &str = "six general counters hold no more than two nodes of it";

@@ -90,6 +90,7 @@ const fn counters(tree: &'static Tree, general: usize, events: &'static [Event])
         },
         alone: false,
         dropping: None,
+        returns: Some(RETURNS),
     }
 }
 
@@ -103,6 +104,8 @@ pub(super) const SKYMONT_BACKEND: Event = Event::new("topdown-be-bound", 0x02a4)
 pub(super) const LATENCY: Event = Event::new("TOPDOWN_FE_BOUND.FRONTEND_LATENCY", 0x7271);
 pub(super) const ALLOCATION: Event =
     Event::new("TOPDOWN_BE_BOUND.ALLOC_RESTRICTIONS", 0x0174).may_be_silent();
+/// (0xf7 is the umask of these cores since Silvermont.)
+pub(super) const RETURNS: Event = Event::new("BR_INST_RETIRED.NEAR_RETURN", 0xf7c4);
 const MISPREDICTS: Event = Event::new("TOPDOWN_BAD_SPECULATION.MISPREDICT", 0x0473);
 pub(super) const CLEARS: Event = Event::new("TOPDOWN_BAD_SPECULATION.MACHINE_CLEARS", 0x0373).may_be_silent();
 

@@ -223,6 +223,7 @@ const fn counters(tree: &'static Tree, subtree: u32, events: &'static [Event]) -
         subtree,
         general: 12,
         dropping: None,
+        returns: Some(arm64::RETURNS),
         no_deeper: if subtree == TD_NODE_NONE { NO_DEEPER } else { "" },
         alone: false,
     }

@@ -40,6 +40,7 @@ const fn counters(leaders: &'static [Leader], general: usize, events: &'static [
         no_deeper: NO_DEEPER,
         alone: false,
         dropping: None,
+        returns: None, // (no samples are of both together)
     }
 }
 

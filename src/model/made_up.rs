@@ -88,6 +88,7 @@ static COUNTERS: Counters = Counters {
     subtree: TD_NODE_NONE,
     general: 0,
     dropping: None,
+    returns: None,
     no_deeper: "",
     alone: false,
 };

@@ -71,6 +71,8 @@ pub(crate) struct Counters {
     pub general: usize,
     /// Counts slots that PERF_METRICS calls frontend bound and these counters do not, if there are such.
     pub dropping: Option<Event>,
+    /// Counts near returns that have retired, of whatever function (for samples: `sampling`).
+    pub returns: Option<Event>,
     /// Why there is no deeper level, where the core's maker publishes one; else empty.
     pub no_deeper: &'static str,
     /// Cycles tell how many slots a thread had only if its core runs no other thread.

@@ -12,6 +12,9 @@ use super::{Counters, Event, Leader, Model, TRUTH};
 /// What leads the group where the kernel shows no SLOTS: in virtual machines, and if it is older than the CPU.
 pub(crate) const SLOTS_P: Event = Event::new("TOPDOWN.SLOTS_P", 0x01a4);
 
+/// Of all P-cores since Haswell.
+pub(super) const RETURNS: Event = Event::new("BR_INST_RETIRED.NEAR_RETURN", 0x08c4);
+
 const RETIRED: Event = Event::new("UOPS_RETIRED.SLOTS", 0x02c2);
 const BACKEND: Event = Event::new("TOPDOWN.BACKEND_BOUND_SLOTS", 0x02a4);
 const FRONTEND: Event = Event::new("IDQ_BUBBLES.CORE", 0x019c);
@@ -72,6 +75,7 @@ const fn counters(tree: &'static Tree, events: &'static [Event], dropping: Optio
         subtree: TD_NODE_NONE,
         general: 0,
         dropping,
+        returns: Some(RETURNS),
         no_deeper: "",
         alone: false,
     }

@@ -10,7 +10,7 @@ use super::perf_metrics::INTEL;
 use super::tree::Formula::{self, Balance, NoCounter, Of, Rest, Slots};
 use super::tree::Input::{Counter, Cycles};
 use super::tree::{Expr, Row, Tree, child, root};
-use super::{Counters, Event, FORMULA, INTEL_CYCLES, Model};
+use super::{Counters, Event, FORMULA, INTEL_CYCLES, Model, p_counters};
 
 const WIDTH: u32 = 4;
 
@@ -74,6 +74,7 @@ const fn counters(
         subtree,
         general: 8, // of a core that runs one thread
         dropping: None,
+        returns: Some(p_counters::RETURNS),
         leaders: &[INTEL_CYCLES],
         events,
         no_deeper,

@@ -106,6 +106,7 @@ pub(crate) static BACKEND_TREE: Tree = tree(
 );
 
 const CYCLES: Leader = Leader { event: Event::new("cpu-cycles", 0x76), by_cycle: true, general: true };
+const RETURNS: Event = Event::new("ex_ret_near_ret", 0xc8);
 const RETIRED: Event = Event::new("ex_ret_ops", 0xc1);
 const DISPATCHED: Event = Event::new("de_src_op_disp.all", 0x7aa);
 const EMPTY: Event = Event::new("de_no_dispatch_per_slot.no_ops_from_frontend", 0x1_0000_01a0);
@@ -121,6 +122,7 @@ const fn counters(tree: &'static Tree, events: &'static [Event], subtree: u32) -
         events,
         general: 6,
         dropping: None,
+        returns: Some(RETURNS),
         subtree,
         no_deeper: if subtree == TD_NODE_NONE { NO_DEEPER } else { "" },
         alone: false,

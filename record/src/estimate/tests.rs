@@ -1,4 +1,10 @@
 use super::*;
+use crate::proof::Calls;
+
+/// Where nothing is known of all functions.
+fn alone(events: &SampledEvents, seen: &SeenIn) -> Result<Told, Untold> {
+    shares(events, seen, Besides::User(&SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() }))
+}
 
 /// Numbers that seem random.
 struct Random(u64);
@@ -22,13 +28,17 @@ struct Made {
     shares: [f64; 4],
     scatter: f64,
     length: f64,
+    /// The function that it is compiled into: itself, or another.
+    within: usize,
 }
 
-/// A run of a function, from one slot on.
+/// A run of a function, from one slot on, with what has returned before, and the stack pointer.
 struct Run {
     function: usize,
     from: f64,
     shares: [f64; 4],
+    returned: u64,
+    stack: i64,
 }
 
 fn normalised(shares: [f64; 4]) -> [f64; 4] {
@@ -36,39 +46,86 @@ fn normalised(shares: [f64; 4]) -> [f64; 4] {
     shares.map(|share| share / sum)
 }
 
-fn made(random: &mut Random, longer: f64) -> Made {
+fn made(random: &mut Random, longer: f64, place: usize) -> Made {
     let shares = normalised([0; 4].map(|_| 0.05 + random.next()));
     let length = longer * 6_000.0 * 1000_f64.powf(random.next());
-    Made { shares, scatter: 0.3 * random.next(), length }
+    Made { shares, scatter: 0.3 * random.next(), length, within: place }
+}
+
+/// Each inlined into the first with this probability.
+fn functions(random: &mut Random, longer: f64, inlined: f64) -> Vec<Made> {
+    let n = 2 + random.below(8);
+    let mut functions: Vec<Made> = (0..n).map(|place| made(random, longer, place)).collect();
+    for place in 1..n {
+        if random.next() < inlined {
+            functions[place].within = random.below(place);
+            functions[place].within = functions[functions[place].within].within;
+        }
+    }
+    functions
+}
+
+/// It is not inlined, nor is another into it: calls and returns tell.
+fn is_whole(functions: &[Made], function: usize) -> bool {
+    functions.iter().filter(|made| made.within == functions[function].within).count() == 1
+}
+
+/// Which function runs next, what has returned, and the stack.
+struct Flow {
+    function: usize,
+    callers: Vec<usize>,
+    returned: u64,
+    stack: i64,
+}
+
+impl Flow {
+    /// Calls, returns, goes on in a part of the same function that was another one in the source, or (with this probability) jumps.
+    fn goes_on(&mut self, random: &mut Random, functions: &[Made], jumps: f64) {
+        let within = |function: &usize| functions[*function].within == functions[self.function].within;
+        let parts: Vec<usize> = (0..functions.len()).filter(within).collect();
+        if random.next() < jumps {
+            self.function = random.below(functions.len());
+        } else if parts.len() > 1 && random.next() < 0.5 {
+            self.function = parts[random.below(parts.len())];
+        } else if random.next() < 0.5 {
+            self.callers.push(self.function);
+            self.stack -= 64;
+            self.function = random.below(functions.len());
+        } else {
+            self.returned += 1;
+            self.stack += 64;
+            self.function = self.callers.pop().unwrap_or_else(|| random.below(functions.len()));
+        }
+    }
 }
 
 /// A stretch of a program around an instant.
-fn stretch(random: &mut Random, functions: &[Made], slots: f64) -> Vec<Run> {
+fn stretch(random: &mut Random, functions: &[Made], slots: f64, kind: Kind) -> Vec<Run> {
     let (mut runs, mut at) = (Vec::new(), 0.0);
     // (it begins long before, so that the instant is anywhere in a run)
     let all: f64 = functions.iter().map(|made| made.length).sum();
     let mut point = random.next() * all;
-    let mut first = true;
+    let first = functions.iter().position(|made| {
+        point -= made.length;
+        point < 0.0
+    });
+    let mut flow = Flow { function: first.unwrap_or(0), callers: Vec::new(), returned: 0, stack: 0 };
     while at < slots {
-        let function = if first {
-            functions.iter().position(|made| {
-                point -= made.length;
-                point < 0.0
-            })
-        } else {
-            Some(random.below(functions.len()))
-        };
-        let function = function.unwrap_or(0);
-        let Made { shares, scatter, length } = functions[function];
+        let Flow { function, returned, stack, .. } = flow;
+        let Made { shares, scatter, length, .. } = functions[function];
         // (of runs of the same length each instant is as likely)
-        let whole = if first { length * random.next() } else { length };
+        let whole = if runs.is_empty() { length * random.next() } else { length };
         // runs differ, but not on average
-        let sign = if random.next() < 0.5 { 1.0 } else { -1.0 };
-        let shift = sign * scatter * shares[0].min(shares[3]);
+        let seldom = kind.seldom;
+        let most = shares[0].min(shares[3]);
+        let shift = match random.next() < seldom {
+            true => scatter * most * (1.0 - seldom) * 2.0,
+            false => -scatter * most * seldom * 2.0,
+        };
         let of_run = [shares[0] + shift, shares[1], shares[2], shares[3] - shift];
-        runs.push(Run { function, from: at, shares: of_run });
+        runs.push(Run { function, from: at, shares: of_run, returned, stack });
         at += whole;
-        first = false;
+        flow.goes_on(random, functions, kind.jumps);
     }
     runs
 }
@@ -85,42 +142,78 @@ fn counted(runs: &[Run], from: f64, to: f64) -> Vec<u64> {
     [to - from, retiring, backend, frontend].iter().map(|n| n.round() as u64).collect()
 }
 
-fn at(runs: &[Run], slot: f64) -> usize {
-    runs.iter().rev().find(|run| run.from <= slot).map_or(0, |run| run.function)
+fn at(runs: &[Run], slot: f64) -> &Run {
+    runs.iter().rev().find(|run| run.from <= slot).unwrap_or(&runs[0])
 }
 
-/// A random program, its functions so many times as long as those of others, and what bursts show of it.
-fn program(seed: u64, longer: f64) -> (Vec<Made>, Vec<SeenIn>) {
+/// What a random program is like, and what is believed of it.
+#[derive(Clone, Copy)]
+struct Kind {
+    /// Functions run so many times as long as those of others.
+    longer: f64,
+    inlined: f64,
+    jumps: f64,
+    /// So many of a function's runs have another mix than the rest.
+    seldom: f64,
+    /// Of which functions calls and returns tell.
+    believed: fn(&[Made], usize) -> bool,
+}
+
+/// Returns are not counted.
+const PLAIN: Kind = Kind { longer: 1.0, inlined: 0.0, jumps: 0.0, seldom: 0.5, believed: |_, _| false };
+
+/// A random program, and what bursts show of it.
+fn program(seed: u64, kind: Kind) -> (Vec<Made>, Vec<SeenIn>) {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let n = 2 + random.below(8);
-    let functions: Vec<Made> = (0..n).map(|_| made(&mut random, longer)).collect();
+    let functions = functions(&mut random, kind.longer, kind.inlined);
     let mut seen: Vec<SeenIn> = functions.iter().map(|_| SeenIn::default()).collect();
     for _ in 0..200 + random.below(1000) {
         let long = random.next() < 0.5;
         let gap = (0.5 + random.next()) * if long { 24_000.0 } else { 6_000.0 };
-        let runs = stretch(&mut random, &functions, 2.0 * gap);
+        let runs = stretch(&mut random, &functions, 2.0 * gap, kind);
         let ends = [0.0, gap, 2.0 * gap].map(|slot| at(&runs, slot));
         let windows = [counted(&runs, 0.0, gap), counted(&runs, gap, 2.0 * gap)].map(Some);
+        let calls = Calls {
+            returns: ends.windows(2).map(|pair| Some(pair[1].returned - pair[0].returned)).collect(),
+            stack: ends.iter().map(|end| end.stack).collect(),
+        };
         for (function, seen) in seen.iter_mut().enumerate() {
-            seen.add(&ends.map(|end| end == function), &windows, long);
+            let believed = (kind.believed)(&functions, function);
+            let alone = Alone {
+                windows: (0..2).map(|window| believed && calls.one_ran(window)).collect(),
+                throughout: believed && calls.one_ran_throughout(),
+            };
+            seen.add(&ends.map(|end| end.function == function), &windows, long, &alone);
         }
     }
     (functions, seen)
 }
 
-/// How many shares of a random program were outside their intervals, and how many there were.
-fn misses(seed: u64, events: &SampledEvents) -> (usize, usize) {
-    let (functions, seen) = program(seed, 1.0);
-    let excess = excess(events, seen.iter());
-    let (mut outside, mut all) = (0, 0);
-    for (made, seen) in functions.iter().zip(&seen) {
-        let Ok(told) = shares(events, seen, Besides::Excess(&excess)) else { continue };
-        for (share, truth) in told.shares.iter().zip(made.shares) {
-            all += 1;
-            outside += usize::from(truth < share.low || truth > share.high);
+/// Of shares of random programs.
+#[derive(Debug, Default)]
+struct Misses {
+    outside: usize,
+    all: usize,
+    /// Half of their intervals, added up.
+    width: f64,
+}
+
+/// Of this many random programs.
+fn misses(programs: u64, kind: Kind) -> Misses {
+    let (events, mut misses) = (sunny_cove(), Misses::default());
+    for seed in 1..=programs {
+        let (functions, seen) = program(seed, kind);
+        let in_all = SeenInAll::of(&events, seen.iter());
+        for (made, seen) in functions.iter().zip(&seen) {
+            let Ok(told) = shares(&events, seen, Besides::User(&in_all)) else { continue };
+            for (share, truth) in told.shares.iter().zip(made.shares) {
+                misses.all += 1;
+                misses.outside += usize::from(truth < share.low || truth > share.high);
+                misses.width += share.error();
+            }
         }
     }
-    (outside, all)
+    misses
 }
 
 fn sunny_cove() -> SampledEvents {
@@ -129,15 +222,80 @@ fn sunny_cove() -> SampledEvents {
 
 #[test]
 fn of_500_random_programs_no_more_than_promised_is_outside() {
-    let events = sunny_cove();
-    let (mut outside, mut all) = (0, 0);
-    for seed in 1..=500 {
-        let (some, of) = misses(seed, &events);
-        (outside, all) = (outside + some, all + of);
-    }
+    let Misses { outside, all, .. } = misses(500, PLAIN);
     eprintln!("{outside} of {all} are outside");
     assert!(all > 5000, "{all}");
     assert!(outside * 20 <= all, "{outside} of {all} are outside of intervals of 95 %");
+}
+
+/// Of these programs some functions are inlined into others, some are called by what they have called.
+const RETURNS: Kind = Kind { inlined: 0.4, believed: is_whole, ..PLAIN };
+
+#[test]
+fn with_returns_counted_no_more_than_promised_is_outside_and_intervals_are_narrower() {
+    let (with, without) = (misses(500, RETURNS), misses(500, Kind { believed: PLAIN.believed, ..RETURNS }));
+    eprintln!("with returns {with:?}, without {without:?}");
+    assert!(with.all > 5000 && with.all == without.all, "{with:?}");
+    assert!(with.outside * 20 <= with.all, "{with:?}");
+    assert!(with.width < 0.8 * without.width, "{with:?} {without:?}");
+}
+
+#[test]
+fn of_functions_that_run_long_with_returns_counted_the_sample_is_all_that_is_off() {
+    let kind = Kind { longer: 100.0, inlined: 0.0, ..RETURNS };
+    let (with, without) = (misses(200, kind), misses(200, Kind { believed: PLAIN.believed, ..kind }));
+    eprintln!("with returns {with:?}, without {without:?}");
+    assert!(with.all > 2000 && with.outside * 20 <= with.all, "{with:?}");
+    assert!(with.width < 0.6 * without.width, "{with:?} {without:?}");
+}
+
+#[test]
+fn what_a_function_does_now_and_then_is_in_its_interval() {
+    for seldom in [0.3, 0.2, 0.1, 0.05, 0.02] {
+        let kind = Kind { longer: 100.0, inlined: 0.0, seldom, ..RETURNS };
+        let with = misses(200, kind);
+        eprintln!("{seldom}: {with:?}");
+        // (two of the four shares are the same in all runs)
+        assert!(with.all > 2000 && with.outside * 20 <= with.all / 2, "{seldom}: {with:?}");
+    }
+}
+
+#[test]
+fn where_functions_jump_no_more_than_promised_is_outside() {
+    for jumps in [0.1, 0.5, 0.9] {
+        let with = misses(100, Kind { jumps, ..RETURNS });
+        eprintln!("{jumps}: {with:?}");
+        assert!(with.all > 1000 && with.outside * 20 <= with.all, "{jumps}: {with:?}");
+    }
+}
+
+/// The share that retires of a function of which all slots do, and which is left for another of which none does, and come back to, again
+/// and again without a return: inlined, or by jumps.
+fn of_one_of_two(alone: &Alone) -> Confidence {
+    let (mut random, mut seen) = (Random(7), SeenIn::default());
+    for _ in 0..1000 {
+        let (mut runs, mut from, begun) = (Vec::new(), 0.0, random.next() < 0.5);
+        while from < 20_000.0 {
+            let function = (runs.len() + usize::from(begun)) % 2;
+            let shares = if function == 0 { [1.0, 0.0, 0.0, 0.0] } else { [0.0, 0.0, 0.0, 1.0] };
+            runs.push(Run { function, from, shares, returned: 0, stack: 0 });
+            from += 2_000.0 * random.next();
+        }
+        let windows = [counted(&runs, 0.0, 6_000.0), counted(&runs, 6_000.0, 12_000.0)].map(Some);
+        seen.add(&[0.0, 6_000.0, 12_000.0].map(|slot| at(&runs, slot).function == 0), &windows, false, alone);
+    }
+    let in_all = SeenInAll { excess: vec![0.0; 4], ..SeenInAll::of(&sunny_cove(), [&seen].into_iter()) };
+    shares(&sunny_cove(), &seen, Besides::User(&in_all)).unwrap().shares[0]
+}
+
+#[test]
+fn of_what_comes_and_goes_without_returns_they_tell_nothing() {
+    let believed = |throughout| Alone { windows: vec![true; 2], throughout };
+    // as an inlined function; as one of which it is not known; as if nobody looked at the sample in the middle
+    let (inlined, jumps, blind) =
+        (of_one_of_two(&Alone::default()), of_one_of_two(&believed(true)), of_one_of_two(&believed(false)));
+    assert!(inlined.high >= 1.0 && jumps.high >= 1.0, "{inlined:?} {jumps:?}");
+    assert!(blind.high < 0.6 && blind.value == jumps.value, "{blind:?}");
 }
 
 #[test]
@@ -145,7 +303,7 @@ fn a_random_sample_is_off_by_as_much_as_it_says() {
     // (no function is left and come back to in a window, so the sample is all that is off)
     let (events, mut outside, mut all) = (sunny_cove(), 0, 0_u32);
     for seed in 1..=120 {
-        let (functions, seen) = program(seed, 1000.0);
+        let (functions, seen) = program(seed, Kind { longer: 1000.0, ..PLAIN });
         for (made, seen) in functions.iter().zip(&seen).filter(|(_, seen)| seen.clusters.len() >= LEAST) {
             let clusters: Vec<&Cluster> = seen.clusters.iter().collect();
             let ratios = ratio(&events, &clusters).unwrap();
@@ -164,10 +322,11 @@ fn a_random_sample_is_off_by_as_much_as_it_says() {
 fn a_function_that_comes_back_within_windows_has_a_wide_interval() {
     let events = sunny_cove();
     let one = |elsewhere: u64| {
-        let cluster = Cluster { counts: vec![6000.0, 3000.0, 1000.0, 1000.0], windows: 2, long: false };
+        let cluster =
+            Cluster { counts: vec![6000.0, 3000.0, 1000.0, 1000.0], windows: 2, alone: 0.0, long: false };
         let returns = [Returns { all: 10_000, elsewhere }, Returns::default()];
-        let seen = SeenIn { clusters: vec![cluster; 100], returns };
-        shares(&events, &seen, Besides::Excess(&[0.0; 4])).unwrap().shares[0]
+        let seen = SeenIn { clusters: vec![cluster; 100], returns, ..SeenIn::default() };
+        alone(&events, &seen).unwrap().shares[0]
     };
     assert!(one(0).error() < 0.003 && one(1000).error() > 0.05, "{:?} {:?}", one(0), one(1000));
     assert!((one(0).value - 0.5).abs() < 1e-12);
@@ -175,24 +334,30 @@ fn a_function_that_comes_back_within_windows_has_a_wide_interval() {
 
 #[test]
 fn few_bursts_tell_nothing() {
-    let cluster = Cluster { counts: vec![6000.0, 3000.0, 1000.0, 1000.0], windows: 2, long: false };
-    let seen = SeenIn { clusters: vec![cluster; LEAST - 1], returns: [Returns::default(); 2] };
-    assert_eq!(shares(&sunny_cove(), &seen, Besides::Excess(&[0.0; 4])).unwrap_err(), Untold::Few(LEAST - 1));
+    let cluster =
+        Cluster { counts: vec![6000.0, 3000.0, 1000.0, 1000.0], windows: 2, alone: 0.0, long: false };
+    let seen = SeenIn { clusters: vec![cluster; LEAST - 1], ..SeenIn::default() };
+    assert_eq!(alone(&sunny_cove(), &seen).unwrap_err(), Untold::Few(LEAST - 1));
 }
 
 #[test]
 fn what_windows_have_at_their_start_is_in_the_interval() {
     let events = sunny_cove();
     // 600 slots of each window are backend bound, whatever its length, the others retiring
-    let of = |slots: f64, long| Cluster { counts: vec![slots, slots - 600.0, 600.0, 0.0], windows: 1, long };
+    let of = |slots: f64, long| Cluster {
+        counts: vec![slots, slots - 600.0, 600.0, 0.0],
+        windows: 1,
+        alone: 0.0,
+        long,
+    };
     let clusters =
         (0..200).map(|k| if k % 2 == 0 { of(6_000.0, false) } else { of(24_000.0, true) }).collect();
-    let seen = SeenIn { clusters, returns: [Returns { all: 10_000, elsewhere: 0 }; 2] };
+    let seen = SeenIn { clusters, returns: [Returns { all: 10_000, elsewhere: 0 }; 2], ..SeenIn::default() };
     let excess = excess(&events, [&seen].into_iter());
     assert!((excess[3] - 600.0).abs() < 1e-6 && (excess[0] + 600.0).abs() < 1e-6, "{excess:?}");
-    let told = shares(&events, &seen, Besides::Excess(&excess)).unwrap();
+    let told = shares(&events, &seen, Besides::User(&SeenInAll { excess, ..SeenInAll::default() })).unwrap();
     assert!(told.shares[0].high >= 1.0 && told.shares[3].low <= 0.0, "{told:?}");
-    let without = shares(&events, &seen, Besides::Excess(&[0.0; 4])).unwrap();
+    let without = alone(&events, &seen).unwrap();
     assert!(without.shares[0].high < 0.99 && without.shares[3].low > 0.01, "{without:?}");
 }
 
@@ -200,11 +365,11 @@ fn what_windows_have_at_their_start_is_in_the_interval() {
 fn windows_count_where_both_ends_are_inside() {
     let windows = [vec![10, 1], vec![20, 2]].map(Some);
     let mut seen = SeenIn::default();
-    seen.add(&[true, true, true], &windows, false);
-    seen.add(&[true, false, true], &windows, false);
-    seen.add(&[false, true, true], &windows, true);
-    seen.add(&[true, true], &windows[..1], true);
-    seen.add(&[true], &[], true);
+    seen.add(&[true, true, true], &windows, false, &Alone::default());
+    seen.add(&[true, false, true], &windows, false, &Alone::default());
+    seen.add(&[false, true, true], &windows, true, &Alone::default());
+    seen.add(&[true, true], &windows[..1], true, &Alone::default());
+    seen.add(&[true], &[], true, &Alone::default());
     let counts: Vec<_> =
         seen.clusters.iter().map(|cluster| (cluster.counts.clone(), cluster.windows)).collect();
     assert_eq!(counts, [(vec![30.0, 3.0], 2), (vec![20.0, 2.0], 1), (vec![10.0, 1.0], 1)]);
@@ -218,7 +383,8 @@ const INTERRUPTS: [u64; 4] = [5000, 4000, 300, 600];
 fn what_interrupts_count_is_in_no_share() {
     let (events, mut outside, mut all, mut blind) = (sunny_cove(), 0, 0_u32, 0);
     for seed in 1..=200 {
-        let (functions, mut seen) = program(seed, if seed % 2 == 0 { 1.0 } else { 1000.0 });
+        let (functions, mut seen) =
+            program(seed, Kind { longer: if seed % 2 == 0 { 1.0 } else { 1000.0 }, ..PLAIN });
         for seen in &mut seen {
             for cluster in &mut seen.clusters {
                 let windows = cluster.windows as f64;
@@ -233,7 +399,7 @@ fn what_interrupts_count_is_in_no_share() {
             let Ok(told) = shares(&events, seen, Besides::Interrupts) else { continue };
             all += 4;
             outside += is_off(&told, made);
-            blind += shares(&events, seen, Besides::Excess(&[0.0; 4])).map_or(0, |told| is_off(&told, made));
+            blind += alone(&events, seen).map_or(0, |told| is_off(&told, made));
         }
     }
     eprintln!("{outside} of {all} are outside; {blind} with the interrupts' slots");
@@ -247,7 +413,7 @@ fn what_interrupts_count_is_in_no_share() {
 fn without_windows_of_both_lengths_nothing_is_told_beside_interrupts() {
     let mut seen = SeenIn::default();
     for k in 0..100 {
-        seen.add(&[true; 3], &[Some(vec![9000, 3000, 3000, 1000]), None], k < 5);
+        seen.add(&[true; 3], &[Some(vec![9000, 3000, 3000, 1000]), None], k < 5, &Alone::default());
     }
     assert_eq!(shares(&sunny_cove(), &seen, Besides::Interrupts).unwrap_err(), Untold::Few(5));
 }

@@ -6,6 +6,7 @@ use crate::budget::{Limit, Pace};
 use crate::cpu_clock::{ClockSample, CpuClock};
 use crate::cpus::{RecordedCpus, of_this_cpu};
 use crate::event::{now, own_cpu_time};
+use crate::proof::Calls;
 use crate::sampler::Sampler;
 use crate::settings::Settings;
 use crate::whom::{Whom, online, processes};
@@ -97,7 +98,8 @@ impl Recorder {
         cpus.threads.extend(samples.iter().map(|sample| sample.ran.tid));
         for ClockSample { ran, weight_ns } in samples {
             let stacks = vec![self.stack(&ran)];
-            self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows: Vec::new() });
+            let (windows, calls) = (Vec::new(), Calls::default());
+            self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows, calls });
         }
     }
 

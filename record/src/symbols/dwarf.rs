@@ -9,6 +9,8 @@ use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use object::{CompressionFormat, Object, ObjectSection};
 use ruzstd::decoding::StreamingDecoder;
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io::Read;
 
 /// Sections that would be larger once they are decompressed are not read.
@@ -17,8 +19,52 @@ const MOST: usize = 4 << 30;
 /// The sections of a file, decompressed.
 pub(super) struct DwarfSections<'data>(gimli::DwarfSections<Cow<'data, [u8]>>);
 
+type Slice<'sections> = EndianSlice<'sections, NativeEndian>;
+
 /// A file's DWARF.
-pub(super) struct Dwarf<'sections>(addr2line::Context<EndianSlice<'sections, NativeEndian>>);
+pub(super) struct Dwarf<'sections> {
+    context: addr2line::Context<Slice<'sections>>,
+    /// Of units that were looked into: the code of functions into which others are inlined.
+    with_inlined: RefCell<HashMap<gimli::DebugInfoOffset, Vec<gimli::Range>>>,
+}
+
+/// Everything.
+const ALL: gimli::Range = gimli::Range { begin: 0, end: u64::MAX };
+
+/// The code of those functions of a unit into which others are inlined.
+fn with_inlined(unit: &gimli::UnitRef<Slice>) -> gimli::Result<Vec<gimli::Range>> {
+    let (mut all, mut cursor, mut depth) = (Vec::new(), unit.entries(), 0);
+    // functions that contain the entry: their depths, and their code until it is among the results
+    let mut around: Vec<(isize, Vec<gimli::Range>)> = Vec::new();
+    while let Some((step, entry)) = cursor.next_dfs()? {
+        depth += step;
+        while around.last().is_some_and(|(of, _)| *of >= depth) {
+            around.pop();
+        }
+        match entry.tag() {
+            gimli::DW_TAG_subprogram => around.push((depth, code(unit, entry)?)),
+            gimli::DW_TAG_inlined_subroutine => {
+                if let Some((_, function)) = around.last_mut() {
+                    all.append(function);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(all)
+}
+
+/// Where an entry has code.
+fn code<'sections>(
+    unit: &gimli::UnitRef<Slice<'sections>>,
+    entry: &gimli::DebuggingInformationEntry<Slice<'sections>>,
+) -> gimli::Result<Vec<gimli::Range>> {
+    let (mut ranges, mut all) = (unit.die_ranges(entry)?, Vec::new());
+    while let Some(range) = ranges.next()? {
+        all.push(range);
+    }
+    Ok(all)
+}
 
 /// A section; none that is not there, or that is compressed otherwise than by zlib or zstd.
 fn section<'data>(file: &ElfFile<'data>, name: &str) -> Option<Cow<'data, [u8]>> {
@@ -60,14 +106,24 @@ impl<'sections> Dwarf<'sections> {
     /// None: it cannot be read.
     pub fn of(sections: &'sections DwarfSections) -> Option<Dwarf<'sections>> {
         let dwarf = sections.0.borrow(|section| EndianSlice::new(section, NativeEndian));
-        addr2line::Context::from_dwarf(dwarf).ok().map(Dwarf)
+        let context = addr2line::Context::from_dwarf(dwarf).ok()?;
+        Some(Dwarf { context, with_inlined: RefCell::default() })
+    }
+
+    /// Whether others are inlined into the function at an address; also if that cannot be read.
+    fn has_inlined(&self, address: u64) -> bool {
+        let Some(unit) = self.context.find_dwarf_and_unit(address).skip_all_loads() else { return false };
+        let Some(place) = unit.header.offset().as_debug_info_offset() else { return true };
+        let mut known = self.with_inlined.borrow_mut();
+        let ranges = known.entry(place).or_insert_with(|| with_inlined(&unit).unwrap_or(vec![ALL]));
+        ranges.iter().any(|range| range.begin <= address && address < range.end)
     }
 
     /// The line of an address, and functions there as their names are mangled; none has no name.
     pub fn at(&self, address: u64) -> Located<Option<String>> {
         let mut located = Located::default();
         // (the last address has no next one, which the crate would want)
-        let frames = (address < u64::MAX).then(|| self.0.find_frames(address).skip_all_loads().ok());
+        let frames = (address < u64::MAX).then(|| self.context.find_frames(address).skip_all_loads().ok());
         let Some(mut frames) = frames.flatten() else { return located };
         loop {
             match frames.next() {
@@ -78,8 +134,12 @@ impl<'sections> Dwarf<'sections> {
                     let name = function.as_ref().and_then(|function| function.raw_name().ok());
                     located.functions.push(name.map(Cow::into_owned).filter(|name| !name.is_empty()));
                 }
-                Ok(None) => return located,
-                Err(_) => return Located::default(), // who is outermost is not known
+                Ok(None) => {
+                    located.has_inlined = located.functions.len() > 1 || self.has_inlined(address);
+                    return located;
+                }
+                // (who is outermost is not known)
+                Err(_) => return Located { has_inlined: true, ..Located::default() },
             }
         }
     }

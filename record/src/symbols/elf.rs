@@ -61,9 +61,9 @@ pub(super) fn located(path: &Path, offsets: &BTreeSet<u64>, debug: &Path) -> Opt
         let Some(address) = address(&file, *offset) else { return Located::default() };
         let names = symbols.at(address).into_iter().filter_map(|symbol| symbol.name().ok());
         let symbol = names.filter(|name| !name.is_empty()).min();
-        let Located { functions, line } =
+        let Located { functions, has_inlined, line } =
             dwarf.as_ref().map_or(Located::default(), |dwarf| dwarf.at(address));
-        Located { functions: named(functions, symbol), line }
+        Located { functions: named(functions, symbol), has_inlined, line }
     };
     Some(offsets.iter().map(at).collect())
 }

@@ -85,7 +85,7 @@ fn known_of(path: &str, offsets: &[u64], look_in: &LookIn) -> BTreeSet<(Vec<Stri
     let places: Vec<CodePlace> = offsets.iter().map(place).collect();
     let symbols = Symbols::look_up(places.iter().copied(), &modules, look_in);
     let known = |place: &CodePlace| {
-        let Located { functions, line } = symbols.at(*place);
+        let Located { functions, line, .. } = symbols.at(*place);
         (functions.iter().map(|symbol| symbol.name.clone()).collect(), line.clone())
     };
     places.iter().map(known).collect()
@@ -107,6 +107,25 @@ fn names(stack: &[&str]) -> Vec<String> {
 /// Those of the program above.
 fn inlined() -> BTreeSet<Vec<String>> {
     BTreeSet::from([&["innermost", "between", "outer"][..], &["between", "outer"], &["outer"]].map(names))
+}
+
+#[test]
+fn it_is_known_of_each_function_whether_others_are_inlined_into_it() {
+    let scratch = Scratch::new("has-inlined");
+    let has = |path: &str, function: &str| {
+        let place = |address| CodePlace { module: Some(0), address };
+        let places: Vec<CodePlace> = offsets_of(path, function).into_iter().map(place).collect();
+        let modules = [Module::File(path.to_string())];
+        let symbols = Symbols::look_up(places.iter().copied(), &modules, &LookIn::default());
+        places.iter().map(|place| symbols.at(*place).has_inlined).collect::<BTreeSet<bool>>()
+    };
+    for flags in [&["-g"][..], &["-gdwarf-4"], &["-g1"]] {
+        let path = scratch.compiled("dwarf", flags);
+        // (at each address of it, also where it is itself the innermost)
+        assert_eq!(has(&path, "outer"), BTreeSet::from([true]), "{flags:?}");
+        assert_eq!(has(&path, "caller"), BTreeSet::from([false]), "{flags:?}");
+    }
+    assert_eq!(has(&scratch.compiled("none", &["-g0"]), "outer"), BTreeSet::from([false]));
 }
 
 #[test]
