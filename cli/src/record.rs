@@ -64,7 +64,7 @@ pub struct Arguments {
     /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "kernel"])]
     from: Option<PathBuf>,
-    /// In the text, below each function its hottest lines: where there is DWARF (-g). (.html and .json have lines in any case)
+    /// In the text, below each function its hottest lines: where there is DWARF (-g). (.html, .json, .pprof and .firefox.json have lines in any case)
     #[arg(long)]
     lines: bool,
     /// Source files are in DIR, at the end of the paths that the compiler knew; or those whose paths begin with FROM are in DIR. May be

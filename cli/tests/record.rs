@@ -53,7 +53,7 @@ fn options_that_clash_are_errors() {
 fn endings_and_processes_are_looked_at_before_anything_runs() {
     for (arguments, why) in [
         ("-o profile.pdf echo ran", "'.pdf' is no ending of a profile: .html, .svg,"),
-        ("--lines -o profile.csv echo ran", "only texts, .html and .json have lines"),
+        ("--lines -o profile.csv echo ran", "only texts, .html, .json, .pprof and .firefox.json have lines"),
         ("--source / echo ran", "--source: only texts with --lines and .html"),
         ("--source / -o profile.csv echo ran", "--source: only texts with --lines and .html"),
         ("--source / -o a.recording echo ran", "--source: only texts with --lines and .html"),

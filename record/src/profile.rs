@@ -8,7 +8,7 @@ use crate::recorder::{Burst, Recording};
 use crate::sources::Sources;
 use crate::stacks::CodePlace;
 use crate::statistics::proportion;
-use crate::symbols::{LookIn, SourceLine, Symbol, Symbols};
+use crate::symbols::{Located, LookIn, SourceLine, Symbol, Symbols};
 use crate::unseen::Unseen;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -78,13 +78,31 @@ pub struct ProfiledCore {
     pub note: String,
 }
 
+/// A function in a stack.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackFrame {
+    /// Its name and module.
+    pub function: (String, String),
+    /// The line in it, as far as known; of a caller that of the call.
+    pub line: Option<SourceLine>,
+    /// It is inlined into the next outer one.
+    pub inlined: bool,
+}
+
 /// A stack that was seen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallStack {
     /// Place among [`Profile::cores`].
     pub core: usize,
-    /// Name and module of each function, the outermost first.
-    pub functions: Vec<(String, String)>,
+    /// Its functions, the outermost first.
+    pub frames: Vec<StackFrame>,
+}
+
+impl CallStack {
+    /// Names and modules of the functions, the outermost first.
+    pub(crate) fn functions(&self) -> impl DoubleEndedIterator<Item = &(String, String)> {
+        self.frames.iter().map(|frame| &frame.function)
+    }
 }
 
 /// A recording, by function.
@@ -201,11 +219,15 @@ impl FunctionFigures {
     }
 }
 
-/// A stack by numbers of functions, inlined ones as well, the innermost first; and the line in which it was seen.
-struct NamedStack {
-    functions: Vec<usize>,
+/// A function of a stack, by its number.
+struct NamedFrame {
+    function: usize,
     line: Option<SourceLine>,
+    inlined: bool,
 }
+
+/// A stack of functions, inlined ones as well, the innermost first.
+type NamedStack = Vec<NamedFrame>;
 
 /// All functions, and all stacks; and whether those of the kernel are hidden.
 fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, bool) {
@@ -218,11 +240,17 @@ fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, bool) {
             all.len() - 1
         })
     };
-    let stack = |stack: &Vec<CodePlace>| NamedStack {
-        functions: stack.iter().flat_map(|place| &symbols.at(*place).functions).map(&mut number).collect(),
-        line: stack.first().and_then(|place| symbols.at(*place).line.clone()),
+    let mut stack = |stack: &Vec<CodePlace>| {
+        let mut frames = NamedStack::new();
+        for functions in stack.iter().map(|place| symbols.at(*place)) {
+            for (depth, Located { function, line }) in functions.iter().enumerate() {
+                let inlined = depth + 1 < functions.len();
+                frames.push(NamedFrame { function: number(function), line: line.clone(), inlined });
+            }
+        }
+        frames
     };
-    let stacks = recording.stacks.iter().map(stack).collect();
+    let stacks = recording.stacks.iter().map(&mut stack).collect();
     (all, stacks, symbols.kernel_is_hidden)
 }
 
@@ -233,14 +261,14 @@ struct Sorted<'a> {
     inclusive: BTreeMap<(usize, usize), Gathered>,
     all: BTreeMap<usize, Gathered>,
     windows: BTreeMap<usize, usize>,
-    stacks: BTreeMap<CallStack, u64>,
+    /// Nanoseconds of stacks by kind of core and number.
+    stacks: BTreeMap<(usize, u32), u64>,
     lines: BTreeMap<(usize, usize), SeenLines<'a>>,
 }
 
 impl<'a> Sorted<'a> {
-    fn add(&mut self, burst: &Burst, stacks: &'a [NamedStack], symbols: &[Symbol]) {
-        let stack = |number: &u32| &stacks[*number as usize].functions;
-        let samples: Vec<&Vec<usize>> = burst.stacks.iter().map(stack).collect();
+    fn add(&mut self, burst: &Burst, stacks: &'a [NamedStack]) {
+        let samples: Vec<&NamedStack> = burst.stacks.iter().map(|number| &stacks[*number as usize]).collect();
         let kind = burst.kind;
         let gather = |gathered: &mut Gathered, inside: &[bool]| {
             gathered.seen.add(inside, &burst.windows, burst.long);
@@ -249,28 +277,23 @@ impl<'a> Sorted<'a> {
                 gathered.bursts += 1;
             }
         };
-        let leaves: Vec<Option<usize>> = samples.iter().map(|stack| stack.first().copied()).collect();
+        let leaves: Vec<Option<usize>> = samples.iter().map(|stack| Some(stack.first()?.function)).collect();
         for leaf in leaves.iter().flatten().collect::<BTreeSet<_>>() {
             let inside: Vec<bool> = leaves.iter().map(|other| other.as_ref() == Some(leaf)).collect();
             gather(self.own.entry((kind, *leaf)).or_default(), &inside);
         }
         let anywhere: Vec<BTreeSet<usize>> =
-            samples.iter().map(|stack| stack.iter().copied().collect()).collect();
+            samples.iter().map(|stack| stack.iter().map(|frame| frame.function).collect()).collect();
         for function in anywhere.iter().flatten().collect::<BTreeSet<_>>() {
             let inside: Vec<bool> = anywhere.iter().map(|stack| stack.contains(function)).collect();
             gather(self.inclusive.entry((kind, *function)).or_default(), &inside);
         }
         gather(self.all.entry(kind).or_default(), &vec![true; samples.len()]);
         *self.windows.entry(kind).or_default() += burst.windows.iter().flatten().count();
-        if let Some(first) = samples.first() {
-            let name =
-                |function: &usize| (symbols[*function].name.clone(), symbols[*function].module.clone());
-            let stack = CallStack { core: kind, functions: first.iter().rev().map(name).collect() };
-            *self.stacks.entry(stack).or_default() += burst.weight_ns;
-        }
-        let line = burst.stacks.first().and_then(|stack| stacks[*stack as usize].line.as_ref());
-        if let (Some(Some(leaf)), Some(line)) = (leaves.first(), line) {
-            let (time_ns, bursts) = self.lines.entry((kind, *leaf)).or_default().entry(line).or_default();
+        let Some(first) = burst.stacks.first() else { return };
+        *self.stacks.entry((kind, *first)).or_default() += burst.weight_ns;
+        if let Some(NamedFrame { function, line: Some(line), .. }) = stacks[*first as usize].first() {
+            let (time_ns, bursts) = self.lines.entry((kind, *function)).or_default().entry(line).or_default();
             *time_ns += burst.weight_ns;
             *bursts += 1;
         }
@@ -283,7 +306,7 @@ impl Profile {
     pub fn new(recording: &Recording) -> Profile {
         let (symbols, stacks, kernel_is_hidden) = named(recording);
         let mut sorted = Sorted::default();
-        recording.bursts.iter().for_each(|burst| sorted.add(burst, &stacks, &symbols));
+        recording.bursts.iter().for_each(|burst| sorted.add(burst, &stacks));
         let whole = Whole::of(&recording.bursts);
         let kinds: Vec<usize> = sorted.all.keys().copied().collect();
         let (mut cores, mut functions) = (Vec::new(), Vec::new());
@@ -325,13 +348,19 @@ impl Profile {
             }
         }
         let numbers: BTreeMap<usize, usize> = sorted.all.keys().copied().zip(0..).collect();
-        let stacks = sorted.stacks.into_iter();
-        let stacks =
-            stacks.map(|(stack, ns)| (CallStack { core: numbers[&stack.core], ..stack }, ns)).collect();
+        let frame = |frame: &NamedFrame| {
+            let Symbol { name, module, .. } = symbols[frame.function].clone();
+            StackFrame { function: (name, module), line: frame.line.clone(), inlined: frame.inlined }
+        };
+        let mut call_stacks = BTreeMap::new();
+        for ((kind, stack), ns) in sorted.stacks {
+            let frames = stacks[stack as usize].iter().rev().map(frame).collect();
+            *call_stacks.entry(CallStack { core: numbers[&kind], frames }).or_default() += ns;
+        }
         let mut profile = Profile {
             cores,
             functions,
-            stacks,
+            stacks: call_stacks,
             elapsed: recording.totals.elapsed,
             bursts: recording.bursts.len(),
             threads: recording.totals.threads,
@@ -368,7 +397,7 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
     use crate::spaces::Module;
-    use crate::symbols::tests::{Scratch, lines_with, offsets_of};
+    use crate::symbols::tests::{SOURCE, Scratch, lines_with, offsets_of};
 
     /// Bursts at these offsets in a file, of 1 ms, 2 ms and so on, all of them below a caller in the file.
     fn recording(file: &str, offsets: &[u64], caller: u64) -> Recording {
@@ -418,8 +447,19 @@ mod tests {
             assert!(lines.is_superset(&marked), "{}: {lines:?}", function.name);
         }
         assert!(profile.stacks.keys().any(|stack| {
-            let names: Vec<&str> = stack.functions.iter().map(|(name, _)| &**name).collect();
+            let names: Vec<&str> = stack.functions().map(|(name, _)| &**name).collect();
             names == ["caller", "outer", "between", "innermost"]
         }));
+        // callers have the lines of their calls
+        let calls = |function: &str| {
+            SOURCE.lines().position(|line| line.contains(&format!(" {function}("))).unwrap() + 1
+        };
+        for stack in profile.stacks.keys().filter(|stack| stack.frames.len() == 4) {
+            let line = |depth: usize| stack.frames[depth].line.as_ref().map_or(0, |line| line.line as usize);
+            assert_eq!([line(1), line(2)], [calls("  between"), calls("  innermost")], "{stack:?}");
+            assert!(stack.frames[3].line.is_some());
+            let inlined: Vec<bool> = stack.frames.iter().map(|frame| frame.inlined).collect();
+            assert_eq!(inlined, [false, false, true, true]);
+        }
     }
 }

@@ -63,23 +63,21 @@ impl<'sections> Dwarf<'sections> {
         addr2line::Context::from_dwarf(dwarf).ok().map(Dwarf)
     }
 
-    /// The line of an address, and functions there as their names are mangled; none has no name.
-    pub fn at(&self, address: u64) -> Located<Option<String>> {
-        let mut located = Located::default();
+    /// The functions at an address, the innermost inlined one first, as their names are mangled; none has no name.
+    pub fn at(&self, address: u64) -> Vec<Located<Option<String>>> {
+        let mut located = Vec::new();
         // (the last address has no next one, which the crate would want)
         let frames = (address < u64::MAX).then(|| self.0.find_frames(address).skip_all_loads().ok());
         let Some(mut frames) = frames.flatten() else { return located };
         loop {
             match frames.next() {
                 Ok(Some(addr2line::Frame { function, location, .. })) => {
-                    if located.functions.is_empty() {
-                        located.line = location.and_then(line);
-                    }
                     let name = function.as_ref().and_then(|function| function.raw_name().ok());
-                    located.functions.push(name.map(Cow::into_owned).filter(|name| !name.is_empty()));
+                    let function = name.map(Cow::into_owned).filter(|name| !name.is_empty());
+                    located.push(Located { function, line: location.and_then(line) });
                 }
                 Ok(None) => return located,
-                Err(_) => return Located::default(), // who is outermost is not known
+                Err(_) => return Vec::new(), // who is outermost is not known
             }
         }
     }

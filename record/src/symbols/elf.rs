@@ -45,7 +45,11 @@ fn address(file: &ElfFile, offset: u64) -> Option<u64> {
 }
 
 /// What is known of offsets in a file, whose debug file may be in a directory; None: it is no program.
-pub(super) fn located(path: &Path, offsets: &BTreeSet<u64>, debug: &Path) -> Option<Vec<Located<String>>> {
+pub(super) fn located(
+    path: &Path,
+    offsets: &BTreeSet<u64>,
+    debug: &Path,
+) -> Option<Vec<Vec<Located<String>>>> {
     let data = ReadCache::new(regular(path)?);
     let file = ElfFile::parse(&data).ok()?;
     let sections = DwarfSections::of(&file);
@@ -58,35 +62,40 @@ pub(super) fn located(path: &Path, offsets: &BTreeSet<u64>, debug: &Path) -> Opt
     let sections = sections.or_else(|| separate.as_ref().and_then(DwarfSections::of));
     let dwarf = sections.as_ref().and_then(Dwarf::of);
     let at = |offset: &u64| {
-        let Some(address) = address(&file, *offset) else { return Located::default() };
+        let Some(address) = address(&file, *offset) else { return Vec::new() };
         let names = symbols.at(address).into_iter().filter_map(|symbol| symbol.name().ok());
         let symbol = names.filter(|name| !name.is_empty()).min();
-        let Located { functions, line } =
-            dwarf.as_ref().map_or(Located::default(), |dwarf| dwarf.at(address));
-        Located { functions: named(functions, symbol), line }
+        named(dwarf.as_ref().map_or(Vec::new(), |dwarf| dwarf.at(address)), symbol)
     };
     Some(offsets.iter().map(at).collect())
 }
 
-/// Names of functions, the outermost of which has this symbol.
-fn named(mut functions: Vec<Option<String>>, symbol: Option<&str>) -> Vec<String> {
-    let outermost = match (functions.pop().flatten(), symbol) {
+/// Functions with their names; the outermost one has this symbol, and no name ("") if there is neither.
+fn named(mut functions: Vec<Located<Option<String>>>, symbol: Option<&str>) -> Vec<Located<String>> {
+    let outermost = functions.pop();
+    let (name, line) = outermost.map_or((None, None), |outermost| (outermost.function, outermost.line));
+    let name = match (name, symbol) {
         // (GCC leaves the names of what is local to a file of C++ as they are in the source, without their namespaces)
         (Some(name), Some(symbol)) if is_mangled(symbol) && !is_mangled(&name) => Some(symbol.into()),
         (Some(name), _) => Some(name),
         (None, symbol) => symbol.map(str::to_string),
     };
-    if functions.is_empty() && outermost.is_none() {
+    if functions.is_empty() && name.is_none() && line.is_none() {
         return Vec::new();
     }
-    functions.push(outermost);
-    let readable = |name: Option<String>| name.map_or("[unnamed]".into(), |name| readable(&name));
-    functions.into_iter().map(readable).collect()
+    let inlined = |Located { function, line }: Located<Option<String>>| {
+        let function = function.map_or("[unnamed]".into(), |name| readable(&name));
+        Located { function, line }
+    };
+    let mut functions: Vec<Located<String>> = functions.into_iter().map(inlined).collect();
+    functions.push(Located { function: readable(&name.unwrap_or_default()), line });
+    functions
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::symbols::SourceLine;
 
     #[test]
     fn things_end_where_they_say_or_where_the_next_begins() {
@@ -101,11 +110,18 @@ mod tests {
 
     #[test]
     fn the_outermost_function_has_the_name_that_says_more() {
-        let some = |name: &str| Some(name.to_string());
-        assert_eq!(named(vec![some("in"), some("f")], Some("f.part.0")), ["in", "f"]);
-        assert_eq!(named(vec![some("in"), some("f")], Some("_ZN3foo1fEv")), ["in", "foo::f()"]);
-        assert_eq!(named(vec![None, None], Some("f")), ["[unnamed]", "f"]);
-        assert_eq!(named(Vec::new(), Some("f")), ["f"]);
-        assert!(named(vec![None], None).is_empty() && named(Vec::new(), None).is_empty());
+        let names = |names: &[Option<&str>], symbol| {
+            let functions = names.iter().map(|name| Located::without_line(name.map(str::to_string)));
+            let named = named(functions.collect(), symbol).into_iter();
+            named.map(|located| located.function).collect::<Vec<String>>()
+        };
+        assert_eq!(names(&[Some("in"), Some("f")], Some("f.part.0")), ["in", "f"]);
+        assert_eq!(names(&[Some("in"), Some("f")], Some("_ZN3foo1fEv")), ["in", "foo::f()"]);
+        assert_eq!(names(&[None, None], Some("f")), ["[unnamed]", "f"]);
+        assert_eq!(names(&[], Some("f")), ["f"]);
+        assert!(names(&[None], None).is_empty() && names(&[], None).is_empty());
+        let line = Some(SourceLine { file: "a.s".into(), line: 7 });
+        let of_no_name = named(vec![Located { function: None, line: line.clone() }], None);
+        assert_eq!(of_no_name, [Located { function: String::new(), line }]);
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// A function into which two others are inlined, one in the other, and one that calls it.
-const SOURCE: &str = "\
+pub(crate) const SOURCE: &str = "\
 volatile unsigned sink;
 static inline __attribute__((always_inline)) void innermost(unsigned n)
 {
@@ -85,8 +85,9 @@ fn known_of(path: &str, offsets: &[u64], look_in: &LookIn) -> BTreeSet<(Vec<Stri
     let places: Vec<CodePlace> = offsets.iter().map(place).collect();
     let symbols = Symbols::look_up(places.iter().copied(), &modules, look_in);
     let known = |place: &CodePlace| {
-        let Located { functions, line } = symbols.at(*place);
-        (functions.iter().map(|symbol| symbol.name.clone()).collect(), line.clone())
+        let functions = symbols.at(*place);
+        let names = functions.iter().map(|located| located.function.name.clone()).collect();
+        (names, functions[0].line.clone())
     };
     places.iter().map(known).collect()
 }
@@ -243,7 +244,7 @@ fn what_is_no_program_has_no_names() {
     let name = || {
         let places = offsets.iter().map(|address| CodePlace { module: Some(0), address: *address });
         let symbols = Symbols::look_up(places, &[Module::File(path.clone())], &LookIn::default());
-        symbols.at(CodePlace { module: Some(0), address: offsets[0] }).functions[0].name.clone()
+        symbols.at(CodePlace { module: Some(0), address: offsets[0] })[0].function.name.clone()
     };
     assert_eq!(name(), "[unknown in bro\u{fffd}ken]");
     // whatever is cut off, or overwritten
@@ -269,7 +270,7 @@ fn this_test_has_its_name() {
     spaces.look_at(pid);
     let place = spaces.place(pid, 1, here);
     let symbols = Symbols::look_up([place], &spaces.modules, &LookIn::default());
-    let name = &symbols.at(place).functions.last().unwrap().name;
+    let name = &symbols.at(place).last().unwrap().function.name;
     assert!(name.ends_with("this_test_has_its_name"), "{name}");
 }
 
@@ -284,7 +285,7 @@ fn code_of_no_file_has_the_names_of_the_map_of_its_process() {
     let look_in = LookIn { jit: scratch.0.clone(), ..LookIn::default() };
     let symbols = Symbols::look_up(places, &spaces.modules, &look_in);
     let name =
-        |place: CodePlace| (symbols.at(place).functions[0].name.clone(), symbols.at(place).line.clone());
+        |place: CodePlace| (symbols.at(place)[0].function.name.clone(), symbols.at(place)[0].line.clone());
     assert_eq!(places.map(name), ["made", "[unknown in [jit]]"].map(|name| (name.to_string(), None)));
 }
 
@@ -303,7 +304,7 @@ fn code_of_no_file_has_the_names_of_a_dump_that_its_process_has_mapped() {
     let look_in = LookIn { jit: "/nowhere".into(), ..LookIn::default() };
     let name = |spaces: &crate::spaces::Spaces| {
         let symbols = Symbols::look_up([place(spaces)], &spaces.modules, &look_in);
-        symbols.at(place(spaces)).functions[0].name.clone()
+        symbols.at(place(spaces))[0].function.name.clone()
     };
     spaces.mapped(0, pid, 0x8000, 0x1000, 0, "//anon");
     assert_eq!(name(&spaces), "[unknown in [jit]]");
