@@ -52,14 +52,15 @@ pub(super) fn located(
 ) -> Option<Vec<Vec<Located<String>>>> {
     let data = ReadCache::new(regular(path)?);
     let file = ElfFile::parse(&data).ok()?;
-    let sections = DwarfSections::of(&file);
-    let separate = if sections.is_none() { separate::of(&file, path, debug) } else { None };
-    let separate = separate.as_ref().and_then(|data| ElfFile::parse(data).ok());
+    let sections = DwarfSections::of(&file, path, debug);
+    let of_debug = if sections.is_none() { separate::of(&file, path, debug) } else { None };
+    let data = of_debug.as_ref().and_then(|path| regular(path)).map(ReadCache::new);
+    let separate = data.as_ref().and_then(|data| ElfFile::parse(data).ok());
     let files = [Some(&file), separate.as_ref()];
     let symbols = files.into_iter().flatten().flat_map(|file| file.symbols()).chain(file.dynamic_symbols());
     let code = symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
     let symbols = ByAddress::new(code.map(|symbol| (symbol.address(), symbol.size(), symbol)).collect());
-    let sections = sections.or_else(|| separate.as_ref().and_then(DwarfSections::of));
+    let sections = sections.or_else(|| DwarfSections::of(separate.as_ref()?, of_debug.as_ref()?, debug));
     let dwarf = sections.as_ref().and_then(Dwarf::of);
     let at = |offset: &u64| {
         let Some(address) = address(&file, *offset) else { return Vec::new() };

@@ -1,3 +1,5 @@
+mod shared;
+
 use super::*;
 use object::{Object, ObjectSegment, ObjectSymbol};
 use std::fs;
@@ -225,14 +227,6 @@ fn dwarf_may_be_compressed_by_zstd() {
         fs::write(&compressed, spoilt).unwrap();
         known_of(&compressed, &offsets[..1], &LookIn::default());
     }
-}
-
-#[test]
-fn dwarf_that_is_partly_in_another_file_is_left_out() {
-    let scratch = Scratch::new("dwz");
-    let program = scratch.compiled("program", &["-g"]);
-    tool(&scratch.0, "objcopy --add-section .gnu_debugaltlink=source.c program");
-    assert_eq!(stacks(&program), BTreeSet::from([names(&["outer"])]));
 }
 
 #[test]
