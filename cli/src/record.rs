@@ -5,6 +5,7 @@ use crate::run::{FAILED, Failure, ended, not_run};
 use crate::say;
 use crate::stat::name_of;
 use crate::sys::{self, End, Interrupts};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
@@ -76,6 +77,11 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
+/// How it is called.
+pub const USAGE: &str = "topdown record [OPTIONS] COMMAND...
+       topdown record [OPTIONS] -p PID,...
+       topdown record [-o FILE] --from FILE.recording";
+
 /// What `topdown record --help` says of the rest.
 pub const HELP: &str = "\
 Nothing is loaded into the programs, which need frame pointers for their callers to be seen (or --call-graph dwarf), symbols for
@@ -91,7 +97,7 @@ With --where no windows are counted, and no shares told: two counters reload eac
 first. Each is a stretch of the program in which the condition held.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
-executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
+executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments.";
 
 const NO_SOURCE: &str = "--source: only texts with --lines and .html show lines of source files";
 
@@ -120,7 +126,7 @@ fn call_graph(text: &str) -> Result<CallGraph, String> {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.filter(|duration| !duration.is_zero()).ok_or_else(|| "not a number of seconds".into())
+    seconds.filter(|duration| !duration.is_zero()).ok_or_else(|| "not a number of seconds above 0".into())
 }
 
 /// Exit status of the command.
@@ -242,9 +248,10 @@ impl Arguments {
             _ => failed(format!("process {pid}: {error}")),
         };
         let process = |pid: &i32| sys::process(*pid).map_err(|error| ended(error, pid));
-        let processes = self.pid.iter().map(process).collect::<Result<Vec<_>, _>>()?;
-        let names: Vec<_> = self.pid.iter().map(|pid| format!("{pid} ({})", name_of(*pid))).collect();
-        let mut recorder = recorder(&self.pid, true).map_err(failed)?;
+        let pids: Vec<i32> = BTreeSet::from_iter(self.pid.iter().copied()).into_iter().collect();
+        let processes = pids.iter().map(process).collect::<Result<Vec<_>, _>>()?;
+        let names: Vec<_> = pids.iter().map(|pid| format!("{pid} ({})", name_of(*pid))).collect();
+        let mut recorder = recorder(&pids, true).map_err(failed)?;
         let interrupts = sys::interrupts().map_err(failed)?;
         let (start, occasion) = (Instant::now(), sys::occasion());
         let command = topdown_report::clean(&format!("process {}", names.join(", ")));
@@ -263,7 +270,7 @@ impl Arguments {
         let Kept { recording, command, occasion } = Kept::read(from).map_err(failed)?;
         let (command, occasion) = (topdown_report::clean(&command), topdown_report::clean(&occasion));
         let heading = Heading { command: &command, occasion: &occasion };
-        self.write_view(&recording, view, &heading, &mut io::stdout()).map_err(failed)?;
+        self.write_view(&recording, view, &heading, topdown_report::print_bytes).map_err(failed)?;
         Ok(End::Status(0))
     }
 
@@ -286,7 +293,9 @@ impl Arguments {
     fn write(&self, recorder: Recorder, elapsed: Duration, view: Option<View>, heading: &Heading) {
         let (recording, journal) = recorder.finish(elapsed);
         let written = match (view, journal.as_ref(), self.output.as_deref()) {
-            (Some(view), ..) => self.write_view(&recording, view, heading, &mut io::stderr()),
+            (Some(view), ..) => {
+                self.write_view(&recording, view, heading, |text| io::stderr().write_all(text))
+            }
             (None, Some(journal), Some(output)) => match journal.failed() {
                 Some(error) => Err(io::Error::other(format!("{}: {error}", journal.path().display()))),
                 None => fs::rename(journal.path(), output)
@@ -311,14 +320,14 @@ impl Arguments {
         recording: &Recording,
         view: View,
         heading: &Heading,
-        otherwise: &mut impl Write,
+        otherwise: impl FnOnce(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut profile = Profile::new(recording);
         view.read_sources(&mut profile, &self.source);
         let text = view.write(&profile, heading);
         match self.output.as_deref() {
-            None => otherwise.write_all(&text),
-            Some(path) if topdown_report::is_stdout(path) => io::stdout().write_all(&text),
+            None => otherwise(&text),
+            Some(path) if topdown_report::is_stdout(path) => topdown_report::print_bytes(&text),
             Some(path) => Output::create(path).and_then(|mut output| {
                 output.write_all(&text)?;
                 output.finish()

@@ -80,7 +80,7 @@ The command runs as it would without: same input and output, same exit status; s
 What cannot be measured (no PMU, say) runs all the same, and one line says why.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
-executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
+executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments.";
 
 /// `topdown` itself failed.
 pub const FAILED: u8 = 125;

@@ -44,9 +44,36 @@ fn options_that_clash_are_errors() {
         "--period 1000 true",
     ] {
         let output = record(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(125), "{arguments}: {}", said(&output));
         assert!(said(&output).starts_with("error: "), "{arguments}: {}", said(&output));
     }
+}
+
+#[test]
+fn what_can_be_given_instead_of_a_command_is_in_the_usage() {
+    let said = said(&record(""));
+    for words in
+        ["Usage: topdown record [OPTIONS] COMMAND...", "record [OPTIONS] -p PID,...", "--from FILE.recording"]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(self::said(&record("--duration 0 true")).contains("not a number of seconds above 0"));
+}
+
+/// As by `topdown record -o - | head -n 1`.
+#[test]
+fn a_reader_that_has_gone_is_no_error() {
+    let file = std::env::temp_dir().join(format!("topdown-cli-gone-{}.recording", std::process::id()));
+    std::fs::write(&file, KEPT).unwrap();
+    for output in ["-o -", ""] {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        drop(ours);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_topdown"));
+        command.arg("record").arg("--from").arg(&file).args(output.split_whitespace());
+        let output = command.stdout(Stdio::from(std::os::fd::OwnedFd::from(theirs))).output().unwrap();
+        assert_eq!((output.status.code(), &*said(&output)), (Some(0), ""));
+    }
+    std::fs::remove_file(&file).unwrap();
 }
 
 #[test]

@@ -130,6 +130,10 @@ fn subtree(name: &str) -> Result<u32, &'static str> {
     topdown::subtree_of_name(name).ok_or("no node that is the parent of others; docs/cpus.md has their names")
 }
 
+/// How it is called.
+pub const USAGE: &str = "topdown stat [OPTIONS] COMMAND...
+       topdown stat [OPTIONS] -p PID,... | -t TID,... | -a | -C CPUS [COMMAND...]";
+
 /// What `topdown stat --help` says of the rest.
 pub const HELP: &str = "\
 Nothing is loaded into the command, which runs as it would without: same input and output, same exit status. It is counted with all
@@ -141,7 +145,7 @@ part of the time in which the counters counted; instructions per cycle and the c
 and E-cores each have a row.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
-executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
+executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments.";
 
 /// What is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,10 +194,10 @@ impl Arguments {
     }
 
     /// Options that do not go together, and that clap cannot tell.
-    pub(super) fn check(&self) {
-        if self.by_task().is_some() && (self.interval_print.is_some() || self.repeat.is_some()) {
-            let text = "the argument '--per-thread' of a command cannot be used with '--interval-print' or '--repeat'\n";
-            clap::Error::raw(clap::error::ErrorKind::ArgumentConflict, text).exit();
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        match self.by_task().is_some() && (self.interval_print.is_some() || self.repeat.is_some()) {
+            true => Err(failed("--per-thread of a command: not with --interval-print or --repeat")),
+            false => Ok(()),
         }
     }
 

@@ -26,7 +26,7 @@ use crate::run::{FAILED, Failure, ended, not_run};
 use crate::say;
 use crate::sys::{self, End, Interrupts, Ran};
 use arguments::Show;
-pub use arguments::{Arguments, HELP, LONGEST};
+pub use arguments::{Arguments, HELP, LONGEST, USAGE};
 use columns::columns;
 use group::{Counted, Figures, Group, Groups, apart, by_pmu};
 use intervals::{Recorder, SHORTEST};
@@ -59,7 +59,7 @@ fn failed(error: impl ToString) -> Failure {
 }
 
 fn counted(arguments: &Arguments) -> Result<End, Failure> {
-    arguments.check();
+    arguments.check()?;
     let show = arguments.show()?;
     if let Some(timeline) = arguments.timeline.as_deref() {
         timeline_format(timeline).map_err(failed)?;
