@@ -63,8 +63,10 @@ enum Command {
 }
 
 /// What the library's texts call options of `struct td_options`, and how the command's user writes them.
-const OPTIONS: [(&str, &str); 3] = [
+const OPTIONS: [(&str, &str); 5] = [
     ("td_options.subtree", "--subtree"),
+    ("open with level ", "choose --td-level "),
+    (", or 0 for the deepest", ", or leave it out for the deepest"),
     ("leave td_options.level 0", "leave --td-level out"),
     ("td_options.level", "--td-level"),
 ];
@@ -122,6 +124,10 @@ mod tests {
             ),
             ("for both kinds leave td_options.level 0", "for both kinds leave --td-level out"),
             ("td_options.level is 7", "--td-level is 7"),
+            (
+                "open with level 2, or 0 for the deepest",
+                "choose --td-level 2, or leave it out for the deepest",
+            ),
             ("nothing", "nothing"),
         ] {
             assert_eq!(in_words_of_the_command(library), command);

@@ -3,7 +3,7 @@
 use crate::metrics::Endpoint;
 use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End, OpenedWatch};
-use crate::{preload, say, unmeasured};
+use crate::{in_words_of_the_command, preload, say, unmeasured};
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -277,7 +277,7 @@ fn write_report(
             false => unmeasured::why(program),
         });
         if outside.parts.is_empty() {
-            trouble = why;
+            trouble = in_words_of_the_command(&why);
         } else if !why.is_empty() {
             say(&format!("counted from outside alone: {why}"));
         }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::failed;
+use super::ipc::E_CORES;
 use super::table::Style;
 use super::whom::{By, Whom, cpu_list};
 use crate::metrics::Endpoint;
@@ -10,6 +11,7 @@ use crate::say;
 use clap::ArgGroup;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 use topdown::{Options, TD_NODE_NONE};
@@ -191,6 +193,17 @@ impl Arguments {
     /// If the command's threads or processes are told apart: which.
     pub(super) fn by_task(&self) -> Option<By> {
         self.by().filter(|by| matches!(by, By::Thread | By::Process) && self.whom().is_none())
+    }
+
+    /// Of a hybrid CPU, whose kinds of cores have no subtree in common, what to choose.
+    pub(super) fn e_cores_instead(&self) -> String {
+        let cpus = fs::read_to_string(format!("/sys/bus/event_source/devices/{E_CORES}/cpus"));
+        match cpus {
+            Ok(cpus) if self.what.subtree.is_some() && self.cpus.is_none() => {
+                format!("; of the E-cores (-C {}) other subtrees can be (docs/cpus.md)", cpus.trim())
+            }
+            _ => String::new(),
+        }
     }
 
     /// Options that do not go together, and that clap cannot tell.
