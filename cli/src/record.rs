@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use topdown_record::views::{Heading, View};
 use topdown_record::{
-    CallGraph, Condition, Journal, Kept, Profile, RecordUntil, Recorder, Recording, Settings, SourcePlace,
+    CallGraph, Condition, Journal, Kept, Profile, RecordUntil, Recorder, Settings, SourcePlace,
     counted_events,
 };
 use topdown_report::Output;
@@ -267,10 +267,12 @@ impl Arguments {
     fn again(&self, from: &Path, view: Option<View>) -> Result<End, Failure> {
         let view = view.ok_or("-o: what was recorded is in the file of --from; choose another ending");
         let view = view.map_err(failed)?;
-        let Kept { recording, command, occasion } = Kept::read(from).map_err(failed)?;
+        let Kept { recording, command, occasion, cut } = Kept::read(from).map_err(failed)?;
         let (command, occasion) = (topdown_report::clean(&command), topdown_report::clean(&occasion));
         let heading = Heading { command: &command, occasion: &occasion };
-        self.write_view(&recording, view, &heading, topdown_report::print_bytes).map_err(failed)?;
+        let mut profile = Profile::new(&recording);
+        profile.notes.extend([cut].into_iter().filter(|cut| !cut.is_empty()));
+        self.write_view(profile, view, &heading, topdown_report::print_bytes).map_err(failed)?;
         Ok(End::Status(0))
     }
 
@@ -294,7 +296,7 @@ impl Arguments {
         let (recording, journal) = recorder.finish(elapsed);
         let written = match (view, journal.as_ref(), self.output.as_deref()) {
             (Some(view), ..) => {
-                self.write_view(&recording, view, heading, |text| io::stderr().write_all(text))
+                self.write_view(Profile::new(&recording), view, heading, |text| io::stderr().write_all(text))
             }
             (None, Some(journal), Some(output)) => match journal.failed() {
                 Some(error) => Err(io::Error::other(format!("{}: {error}", journal.path().display()))),
@@ -317,12 +319,11 @@ impl Arguments {
 
     fn write_view(
         &self,
-        recording: &Recording,
+        mut profile: Profile,
         view: View,
         heading: &Heading,
         otherwise: impl FnOnce(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut profile = Profile::new(recording);
         view.read_sources(&mut profile, &self.source);
         let text = view.write(&profile, heading);
         match self.output.as_deref() {

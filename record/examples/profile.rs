@@ -141,6 +141,7 @@ fn profile() -> Profile {
         pace: Pace { asked: 500, frequency: 100.0, burst_ns: 1e5, budget: 0.01, limit: Limit::Cost },
         held: None,
         kernel_is_hidden: false,
+        notes: Vec::new(),
         sources: Sources::default(),
     }
 }

@@ -139,6 +139,8 @@ pub struct Profile {
     pub held: Option<Held>,
     /// What the kernel does was recorded, but it does not show the addresses of its functions.
     pub kernel_is_hidden: bool,
+    /// Sentences on what could not be read: the names that a JIT compiler has written, or the end of a recording.
+    pub notes: Vec<String>,
     /// Lines of source files, once a view has read those that it shows.
     pub sources: Sources,
 }
@@ -229,8 +231,8 @@ struct NamedFrame {
 /// A stack of functions, inlined ones as well, the innermost first.
 type NamedStack = Vec<NamedFrame>;
 
-/// All functions, and all stacks; and whether those of the kernel are hidden.
-fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, bool) {
+/// All functions, all stacks, and what is known of where they are.
+fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, Symbols) {
     let places = recording.stacks.iter().flatten().copied();
     let symbols = Symbols::look_up(places, &recording.modules, &LookIn::default());
     let (mut all, mut known) = (Vec::new(), HashMap::new());
@@ -251,7 +253,7 @@ fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, bool) {
         frames
     };
     let stacks = recording.stacks.iter().map(&mut stack).collect();
-    (all, stacks, symbols.kernel_is_hidden)
+    (all, stacks, symbols)
 }
 
 /// Bursts by kind of core and function.
@@ -304,7 +306,7 @@ impl Profile {
     /// Of a recording. Files of programs and libraries are looked into now.
     #[must_use]
     pub fn new(recording: &Recording) -> Profile {
-        let (symbols, stacks, kernel_is_hidden) = named(recording);
+        let (functions_seen, stacks, symbols) = named(recording);
         let mut sorted = Sorted::default();
         recording.bursts.iter().for_each(|burst| sorted.add(burst, &stacks));
         let whole = Whole::of(&recording.bursts);
@@ -332,7 +334,7 @@ impl Profile {
             });
             for ((_, function), inclusive) in sorted.inclusive.iter().filter(|((of, _), _)| *of == kind) {
                 let own = sorted.own.get(&(kind, *function));
-                let Symbol { name, module, path } = symbols[*function].clone();
+                let Symbol { name, module, path } = functions_seen[*function].clone();
                 functions.push(ProfiledFunction {
                     name,
                     module,
@@ -349,7 +351,7 @@ impl Profile {
         }
         let numbers: BTreeMap<usize, usize> = sorted.all.keys().copied().zip(0..).collect();
         let frame = |frame: &NamedFrame| {
-            let Symbol { name, module, .. } = symbols[frame.function].clone();
+            let Symbol { name, module, .. } = functions_seen[frame.function].clone();
             StackFrame { function: (name, module), line: frame.line.clone(), inlined: frame.inlined }
         };
         let mut call_stacks = BTreeMap::new();
@@ -372,7 +374,12 @@ impl Profile {
             impossible: recording.totals.impossible,
             pace: recording.totals.pace,
             held,
-            kernel_is_hidden,
+            kernel_is_hidden: symbols.kernel_is_hidden,
+            notes: symbols
+                .refused
+                .iter()
+                .map(|why| format!("Names of code that a JIT compiler made are missing: {why}."))
+                .collect(),
             sources: Sources::default(),
         };
         profile.rank();

@@ -71,6 +71,8 @@ pub(crate) struct Symbols {
     all: HashMap<CodePlace, Vec<Located<Symbol>>>,
     /// Some are the kernel's, which shows its symbols' addresses to nobody like this user.
     pub kernel_is_hidden: bool,
+    /// Files of JIT compilers that are not read, or not all of them, and why.
+    pub refused: Vec<String>,
 }
 
 impl Symbols {
@@ -84,7 +86,7 @@ impl Symbols {
         for CodePlace { module, address } in places {
             of_modules.entry(module).or_default().insert(address);
         }
-        let (mut all, mut kernel_is_hidden) = (HashMap::new(), false);
+        let (mut all, mut kernel_is_hidden, mut refused) = (HashMap::new(), false, Vec::new());
         for (module, addresses) in of_modules {
             let of = module.map(|module| &modules[module as usize]);
             if of == Some(&Module::Kernel) {
@@ -94,7 +96,7 @@ impl Symbols {
                 all.extend(addresses.into_iter().map(located));
                 continue;
             }
-            let (name, path, found) = of_module(of, modules, &addresses, look_in);
+            let (name, path, found) = of_module(of, modules, &addresses, look_in, &mut refused);
             let symbol = |Located { function, line }| {
                 let symbol = Symbol { name: function, module: name.clone(), path: path.clone() };
                 Located { function: symbol, line }
@@ -103,7 +105,7 @@ impl Symbols {
                 all.insert(CodePlace { module, address }, functions.into_iter().map(symbol).collect());
             }
         }
-        Symbols { all, kernel_is_hidden }
+        Symbols { all, kernel_is_hidden, refused }
     }
 
     /// The functions at a place that was looked up, the innermost inlined one first.
@@ -132,6 +134,7 @@ fn of_module(
     modules: &[Module],
     addresses: &BTreeSet<u64>,
     look_in: &LookIn,
+    refused: &mut Vec<String>,
 ) -> (String, String, Vec<Vec<Located<String>>>) {
     let nothing = || vec![Vec::new(); addresses.len()];
     let (name, path, mut found) = match module {
@@ -146,6 +149,7 @@ fn of_module(
                 _ => None,
             });
             let map = jit::JitMap::of(&look_in.jit, files, *pid, *user);
+            refused.extend_from_slice(&map.refused);
             let at = |address: &u64| {
                 map.at(*address).into_iter().map(|name| Located::without_line(name.to_string())).collect()
             };

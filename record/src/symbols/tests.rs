@@ -281,6 +281,12 @@ fn code_of_no_file_has_the_names_of_the_map_of_its_process() {
     let name =
         |place: CodePlace| (symbols.at(place)[0].function.name.clone(), symbols.at(place)[0].line.clone());
     assert_eq!(places.map(name), ["made", "[unknown in [jit]]"].map(|name| (name.to_string(), None)));
+    assert!(symbols.refused.is_empty());
+    let map = scratch.path(&format!("perf-{pid}.map"));
+    fs::rename(&map, scratch.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &map).unwrap();
+    let symbols = Symbols::look_up(places, &spaces.modules, &look_in);
+    assert_eq!(symbols.refused, [format!("{}: it is a link", map.display())]);
 }
 
 /// The mapping of its dump is how a compiler tells of it; the code itself is in memory of no file.

@@ -90,6 +90,7 @@ pub(crate) fn profile() -> Profile {
         pace: Pace { asked: 500, frequency: 500.0, burst_ns: 1e4, budget: 0.01, limit: Limit::Asked },
         held: None,
         kernel_is_hidden: false,
+        notes: Vec::new(),
         sources: Sources::default(),
     }
 }
@@ -294,7 +295,8 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
     let quiet = said(|_| ());
     assert!(!quiet.contains("left out") && !quiet.contains("instead of"), "{quiet}");
     assert!(!said(|profile| profile.unseen.ns = 10_000_000).contains("not sampled"));
-    let changes: [(Change, &str); 7] = [
+    let changes: [(Change, &str); 8] = [
+        (|profile| profile.notes.push("A link.".into()), "A link."),
         (
             |profile| (profile.threads, profile.unseen) = (300, Unseen { threads: 40, ns: 1_000_000_000 }),
             "40 of 300 threads had ended by then. At most 1000.0 ms, 20.0 % of all, are not in this.",
