@@ -5,7 +5,7 @@ use super::dwarf::{Dwarf, DwarfSections};
 use super::names::{is_mangled, readable};
 use super::{Located, separate};
 pub(super) use crate::elf_file::{ElfFile, regular};
-use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -56,19 +56,42 @@ pub(super) fn located(
     let of_debug = if sections.is_none() { separate::of(&file, path, debug) } else { None };
     let data = of_debug.as_ref().and_then(|path| regular(path)).map(ReadCache::new);
     let separate = data.as_ref().and_then(|data| ElfFile::parse(data).ok());
-    let files = [Some(&file), separate.as_ref()];
-    let symbols = files.into_iter().flatten().flat_map(|file| file.symbols()).chain(file.dynamic_symbols());
-    let code = symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
-    let symbols = ByAddress::new(code.map(|symbol| (symbol.address(), symbol.size(), symbol)).collect());
+    let files = [Some(&file), separate.as_ref()].into_iter().flatten();
+    let symbols =
+        files.flat_map(|file| code(file, file.symbols())).chain(code(&file, file.dynamic_symbols()));
+    let symbols = ByAddress::new(symbols.collect());
     let sections = sections.or_else(|| DwarfSections::of(separate.as_ref()?, of_debug.as_ref()?, debug));
     let dwarf = sections.as_ref().and_then(Dwarf::of);
     let at = |offset: &u64| {
         let Some(address) = address(&file, *offset) else { return Vec::new() };
-        let names = symbols.at(address).into_iter().filter_map(|symbol| symbol.name().ok());
-        let symbol = names.filter(|name| !name.is_empty()).min();
+        let here = symbols.at(address).into_iter().filter(|(_, end)| address < *end);
+        let names = here.filter_map(|(symbol, _)| symbol.name().ok());
+        let symbol = names.filter(|name| !name.is_empty()).min().or_else(|| linkage(&file, address));
         named(dwarf.as_ref().map_or(Vec::new(), |dwarf| dwarf.at(address)), symbol)
     };
     Some(offsets.iter().map(at).collect())
+}
+
+/// Symbols of functions, each with its start, its size, and where its section ends: one without a size reaches no further.
+fn code<'file, 'data: 'file, Symbol: ObjectSymbol<'data>>(
+    file: &'file ElfFile<'data>,
+    symbols: impl Iterator<Item = Symbol>,
+) -> impl Iterator<Item = (u64, u64, (Symbol, u64))> {
+    let functions = symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
+    functions.map(|symbol| {
+        let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
+        let end = section.map_or(u64::MAX, |section| section.address().saturating_add(section.size()));
+        (symbol.address(), symbol.size(), (symbol, end))
+    })
+}
+
+/// What code is called that the linker made for calls of other objects' functions.
+fn linkage(file: &ElfFile, address: u64) -> Option<&'static str> {
+    let is_here = |section: &object::Section<_>| {
+        address.checked_sub(section.address()).is_some_and(|inside| inside < section.size())
+    };
+    let section = file.sections().find(is_here)?;
+    section.name().is_ok_and(|name| name.starts_with(".plt")).then_some("[plt]")
 }
 
 /// Functions with their names; the outermost one has this symbol, and no name ("") if there is neither.

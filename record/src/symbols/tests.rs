@@ -1,7 +1,7 @@
 mod shared;
 
 use super::*;
-use object::{Object, ObjectSegment, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -200,6 +200,35 @@ fn separate_debug_files_are_found_by_build_id_and_by_link() {
     };
     for path in links.into_iter().chain([by_id]) {
         assert_eq!(with_debug_file(&scratch, path, true, other), stripped(), "{path}");
+    }
+}
+
+/// A symbol without a size, as `_init` of the C library's start files has none, ends with its section.
+#[test]
+fn calls_of_other_objects_are_no_function_of_the_program() {
+    let scratch = Scratch::new("plt");
+    let (source, program) = (scratch.path("plt.s"), scratch.path("plt"));
+    let text = "\
+        .section .init, \"ax\", %progbits
+        .globl _init
+        .type _init, %function
+_init:  .fill 16, 1, 0
+        .section .plt.sec, \"ax\", %progbits
+        .fill 16, 1, 0
+        .section .other, \"ax\", %progbits
+        .fill 16, 1, 0
+";
+    fs::write(&source, text).unwrap();
+    let mut command = Command::new("cc");
+    command.args(["-shared", "-nostdlib", "-o"]).arg(&program).arg(&source);
+    assert!(command.status().unwrap().success());
+    let data = fs::read(&program).unwrap();
+    let file = object::File::parse(&*data).unwrap();
+    for (section, name) in [(".init", "_init"), (".plt.sec", "[plt]"), (".other", "[unknown in plt]")] {
+        let (start, size) = file.section_by_name(section).unwrap().file_range().unwrap();
+        let offsets: Vec<u64> = (start..start + size).collect();
+        let known = known_of(program.to_str().unwrap(), &offsets, &LookIn::default());
+        assert_eq!(known, BTreeSet::from([(names(&[name]), None)]), "{section}");
     }
 }
 
