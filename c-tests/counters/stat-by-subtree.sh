@@ -17,7 +17,7 @@ esac
 if [ -n "${refused:-}" ]; then
   said=$("$topdown" stat --subtree $node -x , -o /tmp/by-subtree.csv true 2>&1)
   echo "$said"
-  grep -q 'td_options.subtree' <<< "$said"
+  grep -q -e '--subtree' <<< "$said" && ! grep -q td_options <<< "$said"
   exit
 fi
 for whom in '' '-C 0'; do

@@ -43,10 +43,10 @@ enum Command {
     #[command(after_help = list::HELP)]
     List(list::Arguments),
     /// Count from outside where slots go: of a command, whatever it is and does, of processes, threads or CPUs
-    #[command(after_help = stat::HELP)]
+    #[command(after_help = stat::HELP, override_usage = stat::USAGE)]
     Stat(stat::Arguments),
     /// Sample which functions waste slots: of a command or of processes, as they are
-    #[command(after_help = record::HELP)]
+    #[command(after_help = record::HELP, override_usage = record::USAGE)]
     Record(record::Arguments),
     /// Show on a terminal where slots go now: of all CPUs, of processes, threads, or a command
     #[command(after_help = top::HELP)]
@@ -62,10 +62,28 @@ enum Command {
     Compare(compare::Arguments),
 }
 
+/// What the library's texts call options of `struct td_options`, and how the command's user writes them.
+const OPTIONS: [(&str, &str); 5] = [
+    ("td_options.subtree", "--subtree"),
+    ("open with level ", "choose --td-level "),
+    (", or 0 for the deepest", ", or leave it out for the deepest"),
+    ("leave td_options.level 0", "leave --td-level out"),
+    ("td_options.level", "--td-level"),
+];
+
 /// A line for the user, who may have no standard error.
 fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "topdown: {}", clean(line));
+    let _ = writeln!(io::stderr(), "topdown: {}", clean(&in_words_of_the_command(line)));
 }
+
+fn in_words_of_the_command(line: &str) -> String {
+    OPTIONS.iter().fold(line.to_string(), |line, (library, command)| line.replace(library, command))
+}
+
+/// Subcommands whose exit status is that of the command that they run: a failure of their own has another one.
+const RUN_COMMANDS: [&str; 4] = ["stat", "record", "top", "run"];
+/// Exit status for wrong arguments of the others.
+const WRONG_ARGUMENTS: u8 = 2;
 
 fn main() -> ExitCode {
     sys::let_files_be_too_large();
@@ -75,7 +93,8 @@ fn main() -> ExitCode {
             // it quotes what was given
             let text: Vec<String> = error.render().to_string().lines().map(clean).collect();
             let _ = writeln!(io::stderr(), "{}", text.join("\n"));
-            return ExitCode::from(2);
+            let runs = std::env::args().nth(1).is_some_and(|name| RUN_COMMANDS.contains(&&*name));
+            return ExitCode::from(if runs { run::FAILED } else { WRONG_ARGUMENTS });
         }
         Err(help) => help.exit(),
     };
@@ -88,5 +107,42 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn advice_names_options_of_the_command() {
+        for (library, command) in [
+            (
+                "name one of these in td_options.subtree, or leave it out",
+                "name one of these in --subtree, or leave it out",
+            ),
+            ("for both kinds leave td_options.level 0", "for both kinds leave --td-level out"),
+            ("td_options.level is 7", "--td-level is 7"),
+            (
+                "open with level 2, or 0 for the deepest",
+                "choose --td-level 2, or leave it out for the deepest",
+            ),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(in_words_of_the_command(library), command);
+        }
+    }
+
+    #[test]
+    fn subcommands_that_run_commands_take_one() {
+        let all = Arguments::command();
+        let takes = |name: &str| {
+            let of_name = all.find_subcommand(name).expect("it is one");
+            of_name.get_arguments().any(|argument| argument.is_trailing_var_arg_set())
+        };
+        assert!(
+            all.get_subcommands().all(|one| takes(one.get_name()) == RUN_COMMANDS.contains(&one.get_name()))
+        );
     }
 }

@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use topdown_record::views::{Heading, View};
 use topdown_record::{
-    CallGraph, Condition, Journal, Kept, Profile, RecordUntil, Recorder, Recording, Settings, SourcePlace,
+    CallGraph, Condition, Journal, Kept, Profile, RecordUntil, Recorder, Settings, SourcePlace,
     counted_events,
 };
 use topdown_report::Output;
@@ -71,7 +71,7 @@ pub struct Arguments {
     /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "all_cpus", "cpus", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "kernel"])]
     from: Option<PathBuf>,
-    /// In the text, below each function its hottest lines: where there is DWARF (-g). (.html and .json have lines in any case)
+    /// In the text, below each function its hottest lines: where there is DWARF (-g). (.html, .json, .pprof and .firefox.json have lines in any case)
     #[arg(long)]
     lines: bool,
     /// Source files are in DIR, at the end of the paths that the compiler knew; or those whose paths begin with FROM are in DIR. May be
@@ -82,6 +82,11 @@ pub struct Arguments {
     #[arg(required_unless_present_any = ["pid", "all_cpus", "cpus", "from"], trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
+
+/// How it is called.
+pub const USAGE: &str = "topdown record [OPTIONS] COMMAND...
+       topdown record [OPTIONS] -p PID,...
+       topdown record [-o FILE] --from FILE.recording";
 
 /// What `topdown record --help` says of the rest.
 pub const HELP: &str = "\
@@ -99,7 +104,7 @@ With --where no windows are counted, and no shares told: two counters reload eac
 first. Each is a stretch of the program in which the condition held.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
-executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
+executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments.";
 
 const NO_SOURCE: &str = "--source: only texts with --lines and .html show lines of source files";
 
@@ -132,7 +137,7 @@ fn call_graph(text: &str) -> Result<CallGraph, String> {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.filter(|duration| !duration.is_zero()).ok_or_else(|| "not a number of seconds".into())
+    seconds.filter(|duration| !duration.is_zero()).ok_or_else(|| "not a number of seconds above 0".into())
 }
 
 /// Exit status of the command.
@@ -268,9 +273,10 @@ impl Arguments {
             _ => failed(format!("process {pid}: {error}")),
         };
         let process = |pid: &i32| sys::process(*pid).map_err(|error| ended(error, pid));
-        let processes = self.pid.iter().map(process).collect::<Result<Vec<_>, _>>()?;
-        let names: Vec<_> = self.pid.iter().map(|pid| format!("{pid} ({})", name_of(*pid))).collect();
-        let mut recorder = recorder(&self.pid, true).map_err(failed)?;
+        let pids: Vec<i32> = BTreeSet::from_iter(self.pid.iter().copied()).into_iter().collect();
+        let processes = pids.iter().map(process).collect::<Result<Vec<_>, _>>()?;
+        let names: Vec<_> = pids.iter().map(|pid| format!("{pid} ({})", name_of(*pid))).collect();
+        let mut recorder = recorder(&pids, true).map_err(failed)?;
         let interrupts = sys::interrupts().map_err(failed)?;
         let (start, occasion) = (Instant::now(), sys::occasion());
         let title =
@@ -288,10 +294,12 @@ impl Arguments {
     fn again(&self, from: &Path, view: Option<View>) -> Result<End, Failure> {
         let view = view.ok_or("-o: what was recorded is in the file of --from; choose another ending");
         let view = view.map_err(failed)?;
-        let Kept { recording, command, occasion } = Kept::read(from).map_err(failed)?;
+        let Kept { recording, command, occasion, cut } = Kept::read(from).map_err(failed)?;
         let (command, occasion) = (topdown_report::clean(&command), topdown_report::clean(&occasion));
         let heading = Heading { command: &command, occasion: &occasion };
-        self.write_view(&recording, view, &heading, &mut io::stdout()).map_err(failed)?;
+        let mut profile = Profile::new(&recording);
+        profile.notes.extend([cut].into_iter().filter(|cut| !cut.is_empty()));
+        self.write_view(profile, view, &heading, topdown_report::print_bytes).map_err(failed)?;
         Ok(End::Status(0))
     }
 
@@ -314,7 +322,9 @@ impl Arguments {
     fn write(&self, recorder: Recorder, elapsed: Duration, view: Option<View>, heading: &Heading) {
         let (recording, journal) = recorder.finish(elapsed);
         let written = match (view, journal.as_ref(), self.output.as_deref()) {
-            (Some(view), ..) => self.write_view(&recording, view, heading, &mut io::stderr()),
+            (Some(view), ..) => {
+                self.write_view(Profile::new(&recording), view, heading, |text| io::stderr().write_all(text))
+            }
             (None, Some(journal), Some(output)) => match journal.failed() {
                 Some(error) => Err(io::Error::other(format!("{}: {error}", journal.path().display()))),
                 None => fs::rename(journal.path(), output)
@@ -336,17 +346,16 @@ impl Arguments {
 
     fn write_view(
         &self,
-        recording: &Recording,
+        mut profile: Profile,
         view: View,
         heading: &Heading,
-        otherwise: &mut impl Write,
+        otherwise: impl FnOnce(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut profile = Profile::new(recording);
         view.read_sources(&mut profile, &self.source);
         let text = view.write(&profile, heading);
         match self.output.as_deref() {
-            None => otherwise.write_all(&text),
-            Some(path) if topdown_report::is_stdout(path) => io::stdout().write_all(&text),
+            None => otherwise(&text),
+            Some(path) if topdown_report::is_stdout(path) => topdown_report::print_bytes(&text),
             Some(path) => Output::create(path).and_then(|mut output| {
                 output.write_all(&text)?;
                 output.finish()

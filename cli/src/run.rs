@@ -3,7 +3,7 @@
 use crate::metrics::Endpoint;
 use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End, OpenedWatch};
-use crate::{preload, say, unmeasured};
+use crate::{in_words_of_the_command, preload, say, unmeasured};
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -80,7 +80,7 @@ The command runs as it would without: same input and output, same exit status; s
 What cannot be measured (no PMU, say) runs all the same, and one line says why.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
-executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
+executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments.";
 
 /// `topdown` itself failed.
 pub const FAILED: u8 = 125;
@@ -277,7 +277,7 @@ fn write_report(
             false => unmeasured::why(program),
         });
         if outside.parts.is_empty() {
-            trouble = why;
+            trouble = in_words_of_the_command(&why);
         } else if !why.is_empty() {
             say(&format!("counted from outside alone: {why}"));
         }

@@ -49,16 +49,43 @@ fn options_that_clash_are_errors() {
         "--period 1000 true",
     ] {
         let output = record(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(125), "{arguments}: {}", said(&output));
         assert!(said(&output).starts_with("error: "), "{arguments}: {}", said(&output));
     }
+}
+
+#[test]
+fn what_can_be_given_instead_of_a_command_is_in_the_usage() {
+    let said = said(&record(""));
+    for words in
+        ["Usage: topdown record [OPTIONS] COMMAND...", "record [OPTIONS] -p PID,...", "--from FILE.recording"]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(self::said(&record("--duration 0 true")).contains("not a number of seconds above 0"));
+}
+
+/// As by `topdown record -o - | head -n 1`.
+#[test]
+fn a_reader_that_has_gone_is_no_error() {
+    let file = std::env::temp_dir().join(format!("topdown-cli-gone-{}.recording", std::process::id()));
+    std::fs::write(&file, KEPT).unwrap();
+    for output in ["-o -", ""] {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        drop(ours);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_topdown"));
+        command.arg("record").arg("--from").arg(&file).args(output.split_whitespace());
+        let output = command.stdout(Stdio::from(std::os::fd::OwnedFd::from(theirs))).output().unwrap();
+        assert_eq!((output.status.code(), &*said(&output)), (Some(0), ""));
+    }
+    std::fs::remove_file(&file).unwrap();
 }
 
 #[test]
 fn endings_and_processes_are_looked_at_before_anything_runs() {
     for (arguments, why) in [
         ("-o profile.pdf echo ran", "'.pdf' is no ending of a profile: .html, .svg,"),
-        ("--lines -o profile.csv echo ran", "only texts, .html and .json have lines"),
+        ("--lines -o profile.csv echo ran", "only texts, .html, .json, .pprof and .firefox.json have lines"),
         ("--source / echo ran", "--source: only texts with --lines and .html"),
         ("--source / -o profile.csv echo ran", "--source: only texts with --lines and .html"),
         ("--source / -o a.recording echo ran", "--source: only texts with --lines and .html"),
@@ -93,7 +120,10 @@ fn a_recording_becomes_any_profile() {
     assert!(text.starts_with("topdown: a b (1.5 s, 2 threads, 1 burst)"), "{text}");
     assert!(text.contains("[unknown in a]"), "{text}");
     std::fs::write(&file, &KEPT[..KEPT.len() - 20]).unwrap();
-    assert!(from("-o -").1.starts_with("topdown: a b (0.0 s, 0 threads, 1 burst)"));
+    let (status, text, _) = from("-o -");
+    assert_eq!(status, Some(0));
+    assert!(text.starts_with("topdown: a b (0.0 s, 0 threads, 1 burst)"), "{text}");
+    assert!(text.contains("Line 5 of the recording, its last, is cut and left out"), "{text}");
     std::fs::remove_file(&file).unwrap();
 }
 

@@ -83,7 +83,7 @@ fn a_level_of_the_whole_that_is_not_counted_from_outside_is_told() {
     let why = "topdown: --td-level 1: the whole is not counted from outside: ";
     assert_eq!(said.lines().filter(|line| line.starts_with(why)).count(), 1, "{said}");
     let output = done(&mut scratch.topdown(&["run", "--td-level", "4", "true"]));
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(125));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn an_option_that_there_is_not_is_no_command() {
         [&["run", "--jsno", "true"][..], &["stat", "-Q", "true"], &["run", "-o", "x.csv", "--wiat", "true"]]
     {
         let output = done(&mut scratch.topdown(arguments));
-        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(output.status.code(), Some(125));
         assert!(text(&output.stderr).contains("unexpected argument '-"), "{}", text(&output.stderr));
     }
     let output = done(&mut scratch.topdown(&["run", "--", "--jsno"]));

@@ -26,8 +26,6 @@ fn options_that_clash_are_errors() {
         "--per-socket -p 1",
         "--per-core --per-socket -a",
         "--per-thread -a",
-        "--per-thread -I 100 true",
-        "--per-thread -r 2 true",
         "--per-process -a",
         "--per-process -p 1",
         "--per-process --per-thread true",
@@ -51,7 +49,7 @@ fn options_that_clash_are_errors() {
         "-z true",
     ] {
         let output = stat(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(125), "{arguments}: {}", said(&output));
         assert!(said(&output).starts_with("error: "), "{arguments}: {}", said(&output));
     }
 }
@@ -69,6 +67,8 @@ fn unknown_endings_and_targets_are_refused_before_anything_runs() {
         ("-r 2 -o report.html echo ran", "rows are a text, .csv or .json, not .html"),
         ("-I 100 -o /none/rows.csv echo ran", "/none/rows.csv: cannot write the report"),
         ("-p 2147483647 echo ran", "there is no process 2147483647"),
+        ("--per-thread -I 100 echo ran", "--per-thread of a command: not with --interval-print"),
+        ("--per-thread -r 2 echo ran", "--per-thread of a command: not with --interval-print"),
     ] {
         let output = stat(arguments);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0), "{arguments}");

@@ -8,7 +8,7 @@ use topdown::SampledEvents;
 use topdown_record::views::{Heading, View};
 use topdown_record::{
     CallStack, Confidence, FunctionFigures, Limit, Pace, Profile, ProfiledCore, ProfiledFunction,
-    ProfiledLine, Sources, Told, Unseen, Untold,
+    ProfiledLine, SourceLine, Sources, StackFrame, Told, Unseen, Untold,
 };
 
 /// Long, and with what would do harm in a page or a picture.
@@ -114,11 +114,18 @@ fn profile() -> Profile {
     };
     let wasted = |function: &ProfiledFunction| function.own.wasted(&core.nodes).unwrap_or(0.0);
     functions.sort_by(|a, b| wasted(b).total_cmp(&wasted(a)));
-    let named = |stack: &[&str]| stack.iter().map(|name| (name.to_string(), module(name))).collect();
+    let line =
+        |name: &str| SourceLine { file: format!("/nowhere/{}.c", module(name)), line: name.len() as u32 };
+    let frame = |name: &&str| StackFrame {
+        function: (name.to_string(), module(name)),
+        line: (*name != "_start").then(|| line(name)),
+        inlined: *name == "parse",
+    };
+    let named = |stack: &[&str]| stack.iter().map(frame).collect();
     Profile {
         stacks: STACKS
             .iter()
-            .map(|(stack, seconds, _)| (CallStack { core: 0, functions: named(stack) }, seconds * SECOND))
+            .map(|(stack, seconds, _)| (CallStack { core: 0, frames: named(stack) }, seconds * SECOND))
             .collect(),
         cores: vec![core],
         functions,
@@ -135,6 +142,7 @@ fn profile() -> Profile {
         pace: Pace { asked: 500, frequency: 100.0, burst_ns: 1e5, budget: 0.01, limit: Limit::Cost },
         held: None,
         kernel_is_hidden: false,
+        notes: Vec::new(),
         sources: Sources::default(),
     }
 }

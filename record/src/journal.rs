@@ -173,6 +173,8 @@ pub struct Kept {
     pub command: String,
     /// When and where, or nothing.
     pub occasion: String,
+    /// Why the file has not all that was recorded, as far as that can be seen; empty: it cannot.
+    pub cut: String,
 }
 
 /// A device may have no end.
@@ -203,10 +205,18 @@ impl Kept {
         loop {
             text.clear();
             file.read_until(b'\n', &mut text).map_err(|error| error.to_string())?;
-            if !text.ends_with(b"\n") {
-                break; // the end, or a line that was being written
+            if text.is_empty() {
+                break;
             }
             number += 1;
+            if !text.ends_with(b"\n") {
+                let begun: &mut Kept = kept.as_mut().ok_or("not a recording of topdown record")?;
+                begun.cut = format!(
+                    "Line {number} of the recording, its last, is cut and left out: it was being written when the recorder was killed \
+                     or found no room, or the file is the beginning of a longer one. What came after it is not in this."
+                );
+                break;
+            }
             let at = |why: String| format!("line {number}: {why}");
             let line = serde_json::from_slice(&text);
             match (&mut kept, line) {
@@ -272,7 +282,7 @@ fn begun(command: String, occasion: String, settings: Settings, cores: &[Core]) 
         return Err(format!("a gap of {} cycles", settings.gap));
     }
     let events = cores.iter().map(Core::events).collect::<Result<Vec<_>, _>>()?;
-    Ok(Kept { recording: Recording::none(events, settings), command, occasion })
+    Ok(Kept { recording: Recording::none(events, settings), command, occasion, cut: String::new() })
 }
 
 #[cfg(test)]
@@ -319,8 +329,8 @@ mod tests {
     fn what_was_written_is_read() {
         let scratch = Scratch::new("journal");
         let path = written(&scratch);
-        let Kept { recording, command, occasion } = Kept::read(&path).unwrap();
-        assert_eq!((&*command, &*occasion), ("a b", "today"));
+        let Kept { recording, command, occasion, cut } = Kept::read(&path).unwrap();
+        assert_eq!((&*command, &*occasion, &*cut), ("a b", "today", ""));
         assert_eq!(recording.modules, modules());
         assert_eq!((recording.stacks.len(), recording.bursts.len()), (2, 2));
         assert_eq!(recording.stacks[0][1].address, u64::MAX);
@@ -342,6 +352,10 @@ mod tests {
                 Ok(kept) => {
                     assert!(end > first && kept.recording.bursts.len() >= bursts, "{end}");
                     bursts = kept.recording.bursts.len();
+                    let lines = text[..end].split_inclusive(|byte| *byte == b'\n').count();
+                    let said = format!("Line {lines} of the recording, its last, is cut");
+                    assert_eq!(kept.cut.starts_with(&said), text[end - 1] != b'\n', "{end}: {}", kept.cut);
+                    assert_eq!(kept.cut.is_empty(), text[end - 1] == b'\n', "{end}");
                 }
                 Err(why) => assert!(end <= first && why.contains("not a recording"), "{end}: {why}"),
             }

@@ -61,9 +61,12 @@ pub use cpus::CpuTotals;
 pub use estimate::{Confidence, Told, Untold};
 pub use held::Held;
 pub use journal::{Journal, Kept};
-pub use profile::{CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
+pub use profile::{
+    CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame,
+};
 pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd};
 pub use records::CallGraph;
 pub use settings::{Settings, counted_events};
 pub use sources::{SourcePlace, Sources};
+pub use symbols::SourceLine;
 pub use unseen::Unseen;

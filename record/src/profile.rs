@@ -9,7 +9,7 @@ use crate::recorder::{Burst, Recording};
 use crate::sources::Sources;
 use crate::stacks::CodePlace;
 use crate::statistics::proportion;
-use crate::symbols::{LookIn, SourceLine, Symbol, Symbols};
+use crate::symbols::{Located, LookIn, SourceLine, Symbol, Symbols};
 use crate::unseen::Unseen;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -79,13 +79,31 @@ pub struct ProfiledCore {
     pub note: String,
 }
 
+/// A function in a stack.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackFrame {
+    /// Its name and module.
+    pub function: (String, String),
+    /// The line in it, as far as known; of a caller that of the call.
+    pub line: Option<SourceLine>,
+    /// It is inlined into the next outer one.
+    pub inlined: bool,
+}
+
 /// A stack that was seen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallStack {
     /// Place among [`Profile::cores`].
     pub core: usize,
-    /// Name and module of each function, the outermost first.
-    pub functions: Vec<(String, String)>,
+    /// Its functions, the outermost first.
+    pub frames: Vec<StackFrame>,
+}
+
+impl CallStack {
+    /// Names and modules of the functions, the outermost first.
+    pub(crate) fn functions(&self) -> impl DoubleEndedIterator<Item = &(String, String)> {
+        self.frames.iter().map(|frame| &frame.function)
+    }
 }
 
 /// A recording, by function.
@@ -124,6 +142,8 @@ pub struct Profile {
     pub held: Option<Held>,
     /// What the kernel does was recorded, but it does not show the addresses of its functions.
     pub kernel_is_hidden: bool,
+    /// Sentences on what could not be read: the names that a JIT compiler has written, or the end of a recording.
+    pub notes: Vec<String>,
     /// Lines of source files, once a view has read those that it shows.
     pub sources: Sources,
 }
@@ -204,25 +224,31 @@ impl FunctionFigures {
     }
 }
 
-/// A stack by numbers of functions, inlined ones as well, the innermost first; and the line in which it was seen.
-struct NamedStack {
-    functions: Vec<usize>,
-    /// The first so many are inlined into the next, which runs.
-    inlined: usize,
-    /// What runs is one function, into which no other is inlined.
-    is_whole: bool,
+/// A function of a stack, by its number.
+struct NamedFrame {
+    function: usize,
     line: Option<SourceLine>,
+    /// Into the next one.
+    inlined: bool,
+    /// Others are inlined into it.
+    has_inlined: bool,
 }
 
-impl NamedStack {
-    /// The functions that go on until they return or jump.
-    fn called(&self) -> &[usize] {
-        &self.functions[self.inlined..]
-    }
+/// A stack of functions, inlined ones as well, the innermost first.
+type NamedStack = Vec<NamedFrame>;
+
+/// The functions of a stack that go on until they return or jump.
+fn called(stack: &NamedStack) -> impl Iterator<Item = usize> {
+    stack.iter().skip_while(|frame| frame.inlined).map(|frame| frame.function)
 }
 
-/// All functions, and all stacks; and whether those of the kernel are hidden.
-fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, bool) {
+/// What runs is one function, into which no other is inlined.
+fn is_whole(stack: &NamedStack) -> bool {
+    stack.first().is_some_and(|innermost| !innermost.inlined && !innermost.has_inlined)
+}
+
+/// All functions, all stacks, and what is known of where they are.
+fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, Symbols) {
     let places = recording.stacks.iter().flatten().copied();
     let symbols = Symbols::look_up(places, &recording.modules, &LookIn::default());
     let (mut all, mut known) = (Vec::new(), HashMap::new());
@@ -232,27 +258,24 @@ fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, bool) {
             all.len() - 1
         })
     };
-    let stack = |stack: &Vec<CodePlace>| {
-        let innermost = stack.first().map(|place| symbols.at(*place));
-        let inlined = innermost.map_or(0, |located| located.functions.len().saturating_sub(1));
-        NamedStack {
-            functions: stack
-                .iter()
-                .flat_map(|place| &symbols.at(*place).functions)
-                .map(&mut number)
-                .collect(),
-            inlined,
-            is_whole: inlined == 0 && innermost.is_some_and(|located| !located.has_inlined),
-            line: innermost.and_then(|located| located.line.clone()),
+    let mut stack = |stack: &Vec<CodePlace>| {
+        let mut frames = NamedStack::new();
+        for functions in stack.iter().map(|place| symbols.at(*place)) {
+            for (depth, Located { function, has_inlined, line }) in functions.iter().enumerate() {
+                let inlined = depth + 1 < functions.len();
+                let (function, line, has_inlined) = (number(function), line.clone(), *has_inlined);
+                frames.push(NamedFrame { function, line, inlined, has_inlined });
+            }
         }
+        frames
     };
-    let stacks = recording.stacks.iter().map(stack).collect();
-    (all, stacks, symbols.kernel_is_hidden)
+    let stacks = recording.stacks.iter().map(&mut stack).collect();
+    (all, stacks, symbols)
 }
 
 /// Where in a burst nothing but the innermost function ran, if it is where the samples are. Of inlined ones calls and returns do not tell.
 fn alone(burst: &Burst, stacks: &[&NamedStack]) -> Alone {
-    let is_whole = |place: usize| stacks.get(place).is_some_and(|stack| stack.is_whole);
+    let is_whole = |place: usize| stacks.get(place).is_some_and(|stack| is_whole(stack));
     let one_ran = |window: usize| is_whole(window) && is_whole(window + 1) && burst.calls.one_ran(window);
     Alone {
         windows: (0..burst.windows.len()).map(one_ran).collect(),
@@ -267,15 +290,14 @@ struct Sorted<'a> {
     inclusive: BTreeMap<(usize, usize), Gathered>,
     all: BTreeMap<usize, Gathered>,
     windows: BTreeMap<usize, usize>,
-    stacks: BTreeMap<CallStack, u64>,
+    /// Nanoseconds of stacks by kind of core and number.
+    stacks: BTreeMap<(usize, u32), u64>,
     lines: BTreeMap<(usize, usize), SeenLines<'a>>,
 }
 
 impl<'a> Sorted<'a> {
-    fn add(&mut self, burst: &Burst, stacks: &'a [NamedStack], symbols: &[Symbol]) {
-        let stacks_of: Vec<&NamedStack> =
-            burst.stacks.iter().map(|number| &stacks[*number as usize]).collect();
-        let samples: Vec<&Vec<usize>> = stacks_of.iter().map(|stack| &stack.functions).collect();
+    fn add(&mut self, burst: &Burst, stacks: &'a [NamedStack]) {
+        let samples: Vec<&NamedStack> = burst.stacks.iter().map(|number| &stacks[*number as usize]).collect();
         let kind = burst.kind;
         let gather = |gathered: &mut Gathered, inside: &[bool], alone: &Alone| {
             gathered.seen.add(inside, &burst.windows, burst.long, alone);
@@ -284,34 +306,29 @@ impl<'a> Sorted<'a> {
                 gathered.bursts += usize::from(burst.weight_ns > 0);
             }
         };
-        let leaves: Vec<Option<usize>> = samples.iter().map(|stack| stack.first().copied()).collect();
-        let alone = alone(burst, &stacks_of);
+        let leaves: Vec<Option<usize>> = samples.iter().map(|stack| Some(stack.first()?.function)).collect();
+        let alone = alone(burst, &samples);
         for leaf in leaves.iter().flatten().collect::<BTreeSet<_>>() {
             let inside: Vec<bool> = leaves.iter().map(|other| other.as_ref() == Some(leaf)).collect();
             gather(self.own.entry((kind, *leaf)).or_default(), &inside, &alone);
         }
         let anywhere: Vec<BTreeSet<usize>> =
-            samples.iter().map(|stack| stack.iter().copied().collect()).collect();
+            samples.iter().map(|stack| stack.iter().map(|frame| frame.function).collect()).collect();
         for function in anywhere.iter().flatten().collect::<BTreeSet<_>>() {
             let inside: Vec<bool> = anywhere.iter().map(|stack| stack.contains(function)).collect();
             // (what is called runs until it returns)
             let runs = |window: usize| {
-                burst.calls.none_returned(window) && stacks_of[window].called().contains(function)
+                burst.calls.none_returned(window) && called(samples[window]).any(|called| called == *function)
             };
             let alone = Alone { windows: (0..burst.windows.len()).map(runs).collect(), throughout: false };
             gather(self.inclusive.entry((kind, *function)).or_default(), &inside, &alone);
         }
         gather(self.all.entry(kind).or_default(), &vec![true; samples.len()], &Alone::default());
         *self.windows.entry(kind).or_default() += burst.windows.iter().flatten().count();
-        if let Some(first) = samples.first().filter(|_| burst.weight_ns > 0) {
-            let name =
-                |function: &usize| (symbols[*function].name.clone(), symbols[*function].module.clone());
-            let stack = CallStack { core: kind, functions: first.iter().rev().map(name).collect() };
-            *self.stacks.entry(stack).or_default() += burst.weight_ns;
-        }
-        let line = burst.stacks.first().and_then(|stack| stacks[*stack as usize].line.as_ref());
-        if let (Some(Some(leaf)), Some(line), 1..) = (leaves.first(), line, burst.weight_ns) {
-            let (time_ns, bursts) = self.lines.entry((kind, *leaf)).or_default().entry(line).or_default();
+        let Some(first) = burst.stacks.first().filter(|_| burst.weight_ns > 0) else { return };
+        *self.stacks.entry((kind, *first)).or_default() += burst.weight_ns;
+        if let Some(NamedFrame { function, line: Some(line), .. }) = stacks[*first as usize].first() {
+            let (time_ns, bursts) = self.lines.entry((kind, *function)).or_default().entry(line).or_default();
             *time_ns += burst.weight_ns;
             *bursts += 1;
         }
@@ -322,9 +339,9 @@ impl Profile {
     /// Of a recording. Files of programs and libraries are looked into now.
     #[must_use]
     pub fn new(recording: &Recording) -> Profile {
-        let (symbols, stacks, kernel_is_hidden) = named(recording);
+        let (functions_seen, stacks, symbols) = named(recording);
         let mut sorted = Sorted::default();
-        recording.bursts.iter().for_each(|burst| sorted.add(burst, &stacks, &symbols));
+        recording.bursts.iter().for_each(|burst| sorted.add(burst, &stacks));
         let whole = Whole::of(&recording.bursts);
         let kinds: Vec<usize> = sorted.all.keys().copied().collect();
         let (mut cores, mut functions) = (Vec::new(), Vec::new());
@@ -350,7 +367,7 @@ impl Profile {
             });
             for ((_, function), inclusive) in sorted.inclusive.iter().filter(|((of, _), _)| *of == kind) {
                 let own = sorted.own.get(&(kind, *function));
-                let Symbol { name, module, path } = symbols[*function].clone();
+                let Symbol { name, module, path } = functions_seen[*function].clone();
                 functions.push(ProfiledFunction {
                     name,
                     module,
@@ -366,13 +383,19 @@ impl Profile {
             }
         }
         let numbers: BTreeMap<usize, usize> = sorted.all.keys().copied().zip(0..).collect();
-        let stacks = sorted.stacks.into_iter();
-        let stacks =
-            stacks.map(|(stack, ns)| (CallStack { core: numbers[&stack.core], ..stack }, ns)).collect();
+        let frame = |frame: &NamedFrame| {
+            let Symbol { name, module, .. } = functions_seen[frame.function].clone();
+            StackFrame { function: (name, module), line: frame.line.clone(), inlined: frame.inlined }
+        };
+        let mut call_stacks = BTreeMap::new();
+        for ((kind, stack), ns) in sorted.stacks {
+            let frames = stacks[stack as usize].iter().rev().map(frame).collect();
+            *call_stacks.entry(CallStack { core: numbers[&kind], frames }).or_default() += ns;
+        }
         let mut profile = Profile {
             cores,
             functions,
-            stacks,
+            stacks: call_stacks,
             elapsed: recording.totals.elapsed,
             bursts: recording.bursts.iter().filter(|burst| burst.weight_ns > 0).count(),
             threads: recording.totals.threads,
@@ -385,7 +408,12 @@ impl Profile {
             impossible: recording.totals.impossible,
             pace: recording.totals.pace,
             held,
-            kernel_is_hidden,
+            kernel_is_hidden: symbols.kernel_is_hidden,
+            notes: symbols
+                .refused
+                .iter()
+                .map(|why| format!("Names of code that a JIT compiler made are missing: {why}."))
+                .collect(),
             sources: Sources::default(),
         };
         profile.rank();
@@ -411,7 +439,7 @@ mod tests {
     use crate::proof::Calls;
     use crate::settings::Settings;
     use crate::spaces::Module;
-    use crate::symbols::tests::{Scratch, lines_with, offsets_of};
+    use crate::symbols::tests::{SOURCE, Scratch, lines_with, offsets_of};
 
     /// Bursts at these offsets in a file, of 1 ms, 2 ms and so on, all of them below a caller in the file.
     fn recording(file: &str, offsets: &[u64], caller: u64) -> Recording {
@@ -462,8 +490,19 @@ mod tests {
             assert!(lines.is_superset(&marked), "{}: {lines:?}", function.name);
         }
         assert!(profile.stacks.keys().any(|stack| {
-            let names: Vec<&str> = stack.functions.iter().map(|(name, _)| &**name).collect();
+            let names: Vec<&str> = stack.functions().map(|(name, _)| &**name).collect();
             names == ["caller", "outer", "between", "innermost"]
         }));
+        // callers have the lines of their calls
+        let calls = |function: &str| {
+            SOURCE.lines().position(|line| line.contains(&format!(" {function}("))).unwrap() + 1
+        };
+        for stack in profile.stacks.keys().filter(|stack| stack.frames.len() == 4) {
+            let line = |depth: usize| stack.frames[depth].line.as_ref().map_or(0, |line| line.line as usize);
+            assert_eq!([line(1), line(2)], [calls("  between"), calls("  innermost")], "{stack:?}");
+            assert!(stack.frames[3].line.is_some());
+            let inlined: Vec<bool> = stack.frames.iter().map(|frame| frame.inlined).collect();
+            assert_eq!(inlined, [false, false, true, true]);
+        }
     }
 }

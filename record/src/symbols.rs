@@ -28,21 +28,27 @@ pub(crate) struct Symbol {
 
 /// A line of the source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct SourceLine {
+pub struct SourceLine {
     /// The file's path, as the compiler knew it.
     pub file: String,
+    /// Its number, from 1 on.
     pub line: u32,
 }
 
-/// What is known of a place.
-#[derive(Clone, Debug, Default)]
+/// A function at a place, and the line in it: of a function into which others were inlined, that of the call.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Located<Function> {
-    /// The innermost inlined one first.
-    pub functions: Vec<Function>,
-    /// Others are inlined somewhere in the outermost, as far as DWARF tells.
+    pub function: Function,
+    /// Others are inlined somewhere in it, as far as DWARF tells. (Of a function that is itself inlined it is not told)
     pub has_inlined: bool,
-    /// In the innermost one.
     pub line: Option<SourceLine>,
+}
+
+impl<Function> Located<Function> {
+    /// A function of which no line is known.
+    fn without_line(function: Function) -> Located<Function> {
+        Located { function, line: None, has_inlined: false }
+    }
 }
 
 /// Where files are that tell of other files' code.
@@ -64,9 +70,11 @@ impl Default for LookIn {
 
 /// What is known of all places in which something was seen.
 pub(crate) struct Symbols {
-    all: HashMap<CodePlace, Located<Symbol>>,
+    all: HashMap<CodePlace, Vec<Located<Symbol>>>,
     /// Some are the kernel's, which shows its symbols' addresses to nobody like this user.
     pub kernel_is_hidden: bool,
+    /// Files of JIT compilers that are not read, or not all of them, and why.
+    pub refused: Vec<String>,
 }
 
 impl Symbols {
@@ -80,7 +88,7 @@ impl Symbols {
         for CodePlace { module, address } in places {
             of_modules.entry(module).or_default().insert(address);
         }
-        let (mut all, mut kernel_is_hidden) = (HashMap::new(), false);
+        let (mut all, mut kernel_is_hidden, mut refused) = (HashMap::new(), false, Vec::new());
         for (module, addresses) in of_modules {
             let of = module.map(|module| &modules[module as usize]);
             if of == Some(&Module::Kernel) {
@@ -90,25 +98,26 @@ impl Symbols {
                 all.extend(addresses.into_iter().map(located));
                 continue;
             }
-            let (name, path, found) = of_module(of, modules, &addresses, look_in);
-            let symbol =
-                |function: String| Symbol { name: function, module: name.clone(), path: path.clone() };
-            for (address, Located { functions, has_inlined, line }) in addresses.into_iter().zip(found) {
-                let functions = functions.into_iter().map(symbol).collect();
-                all.insert(CodePlace { module, address }, Located { functions, has_inlined, line });
+            let (name, path, found) = of_module(of, modules, &addresses, look_in, &mut refused);
+            let symbol = |Located { function, has_inlined, line }| {
+                let symbol = Symbol { name: function, module: name.clone(), path: path.clone() };
+                Located { function: symbol, has_inlined, line }
+            };
+            for (address, functions) in addresses.into_iter().zip(found) {
+                all.insert(CodePlace { module, address }, functions.into_iter().map(symbol).collect());
             }
         }
-        Symbols { all, kernel_is_hidden }
+        Symbols { all, kernel_is_hidden, refused }
     }
 
-    /// A place that was looked up.
-    pub fn at(&self, place: CodePlace) -> &Located<Symbol> {
+    /// The functions at a place that was looked up, the innermost inlined one first.
+    pub fn at(&self, place: CodePlace) -> &[Located<Symbol>] {
         &self.all[&place]
     }
 }
 
 /// What is known of an address of the kernel.
-fn of_kernel(kernel: &KernelSymbols, address: u64) -> Located<Symbol> {
+fn of_kernel(kernel: &KernelSymbols, address: u64) -> Vec<Located<Symbol>> {
     const KERNEL: &str = "[kernel]";
     let symbol = match kernel.at(address) {
         Some((name, module)) => Symbol {
@@ -118,7 +127,7 @@ fn of_kernel(kernel: &KernelSymbols, address: u64) -> Located<Symbol> {
         },
         None => Symbol { name: KERNEL.into(), module: String::new(), path: String::new() },
     };
-    Located { functions: vec![symbol], has_inlined: false, line: None }
+    vec![Located::without_line(symbol)]
 }
 
 /// A module's name and path, and what is known of each of its addresses.
@@ -127,8 +136,9 @@ fn of_module(
     modules: &[Module],
     addresses: &BTreeSet<u64>,
     look_in: &LookIn,
-) -> (String, String, Vec<Located<String>>) {
-    let nothing = || vec![Located::default(); addresses.len()];
+    refused: &mut Vec<String>,
+) -> (String, String, Vec<Vec<Located<String>>>) {
+    let nothing = || vec![Vec::new(); addresses.len()];
     let (name, path, mut found) = match module {
         Some(Module::File(path)) => {
             let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
@@ -141,10 +151,9 @@ fn of_module(
                 _ => None,
             });
             let map = jit::JitMap::of(&look_in.jit, files, *pid, *user);
-            let at = |address: &u64| Located {
-                functions: map.at(*address).into_iter().map(str::to_string).collect(),
-                has_inlined: false, // (a map does not tell)
-                line: None,
+            refused.extend_from_slice(&map.refused);
+            let at = |address: &u64| {
+                map.at(*address).into_iter().map(|name| Located::without_line(name.to_string())).collect()
             };
             ("[jit]".into(), String::new(), addresses.iter().map(at).collect())
         }
@@ -152,8 +161,12 @@ fn of_module(
         Some(Module::Kernel) | None => (String::new(), String::new(), nothing()),
     };
     let unknown = if name.is_empty() { "[unknown]".into() } else { format!("[unknown in {name}]") };
-    for located in found.iter_mut().filter(|located| located.functions.is_empty()) {
-        located.functions.push(unknown.clone());
+    for functions in &mut found {
+        match functions.last_mut() {
+            None => functions.push(Located::without_line(unknown.clone())),
+            Some(outermost) if outermost.function.is_empty() => outermost.function.clone_from(&unknown),
+            Some(_) => (),
+        }
     }
     (name, path, found)
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::fs;
+use topdown_seam::numbers;
 
 /// Of which processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,15 +29,7 @@ impl Whom {
 
 /// CPUs that are online.
 pub(crate) fn online() -> Vec<u32> {
-    let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let mut cpus = Vec::new();
-    for range in list.trim().split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse()) {
-            cpus.extend(first..=last);
-        }
-    }
-    cpus
+    numbers::listed(&fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default())
 }
 
 /// All processes, by /proc.

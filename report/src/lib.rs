@@ -199,7 +199,7 @@ pub fn write(report: &Report, output: Option<&Path>, format: Format) -> io::Resu
 /// It cannot be written; the text names the file.
 pub fn save(rendered: &[u8], path: &Path) -> io::Result<()> {
     match path {
-        path if output::is_stdout(path) => put(rendered),
+        path if output::is_stdout(path) => print_bytes(rendered),
         path => {
             let mut output = Output::create(path)?;
             output.write_all(rendered)?;
@@ -213,10 +213,14 @@ pub fn save(rendered: &[u8], path: &Path) -> io::Result<()> {
 /// # Errors
 /// It cannot be written.
 pub fn print(text: &str) -> io::Result<()> {
-    put(text.as_bytes())
+    print_bytes(text.as_bytes())
 }
 
-fn put(bytes: &[u8]) -> io::Result<()> {
+/// The same of bytes.
+///
+/// # Errors
+/// They cannot be written.
+pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

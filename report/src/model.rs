@@ -268,6 +268,8 @@ pub struct Item {
 
 /// A bound, as a share, above which shares mean little: bars are hatched, and nothing is ranked.
 pub const DOUBTFUL: f64 = 0.15;
+/// A bound above which a text has no shares: they may be anything.
+pub const UNTOLD: f64 = 0.5;
 
 impl Figures {
     /// Slots that did not retire.

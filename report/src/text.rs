@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::account::Shares;
-use crate::model::{Figures, Item, Region, Report, Thread};
+use crate::model::{Figures, Item, Region, Report, Thread, UNTOLD};
 use crate::words::{self, clean, percent, short, thousands, time};
 use topdown::{LEVEL_1, LEVEL_2};
 
@@ -38,7 +38,7 @@ pub fn render(report: &Report) -> String {
             &mut out,
             0,
             &format!(
-                "wanted: within {:.1} points, {} of the time for it",
+                "each share is to be within {:.1} points, as far as {} of the time suffices for it",
                 100.0 * machine.max_error,
                 percent(machine.max_overhead)
             ),
@@ -151,7 +151,7 @@ fn line(out: &mut String, indent: usize, text: &str) {
 
 /// A line for each region.
 fn overview(out: &mut String, report: &Report) {
-    *out += &format!("\n{:24}{:>12}{:>10}{:>8}  {}\n", "region", "executions", "time", "slots", "bottleneck");
+    *out += &format!("\n{:24}{:>12}{:>10}{:>8}  {}\n", "region", "executions", "time", "slots", "most slots");
     let mut one = |name: &str, executions: String, figures: &Figures| {
         let share = figures.share.map_or("-".into(), percent);
         let words = short(&figures.bottleneck, WIDTH - 56);
@@ -238,6 +238,13 @@ fn as_deep_as_counted(out: &mut String, first: &str, second: &str, figures: &Fig
 fn levels(out: &mut String, first: &str, second: &str, figures: &Figures) {
     row(out, first, figures);
     let Some(Shares { of, error, .. }) = figures.level_2 else { return };
+    if error > UNTOLD {
+        // (of two levels that cannot be told one line is enough)
+        if figures.level_1.is_some_and(|one| one.error <= UNTOLD) {
+            *out += &format!("  {second:LABEL$}{}\n", untold(error));
+        }
+        return;
+    }
     for half in 0..2 {
         *out += &format!("  {:LABEL$}", if half == 0 { second } else { "" });
         for k in 0..4 {
@@ -252,11 +259,18 @@ fn levels(out: &mut String, first: &str, second: &str, figures: &Figures) {
     }
 }
 
+fn untold(error: f64) -> String {
+    format!("cannot be told: the bound is {:.1} points", 100.0 * error)
+}
+
 /// Level 1 in a line.
 fn row(out: &mut String, label: &str, figures: &Figures) {
     *out += &format!("  {:LABEL$}", short(label, LABEL - 1));
     match figures.level_1 {
         None => *out += "not measured",
+        Some(Shares { error, .. }) if error > UNTOLD => {
+            *out += &untold(error);
+        }
         Some(Shares { of, error, .. }) => {
             for share in of {
                 *out += &format!("{:COLUMN$}", format!("{:4.1} %", 100.0 * share));

@@ -126,6 +126,8 @@ pub fn remarks(report: &Report) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(outside) = &report.outside {
         of_outside(&mut remarks, outside, &report.whole.inclusive);
+        remarks.extend(of_alone(outside, report));
+        remarks.extend(of_e_cores(outside, report));
     }
     if report.run.as_ref().is_some_and(|run| run.sandboxed) {
         remarks.push(SANDBOXED.into());
@@ -144,8 +146,10 @@ pub fn remarks(report: &Report) -> Vec<String> {
     };
     let killed = pids(&|process| process.ended == Ended::Killed);
     if !killed.is_empty() {
+        let whose =
+            if report.outside.is_some() { "figures of its threads and regions" } else { "the figures" };
         remarks.push(format!(
-            "killed, or still running: {}; the figures are those up to the last region that each thread completed",
+            "killed, or still running: {}; {whose} are those up to the last region that each thread completed",
             processes(&killed)
         ));
     }
@@ -229,13 +233,6 @@ fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
              measurement; or its own groups take turns, between which none counts), or it ran on cores that cannot be counted; the bound has room for all that passed meanwhile"
         ));
     }
-    if let Some(alone) = outside.alone {
-        remarks.push(format!(
-            "{} of the slots were counted from outside alone: on E-cores, of programs that the library is not loaded \
-             into (static ones), before it was, and after it could do no more; they are in the whole, and in no thread",
-            percent(alone as f64 / whole.slots as f64)
-        ));
-    }
     let is_of_a_command = run.status.is_some() || run.signal.is_some();
     match run.outlived {
         _ if !is_of_a_command => {} // CPUs, processes or threads, while they were counted
@@ -251,6 +248,39 @@ fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
                 .into(),
         ),
     }
+}
+
+/// Slots that no process has counted itself, and whose they may be.
+fn of_alone(outside: &Outside, report: &Report) -> Option<String> {
+    let part = percent(outside.alone? as f64 / report.whole.inclusive.slots as f64);
+    let killed = report.processes.iter().any(|process| process.ended == Ended::Killed);
+    let mut whose = Vec::new();
+    if killed {
+        whose.push("of threads that were killed, after the last region that each completed");
+    }
+    if ran_on_e_cores(outside) {
+        whose.push("on E-cores");
+    }
+    whose.push("of programs that the library is not loaded into (static ones), before it was, and after it could do no more");
+    Some(format!(
+        "{part} of the slots were counted from outside alone: {}; they are in the whole, and in no thread",
+        whose.join(", ")
+    ))
+}
+
+/// Whether any of it ran on a hybrid CPU's E-cores.
+fn ran_on_e_cores(outside: &Outside) -> bool {
+    outside.cores.iter().skip(1).any(|cores| cores.figures.slots > 0)
+}
+
+/// That regions were measured on P-cores alone, if any of it ran on others. (Where the library counts both kinds of core nothing is
+/// counted from outside)
+fn of_e_cores(outside: &Outside, report: &Report) -> Option<String> {
+    (!report.regions.is_empty() && ran_on_e_cores(outside)).then(|| {
+        "regions were measured on P-cores alone, whose registers the library reads: what they executed on E-cores is in their \
+         bound. `topdown run --inside` measures them on both kinds of core"
+            .into()
+    })
 }
 
 /// What is odd about a region's executions, each in a few words.

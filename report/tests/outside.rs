@@ -109,6 +109,25 @@ fn time_that_was_not_counted_on_cpus_of_one_kind_is_in_the_bound_beside_those_of
 }
 
 #[test]
+fn regions_of_p_cores_alone_are_said_where_others_ran() {
+    let scratch = Scratch::new("kinds");
+    let file = one_region().write(&scratch.0);
+    let text = |e_cores| {
+        let mut whole = outside(30_000, [50, 10, 10, 30]);
+        whole.parts.push(outside(e_cores, [20, 10, 10, 60]).parts.remove(0));
+        let text = render(&merge(std::slice::from_ref(&file), Some(whole)).unwrap(), Format::Text);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let said = [
+        "regions were measured on P-cores alone",
+        "`topdown run --inside`",
+        "outside alone: on E-cores, of programs",
+    ];
+    assert!(said.iter().all(|words| text(10_000).contains(words)), "{}", text(10_000));
+    assert!(said.iter().all(|words| !text(0).contains(words)), "{}", text(0));
+}
+
+#[test]
 fn each_kind_of_core_has_its_own_level_2_in_the_text_where_both_counted() {
     let kinds = |e_cores| {
         let mut whole = outside(10_000, [50, 10, 10, 30]);
@@ -149,6 +168,7 @@ fn the_whole_is_what_was_counted_from_outside_and_what_regions_leave_of_it_is_in
         "{text}"
     );
     assert!(text.contains("topdown: seen from outside (1 process, 1 thread)"), "{text}");
+    assert!(text.contains("outside alone: of programs that the library is not loaded into"), "{text}");
     // what has seen less of it is not believed, what has seen hardly less is
     for (slots, seen) in [(9_000, None), (9_995, Some(None)), (10_005, Some(None)), (10_200, Some(Some(200)))]
     {
@@ -214,6 +234,11 @@ fn nothing_is_known_of_the_rest_beside_executions_that_are_in_no_regions_figures
     assert!(rest(&|made| made.at(1).unended = 1) >= 0.9);
     assert!(rest(&|made| made.at(1).missed = 1) >= 0.9);
     assert!(rest(&kill) >= 0.9);
+    let mut killed = one_region();
+    kill(&mut killed);
+    let text = render(&beside(&killed), Format::Text);
+    let row = text.lines().find(|line| line.contains("outside regions 75 %")).unwrap();
+    assert!(row.contains("cannot be told: the bound is 9"), "{text}");
     // what ran in itself is in the figures
     assert!(rest(&|made| made.at(1).nested = 1) < 0.001);
     // and a thread that had no regions has none that are not known
@@ -222,7 +247,17 @@ fn nothing_is_known_of_the_rest_beside_executions_that_are_in_no_regions_figures
     kill(&mut made);
     let report = beside(&made);
     assert!(error_of_rest(&report) < 0.001 && report.whole.exclusive.slots == 40_000);
-    assert!(render(&report, Format::Text).contains("killed, or still running: process 10"));
+    let text = render(&report, Format::Text).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("killed, or still running: process 10; figures of its threads and regions"),
+        "{text}"
+    );
+    assert!(
+        text.contains(
+            "alone: of threads that were killed, after the last region that each completed, of programs"
+        ),
+        "{text}"
+    );
 }
 
 #[test]

@@ -41,6 +41,12 @@ pub fn ranges(list: &str) -> impl Iterator<Item = Option<RangeInclusive<u64>>> {
     })
 }
 
+/// The numbers of a list; of ranges without an end, or of more than there can be CPUs, none.
+pub fn listed(list: &str) -> Vec<u32> {
+    const MOST: u64 = 1 << 16;
+    ranges(list).flatten().filter(|range| *range.end() < MOST).flatten().map(|number| number as u32).collect()
+}
+
 /// Whether a list, such as one of CPUs in /sys, names a number.
 pub fn contains(list: &str, number: u32) -> bool {
     ranges(list).flatten().any(|range| range.contains(&number.into()))
@@ -49,6 +55,12 @@ pub fn contains(list: &str, number: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_has_the_numbers_of_its_ranges() {
+        assert_eq!(listed("0-2,7\n"), [0, 1, 2, 7]);
+        assert!(["", "\n", "x", "3-1", "5-", "0-65536"].iter().all(|list| listed(list).is_empty()));
+    }
 
     #[test]
     fn numbers_are_those_of_c() {

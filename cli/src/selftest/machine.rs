@@ -57,11 +57,7 @@ fn pmu() -> Option<Pmu> {
 
 /// A list of sysfs: `0-3,8`.
 fn numbers(list: &str) -> Vec<usize> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.trim().parse().ok()?..=last.trim().parse::<usize>().ok()?)
-    };
-    list.split(',').filter_map(range).flatten().collect()
+    topdown_seam::numbers::listed(list).into_iter().map(|cpu| cpu as usize).collect()
 }
 
 impl Machine {

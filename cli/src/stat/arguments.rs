@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::failed;
+use super::ipc::E_CORES;
 use super::table::Style;
 use super::whom::{By, Whom, cpu_list};
 use crate::metrics::Endpoint;
@@ -10,6 +11,7 @@ use crate::say;
 use clap::ArgGroup;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 use topdown::{Options, TD_NODE_NONE};
@@ -130,6 +132,10 @@ fn subtree(name: &str) -> Result<u32, &'static str> {
     topdown::subtree_of_name(name).ok_or("no node that is the parent of others; docs/cpus.md has their names")
 }
 
+/// How it is called.
+pub const USAGE: &str = "topdown stat [OPTIONS] COMMAND...
+       topdown stat [OPTIONS] -p PID,... | -t TID,... | -a | -C CPUS [COMMAND...]";
+
 /// What `topdown stat --help` says of the rest.
 pub const HELP: &str = "\
 Nothing is loaded into the command, which runs as it would without: same input and output, same exit status. It is counted with all
@@ -141,7 +147,7 @@ part of the time in which the counters counted; instructions per cycle and the c
 and E-cores each have a row.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
-executed, 127 if it is not found; 125 if `topdown` itself fails before it runs.";
+executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments.";
 
 /// What is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,11 +195,22 @@ impl Arguments {
         self.by().filter(|by| matches!(by, By::Thread | By::Process) && self.whom().is_none())
     }
 
+    /// Of a hybrid CPU, whose kinds of cores have no subtree in common, what to choose.
+    pub(super) fn e_cores_instead(&self) -> String {
+        let cpus = fs::read_to_string(format!("/sys/bus/event_source/devices/{E_CORES}/cpus"));
+        match cpus {
+            Ok(cpus) if self.what.subtree.is_some() && self.cpus.is_none() => {
+                format!("; of the E-cores (-C {}) other subtrees can be (docs/cpus.md)", cpus.trim())
+            }
+            _ => String::new(),
+        }
+    }
+
     /// Options that do not go together, and that clap cannot tell.
-    pub(super) fn check(&self) {
-        if self.by_task().is_some() && (self.interval_print.is_some() || self.repeat.is_some()) {
-            let text = "the argument '--per-thread' of a command cannot be used with '--interval-print' or '--repeat'\n";
-            clap::Error::raw(clap::error::ErrorKind::ArgumentConflict, text).exit();
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        match self.by_task().is_some() && (self.interval_print.is_some() || self.repeat.is_some()) {
+            true => Err(failed("--per-thread of a command: not with --interval-print or --repeat")),
+            false => Ok(()),
         }
     }
 

@@ -13,7 +13,7 @@ use topdown_seam::page::Times;
 use topdown_seam::{Attr, Kernel, Linux, group_read};
 
 /// The PMU of a hybrid CPU's E-cores.
-const E_CORES: &str = "cpu_atom";
+pub(super) const E_CORES: &str = "cpu_atom";
 
 /// An open pair.
 pub struct Ipc {

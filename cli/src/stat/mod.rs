@@ -23,10 +23,10 @@ pub mod whom;
 
 use crate::metrics::{Endpoint, Published};
 use crate::run::{FAILED, Failure, ended, not_run};
-use crate::say;
 use crate::sys::{self, End, Interrupts, Ran};
+use crate::{in_words_of_the_command, say};
 use arguments::Show;
-pub use arguments::{Arguments, HELP, LONGEST};
+pub use arguments::{Arguments, HELP, LONGEST, USAGE};
 use columns::columns;
 use group::{Counted, Figures, Group, Groups, apart, by_pmu};
 use intervals::{Recorder, SHORTEST};
@@ -59,7 +59,7 @@ fn failed(error: impl ToString) -> Failure {
 }
 
 fn counted(arguments: &Arguments) -> Result<End, Failure> {
-    arguments.check();
+    arguments.check()?;
     let show = arguments.show()?;
     if let Some(timeline) = arguments.timeline.as_deref() {
         timeline_format(timeline).map_err(failed)?;
@@ -381,12 +381,13 @@ impl Counting<'_> {
 
     /// The command ran, and nothing of it could be counted.
     fn nothing(&mut self, why: &str, run: Run) {
+        let why = in_words_of_the_command(why) + &self.arguments.e_cores_instead();
         if self.show_rows() {
             say(&format!("nothing is measured: {why}"));
             return self.empty();
         }
         let nothing = OutsideCount { run, ..OutsideCount::default() };
-        self.report(&Report { trouble: why.into(), ..Report::new(&[], Some(nothing)) });
+        self.report(&Report { trouble: why, ..Report::new(&[], Some(nothing)) });
     }
 
     fn report(&self, report: &Report) {

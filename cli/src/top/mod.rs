@@ -54,7 +54,8 @@ pub const HELP: &str = "\
 Keys: q, Esc or Ctrl-C ends; s sorts by slots, wasted slots or name; + and - make intervals longer and shorter; arrows scroll.
 Without a terminal `topdown stat -I` writes rows. NO_COLOR: letters instead of colours.
 
-Exit status: 0, or that of the command, which gets SIGTERM if it runs when `topdown top` ends; 125 if `topdown` itself fails.";
+Exit status: 0, or that of the command, which gets SIGTERM if it runs when `topdown top` ends; 125 if `topdown` itself
+fails, as for wrong arguments.";
 
 /// Exit status 0, or that of the command.
 pub fn run(arguments: &Arguments) -> ExitCode {

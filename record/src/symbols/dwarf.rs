@@ -1,23 +1,29 @@
 //! What DWARF tells of an address.
 #![forbid(unsafe_code)]
 
-use super::elf::ElfFile;
+use super::elf::{ElfFile, regular};
 use super::names::printable;
+use super::separate::SharedDwarf;
 use super::{Located, SourceLine};
 use addr2line::gimli::{self, EndianSlice, NativeEndian};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
-use object::{CompressionFormat, Object, ObjectSection};
+use object::{CompressionFormat, Object, ObjectSection, ReadCache};
 use ruzstd::decoding::StreamingDecoder;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::Read;
+use std::path::Path;
 
 /// Sections that would be larger once they are decompressed are not read.
 const MOST: usize = 4 << 30;
 
 /// The sections of a file, decompressed.
-pub(super) struct DwarfSections<'data>(gimli::DwarfSections<Cow<'data, [u8]>>);
+pub(super) struct DwarfSections<'data> {
+    own: gimli::DwarfSections<Cow<'data, [u8]>>,
+    /// Of the file to which dwz has moved parts of them.
+    shared: Option<gimli::DwarfSections<Cow<'static, [u8]>>>,
+}
 
 type Slice<'sections> = EndianSlice<'sections, NativeEndian>;
 
@@ -27,6 +33,9 @@ pub(super) struct Dwarf<'sections> {
     /// Of units that were looked into: the code of functions into which others are inlined.
     with_inlined: RefCell<HashMap<gimli::DebugInfoOffset, Vec<gimli::Range>>>,
 }
+
+/// A function of which nothing is known, into which others may be inlined.
+const UNREADABLE: Located<Option<String>> = Located { function: None, line: None, has_inlined: true };
 
 /// Everything.
 const ALL: gimli::Range = gimli::Range { begin: 0, end: u64::MAX };
@@ -91,21 +100,38 @@ fn decompressed_zstd(data: &[u8], size: u64, most: u64) -> Option<Vec<u8>> {
 }
 
 impl<'data> DwarfSections<'data> {
-    /// None: the file has no DWARF, or (by dwz) has left parts of it, such as names, to another file.
-    pub fn of(file: &ElfFile<'data>) -> Option<DwarfSections<'data>> {
+    /// Those of a file at a path. None: it has no DWARF, or parts of it, such as names, are in another file, which is not there.
+    pub fn of(file: &ElfFile<'data>, path: &Path, debug: &Path) -> Option<DwarfSections<'data>> {
         section(file, ".debug_info").filter(|section| !section.is_empty())?;
-        if file.section_by_name(".gnu_debugaltlink").is_some() {
-            return None;
-        }
+        let shared = match SharedDwarf::named_by(file) {
+            Some(shared) => Some(shared_sections(&shared.find(path, debug)?)?),
+            None => None,
+        };
         let section = |id: gimli::SectionId| Ok::<_, ()>(section(file, id.name()).unwrap_or_default());
-        gimli::DwarfSections::load(section).ok().map(DwarfSections)
+        let own = gimli::DwarfSections::load(section).ok()?;
+        Some(DwarfSections { own, shared })
     }
+}
+
+/// All that several files share; kept in memory, unlike the sections of these.
+fn shared_sections(path: &Path) -> Option<gimli::DwarfSections<Cow<'static, [u8]>>> {
+    let data = ReadCache::new(regular(path)?);
+    let file = ElfFile::parse(&data).ok()?;
+    let section = |id: gimli::SectionId| {
+        let section = section(&file, id.name()).unwrap_or_default();
+        Ok::<_, ()>(Cow::Owned(section.into_owned()))
+    };
+    gimli::DwarfSections::load(section).ok()
 }
 
 impl<'sections> Dwarf<'sections> {
     /// None: it cannot be read.
-    pub fn of(sections: &'sections DwarfSections) -> Option<Dwarf<'sections>> {
-        let dwarf = sections.0.borrow(|section| EndianSlice::new(section, NativeEndian));
+    pub fn of(sections: &'sections DwarfSections<'sections>) -> Option<Dwarf<'sections>> {
+        let slice = |section: &'sections Cow<[u8]>| EndianSlice::new(section, NativeEndian);
+        let mut dwarf = sections.own.borrow(slice);
+        if let Some(shared) = &sections.shared {
+            dwarf.set_sup(shared.borrow(slice));
+        }
         let context = addr2line::Context::from_dwarf(dwarf).ok()?;
         Some(Dwarf { context, with_inlined: RefCell::default() })
     }
@@ -119,27 +145,29 @@ impl<'sections> Dwarf<'sections> {
         ranges.iter().any(|range| range.begin <= address && address < range.end)
     }
 
-    /// The line of an address, and functions there as their names are mangled; none has no name.
-    pub fn at(&self, address: u64) -> Located<Option<String>> {
-        let mut located = Located::default();
+    /// The functions at an address, the innermost inlined one first, as their names are mangled; none has no name.
+    pub fn at(&self, address: u64) -> Vec<Located<Option<String>>> {
+        let mut located = Vec::new();
         // (the last address has no next one, which the crate would want)
         let frames = (address < u64::MAX).then(|| self.context.find_frames(address).skip_all_loads().ok());
         let Some(mut frames) = frames.flatten() else { return located };
         loop {
             match frames.next() {
                 Ok(Some(addr2line::Frame { function, location, .. })) => {
-                    if located.functions.is_empty() {
-                        located.line = location.and_then(line);
-                    }
                     let name = function.as_ref().and_then(|function| function.raw_name().ok());
-                    located.functions.push(name.map(Cow::into_owned).filter(|name| !name.is_empty()));
+                    let function = name.map(Cow::into_owned).filter(|name| !name.is_empty());
+                    located.push(Located { function, line: location.and_then(line), has_inlined: false });
                 }
                 Ok(None) => {
-                    located.has_inlined = located.functions.len() > 1 || self.has_inlined(address);
+                    let has_inlined = located.len() > 1 || self.has_inlined(address);
+                    match located.last_mut() {
+                        Some(outermost) => outermost.has_inlined = has_inlined,
+                        None if has_inlined => located.push(UNREADABLE),
+                        None => {}
+                    }
                     return located;
                 }
-                // (who is outermost is not known)
-                Err(_) => return Located { has_inlined: true, ..Located::default() },
+                Err(_) => return vec![UNREADABLE], // who is outermost is not known
             }
         }
     }

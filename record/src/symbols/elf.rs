@@ -5,7 +5,7 @@ use super::dwarf::{Dwarf, DwarfSections};
 use super::names::{is_mangled, readable};
 use super::{Located, separate};
 pub(super) use crate::elf_file::{ElfFile, regular};
-use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -45,48 +45,81 @@ fn address(file: &ElfFile, offset: u64) -> Option<u64> {
 }
 
 /// What is known of offsets in a file, whose debug file may be in a directory; None: it is no program.
-pub(super) fn located(path: &Path, offsets: &BTreeSet<u64>, debug: &Path) -> Option<Vec<Located<String>>> {
+pub(super) fn located(
+    path: &Path,
+    offsets: &BTreeSet<u64>,
+    debug: &Path,
+) -> Option<Vec<Vec<Located<String>>>> {
     let data = ReadCache::new(regular(path)?);
     let file = ElfFile::parse(&data).ok()?;
-    let sections = DwarfSections::of(&file);
-    let separate = if sections.is_none() { separate::of(&file, path, debug) } else { None };
-    let separate = separate.as_ref().and_then(|data| ElfFile::parse(data).ok());
-    let files = [Some(&file), separate.as_ref()];
-    let symbols = files.into_iter().flatten().flat_map(|file| file.symbols()).chain(file.dynamic_symbols());
-    let code = symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
-    let symbols = ByAddress::new(code.map(|symbol| (symbol.address(), symbol.size(), symbol)).collect());
-    let sections = sections.or_else(|| separate.as_ref().and_then(DwarfSections::of));
+    let sections = DwarfSections::of(&file, path, debug);
+    let of_debug = if sections.is_none() { separate::of(&file, path, debug) } else { None };
+    let data = of_debug.as_ref().and_then(|path| regular(path)).map(ReadCache::new);
+    let separate = data.as_ref().and_then(|data| ElfFile::parse(data).ok());
+    let files = [Some(&file), separate.as_ref()].into_iter().flatten();
+    let symbols =
+        files.flat_map(|file| code(file, file.symbols())).chain(code(&file, file.dynamic_symbols()));
+    let symbols = ByAddress::new(symbols.collect());
+    let sections = sections.or_else(|| DwarfSections::of(separate.as_ref()?, of_debug.as_ref()?, debug));
     let dwarf = sections.as_ref().and_then(Dwarf::of);
     let at = |offset: &u64| {
-        let Some(address) = address(&file, *offset) else { return Located::default() };
-        let names = symbols.at(address).into_iter().filter_map(|symbol| symbol.name().ok());
-        let symbol = names.filter(|name| !name.is_empty()).min();
-        let Located { functions, has_inlined, line } =
-            dwarf.as_ref().map_or(Located::default(), |dwarf| dwarf.at(address));
-        Located { functions: named(functions, symbol), has_inlined, line }
+        let Some(address) = address(&file, *offset) else { return Vec::new() };
+        let here = symbols.at(address).into_iter().filter(|(_, end)| address < *end);
+        let names = here.filter_map(|(symbol, _)| symbol.name().ok());
+        let symbol = names.filter(|name| !name.is_empty()).min().or_else(|| linkage(&file, address));
+        named(dwarf.as_ref().map_or(Vec::new(), |dwarf| dwarf.at(address)), symbol)
     };
     Some(offsets.iter().map(at).collect())
 }
 
-/// Names of functions, the outermost of which has this symbol.
-fn named(mut functions: Vec<Option<String>>, symbol: Option<&str>) -> Vec<String> {
-    let outermost = match (functions.pop().flatten(), symbol) {
+/// Symbols of functions, each with its start, its size, and where its section ends: one without a size reaches no further.
+fn code<'file, 'data: 'file, Symbol: ObjectSymbol<'data>>(
+    file: &'file ElfFile<'data>,
+    symbols: impl Iterator<Item = Symbol>,
+) -> impl Iterator<Item = (u64, u64, (Symbol, u64))> {
+    let functions = symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
+    functions.map(|symbol| {
+        let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
+        let end = section.map_or(u64::MAX, |section| section.address().saturating_add(section.size()));
+        (symbol.address(), symbol.size(), (symbol, end))
+    })
+}
+
+/// What code is called that the linker made for calls of other objects' functions.
+fn linkage(file: &ElfFile, address: u64) -> Option<&'static str> {
+    let is_here = |section: &object::Section<_>| {
+        address.checked_sub(section.address()).is_some_and(|inside| inside < section.size())
+    };
+    let section = file.sections().find(is_here)?;
+    section.name().is_ok_and(|name| name.starts_with(".plt")).then_some("[plt]")
+}
+
+/// Functions with their names; the outermost one has this symbol, and no name ("") if there is neither.
+fn named(mut functions: Vec<Located<Option<String>>>, symbol: Option<&str>) -> Vec<Located<String>> {
+    let outermost = functions.pop().unwrap_or(Located::without_line(None));
+    let Located { function, line, has_inlined } = outermost;
+    let name = match (function, symbol) {
         // (GCC leaves the names of what is local to a file of C++ as they are in the source, without their namespaces)
         (Some(name), Some(symbol)) if is_mangled(symbol) && !is_mangled(&name) => Some(symbol.into()),
         (Some(name), _) => Some(name),
         (None, symbol) => symbol.map(str::to_string),
     };
-    if functions.is_empty() && outermost.is_none() {
+    if functions.is_empty() && name.is_none() && line.is_none() {
         return Vec::new();
     }
-    functions.push(outermost);
-    let readable = |name: Option<String>| name.map_or("[unnamed]".into(), |name| readable(&name));
-    functions.into_iter().map(readable).collect()
+    let inlined = |Located { function, line, has_inlined }: Located<Option<String>>| {
+        let function = function.map_or("[unnamed]".into(), |name| readable(&name));
+        Located { function, line, has_inlined }
+    };
+    let mut functions: Vec<Located<String>> = functions.into_iter().map(inlined).collect();
+    functions.push(Located { function: readable(&name.unwrap_or_default()), line, has_inlined });
+    functions
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::symbols::SourceLine;
 
     #[test]
     fn things_end_where_they_say_or_where_the_next_begins() {
@@ -101,11 +134,18 @@ mod tests {
 
     #[test]
     fn the_outermost_function_has_the_name_that_says_more() {
-        let some = |name: &str| Some(name.to_string());
-        assert_eq!(named(vec![some("in"), some("f")], Some("f.part.0")), ["in", "f"]);
-        assert_eq!(named(vec![some("in"), some("f")], Some("_ZN3foo1fEv")), ["in", "foo::f()"]);
-        assert_eq!(named(vec![None, None], Some("f")), ["[unnamed]", "f"]);
-        assert_eq!(named(Vec::new(), Some("f")), ["f"]);
-        assert!(named(vec![None], None).is_empty() && named(Vec::new(), None).is_empty());
+        let names = |names: &[Option<&str>], symbol| {
+            let functions = names.iter().map(|name| Located::without_line(name.map(str::to_string)));
+            let named = named(functions.collect(), symbol).into_iter();
+            named.map(|located| located.function).collect::<Vec<String>>()
+        };
+        assert_eq!(names(&[Some("in"), Some("f")], Some("f.part.0")), ["in", "f"]);
+        assert_eq!(names(&[Some("in"), Some("f")], Some("_ZN3foo1fEv")), ["in", "foo::f()"]);
+        assert_eq!(names(&[None, None], Some("f")), ["[unnamed]", "f"]);
+        assert_eq!(names(&[], Some("f")), ["f"]);
+        assert!(names(&[None], None).is_empty() && names(&[], None).is_empty());
+        let line = Some(SourceLine { file: "a.s".into(), line: 7 });
+        let of_no_name = named(vec![Located { line: line.clone(), ..Located::without_line(None) }], None);
+        assert_eq!(of_no_name, [Located { line, ..Located::without_line(String::new()) }]);
     }
 }

@@ -1,11 +1,13 @@
+mod shared;
+
 use super::*;
-use object::{Object, ObjectSegment, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
 /// A function into which two others are inlined, one in the other, and one that calls it.
-const SOURCE: &str = "\
+pub(crate) const SOURCE: &str = "\
 volatile unsigned sink;
 static inline __attribute__((always_inline)) void innermost(unsigned n)
 {
@@ -85,8 +87,9 @@ fn known_of(path: &str, offsets: &[u64], look_in: &LookIn) -> BTreeSet<(Vec<Stri
     let places: Vec<CodePlace> = offsets.iter().map(place).collect();
     let symbols = Symbols::look_up(places.iter().copied(), &modules, look_in);
     let known = |place: &CodePlace| {
-        let Located { functions, line, .. } = symbols.at(*place);
-        (functions.iter().map(|symbol| symbol.name.clone()).collect(), line.clone())
+        let functions = symbols.at(*place);
+        let names = functions.iter().map(|located| located.function.name.clone()).collect();
+        (names, functions[0].line.clone())
     };
     places.iter().map(known).collect()
 }
@@ -117,7 +120,8 @@ fn it_is_known_of_each_function_whether_others_are_inlined_into_it() {
         let places: Vec<CodePlace> = offsets_of(path, function).into_iter().map(place).collect();
         let modules = [Module::File(path.to_string())];
         let symbols = Symbols::look_up(places.iter().copied(), &modules, &LookIn::default());
-        places.iter().map(|place| symbols.at(*place).has_inlined).collect::<BTreeSet<bool>>()
+        let has_inlined = |place: &CodePlace| symbols.at(*place).last().unwrap().has_inlined;
+        places.iter().map(has_inlined).collect::<BTreeSet<bool>>()
     };
     for flags in [&["-g"][..], &["-gdwarf-4"], &["-g1"]] {
         let path = scratch.compiled("dwarf", flags);
@@ -219,6 +223,35 @@ fn separate_debug_files_are_found_by_build_id_and_by_link() {
     }
 }
 
+/// A symbol without a size, as `_init` of the C library's start files has none, ends with its section.
+#[test]
+fn calls_of_other_objects_are_no_function_of_the_program() {
+    let scratch = Scratch::new("plt");
+    let (source, program) = (scratch.path("plt.s"), scratch.path("plt"));
+    let text = "\
+        .section .init, \"ax\", %progbits
+        .globl _init
+        .type _init, %function
+_init:  .fill 16, 1, 0
+        .section .plt.sec, \"ax\", %progbits
+        .fill 16, 1, 0
+        .section .other, \"ax\", %progbits
+        .fill 16, 1, 0
+";
+    fs::write(&source, text).unwrap();
+    let mut command = Command::new("cc");
+    command.args(["-shared", "-nostdlib", "-o"]).arg(&program).arg(&source);
+    assert!(command.status().unwrap().success());
+    let data = fs::read(&program).unwrap();
+    let file = object::File::parse(&*data).unwrap();
+    for (section, name) in [(".init", "_init"), (".plt.sec", "[plt]"), (".other", "[unknown in plt]")] {
+        let (start, size) = file.section_by_name(section).unwrap().file_range().unwrap();
+        let offsets: Vec<u64> = (start..start + size).collect();
+        let known = known_of(program.to_str().unwrap(), &offsets, &LookIn::default());
+        assert_eq!(known, BTreeSet::from([(names(&[name]), None)]), "{section}");
+    }
+}
+
 /// As by -gz=zstd of compilers that have it.
 #[test]
 fn dwarf_may_be_compressed_by_zstd() {
@@ -246,14 +279,6 @@ fn dwarf_may_be_compressed_by_zstd() {
 }
 
 #[test]
-fn dwarf_that_is_partly_in_another_file_is_left_out() {
-    let scratch = Scratch::new("dwz");
-    let program = scratch.compiled("program", &["-g"]);
-    tool(&scratch.0, "objcopy --add-section .gnu_debugaltlink=source.c program");
-    assert_eq!(stacks(&program), BTreeSet::from([names(&["outer"])]));
-}
-
-#[test]
 fn what_is_no_program_has_no_names() {
     let scratch = Scratch::new("broken");
     let whole = scratch.compiled("whole", &["-g"]);
@@ -262,7 +287,7 @@ fn what_is_no_program_has_no_names() {
     let name = || {
         let places = offsets.iter().map(|address| CodePlace { module: Some(0), address: *address });
         let symbols = Symbols::look_up(places, &[Module::File(path.clone())], &LookIn::default());
-        symbols.at(CodePlace { module: Some(0), address: offsets[0] }).functions[0].name.clone()
+        symbols.at(CodePlace { module: Some(0), address: offsets[0] })[0].function.name.clone()
     };
     assert_eq!(name(), "[unknown in bro\u{fffd}ken]");
     // whatever is cut off, or overwritten
@@ -288,7 +313,7 @@ fn this_test_has_its_name() {
     spaces.look_at(pid).unwrap();
     let place = spaces.place(pid, 1, here);
     let symbols = Symbols::look_up([place], &spaces.modules, &LookIn::default());
-    let name = &symbols.at(place).functions.last().unwrap().name;
+    let name = &symbols.at(place).last().unwrap().function.name;
     assert!(name.ends_with("this_test_has_its_name"), "{name}");
 }
 
@@ -303,8 +328,14 @@ fn code_of_no_file_has_the_names_of_the_map_of_its_process() {
     let look_in = LookIn { jit: scratch.0.clone(), ..LookIn::default() };
     let symbols = Symbols::look_up(places, &spaces.modules, &look_in);
     let name =
-        |place: CodePlace| (symbols.at(place).functions[0].name.clone(), symbols.at(place).line.clone());
+        |place: CodePlace| (symbols.at(place)[0].function.name.clone(), symbols.at(place)[0].line.clone());
     assert_eq!(places.map(name), ["made", "[unknown in [jit]]"].map(|name| (name.to_string(), None)));
+    assert!(symbols.refused.is_empty());
+    let map = scratch.path(&format!("perf-{pid}.map"));
+    fs::rename(&map, scratch.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &map).unwrap();
+    let symbols = Symbols::look_up(places, &spaces.modules, &look_in);
+    assert_eq!(symbols.refused, [format!("{}: it is a link", map.display())]);
 }
 
 /// The mapping of its dump is how a compiler tells of it; the code itself is in memory of no file.
@@ -322,7 +353,7 @@ fn code_of_no_file_has_the_names_of_a_dump_that_its_process_has_mapped() {
     let look_in = LookIn { jit: "/nowhere".into(), ..LookIn::default() };
     let name = |spaces: &crate::spaces::Spaces| {
         let symbols = Symbols::look_up([place(spaces)], &spaces.modules, &look_in);
-        symbols.at(place(spaces)).functions[0].name.clone()
+        symbols.at(place(spaces))[0].function.name.clone()
     };
     spaces.mapped(0, pid, 0x8000, 0x1000, 0, "//anon");
     assert_eq!(name(&spaces), "[unknown in [jit]]");

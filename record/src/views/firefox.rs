@@ -3,14 +3,18 @@
 //!
 //! A sample has one weight there. So each value that a stack has is a "thread" of its own: CPU time, and as `parts` has it. The
 //! category of a frame, which gives it its colour, is the one that has most of the function's own slots, as in a flame graph.
+//!
+//! A function has one source file there: the one in which most of its time was seen. Frames have lines of that file alone (a function
+//! has lines of others where a compiler expanded what they include).
 #![forbid(unsafe_code)]
 
 use super::flame::dominant;
 use super::parts::Parts;
 use super::{Heading, in_words, remarks};
-use crate::profile::{CallStack, Profile};
+use crate::profile::{CallStack, Profile, StackFrame};
+use crate::symbols::SourceLine;
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use topdown::LEVEL_1;
 
 const VERSION: u32 = 60;
@@ -52,27 +56,54 @@ impl<const N: usize> Table<N> {
 /// Name and module of a function, or the name of a kind of core.
 type FrameName<'p> = (&'p str, &'p str);
 
+/// The source file of each function on each kind of core.
+fn source_files(profile: &Profile) -> HashMap<(usize, FrameName<'_>), &str> {
+    let mut all: HashMap<(usize, FrameName), BTreeMap<&str, u64>> = HashMap::new();
+    for (stack, ns) in &profile.stacks {
+        for frame in &stack.frames {
+            if let Some(line) = &frame.line {
+                let function = (stack.core, frame_name(frame));
+                *all.entry(function).or_default().entry(&line.file).or_default() += ns;
+            }
+        }
+    }
+    let most = |files: BTreeMap<_, u64>| files.into_iter().max_by_key(|(_, ns)| *ns).map(|(file, _)| file);
+    all.into_iter().filter_map(|(function, files)| Some((function, most(files)?))).collect()
+}
+
+fn frame_name(frame: &StackFrame) -> FrameName<'_> {
+    (&frame.function.0, &frame.function.1)
+}
+
 /// What threads share.
 struct Shared<'p> {
+    files: HashMap<(usize, FrameName<'p>), &'p str>,
     strings: Vec<&'p str>,
     string_numbers: HashMap<&'p str, usize>,
     libraries: Vec<&'p str>,
     resources: Table<4>,
+    sources: Table<2>,
+    source_numbers: HashMap<&'p str, usize>,
     functions: Table<7>,
     frames: Table<9>,
     stacks: Table<2>,
     /// Of functions by kind of core.
-    frame_numbers: HashMap<(usize, FrameName<'p>), usize>,
+    function_numbers: HashMap<(usize, FrameName<'p>), usize>,
+    /// Of functions by number, and lines.
+    frame_numbers: HashMap<(usize, Option<u32>), usize>,
     stack_numbers: HashMap<(usize, Option<usize>), usize>,
 }
 
 impl<'p> Shared<'p> {
-    fn new() -> Shared<'p> {
+    fn new(profile: &'p Profile) -> Shared<'p> {
         Shared {
+            files: source_files(profile),
             strings: Vec::new(),
             string_numbers: HashMap::new(),
             libraries: Vec::new(),
             resources: Table::new(["lib", "name", "host", "type"]),
+            sources: Table::new(["uuid", "filename"]),
+            source_numbers: HashMap::new(),
             functions: Table::new([
                 "name",
                 "isJS",
@@ -94,6 +125,7 @@ impl<'p> Shared<'p> {
                 "column",
             ]),
             stacks: Table::new(["frame", "prefix"]),
+            function_numbers: HashMap::new(),
             frame_numbers: HashMap::new(),
             stack_numbers: HashMap::new(),
         }
@@ -120,14 +152,38 @@ impl<'p> Shared<'p> {
         json!(place)
     }
 
-    fn frame(&mut self, core: usize, of: FrameName<'p>, category: usize) -> usize {
-        if let Some(number) = self.frame_numbers.get(&(core, of)) {
+    /// The source file of a function, if it has one.
+    fn source(&mut self, file: Option<&'p str>) -> Value {
+        let Some(file) = file else { return Value::Null };
+        if let Some(number) = self.source_numbers.get(file) {
+            return json!(number);
+        }
+        let name = self.string(file);
+        let number = self.sources.push([Value::Null, json!(name)]);
+        self.source_numbers.insert(file, number);
+        json!(number)
+    }
+
+    fn function(&mut self, core: usize, of: FrameName<'p>) -> usize {
+        if let Some(number) = self.function_numbers.get(&(core, of)) {
             return *number;
         }
         let (name, resource) = (self.string(of.0), self.resource(of.1));
+        let source = self.source(self.files.get(&(core, of)).copied());
         let no = || Value::Null;
-        let function =
-            self.functions.push([json!(name), json!(false), json!(false), resource, no(), no(), no()]);
+        let number =
+            self.functions.push([json!(name), json!(false), json!(false), resource, source, no(), no()]);
+        self.function_numbers.insert((core, of), number);
+        number
+    }
+
+    fn frame(&mut self, core: usize, of: FrameName<'p>, line: Option<&SourceLine>, category: usize) -> usize {
+        let line = line.filter(|line| self.files.get(&(core, of)) == Some(&&*line.file));
+        let (function, line) = (self.function(core, of), line.map(|line| line.line));
+        if let Some(number) = self.frame_numbers.get(&(function, line)) {
+            return *number;
+        }
+        let no = || Value::Null;
         let number = self.frames.push([
             json!(-1),
             json!(0),
@@ -136,10 +192,10 @@ impl<'p> Shared<'p> {
             json!(function),
             no(),
             no(),
-            no(),
+            json!(line),
             no(),
         ]);
-        self.frame_numbers.insert((core, of), number);
+        self.frame_numbers.insert((function, line), number);
         number
     }
 
@@ -155,12 +211,12 @@ impl<'p> Shared<'p> {
     fn call_stack(&mut self, parts: &Parts<'p>, profile: &'p Profile, stack: &'p CallStack) -> usize {
         let core = &profile.cores[stack.core];
         let category = |figures| dominant(core, figures).map_or(CANNOT_BE_TOLD, |(place, _)| place);
-        let root = self.frame(stack.core, (core.name, ""), category(&core.all));
+        let root = self.frame(stack.core, (core.name, ""), None, category(&core.all));
         let mut number = self.stack(root, None);
-        for function in &stack.functions {
-            let found = parts.index.find(stack.core, function);
+        for frame in &stack.frames {
+            let found = parts.index.find(stack.core, &frame.function);
             let category = found.map_or(CANNOT_BE_TOLD, |found| category(&found.own));
-            let frame = self.frame(stack.core, (&function.0, &function.1), category);
+            let frame = self.frame(stack.core, frame_name(frame), frame.line.as_ref(), category);
             number = self.stack(frame, Some(number));
         }
         number
@@ -173,7 +229,7 @@ impl<'p> Shared<'p> {
             "funcTable": self.functions.object(),
             "resourceTable": self.resources.object(),
             "nativeSymbols": Table::new(["libIndex", "address", "name", "functionSize"]).object(),
-            "sources": Table::new(["uuid", "filename"]).object(),
+            "sources": self.sources.object(),
             "stringArray": self.strings,
         })
     }
@@ -261,7 +317,7 @@ fn meta(profile: &Profile, heading: &Heading, end: f64, threads: usize) -> Value
 }
 
 pub(super) fn firefox(profile: &Profile, heading: &Heading) -> String {
-    let (parts, mut shared) = (Parts::new(profile), Shared::new());
+    let (parts, mut shared) = (Parts::new(profile), Shared::new(profile));
     // (of a condition, what its event counted)
     let all = profile.held.as_ref().map_or("CPU time", |held| &*held.event).to_string();
     let names = [all].into_iter().chain(parts.names.iter().map(|name| in_words(name)));

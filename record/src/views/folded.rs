@@ -9,8 +9,8 @@ pub(super) fn folded(profile: &Profile) -> String {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for (stack, ns) in &profile.stacks {
         // (a semicolon separates functions, a line end lines)
-        let names = stack.functions.iter().map(|(name, _)| name.replace([';', '\n'], ":"));
-        *lines.entry(names.collect::<Vec<_>>().join(";")).or_default() += ns / unit;
+        let names = stack.functions().map(|(name, _)| name.replace([';', '\n'], ":"));
+        *lines.entry(names.collect::<Vec<_>>().join(";")).or_default() += ns;
     }
-    lines.into_iter().map(|(stack, us)| format!("{stack} {us}\n")).collect()
+    lines.into_iter().map(|(stack, ns)| format!("{stack} {}\n", ns / unit)).collect()
 }

@@ -31,6 +31,7 @@ struct Document<'a> {
     bursts_per_second_asked: u32,
     bursts_per_second: f64,
     burst_ns: f64,
+    notes: &'a [String],
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
     held: Option<HeldRow<'a>>,
     cores: Vec<CoreRow<'a>>,
@@ -197,6 +198,7 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         bursts_per_second_asked: profile.pace.asked,
         bursts_per_second: profile.pace.frequency,
         burst_ns: profile.pace.burst_ns,
+        notes: &profile.notes,
         held: profile.held.as_ref().map(held),
         cores: profile.cores.iter().map(core).collect(),
         functions: functions.collect(),

@@ -94,9 +94,9 @@ impl View {
     pub fn with_lines(self) -> Result<View, String> {
         match self {
             View::Text | View::Lines => Ok(View::Lines),
-            View::Json | View::Html => Ok(self),
-            View::Csv | View::Svg | View::Folded | View::Pprof | View::Firefox => {
-                Err("--lines: only texts, .html and .json have lines".into())
+            View::Json | View::Html | View::Pprof | View::Firefox => Ok(self),
+            View::Csv | View::Svg | View::Folded => {
+                Err("--lines: only texts, .html, .json, .pprof and .firefox.json have lines".into())
             }
         }
     }

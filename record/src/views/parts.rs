@@ -26,7 +26,7 @@ impl<'p> Parts<'p> {
 
     /// All, those of each name, and those of which it cannot be told.
     pub fn of(&self, stack: &'p CallStack, ns: u64) -> Vec<i64> {
-        let leaf = stack.functions.last().and_then(|leaf| self.index.find(stack.core, leaf));
+        let leaf = stack.functions().last().and_then(|leaf| self.index.find(stack.core, leaf));
         let told = leaf.and_then(|function| function.own.shares.as_ref().ok());
         let nodes = &self.profile.cores[stack.core].nodes;
         let of = |wanted: &&str| {

@@ -1,9 +1,10 @@
 //! The protocol buffer of pprof (profile.proto). Values of a stack are CPU time, and of each node of level 1 the part of it in
-//! which slots were such, as the shares of the innermost function are; where they cannot be told it is in `unknown`.
+//! which slots were such, as the shares of the innermost function are; where they cannot be told it is in `unknown`. Addresses are
+//! not in it.
 #![forbid(unsafe_code)]
 
 use super::parts::Parts;
-use crate::profile::Profile;
+use crate::profile::{Profile, StackFrame};
 use prost::encoding::{bytes, int64, string};
 use std::collections::HashMap;
 
@@ -45,10 +46,11 @@ mod tag {
     pub const DEFAULT_SAMPLE_TYPE: u32 = 14;
     pub const VALUE_TYPE: (u32, u32) = (1, 2); // type, unit
     pub const OF_SAMPLE: (u32, u32) = (1, 2); // location_id, value
-    pub const OF_MAPPING: (u32, u32, u32) = (1, 5, 7); // id, filename, has_functions
+    pub const OF_MAPPING: (u32, u32) = (1, 5); // id, filename
+    pub const HAS: [u32; 4] = [7, 8, 9, 10]; // functions, filenames, line_numbers, inline_frames
     pub const OF_LOCATION: (u32, u32, u32) = (1, 2, 4); // id, mapping_id, line
-    pub const LINE_FUNCTION: u32 = 1;
-    pub const OF_FUNCTION: (u32, u32, u32) = (1, 2, 3); // id, name, system_name
+    pub const OF_LINE: (u32, u32) = (1, 2); // function_id, line
+    pub const OF_FUNCTION: (u32, u32, u32, u32) = (1, 2, 3, 4); // id, name, system_name, filename
 }
 
 /// A message under way, with what is in its tables.
@@ -57,7 +59,10 @@ struct Tables {
     message: ProtoFields,
     strings: HashMap<String, i64>,
     mappings: HashMap<String, i64>,
-    locations: HashMap<(String, String), i64>,
+    /// By name, module and source file.
+    functions: HashMap<(String, String, String), i64>,
+    /// By functions and lines.
+    locations: HashMap<Vec<(i64, i64)>, i64>,
 }
 
 impl Tables {
@@ -82,28 +87,50 @@ impl Tables {
             return *id;
         }
         let (id, name) = (self.mappings.len() as i64 + 1, self.string(file));
-        let (of_id, of_name, has_functions) = tag::OF_MAPPING;
-        let mapping = ProtoFields::default().number(of_id, id).number(of_name, name).number(has_functions, 1);
+        let (of_id, of_name) = tag::OF_MAPPING;
+        let mapping = ProtoFields::default().number(of_id, id).number(of_name, name);
+        // (readers need not look for what is not known, and have no addresses to look with)
+        let mapping = tag::HAS.iter().fold(mapping, |mapping, has| mapping.number(*has, 1));
         self.message.within(tag::MAPPING, mapping);
         self.mappings.insert(file.to_string(), id);
         id
     }
 
-    /// One location per function.
-    fn location(&mut self, function: &(String, String)) -> i64 {
-        if let Some(id) = self.locations.get(function) {
+    fn function(&mut self, (name, module): &(String, String), file: &str) -> i64 {
+        let key = (name.clone(), module.clone(), file.to_string());
+        if let Some(id) = self.functions.get(&key) {
+            return *id;
+        }
+        let (id, name, file) = (self.functions.len() as i64 + 1, self.string(name), self.string(file));
+        let (of_id, of_name, system_name, filename) = tag::OF_FUNCTION;
+        let function = ProtoFields::default().number(of_id, id).number(of_name, name);
+        self.message.within(tag::FUNCTION, function.number(system_name, name).number(filename, file));
+        self.functions.insert(key, id);
+        id
+    }
+
+    /// That of a function, and of those that are inlined there, the innermost first.
+    fn location(&mut self, frames: &[&StackFrame]) -> i64 {
+        let line = |frame: &&StackFrame| {
+            let (file, line) =
+                frame.line.as_ref().map_or(("", 0), |line| (&*line.file, i64::from(line.line)));
+            (self.function(&frame.function, file), line)
+        };
+        let lines: Vec<(i64, i64)> = frames.iter().map(line).collect();
+        if let Some(id) = self.locations.get(&lines) {
             return *id;
         }
         let id = self.locations.len() as i64 + 1;
-        let (name, mapping) = (self.string(&function.0), self.mapping(&function.1));
-        let (of_id, of_name, system_name) = tag::OF_FUNCTION;
-        let named = ProtoFields::default().number(of_id, id).number(of_name, name).number(system_name, name);
-        self.message.within(tag::FUNCTION, named);
-        let (of_id, of_mapping, line) = tag::OF_LOCATION;
+        let mapping = frames.last().map_or(0, |frame| self.mapping(&frame.function.1));
+        let (of_id, of_mapping, of_line) = tag::OF_LOCATION;
         let mut location = ProtoFields::default().number(of_id, id).number(of_mapping, mapping);
-        location.within(line, ProtoFields::default().number(tag::LINE_FUNCTION, id));
+        for (function, line) in &lines {
+            let (function_id, number) = tag::OF_LINE;
+            let line = ProtoFields::default().number(function_id, *function).number(number, *line);
+            location.within(of_line, line);
+        }
         self.message.within(tag::LOCATION, location);
-        self.locations.insert(function.clone(), id);
+        self.locations.insert(lines, id);
         id
     }
 }
@@ -118,8 +145,9 @@ pub(super) fn pprof(profile: &Profile, command: &str) -> Vec<u8> {
     parts.names.iter().for_each(|name| tables.value_type(name, unit));
     tables.value_type("unknown", unit);
     for (stack, ns) in &profile.stacks {
-        let locations: Vec<i64> =
-            stack.functions.iter().rev().map(|function| tables.location(function)).collect();
+        let frames: Vec<&StackFrame> = stack.frames.iter().rev().collect();
+        let locations = frames.split_inclusive(|frame| !frame.inlined);
+        let locations: Vec<i64> = locations.map(|frames| tables.location(frames)).collect();
         let values = parts.of(stack, *ns);
         let sample =
             ProtoFields::default().numbers(tag::OF_SAMPLE.0, &locations).numbers(tag::OF_SAMPLE.1, &values);

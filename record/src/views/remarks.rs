@@ -162,6 +162,7 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
                 .into(),
         );
     }
+    remarks.extend(profile.notes.iter().cloned());
     if profile.lost > 0 {
         remarks.push(format!("{} records found no room.", profile.lost));
     }

@@ -5,8 +5,9 @@ use super::*;
 use crate::budget::{Limit, Pace};
 use crate::cpus::CpuTotals;
 use crate::estimate::{Confidence, Told, Untold};
-use crate::profile::{CallStack, FunctionFigures, ProfiledCore, ProfiledFunction, ProfiledLine};
+use crate::profile::{CallStack, FunctionFigures, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame};
 use crate::sources::Sources;
+use crate::symbols::SourceLine;
 use crate::unseen::Unseen;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -52,13 +53,13 @@ fn function(name: &str, ns: u64, shares: Option<[f64; 4]>) -> ProfiledFunction {
 pub(crate) fn profile() -> Profile {
     let events = SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap();
     let all = figures(4_000_000_000, Some([0.4, 0.1, 0.2, 0.3]));
-    let stack = |names: &[&str]| CallStack {
-        core: 0,
-        functions: names
-            .iter()
-            .map(|name| ((*name).into(), if *name == "no;name" { "" } else { "a.out" }.into()))
-            .collect(),
+    let frame = |(name, line, inlined): &(&str, u32, bool)| StackFrame {
+        function: ((*name).into(), if *name == "no;name" { "" } else { "a.out" }.into()),
+        line: (*line > 0).then(|| SourceLine { file: "/src/a.c".into(), line: *line }),
+        inlined: *inlined,
     };
+    let stack =
+        |frames: &[(&str, u32, bool)]| CallStack { core: 0, frames: frames.iter().map(frame).collect() };
     Profile {
         cores: vec![ProfiledCore {
             name: events.core,
@@ -73,9 +74,10 @@ pub(crate) fn profile() -> Profile {
             function("no;name", 1_000_000_000, None),
         ],
         stacks: BTreeMap::from([
-            (stack(&["main", "f(\"x\", int)"]), 2_500_000_000),
-            (stack(&["f(\"x\", int)"]), 500_000_000),
-            (stack(&["main", "no;name"]), 1_000_000_000),
+            (stack(&[("main", 20, false), ("f(\"x\", int)", 1, true)]), 1_500_000_000),
+            (stack(&[("main", 20, false), ("f(\"x\", int)", 2, true)]), 1_000_000_000),
+            (stack(&[("f(\"x\", int)", 1, false)]), 500_000_000),
+            (stack(&[("main", 30, false), ("no;name", 0, false)]), 1_000_000_000),
         ]),
         elapsed: Duration::from_secs(4),
         bursts: 2000,
@@ -90,6 +92,7 @@ pub(crate) fn profile() -> Profile {
         pace: Pace { asked: 500, frequency: 500.0, burst_ns: 1e4, budget: 0.01, limit: Limit::Asked },
         held: None,
         kernel_is_hidden: false,
+        notes: Vec::new(),
         sources: Sources::default(),
     }
 }
@@ -265,26 +268,39 @@ fn pprof_reads_what_profile_proto_says() {
     };
     let function = |id: u64| {
         let found = of(5).find(|(_, _, one)| value(one, 1) == id).unwrap();
-        strings[value(&found.2, 2) as usize].clone()
+        let text = |tag| &*strings[value(&found.2, tag) as usize];
+        assert_eq!(text(2), text(3));
+        (text(2), text(4))
     };
-    let name = |location: &u64| {
-        let found = of(4).find(|(_, _, one)| value(one, 1) == *location).unwrap();
-        let line = fields(&found.2).into_iter().find(|(number, _, _)| *number == 4).unwrap().2;
-        function(value(&line, 1))
+    // functions, files and lines of a location, the innermost first
+    let location = |location: &u64| -> Vec<(&str, &str, u64)> {
+        let found = &of(4).find(|(_, _, one)| value(one, 1) == *location).unwrap().2;
+        assert!(of(3).any(|(_, _, mapping)| value(mapping, 1) == value(found, 2)));
+        let lines = fields(found).into_iter().filter(|(number, _, _)| *number == 4);
+        let line = |(_, _, line): (u64, u64, Vec<u8>)| {
+            let (name, file) = function(value(&line, 1));
+            (name, file, value(&line, 2))
+        };
+        lines.map(line).collect()
     };
-    let samples: Vec<(Vec<String>, Vec<u64>)> = of(2)
+    let samples: Vec<(Vec<_>, Vec<u64>)> = of(2)
         .map(|(_, _, one)| {
             let parts = fields(one);
-            (packed(&parts[0].2).iter().map(name).collect(), packed(&parts[1].2))
+            (packed(&parts[0].2).iter().map(location).collect(), packed(&parts[1].2))
         })
         .collect();
-    let main_f = (
-        vec!["f(\"x\", int)".to_string(), "main".into()],
-        vec![2_500_000_000, 1_250_000_000, 250_000_000, 375_000_000, 625_000_000, 0],
-    );
-    assert!(samples.contains(&main_f), "{samples:?}");
-    let untold = (vec!["no;name".to_string(), "main".into()], vec![1_000_000_000, 0, 0, 0, 0, 1_000_000_000]);
-    assert!(samples.contains(&untold), "{samples:?}");
+    let (f, main) = (|line| ("f(\"x\", int)", "/src/a.c", line), |line| ("main", "/src/a.c", line));
+    let inlined =
+        |line, ns: u64| (vec![vec![f(line), main(20)]], vec![ns, ns / 2, ns / 10, ns * 15 / 100, ns / 4, 0]);
+    let alone = (vec![vec![f(1)]], vec![500_000_000, 250_000_000, 50_000_000, 75_000_000, 125_000_000, 0]);
+    let untold =
+        (vec![vec![("no;name", "", 0)], vec![main(30)]], vec![1_000_000_000, 0, 0, 0, 0, 1_000_000_000]);
+    for wanted in [inlined(1, 1_500_000_000), inlined(2, 1_000_000_000), alone, untold] {
+        assert!(samples.contains(&wanted), "{wanted:?}: {samples:?}");
+    }
+    assert_eq!((samples.len(), of(4).count(), of(5).count()), (4, 5, 3));
+    // what is not known is nowhere else
+    assert!(of(3).all(|(_, _, mapping)| [7, 8, 9, 10].iter().all(|has| value(mapping, *has) == 1)));
     assert_eq!(strings[of(14).next().unwrap().1 as usize], "cpu");
 }
 
@@ -317,7 +333,8 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
     let quiet = said(|_| ());
     assert!(!quiet.contains("left out") && !quiet.contains("instead of"), "{quiet}");
     assert!(!said(|profile| profile.unseen.ns = 10_000_000).contains("not sampled"));
-    let changes: [(Change, &str); 7] = [
+    let changes: [(Change, &str); 8] = [
+        (|profile| profile.notes.push("A link.".into()), "A link."),
         (
             |profile| (profile.threads, profile.unseen) = (300, Unseen { threads: 40, ns: 1_000_000_000 }),
             "40 of 300 threads had ended by then. At most 1000.0 ms, 20.0 % of all, are not in this.",
@@ -491,8 +508,9 @@ fn names_are_escaped() {
         "a&lt;b&gt;&amp;&quot;c&quot;;&lt;/svg&gt;&lt;script&gt;alert(1)&lt;/script&gt;\\u{1b}\\u{202e}";
     let mut profile = profile();
     profile.functions.push(function(HOSTILE, 1_000_000_000, Some([0.2, 0.2, 0.2, 0.4])));
-    let stack = CallStack { core: 0, functions: vec![(HOSTILE.into(), "a.out".into())] };
-    profile.stacks.insert(stack, 1_000_000_000);
+    let function = (HOSTILE.into(), "a.out".into());
+    let frame = StackFrame { function, line: None, inlined: false };
+    profile.stacks.insert(CallStack { core: 0, frames: vec![frame] }, 1_000_000_000);
     let heading = Heading { command: HOSTILE, ..HEADING };
     for view in [View::Svg, View::Html] {
         let text = String::from_utf8(view.write(&profile, &heading)).unwrap();

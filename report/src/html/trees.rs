@@ -45,7 +45,7 @@ fn tree(title: &str, thread: &Thread) -> Markup {
                     thead {
                         tr {
                             th { "region" } th.n { "executions" } th.n { "of all slots" } th.n { "without those in it" }
-                            th { "bottleneck" }
+                            th { "most slots" }
                         }
                     }
                     tbody { @for node in &thread.tree { (row(node)) } }

@@ -4,7 +4,7 @@
 //! inject` makes, 64 bytes further on.
 #![forbid(unsafe_code)]
 
-use super::{JitMap, LONGEST_NAME, MOST_FUNCTIONS};
+use super::{JitMap, LONGEST_NAME, MOST_FUNCTIONS, too_many};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 
@@ -31,6 +31,15 @@ impl DumpReader {
     fn new(file: File) -> Option<DumpReader> {
         let left = file.metadata().ok()?.len().min(MOST_BYTES);
         Some(DumpReader { file: BufReader::new(file), left })
+    }
+
+    /// Passes over the header; None: it is that of another format.
+    fn begin(&mut self) -> Option<()> {
+        let (magic, version, size) = (self.u32()?, self.u32()?, self.u32()?);
+        if (magic, version) != (MAGIC, VERSION) {
+            return None;
+        }
+        self.skip(u64::from(size.max(HEADER) - 12))
     }
 
     fn bytes<const N: usize>(&mut self) -> Option<[u8; N]> {
@@ -65,20 +74,21 @@ impl DumpReader {
 
 impl JitMap {
     /// What a dump says, as far as it can be read.
-    pub(super) fn add_dump(&mut self, file: File) -> Option<()> {
-        let mut dump = DumpReader::new(file)?;
-        let (magic, version, size) = (dump.u32()?, dump.u32()?, dump.u32()?);
-        if (magic, version) != (MAGIC, VERSION) {
-            return None;
-        }
-        dump.skip(u64::from(size.max(HEADER) - 12))?;
+    ///
+    /// # Errors
+    /// It is no dump, or too long.
+    pub(super) fn add_dump(&mut self, file: File) -> Result<(), String> {
+        let mut dump = DumpReader::new(file).filter(|dump| dump.left > 0).ok_or("it is empty")?;
+        dump.begin().ok_or_else(|| format!("it is no jitdump of version {VERSION}"))?;
         for _ in 0..MOST_RECORDS {
-            if self.0.len() >= MOST_FUNCTIONS {
-                break;
+            if self.functions.len() >= MOST_FUNCTIONS {
+                return Err(too_many(MOST_FUNCTIONS));
             }
-            self.add_record(&mut dump)?;
+            if self.add_record(&mut dump).is_none() {
+                return Ok(());
+            }
         }
-        Some(())
+        Err(format!("what is behind its first {MOST_RECORDS} records is not read"))
     }
 
     /// None: it was the last one, or is still being written.
@@ -201,6 +211,13 @@ mod tests {
             [(0, MAGIC.swap_bytes()), (4, 2), (8, u32::MAX), (44, u32::MAX), (44, 15), (44, 0), (40, 9)]
         {
             assert_eq!(known(&with(place, value)), None, "{place} {value}");
+            // (the end of what can be read may be the end of what has been written)
+            let refused = of(&scratch, &with(place, value)).refused;
+            assert_eq!(refused.len(), usize::from(place < 12), "{place} {value}: {refused:?}");
+            assert!(
+                refused.iter().all(|why| why.ends_with("jit-7.dump: it is no jitdump of version 1")),
+                "{refused:?}"
+            );
         }
         assert_eq!(known(&with(8, 0)).as_deref(), Some("f"));
         assert_eq!(known(&[header(HEADER), record(LOADED, &[0; 4], b"")].concat()), None);

@@ -79,7 +79,7 @@ impl<'p> Flames<'p> {
         match self.width {
             Width::Time => Some(1.0),
             Width::Waste => {
-                let function = self.index.find(stack.core, stack.functions.last()?)?;
+                let function = self.index.find(stack.core, stack.functions().last()?)?;
                 function.own.wasted_share(&self.profile.cores[stack.core].nodes)
             }
         }
@@ -87,7 +87,7 @@ impl<'p> Flames<'p> {
 
     fn add(&mut self, stack: &'p CallStack, ns: f64) {
         let mut path = vec![Of::Core(stack.core)];
-        path.extend(stack.functions.iter().map(|function| Of::Function(stack.core, function)));
+        path.extend(stack.functions().map(|function| Of::Function(stack.core, function)));
         if self.callees == Callees::First {
             path[1..].reverse();
         }

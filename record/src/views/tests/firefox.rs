@@ -18,15 +18,14 @@ fn what_the_firefox_profiler_loads_has_stacks_by_value_and_categories() {
     let document: serde_json::Value =
         serde_json::from_slice(&View::Firefox.write(&profile(), &HEADING)).unwrap();
     let shared = &document["shared"];
-    let [stacks, frames, functions, resources] =
-        ["stackTable", "frameTable", "funcTable", "resourceTable"].map(|name| columns(&shared[name]));
-    for empty in ["nativeSymbols", "sources"] {
-        assert!(columns(&shared[empty]).values().all(Vec::is_empty));
-    }
+    let [stacks, frames, functions, resources, sources] =
+        ["stackTable", "frameTable", "funcTable", "resourceTable", "sources"]
+            .map(|name| columns(&shared[name]));
+    assert!(columns(&shared["nativeSymbols"]).values().all(Vec::is_empty));
     let place = |value: &serde_json::Value| value.as_u64().unwrap() as usize;
     let string = |number: &serde_json::Value| shared["stringArray"][place(number)].as_str().unwrap();
     let categories = document["meta"]["categories"].as_array().unwrap();
-    // functions, modules and colours of a stack, the outermost first
+    // functions, modules, colours and lines of a stack, the outermost first
     let stack = |mut number: usize| {
         let mut all = Vec::new();
         loop {
@@ -41,7 +40,12 @@ fn what_the_firefox_profiler_loads_has_stacks_by_value_and_categories() {
                 library["name"].as_str().unwrap()
             });
             let colour = categories[category]["color"].as_str().unwrap();
-            all.insert(0, (string(&functions["name"][function]), module, colour));
+            let file = functions["source"][function].as_u64().map(|source| {
+                assert!(sources["uuid"][source as usize].is_null());
+                string(&sources["filename"][source as usize])
+            });
+            let line = file.zip(frames["line"][frame].as_u64());
+            all.insert(0, (string(&functions["name"][function]), module, colour, line));
             match stacks["prefix"][number].as_u64() {
                 Some(prefix) if (prefix as usize) < number => number = prefix as usize,
                 Some(prefix) => panic!("the stack {prefix} comes after {number}, which it is a part of"),
@@ -63,10 +67,11 @@ fn what_the_firefox_profiler_loads_has_stacks_by_value_and_categories() {
         names,
         ["CPU time", "retiring", "bad speculation", "frontend bound", "backend bound", "unknown"]
     );
-    let (core, f) =
-        (("Sunny, Willow or Cypress Cove, by counters", "", "green"), ("f(\"x\", int)", "a.out", "green"));
+    let core = ("Sunny, Willow or Cypress Cove, by counters", "", "green", None);
+    let f = |line| ("f(\"x\", int)", "a.out", "green", Some(("/src/a.c", line)));
     // (of main nothing is known, nor of a function that has no shares)
-    let (main, untold) = (("main", "a.out", "grey"), ("no;name", "", "grey"));
+    let main = |line| ("main", "a.out", "grey", Some(("/src/a.c", line)));
+    let untold = ("no;name", "", "grey", None);
     let read = |rows: &[(serde_json::Value, Option<f64>, Option<f64>)]| -> Vec<_> {
         let stacks = rows.iter().filter(|(number, ..)| !number.is_null());
         stacks.map(|(number, time, weight)| (stack(place(number)), time.unwrap(), weight.unwrap())).collect()
@@ -74,13 +79,23 @@ fn what_the_firefox_profiler_loads_has_stacks_by_value_and_categories() {
     assert_eq!(
         read(&threads[0].1),
         [
-            (vec![core, f], 0.0, 500.0),
-            (vec![core, main, f], 500.0, 2500.0),
-            (vec![core, main, untold], 3000.0, 1000.0)
+            (vec![core, f(1)], 0.0, 500.0),
+            (vec![core, main(20), f(1)], 500.0, 1500.0),
+            (vec![core, main(20), f(2)], 2000.0, 1000.0),
+            (vec![core, main(30), untold], 3000.0, 1000.0)
         ]
     );
-    assert_eq!(read(&threads[4].1), [(vec![core, f], 0.0, 125.0), (vec![core, main, f], 500.0, 625.0)]);
-    assert_eq!(read(&threads[5].1), [(vec![core, main, untold], 3000.0, 1000.0)]);
+    assert_eq!(
+        read(&threads[4].1),
+        [
+            (vec![core, f(1)], 0.0, 125.0),
+            (vec![core, main(20), f(1)], 500.0, 375.0),
+            (vec![core, main(20), f(2)], 2000.0, 250.0)
+        ]
+    );
+    assert_eq!(read(&threads[5].1), [(vec![core, main(30), untold], 3000.0, 1000.0)]);
+    // a function is one, whatever its lines
+    assert_eq!((functions["name"].len(), sources["filename"].len()), (4, 1));
     for (_, rows) in &threads {
         assert_eq!(rows.last().unwrap(), &(serde_json::Value::Null, Some(4000.0), Some(0.0)));
     }
@@ -90,6 +105,30 @@ fn what_the_firefox_profiler_loads_has_stacks_by_value_and_categories() {
         (Some(60), &"./a.out".into())
     );
     assert_eq!(meta["extra"][0]["entries"][1]["value"], HEADING.occasion);
+}
+
+#[test]
+fn a_function_has_the_source_file_of_most_of_its_time_and_lines_of_that_alone() {
+    let mut profile = profile();
+    let mut frames = profile.stacks.keys().find(|stack| stack.frames.len() == 1).unwrap().frames.clone();
+    frames[0].line = Some(SourceLine { file: "/src/a.h".into(), line: 9 });
+    profile.stacks.insert(CallStack { core: 0, frames }, 700_000_000);
+    let document: serde_json::Value =
+        serde_json::from_slice(&View::Firefox.write(&profile, &HEADING)).unwrap();
+    let shared = &document["shared"];
+    let [frames, functions, sources] =
+        ["frameTable", "funcTable", "sources"].map(|name| columns(&shared[name]));
+    let f =
+        |name: &serde_json::Value| shared["stringArray"][name.as_u64().unwrap() as usize] == "f(\"x\", int)";
+    let function = functions["name"].iter().position(f).unwrap();
+    let file = &sources["filename"][functions["source"][function].as_u64().unwrap() as usize];
+    assert_eq!(shared["stringArray"][file.as_u64().unwrap() as usize], "/src/a.c");
+    let of_function = (0..frames["func"].len()).filter(|frame| frames["func"][*frame] == function);
+    let lines: Vec<Option<u64>> = of_function.map(|frame| frames["line"][frame].as_u64()).collect();
+    assert!(
+        [None, Some(1), Some(2)].iter().all(|line| lines.contains(line)) && lines.len() == 3,
+        "{lines:?}"
+    );
 }
 
 #[test]
