@@ -465,6 +465,37 @@ mod tests {
     }
 
     #[test]
+    fn returns_tell_of_a_function_without_inlined_ones_and_of_all_that_call() {
+        let scratch = Scratch::new("returns");
+        let file = scratch.compiled("with", &["-g"]);
+        let (outer, caller) = (offsets_of(&file, "outer"), offsets_of(&file, "caller")[0]);
+        let mut recording = recording(&file, &[outer[0]], caller);
+        let place = |address: u64| CodePlace { module: Some(0), address };
+        recording.stacks.push(vec![place(caller)]);
+        let burst = |stack: u32, returns: u64| Burst {
+            kind: 0,
+            long: false,
+            weight_ns: 1,
+            stacks: vec![stack; 3],
+            windows: vec![Some(vec![6000, 3000, 1000, 1000]); 2],
+            calls: Calls { returns: vec![Some(returns); 2], stack: vec![0; 3] },
+        };
+        let errors = |returns: u64, recording: &mut Recording| {
+            recording.bursts = (0..40).map(|k| burst(k % 2, returns)).collect();
+            let profile = Profile::new(recording);
+            let of = |name: &str, figures: fn(&ProfiledFunction) -> &FunctionFigures| {
+                let found = profile.functions.iter().find(|function| function.name == name).unwrap();
+                figures(found).shares.as_ref().unwrap().shares[0].error()
+            };
+            [of("outer", |f| &f.own), of("caller", |f| &f.own), of("caller", |f| &f.inclusive)]
+        };
+        let [outer, caller, inclusive] = errors(0, &mut recording);
+        assert!(outer > 0.05 && caller < 0.001 && inclusive < 0.001, "{outer} {caller} {inclusive}");
+        let with = errors(1, &mut recording);
+        assert!(with.iter().all(|error| *error > 0.02), "{with:?}");
+    }
+
+    #[test]
     fn time_of_an_inlined_function_is_its_own_and_its_callers_inclusive() {
         let scratch = Scratch::new("inclusive");
         let file = scratch.compiled("with", &["-g"]);
