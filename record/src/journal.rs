@@ -4,7 +4,7 @@
 //! then one has the totals so far. A last line without its end was being written.
 #![forbid(unsafe_code)]
 
-use crate::recorder::{Burst, Recording, Totals};
+use crate::recording::{Burst, Recording, Totals};
 use crate::settings::Settings;
 use crate::spaces::Module;
 use crate::stacks::CodePlace;

@@ -34,6 +34,8 @@ mod whom;
 mod cpu_clock;
 mod cpus;
 
+mod recording;
+
 mod recorder;
 
 mod journal;
@@ -64,7 +66,8 @@ pub use journal::{Journal, Kept};
 pub use profile::{
     CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame,
 };
-pub use recorder::{RecordUntil, Recorder, Recording, RecordingEnd};
+pub use recorder::{RecordUntil, Recorder, RecordingEnd};
+pub use recording::Recording;
 pub use records::CallGraph;
 pub use settings::{Settings, counted_events};
 pub use sources::{SourcePlace, Sources};

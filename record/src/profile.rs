@@ -5,7 +5,7 @@ use crate::budget::Pace;
 use crate::cpus::CpuTotals;
 use crate::estimate::{Alone, Besides, Confidence, SeenIn, SeenInAll, Told, Untold, shares};
 use crate::held::Held;
-use crate::recorder::{Burst, Recording};
+use crate::recording::{Burst, Recording};
 use crate::sources::Sources;
 use crate::stacks::CodePlace;
 use crate::statistics::proportion;

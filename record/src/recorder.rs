@@ -3,21 +3,21 @@
 
 use crate::budget::{BurstBudget, Limit, Pace};
 use crate::conditional::{Condition, ConditionalSampler, Tally};
-use crate::cpus::{CpuTotals, RecordedCpus};
+use crate::cpus::RecordedCpus;
 use crate::event::{now, own_cpu_time, own_tid, wait};
 use crate::journal::Journal;
 use crate::proof::{Calls, ProvedWindows, proved};
+use crate::recording::{Burst, Recording, Totals};
 use crate::records::{Happened, RawSample};
 use crate::sampler::{Counted, Fate, RawBurst, Sampler};
 use crate::settings::{Settings, refusal};
 use crate::sideband::Sideband;
-use crate::spaces::{Module, Spaces};
+use crate::spaces::Spaces;
 use crate::stacks::{CodePlace, Stacks};
 use crate::turns::{Turn, Turns};
-use crate::unseen::{Beginnings, Unseen};
+use crate::unseen::Beginnings;
 use crate::unwind::StackUnwinder;
 use crate::whom::{Whom, online, threads_of};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::RawFd;
@@ -69,33 +69,6 @@ pub enum RecordingEnd {
     TimedOut,
 }
 
-/// Two neighbouring samples of a burst, or three, each in a stack; or one that a condition's event has taken.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Burst {
-    pub kind: usize,
-    pub long: bool,
-    /// The thread's time for which it stands; of a condition the sampling event's counts.
-    pub weight_ns: u64,
-    pub stacks: Vec<u32>,
-    /// What was counted between each two; none where that is not proved.
-    pub windows: Vec<Option<Vec<u64>>>,
-    #[serde(default, skip_serializing_if = "Calls::are_unknown")]
-    pub calls: Calls,
-}
-
-/// All that was seen.
-#[derive(Debug)]
-pub struct Recording {
-    pub(crate) events: Vec<SampledEvents>,
-    pub(crate) settings: Settings,
-    pub(crate) bursts: Vec<Burst>,
-    pub(crate) stacks: Vec<Vec<CodePlace>>,
-    pub(crate) modules: Vec<Module>,
-    pub(crate) totals: Totals,
-    /// Samples were taken only where this held: `events` are none, and a burst is one sample.
-    pub(crate) condition: Option<(Condition, Tally)>,
-}
-
 /// What is open on a thread, or on a CPU.
 #[derive(Debug)]
 enum ThreadCounters {
@@ -117,49 +90,6 @@ impl ThreadCounters {
     /// The thread did not run since a burst was asked for.
     fn waits(&self) -> bool {
         matches!(self, ThreadCounters::Bursts(samplers) if samplers.iter().all(Sampler::waits))
-    }
-}
-
-/// What is told of it besides.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Totals {
-    pub elapsed: Duration,
-    pub threads: usize,
-    /// Threads on which no counters could be opened, and why the first could not.
-    pub refused: (usize, String),
-    #[serde(default)]
-    pub unseen: Unseen,
-    pub lost: u64,
-    /// The kernel throttled samples, or let them go on.
-    pub throttled: u64,
-    /// Windows in which others took the counters, samples were throttled, or a record was lost.
-    pub parted: u64,
-    /// Bursts in which an event counted more than there were slots.
-    pub impossible: u64,
-    pub pace: Pace,
-    /// None: threads were recorded, not CPUs.
-    #[serde(default)]
-    pub cpus: Option<CpuTotals>,
-}
-
-impl Recording {
-    /// In which nothing was seen yet.
-    pub(crate) fn none(events: Vec<SampledEvents>, settings: Settings) -> Recording {
-        let pace = BurstBudget::new(settings.frequency, settings.budget).pace();
-        let totals = Totals {
-            elapsed: Duration::ZERO,
-            threads: 0,
-            refused: (0, String::new()),
-            unseen: Unseen::default(),
-            lost: 0,
-            throttled: 0,
-            parted: 0,
-            impossible: 0,
-            pace,
-            cpus: None,
-        };
-        let (bursts, stacks, modules) = (Vec::new(), Vec::new(), Vec::new());
-        Recording { events, settings, bursts, stacks, modules, totals, condition: None }
     }
 }
 
