@@ -335,6 +335,25 @@ impl<'a> Sorted<'a> {
     }
 }
 
+/// CPU time by stacks, of the same frames added up. `cores`: places of kinds of cores.
+fn call_stacks(
+    seen: BTreeMap<(usize, u32), u64>,
+    stacks: &[NamedStack],
+    functions: &[Symbol],
+    cores: &BTreeMap<usize, usize>,
+) -> BTreeMap<CallStack, u64> {
+    let frame = |frame: &NamedFrame| {
+        let Symbol { name, module, .. } = functions[frame.function].clone();
+        StackFrame { function: (name, module), line: frame.line.clone(), inlined: frame.inlined }
+    };
+    let mut all = BTreeMap::new();
+    for ((kind, stack), ns) in seen {
+        let frames = stacks[stack as usize].iter().rev().map(frame).collect();
+        *all.entry(CallStack { core: cores[&kind], frames }).or_default() += ns;
+    }
+    all
+}
+
 impl Profile {
     /// Of a recording. Files of programs and libraries are looked into now.
     #[must_use]
@@ -383,15 +402,7 @@ impl Profile {
             }
         }
         let numbers: BTreeMap<usize, usize> = sorted.all.keys().copied().zip(0..).collect();
-        let frame = |frame: &NamedFrame| {
-            let Symbol { name, module, .. } = functions_seen[frame.function].clone();
-            StackFrame { function: (name, module), line: frame.line.clone(), inlined: frame.inlined }
-        };
-        let mut call_stacks = BTreeMap::new();
-        for ((kind, stack), ns) in sorted.stacks {
-            let frames = stacks[stack as usize].iter().rev().map(frame).collect();
-            *call_stacks.entry(CallStack { core: numbers[&kind], frames }).or_default() += ns;
-        }
+        let call_stacks = call_stacks(sorted.stacks, &stacks, &functions_seen, &numbers);
         let mut profile = Profile {
             cores,
             functions,
