@@ -24,7 +24,7 @@ static const struct program {
     const char *name, *length, *millions, *shape;
     int cpu; /* -1: any */
     int functions;
-} ALONE[] = {{"alpha", "20000", "300", "plain", 0, FUNCTIONS}, {"beta", "20000", "200", "other", 1, FUNCTIONS}},
+} ALONE[] = {{"alpha", "20000", "900", "plain", 0, FUNCTIONS}, {"beta", "20000", "600", "other", 1, FUNCTIONS}},
   AT_ONCE[] = {{"alpha", "20000", "300", "plain", -1, FUNCTIONS}, {"beta", "5000", "300", "other", -1, FUNCTIONS},
                {"gamma", "50000", "300", "plain", -1, FUNCTIONS}},
   /* (each has one function, to which it comes back after the other's turn: where samples lie does not tell that the other had it) */

@@ -1,7 +1,8 @@
-//! What a CPU runs at instants of a clock of its own, in the kernel, too.
+//! What a CPU, or a thread, runs at instants of a clock of its own, in the kernel, too.
 //!
-//! The first sample of a burst comes a gap after it was asked for, and in user mode: where threads take turns faster than that it is
-//! the next one's, or of whoever stays for longer. A sample of the clock is of the thread that runs now, and has the callers that it
+//! The first sample of a burst comes a gap after it was asked for, and in user mode: of a CPU where threads take turns faster than that it is
+//! the next one's, or of whoever stays for longer. Of a thread in the kernel it may come behind what asks for it, and where the recorder
+//! waits for the thread's CPU until the thread leaves the kernel (lazy preemption), it is not asked for in the kernel. A sample of the clock is of the thread that runs now, and has the callers that it
 //! has in user mode if it is in the kernel.
 //!
 //! The clock is the event ref-cycles where a fixed counter counts it: its interrupt cannot be masked. That of the event cpu-clock, a timer's, waits
@@ -11,6 +12,8 @@
 use crate::event::{CLOCK, TaskEvent};
 use crate::records::{CallGraph, READ_FORMAT, RawSample, Sampled, sampled};
 use crate::ring::RecordRing;
+use crate::sampler::Counted;
+use crate::settings::Settings;
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_CPU_CLOCK, PERF_RECORD_MISC_CPUMODE_MASK, PERF_RECORD_MISC_KERNEL, PERF_TYPE_SOFTWARE,
     perf_event_attr,
@@ -21,6 +24,8 @@ use topdown::SampledEvents;
 
 /// Samples for which a ring has room, at the least; of so much if so much may be locked.
 const ROOM: [usize; 2] = [32, 8];
+/// The same of a thread, which has a turn about as often as a sample.
+const ROOM_OF_THREAD: [usize; 2] = [8, 4];
 /// The smallest page.
 const PAGE: usize = 4096;
 /// Turns with one period, before the next is drawn: to change it takes a system call, and the period begins anew.
@@ -33,10 +38,10 @@ const LEAST_NS: f64 = 10_000.0;
 const FIXED_REF_CYCLES: [(&str, u64); 2] =
     [("event=0x00,umask=0x03", 0x0300), ("event=0x3c,umask=0x01", 0x013c)];
 
-/// A clock on a CPU.
+/// A clock on a CPU, or on a thread.
 #[derive(Debug)]
 pub(crate) struct CpuClock {
-    /// Which kind of core the CPU is.
+    /// Of which kind of core.
     pub kind: usize,
     event: TaskEvent,
     ring: RecordRing,
@@ -47,6 +52,8 @@ pub(crate) struct CpuClock {
     pub by_timer: bool,
     /// Nanoseconds for each that the event counts.
     ns_each: f64,
+    /// From one sample to the next, in its counts.
+    period: u64,
     /// What it had counted by the last sample.
     counted: u64,
     turns: u64,
@@ -66,7 +73,7 @@ fn fixed_ref_cycles(pmu: &str) -> Option<u64> {
     FIXED_REF_CYCLES.iter().find(|known| known.0 == event.trim()).map(|known| known.1)
 }
 
-fn attr(clock: (u32, u64), period: u64, callers: CallGraph, kernel: bool) -> perf_event_attr {
+fn attr(clock: (u32, u64), period: u64, Settings { callers, kernel, .. }: Settings) -> perf_event_attr {
     let mut attr = perf_event_attr {
         type_: clock.0,
         config: clock.1,
@@ -84,53 +91,110 @@ fn attr(clock: (u32, u64), period: u64, callers: CallGraph, kernel: bool) -> per
     attr
 }
 
+/// An event with a ring, with the most room that may be locked.
+fn open(
+    counted: Counted,
+    clock: (u32, u64),
+    period_ns: f64,
+    settings: Settings,
+    room: &[usize],
+) -> io::Result<(TaskEvent, RecordRing)> {
+    let (tid, cpu) = counted.target();
+    let open = |samples: &usize| {
+        let pages = (samples * settings.callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
+        let mut attr = attr(clock, period_ns as u64, settings);
+        attr.__bindgen_anon_2.wakeup_watermark = (pages * PAGE / 2) as u32;
+        let event = TaskEvent::open(attr, tid, cpu, None)?;
+        let ring = RecordRing::map(&event, pages)?;
+        Ok((event, ring))
+    };
+    let mut refused = io::Error::from(io::ErrorKind::OutOfMemory);
+    for samples in room {
+        match open(samples) {
+            Ok(opened) => return Ok(opened),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
 impl CpuClock {
-    /// On a CPU of the kind of core that has these events, with a sample after each `period_ns`.
+    /// On a CPU, by ref-cycles or a timer, with a sample after each `period_ns`. `kind` is which kind of core it is, with these events.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn open(
-        cpu: u32,
+    pub fn of_cpu(
+        counted: Counted,
+        of: (usize, &SampledEvents),
+        period_ns: f64,
+        settings: Settings,
+    ) -> io::Result<CpuClock> {
+        CpuClock::of_counter(counted, of, period_ns, settings, &ROOM).map_or_else(
+            || {
+                let timer = (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK.into());
+                let (event, ring) = open(counted, timer, period_ns, settings, &ROOM)?;
+                Ok(CpuClock::new(of.0, event, ring, None, period_ns, settings))
+            },
+            Ok,
+        )
+    }
+
+    /// On a thread while it runs on a kind of core, by ref-cycles; None: these are not to be had.
+    pub fn of_thread(
+        counted: Counted,
+        of: (usize, &SampledEvents),
+        period_ns: f64,
+        settings: Settings,
+    ) -> Option<CpuClock> {
+        CpuClock::of_counter(counted, of, period_ns, settings, &ROOM_OF_THREAD)
+    }
+
+    fn of_counter(
+        counted: Counted,
         (kind, events): (usize, &SampledEvents),
         period_ns: f64,
-        kernel: bool,
-        callers: CallGraph,
-    ) -> io::Result<CpuClock> {
-        let open = |clock: (u32, u64)| {
-            let ring = |samples: usize| {
-                let pages = (samples * callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
-                let mut attr = attr(clock, period_ns as u64, callers, kernel);
-                attr.__bindgen_anon_2.wakeup_watermark = (pages * PAGE / 2) as u32;
-                let event = TaskEvent::open(attr, -1, cpu as i32, None)?;
-                Ok((RecordRing::map(&event, pages)?, event))
-            };
-            let (ring, event) = ring(ROOM[0]).or_else(|_: io::Error| ring(ROOM[1]))?;
-            io::Result::Ok((event, ring))
+        settings: Settings,
+        room: &[usize],
+    ) -> Option<CpuClock> {
+        let ref_cycles = (events.kind, fixed_ref_cycles(events.pmu)?);
+        let (event, ring) = open(counted, ref_cycles, period_ns, settings, room).ok()?;
+        let ns_each = ring.ns_per_time_stamp()?;
+        Some(CpuClock::new(kind, event, ring, Some(ns_each), period_ns, settings))
+    }
+
+    /// `ns_each`: none of a timer, which counts nanoseconds.
+    fn new(
+        kind: usize,
+        event: TaskEvent,
+        ring: RecordRing,
+        ns_each: Option<f64>,
+        period_ns: f64,
+        settings: Settings,
+    ) -> CpuClock {
+        let Settings { callers, kernel, .. } = settings;
+        let (by_timer, ns_each) = (ns_each.is_none(), ns_each.unwrap_or(1.0));
+        let (period, counted, turns, record) = (0, 0, 0, Vec::new());
+        let mut clock = CpuClock {
+            kind,
+            event,
+            ring,
+            callers,
+            kernel,
+            by_timer,
+            ns_each,
+            period,
+            counted,
+            turns,
+            record,
         };
-        let of_pmu = || {
-            let (event, ring) = open((events.kind, fixed_ref_cycles(events.pmu)?)).ok()?;
-            let ns_each = ring.ns_per_time_stamp()?;
-            Some((event, ring, ns_each))
-        };
-        let of_pmu = of_pmu();
-        let by_timer = of_pmu.is_none();
-        let (event, ring, ns_each) = match of_pmu {
-            Some(clock) => clock,
-            None => {
-                let (event, ring) = open((PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK.into()))?;
-                (event, ring, 1.0)
-            }
-        };
-        let (counted, turns, record) = (0, 0, Vec::new());
-        let mut clock =
-            CpuClock { kind, event, ring, callers, kernel, by_timer, ns_each, counted, turns, record };
         clock.set_period(period_ns);
-        Ok(clock)
+        clock
     }
 
     fn set_period(&mut self, period_ns: f64) {
+        self.period = (period_ns.max(LEAST_NS) / self.ns_each) as u64;
         // (one whose CPU has gone offline has none)
-        let _ = self.event.set_period((period_ns.max(LEAST_NS) / self.ns_each) as u64);
+        let _ = self.event.set_period(self.period);
     }
 
     /// Now and then sets another period, which begins now.
@@ -141,24 +205,30 @@ impl CpuClock {
         }
     }
 
-    /// What ran since the last time.
-    pub fn drain(&mut self) -> Vec<ClockSample> {
-        let mut samples = Vec::new();
+    /// What ran since the last time, and how many samples found no room.
+    pub fn drain(&mut self) -> (Vec<ClockSample>, u64) {
+        let (mut samples, mut all_lost) = (Vec::new(), 0);
         let mut record = std::mem::take(&mut self.record);
         while let Some((kind, misc)) = self.ring.next(&mut record) {
-            if let Sampled::Sample(sample) = sampled(kind, &record, self.callers) {
-                // (it stands for those before it that found no room, too)
-                let counted = sample.counts.first().copied().unwrap_or(self.counted);
-                let counts = counted.saturating_sub(std::mem::replace(&mut self.counted, counted));
-                let in_kernel = u32::from(misc) & PERF_RECORD_MISC_CPUMODE_MASK == PERF_RECORD_MISC_KERNEL;
-                let ran = if in_kernel && !self.kernel { seen_from_user_mode(sample) } else { sample };
-                if !ran.is_idle() {
-                    samples.push(ClockSample { ran, weight_ns: (counts as f64 * self.ns_each) as u64 });
+            match sampled(kind, &record, self.callers) {
+                Sampled::Sample(sample) => {
+                    let counted = sample.counts.first().copied().unwrap_or(self.counted);
+                    let counts = counted.saturating_sub(std::mem::replace(&mut self.counted, counted));
+                    // (one does not stand for all that found no room: it would have all of their time)
+                    let counts = counts.min(3 * self.period);
+                    let in_kernel =
+                        u32::from(misc) & PERF_RECORD_MISC_CPUMODE_MASK == PERF_RECORD_MISC_KERNEL;
+                    let ran = if in_kernel && !self.kernel { seen_from_user_mode(sample) } else { sample };
+                    if !ran.is_idle() {
+                        samples.push(ClockSample { ran, weight_ns: (counts as f64 * self.ns_each) as u64 });
+                    }
                 }
+                Sampled::Lost(lost) => all_lost += lost,
+                _ => {}
             }
         }
         self.record = record;
-        samples
+        (samples, all_lost)
     }
 }
 

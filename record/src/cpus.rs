@@ -1,12 +1,11 @@
 //! The CPUs that are recorded, of which some come and go.
 #![forbid(unsafe_code)]
 
-use crate::cpu_clock::CpuClock;
 use crate::event::{may_run_on, now, own_tid, run_on};
 use crate::sampler::Counted;
 use crate::whom::online;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use topdown::{Error, Options, SampledEvents, SourceKind, Target, TopDown};
 
 /// How often it is looked at which are online, in nanoseconds.
@@ -39,8 +38,6 @@ pub(crate) struct RecordedCpus {
     /// Where it does not run now.
     avoided: Option<u32>,
     looked: u64,
-    /// What tells the time of each.
-    pub clocks: BTreeMap<u32, CpuClock>,
     /// Those that went away or came since the start.
     pub changed: BTreeSet<u32>,
     /// How many were recorded.
@@ -64,7 +61,6 @@ impl RecordedCpus {
             allowed: may_run_on(),
             avoided: None,
             looked: now(),
-            clocks: BTreeMap::new(),
             changed: BTreeSet::new(),
             all: BTreeSet::new(),
             threads: BTreeSet::new(),

@@ -3,6 +3,7 @@
 
 use crate::budget::{BurstBudget, Limit, Pace};
 use crate::conditional::{Condition, ConditionalSampler, Tally};
+use crate::cpu_clock::CpuClock;
 use crate::cpus::RecordedCpus;
 use crate::event::{now, own_cpu_time, own_tid, wait};
 use crate::journal::Journal;
@@ -26,6 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use topdown::{Error, SampledEvents};
 
+mod clocks;
 mod on_cpus;
 
 /// Bursts with one gap, before the next is drawn: to change it takes a system call.
@@ -112,6 +114,8 @@ pub struct Recorder {
     /// By thread, or by CPU.
     samplers: BTreeMap<i32, ThreadCounters>,
     cpus: Option<RecordedCpus>,
+    /// What tells the time, of threads or CPUs that have it.
+    clocks: BTreeMap<i32, Vec<CpuClock>>,
     turns: Turns,
     /// CPU time of this thread at the last turn.
     spent_ns: u64,
@@ -188,6 +192,7 @@ impl Recorder {
             sideband: Sideband::new(online()),
             samplers: BTreeMap::new(),
             cpus: None,
+            clocks: BTreeMap::new(),
             turns: Turns::new(now()),
             spent_ns: own_cpu_time(),
             spaces: Spaces::default(),
@@ -263,6 +268,9 @@ impl Recorder {
         match opened {
             Ok(counters) => {
                 self.samplers.insert(tid, counters);
+                if self.condition.is_none() {
+                    self.clock_thread(tid, Counted::Thread { pid, tid });
+                }
                 self.turns.joins(tid, now(), self.budget.rate());
                 began.into_iter().for_each(|began| self.beginnings.opened(began, now()));
             }
@@ -364,6 +372,7 @@ impl Recorder {
                     if let Some(counters) = self.samplers.remove(&tid) {
                         let due = self.turns.leaves(tid);
                         self.beginnings.unsampled(due.max(counters.since()), time);
+                        self.end_clocks(tid);
                         self.close(counters);
                     }
                 }
@@ -485,9 +494,11 @@ impl Recorder {
     /// A thread's turn.
     fn turn(&mut self, turn: Turn) {
         let Some(ThreadCounters::Bursts(mut samplers)) = self.samplers.remove(&turn.tid) else { return };
-        self.turn_of_cpu(turn.tid as u32);
-        // (of CPUs a clock tells the time)
-        let weight_ns = if self.cpus.is_some() { 0 } else { (turn.weight_ns as f64).min(MOST_WEIGHT) as u64 };
+        self.cpus.iter_mut().for_each(|cpus| cpus.make_room(turn.tid as u32));
+        self.turn_clocks(turn.tid);
+        // (or a clock tells the time)
+        let weight_ns =
+            if self.is_clocked(turn.tid) { 0 } else { (turn.weight_ns as f64).min(MOST_WEIGHT) as u64 };
         let burst = |sampler: &mut Sampler| self.burst(sampler, weight_ns);
         // (on all, whatever becomes of one)
         let begun: Vec<io::Result<()>> = samplers.iter_mut().map(burst).collect();

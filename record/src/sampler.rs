@@ -6,6 +6,7 @@ use crate::proof::Strobe;
 use crate::records::{CallGraph, READ_FORMAT, RawSample, Sampled, sampled};
 use crate::ring::RecordRing;
 use perf_event_open_sys::bindings::{PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_TYPE_SOFTWARE, perf_event_attr};
+use std::cell::Cell;
 use std::io;
 use topdown::SampledEvents;
 
@@ -15,6 +16,9 @@ pub(crate) const SAMPLES: u32 = 3;
 const PAGE: usize = 4096;
 /// A burst that begins later than this after it was asked for was not of that instant: the thread slept.
 const LATE_NS: u64 = 500_000;
+
+/// A burst that has not come after this is asked for once more.
+const AGAIN_NS: u64 = 1_000_000;
 
 /// Until the first gap is set.
 const FIRST_PERIOD: u64 = 1_000_000;
@@ -39,7 +43,7 @@ pub(crate) enum Counted {
 
 impl Counted {
     /// Thread and CPU, as perf_event_open(2) has them.
-    fn target(self) -> (i32, i32) {
+    pub fn target(self) -> (i32, i32) {
         match self {
             Counted::Thread { tid, .. } => (tid, -1),
             Counted::Cpu { cpu, .. } => (-1, cpu as i32),
@@ -97,6 +101,8 @@ pub(crate) struct Sampler {
     /// What comes now is no part of the burst.
     cut: bool,
     asked: Option<(u64, u64)>,
+    /// When it is to be asked for again, if that is later than usual.
+    again: Cell<u64>,
     long: bool,
     /// Of the one that samples, in its events.
     period: u64,
@@ -258,6 +264,7 @@ impl Sampler {
             switches: 0,
             cut: false,
             asked: None,
+            again: Cell::new(0),
             long: false,
             period: FIRST_PERIOD,
             bursts: 0,
@@ -288,7 +295,26 @@ impl Sampler {
 
     /// A burst was asked for, and nothing was counted since: the thread did not run.
     pub fn waits(&self) -> bool {
-        self.asked.is_some() && self.permitted.most > 0 && self.samples.is_empty() && self.ring.is_empty()
+        let waits = self.asked.is_some()
+            && self.permitted.most > 0
+            && self.samples.is_empty()
+            && self.ring.is_empty();
+        if waits {
+            self.ask_again();
+        }
+        waits
+    }
+
+    /// Asks once more for a burst that has not come. The kernel stops an event some time after its last overflow, when the sample is there
+    /// already (perf_event_disable_inatomic): if another burst was asked for in between it stops that one, too, as nobody else would notice.
+    /// (Where the thread sleeps this does nothing. It is done less and less often)
+    fn ask_again(&self) {
+        let (Some((asked, _)), now) = (self.asked, now()) else { return };
+        if now >= self.again.get().max(asked + AGAIN_NS) && self.permitted.least > 0 {
+            self.again.set(now + 4 * (now - asked));
+            // (one that has ended has nothing to begin)
+            let _ = self.event().enable();
+        }
     }
 
     /// The gap of the next bursts, in cycles.
@@ -394,6 +420,7 @@ impl Sampler {
         }
         // (if the thread runs it is interrupted by now, however long its CPU took to do that)
         self.asked = Some((now(), weight_ns));
+        self.again.set(0);
         Ok(())
     }
 }

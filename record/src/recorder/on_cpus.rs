@@ -1,22 +1,18 @@
 //! CPUs instead of threads: whatever runs there.
 #![forbid(unsafe_code)]
 
-use super::{Burst, Recorder, ThreadCounters, sideband_refusal};
-use crate::budget::{Limit, Pace};
-use crate::cpu_clock::{ClockSample, CpuClock};
+use super::{Recorder, ThreadCounters, sideband_refusal};
+use crate::cpu_clock::CpuClock;
 use crate::cpus::{RecordedCpus, of_this_cpu};
 use crate::event::{now, own_cpu_time};
-use crate::proof::Calls;
 use crate::sampler::Sampler;
 use crate::settings::Settings;
 use crate::whom::{Whom, online, processes};
 use std::collections::BTreeSet;
-use std::os::fd::{AsRawFd, RawFd};
 use topdown::{Error, SampledEvents};
 
 /// Of processes that have ended longer ago than this no samples come any more.
 const FORGET_NS: u64 = 2_000_000_000;
-const NS: f64 = 1e9;
 
 impl Recorder {
     /// On these CPUs (None: all), of whatever runs there but the thread that calls, which records.
@@ -51,67 +47,28 @@ impl Recorder {
 
     /// Opens counters and a clock on a CPU.
     fn follow_cpu(&mut self, cpu: u32) {
-        let Some(cpus) = &mut self.cpus else { return };
-        let (counted, Settings { kernel, callers, frequency, .. }) = (cpus.counted(cpu), self.settings);
+        let Some(cpus) = &self.cpus else { return };
+        let (counted, Settings { kernel, callers, .. }) = (cpus.counted(cpu), self.settings);
         let opened =
             of_this_cpu(&self.events, |events, kind| Sampler::open(events, kind, counted, kernel, callers));
         let opened = opened.and_then(|samplers| {
             let kind = samplers.first().map_or(0, Sampler::kind);
-            let period_ns = NS / f64::from(frequency.max(1));
-            let clock = CpuClock::open(cpu, (kind, &self.events[kind]), period_ns, kernel, callers)?;
+            let period_ns = self.clock_period();
+            let clock = CpuClock::of_cpu(counted, (kind, &self.events[kind]), period_ns, self.settings)?;
             Ok((samplers, clock))
         });
         match opened {
             Ok((samplers, clock)) => {
-                cpus.all.insert(cpu);
-                cpus.by_timer |= clock.by_timer;
-                cpus.clocks.insert(cpu, clock);
+                if let Some(cpus) = &mut self.cpus {
+                    cpus.all.insert(cpu);
+                    cpus.by_timer |= clock.by_timer;
+                }
+                self.clocks.insert(cpu as i32, vec![clock]);
                 self.samplers.insert(cpu as i32, ThreadCounters::Bursts(samplers));
                 self.turns.joins(cpu as i32, now(), self.budget.rate());
             }
             Err(error) => self.refuse(&error),
         }
-    }
-
-    /// Tells the time of a CPU whose turn it is, and makes room there for a burst.
-    pub(super) fn turn_of_cpu(&mut self, cpu: u32) {
-        // (what a burst takes, a sample of the clock does not)
-        let Pace { asked, frequency, limit, .. } = self.budget.pace();
-        let frequency = if limit == Limit::Kernel { frequency } else { f64::from(asked) };
-        let period_ns = (0.5 + self.turns.random()) * NS / frequency;
-        let Some(cpus) = &mut self.cpus else { return };
-        cpus.make_room(cpu);
-        // (no program keeps pace with a random clock)
-        if let Some(clock) = cpus.clocks.get_mut(&cpu) {
-            clock.turn(period_ns);
-        }
-        self.tell_time(cpu);
-    }
-
-    /// Keeps what a CPU's clock has seen.
-    fn tell_time(&mut self, cpu: u32) {
-        let Some(cpus) = &mut self.cpus else { return };
-        let Some(clock) = cpus.clocks.get_mut(&cpu) else { return };
-        let (kind, recorder) = (clock.kind, cpus.recorder);
-        let samples = clock.drain().into_iter().filter(|sample| sample.ran.tid != recorder);
-        let samples: Vec<ClockSample> = samples.collect();
-        cpus.threads.extend(samples.iter().map(|sample| sample.ran.tid));
-        for ClockSample { ran, weight_ns } in samples {
-            let stacks = vec![self.stack(&ran)];
-            let (windows, calls) = (Vec::new(), Calls::default());
-            self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows, calls });
-        }
-    }
-
-    /// Can be read when a clock has seen much.
-    pub(super) fn clock_descriptors(&self) -> Vec<RawFd> {
-        self.cpus.iter().flat_map(|cpus| cpus.clocks.values().map(CpuClock::as_raw_fd)).collect()
-    }
-
-    /// What all clocks have seen.
-    pub(super) fn tell_all_time(&mut self) {
-        let clocks = self.cpus.iter().flat_map(|cpus| cpus.clocks.keys().copied()).collect::<Vec<u32>>();
-        clocks.into_iter().for_each(|cpu| self.tell_time(cpu));
     }
 
     /// Takes notice of CPUs that came or went. (Events of a CPU that goes do not come back with it)
@@ -126,8 +83,7 @@ impl Recorder {
         for cpu in &gone {
             self.attend();
             self.sideband.leave(*cpu);
-            self.tell_time(*cpu);
-            self.cpus.iter_mut().for_each(|cpus| _ = cpus.clocks.remove(cpu));
+            self.end_clocks(*cpu as i32);
             if let Some(counters) = self.samplers.remove(&(*cpu as i32)) {
                 self.turns.leaves(*cpu as i32);
                 self.close(counters);
