@@ -135,6 +135,7 @@ fn profile() -> Profile {
         cpus: None,
         refused: (0, String::new()),
         unseen: Unseen::default(),
+        unclocked: 0,
         lost: 0,
         throttled: 6,
         parted: 17,

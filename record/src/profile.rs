@@ -127,6 +127,8 @@ pub struct Profile {
     pub refused: (usize, String),
     /// What threads did before they were sampled.
     pub unseen: Unseen,
+    /// Threads whose time bursts tell, in the kernel, too: the kernel's part may be off.
+    pub unclocked: usize,
     /// Records for which there was no room.
     pub lost: u64,
     /// How often the kernel throttled samples, or let them go on.
@@ -413,6 +415,7 @@ impl Profile {
             cpus: recording.totals.cpus.clone(),
             refused: recording.totals.refused.clone(),
             unseen: recording.totals.unseen,
+            unclocked: recording.totals.unclocked,
             lost: recording.totals.lost,
             throttled: recording.totals.throttled,
             parted: recording.totals.parted,

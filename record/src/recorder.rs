@@ -116,6 +116,8 @@ pub struct Recorder {
     cpus: Option<RecordedCpus>,
     /// What tells the time, of threads or CPUs that have it.
     clocks: BTreeMap<i32, Vec<CpuClock>>,
+    /// Threads in the kernel that have none.
+    unclocked: usize,
     turns: Turns,
     /// CPU time of this thread at the last turn.
     spent_ns: u64,
@@ -193,6 +195,7 @@ impl Recorder {
             samplers: BTreeMap::new(),
             cpus: None,
             clocks: BTreeMap::new(),
+            unclocked: 0,
             turns: Turns::new(now()),
             spent_ns: own_cpu_time(),
             spaces: Spaces::default(),
@@ -541,6 +544,7 @@ impl Recorder {
                 self.refused.1.as_ref().map_or_else(String::new, |why| why.to_string()),
             ),
             unseen: self.beginnings.unseen(),
+            unclocked: self.unclocked,
             lost: self.fate.lost + self.tally.lost,
             throttled: self.fate.throttled + self.tally.throttled,
             parted: self.parted,

@@ -49,6 +49,9 @@ pub(crate) struct Totals {
     pub refused: (usize, String),
     #[serde(default)]
     pub unseen: Unseen,
+    /// Threads whose time bursts tell, in the kernel, too.
+    #[serde(default)]
+    pub unclocked: usize,
     pub lost: u64,
     /// The kernel throttled samples, or let them go on.
     pub throttled: u64,
@@ -71,6 +74,7 @@ impl Recording {
             threads: 0,
             refused: (0, String::new()),
             unseen: Unseen::default(),
+            unclocked: 0,
             lost: 0,
             throttled: 0,
             parted: 0,

@@ -27,8 +27,9 @@ impl Recorder {
         }
         let period_ns = self.clock_period();
         let clock = |of: (usize, _)| CpuClock::of_thread(counted, of, period_ns, self.settings);
-        if let Some(clocks) = self.events.iter().enumerate().map(clock).collect() {
-            self.clocks.insert(tid, clocks);
+        match self.events.iter().enumerate().map(clock).collect() {
+            Some(clocks) => _ = self.clocks.insert(tid, clocks),
+            None => self.unclocked += 1,
         }
     }
 

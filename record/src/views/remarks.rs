@@ -155,6 +155,13 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
         remarks.push(format!("{refused} {each}s are not in this, the first because of: {why}"));
     }
     remarks.extend(of_unseen(profile));
+    if profile.unclocked > 0 {
+        remarks.push(format!(
+            "Of {} bursts tell the time, since no fixed counter has ref-cycles: the kernel's part of it may be off by more than the \
+             intervals say.",
+            count(profile.unclocked as u64, "thread")
+        ));
+    }
     if profile.kernel_is_hidden {
         remarks.push(
             "The kernel's functions are one, [kernel]: it does not show their addresses to this user (sysctl \

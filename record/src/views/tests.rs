@@ -85,6 +85,7 @@ pub(crate) fn profile() -> Profile {
         cpus: None,
         refused: (0, String::new()),
         unseen: Unseen::default(),
+        unclocked: 0,
         lost: 0,
         throttled: 0,
         parted: 0,
@@ -199,6 +200,15 @@ fn a_profile_of_cpus_says_so_and_what_is_not_in_it() {
     assert_eq!(json["windows_of_several_threads"], 1234);
     assert_eq!(json["processes_without_names"], 7);
     assert_eq!(json["cpus_changed"], serde_json::json!([1, 3]));
+}
+
+#[test]
+fn it_is_said_where_bursts_tell_the_time_in_the_kernel() {
+    let text = |unclocked| {
+        let profile = Profile { unclocked, ..profile() };
+        String::from_utf8(View::Text.write(&profile, &HEADING)).unwrap()
+    };
+    assert!(text(2).contains("Of 2 threads bursts tell the time") && !text(0).contains("bursts tell"));
 }
 
 #[test]
