@@ -283,7 +283,7 @@ impl Sum {
         let counts = self.measured <= self.executions && self.measured_slots <= self.slots;
         let squares = self.moments.iter().chain([&self.xx]).all(|sum| sum.is_finite());
         let depth = model::tree_of(self.last.base.model).map_or(0, Tree::depth);
-        let level = self.measured_slots == 0 || (1..=depth).contains(&self.level);
+        let level = (self.measured == 0 && self.measured_slots == 0) || (1..=depth).contains(&self.level);
         size && counts
             && level
             && squares
