@@ -13,9 +13,9 @@ use super::tree::{Clocks, Expr, Retired, Row, Tree, root, with_rows};
 use super::{Counters, Counting, Event, Leader, Model};
 use crate::sys::cpu::ARM64;
 
-/// Cycles, which have a counter of their own.
-/// (What a CPU does not count counts nothing: that is seen before it is believed.)
+/// Of PMUv3. A CPU that lacks it may count nothing by this number: it is tried before it is used.
 pub(super) const RETURNS: Event = Event::new("br_return_retired", 0x0e);
+/// Cycles, which have a counter of their own.
 pub(super) const CYCLES: Leader =
     Leader { event: Event::new("cpu_cycles", 0x11), by_cycle: true, general: false };
 

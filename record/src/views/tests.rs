@@ -1,9 +1,9 @@
 mod firefox;
 mod lines;
+mod remarks;
 
 use super::*;
 use crate::budget::{Limit, Pace};
-use crate::cpus::CpuTotals;
 use crate::estimate::{Confidence, Told, Untold};
 use crate::profile::{CallStack, FunctionFigures, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame};
 use crate::sources::Sources;
@@ -167,51 +167,6 @@ fn csv_and_json_have_each_node_with_its_interval() {
 }
 
 #[test]
-fn a_profile_of_cpus_says_so_and_what_is_not_in_it() {
-    let remarks = |profile: &Profile| {
-        let text = String::from_utf8(View::Text.write(profile, &HEADING)).unwrap();
-        let json: serde_json::Value = serde_json::from_slice(&View::Json.write(profile, &HEADING)).unwrap();
-        (text, json)
-    };
-    let (text, json) = remarks(&profile());
-    assert!(
-        !text.contains("CPU") && json.get("cpus").is_none() && json.get("time_by_timer").is_none(),
-        "{text}"
-    );
-    let of_cpus = |totals: CpuTotals| remarks(&Profile { cpus: Some(totals), ..profile() });
-    let totals = CpuTotals { cpus: 4, changed: vec![], switched: 0, hidden: 0, by_timer: false };
-    let (text, json) = of_cpus(totals.clone());
-    assert!(text.starts_with("topdown: ./a.out (4.0 s, 4 CPUs, 1 thread, 2,000 bursts)\n"), "{text}");
-    assert_eq!((json["cpus"].as_u64(), json["time_by_timer"].as_bool()), (Some(4), Some(false)));
-    assert!(
-        !["offline", "left out", "other users", "timer"].iter().any(|word| text.contains(word)),
-        "{text}"
-    );
-    let (text, json) =
-        of_cpus(CpuTotals { changed: vec![1, 3], switched: 1234, hidden: 7, by_timer: true, ..totals });
-    for said in [
-        "CPUs went offline or came online meanwhile: 1, 3.",
-        "1,234 windows are left out: another thread ran in them, too.",
-        "7 processes of other users",
-        "A timer tells the time",
-    ] {
-        assert!(text.contains(said), "{said}: {text}");
-    }
-    assert_eq!(json["windows_of_several_threads"], 1234);
-    assert_eq!(json["processes_without_names"], 7);
-    assert_eq!(json["cpus_changed"], serde_json::json!([1, 3]));
-}
-
-#[test]
-fn it_is_said_where_bursts_tell_the_time_in_the_kernel() {
-    let text = |unclocked| {
-        let profile = Profile { unclocked, ..profile() };
-        String::from_utf8(View::Text.write(&profile, &HEADING)).unwrap()
-    };
-    assert!(text(2).contains("Of 2 threads bursts tell the time") && !text(0).contains("bursts tell"));
-}
-
-#[test]
 fn folded_stacks_have_microseconds() {
     let folded = String::from_utf8(View::Folded.write(&profile(), &HEADING)).unwrap();
     assert_eq!(folded, "f(\"x\", int) 500000\nmain;f(\"x\", int) 2500000\nmain;no:name 1000000\n");
@@ -330,46 +285,6 @@ fn the_ending_chooses() {
         assert_eq!(View::of(Path::new(file)).unwrap(), view);
     }
     assert!(View::of(Path::new("a.pdf")).unwrap_err().contains(".html, .svg,"));
-}
-
-#[test]
-fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
-    type Change = fn(&mut Profile);
-    let said = |change: Change| {
-        let mut profile = profile();
-        change(&mut profile);
-        String::from_utf8(View::Text.write(&profile, &HEADING)).unwrap()
-    };
-    let quiet = said(|_| ());
-    assert!(!quiet.contains("left out") && !quiet.contains("instead of"), "{quiet}");
-    assert!(!said(|profile| profile.unseen.ns = 10_000_000).contains("not sampled"));
-    let changes: [(Change, &str); 8] = [
-        (|profile| profile.notes.push("A link.".into()), "A link."),
-        (
-            |profile| (profile.threads, profile.unseen) = (300, Unseen { threads: 40, ns: 1_000_000_000 }),
-            "40 of 300 threads had ended by then. At most 1000.0 ms, 20.0 % of all, are not in this.",
-        ),
-        (
-            |profile| profile.unseen.ns = 200_000_000,
-            "counters are open. At most 200.0 ms, 4.8 % of all, are not in this.",
-        ),
-        (|profile| profile.throttled = 6, "throttled samples 3 times"),
-        (|profile| profile.parted = 5, "5 windows are left out"),
-        (|profile| profile.impossible = 4, "4 bursts tell the time alone"),
-        (
-            |profile| {
-                profile.pace = Pace { frequency: 250.2, burst_ns: 4e4, limit: Limit::Cost, ..profile.pace };
-            },
-            "250 bursts a second and thread instead of 500: each takes 40.0 us, and all may take 1 % of the time",
-        ),
-        (
-            |profile| profile.pace = Pace { frequency: 100.0, limit: Limit::Kernel, ..profile.pace },
-            "100 bursts a second and thread instead of 500: more would be throttled",
-        ),
-    ];
-    for (change, line) in changes {
-        assert!(said(change).contains(line), "{line}");
-    }
 }
 
 fn svg(profile: &Profile) -> String {
