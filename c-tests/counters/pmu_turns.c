@@ -236,7 +236,7 @@ int main(int count, char **arguments)
         return 0;
     }
     static struct csv csv, timeline;
-    runs((const char *const[]){"stat", "--td-level", level, "--timeline", t, "-o", r, NULL}, "500");
+    runs((const char *const[]){"stat", "--td-level", level, "--timeline", t, "-o", r, NULL}, "750");
     csv_read(&csv, r);
     csv_read(&timeline, t);
     fprintf(stderr, "running %.3f, %d intervals\n", whole_is_true(&csv), timeline.rows - 1);
