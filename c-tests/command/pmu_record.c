@@ -233,8 +233,6 @@ static struct seen record(char *const *program, const char *gap, int all)
 
 /* ---- Throttling ---- */
 
-#define MAX_SAMPLE_RATE "/proc/sys/kernel/perf_event_max_sample_rate"
-
 static void permit_samples(const char *rate) { set(MAX_SAMPLE_RATE, rate); }
 static void permit_all(void) { permit_samples("100000\n"); }
 

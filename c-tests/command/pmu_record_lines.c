@@ -2,6 +2,8 @@
  * hottest one is it, in the text and in the page; of an inlined function the line is below that function.
  * needs: counters, not-hybrid */
 #include "lib/stat.h"
+#include "lib/functions.h"
+#include "lib/profile.h"
 
 /* What `topdown record` with these arguments says on standard error, or writes into a file. */
 static char *told(const char *file, char *const *arguments)
@@ -44,6 +46,7 @@ static void lines_are_true(const char *text, const int *parts, const char *funct
 int main(void)
 {
     stat_begins();
+    kernel_never_lowers(); /* (others before it may have made the kernel do so) */
     char *const recording = in_scratch("x.recording"), *const source = beside("../../c-tests");
     CHECK_EQ(run_alone((char *[]){beside("../release/topdown"), "record", "-F2000", "--budget=50", "-o", recording, beside("lib/lines"),
                                   "30000", NULL}), 0);

@@ -95,11 +95,16 @@ static inline void set(const char *path, const char *value)
 }
 
 /* The kernel lowers its limit of samples itself where interrupts take long, as they do on an emulated machine that shares its CPUs; or not. */
+#define MAX_SAMPLE_RATE "/proc/sys/kernel/perf_event_max_sample_rate"
 #define CPU_TIME_MAX_PERCENT "/proc/sys/kernel/perf_cpu_time_max_percent"
 static inline void kernel_lowers(void) { set(CPU_TIME_MAX_PERCENT, "25\n"); }
 static inline void kernel_never_lowers(void)
 {
-    if (geteuid() == 0)
-        set(CPU_TIME_MAX_PERCENT, "0\n"), atexit(kernel_lowers);
+    if (geteuid() != 0)
+        return;
+    kernel_lowers(); /* (else the limit cannot be set) */
+    set(MAX_SAMPLE_RATE, "100000\n"); /* it may have been lowered before */
+    set(CPU_TIME_MAX_PERCENT, "0\n");
+    atexit(kernel_lowers);
 }
 #endif
