@@ -113,10 +113,13 @@ static struct seen seen_of(const struct csv *csv, const struct shape *shape, uns
 static int functions_are_true(const struct csv *csv, const struct shape *shape, const struct storm *storm, double *worst)
 {
     struct seen seen[STORM_FUNCTIONS];
+    const double unmet = 1 - number(csv, 1, "time", "_low"); /* (of all: so much may be what no burst met) */
     double time = 0, all = 0;
     int told = 0;
     for (unsigned k = 0; k < STORM_FUNCTIONS; k++) {
         seen[k] = seen_of(csv, shape, k, worst);
+        if (seen[k].time == 0)
+            seen[k].off = unmet;
         time += seen[k].time;
         all += (double)storm->spent[k];
         told += seen[k].told;
