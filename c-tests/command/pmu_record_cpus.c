@@ -1,10 +1,10 @@
 /* `topdown record -a` and -C: programs with known mixes that run at once, on two CPUs and on one. The truth is within the interval of each
  * share of each function of each program, also of two that take turns on one CPU, of which the one's are shorter than a gap; and each program
  * and function has its part of the CPU time, within twice the interval, where a counter tells the time also those that take turns; what is
- * idle has none, and neither has the recorder. An ordinary user
+ * idle has none, and neither has the recorder. On hybrid CPUs each kind of core has a table. An ordinary user
  * is refused by name at kernel.perf_event_paranoid 2 and 1. With the argument `hotplug`: a CPU that goes and comes (not with the others, as it
  * may change what they meet).
- * needs: counters, not-hybrid */
+ * needs: counters */
 #define _GNU_SOURCE
 #include "lib/stat.h"
 #include "lib/functions.h"
@@ -17,12 +17,15 @@
 #define CPU1_ONLINE "/sys/devices/system/cpu/cpu1/online"
 enum { FUNCTIONS = 4, ONE = 1 };
 static char *self;
+static struct td_info info;
+static int hybrid;
+static int other_cpu = 1; /* that of beta: on a hybrid CPU an E-core */
 
 /* ---- Programs ---- */
 
 static const struct program {
     const char *name, *length, *millions, *shape;
-    int cpu; /* -1: any */
+    int cpu; /* 0, 1: the other one; -1: any */
     int functions;
 } ALONE[] = {{"alpha", "20000", "900", "plain", 0, FUNCTIONS}, {"beta", "20000", "600", "other", 1, FUNCTIONS}},
   AT_ONCE[] = {{"alpha", "20000", "300", "plain", -1, FUNCTIONS}, {"beta", "5000", "300", "other", -1, FUNCTIONS},
@@ -41,7 +44,7 @@ static pid_t begin(const struct program *program, const char *directory, int par
     if (program->cpu >= 0) {
         cpu_set_t set;
         CPU_ZERO(&set);
-        CPU_SET(program->cpu, &set);
+        CPU_SET(program->cpu ? other_cpu : 0, &set);
         CHECK_EQ(sched_setaffinity(0, sizeof set, &set), 0);
     }
     char functions[8];
@@ -51,21 +54,31 @@ static pid_t begin(const struct program *program, const char *directory, int par
     _exit(126);
 }
 
+/* A file of the PMU that counts instructions on CPUs of a kind; its path. */
+enum { KINDS = 2 };
+static const char *of_pmu(int kind, const char *file)
+{
+    static char path[96];
+    const char *const pmu = !hybrid ? "cpu" : kind ? "cpu_atom" : "cpu_core";
+    snprintf(path, sizeof path, "/sys/bus/event_source/devices/%s/%s", pmu, file);
+    return path;
+}
+
 /* The clock of a CPU is a fixed counter of its cycles; else it is a timer. */
 static int clock_is_counter(void)
 {
     char text[64] = "";
-    FILE *const file = fopen("/sys/bus/event_source/devices/cpu/events/ref-cycles", "r");
+    FILE *const file = fopen(of_pmu(0, "events/ref-cycles"), "r");
     if (file != NULL)
         CHECK(fgets(text, sizeof text, file) != NULL && fclose(file) == 0);
     return strncmp(text, "event=0x00,umask=0x03", 21) == 0 || strncmp(text, "event=0x3c,umask=0x01", 21) == 0;
 }
 
-/* Instructions of a program, from its execution on, also in the kernel. (A cycle each: the kernel's own figure has the time of other CPUs
- * in it, as the emulated machine runs its CPUs in turns.) */
-static int instructions_of(pid_t child)
+/* Instructions of a program on CPUs of a kind, from its execution on, also in the kernel. (A cycle each: the kernel's own figure has the time
+ * of other CPUs in it, as the emulated machine runs its CPUs in turns.) */
+static int instructions_of(pid_t child, int kind)
 {
-    struct perf_event_attr attr = {.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_INSTRUCTIONS, .size = sizeof attr, .inherit = 1};
+    struct perf_event_attr attr = {.type = (uint32_t)first_cpu(of_pmu(kind, "type")), .config = 0xc0, .size = sizeof attr, .inherit = 1};
     const int counter = (int)syscall(SYS_perf_event_open, &attr, child, -1, -1, PERF_FLAG_FD_CLOEXEC);
     CHECK(counter >= 0);
     return counter;
@@ -75,25 +88,28 @@ static int instructions_of(pid_t child)
 static int run_all(const struct program *programs, int n, const char *directory)
 {
     pid_t child[4];
-    int ends[2], counter[4], status, failed = 0;
+    int ends[2], counter[4][KINDS], status, failed = 0;
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     for (int k = 0; k < n; k++) {
         child[k] = begin(programs + k, directory, strstr(programs[k].shape, "turns") ? ends[k % 2] : -1);
         CHECK(waitpid(child[k], &status, WUNTRACED) == child[k] && WIFSTOPPED(status));
-        counter[k] = clock_is_counter() ? instructions_of(child[k]) : -1;
+        for (int kind = 0; kind < KINDS; kind++)
+            counter[k][kind] = clock_is_counter() && kind <= hybrid ? instructions_of(child[k], kind) : -1;
     }
     close(ends[0]), close(ends[1]);
     for (int k = 0; k < n; k++)
         CHECK_EQ(kill(child[k], SIGCONT), 0);
     for (int k = 0; k < n; k++) {
         struct rusage used;
-        uint64_t instructions;
         CHECK_EQ(wait4(child[k], &status, 0, &used), child[k]);
         uint64_t time = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
                         (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
-        if (counter[k] >= 0) {
-            CHECK_EQ(read(counter[k], &instructions, sizeof instructions), sizeof instructions);
-            time = instructions;
+        if (clock_is_counter())
+            time = 0;
+        for (int kind = 0; kind < KINDS && counter[k][kind] >= 0; kind++) {
+            uint64_t instructions;
+            CHECK_EQ(read(counter[k][kind], &instructions, sizeof instructions), sizeof instructions);
+            time += instructions;
         }
         char *path;
         CHECK(asprintf(&path, "%s/%s.used", directory, programs[k].name) > 0);
@@ -122,29 +138,45 @@ static const struct shape {
 
 /* ---- What is told of them ---- */
 
-static int row_in(const struct csv *csv, const char *module, const char *function, const char *scope)
+/* The row of a function behind this one: on a hybrid CPU each kind of core may have one. 0: there is none. */
+static int row_behind(int row, const struct csv *csv, const char *module, const char *function, const char *scope)
 {
-    for (int row = 1; row < csv->rows; row++)
+    while (++row < csv->rows)
         if (!strcmp(csv_text(csv, row, "function"), function) && !strcmp(csv_text(csv, row, "module"), module) &&
             !strcmp(csv_text(csv, row, "scope"), scope))
             return row;
     return 0;
 }
 
-/* What a program has of the time, also in libraries and in the kernel. */
-static double time_of(const struct csv *csv, const struct program *program)
+/* A function's part of the time on all cores, and how far below and above that it may be. */
+struct part {
+    double time, below, above;
+};
+
+static struct part part_of(const struct csv *csv, const char *module, const char *function, const char *scope)
 {
-    const int row = row_in(csv, program->name, "main", "inclusive");
-    return row ? number(csv, row, "time", "") : 0;
+    struct part part = {0, 0, 0};
+    for (int row = 0; (row = row_behind(row, csv, module, function, scope)) > 0;) {
+        const double time = number(csv, row, "time", "");
+        part.time += time;
+        part.below = hypot(part.below, time - number(csv, row, "time", "_low"));
+        part.above = hypot(part.above, number(csv, row, "time", "_high") - time);
+    }
+    return part;
+}
+
+/* What a program has of the time, also in libraries and in the kernel. */
+static struct part part_of_program(const struct csv *csv, const struct program *program)
+{
+    return part_of(csv, program->name, "main", "inclusive");
 }
 
 /* The truth is within twice the interval, of which one is left in one of twenty cases. */
-static void time_is_true(const struct csv *csv, int row, double of_told, double truth)
+static void time_is_true(struct part part, const char *program, const char *function, double of_told, double truth)
 {
-    const double time = number(csv, row, "time", ""), low = number(csv, row, "time", "_low"), high = number(csv, row, "time", "_high");
-    if (truth < (time - 2 * (time - low)) / of_told || truth > (time + 2 * (high - time)) / of_told)
-        FAIL("%s: %s has %g (%g to %g) of the time, in truth %g", csv_text(csv, row, "module"), csv_text(csv, row, "function"),
-             time / of_told, low / of_told, high / of_told, truth);
+    if (truth < (part.time - 2 * part.below) / of_told || truth > (part.time + 2 * part.above) / of_told)
+        FAIL("%s: %s has %g (%g less, %g more) of the time, in truth %g", program, function, part.time / of_told, part.below / of_told,
+             part.above / of_told, truth);
 }
 
 /* A program that had this part of the CPU time of all programs, which are told to have `of_told` of the time. */
@@ -161,46 +193,52 @@ static void program_is_true(const struct csv *csv, const struct program *program
         double part;
         CHECK_EQ(fscanf(file, "%lf", &part), 1);
         snprintf(name, sizeof name, "f%d", k);
-        const int row = row_in(csv, program->name, name, "own");
-        CHECK(row > 0);
         const unsigned mix = (unsigned)k + (strncmp(program->shape, "other", 5) ? 0 : OTHER_MIXES);
-        const struct truth truth = truth_of(mix_of_function(mix));
-        told += shares_are_true(csv, row, &truth, 0, &worst) > 0;
+        int rows = 0, of_function = 0;
+        for (int row = 0; (row = row_behind(row, csv, program->name, name, "own")) > 0; rows++)
+            of_function += nodes_are_true(csv, row, mix_of_function(mix), &info, 0, &worst) > 0;
+        CHECK(rows > 0);
+        told += of_function > 0;
         if (strstr(program->shape, "turns") == NULL) /* (else most of it is the kernel's, which takes turns) */
-            time_is_true(csv, row, of_told, of_all * part / 1e6);
+            time_is_true(part_of(csv, program->name, name, "own"), program->name, name, of_told, of_all * part / 1e6);
     }
     fclose(file);
+    const struct part of_program = part_of_program(csv, program);
     fprintf(stderr, "%s: %.1f %% of the time, in truth %.1f; %d functions told, worst share %.2f points off\n", program->name,
-            100 * time_of(csv, program) / of_told, 100 * of_all, told, 100 * worst);
+            100 * of_program.time / of_told, 100 * of_all, told, 100 * worst);
     /* (a timer waits while the kernel goes from one thread to the other: 6 to 11 points, where they wake each other all the time) */
     if (strstr(program->shape, "turns") == NULL || clock_is_counter())
-        time_is_true(csv, row_in(csv, program->name, "main", "inclusive"), of_told, of_all);
+        time_is_true(of_program, program->name, "main", of_told, of_all);
     CHECK(told > 0 || atoi(program->length) < 1000); /* (no window fits in runs shorter than the gap) */
 }
 
-static void shape_is_true(const struct shape *shape, const char *option)
+/* `one`: of the other CPU alone. */
+static void shape_is_true(const struct shape *shape, int one)
 {
     static struct csv csv;
-    char *const arguments[] = {strdup(option), "--budget=50", "--", self, strdup(shape->name), stat_scratch, NULL};
+    char option[16] = "-a";
+    if (one)
+        snprintf(option, sizeof option, "-C%d", other_cpu);
+    char *const arguments[] = {option, "--budget=50", "--", self, strdup(shape->name), stat_scratch, NULL};
     CHECK_EQ(run_under("record", "-F2000", arguments), 0);
     CHECK_EQ(strlen(stat_said()), 0);
     csv_read(&csv, in_scratch("r.csv"));
     fprintf(stderr, "%s, %s:\n", shape->name, option);
     double all = 0, told = 0;
     for (int k = 0; k < shape->n; k++)
-        all += strcmp(option, "-C1") || shape->programs[k].cpu == 1 ? used(shape->programs + k) : 0;
+        all += !one || shape->programs[k].cpu == 1 ? used(shape->programs + k) : 0;
     for (int row = 1; row < csv.rows; row++) {
         if (!strcmp(csv_text(&csv, row, "module"), "topdown") && !strcmp(csv_text(&csv, row, "scope"), "own"))
             CHECK(number(&csv, row, "time", "") < 0.01);
     }
     for (int k = 0; k < shape->n; k++)
-        told += time_of(&csv, shape->programs + k);
+        told += part_of_program(&csv, shape->programs + k).time;
     fprintf(stderr, "%.1f %% of the time is others'\n", 100 * (1 - told));
     CHECK(told > 0.9 && told < 1.001);
     for (int k = 0; k < shape->n; k++) {
         const struct program *const program = shape->programs + k;
-        if (strcmp(option, "-C1") == 0 && program->cpu != 1)
-            CHECK_EQ(row_in(&csv, program->name, "f0", "own"), 0);
+        if (one && program->cpu != 1)
+            CHECK_EQ(row_behind(0, &csv, program->name, "f0", "own"), 0);
         else
             program_is_true(&csv, program, used(program) / all, told);
     }
@@ -250,22 +288,35 @@ static void is_told_of_cpus(void)
     CHECK(strstr(stat_said(), "CPUs went offline or came online meanwhile: 1.") != NULL);
 }
 
+/* The emulated machine runs its CPUs in turns itself, and one of them may stand still for minutes where several have much to do: one of
+ * each kind is left. */
+static void cpus_are(const char *online)
+{
+    for (long cpu = 1; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++)
+        if (!hybrid || cpu != other_cpu) {
+            char path[64];
+            snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%ld/online", cpu);
+            set(path, online);
+        }
+}
 
-/* The emulated machine runs its CPUs in turns itself, and one of them may stand still for minutes where both have much to do. */
-static void comes_back(void) { set(CPU1_ONLINE, "1\n"); }
+static void all_come_back(void) { cpus_are("1\n"); }
 static void one_cpu_is_left(void)
 {
     if (geteuid() == 0 && getenv("MACHINE") != NULL)
-        set(CPU1_ONLINE, "0\n"), atexit(comes_back);
+        cpus_are("0\n"), atexit(all_come_back);
 }
 
 int main(int argc, char **argv)
 {
     self = strdup(own_path());
+    hybrid = p_core() >= 0 && e_core() >= 0;
+    other_cpu = hybrid ? e_core() : 1;
     for (size_t k = 0; k < sizeof SHAPES / sizeof *SHAPES; k++)
         if (argc == 3 && strcmp(argv[1], SHAPES[k].name) == 0)
             return run_all(SHAPES[k].programs, SHAPES[k].n, argv[2]);
     stat_begins();
+    info = core_of_truth();
     if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
         SKIP("this machine has one CPU");
     kernel_never_lowers();
@@ -278,11 +329,11 @@ int main(int argc, char **argv)
         is_told_of_cpus();
         return 0;
     }
-    shape_is_true(SHAPES, "-a");
-    shape_is_true(SHAPES, "-C1");
+    shape_is_true(SHAPES, 0);
+    shape_is_true(SHAPES, 1);
     is_refused();
     one_cpu_is_left();
     for (size_t k = 1; k < sizeof SHAPES / sizeof *SHAPES; k++)
-        shape_is_true(SHAPES + k, "-a");
+        shape_is_true(SHAPES + k, 0);
     return 0;
 }
