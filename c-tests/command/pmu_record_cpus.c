@@ -1,6 +1,6 @@
 /* `topdown record -a` and -C: programs with known mixes that run at once, on two CPUs and on one. The truth is within the interval of each
- * share of each function of each program, also of two that take turns on one CPU, of which the one's are shorter than a gap; and each program
- * and function has its part of the CPU time, within twice the interval, where a counter tells the time also those that take turns; what is
+ * share of each function of each program, also of two that take turns on one CPU, of which the one's are shorter than a gap, and of each
+ * process as a whole; and each program and function has its part of the CPU time, within twice the interval, where a counter tells the time also those that take turns; what is
  * idle has none, and neither has the recorder. On hybrid CPUs each kind of core has a table. An ordinary user
  * is refused by name at kernel.perf_event_paranoid 2 and 1. With the argument `hotplug`: a CPU that goes and comes (not with the others, as it
  * may change what they meet).
@@ -168,7 +168,7 @@ static struct part part_of(const struct csv *csv, const char *module, const char
 /* What a program has of the time, also in libraries and in the kernel. */
 static struct part part_of_program(const struct csv *csv, const struct program *program)
 {
-    return part_of(csv, program->name, "main", "inclusive");
+    return part_of(csv, "[process]", program->name, "inclusive");
 }
 
 /* The truth is within twice the interval, of which one is left in one of twenty cases. */
@@ -179,10 +179,23 @@ static void time_is_true(struct part part, const char *program, const char *func
              part.above / of_told, truth);
 }
 
+/* Shares of all that a process did: `shares` of all that it did in its functions. (What calls them is some hundredth of it) */
+static void process_is_true(const struct csv *csv, const struct program *program, const double shares[4])
+{
+    int told = 0;
+    for (int row = 0; (row = row_behind(row, csv, "[process]", program->name, "inclusive")) > 0; told++)
+        for (int k = 0; k < 4; k++) {
+            const double low = number(csv, row, NODES[k], "_low"), high = number(csv, row, NODES[k], "_high");
+            if (!isnan(low) && (shares[k] < low - 0.01 || shares[k] > high + 0.01))
+                FAIL("%s: %s is %g to %g, in truth %g", program->name, NODES[k], low, high, shares[k]);
+        }
+    CHECK(told > 0);
+}
+
 /* A program that had this part of the CPU time of all programs, which are told to have `of_told` of the time. */
 static void program_is_true(const struct csv *csv, const struct program *program, double of_all, double of_told)
 {
-    double worst = 0;
+    double worst = 0, of_process[4] = {0};
     int told = 0;
     char *path;
     CHECK(asprintf(&path, "%s/%s.spent", stat_scratch, program->name) > 0);
@@ -199,16 +212,20 @@ static void program_is_true(const struct csv *csv, const struct program *program
             of_function += nodes_are_true(csv, row, mix_of_function(mix), &info, 0, &worst) > 0;
         CHECK(rows > 0);
         told += of_function > 0;
+        for (int node = 0; node < 4; node++)
+            of_process[node] += part / 1e6 * truth_of(mix_of_function(mix)).l1[node];
         if (strstr(program->shape, "turns") == NULL) /* (else most of it is the kernel's, which takes turns) */
             time_is_true(part_of(csv, program->name, name, "own"), program->name, name, of_told, of_all * part / 1e6);
     }
     fclose(file);
+    if (strstr(program->shape, "turns") == NULL)
+        process_is_true(csv, program, of_process);
     const struct part of_program = part_of_program(csv, program);
     fprintf(stderr, "%s: %.1f %% of the time, in truth %.1f; %d functions told, worst share %.2f points off\n", program->name,
             100 * of_program.time / of_told, 100 * of_all, told, 100 * worst);
     /* (a timer waits while the kernel goes from one thread to the other: 6 to 11 points, where they wake each other all the time) */
     if (strstr(program->shape, "turns") == NULL || clock_is_counter())
-        time_is_true(of_program, program->name, "main", of_told, of_all);
+        time_is_true(of_program, "[process]", program->name, of_told, of_all);
     CHECK(told > 0 || atoi(program->length) < 1000); /* (no window fits in runs shorter than the gap) */
 }
 

@@ -48,6 +48,7 @@ mod estimate;
 mod held;
 mod sources;
 
+mod processes;
 mod profile;
 
 pub mod views;

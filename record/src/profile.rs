@@ -5,6 +5,7 @@ use crate::budget::Pace;
 use crate::cpus::CpuTotals;
 use crate::estimate::{Alone, Besides, Confidence, SeenIn, SeenInAll, Told, Untold, shares};
 use crate::held::Held;
+use crate::processes::{self, PROCESS};
 use crate::recording::{Burst, Recording};
 use crate::sources::Sources;
 use crate::stacks::CodePlace;
@@ -60,6 +61,14 @@ pub struct ProfiledFunction {
     pub inclusive: FunctionFigures,
     /// Lines of the function alone as far as they are known, those of most time first.
     pub lines: Vec<ProfiledLine>,
+}
+
+impl ProfiledFunction {
+    /// It is a process, which calls all that ran in it, or all processes of a name.
+    #[must_use]
+    pub fn is_process(&self) -> bool {
+        self.module == PROCESS && self.path.is_empty()
+    }
 }
 
 /// A kind of core, and all that ran on it.
@@ -251,7 +260,8 @@ fn is_whole(stack: &NamedStack) -> bool {
 
 /// All functions, all stacks, and what is known of where they are.
 fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, Symbols) {
-    let places = recording.stacks.iter().flatten().copied();
+    let all_stacks = processes::stacks(&recording.stacks, &recording.modules);
+    let places = all_stacks.iter().copied().flatten().copied();
     let symbols = Symbols::look_up(places, &recording.modules, &LookIn::default());
     let (mut all, mut known) = (Vec::new(), HashMap::new());
     let mut number = |symbol: &Symbol| {
@@ -260,7 +270,7 @@ fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, Symbols) {
             all.len() - 1
         })
     };
-    let mut stack = |stack: &Vec<CodePlace>| {
+    let mut stack = |stack: &&[CodePlace]| {
         let mut frames = NamedStack::new();
         for functions in stack.iter().map(|place| symbols.at(*place)) {
             for (depth, Located { function, has_inlined, line }) in functions.iter().enumerate() {
@@ -271,7 +281,7 @@ fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, Symbols) {
         }
         frames
     };
-    let stacks = recording.stacks.iter().map(&mut stack).collect();
+    let stacks = all_stacks.iter().map(&mut stack).collect();
     (all, stacks, symbols)
 }
 

@@ -356,7 +356,14 @@ impl Recorder {
                 Happened::Mapped { pid, start, len, offset, file } if self.whom.records(pid) => {
                     self.spaces.mapped(time, pid, start, len, offset, &file);
                 }
-                Happened::Executed { pid } if self.whom.records(pid) => self.spaces.executed(time, pid),
+                Happened::Named { pid, tid, name, executed } if self.whom.records(pid) => {
+                    if executed {
+                        self.spaces.executed(time, pid);
+                    }
+                    if pid == tid {
+                        self.spaces.named(pid, name);
+                    }
+                }
                 Happened::Forked { pid, parent, tid } if self.whom.records(pid) => {
                     if pid != parent {
                         self.spaces.forked(parent, pid);
@@ -381,7 +388,7 @@ impl Recorder {
                 }
                 Happened::Lost(lost) => self.fate.lost += lost,
                 Happened::Mapped { .. }
-                | Happened::Executed { .. }
+                | Happened::Named { .. }
                 | Happened::Forked { .. }
                 | Happened::Other => {}
             }
@@ -423,7 +430,8 @@ impl Recorder {
                 _ => self.spaces.place(pid, sample.time, address),
             }
         });
-        let frames = frames.collect::<Vec<CodePlace>>();
+        let mut frames: Vec<CodePlace> = frames.collect();
+        frames.extend(self.spaces.process(pid));
         self.stacks.number(frames)
     }
 

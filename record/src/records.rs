@@ -160,10 +160,29 @@ pub(crate) enum Sampled {
 /// A record of the sideband.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Happened {
-    Mapped { pid: i32, start: u64, len: u64, offset: u64, file: String },
-    Executed { pid: i32 },
-    Forked { pid: i32, parent: i32, tid: i32 },
-    Exited { pid: i32, tid: i32 },
+    Mapped {
+        pid: i32,
+        start: u64,
+        len: u64,
+        offset: u64,
+        file: String,
+    },
+    /// A thread has another name; the process's if it is the first one. `executed`: it is that of another program.
+    Named {
+        pid: i32,
+        tid: i32,
+        name: String,
+        executed: bool,
+    },
+    Forked {
+        pid: i32,
+        parent: i32,
+        tid: i32,
+    },
+    Exited {
+        pid: i32,
+        tid: i32,
+    },
     Lost(u64),
     Other,
 }
@@ -300,6 +319,12 @@ fn stack_copy(fields: &mut RecordFields) -> Option<Option<StackCopy>> {
     Some((abi == u64::from(perf::PERF_SAMPLE_REGS_ABI_64)).then_some(StackCopy { registers, stack }))
 }
 
+/// Up to a zero.
+fn text(bytes: &[u8]) -> Option<String> {
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+}
+
 /// Of the sideband: when, and what.
 pub(crate) fn happened(kind: u32, misc: u16, body: &[u8]) -> Option<(u64, Happened)> {
     // (tid and time follow each record)
@@ -309,13 +334,13 @@ pub(crate) fn happened(kind: u32, misc: u16, body: &[u8]) -> Option<(u64, Happen
         perf::PERF_RECORD_MMAP2 => {
             let (pid, _tid) = (fields.u32()? as i32, fields.u32()?);
             let (start, len, offset) = (fields.u64()?, fields.u64()?, fields.u64()?);
-            let name = body.get(64..)?; // device, inode, generation, protection and flags are 32 bytes
-            let end = name.iter().position(|byte| *byte == 0)?;
-            let file = String::from_utf8_lossy(&name[..end]).into_owned();
+            let file = text(body.get(64..)?)?; // (device, inode, generation, protection and flags are 32 bytes)
             Happened::Mapped { pid, start, len, offset, file }
         }
-        perf::PERF_RECORD_COMM if u32::from(misc) & perf::PERF_RECORD_MISC_COMM_EXEC != 0 => {
-            Happened::Executed { pid: fields.u32()? as i32 }
+        perf::PERF_RECORD_COMM => {
+            let (pid, tid) = (fields.u32()? as i32, fields.u32()? as i32);
+            let executed = u32::from(misc) & perf::PERF_RECORD_MISC_COMM_EXEC != 0;
+            Happened::Named { pid, tid, name: text(body.get(8..)?)?, executed }
         }
         perf::PERF_RECORD_FORK | perf::PERF_RECORD_EXIT => {
             let (pid, parent) = (fields.u32()? as i32, fields.u32()? as i32);
@@ -483,8 +508,9 @@ mod tests {
         assert_eq!(happened(7, 0, &fork), Some((78, Happened::Forked { pid: 4, parent: 3, tid: 5 })));
         assert_eq!(happened(4, 0, &fork), Some((78, Happened::Exited { pid: 4, tid: 5 })));
         let comm = bytes(&[(5 << 32) | 4, 0x6575_7274, 0, 79]);
-        assert_eq!(happened(3, 1 << 13, &comm), Some((79, Happened::Executed { pid: 4 })));
-        assert_eq!(happened(3, 0, &comm), Some((79, Happened::Other)));
+        let named = |executed| Some((79, Happened::Named { pid: 4, tid: 5, name: "true".into(), executed }));
+        assert_eq!(happened(3, 1 << 13, &comm), named(true));
+        assert_eq!(happened(3, 0, &comm), named(false));
         assert_eq!(happened(10, 0, &map[..40]), None);
     }
 }

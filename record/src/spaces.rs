@@ -21,6 +21,8 @@ pub(crate) enum Module {
     Vdso,
     /// The kernel, with its modules; addresses are its own.
     Kernel,
+    /// All processes of a name. As the outermost of a stack, at 0, it tells whose the stack is.
+    Process(String),
 }
 
 /// All processes.
@@ -41,6 +43,8 @@ struct Space {
     mapped: Vec<MappedFile>,
     /// What was mapped before is not there any more.
     executed: u64,
+    /// The module of the process's name.
+    name: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +93,18 @@ impl Spaces {
         self.number(Module::Kernel)
     }
 
+    /// A process has this name from now on.
+    pub fn named(&mut self, pid: i32, name: String) {
+        let name = self.number(Module::Process(name));
+        self.of.entry(pid).or_default().name = Some(name);
+    }
+
+    /// Whose a stack of a process is; None: it is not known.
+    pub fn process(&self, pid: i32) -> Option<CodePlace> {
+        let module = self.of.get(&pid)?.name;
+        module.map(|module| CodePlace { module: Some(module), address: 0 })
+    }
+
     pub fn mapped(&mut self, since: u64, pid: i32, start: u64, len: u64, offset: u64, file: &str) {
         let (module, anonymous) = self.module(pid, file);
         let mapped = MappedFile { since, start, end: start.saturating_add(len), offset, module, anonymous };
@@ -129,11 +145,14 @@ impl Spaces {
         });
     }
 
-    /// What a process that is there already has mapped.
+    /// What a process that is there already is called and has mapped.
     ///
     /// # Errors
     /// It may not be seen (of a process that has ended there is nothing).
     pub fn look_at(&mut self, pid: i32) -> io::Result<()> {
+        if let Ok(name) = fs::read_to_string(format!("/proc/{pid}/comm")) {
+            self.named(pid, name.trim_end_matches('\n').into());
+        }
         let maps = match fs::read_to_string(format!("/proc/{pid}/maps")) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
             maps => maps.unwrap_or_default(),
@@ -287,5 +306,19 @@ mod tests {
         let module = spaces.place(pid, 1, here).module.unwrap();
         let program = std::env::current_exe().unwrap().display().to_string();
         assert_eq!(spaces.modules[module as usize], Module::File(program));
+        // its name is its first thread's, and its children's until they have another one
+        let name = |spaces: &Spaces, pid| match &spaces.modules[spaces.process(pid)?.module? as usize] {
+            Module::Process(name) => Some(name.clone()),
+            _ => None,
+        };
+        let own = fs::read_to_string("/proc/self/comm").unwrap();
+        spaces.forked(pid, i32::MAX);
+        assert_eq!(
+            [pid, i32::MAX].map(|pid| name(&spaces, pid)),
+            [Some(own.trim().into()), Some(own.trim().into())]
+        );
+        spaces.named(i32::MAX, "other".into());
+        assert_eq!(name(&spaces, i32::MAX), Some("other".into()));
+        assert_eq!((name(&spaces, pid), name(&spaces, 1)), (Some(own.trim().into()), None));
     }
 }

@@ -10,6 +10,7 @@ mod kallsyms;
 mod names;
 mod separate;
 
+use crate::processes::PROCESS;
 use crate::spaces::Module;
 use crate::stacks::CodePlace;
 use kallsyms::KernelSymbols;
@@ -158,6 +159,9 @@ fn of_module(
             ("[jit]".into(), String::new(), addresses.iter().map(at).collect())
         }
         Some(Module::Vdso) => ("[vdso]".into(), String::new(), nothing()),
+        Some(Module::Process(name)) => {
+            (PROCESS.into(), String::new(), vec![vec![Located::without_line(names::printable(name))]])
+        }
         Some(Module::Kernel) | None => (String::new(), String::new(), nothing()),
     };
     let unknown = if name.is_empty() { "[unknown]".into() } else { format!("[unknown in {name}]") };

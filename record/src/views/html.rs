@@ -66,7 +66,7 @@ fn percent(interval: &Confidence) -> String {
 fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
     let (told, untold): (Vec<_>, Vec<_>) =
         remarks::listed(profile, place).partition(|function| function.own.shares.is_ok());
-    let remarks = remarks::of_core(profile, place, core);
+    let (processes, remarks) = (remarks::processes(profile, place), remarks::of_core(profile, place, core));
     html! {
         section.card.core {
             div.whole {
@@ -86,9 +86,15 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
         section.card.functions {
             h2 { "Functions that waste most slots" }
             @if told.iter().chain(&untold).any(|function| !function.lines.is_empty()) { p.meta { (ABOUT_LINES) } }
-            @for (k, function) in told.iter().enumerate() { (row(profile, core, function, k == 0)) }
+            @for (k, function) in told.iter().enumerate() { (row(profile, core, function, &function.own, Some(k == 0))) }
             @if told.is_empty() { p.meta { "Of none it can be told." } }
             @for remark in &remarks { p.meta { (remark) } }
+        }
+        @if !processes.is_empty() {
+            section.card.functions {
+                h2 { "Processes that waste most slots" }
+                @for process in processes { (row(profile, core, process, &process.inclusive, None)) }
+            }
         }
         @if !untold.is_empty() {
             section.card.untold {
@@ -110,19 +116,31 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
 
 /// A core where samples are of a condition: functions by the part that they have of those.
 fn of_condition(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
+    let part = |function: &ProfiledFunction, figures: &FunctionFigures, listing: &Markup| {
+        html! {
+            div.region {
+                (name(function))
+                div {
+                    (percent(&figures.time)) " of the stretches, " (count(figures.bursts as u64, "sample"))
+                    div.weight { div style={ "width:" (format!("{:.2}", 100.0 * figures.time.value)) "%" } {} }
+                }
+                (listing)
+            }
+            "\n"
+        }
+    };
+    let processes = remarks::processes(profile, place);
     html! {
         section.card.functions {
             h2 { (core.name) ": functions in which most of the stretches end" }
             @for (k, function) in remarks::listed(profile, place).enumerate() {
-                div.region {
-                    (name(function))
-                    div {
-                        (percent(&function.own.time)) " of the stretches, " (count(function.own.bursts as u64, "sample"))
-                        div.weight { div style={ "width:" (format!("{:.2}", 100.0 * function.own.time.value)) "%" } {} }
-                    }
-                    (listing::section(profile, function, k == 0))
-                }
-                "\n"
+                (part(function, &function.own, &listing::section(profile, function, k == 0)))
+            }
+        }
+        @if !processes.is_empty() {
+            section.card.functions {
+                h2 { (core.name) ": processes in which most of the stretches end" }
+                @for process in processes { (part(process, &process.inclusive, &html! {})) }
             }
         }
     }
@@ -141,18 +159,24 @@ fn name(function: &ProfiledFunction) -> Markup {
     }
 }
 
-fn row(profile: &Profile, core: &ProfiledCore, function: &ProfiledFunction, open: bool) -> Markup {
-    let own = &function.own;
-    let wasted = 100.0 * own.wasted(&core.nodes).unwrap_or(0.0);
+/// `listing`: there is one, and it is open at first.
+fn row(
+    profile: &Profile,
+    core: &ProfiledCore,
+    function: &ProfiledFunction,
+    figures: &FunctionFigures,
+    listing: Option<bool>,
+) -> Markup {
+    let wasted = 100.0 * figures.wasted(&core.nodes).unwrap_or(0.0);
     html! {
         div.region {
             div {
                 (name(function))
-                div.meta { (percent(&own.time)) " of the time" br; "wasted in it: " (format!("{wasted:.1} %")) }
+                div.meta { (percent(&figures.time)) " of the time" br; "wasted in it: " (format!("{wasted:.1} %")) }
                 div.weight { div style={ "width:" (format!("{wasted:.2}")) "%" } {} }
             }
-            div { (bar(core, &function.name, own)) }
-            (listing::section(profile, function, open))
+            div { (bar(core, &function.name, figures)) (why_not(profile, figures)) }
+            @if let Some(open) = listing { (listing::section(profile, function, open)) }
         }
         "\n"
     }

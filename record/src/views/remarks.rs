@@ -7,6 +7,7 @@ use crate::estimate::{LEAST, Untold};
 use crate::held::Held;
 use crate::profile::{Profile, ProfiledCore, ProfiledFunction};
 use crate::unseen::Unseen;
+use std::collections::BTreeSet;
 use topdown_report::{count, thousands};
 
 /// Functions and lines of less time are not listed.
@@ -21,6 +22,20 @@ const WANTED: f64 = 0.01;
 /// The functions that people are shown of a core, those that waste most first.
 pub(super) fn listed(profile: &Profile, core: usize) -> impl Iterator<Item = &ProfiledFunction> {
     profile.functions.iter().filter(move |f| f.core == core && f.own.time.value >= LEAST_TIME)
+}
+
+/// The processes that people are shown of a core, by inclusive figures, those that waste most first. None where one alone has had time.
+pub(super) fn processes(profile: &Profile, core: usize) -> Vec<&ProfiledFunction> {
+    let all = || profile.functions.iter().filter(|f| f.is_process() && f.inclusive.time.value >= LEAST_TIME);
+    let names: BTreeSet<&str> = all().map(|process| &*process.name).collect();
+    if names.len() < 2 {
+        return Vec::new();
+    }
+    let nodes = &profile.cores[core].nodes;
+    let wasted = |f: &ProfiledFunction| f.inclusive.wasted(nodes).unwrap_or(f.inclusive.time.value);
+    let mut listed: Vec<_> = all().filter(|process| process.core == core).collect();
+    listed.sort_by(|a, b| wasted(b).total_cmp(&wasted(a)));
+    listed
 }
 
 /// Why a function's shares are not told, and for how long to record.
@@ -98,8 +113,8 @@ pub(super) fn of_held(held: &Held) -> Vec<String> {
     ];
     if *left_out > 0 {
         remarks.push(format!(
-            "{} samples are left out: the thread was descheduled within the stretch, or there was no room for them.",
-            thousands(*left_out)
+            "{} left out: the thread was descheduled within the stretch, or there was no room.",
+            count(*left_out, "sample")
         ));
     }
     if held.counted < 0.99 {
@@ -182,14 +197,14 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     }
     if profile.parted > 0 {
         remarks.push(format!(
-            "{} windows are left out: others took the counters, samples were throttled, or a record was lost.",
-            profile.parted
+            "{} left out: others took the counters, samples were throttled, or a record was lost.",
+            count(profile.parted, "window")
         ));
     }
     if profile.impossible > 0 {
         remarks.push(format!(
-            "{} bursts tell the time alone: an event counted more than there were slots.",
-            profile.impossible
+            "The time alone is told by {}: an event counted more than there were slots.",
+            count(profile.impossible, "burst")
         ));
     }
     remarks.extend(profile.cpus.iter().flat_map(of_cpus));
@@ -213,10 +228,8 @@ fn of_cpus(cpus: &CpuTotals) -> Vec<String> {
         ));
     }
     if cpus.switched > 0 {
-        remarks.push(format!(
-            "{} windows are left out: another thread ran in them, too.",
-            thousands(cpus.switched)
-        ));
+        remarks
+            .push(format!("{} left out: another thread ran in them, too.", count(cpus.switched, "window")));
     }
     if cpus.by_timer {
         remarks.push(
@@ -227,7 +240,7 @@ fn of_cpus(cpus: &CpuTotals) -> Vec<String> {
     }
     if cpus.hidden > 0 {
         remarks.push(format!(
-            "{} processes of other users were there already: what they have mapped may not be seen, so their functions have no names \
+            "Processes of other users that were there already: {}. What they have mapped may not be seen, so their functions have no names \
              (CAP_SYS_PTRACE).",
             thousands(cpus.hidden as u64)
         ));

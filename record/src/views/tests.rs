@@ -1,5 +1,6 @@
 mod firefox;
 mod lines;
+mod processes;
 mod remarks;
 
 use super::*;
@@ -454,7 +455,17 @@ fn nothing_is_a_picture_too() {
 /// The same, of stretches in which a condition held.
 fn conditional() -> Profile {
     let mut profile = profile();
-    profile.held = Some(crate::held::Held {
+    profile.held = Some(held());
+    for figures in profile.functions.iter_mut().flat_map(|f| [&mut f.own, &mut f.inclusive]) {
+        figures.shares = Err(Untold::Conditional);
+    }
+    let core = &mut profile.cores[0];
+    (core.name, core.nodes, core.all.shares) = ("cpu_atom", Vec::new(), Err(Untold::Conditional));
+    profile
+}
+
+fn held() -> crate::held::Held {
+    crate::held::Held {
         condition: "ipc < 0.5".into(),
         event: "cycles".into(),
         period: 2_000_000,
@@ -465,13 +476,7 @@ fn conditional() -> Profile {
         counted: 0.9,
         pmus: vec!["cpu_atom"],
         without: vec!["cpu_core"],
-    });
-    for figures in profile.functions.iter_mut().flat_map(|f| [&mut f.own, &mut f.inclusive]) {
-        figures.shares = Err(Untold::Conditional);
     }
-    let core = &mut profile.cores[0];
-    (core.name, core.nodes, core.all.shares) = ("cpu_atom", Vec::new(), Err(Untold::Conditional));
-    profile
 }
 
 #[test]
@@ -484,7 +489,7 @@ fn a_condition_is_said_in_all_views() {
         "ipc < 0.5 held in 2,000 stretches of 2,000,000 cycles each: 40.0 to 41.0 % of all cycles that cpu_atom executed in user mode.\n",
         "One that runs for less than 2,000,000 cycles shares its stretches with what runs beside it.\n",
         "How slots divide cannot be told",
-        "12 samples are left out: the thread was descheduled",
+        "12 samples left out: the thread was descheduled",
         "The counters were others' for 10 % of the time",
         "What ran on cpu_core is not in this.\n",
     ] {

@@ -56,15 +56,31 @@ fn of_condition(profile: &Profile, place: usize, core: &ProfiledCore, with_lines
     let row = |figures: &FunctionFigures, name: &str| {
         format!("{}   {:>9}   {name}\n", percent(&figures.time), thousands(figures.bursts as u64))
     };
-    let mut text = format!("\n{}\n{:>11}   {:>9}   function\n", core.name, "part %", "samples");
-    text += &row(&core.all, "(all)");
+    let names = |of: &str| format!("{:>11}   {:>9}   {of}\n", "part %", "samples");
+    let mut text = format!("\n{}\n{}{}", core.name, names("function"), row(&core.all, "(all)"));
     for function in remarks::listed(profile, place) {
         text += &row(&function.own, &named(function));
         if with_lines {
             text += &lines(profile, core, function);
         }
     }
+    let processes = remarks::processes(profile, place);
+    if !processes.is_empty() {
+        text += &names("process");
+    }
+    processes.iter().for_each(|process| text += &row(&process.inclusive, &process.name));
     text + "\n"
+}
+
+/// Names of columns. `of`: what the rows are.
+fn names(core: &ProfiledCore, of: &str) -> String {
+    let mut text = format!("{:>11}   {:>6}", "time %", "wasted");
+    for node in core.nodes.iter().filter(|node| node.level == 1) {
+        let mut title = title(node).replace("speculation", "spec.");
+        title.truncate(14);
+        let _ = write!(text, "   {title:>11}");
+    }
+    format!("{text}   {of}\n")
 }
 
 fn row(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures, name: &str) -> String {
@@ -90,13 +106,7 @@ fn row(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures, name: 
 
 fn of_core(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: bool) -> String {
     let mut text = format!("\n{}: {} windows\n", core.name, thousands(core.windows as u64));
-    let _ = write!(text, "{:>11}   {:>6}", "time %", "wasted");
-    for node in core.nodes.iter().filter(|node| node.level == 1) {
-        let mut title = title(node).replace("speculation", "spec.");
-        title.truncate(14);
-        let _ = write!(text, "   {title:>11}");
-    }
-    text += "   function\n";
+    text += &names(core, "function");
     text += &row(profile, core, &core.all, "(all)");
     for function in remarks::listed(profile, place) {
         text += &row(profile, core, &function.own, &named(function));
@@ -104,6 +114,11 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: boo
             text += &lines(profile, core, function);
         }
     }
+    let processes = remarks::processes(profile, place);
+    if !processes.is_empty() {
+        text += &names(core, "process");
+    }
+    processes.iter().for_each(|process| text += &row(profile, core, &process.inclusive, &process.name));
     remarks::of_core(profile, place, core).into_iter().for_each(|remark| text += &(remark + "\n"));
     text
 }

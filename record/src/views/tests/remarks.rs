@@ -28,8 +28,8 @@ fn a_profile_of_cpus_says_so_and_what_is_not_in_it() {
         of_cpus(CpuTotals { changed: vec![1, 3], switched: 1234, hidden: 7, by_timer: true, ..totals });
     for said in [
         "CPUs went offline or came online meanwhile: 1, 3.",
-        "1,234 windows are left out: another thread ran in them, too.",
-        "7 processes of other users",
+        "1,234 windows left out: another thread ran in them, too.",
+        "Processes of other users that were there already: 7. ",
         "A timer tells the time",
     ] {
         assert!(text.contains(said), "{said}: {text}");
@@ -70,8 +70,8 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
             "counters are open. At most 200.0 ms, 4.8 % of all, are not in this.",
         ),
         (|profile| profile.throttled = 6, "throttled samples 3 times"),
-        (|profile| profile.parted = 5, "5 windows are left out"),
-        (|profile| profile.impossible = 4, "4 bursts tell the time alone"),
+        (|profile| profile.parted = 5, "5 windows left out"),
+        (|profile| profile.impossible = 4, "The time alone is told by 4 bursts"),
         (
             |profile| {
                 profile.pace = Pace { frequency: 250.2, burst_ns: 4e4, limit: Limit::Cost, ..profile.pace };

@@ -1,0 +1,48 @@
+//! Whose a stack is: the outermost of its frames is a process, where there are several.
+#![forbid(unsafe_code)]
+
+use crate::spaces::Module;
+use crate::stacks::CodePlace;
+use std::collections::BTreeSet;
+
+/// The module of processes, each a function of that name which calls all that the process does.
+pub(crate) const PROCESS: &str = "[process]";
+
+/// Stacks as they are shown: they begin with processes if these are of more than one name.
+pub(crate) fn stacks<'s>(all: &'s [Vec<CodePlace>], modules: &[Module]) -> Vec<&'s [CodePlace]> {
+    let is_process = |place: &&CodePlace| {
+        place.module.is_some_and(|module| matches!(modules[module as usize], Module::Process(_)))
+    };
+    let process_of = |stack: &'s [CodePlace]| stack.last().filter(is_process);
+    let several = all.iter().filter_map(|stack| process_of(stack)).collect::<BTreeSet<_>>().len() > 1;
+    let shown = |stack: &'s Vec<CodePlace>| {
+        let left_out = usize::from(!several && process_of(stack).is_some());
+        &stack[..stack.len() - left_out]
+    };
+    all.iter().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_shown_if_there_are_several() {
+        let place = |module: u32, address: u64| CodePlace { module: Some(module), address };
+        let process = |name: &str| Module::Process(name.into());
+        let modules = [Module::File("/bin/a".into()), process("a"), process("b")];
+        let nowhere = CodePlace { module: None, address: 7 };
+        let mut all = vec![
+            vec![place(0, 1), place(1, 0)],
+            vec![place(0, 2), nowhere, place(1, 0)],
+            vec![nowhere],
+            vec![],
+        ];
+        let depths = |all: &[Vec<CodePlace>]| {
+            stacks(all, &modules).iter().map(|stack| stack.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(depths(&all), [1, 2, 1, 0]);
+        all.push(vec![place(0, 1), place(2, 0)]);
+        assert_eq!(depths(&all), [2, 3, 1, 0, 2]);
+    }
+}
