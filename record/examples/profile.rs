@@ -136,6 +136,7 @@ fn profile() -> Profile {
         refused: (0, String::new()),
         unseen: Unseen::default(),
         unclocked: 0,
+        by_timer: 0,
         lost: 0,
         throttled: 6,
         parted: 17,

@@ -5,8 +5,8 @@
 //! waits for the thread's CPU until the thread leaves the kernel (lazy preemption), it is not asked for in the kernel. A sample of the clock is of the thread that runs now, and has the callers that it
 //! has in user mode if it is in the kernel.
 //!
-//! The clock is the event ref-cycles where a fixed counter counts it: its interrupt cannot be masked. That of the event cpu-clock, a timer's, waits
-//! while the kernel switches from one thread to another, and is then the next one's.
+//! The clock is the event ref-cycles where a fixed counter counts it: its interrupt cannot be masked. That of the events cpu-clock and task-clock, a timer's, waits
+//! while the kernel has interrupts off: where it switches from one thread to another, it is then the next one's.
 #![forbid(unsafe_code)]
 
 use crate::event::{CLOCK, TaskEvent};
@@ -15,8 +15,8 @@ use crate::ring::RecordRing;
 use crate::sampler::Counted;
 use crate::settings::Settings;
 use perf_event_open_sys::bindings::{
-    PERF_COUNT_SW_CPU_CLOCK, PERF_RECORD_MISC_CPUMODE_MASK, PERF_RECORD_MISC_KERNEL, PERF_TYPE_SOFTWARE,
-    perf_event_attr,
+    PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK, PERF_RECORD_MISC_CPUMODE_MASK,
+    PERF_RECORD_MISC_KERNEL, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 use std::os::fd::{AsRawFd, RawFd};
 use std::{fs, io};
@@ -48,7 +48,7 @@ pub(crate) struct CpuClock {
     callers: CallGraph,
     /// What the kernel does is told, too.
     kernel: bool,
-    /// The event is cpu-clock.
+    /// The event is cpu-clock or task-clock.
     pub by_timer: bool,
     /// Nanoseconds for each that the event counts.
     ns_each: f64,
@@ -119,34 +119,29 @@ fn open(
 }
 
 impl CpuClock {
-    /// On a CPU, by ref-cycles or a timer, with a sample after each `period_ns`. `kind` is which kind of core it is, with these events.
+    /// On a CPU, or on a thread while it runs on a kind of core, by ref-cycles or a timer, with a sample after each `period_ns`. `of`: which kind it
+    /// is, with these events.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn of_cpu(
+    pub fn open(
         counted: Counted,
         of: (usize, &SampledEvents),
         period_ns: f64,
         settings: Settings,
     ) -> io::Result<CpuClock> {
-        CpuClock::of_counter(counted, of, period_ns, settings, &ROOM).map_or_else(
+        let (timer, room) = match counted {
+            Counted::Cpu { .. } => (PERF_COUNT_SW_CPU_CLOCK, ROOM),
+            Counted::Thread { .. } => (PERF_COUNT_SW_TASK_CLOCK, ROOM_OF_THREAD),
+        };
+        CpuClock::of_counter(counted, of, period_ns, settings, &room).map_or_else(
             || {
-                let timer = (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK.into());
-                let (event, ring) = open(counted, timer, period_ns, settings, &ROOM)?;
+                let timer = (PERF_TYPE_SOFTWARE, timer.into());
+                let (event, ring) = open(counted, timer, period_ns, settings, &room)?;
                 Ok(CpuClock::new(of.0, event, ring, None, period_ns, settings))
             },
             Ok,
         )
-    }
-
-    /// On a thread while it runs on a kind of core, by ref-cycles; None: these are not to be had.
-    pub fn of_thread(
-        counted: Counted,
-        of: (usize, &SampledEvents),
-        period_ns: f64,
-        settings: Settings,
-    ) -> Option<CpuClock> {
-        CpuClock::of_counter(counted, of, period_ns, settings, &ROOM_OF_THREAD)
     }
 
     fn of_counter(

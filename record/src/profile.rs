@@ -138,6 +138,8 @@ pub struct Profile {
     pub unseen: Unseen,
     /// Threads whose time bursts tell, in the kernel, too: the kernel's part may be off.
     pub unclocked: usize,
+    /// Threads whose time a timer tells.
+    pub by_timer: usize,
     /// Records for which there was no room.
     pub lost: u64,
     /// How often the kernel throttled samples, or let them go on.
@@ -426,6 +428,7 @@ impl Profile {
             refused: recording.totals.refused.clone(),
             unseen: recording.totals.unseen,
             unclocked: recording.totals.unclocked,
+            by_timer: recording.totals.by_timer,
             lost: recording.totals.lost,
             throttled: recording.totals.throttled,
             parted: recording.totals.parted,

@@ -118,6 +118,8 @@ pub struct Recorder {
     clocks: BTreeMap<i32, Vec<CpuClock>>,
     /// Threads in the kernel that have none.
     unclocked: usize,
+    /// Threads whose time a timer tells.
+    by_timer: usize,
     turns: Turns,
     /// CPU time of this thread at the last turn.
     spent_ns: u64,
@@ -196,6 +198,7 @@ impl Recorder {
             cpus: None,
             clocks: BTreeMap::new(),
             unclocked: 0,
+            by_timer: 0,
             turns: Turns::new(now()),
             spent_ns: own_cpu_time(),
             spaces: Spaces::default(),
@@ -553,6 +556,7 @@ impl Recorder {
             ),
             unseen: self.beginnings.unseen(),
             unclocked: self.unclocked,
+            by_timer: self.by_timer,
             lost: self.fate.lost + self.tally.lost,
             throttled: self.fate.throttled + self.tally.throttled,
             parted: self.parted,

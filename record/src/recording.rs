@@ -52,6 +52,9 @@ pub(crate) struct Totals {
     /// Threads whose time bursts tell, in the kernel, too.
     #[serde(default)]
     pub unclocked: usize,
+    /// Threads whose time a timer tells.
+    #[serde(default)]
+    pub by_timer: usize,
     pub lost: u64,
     /// The kernel throttled samples, or let them go on.
     pub throttled: u64,
@@ -75,6 +78,7 @@ impl Recording {
             refused: (0, String::new()),
             unseen: Unseen::default(),
             unclocked: 0,
+            by_timer: 0,
             lost: 0,
             throttled: 0,
             parted: 0,

@@ -20,16 +20,20 @@ impl Recorder {
         (0.5 + self.turns.random()) * NS / frequency.max(1.0)
     }
 
-    /// Opens clocks on a thread, one for each kind of core, if what they count is to be had on all.
+    /// Opens clocks on a thread, one for each kind of core. A timer tells no kinds.
     pub(super) fn clock_thread(&mut self, tid: i32, counted: Counted) {
         if !self.settings.kernel {
             return;
         }
         let period_ns = self.clock_period();
-        let clock = |of: (usize, _)| CpuClock::of_thread(counted, of, period_ns, self.settings);
-        match self.events.iter().enumerate().map(clock).collect() {
-            Some(clocks) => _ = self.clocks.insert(tid, clocks),
-            None => self.unclocked += 1,
+        let clock = |of: (usize, _)| CpuClock::open(counted, of, period_ns, self.settings);
+        let clocks: Option<Vec<CpuClock>> = self.events.iter().enumerate().map(|of| clock(of).ok()).collect();
+        match clocks.map(|clocks| (clocks.iter().any(|clock| clock.by_timer), clocks)) {
+            Some((by_timer, clocks)) if !by_timer || clocks.len() == 1 => {
+                self.by_timer += usize::from(by_timer);
+                self.clocks.insert(tid, clocks);
+            }
+            _ => self.unclocked += 1,
         }
     }
 

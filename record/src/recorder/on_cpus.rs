@@ -54,7 +54,7 @@ impl Recorder {
         let opened = opened.and_then(|samplers| {
             let kind = samplers.first().map_or(0, Sampler::kind);
             let period_ns = self.clock_period();
-            let clock = CpuClock::of_cpu(counted, (kind, &self.events[kind]), period_ns, self.settings)?;
+            let clock = CpuClock::open(counted, (kind, &self.events[kind]), period_ns, self.settings)?;
             Ok((samplers, clock))
         });
         match opened {

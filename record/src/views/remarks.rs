@@ -172,9 +172,15 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     remarks.extend(of_unseen(profile));
     if profile.unclocked > 0 {
         remarks.push(format!(
-            "Of {} bursts tell the time, since no fixed counter has ref-cycles: the kernel's part of it may be off by more than the \
-             intervals say.",
+            "Of {} bursts tell the time, since no clock was to be had: the kernel's part of it may be off by more than the intervals say.",
             count(profile.unclocked as u64, "thread")
+        ));
+    }
+    if profile.by_timer > 0 {
+        remarks.push(format!(
+            "Of {} a timer tells the time, since no fixed counter has ref-cycles: what the kernel does with interrupts off has none, and what is \
+             behind it has more.",
+            count(profile.by_timer as u64, "thread")
         ));
     }
     if profile.kernel_is_hidden {

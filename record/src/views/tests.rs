@@ -87,6 +87,7 @@ pub(crate) fn profile() -> Profile {
         refused: (0, String::new()),
         unseen: Unseen::default(),
         unclocked: 0,
+        by_timer: 0,
         lost: 0,
         throttled: 0,
         parted: 0,

@@ -40,12 +40,14 @@ fn a_profile_of_cpus_says_so_and_what_is_not_in_it() {
 }
 
 #[test]
-fn it_is_said_where_bursts_tell_the_time_in_the_kernel() {
-    let text = |unclocked| {
-        let profile = Profile { unclocked, ..profile() };
+fn it_is_said_where_bursts_or_timers_tell_the_time_in_the_kernel() {
+    let text = |unclocked, by_timer| {
+        let profile = Profile { unclocked, by_timer, ..profile() };
         String::from_utf8(View::Text.write(&profile, &HEADING)).unwrap()
     };
-    assert!(text(2).contains("Of 2 threads bursts tell the time") && !text(0).contains("bursts tell"));
+    assert!(!text(0, 0).contains("tell the time") && !text(0, 0).contains("a timer"));
+    assert!(text(2, 0).contains("Of 2 threads bursts tell the time") && !text(2, 0).contains("a timer"));
+    assert!(text(0, 1).contains("Of 1 thread a timer tells the time") && !text(0, 1).contains("bursts tell"));
 }
 
 #[test]
