@@ -1,7 +1,8 @@
 /* `topdown record` tells of each function of a program how its slots divide and how much of the time it has, as an ordinary user: the
  * truth is within the interval of each share, and within a point of those of a tenth of the time, in functions from 1,000 instructions
  * up; in threads, in children, after an exec, with sleeps: the first of these programs; pmu_record all. So it is where the kernel
- * throttles samples, and until the program or the recorder is killed; the one does not harm the other, and what a killed recorder has seen
+ * throttles samples, in handlers of signals, and until the program or the recorder is killed; the one does not harm the other, and what a
+ * killed recorder has seen
  * is in a file beside. Where others hold general counters, it is the same by SLOTS and PERF_METRICS. What the kernel does is told if it is
  * asked for and permitted, by function if the kernel shows their addresses. On hybrid CPUs each kind of core has a table, which is true.
  * pmu_record FUNCTIONS LENGTH MILLIONS SHAPE GAP: one program alone; pmu_record all: all of them; pmu_record kernel: what the kernel
@@ -405,6 +406,9 @@ static struct seen record_one(const struct program *one)
     return record(program, one->gap, 1);
 }
 
+/* Signals of timers come when the recorder leaves the thread's CPU, too: their handler has no more of the time for that. */
+static const struct program HANDLED = {"5", "9000", "300", "timers=1000,1330", "1000"};
+
 /* The first of the programs, or all; of a hybrid CPU on either kind of cores, and three threads on both, of which each has a table. */
 static void programs(int all)
 {
@@ -446,6 +450,7 @@ int main(int argc, char **argv)
     /* (in runs as short as those of the others it is chance how many functions can be told of) */
     programs(argc == 2 && strcmp(argv[1], "all") == 0);
     stay_on(P_CORES);
+    record_one(&HANDLED);
     throttled();
     others_hold_counters();
     kernel();

@@ -50,12 +50,17 @@ static char *text_of(const char *name)
     return text;
 }
 
-/* The number before these words of a text; 0 if they are not in it. */
+/* The number before these words of a text ("1,014 bursts"); 0 if they are not in it. */
 static double number_before(const char *text, const char *words)
 {
-    const char *at = strstr(text, words);
-    for (; at != NULL && at > text && (at[-1] == '.' || (at[-1] >= '0' && at[-1] <= '9')); at--) {}
-    return at ? atof(at) : 0;
+    const char *const end = strstr(text, words), *at = end;
+    char digits[32] = "";
+    int count = 0;
+    for (; at != NULL && at > text && (strchr(".,", at[-1]) || (at[-1] >= '0' && at[-1] <= '9')); at--) {}
+    for (; at != NULL && at < end && count < 31; at++)
+        if (*at != ',')
+            digits[count++] = *at;
+    return atof(digits);
 }
 
 /* Runs the program, by itself or under topdown, whose recording is all.recording. Its status; its output is in the file `output`. */

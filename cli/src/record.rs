@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use topdown_record::views::{Heading, View};
+use topdown_record::views::{Heading, View, says_nothing};
 use topdown_record::{
     CallGraph, Condition, Journal, Kept, Profile, RecordUntil, Recorder, Settings, SourcePlace,
     counted_events,
@@ -356,10 +356,13 @@ impl Arguments {
         match self.output.as_deref() {
             None => otherwise(&text),
             Some(path) if topdown_report::is_stdout(path) => topdown_report::print_bytes(&text),
-            Some(path) => Output::create(path).and_then(|mut output| {
+            Some(path) => {
+                let mut output = Output::create(path)?;
                 output.write_all(&text)?;
-                output.finish()
-            }),
+                output.finish()?;
+                says_nothing(&profile).into_iter().for_each(|why| say(&format!("{}: {why}", path.display())));
+                Ok(())
+            }
         }
     }
 }

@@ -119,6 +119,11 @@ fn a_recording_becomes_any_profile() {
     assert_eq!((status, &*said), (Some(0), ""));
     assert!(text.starts_with("topdown: a b (1.5 s, 2 threads, 1 burst)"), "{text}");
     assert!(text.contains("[unknown in a]"), "{text}");
+    let csv = file.with_extension("csv");
+    let (status, _, said) = from(&format!("-o {}", csv.display()));
+    assert!(status == Some(0) && std::fs::read_to_string(&csv).unwrap().contains("[unknown in a]"));
+    assert!(said.contains(".csv: How slots divide cannot be told of any function, from 1 burst"), "{said}");
+    std::fs::remove_file(&csv).unwrap();
     std::fs::write(&file, &KEPT[..KEPT.len() - 20]).unwrap();
     let (status, text, _) = from("-o -");
     assert_eq!(status, Some(0));

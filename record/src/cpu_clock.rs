@@ -1,16 +1,17 @@
-//! What a CPU, or a thread, runs at instants of a clock of its own, in the kernel, too.
+//! What a CPU, or a thread, runs at instants of a clock of its own.
 //!
 //! The first sample of a burst comes a gap after it was asked for, and in user mode: of a CPU where threads take turns faster than that it is
-//! the next one's, or of whoever stays for longer. Of a thread in the kernel it may come behind what asks for it, and where the recorder
-//! waits for the thread's CPU until the thread leaves the kernel (lazy preemption), it is not asked for in the kernel. A sample of the clock is of the thread that runs now, and has the callers that it
-//! has in user mode if it is in the kernel.
+//! the next one's, or of whoever stays for longer. Of a thread it is of what runs when the recorder has left the thread's CPU: signals that became
+//! due meanwhile have their handlers run first. Of a thread in the kernel it may come behind what asks for it, and where the recorder
+//! waits for the thread's CPU until the thread leaves the kernel (lazy preemption), it is not asked for in the kernel. A sample of the clock is of the thread that runs now. One of a CPU
+//! has the callers that it has in user mode if it is in the kernel; that of a thread counts user mode alone, unless the kernel is wanted.
 //!
 //! The clock is the event ref-cycles where a fixed counter counts it: its interrupt cannot be masked. That of the events cpu-clock and task-clock, a timer's, waits
 //! while the kernel has interrupts off: where it switches from one thread to another, it is then the next one's.
 #![forbid(unsafe_code)]
 
-use crate::event::{CLOCK, TaskEvent};
-use crate::records::{CallGraph, READ_FORMAT, RawSample, Sampled, sampled};
+use crate::event::{CLOCK, TaskEvent, Times};
+use crate::records::{CallGraph, READ_FORMAT, READ_TIMES, RawSample, Sampled, sampled};
 use crate::ring::RecordRing;
 use crate::sampler::Counted;
 use crate::settings::Settings;
@@ -18,18 +19,24 @@ use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK, PERF_RECORD_MISC_CPUMODE_MASK,
     PERF_RECORD_MISC_KERNEL, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
+use std::hint::black_box;
 use std::os::fd::{AsRawFd, RawFd};
 use std::{fs, io};
 use topdown::SampledEvents;
+use topdown_seam::thread;
 
 /// Samples for which a ring has room, at the least; of so much if so much may be locked.
 const ROOM: [usize; 2] = [32, 8];
-/// The same of a thread, which has a turn about as often as a sample.
-const ROOM_OF_THREAD: [usize; 2] = [8, 4];
+/// The same of a thread, which has a turn about as often as a sample. (As a rule a sample takes a tenth of its room)
+const ROOM_OF_THREAD: [usize; 2] = [2, 1];
 /// The smallest page.
 const PAGE: usize = 4096;
 /// Turns with one period, before the next is drawn: to change it takes a system call, and the period begins anew.
 const BLOCK: u64 = 8;
+/// Until a thread's first turn its periods are so much shorter: it may have come to its end before one has passed.
+const OF_NEW_THREAD: f64 = 0.25;
+/// Instructions in which it shows whether a counter counts, at the least.
+const TRIED: u64 = 20_000;
 /// The kernel's timers are no faster.
 const LEAST_NS: f64 = 10_000.0;
 /// What Intel's PMUs have as ref-cycles, and its configuration. Fixed counter 2 counts it, at the rate of the time stamp counter while the CPU is not
@@ -43,6 +50,7 @@ const FIXED_REF_CYCLES: [(&str, u64); 2] =
 pub(crate) struct CpuClock {
     /// Of which kind of core.
     pub kind: usize,
+    clock: ClockEvent,
     event: TaskEvent,
     ring: RecordRing,
     callers: CallGraph,
@@ -50,14 +58,27 @@ pub(crate) struct CpuClock {
     kernel: bool,
     /// The event is cpu-clock or task-clock.
     pub by_timer: bool,
-    /// Nanoseconds for each that the event counts.
-    ns_each: f64,
+    /// The process of the thread that it is on, of which this was the last sample.
+    process: Option<i32>,
+    latest: Option<RawSample>,
+    /// It counts wherever the thread runs: where it did not, others had its counter.
+    everywhere: bool,
     /// From one sample to the next, in its counts.
     period: u64,
     /// What it had counted by the last sample.
-    counted: u64,
+    counted: Times,
     turns: u64,
     record: Vec<u8>,
+}
+
+/// What a clock has seen.
+#[derive(Debug, Default)]
+pub(crate) struct ClockTime {
+    pub samples: Vec<ClockSample>,
+    /// Samples that found no room.
+    pub lost: u64,
+    /// Nanoseconds of which no sample tells what ran.
+    pub untold_ns: u64,
 }
 
 /// What ran, and the time for which it stands.
@@ -67,23 +88,81 @@ pub(crate) struct ClockSample {
     pub weight_ns: u64,
 }
 
-/// The configuration of the event that a PMU has in a fixed counter, by the kernel's own word.
+/// The event that a PMU has in a fixed counter, by the kernel's own word.
 fn fixed_ref_cycles(pmu: &str) -> Option<u64> {
     let event = fs::read_to_string(format!("/sys/bus/event_source/devices/{pmu}/events/ref-cycles")).ok()?;
     FIXED_REF_CYCLES.iter().find(|known| known.0 == event.trim()).map(|known| known.1)
 }
 
-fn attr(clock: (u32, u64), period: u64, Settings { callers, kernel, .. }: Settings) -> perf_event_attr {
+/// An event that counts time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClockEvent {
+    type_: u32,
+    config: u64,
+    /// Nanoseconds for each that it counts.
+    ns_each: f64,
+}
+
+impl ClockEvent {
+    /// cpu-clock or task-clock.
+    fn timer(counted: Counted) -> ClockEvent {
+        let config = match counted {
+            Counted::Cpu { .. } => PERF_COUNT_SW_CPU_CLOCK,
+            Counted::Thread { .. } => PERF_COUNT_SW_TASK_CLOCK,
+        };
+        ClockEvent { type_: PERF_TYPE_SOFTWARE, config: config.into(), ns_each: 1.0 }
+    }
+
+    /// The ref-cycles of a kind of core, if it counts them whenever a thread runs: others may have the counter.
+    pub fn ref_cycles(events: &SampledEvents) -> Option<ClockEvent> {
+        let (type_, config) = (events.kind, fixed_ref_cycles(events.pmu)?);
+        let here = || (0..3).find_map(|_| counted(type_, config).unwrap_or(None));
+        let ns_each = match &events.cpus {
+            None => here(),
+            // (a thread of its own: where it runs is its own)
+            Some(cpus) => std::thread::scope(|scope| {
+                let there = || thread::move_to(cpus).then(here).flatten();
+                scope.spawn(there).join().unwrap_or(None)
+            }),
+        };
+        ns_each.map(|ns_each| ClockEvent { type_, config, ns_each })
+    }
+
+    /// In its counts.
+    fn period(self, ns: f64) -> u64 {
+        (ns.max(LEAST_NS) / self.ns_each) as u64
+    }
+}
+
+/// How many nanoseconds each count of ref-cycles takes, if they count on this thread all the time.
+fn counted(type_: u32, config: u64) -> io::Result<Option<f64>> {
+    let mut attr = perf_event_attr { type_, config, read_format: READ_TIMES, ..perf_event_attr::default() };
+    attr.set_exclude_kernel(1);
+    attr.set_exclude_hv(1);
+    let event = TaskEvent::open(attr, 0, -1, None)?;
+    let ring = RecordRing::map(&event, 1)?;
+    (0..TRIED).for_each(|n| _ = black_box(n));
+    let Times { count, enabled, running } = event.times()?;
+    Ok(ring.ns_per_time_stamp().filter(|_| count > 0 && enabled == running))
+}
+
+fn attr(
+    counted: Counted,
+    clock: ClockEvent,
+    period_ns: f64,
+    Settings { callers, kernel, .. }: Settings,
+) -> perf_event_attr {
     let mut attr = perf_event_attr {
-        type_: clock.0,
-        config: clock.1,
+        type_: clock.type_,
+        config: clock.config,
         read_format: READ_FORMAT,
         clockid: CLOCK,
         ..perf_event_attr::default()
     };
-    attr.__bindgen_anon_1.sample_period = period;
+    attr.__bindgen_anon_1.sample_period = clock.period(period_ns);
     callers.set(&mut attr);
     attr.set_exclude_callchain_kernel((!kernel).into());
+    attr.set_exclude_kernel((!kernel && counted.process().is_some()).into());
     attr.set_exclude_hv(1);
     attr.set_exclude_guest(1);
     attr.set_use_clockid(1);
@@ -94,15 +173,18 @@ fn attr(clock: (u32, u64), period: u64, Settings { callers, kernel, .. }: Settin
 /// An event with a ring, with the most room that may be locked.
 fn open(
     counted: Counted,
-    clock: (u32, u64),
+    clock: ClockEvent,
     period_ns: f64,
     settings: Settings,
-    room: &[usize],
 ) -> io::Result<(TaskEvent, RecordRing)> {
     let (tid, cpu) = counted.target();
+    let room = match counted {
+        Counted::Cpu { .. } => ROOM,
+        Counted::Thread { .. } => ROOM_OF_THREAD,
+    };
     let open = |samples: &usize| {
         let pages = (samples * settings.callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
-        let mut attr = attr(clock, period_ns as u64, settings);
+        let mut attr = attr(counted, clock, period_ns, settings);
         attr.__bindgen_anon_2.wakeup_watermark = (pages * PAGE / 2) as u32;
         let event = TaskEvent::open(attr, tid, cpu, None)?;
         let ring = RecordRing::map(&event, pages)?;
@@ -110,7 +192,7 @@ fn open(
     };
     let mut refused = io::Error::from(io::ErrorKind::OutOfMemory);
     for samples in room {
-        match open(samples) {
+        match open(&samples) {
             Ok(opened) => return Ok(opened),
             Err(error) => refused = error,
         }
@@ -119,111 +201,118 @@ fn open(
 }
 
 impl CpuClock {
-    /// On a CPU, or on a thread while it runs on a kind of core, by ref-cycles or a timer, with a sample after each `period_ns`. `of`: which kind it
-    /// is, with these events.
+    /// On a CPU, or on a thread while it runs on a kind of core, with a sample after each `period_ns`. (Which of how many kinds,
+    /// and what counts time there; None: a timer does.)
     ///
     /// # Errors
     /// The kernel's.
     pub fn open(
         counted: Counted,
-        of: (usize, &SampledEvents),
+        (kind, kinds, ref_cycles): (usize, usize, Option<ClockEvent>),
         period_ns: f64,
         settings: Settings,
     ) -> io::Result<CpuClock> {
-        let (timer, room) = match counted {
-            Counted::Cpu { .. } => (PERF_COUNT_SW_CPU_CLOCK, ROOM),
-            Counted::Thread { .. } => (PERF_COUNT_SW_TASK_CLOCK, ROOM_OF_THREAD),
-        };
-        CpuClock::of_counter(counted, of, period_ns, settings, &room).map_or_else(
-            || {
-                let timer = (PERF_TYPE_SOFTWARE, timer.into());
-                let (event, ring) = open(counted, timer, period_ns, settings, &room)?;
-                Ok(CpuClock::new(of.0, event, ring, None, period_ns, settings))
-            },
-            Ok,
-        )
-    }
-
-    fn of_counter(
-        counted: Counted,
-        (kind, events): (usize, &SampledEvents),
-        period_ns: f64,
-        settings: Settings,
-        room: &[usize],
-    ) -> Option<CpuClock> {
-        let ref_cycles = (events.kind, fixed_ref_cycles(events.pmu)?);
-        let (event, ring) = open(counted, ref_cycles, period_ns, settings, room).ok()?;
-        let ns_each = ring.ns_per_time_stamp()?;
-        Some(CpuClock::new(kind, event, ring, Some(ns_each), period_ns, settings))
-    }
-
-    /// `ns_each`: none of a timer, which counts nanoseconds.
-    fn new(
-        kind: usize,
-        event: TaskEvent,
-        ring: RecordRing,
-        ns_each: Option<f64>,
-        period_ns: f64,
-        settings: Settings,
-    ) -> CpuClock {
+        let process = counted.process();
+        let period_ns = if process.is_some() { period_ns * OF_NEW_THREAD } else { period_ns };
+        let open = |clock| open(counted, clock, period_ns, settings).map(|opened| (clock, opened));
+        let by_counter = ref_cycles.map(open).and_then(Result::ok);
+        let by_timer = by_counter.is_none();
+        let (clock, (event, ring)) = by_counter.map_or_else(|| open(ClockEvent::timer(counted)), Ok)?;
         let Settings { callers, kernel, .. } = settings;
-        let (by_timer, ns_each) = (ns_each.is_none(), ns_each.unwrap_or(1.0));
-        let (period, counted, turns, record) = (0, 0, 0, Vec::new());
-        let mut clock = CpuClock {
+        Ok(CpuClock {
             kind,
+            clock,
             event,
             ring,
             callers,
             kernel,
             by_timer,
-            ns_each,
-            period,
-            counted,
-            turns,
-            record,
-        };
-        clock.set_period(period_ns);
-        clock
+            process,
+            latest: None,
+            everywhere: kinds == 1,
+            period: clock.period(period_ns),
+            counted: Times::default(),
+            turns: 0,
+            record: Vec::new(),
+        })
     }
 
     fn set_period(&mut self, period_ns: f64) {
-        self.period = (period_ns.max(LEAST_NS) / self.ns_each) as u64;
+        self.period = self.clock.period(period_ns);
         // (one whose CPU has gone offline has none)
         let _ = self.event.set_period(self.period);
     }
 
     /// Now and then sets another period, which begins now.
     pub fn turn(&mut self, period_ns: f64) {
-        self.turns += 1;
         if self.turns % BLOCK == 0 {
             self.set_period(period_ns);
         }
+        self.turns += 1;
     }
 
-    /// What ran since the last time, and how many samples found no room.
-    pub fn drain(&mut self) -> (Vec<ClockSample>, u64) {
-        let (mut samples, mut all_lost) = (Vec::new(), 0);
+    /// The time, in nanoseconds, since the last sample, if it has counted so much by now.
+    fn since_the_last(&mut self, by_now: Times) -> f64 {
+        let last = std::mem::replace(&mut self.counted, by_now);
+        let counts = counts_between(last, by_now, self.everywhere);
+        // (a timer that finds the thread in the kernel, which is not wanted, has no sample, and counts on)
+        let most = match (self.process.is_some(), self.by_timer && !self.kernel) {
+            (true, true) => self.period as f64,
+            (true, false) => f64::INFINITY,
+            // (one does not stand for all that found no room: it would have all of their time)
+            (false, _) => 3.0 * self.period as f64,
+        };
+        counts.min(most) * self.clock.ns_each
+    }
+
+    /// What ran since the last time.
+    pub fn drain(&mut self) -> ClockTime {
+        let mut seen = ClockTime::default();
         let mut record = std::mem::take(&mut self.record);
         while let Some((kind, misc)) = self.ring.next(&mut record) {
             match sampled(kind, &record, self.callers) {
                 Sampled::Sample(sample) => {
-                    let counted = sample.counts.first().copied().unwrap_or(self.counted);
-                    let counts = counted.saturating_sub(std::mem::replace(&mut self.counted, counted));
-                    // (one does not stand for all that found no room: it would have all of their time)
-                    let counts = counts.min(3 * self.period);
+                    let pid = self.process.unwrap_or(sample.pid);
+                    let sample = RawSample { pid, ..sample };
+                    let RawSample { enabled, running, .. } = sample;
+                    let count = sample.counts.first().copied().unwrap_or(self.counted.count);
+                    let weight_ns = self.since_the_last(Times { count, enabled, running }) as u64;
                     let in_kernel =
                         u32::from(misc) & PERF_RECORD_MISC_CPUMODE_MASK == PERF_RECORD_MISC_KERNEL;
                     let ran = if in_kernel && !self.kernel { seen_from_user_mode(sample) } else { sample };
                     if !ran.is_idle() {
-                        samples.push(ClockSample { ran, weight_ns: (counts as f64 * self.ns_each) as u64 });
+                        seen.samples.push(ClockSample { ran, weight_ns });
                     }
                 }
-                Sampled::Lost(lost) => all_lost += lost,
+                Sampled::Lost(lost) => seen.lost += lost,
                 _ => {}
             }
         }
         self.record = record;
-        (samples, all_lost)
+        if self.process.is_some() && !seen.samples.is_empty() {
+            self.latest = seen.samples.last().map(|sample| sample.ran.clone());
+        }
+        seen
+    }
+
+    /// The last that it saw. What a thread did since its last sample goes to where that was.
+    pub fn end(mut self) -> ClockTime {
+        let mut seen = self.drain();
+        if self.process.is_none() || self.by_timer {
+            return seen;
+        }
+        let Ok(by_now) = self.event.times_of_group() else { return seen };
+        let unseen = by_now.running.saturating_sub(self.counted.running);
+        let not_counted = by_now.enabled.saturating_sub(self.counted.enabled).saturating_sub(unseen);
+        let weight_ns = self.since_the_last(by_now) as u64;
+        match self.latest.take() {
+            Some(ran) if weight_ns > 0 => seen.samples.push(ClockSample { ran, weight_ns }),
+            _ => seen.untold_ns = weight_ns,
+        }
+        if self.everywhere && unseen == 0 {
+            seen.untold_ns += not_counted;
+        }
+        seen
     }
 }
 
@@ -232,6 +321,14 @@ impl AsRawFd for CpuClock {
     fn as_raw_fd(&self) -> RawFd {
         self.event.as_raw_fd()
     }
+}
+
+/// What a clock has counted from then until now; with as much of the time in which others had its counter, if it is one that counts `everywhere`.
+fn counts_between(then: Times, now: Times, everywhere: bool) -> f64 {
+    let since = |of: fn(Times) -> u64| of(now).saturating_sub(of(then)) as f64;
+    let (counts, enabled, running) = (since(|at| at.count), since(|at| at.enabled), since(|at| at.running));
+    let scale = if everywhere && running > 0.0 { (enabled / running).max(1.0) } else { 1.0 };
+    counts * scale
 }
 
 /// A sample in the kernel, of which the callers are those in user mode: it is where the thread came from, if it came from there.
@@ -269,6 +366,19 @@ mod tests {
         // a thread of the kernel
         assert_eq!(seen(sample(&[KERNEL], 1, None)), (vec![KERNEL], 1));
         assert_eq!(seen(sample(&[KERNEL], 1, Some(&[]))), (vec![KERNEL], 1));
+    }
+
+    #[test]
+    fn time_in_which_others_had_the_counter_goes_with_the_rest() {
+        let at = |count, enabled, running| Times { count, enabled, running };
+        let between = |now, everywhere| counts_between(at(100, 1000, 900), now, everywhere);
+        assert_eq!(between(at(400, 1300, 1200), true), 300.0);
+        assert_eq!(between(at(400, 1600, 1200), true), 600.0);
+        // on other kinds of cores the thread has other clocks
+        assert_eq!(between(at(400, 1600, 1200), false), 300.0);
+        // it never counted; a record is damaged
+        assert_eq!(between(at(100, 1600, 900), true), 0.0);
+        assert_eq!(between(at(0, 0, 0), true), 0.0);
     }
 
     #[test]

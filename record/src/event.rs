@@ -77,19 +77,25 @@ impl TaskEvent {
         done(unsafe { libc::ioctl(self.0.as_raw_fd(), PERIOD as libc::Ioctl, &raw const period) })
     }
 
-    /// Reads one that was opened with both times.
-    pub fn times(&self) -> io::Result<Times> {
-        let mut words = [0_u64; 3];
+    fn read<const WORDS: usize>(&self) -> io::Result<[u64; WORDS]> {
+        let mut words = [0_u64; WORDS];
         // SAFETY: the kernel writes no more than it is told there is room for.
         let read = unsafe { libc::read(self.0.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
         match usize::try_from(read) {
-            Ok(read) if read == size_of_val(&words) => {
-                let [count, enabled, running] = words;
-                Ok(Times { count, enabled, running })
-            }
+            Ok(read) if read == size_of_val(&words) => Ok(words),
             Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
             Err(_) => Err(io::Error::last_os_error()),
         }
+    }
+
+    /// Reads one that was opened with both times.
+    pub fn times(&self) -> io::Result<Times> {
+        self.read().map(|[count, enabled, running]| Times { count, enabled, running })
+    }
+
+    /// The same of one that is a group by itself, and was opened as such.
+    pub fn times_of_group(&self) -> io::Result<Times> {
+        self.read().map(|[_, enabled, running, count]| Times { count, enabled, running })
     }
 
     /// Its records go to the ring of another.

@@ -422,7 +422,12 @@ impl Profile {
             functions,
             stacks: call_stacks,
             elapsed: recording.totals.elapsed,
-            bursts: recording.bursts.iter().filter(|burst| burst.weight_ns > 0).count(),
+            // (the others are samples of clocks)
+            bursts: recording
+                .bursts
+                .iter()
+                .filter(|burst| held.is_some() || !burst.windows.is_empty())
+                .count(),
             threads: recording.totals.threads,
             cpus: recording.totals.cpus.clone(),
             refused: recording.totals.refused.clone(),

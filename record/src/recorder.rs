@@ -3,7 +3,7 @@
 
 use crate::budget::{BurstBudget, Limit, Pace};
 use crate::conditional::{Condition, ConditionalSampler, Tally};
-use crate::cpu_clock::CpuClock;
+use crate::cpu_clock::{ClockEvent, CpuClock};
 use crate::cpus::RecordedCpus;
 use crate::event::{now, own_cpu_time, own_tid, wait};
 use crate::journal::Journal;
@@ -116,7 +116,9 @@ pub struct Recorder {
     cpus: Option<RecordedCpus>,
     /// What tells the time, of threads or CPUs that have it.
     clocks: BTreeMap<i32, Vec<CpuClock>>,
-    /// Threads in the kernel that have none.
+    /// The event of each kind of core that counts time.
+    ref_cycles: Vec<Option<ClockEvent>>,
+    /// Threads that have none.
     unclocked: usize,
     /// Threads whose time a timer tells.
     by_timer: usize,
@@ -142,6 +144,11 @@ pub struct Recorder {
 /// What the kernel says of a thread that is not there any more; and (ENODEV) of a group whose leader was opened before the thread ended.
 fn has_ended(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV))
+}
+
+/// What mmap says where no more memory may be locked, and perf_event_open where a container forbids it.
+fn has_no_room<T>(opened: &io::Result<T>) -> bool {
+    matches!(opened, Err(error) if error.raw_os_error() == Some(libc::EPERM))
 }
 
 /// One of these did not run since a burst was asked for.
@@ -187,6 +194,7 @@ impl Recorder {
         condition: Option<Condition>,
         settings: Settings,
     ) -> Recorder {
+        let ref_cycles = events.iter().map(ClockEvent::ref_cycles).collect();
         Recorder {
             whom,
             events,
@@ -197,6 +205,7 @@ impl Recorder {
             samplers: BTreeMap::new(),
             cpus: None,
             clocks: BTreeMap::new(),
+            ref_cycles,
             unclocked: 0,
             by_timer: 0,
             turns: Turns::new(now()),
@@ -254,23 +263,30 @@ impl Recorder {
         Ok(self)
     }
 
+    /// Counters on a thread.
+    fn counters(&self, pid: i32, tid: i32) -> io::Result<ThreadCounters> {
+        if let Some(condition) = &self.condition {
+            return condition.open(pid, tid).map(ThreadCounters::Where);
+        }
+        let Settings { kernel, callers, .. } = self.settings;
+        let opened =
+            self.events.iter().enumerate().map(|(kind, events)| {
+                Sampler::open(events, kind, Counted::Thread { pid, tid }, kernel, callers)
+            });
+        opened.collect::<io::Result<_>>().map(ThreadCounters::Bursts)
+    }
+
     /// Opens counters on a thread, which began then if that was told.
     fn follow(&mut self, pid: i32, tid: i32, began: Option<u64>) {
         if self.samplers.contains_key(&tid) {
             return;
         }
         self.threads += 1;
-        let opened = match &self.condition {
-            Some(condition) => condition.open(pid, tid).map(ThreadCounters::Where),
-            None => {
-                let (events, Settings { kernel, callers, .. }) =
-                    (self.events.iter().enumerate(), self.settings);
-                let opened = events.map(|(kind, events)| {
-                    Sampler::open(events, kind, Counted::Thread { pid, tid }, kernel, callers)
-                });
-                opened.collect::<io::Result<_>>().map(ThreadCounters::Bursts)
-            }
-        };
+        let mut opened = self.counters(pid, tid);
+        // (no more memory may be locked: how slots divide comes first)
+        while has_no_room(&opened) && self.give_up_a_clock() {
+            opened = self.counters(pid, tid);
+        }
         match opened {
             Ok(counters) => {
                 self.samplers.insert(tid, counters);
@@ -474,7 +490,10 @@ impl Recorder {
         }
         self.impossible += u64::from(impossible);
         if let Some(cost) = raw.cost_ns() {
-            self.budget.thread_paid(cost);
+            // (and a sample of the thread's clock)
+            let clocked = strobe.tid.is_some_and(|tid| self.is_clocked(tid));
+            let samples = raw.samples.len() as f64;
+            self.budget.thread_paid(cost * (1.0 + f64::from(u8::from(clocked)) / samples));
         }
         self.bursts.push(Burst { kind, long, weight_ns, stacks, windows, calls });
     }
@@ -579,7 +598,7 @@ impl Recorder {
     #[must_use]
     pub fn finish(mut self, elapsed: Duration) -> (Recording, Option<Journal>) {
         self.attend();
-        self.tell_all_time();
+        self.end_all_clocks();
         std::mem::take(&mut self.samplers).into_values().for_each(|counters| self.close(counters));
         self.write_down(true);
         let recording = Recording {

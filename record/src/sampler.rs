@@ -55,6 +55,14 @@ impl Counted {
         matches!(self, Counted::Cpu { .. })
     }
 
+    /// Of the thread that is counted.
+    pub fn process(self) -> Option<i32> {
+        match self {
+            Counted::Thread { pid, .. } => Some(pid),
+            Counted::Cpu { .. } => None,
+        }
+    }
+
     /// Samples that are asked for.
     fn samples(self) -> u32 {
         SAMPLES + if matches!(self, Counted::Cpu { beside: false, .. }) { OF_RECORDER } else { 0 }

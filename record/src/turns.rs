@@ -91,6 +91,13 @@ impl Turns {
         self.now_in.insert(tid, interval);
     }
 
+    /// As often in a second of its own time a thread may be sampled besides, of which no more than these run at once: so many samples are there on
+    /// average when it has a turn.
+    pub fn frequency_of_time(&self, rate: TurnRate, at_once: u64, samples: f64) -> f64 {
+        let at_once = at_once.min(self.running as u64).max(1);
+        rate.frequency.min(samples * MOST_PER_SECOND / at_once as f64)
+    }
+
     /// An interval of a thread begins, which had a turn then.
     fn begins(&mut self, tid: i32, start: u64, rate: TurnRate, last: Option<u64>) {
         let ran = last.is_some();

@@ -38,6 +38,11 @@ impl Beginnings {
         Beginnings { cpus: cpus.max(1) as u64, waiting, stretches, threads: 0, ns: 0 }
     }
 
+    /// How many CPUs there are.
+    pub fn cpus(&self) -> u64 {
+        self.cpus
+    }
+
     /// The counters of a thread that began then are open now.
     pub fn opened(&mut self, began: u64, now: u64) {
         self.unsampled(began, now);
@@ -52,6 +57,11 @@ impl Beginnings {
             self.ns += most(&self.stretches, self.cpus);
             self.stretches.clear();
         }
+    }
+
+    /// So many nanoseconds ran of which nothing is known.
+    pub fn untold(&mut self, ns: u64) {
+        self.ns += ns;
     }
 
     /// A thread that began then had ended before they were.

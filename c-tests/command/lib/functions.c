@@ -3,10 +3,12 @@
  * three of them, or children, each a third; late: in a process that has executed this program; sleeps: it does so every now and then;
  * other: plain with other mixes; reads: after each function the kernel clears as many bytes as the functions have instructions on average:
  * its instructions are in the file, too, behind those of the functions; turns and other-turns: plain and other, but after each function
- * it is another program's turn, which has the other end of descriptor 3 (a pair of sockets) and runs on the same CPU. */
+ * it is another program's turn, which has the other end of descriptor 3 (a pair of sockets) and runs on the same CPU; timers=US,US: plain, but
+ * the last function is the handler of two timers' signals, each after so many microseconds of real time, for MEAN_LENGTH instructions. */
 #include "work.h"
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +41,35 @@ static void in_children(struct part *parts)
             exit(2);
 }
 
+/* Signals do not interrupt each other's handlers. */
+static double handled;
+static void handler(int number)
+{
+    (void)number;
+    runs_as(count - 1);
+    table[count - 1](length / 2);
+    handled += (double)(length / 2 * 2);
+    runs_as(running);
+}
+
+static void begin_timers(const char *intervals)
+{
+    unsigned us[2];
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    sigfillset(&action.sa_mask);
+    if (sscanf(intervals, "%u,%u", &us[0], &us[1]) != 2 || sigaction(SIGALRM, &action, NULL))
+        exit(2);
+    for (int k = 0; k < 2; k++) {
+        const struct timespec time = {.tv_sec = us[k] / 1000000, .tv_nsec = us[k] % 1000000 * 1000L};
+        const struct itimerspec both = {time, time};
+        struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
+        timer_t timer;
+        if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &both, NULL))
+            exit(2);
+    }
+    handlers = 1;
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 6)
@@ -57,6 +88,8 @@ int main(int argc, char **argv)
         partner = 3;
     if (strcmp(shape, "reads") == 0)
         zeros = open("/dev/zero", O_RDONLY);
+    if (strncmp(shape, "timers=", 7) == 0)
+        begin_timers(shape + 7);
     const unsigned lines = count + (zeros >= 0);
     const uint64_t all = strtoull(argv[3], NULL, 0) * 1000000;
     struct part parts[3];
@@ -70,6 +103,8 @@ int main(int argc, char **argv)
         parts[0].instructions = all;
         work(&parts[0]);
     }
+    signal(SIGALRM, SIG_IGN);
+    spent[0][count - 1] += handled;
     double total = 0;
     for (unsigned k = 0; k < 3 * lines; k++)
         total += spent[k / lines][k % lines];

@@ -32,7 +32,9 @@ static void (*const *table)(uint64_t) = functions;
 static unsigned count;
 static uint64_t length;
 static int sleeps, zeros = -1, partner = -1;
+static unsigned handlers; /* are the last of the functions */
 static unsigned other; /* mixes */
+static volatile unsigned running; /* the function whose mix it is */
 
 struct part {
     uint64_t instructions, seed;
@@ -78,9 +80,9 @@ static __attribute__((noinline, noclone)) void *work(void *argument)
     struct part *part = argument;
     char turn;
     for (uint64_t done = 0; done < part->instructions;) {
-        const unsigned k = (unsigned)(random_part(&part->seed) * count);
+        const unsigned k = (unsigned)(random_part(&part->seed) * (count - handlers));
         const uint64_t turns = (uint64_t)((double)length * (0.2 + 1.6 * random_part(&part->seed))) / 2 + 1;
-        runs_as(k + other);
+        runs_as(running = k + other);
         table[k](turns);
         part->spent[k] += 2.0 * (double)turns;
         done += 2 * turns;

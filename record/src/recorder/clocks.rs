@@ -1,40 +1,57 @@
-//! Clocks that tell the time: of CPUs, and of threads where the kernel is sampled, too. Elsewhere the first samples of bursts do.
+//! Clocks that tell the time, of threads or of CPUs. Where a thread has none the first samples of bursts do.
 #![forbid(unsafe_code)]
 
-use super::Recorder;
+use super::{MOST_WEIGHT, Recorder};
 use crate::budget::{Limit, Pace};
-use crate::cpu_clock::{ClockSample, CpuClock};
+use crate::cpu_clock::{ClockSample, ClockTime, CpuClock};
 use crate::proof::Calls;
 use crate::recording::Burst;
 use crate::sampler::Counted;
 use std::os::fd::{AsRawFd, RawFd};
 
 const NS: f64 = 1e9;
+/// A ring of a thread has room for more, if stacks are no deeper than 100.
+const SAMPLES_A_TURN: f64 = 8.0;
 
 impl Recorder {
     /// Nanoseconds until the next sample, at random: no program keeps pace with it.
     pub(super) fn clock_period(&mut self) -> f64 {
-        // (what a burst takes, a sample of the clock does not)
         let Pace { asked, frequency, limit, .. } = self.budget.pace();
-        let frequency = if limit == Limit::Kernel { frequency } else { f64::from(asked) };
+        let frequency = match self.cpus {
+            // (what a burst takes, a sample of the clock does not)
+            Some(_) if limit != Limit::Kernel => f64::from(asked),
+            Some(_) => frequency,
+            // (the ring is looked at when it is the thread's turn)
+            None => self.turns.frequency_of_time(self.budget.rate(), self.beginnings.cpus(), SAMPLES_A_TURN),
+        };
         (0.5 + self.turns.random()) * NS / frequency.max(1.0)
     }
 
     /// Opens clocks on a thread, one for each kind of core. A timer tells no kinds.
     pub(super) fn clock_thread(&mut self, tid: i32, counted: Counted) {
-        if !self.settings.kernel {
-            return;
-        }
         let period_ns = self.clock_period();
-        let clock = |of: (usize, _)| CpuClock::open(counted, of, period_ns, self.settings);
-        let clocks: Option<Vec<CpuClock>> = self.events.iter().enumerate().map(|of| clock(of).ok()).collect();
+        let (kinds, settings) = (self.events.len(), self.settings);
+        let by = self.ref_cycles.iter().enumerate();
+        let clocks: Option<Vec<CpuClock>> = by
+            .map(|(kind, by)| CpuClock::open(counted, (kind, kinds, *by), period_ns, settings).ok())
+            .collect();
         match clocks.map(|clocks| (clocks.iter().any(|clock| clock.by_timer), clocks)) {
             Some((by_timer, clocks)) if !by_timer || clocks.len() == 1 => {
-                self.by_timer += usize::from(by_timer);
+                self.by_timer += usize::from(by_timer && settings.kernel);
                 self.clocks.insert(tid, clocks);
             }
             _ => self.unclocked += 1,
         }
+    }
+
+    /// Closes the clocks of a thread, whose time bursts tell from now on; whether there was one.
+    pub(super) fn give_up_a_clock(&mut self) -> bool {
+        let last = self.clocks.keys().next_back().copied();
+        last.into_iter().for_each(|tid| {
+            self.end_clocks(tid);
+            self.unclocked += 1;
+        });
+        last.is_some()
     }
 
     /// Whether a clock tells the time of a thread or CPU.
@@ -52,37 +69,48 @@ impl Recorder {
         self.tell_time(of);
     }
 
+    /// Keeps what a clock has seen on a kind of core.
+    fn keep_time(&mut self, kind: usize, seen: ClockTime) {
+        self.fate.lost += seen.lost;
+        self.beginnings.untold(seen.untold_ns);
+        for ClockSample { ran, weight_ns } in seen.samples {
+            if let Some(cpus) = &mut self.cpus {
+                if ran.tid == cpus.recorder {
+                    continue;
+                }
+                cpus.threads.insert(ran.tid);
+            }
+            let stacks = vec![self.stack(&ran)];
+            let (windows, calls) = (Vec::new(), Calls::default());
+            let weight_ns = weight_ns.min(MOST_WEIGHT as u64);
+            self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows, calls });
+        }
+    }
+
     /// Keeps what the clocks of a thread or CPU have seen.
     fn tell_time(&mut self, of: i32) {
         let Some(mut clocks) = self.clocks.remove(&of) else { return };
-        for clock in &mut clocks {
-            let (samples, lost) = clock.drain();
-            self.fate.lost += lost;
-            for ClockSample { ran, weight_ns } in samples {
-                if let Some(cpus) = &mut self.cpus {
-                    if ran.tid == cpus.recorder {
-                        continue;
-                    }
-                    cpus.threads.insert(ran.tid);
-                }
-                let (kind, stacks) = (clock.kind, vec![self.stack(&ran)]);
-                let (windows, calls) = (Vec::new(), Calls::default());
-                self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows, calls });
-            }
-        }
+        clocks.iter_mut().for_each(|clock| self.keep_time(clock.kind, clock.drain()));
         self.clocks.insert(of, clocks);
     }
 
     /// The last that they have seen.
     pub(super) fn end_clocks(&mut self, of: i32) {
-        self.tell_time(of);
-        self.clocks.remove(&of);
+        for clock in self.clocks.remove(&of).into_iter().flatten() {
+            self.keep_time(clock.kind, clock.end());
+        }
     }
 
     /// What all clocks have seen.
     pub(super) fn tell_all_time(&mut self) {
         let all: Vec<i32> = self.clocks.keys().copied().collect();
         all.into_iter().for_each(|of| self.tell_time(of));
+    }
+
+    /// The last that all have seen.
+    pub(super) fn end_all_clocks(&mut self) {
+        let all: Vec<i32> = self.clocks.keys().copied().collect();
+        all.into_iter().for_each(|of| self.end_clocks(of));
     }
 
     /// Can be read when a clock of a CPU has seen much. (Of threads they are looked at when it is their turn)

@@ -17,6 +17,7 @@ mod text;
 pub(crate) use csv::quoted;
 pub(crate) use json::FORMAT;
 pub(crate) use remarks::LEAST_TIME;
+pub use remarks::says_nothing;
 
 use crate::profile::Profile;
 use crate::sources::SourcePlace;

@@ -85,7 +85,7 @@ fn of_pace(pace: &Pace, each: &str) -> Option<String> {
         )),
         Limit::Kernel => Some(format!(
             "{frequency:.0} bursts a second and {each} instead of {asked}: more would be throttled \
-             (kernel.perf_event_max_sample_rate)."
+             (sysctl kernel.perf_event_max_sample_rate, which the kernel may have lowered itself: a higher one permits more)."
         )),
     }
 }
@@ -141,6 +141,20 @@ pub(super) fn of_nothing(profile: &Profile) -> Option<&'static str> {
     )
 }
 
+/// Why a profile has nothing to say of how slots divide, if it has not, for those who see another view than the text.
+#[must_use]
+pub fn says_nothing(profile: &Profile) -> Option<String> {
+    if let Some(nothing) = of_nothing(profile) {
+        return Some(nothing.into());
+    }
+    let told = profile.functions.iter().any(|function| function.own.shares.is_ok());
+    (!told && profile.held.is_none()).then(|| {
+        let fewer = of_pace(&profile.pace, each(profile)).map_or(String::new(), |why| format!(" {why}"));
+        let bursts = count(profile.bursts as u64, "burst");
+        format!("How slots divide cannot be told of any function, from {bursts}: record longer.{fewer}")
+    })
+}
+
 /// What threads did before they were sampled.
 fn of_unseen(profile: &Profile) -> Option<String> {
     let Unseen { threads, ns } = profile.unseen;
@@ -157,7 +171,7 @@ fn of_unseen(profile: &Profile) -> Option<String> {
     };
     let part = part.map_or_else(String::new, |part| format!(", {:.1} % of all", 100.0 * part));
     Some(format!(
-        "New threads are not sampled until their counters are open. {ended}At most {:.1} ms{part}, are not in this.",
+        "Not sampled are new threads until their counters are open, and threads while others have the counter of their clock. {ended}At most {:.1} ms{part}, are not in this.",
         ns as f64 / 1e6
     ))
 }
@@ -172,7 +186,8 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     remarks.extend(of_unseen(profile));
     if profile.unclocked > 0 {
         remarks.push(format!(
-            "Of {} bursts tell the time, since no clock was to be had: the kernel's part of it may be off by more than the intervals say.",
+            "Of {} bursts tell the time, since no clock was to be had (ulimit -l, ulimit -n): that of signal handlers, of functions that make many \
+             system calls, and of the kernel may be off by more than the intervals say.",
             count(profile.unclocked as u64, "thread")
         ));
     }
@@ -195,9 +210,14 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
         remarks.push(format!("{} records found no room.", profile.lost));
     }
     if profile.throttled > 0 {
-        let fewer = if profile.held.is_some() { "a longer --period" } else { "a lower -F" };
+        let fewer = match (&profile.held, profile.pace.limit) {
+            (Some(_), _) => "a longer --period has fewer of them at once",
+            // (it is as low as it can be)
+            (None, Limit::Kernel) => "a higher one permits more",
+            (None, _) => "a lower -F has fewer of them at once",
+        };
         remarks.push(format!(
-            "The kernel throttled samples {} times (kernel.perf_event_max_sample_rate): {fewer} has fewer of them at once.",
+            "The kernel throttled samples {} times (sysctl kernel.perf_event_max_sample_rate): {fewer}.",
             profile.throttled.div_ceil(2)
         ));
     }

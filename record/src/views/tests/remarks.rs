@@ -61,7 +61,7 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
     let quiet = said(|_| ());
     assert!(!quiet.contains("left out") && !quiet.contains("instead of"), "{quiet}");
     assert!(!said(|profile| profile.unseen.ns = 10_000_000).contains("not sampled"));
-    let changes: [(Change, &str); 8] = [
+    let changes: [(Change, &str); 10] = [
         (|profile| profile.notes.push("A link.".into()), "A link."),
         (
             |profile| (profile.threads, profile.unseen) = (300, Unseen { threads: 40, ns: 1_000_000_000 }),
@@ -69,9 +69,14 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
         ),
         (
             |profile| profile.unseen.ns = 200_000_000,
-            "counters are open. At most 200.0 ms, 4.8 % of all, are not in this.",
+            "counter of their clock. At most 200.0 ms, 4.8 % of all, are not in this.",
         ),
         (|profile| profile.throttled = 6, "throttled samples 3 times"),
+        (|profile| profile.throttled = 6, "a lower -F has fewer of them at once"),
+        (
+            |profile| (profile.throttled, profile.pace.limit) = (6, Limit::Kernel),
+            "max_sample_rate): a higher one permits more",
+        ),
         (|profile| profile.parted = 5, "5 windows left out"),
         (|profile| profile.impossible = 4, "The time alone is told by 4 bursts"),
         (
@@ -88,4 +93,16 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
     for (change, line) in changes {
         assert!(said(change).contains(line), "{line}");
     }
+}
+
+#[test]
+fn a_profile_that_says_nothing_of_slots_says_so() {
+    let mut profile = profile();
+    assert_eq!(says_nothing(&profile), None);
+    profile.functions.iter_mut().for_each(|function| function.own.shares = Err(Untold::Few(3)));
+    profile.pace = Pace { frequency: 10.0, limit: Limit::Kernel, ..profile.pace };
+    let said = says_nothing(&profile).unwrap();
+    assert!(said.contains("of any function, from 2,000 bursts: record longer. 10 bursts a second"), "{said}");
+    profile.cores.clear();
+    assert!(says_nothing(&profile).unwrap().starts_with("Nothing was sampled"));
 }
