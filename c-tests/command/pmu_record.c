@@ -2,8 +2,7 @@
  * truth is within the interval of each share, and within a point of those of a tenth of the time, in functions from 1,000 instructions
  * up; in threads, in children, after an exec, with sleeps: the first of these programs; pmu_record all. So it is where the kernel
  * throttles samples, in handlers of signals, and until the program or the recorder is killed; the one does not harm the other, and what a
- * killed recorder has seen
- * is in a file beside. Where others hold general counters, it is the same by SLOTS and PERF_METRICS. What the kernel does is told if it is
+ * killed recorder has seen is in a file beside. Where others hold general counters, it is the same by SLOTS and PERF_METRICS. What the kernel does is told if it is
  * asked for and permitted, by function if the kernel shows their addresses. On hybrid CPUs each kind of core has a table, which is true.
  * pmu_record FUNCTIONS LENGTH MILLIONS SHAPE GAP: one program alone; pmu_record all: all of them; pmu_record kernel: what the kernel
  * does alone. TOPDOWN_SOURCE is topdown's.
