@@ -407,6 +407,8 @@ static struct seen record_one(const struct program *one)
 
 /* Signals of timers come when the recorder leaves the thread's CPU, too: their handler has no more of the time for that. */
 static const struct program HANDLED = {"5", "9000", "300", "timers=1000,1330", "1000"};
+/* A thread that runs for less than a period of its clock between two turns has all of its time, from many samples. */
+static const struct program NAPS = {"4", "50000", "40", "naps", "300"};
 
 /* The first of the programs, or all; of a hybrid CPU on either kind of cores, and three threads on both, of which each has a table. */
 static void programs(int all)
@@ -425,6 +427,19 @@ static void programs(int all)
     stay_on(ALL_CORES);
     fprintf(stderr, "on %s:\n", KINDS[ALL_CORES]);
     CHECK_EQ(record_one(&on_both).tables, 2);
+}
+
+static void naps(void)
+{
+    static struct csv csv;
+    record_one(&NAPS);
+    csv_read(&csv, in_scratch("r.csv"));
+    const double told = tables_of(&csv).time_ns, executed = 1e6 * atof(NAPS.millions) * (hybrid ? 3 : 1);
+    const double low = number(&csv, 1, "time", "_low");
+    fprintf(stderr, "%.1f ms told of %.1f M instructions, by samples that may leave out %.0f %%\n", told / 1e6, executed / 1e6, 100 - 100 * low);
+    /* (a timer has none of what it begins anew, one period of nine) */
+    CHECK(told > 0.85 * executed && (hybrid || low > 0.85));
+    free(csv.text);
 }
 
 int main(int argc, char **argv)
@@ -450,6 +465,7 @@ int main(int argc, char **argv)
     programs(argc == 2 && strcmp(argv[1], "all") == 0);
     stay_on(P_CORES);
     record_one(&HANDLED);
+    naps();
     throttled();
     others_hold_counters();
     kernel();

@@ -31,9 +31,10 @@ const ROOM: [usize; 2] = [32, 8];
 const ROOM_OF_THREAD: [usize; 2] = [2, 1];
 /// The smallest page.
 const PAGE: usize = 4096;
-/// Turns with one period, before the next is drawn: to change it takes a system call, and the period begins anew.
+/// Samples with one period, before the next is drawn: to change it takes a system call, and the period begins anew. (After so many turns it would
+/// begin anew before it ends where a thread runs for a small part of it each time)
 const BLOCK: u64 = 8;
-/// Until a thread's first turn its periods are so much shorter: it may have come to its end before one has passed.
+/// Until a new thread's first turn after a sample its periods are so much shorter: it may have come to its end before one has passed.
 const OF_NEW_THREAD: f64 = 0.25;
 /// Instructions in which it shows whether a counter counts, at the least.
 const TRIED: u64 = 20_000;
@@ -67,7 +68,8 @@ pub(crate) struct CpuClock {
     period: u64,
     /// What it had counted by the last sample.
     counted: Times,
-    turns: u64,
+    /// How many samples are still to come before the period is changed.
+    unchanged: u64,
     record: Vec<u8>,
 }
 
@@ -77,6 +79,8 @@ pub(crate) struct ClockTime {
     pub samples: Vec<ClockSample>,
     /// Samples that found no room.
     pub lost: u64,
+    /// How often the kernel throttled it, or let it go on.
+    pub throttled: u64,
     /// Nanoseconds of which no sample tells what ran.
     pub untold_ns: u64,
 }
@@ -232,23 +236,19 @@ impl CpuClock {
             everywhere: kinds == 1,
             period: clock.period(period_ns),
             counted: Times::default(),
-            turns: 0,
+            unchanged: 1,
             record: Vec::new(),
         })
     }
 
-    fn set_period(&mut self, period_ns: f64) {
-        self.period = self.clock.period(period_ns);
-        // (one whose CPU has gone offline has none)
-        let _ = self.event.set_period(self.period);
-    }
-
     /// Now and then sets another period, which begins now.
     pub fn turn(&mut self, period_ns: f64) {
-        if self.turns % BLOCK == 0 {
-            self.set_period(period_ns);
+        if self.unchanged == 0 {
+            self.unchanged = BLOCK;
+            self.period = self.clock.period(period_ns);
+            // (one whose CPU has gone offline has none)
+            let _ = self.event.set_period(self.period);
         }
-        self.turns += 1;
     }
 
     /// The time, in nanoseconds, since the last sample, if it has counted so much by now.
@@ -272,6 +272,7 @@ impl CpuClock {
         while let Some((kind, misc)) = self.ring.next(&mut record) {
             match sampled(kind, &record, self.callers) {
                 Sampled::Sample(sample) => {
+                    self.unchanged = self.unchanged.saturating_sub(1);
                     let pid = self.process.unwrap_or(sample.pid);
                     let sample = RawSample { pid, ..sample };
                     let RawSample { enabled, running, .. } = sample;
@@ -285,6 +286,7 @@ impl CpuClock {
                     }
                 }
                 Sampled::Lost(lost) => seen.lost += lost,
+                Sampled::Throttled => seen.throttled += 1,
                 _ => {}
             }
         }

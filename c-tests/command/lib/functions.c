@@ -1,6 +1,6 @@
 /* functions FUNCTIONS MEAN_LENGTH MILLIONS SHAPE FILE: calls functions with known mixes in random order, each for 0.2 to 1.8 times
  * MEAN_LENGTH instructions, MILLIONS of them in all, and writes how many millionths of them were each one's. SHAPE: plain; threads,
- * three of them, or children, each a third; late: in a process that has executed this program; sleeps: it does so every now and then;
+ * three of them, or children, each a third; late: in a process that has executed this program; sleeps: it does so every now and then, naps: after each function, for a millisecond;
  * other: plain with other mixes; reads: after each function the kernel clears as many bytes as the functions have instructions on average:
  * its instructions are in the file, too, behind those of the functions; turns and other-turns: plain and other, but after each function
  * it is another program's turn, which has the other end of descriptor 3 (a pair of sockets) and runs on the same CPU; timers=US,US: plain, but
@@ -82,7 +82,10 @@ int main(int argc, char **argv)
     }
     count = (unsigned)strtoul(argv[1], NULL, 0);
     length = strtoull(argv[2], NULL, 0);
-    sleeps = strcmp(shape, "sleeps") == 0;
+    if (strcmp(shape, "sleeps") == 0)
+        sleeps = 0.02, sleep_us = 300;
+    if (strcmp(shape, "naps") == 0)
+        sleeps = 1, sleep_us = 1000;
     other = strncmp(shape, "other", 5) == 0 ? OTHER_MIXES : 0;
     if (strstr(shape, "turns"))
         partner = 3;

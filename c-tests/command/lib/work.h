@@ -31,7 +31,9 @@ static void (*const *table)(uint64_t) = functions;
 
 static unsigned count;
 static uint64_t length;
-static int sleeps, zeros = -1, partner = -1;
+static int zeros = -1, partner = -1;
+static double sleeps; /* how often */
+static unsigned sleep_us;
 static unsigned handlers; /* are the last of the functions */
 static unsigned other; /* mixes */
 static volatile unsigned running; /* the function whose mix it is */
@@ -90,8 +92,8 @@ static __attribute__((noinline, noclone)) void *work(void *argument)
             part->spent[count] += of_kernel();
         if (partner >= 0 && (send(partner, "", 1, MSG_NOSIGNAL) != 1 || recv(partner, &turn, 1, 0) != 1))
             partner = -1; /* it has ended */
-        if (sleeps && random_part(&part->seed) < 0.02)
-            usleep(300);
+        if (sleeps > 0 && random_part(&part->seed) < sleeps)
+            usleep(sleep_us);
     }
     return NULL;
 }

@@ -64,14 +64,15 @@ impl Recorder {
         if !self.is_clocked(of) {
             return;
         }
+        self.tell_time(of);
         let period_ns = self.clock_period();
         self.clocks.get_mut(&of).into_iter().flatten().for_each(|clock| clock.turn(period_ns));
-        self.tell_time(of);
     }
 
     /// Keeps what a clock has seen on a kind of core.
     fn keep_time(&mut self, kind: usize, seen: ClockTime) {
         self.fate.lost += seen.lost;
+        self.fate.throttled += seen.throttled;
         self.beginnings.untold(seen.untold_ns);
         for ClockSample { ran, weight_ns } in seen.samples {
             if let Some(cpus) = &mut self.cpus {
