@@ -27,8 +27,8 @@ use topdown_seam::thread;
 
 /// Samples for which a ring has room, at the least; of so much if so much may be locked.
 const ROOM: [usize; 2] = [32, 8];
-/// The same of a thread, which has a turn about as often as a sample. (As a rule a sample takes a tenth of its room)
-const ROOM_OF_THREAD: [usize; 2] = [2, 1];
+/// The same of a thread, which has a turn about as often as a sample. (A sample without a copy of the stack takes a tenth of its room as a rule)
+const ROOM_OF_THREAD: [usize; 2] = [4, 2];
 /// The smallest page.
 const PAGE: usize = 4096;
 /// Samples with one period, before the next is drawn: to change it takes a system call, and the period begins anew. (After so many turns it would

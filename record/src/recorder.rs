@@ -400,7 +400,9 @@ impl Recorder {
                     self.beginnings.ended(tid, time);
                     if let Some(counters) = self.samplers.remove(&tid) {
                         let due = self.turns.leaves(tid);
-                        self.beginnings.unsampled(due.max(counters.since()), time);
+                        if !self.is_clocked(tid) {
+                            self.beginnings.unsampled(due.max(counters.since()), time);
+                        }
                         self.end_clocks(tid);
                         self.close(counters);
                     }

@@ -1,4 +1,4 @@
-//! What threads did while nobody sampled them: before their counters were open; and at their ends, if a turn was overdue then.
+//! What threads did while nobody sampled them: before their counters were open; and at their ends, if bursts tell their time and a turn was overdue then.
 #![forbid(unsafe_code)]
 
 use serde::{Deserialize, Serialize};
