@@ -155,7 +155,7 @@ pub struct Profile {
     pub held: Option<Held>,
     /// What the kernel does was recorded, but it does not show the addresses of its functions.
     pub kernel_is_hidden: bool,
-    /// Sentences on what could not be read: the names that a JIT compiler has written, or the end of a recording.
+    /// Sentences on what could not be read: the names that a JIT compiler has written, split DWARF, or the end of a recording.
     pub notes: Vec<String>,
     /// Lines of source files, once a view has read those that it shows.
     pub sources: Sources,
@@ -441,11 +441,7 @@ impl Profile {
             pace: recording.totals.pace,
             held,
             kernel_is_hidden: symbols.kernel_is_hidden,
-            notes: symbols
-                .refused
-                .iter()
-                .map(|why| format!("Names of code that a JIT compiler made are missing: {why}."))
-                .collect(),
+            notes: symbols.notes,
             sources: Sources::default(),
         };
         profile.rank();

@@ -1,4 +1,4 @@
-//! Functions at addresses, those that were inlined there as well, and lines: from DWARF and ELF symbols of the program, its libraries or their
+//! Functions at addresses, those that were inlined there as well, and lines: from DWARF (also split) and ELF symbols of the program, its libraries or their
 //! separate debug files, from the maps and dumps that JIT compilers write for perf, and the kernel's from /proc/kallsyms. Each address is looked up once, and each file is open
 //! while its addresses are.
 #![forbid(unsafe_code)]
@@ -9,6 +9,7 @@ mod jit;
 mod kallsyms;
 mod names;
 mod separate;
+mod split;
 
 use crate::processes::PROCESS;
 use crate::spaces::Module;
@@ -74,8 +75,8 @@ pub(crate) struct Symbols {
     all: HashMap<CodePlace, Vec<Located<Symbol>>>,
     /// Some are the kernel's, which shows its symbols' addresses to nobody like this user.
     pub kernel_is_hidden: bool,
-    /// Files of JIT compilers that are not read, or not all of them, and why.
-    pub refused: Vec<String>,
+    /// Sentences on files that are missing or not read, or not all of them, and why.
+    pub notes: Vec<String>,
 }
 
 impl Symbols {
@@ -89,7 +90,7 @@ impl Symbols {
         for CodePlace { module, address } in places {
             of_modules.entry(module).or_default().insert(address);
         }
-        let (mut all, mut kernel_is_hidden, mut refused) = (HashMap::new(), false, Vec::new());
+        let (mut all, mut kernel_is_hidden, mut notes) = (HashMap::new(), false, Vec::new());
         for (module, addresses) in of_modules {
             let of = module.map(|module| &modules[module as usize]);
             if of == Some(&Module::Kernel) {
@@ -99,7 +100,7 @@ impl Symbols {
                 all.extend(addresses.into_iter().map(located));
                 continue;
             }
-            let (name, path, found) = of_module(of, modules, &addresses, look_in, &mut refused);
+            let (name, path, found) = of_module(of, modules, &addresses, look_in, &mut notes);
             let symbol = |Located { function, has_inlined, line }| {
                 let symbol = Symbol { name: function, module: name.clone(), path: path.clone() };
                 Located { function: symbol, has_inlined, line }
@@ -108,7 +109,7 @@ impl Symbols {
                 all.insert(CodePlace { module, address }, functions.into_iter().map(symbol).collect());
             }
         }
-        Symbols { all, kernel_is_hidden, refused }
+        Symbols { all, kernel_is_hidden, notes }
     }
 
     /// The functions at a place that was looked up, the innermost inlined one first.
@@ -137,13 +138,13 @@ fn of_module(
     modules: &[Module],
     addresses: &BTreeSet<u64>,
     look_in: &LookIn,
-    refused: &mut Vec<String>,
+    notes: &mut Vec<String>,
 ) -> (String, String, Vec<Vec<Located<String>>>) {
     let nothing = || vec![Vec::new(); addresses.len()];
     let (name, path, mut found) = match module {
         Some(Module::File(path)) => {
             let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
-            let found = elf::located(Path::new(path), addresses, &look_in.debug);
+            let found = elf::located(Path::new(path), addresses, &look_in.debug, notes);
             (names::printable(&name), path.clone(), found.unwrap_or_else(nothing))
         }
         Some(Module::Anonymous { pid, user }) => {
@@ -152,7 +153,8 @@ fn of_module(
                 _ => None,
             });
             let map = jit::JitMap::of(&look_in.jit, files, *pid, *user);
-            refused.extend_from_slice(&map.refused);
+            let missing = |why| format!("Names of code that a JIT compiler made are missing: {why}.");
+            notes.extend(map.refused.iter().map(missing));
             let at = |address: &u64| {
                 map.at(*address).into_iter().map(|name| Located::without_line(name.to_string())).collect()
             };

@@ -4,19 +4,22 @@
 use super::elf::{ElfFile, regular};
 use super::names::printable;
 use super::separate::SharedDwarf;
+use super::split::SplitDwarf;
 use super::{Located, SourceLine};
 use addr2line::gimli::{self, EndianSlice, NativeEndian};
+use addr2line::{LookupContinuation, LookupResult};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use object::{CompressionFormat, Object, ObjectSection, ReadCache};
 use ruzstd::decoding::StreamingDecoder;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 /// Sections that would be larger once they are decompressed are not read.
-const MOST: usize = 4 << 30;
+pub(super) const MOST: usize = 4 << 30;
 
 /// The sections of a file, decompressed.
 pub(super) struct DwarfSections<'data> {
@@ -25,13 +28,14 @@ pub(super) struct DwarfSections<'data> {
     shared: Option<gimli::DwarfSections<Cow<'static, [u8]>>>,
 }
 
-type Slice<'sections> = EndianSlice<'sections, NativeEndian>;
+pub(super) type Slice<'sections> = EndianSlice<'sections, NativeEndian>;
 
 /// A file's DWARF.
 pub(super) struct Dwarf<'sections> {
     context: addr2line::Context<Slice<'sections>>,
+    split: &'sections SplitDwarf,
     /// Of units that were looked into: the code of functions into which others are inlined.
-    with_inlined: RefCell<HashMap<gimli::DebugInfoOffset, Vec<gimli::Range>>>,
+    with_inlined: RefCell<HashMap<*const gimli::Unit<Slice<'sections>>, Vec<gimli::Range>>>,
 }
 
 /// A function of which nothing is known, into which others may be inlined.
@@ -75,9 +79,16 @@ fn code<'sections>(
     Ok(all)
 }
 
-/// A section; none that is not there, or that is compressed otherwise than by zlib or zstd.
+/// A section; none that is not there, or that cannot be read.
 fn section<'data>(file: &ElfFile<'data>, name: &str) -> Option<Cow<'data, [u8]>> {
-    let section = file.section_by_name(name)?.compressed_data().ok()?;
+    contents(&file.section_by_name(name)?)
+}
+
+/// None: it cannot be read, or is compressed otherwise than by zlib or zstd.
+pub(super) fn contents<'data>(
+    section: &object::Section<'data, '_, &'data ReadCache<File>>,
+) -> Option<Cow<'data, [u8]>> {
+    let section = section.compressed_data().ok()?;
     match section.format {
         CompressionFormat::None => Some(section.data.into()),
         CompressionFormat::Zlib => Some(decompress_to_vec_zlib_with_limit(section.data, MOST).ok()?.into()),
@@ -111,6 +122,12 @@ impl<'data> DwarfSections<'data> {
         let own = gimli::DwarfSections::load(section).ok()?;
         Some(DwarfSections { own, shared })
     }
+
+    /// How many units there are, as far as they can be read.
+    pub fn units(&self) -> usize {
+        let mut units = self.own.borrow(|section| EndianSlice::new(section, NativeEndian)).units();
+        std::iter::from_fn(|| units.next().ok().flatten()).count()
+    }
 }
 
 /// All that several files share; kept in memory, unlike the sections of these.
@@ -126,22 +143,40 @@ fn shared_sections(path: &Path) -> Option<gimli::DwarfSections<Cow<'static, [u8]
 
 impl<'sections> Dwarf<'sections> {
     /// None: it cannot be read.
-    pub fn of(sections: &'sections DwarfSections<'sections>) -> Option<Dwarf<'sections>> {
+    pub fn of(
+        sections: &'sections DwarfSections<'sections>,
+        split: &'sections SplitDwarf,
+    ) -> Option<Dwarf<'sections>> {
         let slice = |section: &'sections Cow<[u8]>| EndianSlice::new(section, NativeEndian);
         let mut dwarf = sections.own.borrow(slice);
         if let Some(shared) = &sections.shared {
             dwarf.set_sup(shared.borrow(slice));
         }
         let context = addr2line::Context::from_dwarf(dwarf).ok()?;
-        Some(Dwarf { context, with_inlined: RefCell::default() })
+        Some(Dwarf { context, split, with_inlined: RefCell::default() })
+    }
+
+    /// What a lookup finds, with the split DWARF that it asks for.
+    fn found<Lookup>(&self, mut lookup: LookupResult<Lookup>) -> Lookup::Output
+    where
+        Lookup: LookupContinuation<Buf = Slice<'sections>>,
+    {
+        loop {
+            lookup = match lookup {
+                LookupResult::Output(found) => return found,
+                LookupResult::Load { load, continuation } => continuation.resume(self.split.find(&load)),
+            };
+        }
     }
 
     /// Whether others are inlined into the function at an address; also if that cannot be read.
     fn has_inlined(&self, address: u64) -> bool {
-        let Some(unit) = self.context.find_dwarf_and_unit(address).skip_all_loads() else { return false };
-        let Some(place) = unit.header.offset().as_debug_info_offset() else { return true };
+        let Some(unit) = self.found(self.context.find_dwarf_and_unit(address)) else { return false };
         let mut known = self.with_inlined.borrow_mut();
-        let ranges = known.entry(place).or_insert_with(|| with_inlined(&unit).unwrap_or(vec![ALL]));
+        // (by its place in memory, where it stays: units of several .dwo files have the same offset)
+        let ranges = known
+            .entry(std::ptr::from_ref(unit.unit))
+            .or_insert_with(|| with_inlined(&unit).unwrap_or(vec![ALL]));
         ranges.iter().any(|range| range.begin <= address && address < range.end)
     }
 
@@ -149,7 +184,7 @@ impl<'sections> Dwarf<'sections> {
     pub fn at(&self, address: u64) -> Vec<Located<Option<String>>> {
         let mut located = Vec::new();
         // (the last address has no next one, which the crate would want)
-        let frames = (address < u64::MAX).then(|| self.context.find_frames(address).skip_all_loads().ok());
+        let frames = (address < u64::MAX).then(|| self.found(self.context.find_frames(address)).ok());
         let Some(mut frames) = frames.flatten() else { return located };
         loop {
             match frames.next() {

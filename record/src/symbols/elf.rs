@@ -3,6 +3,7 @@
 
 use super::dwarf::{Dwarf, DwarfSections};
 use super::names::{is_mangled, readable};
+use super::split::SplitDwarf;
 use super::{Located, separate};
 pub(super) use crate::elf_file::{ElfFile, regular};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
@@ -44,11 +45,13 @@ fn address(file: &ElfFile, offset: u64) -> Option<u64> {
     file.segments().find_map(within)
 }
 
-/// What is known of offsets in a file, whose debug file may be in a directory; None: it is no program.
+/// What is known of offsets in a file, whose debug file may be in a directory, and a note if parts of its DWARF are missing; None: it is
+/// no program.
 pub(super) fn located(
     path: &Path,
     offsets: &BTreeSet<u64>,
     debug: &Path,
+    notes: &mut Vec<String>,
 ) -> Option<Vec<Vec<Located<String>>>> {
     let data = ReadCache::new(regular(path)?);
     let file = ElfFile::parse(&data).ok()?;
@@ -61,7 +64,9 @@ pub(super) fn located(
         files.flat_map(|file| code(file, file.symbols())).chain(code(&file, file.dynamic_symbols()));
     let symbols = ByAddress::new(symbols.collect());
     let sections = sections.or_else(|| DwarfSections::of(separate.as_ref()?, of_debug.as_ref()?, debug));
-    let dwarf = sections.as_ref().and_then(Dwarf::of);
+    let split = sections.as_ref().map(|sections| SplitDwarf::of(path, of_debug.as_deref(), sections));
+    let dwarf =
+        sections.as_ref().zip(split.as_ref()).and_then(|(sections, split)| Dwarf::of(sections, split));
     let at = |offset: &u64| {
         let Some(address) = address(&file, *offset) else { return Vec::new() };
         let here = symbols.at(address).into_iter().filter(|(_, end)| address < *end);
@@ -69,7 +74,9 @@ pub(super) fn located(
         let symbol = names.filter(|name| !name.is_empty()).min().or_else(|| linkage(&file, address));
         named(dwarf.as_ref().map_or(Vec::new(), |dwarf| dwarf.at(address)), symbol)
     };
-    Some(offsets.iter().map(at).collect())
+    let known = offsets.iter().map(at).collect();
+    notes.extend(split.as_ref().and_then(SplitDwarf::note));
+    Some(known)
 }
 
 /// Symbols of functions, each with its start, its size, and where its section ends: one without a size reaches no further.

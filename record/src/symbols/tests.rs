@@ -1,4 +1,5 @@
 mod shared;
+mod split;
 
 use super::*;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
@@ -330,12 +331,14 @@ fn code_of_no_file_has_the_names_of_the_map_of_its_process() {
     let name =
         |place: CodePlace| (symbols.at(place)[0].function.name.clone(), symbols.at(place)[0].line.clone());
     assert_eq!(places.map(name), ["made", "[unknown in [jit]]"].map(|name| (name.to_string(), None)));
-    assert!(symbols.refused.is_empty());
+    assert!(symbols.notes.is_empty());
     let map = scratch.path(&format!("perf-{pid}.map"));
     fs::rename(&map, scratch.path("elsewhere")).unwrap();
     std::os::unix::fs::symlink("elsewhere", &map).unwrap();
     let symbols = Symbols::look_up(places, &spaces.modules, &look_in);
-    assert_eq!(symbols.refused, [format!("{}: it is a link", map.display())]);
+    let note =
+        format!("Names of code that a JIT compiler made are missing: {}: it is a link.", map.display());
+    assert_eq!(symbols.notes, [note]);
 }
 
 /// The mapping of its dump is how a compiler tells of it; the code itself is in memory of no file.
