@@ -337,10 +337,12 @@ impl Arguments {
             (Ok(()), Some(journal)) => _ = fs::remove_file(journal.path()),
             (Ok(()), None) => {}
             (Err(error), None) => say(&format!("the profile cannot be written: {error}")),
-            (Err(error), Some(journal)) => say(&format!(
-                "the profile cannot be written: {error}; what was recorded is in {} (--from)",
-                journal.path().display()
-            )),
+            (Err(error), Some(journal)) => {
+                let much =
+                    journal.failed().map_or("what was recorded", |_| "the beginning of what was recorded");
+                let kept = journal.path().display();
+                say(&format!("the profile cannot be written: {error}; {much} is in {kept} (--from)"));
+            }
         }
     }
 

@@ -66,6 +66,7 @@ pub(crate) struct CpuClock {
     everywhere: bool,
     /// From one sample to the next, in its counts.
     period: u64,
+    period_before: u64,
     /// What it had counted by the last sample.
     counted: Times,
     /// How many samples are still to come before the period is changed.
@@ -235,6 +236,7 @@ impl CpuClock {
             latest: None,
             everywhere: kinds == 1,
             period: clock.period(period_ns),
+            period_before: 0,
             counted: Times::default(),
             unchanged: 1,
             record: Vec::new(),
@@ -245,24 +247,24 @@ impl CpuClock {
     pub fn turn(&mut self, period_ns: f64) {
         if self.unchanged == 0 {
             self.unchanged = BLOCK;
-            self.period = self.clock.period(period_ns);
+            self.period_before = std::mem::replace(&mut self.period, self.clock.period(period_ns));
             // (one whose CPU has gone offline has none)
             let _ = self.event.set_period(self.period);
         }
     }
 
-    /// The time, in nanoseconds, since the last sample, if it has counted so much by now.
-    fn since_the_last(&mut self, by_now: Times) -> f64 {
+    /// The time since the last sample, if it has counted so much by now, and what no sample stands for, in nanoseconds: one does not stand
+    /// for all that found no room, of which nobody knows where it was.
+    fn since_the_last(&mut self, by_now: Times) -> (u64, u64) {
         let last = std::mem::replace(&mut self.counted, by_now);
         let counts = counts_between(last, by_now, self.everywhere);
+        // (the period may have begun anew within another one)
+        let most = (2 * (self.period + self.period_before)) as f64;
         // (a timer that finds the thread in the kernel, which is not wanted, has no sample, and counts on)
-        let most = match (self.process.is_some(), self.by_timer && !self.kernel) {
-            (true, true) => self.period as f64,
-            (true, false) => f64::INFINITY,
-            // (one does not stand for all that found no room: it would have all of their time)
-            (false, _) => 3.0 * self.period as f64,
-        };
-        counts.min(most) * self.clock.ns_each
+        let by_period = self.process.is_some() && self.by_timer && !self.kernel;
+        let told = if by_period { counts.min(self.period as f64) } else { counts.min(most) };
+        let ns = |counts: f64| (counts * self.clock.ns_each) as u64;
+        (ns(told), ns((counts - most).max(0.0)))
     }
 
     /// What ran since the last time.
@@ -277,7 +279,8 @@ impl CpuClock {
                     let sample = RawSample { pid, ..sample };
                     let RawSample { enabled, running, .. } = sample;
                     let count = sample.counts.first().copied().unwrap_or(self.counted.count);
-                    let weight_ns = self.since_the_last(Times { count, enabled, running }) as u64;
+                    let (weight_ns, untold_ns) = self.since_the_last(Times { count, enabled, running });
+                    seen.untold_ns += untold_ns;
                     let in_kernel =
                         u32::from(misc) & PERF_RECORD_MISC_CPUMODE_MASK == PERF_RECORD_MISC_KERNEL;
                     let ran = if in_kernel && !self.kernel { seen_from_user_mode(sample) } else { sample };
@@ -306,10 +309,11 @@ impl CpuClock {
         let Ok(by_now) = self.event.times_of_group() else { return seen };
         let unseen = by_now.running.saturating_sub(self.counted.running);
         let not_counted = by_now.enabled.saturating_sub(self.counted.enabled).saturating_sub(unseen);
-        let weight_ns = self.since_the_last(by_now) as u64;
+        let (weight_ns, untold_ns) = self.since_the_last(by_now);
+        seen.untold_ns += untold_ns;
         match self.latest.take() {
             Some(ran) if weight_ns > 0 => seen.samples.push(ClockSample { ran, weight_ns }),
-            _ => seen.untold_ns = weight_ns,
+            _ => seen.untold_ns += weight_ns,
         }
         if self.everywhere && unseen == 0 {
             seen.untold_ns += not_counted;

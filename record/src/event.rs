@@ -191,6 +191,11 @@ pub(crate) fn now() -> u64 {
     time_of(CLOCK)
 }
 
+/// How far that clock is behind the one of files' times.
+pub(crate) fn behind_files() -> i128 {
+    i128::from(time_of(libc::CLOCK_REALTIME)) - i128::from(now())
+}
+
 /// CPU time of the thread that calls, in nanoseconds.
 pub(crate) fn own_cpu_time() -> u64 {
     time_of(libc::CLOCK_THREAD_CPUTIME_ID)

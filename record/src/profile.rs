@@ -10,7 +10,7 @@ use crate::recording::{Burst, Recording};
 use crate::sources::Sources;
 use crate::stacks::CodePlace;
 use crate::statistics::proportion;
-use crate::symbols::{Located, LookIn, SourceLine, Symbol, Symbols};
+use crate::symbols::{Located, LookIn, SourceLine, Symbol, Symbols, printable};
 use crate::unseen::Unseen;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -86,6 +86,15 @@ pub struct ProfiledCore {
     pub excess: f64,
     /// Why these events were counted and no others; empty: that needs no saying.
     pub note: String,
+}
+
+/// A sentence on files that are not what was mapped.
+fn remarks_on_changed(files: &[String]) -> Option<String> {
+    let (first, others) = files.split_first()?;
+    let others = if others.is_empty() { String::new() } else { format!(" and {} more files", others.len()) };
+    Some(printable(&format!(
+        "{first}{others}: replaced or changed after it was mapped, so names of its functions may be wrong."
+    )))
 }
 
 /// A function in a stack.
@@ -441,7 +450,11 @@ impl Profile {
             pace: recording.totals.pace,
             held,
             kernel_is_hidden: symbols.kernel_is_hidden,
-            notes: symbols.notes,
+            notes: symbols
+                .notes
+                .into_iter()
+                .chain(remarks_on_changed(&recording.totals.changed_files))
+                .collect(),
             sources: Sources::default(),
         };
         profile.rank();

@@ -5,7 +5,7 @@ use crate::budget::{BurstBudget, Limit, Pace};
 use crate::conditional::{Condition, ConditionalSampler, Tally};
 use crate::cpu_clock::{ClockEvent, CpuClock};
 use crate::cpus::RecordedCpus;
-use crate::event::{now, own_cpu_time, own_tid, wait};
+use crate::event::{behind_files, now, own_cpu_time, own_tid, wait};
 use crate::journal::Journal;
 use crate::proof::{Calls, ProvedWindows, proved};
 use crate::recording::{Burst, Recording, Totals};
@@ -563,7 +563,7 @@ impl Recorder {
         self.journal = Some(journal);
     }
 
-    fn totals(&self, elapsed: Duration) -> Totals {
+    fn totals(&self, elapsed: Duration, last: bool) -> Totals {
         let pace = match &self.condition {
             None => self.budget.pace(),
             Some(_) => Pace { asked: 0, frequency: 0.0, burst_ns: 0.0, budget: 0.0, limit: Limit::Asked },
@@ -578,6 +578,7 @@ impl Recorder {
             unseen: self.beginnings.unseen(),
             unclocked: self.unclocked,
             by_timer: self.by_timer,
+            changed_files: if last { self.spaces.changed(behind_files()) } else { Vec::new() },
             lost: self.fate.lost + self.tally.lost,
             throttled: self.fate.throttled + self.tally.throttled,
             parted: self.parted,
@@ -591,7 +592,7 @@ impl Recorder {
     fn write_down(&mut self, last: bool) {
         let Some(mut journal) = self.journal.take() else { return };
         let elapsed = self.started.elapsed();
-        let totals = (journal.wants_totals(elapsed) || last).then(|| self.totals(elapsed));
+        let totals = (journal.wants_totals(elapsed) || last).then(|| self.totals(elapsed, last));
         journal.write(&self.spaces.modules, &self.stacks.all, &self.bursts, totals);
         self.journal = Some(journal);
     }
@@ -604,7 +605,7 @@ impl Recorder {
         std::mem::take(&mut self.samplers).into_values().for_each(|counters| self.close(counters));
         self.write_down(true);
         let recording = Recording {
-            totals: self.totals(elapsed),
+            totals: self.totals(elapsed, true),
             events: self.events,
             settings: self.settings,
             bursts: self.bursts,

@@ -55,6 +55,9 @@ pub(crate) struct Totals {
     /// Threads whose time a timer tells.
     #[serde(default)]
     pub by_timer: usize,
+    /// Files that were replaced or changed after they were mapped.
+    #[serde(default)]
+    pub changed_files: Vec<String>,
     pub lost: u64,
     /// The kernel throttled samples, or let them go on.
     pub throttled: u64,
@@ -79,6 +82,7 @@ impl Recording {
             unseen: Unseen::default(),
             unclocked: 0,
             by_timer: 0,
+            changed_files: Vec::new(),
             lost: 0,
             throttled: 0,
             parted: 0,

@@ -1,9 +1,10 @@
 //! Which file is mapped where in each process, and when.
 #![forbid(unsafe_code)]
 
+use crate::event::now;
 use crate::stacks::CodePlace;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -35,6 +36,8 @@ pub(crate) struct Spaces {
     users: HashMap<i32, u32>,
     /// Processes that have ended, and when.
     ended: HashMap<i32, u64>,
+    /// Files, and when they were mapped first; 0: they were gone by then.
+    files: BTreeMap<u32, u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -60,6 +63,9 @@ struct MappedFile {
 /// Names of mappings that are no file's, though they may look like one.
 const ANONYMOUS: [&str; 5] = ["//", "/memfd:", "/anon_hugepage", "/dev/zero", "/SYSV"];
 
+/// Behind the name of a mapped file that is not there any more, or another one has its name.
+const DELETED: &str = " (deleted)";
+
 /// Whose process this is; if it has ended already the recorder's user, who may record no others' unless it is root.
 fn user_of(pid: i32) -> u32 {
     let user = |process: &str| Some(fs::metadata(format!("/proc/{process}")).ok()?.uid());
@@ -71,7 +77,7 @@ impl Spaces {
         let module = match file {
             "[vdso]" => Module::Vdso,
             file if file.starts_with('/') && !ANONYMOUS.iter().any(|name| file.starts_with(name)) => {
-                Module::File(file.trim_end_matches(" (deleted)").to_string())
+                Module::File(file.trim_end_matches(DELETED).to_string())
             }
             _ => Module::Anonymous { pid, user: *self.users.entry(pid).or_insert_with(|| user_of(pid)) },
         };
@@ -106,9 +112,19 @@ impl Spaces {
     }
 
     pub fn mapped(&mut self, since: u64, pid: i32, start: u64, len: u64, offset: u64, file: &str) {
+        let end = start.saturating_add(len);
+        let mapped = MappedFile { since, start, end, offset, module: 0, anonymous: false };
+        self.add(pid, mapped, file, since);
+    }
+
+    /// Adds a mapping, seen at that time.
+    fn add(&mut self, pid: i32, mapped: MappedFile, file: &str, seen: u64) {
         let (module, anonymous) = self.module(pid, file);
-        let mapped = MappedFile { since, start, end: start.saturating_add(len), offset, module, anonymous };
-        self.of.entry(pid).or_default().mapped.push(mapped);
+        if !anonymous {
+            let seen = if file.ends_with(DELETED) { 0 } else { seen };
+            self.files.entry(module).and_modify(|first| *first = seen.min(*first)).or_insert(seen);
+        }
+        self.of.entry(pid).or_default().mapped.push(MappedFile { module, anonymous, ..mapped });
     }
 
     pub fn executed(&mut self, time: u64, pid: i32) {
@@ -145,6 +161,17 @@ impl Spaces {
         });
     }
 
+    /// Files that were replaced or changed after they were mapped, the clock of all records being so far behind that of files.
+    pub fn changed(&self, behind_ns: i128) -> Vec<String> {
+        let changed = |(module, mapped): (&u32, &u64)| {
+            let Module::File(path) = &self.modules[*module as usize] else { return None };
+            let about = fs::metadata(path).ok()?;
+            let changed_ns = i128::from(about.ctime()) * 1_000_000_000 + i128::from(about.ctime_nsec());
+            (*mapped == 0 || changed_ns > i128::from(*mapped) + behind_ns).then(|| path.clone())
+        };
+        self.files.iter().filter_map(changed).collect()
+    }
+
     /// What a process that is there already is called and has mapped.
     ///
     /// # Errors
@@ -167,7 +194,8 @@ impl Spaces {
             let ends = range.split_once('-').and_then(|(start, end)| number(start).zip(number(end)));
             let (Some((start, end)), Some(offset)) = (ends, number(offset)) else { continue };
             if rights.contains('x') {
-                self.mapped(0, pid, start, end.saturating_sub(start), offset, file);
+                let mapped = MappedFile { since: 0, start, end, offset, module: 0, anonymous: false };
+                self.add(pid, mapped, file, now());
             }
         }
         Ok(())
@@ -222,6 +250,7 @@ impl Spaces {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::behind_files;
 
     #[test]
     fn an_address_is_of_what_was_mapped_last() {
@@ -295,6 +324,26 @@ mod tests {
         spaces.exited(41, parent);
         spaces.forget(50);
         assert!(!spaces.of.contains_key(&child) && spaces.of.contains_key(&parent));
+    }
+
+    #[test]
+    fn a_file_that_changes_after_it_was_mapped_is_named() {
+        let scratch = crate::symbols::tests::Scratch::new("changed");
+        let paths = ["stays", "replaced", "deleted"].map(|name| scratch.path(name));
+        paths.iter().for_each(|path| fs::write(path, "").unwrap());
+        let later = behind_files() + 1_000_000_000;
+        let mut spaces = Spaces::default();
+        let [stays, replaced, deleted] = paths.each_ref().map(|path| path.to_str().unwrap());
+        spaces.mapped(now(), 7, 0x1000, 0x1000, 0, stays);
+        spaces.mapped(now(), 7, 0x1000, 0x1000, 0, replaced);
+        assert_eq!(spaces.changed(later), Vec::<String>::new());
+        // (whoever maps it later maps what is there)
+        spaces.mapped(now() + 9_000_000_000, 8, 0x1000, 0x1000, 0, replaced);
+        spaces.mapped(now(), 8, 0x1000, 0x1000, 0, &format!("{deleted}{DELETED}"));
+        assert_eq!(spaces.changed(later), [deleted]);
+        fs::write(scratch.path("new"), "").unwrap();
+        fs::rename(scratch.path("new"), &paths[1]).unwrap();
+        assert_eq!(spaces.changed(later - 9_000_000_000), [stays, replaced, deleted]);
     }
 
     #[test]

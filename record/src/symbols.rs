@@ -8,6 +8,7 @@ mod elf;
 mod jit;
 mod kallsyms;
 mod names;
+pub(crate) use names::printable;
 mod separate;
 mod split;
 

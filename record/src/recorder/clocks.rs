@@ -1,12 +1,13 @@
 //! Clocks that tell the time, of threads or of CPUs. Where a thread has none the first samples of bursts do.
 #![forbid(unsafe_code)]
 
-use super::{MOST_WEIGHT, Recorder};
+use super::{MOST_WEIGHT, Recorder, has_ended};
 use crate::budget::{Limit, Pace};
 use crate::cpu_clock::{ClockSample, ClockTime, CpuClock};
 use crate::proof::Calls;
 use crate::recording::Burst;
 use crate::sampler::Counted;
+use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
 const NS: f64 = 1e9;
@@ -32,14 +33,16 @@ impl Recorder {
         let period_ns = self.clock_period();
         let (kinds, settings) = (self.events.len(), self.settings);
         let by = self.ref_cycles.iter().enumerate();
-        let clocks: Option<Vec<CpuClock>> = by
-            .map(|(kind, by)| CpuClock::open(counted, (kind, kinds, *by), period_ns, settings).ok())
-            .collect();
+        let clock = |(kind, by): (usize, &Option<_>)| {
+            CpuClock::open(counted, (kind, kinds, *by), period_ns, settings)
+        };
+        let clocks: io::Result<Vec<CpuClock>> = by.map(clock).collect();
         match clocks.map(|clocks| (clocks.iter().any(|clock| clock.by_timer), clocks)) {
-            Some((by_timer, clocks)) if !by_timer || clocks.len() == 1 => {
-                self.by_timer += usize::from(by_timer && settings.kernel);
+            Ok((by_timer, clocks)) if !by_timer || clocks.len() == 1 => {
+                self.by_timer += usize::from(by_timer);
                 self.clocks.insert(tid, clocks);
             }
+            Err(error) if has_ended(&error) => {}
             _ => self.unclocked += 1,
         }
     }

@@ -7,7 +7,7 @@ pub(super) fn is_mangled(name: &str) -> bool {
 }
 
 /// Without characters that a terminal obeys.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.replace(char::is_control, "\u{fffd}")
 }
 

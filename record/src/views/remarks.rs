@@ -171,7 +171,7 @@ fn of_unseen(profile: &Profile) -> Option<String> {
     };
     let part = part.map_or_else(String::new, |part| format!(", {:.1} % of all", 100.0 * part));
     Some(format!(
-        "Not sampled are new threads until their counters are open, and threads while others have the counter of their clock. {ended}At most {:.1} ms{part}, are not in this.",
+        "Not sampled are new threads until their counters are open, and threads whose samples were lost or whose clock's counter others had. {ended}At most {:.1} ms{part}, are not in this.",
         ns as f64 / 1e6
     ))
 }
@@ -193,8 +193,8 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     }
     if profile.by_timer > 0 {
         remarks.push(format!(
-            "Of {} a timer tells the time, since no fixed counter has ref-cycles: what the kernel does with interrupts off has none, and what is \
-             behind it has more.",
+            "Of {} a timer tells the time, since no fixed counter has ref-cycles: what is due while the kernel has interrupts off is told of what runs \
+             next. So functions that make system calls, and those behind them, may have much of the kernel's time, by more than the intervals say.",
             count(profile.by_timer as u64, "thread")
         ));
     }
@@ -207,7 +207,11 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     }
     remarks.extend(profile.notes.iter().cloned());
     if profile.lost > 0 {
-        remarks.push(format!("{} records found no room.", profile.lost));
+        remarks.push(format!(
+            "{} records found no room: the recorder came late, since other programs had its CPU or it was stopped, or stacks are large. A lower -F, or \
+             --call-graph fp, has fewer and smaller ones.",
+            thousands(profile.lost)
+        ));
     }
     if profile.throttled > 0 {
         let fewer = match (&profile.held, profile.pace.limit) {

@@ -69,7 +69,7 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
         ),
         (
             |profile| profile.unseen.ns = 200_000_000,
-            "counter of their clock. At most 200.0 ms, 4.8 % of all, are not in this.",
+            "clock's counter others had. At most 200.0 ms, 4.8 % of all, are not in this.",
         ),
         (|profile| profile.throttled = 6, "throttled samples 3 times"),
         (|profile| profile.throttled = 6, "a lower -F has fewer of them at once"),
