@@ -253,18 +253,15 @@ impl CpuClock {
         }
     }
 
-    /// The time since the last sample, if it has counted so much by now, and what no sample stands for, in nanoseconds: one does not stand
-    /// for all that found no room, of which nobody knows where it was.
+    /// The time since the last sample, if it has counted so much by now, and what no sample stands for, in nanoseconds.
     fn since_the_last(&mut self, by_now: Times) -> (u64, u64) {
         let last = std::mem::replace(&mut self.counted, by_now);
         let counts = counts_between(last, by_now, self.everywhere);
-        // (the period may have begun anew within another one)
-        let most = (2 * (self.period + self.period_before)) as f64;
         // (a timer that finds the thread in the kernel, which is not wanted, has no sample, and counts on)
-        let by_period = self.process.is_some() && self.by_timer && !self.kernel;
-        let told = if by_period { counts.min(self.period as f64) } else { counts.min(most) };
+        let counts_others = self.process.is_some() && self.by_timer && !self.kernel;
+        let (told, untold) = stands_for(counts, [self.period_before, self.period], counts_others);
         let ns = |counts: f64| (counts * self.clock.ns_each) as u64;
-        (ns(told), ns((counts - most).max(0.0)))
+        (ns(told), ns(untold))
     }
 
     /// What ran since the last time.
@@ -337,6 +334,17 @@ fn counts_between(then: Times, now: Times, everywhere: bool) -> f64 {
     counts * scale
 }
 
+/// Of what was counted since the last sample, what one stands for, and what none does: it does not for all that found no room, of which nobody
+/// knows where it was. (The period may have begun anew within the one before.) `counts_others`: what was counted besides a period is none of what is
+/// wanted.
+fn stands_for(counts: f64, [before, period]: [u64; 2], counts_others: bool) -> (f64, f64) {
+    if counts_others {
+        return (counts.min(period as f64), 0.0);
+    }
+    let told = counts.min((2 * (before + period)) as f64);
+    (told, counts - told)
+}
+
 /// A sample in the kernel, of which the callers are those in user mode: it is where the thread came from, if it came from there.
 fn seen_from_user_mode(sample: RawSample) -> RawSample {
     let instruction = sample.copy.as_ref().and_then(|copy| copy.registers.last().copied());
@@ -372,6 +380,15 @@ mod tests {
         // a thread of the kernel
         assert_eq!(seen(sample(&[KERNEL], 1, None)), (vec![KERNEL], 1));
         assert_eq!(seen(sample(&[KERNEL], 1, Some(&[]))), (vec![KERNEL], 1));
+    }
+
+    #[test]
+    fn a_sample_does_not_stand_for_those_that_were_lost() {
+        assert_eq!(stands_for(700.0, [500, 300], false), (700.0, 0.0));
+        assert_eq!(stands_for(9000.0, [500, 300], false), (1600.0, 7400.0));
+        // a timer goes on in the kernel
+        assert_eq!(stands_for(9000.0, [500, 300], true), (300.0, 0.0));
+        assert_eq!(stands_for(200.0, [500, 300], true), (200.0, 0.0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Clocks that tell the time, of threads or of CPUs. Where a thread has none the first samples of bursts do.
 #![forbid(unsafe_code)]
 
-use super::{MOST_WEIGHT, Recorder, has_ended};
+use super::{Recorder, has_ended};
 use crate::budget::{Limit, Pace};
 use crate::cpu_clock::{ClockSample, ClockTime, CpuClock};
 use crate::proof::Calls;
@@ -86,7 +86,6 @@ impl Recorder {
             }
             let stacks = vec![self.stack(&ran)];
             let (windows, calls) = (Vec::new(), Calls::default());
-            let weight_ns = weight_ns.min(MOST_WEIGHT as u64);
             self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows, calls });
         }
     }
