@@ -84,7 +84,8 @@ fn options() -> Vec<Situation> {
     let pmu = detect::pmu(&kernel, &cpu(0x97)).unwrap();
     let on = |target| Options { target, ..Options::default() };
     let target = |target| none(check_target(&kernel, &pmu, &cpu(0x97), &on(target)));
-    let level_2 = Options { level: 2, ..Options::default() };
+    // (else it is the core of this machine, which may have groups that take turns)
+    let level_2 = Options { level: 2, core: "Sunny, Willow or Cypress Cove", ..Options::default() };
     let counters = Scripted::default();
     counters.add(&format!("{DEVICES}/cpu/type"), "4\n");
     counters.add(&format!("{DEVICES}/cpu/events/cpu-cycles"), "event=0x3c\n");

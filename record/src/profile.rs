@@ -181,23 +181,32 @@ struct Gathered {
 /// Nanoseconds and bursts of lines.
 type SeenLines<'a> = BTreeMap<&'a SourceLine, (u64, usize)>;
 
-/// All time, and of how many bursts of the same weight it is worth.
+/// All time, of how many bursts of the same weight it is worth, and which part of all that ran it is at the least.
 struct Whole {
     time_ns: f64,
     bursts: f64,
+    sampled: f64,
 }
 
 impl Whole {
-    fn of(bursts: &[Burst]) -> Whole {
-        let weights = || bursts.iter().map(|burst| burst.weight_ns as f64);
+    fn of(recording: &Recording) -> Whole {
+        let weights = || recording.bursts.iter().map(|burst| burst.weight_ns as f64);
         let (sum, squares): (f64, f64) = (weights().sum(), weights().map(|weight| weight * weight).sum());
-        Whole { time_ns: sum, bursts: if squares > 0.0 { sum * sum / squares } else { 0.0 } }
+        // (of a condition weights are no time)
+        let unseen = if recording.condition.is_some() { 0 } else { recording.totals.unseen.ns } as f64;
+        Whole {
+            time_ns: sum,
+            bursts: if squares > 0.0 { sum * sum / squares } else { 0.0 },
+            sampled: if sum > 0.0 { sum / (sum + unseen) } else { 1.0 },
+        }
     }
 
+    /// What was not sampled may all be the function's, or none of it.
     fn time(&self, ns: u64) -> Confidence {
         let value = if self.time_ns > 0.0 { ns as f64 / self.time_ns } else { 0.0 };
         let (low, high) = proportion(value * self.bursts, self.bursts);
-        Confidence { value, low: low.min(value), high: high.max(value) }
+        let (low, high) = (low.min(value) * self.sampled, 1.0 - (1.0 - high.max(value)) * self.sampled);
+        Confidence { value, low, high }
     }
 
     /// Lines of a function; those of most time first.
@@ -384,7 +393,7 @@ impl Profile {
         let (functions_seen, stacks, symbols) = named(recording);
         let mut sorted = Sorted::default();
         recording.bursts.iter().for_each(|burst| sorted.add(burst, &stacks));
-        let whole = Whole::of(&recording.bursts);
+        let whole = Whole::of(recording);
         let kinds: Vec<usize> = sorted.all.keys().copied().collect();
         let (mut cores, mut functions) = (Vec::new(), Vec::new());
         let held = recording.condition.as_ref().map(|(condition, tally)| Held::of(condition, tally));
@@ -503,6 +512,30 @@ mod tests {
             totals: Recording::none(Vec::new(), settings).totals,
             condition: None,
         }
+    }
+
+    #[test]
+    fn what_was_not_sampled_may_be_any_functions() {
+        let scratch = Scratch::new("unseen");
+        let file = scratch.compiled("with", &["-g"]);
+        let mut recording = recording(&file, &[offsets_of(&file, "outer")[0]], 0);
+        recording.bursts = vec![Burst { weight_ns: 3_000_000, ..recording.bursts[0].clone() }; 100];
+        let all = |recording: &Recording| {
+            let time = Profile::new(recording).cores[0].all.time;
+            (time.value, (time.low * 100.0).round(), time.high)
+        };
+        assert_eq!(all(&recording), (1.0, 96.0, 1.0));
+        recording.totals.unseen.ns = 100_000_000;
+        assert_eq!(all(&recording), (1.0, 72.0, 1.0));
+        let outer = |recording: &Recording| {
+            let profile = Profile::new(recording);
+            profile.functions.iter().find(|one| one.name == "outer").unwrap().inclusive.time.high
+        };
+        recording.stacks.push(Vec::new());
+        recording.bursts.iter_mut().skip(50).for_each(|burst| burst.stacks = vec![1]);
+        let with = outer(&recording);
+        recording.totals.unseen.ns = 0;
+        assert!((with - (outer(&recording) * 0.75 + 0.25)).abs() < 1e-9, "{with}");
     }
 
     #[test]
