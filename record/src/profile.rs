@@ -5,16 +5,19 @@ use crate::budget::Pace;
 use crate::cpus::CpuTotals;
 use crate::estimate::{Alone, Besides, Confidence, SeenIn, SeenInAll, Told, Untold, shares};
 use crate::held::Held;
-use crate::processes::{self, PROCESS};
+use crate::processes::PROCESS;
 use crate::recording::{Burst, Recording};
 use crate::sources::Sources;
-use crate::stacks::CodePlace;
 use crate::statistics::proportion;
-use crate::symbols::{Located, LookIn, SourceLine, Symbol, Symbols, printable};
+use crate::symbols::{SourceLine, Symbol, printable};
 use crate::unseen::Unseen;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use topdown::{SampledEvents, SampledNode, TD_NODE_RETIRING};
+
+mod named;
+
+use named::{NamedFrame, NamedStack, called, is_whole, named};
 
 /// Time and shares of a function, or of all.
 #[derive(Clone, Debug)]
@@ -205,8 +208,8 @@ impl Whole {
     fn time(&self, ns: u64) -> Confidence {
         let value = if self.time_ns > 0.0 { ns as f64 / self.time_ns } else { 0.0 };
         let (low, high) = proportion(value * self.bursts, self.bursts);
-        let (low, high) = (low.min(value) * self.sampled, 1.0 - (1.0 - high.max(value)) * self.sampled);
-        Confidence { value, low, high }
+        let (low, high) = (low * self.sampled, 1.0 - (1.0 - high) * self.sampled);
+        Confidence { value, low: low.min(value), high: high.max(value) }
     }
 
     /// Lines of a function; those of most time first.
@@ -253,56 +256,6 @@ impl FunctionFigures {
     pub fn wasted(&self, nodes: &[SampledNode]) -> Option<f64> {
         Some(self.time.value * self.wasted_share(nodes)?)
     }
-}
-
-/// A function of a stack, by its number.
-struct NamedFrame {
-    function: usize,
-    line: Option<SourceLine>,
-    /// Into the next one.
-    inlined: bool,
-    /// Others are inlined into it.
-    has_inlined: bool,
-}
-
-/// A stack of functions, inlined ones as well, the innermost first.
-type NamedStack = Vec<NamedFrame>;
-
-/// The functions of a stack that go on until they return or jump.
-fn called(stack: &NamedStack) -> impl Iterator<Item = usize> {
-    stack.iter().skip_while(|frame| frame.inlined).map(|frame| frame.function)
-}
-
-/// What runs is one function, into which no other is inlined.
-fn is_whole(stack: &NamedStack) -> bool {
-    stack.first().is_some_and(|innermost| !innermost.inlined && !innermost.has_inlined)
-}
-
-/// All functions, all stacks, and what is known of where they are.
-fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, Symbols) {
-    let all_stacks = processes::stacks(&recording.stacks, &recording.modules);
-    let places = all_stacks.iter().copied().flatten().copied();
-    let symbols = Symbols::look_up(places, &recording.modules, &LookIn::default());
-    let (mut all, mut known) = (Vec::new(), HashMap::new());
-    let mut number = |symbol: &Symbol| {
-        *known.entry(symbol.clone()).or_insert_with(|| {
-            all.push(symbol.clone());
-            all.len() - 1
-        })
-    };
-    let mut stack = |stack: &&[CodePlace]| {
-        let mut frames = NamedStack::new();
-        for functions in stack.iter().map(|place| symbols.at(*place)) {
-            for (depth, Located { function, has_inlined, line }) in functions.iter().enumerate() {
-                let inlined = depth + 1 < functions.len();
-                let (function, line, has_inlined) = (number(function), line.clone(), *has_inlined);
-                frames.push(NamedFrame { function, line, inlined, has_inlined });
-            }
-        }
-        frames
-    };
-    let stacks = all_stacks.iter().map(&mut stack).collect();
-    (all, stacks, symbols)
 }
 
 /// Where in a burst nothing but the innermost function ran, if it is where the samples are. Of inlined ones calls and returns do not tell.
@@ -489,6 +442,7 @@ mod tests {
     use crate::proof::Calls;
     use crate::settings::Settings;
     use crate::spaces::Module;
+    use crate::stacks::CodePlace;
     use crate::symbols::tests::{SOURCE, Scratch, lines_with, offsets_of};
 
     /// Bursts at these offsets in a file, of 1 ms, 2 ms and so on, all of them below a caller in the file.

@@ -5,12 +5,12 @@ use crate::budget::{BurstBudget, Limit, Pace};
 use crate::conditional::{Condition, ConditionalSampler, Tally};
 use crate::cpu_clock::{ClockEvent, CpuClock};
 use crate::cpus::RecordedCpus;
-use crate::event::{behind_files, now, own_cpu_time, own_tid, wait};
+use crate::event::{behind_files, now, own_cpu_time, wait};
 use crate::journal::Journal;
 use crate::proof::{Calls, ProvedWindows, proved};
 use crate::recording::{Burst, Recording, Totals};
 use crate::records::{Happened, RawSample};
-use crate::sampler::{Counted, Fate, RawBurst, Sampler};
+use crate::sampler::{Fate, RawBurst, Sampler};
 use crate::settings::{Settings, refusal};
 use crate::sideband::Sideband;
 use crate::spaces::Spaces;
@@ -18,8 +18,8 @@ use crate::stacks::{CodePlace, Stacks};
 use crate::turns::{Turn, Turns};
 use crate::unseen::Beginnings;
 use crate::unwind::StackUnwinder;
-use crate::whom::{Whom, online, threads_of};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::whom::{Whom, online};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ use topdown::{Error, SampledEvents};
 
 mod clocks;
 mod on_cpus;
+mod on_threads;
 
 /// Bursts with one gap, before the next is drawn: to change it takes a system call.
 const BLOCK: u64 = 8;
@@ -40,8 +41,6 @@ const MOST_WEIGHT: f64 = 2e9;
 
 /// How often [`RecordUntil::stop`] is looked at, or more often.
 const STOP_LOOK: Duration = Duration::from_millis(20);
-/// Threads are listed so often, until no new one is there: one may start others before its own events are open.
-const LISTINGS: usize = 4;
 /// Where nobody has a turn, it is looked for new threads so often.
 const NOBODY: Duration = Duration::from_millis(500);
 /// Samples of a condition are taken from the rings so often.
@@ -146,48 +145,12 @@ fn has_ended(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV))
 }
 
-/// What mmap says where no more memory may be locked, and perf_event_open where a container forbids it.
-fn has_no_room<T>(opened: &io::Result<T>) -> bool {
-    matches!(opened, Err(error) if error.raw_os_error() == Some(libc::EPERM))
-}
-
 /// One of these did not run since a burst was asked for.
 fn waits(samplers: &BTreeMap<i32, ThreadCounters>, tid: i32) -> bool {
     samplers.get(&tid).is_some_and(ThreadCounters::waits)
 }
 
 impl Recorder {
-    /// On processes with their threads, and on whatever those start. `there`: they run already, and what they have mapped is to be
-    /// looked up; else they are about to execute a program.
-    ///
-    /// # Errors
-    /// The kernel's, and what was refused.
-    pub fn new(
-        events: Vec<SampledEvents>,
-        pids: &[i32],
-        there: bool,
-        settings: Settings,
-    ) -> Result<Recorder, Error> {
-        Recorder::open(Whom::AllStarted, events, None, pids, there, settings)
-    }
-
-    /// The same where a condition holds.
-    ///
-    /// # Errors
-    /// The kernel's, and what was refused.
-    pub fn where_holds(condition: Condition, pids: &[i32], there: bool) -> Result<Recorder, Error> {
-        Recorder::open(Whom::AllStarted, Vec::new(), Some(condition), pids, there, Settings::default())
-    }
-
-    /// On all threads of this process but the one that calls, which records.
-    ///
-    /// # Errors
-    /// The kernel's, and what was refused.
-    pub fn of_this_process(events: Vec<SampledEvents>, settings: Settings) -> Result<Recorder, Error> {
-        let pid = std::process::id() as i32;
-        Recorder::open(Whom::Only { pid, but: own_tid() }, events, None, &[pid], true, settings)
-    }
-
     fn empty(
         whom: Whom,
         events: Vec<SampledEvents>,
@@ -226,81 +189,11 @@ impl Recorder {
         }
     }
 
-    fn open(
-        whom: Whom,
-        events: Vec<SampledEvents>,
-        condition: Option<Condition>,
-        pids: &[i32],
-        there: bool,
-        settings: Settings,
-    ) -> Result<Recorder, Error> {
-        let mut recorder = Recorder::empty(whom, events, condition, settings);
-        let mut all = BTreeSet::new();
-        for _ in 0..LISTINGS {
-            let listed = pids.iter().flat_map(|pid| threads_of(*pid).into_iter().map(|tid| (*pid, tid)));
-            let new: Vec<(i32, i32)> =
-                listed.filter(|(_, tid)| !whom.leaves_out(*tid)).filter(|one| all.insert(*one)).collect();
-            let tids: Vec<i32> = new.iter().map(|(_, tid)| *tid).collect();
-            recorder.sideband.follow(&tids).map_err(sideband_refusal)?;
-            if new.is_empty() {
-                break;
-            }
-        }
-        if there {
-            // (what may not be seen has no names)
-            pids.iter().for_each(|pid| _ = recorder.spaces.look_at(*pid));
-        }
-        for (pid, tid) in all {
-            recorder.follow(pid, tid, None);
-        }
-        recorder.with_samplers("there is no thread to record, by /proc")
-    }
-
     fn with_samplers(self, nobody: &'static str) -> Result<Recorder, Error> {
         if self.samplers.is_empty() {
             return Err(self.refused.1.unwrap_or_else(|| Error::new(-libc::ESRCH, nobody)));
         }
         Ok(self)
-    }
-
-    /// Counters on a thread.
-    fn counters(&self, pid: i32, tid: i32) -> io::Result<ThreadCounters> {
-        if let Some(condition) = &self.condition {
-            return condition.open(pid, tid).map(ThreadCounters::Where);
-        }
-        let Settings { kernel, callers, .. } = self.settings;
-        let opened =
-            self.events.iter().enumerate().map(|(kind, events)| {
-                Sampler::open(events, kind, Counted::Thread { pid, tid }, kernel, callers)
-            });
-        opened.collect::<io::Result<_>>().map(ThreadCounters::Bursts)
-    }
-
-    /// Opens counters on a thread, which began then if that was told.
-    fn follow(&mut self, pid: i32, tid: i32, began: Option<u64>) {
-        if self.samplers.contains_key(&tid) {
-            return;
-        }
-        self.threads += 1;
-        let mut opened = self.counters(pid, tid);
-        // (no more memory may be locked: how slots divide comes first)
-        while has_no_room(&opened) && self.give_up_a_clock() {
-            opened = self.counters(pid, tid);
-        }
-        match opened {
-            Ok(counters) => {
-                self.samplers.insert(tid, counters);
-                if self.condition.is_none() {
-                    self.clock_thread(tid, Counted::Thread { pid, tid });
-                }
-                self.turns.joins(tid, now(), self.budget.rate());
-                began.into_iter().for_each(|began| self.beginnings.opened(began, now()));
-            }
-            Err(error) if has_ended(&error) => {
-                began.into_iter().for_each(|began| self.beginnings.missed(tid, began));
-            }
-            Err(error) => self.refuse(&error),
-        }
     }
 
     /// A thread is not sampled, or no longer.

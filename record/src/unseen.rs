@@ -10,7 +10,7 @@ pub struct Unseen {
     /// Those that had ended before their counters were open.
     pub threads: usize,
     /// Until the counters of each thread were open, or it had ended, no more than this ran, in nanoseconds; with what threads did that
-    /// ended while a turn was overdue.
+    /// ended while a turn was overdue, and with time of which samples were lost.
     pub ns: u64,
 }
 
