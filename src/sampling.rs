@@ -32,6 +32,9 @@ pub struct SampledEvents {
     /// The same of an event that counts returns of functions, beside these, if the core has one: whether a counter is left for it has
     /// to be seen. None of registers: these are for CPUs whose general counters others hold.
     pub returns: Option<(&'static str, u64)>,
+    /// The same of one that counts cycles beside the group, to tell time, if the core has one and no fixed counter does: whether a counter is left for it
+    /// has to be seen.
+    pub clock: Option<(&'static str, u64)>,
     /// Which of them samples, by its place.
     pub sampler: usize,
     /// How many of the sampler's events are in a cycle.
@@ -87,16 +90,18 @@ impl SampledEvents {
         let tree = u8::try_from(pmu.row).ok().and_then(model::tree_of);
         let tree = tree.ok_or_else(|| Error::errno(libc::ENODEV, "the core has no tree of metrics"))?;
         let width = pmu.model.slots_per_cycle;
+        let counters = match pmu.model.counting {
+            Counting::Counters(counters) => Some(counters),
+            _ => None,
+        };
         Ok(SampledEvents {
             core: pmu.model.core,
             pmu: pmu.name,
             kind: pmu.kind,
             cpus: pmu.cpus.clone(),
             events: named([plan.leader.event].into_iter().chain(plan.members.iter().copied())),
-            returns: match pmu.model.counting {
-                Counting::Counters(counters) => counters.returns.map(|event| (event.name, event.config)),
-                _ => None,
-            },
+            returns: counters.and_then(|counters| counters.returns).map(|event| (event.name, event.config)),
+            clock: counters.and_then(|counters| counters.clock).map(|event| (event.name, event.config)),
             sampler: 0,
             sampled_per_cycle: if plan.slots_each == 1 { width.into() } else { 1 },
             slots_each: plan.slots_each,
@@ -130,6 +135,7 @@ impl SampledEvents {
             cpus: pmu.cpus.clone(),
             events: named([SLOTS, CYCLES].into_iter().chain(metrics_of(level).iter().copied())),
             returns: None,
+            clock: None,
             sampler: 1,
             sampled_per_cycle: 1,
             slots_each: 1,
@@ -229,7 +235,7 @@ impl SampledEvents {
         let members = counters.events.to_vec();
         let plan = Plan { leader, slots_each, members, unproven: false, no_deeper: "" };
         let events = SampledEvents::of(&pmu, &plan, 0).ok()?;
-        Some(SampledEvents { returns: None, ..events })
+        Some(SampledEvents { returns: None, clock: None, ..events })
     }
 }
 

@@ -6,7 +6,7 @@
  * asked for and permitted, by function if the kernel shows their addresses. On hybrid CPUs each kind of core has a table, which is true.
  * pmu_record FUNCTIONS LENGTH MILLIONS SHAPE GAP: one program alone; pmu_record all: all of them; pmu_record kernel: what the kernel
  * does alone. TOPDOWN_SOURCE is topdown's.
- * needs: counters */
+ * needs: counters or other-core */
 #include "lib/stat.h"
 #include "lib/functions.h"
 #include "lib/profile.h"
@@ -128,6 +128,9 @@ static void time_is_true(const struct csv *csv, const struct tables *tables, con
         FAIL("%s: %g of the time (%g less, %g more), in truth %g", name, time, below, above, part);
 }
 
+/* Makes system calls, and counts as one of the functions. */
+static const char CALLER[] = "system_calls";
+
 /* What the program does besides its functions, which choose and call them: parts of the time that are in the file leave it out. */
 static double besides(const struct csv *csv, const struct tables *tables)
 {
@@ -135,12 +138,22 @@ static double besides(const struct csv *csv, const struct tables *tables)
     for (int table = 0; table < tables->count; table++)
         for (int row = 1; row < csv->rows; row++) {
             const char *const name = csv_text(csv, row, "function");
-            const int called = name[0] == 'f' && name[1] >= '0' && name[1] <= '9';
+            const int called = (name[0] == 'f' && name[1] >= '0' && name[1] <= '9') || strcmp(name, CALLER) == 0;
             if (!called && strcmp(csv_text(csv, row, "module"), "functions") == 0 && strcmp(csv_text(csv, row, "scope"), "own") == 0 &&
                 strcmp(csv_text(csv, row, "core"), tables->core[table]) == 0)
                 part += number(csv, row, "time", "");
         }
     return part;
+}
+
+/* What makes system calls has the part of the time that is the file's next line: the kernel's is no part of it. */
+static void caller_is_true(const struct csv *csv, FILE *spent)
+{
+    const struct tables tables = tables_of(csv);
+    double part;
+    CHECK_EQ(fscanf(spent, "%lf", &part), 1);
+    fprintf(stderr, "%.1f %% of the time makes system calls, in truth %.1f\n", 100 * number(csv, row_of(csv, CALLER, "own"), "time", ""), part / 1e4);
+    time_is_true(csv, &tables, CALLER, (1 - besides(csv, &tables)) * part / 1e6, 1);
 }
 
 /* What a profile has told of a program. */
@@ -149,20 +162,8 @@ struct seen {
     double worst, widest;
 };
 
-/* The first sample of a burst is a gap of cycles behind its instant. On the emulated arm64 machine an instruction takes a nanosecond, whatever
- * cycles it takes, as on no other: there a function that runs for no longer than a gap is met by its cycles. */
-static int time_is_known(long length, long gap)
-{
-#if defined(__aarch64__)
-    return length >= 20 * gap;
-#else
-    (void)length, (void)gap;
-    return 1;
-#endif
-}
-
-/* The profile is true of functions whose parts of the time are in a file, if `timed`. `close`: those with a tenth of it are within a point. */
-static struct seen profile_is_true(const struct csv *csv, unsigned functions, int timed, int close, int all, FILE *spent)
+/* The profile is true of functions whose parts of the time are in a file. `close`: those with a tenth of it are within a point. */
+static struct seen profile_is_true(const struct csv *csv, unsigned functions, int close, int all, FILE *spent)
 {
     struct seen seen = {0};
     int of_table[2] = {0};
@@ -191,8 +192,7 @@ static struct seen profile_is_true(const struct csv *csv, unsigned functions, in
             told += shares > 0;
             of_table[table] += shares > 0;
         }
-        if (timed)
-            time_is_true(csv, &tables, name, called * part, all);
+        time_is_true(csv, &tables, name, called * part, all);
         seen.told += told > 0;
         seen.much += part >= 0.1 && told > 0;
     }
@@ -219,10 +219,11 @@ static struct seen record(char *const *program, const char *gap, int all)
     CHECK(spent != NULL);
     const int functions = atoi(program[1]);
     /* (with the kernel differences of windows tell: in runs as short as these within 3 points, and the intervals say so) */
-    const int timed = time_is_known(atol(program[2]), atol(gap));
-    const struct seen seen = profile_is_true(&csv, (unsigned)functions, timed, !reads, all, spent);
+    const struct seen seen = profile_is_true(&csv, (unsigned)functions, !reads, all, spent);
     if (reads)
         kernel_is_true(&csv, spent);
+    if (strcmp(program[4], "calls") == 0)
+        caller_is_true(&csv, spent);
     fclose(spent);
     free(csv.text);
     fprintf(stderr, "%s functions of %s instructions, %s: %d told, worst share %.2f points off, the widest interval of retiring ±%.2f\n",
@@ -410,6 +411,10 @@ static const struct program HANDLED = {"5", "9000", "300", "timers=1000,1330", "
 /* A thread that runs for less than a period of its clock between two turns has all of its time, from many samples. */
 static const struct program NAPS = {"4", "50000", "40", "naps", "300"};
 
+/* What the kernel does for a function that makes system calls is not its time. (A timer would say so: where the NMI watchdog has the counter of the
+ * clock, it is off meanwhile) */
+static const struct program CALLS = {"4", "20000", "60", "calls", "1000"};
+
 /* The first of the programs, or all; of a hybrid CPU on either kind of cores, and three threads on both, of which each has a table. */
 static void programs(int all)
 {
@@ -427,6 +432,16 @@ static void programs(int all)
     stay_on(ALL_CORES);
     fprintf(stderr, "on %s:\n", KINDS[ALL_CORES]);
     CHECK_EQ(record_one(&on_both).tables, 2);
+}
+
+static void record_calls(void)
+{
+    const int watched = geteuid() == 0 && access("/proc/sys/kernel/nmi_watchdog", F_OK) == 0;
+    if (watched)
+        watchdog_is(0);
+    record_one(&CALLS);
+    if (watched)
+        watchdog_is(1);
 }
 
 static void naps(void)
@@ -465,6 +480,7 @@ int main(int argc, char **argv)
     programs(argc == 2 && strcmp(argv[1], "all") == 0);
     stay_on(P_CORES);
     record_one(&HANDLED);
+    record_calls();
     naps();
     throttled();
     others_hold_counters();

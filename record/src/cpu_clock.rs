@@ -6,24 +6,22 @@
 //! waits for the thread's CPU until the thread leaves the kernel (lazy preemption), it is not asked for in the kernel. A sample of the clock is of the thread that runs now. One of a CPU
 //! has the callers that it has in user mode if it is in the kernel; that of a thread counts user mode alone, unless the kernel is wanted.
 //!
-//! The clock is the event ref-cycles where a fixed counter counts it: its interrupt cannot be masked. That of the events cpu-clock and task-clock, a timer's, waits
-//! while the kernel has interrupts off: where it switches from one thread to another, it is then the next one's.
+//! The clock is an event that counts cycles at a constant rate, where a fixed counter counts it or a general one is left: its interrupt cannot be masked.
+//! That of the events cpu-clock and task-clock, a timer's, waits while the kernel has interrupts off: where it switches from one thread to another, it is
+//! then the next one's.
 #![forbid(unsafe_code)]
 
+use crate::clock_event::ClockEvent;
 use crate::event::{CLOCK, TaskEvent, Times};
-use crate::records::{CallGraph, READ_FORMAT, READ_TIMES, RawSample, Sampled, sampled};
+use crate::records::{CallGraph, READ_FORMAT, RawSample, Sampled, sampled};
 use crate::ring::RecordRing;
 use crate::sampler::Counted;
 use crate::settings::Settings;
 use perf_event_open_sys::bindings::{
-    PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK, PERF_RECORD_MISC_CPUMODE_MASK,
-    PERF_RECORD_MISC_KERNEL, PERF_TYPE_SOFTWARE, perf_event_attr,
+    PERF_RECORD_MISC_CPUMODE_MASK, PERF_RECORD_MISC_KERNEL, perf_event_attr,
 };
-use std::hint::black_box;
+use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::{fs, io};
-use topdown::SampledEvents;
-use topdown_seam::thread;
 
 /// Samples for which a ring has room, at the least; of so much if so much may be locked.
 const ROOM: [usize; 2] = [32, 8];
@@ -36,16 +34,6 @@ const PAGE: usize = 4096;
 const BLOCK: u64 = 8;
 /// Until a new thread's first turn after a sample its periods are so much shorter: it may have come to its end before one has passed.
 const OF_NEW_THREAD: f64 = 0.25;
-/// Instructions in which it shows whether a counter counts, at the least.
-const TRIED: u64 = 20_000;
-/// The kernel's timers are no faster.
-const LEAST_NS: f64 = 10_000.0;
-/// What Intel's PMUs have as ref-cycles, and its configuration. Fixed counter 2 counts it, at the rate of the time stamp counter while the CPU is not
-/// halted; the second one could be in a general counter, too, but the kernel takes fixed ones first (arch/x86/events/intel/core.c,
-/// intel_pmu_ref_cycles_ext; core.c, __perf_sched_find_counter).
-const FIXED_REF_CYCLES: [(&str, u64); 2] =
-    [("event=0x00,umask=0x03", 0x0300), ("event=0x3c,umask=0x01", 0x013c)];
-
 /// A clock on a CPU, or on a thread.
 #[derive(Debug)]
 pub(crate) struct CpuClock {
@@ -93,77 +81,13 @@ pub(crate) struct ClockSample {
     pub weight_ns: u64,
 }
 
-/// The event that a PMU has in a fixed counter, by the kernel's own word.
-fn fixed_ref_cycles(pmu: &str) -> Option<u64> {
-    let event = fs::read_to_string(format!("/sys/bus/event_source/devices/{pmu}/events/ref-cycles")).ok()?;
-    FIXED_REF_CYCLES.iter().find(|known| known.0 == event.trim()).map(|known| known.1)
-}
-
-/// An event that counts time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ClockEvent {
-    type_: u32,
-    config: u64,
-    /// Nanoseconds for each that it counts.
-    ns_each: f64,
-}
-
-impl ClockEvent {
-    /// cpu-clock or task-clock.
-    fn timer(counted: Counted) -> ClockEvent {
-        let config = match counted {
-            Counted::Cpu { .. } => PERF_COUNT_SW_CPU_CLOCK,
-            Counted::Thread { .. } => PERF_COUNT_SW_TASK_CLOCK,
-        };
-        ClockEvent { type_: PERF_TYPE_SOFTWARE, config: config.into(), ns_each: 1.0 }
-    }
-
-    /// The ref-cycles of a kind of core, if it counts them whenever a thread runs: others may have the counter.
-    pub fn ref_cycles(events: &SampledEvents) -> Option<ClockEvent> {
-        let (type_, config) = (events.kind, fixed_ref_cycles(events.pmu)?);
-        let here = || (0..3).find_map(|_| counted(type_, config).unwrap_or(None));
-        let ns_each = match &events.cpus {
-            None => here(),
-            // (a thread of its own: where it runs is its own)
-            Some(cpus) => std::thread::scope(|scope| {
-                let there = || thread::move_to(cpus).then(here).flatten();
-                scope.spawn(there).join().unwrap_or(None)
-            }),
-        };
-        ns_each.map(|ns_each| ClockEvent { type_, config, ns_each })
-    }
-
-    /// In its counts.
-    fn period(self, ns: f64) -> u64 {
-        (ns.max(LEAST_NS) / self.ns_each) as u64
-    }
-}
-
-/// How many nanoseconds each count of ref-cycles takes, if they count on this thread all the time.
-fn counted(type_: u32, config: u64) -> io::Result<Option<f64>> {
-    let mut attr = perf_event_attr { type_, config, read_format: READ_TIMES, ..perf_event_attr::default() };
-    attr.set_exclude_kernel(1);
-    attr.set_exclude_hv(1);
-    let event = TaskEvent::open(attr, 0, -1, None)?;
-    let ring = RecordRing::map(&event, 1)?;
-    (0..TRIED).for_each(|n| _ = black_box(n));
-    let Times { count, enabled, running } = event.times()?;
-    Ok(ring.ns_per_time_stamp().filter(|_| count > 0 && enabled == running))
-}
-
 fn attr(
     counted: Counted,
     clock: ClockEvent,
     period_ns: f64,
     Settings { callers, kernel, .. }: Settings,
 ) -> perf_event_attr {
-    let mut attr = perf_event_attr {
-        type_: clock.type_,
-        config: clock.config,
-        read_format: READ_FORMAT,
-        clockid: CLOCK,
-        ..perf_event_attr::default()
-    };
+    let mut attr = perf_event_attr { read_format: READ_FORMAT, clockid: CLOCK, ..clock.attr() };
     attr.__bindgen_anon_1.sample_period = clock.period(period_ns);
     callers.set(&mut attr);
     attr.set_exclude_callchain_kernel((!kernel).into());
@@ -213,14 +137,14 @@ impl CpuClock {
     /// The kernel's.
     pub fn open(
         counted: Counted,
-        (kind, kinds, ref_cycles): (usize, usize, Option<ClockEvent>),
+        (kind, kinds, cycles): (usize, usize, Option<ClockEvent>),
         period_ns: f64,
         settings: Settings,
     ) -> io::Result<CpuClock> {
         let process = counted.process();
         let period_ns = if process.is_some() { period_ns * OF_NEW_THREAD } else { period_ns };
         let open = |clock| open(counted, clock, period_ns, settings).map(|opened| (clock, opened));
-        let by_counter = ref_cycles.map(open).and_then(Result::ok);
+        let by_counter = cycles.map(open).and_then(Result::ok);
         let by_timer = by_counter.is_none();
         let (clock, (event, ring)) = by_counter.map_or_else(|| open(ClockEvent::timer(counted)), Ok)?;
         let Settings { callers, kernel, .. } = settings;
@@ -260,7 +184,7 @@ impl CpuClock {
         // (a timer that finds the thread in the kernel, which is not wanted, has no sample, and counts on)
         let counts_others = self.process.is_some() && self.by_timer && !self.kernel;
         let (told, untold) = stands_for(counts, [self.period_before, self.period], counts_others);
-        let ns = |counts: f64| (counts * self.clock.ns_each) as u64;
+        let ns = |counts: f64| (counts * self.clock.ns_each()) as u64;
         (ns(told), ns(untold))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A group of plain counters is opened on each thread. At random instants it is enabled for three samples that lie a short gap
 //! apart (PERF_EVENT_IOC_REFRESH), and then stops. What passed between two neighbouring samples belongs to the function in which
-//! both are; where the first sample of a burst lies tells the time. Modules in the order in which data passes them:
+//! both are; a clock of each thread tells the time. Modules in the order in which data passes them:
 
 mod event;
 mod ring;
@@ -13,8 +13,7 @@ mod proof;
 mod sampler;
 mod sideband;
 
-mod returns;
-
+mod spare_counters;
 mod turns;
 
 mod budget;
@@ -31,6 +30,7 @@ mod settings;
 mod unseen;
 mod whom;
 
+mod clock_event;
 mod cpu_clock;
 mod cpus;
 

@@ -2,8 +2,9 @@
 #![forbid(unsafe_code)]
 
 use crate::budget::{BurstBudget, Limit, Pace};
+use crate::clock_event::ClockEvent;
 use crate::conditional::{Condition, ConditionalSampler, Tally};
-use crate::cpu_clock::{ClockEvent, CpuClock};
+use crate::cpu_clock::CpuClock;
 use crate::cpus::RecordedCpus;
 use crate::event::{behind_files, now, own_cpu_time, wait};
 use crate::journal::Journal;
@@ -116,7 +117,7 @@ pub struct Recorder {
     /// What tells the time, of threads or CPUs that have it.
     clocks: BTreeMap<i32, Vec<CpuClock>>,
     /// The event of each kind of core that counts time.
-    ref_cycles: Vec<Option<ClockEvent>>,
+    cycles: Vec<Option<ClockEvent>>,
     /// Threads that have none.
     unclocked: usize,
     /// Threads whose time a timer tells.
@@ -157,7 +158,7 @@ impl Recorder {
         condition: Option<Condition>,
         settings: Settings,
     ) -> Recorder {
-        let ref_cycles = events.iter().map(ClockEvent::ref_cycles).collect();
+        let cycles = events.iter().map(ClockEvent::cycles).collect();
         Recorder {
             whom,
             events,
@@ -168,7 +169,7 @@ impl Recorder {
             samplers: BTreeMap::new(),
             cpus: None,
             clocks: BTreeMap::new(),
-            ref_cycles,
+            cycles,
             unclocked: 0,
             by_timer: 0,
             turns: Turns::new(now()),

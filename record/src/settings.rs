@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::records::CallGraph;
-use crate::returns;
+use crate::spare_counters;
 use serde::{Deserialize, Serialize};
 use std::io;
 use topdown::{Error, Options, SampledEvents, SourceKind, TopDown, sampled_events};
@@ -24,8 +24,8 @@ fn source() -> Result<SourceKind, Error> {
 }
 
 /// The events to record, down to a level (0: the deepest), of the kernel, too, or not, once the thread that calls has seen that they
-/// count: general counters if they are free, else registers, or what TOPDOWN_SOURCE says. Returns of functions are among them where a
-/// counter is left.
+/// count: general counters if they are free, else registers, or what TOPDOWN_SOURCE says. A clock and returns of functions are among them where
+/// counters are left.
 ///
 /// # Errors
 /// They do not, and why.
@@ -51,7 +51,7 @@ pub fn counted_events(level: u32, kernel: bool) -> Result<Vec<SampledEvents>, Er
         // (an interrupt is no call, and what the kernel does has returns of its own)
         events.iter_mut().for_each(|events| events.returns = None);
     }
-    Ok(events.into_iter().map(returns::proved).collect())
+    Ok(events.into_iter().map(spare_counters::proved).collect())
 }
 
 /// How to record.

@@ -156,6 +156,7 @@ pub(super) const fn counters(tree: &'static Tree, events: &'static [Event]) -> C
         general: 6,
         dropping: None,
         returns: Some(RETURNS),
+        clock: Some(CYCLES.event),
         no_deeper: NO_TREE,
         alone: false,
     }

@@ -188,6 +188,7 @@ const fn counters(
         general,
         dropping: None,
         returns: Some(RETURNS),
+        clock: None,
         no_deeper,
         alone: false,
     }

@@ -91,6 +91,7 @@ const fn counters(tree: &'static Tree, general: usize, events: &'static [Event])
         alone: false,
         dropping: None,
         returns: Some(RETURNS),
+        clock: None,
     }
 }
 

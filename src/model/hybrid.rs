@@ -41,6 +41,7 @@ const fn counters(leaders: &'static [Leader], general: usize, events: &'static [
         alone: false,
         dropping: None,
         returns: None, // (no samples are of both together)
+        clock: None,
     }
 }
 

@@ -89,6 +89,7 @@ static COUNTERS: Counters = Counters {
     general: 0,
     dropping: None,
     returns: None,
+    clock: None,
     no_deeper: "",
     alone: false,
 };

@@ -73,6 +73,8 @@ pub(crate) struct Counters {
     pub dropping: Option<Event>,
     /// Counts near returns that have retired, of whatever function (for samples: `sampling`).
     pub returns: Option<Event>,
+    /// Counts time in a general counter (for samples): cycles, at a constant rate if the core has such. None: a fixed counter does, or none.
+    pub clock: Option<Event>,
     /// Why there is no deeper level, where the core's maker publishes one; else empty.
     pub no_deeper: &'static str,
     /// Cycles tell how many slots a thread had only if its core runs no other thread.

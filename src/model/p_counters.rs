@@ -76,6 +76,7 @@ const fn counters(tree: &'static Tree, events: &'static [Event], dropping: Optio
         general: 0,
         dropping,
         returns: Some(RETURNS),
+        clock: None,
         no_deeper: "",
         alone: false,
     }

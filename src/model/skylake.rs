@@ -75,6 +75,7 @@ const fn counters(
         general: 8, // of a core that runs one thread
         dropping: None,
         returns: Some(p_counters::RETURNS),
+        clock: None,
         leaders: &[INTEL_CYCLES],
         events,
         no_deeper,

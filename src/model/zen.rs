@@ -106,6 +106,8 @@ pub(crate) static BACKEND_TREE: Tree = tree(
 );
 
 const CYCLES: Leader = Leader { event: Event::new("cpu-cycles", 0x76), by_cycle: true, general: true };
+/// At the rate of the time stamp counter, which is that of P0 (the kernel's ref-cycles since 6.10, arch/x86/events/amd/core.c).
+const P0_CYCLES: Event = Event::new("ls_not_halted_p0_cyc", 0x1_0000_0120);
 const RETURNS: Event = Event::new("ex_ret_near_ret", 0xc8);
 const RETIRED: Event = Event::new("ex_ret_ops", 0xc1);
 const DISPATCHED: Event = Event::new("de_src_op_disp.all", 0x7aa);
@@ -123,6 +125,7 @@ const fn counters(tree: &'static Tree, events: &'static [Event], subtree: u32) -
         general: 6,
         dropping: None,
         returns: Some(RETURNS),
+        clock: Some(P0_CYCLES),
         subtree,
         no_deeper: if subtree == TD_NODE_NONE { NO_DEEPER } else { "" },
         alone: false,

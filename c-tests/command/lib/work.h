@@ -32,6 +32,7 @@ static void (*const *table)(uint64_t) = functions;
 static unsigned count;
 static uint64_t length;
 static int zeros = -1, partner = -1;
+static uint64_t calls; /* of the system after each function */
 static double sleeps; /* how often */
 static unsigned sleep_us;
 static unsigned handlers; /* are the last of the functions */
@@ -77,6 +78,27 @@ static inline void runs_as(unsigned k)
 #endif
 }
 
+/* Cycles of so many instructions of that mix. (One each on x86_64) */
+static double cycles(unsigned k, uint64_t instructions)
+{
+#if defined(__aarch64__)
+    return (double)instructions * 64 / mix_of_function(k).retiring; /* (a core's slots per cycle are the same for all) */
+#else
+    (void)k;
+    return (double)instructions;
+#endif
+}
+
+/* Four instructions each. */
+static __attribute__((noinline, noclone)) void system_calls(uint64_t calls)
+{
+#if defined(__aarch64__)
+    __asm__ volatile("mov x8, #172\n 1: svc #0\n nop\n subs %0, %0, #1\n b.ne 1b" : "+r"(calls) : : "x0", "x8", "cc", "memory");
+#else
+    __asm__ volatile("1: mov $39, %%eax\n syscall\n dec %0\n jnz 1b" : "+r"(calls) : : "rax", "rcx", "r11", "cc", "memory");
+#endif
+}
+
 static __attribute__((noinline, noclone)) void *work(void *argument)
 {
     struct part *part = argument;
@@ -86,10 +108,14 @@ static __attribute__((noinline, noclone)) void *work(void *argument)
         const uint64_t turns = (uint64_t)((double)length * (0.2 + 1.6 * random_part(&part->seed))) / 2 + 1;
         runs_as(running = k + other);
         table[k](turns);
-        part->spent[k] += 2.0 * (double)turns;
+        part->spent[k] += cycles(running, 2 * turns);
         done += 2 * turns;
         if (zeros >= 0)
             part->spent[count] += of_kernel();
+        if (calls > 0) {
+            system_calls(calls);
+            part->spent[count] += cycles(running, 4 * calls);
+        }
         if (partner >= 0 && (send(partner, "", 1, MSG_NOSIGNAL) != 1 || recv(partner, &turn, 1, 0) != 1))
             partner = -1; /* it has ended */
         if (sleeps > 0 && random_part(&part->seed) < sleeps)

@@ -32,7 +32,7 @@ impl Recorder {
     pub(super) fn clock_thread(&mut self, tid: i32, counted: Counted) {
         let period_ns = self.clock_period();
         let (kinds, settings) = (self.events.len(), self.settings);
-        let by = self.ref_cycles.iter().enumerate();
+        let by = self.cycles.iter().enumerate();
         let clock = |(kind, by): (usize, &Option<_>)| {
             CpuClock::open(counted, (kind, kinds, *by), period_ns, settings)
         };

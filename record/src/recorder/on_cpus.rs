@@ -54,7 +54,7 @@ impl Recorder {
         let opened = opened.and_then(|samplers| {
             let kind = samplers.first().map_or(0, Sampler::kind);
             let period_ns = self.clock_period();
-            let clock = (kind, self.events.len(), self.ref_cycles[kind]);
+            let clock = (kind, self.events.len(), self.cycles[kind]);
             let clock = CpuClock::open(counted, clock, period_ns, self.settings)?;
             Ok((samplers, clock))
         });

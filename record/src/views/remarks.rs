@@ -193,8 +193,9 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     }
     if profile.by_timer > 0 {
         remarks.push(format!(
-            "Of {} a timer tells the time, since no fixed counter has ref-cycles: what is due while the kernel has interrupts off is told of what runs \
-             next. So functions that make system calls, and those behind them, may have much of the kernel's time, by more than the intervals say.",
+            "Of {} a timer tells the time, since no counter is left for cycles (on AMD, sysctl kernel.nmi_watchdog=0 leaves one): what is due while the \
+             kernel has interrupts off is told of what runs next. So functions that make system calls, touch new pages or sleep, and those behind them, may \
+             have much of the kernel's time, by more than the intervals say.",
             count(profile.by_timer as u64, "thread")
         ));
     }
@@ -263,7 +264,7 @@ fn of_cpus(cpus: &CpuTotals) -> Vec<String> {
     }
     if cpus.by_timer {
         remarks.push(
-            "A timer tells the time, since no fixed counter has ref-cycles: where threads wake each other after a few microseconds of work \
+            "A timer tells the time, since no counter is left for cycles (on AMD, sysctl kernel.nmi_watchdog=0 leaves one): where threads wake each other after a few microseconds of work \
              their parts of it are off by some points."
                 .into(),
         );

@@ -1,0 +1,115 @@
+//! Whether counters are left beside a group's for a clock and for returns of functions, and count: a thread calls a function so often, and looks.
+#![forbid(unsafe_code)]
+
+use crate::event::{TaskEvent, Times};
+use crate::records::READ_TIMES;
+use crate::sampler::attr;
+use std::hint::black_box;
+use std::io;
+use topdown::SampledEvents;
+use topdown_seam::thread;
+
+/// Calls, and what else may return between two readings.
+const CALLS: u64 = 1000;
+const OTHERS: u64 = 100;
+
+#[inline(never)]
+fn called(n: u64) -> u64 {
+    black_box(n) + 1
+}
+
+/// What each event counted while a function was called so often, in one stretch.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tried {
+    clock: Option<u64>,
+    returns: Option<u64>,
+}
+
+/// Counts with the group; None: one of all got no turn.
+fn tried(events: &SampledEvents) -> io::Result<Option<Tried>> {
+    let open = |config, leader: Option<&TaskEvent>| {
+        let mut attr = attr(events, config, false);
+        attr.read_format = READ_TIMES;
+        TaskEvent::open(attr, 0, -1, leader)
+    };
+    let leader = open(events.events[0].1, None)?;
+    let members = events.events[1..].iter().map(|(_, config)| open(*config, Some(&leader)));
+    let _members = members.collect::<io::Result<Vec<_>>>()?;
+    let returns = events.returns.map(|(_, config)| open(config, Some(&leader))).transpose()?;
+    let clock = events.clock.map(|(_, config)| open(config, None)).transpose()?;
+    let read = || -> io::Result<[Option<Times>; 3]> {
+        let times = |event: Option<&TaskEvent>| event.map(TaskEvent::times).transpose();
+        Ok([times(Some(&leader))?, times(clock.as_ref())?, times(returns.as_ref())?])
+    };
+    let before = read()?;
+    let sum = (0..CALLS).fold(0, |sum: u64, n| sum ^ called(n));
+    black_box(sum);
+    let after = read()?;
+    let counted = |place: usize| {
+        let (before, after) = (before[place]?, after[place]?);
+        let (enabled, running) = (after.enabled - before.enabled, after.running - before.running);
+        Some((running > 0 && enabled == running).then_some(after.count - before.count))
+    };
+    let [leader, clock, returns] = [0, 1, 2].map(counted);
+    let all = [leader, clock, returns].iter().all(|counted| *counted != Some(None));
+    Ok(all.then_some(Tried { clock: clock.flatten(), returns: returns.flatten() }))
+}
+
+/// Everything that was asked for counts as it should.
+fn is_believed(events: &SampledEvents, tried: io::Result<Option<Tried>>) -> bool {
+    let Ok(Some(Tried { clock, returns })) = tried else { return false };
+    (events.clock.is_none() || clock.is_some_and(|cycles| cycles >= CALLS))
+        && (events.returns.is_none() || returns.is_some_and(|n| (CALLS..=CALLS + OTHERS).contains(&n)))
+}
+
+/// The same events; with the clock and returns as far as they count on a thread of this process on such a core. Where a counter is left for one of
+/// them it is the clock's: without returns intervals are wider, without it times are less certain than their intervals say.
+pub(crate) fn proved(events: SampledEvents) -> SampledEvents {
+    let with = |clock: bool, returns: bool| {
+        let mut with = events.clone();
+        with.clock = with.clock.filter(|_| clock);
+        with.returns = with.returns.filter(|_| returns);
+        with
+    };
+    // (now and then others have the counters for a moment)
+    let counts = |events: &SampledEvents| (0..3).any(|_| is_believed(events, tried(events)));
+    let here = || [with(true, true), with(true, false), with(false, true)].into_iter().find(counts);
+    let found = match &events.cpus {
+        None => here(),
+        // (a thread of its own: where it runs is its own)
+        Some(cpus) => std::thread::scope(|scope| {
+            scope.spawn(|| thread::move_to(cpus).then(here).flatten()).join().unwrap_or(None)
+        }),
+    };
+    found.unwrap_or_else(|| with(false, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_count_as_it_should_is_not_believed() {
+        let of_core = SampledEvents::of_core("Zen 4").unwrap();
+        let events = |clock: bool, returns: bool| {
+            let mut events = of_core.clone();
+            events.clock = clock.then_some(("clock", 1));
+            events.returns = returns.then_some(("returns", 2));
+            events
+        };
+        let believed =
+            |events: &SampledEvents, clock, returns| is_believed(events, Ok(Some(Tried { clock, returns })));
+        let counts = [(0, false), (999, false), (1000, true), (1003, true), (1200, false), (31_000, false)];
+        for (returns, right) in counts {
+            assert_eq!(believed(&events(false, true), None, Some(returns)), right, "{returns}");
+            assert_eq!(believed(&events(true, true), Some(5000), Some(returns)), right, "{returns}");
+        }
+        for (cycles, right) in [(0, false), (10, false), (5000, true)] {
+            assert_eq!(believed(&events(true, false), Some(cycles), None), right, "{cycles}");
+        }
+        let both = events(true, true);
+        assert!(
+            !is_believed(&both, Ok(None)) && !is_believed(&both, Err(io::ErrorKind::InvalidInput.into()))
+        );
+    }
+}
