@@ -168,7 +168,7 @@ target/c-tests/lib/lines: c-tests/command/lib/lines.c
 
 target/c-tests/pmu_record_lines: c-tests/command/lib/functions.h c-tests/command/lib/profile.h c-tests/command/lib/shapes.h c-tests/command/lib/stat.h target/c-tests/lib/lines
 target/c-tests/pmu_record_self: c-tests/command/lib/work.h
-target/c-tests/pmu_record target/c-tests/pmu_record_cpus target/c-tests/pmu_record_compare target/c-tests/pmu_record_self: c-tests/command/lib/functions.h c-tests/command/lib/profile.h c-tests/command/lib/shapes.h c-tests/command/lib/stat.h target/c-tests/lib/functions
+target/c-tests/pmu_record target/c-tests/pmu_record_cost target/c-tests/pmu_record_cpus target/c-tests/pmu_record_compare target/c-tests/pmu_record_self: c-tests/command/lib/functions.h c-tests/command/lib/profile.h c-tests/command/lib/shapes.h c-tests/command/lib/stat.h target/c-tests/lib/functions
 
 target/c-tests/basic-static: c-tests/open/basic.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)

@@ -1,0 +1,54 @@
+/* A burst of `topdown record`, with a sample of the thread's clock and all that the recorder makes of them, takes no more than 110,000 instructions:
+ * on one CPU a program takes so much longer the more bursts there are. (An instruction takes a nanosecond on the emulated machine.)
+ * needs: counters, not-hybrid */
+#include "lib/stat.h"
+#include "lib/profile.h"
+
+enum { RUNS = 3 };
+
+/* Of a recording at such a rate, how many nanoseconds the program took, and how many bursts there were. */
+struct recorded {
+    double ns, bursts;
+};
+
+static double field(const char *json, const char *name)
+{
+    const char *const at = strstr(json, name);
+    CHECK(at != NULL);
+    return atof(at + strlen(name));
+}
+
+static struct recorded recorded(const char *rate)
+{
+    static char json[1 << 16];
+    char *const arguments[] = {"-F", strdup(rate), "--budget=50", "-o", in_scratch("r.json"), "--", beside("lib/functions"), "4", "5000", "300", "plain",
+                               in_scratch("out"), NULL};
+    CHECK_EQ(run_under("record", NULL, arguments), 0);
+    FILE *const file = fopen(in_scratch("r.json"), "r");
+    CHECK(file != NULL);
+    json[fread(json, 1, sizeof json - 1, file)] = 0;
+    fclose(file);
+    return (struct recorded){field(json, "\"elapsed_ns\":"), field(json, "\"bursts\":")};
+}
+
+int main(void)
+{
+    stat_begins();
+    kernel_never_lowers();
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    recorded("100"); /* (files are read from the host) */
+    struct recorded few = {0}, many = {0};
+    for (int k = 0; k < RUNS; k++) {
+        const struct recorded of[] = {recorded("100"), recorded("2000")};
+        few = (struct recorded){few.ns + of[0].ns, few.bursts + of[0].bursts};
+        many = (struct recorded){many.ns + of[1].ns, many.bursts + of[1].bursts};
+    }
+    const double each = (many.ns - few.ns) / (many.bursts - few.bursts);
+    fprintf(stderr, "%.0f bursts in %.1f ms, %.0f in %.1f: %.0f instructions each\n", few.bursts, few.ns / 1e6, many.bursts, many.ns / 1e6, each);
+    CHECK(many.bursts > RUNS * 400 && few.bursts < RUNS * 100);
+    CHECK(each > 10000 && each < 110000);
+    return 0;
+}
