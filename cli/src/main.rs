@@ -87,6 +87,7 @@ const WRONG_ARGUMENTS: u8 = 2;
 
 fn main() -> ExitCode {
     sys::let_files_be_too_large();
+    topdown_report::wait_for_readers_by(sys::wait_for_reader);
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() => {

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -111,6 +112,29 @@ const NO_SOURCE: &str = "--source: only texts with --lines and .html show lines 
 const LBR_OF_CPUS: &str =
     "--call-graph lbr: branch records follow the calls of one thread; with -a or -C choose fp or dwarf";
 
+const NO_FILE: &str = "a recording is a file beside which others may be; this is none";
+const NOTHING_KEPT: &str = "nothing of what was recorded is kept";
+
+/// Whether a recording can be kept beside what a profile is written to: not beside a device or somebody's descriptor.
+fn has_room_beside(path: &Path) -> bool {
+    let named = fs::symlink_metadata(path);
+    fs::metadata(path).map_or(true, |about| about.is_file())
+        || named.is_ok_and(|about| about.file_type().is_fifo())
+}
+
+/// What to read instead of a profile that cannot be written. A file in which nothing can be read is removed.
+fn what_is_kept(journal: &Journal) -> String {
+    let much = match journal.failed() {
+        None => "what was recorded",
+        Some(_) if Kept::read(journal.path()).is_ok() => "the beginning of what was recorded",
+        Some(_) => {
+            let _ = fs::remove_file(journal.path());
+            return NOTHING_KEPT.into();
+        }
+    };
+    format!("{much} is in {} (--from)", journal.path().display())
+}
+
 fn percent(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| (0.01..=50.0).contains(percent));
     percent.ok_or_else(|| "not a percentage from 0.01 to 50".into())
@@ -156,6 +180,9 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
     }
     if let Some(output) = arguments.output.as_deref() {
         Output::check(output).map_err(failed)?;
+        if view.is_none() && fs::metadata(output).is_ok_and(|about| !about.is_file()) {
+            return Err(failed(format!("-o {}: {NO_FILE}", output.display())));
+        }
     }
     if let Some(from) = arguments.from.as_deref() {
         return arguments.again(from, view);
@@ -307,9 +334,7 @@ impl Arguments {
     fn keep(&self, recorder: &mut Recorder, heading: &Heading) {
         let whole = self.condition.is_none(); // (samples of a condition are no bursts)
         let file = self.output.as_deref().filter(|path| whole && !topdown_report::is_stdout(path));
-        let Some(file) = file.filter(|path| fs::metadata(path).map_or(true, |about| about.is_file())) else {
-            return;
-        };
+        let Some(file) = file.filter(|path| has_room_beside(path)) else { return };
         let mut beside = file.as_os_str().to_os_string();
         beside.push(format!(".{}.recording", std::process::id()));
         let beside = PathBuf::from(beside);
@@ -330,18 +355,15 @@ impl Arguments {
                 None => fs::rename(journal.path(), output)
                     .map_err(|error| io::Error::other(format!("{}: {error}", output.display()))),
             },
-            (None, ..) => Err(io::Error::other("a recording is a file beside which others may be")),
+            (None, ..) => Err(io::Error::other(NO_FILE)),
         };
         let kept = journal.filter(|journal| journal.path().exists());
         match (written, kept) {
             (Ok(()), Some(journal)) => _ = fs::remove_file(journal.path()),
             (Ok(()), None) => {}
-            (Err(error), None) => say(&format!("the profile cannot be written: {error}")),
-            (Err(error), Some(journal)) => {
-                let much =
-                    journal.failed().map_or("what was recorded", |_| "the beginning of what was recorded");
-                let kept = journal.path().display();
-                say(&format!("the profile cannot be written: {error}; {much} is in {kept} (--from)"));
+            (Err(error), kept) => {
+                let kept = kept.map_or(NOTHING_KEPT.into(), |journal| what_is_kept(&journal));
+                say(&format!("the profile cannot be written: {error}; {kept}"));
             }
         }
     }

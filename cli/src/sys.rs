@@ -7,7 +7,9 @@ mod signals;
 
 pub use family::Family;
 pub use opened::OpenedWatch;
-pub use signals::{Interrupts, interrupted, interrupts, let_files_be_too_large, raise, with_signals_blocked};
+pub use signals::{
+    Interrupts, interrupted, interrupts, let_files_be_too_large, raise, wait_for_reader, with_signals_blocked,
+};
 use signals::{PIPE_WAS_IGNORED, Relay, wait_for_children};
 use std::ffi::{CString, OsString};
 use std::fs::File;

@@ -30,7 +30,7 @@ pub use compare::{Comparison, compare};
 pub use html::page;
 pub use merge::{OutsideCount, ProcessSums};
 pub use model::{Report, SCHEMA};
-pub use output::{Output, is_stdout};
+pub use output::{Output, Wait, is_stdout, wait_for_readers_by};
 pub use topdown_table::clean;
 pub use words::{SANDBOXED, UNCOUNTED, count, occasion_of, short, thousands, time};
 

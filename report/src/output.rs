@@ -2,18 +2,24 @@
 //!
 //! It is written beside that file and then renamed, so a full disk or two reports at once never leave half of one. What cannot be
 //! renamed onto (a FIFO, a device, an open descriptor, a mount point, a file in a directory that is not ours to write to) is
-//! written straight.
+//! written straight. A FIFO is waited for, as long as [`wait_for_readers_by`] has it.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
+const ENXIO: i32 = 6;
 const EISDIR: i32 = 21;
 const ELOOP: i32 = 40;
+const O_NONBLOCK: i32 = 0o4000;
 
 /// A file that is being written.
 pub struct Output {
@@ -21,6 +27,44 @@ pub struct Output {
     name: PathBuf,
     file: File,
     way: Way,
+}
+
+/// Waits so long for whoever reads a FIFO. Whether to go on waiting.
+pub type Wait = Box<dyn FnMut(Duration) -> bool>;
+
+static WAITS: OnceLock<fn(&Path) -> Wait> = OnceLock::new();
+
+/// How this process waits for the reader of a FIFO: `begin` is called when a wait begins. Without, as long as it takes.
+pub fn wait_for_readers_by(begin: fn(&Path) -> Wait) {
+    let _ = WAITS.set(begin);
+}
+
+/// Tries again and again what a FIFO refuses as long as nobody reads it. (An open or write that blocks is restarted after a signal,
+/// so nobody could end it who handles signals.)
+fn patiently<T>(
+    path: &Path,
+    refused: fn(&io::Error) -> bool,
+    mut ask: impl FnMut() -> io::Result<T>,
+) -> io::Result<T> {
+    const LONGEST: Duration = Duration::from_millis(50);
+    let (mut wait, mut time) = (None, Duration::from_millis(1));
+    loop {
+        match ask() {
+            Err(error) if refused(&error) => {}
+            answered => return answered,
+        }
+        let wait: &mut Wait = wait.get_or_insert_with(|| match WAITS.get() {
+            Some(begin) => begin(path),
+            None => Box::new(|time| {
+                thread::sleep(time);
+                true
+            }),
+        });
+        if !wait(time) {
+            return Err(io::Error::other("nobody reads this FIFO, and a signal ended the wait for a reader"));
+        }
+        time = (2 * time).min(LONGEST);
+    }
 }
 
 enum Way {
@@ -52,7 +96,13 @@ impl Output {
         };
         let target = target(path)?;
         if old.as_ref().is_some_and(|about| !about.is_file()) || is_descriptor(&target) {
-            return Ok(new(OpenOptions::new().append(true).open(path)?, Way::Through));
+            let mut options = OpenOptions::new();
+            options.append(true);
+            if old.is_some_and(|about| about.file_type().is_fifo()) {
+                options.custom_flags(O_NONBLOCK);
+            }
+            let unread = |error: &io::Error| error.raw_os_error() == Some(ENXIO);
+            return Ok(new(patiently(path, unread, || options.open(path))?, Way::Through));
         }
         match beside(&target, old.as_ref()) {
             Ok((file, beside)) => Ok(new(file, Way::Beside { beside, target })),
@@ -117,7 +167,9 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes).map_err(|error| match error.kind() {
+        let unread = |error: &io::Error| error.kind() == ErrorKind::WouldBlock;
+        let written = patiently(&self.name, unread, || self.file.write(bytes));
+        written.map_err(|error| match error.kind() {
             ErrorKind::Interrupted => error,
             _ => failed(&self.name, &error),
         })

@@ -222,6 +222,9 @@ impl Counting<'_> {
         if self.show_rows() {
             self.columns = Some(columns(self.arguments, &groups));
             self.begin(); // (to open a FIFO is to wait for its reader)
+            if alone && self.broken {
+                return Ok(End::Status(FAILED));
+            }
         }
         // (what comes while a command runs is the command's)
         let interrupts = alone.then(sys::interrupts).transpose().map_err(failed)?;

@@ -3,11 +3,12 @@
 
 use super::group::Figures;
 use serde_json::{Map, Value};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use topdown::Node;
-use topdown_report::clean;
+use topdown_report::{Output, clean};
 
 /// How rows are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,6 +203,10 @@ impl Table {
         let out: Box<dyn Write> = match output {
             None => Box::new(io::stderr()),
             Some(path) if path == Path::new("-") => Box::new(io::stdout()),
+            // (a FIFO is waited for as for a report)
+            Some(path) if fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo()) => {
+                Box::new(Output::create(path)?)
+            }
             Some(path) => Box::new(File::create(path).map_err(|error| {
                 io::Error::new(error.kind(), format!("{}: cannot write the report: {error}", path.display()))
             })?),

@@ -2,9 +2,12 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use topdown_report::Wait;
 
 /// A file that would be longer than it may be (`ulimit -f`) is an error of write(2), not the end of this process.
 pub fn let_files_be_too_large() {
@@ -62,17 +65,19 @@ pub(super) struct Relay {
 
 /// The command's process id; 0: there is none, or it has ended.
 static COMMAND: AtomicI32 = AtomicI32::new(0);
+/// Whether signals are relayed, or would be if there were a command.
+static RELAYS: AtomicBool = AtomicBool::new(false);
 
 /// Those by which users end something.
 pub(super) const ENDERS: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
-/// One of these came, if not from the command.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// So many of these came, if not from the command.
+static INTERRUPTIONS: AtomicU32 = AtomicU32::new(0);
 /// One of these came while there was no command.
 pub(super) static INTERRUPTED_AFTER: AtomicBool = AtomicBool::new(false);
 
 /// Whether the user wants no more runs.
 pub fn interrupted() -> bool {
-    INTERRUPTED.load(Relaxed)
+    INTERRUPTIONS.load(Relaxed) > 0
 }
 
 /// Signals that this process ignored when it was started, as bits: so does the command, unless it says otherwise itself.
@@ -113,7 +118,7 @@ extern "C" fn relay(signal: i32, about: *mut libc::siginfo_t, _: *mut libc::c_vo
             && matches!(signal, libc::SIGHUP | libc::SIGINT | libc::SIGQUIT | libc::SIGWINCH);
         let ends = ENDERS.contains(&signal) && !was_ignored(signal);
         if ends && (command == 0 || (*about).si_pid() != command) {
-            INTERRUPTED.store(true, Relaxed);
+            INTERRUPTIONS.fetch_add(1, Relaxed);
             if command == 0 {
                 INTERRUPTED_AFTER.store(true, Relaxed);
                 // a second one, whichever, ends what is done after the command
@@ -141,6 +146,7 @@ impl Relay {
         unsafe {
             let (mut all, mut mask): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
             was_ignored(libc::SIGHUP); // while it can be seen
+            RELAYS.store(true, Relaxed);
             libc::sigemptyset(&raw mut all);
             let mut ours: libc::sigaction = std::mem::zeroed();
             ours.sa_sigaction = relay as *const () as usize;
@@ -205,8 +211,9 @@ impl Drop for Interrupts {
         let mut about = [0_u8; size_of::<libc::signalfd_siginfo>()];
         // SAFETY: a buffer, and plain data.
         unsafe {
-            // (those that came have done what they were sent for)
-            while libc::read(self.descriptor(), about.as_mut_ptr().cast(), about.len()) > 0 {}
+            // Those that came have done what they were sent for, unless somebody else had taken them before, and waits for them, too.
+            let taken = ENDERS.iter().any(|signal| libc::sigismember(&raw const self.mask, *signal) == 1);
+            while !taken && libc::read(self.descriptor(), about.as_mut_ptr().cast(), about.len()) > 0 {}
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, null_mut());
         }
     }
@@ -232,6 +239,29 @@ pub fn interrupts() -> io::Result<Interrupts> {
             _ => Err(io::Error::last_os_error()),
         }
     }
+}
+
+/// A wait for the reader of a FIFO, until a signal that ends comes. A command gets the signal all the same. After a second it is
+/// said what is waited for.
+pub fn wait_for_reader(path: &Path) -> Wait {
+    let (path, start, mut said) = (path.to_path_buf(), Instant::now(), false);
+    let interruptions = INTERRUPTIONS.load(Relaxed);
+    let relays = RELAYS.load(Relaxed);
+    let interrupts = if relays { None } else { interrupts().ok() };
+    Box::new(move |time| {
+        let came = match &interrupts {
+            Some(interrupts) => super::wait_for(&[interrupts.descriptor()], Some(Instant::now() + time))[0],
+            None => {
+                std::thread::sleep(time);
+                relays && (INTERRUPTED_AFTER.load(Relaxed) || INTERRUPTIONS.load(Relaxed) != interruptions)
+            }
+        };
+        if !came && !said && start.elapsed() > Duration::from_secs(1) {
+            said = true;
+            crate::say(&format!("{}: waiting for somebody to read this FIFO", path.display()));
+        }
+        !came
+    })
 }
 
 /// Ends as the command did, but for the core that it left already.
