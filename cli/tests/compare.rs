@@ -19,6 +19,12 @@ fn recording(command: &str, retiring: f64) -> String {
 
 const REPORT: &str = "region,pid,executions,slots,time_ns,retiring,error_1\n,,1,2,3,0.5,0.1\n";
 
+/// The beginning of what `topdown record` has kept, and of a profile in CSV.
+const KEPT: &str = r#"{"recording":{"version":1,"command":"a b","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"},"cores":[]}}
+{"module":{"file":"/nowhere/a"}}
+"#;
+const PROFILE: &str = "core,function,module,scope,time_ns,time,time_low,time_high,windows,tma_retiring\n";
+
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -77,6 +83,15 @@ fn what_cannot_be_compared_is_named() {
         ([("a.json", &*whole), ("b.csv", REPORT)], "a.json is a recording of topdown record, b.csv is none"),
         ([("b.csv", REPORT), ("a.json", &*whole)], "a.json is a recording of topdown record, b.csv is none"),
         ([("a.json", &*whole), ("b.json", &*damaged)], "b.json: a damaged recording: missing field `own`"),
+        (
+            [("a.json", &*whole), ("b.html.12.recording", KEPT)],
+            "b.html.12.recording: it is a .recording, of which profiles are made: \
+             `topdown record --from b.html.12.recording -o b.html.12.json`, and compare the JSON",
+        ),
+        (
+            [("a.csv", PROFILE), ("b.csv", PROFILE)],
+            "a.csv: it is a profile in CSV, which is not compared: write the profile as JSON (`topdown record -o FILE.json`,",
+        ),
         ([("a.json", "{}"), ("b.csv", REPORT)], "a.json: no report of this version"),
         ([("a.json", "{"), ("b.csv", REPORT)], "a.json: no JSON: EOF"),
     ] {

@@ -18,6 +18,8 @@ use topdown::SampledEvents;
 
 /// Of the file's format.
 const VERSION: u32 = 1;
+/// Each file begins so.
+pub(crate) const BEGINNING: &[u8] = b"{\"recording\":";
 /// The totals are written so often.
 const TOTALS_EVERY: Duration = Duration::from_millis(100);
 /// A gap of so many cycles, and a weight of so many nanoseconds, is none that was recorded.
@@ -367,6 +369,7 @@ mod tests {
     fn what_cannot_be_is_refused_by_its_line() {
         let scratch = Scratch::new("foreign");
         let text = std::fs::read_to_string(written(&scratch)).unwrap();
+        assert!(text.as_bytes().starts_with(BEGINNING));
         for (what, instead, why) in [
             ("\"version\":1", "\"version\":2", "line 1: version 2 "),
             ("Golden or", "Silver or", "line 1: no core 'Silver or"),

@@ -3,7 +3,7 @@
 
 use crate::estimate::Confidence;
 use crate::journal;
-use crate::views::FORMAT;
+use crate::views::{CSV_BEGINNING, FORMAT};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,6 +52,38 @@ pub(super) struct RecordedFigures {
     cannot_be_told: Option<String>,
 }
 
+/// A file of `topdown record` that is not compared.
+#[derive(Clone, Copy)]
+enum OtherKind {
+    Recording,
+    Csv,
+}
+
+impl OtherKind {
+    fn of(bytes: &[u8]) -> Option<OtherKind> {
+        match bytes {
+            _ if bytes.starts_with(journal::BEGINNING) => Some(OtherKind::Recording),
+            _ if bytes.starts_with(CSV_BEGINNING.as_bytes()) => Some(OtherKind::Csv),
+            _ => None,
+        }
+    }
+
+    /// What it is, and what to compare instead.
+    fn refusal(self, path: &Path) -> String {
+        let json = path.with_extension("json");
+        match self {
+            OtherKind::Recording => format!(
+                "it is a .recording, of which profiles are made: `topdown record --from {} -o {}`, and compare the JSON",
+                path.display(),
+                json.display()
+            ),
+            OtherKind::Csv => "it is a profile in CSV, which is not compared: write the profile as JSON (`topdown record -o FILE.json`, \
+                 or `topdown record --from FILE.recording -o FILE.json`), and compare that"
+                .into(),
+        }
+    }
+}
+
 /// Where parts and shares may lie: from 0 to 1, but for rounding.
 const PLAUSIBLE: std::ops::RangeInclusive<f64> = -0.01..=1.01;
 
@@ -90,6 +122,9 @@ impl RecordedFile {
         let failed = |why: String| io::Error::other(format!("{}: {why}", path.display()));
         journal::is_no_device(path).map_err(failed)?;
         let bytes = fs::read(path).map_err(|error| failed(format!("cannot read it: {error}")))?;
+        if let Some(other) = OtherKind::of(&bytes) {
+            return Err(failed(other.refusal(path)));
+        }
         if bytes.trim_ascii_start().first() != Some(&b'{') {
             return Ok(None);
         }

@@ -5,6 +5,9 @@ use super::name;
 use crate::profile::{FunctionFigures, Profile};
 use std::fmt::Write;
 
+/// Each profile in CSV begins so.
+pub(crate) const BEGINNING: &str = "core,function,module,scope,";
+
 /// A field of CSV.
 pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
@@ -35,7 +38,7 @@ pub(super) fn csv(profile: &Profile) -> String {
         None => "time_ns,time,time_low,time_high",
         Some(_) => "events,part,part_low,part_high",
     };
-    let mut text = format!("core,function,module,scope,{time},windows");
+    let mut text = format!("{BEGINNING}{time},windows");
     names.iter().for_each(|name| _ = write!(text, ",{name},{name}_low,{name}_high"));
     text.push('\n');
     let places = |core: usize| -> Vec<Option<usize>> {
