@@ -171,6 +171,14 @@ impl SampledEvents {
         Some(counts.get(1 + self.sampler + place)? * f64::from(each))
     }
 
+    /// Whether all that tells the nodes down to `level` is among the events.
+    #[must_use]
+    pub fn are_enough(&self) -> bool {
+        let counts = vec![1.0; self.events.len()];
+        let measured = &self.tree.inputs[..self.tree.inputs_of(self.level)];
+        measured.iter().all(|input| self.slots_of(*input, &counts).is_some())
+    }
+
     /// Of such counts the slots of all categories of level 1, if each of them is counted: not if one is what the others leave.
     #[must_use]
     pub fn categories(&self, counts: &[f64]) -> Option<f64> {

@@ -4,6 +4,8 @@
 //! then one has the totals so far. A last line without its end was being written.
 #![forbid(unsafe_code)]
 
+mod checked;
+
 use crate::recording::{Burst, Recording, Totals};
 use crate::settings::Settings;
 use crate::spaces::Module;
@@ -22,9 +24,6 @@ const VERSION: u32 = 1;
 pub(crate) const BEGINNING: &[u8] = b"{\"recording\":";
 /// The totals are written so often.
 const TOTALS_EVERY: Duration = Duration::from_millis(100);
-/// A gap of so many cycles, and a weight of so many nanoseconds, is none that was recorded.
-const NO_GAP: u64 = 1 << 32;
-const NO_WEIGHT: u64 = 1 << 40;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -76,6 +75,13 @@ impl Core {
         events.events.truncate(1 + counted);
         (events.level, events.slots_each) = (self.level, self.slots_each);
         events.note = topdown_report::clean(&self.note);
+        if events.sampler == 0 {
+            events.sampled_per_cycle =
+                if self.slots_each == 1 { events.slots_per_cycle.max(1).into() } else { 1 };
+        }
+        if !events.are_enough() {
+            return Err(format!("of a {} these events tell no level {}", events.core, events.level));
+        }
         Ok(events)
     }
 }
@@ -202,7 +208,7 @@ impl Kept {
         Kept::of(BufReader::new(file)).map_err(name)
     }
 
-    fn of(mut file: impl BufRead) -> Result<Kept, String> {
+    pub(crate) fn of(mut file: impl BufRead) -> Result<Kept, String> {
         let (mut text, mut number, mut kept) = (Vec::new(), 0, None);
         loop {
             text.clear();
@@ -235,7 +241,9 @@ impl Kept {
                 (Some(_), Err(error)) => return Err(at(error.to_string())),
             }
         }
-        kept.ok_or_else(|| "not a recording of topdown record".into())
+        let kept = kept.ok_or("not a recording of topdown record")?;
+        checked::whole(&kept.recording)?;
+        Ok(kept)
     }
 
     fn add(&mut self, line: Line) -> Result<(), String> {
@@ -243,33 +251,15 @@ impl Kept {
         match line {
             Line::Module(module) => recording.modules.push(module),
             Line::Stack(stack) => {
-                let known = |place: &CodePlace| {
-                    place.module.is_none_or(|module| (module as usize) < recording.modules.len())
-                };
-                if !stack.iter().all(known) {
-                    return Err("a stack of modules that are not in it".into());
-                }
+                checked::stack(&stack, recording)?;
                 recording.stacks.push(stack);
             }
             Line::Burst(burst) => {
-                let counts = recording.events.get(burst.kind).map(|events| events.events.len());
-                let counted =
-                    |window: &Option<Vec<u64>>| window.as_ref().is_none_or(|all| Some(all.len()) == counts);
-                let known = |stack: &u32| (*stack as usize) < recording.stacks.len();
-                let Burst { windows, stacks, calls, .. } = &burst;
-                let of_each = |some: usize, all: usize| some == 0 || some == all;
-                let pairs = windows.len() == stacks.len().saturating_sub(1)
-                    && of_each(calls.returns.len(), windows.len())
-                    && of_each(calls.stack.len(), stacks.len());
-                if counts.is_none() || !pairs || burst.weight_ns >= NO_WEIGHT {
-                    return Err("a burst that cannot be".into());
-                }
-                if !burst.stacks.iter().all(known) || !burst.windows.iter().all(counted) {
-                    return Err("a burst of stacks or events that are not in it".into());
-                }
+                checked::burst(&burst, recording)?;
                 recording.bursts.push(burst);
             }
             Line::Totals(totals) => {
+                checked::totals(&totals)?;
                 recording.totals = totals;
                 recording.totals.refused.1 = topdown_report::clean(&recording.totals.refused.1);
             }
@@ -280,9 +270,7 @@ impl Kept {
 }
 
 fn begun(command: String, occasion: String, settings: Settings, cores: &[Core]) -> Result<Kept, String> {
-    if settings.gap == 0 || settings.gap >= NO_GAP {
-        return Err(format!("a gap of {} cycles", settings.gap));
-    }
+    checked::settings(settings)?;
     let events = cores.iter().map(Core::events).collect::<Result<Vec<_>, _>>()?;
     Ok(Kept { recording: Recording::none(events, settings), command, occasion, cut: String::new() })
 }
@@ -307,7 +295,7 @@ mod tests {
             long: stack > 0,
             weight_ns: 2_000_000,
             stacks: vec![0, stack, stack],
-            windows: vec![None, Some(vec![u64::MAX; 8])],
+            windows: vec![None, Some(vec![6000, 3000, 1200, 600, 300, 900, 50, 600])],
             calls: Calls { returns: vec![None, Some(3)], stack: vec![0, -16, 16] },
         }
     }
@@ -370,13 +358,42 @@ mod tests {
         let scratch = Scratch::new("foreign");
         let text = std::fs::read_to_string(written(&scratch)).unwrap();
         assert!(text.as_bytes().starts_with(BEGINNING));
+        let last_event = format!(",{:?}", events()[0].events[7].0);
         for (what, instead, why) in [
             ("\"version\":1", "\"version\":2", "line 1: version 2 "),
             ("Golden or", "Silver or", "line 1: no core 'Silver or"),
             ("\"level\":2", "\"level\":3", "line 1: a Golden or Raptor Cove, by counters has no level 3"),
             ("\"slots_each\":1", "\"slots_each\":2", "line 1: its events"),
             ("\"gap\":1000", "\"gap\":0", "line 1: a gap of 0"),
+            ("\"frequency\":500", "\"frequency\":0", "line 1: 0 bursts a second"),
+            ("\"budget\":0.01", "\"budget\":-0.01", "line 1: 500 bursts a second that may take -0.01"),
+            (&*last_event, ",\"ELSE\"", "line 1: its events"),
+            (
+                &*last_event,
+                "",
+                "line 1: of a Golden or Raptor Cove, by counters these events tell no level 2",
+            ),
             ("\"kind\":0", "\"kind\":1", "line 4: a burst that cannot be"),
+            (
+                "\"stacks\":[0,0,0],\"windows\":[null",
+                "\"stacks\":[],\"windows\":[null",
+                "line 4: a burst that",
+            ),
+            ("[6000,3000,", "[3000,", "line 4: a burst of stacks or events"),
+            ("[6000,3000,", "[6000,30000,", "line 4: a window in which more"),
+            ("[6000,3000,", "[0,0,", "line 4: a window in which more"),
+            ("[6000,3000,", "[18446744073709551615,3000,", "line 4: a window in which more"),
+            ("[6000,3000,", "[6000000,3000,", "line 4: a window in which more"),
+            ("\"threads\":0", "\"threads\":4000000000000000", "line 5: totals that cannot be"),
+            ("\"ns\":0", "\"ns\":18446744073709551615", "line 5: totals that cannot be"),
+            ("\"secs\":1,", "\"secs\":1000000000000,", "line 5: totals that cannot be"),
+            (
+                "\"secs\":1,\"nanos\":500000000",
+                "\"secs\":18446744073709551615,\"nanos\":4000000000",
+                "line 5: overflow",
+            ),
+            ("\"frequency\":500.0", "\"frequency\":-500.0", "line 5: totals that cannot be"),
+            ("\"burst_ns\":", "\"burst_ns\":1e300,\"was\":", "line 5: totals that cannot be"),
             ("\"weight_ns\":2000000", "\"weight_ns\":1200000000000000", "line 4: a burst that"),
             ("\"stacks\":[0,0,0]", "\"stacks\":[0,0,1]", "line 4: a burst of stacks"),
             ("\"stacks\":[0,0,0]", "\"stacks\":[0,0]", "line 4: a burst that cannot be"),
@@ -390,6 +407,18 @@ mod tests {
             let said = Kept::of(changed.as_bytes()).unwrap_err();
             assert!(said.starts_with(why), "{what}: {said}");
         }
+        let burst = text.lines().find(|line| line.starts_with("{\"burst\"")).unwrap();
+        let many = |count: usize, change: &dyn Fn(usize) -> String| {
+            (0..count).fold(text.clone(), |text, k| text + &change(k) + "\n")
+        };
+        let longer = |k: usize| {
+            burst.replace("\"long\":false", if k < 20 { "\"long\":true" } else { "\"long\":false" })
+        };
+        assert_eq!(
+            Kept::of(many(40, &longer).as_bytes()).unwrap_err(),
+            "the longer windows of Golden or Raptor Cove, by counters are no longer than the shorter"
+        );
+        assert!(Kept::of(many(20, &longer).as_bytes()).is_ok());
         assert_eq!(Kept::of(&b"{}\n"[..]).unwrap_err(), "not a recording of topdown record");
     }
 }

@@ -144,7 +144,7 @@ fn is_a_period(strobe: Strobe, counted: u64) -> bool {
 
 /// Whether no event counted more than there were slots, but for those that pass at a sample; and of slots that are counted beside
 /// cycles, whether there were no more than the core has, and whether they add up.
-fn is_possible(events: &SampledEvents, window: &[u64]) -> bool {
+pub(crate) fn is_possible(events: &SampledEvents, window: &[u64]) -> bool {
     let slots = window[0].saturating_mul(events.slots_each);
     let edge = u64::from(events.slots_per_cycle) * EDGE_CYCLES + slots / 100;
     let of_cycles =
@@ -152,8 +152,8 @@ fn is_possible(events: &SampledEvents, window: &[u64]) -> bool {
     let counts: Vec<f64> = window.iter().map(|n| *n as f64).collect();
     // (each of the four may be rounded by one unit)
     let missing = |all: f64| (all - slots as f64).abs() - 4.0 * events.rounding * slots as f64;
-    window.iter().all(|n| *n <= slots + edge)
-        && (events.sampler == 0 || slots <= of_cycles + edge)
+    window.iter().all(|n| *n <= slots.saturating_add(edge))
+        && (events.sampler == 0 || slots <= of_cycles.saturating_add(edge))
         && events.categories(&counts).is_none_or(|all| missing(all) <= edge as f64)
 }
 

@@ -163,7 +163,8 @@ fn of_module(
         }
         Some(Module::Vdso) => ("[vdso]".into(), String::new(), nothing()),
         Some(Module::Process(name)) => {
-            (PROCESS.into(), String::new(), vec![vec![Located::without_line(names::printable(name))]])
+            let process = vec![Located::without_line(names::printable(name))];
+            (PROCESS.into(), String::new(), vec![process; addresses.len()])
         }
         Some(Module::Kernel) | None => (String::new(), String::new(), nothing()),
     };

@@ -1,3 +1,4 @@
+mod damaged;
 mod firefox;
 mod lines;
 mod processes;
