@@ -52,7 +52,7 @@ struct Json {
     general_counters: usize,
     level: u32,
     proved: &'static str,
-    no_deeper: &'static str,
+    no_deeper: String,
 }
 
 impl Json {
@@ -68,9 +68,14 @@ impl Json {
             proved,
             no_deeper,
         } = core;
+        let no_deeper = no_deeper.replace(SUBTREE, BY_COMMAND);
         Json { core, vendor, family, models, slots_per_cycle, general_counters, level, proved, no_deeper }
     }
 }
+
+/// What counts a part of a level, as the library's texts call it; and what does the same for users of the command.
+const SUBTREE: &str = "td_options.subtree";
+const BY_COMMAND: &str = "`topdown stat --subtree`";
 
 fn source(core: &Core) -> String {
     match core.general_counters {
@@ -128,7 +133,9 @@ fn markdown() -> String {
             if core.no_deeper.is_empty() {
                 core.level.to_string()
             } else {
-                format!("{} ({})", core.level, core.no_deeper)
+                // (of both, the library and the command)
+                let both = format!("{SUBTREE} or {BY_COMMAND}");
+                format!("{} ({})", core.level, core.no_deeper.replace(SUBTREE, &both))
             },
             if core.proved.is_empty() {
                 "not run; formula tested by hand-derived vectors"
