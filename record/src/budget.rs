@@ -34,12 +34,12 @@ pub enum Limit {
     Kernel,
 }
 
-/// What was asked for, and what came of it.
+/// What was wanted, and what of it was asked of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
-    /// Bursts per second and thread that were asked for.
+    /// Bursts per second and thread that were wanted.
     pub asked: u32,
-    /// The most that were begun.
+    /// The most that were asked of a thread in the end. (Fewer come: a burst counts if its thread runs then.)
     pub frequency: f64,
     /// Time that one takes, of the thread and of the recorder together, in nanoseconds.
     pub burst_ns: f64,

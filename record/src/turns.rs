@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// No more bursts are asked for in a second, of all threads together.
-const MOST_PER_SECOND: f64 = 5000.0;
+pub(crate) const MOST_PER_SECOND: f64 = 5000.0;
 /// No more threads that do not run are looked at in a second.
 const MOST_LOOKS: f64 = 50_000.0;
 const NS_PER_SECOND: f64 = 1e9;

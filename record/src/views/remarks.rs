@@ -6,6 +6,7 @@ use crate::cpus::CpuTotals;
 use crate::estimate::{LEAST, Untold};
 use crate::held::Held;
 use crate::profile::{Profile, ProfiledCore, ProfiledFunction};
+use crate::turns::MOST_PER_SECOND;
 use crate::unseen::Unseen;
 use std::collections::BTreeSet;
 use topdown_report::{count, thousands};
@@ -16,6 +17,10 @@ pub(crate) const LEAST_TIME: f64 = 0.005;
 const MUCH_EXCESS: f64 = 0.005;
 /// Of all time, what was not sampled and is not mentioned.
 const LITTLE_UNSEEN: f64 = 0.005;
+/// If no smaller part of the bursts that were asked for came that needs no saying.
+const MANY_CAME: f64 = 0.5;
+/// Of fewer that were to come it may be chance.
+const MANY: f64 = 20.0;
 /// The error of a share that a longer run is advised for.
 const WANTED: f64 = 0.01;
 
@@ -72,22 +77,59 @@ pub(super) fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> V
     remarks
 }
 
-/// Why there were fewer bursts than were asked for, of each thread or CPU.
+/// Why fewer bursts were asked for than `-F` says, of each thread or CPU.
 fn of_pace(pace: &Pace, each: &str) -> Option<String> {
     let Pace { asked, frequency, burst_ns, budget, limit } = *pace;
-    match limit {
-        Limit::Asked => None,
-        Limit::Cost => Some(format!(
-            "{frequency:.0} bursts a second and {each} instead of {asked}: each takes {:.1} us, and all may take {} % of the time \
-             (--budget).",
+    let why = match limit {
+        Limit::Asked => return None,
+        Limit::Cost => format!(
+            "each takes {:.1} us, and all may take {} % of the time (--budget)",
             burst_ns / 1e3,
             100.0 * budget
-        )),
-        Limit::Kernel => Some(format!(
-            "{frequency:.0} bursts a second and {each} instead of {asked}: more would be throttled \
-             (sysctl kernel.perf_event_max_sample_rate, which the kernel may have lowered itself: a higher one permits more)."
-        )),
+        ),
+        Limit::Kernel => "more would be throttled (sysctl kernel.perf_event_max_sample_rate, which the kernel may have lowered itself: a \
+                          higher one permits more)"
+            .into(),
+    };
+    Some(format!(
+        "No more than {frequency:.0} bursts a second and {each} were asked for instead of {asked}: {why}."
+    ))
+}
+
+/// How many bursts came, if that is much less than were asked for.
+fn of_came(profile: &Profile) -> Option<String> {
+    let (frequency, bursts) = (profile.pace.frequency, profile.bursts as f64);
+    let time_ns = profile.cores.iter().map(|core| core.all.time_ns).sum::<u64>();
+    let seconds = time_ns as f64 / 1e9;
+    let came = bursts / seconds;
+    let by_chance = seconds * frequency < MANY;
+    if profile.held.is_some() || by_chance || profile.elapsed.is_zero() || came >= MANY_CAME * frequency {
+        return None;
     }
+    let a_second = |number: f64| if number < 10.0 { format!("{number:.1}") } else { format!("{number:.0}") };
+    let in_all = bursts / profile.elapsed.as_secs_f64();
+    let why = if in_all > MANY_CAME * MOST_PER_SECOND {
+        format!("of all {}s together no more than {MOST_PER_SECOND} a second are asked for", each(profile))
+    } else {
+        match profile.cpus {
+            None => "only those of threads that run at that moment count, so where more want to run than there are CPUs, or they often \
+                     sleep, few do"
+                .into(),
+            Some(_) => "only those of CPUs that run at that moment what is recorded count".into(),
+        }
+    };
+    Some(format!(
+        "In a second of CPU time {} bursts came ({} a second in all), far fewer than the {} a second and {} that were to come: {why}.",
+        a_second(came),
+        a_second(in_all),
+        a_second(frequency),
+        each(profile)
+    ))
+}
+
+/// What there was to say of how many bursts there were.
+fn of_bursts(profile: &Profile) -> impl Iterator<Item = String> {
+    of_pace(&profile.pace, each(profile)).into_iter().chain(of_came(profile))
 }
 
 /// Of a condition: what the samples are, and what is not in them.
@@ -149,7 +191,7 @@ pub fn says_nothing(profile: &Profile) -> Option<String> {
     }
     let told = profile.functions.iter().any(|function| function.own.shares.is_ok());
     (!told && profile.held.is_none()).then(|| {
-        let fewer = of_pace(&profile.pace, each(profile)).map_or(String::new(), |why| format!(" {why}"));
+        let fewer: String = of_bursts(profile).map(|why| format!(" {why}")).collect();
         let bursts = count(profile.bursts as u64, "burst");
         format!("How slots divide cannot be told of any function, from {bursts}: record longer.{fewer}")
     })
@@ -239,7 +281,7 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
         ));
     }
     remarks.extend(profile.cpus.iter().flat_map(of_cpus));
-    remarks.extend(of_pace(&profile.pace, each(profile)).filter(|_| !profile.cores.is_empty()));
+    remarks.extend(of_bursts(profile).filter(|_| !profile.cores.is_empty()));
     remarks
 }
 

@@ -83,16 +83,44 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
             |profile| {
                 profile.pace = Pace { frequency: 250.2, burst_ns: 4e4, limit: Limit::Cost, ..profile.pace };
             },
-            "250 bursts a second and thread instead of 500: each takes 40.0 us, and all may take 1 % of the time",
+            "No more than 250 bursts a second and thread were asked for instead of 500: each takes 40.0 us, and all may take 1 % of the time",
         ),
         (
             |profile| profile.pace = Pace { frequency: 100.0, limit: Limit::Kernel, ..profile.pace },
-            "100 bursts a second and thread instead of 500: more would be throttled",
+            "No more than 100 bursts a second and thread were asked for instead of 500: more would be throttled",
         ),
     ];
     for (change, line) in changes {
         assert!(said(change).contains(line), "{line}");
     }
+}
+
+#[test]
+fn it_is_said_how_many_bursts_came_if_these_are_far_fewer_than_were_asked_for() {
+    // (in 4 s of CPU time)
+    let said = |bursts, ms, cpus: bool| {
+        let totals = CpuTotals { cpus: 2, changed: vec![], switched: 0, hidden: 0, by_timer: false };
+        let cpus = cpus.then_some(totals);
+        let mut profile = Profile { bursts, cpus, elapsed: Duration::from_millis(ms), ..profile() };
+        let text = String::from_utf8(View::Text.write(&profile, &HEADING)).unwrap();
+        profile.functions.iter_mut().for_each(|function| function.own.shares = Err(Untold::Few(3)));
+        let nothing = says_nothing(&profile).unwrap();
+        let came = text.lines().find(|line| line.contains("of CPU time")).map(str::to_string);
+        assert!(nothing.contains(came.as_deref().unwrap_or("record longer.")), "{nothing}");
+        came.unwrap_or_default()
+    };
+    assert_eq!([said(2000, 4000, false), said(1000, 4000, false), said(100, 0, true)], [""; 3]);
+    let crowd = said(40, 2000, false);
+    assert!(
+        crowd.starts_with(
+            "In a second of CPU time 10 bursts came (20 a second in all), far fewer than the 500 a second and thread that were to come: "
+        ) && crowd.contains("more want to run than there are CPUs"),
+        "{crowd}"
+    );
+    assert!(said(30, 4000, true).contains("time 7.5 bursts came (7.5 a second in all)"));
+    assert!(said(30, 4000, true).contains("a second and CPU that were to come: only those of CPUs that run"));
+    let many = said(999, 100, false);
+    assert!(many.contains("together no more than 5000 a second"), "{many}");
 }
 
 #[test]
@@ -102,7 +130,10 @@ fn a_profile_that_says_nothing_of_slots_says_so() {
     profile.functions.iter_mut().for_each(|function| function.own.shares = Err(Untold::Few(3)));
     profile.pace = Pace { frequency: 10.0, limit: Limit::Kernel, ..profile.pace };
     let said = says_nothing(&profile).unwrap();
-    assert!(said.contains("of any function, from 2,000 bursts: record longer. 10 bursts a second"), "{said}");
+    assert!(
+        said.contains("of any function, from 2,000 bursts: record longer. No more than 10 bursts a second"),
+        "{said}"
+    );
     profile.cores.clear();
     assert!(says_nothing(&profile).unwrap().starts_with("Nothing was sampled"));
 }
