@@ -439,6 +439,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conditional::{Condition, Tally};
     use crate::proof::Calls;
     use crate::settings::Settings;
     use crate::spaces::Module;
@@ -490,6 +491,38 @@ mod tests {
         let with = outer(&recording);
         recording.totals.unseen.ns = 0;
         assert!((with - (outer(&recording) * 0.75 + 0.25)).abs() < 1e-9, "{with}");
+        // (of a condition weights are no time)
+        let without = outer(&recording);
+        recording.totals.unseen.ns = 100_000_000;
+        recording.condition = Some((Condition::made_up(), Tally::default()));
+        assert!((outer(&recording) - without).abs() < 1e-9, "{without}");
+    }
+
+    #[test]
+    fn files_that_have_changed_are_in_a_note() {
+        let mut recording = recording("/nowhere/a", &[0], 16);
+        let notes = |recording: &Recording| Profile::new(recording).notes;
+        assert!(notes(&recording).is_empty());
+        recording.totals.changed_files.push("/lib/a\u{1b}".into());
+        let [note] = &notes(&recording)[..] else { panic!("no note, or several") };
+        assert!(
+            note.starts_with("/lib/a") && note.contains(": replaced or changed after it was mapped"),
+            "{note}"
+        );
+        assert!(!note.contains('\u{1b}'), "{note}");
+        recording.totals.changed_files.extend(["/lib/b".into(), "/lib/c".into()]);
+        assert!(notes(&recording)[0].contains(" and 2 more files: replaced"), "{:?}", notes(&recording));
+    }
+
+    #[test]
+    fn a_time_is_within_its_interval() {
+        for n in 1..3000_u32 {
+            let whole = Whole { time_ns: f64::from(n), bursts: f64::from(n), sampled: 1.0 };
+            for part in [0, 1, n / 2, n - 1, n] {
+                let time = whole.time(part.into());
+                assert!(time.low <= time.value && time.value <= time.high, "{part} of {n}: {time:?}");
+            }
+        }
     }
 
     #[test]

@@ -331,19 +331,26 @@ mod tests {
         let scratch = crate::symbols::tests::Scratch::new("changed");
         let paths = ["stays", "replaced", "deleted"].map(|name| scratch.path(name));
         paths.iter().for_each(|path| fs::write(path, "").unwrap());
-        let later = behind_files() + 1_000_000_000;
         let mut spaces = Spaces::default();
         let [stays, replaced, deleted] = paths.each_ref().map(|path| path.to_str().unwrap());
-        spaces.mapped(now(), 7, 0x1000, 0x1000, 0, stays);
-        spaces.mapped(now(), 7, 0x1000, 0x1000, 0, replaced);
-        assert_eq!(spaces.changed(later), Vec::<String>::new());
+        for path in [stays, replaced] {
+            spaces.mapped(now(), 7, 0x1000, 0x1000, 0, path);
+        }
+        assert_eq!(spaces.changed(behind_files()), Vec::<String>::new());
+        spaces.mapped(now(), 8, 0x1000, 0x1000, 0, &format!("{deleted}{DELETED}"));
+        // (times of files are those of ticks)
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        // by one that says that it is older
+        let new = fs::File::create(scratch.path("new")).unwrap();
+        new.set_modified(std::time::UNIX_EPOCH).unwrap();
+        fs::rename(scratch.path("new"), &paths[1]).unwrap();
         // (whoever maps it later maps what is there)
         spaces.mapped(now() + 9_000_000_000, 8, 0x1000, 0x1000, 0, replaced);
-        spaces.mapped(now(), 8, 0x1000, 0x1000, 0, &format!("{deleted}{DELETED}"));
-        assert_eq!(spaces.changed(later), [deleted]);
-        fs::write(scratch.path("new"), "").unwrap();
-        fs::rename(scratch.path("new"), &paths[1]).unwrap();
-        assert_eq!(spaces.changed(later - 9_000_000_000), [stays, replaced, deleted]);
+        assert_eq!(spaces.changed(behind_files()), [replaced, deleted]);
+        // one that was gone by then is another one, however old that is
+        assert_eq!(spaces.changed(2 * behind_files()), [deleted]);
+        fs::remove_file(&paths[1]).unwrap();
+        assert_eq!(spaces.changed(behind_files()), [deleted]);
     }
 
     #[test]
@@ -354,6 +361,7 @@ mod tests {
         let here = this_process_is_found_in_its_own_program as *const () as u64;
         let module = spaces.place(pid, 1, here).module.unwrap();
         let program = std::env::current_exe().unwrap().display().to_string();
+        assert!(!spaces.changed(behind_files()).contains(&program));
         assert_eq!(spaces.modules[module as usize], Module::File(program));
         // its name is its first thread's, and its children's until they have another one
         let name = |spaces: &Spaces, pid| match &spaces.modules[spaces.process(pid)?.module? as usize] {

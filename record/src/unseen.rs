@@ -111,6 +111,10 @@ mod tests {
         beginnings.ended(7, 500);
         beginnings.ended(7, 900);
         assert_eq!(beginnings.unseen(), Unseen { threads: 1, ns: 350 });
+        // what ran while samples were lost comes on top, whoever ran
+        beginnings.untold(4000);
+        beginnings.untold(30);
+        assert_eq!(beginnings.unseen(), Unseen { threads: 1, ns: 4380 });
     }
 
     #[test]

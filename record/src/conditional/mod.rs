@@ -37,6 +37,14 @@ impl Condition {
         Ok(Condition(resolved))
     }
 
+    /// One of no PMU, which no machine need have.
+    #[cfg(test)]
+    pub(crate) fn made_up() -> Condition {
+        let periods = written::Periods { sampled: 2_000_000, other: 1_000_000 };
+        let (text, event) = ("ipc < 0.5".into(), "cycles".into());
+        Condition(Resolved { text, event, periods, pmus: Vec::new(), without: Vec::new() })
+    }
+
     /// What the samples are of: in words, the event that samples, and what it counts from one to the next.
     pub(crate) fn described(&self) -> (&str, &str, u64) {
         (&self.0.text, &self.0.event, self.0.periods.sampled)

@@ -59,9 +59,16 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
         String::from_utf8(View::Text.write(&profile, &HEADING)).unwrap()
     };
     let quiet = said(|_| ());
-    assert!(!quiet.contains("left out") && !quiet.contains("instead of"), "{quiet}");
+    for word in ["left out", "instead of", "no room", "throttled"] {
+        assert!(!quiet.contains(word), "{word}: {quiet}");
+    }
     assert!(!said(|profile| profile.unseen.ns = 10_000_000).contains("not sampled"));
-    let changes: [(Change, &str); 10] = [
+    let changes: [(Change, &str); 12] = [
+        (|profile| profile.lost = 1234, "1,234 records found no room: the recorder came late"),
+        (
+            |profile| (profile.throttled, profile.held) = (6, Some(held())),
+            "max_sample_rate): a longer --period has fewer of them at once",
+        ),
         (|profile| profile.notes.push("A link.".into()), "A link."),
         (
             |profile| (profile.threads, profile.unseen) = (300, Unseen { threads: 40, ns: 1_000_000_000 }),
@@ -136,4 +143,10 @@ fn a_profile_that_says_nothing_of_slots_says_so() {
     );
     profile.cores.clear();
     assert!(says_nothing(&profile).unwrap().starts_with("Nothing was sampled"));
+    // (of a condition shares are never told, and that it held nowhere is what was asked)
+    let mut profile = conditional();
+    assert_eq!(says_nothing(&profile), None);
+    profile.cores.clear();
+    profile.functions.clear();
+    assert_eq!(says_nothing(&profile), None);
 }
