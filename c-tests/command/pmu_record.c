@@ -156,6 +156,26 @@ static void caller_is_true(const struct csv *csv, FILE *spent)
     time_is_true(csv, &tables, CALLER, (1 - besides(csv, &tables)) * part / 1e6, 1);
 }
 
+/* All that ran divides as the functions do that have these parts of its time; what else ran, in any way. Within twice the interval, as a
+ * time: it is that of a random sample. */
+static void all_is_true(const struct csv *csv, const struct tables *tables, unsigned functions, const double *parts)
+{
+    double expected[SHARES] = {0}, known = 0;
+    for (unsigned k = 0; k < functions; k++) {
+        double share[SHARES] = {0};
+        shares_on_core_of(mix_of_function(k), csv, tables->row[0], &info, share);
+        for (uint32_t id = 1; id < SHARES; id++)
+            expected[id] += parts[k] * share[id];
+        known += parts[k];
+    }
+    for (uint32_t id = 1; id < SHARES; id++) {
+        const char *const node = td_node_name(id);
+        const double is = number(csv, tables->row[0], node, ""), low = number(csv, tables->row[0], node, "_low"), high = number(csv, tables->row[0], node, "_high");
+        if (!isnan(low) && (2 * high - is < expected[id] || 2 * low - is > expected[id] + 1 - known))
+            FAIL("of all, %s is %g, %g to %g, in truth %g to %g", node, is, low, high, expected[id], expected[id] + 1 - known);
+    }
+}
+
 /* What a profile has told of a program. */
 struct seen {
     int told, much, tables; /* functions of which it tells shares; with a tenth of the time; tables that tell any */
@@ -173,12 +193,14 @@ static struct seen profile_is_true(const struct csv *csv, unsigned functions, in
         time += number(csv, tables.row[table], "time", "");
     CHECK_NEAR(time, 1, 1e-5);
     const double called = 1 - besides(csv, &tables);
+    double parts[MOST_FUNCTIONS];
     for (unsigned k = 0; k < functions; k++) {
         char name[16];
         double part;
         int told = 0;
         CHECK_EQ(fscanf(spent, "%lf", &part), 1);
         part /= 1e6;
+        parts[k] = called * part;
         snprintf(name, sizeof name, "f%u", k);
         for (int table = 0; table < tables.count; table++) {
             const int row = row_on(csv, tables.core[table], name, "own");
@@ -198,6 +220,8 @@ static struct seen profile_is_true(const struct csv *csv, unsigned functions, in
     }
     for (int table = 0; table < tables.count; table++)
         seen.tables += of_table[table] > 0;
+    if (close && tables.count == 1)
+        all_is_true(csv, &tables, functions, parts);
     return seen;
 }
 
@@ -415,6 +439,9 @@ static const struct program NAPS = {"4", "50000", "40", "naps", "300"};
  * clock, it is off meanwhile) */
 static const struct program CALLS = {"4", "20000", "60", "calls", "1000"};
 
+/* A thread that sleeps often has more bursts in its time than one that runs on. */
+static const struct program UNEVEN = {"4", "40000", "100", "uneven", "1000"};
+
 /* The first of the programs, or all; of a hybrid CPU on either kind of cores, and three threads on both, of which each has a table. */
 static void programs(int all)
 {
@@ -480,6 +507,7 @@ int main(int argc, char **argv)
     programs(argc == 2 && strcmp(argv[1], "all") == 0);
     stay_on(P_CORES);
     record_one(&HANDLED);
+    record_one(&UNEVEN);
     record_calls();
     naps();
     throttled();

@@ -93,8 +93,8 @@ pub const USAGE: &str = "topdown record [OPTIONS] COMMAND...
 pub const HELP: &str = "\
 Nothing is loaded into the programs, which need frame pointers for their callers to be seen (or --call-graph dwarf or lbr), symbols for
 names, and DWARF (-g) for inlined functions and lines. At random instants counters are enabled on a thread for three samples that lie a short gap
-apart. What was counted between two of them is the function's in which both are; the first sample of each burst tells the time, or with
--a and -C a clock of each CPU.
+apart. What was counted between two of them is the function's in which both are; a clock of each thread tells the time, or with -a and -C
+one of each CPU.
 Each figure has an interval in which the truth is with a probability of 95 %, or it is said that it cannot be told. Of user mode
 alone, unless --kernel says otherwise.
 

@@ -1,7 +1,8 @@
 //! Shares of a function's slots from windows with both ends in it, each with an interval.
 //!
-//! The windows of a burst are a cluster, and bursts are drawn at random instants: the ratio estimator of cluster sampling. On top
-//! of its interval come
+//! The windows of a burst are a cluster, and bursts are drawn at random instants, each stratum's as often as it comes (`strata`): the ratio
+//! estimator of cluster sampling. On top of its interval come
+//! - how long each stratum ran, which is known by samples of a clock; what ran where no burst came may be all of a node, or none;
 //! - what the function may have called, or returned to, and come back from, within a window: of windows twice as long, whose ends
 //!   are both in the function, the sample in the middle tells how many are in another one there. In shorter windows it is less. Nor is
 //!   it more than the slots of those windows in which anything returned, where returns are counted (`proof::Calls`). No window is left
@@ -15,10 +16,9 @@
 #![forbid(unsafe_code)]
 
 use crate::statistics::{at_most, student};
+use crate::strata::{Cluster, LEAST, Stratum, TimeOfStrata, Weighed, add_counts};
 use topdown::SampledEvents;
 
-/// Fewer bursts tell nothing.
-pub(crate) const LEAST: usize = 10;
 /// Of all ends of windows together, as a share of the slots: pipeline stages of each end are off by some slots, in either direction.
 const EDGES: f64 = 0.0005;
 
@@ -95,17 +95,6 @@ impl SeenInAll {
     }
 }
 
-/// The windows of one burst that have both ends in a function.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cluster {
-    /// Of each event, over those windows.
-    pub counts: Vec<f64>,
-    pub windows: usize,
-    /// What the first event has counted in those of them in which nothing else ran.
-    pub alone: f64,
-    pub long: bool,
-}
-
 /// What was seen of a function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SeenIn {
@@ -114,6 +103,8 @@ pub(crate) struct SeenIn {
     pub returns: [Returns; 2],
     /// Of bursts in which nothing returned, and no more was called than before.
     pub jumps: Returns,
+    /// How long each stratum ran of what the function did.
+    pub time: TimeOfStrata,
 }
 
 /// Whether nothing but the function ran, as calls and returns tell, if it was where a burst's samples are: in each window, and from its first
@@ -133,14 +124,25 @@ pub(crate) struct Returns {
 }
 
 impl SeenIn {
-    /// Adds a burst of which these of its samples are in the function, and these its windows.
-    pub fn add(&mut self, inside: &[bool], windows: &[Option<Vec<u64>>], long: bool, alone: &Alone) {
-        let mut cluster = Cluster { counts: Vec::new(), windows: 0, alone: 0.0, long };
+    /// Adds a burst of which these of its samples are in the function, and these its windows. `strata`: of each sample.
+    pub fn add(
+        &mut self,
+        inside: &[bool],
+        windows: &[Option<Vec<u64>>],
+        long: bool,
+        alone: &Alone,
+        strata: &[Stratum],
+    ) {
+        let mut cluster = Cluster { long, ..Cluster::default() };
         for (place, (pair, counts)) in inside.windows(2).zip(windows).enumerate() {
             if let ([true, true], Some(counts)) = (pair, counts) {
                 cluster.counts.resize(counts.len(), 0.0);
                 cluster.counts.iter_mut().zip(counts).for_each(|(sum, n)| *sum += *n as f64);
+                if cluster.windows == 0 {
+                    cluster.stratum = strata.get(place).copied().unwrap_or_default();
+                }
                 cluster.windows += 1;
+                cluster.weight += 1.0;
                 if alone.windows.get(place) == Some(&true) {
                     cluster.alone += counts[0] as f64;
                 }
@@ -164,8 +166,7 @@ impl SeenIn {
 fn total<'a>(clusters: impl IntoIterator<Item = &'a Cluster>) -> (Vec<f64>, usize) {
     let (mut counts, mut windows) = (Vec::new(), 0);
     for cluster in clusters {
-        counts.resize(cluster.counts.len(), 0.0);
-        counts.iter_mut().zip(&cluster.counts).for_each(|(sum, n)| *sum += n);
+        add_counts(&mut counts, cluster);
         windows += cluster.windows;
     }
     (counts, windows)
@@ -248,15 +249,20 @@ fn apart<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a SeenIn>) -> V
 }
 
 /// The shares of a function: from all windows, or from the shorter ones alone if it was seen to be left and come back to in the
-/// longer.
+/// longer. `unsampled`: so large a part of what it did nobody has seen.
 ///
 /// # Errors
 /// Why they cannot be told.
-pub(crate) fn shares(events: &SampledEvents, seen: &SeenIn, besides: Besides) -> Result<Told, Untold> {
-    let Besides::User(in_all) = besides else { return by_difference(events, seen) };
+pub(crate) fn shares(
+    events: &SampledEvents,
+    seen: &SeenIn,
+    besides: Besides,
+    unsampled: f64,
+) -> Result<Told, Untold> {
+    let Besides::User(in_all) = besides else { return by_difference(events, seen, unsampled) };
     let all: Vec<&Cluster> = seen.clusters.iter().collect();
     let shorter: Vec<&Cluster> = all.iter().copied().filter(|cluster| !cluster.long).collect();
-    let from = |clusters: &[&Cluster]| from(events, seen, in_all, clusters);
+    let from = |clusters: &[&Cluster]| from(events, seen, in_all, clusters, unsampled);
     let (both, shorter) = (from(&all), from(&shorter));
     let comes_back = seen.returns[1].elsewhere > 0;
     let worst = |told: &Told| told.shares.iter().map(Confidence::error).fold(0.0, f64::max);
@@ -275,16 +281,32 @@ fn displaced(share: f64, foreign: f64) -> f64 {
     if foreign < 1.0 { (by * foreign / (1.0 - foreign)).min(1.0) } else { 1.0 }
 }
 
+/// How far a share may be off if of so large a part of all nothing is known.
+fn unknown(share: f64, part: f64) -> f64 {
+    share.max(1.0 - share) * part
+}
+
 /// The shares from these of the windows.
-fn from(events: &SampledEvents, seen: &SeenIn, in_all: &SeenInAll, clusters: &[&Cluster]) -> Option<Told> {
+fn from(
+    events: &SampledEvents,
+    seen: &SeenIn,
+    in_all: &SeenInAll,
+    clusters: &[&Cluster],
+    unsampled: f64,
+) -> Option<Told> {
     if clusters.len() < LEAST {
         return None;
     }
+    let weighed = Weighed::new(&seen.time, clusters, |cluster| cluster.counts[0]);
+    let clusters: &[&Cluster] = &weighed.clusters.iter().collect::<Vec<_>>();
     let (counts, windows) = total(clusters.iter().copied());
     let slots = events.slots(&counts);
     // (so large a part of it no burst may have met, where it is as far from the rest as any function's)
     let unseen = at_most(0.0, clusters.len() as f64);
     let mut ratios = ratio(events, clusters)?;
+    let shares: Vec<f64> = ratios.iter().map(|(share, _)| *share).collect();
+    let by_time = weighed.off_by_time(events, &shares);
+    ratios.iter_mut().zip(by_time).for_each(|((_, half), by_time)| *half = half.hypot(by_time));
     ratios.iter_mut().zip(&in_all.apart).for_each(|((_, half), apart)| *half = half.max(unseen * apart));
     let rounded = events.rounded(&counts, events.rounding_of(slots, windows as f64))?;
     // (one that was seen to do it is none of those of which nothing is known)
@@ -301,17 +323,19 @@ fn from(events: &SampledEvents, seen: &SeenIn, in_all: &SeenInAll, clusters: &[&
         // (in longer windows it is left and come back to no less often, so these may count with the shorter)
         let of_these = of(&seen.returns[usize::from(long)..][..1]);
         let part = if long { of_these } else { of_these.min(of(&seen.returns)) };
-        if n == 0 {
+        if n == 0 || counts[0] <= 0.0 {
             return 0.0;
         }
         let alone = of_length().map(|cluster| cluster.alone).sum::<f64>() / counts[0];
         part.min(1.0 - alone + jumps * alone) * events.slots(&counts) / slots
     });
     let foreign: f64 = foreign.iter().sum();
+    let part_unseen = 1.0 - (1.0 - weighed.untold) * (1.0 - unsampled);
     let one = |((share, sampling), (excess, rounded)): (&(f64, f64), (&f64, &f64))| {
         let others = displaced(*share, foreign);
         let start = excess.abs() * windows as f64 / slots;
-        Confidence::around(*share, sampling + others + start + rounded + EDGES)
+        let unseen = unknown(*share, part_unseen);
+        Confidence::around(*share, sampling + others + start + rounded + unseen + EDGES)
     };
     let sampling = ratios.iter().map(|(_, half)| *half).fold(0.0, f64::max);
     Some(Told {
@@ -322,13 +346,13 @@ fn from(events: &SampledEvents, seen: &SeenIn, in_all: &SeenInAll, clusters: &[&
 }
 
 /// What one of so many windows counts on average.
-fn mean((counts, windows): (impl Iterator<Item = f64>, usize)) -> Vec<f64> {
-    counts.map(|n| n / windows as f64).collect()
+fn mean((counts, windows): (impl Iterator<Item = f64>, f64)) -> Vec<f64> {
+    counts.map(|n| n / windows).collect()
 }
 
 /// The shares of what longer windows have more than shorter ones: in that there is nothing of the interrupts, of which each window
 /// has as much.
-fn by_difference(events: &SampledEvents, seen: &SeenIn) -> Result<Told, Untold> {
+fn by_difference(events: &SampledEvents, seen: &SeenIn, unsampled: f64) -> Result<Told, Untold> {
     let of = |long: bool| -> Vec<&Cluster> {
         seen.clusters.iter().filter(|cluster| cluster.long == long).collect()
     };
@@ -337,7 +361,11 @@ fn by_difference(events: &SampledEvents, seen: &SeenIn) -> Result<Told, Untold> 
     if both.iter().any(|clusters| clusters.len() < LEAST) {
         return Err(few);
     }
-    let totals = both.each_ref().map(|clusters| total(clusters.iter().copied()));
+    let weighed =
+        both.each_ref().map(|clusters| Weighed::new(&seen.time, clusters, |cluster| cluster.weight));
+    let both = weighed.each_ref().map(|weighed| &weighed.clusters);
+    let totals =
+        both.map(|clusters| (total(clusters).0, clusters.iter().map(|cluster| cluster.weight).sum::<f64>()));
     let means = totals.each_ref().map(|(counts, windows)| mean((counts.iter().copied(), *windows)));
     let slots = means.each_ref().map(|mean| events.slots(mean));
     let more = |[short, long]: &[Vec<f64>; 2]| -> Vec<f64> {
@@ -349,17 +377,17 @@ fn by_difference(events: &SampledEvents, seen: &SeenIn) -> Result<Told, Untold> 
     for (length, clusters) in both.iter().enumerate() {
         let n = clusters.len() as f64;
         let (counts, windows) = &totals[length];
-        for cluster in clusters {
+        for cluster in *clusters {
             let others = counts.iter().zip(&cluster.counts).map(|(all, one)| all - one);
             let mut means = means.clone();
-            means[length] = mean((others, windows - cluster.windows));
+            means[length] = mean((others, windows - cluster.weight));
             let others = events.shares(&more(&means)).ok_or(few)?;
             let add = |(sum, (o, s)): (&mut f64, (&f64, &f64))| *sum += (o - s).powi(2) * (n - 1.0) / n;
             squares.iter_mut().zip(others.iter().zip(&shares)).for_each(add);
         }
     }
     let all = events.slots(&difference);
-    let least = both.iter().map(Vec::len).min().unwrap_or(LEAST);
+    let least = both.iter().map(|clusters| clusters.len()).min().unwrap_or(LEAST);
     // slots of other functions, which may make the difference larger or smaller
     let foreign = [0, 1].map(|length| {
         let Returns { all, elsewhere } = seen.returns[length];
@@ -367,13 +395,18 @@ fn by_difference(events: &SampledEvents, seen: &SeenIn) -> Result<Told, Untold> 
     });
     let foreign = foreign.iter().sum::<f64>() / all;
     let rounded = events.rounded(&difference, events.rounding_of(slots[0] + slots[1], 2.0)).ok_or(few)?;
-    let half = |squares: &f64| student(least - 1) * squares.sqrt();
-    let one = |((share, squares), rounded): ((&f64, &f64), &f64)| {
-        Confidence::around(*share, half(squares) + displaced(*share, foreign) + rounded + EDGES)
+    let by_time = weighed[1].off_by_time(events, &shares);
+    let half = |(squares, by_time): (&f64, &f64)| (student(least - 1) * squares.sqrt()).hypot(*by_time);
+    let halves: Vec<f64> = squares.iter().zip(&by_time).map(half).collect();
+    let untold = weighed.iter().map(|weighed| weighed.untold).fold(0.0, f64::max);
+    let part_unseen = 1.0 - (1.0 - untold) * (1.0 - unsampled);
+    let one = |((share, half), rounded): ((&f64, &f64), &f64)| {
+        let others = displaced(*share, foreign) + unknown(*share, part_unseen);
+        Confidence::around(*share, half + others + rounded + EDGES)
     };
-    let sampling = squares.iter().map(half).fold(0.0, f64::max) + foreign;
+    let sampling = halves.iter().copied().fold(0.0, f64::max) + foreign;
     let windows = seen.clusters.iter().map(|cluster| cluster.windows).sum();
-    Ok(Told { shares: shares.iter().zip(&squares).zip(&rounded).map(one).collect(), windows, sampling })
+    Ok(Told { shares: shares.iter().zip(&halves).zip(&rounded).map(one).collect(), windows, sampling })
 }
 
 #[cfg(test)]

@@ -292,6 +292,7 @@ mod tests {
     fn burst(stack: u32) -> Burst {
         Burst {
             kind: 0,
+            thread: 0,
             long: stack > 0,
             weight_ns: 2_000_000,
             stacks: vec![0, stack, stack],

@@ -47,6 +47,7 @@ mod statistics;
 mod estimate;
 mod held;
 mod sources;
+mod strata;
 
 mod processes;
 mod profile;

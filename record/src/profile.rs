@@ -9,6 +9,7 @@ use crate::processes::PROCESS;
 use crate::recording::{Burst, Recording};
 use crate::sources::Sources;
 use crate::statistics::proportion;
+use crate::strata::Stratum;
 use crate::symbols::{SourceLine, Symbol, printable};
 use crate::unseen::Unseen;
 use std::collections::{BTreeMap, BTreeSet};
@@ -227,18 +228,21 @@ impl Whole {
         lines
     }
 
-    /// `events`: what windows have counted; None: there are none.
+    /// `events`: what windows have counted; None: there are none. `unsampled`: so large a part of what it did was not sampled.
     fn figures(
         &self,
         gathered: &Gathered,
         events: Option<&SampledEvents>,
         besides: Besides,
+        unsampled: f64,
     ) -> FunctionFigures {
         FunctionFigures {
             time: self.time(gathered.time_ns),
             time_ns: gathered.time_ns,
             bursts: gathered.bursts,
-            shares: events.map_or(Err(Untold::Conditional), |events| shares(events, &gathered.seen, besides)),
+            shares: events.map_or(Err(Untold::Conditional), |events| {
+                shares(events, &gathered.seen, besides, unsampled)
+            }),
         }
     }
 }
@@ -284,14 +288,17 @@ impl<'a> Sorted<'a> {
     fn add(&mut self, burst: &Burst, stacks: &'a [NamedStack]) {
         let samples: Vec<&NamedStack> = burst.stacks.iter().map(|number| &stacks[*number as usize]).collect();
         let kind = burst.kind;
+        let leaves: Vec<Option<usize>> = samples.iter().map(|stack| Some(stack.first()?.function)).collect();
+        let strata: Vec<Stratum> =
+            leaves.iter().map(|function| Stratum { thread: burst.thread, function: *function }).collect();
         let gather = |gathered: &mut Gathered, inside: &[bool], alone: &Alone| {
-            gathered.seen.add(inside, &burst.windows, burst.long, alone);
+            gathered.seen.add(inside, &burst.windows, burst.long, alone, &strata);
             if inside.first() == Some(&true) {
+                gathered.seen.time.add(strata[0], burst.weight_ns);
                 gathered.time_ns += burst.weight_ns;
                 gathered.bursts += usize::from(burst.weight_ns > 0);
             }
         };
-        let leaves: Vec<Option<usize>> = samples.iter().map(|stack| Some(stack.first()?.function)).collect();
         let alone = alone(burst, &samples);
         for leaf in leaves.iter().flatten().collect::<BTreeSet<_>>() {
             let inside: Vec<bool> = leaves.iter().map(|other| other.as_ref() == Some(leaf)).collect();
@@ -364,7 +371,7 @@ impl Profile {
             cores.push(ProfiledCore {
                 name: events.map(|events| events.core).or(pmu.copied()).unwrap_or_default(),
                 nodes: events.map_or(Vec::new(), SampledEvents::nodes),
-                all: whole.figures(&sorted.all[&kind], events, besides),
+                all: whole.figures(&sorted.all[&kind], events, besides, 1.0 - whole.sampled),
                 windows: sorted.windows[&kind],
                 excess: if kernel { 0.0 } else { worst / shorter },
                 note: events.map_or(String::new(), |events| events.note.clone()),
@@ -377,8 +384,8 @@ impl Profile {
                     module,
                     path,
                     core: place,
-                    own: whole.figures(own.unwrap_or(&Gathered::default()), events, besides),
-                    inclusive: whole.figures(inclusive, events, besides),
+                    own: whole.figures(own.unwrap_or(&Gathered::default()), events, besides, 0.0),
+                    inclusive: whole.figures(inclusive, events, besides, 1.0 - whole.sampled),
                     lines: sorted
                         .lines
                         .get(&(kind, *function))
@@ -452,6 +459,7 @@ mod tests {
         let settings = Settings::default();
         let burst = |k: u32| Burst {
             kind: 0,
+            thread: 0,
             long: false,
             weight_ns: 1_000_000 * u64::from(k + 1),
             stacks: vec![k],
@@ -535,6 +543,7 @@ mod tests {
         recording.stacks.push(vec![place(caller)]);
         let burst = |stack: u32, returns: u64| Burst {
             kind: 0,
+            thread: 0,
             long: false,
             weight_ns: 1,
             stacks: vec![stack; 3],

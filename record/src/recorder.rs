@@ -354,9 +354,9 @@ impl Recorder {
     fn keep_samples(&mut self, pid: i32, kind: usize, samples: &[RawSample]) {
         let weight_ns = self.condition.as_ref().map_or(0, |condition| condition.described().2);
         for sample in samples {
-            let stacks = vec![self.stack(&RawSample { pid, ..sample.clone() })];
+            let (thread, stacks) = (sample.tid, vec![self.stack(&RawSample { pid, ..sample.clone() })]);
             let (windows, calls) = (Vec::new(), Calls::default());
-            self.bursts.push(Burst { kind, long: false, weight_ns, stacks, windows, calls });
+            self.bursts.push(Burst { kind, thread, long: false, weight_ns, stacks, windows, calls });
         }
     }
 
@@ -376,6 +376,7 @@ impl Recorder {
 
     fn keep(&mut self, raw: &RawBurst) {
         let stacks = raw.samples.iter().map(|sample| self.stack(sample)).collect();
+        let thread = raw.samples.first().map_or(0, |sample| sample.tid);
         let RawBurst { kind, long, weight_ns, strobe, .. } = *raw;
         let ProvedWindows { windows, calls, parted, switched, impossible } =
             proved(&self.events[kind], strobe, &raw.samples);
@@ -391,7 +392,7 @@ impl Recorder {
             let samples = raw.samples.len() as f64;
             self.budget.thread_paid(cost * (1.0 + f64::from(u8::from(clocked)) / samples));
         }
-        self.bursts.push(Burst { kind, long, weight_ns, stacks, windows, calls });
+        self.bursts.push(Burst { kind, thread, long, weight_ns, stacks, windows, calls });
     }
 
     /// The turns that are due. Returns when the next one is.

@@ -17,6 +17,9 @@ use topdown::SampledEvents;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Burst {
     pub kind: usize,
+    /// Which ran.
+    #[serde(default)]
+    pub thread: i32,
     pub long: bool,
     /// The thread's time for which it stands; of a condition the sampling event's counts.
     pub weight_ns: u64,

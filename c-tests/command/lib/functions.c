@@ -1,6 +1,7 @@
 /* functions FUNCTIONS MEAN_LENGTH MILLIONS SHAPE FILE: calls functions with known mixes in random order, each for 0.2 to 1.8 times
  * MEAN_LENGTH instructions, MILLIONS of them in all, and writes how many millionths of their cycles were each one's. SHAPE: plain; threads,
  * three of them, or children, each a third; late: in a process that has executed this program; sleeps: it does so every now and then, naps: after each function, for a millisecond;
+ * uneven: in the first half one half of the functions run, with a short sleep after each, in the second the others, without;
  * other: plain with other mixes; reads: after each function the kernel clears as many bytes as the functions have instructions on average:
  * its instructions are in the file, too, behind those of the functions; calls: after each function there are a hundred system calls, and the part of the
  * function that makes them is in the file, too; turns and other-turns: plain and other, but after each function
@@ -85,6 +86,7 @@ int main(int argc, char **argv)
     length = strtoull(argv[2], NULL, 0);
     if (strcmp(shape, "sleeps") == 0)
         sleeps = 0.02, sleep_us = 300;
+    uneven = strcmp(shape, "uneven") == 0;
     if (strcmp(shape, "naps") == 0)
         sleeps = 1, sleep_us = 1000;
     other = strncmp(shape, "other", 5) == 0 ? OTHER_MIXES : 0;

@@ -58,16 +58,22 @@ static inline int shares_are_true(const struct csv *csv, int row, const struct t
     return told;
 }
 
-/* The same of any core: of code of this mix, what its nodes are in truth. `info`: of a handle on this machine. */
-static inline int nodes_are_true(const struct csv *csv, int row, struct vm_mix mix, const struct td_info *info, int much, double *worst)
+/* How code of this mix divides on the core of a row. `info`: of a handle on this machine. */
+static inline void shares_on_core_of(struct vm_mix mix, const struct csv *csv, int row, const struct td_info *info, double share[SHARES])
 {
     struct td_info of = *info;
-    double share[SHARES];
-    int told = 0;
     snprintf(of.core, sizeof of.core, "%s", csv_text(csv, row, "core"));
     const struct known_mix known = known_mix(mix, &of, 0);
     CHECK(memcmp(&known.mix, &mix, sizeof mix) == 0); /* (the core can be set to it) */
     shares_of_known(&known, &of, share);
+}
+
+/* The same of any core: of code of this mix, what its nodes are in truth. `info`: of a handle on this machine. */
+static inline int nodes_are_true(const struct csv *csv, int row, struct vm_mix mix, const struct td_info *info, int much, double *worst)
+{
+    double share[SHARES];
+    int told = 0;
+    shares_on_core_of(mix, csv, row, info, share);
     for (uint32_t id = 1; id < SHARES; id++)
         if (*td_node_name(id))
             told += share_is_true(csv, row, td_node_name(id), share[id], much, worst);

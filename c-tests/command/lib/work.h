@@ -32,6 +32,7 @@ static void (*const *table)(uint64_t) = functions;
 static unsigned count;
 static uint64_t length;
 static int zeros = -1, partner = -1;
+static int uneven; /* it sleeps after each function in the first half alone, which is of other functions than the second */
 static uint64_t calls; /* of the system after each function */
 static double sleeps; /* how often */
 static unsigned sleep_us;
@@ -104,7 +105,8 @@ static __attribute__((noinline, noclone)) void *work(void *argument)
     struct part *part = argument;
     char turn;
     for (uint64_t done = 0; done < part->instructions;) {
-        const unsigned k = (unsigned)(random_part(&part->seed) * (count - handlers));
+        const unsigned from = uneven && done >= part->instructions / 2 ? count / 2 : 0;
+        const unsigned k = from + (unsigned)(random_part(&part->seed) * (uneven ? count / 2 : count - handlers));
         const uint64_t turns = (uint64_t)((double)length * (0.2 + 1.6 * random_part(&part->seed))) / 2 + 1;
         runs_as(running = k + other);
         table[k](turns);
@@ -118,6 +120,8 @@ static __attribute__((noinline, noclone)) void *work(void *argument)
         }
         if (partner >= 0 && (send(partner, "", 1, MSG_NOSIGNAL) != 1 || recv(partner, &turn, 1, 0) != 1))
             partner = -1; /* it has ended */
+        if (uneven && from == 0)
+            usleep(200);
         if (sleeps > 0 && random_part(&part->seed) < sleeps)
             usleep(sleep_us);
     }

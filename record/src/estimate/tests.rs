@@ -3,7 +3,7 @@ use crate::proof::Calls;
 
 /// Where nothing is known of all functions.
 fn alone(events: &SampledEvents, seen: &SeenIn) -> Result<Told, Untold> {
-    shares(events, seen, Besides::User(&SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() }))
+    shares(events, seen, Besides::User(&SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() }), 0.0)
 }
 
 /// Numbers that seem random.
@@ -183,7 +183,7 @@ fn program(seed: u64, kind: Kind) -> (Vec<Made>, Vec<SeenIn>) {
                 windows: (0..2).map(|window| believed && calls.one_ran(window)).collect(),
                 throughout: believed && calls.one_ran_throughout(),
             };
-            seen.add(&ends.map(|end| end.function == function), &windows, long, &alone);
+            seen.add(&ends.map(|end| end.function == function), &windows, long, &alone, &[]);
         }
     }
     (functions, seen)
@@ -205,7 +205,7 @@ fn misses(programs: u64, kind: Kind) -> Misses {
         let (functions, seen) = program(seed, kind);
         let in_all = SeenInAll::of(&events, seen.iter());
         for (made, seen) in functions.iter().zip(&seen) {
-            let Ok(told) = shares(&events, seen, Besides::User(&in_all)) else { continue };
+            let Ok(told) = shares(&events, seen, Besides::User(&in_all), 0.0) else { continue };
             for (share, truth) in told.shares.iter().zip(made.shares) {
                 misses.all += 1;
                 misses.outside += usize::from(truth < share.low || truth > share.high);
@@ -282,10 +282,16 @@ fn of_one_of_two(alone: &Alone) -> Confidence {
             from += 2_000.0 * random.next();
         }
         let windows = [counted(&runs, 0.0, 6_000.0), counted(&runs, 6_000.0, 12_000.0)].map(Some);
-        seen.add(&[0.0, 6_000.0, 12_000.0].map(|slot| at(&runs, slot).function == 0), &windows, false, alone);
+        seen.add(
+            &[0.0, 6_000.0, 12_000.0].map(|slot| at(&runs, slot).function == 0),
+            &windows,
+            false,
+            alone,
+            &[],
+        );
     }
     let in_all = SeenInAll { excess: vec![0.0; 4], ..SeenInAll::of(&sunny_cove(), [&seen].into_iter()) };
-    shares(&sunny_cove(), &seen, Besides::User(&in_all)).unwrap().shares[0]
+    shares(&sunny_cove(), &seen, Besides::User(&in_all), 0.0).unwrap().shares[0]
 }
 
 #[test]
@@ -322,8 +328,12 @@ fn a_random_sample_is_off_by_as_much_as_it_says() {
 fn a_function_that_comes_back_within_windows_has_a_wide_interval() {
     let events = sunny_cove();
     let one = |elsewhere: u64| {
-        let cluster =
-            Cluster { counts: vec![6000.0, 3000.0, 1000.0, 1000.0], windows: 2, alone: 0.0, long: false };
+        let cluster = Cluster {
+            counts: vec![6000.0, 3000.0, 1000.0, 1000.0],
+            windows: 2,
+            weight: 2.0,
+            ..Cluster::default()
+        };
         let returns = [Returns { all: 10_000, elsewhere }, Returns::default()];
         let seen = SeenIn { clusters: vec![cluster; 100], returns, ..SeenIn::default() };
         alone(&events, &seen).unwrap().shares[0]
@@ -334,8 +344,12 @@ fn a_function_that_comes_back_within_windows_has_a_wide_interval() {
 
 #[test]
 fn few_bursts_tell_nothing() {
-    let cluster =
-        Cluster { counts: vec![6000.0, 3000.0, 1000.0, 1000.0], windows: 2, alone: 0.0, long: false };
+    let cluster = Cluster {
+        counts: vec![6000.0, 3000.0, 1000.0, 1000.0],
+        windows: 2,
+        weight: 2.0,
+        ..Cluster::default()
+    };
     let seen = SeenIn { clusters: vec![cluster; LEAST - 1], ..SeenIn::default() };
     assert_eq!(alone(&sunny_cove(), &seen).unwrap_err(), Untold::Few(LEAST - 1));
 }
@@ -347,15 +361,17 @@ fn what_windows_have_at_their_start_is_in_the_interval() {
     let of = |slots: f64, long| Cluster {
         counts: vec![slots, slots - 600.0, 600.0, 0.0],
         windows: 1,
-        alone: 0.0,
+        weight: 1.0,
         long,
+        ..Cluster::default()
     };
     let clusters =
         (0..200).map(|k| if k % 2 == 0 { of(6_000.0, false) } else { of(24_000.0, true) }).collect();
     let seen = SeenIn { clusters, returns: [Returns { all: 10_000, elsewhere: 0 }; 2], ..SeenIn::default() };
     let excess = excess(&events, [&seen].into_iter());
     assert!((excess[3] - 600.0).abs() < 1e-6 && (excess[0] + 600.0).abs() < 1e-6, "{excess:?}");
-    let told = shares(&events, &seen, Besides::User(&SeenInAll { excess, ..SeenInAll::default() })).unwrap();
+    let told =
+        shares(&events, &seen, Besides::User(&SeenInAll { excess, ..SeenInAll::default() }), 0.0).unwrap();
     assert!(told.shares[0].high >= 1.0 && told.shares[3].low <= 0.0, "{told:?}");
     let without = alone(&events, &seen).unwrap();
     assert!(without.shares[0].high < 0.99 && without.shares[3].low > 0.01, "{without:?}");
@@ -365,11 +381,11 @@ fn what_windows_have_at_their_start_is_in_the_interval() {
 fn windows_count_where_both_ends_are_inside() {
     let windows = [vec![10, 1], vec![20, 2]].map(Some);
     let mut seen = SeenIn::default();
-    seen.add(&[true, true, true], &windows, false, &Alone::default());
-    seen.add(&[true, false, true], &windows, false, &Alone::default());
-    seen.add(&[false, true, true], &windows, true, &Alone::default());
-    seen.add(&[true, true], &windows[..1], true, &Alone::default());
-    seen.add(&[true], &[], true, &Alone::default());
+    seen.add(&[true, true, true], &windows, false, &Alone::default(), &[]);
+    seen.add(&[true, false, true], &windows, false, &Alone::default(), &[]);
+    seen.add(&[false, true, true], &windows, true, &Alone::default(), &[]);
+    seen.add(&[true, true], &windows[..1], true, &Alone::default(), &[]);
+    seen.add(&[true], &[], true, &Alone::default(), &[]);
     let counts: Vec<_> =
         seen.clusters.iter().map(|cluster| (cluster.counts.clone(), cluster.windows)).collect();
     assert_eq!(counts, [(vec![30.0, 3.0], 2), (vec![20.0, 2.0], 1), (vec![10.0, 1.0], 1)]);
@@ -396,7 +412,7 @@ fn what_interrupts_count_is_in_no_share() {
             told.shares.iter().zip(&made.shares).filter(|pair| off(*pair)).count()
         };
         for (made, seen) in functions.iter().zip(&seen) {
-            let Ok(told) = shares(&events, seen, Besides::Interrupts) else { continue };
+            let Ok(told) = shares(&events, seen, Besides::Interrupts, 0.0) else { continue };
             all += 4;
             outside += is_off(&told, made);
             blind += alone(&events, seen).map_or(0, |told| is_off(&told, made));
@@ -413,7 +429,72 @@ fn what_interrupts_count_is_in_no_share() {
 fn without_windows_of_both_lengths_nothing_is_told_beside_interrupts() {
     let mut seen = SeenIn::default();
     for k in 0..100 {
-        seen.add(&[true; 3], &[Some(vec![9000, 3000, 3000, 1000]), None], k < 5, &Alone::default());
+        seen.add(&[true; 3], &[Some(vec![9000, 3000, 3000, 1000]), None], k < 5, &Alone::default(), &[]);
     }
-    assert_eq!(shares(&sunny_cove(), &seen, Besides::Interrupts).unwrap_err(), Untold::Few(5));
+    assert_eq!(shares(&sunny_cove(), &seen, Besides::Interrupts, 0.0).unwrap_err(), Untold::Few(5));
+}
+
+/// What all of a program did of which some threads have more bursts in their time than others: how many shares of it are outside of their intervals,
+/// of how many.
+fn misses_of_all(with_time: bool) -> (usize, usize) {
+    let (events, mut random, mut outside, mut all) = (sunny_cove(), Random(11), 0, 0);
+    for _ in 0..200 {
+        let threads: Vec<Made> = (0..4).map(|place| made(&mut random, 1000.0, place)).collect();
+        let time = normalised([0; 4].map(|_| 0.1 + random.next()));
+        let often = [0; 4].map(|_| 0.2 + random.next());
+        let drawn = |random: &mut Random, parts: [f64; 4]| {
+            let mut point = random.next();
+            parts.iter().position(|part| {
+                point -= part;
+                point < 0.0
+            })
+        };
+        let stratum = |thread: usize| Stratum { thread: thread as i32, function: Some(thread) };
+        let (mut seen, bursts) =
+            (SeenIn::default(), normalised([0, 1, 2, 3].map(|k: usize| time[k] * often[k])));
+        for _ in 0..400 {
+            let thread = drawn(&mut random, bursts).unwrap_or(0);
+            let windows = [0, 1].map(|_| {
+                let [retiring, _, frontend, backend] =
+                    threads[thread].shares.map(|share| (6000.0 * share) as u64);
+                Some(vec![6000, retiring, backend, frontend])
+            });
+            seen.add(&[true; 3], &windows, false, &Alone::default(), &[stratum(thread); 3]);
+            if with_time {
+                seen.time.add(stratum(drawn(&mut random, time).unwrap_or(0)), 1_000_000);
+            }
+        }
+        let told = alone(&events, &seen).unwrap();
+        for (node, share) in told.shares.iter().enumerate() {
+            let truth: f64 = (0..4).map(|thread| time[thread] * threads[thread].shares[node]).sum();
+            // (what others had of the windows is not in question here)
+            let sampling = told.sampling - at_most(0.0, 400.0);
+            all += 1;
+            outside += usize::from((share.value - truth).abs() > sampling.max(0.0));
+        }
+    }
+    (outside, all)
+}
+
+#[test]
+fn what_all_did_is_told_by_the_time_of_each_thread_however_bursts_come() {
+    let (outside, all) = misses_of_all(true);
+    let (blind, _) = misses_of_all(false);
+    eprintln!("{outside} of {all} are outside, by bursts alone {blind}");
+    assert!(outside * 20 <= all && blind * 5 > all, "{outside} and {blind} of {all}");
+}
+
+#[test]
+fn what_was_not_sampled_may_be_all_of_a_node() {
+    let mut seen = SeenIn::default();
+    let window = || Some(vec![6000, 3000, 1000, 1000]);
+    (0..1000).for_each(|_| {
+        seen.add(&[true; 3], &[window(), window()], false, &Alone::default(), &[Stratum::default(); 3])
+    });
+    let in_all = SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() };
+    let told = |unsampled| shares(&sunny_cove(), &seen, Besides::User(&in_all), unsampled).unwrap().shares[3];
+    let (all, half) = (told(0.0), told(0.5));
+    assert_eq!(all.value, half.value);
+    // (a sixth of what was sampled: so large a part of the other half may be, or none of it)
+    assert!((half.error() - all.error() - 0.5 * 5.0 / 6.0).abs() < 0.02, "{all:?} {half:?}");
 }

@@ -16,7 +16,7 @@ use topdown_report::{count, thousands};
 const STYLE: &str = concat!(include_str!("flame/flame.css"), include_str!("html/style.css"));
 
 /// What is to be known of all lines.
-const ABOUT_LINES: &str = "A line has the part of all time in which a burst began in it; the marked ones may be the hottest of their function. \
+const ABOUT_LINES: &str = "A line has the part of all time that the clock's samples in it stand for; the marked ones may be the hottest of their function. \
      An interrupt is taken some instructions late: a line may have time of those before it. Lines have no shares, since a window is longer \
      than a line runs: those of the function stand above them.";
 

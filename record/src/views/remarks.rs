@@ -3,9 +3,10 @@
 
 use crate::budget::{Limit, Pace};
 use crate::cpus::CpuTotals;
-use crate::estimate::{LEAST, Untold};
+use crate::estimate::Untold;
 use crate::held::Held;
 use crate::profile::{Profile, ProfiledCore, ProfiledFunction};
+use crate::strata::LEAST;
 use crate::turns::MOST_PER_SECOND;
 use crate::unseen::Unseen;
 use std::collections::BTreeSet;

@@ -1,0 +1,253 @@
+//! Bursts and time by thread and by the function that runs there.
+//!
+//! Bursts do not come evenly: one that was asked for while a thread slept comes when it wakes, so a thread that sleeps often has more of them in a
+//! second of CPU time than one that runs on. How much time a thread spent in each function its clock tells. So the windows of each stratum count
+//! for as much as the stratum has of the time (post-stratification).
+#![forbid(unsafe_code)]
+
+use crate::statistics::TWO_SIDED;
+use std::collections::BTreeMap;
+use topdown::SampledEvents;
+
+/// Fewer bursts tell nothing.
+pub(crate) const LEAST: usize = 10;
+/// A thread where a function runs. (None: no frame is known)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stratum {
+    pub thread: i32,
+    pub function: Option<usize>,
+}
+
+/// The windows of one burst that have both ends in a function.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Cluster {
+    /// Of each event, over those windows.
+    pub counts: Vec<f64>,
+    pub windows: usize,
+    /// For so many windows it counts.
+    pub weight: f64,
+    /// What the first event has counted in those of them in which nothing else ran.
+    pub alone: f64,
+    pub long: bool,
+    /// Where the first of them began.
+    pub stratum: Stratum,
+}
+
+impl Cluster {
+    /// It counts for so many times as much.
+    pub fn scale(&mut self, by: f64) {
+        self.counts.iter_mut().chain([&mut self.weight, &mut self.alone]).for_each(|n| *n *= by);
+    }
+}
+
+/// Adds what a burst has counted of each event.
+pub(crate) fn add_counts(sums: &mut Vec<f64>, cluster: &Cluster) {
+    sums.resize(cluster.counts.len(), 0.0);
+    sums.iter_mut().zip(&cluster.counts).for_each(|(sum, n)| *sum += n);
+}
+
+/// What samples of clocks stand for.
+#[derive(Clone, Copy, Debug, Default)]
+struct SampledTime {
+    ns: f64,
+    squares: f64,
+}
+
+impl SampledTime {
+    fn add(&mut self, other: SampledTime) {
+        self.ns += other.ns;
+        self.squares += other.squares;
+    }
+}
+
+/// The time of each stratum.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TimeOfStrata(BTreeMap<Stratum, SampledTime>);
+
+impl TimeOfStrata {
+    /// Adds a sample that stands for so many nanoseconds.
+    pub fn add(&mut self, stratum: Stratum, ns: u64) {
+        let ns = ns as f64;
+        self.0.entry(stratum).or_default().add(SampledTime { ns, squares: ns * ns });
+    }
+}
+
+/// What is weighed as one: a stratum that has bursts enough, or such as have fewer together, of a function or of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Of(Stratum),
+    InFunction(Option<usize>),
+    Rest,
+}
+
+#[derive(Debug, Default)]
+struct PartSeen {
+    time: SampledTime,
+    clusters: Vec<usize>,
+    measure: f64,
+    /// Of each event, as it came.
+    counts: Vec<f64>,
+}
+
+/// Bursts that count as if they had come evenly.
+#[derive(Debug)]
+pub(crate) struct Weighed {
+    pub clusters: Vec<Cluster>,
+    parts: Vec<PartSeen>,
+    all: SampledTime,
+    /// Of all time that of strata without a burst.
+    pub untold: f64,
+}
+
+fn parts_of(clusters: &[&Cluster]) -> impl Fn(&Stratum) -> Part {
+    let (mut strata, mut functions) = (BTreeMap::new(), BTreeMap::new());
+    clusters.iter().for_each(|cluster| *strata.entry(cluster.stratum).or_insert(0) += 1);
+    strata.retain(|stratum: &Stratum, bursts: &mut usize| {
+        let enough = *bursts >= LEAST;
+        if !enough {
+            *functions.entry(stratum.function).or_insert(0) += *bursts;
+        }
+        enough
+    });
+    move |stratum| match functions.get(&stratum.function) {
+        _ if strata.contains_key(stratum) => Part::Of(*stratum),
+        Some(bursts) if *bursts >= LEAST => Part::InFunction(stratum.function),
+        _ => Part::Rest,
+    }
+}
+
+impl Weighed {
+    /// These bursts, of which each has so much of what is to be as the time is.
+    pub fn new(time: &TimeOfStrata, clusters: &[&Cluster], measure: fn(&Cluster) -> f64) -> Weighed {
+        let part_of = parts_of(clusters);
+        let mut parts: BTreeMap<Part, PartSeen> = BTreeMap::new();
+        for (stratum, time) in &time.0 {
+            parts.entry(part_of(stratum)).or_default().time.add(*time);
+        }
+        for (place, cluster) in clusters.iter().enumerate() {
+            let part = parts.entry(part_of(&cluster.stratum)).or_default();
+            part.clusters.push(place);
+            part.measure += measure(cluster);
+            add_counts(&mut part.counts, cluster);
+        }
+        let mut all = SampledTime::default();
+        parts.values().for_each(|part| all.add(part.time));
+        let parts: Vec<PartSeen> = parts.into_values().filter(|part| part.measure > 0.0).collect();
+        let told: f64 = parts.iter().map(|part| part.time.ns).sum();
+        let measured: f64 = parts.iter().map(|part| part.measure).sum();
+        let mut clusters: Vec<Cluster> = clusters.iter().map(|cluster| (*cluster).clone()).collect();
+        // (where nothing tells the time of any, they count as they came)
+        for part in parts.iter().filter(|_| told > 0.0) {
+            let by = part.time.ns / told * measured / part.measure;
+            part.clusters.iter().for_each(|place| clusters[*place].scale(by));
+        }
+        let untold = if all.ns > 0.0 { 1.0 - told / all.ns } else { 0.0 };
+        Weighed { clusters, parts, all, untold }
+    }
+
+    /// How far each of these shares may be off (95 %), since time is told by samples.
+    pub fn off_by_time(&self, events: &SampledEvents, shares: &[f64]) -> Vec<f64> {
+        let mut squares = vec![0.0; shares.len()];
+        let SampledTime { ns, squares: of_all } = self.all;
+        if self.parts.len() < 2 || ns <= 0.0 {
+            return squares;
+        }
+        // (a part that no sample of a clock has met may have had one)
+        let one_sample = (of_all / ns).powi(2);
+        for part in &self.parts {
+            let Some(of_part) = events.shares(&part.counts) else { continue };
+            let weight = part.time.squares.max(one_sample) / ns.powi(2);
+            let apart = of_part.iter().zip(shares).map(|(of_part, all)| (of_part - all).powi(2));
+            squares.iter_mut().zip(apart).for_each(|(sum, apart)| *sum += weight * apart);
+        }
+        squares.into_iter().map(|squares| TWO_SIDED * squares.sqrt()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stratum(thread: i32, function: usize) -> Stratum {
+        Stratum { thread, function: Some(function) }
+    }
+
+    /// So many bursts of one window, with this share of 1,000 slots retired and the rest backend bound.
+    fn bursts(stratum: Stratum, number: usize, retired: f64) -> Vec<Cluster> {
+        let counts = vec![1000.0, 1000.0 * retired, 1000.0 * (1.0 - retired), 0.0];
+        vec![Cluster { counts, windows: 1, weight: 1.0, stratum, ..Cluster::default() }; number]
+    }
+
+    fn events() -> SampledEvents {
+        SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap()
+    }
+
+    /// What retires by all bursts together, how far that may be off by the samples of time, and what part of the time is untold.
+    fn told(time: &[(Stratum, usize)], clusters: &[Vec<Cluster>]) -> (f64, f64, f64) {
+        let mut all = TimeOfStrata::default();
+        for (stratum, samples) in time {
+            (0..*samples).for_each(|_| all.add(*stratum, 1000));
+        }
+        let clusters: Vec<&Cluster> = clusters.iter().flatten().collect();
+        let weighed = Weighed::new(&all, &clusters, |cluster| cluster.counts[0]);
+        let mut sums = Vec::new();
+        weighed.clusters.iter().for_each(|cluster| add_counts(&mut sums, cluster));
+        let before = clusters.iter().map(|cluster| cluster.counts[0]).sum::<f64>();
+        assert!((sums[0] - before).abs() < 1e-6 * before, "as many slots as before: {sums:?}");
+        let shares = events().shares(&sums).unwrap();
+        (shares[0], weighed.off_by_time(&events(), &shares)[0], weighed.untold)
+    }
+
+    #[test]
+    fn bursts_count_for_the_time_that_their_thread_has_in_their_function() {
+        let (a, b) = (stratum(1, 7), stratum(2, 8));
+        let uneven = [bursts(a, 80, 0.9), bursts(b, 20, 0.1)];
+        let (share, off, untold) = told(&[(a, 100), (b, 100)], &uneven);
+        assert!((share - 0.5).abs() < 1e-9 && untold == 0.0, "{share} {untold}");
+        // a half of 200 samples, of which each is 0.8 from the other: 1.96 * 0.4 / sqrt(200)
+        assert!((off - 0.0554).abs() < 1e-3, "{off}");
+        // the same function in two threads, and two functions in one
+        let mut same = uneven.clone();
+        same[1] = bursts(stratum(2, 7), 20, 0.1);
+        assert!((told(&[(a, 50), (stratum(2, 7), 150)], &same).0 - 0.3).abs() < 1e-9);
+        same[1] = bursts(stratum(1, 8), 20, 0.1);
+        assert!((told(&[(a, 50), (stratum(1, 8), 150)], &same).0 - 0.3).abs() < 1e-9);
+        // where no clock tells the time they count as they came
+        assert_eq!(told(&[], &uneven), (0.74, 0.0, 0.0));
+    }
+
+    #[test]
+    fn strata_with_few_bursts_are_weighed_together() {
+        // of many threads each has one burst in each of two functions
+        let of = |function: usize, retired: f64| {
+            (0..50).flat_map(move |thread| bursts(stratum(thread, function), 1, retired)).collect()
+        };
+        let time: Vec<(Stratum, usize)> =
+            (0..50).flat_map(|thread| [(stratum(thread, 7), 3), (stratum(thread, 8), 1)]).collect();
+        let (share, ..) = told(&time, &[of(7, 0.8), of(8, 0.4)]);
+        assert!((share - 0.7).abs() < 1e-9, "{share}");
+        // functions with one burst each are told by those of all such
+        let rare: Vec<Vec<Cluster>> = (0..20).map(|function| bursts(stratum(1, function), 1, 0.2)).collect();
+        let mut all = vec![bursts(stratum(1, 99), 100, 0.8)];
+        all.extend(rare);
+        let time: Vec<(Stratum, usize)> =
+            (0..20).chain([99, 99, 99]).map(|function| (stratum(1, function), 20)).collect();
+        let (share, _, untold) = told(&time, &all);
+        assert!((share - (0.8 * 60.0 + 0.2 * 400.0) / 460.0).abs() < 1e-9 && untold == 0.0, "{share}");
+    }
+
+    #[test]
+    fn time_of_which_no_burst_tells_is_untold() {
+        let (a, b) = (stratum(1, 7), stratum(1, 8));
+        let (share, off, untold) = told(&[(a, 30), (b, 10)], &[bursts(a, 40, 0.8)]);
+        assert!(
+            (share - 0.8).abs() < 1e-9 && off == 0.0 && (untold - 0.25).abs() < 1e-9,
+            "{share} {off} {untold}"
+        );
+        // what bursts have met and no sample of the clock counts for nothing, but it may have had a sample
+        let (share, off, untold) = told(&[(a, 100)], &[bursts(a, 40, 0.8), bursts(b, 40, 0.2)]);
+        assert!((share - 0.8).abs() < 1e-9 && untold == 0.0, "{share} {untold}");
+        assert!((off - TWO_SIDED * 0.6 / 100.0).abs() < 1e-9, "{off}");
+        assert_eq!(told(&[(b, 10)], &[bursts(a, 40, 0.8)]), (0.8, 0.0, 1.0));
+    }
+}
