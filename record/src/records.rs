@@ -53,6 +53,11 @@ impl CallGraph {
         self == CallGraph::Lbr
     }
 
+    /// Sets what an event asks for whose samples have no callers.
+    pub(crate) fn set_none(attr: &mut perf::perf_event_attr) {
+        attr.sample_type = SAMPLE_TYPE;
+    }
+
     /// Sets what a sampler asks for.
     pub(crate) fn set(self, attr: &mut perf::perf_event_attr) {
         attr.sample_type = SAMPLE_TYPE;
@@ -232,14 +237,27 @@ pub(crate) fn sampled(kind: u32, body: &[u8], callers: CallGraph) -> Sampled {
     }
 }
 
-fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
+/// Of an event whose samples have no callers, beside one whose samples have: such a sample ends behind its counts.
+pub(crate) fn without_callers(kind: u32, body: &[u8]) -> Option<RawSample> {
     let mut fields = RecordFields(body);
+    let (_ip, sample) = beginning(&mut fields).filter(|_| kind == perf::PERF_RECORD_SAMPLE)?;
+    fields.0.is_empty().then_some(sample)
+}
+
+/// The instruction, and what is told before the callers.
+fn beginning(fields: &mut RecordFields) -> Option<(u64, RawSample)> {
     let ip = fields.u64()?;
     let (pid, tid) = (fields.u32()? as i32, fields.u32()? as i32);
     let time = fields.u64()?;
     let events = fields.u64()?;
     let (enabled, running) = (fields.u64()?, fields.u64()?);
     let counts = fields.many(events)?;
+    Some((ip, RawSample { pid, tid, time, enabled, running, counts, ..RawSample::default() }))
+}
+
+fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
+    let mut fields = RecordFields(body);
+    let (ip, sample) = beginning(&mut fields)?;
     let (mut chain, mut in_kernel, mut copy) = (Vec::new(), 0, None);
     let stack_pointer = match callers {
         CallGraph::FramePointers => {
@@ -269,20 +287,7 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
         chain.insert(0, ip);
         in_kernel += usize::from(in_kernel > 0 || alone && ip >= KERNEL_HALF);
     }
-    Some(RawSample {
-        after_gap: false,
-        switched: false,
-        pid,
-        tid,
-        time,
-        enabled,
-        running,
-        counts,
-        chain,
-        in_kernel,
-        stack_pointer,
-        copy,
-    })
+    Some(RawSample { chain, in_kernel, stack_pointer, copy, ..sample })
 }
 
 /// Addresses to which calls return, the last call's first: of branch records that follow calls.
@@ -391,11 +396,18 @@ mod tests {
         assert_eq!(sampled(9, &body, CallGraph::FramePointers), Sampled::Sample(expected.clone()));
         let without_chain = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 0, 0]);
         let alone = RawSample { chain: vec![0x1000], stack_pointer: None, ..expected };
-        assert_eq!(sampled(9, &without_chain, CallGraph::FramePointers), Sampled::Sample(alone));
+        assert_eq!(sampled(9, &without_chain, CallGraph::FramePointers), Sampled::Sample(alone.clone()));
         for len in 0..body.len() {
             assert_eq!(sampled(9, &body[..len], CallGraph::FramePointers), Sampled::Unreadable, "{len}");
         }
         assert_eq!(sampled(2, &bytes(&[1, 5]), CallGraph::FramePointers), Sampled::Lost(5));
+        // one without callers ends behind the counts
+        let counted = RawSample { chain: Vec::new(), ..alone };
+        assert_eq!(without_callers(9, &without_chain[..64]), Some(counted));
+        for other in [&body[..], &without_chain, &without_chain[..72], &without_chain[..56]] {
+            assert_eq!(without_callers(9, other), None);
+        }
+        assert_eq!(without_callers(2, &without_chain[..64]), None);
         // more values than there can be
         assert_eq!(
             sampled(9, &bytes(&[0x1000, 0, 0, u64::MAX, 0, 0, 1]), CallGraph::FramePointers),
