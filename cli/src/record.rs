@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use topdown_record::views::{Heading, View, says_nothing};
 use topdown_record::{
     CallGraph, Condition, Journal, Kept, Profile, RecordUntil, Recorder, Settings, SourcePlace,
-    counted_events,
+    counted_events, lbr_of_cpus,
 };
 use topdown_report::Output;
 
@@ -108,9 +108,6 @@ executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, 
 
 const NO_SOURCE: &str = "--source: only texts with --lines and .html show lines of source files";
 
-const LBR_OF_CPUS: &str =
-    "--call-graph lbr: branch records follow the calls of one thread; with -a or -C choose fp or dwarf";
-
 fn percent(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| (0.01..=50.0).contains(percent));
     percent.ok_or_else(|| "not a percentage from 0.01 to 50".into())
@@ -152,7 +149,7 @@ fn failed(error: impl ToString) -> Failure {
 fn recorded(arguments: &Arguments) -> Result<End, Failure> {
     let view = arguments.view().map_err(failed)?;
     if arguments.of_cpus().is_some() && arguments.call_graph == CallGraph::Lbr {
-        return Err(failed(LBR_OF_CPUS));
+        lbr_of_cpus().map_err(failed)?;
     }
     if let Some(output) = arguments.output.as_deref() {
         Output::check(output).map_err(failed)?;

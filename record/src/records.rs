@@ -75,7 +75,7 @@ impl CallGraph {
             CallGraph::Lbr => {
                 attr.sample_type |= (perf::PERF_SAMPLE_BRANCH_STACK | perf::PERF_SAMPLE_REGS_USER) as u64;
                 attr.branch_sample_type = CALL_STACK;
-                attr.sample_regs_user = mask(&REGISTERS[STACK_POINTER..=STACK_POINTER]);
+                attr.sample_regs_user = mask(&REGISTERS[STACK_POINTER..]);
             }
         }
     }
@@ -279,7 +279,14 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
         }
         CallGraph::Lbr => {
             chain = called_from(&mut fields)?;
-            user_registers(&mut fields, 1)?.1.first().copied()
+            let registers = user_registers(&mut fields, 2)?.1;
+            match registers.get(1) {
+                None => chain.clear(), // (a thread of the kernel: these are of whoever ran before)
+                // (the records tell who called, and not what runs)
+                Some(from) if ip >= KERNEL_HALF => chain.insert(0, *from),
+                Some(_) => {}
+            }
+            registers.first().copied()
         }
     };
     let alone = chain.is_empty();
@@ -451,7 +458,7 @@ mod tests {
         let words = |records: &[[u64; 3]]| {
             let mut words = vec![0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, records.len() as u64];
             words.extend(records.as_flattened());
-            words.extend([2, 0x7000]);
+            words.extend([2, 0x7000, 0x1000]);
             bytes(&words)
         };
         let read = |body: &[u8]| match sampled(9, body, CallGraph::Lbr) {
@@ -469,6 +476,15 @@ mod tests {
         for len in 0..whole.len() {
             assert_eq!(read(&whole[..len]), None, "{len}");
         }
+        // in the kernel, which 0x1000 has called; and a thread of the kernel, which has the records of another one
+        let mut in_kernel = whole.clone();
+        in_kernel[..8].copy_from_slice(&(KERNEL_HALF + 8).to_ne_bytes());
+        let chain = vec![KERNEL_HALF + 8, 0x1000, 0x2005, 0x3011];
+        assert_eq!(read(&in_kernel), Some((chain, Some(0x7000))));
+        let registers = in_kernel.len() - 24;
+        in_kernel.truncate(registers + 8);
+        in_kernel[registers..].copy_from_slice(&[0; 8]);
+        assert_eq!(read(&in_kernel), Some((vec![KERNEL_HALF + 8], None)));
         let mut most = bytes(&[0x1000, 0, 99, 2, 50, 40, 600, 300, u64::MAX]);
         most.extend(bytes(&[0; 30]));
         assert_eq!(read(&most), None);
