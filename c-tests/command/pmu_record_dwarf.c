@@ -3,6 +3,7 @@
  * that the CPU cannot, and what can.
  * needs: counters, not-hybrid */
 #include "lib/stat.h"
+#include <sys/utsname.h>
 
 static const char CALLERS[] = "main;outer;middle;leaf ";
 
@@ -40,10 +41,27 @@ static void by_branch_records(void)
     CHECK(strstr(stat_said(), "no branch records that follow calls") && strstr(stat_said(), "--call-graph fp and dwarf do without"));
 }
 
+/* The same of whatever runs on CPUs, where the kernel keeps them while threads take turns. */
+static void by_branch_records_of_cpus(void)
+{
+    struct utsname kernel;
+    unsigned major, minor;
+    CHECK(uname(&kernel) == 0 && sscanf(kernel.release, "%u.%u", &major, &minor) == 2);
+    const int status = WEXITSTATUS(run_alone((char *[]){beside("../release/topdown"), "record", "-a", "--call-graph", "lbr", "true", NULL}));
+    if (major < 6 || (major == 6 && minor < 15)) {
+        CHECK_EQ(status, 125);
+        CHECK(strstr(stat_said(), "empties the branch records") && strstr(stat_said(), "choose fp or dwarf"));
+    } else {
+        CHECK_EQ(status, 0);
+        CHECK(strstr(stat_said(), "nothing is recorded: ") == NULL || strstr(stat_said(), "--call-graph fp and dwarf do without"));
+    }
+}
+
 int main(void)
 {
     stat_begins();
     by_branch_records();
+    by_branch_records_of_cpus();
     CHECK(part_of(CALLERS, "dwarf") > 0.97);
     CHECK(part_of(CALLERS, "dwarf,1024") > 0.97);
     CHECK(part_of("leaf ", "fp") > 0.97);

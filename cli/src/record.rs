@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use topdown_record::views::{Heading, View, says_nothing};
 use topdown_record::{
     CallGraph, Condition, Journal, Kept, Profile, RecordUntil, Recorder, Settings, SourcePlace,
-    counted_events,
+    counted_events, lbr_of_cpus,
 };
 use topdown_report::Output;
 
@@ -28,10 +28,10 @@ pub struct Arguments {
     #[arg(short, long, value_name = "PID,...", value_delimiter = ',', value_parser = clap::value_parser!(i32).range(1..), conflicts_with = "command")]
     pid: Vec<i32>,
     /// Record whatever runs on all CPUs, until COMMAND ends or Ctrl-C (kernel.perf_event_paranoid at most 0, or CAP_PERFMON)
-    #[arg(short, long, conflicts_with_all = ["pid", "condition"])]
+    #[arg(short, long, conflicts_with = "pid")]
     all_cpus: bool,
     /// Record whatever runs on these CPUs: a list such as 0-3,7
-    #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = cpu_list, conflicts_with_all = ["pid", "condition"])]
+    #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = cpu_list, conflicts_with = "pid")]
     cpus: Option<BTreeSet<u32>>,
     /// Bursts per second and thread, or with -a or -C per second and CPU. One costs the thread some 16,000 instructions
     #[arg(short = 'F', long, value_name = "N", default_value_t = Settings::default().frequency, value_parser = clap::value_parser!(u32).range(1..=2000))]
@@ -109,9 +109,6 @@ executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, 
 
 const NO_SOURCE: &str = "--source: only texts with --lines and .html show lines of source files";
 
-const LBR_OF_CPUS: &str =
-    "--call-graph lbr: branch records follow the calls of one thread; with -a or -C choose fp or dwarf";
-
 const NO_FILE: &str = "a recording is a file beside which others may be; this is none";
 const NOTHING_KEPT: &str = "nothing of what was recorded is kept";
 
@@ -176,7 +173,7 @@ fn failed(error: impl ToString) -> Failure {
 fn recorded(arguments: &Arguments) -> Result<End, Failure> {
     let view = arguments.view().map_err(failed)?;
     if arguments.of_cpus().is_some() && arguments.call_graph == CallGraph::Lbr {
-        return Err(failed(LBR_OF_CPUS));
+        lbr_of_cpus().map_err(failed)?;
     }
     if let Some(output) = arguments.output.as_deref() {
         Output::check(output).map_err(failed)?;
@@ -188,8 +185,7 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
         return arguments.again(from, view);
     }
     sys::raise_descriptors();
-    let condition = arguments.condition.as_deref().map(|text| Condition::new(text, arguments.period));
-    let condition = condition.transpose().map_err(failed)?;
+    let condition = arguments.condition().map_err(failed)?;
     let recorder = |pids: &[i32], there: bool| arguments.recorder(condition.as_ref(), pids, there);
     if arguments.command.is_empty() {
         arguments.others(view, recorder)
@@ -222,9 +218,22 @@ impl Arguments {
         Ok(Some(view))
     }
 
+    /// Where samples are to be taken, if not everywhere; it has been tried.
+    fn condition(&self) -> Result<Option<Condition>, String> {
+        let Some(text) = self.condition.as_deref() else { return Ok(None) };
+        let condition = Condition::new(text, self.period)?;
+        match &self.cpus {
+            Some(cpus) => condition.only_on(cpus).map(Some),
+            None => Ok(Some(condition)),
+        }
+    }
+
     fn recorder(&self, condition: Option<&Condition>, pids: &[i32], there: bool) -> Result<Recorder, String> {
         if let Some(condition) = condition {
-            let recorder = Recorder::where_holds(condition.clone(), pids, there);
+            let recorder = match self.of_cpus() {
+                Some(_) => Recorder::where_holds_on_cpus(condition.clone(), self.cpus.clone()),
+                None => Recorder::where_holds(condition.clone(), pids, there),
+            };
             return recorder.map_err(|error| error.to_string());
         }
         let events =

@@ -6,7 +6,7 @@ use crate::sampler::Counted;
 use crate::whom::online;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use topdown::{Error, Options, SampledEvents, SourceKind, Target, TopDown};
+use topdown::{Error, Options, SourceKind, Target, TopDown};
 
 /// How often it is looked at which are online, in nanoseconds.
 const LOOK_NS: u64 = 500_000_000;
@@ -126,9 +126,9 @@ impl RecordedCpus {
 }
 
 /// The kinds of cores whose events a CPU has.
-pub(crate) fn of_this_cpu<T>(
-    events: &[SampledEvents],
-    open: impl Fn(&SampledEvents, usize) -> std::io::Result<T>,
+pub(crate) fn of_this_cpu<E, T>(
+    events: &[E],
+    open: impl Fn(&E, usize) -> std::io::Result<T>,
 ) -> std::io::Result<Vec<T>> {
     let (mut opened, mut other) = (Vec::new(), None);
     for (kind, events) in events.iter().enumerate() {

@@ -30,6 +30,7 @@ mod settings;
 mod unseen;
 mod whom;
 
+mod branch_records;
 mod clock_event;
 mod cpu_clock;
 mod cpus;
@@ -56,6 +57,7 @@ pub mod views;
 
 mod compare;
 
+pub use branch_records::lbr_of_cpus;
 pub use budget::{Limit, Pace};
 pub use compare::{
     ComparedCore, ComparedFunction, FiguresChange, PartChange, RecordedFile, RecordingComparison, TimeChange,

@@ -298,7 +298,7 @@ impl Recorder {
                             self.beginnings.unsampled(due.max(counters.since()), time);
                         }
                         self.end_clocks(tid);
-                        self.close(counters);
+                        self.close(tid, counters);
                     }
                 }
                 Happened::Lost(lost) => self.fate.lost += lost,
@@ -310,16 +310,19 @@ impl Recorder {
         }
     }
 
-    /// Ends what is open on a thread, and keeps what it has shown.
-    fn close(&mut self, counters: ThreadCounters) {
+    /// Ends what is open on a thread or CPU, and keeps what it has shown.
+    fn close(&mut self, of: i32, counters: ThreadCounters) {
+        if let (ThreadCounters::Where(_), Some(cpus)) = (&counters, &mut self.cpus) {
+            cpus.make_room(of as u32); // (what the recorder has counted up to its last switch is known)
+        }
         match counters {
             ThreadCounters::Bursts(samplers) => {
                 samplers.into_iter().for_each(|mut sampler| self.end(&mut sampler));
             }
             ThreadCounters::Where(samplers) => samplers.into_iter().for_each(|sampler| {
-                let (pid, kind) = (sampler.pid, sampler.kind);
+                let kind = sampler.kind;
                 let (samples, tally) = sampler.end();
-                self.keep_samples(pid, kind, &samples);
+                self.keep_samples(kind, &samples);
                 self.tally.add(tally);
             }),
         }
@@ -351,10 +354,13 @@ impl Recorder {
     }
 
     /// Samples of a condition.
-    fn keep_samples(&mut self, pid: i32, kind: usize, samples: &[RawSample]) {
+    fn keep_samples(&mut self, kind: usize, samples: &[RawSample]) {
         let weight_ns = self.condition.as_ref().map_or(0, |condition| condition.described().2);
+        if let Some(cpus) = &mut self.cpus {
+            cpus.threads.extend(samples.iter().map(|sample| sample.tid));
+        }
         for sample in samples {
-            let (thread, stacks) = (sample.tid, vec![self.stack(&RawSample { pid, ..sample.clone() })]);
+            let (thread, stacks) = (sample.tid, vec![self.stack(sample)]);
             let (windows, calls) = (Vec::new(), Calls::default());
             self.bursts.push(Burst { kind, thread, long: false, weight_ns, stacks, windows, calls });
         }
@@ -367,7 +373,7 @@ impl Recorder {
             if let ThreadCounters::Where(samplers) = counters {
                 for sampler in samplers {
                     let samples = sampler.drain();
-                    self.keep_samples(sampler.pid, sampler.kind, &samples);
+                    self.keep_samples(sampler.kind, &samples);
                 }
             }
         }
@@ -497,7 +503,7 @@ impl Recorder {
     pub fn finish(mut self, elapsed: Duration) -> (Recording, Option<Journal>) {
         self.attend();
         self.end_all_clocks();
-        std::mem::take(&mut self.samplers).into_values().for_each(|counters| self.close(counters));
+        std::mem::take(&mut self.samplers).into_iter().for_each(|(of, counters)| self.close(of, counters));
         self.write_down(true);
         let recording = Recording {
             totals: self.totals(elapsed, true),

@@ -53,6 +53,11 @@ impl CallGraph {
         self == CallGraph::Lbr
     }
 
+    /// Sets what an event asks for whose samples have no callers.
+    pub(crate) fn set_none(attr: &mut perf::perf_event_attr) {
+        attr.sample_type = SAMPLE_TYPE;
+    }
+
     /// Sets what a sampler asks for.
     pub(crate) fn set(self, attr: &mut perf::perf_event_attr) {
         attr.sample_type = SAMPLE_TYPE;
@@ -70,7 +75,7 @@ impl CallGraph {
             CallGraph::Lbr => {
                 attr.sample_type |= (perf::PERF_SAMPLE_BRANCH_STACK | perf::PERF_SAMPLE_REGS_USER) as u64;
                 attr.branch_sample_type = CALL_STACK;
-                attr.sample_regs_user = mask(&REGISTERS[STACK_POINTER..=STACK_POINTER]);
+                attr.sample_regs_user = mask(&REGISTERS[STACK_POINTER..]);
             }
         }
     }
@@ -232,14 +237,27 @@ pub(crate) fn sampled(kind: u32, body: &[u8], callers: CallGraph) -> Sampled {
     }
 }
 
-fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
+/// Of an event whose samples have no callers, beside one whose samples have: such a sample ends behind its counts.
+pub(crate) fn without_callers(kind: u32, body: &[u8]) -> Option<RawSample> {
     let mut fields = RecordFields(body);
+    let (_ip, sample) = beginning(&mut fields).filter(|_| kind == perf::PERF_RECORD_SAMPLE)?;
+    fields.0.is_empty().then_some(sample)
+}
+
+/// The instruction, and what is told before the callers.
+fn beginning(fields: &mut RecordFields) -> Option<(u64, RawSample)> {
     let ip = fields.u64()?;
     let (pid, tid) = (fields.u32()? as i32, fields.u32()? as i32);
     let time = fields.u64()?;
     let events = fields.u64()?;
     let (enabled, running) = (fields.u64()?, fields.u64()?);
     let counts = fields.many(events)?;
+    Some((ip, RawSample { pid, tid, time, enabled, running, counts, ..RawSample::default() }))
+}
+
+fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
+    let mut fields = RecordFields(body);
+    let (ip, sample) = beginning(&mut fields)?;
     let (mut chain, mut in_kernel, mut copy) = (Vec::new(), 0, None);
     let stack_pointer = match callers {
         CallGraph::FramePointers => {
@@ -261,7 +279,14 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
         }
         CallGraph::Lbr => {
             chain = called_from(&mut fields)?;
-            user_registers(&mut fields, 1)?.1.first().copied()
+            let registers = user_registers(&mut fields, 2)?.1;
+            match registers.get(1) {
+                None => chain.clear(), // (a thread of the kernel: these are of whoever ran before)
+                // (the records tell who called, and not what runs)
+                Some(from) if ip >= KERNEL_HALF => chain.insert(0, *from),
+                Some(_) => {}
+            }
+            registers.first().copied()
         }
     };
     let alone = chain.is_empty();
@@ -269,20 +294,7 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
         chain.insert(0, ip);
         in_kernel += usize::from(in_kernel > 0 || alone && ip >= KERNEL_HALF);
     }
-    Some(RawSample {
-        after_gap: false,
-        switched: false,
-        pid,
-        tid,
-        time,
-        enabled,
-        running,
-        counts,
-        chain,
-        in_kernel,
-        stack_pointer,
-        copy,
-    })
+    Some(RawSample { chain, in_kernel, stack_pointer, copy, ..sample })
 }
 
 /// Addresses to which calls return, the last call's first: of branch records that follow calls.
@@ -391,11 +403,18 @@ mod tests {
         assert_eq!(sampled(9, &body, CallGraph::FramePointers), Sampled::Sample(expected.clone()));
         let without_chain = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 0, 0]);
         let alone = RawSample { chain: vec![0x1000], stack_pointer: None, ..expected };
-        assert_eq!(sampled(9, &without_chain, CallGraph::FramePointers), Sampled::Sample(alone));
+        assert_eq!(sampled(9, &without_chain, CallGraph::FramePointers), Sampled::Sample(alone.clone()));
         for len in 0..body.len() {
             assert_eq!(sampled(9, &body[..len], CallGraph::FramePointers), Sampled::Unreadable, "{len}");
         }
         assert_eq!(sampled(2, &bytes(&[1, 5]), CallGraph::FramePointers), Sampled::Lost(5));
+        // one without callers ends behind the counts
+        let counted = RawSample { chain: Vec::new(), ..alone };
+        assert_eq!(without_callers(9, &without_chain[..64]), Some(counted));
+        for other in [&body[..], &without_chain, &without_chain[..72], &without_chain[..56]] {
+            assert_eq!(without_callers(9, other), None);
+        }
+        assert_eq!(without_callers(2, &without_chain[..64]), None);
         // more values than there can be
         assert_eq!(
             sampled(9, &bytes(&[0x1000, 0, 0, u64::MAX, 0, 0, 1]), CallGraph::FramePointers),
@@ -439,7 +458,7 @@ mod tests {
         let words = |records: &[[u64; 3]]| {
             let mut words = vec![0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, records.len() as u64];
             words.extend(records.as_flattened());
-            words.extend([2, 0x7000]);
+            words.extend([2, 0x7000, 0x1000]);
             bytes(&words)
         };
         let read = |body: &[u8]| match sampled(9, body, CallGraph::Lbr) {
@@ -457,6 +476,15 @@ mod tests {
         for len in 0..whole.len() {
             assert_eq!(read(&whole[..len]), None, "{len}");
         }
+        // in the kernel, which 0x1000 has called; and a thread of the kernel, which has the records of another one
+        let mut in_kernel = whole.clone();
+        in_kernel[..8].copy_from_slice(&(KERNEL_HALF + 8).to_ne_bytes());
+        let chain = vec![KERNEL_HALF + 8, 0x1000, 0x2005, 0x3011];
+        assert_eq!(read(&in_kernel), Some((chain, Some(0x7000))));
+        let registers = in_kernel.len() - 24;
+        in_kernel.truncate(registers + 8);
+        in_kernel[registers..].copy_from_slice(&[0; 8]);
+        assert_eq!(read(&in_kernel), Some((vec![KERNEL_HALF + 8], None)));
         let mut most = bytes(&[0x1000, 0, 99, 2, 50, 40, 600, 300, u64::MAX]);
         most.extend(bytes(&[0; 30]));
         assert_eq!(read(&most), None);

@@ -182,7 +182,7 @@ pub(crate) fn attr(events: &SampledEvents, config: u64, kernel: bool) -> perf_ev
 /// Of a CPU: how often it switches, in each sample. The kernel counts that in the kernel. Records of switches would be a second way, but
 /// these take the room of samples, and so many that no record tells yet how many were lost: an event of which all overflows were
 /// lost goes on without limit when it is enabled.
-fn switches_attr() -> perf_event_attr {
+pub(crate) fn switches_attr() -> perf_event_attr {
     let mut attr = perf_event_attr {
         type_: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_CONTEXT_SWITCHES.into(),

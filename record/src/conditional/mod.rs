@@ -1,5 +1,6 @@
 //! Samples only where a condition holds, by auto counter reload: the ratio of two events, over stretches that one of them measures.
 
+mod owners;
 mod resolved;
 mod sampler;
 mod selftest;
@@ -8,11 +9,19 @@ mod written;
 pub(crate) use sampler::{ConditionalSampler, Tally};
 
 use crate::budget::max_sample_rate;
-use resolved::{Machine, Resolved};
+use crate::cpus::of_this_cpu;
+use crate::sampler::Counted;
+use resolved::{Machine, OnPmu, Resolved};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use topdown_seam::cpu;
 use topdown_seam::sysfs::Sysfs;
+use topdown_seam::{cpu, numbers};
+
+/// CPUs of a PMU, if not all are.
+fn cpus_of(pmu: &str, sysfs: &Sysfs) -> Option<Vec<u32>> {
+    sysfs.cpus_with(sysfs.pmu(pmu)?.kind()?).map(|cpus| numbers::listed(&cpus))
+}
 
 /// What is to hold where samples are taken: a ratio of two events.
 #[derive(Clone, Debug)]
@@ -64,8 +73,41 @@ impl Condition {
     ///
     /// # Errors
     /// The kernel's; ESRCH: the thread has ended.
-    pub(crate) fn open(&self, pid: i32, tid: i32) -> io::Result<Vec<ConditionalSampler>> {
+    pub(crate) fn of_thread(&self, pid: i32, tid: i32) -> io::Result<Vec<ConditionalSampler>> {
+        let counted = Counted::Thread { pid, tid };
         let pmus = self.0.pmus.iter().enumerate();
-        pmus.map(|(kind, pmu)| ConditionalSampler::open(pmu, kind, self.0.periods, pid, tid)).collect()
+        pmus.map(|(kind, pmu)| ConditionalSampler::open(pmu, kind, self.0.periods, counted)).collect()
+    }
+
+    /// Samplers of a CPU; none: it is of a kind of which the condition tells nothing.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn of_cpu(&self, counted: Counted) -> io::Result<Vec<ConditionalSampler>> {
+        let open = |pmu: &OnPmu, kind| ConditionalSampler::open(pmu, kind, self.0.periods, counted);
+        match of_this_cpu(&self.0.pmus, open) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Vec::new()),
+            opened => opened,
+        }
+    }
+
+    /// On these CPUs alone, if it is of any: what is on others is not missed.
+    ///
+    /// # Errors
+    /// None of them is of a kind whose counters are reloaded.
+    pub fn only_on(mut self, cpus: &BTreeSet<u32>) -> Result<Condition, String> {
+        let sysfs = Sysfs::real();
+        let has = |pmu: &str| cpus_of(pmu, &sysfs).is_none_or(|of| cpus.iter().any(|cpu| of.contains(cpu)));
+        if !self.0.pmus.iter().any(|pmu| has(pmu.name)) {
+            let kind =
+                |pmu: &OnPmu| format!("{} (CPUs {})", pmu.name, pmu.cpus.as_deref().unwrap_or_default());
+            let kinds: Vec<String> = self.0.pmus.iter().map(kind).collect();
+            return Err(format!(
+                "--where: none of these CPUs is of {}, and counters of others are not reloaded",
+                kinds.join(" or ")
+            ));
+        }
+        self.0.without.retain(|pmu| has(pmu));
+        Ok(self)
     }
 }

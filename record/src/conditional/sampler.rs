@@ -1,35 +1,42 @@
-//! The group of a condition on one thread: two counters that reload each other, of which one samples, and a third that counts all
-//! that the first does.
+//! The group of a condition on one thread, or on one CPU: two counters that reload each other, of which one samples, and a third that
+//! counts all that the first does.
 //!
 //! A stretch begins where the last one ended. It ends when either of the two has counted its period, and is a sample if the one that
 //! samples was first. What these two count in all is garbage, since nobody sees that they are reloaded.
+//!
+//! On a CPU a fourth event, of software, has a sample at each switch from one thread to another.
 #![forbid(unsafe_code)]
 
+use super::owners::StretchOwners;
 use super::resolved::{Config, OnPmu, attr_of};
 use super::written::Periods;
 use crate::event::{CLOCK, TaskEvent, Times};
-use crate::records::{CallGraph, READ_FORMAT, READ_TIMES, RawSample, Sampled, sampled};
+use crate::records::{CallGraph, READ_FORMAT, READ_TIMES, RawSample, Sampled, sampled, without_callers};
 use crate::ring::RecordRing;
+use crate::sampler::{Counted, switches_attr};
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::io;
 
 /// Some 300 samples with ten callers each: those of 10 ms are fewer.
 const RING_PAGES: usize = 16;
+/// Of a CPU, if so much may be locked: some 3,000 switches besides.
+const RING_PAGES_OF_CPU: usize = 64;
 
 /// What became of the stretches of a thread, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Stretches in which the condition held.
     pub held: u64,
-    /// Samples that are left out: the thread was descheduled since the one before, and the two counters do not go on as they were.
+    /// Samples that are left out: the thread was descheduled since the one before, and the two counters do not go on as they were. Or, on
+    /// a CPU, another thread has counted in the stretch, too.
     pub parted: u64,
     /// Samples that found no room.
     pub lost: u64,
     /// The kernel throttled the event, or let it go on.
     pub throttled: u64,
-    /// What the sampling event counted in all, and for how long the group was enabled and counted.
+    /// What the sampling event counted in all (of a CPU without what the recorder did), and for how long the group was enabled and counted.
     pub all: Times,
-    /// Threads.
+    /// Threads, or CPUs: each has a stretch that had not ended.
     pub threads: u64,
 }
 
@@ -45,20 +52,51 @@ impl Tally {
         self.all.enabled += other.all.enabled;
         self.all.running += other.all.running;
     }
+
+    /// Of the records that found no room so many were no samples.
+    fn is_not_lost(&mut self, records: u64) {
+        self.lost = self.lost.saturating_sub(records);
+    }
+}
+
+/// Whose samples are.
+#[derive(Debug)]
+enum Owner {
+    Thread {
+        pid: i32,
+        /// It was descheduled since the last sample.
+        descheduled: bool,
+    },
+    Cpu {
+        owners: StretchOwners,
+        recorder: i32,
+        /// The recorder may run elsewhere, and does when this ends.
+        beside: bool,
+    },
+}
+
+impl Owner {
+    fn of(counted: Counted, period: u64) -> Owner {
+        match counted {
+            Counted::Thread { pid, .. } => Owner::Thread { pid, descheduled: false },
+            Counted::Cpu { recorder, beside, .. } => {
+                Owner::Cpu { owners: StretchOwners::new(period, recorder), recorder, beside }
+            }
+        }
+    }
 }
 
 /// An open group.
 #[derive(Debug)]
 pub(crate) struct ConditionalSampler {
-    pub pid: i32,
     /// Place among the condition's PMUs.
     pub kind: usize,
     ring: RecordRing,
     sampled: TaskEvent,
     _other: TaskEvent,
     all: TaskEvent,
-    /// The thread was descheduled since the last sample.
-    descheduled: bool,
+    _switches: Option<TaskEvent>,
+    owner: Owner,
     tally: Tally,
     record: Vec<u8>,
 }
@@ -74,43 +112,69 @@ fn attr(pmu: &OnPmu, event: Config, mask: u64) -> perf_event_attr {
     attr
 }
 
+/// A ring for a thread or CPU, with the most room that may be locked.
+fn ring(sampled: &TaskEvent, counted: Counted) -> io::Result<RecordRing> {
+    match counted {
+        Counted::Thread { .. } => RecordRing::map(sampled, RING_PAGES),
+        Counted::Cpu { .. } => {
+            RecordRing::map(sampled, RING_PAGES_OF_CPU).or_else(|_| RecordRing::map(sampled, RING_PAGES))
+        }
+    }
+}
+
+/// Of a CPU: a sample at each switch, with the counts of the group. (Records of switches have no counts)
+fn each_switch() -> perf_event_attr {
+    let mut attr = switches_attr();
+    attr.__bindgen_anon_1.sample_period = 1;
+    CallGraph::set_none(&mut attr);
+    attr
+}
+
 impl ConditionalSampler {
-    /// On a thread, with other events than the condition's for a test.
+    /// On a thread or CPU, with other events than the condition's for a test.
     ///
     /// # Errors
-    /// The kernel's; ESRCH: the thread has ended.
+    /// The kernel's; ESRCH: the thread has ended; ENOENT: the CPU is of another kind.
     pub fn open(
         pmu: &OnPmu,
         kind: usize,
         periods: Periods,
-        pid: i32,
-        tid: i32,
+        counted: Counted,
     ) -> io::Result<ConditionalSampler> {
+        let (tid, cpu) = counted.target();
         // (the order is what bits of masks mean; what has no mask comes last)
         let mut first = attr(pmu, pmu.sampled, pmu.masks[0]);
         first.__bindgen_anon_1.sample_period = periods.sampled;
         CallGraph::FramePointers.set(&mut first);
         first.read_format = READ_FORMAT;
         first.set_disabled(1);
-        first.set_context_switch(1);
-        let sampled = TaskEvent::open(first, tid, -1, None)?;
+        first.set_context_switch(counted.process().is_some().into());
+        let sampled = TaskEvent::open(first, tid, cpu, None)?;
         let mut second = attr(pmu, pmu.other, pmu.masks[1]);
         second.__bindgen_anon_1.sample_period = periods.other;
-        let other = TaskEvent::open(second, tid, -1, Some(&sampled))?;
+        let other = TaskEvent::open(second, tid, cpu, Some(&sampled))?;
         let mut third = attr(pmu, pmu.sampled, 0);
         third.read_format = READ_TIMES;
-        let all = TaskEvent::open(third, tid, -1, Some(&sampled))?;
-        let ring = RecordRing::map(&sampled, RING_PAGES)?;
+        let all = TaskEvent::open(third, tid, cpu, Some(&sampled))?;
+        let ring = ring(&sampled, counted)?;
+        let switches = match counted {
+            Counted::Thread { .. } => None,
+            Counted::Cpu { .. } => {
+                let switches = TaskEvent::open(each_switch(), tid, cpu, Some(&sampled))?;
+                switches.set_output(&sampled)?;
+                Some(switches)
+            }
+        };
         sampled.enable()?;
         let tally = Tally { threads: 1, ..Tally::default() };
         Ok(ConditionalSampler {
-            pid,
             kind,
             ring,
             sampled,
             _other: other,
             all,
-            descheduled: false,
+            _switches: switches,
+            owner: Owner::of(counted, periods.sampled),
             tally,
             record: Vec::new(),
         })
@@ -121,19 +185,53 @@ impl ConditionalSampler {
         let mut samples = Vec::new();
         let mut record = std::mem::take(&mut self.record);
         while let Some((kind, _)) = self.ring.next(&mut record) {
-            match sampled(kind, &record, CallGraph::FramePointers) {
-                Sampled::Sample(_) if std::mem::take(&mut self.descheduled) => self.tally.parted += 1,
-                Sampled::Sample(sample) => samples.push(sample),
-                Sampled::Descheduled => self.descheduled = true,
-                Sampled::Throttled => self.tally.throttled += 1,
-                Sampled::Unreadable => self.tally.lost += 1,
-                Sampled::Lost(lost) => self.tally.lost += lost,
-                Sampled::Other => {}
-            }
+            samples.extend(self.taken(kind, &record));
         }
         self.record = record;
         self.tally.held += samples.len() as u64;
         samples
+    }
+
+    /// The sample that a record is, if the condition is known to have held in its thread.
+    fn taken(&mut self, kind: u32, record: &[u8]) -> Option<RawSample> {
+        let tally = &mut self.tally;
+        if let Owner::Cpu { owners, .. } = &mut self.owner {
+            if let Some(switch) = without_callers(kind, record) {
+                tally.is_not_lost(owners.switched(&switch));
+                return None;
+            }
+        }
+        let sampled = sampled(kind, record, CallGraph::FramePointers);
+        match (sampled, &mut self.owner) {
+            (Sampled::Sample(sample), Owner::Thread { pid, descheduled }) => {
+                let parted = std::mem::take(descheduled);
+                tally.parted += u64::from(parted);
+                (!parted).then_some(RawSample { pid: *pid, ..sample })
+            }
+            (Sampled::Sample(sample), Owner::Cpu { owners, recorder, .. }) => {
+                let (owns, missing) = owners.owns(&sample);
+                tally.is_not_lost(missing);
+                let others = sample.tid != *recorder && !sample.is_idle();
+                tally.parted += u64::from(others && !owns);
+                (others && owns).then_some(sample)
+            }
+            (Sampled::Descheduled, Owner::Thread { descheduled, .. }) => {
+                *descheduled = true;
+                None
+            }
+            (Sampled::Descheduled | Sampled::Other, _) => None,
+            (missing, owner) => {
+                match missing {
+                    Sampled::Throttled => tally.throttled += 1,
+                    Sampled::Lost(lost) => tally.lost += lost,
+                    _ => tally.lost += 1,
+                }
+                if let Owner::Cpu { owners, .. } = owner {
+                    owners.breaks();
+                }
+                None
+            }
+        }
     }
 
     /// Stops it: the last samples, and what became of all.
@@ -141,7 +239,13 @@ impl ConditionalSampler {
         // (one that has ended has nothing to stop)
         let _ = self.sampled.disable();
         let samples = self.drain();
-        self.tally.all = self.all.times().unwrap_or_default();
+        let mut all = self.all.times().unwrap_or_default();
+        if let Owner::Cpu { owners, beside, .. } = &self.owner {
+            // (where it can run nowhere else it runs here now)
+            let now = if *beside { 0 } else { owners.since_the_last(all.count) };
+            all.count = all.count.saturating_sub(owners.by_recorder() + now);
+        }
+        self.tally.all = all;
         (samples, self.tally)
     }
 }

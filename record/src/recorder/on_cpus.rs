@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::{Recorder, ThreadCounters, sideband_refusal};
+use crate::conditional::Condition;
 use crate::cpu_clock::CpuClock;
 use crate::cpus::{RecordedCpus, of_this_cpu};
 use crate::event::{now, own_cpu_time};
@@ -9,10 +10,22 @@ use crate::sampler::Sampler;
 use crate::settings::Settings;
 use crate::whom::{Whom, online, processes};
 use std::collections::BTreeSet;
+use std::io;
 use topdown::{Error, SampledEvents};
 
 /// Of processes that have ended longer ago than this no samples come any more.
 const FORGET_NS: u64 = 2_000_000_000;
+
+/// The first event on a CPU is one that tells of new threads.
+fn refused(error: io::Error) -> Error {
+    let refusal = sideband_refusal(error);
+    if refusal.code() != -libc::EACCES {
+        return refusal;
+    }
+    Error::new(refusal.code(), "perf_event_open on a CPU is denied")
+        .why("kernel.perf_event_paranoid is above 0, or a security module (LSM) forbids it")
+        .remedy("set it (`sysctl kernel.perf_event_paranoid=0`), or give the program CAP_PERFMON")
+}
 
 impl Recorder {
     /// On these CPUs (None: all), of whatever runs there but the thread that calls, which records.
@@ -21,6 +34,23 @@ impl Recorder {
     /// The kernel's, and what was refused.
     pub fn of_cpus(
         events: Vec<SampledEvents>,
+        cpus: Option<BTreeSet<u32>>,
+        settings: Settings,
+    ) -> Result<Recorder, Error> {
+        Recorder::on_cpus(events, None, cpus, settings)
+    }
+
+    /// The same where a condition holds.
+    ///
+    /// # Errors
+    /// The kernel's, and what was refused.
+    pub fn where_holds_on_cpus(condition: Condition, cpus: Option<BTreeSet<u32>>) -> Result<Recorder, Error> {
+        Recorder::on_cpus(Vec::new(), Some(condition), cpus, Settings::default())
+    }
+
+    fn on_cpus(
+        events: Vec<SampledEvents>,
+        condition: Option<Condition>,
         cpus: Option<BTreeSet<u32>>,
         settings: Settings,
     ) -> Result<Recorder, Error> {
@@ -34,10 +64,10 @@ impl Recorder {
         if let Some(refusal) = RecordedCpus::refusal(*first, settings.kernel) {
             return Err(refusal);
         }
-        let mut recorder = Recorder::empty(Whom::OnCpus, events, None, settings);
+        let mut recorder = Recorder::empty(Whom::OnCpus, events, condition, settings);
         recorder.cpus = Some(cpus);
         // (processes start anywhere)
-        online().into_iter().try_for_each(|cpu| recorder.sideband.watch(cpu)).map_err(sideband_refusal)?;
+        online().into_iter().try_for_each(|cpu| recorder.sideband.watch(cpu)).map_err(refused)?;
         let hidden = processes().into_iter().filter(|pid| recorder.spaces.look_at(*pid).is_err()).count();
         chosen.into_iter().for_each(|cpu| recorder.follow_cpu(cpu));
         recorder.cpus.as_mut().expect("CPUs").hidden = hidden;
@@ -45,10 +75,21 @@ impl Recorder {
         recorder.with_samplers("there is no CPU to record")
     }
 
-    /// Opens counters and a clock on a CPU.
+    /// Opens counters on a CPU, and a clock or what samples where a condition holds.
     fn follow_cpu(&mut self, cpu: u32) {
-        let Some(cpus) = &self.cpus else { return };
+        let Some(cpus) = &mut self.cpus else { return };
         let (counted, Settings { kernel, callers, .. }) = (cpus.counted(cpu), self.settings);
+        if let Some(condition) = &self.condition {
+            match condition.of_cpu(counted) {
+                Ok(samplers) if samplers.is_empty() => {}
+                Ok(samplers) => {
+                    cpus.all.insert(cpu);
+                    self.samplers.insert(cpu as i32, ThreadCounters::Where(samplers));
+                }
+                Err(error) => self.refuse(&error),
+            }
+            return;
+        }
         let opened =
             of_this_cpu(&self.events, |events, kind| Sampler::open(events, kind, counted, kernel, callers));
         let opened = opened.and_then(|samplers| {
@@ -87,7 +128,7 @@ impl Recorder {
             self.end_clocks(*cpu as i32);
             if let Some(counters) = self.samplers.remove(&(*cpu as i32)) {
                 self.turns.leaves(*cpu as i32);
-                self.close(counters);
+                self.close(*cpu as i32, counters);
                 self.cpus.iter_mut().for_each(|cpus| _ = cpus.changed.insert(*cpu));
             }
         }

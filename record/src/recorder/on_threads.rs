@@ -84,7 +84,7 @@ impl Recorder {
     /// Counters on a thread.
     fn counters(&self, pid: i32, tid: i32) -> io::Result<ThreadCounters> {
         if let Some(condition) = &self.condition {
-            return condition.open(pid, tid).map(ThreadCounters::Where);
+            return condition.of_thread(pid, tid).map(ThreadCounters::Where);
         }
         let Settings { kernel, callers, .. } = self.settings;
         let opened =
