@@ -336,7 +336,8 @@ static struct measuring all(uint64_t *seed, int regions, int with_rivals, int ro
         of[k].seed = next_random(seed);
         of[k].regions = (regions + THREADS - 1) / THREADS;
         of[k].with_rivals = with_rivals;
-        of[k].subtree = roots ? TD_NODE_RETIRING + (uint32_t)k % 4 : TD_NODE_NONE;
+        const uint32_t root = smt_is_on() ? 2 * ((uint32_t)k % 2) : (uint32_t)k % 4; /* retiring and frontend bound, or each */
+        of[k].subtree = roots ? TD_NODE_RETIRING + root : TD_NODE_NONE;
         of[k].thread = start_thread(measures, &of[k]);
     }
     for (int k = 0; k < THREADS; k++)

@@ -156,20 +156,9 @@ static uint32_t is_all_of(uint32_t id)
     }
 }
 
-/* The machine says that no other thread runs on the core, but has one that takes slots (zen5,smt-contention=N): the group of backend bound's
- * parts takes these for the backend's, as the rest of AMD's groups do not. */
-static int in_turns;
-static int is_contended(uint32_t id)
-{
-    const int is = id == TD_NODE_BACKEND_BOUND || id == TD_NODE_SMT_CONTENTION || id == TD_NODE_MEMORY_BOUND || id == TD_NODE_CORE_BOUND;
-    return in_turns && is && shared->contention > 0;
-}
-
 /* Whether the truth of a region is known: of several mixes if it `varies`. (Of Skylake the machine does not count as a mix says what retires.) */
 static int is_known(uint32_t id, int varies)
 {
-    if (is_contended(id))
-        return 0;
     const int retires = id == TD_NODE_HEAVY_OPERATIONS || id == TD_NODE_LIGHT_OPERATIONS;
     const int deepest = strstr(info.core, "hip08") == NULL ? TD_NODE_RESOURCE_BOUND : TD_NODE_PIPELINE_RESTARTS;
     return is_all_of(id) != TD_NODE_NONE || is_a_sum(id) || (!varies && !retires && id <= (uint32_t)deepest);
@@ -251,11 +240,10 @@ int main(int count, char **arguments)
         *shared = known;
         watchdog_is(0);
     }
-    in_turns = 1;
     CHECK_EQ(under_preload(arguments[0], "work", &csv), 0);
     unlink(path);
     for (int region = 0; region < ONCE; region++)
-        CHECK(is_true(&csv, region) >= (skylake || known.contention > 0 ? 2 : 4));
+        CHECK(is_true(&csv, region) >= (skylake || smt_is_on() ? 2 : 4));
     is_true(&csv, ONCE);
     return 0;
 }

@@ -20,6 +20,10 @@ nodes_as_perf() {
     while read -r cpus tolerance subtree nodes; do
       [[ ,$cpus, =~ ,$cpu(/([a-z_]+))?, ]] || continue
       kind=${BASH_REMATCH[2]} on=()
+      case $cpu,$subtree in
+        # Refused while SMT is on: no counter tells whose slots were lost. (perf does not say so)
+        zen*,bad_speculation | zen*,backend_bound) [ "$(cat /sys/devices/system/cpu/smt/active)" = 0 ] || continue;;
+      esac
       [ -z "$kind" ] || on=(taskset -c "$(cut -d- -f1 "/sys/bus/event_source/devices/$kind/cpus")")
       [ "$subtree" = - ] || of_ours+=(--subtree "$subtree")
       metrics=$(tr ' ' '\n' <<< "$nodes" | sed 's/.*=//; s/[*<]/\n/' | sort -u | paste -sd ,)

@@ -74,6 +74,16 @@ static inline void watchdog_is(int on)
     CHECK_EQ(fclose(file), 0);
 }
 
+/* Whether two threads share a core. AMD's parts of bad speculation and of backend bound are refused then: no counter tells whose slots were
+ * lost. */
+static inline int smt_is_on(void)
+{
+    FILE *file = fopen("/sys/devices/system/cpu/smt/active", "r");
+    int on = 0;
+    CHECK(file == NULL || (fscanf(file, "%d", &on) == 1 && fclose(file) == 0));
+    return on;
+}
+
 /* The test in either order, each in a process of its own: handlers of signals are installed once a process. */
 static inline void in_both_orders(int argc, char **argv, void (*test)(int other_first))
 {
