@@ -237,8 +237,9 @@ static void shape_is_true(const struct shape *shape, int one)
     if (one)
         snprintf(option, sizeof option, "-C%d", other_cpu);
     char *const arguments[] = {option, "--budget=50", "--", self, strdup(shape->name), stat_scratch, NULL};
-    CHECK_EQ(run_under("record", "-F2000", arguments), 0);
-    CHECK_EQ(strlen(stat_said()), 0);
+    const int status = run_under("record", "-F2000", arguments);
+    if (status || *stat_said())
+        FAIL("topdown record %s, %s, ended with %#x: %s", option, shape->name, status, stat_said());
     csv_read(&csv, in_scratch("r.csv"));
     fprintf(stderr, "%s, %s:\n", shape->name, option);
     double all = 0, told = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `topdown record` that cannot write its profile says what is kept: of a FIFO that nobody reads, whose wait a signal ends, a recording beside
-# it; of a device, and on a disk that was full before anything was written, nothing.
+# it; of a device, and on a disk that was full before anything was written, nothing. Without a command it has failed then.
 # needs: counters
 . "$(dirname "$0")/../include/case.sh"
 
@@ -23,18 +23,20 @@ unread() {
   "$topdown" record -o "$scratch/fifo.csv" "${@:2}" 2> "$scratch/said" &
   within 'waiting for somebody to read this FIFO' "$scratch/said"
   kill "-$1" $!
-  wait $! || true
+  status=0
+  wait $! || status=$?
+  [ $status = "$ends" ]
   cat "$scratch/said"
   kept=$(echo "$scratch"/fifo.csv.*.recording)
   grep -q "^topdown: the profile cannot be written: $scratch/fifo.csv: .* a signal ended .*; what was recorded is in $kept (--from)" "$scratch/said"
   "$topdown" record --from "$kept" -o "$scratch/r.csv"
   [ -s "$scratch/r.csv" ]
 }
-unread TERM -- "${busy[@]}"
+ends=124 unread TERM -- "${busy[@]}"
 sleep 600 & sleeper=$!
 finally "kill $sleeper"
-unread TERM --duration 0.5 -a
-unread HUP --duration 0.5 -p $sleeper
+ends=125 unread TERM --duration 0.5 -a
+ends=125 unread HUP --duration 0.5 -p $sleeper
 
 full() {
   text=$("$topdown" record -o "$1" -- "${busy[@]}" 2>&1) || true

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `topdown record` that was stopped for a second, and whose program's file was replaced while it ran, says both: how many records found no room and
-# how much time is untold for that, which is in the interval of the time; and that names may be wrong.
+# how much time is untold for that, which is in the interval of the time; and that names may be wrong. Processes that a command leaves running are said,
+# and no others.
 # needs: counters
 . "$(dirname "$0")/../include/case.sh"
 
@@ -34,3 +35,15 @@ record no yes
 grep -q "$scratch/program: replaced or changed after it was mapped" "$scratch/r.json"
 record yes no
 [ "$(number lost_records)" -gt 0 ] && [ "$(number time_not_sampled_ns)" -gt 500000000 ] && ! grep -q "replaced or changed" "$scratch/r.json"
+
+# leaves COMMAND : runs it, in which `idle` is a process that goes on, and says what is told of processes that still ran.
+leaves() {
+  echo "sleep 600 > /dev/null & echo \$! >> $scratch/idle" > "$scratch/idles"
+  "$topdown" record -o "$scratch/r.txt" -- sh -c "idle() { . $scratch/idles; }; $1"
+  grep -o '^.* still ran when' "$scratch/r.txt" || echo none
+}
+finally "xargs kill < $scratch/idle"
+busy="$scratch/program 4 5000 100 plain $scratch/spent"
+[ "$(leaves "$busy; idle; $busy")" = '1 process still ran when' ]
+[ "$(leaves "idle; idle; idle; $busy & $busy; wait \$!")" = '3 processes still ran when' ]
+[ "$(leaves "$busy & $busy; wait")" = none ]

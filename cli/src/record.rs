@@ -105,7 +105,8 @@ With --where no windows are counted, and no shares told: two counters reload eac
 first. Each is a stretch of the program in which the condition held.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
-executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments.";
+executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments, or without a command cannot
+write the profile.";
 
 const NO_SOURCE: &str = "--source: only texts with --lines and .html show lines of source files";
 
@@ -293,7 +294,7 @@ impl Arguments {
         let ran = sys::run_attended(&mut command, |pid| recorder(&[pid], false), attend);
         let (ran, recorder) = ran.map_err(|error| not_run(program, &error))?;
         match recorder {
-            Ok(recorder) => self.write(recorder, elapsed, view, &heading),
+            Ok(recorder) => _ = self.write(recorder, elapsed, view, &heading).map_err(|why| say(&why)),
             Err(why) => say(&format!("nothing is recorded: {why}")),
         }
         Ok(ran.end)
@@ -306,6 +307,9 @@ impl Arguments {
     ) -> Result<End, Failure> {
         let ended = |error: io::Error, pid: &i32| match error.raw_os_error() {
             Some(libc::ESRCH) => failed(format!("there is no process {pid}")),
+            Some(libc::EINVAL | libc::ENOENT) => failed(format!(
+                "{pid} is a thread, not a process: record its process, the Tgid of /proc/{pid}/status"
+            )),
             _ => failed(format!("process {pid}: {error}")),
         };
         let process = |pid: &i32| sys::process(*pid).map_err(|error| ended(error, pid));
@@ -322,7 +326,7 @@ impl Arguments {
         self.keep(&mut recorder, &heading);
         recorder.run(self.until(&processes, Some(&interrupts)));
         drop(interrupts); // a second one ends what follows
-        self.write(recorder, start.elapsed(), view, &heading);
+        self.write(recorder, start.elapsed(), view, &heading).map_err(failed)?;
         Ok(End::Status(0))
     }
 
@@ -353,7 +357,13 @@ impl Arguments {
         }
     }
 
-    fn write(&self, recorder: Recorder, elapsed: Duration, view: Option<View>, heading: &Heading) {
+    fn write(
+        &self,
+        recorder: Recorder,
+        elapsed: Duration,
+        view: Option<View>,
+        heading: &Heading,
+    ) -> Result<(), String> {
         let (recording, journal) = recorder.finish(elapsed);
         let written = match (view, journal.as_ref(), self.output.as_deref()) {
             (Some(view), ..) => {
@@ -372,9 +382,10 @@ impl Arguments {
             (Ok(()), None) => {}
             (Err(error), kept) => {
                 let kept = kept.map_or(NOTHING_KEPT.into(), |journal| what_is_kept(&journal));
-                say(&format!("the profile cannot be written: {error}; {kept}"));
+                return Err(format!("the profile cannot be written: {error}; {kept}"));
             }
         }
+        Ok(())
     }
 
     fn write_view(

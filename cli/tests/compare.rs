@@ -92,6 +92,14 @@ fn what_cannot_be_compared_is_named() {
             [("a.csv", PROFILE), ("b.csv", PROFILE)],
             "a.csv: it is a profile in CSV, which is not compared: write the profile as JSON (`topdown record -o FILE.json`,",
         ),
+        (
+            [("a.txt", "topdown: a.out (1.0 s)\n"), ("b.csv", REPORT)],
+            "a.txt: a page or text for people to read is not compared",
+        ),
+        (
+            [("b.csv", REPORT), ("a.html", "<!DOCTYPE html>\n")],
+            "a.html: a page or text for people to read is not compared",
+        ),
         ([("a.json", "{}"), ("b.csv", REPORT)], "a.json: no report of this version"),
         ([("a.json", "{"), ("b.csv", REPORT)], "a.json: no JSON: EOF"),
     ] {

@@ -21,7 +21,6 @@ fn options_that_clash_are_errors() {
         "-a -p 1",
         "-C 0 -p 1",
         "-C x true",
-        "-a --where ipc<1",
         "--from a.recording -a",
         "-F 0 true",
         "-F 2001 true",
@@ -90,7 +89,6 @@ fn endings_and_processes_are_looked_at_before_anything_runs() {
         ("--source / -o profile.csv echo ran", "--source: only texts with --lines and .html"),
         ("--source / -o a.recording echo ran", "--source: only texts with --lines and .html"),
         ("-o /nowhere/profile.json echo ran", "/nowhere/profile.json"),
-        ("-a --call-graph lbr echo ran", "with -a or -C choose fp or dwarf"),
         ("-p 2147483647", "there is no process 2147483647"),
         ("--from /nowhere/a.recording", "/nowhere/a.recording: No such file"),
         ("--from /etc/passwd -o -", "/etc/passwd: not a recording of topdown record"),
@@ -104,6 +102,23 @@ fn endings_and_processes_are_looked_at_before_anything_runs() {
         assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(125), &b""[..]), "{arguments}");
         assert!(said(&output).contains(why), "{arguments}: {}", said(&output));
     }
+}
+
+#[test]
+fn a_thread_is_no_process() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let id = std::fs::read_link("/proc/thread-self").unwrap().file_name().unwrap().to_owned();
+        tell.send(id.into_string().unwrap()).unwrap();
+        let _ = ended.recv();
+    });
+    let id = told.recv().unwrap();
+    let output = record(&format!("-p {id}"));
+    assert_eq!(output.status.code(), Some(125));
+    assert!(said(&output).contains(&format!("{id} is a thread, not a process")), "{}", said(&output));
+    drop(end);
+    thread.join().unwrap();
 }
 
 /// What was recorded, into all views; whether or not it was ended.

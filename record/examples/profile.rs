@@ -137,6 +137,7 @@ fn profile() -> Profile {
         unseen: Unseen::default(),
         unclocked: 0,
         by_timer: 0,
+        left_running: 0,
         lost: 0,
         throttled: 6,
         parted: 17,

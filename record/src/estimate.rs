@@ -17,7 +17,7 @@
 
 use crate::statistics::{at_most, student};
 use crate::strata::{Cluster, LEAST, Stratum, TimeOfStrata, Weighed, add_counts};
-use topdown::SampledEvents;
+use topdown::{SampledEvents, SampledNode};
 
 /// Of all ends of windows together, as a share of the slots: pipeline stages of each end are off by some slots, in either direction.
 const EDGES: f64 = 0.0005;
@@ -56,11 +56,21 @@ pub struct Told {
     pub sampling: f64,
 }
 
+impl Told {
+    /// Whether no node of level 1 has another interval than 0 to 100 %.
+    pub(crate) fn says_nothing(&self, nodes: &[SampledNode]) -> bool {
+        let all = |share: &Confidence| share.low <= 0.0 && share.high >= 1.0;
+        nodes.iter().zip(&self.shares).all(|(node, share)| node.level != 1 || all(share))
+    }
+}
+
 /// Why shares cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untold {
     /// Only so many bursts have a window in the function.
     Few(usize),
+    /// Others may have had all of its windows.
+    Others,
     /// Samples were taken where a condition held: they have no windows.
     Conditional,
 }
@@ -281,6 +291,11 @@ fn displaced(share: f64, foreign: f64) -> f64 {
     if foreign < 1.0 { (by * foreign / (1.0 - foreign)).min(1.0) } else { 1.0 }
 }
 
+/// What a longer run makes smaller of that part: nothing, if others were seen in it.
+fn falling(foreign: f64, returns: &[Returns; 2]) -> f64 {
+    if returns.iter().any(|returns| returns.elsewhere > 0) { 0.0 } else { foreign }
+}
+
 /// How far a share may be off if of so large a part of all nothing is known.
 fn unknown(share: f64, part: f64) -> f64 {
     share.max(1.0 - share) * part
@@ -341,7 +356,7 @@ fn from(
     Some(Told {
         shares: ratios.iter().zip(in_all.excess.iter().zip(&rounded)).map(one).collect(),
         windows,
-        sampling: sampling + foreign,
+        sampling: sampling + falling(foreign, &seen.returns),
     })
 }
 
@@ -404,7 +419,7 @@ fn by_difference(events: &SampledEvents, seen: &SeenIn, unsampled: f64) -> Resul
         let others = displaced(*share, foreign) + unknown(*share, part_unseen);
         Confidence::around(*share, half + others + rounded + EDGES)
     };
-    let sampling = halves.iter().copied().fold(0.0, f64::max) + foreign;
+    let sampling = halves.iter().copied().fold(0.0, f64::max) + falling(foreign, &seen.returns);
     let windows = seen.clusters.iter().map(|cluster| cluster.windows).sum();
     Ok(Told { shares: shares.iter().zip(&halves).zip(&rounded).map(one).collect(), windows, sampling })
 }

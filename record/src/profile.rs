@@ -153,6 +153,8 @@ pub struct Profile {
     pub unclocked: usize,
     /// Threads whose time a timer tells.
     pub by_timer: usize,
+    /// Processes that still ran when those that were waited for had ended.
+    pub left_running: usize,
     /// Records for which there was no room.
     pub lost: u64,
     /// How often the kernel throttled samples, or let them go on.
@@ -248,10 +250,19 @@ impl Whole {
 }
 
 impl FunctionFigures {
+    /// How its slots divide, if that says anything.
+    pub(crate) fn told(&self, nodes: &[SampledNode]) -> Result<&Told, Untold> {
+        match &self.shares {
+            Ok(told) if told.says_nothing(nodes) => Err(Untold::Others),
+            Ok(told) => Ok(told),
+            Err(why) => Err(*why),
+        }
+    }
+
     /// The part of its slots that were not retired; None: it cannot be told.
     pub(crate) fn wasted_share(&self, nodes: &[SampledNode]) -> Option<f64> {
         let retiring = nodes.iter().position(|node| node.metric.id == TD_NODE_RETIRING)?;
-        let shares = self.shares.as_ref().ok()?;
+        let shares = self.told(nodes).ok()?;
         Some(1.0 - shares.shares[retiring].value)
     }
 
@@ -412,6 +423,7 @@ impl Profile {
             unseen: recording.totals.unseen,
             unclocked: recording.totals.unclocked,
             by_timer: recording.totals.by_timer,
+            left_running: recording.totals.left_running,
             lost: recording.totals.lost,
             throttled: recording.totals.throttled,
             parted: recording.totals.parted,

@@ -19,7 +19,7 @@ use crate::stacks::{CodePlace, Stacks};
 use crate::turns::{Turn, Turns};
 use crate::unseen::Beginnings;
 use crate::unwind::StackUnwinder;
-use crate::whom::{Whom, online};
+use crate::whom::{Whom, online, running};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::RawFd;
@@ -122,6 +122,8 @@ pub struct Recorder {
     unclocked: usize,
     /// Threads whose time a timer tells.
     by_timer: usize,
+    /// Processes that still ran when those that were waited for had ended.
+    left_running: usize,
     turns: Turns,
     /// CPU time of this thread at the last turn.
     spent_ns: u64,
@@ -172,6 +174,7 @@ impl Recorder {
             cycles,
             unclocked: 0,
             by_timer: 0,
+            left_running: 0,
             turns: Turns::new(now()),
             spent_ns: own_cpu_time(),
             spaces: Spaces::default(),
@@ -250,6 +253,10 @@ impl Recorder {
                 self.attend();
             }
             if waits_for_ends && until.ends.is_empty() {
+                if self.cpus.is_none() {
+                    self.attend(); // (of those that ended it is known)
+                    self.left_running = running(self.samplers.keys().copied()).len();
+                }
                 return RecordingEnd::Processes;
             }
             let now = Instant::now();
@@ -479,6 +486,7 @@ impl Recorder {
             unseen: self.beginnings.unseen(),
             unclocked: self.unclocked,
             by_timer: self.by_timer,
+            left_running: self.left_running,
             changed_files: if last { self.spaces.changed(behind_files()) } else { Vec::new() },
             lost: self.fate.lost + self.tally.lost,
             throttled: self.fate.throttled + self.tally.throttled,

@@ -58,6 +58,9 @@ pub(crate) struct Totals {
     /// Threads whose time a timer tells.
     #[serde(default)]
     pub by_timer: usize,
+    /// Processes that still ran when those that were waited for had ended.
+    #[serde(default)]
+    pub left_running: usize,
     /// Files that were replaced or changed after they were mapped.
     #[serde(default)]
     pub changed_files: Vec<String>,
@@ -85,6 +88,7 @@ impl Recording {
             unseen: Unseen::default(),
             unclocked: 0,
             by_timer: 0,
+            left_running: 0,
             changed_files: Vec::new(),
             lost: 0,
             throttled: 0,

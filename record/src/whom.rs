@@ -1,6 +1,7 @@
 //! Processes and threads that are recorded, and CPUs that they may run on.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeSet;
 use std::fs;
 use topdown_seam::numbers;
 
@@ -36,6 +37,15 @@ pub(crate) fn online() -> Vec<u32> {
 pub(crate) fn processes() -> Vec<i32> {
     let all = fs::read_dir("/proc").into_iter().flatten();
     all.filter_map(|process| process.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The processes of these threads, if they are there, by /proc.
+pub(crate) fn running(threads: impl Iterator<Item = i32>) -> BTreeSet<i32> {
+    let process = |thread: i32| {
+        let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("Tgid:")).and_then(|pid| pid.trim().parse().ok())
+    };
+    threads.filter_map(process).collect()
 }
 
 /// Threads of a process, by /proc.

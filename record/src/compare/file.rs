@@ -57,6 +57,8 @@ pub(super) struct RecordedFigures {
 enum OtherKind {
     Recording,
     Csv,
+    /// A page or a text.
+    ForPeople,
 }
 
 impl OtherKind {
@@ -64,6 +66,9 @@ impl OtherKind {
         match bytes {
             _ if bytes.starts_with(journal::BEGINNING) => Some(OtherKind::Recording),
             _ if bytes.starts_with(CSV_BEGINNING.as_bytes()) => Some(OtherKind::Csv),
+            _ if bytes.starts_with(b"<!DOCTYPE html>") || bytes.starts_with(b"topdown: ") => {
+                Some(OtherKind::ForPeople)
+            }
             _ => None,
         }
     }
@@ -80,6 +85,7 @@ impl OtherKind {
             OtherKind::Csv => "it is a profile in CSV, which is not compared: write the profile as JSON (`topdown record -o FILE.json`, \
                  or `topdown record --from FILE.recording -o FILE.json`), and compare that"
                 .into(),
+            OtherKind::ForPeople => "a page or text for people to read is not compared: write the same as JSON (-o FILE.json), and compare that".into(),
         }
     }
 }

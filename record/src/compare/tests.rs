@@ -29,7 +29,7 @@ fn figures(ms: u64, shares: Option<[f64; 2]>, half: f64) -> Value {
             figures["shares"] =
                 json!({ "tma_memory_bound": part(memory, half), "tma_retiring": part(retiring, half) });
         }
-        None => figures["cannot_be_told"] = json!("3 bursts have a window in the function, too few"),
+        None => figures["cannot_be_told"] = json!("too few bursts have a window in the function: 3"),
     }
     figures
 }
@@ -93,7 +93,7 @@ fn what_cannot_be_told_has_no_difference() {
     assert_eq!(change.significant, None);
     let g = comparison.functions.iter().find(|function| function.name == "g").unwrap();
     assert!(g.own.cannot_be_told[0].is_none());
-    assert!(g.own.cannot_be_told[1].as_deref().unwrap().starts_with("3 bursts"), "{g:?}");
+    assert!(g.own.cannot_be_told[1].as_deref().unwrap().ends_with("function: 3"), "{g:?}");
     let h = comparison.functions.iter().find(|function| function.name == "h").unwrap();
     assert_eq!((h.own.time_ns.before, h.own.time_ns.difference), (None, None));
     assert_eq!(h.own.cannot_be_told, [None, None]);
@@ -114,7 +114,7 @@ fn the_text_has_what_is_known_to_have_changed() {
     assert_eq!(row("memory bound"), "memory bound 20.0 % 30.0 % +10.0 points (+1.0 to +19.0)");
     assert_eq!(row("1 share"), "1 share not known to have changed: the intervals overlap");
     assert!(!f.contains("retiring"), "{f}");
-    assert!(of("g (a.out)").contains("  shares cannot be told after: 3 bursts"), "{text}");
+    assert!(of("g (a.out)").contains("  shares cannot be told after: too few bursts"), "{text}");
     assert_eq!(of("h (a.out)").trim(), "h (a.out): seen only after: 5.0 ± 5.0 % of the time");
     let of_e = text.split("\nE: all\n").nth(1).unwrap();
     assert!(

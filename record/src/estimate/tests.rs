@@ -336,10 +336,13 @@ fn a_function_that_comes_back_within_windows_has_a_wide_interval() {
         };
         let returns = [Returns { all: 10_000, elsewhere }, Returns::default()];
         let seen = SeenIn { clusters: vec![cluster; 100], returns, ..SeenIn::default() };
-        alone(&events, &seen).unwrap().shares[0]
+        alone(&events, &seen).unwrap()
     };
-    assert!(one(0).error() < 0.003 && one(1000).error() > 0.05, "{:?} {:?}", one(0), one(1000));
-    assert!((one(0).value - 0.5).abs() < 1e-12);
+    let share = |elsewhere| one(elsewhere).shares[0];
+    assert!(share(0).error() < 0.003 && share(1000).error() > 0.05, "{:?} {:?}", share(0), share(1000));
+    assert!((share(0).value - 0.5).abs() < 1e-12);
+    // that others were seen to run there is so in longer runs, too; that none was has another bound in these
+    assert!(one(0).sampling > 0.0 && one(1000).sampling < one(0).sampling);
 }
 
 #[test]

@@ -76,13 +76,13 @@ pub(super) fn burst(burst: &Burst, recording: &Recording) -> Result<(), String> 
 }
 
 pub(super) fn totals(totals: &Totals) -> Result<(), String> {
-    let Totals { elapsed, threads, refused, unseen, unclocked, by_timer, .. } = totals;
+    let Totals { elapsed, threads, refused, unseen, unclocked, by_timer, left_running, .. } = totals;
     if *elapsed >= NO_TIME {
         return Err("totals that cannot be".into());
     }
     let Totals { lost, throttled, parted, impossible, pace, cpus, .. } = totals;
     let of_cpus = cpus.iter().flat_map(|cpus| [cpus.cpus as u64, cpus.switched, cpus.hidden as u64]);
-    let mut numbers = [*threads, refused.0, unseen.threads, *unclocked, *by_timer]
+    let mut numbers = [*threads, refused.0, unseen.threads, *unclocked, *by_timer, *left_running]
         .into_iter()
         .map(|number| number as u64)
         .chain([*lost, *throttled, *parted, *impossible])

@@ -78,7 +78,9 @@ impl Recorder {
         for (pid, tid) in all {
             recorder.follow(pid, tid, None);
         }
-        recorder.with_samplers("there is no thread to record, by /proc")
+        recorder.with_samplers(
+            "no thread is left to record, by /proc: the process has ended (a zombie was not waited for)",
+        )
     }
 
     /// Counters on a thread.

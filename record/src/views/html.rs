@@ -65,7 +65,7 @@ fn percent(interval: &Confidence) -> String {
 /// A kind of core: all that ran on it, and the functions, those that waste most first.
 fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
     let (told, untold): (Vec<_>, Vec<_>) =
-        remarks::listed(profile, place).partition(|function| function.own.shares.is_ok());
+        remarks::listed(profile, place).partition(|function| function.own.told(&core.nodes).is_ok());
     let (processes, remarks) = (remarks::processes(profile, place), remarks::of_core(profile, place, core));
     html! {
         section.card.core {
@@ -75,7 +75,7 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
                     p.number { (count(core.windows as u64, "window")) }
                     @if profile.cores.len() > 1 { p.meta { (percent(&core.all.time)) " of the time" } }
                 }
-                div { (bar(core, "all of it", &core.all)) (why_not(profile, &core.all)) }
+                div { (bar(core, "all of it", &core.all)) (why_not(profile, core, &core.all)) }
             }
             @if let Some(tree) = tree(core, &core.all) { (page::legend(&tree)) }
             div.marks {
@@ -104,7 +104,7 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
                         (name(function))
                         div {
                             (percent(&function.own.time)) " of the time"
-                            (why_not(profile, &function.own))
+                            (why_not(profile, core, &function.own))
                         }
                         (listing::section(profile, function, false))
                     }
@@ -146,8 +146,8 @@ fn of_condition(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup 
     }
 }
 
-fn why_not(profile: &Profile, figures: &FunctionFigures) -> Markup {
-    html! { @if let Err(why) = figures.shares { p.meta { (remarks::untold(why, profile)) } } }
+fn why_not(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures) -> Markup {
+    html! { @if let Err(why) = figures.told(&core.nodes) { p.meta { (remarks::untold(why, figures, profile)) } } }
 }
 
 fn name(function: &ProfiledFunction) -> Markup {
@@ -175,7 +175,7 @@ fn row(
                 div.meta { (percent(&figures.time)) " of the time" br; "wasted in it: " (format!("{wasted:.1} %")) }
                 div.weight { div style={ "width:" (format!("{wasted:.2}")) "%" } {} }
             }
-            div { (bar(core, &function.name, figures)) (why_not(profile, figures)) }
+            div { (bar(core, &function.name, figures)) (why_not(profile, core, figures)) }
             @if let Some(open) = listing { (listing::section(profile, function, open)) }
         }
         "\n"

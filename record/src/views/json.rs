@@ -25,6 +25,7 @@ struct Document<'a> {
     time_not_sampled_ns: u64,
     threads_timed_by_bursts: usize,
     threads_timed_by_timer: usize,
+    processes_left_running: usize,
     bursts: usize,
     lost_records: u64,
     bursts_left_out: u64,
@@ -150,9 +151,9 @@ fn held(held: &Held) -> HeldRow<'_> {
 fn figures<'a>(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures) -> FiguresRow<'a> {
     let (shares, windows, why) = match &figures.shares {
         Ok(told) => (core.nodes.iter().map(name).zip(told.shares.clone()).collect(), told.windows, None),
-        Err(Untold::Conditional) => (BTreeMap::new(), 0, None),
+        Err(Untold::Conditional | Untold::Others) => (BTreeMap::new(), 0, None),
         Err(Untold::Few(bursts)) => {
-            (BTreeMap::new(), 0, Some(format!("{bursts} bursts have a window in the function, too few")))
+            (BTreeMap::new(), 0, Some(format!("too few bursts have a window in the function: {bursts}")))
         }
     };
     let FunctionFigures { time, time_ns, bursts, .. } = *figures;
@@ -194,6 +195,7 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         time_not_sampled_ns: profile.unseen.ns,
         threads_timed_by_bursts: profile.unclocked,
         threads_timed_by_timer: profile.by_timer,
+        processes_left_running: profile.left_running,
         bursts: profile.bursts,
         lost_records: profile.lost,
         bursts_left_out: profile.impossible,

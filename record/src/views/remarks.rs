@@ -5,7 +5,7 @@ use crate::budget::{Limit, Pace};
 use crate::cpus::CpuTotals;
 use crate::estimate::Untold;
 use crate::held::Held;
-use crate::profile::{Profile, ProfiledCore, ProfiledFunction};
+use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use crate::strata::LEAST;
 use crate::turns::MOST_PER_SECOND;
 use crate::unseen::Unseen;
@@ -45,13 +45,24 @@ pub(super) fn processes(profile: &Profile, core: usize) -> Vec<&ProfiledFunction
 }
 
 /// Why a function's shares are not told, and for how long to record.
-pub(super) fn untold(untold: Untold, profile: &Profile) -> String {
-    let Untold::Few(bursts) = untold else {
-        return "cannot be told: samples of a condition have no windows".into();
+pub(super) fn untold(untold: Untold, figures: &FunctionFigures, profile: &Profile) -> String {
+    let bursts = match untold {
+        Untold::Few(bursts) => bursts,
+        Untold::Others => return "cannot be told: others may have had all of its windows".into(),
+        Untold::Conditional => return "cannot be told: samples of a condition have no windows".into(),
     };
-    let seconds = profile.elapsed.as_secs_f64();
-    let longer = (seconds * LEAST as f64 / bursts.max(1) as f64).max(1.0);
-    format!("cannot be told from {bursts} bursts: record some {longer:.0} s or more")
+    if bursts == 0 && figures.bursts >= LEAST {
+        let met = count(figures.bursts as u64, "burst");
+        return format!("cannot be told: runs for less than a gap ({met}, no window)");
+    }
+    let met = if bursts == 0 { figures.bursts } else { bursts };
+    let longer = profile.elapsed.as_secs_f64() * LEAST as f64 / met.max(1) as f64;
+    let from = count(bursts as u64, "burst");
+    format!("cannot be told from {from}: record some {} s or more", seconds(longer.max(1.0)))
+}
+
+fn seconds(seconds: f64) -> String {
+    if seconds < 9.95 { format!("{seconds:.1}") } else { format!("{seconds:.0}") }
 }
 
 /// Of the listed functions of a core.
@@ -60,12 +71,13 @@ pub(super) fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> V
     if !core.note.is_empty() {
         remarks.push(format!("{}.", core.note));
     }
-    let told = listed(profile, place).filter_map(|function| function.own.shares.as_ref().ok());
+    let told = listed(profile, place).filter_map(|function| function.own.told(&core.nodes).ok());
     let slow = told.map(|told| told.sampling).fold(0.0, f64::max);
     if slow > WANTED {
         let longer = profile.elapsed.as_secs_f64() * (slow / WANTED).powi(2);
         remarks.push(format!(
-            "The sample's error is below a point in all that are told after some {longer:.0} s."
+            "The sample's error is below a point in all that are told after some {} s.",
+            seconds(longer)
         ));
     }
     if core.excess > MUCH_EXCESS {
@@ -178,7 +190,7 @@ pub(super) fn of_nothing(profile: &Profile) -> Option<&'static str> {
         return None; // (that nothing was sampled is what was asked)
     }
     profile.cores.is_empty().then_some(
-        "Nothing was sampled: it slept, or ran too short; or the kernel does not let a user count it (setuid, file capabilities, \
+        "Nothing was sampled: it slept, was stopped, ran too short, or is a thread of the kernel; or the kernel does not let a user count it (setuid, file capabilities, \
          or not readable): record as root; or others hold the counters (a pinned or system-wide measurement such as perf stat -a): \
          end those and record again.",
     )
@@ -190,7 +202,10 @@ pub fn says_nothing(profile: &Profile) -> Option<String> {
     if let Some(nothing) = of_nothing(profile) {
         return Some(nothing.into());
     }
-    let told = profile.functions.iter().any(|function| function.own.shares.is_ok());
+    let told = profile
+        .functions
+        .iter()
+        .any(|function| function.own.told(&profile.cores[function.core].nodes).is_ok());
     (!told && profile.held.is_none()).then(|| {
         let fewer: String = of_bursts(profile).map(|why| format!(" {why}")).collect();
         let bursts = count(profile.bursts as u64, "burst");
@@ -227,6 +242,15 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
         remarks.push(format!("{refused} {each}s are not in this, the first because of: {why}"));
     }
     remarks.extend(of_unseen(profile));
+    if profile.left_running > 0 {
+        let (processes, it) = match profile.left_running {
+            1 => ("1 process still ran".into(), "it"),
+            more => (format!("{} processes still ran", thousands(more as u64)), "they"),
+        };
+        remarks.push(format!(
+            "{processes} when what was recorded had ended: what {it} did then is not in this (-p PID)."
+        ));
+    }
     if profile.unclocked > 0 {
         remarks.push(format!(
             "Of {} bursts tell the time, since no clock was to be had (ulimit -l, ulimit -n): that of signal handlers, of functions that make many \

@@ -89,6 +89,7 @@ pub(crate) fn profile() -> Profile {
         unseen: Unseen::default(),
         unclocked: 0,
         by_timer: 0,
+        left_running: 0,
         lost: 0,
         throttled: 0,
         parted: 0,
@@ -160,7 +161,7 @@ fn csv_and_json_have_each_node_with_its_interval() {
     assert_eq!(json["functions"][0]["own"]["shares"]["tma_backend_bound"]["value"], 0.25);
     assert_eq!(
         json["functions"][1]["own"]["cannot_be_told"],
-        "3 bursts have a window in the function, too few"
+        "too few bursts have a window in the function: 3"
     );
     let line = &json["functions"][0]["lines"][1];
     assert_eq!((line["file"].as_str(), line["line"].as_u64()), (Some("/src/a.c"), Some(2)));

@@ -85,7 +85,7 @@ fn names(core: &ProfiledCore, of: &str) -> String {
 
 fn row(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures, name: &str) -> String {
     let mut row = percent(&figures.time);
-    match &figures.shares {
+    match figures.told(&core.nodes) {
         Ok(told) => {
             let wasted = figures.wasted(&core.nodes).unwrap_or(0.0);
             let _ = write!(row, "   {:6.1}", 100.0 * wasted);
@@ -97,7 +97,7 @@ fn row(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures, name: 
         }
         Err(untold) => {
             let width = width_of_shares(core);
-            let why = format!("   {}", remarks::untold(*untold, profile));
+            let why = format!("   {}", remarks::untold(untold, figures, profile));
             let _ = write!(row, "{why:<width$.width$}");
         }
     }

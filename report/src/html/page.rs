@@ -100,7 +100,7 @@ pub fn marks(whisker: &str) -> Markup {
 pub(crate) fn head(verdict: &str, one: Option<f64>, two: Option<f64>) -> Markup {
     let bound = match (one, two) {
         (Some(one), Some(two)) => {
-            format!("within {:.1} points; level 2: {:.1}", 100.0 * one, 100.0 * two)
+            format!("level 1 within {:.1} points, level 2 within {:.1}", 100.0 * one, 100.0 * two)
         }
         (Some(one), None) => format!("within {:.1} points", 100.0 * one),
         _ => String::new(),

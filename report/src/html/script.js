@@ -38,7 +38,7 @@ const article = row => {
   const of = kind => kind === "inclusive" ? row : alone;
   const amount = kind => element("div", {class: kind + " meta"}, `${cell(of(kind), 2)} slots, ${cell(of(kind), 3)}`);
   const bars = kind => element("div", {class: kind}, element("div", {class: "head"}, element("span", {class: "bound"},
-    `within ${cell(of(kind), 9)} points; level 2: ${cell(of(kind), 18)}`)), bar(of(kind)));
+    `level 1 within ${cell(of(kind), 9)} points, level 2 within ${cell(of(kind), 18)}`)), bar(of(kind)));
   return element("article", {class: "region", "data-name": name, "data-slots": value(row, 2), "data-exclusive": value(alone, 2),
     "data-wasted": cell(alone, 9) > DOUBTFUL ? 0 : value(alone, 2) * (100 - cell(alone, 5)) / 100 || 0, "data-executions": value(row, 1)},
     element("div", {}, element("div", {class: "name"}, name), element("div", {class: "meta"}, `executions: ${cell(row, 1)}`),

@@ -59,11 +59,19 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
         String::from_utf8(View::Text.write(&profile, &HEADING)).unwrap()
     };
     let quiet = said(|_| ());
-    for word in ["left out", "instead of", "no room", "throttled"] {
+    for word in ["left out", "instead of", "no room", "throttled", "still ran"] {
         assert!(!quiet.contains(word), "{word}: {quiet}");
     }
     assert!(!said(|profile| profile.unseen.ns = 10_000_000).contains("not sampled"));
-    let changes: [(Change, &str); 12] = [
+    let changes: [(Change, &str); 14] = [
+        (
+            |profile| profile.left_running = 1,
+            "1 process still ran when what was recorded had ended: what it did",
+        ),
+        (
+            |profile| profile.left_running = 3,
+            "3 processes still ran when what was recorded had ended: what they did",
+        ),
         (|profile| profile.lost = 1234, "1,234 records found no room: the recorder came late"),
         (
             |profile| (profile.throttled, profile.held) = (6, Some(held())),
@@ -149,4 +157,60 @@ fn a_profile_that_says_nothing_of_slots_says_so() {
     profile.cores.clear();
     profile.functions.clear();
     assert_eq!(says_nothing(&profile), None);
+}
+
+#[test]
+fn why_shares_are_not_told_is_said_and_how_long_to_record_where_that_helps() {
+    let said = |untold, bursts, seconds| {
+        let elapsed = Duration::from_secs_f64(seconds);
+        super::super::remarks::untold(
+            untold,
+            &FunctionFigures { bursts, ..figures(1_000_000_000, None) },
+            &Profile { elapsed, ..profile() },
+        )
+    };
+    assert_eq!(said(Untold::Few(3), 50, 4.0), "cannot be told from 3 bursts: record some 13 s or more");
+    assert_eq!(said(Untold::Few(1), 50, 0.25), "cannot be told from 1 burst: record some 2.5 s or more");
+    // too few to know that it is too short
+    assert_eq!(said(Untold::Few(0), 5, 10.0), "cannot be told from 0 bursts: record some 20 s or more");
+    assert_eq!(
+        said(Untold::Few(0), 40, 10.0),
+        "cannot be told: runs for less than a gap (40 bursts, no window)"
+    );
+}
+
+#[test]
+fn shares_of_which_each_may_be_all_or_nothing_are_not_shown() {
+    let mut profile = profile();
+    let told = profile.functions[0].own.shares.as_mut().unwrap();
+    told.shares.iter_mut().for_each(|share| (share.low, share.high) = (0.0, 1.0));
+    let text = |profile: &Profile| String::from_utf8(View::Text.write(profile, &HEADING)).unwrap();
+    let untold = "cannot be told: others may have had all of its windows";
+    assert!(
+        text(&profile).lines().any(|line| line.contains(untold) && line.contains("f(\"x\", int)")),
+        "{}",
+        text(&profile)
+    );
+    let html = String::from_utf8(View::Html.write(&profile, &HEADING)).unwrap();
+    assert!(html.contains(untold) && html.contains("Of none it can be told."));
+    assert!(profile.functions[0].own.wasted(&profile.cores[0].nodes).is_none());
+    assert!(says_nothing(&profile).is_some());
+    // one node that is known is enough
+    profile.functions[0].own.shares.as_mut().unwrap().shares[2].high = 0.9;
+    assert!(!text(&profile).contains(untold) && says_nothing(&profile).is_none());
+}
+
+#[test]
+fn how_long_to_record_is_said_of_what_is_told() {
+    let mut profile = profile();
+    let text = |profile: &Profile| String::from_utf8(View::Text.write(profile, &HEADING)).unwrap();
+    assert!(!text(&profile).contains("below a point"));
+    profile.functions[0].own.shares.as_mut().unwrap().sampling = 0.02;
+    assert!(
+        text(&profile).contains("is below a point in all that are told after some 16 s."),
+        "{}",
+        text(&profile)
+    );
+    profile.elapsed = Duration::from_millis(300);
+    assert!(text(&profile).contains("after some 1.2 s."), "{}", text(&profile));
 }
