@@ -87,6 +87,8 @@ pub struct Arguments {
 /// How it is called.
 pub const USAGE: &str = "topdown record [OPTIONS] COMMAND...
        topdown record [OPTIONS] -p PID,...
+       topdown record [OPTIONS] -a [COMMAND...]
+       topdown record [OPTIONS] -C CPUS [COMMAND...]
        topdown record [-o FILE] --from FILE.recording";
 
 /// What `topdown record --help` says of the rest.

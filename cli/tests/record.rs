@@ -56,9 +56,13 @@ fn options_that_clash_are_errors() {
 #[test]
 fn what_can_be_given_instead_of_a_command_is_in_the_usage() {
     let said = said(&record(""));
-    for words in
-        ["Usage: topdown record [OPTIONS] COMMAND...", "record [OPTIONS] -p PID,...", "--from FILE.recording"]
-    {
+    for words in [
+        "Usage: topdown record [OPTIONS] COMMAND...",
+        "record [OPTIONS] -p PID,...",
+        "record [OPTIONS] -a [COMMAND...]",
+        "record [OPTIONS] -C CPUS [COMMAND...]",
+        "--from FILE.recording",
+    ] {
         assert!(said.contains(words), "{words}: {said}");
     }
     assert!(self::said(&record("--duration 0 true")).contains("not a number of seconds above 0"));

@@ -46,7 +46,7 @@ pub unsafe extern "C" fn td_record_start(options: *const RecordOptions) -> c_int
 
 /// Ends the recording, and writes the profile to a file.
 ///
-/// The ending of `path` chooses the format: .html, .svg, .json, .csv, .folded, .pprof, .txt or none (text). "-" is standard output
+/// The ending of `path` chooses the format: .html, .svg, .json, .csv, .folded, .pprof, .firefox.json, .txt or none (text). "-" is standard output
 /// (text). NULL discards the recording. Any thread may call this, whichever began the recording. It takes as long as it takes to
 /// read the symbols of the functions that were seen; signals are blocked meanwhile.
 ///

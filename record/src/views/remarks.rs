@@ -234,6 +234,24 @@ fn of_unseen(profile: &Profile) -> Option<String> {
     ))
 }
 
+/// Where the functions of files and of generated code have no names, and how they get these.
+fn of_unnamed(profile: &Profile) -> Option<String> {
+    let listed = (0..profile.cores.len()).flat_map(|core| listed(profile, core));
+    let unnamed: BTreeSet<&str> = listed
+        .filter(|function| function.name.starts_with("[unknown in "))
+        .map(|function| &*function.module)
+        .collect();
+    if unnamed.is_empty() {
+        return None;
+    }
+    let all: Vec<&str> = unnamed.into_iter().collect();
+    Some(format!(
+        "Functions of {} have no names. A stripped file needs its debug file (of the same build id), code that a JIT compiler made a map or dump of it \
+         (/tmp/perf-PID.map, jit-PID.dump).",
+        all.join(", ")
+    ))
+}
+
 /// Of the whole: what was seen and is in no share, and why there were fewer bursts than were asked for.
 pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     let mut remarks = profile.held.as_ref().map_or(Vec::new(), of_held);
@@ -273,6 +291,7 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
                 .into(),
         );
     }
+    remarks.extend(of_unnamed(profile));
     remarks.extend(profile.notes.iter().cloned());
     if profile.lost > 0 {
         remarks.push(format!(

@@ -214,3 +214,20 @@ fn how_long_to_record_is_said_of_what_is_told() {
     profile.elapsed = Duration::from_millis(300);
     assert!(text(&profile).contains("after some 1.2 s."), "{}", text(&profile));
 }
+
+#[test]
+fn it_is_said_of_what_functions_have_no_names() {
+    let mut profile = profile();
+    let text = |profile: &Profile| String::from_utf8(View::Text.write(profile, &HEADING)).unwrap();
+    assert!(!text(&profile).contains("have no names"));
+    profile.functions[1].name = "[unknown in libx.so]".into();
+    profile.functions[1].module = "libx.so".into();
+    assert!(
+        text(&profile).contains("Functions of libx.so have no names. A stripped file needs"),
+        "{}",
+        text(&profile)
+    );
+    // of what is not listed nothing
+    profile.functions[1].own.time.value = 0.001;
+    assert!(!text(&profile).contains("have no names"));
+}
