@@ -105,10 +105,14 @@ fn counted_at_sight<const N: usize>(
     let span = Span { rounding: 0.0, edges: span.rounding + span.edges, ..span }; // as Count::by_counter
     // (in the order in which the tree is evaluated)
     let (mut near, mut left, slots) = ([0.0; CATEGORIES], 1.0, float(span.slots));
-    for k in 0..N {
+    for k in 0..CATEGORIES {
         let Some((place, each)) = counted[k] else { continue };
         let (from, to) = (from.counter[usize::from(place)], to.counter[usize::from(place)]);
-        near[k] = float(to.checked_sub(from)?) * f64::from(each) / slots;
+        let more = to.checked_sub(from)?; // (also of level 2, if level 1 is asked for: samples that cannot be tell nothing)
+        if k >= N {
+            continue;
+        }
+        near[k] = float(more) * f64::from(each) / slots;
         left -= if k < 4 { near[k] } else { 0.0 };
     }
     for k in 0..4 {

@@ -293,7 +293,7 @@ fn level_2_of_skylake_is_that_of_bad_speculation_and_frontend_bound() {
 
 #[test]
 fn counters_at_sight_are_the_nodes_to_the_last_bit() {
-    let (mut compared, mut error) = ([0; 2], 0.0f64);
+    let (mut compared, mut refused, mut error) = ([0; 2], 0, 0.0f64);
     for (k, (from, to)) in pairs().enumerate() {
         let rows = [&p_counters::TREE_1, &p_counters::TREE_6, &p_counters::TREE_8, &e_cores::TREE_1];
         let tree = rows[k % rows.len()];
@@ -335,9 +335,16 @@ fn counters_at_sight_are_the_nodes_to_the_last_bit() {
             error = error.max((l2.error - slow.error).abs());
             compared[1] += 1;
         }
+        // a counter that went back, of either level: samples that cannot be are refused, whichever level is asked for
+        let mut later = from;
+        later.counter[k / 32 % 8] = to.counter[k / 32 % 8].saturating_add(1);
+        let codes = [decode_l1(Some(&later), &to).err(), decode_l2(Some(&later), &to).err()];
+        refused += usize::from(codes[0].is_some());
+        assert!(decode::l1_at_sight(&later, &to).is_none() || codes[0].is_none(), "{later:?} {to:?}");
+        assert!(decode::l2_at_sight(&later, &to).is_none() || codes[1].is_none(), "{later:?} {to:?}");
     }
     assert!(error <= 2e-9, "{error}");
-    assert!(compared[0] > 20_000 && compared[1] > 5_000, "{compared:?}");
+    assert!(compared[0] > 20_000 && compared[1] > 5_000 && refused > 20_000, "{compared:?} {refused}");
 }
 
 #[test]
