@@ -250,7 +250,7 @@ impl Whole {
 }
 
 impl FunctionFigures {
-    /// How its slots divide, if that says anything.
+    /// How its slots divide, if that says anything: for views that have no bounds, and for people. (CSV and JSON have `shares`.)
     pub(crate) fn told(&self, nodes: &[SampledNode]) -> Result<&Told, Untold> {
         match &self.shares {
             Ok(told) if told.says_nothing(nodes) => Err(Untold::Others),

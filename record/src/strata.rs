@@ -11,6 +11,7 @@ use topdown::SampledEvents;
 
 /// Fewer bursts tell nothing.
 pub(crate) const LEAST: usize = 10;
+
 /// A thread where a function runs. (None: no frame is known)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stratum {

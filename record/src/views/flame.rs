@@ -35,7 +35,7 @@ pub(super) fn dominant<'p>(
     core: &ProfiledCore,
     figures: &'p FunctionFigures,
 ) -> Option<(usize, &'p Confidence)> {
-    let told = figures.shares.as_ref().ok()?;
+    let told = figures.told(&core.nodes).ok()?;
     let place = |node: &topdown::SampledNode| LEVEL_1.iter().position(|metric| *metric == node.metric);
     let roots = core.nodes.iter().zip(&told.shares).filter_map(|(node, share)| Some((place(node)?, share)));
     roots.max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))

@@ -48,7 +48,7 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
 
 /// Those of a function that are told, as reports have them.
 fn tree(core: &ProfiledCore, figures: &FunctionFigures) -> Option<Tree> {
-    let told = figures.shares.as_ref().ok()?;
+    let told = figures.told(&core.nodes).ok()?;
     let shown = |(node, share): (&topdown::SampledNode, &Confidence)| Shown {
         kind: Kind { metric: node.metric, parent: node.parent, level: node.level, unit: TD_UNIT_SLOTS },
         value: share.value,
@@ -184,7 +184,7 @@ fn row(
 
 /// The bar of what is told, and each node with its interval.
 fn bar(core: &ProfiledCore, name: &str, figures: &FunctionFigures) -> Markup {
-    let (tree, told) = (tree(core, figures), figures.shares.as_ref().ok());
+    let (tree, told) = (tree(core, figures), figures.told(&core.nodes).ok());
     let of_level = |level: u32| {
         let shares = core.nodes.iter().zip(told.iter().flat_map(|told| &told.shares));
         let of = shares.filter(move |(node, _)| node.level == level);

@@ -27,8 +27,8 @@ impl<'p> Parts<'p> {
     /// All, those of each name, and those of which it cannot be told.
     pub fn of(&self, stack: &'p CallStack, ns: u64) -> Vec<i64> {
         let leaf = stack.functions().last().and_then(|leaf| self.index.find(stack.core, leaf));
-        let told = leaf.and_then(|function| function.own.shares.as_ref().ok());
         let nodes = &self.profile.cores[stack.core].nodes;
+        let told = leaf.and_then(|function| function.own.told(nodes).ok());
         let of = |wanted: &&str| {
             let node = nodes.iter().position(|node| name(node) == *wanted);
             told.zip(node).map_or(0, |(told, node)| (told.shares[node].value * ns as f64).round() as i64)

@@ -1,5 +1,7 @@
 //! What is said of a profile besides its figures.
 
+use super::super::flame;
+use super::super::parts::Parts;
 use super::*;
 use crate::cpus::CpuTotals;
 
@@ -193,6 +195,12 @@ fn shares_of_which_each_may_be_all_or_nothing_are_not_shown() {
     );
     let html = String::from_utf8(View::Html.write(&profile, &HEADING)).unwrap();
     assert!(html.contains(untold) && html.contains("Of none it can be told."));
+    let (core, own) = (&profile.cores[0], &profile.functions[0].own);
+    assert!(flame::dominant(core, own).is_none() && flame::dominant(core, &core.all).is_some(), "a colour");
+    let stack =
+        profile.stacks.keys().find(|stack| stack.functions().last().unwrap().0.starts_with("f(")).unwrap();
+    // all, level 1, and unknown
+    assert_eq!(Parts::new(&profile).of(stack, 1000), [1000, 0, 0, 0, 0, 1000]);
     assert!(profile.functions[0].own.wasted(&profile.cores[0].nodes).is_none());
     assert!(says_nothing(&profile).is_some());
     // one node that is known is enough
