@@ -306,8 +306,7 @@ static int has_registers(void)
     return code == 0;
 }
 
-/* Half of the counters of each CPU that has registers. (The NMI watchdog has the fixed counter of cycles: the recorder needs a general one
- * for them.) */
+/* Six of the eight counters of each CPU that has registers: level 1 alone, as on Ice Lake, takes three beside the fixed ones. */
 static void others_hold_counters(void)
 {
     static struct perf_group groups[CPU_SETSIZE];
@@ -315,7 +314,7 @@ static void others_hold_counters(void)
         return;
     stay_on(P_CORES);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        for (int k = 0; k < 4 && CPU_ISSET(cpu, &cpus[P_CORES]); k++)
+        for (int k = 0; k < 6 && CPU_ISSET(cpu, &cpus[P_CORES]); k++)
             CHECK_EQ(ioctl(add_event(&groups[cpu], pinned_event(0xc5), -1, cpu, -1), PERF_EVENT_IOC_ENABLE, 0), 0);
     char *const program[] = {beside("lib/functions"), "4", "5000", "200", "plain", NULL};
     record(program, "1000", 1);
@@ -339,13 +338,13 @@ static void kernel(void)
         return;
     /* (the more CPUs take turns on the emulated machine, the fewer bursts there are) */
     char *const program[] = {beside("lib/functions"), "4", "20000", hybrid ? "1200" : "400", "reads", NULL};
-    set("/proc/sys/kernel/perf_event_paranoid", "1");
-    set("/proc/sys/kernel/kptr_restrict", "0");
+    set_until_end("/proc/sys/kernel/perf_event_paranoid", "1");
+    set_until_end("/proc/sys/kernel/kptr_restrict", "0");
     record(program, "1000", 0);
-    set("/proc/sys/kernel/kptr_restrict", "1");
+    set_until_end("/proc/sys/kernel/kptr_restrict", "1");
     kernel_module = ""; /* its functions are one */
     record(program, "1000", 0);
-    set("/proc/sys/kernel/perf_event_paranoid", "2");
+    set_until_end("/proc/sys/kernel/perf_event_paranoid", "2");
     char *const refused[] = {"--kernel", program[0], "4", "20000", "1", "plain", in_scratch("out"), NULL};
     unlink(in_scratch("r.csv"));
     CHECK_EQ(run_under("record", "-F2000", refused), 0);

@@ -100,6 +100,30 @@ static inline void set(const char *path, const char *value)
     CHECK(file != NULL && fputs(value, file) >= 0 && fclose(file) == 0);
 }
 
+/* The same until this program ends. (The tests of a machine run one after the other) */
+static struct {
+    const char *path;
+    char value[32];
+} settings_before[4];
+static inline void settings_are_as_before(void)
+{
+    for (unsigned k = 0; k < 4 && settings_before[k].path; k++)
+        set(settings_before[k].path, settings_before[k].value);
+}
+static inline void set_until_end(const char *path, const char *value)
+{
+    unsigned k = 0;
+    while (settings_before[k].path && strcmp(settings_before[k].path, path))
+        CHECK(++k < 4);
+    if (settings_before[k].path == NULL) {
+        FILE *const file = fopen(path, "r");
+        CHECK(file != NULL && fgets(settings_before[k].value, sizeof settings_before[k].value, file) != NULL && fclose(file) == 0);
+        settings_before[k].path = path;
+        CHECK_EQ(k == 0 ? atexit(settings_are_as_before) : 0, 0);
+    }
+    set(path, value);
+}
+
 /* The kernel lowers its limit of samples itself where interrupts take long, as they do on an emulated machine that shares its CPUs; or not. */
 #define MAX_SAMPLE_RATE "/proc/sys/kernel/perf_event_max_sample_rate"
 #define CPU_TIME_MAX_PERCENT "/proc/sys/kernel/perf_cpu_time_max_percent"
