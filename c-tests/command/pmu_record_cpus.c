@@ -229,12 +229,6 @@ static void program_is_true(const struct csv *csv, const struct program *program
     CHECK(told > 0 || atoi(program->length) < 1000); /* (no window fits in runs shorter than the gap) */
 }
 
-static void paranoid_is(const char *level)
-{
-    FILE *const file = fopen("/proc/sys/kernel/perf_event_paranoid", "w");
-    CHECK(file != NULL && fputs(level, file) >= 0 && fclose(file) == 0);
-}
-
 /* `one`: of the other CPU alone. */
 static void shape_is_true(const struct shape *shape, int one)
 {
@@ -243,8 +237,6 @@ static void shape_is_true(const struct shape *shape, int one)
     if (one)
         snprintf(option, sizeof option, "-C%d", other_cpu);
     char *const arguments[] = {option, "--budget=50", "--", self, strdup(shape->name), stat_scratch, NULL};
-    if (geteuid() == 0)
-        paranoid_is("-1"); /* (a test before this one may have left another) */
     const int status = run_under("record", "-F2000", arguments);
     if (status || *stat_said())
         FAIL("topdown record %s, %s, ended with %#x: %s", option, shape->name, status, stat_said());
@@ -272,6 +264,12 @@ static void shape_is_true(const struct shape *shape, int one)
 }
 
 /* ---- What is refused ---- */
+
+static void paranoid_is(const char *level)
+{
+    FILE *const file = fopen("/proc/sys/kernel/perf_event_paranoid", "w");
+    CHECK(file != NULL && fputs(level, file) >= 0 && fclose(file) == 0);
+}
 
 static void is_refused(void)
 {
