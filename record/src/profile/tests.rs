@@ -1,0 +1,162 @@
+//! Bursts to functions.
+
+use super::*;
+use crate::conditional::{Condition, Tally};
+use crate::proof::Calls;
+use crate::settings::Settings;
+use crate::spaces::Module;
+use crate::stacks::CodePlace;
+use crate::symbols::tests::{SOURCE, Scratch, lines_with, offsets_of};
+
+/// Bursts at these offsets in a file, of 1 ms, 2 ms and so on, all of them below a caller in the file.
+fn recording(file: &str, offsets: &[u64], caller: u64) -> Recording {
+    let place = |address: u64| CodePlace { module: Some(0), address };
+    let settings = Settings::default();
+    let burst = |k: u32| Burst {
+        kind: 0,
+        thread: 0,
+        long: false,
+        weight_ns: 1_000_000 * u64::from(k + 1),
+        stacks: vec![k],
+        windows: Vec::new(),
+        calls: Calls::default(),
+    };
+    Recording {
+        events: vec![SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap()],
+        settings,
+        bursts: (0..offsets.len() as u32).map(burst).collect(),
+        stacks: offsets.iter().map(|offset| vec![place(*offset), place(caller)]).collect(),
+        modules: vec![Module::File(file.into())],
+        totals: Recording::none(Vec::new(), settings).totals,
+        condition: None,
+    }
+}
+
+#[test]
+fn what_was_not_sampled_may_be_any_functions() {
+    let scratch = Scratch::new("unseen");
+    let file = scratch.compiled("with", &["-g"]);
+    let mut recording = recording(&file, &[offsets_of(&file, "outer")[0]], 0);
+    recording.bursts = vec![Burst { weight_ns: 3_000_000, ..recording.bursts[0].clone() }; 100];
+    let all = |recording: &Recording| {
+        let time = Profile::new(recording).cores[0].all.time;
+        (time.value, (time.low * 100.0).round(), time.high)
+    };
+    assert_eq!(all(&recording), (1.0, 96.0, 1.0));
+    recording.totals.unseen.ns = 100_000_000;
+    assert_eq!(all(&recording), (1.0, 72.0, 1.0));
+    let outer = |recording: &Recording| {
+        let profile = Profile::new(recording);
+        profile.functions.iter().find(|one| one.name == "outer").unwrap().inclusive.time.high
+    };
+    recording.stacks.push(Vec::new());
+    recording.bursts.iter_mut().skip(50).for_each(|burst| burst.stacks = vec![1]);
+    let with = outer(&recording);
+    recording.totals.unseen.ns = 0;
+    assert!((with - (outer(&recording) * 0.75 + 0.25)).abs() < 1e-9, "{with}");
+    // (of a condition weights are no time)
+    let without = outer(&recording);
+    recording.totals.unseen.ns = 100_000_000;
+    recording.condition = Some((Condition::made_up(), Tally::default()));
+    assert!((outer(&recording) - without).abs() < 1e-9, "{without}");
+}
+
+#[test]
+fn files_that_have_changed_are_in_a_note() {
+    let mut recording = recording("/nowhere/a", &[0], 16);
+    let notes = |recording: &Recording| Profile::new(recording).notes;
+    assert!(notes(&recording).is_empty());
+    recording.totals.changed_files.push("/lib/a\u{1b}".into());
+    let [note] = &notes(&recording)[..] else { panic!("no note, or several") };
+    assert!(
+        note.starts_with("/lib/a") && note.contains(": replaced or changed after it was mapped"),
+        "{note}"
+    );
+    assert!(!note.contains('\u{1b}'), "{note}");
+    recording.totals.changed_files.extend(["/lib/b".into(), "/lib/c".into()]);
+    assert!(notes(&recording)[0].contains(" and 2 more files: replaced"), "{:?}", notes(&recording));
+}
+
+#[test]
+fn a_time_is_within_its_interval() {
+    for n in 1..3000_u32 {
+        let whole = Whole { time_ns: f64::from(n), bursts: f64::from(n), sampled: 1.0 };
+        for part in [0, 1, n / 2, n - 1, n] {
+            let time = whole.time(part.into());
+            assert!(time.low <= time.value && time.value <= time.high, "{part} of {n}: {time:?}");
+        }
+    }
+}
+
+#[test]
+fn returns_tell_of_a_function_without_inlined_ones_and_of_all_that_call() {
+    let scratch = Scratch::new("returns");
+    let file = scratch.compiled("with", &["-g"]);
+    let (outer, caller) = (offsets_of(&file, "outer"), offsets_of(&file, "caller")[0]);
+    let mut recording = recording(&file, &[outer[0]], caller);
+    let place = |address: u64| CodePlace { module: Some(0), address };
+    recording.stacks.push(vec![place(caller)]);
+    let burst = |stack: u32, returns: u64| Burst {
+        kind: 0,
+        thread: 0,
+        long: false,
+        weight_ns: 1,
+        stacks: vec![stack; 3],
+        windows: vec![Some(vec![6000, 3000, 1000, 1000]); 2],
+        calls: Calls { returns: vec![Some(returns); 2], stack: vec![0; 3] },
+    };
+    let errors = |returns: u64, recording: &mut Recording| {
+        recording.bursts = (0..40).map(|k| burst(k % 2, returns)).collect();
+        let profile = Profile::new(recording);
+        let of = |name: &str, figures: fn(&ProfiledFunction) -> &FunctionFigures| {
+            let found = profile.functions.iter().find(|function| function.name == name).unwrap();
+            figures(found).shares.as_ref().unwrap().shares[0].error()
+        };
+        [of("outer", |f| &f.own), of("caller", |f| &f.own), of("caller", |f| &f.inclusive)]
+    };
+    let [outer, caller, inclusive] = errors(0, &mut recording);
+    assert!(outer > 0.05 && caller < 0.001 && inclusive < 0.001, "{outer} {caller} {inclusive}");
+    let with = errors(1, &mut recording);
+    assert!(with.iter().all(|error| *error > 0.02), "{with:?}");
+}
+
+#[test]
+fn time_of_an_inlined_function_is_its_own_and_its_callers_inclusive() {
+    let scratch = Scratch::new("inclusive");
+    let file = scratch.compiled("with", &["-g"]);
+    let offsets = offsets_of(&file, "outer");
+    let profile = Profile::new(&recording(&file, &offsets, offsets_of(&file, "caller")[0]));
+    let figures = |name: &str| {
+        let found = profile.functions.iter().find(|function| function.name == name).unwrap();
+        (found.own.time_ns, found.inclusive.time_ns)
+    };
+    let all = (1..=offsets.len() as u64).sum::<u64>() * 1_000_000;
+    let [innermost, between, outer] = ["innermost", "between", "outer"].map(figures);
+    assert_eq!(innermost.0 + between.0 + outer.0, all);
+    assert!(innermost.0 > 0 && innermost.1 == innermost.0, "{innermost:?}");
+    assert!(between.0 > 0 && between.1 == between.0 + innermost.0, "{between:?}");
+    assert!(outer.0 > 0 && outer.1 == all, "{outer:?}");
+    assert_eq!(figures("caller"), (0, all));
+    for function in &profile.functions {
+        let of_lines: u64 = function.lines.iter().map(|line| line.time_ns).sum();
+        assert!(of_lines <= function.own.time_ns);
+        assert!(function.lines.is_sorted_by(|a, b| a.time_ns >= b.time_ns));
+        let lines: BTreeSet<u32> = function.lines.iter().map(|line| line.line).collect();
+        let marked = if function.own.time_ns > 0 { lines_with(&function.name) } else { BTreeSet::new() };
+        assert!(lines.is_superset(&marked), "{}: {lines:?}", function.name);
+    }
+    assert!(profile.stacks.keys().any(|stack| {
+        let names: Vec<&str> = stack.functions().map(|(name, _)| &**name).collect();
+        names == ["caller", "outer", "between", "innermost"]
+    }));
+    // callers have the lines of their calls
+    let calls =
+        |function: &str| SOURCE.lines().position(|line| line.contains(&format!(" {function}("))).unwrap() + 1;
+    for stack in profile.stacks.keys().filter(|stack| stack.frames.len() == 4) {
+        let line = |depth: usize| stack.frames[depth].line.as_ref().map_or(0, |line| line.line as usize);
+        assert_eq!([line(1), line(2)], [calls("  between"), calls("  innermost")], "{stack:?}");
+        assert!(stack.frames[3].line.is_some());
+        let inlined: Vec<bool> = stack.frames.iter().map(|frame| frame.inlined).collect();
+        assert_eq!(inlined, [false, false, true, true]);
+    }
+}
