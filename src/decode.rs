@@ -101,18 +101,21 @@ fn counted_at_sight<const N: usize>(
     if !go_together(from, to, level, levels) {
         return None;
     }
+    // Those of level 2, too: samples of which one went back are none of td_read, whichever level is asked for.
+    let went_back = |by: &Option<(u8, u32)>| {
+        by.is_some_and(|(place, _)| from.counter[usize::from(place)] > to.counter[usize::from(place)])
+    };
+    if N < CATEGORIES && to.base.level > 1 && counted[N..].iter().any(went_back) {
+        return None;
+    }
     let span = difference_of_counters(from, to);
     let span = Span { rounding: 0.0, edges: span.rounding + span.edges, ..span }; // as Count::by_counter
     // (in the order in which the tree is evaluated)
     let (mut near, mut left, slots) = ([0.0; CATEGORIES], 1.0, float(span.slots));
-    for k in 0..CATEGORIES {
+    for k in 0..N {
         let Some((place, each)) = counted[k] else { continue };
         let (from, to) = (from.counter[usize::from(place)], to.counter[usize::from(place)]);
-        let more = to.checked_sub(from)?; // (also of level 2, if level 1 is asked for: samples that cannot be tell nothing)
-        if k >= N {
-            continue;
-        }
-        near[k] = float(more) * f64::from(each) / slots;
+        near[k] = float(to.checked_sub(from)?) * f64::from(each) / slots;
         left -= if k < 4 { near[k] } else { 0.0 };
     }
     for k in 0..4 {
