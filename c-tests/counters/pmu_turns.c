@@ -236,7 +236,7 @@ int main(int count, char **arguments)
         return 0;
     }
     static struct csv csv, timeline;
-    runs((const char *const[]){"stat", "--td-level", level, "--timeline", t, "-o", r, NULL}, "750");
+    runs((const char *const[]){"stat", "--td-level", level, "--timeline", t, "-o", r, NULL}, "1000");
     csv_read(&csv, r);
     csv_read(&timeline, t);
     fprintf(stderr, "running %.3f, %d intervals\n", whole_is_true(&csv), timeline.rows - 1);
@@ -261,7 +261,7 @@ int main(int count, char **arguments)
     CHECK_EQ(WEXITSTATUS(run_alone(refused)), 125);
     CHECK(strstr(stat_said(), "not with rows of parts") != NULL);
 
-    runs((const char *const[]){"run", "--td-level", level, "-o", r, NULL}, "500");
+    runs((const char *const[]){"run", "--td-level", level, "-o", r, NULL}, "1000");
     CHECK(strstr(stat_said(), "without regions") != NULL);
     csv_read(&csv, r);
     whole_is_true(&csv);
