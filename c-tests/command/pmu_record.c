@@ -131,7 +131,8 @@ static void time_is_true(const struct csv *csv, const struct tables *tables, con
 /* Makes system calls, and counts as one of the functions. */
 static const char CALLER[] = "system_calls";
 
-/* What the program does besides its functions, which choose and call them: parts of the time that are in the file leave it out. */
+/* What the program does besides its functions, which choose and call them, and tells the emulated machine their mixes by system calls: parts of the
+ * time that are in the file leave it out. (Of functions of 1,000 instructions 3 % of the time is in libc's syscall, and 8 % by a timer) */
 static double besides(const struct csv *csv, const struct tables *tables)
 {
     double part = 0;
@@ -139,7 +140,8 @@ static double besides(const struct csv *csv, const struct tables *tables)
         for (int row = 1; row < csv->rows; row++) {
             const char *const name = csv_text(csv, row, "function");
             const int called = (name[0] == 'f' && name[1] >= '0' && name[1] <= '9') || strcmp(name, CALLER) == 0;
-            if (!called && strcmp(csv_text(csv, row, "module"), "functions") == 0 && strcmp(csv_text(csv, row, "scope"), "own") == 0 &&
+            const int calls = !called && strcmp(csv_text(csv, row, "module"), "functions") == 0;
+            if ((calls || strcmp(name, "syscall") == 0) && strcmp(csv_text(csv, row, "scope"), "own") == 0 &&
                 strcmp(csv_text(csv, row, "core"), tables->core[table]) == 0)
                 part += number(csv, row, "time", "");
         }

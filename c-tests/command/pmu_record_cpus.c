@@ -192,6 +192,18 @@ static void process_is_true(const struct csv *csv, const struct program *program
     CHECK(told > 0);
 }
 
+/* A program's functions. Between them it chooses the next one, and tells the emulated machine its mix by a system call: 500 instructions. */
+static double part_of_functions(const struct csv *csv, const struct program *program)
+{
+    double part = 0;
+    for (int k = 0; k < program->functions; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%d", k);
+        part += part_of(csv, program->name, name, "own").time;
+    }
+    return part;
+}
+
 /* A program that had this part of the CPU time of all programs, which are told to have `of_told` of the time. */
 static void program_is_true(const struct csv *csv, const struct program *program, double of_all, double of_told)
 {
@@ -201,6 +213,8 @@ static void program_is_true(const struct csv *csv, const struct program *program
     CHECK(asprintf(&path, "%s/%s.spent", stat_scratch, program->name) > 0);
     FILE *const file = fopen(path, "r");
     CHECK(file != NULL);
+    const double in_functions = part_of_functions(csv, program) / of_told;
+    CHECK(strstr(program->shape, "turns") != NULL || in_functions > 0.8 * of_all);
     for (int k = 0; k < program->functions; k++) {
         char name[16];
         double part;
@@ -215,7 +229,7 @@ static void program_is_true(const struct csv *csv, const struct program *program
         for (int node = 0; node < 4; node++)
             of_process[node] += part / 1e6 * truth_of(mix_of_function(mix)).l1[node];
         if (strstr(program->shape, "turns") == NULL) /* (else most of it is the kernel's, which takes turns) */
-            time_is_true(part_of(csv, program->name, name, "own"), program->name, name, of_told, of_all * part / 1e6);
+            time_is_true(part_of(csv, program->name, name, "own"), program->name, name, of_told, in_functions * part / 1e6);
     }
     fclose(file);
     if (strstr(program->shape, "turns") == NULL)
