@@ -50,7 +50,7 @@ static void handler(int number)
     (void)number;
     runs_as(count - 1);
     table[count - 1](length / 2);
-    handled += cycles(count - 1, length / 2 * 2);
+    handled += clocked(count - 1, length / 2 * 2);
     runs_as(running);
 }
 

@@ -1,5 +1,5 @@
 /* storms SHAPE FILE: programs that come and go in ways that are hard to follow. All call functions with known mixes in random order, and add to
- * FILE (storms.h) how much they executed in each. SHAPE: threads, 300 of them, four at a time; crowd, 300 at once, which begin when all have been there for a second; relay, the
+ * FILE (storms.h) how long each took. SHAPE: threads, 300 of them, four at a time; crowd, 300 at once, which begin when all have been there for a second; relay, the
  * same, but two run at a time, each in a function of its own, and then two others; forks, 60 processes, four at a time, every other one of which executes this program (part); library, two libraries one after the other, which may come to
  * lie at the same addresses, with functions of other names; jit, code in memory that is no file's, with a map for perf; plain. Each ends with
  * a status of its own. */
@@ -36,7 +36,6 @@ static void call(uint64_t instructions, unsigned number)
     work(&part);
     for (int k = 0; k < STORM_FUNCTIONS; k++)
         __atomic_fetch_add(&storm->spent[k], (uint64_t)spent[k], __ATOMIC_RELAXED);
-    __atomic_fetch_add(&storm->instructions, instructions, __ATOMIC_RELAXED);
 }
 
 /* The CPU time of this process so far. */
@@ -127,8 +126,7 @@ static void *in_relay(void *number)
             runs_as(k);
             table[k](STORM_LENGTH / 2);
         }
-        __atomic_fetch_add(&storm->spent[k], RELAY_OF[k], __ATOMIC_RELAXED);
-        __atomic_fetch_add(&storm->instructions, RELAY_OF[k], __ATOMIC_RELAXED);
+        __atomic_fetch_add(&storm->spent[k], (uint64_t)clocked(k, RELAY_OF[k]), __ATOMIC_RELAXED);
     } while (hand_on() > 0);
     return NULL;
 }

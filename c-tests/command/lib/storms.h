@@ -12,11 +12,9 @@ enum { STORM_FUNCTIONS = 4, STORM_WHOLE = 200000000 };
 enum { RELAY_LEGS = 300 };
 static const uint32_t RELAY_OF[STORM_FUNCTIONS] = {400000, 800000, 3200000, 6400000};
 
-/* What a program keeps in a file: what a clock gives to each function, cycles of threads that run several (work.h) and else instructions; instructions of
- * all functions, each of which takes a nanosecond; and CPU time as the kernel knows it, in user and kernel mode. */
+/* What a program keeps in a file: nanoseconds of each function, by a clock of cycles (work.h), and CPU time as the kernel knows it, in user and kernel mode. */
 struct storm {
     volatile uint64_t spent[STORM_FUNCTIONS];
-    volatile uint64_t instructions;
     volatile uint64_t cpu_ns;
 };
 #endif
