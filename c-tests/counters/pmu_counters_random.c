@@ -24,6 +24,7 @@ static uint32_t path_here(void) { return has_word("/proc/sys/kernel/perf_user_ac
 struct summing {
     struct td_sum sum;
     struct node_truth truth;
+    struct node_truth counted; /* the same, of which each mix has what its executions counted: also what readings took */
     struct known_mix mix[MIXES_OF_A_SUM];
     unsigned mixes, left; /* executions to come */
 };
@@ -227,10 +228,13 @@ static void sum_is_true(struct measuring *of, const struct summing *summing)
     td_must(code);
     const int many = summing->sum.executions >= MANY && !of->with_rivals;
     node_shares(&summing->truth, &of->info, share);
-    const double off = nodes_are(of, nodes, count, share, 0, many ? 0.01 : 1, value);
+    nodes_are(of, nodes, count, share, 0, 1, value);
     of->sums++;
-    of->of_many += many;
-    of->off = many && off > of->off ? off : of->off;
+    if (!many)
+        return;
+    node_shares(&summing->counted, &of->info, share);
+    of->of_many++;
+    of->off = fmax(of->off, nodes_are(of, nodes, count, share, 0, 0.01, value));
 }
 
 /* Executions of the present sum; if it is over, the next. Beside others it has one mix: it is not known how much of each was counted. */
@@ -256,6 +260,7 @@ static void executions(struct measuring *of)
             something_happens(seed);
         td_must(td_sum_end(td, &summing->sum));
         const double counted = (double)(summing->sum.slots - slots), nominal = (double)length * mix->slots_per_instruction;
+        add_stretch(&summing->counted, mix, counted);
         add_stretch(&summing->truth, mix, happens || of->handled > were_handled ? counted : nominal);
         if (--summing->left == 0)
             sum_is_true(of, summing);
