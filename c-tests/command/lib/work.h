@@ -79,8 +79,8 @@ static inline void runs_as(unsigned k)
 #endif
 }
 
-/* Nanoseconds of so many instructions of that mix, by a clock of cycles. (On arm64 an instruction of another mix takes as long, and other cycles: a
- * cycle takes as long as in the mix that threads begin with, of which 26 slots of 64 are retired) */
+/* Nanoseconds of so many instructions of that mix, by the recorder's clock, which counts cycles. (On the emulated arm64 a mix changes an instruction's
+ * cycles, not its time; a cycle is taken to last as long as in the mix that threads begin with, of which 26 slots of 64 are retired) */
 static double clocked(unsigned k, uint64_t instructions)
 {
 #if defined(__aarch64__)
