@@ -1,6 +1,6 @@
 //! `topdown list`: which CPUs can be measured.
 
-use crate::{print, say};
+use crate::{in_words_of_the_command, print, say};
 use serde::Serialize;
 use std::process::ExitCode;
 use topdown::{Core, cores, not_measured};
@@ -68,14 +68,10 @@ impl Json {
             proved,
             no_deeper,
         } = core;
-        let no_deeper = no_deeper.replace(SUBTREE, BY_COMMAND);
+        let no_deeper = in_words_of_the_command(no_deeper);
         Json { core, vendor, family, models, slots_per_cycle, general_counters, level, proved, no_deeper }
     }
 }
-
-/// What counts a part of a level, as the library's texts call it; and what does the same for users of the command.
-const SUBTREE: &str = "td_options.subtree";
-const BY_COMMAND: &str = "`topdown stat --subtree`";
 
 fn source(core: &Core) -> String {
     match core.general_counters {
@@ -117,6 +113,10 @@ fn models(models: &[u32]) -> String {
     ranges.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
+/// What counts a part of a level, as the library's texts call it; and in a document for users of the library and of the command.
+const SUBTREE: &str = "td_options.subtree";
+const BY_BOTH: &str = "td_options.subtree or `topdown stat --subtree`";
+
 fn markdown() -> String {
     let mut out = String::from(
         "| core | family | models | slots per cycle | counted by | level | proved |\n|---|---|---|---|---|---|---|\n",
@@ -133,9 +133,8 @@ fn markdown() -> String {
             if core.no_deeper.is_empty() {
                 core.level.to_string()
             } else {
-                // (of both, the library and the command)
-                let both = format!("{SUBTREE} or {BY_COMMAND}");
-                format!("{} ({})", core.level, core.no_deeper.replace(SUBTREE, &both))
+                let both = core.no_deeper.replace(SUBTREE, BY_BOTH);
+                format!("{} ({both})", core.level)
             },
             if core.proved.is_empty() {
                 "not run; formula tested by hand-derived vectors"

@@ -63,8 +63,10 @@ enum Command {
 }
 
 /// What the library's texts call options of `struct td_options`, and how the command's user writes them.
-const OPTIONS: [(&str, &str); 5] = [
-    ("td_options.subtree", "--subtree"),
+const OPTIONS: [(&str, &str); 7] = [
+    ("in td_options.subtree", "in --subtree"), // of one that was given
+    ("leave td_options.subtree", "leave --subtree"),
+    ("td_options.subtree", "`topdown stat --subtree`"),
     ("open with level ", "choose --td-level "),
     (", or 0 for the deepest", ", or leave it out for the deepest"),
     ("leave td_options.level 0", "leave --td-level out"),
@@ -122,6 +124,11 @@ mod tests {
             (
                 "name one of these in td_options.subtree, or leave it out",
                 "name one of these in --subtree, or leave it out",
+            ),
+            ("leave td_options.subtree out", "leave --subtree out"),
+            (
+                "the core has 6; td_options.subtree counts a part of it",
+                "the core has 6; `topdown stat --subtree` counts a part of it",
             ),
             ("for both kinds leave td_options.level 0", "for both kinds leave --td-level out"),
             ("td_options.level is 7", "--td-level is 7"),

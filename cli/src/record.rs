@@ -318,8 +318,8 @@ impl Arguments {
         let pids: Vec<i32> = BTreeSet::from_iter(self.pid.iter().copied()).into_iter().collect();
         let processes = pids.iter().map(process).collect::<Result<Vec<_>, _>>()?;
         let names: Vec<_> = pids.iter().map(|pid| format!("{pid} ({})", name_of(*pid))).collect();
+        let interrupts = sys::interrupts().map_err(failed)?; // (also one that comes while counters are opened ends the recording)
         let mut recorder = recorder(&pids, true).map_err(failed)?;
-        let interrupts = sys::interrupts().map_err(failed)?;
         let (start, occasion) = (Instant::now(), sys::occasion());
         let title =
             self.of_cpus().map_or_else(|| format!("process {}", names.join(", ")), |cpus| cpus.title());
