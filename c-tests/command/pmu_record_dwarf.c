@@ -7,12 +7,11 @@
 
 static const char CALLERS[] = "main;outer;middle;leaf ";
 
-/* The part of the time in stacks that end so. */
-static double part_of(const char *callers, const char *how)
+/* The part of the time in stacks that end so. What is said besides is left in stat_said(). */
+static double part_in_stacks(const char *callers, const char *how)
 {
     CHECK_EQ(run_alone((char *[]){beside("../release/topdown"), "record", "-F2000", "--budget=50", "--call-graph", strdup(how), "-o",
                                   in_scratch("x.folded"), beside("lib/callers"), "3000", NULL}), 0);
-    CHECK_EQ(strlen(stat_said()), 0);
     FILE *const file = fopen(in_scratch("x.folded"), "r");
     CHECK(file != NULL);
     char line[4096];
@@ -30,12 +29,22 @@ static double part_of(const char *callers, const char *how)
     return those / all;
 }
 
-/* By branch records, which neither the emulated machine has nor most virtual ones. */
+/* The same, of which nothing else is said. */
+static double part_of(const char *callers, const char *how)
+{
+    const double part = part_in_stacks(callers, how);
+    CHECK_EQ(strlen(stat_said()), 0);
+    return part;
+}
+
+/* By branch records, which neither the emulated machine has nor most virtual ones. Those of some CPUs (Ice Lake) it shows, and they are
+ * empty. */
 static void by_branch_records(void)
 {
     CHECK_EQ(run_alone((char *[]){beside("../release/topdown"), "record", "--call-graph", "lbr", beside("lib/callers"), "1", NULL}), 0);
     if (strstr(stat_said(), "nothing is recorded: ") == NULL) {
-        CHECK(part_of(CALLERS, "lbr") > 0.9);
+        const double part = part_in_stacks(CALLERS, "lbr");
+        CHECK(emulated() ? part == 0 && strstr(stat_said(), "x.folded: No sample has callers") : part > 0.9 && *stat_said() == 0);
         return;
     }
     CHECK(strstr(stat_said(), "no branch records that follow calls") && strstr(stat_said(), "--call-graph fp and dwarf do without"));

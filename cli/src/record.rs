@@ -14,7 +14,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use topdown_record::views::{Heading, View, says_nothing};
+use topdown_record::views::{Heading, View, says_no_callers, says_nothing};
 use topdown_record::{
     CallGraph, Condition, Journal, Kept, Profile, RecordUntil, Recorder, Settings, SourcePlace,
     counted_events, lbr_of_cpus,
@@ -406,7 +406,9 @@ impl Arguments {
                 let mut output = Output::create(path)?;
                 output.write_all(&text)?;
                 output.finish()?;
-                says_nothing(&profile).into_iter().for_each(|why| say(&format!("{}: {why}", path.display())));
+                for why in says_nothing(&profile).into_iter().chain(says_no_callers(&profile)) {
+                    say(&format!("{}: {why}", path.display()));
+                }
                 Ok(())
             }
         }

@@ -144,6 +144,7 @@ fn profile() -> Profile {
         impossible: 0,
         pace: Pace { asked: 500, frequency: 100.0, burst_ns: 1e5, budget: 0.01, limit: Limit::Cost },
         held: None,
+        without_callers: false,
         kernel_is_hidden: false,
         notes: Vec::new(),
         sources: Sources::default(),

@@ -8,12 +8,14 @@ use std::collections::BTreeSet;
 /// The module of processes, each a function of that name which calls all that the process does.
 pub(crate) const PROCESS: &str = "[process]";
 
+/// Whether it is the process of a stack, and no code.
+pub(crate) fn is_process(place: &CodePlace, modules: &[Module]) -> bool {
+    place.module.is_some_and(|module| matches!(modules[module as usize], Module::Process(_)))
+}
+
 /// Stacks as they are shown: they begin with processes if these are of more than one name.
 pub(crate) fn stacks<'s>(all: &'s [Vec<CodePlace>], modules: &[Module]) -> Vec<&'s [CodePlace]> {
-    let is_process = |place: &&CodePlace| {
-        place.module.is_some_and(|module| matches!(modules[module as usize], Module::Process(_)))
-    };
-    let process_of = |stack: &'s [CodePlace]| stack.last().filter(is_process);
+    let process_of = |stack: &'s [CodePlace]| stack.last().filter(|place| is_process(place, modules));
     let several = all.iter().filter_map(|stack| process_of(stack)).collect::<BTreeSet<_>>().len() > 1;
     let shown = |stack: &'s Vec<CodePlace>| {
         let left_out = usize::from(!several && process_of(stack).is_some());

@@ -7,6 +7,7 @@ use crate::estimate::{Alone, Besides, Confidence, SeenIn, SeenInAll, Told, Untol
 use crate::held::Held;
 use crate::processes::PROCESS;
 use crate::recording::{Burst, Recording};
+use crate::records::CallGraph;
 use crate::sources::Sources;
 use crate::statistics::proportion;
 use crate::strata::Stratum;
@@ -168,6 +169,8 @@ pub struct Profile {
     /// Samples were taken only where this held. A burst is one of them then, times are parts of the stretches in which it held, and
     /// nanoseconds are what the sampling event counted in them.
     pub held: Option<Held>,
+    /// Branch records were to tell callers, and none did.
+    pub without_callers: bool,
     /// What the kernel does was recorded, but it does not show the addresses of its functions.
     pub kernel_is_hidden: bool,
     /// Sentences on what could not be read: the names that a JIT compiler has written, split DWARF, or the end of a recording.
@@ -430,6 +433,7 @@ impl Profile {
             impossible: recording.totals.impossible,
             pace: recording.totals.pace,
             held,
+            without_callers: recording.settings.callers == CallGraph::Lbr && !recording.tells_callers(),
             kernel_is_hidden: symbols.kernel_is_hidden,
             notes: symbols
                 .notes

@@ -4,6 +4,7 @@
 use crate::budget::{BurstBudget, Pace};
 use crate::conditional::{Condition, Tally};
 use crate::cpus::CpuTotals;
+use crate::processes::is_process;
 use crate::proof::Calls;
 use crate::settings::Settings;
 use crate::spaces::Module;
@@ -99,5 +100,11 @@ impl Recording {
         };
         let (bursts, stacks, modules) = (Vec::new(), Vec::new(), Vec::new());
         Recording { events, settings, bursts, stacks, modules, totals, condition: None }
+    }
+
+    /// Whether of any sample a caller is known. (A process is the outermost frame of its stacks, and calls nothing.)
+    pub(crate) fn tells_callers(&self) -> bool {
+        let is_code = |place: &&CodePlace| !is_process(place, &self.modules);
+        self.stacks.iter().any(|stack| stack.iter().filter(is_code).count() > 1)
     }
 }

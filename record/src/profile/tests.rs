@@ -78,6 +78,21 @@ fn files_that_have_changed_are_in_a_note() {
 }
 
 #[test]
+fn branch_records_that_tell_no_caller_of_any_sample_are_empty() {
+    let mut recording = recording("/nowhere/a", &[0, 8], 16);
+    let missing = |recording: &Recording| Profile::new(recording).without_callers;
+    recording.modules.push(Module::Process("a".into()));
+    let process = CodePlace { module: Some(1), address: 0 };
+    recording.stacks[0][1] = process;
+    recording.settings.callers = CallGraph::Lbr;
+    assert!(!missing(&recording));
+    recording.stacks[1][1] = process;
+    assert!(missing(&recording));
+    recording.settings.callers = CallGraph::FramePointers;
+    assert!(!missing(&recording));
+}
+
+#[test]
 fn a_time_is_within_its_interval() {
     for n in 1..3000_u32 {
         let whole = Whole { time_ns: f64::from(n), bursts: f64::from(n), sampled: 1.0 };

@@ -17,7 +17,7 @@ mod text;
 pub(crate) use csv::{BEGINNING as CSV_BEGINNING, quoted};
 pub(crate) use json::FORMAT;
 pub(crate) use remarks::LEAST_TIME;
-pub use remarks::says_nothing;
+pub use remarks::{says_no_callers, says_nothing};
 
 use crate::profile::Profile;
 use crate::sources::SourcePlace;

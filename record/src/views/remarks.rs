@@ -213,6 +213,17 @@ pub fn says_nothing(profile: &Profile) -> Option<String> {
     })
 }
 
+/// Why a profile has no callers although they were asked for, if it has none, for the same.
+#[must_use]
+pub fn says_no_callers(profile: &Profile) -> Option<String> {
+    let none = profile.without_callers && !profile.cores.is_empty();
+    none.then(|| {
+        "No sample has callers: the CPU's branch records, which --call-graph lbr reads, were empty. Some virtual machines show such records \
+         and have none; else nothing called anything meanwhile. --call-graph fp and dwarf do without."
+            .into()
+    })
+}
+
 /// What threads did before they were sampled.
 fn of_unseen(profile: &Profile) -> Option<String> {
     let Unseen { threads, ns } = profile.unseen;
@@ -291,6 +302,7 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
                 .into(),
         );
     }
+    remarks.extend(says_no_callers(profile));
     remarks.extend(of_unnamed(profile));
     remarks.extend(profile.notes.iter().cloned());
     if profile.lost > 0 {

@@ -65,7 +65,7 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
         assert!(!quiet.contains(word), "{word}: {quiet}");
     }
     assert!(!said(|profile| profile.unseen.ns = 10_000_000).contains("not sampled"));
-    let changes: [(Change, &str); 14] = [
+    let changes: [(Change, &str); 15] = [
         (
             |profile| profile.left_running = 1,
             "1 process still ran when what was recorded had ended: what it did",
@@ -80,6 +80,7 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
             "max_sample_rate): a longer --period has fewer of them at once",
         ),
         (|profile| profile.notes.push("A link.".into()), "A link."),
+        (|profile| profile.without_callers = true, "Some virtual machines show such records and have none"),
         (
             |profile| (profile.threads, profile.unseen) = (300, Unseen { threads: 40, ns: 1_000_000_000 }),
             "40 of 300 threads had ended by then. At most 1000.0 ms, 20.0 % of all, are not in this.",
@@ -159,6 +160,16 @@ fn a_profile_that_says_nothing_of_slots_says_so() {
     profile.cores.clear();
     profile.functions.clear();
     assert_eq!(says_nothing(&profile), None);
+}
+
+#[test]
+fn empty_branch_records_are_said_beside_files_too() {
+    let mut profile = profile();
+    assert_eq!(says_no_callers(&profile), None);
+    profile.without_callers = true;
+    assert!(says_no_callers(&profile).unwrap().ends_with("--call-graph fp and dwarf do without."));
+    profile.cores.clear();
+    assert_eq!(says_no_callers(&profile), None, "nothing was sampled");
 }
 
 #[test]
