@@ -32,7 +32,8 @@ pub(super) fn is_whole(stack: &NamedStack) -> bool {
 
 /// All functions, all stacks, and what is known of where they are.
 pub(super) fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, Symbols) {
-    let all_stacks = processes::stacks(&recording.stacks, &recording.modules);
+    let all_stacks =
+        processes::stacks(&recording.stacks, &recording.modules, recording.totals.cpus.is_some());
     let places = all_stacks.iter().copied().flatten().copied();
     let symbols = Symbols::look_up(places, &recording.modules, &LookIn::default());
     let (mut all, mut known) = (Vec::new(), HashMap::new());
