@@ -113,15 +113,16 @@ static void levels_are(const struct measuring *of, const struct td_sample *befor
     }
 }
 
-/* Each node that is measured contains its truth, of which `doubt` is not known; `most`: and is no further from it, where that is
- * no ratio of few events. Returns the largest distance. */
+/* Each node that is measured contains its truth, of which `doubt` is not known; `most`: and is no further from it, or from what is
+ * between it and `also`, where that is no ratio of few events. Returns the largest distance. */
 static double nodes_are(const struct measuring *of, const struct td_node *nodes, uint32_t count, const double *truth,
-                        double doubt, double most, double *value)
+                        const double *also, double doubt, double most, double *value)
 {
     double farthest = 0;
     CHECK_EQ(count, of->count);
     for (const struct td_node *node = nodes; node < nodes + count; node++) {
-        const double is = truth[node->id], off = fabs(node->value - is), slots = (double)node->whole;
+        const double is = truth[node->id], other = also[node->id], slots = (double)node->whole;
+        const double off = fmax(0, fmax(fmin(is, other) - node->value, node->value - fmax(is, other)));
         value[node->id] = node->value;
         if (!node->measured) {
             /* (what was counted of a part may be that of another mix) */
@@ -130,11 +131,11 @@ static double nodes_are(const struct measuring *of, const struct td_node *nodes,
             CHECK(isnan(node->value) && isnan(node->low) && isnan(node->high));
             continue;
         }
-        CHECK(of->is_measured[node->id]);
+        CHECK(of->is_measured[node->id] && node->low <= node->value && node->value <= node->high);
         const int tells = !is_ratio(node, &of->info) || slots > 100 * SLOTS_OF_A_POINT;
         if (!(node->low - doubt <= is && is <= node->high + doubt) || (tells && off > most + doubt))
-            FAIL("%s of %.0f slots: %f, between %f and %f, is not %f, of which %f is not known", td_node_name(node->id), slots,
-                 node->value, node->low, node->high, is, doubt);
+            FAIL("%s of %.0f slots: %f, between %f and %f, is not %f to %f, of which %f is not known", td_node_name(node->id), slots,
+                 node->value, node->low, node->high, is, other, doubt);
         farthest = tells && off > farthest ? off : farthest;
     }
     return farthest;
@@ -159,7 +160,7 @@ static void is_true(struct measuring *of, const struct td_sample *before, const 
     *(whole ? &of->whole : &of->part) += 1;
     td_must(td_decode_tree(before, after, nodes, MOST_NODES, &count));
     node_shares(truth, &of->info, share);
-    nodes_are(of, nodes, count, share, doubt, !of->with_rivals && l1.slots >= SLOTS_OF_A_POINT ? most : 1, value);
+    nodes_are(of, nodes, count, share, share, doubt, !of->with_rivals && l1.slots >= SLOTS_OF_A_POINT ? most : 1, value);
     levels_are(of, before, after, &l1, share, value, doubt);
 }
 
@@ -220,7 +221,7 @@ static void one_region(struct measuring *of)
 static void sum_is_true(struct measuring *of, const struct summing *summing)
 {
     struct td_node nodes[MOST_NODES];
-    double share[SHARES], value[SHARES];
+    double share[SHARES], counted[SHARES], value[SHARES];
     uint32_t count = 0;
     const int code = td_sum_decode_tree(&summing->sum, nodes, MOST_NODES, &count);
     if (code == TD_ENOTCOUNTING && of->with_rivals)
@@ -228,13 +229,14 @@ static void sum_is_true(struct measuring *of, const struct summing *summing)
     td_must(code);
     const int many = summing->sum.executions >= MANY && !of->with_rivals;
     node_shares(&summing->truth, &of->info, share);
-    nodes_are(of, nodes, count, share, 0, 1, value);
+    node_shares(&summing->counted, &of->info, counted);
+    /* (what readings took may be subtracted, or may have its share: of several mixes it weighs each by how often it was executed) */
+    const double off = nodes_are(of, nodes, count, share, counted, 0, many ? 0.01 : 1, value);
     of->sums++;
-    if (!many)
-        return;
-    node_shares(&summing->counted, &of->info, share);
-    of->of_many++;
-    of->off = fmax(of->off, nodes_are(of, nodes, count, share, 0, 0.01, value));
+    if (many) {
+        of->of_many++;
+        of->off = fmax(of->off, off);
+    }
 }
 
 /* Executions of the present sum; if it is over, the next. Beside others it has one mix: it is not known how much of each was counted. */
