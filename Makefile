@@ -188,8 +188,13 @@ check: programs ## every test that needs no special machine
 test: ## one test: make test T=NAME (c-tests/README.md lists them), on the emulated machine where it needs one
 	@c-tests/test $(T)
 
-check-vm: programs ## the tests that need a PMU, on the emulated machine: today's kernels and CPUs, or (ALL=1) all
+check-vm: programs ## the tests that need a PMU, on the emulated machine: the gate's kernels and CPUs, or (ALL=1) all
 	@c-tests/check-vm $(if $(ALL),-a)
+
+explore: SEED ?= $(shell date +%s)
+explore: programs ## all tests, on all machines, with another seed each time (SEED=N: that one)
+	@echo "seed $(SEED)"
+	@status=0; ALL=1 TOPDOWN_SEED=$(SEED) c-tests/check || status=1; TOPDOWN_SEED=$(SEED) c-tests/check-vm -a || status=1; exit $$status
 
 check-arm64: ## build for arm64, and test that on the emulated arm64 machine
 	@c-tests/arm64/check
@@ -264,4 +269,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs benchmark-example demo check test check-vm check-arm64 check-root fuzz bench bench-intervals figure screenshot example-vm header index failures cpus install uninstall clean help
+.PHONY: all programs benchmark-example demo check test check-vm explore check-arm64 check-root fuzz bench bench-intervals figure screenshot example-vm header index failures cpus install uninstall clean help

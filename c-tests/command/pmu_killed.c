@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 {
     static const char *const SUBCOMMANDS[] = {"run", "stat"};
     const int moments = argc > 1 ? atoi(argv[1]) : 6;
-    const unsigned seed_given = argc > 2 ? strtoul(argv[2], NULL, 0) : (unsigned)(time(NULL) / 86400); /* others each day */
+    const unsigned seed_given = (unsigned)seed_of(argc - 1, argv + 1);
     unsigned seed = seed_given;
     stat_begins();
     const double width = unit_slots(TD_FLAG_REGISTERS) / UNIT;

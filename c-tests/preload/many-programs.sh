@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Some forty programs as Debian ships them, servers and job runners among them, under `topdown run` and (with counters) `topdown stat`, as an
 # ordinary user: same output, errors and exit status as alone, and the whole is counted within a point, of the mix that the emulated machine
-# has. Without counters they are made up (TOPDOWN_SIMULATE=1). A few of them, others each day; with ALL=1 or a NAME all of these, on any
+# has. Without counters they are made up (TOPDOWN_SIMULATE=1). A few of them, the same ones with each TOPDOWN_SEED; with ALL=1 or a NAME all of these, on any
 # machine, and what is not there is installed. The last line counts.
 # needs: nothing or counters
 . "$(dirname "$0")/lib/programs.sh"
 install_packages=${ALL:-}
-few=6 # that are run on a day; on the emulated machine, some rows run two
+few=6 # that are run; on the emulated machine, some rows run two
 
 user=()
 if [ "$(id -u)" = 0 ]; then
@@ -295,9 +295,9 @@ if [ ${#chosen[@]} = 0 ]; then
   chosen=("${names[@]}")
   if [ -z "${ALL:-}" ]; then
     # (each row begins elsewhere)
-    day=${DAY:-$(($(date +%s) / 86400))} row=$(cksum <<< "${MACHINE:-}")
+    row=$(cksum <<< "${MACHINE:-}")
     chosen=()
-    for ((k = 0; k < few; k++)); do chosen+=("${names[(day * few + ${row% *} + k) % ${#names[@]}]}"); done
+    for ((k = 0; k < few; k++)); do chosen+=("${names[(${TOPDOWN_SEED:-1} * few + ${row% *} + k) % ${#names[@]}]}"); done
   fi
 fi
 for name in "${chosen[@]}"; do
