@@ -20,7 +20,7 @@ INCLUDES := -Iinclude -Ic-tests/include -Ic-tests
 LINK := -L$(OUT) -Wl,--as-needed -ltopdown -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
 COMPILE_C = $(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES)
 COMPILE_CXX = $(CXX) -std=c++17 $(CXXFLAGS) $(WARNINGS) $(INCLUDES)
-SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find src seam cli jevents preload record recorder report table -name '*.rs' -o -name '*.css' -o -name '*.js')
+SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/*) $(shell find -H src seam cli jevents preload record recorder report table -name '*.rs' -o -name '*.css' -o -name '*.js')
 JEVENTS_HEADERS := $(wildcard include/jevents/*.h c-tests/jevents/*.h c-tests/jevents/*/*/*.h)
 HEADERS := include/topdown.h include/topdown_inline.h include/topdown_region.h include/topdown_record.h $(wildcard c-tests/include/*.h c-tests/vm/*.h)
 # Folders of c-tests by subject. What is built of them has no folders: target/c-tests/NAME.
@@ -188,6 +188,9 @@ check: programs ## every test that needs no special machine
 test: ## one test: make test T=NAME (c-tests/README.md lists them), on the emulated machine where it needs one
 	@c-tests/test $(T)
 
+quick: ## the same, built in seconds after a change: without link-time optimisation
+	@c-tests/quick $(T)
+
 check-vm: programs ## the tests that need a PMU, on the emulated machine: the gate's kernels and CPUs, or (ALL=1) all
 	@c-tests/check-vm $(if $(ALL),-a)
 
@@ -269,4 +272,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs benchmark-example demo check test check-vm explore check-arm64 check-root fuzz bench bench-intervals figure screenshot example-vm header index failures cpus install uninstall clean help
+.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals figure screenshot example-vm header index failures cpus install uninstall clean help
