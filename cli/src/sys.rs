@@ -173,6 +173,12 @@ pub fn occasion() -> String {
     topdown_report::occasion_of(&local_time(), &host()).unwrap_or_default()
 }
 
+/// Whether this kernel maps a vDSO into each program.
+pub fn maps_vdso() -> bool {
+    // SAFETY: it reads what the kernel put beside this program's arguments.
+    unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) != 0 }
+}
+
 /// Nanoseconds of the clock CLOCK_BOOTTIME.
 pub fn boottime_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -4,15 +4,17 @@
 //! with file capabilities, not readable), while it is executed. Of the second nothing tells directly. But a program that keeps its
 //! events is told of twice, when it takes its name and when its vDSO is mapped, and one that loses them in between, once. So is one that is
 //! killed between the two; but where its executable was mapped before, its events were still there: they are taken away before that.
+//!
+//! A process whose parent ended before it is waited for by none of the others, and its CPU time is in that of none: its end tells.
 #![forbid(unsafe_code)]
 
 use super::records::Records;
 use super::{Attr, Kernel, Linux};
 use perf_event_open_sys::bindings::{
-    PERF_COUNT_SW_DUMMY, PERF_RECORD_COMM, PERF_RECORD_LOST, PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MMAP,
-    PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE,
+    PERF_COUNT_SW_DUMMY, PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
+    PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MMAP, PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -28,9 +30,25 @@ pub struct Execs {
     tally: Tally,
 }
 
+/// What is known of the events of all programs that were executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// All programs have kept them.
+    All,
+    /// A program has lost them.
+    NotAll,
+    /// Neither is known: a record may be missing.
+    Unknown,
+}
+
 #[derive(Debug, Default)]
 struct Tally {
     processes: HashMap<u32, Programs>,
+    /// Processes of which a program has not kept its events, as far as the records have come.
+    lost: HashSet<u32>,
+    /// All that were started, and the parents of those that ended.
+    started: HashSet<u32>,
+    parents: HashSet<u32>,
     /// A record may be missing.
     gaps: bool,
 }
@@ -67,6 +85,7 @@ impl Execs {
         attr.set_comm(1);
         attr.set_comm_exec(1);
         attr.set_mmap(1);
+        attr.set_task(1);
         attr.sample_type = PERF_SAMPLE_TIME.into();
         attr.set_sample_id_all(1);
         attr.set_watermark(1);
@@ -76,7 +95,9 @@ impl Execs {
             let records = Records::of_pages(&event, PAGES)?;
             Ok((event, records))
         };
-        Ok(Execs { rings: cpus.map(ring).collect::<io::Result<_>>()?, tally: Tally::default() })
+        let started = HashSet::from([pid as u32, std::process::id()]); // (who waits for the command itself)
+        let tally = Tally { started, ..Tally::default() };
+        Ok(Execs { rings: cpus.map(ring).collect::<io::Result<_>>()?, tally })
     }
 
     /// Of each buffer; poll(2) wakes when a quarter is full.
@@ -93,10 +114,15 @@ impl Execs {
         }
     }
 
-    /// Whether all programs that were executed so far have kept their events. False: that is not known, or they have not.
-    pub fn all_kept(&mut self) -> bool {
+    /// Whether all programs that were executed so far have kept their events, on a kernel that maps vDSOs.
+    pub fn kept(&mut self) -> Kept {
         self.take();
-        self.tally.all_kept()
+        self.tally.kept()
+    }
+
+    /// Whether processes have ended whose parents had ended before: nobody of the command waited for them.
+    pub fn has_orphans(&self) -> bool {
+        self.tally.has_orphans()
     }
 }
 
@@ -104,29 +130,53 @@ impl Tally {
     fn add(&mut self, words: &[u64]) {
         // (process and thread, then what is the kind's own, then the time)
         let &[header, process, ref body @ .., time] = words else { return };
-        let (kind, misc) = (header as u32, (header >> 32) as u32 & 0xffff);
+        let (kind, misc, pid) = (header as u32, (header >> 32) as u32 & 0xffff, process as u32);
         if kind == PERF_RECORD_LOST {
             self.gaps = true;
         } else if kind == PERF_RECORD_COMM && misc & PERF_RECORD_MISC_COMM_EXEC != 0 {
-            let programs = self.processes.entry(process as u32).or_default();
-            programs.executed += 1;
-            programs.last_executed = programs.last_executed.max(time);
+            self.learn(pid, |programs| {
+                programs.executed += 1;
+                programs.last_executed = programs.last_executed.max(time);
+            });
+        } else if kind == PERF_RECORD_FORK {
+            self.started.insert(pid);
+        } else if kind == PERF_RECORD_EXIT {
+            // (the process, then its parent; both have the thread in the upper half)
+            self.parents.insert((process >> 32) as u32);
         } else if kind == PERF_RECORD_MMAP {
             // (address, length, offset, name)
             let name = body.get(3).map(|word| word.to_ne_bytes());
-            let programs = self.processes.entry(process as u32).or_default();
-            programs.last_mapped = programs.last_mapped.max(time);
-            if name.is_some_and(|name| name.starts_with(b"[vdso]\0")) {
-                programs.kept += 1;
-                programs.last_kept = programs.last_kept.max(time);
-            }
+            self.learn(pid, |programs| {
+                programs.last_mapped = programs.last_mapped.max(time);
+                if name.is_some_and(|name| name.starts_with(b"[vdso]\0")) {
+                    programs.kept += 1;
+                    programs.last_kept = programs.last_kept.max(time);
+                }
+            });
         }
     }
 
-    fn all_kept(&self) -> bool {
-        // (without a program there are no records, and without a vDSO too few)
+    fn learn(&mut self, pid: u32, more: impl FnOnce(&mut Programs)) {
+        let programs = self.processes.entry(pid).or_default();
+        more(programs);
+        if programs.all_kept() {
+            self.lost.remove(&pid);
+        } else {
+            self.lost.insert(pid);
+        }
+    }
+
+    fn has_orphans(&self) -> bool {
+        !self.parents.is_subset(&self.started)
+    }
+
+    fn kept(&self) -> Kept {
         let executed = self.processes.values().any(|programs| programs.executed > 0);
-        executed && self.processes.values().all(Programs::all_kept) && !self.gaps
+        match (executed && !self.gaps, self.lost.is_empty()) {
+            (true, true) => Kept::All,
+            (true, false) => Kept::NotAll,
+            (false, _) => Kept::Unknown,
+        }
     }
 }
 
@@ -152,10 +202,14 @@ mod tests {
         [PERF_RECORD_MMAP.into(), 7, 0x1000, 0x1000, 0, u64::from_ne_bytes(*name), time]
     }
 
-    fn all_kept(records: &[&[u64]]) -> bool {
+    fn tally(records: &[&[u64]]) -> Tally {
         let mut tally = Tally::default();
         records.iter().for_each(|words| tally.add(words));
-        tally.all_kept()
+        tally
+    }
+
+    fn all_kept(records: &[&[u64]]) -> bool {
+        tally(records).kept() == Kept::All
     }
 
     #[test]
@@ -177,6 +231,28 @@ mod tests {
         for records in none {
             assert!(!all_kept(records), "{records:?}");
         }
+    }
+
+    #[test]
+    fn a_loss_is_one_that_was_seen() {
+        let (vdso, lost) = (mapped(b"[vdso]\0\0", 3), [PERF_RECORD_LOST.into(), 1, 1, 9]);
+        assert_eq!(tally(&[&named(2), &vdso, &named(4)]).kept(), Kept::NotAll);
+        assert_eq!(tally(&[&named(2)]).kept(), Kept::NotAll);
+        assert_eq!(tally(&[]).kept(), Kept::Unknown);
+        assert_eq!(tally(&[&named(2), &vdso, &named(4), &lost]).kept(), Kept::Unknown);
+    }
+
+    #[test]
+    fn whose_parent_is_of_the_command_is_no_orphan() {
+        let [fork, exit] = [PERF_RECORD_FORK, PERF_RECORD_EXIT].map(u64::from);
+        let task = |kind: u64, pid: u64, parent: u64| [kind, pid | parent << 32, pid | parent << 32, 5, 6];
+        let orphans = |records: &[&[u64]]| {
+            let mut tally = Tally { started: HashSet::from([7]), ..Tally::default() };
+            records.iter().for_each(|words| tally.add(words));
+            tally.has_orphans()
+        };
+        assert!(!orphans(&[&task(fork, 8, 7), &task(exit, 9, 8), &task(exit, 8, 7), &task(fork, 9, 8)]));
+        assert!(orphans(&[&task(fork, 8, 7), &task(fork, 9, 8), &task(exit, 8, 7), &task(exit, 9, 1)]));
     }
 
     #[test]

@@ -275,6 +275,32 @@ static int calls(void)
     return 12;
 }
 
+/* CALLS short programs, beside as much work of its own; before them, with a second argument, a process for which nobody waits */
+static int unit(void) { work(1); return 20; }
+static int calls_often(void)
+{
+    if (given[1] && fork() == 0) {
+        if (fork() == 0) {
+            while (getppid() != 1)
+                usleep(100);
+            work(CALLS);
+        }
+        _exit(0);
+    }
+    while (wait(NULL) > 0) {}
+    for (int k = 0; k < CALLS; k++) {
+        work(1);
+        if (fork() == 0) {
+            execl(given[0], given[0], "unit", (char *)NULL);
+            _exit(1);
+        }
+        wait(NULL);
+    }
+    if (given[1])
+        usleep(1000 * CALLS); /* (so long the process of its own may take) */
+    return 19;
+}
+
 /* Turns of a known number of instructions, which are counted in a file that others map, until somebody kills all of it: a child, threads,
  * and now and then a sleep. */
 static void *tally(void *of)
@@ -314,7 +340,7 @@ int main(int argc, char **argv)
         {"execs", execs}, {"execs in a sandbox", execs_in_a_sandbox}, {"half", half}, {"sandboxed", sandboxed}, {"leaves a daemon", leaves_a_daemon},
         {"waits for a daemon", waits_for_a_daemon}, {"migrates", migrates}, {"regions", regions}, {"calls", calls},
         {"tallies", tallies}, {"thread storm", thread_storm}, {"fork storm", fork_storm}, {"chain", chain}, {"spawns", spawns},
-        {"counts", counts}, {"may write nothing", may_write_nothing},
+        {"counts", counts}, {"unit", unit}, {"calls often", calls_often}, {"may write nothing", may_write_nothing},
     };
     self = argv[0];
     given = argv + 2;

@@ -9,6 +9,8 @@ static const struct vm_mix MIX = {8, 2, 6, 2, 8, 8, 14};
 enum { UNITS = 160, UNIT = 500000 };
 /* Threads or processes of a storm, and programs of a chain of exec. */
 enum { STORM = 200, LINKS = 4 };
+/* Programs that `shapes "calls often"` executes, of a unit each, beside as many units of its own. */
+enum { CALLS = 40 };
 /* What `shapes tallies` counts in a file: turns of TURN instructions, of each of its threads. */
 enum { TURN = 2004, TALLIES = 4 };
 struct tally {

@@ -7,9 +7,11 @@ use crate::sys;
 use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 use topdown_seam::execs::Execs;
+pub use topdown_seam::execs::Kept;
 use topdown_seam::signals::Blocked;
 
 /// Of more CPUs they are not watched: each thread that starts inherits an event for each CPU.
@@ -17,12 +19,16 @@ const MOST_CPUS: usize = 16;
 /// So long at least from one look to the next. (A buffer that wakes has room for three times as much as is in it.)
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Watches from now until it is asked.
+/// Watches from now on.
 pub struct ExecsWatch {
     cpus: BTreeSet<u32>,
-    /// Its other end wakes the thread when this one is closed.
-    stop: UnixStream,
-    thread: JoinHandle<Execs>,
+    execs: Arc<Mutex<Execs>>,
+    /// Its other end ends the thread when this one is closed.
+    _stop: UnixStream,
+}
+
+fn locked(execs: &Mutex<Execs>) -> MutexGuard<'_, Execs> {
+    execs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ExecsWatch {
@@ -32,28 +38,35 @@ impl ExecsWatch {
         if cpus.len() > MOST_CPUS {
             return None;
         }
-        let mut execs = Execs::of(pid, cpus.iter().copied()).ok()?;
+        let execs = Execs::of(pid, cpus.iter().copied()).ok()?;
         let (stop, stopped) = UnixStream::pair().ok()?;
+        let mut descriptors = vec![stopped.as_raw_fd()];
+        descriptors.extend(execs.descriptors());
+        let execs = Arc::new(Mutex::new(execs));
+        let its = Arc::clone(&execs);
         let takes = move || {
-            let mut descriptors = vec![stopped.as_raw_fd()];
-            descriptors.extend(execs.descriptors());
+            let _stopped = stopped;
             loop {
                 let come = sys::wait_for(&descriptors, None);
-                execs.take();
+                locked(&its).take();
                 if come[0] || sys::wait_for(&descriptors[..1], Some(Instant::now() + PAUSE))[0] {
-                    return execs;
+                    return;
                 }
             }
         };
         let _signals = Blocked::new(); // they are for the thread that waits for the command
-        let thread = thread::Builder::new().spawn(takes).ok()?;
-        Some(ExecsWatch { cpus, stop, thread })
+        thread::Builder::new().spawn(takes).ok()?;
+        Some(ExecsWatch { cpus, execs, _stop: stop })
     }
 
-    /// Whether all programs that were executed so far have kept their events. False: that is not known, or they have not.
-    pub fn all_kept(self) -> bool {
-        drop(self.stop);
-        let Ok(mut execs) = self.thread.join() else { return false };
-        execs.all_kept() && online() == self.cpus
+    /// Whether all programs that were executed so far have kept their events.
+    pub fn kept(&self) -> Kept {
+        let kept = locked(&self.execs).kept();
+        if sys::maps_vdso() && online() == self.cpus { kept } else { Kept::Unknown }
+    }
+
+    /// Whether processes have ended for which nobody of the command waited.
+    pub fn has_orphans(&self) -> bool {
+        locked(&self.execs).has_orphans()
     }
 }

@@ -6,12 +6,12 @@ use super::ipc::{Ipc, IpcCounts, Kind};
 use super::rotation::{FIRST, Rotation};
 use super::stretches::Stretches;
 use super::watch::Next;
-use super::whom::By;
+use super::whom::{By, online};
 use crate::say;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use topdown::{Error, Info, Node, Options, Sample, SourceKind, Sum, Target, TopDown};
 use topdown_seam::page::Times;
 use topdown_seam::records::{Records, TaskRecord};
@@ -226,6 +226,8 @@ pub struct Groups {
     clock: Option<TaskClock>,
     /// CPUs that came online and could not be opened.
     refused: BTreeSet<u32>,
+    /// Since when programs of the command are not counted, and how many CPUs they may run on.
+    losing: Option<(Instant, u64)>,
 }
 
 /// What a group counted since the reading before.
@@ -246,6 +248,11 @@ impl Counted<'_> {
     /// Nanoseconds in which the counters were to count, since they were opened.
     pub fn enabled_ns(&self) -> u64 {
         self.to.sample.time_enabled_ns
+    }
+
+    /// The same, since the reading before.
+    pub fn enabled_since_ns(&self) -> u64 {
+        self.to.sample.time_enabled_ns - self.from.sample.time_enabled_ns
     }
 }
 
@@ -315,6 +322,17 @@ impl Groups {
     /// The same, of the first time.
     pub fn first_turn(&self, interval: Option<Duration>) -> Option<Duration> {
         interval.into_iter().chain(self.rotation.as_ref().map(|_| FIRST)).min()
+    }
+
+    /// From now on programs of the command run that are not counted.
+    pub fn lose(&mut self) {
+        self.losing.get_or_insert_with(|| (Instant::now(), online().len() as u64));
+    }
+
+    /// Nanoseconds that all CPUs had so far since programs run that are not counted. What these have used of an interval is no more than
+    /// its part of this, less the time in which counted ones ran.
+    pub fn room_ns(&self) -> u64 {
+        self.losing.map_or(0, |(since, cpus)| since.elapsed().as_nanos() as u64 * cpus)
     }
 
     /// Whether the kernel's slots are counted, too.

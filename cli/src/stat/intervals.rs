@@ -26,6 +26,8 @@ struct Mark {
     readings: Vec<Reading>,
     /// `Groups::enabled_ns`.
     enabled_ns: Option<u64>,
+    /// `Groups::room_ns`.
+    room_ns: u64,
 }
 
 /// Keeps readings, and leaves out every second one whenever there are too many: the bound of an interval is that of the two readings
@@ -56,6 +58,7 @@ impl Recorder {
                 at: Duration::ZERO,
                 readings: groups.last(),
                 enabled_ns: groups.enabled_ns(),
+                room_ns: groups.room_ns(),
             }],
             names: groups.all.iter().map(name).collect(),
         }
@@ -72,9 +75,10 @@ impl Recorder {
             return;
         }
         let began = Instant::now();
-        let enabled_ns = groups.enabled_ns(); // (`peek` shows what it reads first, and takes a while longer)
+        // (`peek` shows what it reads first, and takes a while longer)
+        let (enabled_ns, room_ns) = (groups.enabled_ns(), groups.room_ns());
         if let Ok(readings) = groups.peek(at_work) {
-            self.marks.push(Mark { at, readings, enabled_ns });
+            self.marks.push(Mark { at, readings, enabled_ns, room_ns });
         }
         if self.marks.len() > self.most {
             let mut number = 0;
@@ -91,7 +95,8 @@ impl Recorder {
     /// The timeline up to the groups' last count, at this time.
     pub fn end(mut self, groups: &Groups, at: Duration) -> Timeline {
         self.marks.retain(|mark| mark.at < at || mark.at.is_zero());
-        self.marks.push(Mark { at, readings: groups.last(), enabled_ns: groups.enabled_ns() });
+        let (enabled_ns, room_ns) = (groups.enabled_ns(), groups.room_ns());
+        self.marks.push(Mark { at, readings: groups.last(), enabled_ns, room_ns });
         let all = |_: &Group| true;
         let mut series = vec![Series { of: SeriesOf::Whole, intervals: self.intervals(groups, &all) }];
         let parts = parts(groups);
@@ -116,21 +121,23 @@ impl Recorder {
             let [from, to] = pair else { return None };
             let counted = groups.between(&from.readings, &to.readings).filter(|one| chosen(one.group));
             let enabled_ns = to.enabled_ns.zip(from.enabled_ns).map(|(to, from)| to.saturating_sub(from));
-            interval(&counted.collect::<Vec<_>>(), enabled_ns, from.at, to.at)
+            let room_ns = to.room_ns - from.room_ns;
+            interval(&counted.collect::<Vec<_>>(), enabled_ns, room_ns, (from.at, to.at))
         };
         self.marks.windows(2).filter_map(of_pair).collect()
     }
 }
 
-/// The interval in which this was counted. `enabled_ns`: `Groups::enabled_ns`, of the interval.
+/// The interval in which this was counted. `enabled_ns`, `room_ns`: those of `Groups`, of the interval.
 pub fn interval(
     counted: &[Counted],
     enabled_ns: Option<u64>,
-    begin: Duration,
-    end: Duration,
+    room_ns: u64,
+    (begin, end): (Duration, Duration),
 ) -> Option<Interval> {
     let of_cpus = counted.iter().any(|one| matches!(one.group.of, Of::Cpu(_)));
-    let count = count_of(counted, of_cpus, enabled_ns).ok()?;
+    let mut count = count_of(counted, of_cpus, enabled_ns).ok()?;
+    count.run.lost_ns = room_ns.saturating_sub(count.run.cpu_ns);
     Interval::new(begin.as_nanos() as u64, end.as_nanos() as u64, &count)
 }
 

@@ -81,6 +81,7 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         turns: arguments.turns()?,
         row_due: arguments.interval().unwrap_or_default(),
         remarked: false,
+        room_ns: 0,
     };
     match arguments.whom() {
         Some(whom) => counting.others(&whom),
@@ -114,6 +115,8 @@ struct Counting<'a> {
     row_due: Duration,
     /// It was said that nodes were not measured for want of turns.
     remarked: bool,
+    /// `Groups::room_ns` at the last row.
+    room_ns: u64,
 }
 
 impl Counting<'_> {
@@ -139,6 +142,7 @@ impl Counting<'_> {
         };
         let (ran, groups) = self.run(watched, |counting, groups, at| {
             let groups = groups.as_mut().ok()?;
+            groups.look_for_losses();
             counting.tick(&mut groups.groups, at, true);
             groups.tick(at);
             let pace = if counting.show_rows() { counting.pace() } else { groups.pace() };
@@ -157,9 +161,12 @@ impl Counting<'_> {
             let waited = if self.arguments.wait { ended.elapsed() } else { Duration::ZERO };
             let (at, at_work) = (ran.wall + waited, outlived != Some(false));
             match by_task {
-                Some(by) => self.task_rows(&mut groups, by, (at, at_work), &ran),
+                Some(by) => {
+                    let loss = groups.loss(&ran, outlived);
+                    self.task_rows(&mut groups, by, (at, at_work), loss);
+                }
                 None => {
-                    let loss = groups.loss(&ran);
+                    let loss = groups.loss(&ran, outlived);
                     self.rows(&mut groups.groups, at, at_work, Some(loss));
                 }
             }
@@ -303,7 +310,7 @@ impl Counting<'_> {
                 Err(why) => say(&format!("nothing is measured: {why}")),
                 Ok(mut groups) => {
                     let outlived = groups.outlived(false);
-                    let loss = groups.loss(&ran);
+                    let loss = groups.loss(&ran, outlived);
                     let rows = self.read(&mut groups.groups, ran.wall, outlived != Some(false), Some(loss));
                     let rows: Vec<_> =
                         rows.into_iter().map(|row| Row { of: number.to_string(), ..row }).collect();
@@ -414,9 +421,8 @@ impl Counting<'_> {
     }
 
     /// Rows of a command's threads or processes.
-    fn task_rows(&mut self, groups: &mut OutsideGroups, by: By, (at, at_work): (Duration, bool), ran: &Ran) {
+    fn task_rows(&mut self, groups: &mut OutsideGroups, by: By, (at, at_work): (Duration, bool), loss: Loss) {
         groups.take_records();
-        let loss = groups.loss(ran);
         let Some(tasks) = &groups.tasks else {
             return self.rows(&mut groups.groups, at, at_work, Some(loss));
         };
@@ -453,6 +459,7 @@ impl Counting<'_> {
     /// The same, to be written.
     fn read(&mut self, groups: &mut Groups, at: Duration, at_work: bool, loss: Option<Loss>) -> Vec<Row> {
         let columns = self.columns.get_or_insert_with(|| columns(self.arguments, groups)).clone();
+        let room_ns = groups.room_ns();
         let (counted, failed): (Vec<_>, Vec<_>) =
             groups.count(at_work, at).into_iter().partition(Result::is_ok);
         if let (Some(Err(why)), false) = (failed.first(), self.unread) {
@@ -462,9 +469,23 @@ impl Counting<'_> {
         let counted: Vec<_> = counted.into_iter().flatten().collect();
         let enabled = counted.iter().map(Counted::enabled_ns).max();
         let mut lost_ns = loss.zip(enabled).map_or(0, |(loss, enabled)| loss.of(enabled));
-        if lost_ns > 0 && self.arguments.interval().is_some() {
-            let lost_s = std::mem::take(&mut lost_ns) as f64 / 1e9;
-            say(&format!("{lost_s:.3} s of the command's CPU time are in no row: {UNCOUNTED}"));
+        if self.arguments.interval().is_some() {
+            let before = std::mem::replace(&mut self.room_ns, room_ns);
+            let ran = counted.iter().map(Counted::enabled_since_ns).max().unwrap_or(0);
+            let lost_here = (room_ns - before).saturating_sub(ran);
+            let all_lost = std::mem::replace(&mut lost_ns, lost_here);
+            if all_lost > 0 {
+                let lost_s = all_lost as f64 / 1e9;
+                let seen = match room_ns {
+                    0 => "",
+                    _ => {
+                        "; in the bounds of rows from the first of these programs on is all that the CPUs may have done meanwhile"
+                    }
+                };
+                say(&format!(
+                    "{lost_s:.3} s of the command's CPU time were counted in no row: {UNCOUNTED}{seen}"
+                ));
+            }
         }
         let (mut rows, mut remark) = (Vec::new(), None);
         for label in labels(&counted) {
@@ -482,6 +503,9 @@ impl Counting<'_> {
                 pmu: group.info.pmu.clone(),
                 ..Row::new(&columns, figures, wall_s)
             }));
+        }
+        if self.arguments.interval().is_some() && lost_ns > 0 {
+            rows.iter_mut().for_each(|row| row.cpus = None); // (of the lost ones it is known how many they may have used alone)
         }
         if let Some(remark) = remark.filter(|_| !std::mem::replace(&mut self.remarked, true)) {
             say(&remark);

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::clock::tells_threads_apart;
-use super::execs::ExecsWatch;
+use super::execs::{ExecsWatch, Kept};
 use super::group::{Counted, Groups, by_pmu};
 use super::intervals::Recorder;
 use super::ipc::{IpcCounts, Kind};
@@ -38,6 +38,7 @@ pub struct OutsideGroups {
     pub tasks: Option<Tasks>,
     family: Option<Family>,
     execs: Option<ExecsWatch>,
+    opened: Instant,
     recorder: Option<Recorder>,
     publisher: Option<Publisher>,
 }
@@ -63,7 +64,15 @@ impl OutsideGroups {
 
     fn new(pid: i32, groups: Groups, tasks: Option<Tasks>) -> OutsideGroups {
         let (family, execs) = (Family::of(pid).ok(), ExecsWatch::of(pid));
-        OutsideGroups { groups, tasks, family, execs, recorder: None, publisher: None }
+        OutsideGroups {
+            groups,
+            tasks,
+            family,
+            execs,
+            opened: Instant::now(),
+            recorder: None,
+            publisher: None,
+        }
     }
 
     /// The same, with its threads told apart. Where the kernel does not do that a line says so, and the command is counted whole.
@@ -109,9 +118,17 @@ impl OutsideGroups {
         self.recorder.as_ref().map(Recorder::interval).into_iter().chain(published).chain(records).min()
     }
 
+    /// Sees whether a program has lost its events meanwhile: from then on intervals have room for all that the CPUs may have done.
+    pub fn look_for_losses(&mut self) {
+        if self.execs.as_ref().is_some_and(|execs| execs.kept() == Kept::NotAll) {
+            self.groups.lose();
+        }
+    }
+
     /// An interval is over.
     pub fn tick(&mut self, at: Duration) {
         self.take_records();
+        self.look_for_losses();
         if let Some(recorder) = &mut self.recorder {
             recorder.tick(&mut self.groups, at, true);
         }
@@ -137,12 +154,20 @@ impl OutsideGroups {
         self.family.as_ref().map(|family| family.goes_on(wait))
     }
 
-    /// What tells how much of the command, which has ended, was not counted.
-    pub fn loss(&mut self, ran: &Ran) -> Loss {
-        // (what the kernel does at the end of a process, once that has no events any more, is no user's)
-        let all_kept = self.execs.take().is_some_and(ExecsWatch::all_kept);
-        let none = all_kept && !self.groups.counts_kernel();
-        Loss { used: ran.cpu.as_nanos() as u64, switches: ran.switches, none }
+    /// What tells how much of the command, which has ended, was not counted. `outlived`: as [`OutsideGroups::outlived`] says.
+    pub fn loss(&self, ran: &Ran, outlived: Option<bool>) -> Loss {
+        let used = ran.cpu.as_nanos() as u64;
+        let room = self.opened.elapsed().as_nanos() as u64 * online().len() as u64;
+        match self.execs.as_ref().map_or(Kept::Unknown, ExecsWatch::kept) {
+            // (what the kernel does at the end of a process, once that has no events any more, is no user's)
+            Kept::All if !self.groups.counts_kernel() => Loss::None,
+            Kept::NotAll => {
+                let all_waited =
+                    outlived == Some(false) && !self.execs.as_ref().is_some_and(ExecsWatch::has_orphans);
+                Loss::Seen { used: all_waited.then_some(used), room }
+            }
+            _ => Loss::Unknown { used, switches: ran.switches },
+        }
     }
 
     /// What was counted, once the command has ended.
@@ -151,7 +176,7 @@ impl OutsideGroups {
     /// Those of `td_read`.
     pub fn end(mut self, ran: &Ran, command: &[OsString], wait: bool) -> Result<OutsideCount, Error> {
         let outlived = self.outlived(wait);
-        let loss = self.loss(ran);
+        let loss = self.loss(ran, outlived);
         self.take_records();
         let (groups, tasks) = (&mut self.groups, self.tasks.as_ref());
         let mut counted = whole(groups, tasks, outlived != Some(false), ran.wall, String::new())?;
@@ -241,21 +266,32 @@ pub fn count_of(counted: &[Counted], of_cpus: bool, enabled_ns: Option<u64>) -> 
 
 /// What of a command's CPU time was not counted.
 #[derive(Clone, Copy)]
-pub struct Loss {
-    used: u64,
-    switches: u64,
-    /// It is known that none was.
-    none: bool,
+pub enum Loss {
+    /// It is known that nothing of user mode was lost.
+    None,
+    /// A program has lost its events. `used`: the command's CPU time, unless processes were counted for which it did not wait; all that
+    /// the CPUs can have done meanwhile is `room`.
+    Seen { used: Option<u64>, room: u64 },
+    /// Neither is known; the command's CPU time and context switches may tell.
+    Unknown { used: u64, switches: u64 },
 }
 
 impl Loss {
-    /// CPU time in which processes ran on which nothing was open, if events were enabled for so long; less than this may be the
-    /// kernel's own, at exec, at context switches and when a thread ends.
+    /// Nanoseconds in which processes ran on which nothing was open, if events were enabled for so long. Where no loss was seen, less than
+    /// this may be the kernel's own, at exec, at context switches and when a thread ends.
     pub fn of(self, enabled: u64) -> u64 {
         const ONCE: u64 = 10_000_000;
         const SWITCH: u64 = 100_000;
-        let lost = self.used.saturating_sub(enabled);
-        let own = ONCE.saturating_add(SWITCH.saturating_mul(self.switches)).saturating_add(self.used / 100);
-        if lost > own && !self.none { lost } else { 0 }
+        match self {
+            Loss::None => 0,
+            Loss::Seen { used, room } => {
+                used.filter(|used| *used > enabled).unwrap_or(room).saturating_sub(enabled)
+            }
+            Loss::Unknown { used, switches } => {
+                let lost = used.saturating_sub(enabled);
+                let own = ONCE.saturating_add(SWITCH.saturating_mul(switches)).saturating_add(used / 100);
+                if lost > own { lost } else { 0 }
+            }
+        }
     }
 }

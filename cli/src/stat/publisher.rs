@@ -34,12 +34,12 @@ impl Publisher {
         let enabled_ns = groups.enabled_ns();
         let Ok(now) = groups.peek(at_work) else { return };
         let all: Vec<Counted> = groups.between(&self.start, &now).collect();
-        let Some(whole) = interval(&all, enabled_ns, Duration::ZERO, at) else { return };
+        let Some(whole) = interval(&all, enabled_ns, groups.room_ns(), (Duration::ZERO, at)) else { return };
         let mut series = vec![(SeriesOf::Whole, whole)];
         let parts = parts(groups);
         for part in parts.iter().filter(|_| parts.len() > 1) {
             let own = groups.between(&self.start, &now).filter(|one| one.group.of == **part);
-            let own = interval(&own.collect::<Vec<_>>(), None, Duration::ZERO, at);
+            let own = interval(&own.collect::<Vec<_>>(), None, 0, (Duration::ZERO, at));
             series.extend(own.map(|own| (series_of(groups, part, &self.names), own)));
         }
         let ipc = by_pmu(&all).ok().and_then(|kinds| {

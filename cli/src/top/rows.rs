@@ -106,7 +106,7 @@ impl Source {
                 kinds.iter().filter(|(_, figures)| figures.sum.slots > 0).map(|(_, figures)| figures.ipc);
             let first = ipcs.next().flatten();
             let ipc = first.and_then(|first| ipcs.try_fold(first, |all, more| Some(all.plus(&more?))));
-            let counted = interval(&counted, None, since, at)?;
+            let counted = interval(&counted, None, 0, (since, at))?;
             Some(Row { of, counted, ipc: ipc.and_then(|ipc| ipc.ipc()) })
         };
         let parts = parts(&self.groups);
