@@ -2,10 +2,12 @@
 #![allow(unsafe_code)]
 
 mod family;
+mod hotplug;
 mod opened;
 mod signals;
 
 pub use family::Family;
+pub use hotplug::Hotplug;
 pub use opened::OpenedWatch;
 pub use signals::{
     Interrupts, interrupted, interrupts, let_files_be_too_large, raise, wait_for_reader, with_signals_blocked,

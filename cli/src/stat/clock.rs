@@ -78,12 +78,14 @@ pub struct TimeOf {
     clock: Option<TaskClock>,
     /// What it showed last.
     last: Cell<u64>,
+    /// Before it went.
+    before_ns: u64,
 }
 
 impl TimeOf {
     /// Of a command.
     pub fn command(clock: TaskClock) -> TimeOf {
-        TimeOf { of: Of::Command, clock: Some(clock), last: Cell::new(0) }
+        TimeOf { of: Of::Command, clock: Some(clock), last: Cell::new(0), before_ns: 0 }
     }
 
     /// Of a thread, or of a CPU, from now on; None as of [`TaskClock::of`].
@@ -92,7 +94,12 @@ impl TimeOf {
     /// The kernel's.
     pub fn of(of: &Of) -> io::Result<Option<TimeOf>> {
         let clock = TaskClock::of(of)?;
-        Ok(clock.map(|clock| TimeOf { of: of.clone(), clock: Some(clock), last: Cell::new(0) }))
+        Ok(clock.map(|clock| TimeOf { of: of.clone(), clock: Some(clock), last: Cell::new(0), before_ns: 0 }))
+    }
+
+    /// So long it may have been there before.
+    pub fn since_before(self, before_ns: u64) -> TimeOf {
+        TimeOf { before_ns, ..self }
     }
 
     /// Whether it is there.
@@ -111,7 +118,7 @@ impl TimeOf {
         // (of a CPU that has gone offline Linux 6.1 shows none)
         let now = self.clock.as_ref().and_then(TaskClock::enabled_ns).unwrap_or(0);
         self.last.set(self.last.get().max(now));
-        self.last.get()
+        self.last.get() + self.before_ns
     }
 }
 

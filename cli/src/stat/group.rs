@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
-use topdown::{Error, Info, Node, Options, Sample, SourceKind, Sum, Target, TopDown};
+use topdown::{Error, Info, Node, Options, Sample, SourceKind, Target, TopDown};
 use topdown_seam::page::Times;
 use topdown_seam::records::{Records, TaskRecord};
 
@@ -42,102 +42,36 @@ pub struct Group {
     /// What the kernel says of threads, if it was asked to.
     records: Option<Records>,
     ipc: Option<Ipc>,
-    /// When it was opened.
+    /// What it showed when it was opened.
     opened: Reading,
+    /// When that was, at the earliest.
+    opened_at: Instant,
     last: Reading,
     /// When that was, from the start.
     last_at: Duration,
     /// What was seen last, in between, too.
     seen: Reading,
+    /// When that was.
+    seen_at: Instant,
     /// The last reading of all: its CPU went offline.
     end: Option<Reading>,
+    /// Of a CPU that came online: nanoseconds in which it may have been there, and was not counted yet.
+    missed_ns: u64,
 }
 
 /// What a group showed at one time.
 #[derive(Clone, Default)]
 pub struct Reading {
-    sample: Sample,
-    ipc: Option<IpcCounts>,
+    pub(super) sample: Sample,
+    pub(super) ipc: Option<IpcCounts>,
     /// Of groups that take turns: all stretches until then. (The sample has slots and times alone)
-    stretches: Option<Rc<Stretches>>,
+    pub(super) stretches: Option<Rc<Stretches>>,
 }
 
 impl Reading {
     /// Of groups that take turns.
     pub fn in_turns(sample: Sample, stretches: Rc<Stretches>) -> Reading {
         Reading { sample, ipc: None, stretches: Some(stretches) }
-    }
-}
-
-/// What was counted from one reading to the next.
-#[derive(Clone, Default)]
-pub struct Figures {
-    /// Of groups that took turns: slots and times alone.
-    pub sum: Sum,
-    /// If they did: the stretches.
-    pub stretches: Option<Stretches>,
-    /// None: not counted, or not all the time.
-    pub ipc: Option<IpcCounts>,
-}
-
-impl Figures {
-    /// Those from one sample to another.
-    ///
-    /// # Errors
-    /// Those of [`Sum::add`].
-    pub fn between(from: &Sample, to: &Sample) -> Result<Figures, Error> {
-        let reading = |sample: &Sample| Reading { sample: *sample, ..Reading::default() };
-        let mut figures = Figures::default();
-        figures.add(&reading(from), &reading(to))?;
-        Ok(figures)
-    }
-
-    /// Adds those of another part of the same kind of cores.
-    fn add(&mut self, from: &Reading, to: &Reading) -> Result<(), Error> {
-        let is_first = self.sum.time_enabled_ns == 0 && self.sum.executions == 0;
-        let (first, last) = (&from.sample, &to.sample);
-        if let Some(stretches) = &to.stretches {
-            self.stretches = Some(
-                from.stretches.as_ref().map_or_else(|| (**stretches).clone(), |then| stretches.since(then)),
-            );
-            let slots = last.slots - first.slots;
-            let counted = u64::from(slots > 0);
-            self.sum = Sum {
-                slots,
-                measured_slots: slots,
-                executions: counted,
-                measured: counted,
-                time_enabled_ns: last.time_enabled_ns - first.time_enabled_ns,
-                time_running_ns: last.time_running_ns - first.time_running_ns,
-                from: *last, // of which cores it is
-                last: *last,
-                ..Sum::default()
-            };
-            return Ok(());
-        }
-        if last.slots == first.slots {
-            // (an execution that was not measured would be unknown)
-            self.sum.time_enabled_ns += last.time_enabled_ns - first.time_enabled_ns;
-            self.sum.time_running_ns += last.time_running_ns - first.time_running_ns;
-            self.sum.from = *first; // of which cores it is
-        } else {
-            self.sum.add(first, last)?;
-        }
-        let ran = last.time_running_ns - first.time_running_ns;
-        let both = from.ipc.zip(to.ipc).and_then(|(from, to)| to.since(&from, ran));
-        self.ipc = match self.ipc {
-            _ if is_first => both,
-            all => all.zip(both).map(|(all, both)| all.plus(&both)),
-        };
-        Ok(())
-    }
-
-    /// The nodes of the tree of metrics, those that were not measured, too; none, if nothing was counted.
-    pub fn nodes(&self) -> Vec<Node> {
-        let Some(stretches) = &self.stretches else { return self.sum.decode_tree().unwrap_or_default() };
-        let uncounted = self.sum.uncounted_slots();
-        let part = if uncounted > 0.0 { uncounted / (uncounted + self.sum.slots as f64) } else { 0.0 };
-        stretches.nodes(part)
     }
 }
 
@@ -150,6 +84,7 @@ impl Group {
             Of::Cpu(cpu) => Target::Cpu(cpu),
         };
         let options = Options { target, ..*options };
+        let opened_at = Instant::now();
         let td = TopDown::open(&options)?;
         let info = td.info()?;
         let records = if options.record_slots > 0 { Some(td.records()?) } else { None };
@@ -163,10 +98,13 @@ impl Group {
             records,
             ipc,
             opened: Reading::default(),
+            opened_at,
             last: Reading::default(),
             last_at: Duration::ZERO,
             seen: Reading::default(),
+            seen_at: Instant::now(),
             end: None,
+            missed_ns: 0,
         };
         let first = group.read()?;
         Ok(Group { opened: first.clone(), last: first.clone(), seen: first, ..group })
@@ -181,8 +119,18 @@ impl Group {
     }
 
     fn read(&self) -> Result<Reading, Error> {
-        let sample = self.td.read()?;
+        let sample = self.with_missed(self.td.read()?);
         Ok(Reading { sample, ipc: self.ipc.as_ref().and_then(Ipc::read), stretches: None })
+    }
+
+    fn with_missed(&self, sample: Sample) -> Sample {
+        Sample { time_enabled_ns: sample.time_enabled_ns + self.missed_ns, ..sample }
+    }
+
+    /// When its CPU went offline, at the earliest: it was counted until then.
+    fn counted_until(&self) -> Instant {
+        let last = self.end.as_ref().unwrap_or(&self.seen).sample;
+        self.opened_at + Duration::from_nanos(last.time_enabled_ns - self.missed_ns)
     }
 
     /// Of a CPU, which may have gone offline.
@@ -193,16 +141,21 @@ impl Group {
         let read = match (self.read(), &self.of) {
             (Err(error), Of::Cpu(cpu)) if error.code() == -libc::EIO => {
                 // (Linux 6.1 shows no counts while the CPU is away)
-                let last = self.td.read_last().inspect_err(|_| {
-                    say(&format!("CPU {cpu} went offline, and the last of what ran there is lost"));
+                let last = self.td.read_last().map(|last| self.with_missed(last)).unwrap_or_else(|_| {
+                    say(&format!(
+                        "CPU {cpu} went offline, and the last of what ran there is lost (the bound has room for it)"
+                    ));
+                    let since_ns = self.seen_at.elapsed().as_nanos() as u64;
+                    let seen = self.seen.sample;
+                    Sample { time_enabled_ns: seen.time_enabled_ns + since_ns, ..seen }
                 });
-                let end = Reading { sample: last.unwrap_or(self.seen.sample), ..Reading::default() };
+                let end = Reading { sample: last, ..Reading::default() };
                 self.end = Some(end.clone());
                 end
             }
             (read, _) => read?,
         };
-        self.seen = read.clone();
+        (self.seen, self.seen_at) = (read.clone(), Instant::now());
         Ok(read)
     }
 
@@ -226,6 +179,8 @@ pub struct Groups {
     clock: Option<TaskClock>,
     /// CPUs that came online and could not be opened.
     refused: BTreeSet<u32>,
+    /// Which CPUs were online when that was seen last, and when.
+    looked: Option<(Instant, BTreeSet<u32>)>,
     /// Since when programs of the command are not counted, and how many CPUs they may run on.
     losing: Option<(Instant, u64)>,
 }
@@ -235,8 +190,8 @@ pub struct Counted<'g> {
     pub group: &'g Group,
     /// When the reading before was, from the start.
     pub since: Duration,
-    from: Reading,
-    to: Reading,
+    pub(super) from: Reading,
+    pub(super) to: Reading,
 }
 
 impl Counted<'_> {
@@ -397,10 +352,12 @@ impl Groups {
         options: &Options,
         kinds: &[Kind],
     ) -> Result<Groups, Error> {
+        let (looked_at, cpus) = (Instant::now(), cpus.collect::<BTreeSet<u32>>());
         let mut groups = Groups::new(options, kinds);
-        for cpu in cpus {
-            groups.open(&Of::Cpu(cpu))?;
+        for cpu in &cpus {
+            groups.open(&Of::Cpu(*cpu))?;
         }
+        groups.looked = Some((looked_at, cpus));
         Ok(groups)
     }
 
@@ -520,26 +477,54 @@ impl Groups {
         groups.peek().is_some() && groups.all(|group| group.end.is_some())
     }
 
-    /// Opens groups on those of these CPUs that came online, once those that went offline were seen by a reading. Which cannot be, and
-    /// could before, and why.
-    pub fn follow(&mut self, online: &BTreeSet<u32>, by: Option<By>) -> Vec<(u32, Error)> {
+    /// Opens groups on those of these CPUs that came online, once those that went offline were seen by a reading; they were online at
+    /// some time after `looked_at`. Which cannot be, and could before, and why.
+    pub fn follow(
+        &mut self,
+        online: &BTreeSet<u32>,
+        looked_at: Instant,
+        by: Option<By>,
+    ) -> Vec<(u32, Error)> {
         if let Some(rotation) = &mut self.rotation {
-            return rotation.follow(online);
+            return rotation.follow(online, looked_at);
         }
         let counts = |cpu: u32| self.all.iter().any(|group| group.of == Of::Cpu(cpu) && group.end.is_none());
         let new: Vec<u32> = online.iter().copied().filter(|cpu| !counts(*cpu)).collect();
         self.refused.retain(|cpu| new.contains(cpu));
         let mut refused = Vec::new();
         for cpu in &new {
+            let absent_at = self.absent_at(*cpu);
             match self.open(&Of::Cpu(*cpu)) {
                 Err(why) if self.refused.insert(*cpu) => refused.push((*cpu, why)),
-                _ => {}
+                Err(_) => {}
+                Ok(()) => {
+                    let missed = absent_at.map_or(Duration::ZERO, |absent_at| absent_at.elapsed());
+                    self.all
+                        .last_mut()
+                        .into_iter()
+                        .for_each(|group| group.missed_ns = missed.as_nanos() as u64);
+                }
             }
         }
         if !new.is_empty() {
             self.label(by);
         }
+        self.looked = Some((looked_at, online.clone()));
         refused
+    }
+
+    /// When a CPU that is not counted was not online, as far as that is known.
+    fn absent_at(&self, cpu: u32) -> Option<Instant> {
+        let (looked_at, online) = self.looked.as_ref()?;
+        let unseen = (!online.contains(&cpu)).then_some(*looked_at);
+        let ended = self.all.iter().filter(|group| group.of == Of::Cpu(cpu)).map(Group::counted_until).max();
+        unseen.max(ended).or(Some(*looked_at))
+    }
+
+    /// How long the CPU that came online last may have been there before it was counted: that is told apart from its readings from now on.
+    pub fn take_missed_ns(&mut self, cpu: u32) -> u64 {
+        let group = self.all.iter_mut().rev().find(|group| group.of == Of::Cpu(cpu));
+        group.map_or(0, |group| std::mem::take(&mut group.missed_ns))
     }
 }
 
@@ -576,42 +561,4 @@ fn is_settled(sample: &Sample, later: &Sample) -> bool {
     let more = |(before, after): (&u64, &u64)| after.checked_sub(*before).zip(slots);
     let mut counters = sample.counter.iter().zip(&later.counter);
     counters.all(|counter| more(counter).is_some_and(|(more, slots)| more <= slots))
-}
-
-/// The figures of some groups for each PMU, the first to come first; with the first group that has it.
-///
-/// # Errors
-/// Those of [`Sum::add`].
-pub fn by_pmu<'c>(
-    counted: impl IntoIterator<Item = &'c Counted<'c>>,
-) -> Result<Vec<(&'c Group, Figures)>, Error> {
-    let mut kinds: Vec<(&Group, Figures)> = Vec::new();
-    for one in counted {
-        let place = kinds.iter().position(|(group, _)| group.info.pmu == one.group.info.pmu);
-        let place = place.unwrap_or_else(|| {
-            kinds.push((one.group, Figures::default()));
-            kinds.len() - 1
-        });
-        kinds[place].1.add(&one.from, &one.to)?;
-    }
-    Ok(kinds)
-}
-
-/// Of several kinds of cores each is enabled all the time: of that, a kind's is what it counted, and what none has counted. They are
-/// not read at once; where one alone has counted, its own reading tells how long that was.
-pub fn apart(kinds: &mut [(&Group, Figures)]) {
-    if kinds.len() < 2 || kinds.iter().any(|(group, _)| matches!(group.of, Of::Cpu(_))) {
-        return;
-    }
-    let times = |(_, figures): &(&Group, Figures)| (figures.sum.time_enabled_ns, figures.sum.time_running_ns);
-    let all: Vec<(u64, u64)> = kinds.iter().map(times).collect();
-    let mut counted = all.iter().filter(|(_, running)| *running > 0);
-    let enabled = match (counted.next(), counted.next()) {
-        (Some((enabled, _)), None) => *enabled,
-        _ => all.iter().map(|(enabled, _)| *enabled).max().unwrap_or(0),
-    };
-    let none = enabled.saturating_sub(all.iter().map(|(_, running)| running).sum());
-    for (_, figures) in kinds {
-        figures.sum.time_enabled_ns = figures.sum.time_running_ns + none;
-    }
 }

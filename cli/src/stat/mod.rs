@@ -8,6 +8,7 @@ mod arguments;
 mod clock;
 mod columns;
 mod execs;
+pub mod figures;
 pub mod group;
 pub mod intervals;
 pub mod ipc;
@@ -23,12 +24,13 @@ pub mod whom;
 
 use crate::metrics::{Endpoint, Published};
 use crate::run::{FAILED, Failure, ended, not_run};
-use crate::sys::{self, End, Interrupts, Ran};
+use crate::sys::{self, End, Hotplug, Interrupts, Ran};
 use crate::{in_words_of_the_command, say};
 use arguments::Show;
 pub use arguments::{Arguments, HELP, LONGEST, USAGE};
 use columns::columns;
-use group::{Counted, Figures, Group, Groups, apart, by_pmu};
+use figures::{Figures, apart, by_pmu};
+use group::{Counted, Group, Groups};
 use intervals::{Recorder, SHORTEST};
 use ipc::Ipc;
 pub use outside::OutsideGroups;
@@ -75,6 +77,7 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         table: None,
         broken: false,
         cpus: None,
+        hotplug: None,
         endpoint: arguments.endpoint()?,
         looked: Duration::ZERO,
         unread: false,
@@ -101,8 +104,9 @@ struct Counting<'a> {
     table: Option<Table>,
     /// Nothing can be written any more.
     broken: bool,
-    /// If CPUs are counted: which.
+    /// If CPUs are counted: which, and what tells at once that one goes or comes.
     cpus: Option<Whom>,
+    hotplug: Option<Hotplug>,
     /// Answers requests.
     endpoint: Option<Endpoint>,
     /// When it was last seen which CPUs are online.
@@ -204,7 +208,8 @@ impl Counting<'_> {
                 }
             };
             let ends = vec![process.as_raw_fd()];
-            let until = Until { start, ends, interrupt: None, timeout: arguments.timeout() };
+            let events = self.hotplug.as_ref().map(Hotplug::descriptor);
+            let until = Until { start, ends, interrupt: None, events, timeout: arguments.timeout() };
             if watch(until, pace, |at| tick(self, groups, at)) == Why::TimedOut {
                 sys::signal(&process, libc::SIGTERM);
             }
@@ -226,6 +231,7 @@ impl Counting<'_> {
         groups.label(self.arguments.by());
         let at_work = !matches!(whom, Whom::Cpus(_));
         self.cpus = Some(whom.clone()).filter(|_| !at_work);
+        self.hotplug = self.cpus.as_ref().and_then(|_| Hotplug::open().ok()); // (without, they are looked for)
         if self.show_rows() {
             self.columns = Some(columns(self.arguments, &groups));
             self.begin(); // (to open a FIFO is to wait for its reader)
@@ -253,7 +259,8 @@ impl Counting<'_> {
             let start = Instant::now();
             let ends = endings.iter().map(Ending::descriptor).collect();
             let interrupt = interrupts.as_ref().map(Interrupts::descriptor);
-            let until = Until { start, ends, interrupt, timeout: self.arguments.timeout() };
+            let events = self.hotplug.as_ref().map(Hotplug::descriptor);
+            let until = Until { start, ends, interrupt, events, timeout: self.arguments.timeout() };
             watch(until, self.first(), |at| tick(self, &mut groups, at).filter(|_| !self.broken));
             (End::Status(0), start.elapsed())
         } else {
@@ -360,7 +367,9 @@ impl Counting<'_> {
         let report = self.keeps_time().then_some(SHORTEST);
         let looks = (self.cpus.is_some() || self.endpoint.is_some()).then_some(LOOK);
         let records = self.arguments.by_task().map(|_| TAKE_RECORDS);
-        self.arguments.interval().or(report).or(records).or(looks)
+        let polls = (self.cpus.is_some() && self.hotplug.is_none()).then_some(LOOK);
+        let pace = self.arguments.interval().or(report).or(records).or(looks);
+        polls.into_iter().chain(pace).min()
     }
 
     /// When it is called first.
@@ -371,19 +380,20 @@ impl Counting<'_> {
 
     /// An interval is over.
     fn tick(&mut self, groups: &mut Groups, at: Duration, at_work: bool) {
-        let reads = self.show_rows() && self.arguments.interval().is_some();
-        if reads && at >= self.row_due {
-            let interval = self.arguments.interval().unwrap_or_default();
+        let interval = self.arguments.interval().filter(|_| self.show_rows() && at >= self.row_due);
+        if let Some(interval) = interval {
             self.rows(groups, at, at_work, None);
             self.row_due = Next::Multiple(interval).after(at);
         }
-        let looks = (self.show_rows() && self.turns.is_empty()) || at >= self.looked + LOOK;
+        let changed = self.hotplug.as_ref().is_some_and(Hotplug::has_changed);
+        let looks = (self.show_rows() && self.turns.is_empty()) || changed || at >= self.looked + LOOK;
+        let looked_at = Instant::now();
         if let Some(online) = self.cpus.as_ref().filter(|_| looks).and_then(Whom::online) {
             self.looked = at;
-            if !reads {
+            if interval.is_none() {
                 groups.look();
             }
-            for (cpu, why) in groups.follow(&online, self.arguments.by()) {
+            for (cpu, why) in groups.follow(&online, looked_at, self.arguments.by()) {
                 say(&format!("CPU {cpu} came online, and is not counted: {why}"));
             }
         }

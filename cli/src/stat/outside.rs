@@ -3,7 +3,8 @@
 
 use super::clock::tells_threads_apart;
 use super::execs::{ExecsWatch, Kept};
-use super::group::{Counted, Groups, by_pmu};
+use super::figures::by_pmu;
+use super::group::{Counted, Groups};
 use super::intervals::Recorder;
 use super::ipc::{IpcCounts, Kind};
 use super::publisher::{PACE, Publisher};
@@ -142,7 +143,8 @@ impl OutsideGroups {
         // (no pidfd, no intervals)
         let first = self.groups.first_turn(self.pace());
         let (Some(first), Ok(process)) = (first, sys::process(pid)) else { return };
-        let until = Until { start, ends: vec![process.as_raw_fd()], interrupt: None, timeout: None };
+        let until =
+            Until { start, ends: vec![process.as_raw_fd()], interrupt: None, events: None, timeout: None };
         watch(until, Some(first), |at| {
             self.tick(at);
             self.groups.turn(at, self.pace())

@@ -1,7 +1,8 @@
 //! Puts what was counted so far where requests for metrics find it.
 #![forbid(unsafe_code)]
 
-use super::group::{Counted, Groups, Reading, by_pmu};
+use super::figures::by_pmu;
+use super::group::{Counted, Groups, Reading};
 use super::intervals::{interval, name, parts, series_of};
 use crate::metrics::{Published, Totals};
 use std::time::Duration;

@@ -5,7 +5,8 @@
 #![forbid(unsafe_code)]
 
 use super::clock::{TaskClock, TimeOf};
-use super::group::{Counted, Figures, Group, Groups, Of, Reading, by_pmu};
+use super::figures::{Figures, by_pmu};
+use super::group::{Counted, Group, Groups, Of, Reading};
 use super::stretches::{STRETCH, Stretches};
 use super::whom::Whom;
 use crate::say;
@@ -131,7 +132,7 @@ impl Rotation {
 
     /// Has those of these CPUs that came online counted in each turn from now on, and of those that went offline no more time. Which
     /// cannot be counted, and could before, and why.
-    pub fn follow(&mut self, online: &BTreeSet<u32>) -> Vec<(u32, Error)> {
+    pub fn follow(&mut self, online: &BTreeSet<u32>, looked_at: Instant) -> Vec<(u32, Error)> {
         self.turns.iter_mut().for_each(Groups::look); // (of a CPU that was away the counters do not come back)
         self.times.iter().for_each(|time| _ = time.ns()); // (what one shows before its CPU goes; Linux 6.1 shows none after)
         let turns = &self.turns;
@@ -140,13 +141,14 @@ impl Rotation {
         let mut refused = Vec::new();
         for (k, turn) in self.turns.iter_mut().enumerate() {
             turn.start_off(k != self.now);
-            refused.extend(turn.follow(online, None));
+            refused.extend(turn.follow(online, looked_at, None));
         }
         for cpu in online {
             let of = Of::Cpu(*cpu);
+            let missed_ns = self.turns.iter_mut().map(|turn| turn.take_missed_ns(*cpu)).max().unwrap_or(0);
             if !self.times.iter().any(|time| time.of == of && time.goes_on()) {
                 match TimeOf::of(&of) {
-                    Ok(time) => self.times.extend(time),
+                    Ok(time) => self.times.extend(time.map(|time| time.since_before(missed_ns))),
                     Err(error) => refused.push((*cpu, no_clock(error))),
                 }
             }

@@ -1,7 +1,7 @@
 //! Rows of figures: for intervals, cores, threads, runs. As a text, as separated values, or as JSON lines, each written at once.
 #![forbid(unsafe_code)]
 
-use super::group::Figures;
+use super::figures::Figures;
 use serde_json::{Map, Value};
 use std::fs::{self, File};
 use std::io::{self, Write};

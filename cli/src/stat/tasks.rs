@@ -2,7 +2,8 @@
 //! thread did after its last record is in no row of its own, but in the rest.
 #![forbid(unsafe_code)]
 
-use super::group::{Counted, Figures, Group, RECORD_SLOTS};
+use super::figures::Figures;
+use super::group::{Counted, Group, RECORD_SLOTS};
 use super::whom::By;
 use std::collections::{BTreeMap, HashMap};
 use topdown::{Error, Sample};

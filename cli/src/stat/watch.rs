@@ -11,6 +11,8 @@ pub struct Until {
     pub ends: Vec<i32>,
     /// ...or this can be read...
     pub interrupt: Option<i32>,
+    /// When this can be read `tick` is called at once, which reads it.
+    pub events: Option<i32>,
     /// ...or so much time has passed.
     pub timeout: Option<Duration>,
 }
@@ -61,9 +63,11 @@ pub fn watch(
             return Why::Ended;
         }
         let soonest = [next, deadline].into_iter().flatten().min();
-        let descriptors: Vec<i32> = until.interrupt.into_iter().chain(until.ends.iter().copied()).collect();
+        let others = until.interrupt.into_iter().chain(until.events);
+        let descriptors: Vec<i32> = others.chain(until.ends.iter().copied()).collect();
         let come = sys::wait_for(&descriptors, soonest);
-        let (interrupt, ends) = come.split_at(until.interrupt.iter().len());
+        let (interrupt, come) = come.split_at(until.interrupt.iter().len());
+        let (events, ends) = come.split_at(until.events.iter().len());
         if interrupt.contains(&true) {
             return Why::Interrupted;
         }
@@ -73,8 +77,8 @@ pub fn watch(
         if deadline.is_some_and(|deadline| now >= deadline) {
             return Why::TimedOut;
         }
-        let over = next.is_some_and(|next| now >= next) && !(waits_for_ends && until.ends.is_empty());
-        if over {
+        let over = next.is_some_and(|next| now >= next) || events.contains(&true);
+        if over && !(waits_for_ends && until.ends.is_empty()) {
             let Some(then) = tick(now - until.start) else { return Why::Ended };
             next = Some(until.start + then.after(until.start.elapsed()));
         }

@@ -1,10 +1,11 @@
 //! What the rows show: what was counted in the last interval, of all and of each part.
 #![forbid(unsafe_code)]
 
-use crate::stat::group::{Counted, Groups, Of, Reading, by_pmu};
+use crate::stat::figures::by_pmu;
+use crate::stat::group::{Counted, Groups, Of, Reading};
 use crate::stat::intervals::{interval, name, parts, series_of};
 use crate::stat::whom::Whom;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use topdown::LEVEL_1;
 use topdown_report::timeline::{Interval, Of as SeriesOf};
 
@@ -117,8 +118,9 @@ impl Source {
         self.rows = rows;
         if at >= self.looked + LOOK {
             self.looked = at;
+            let looked_at = Instant::now();
             if let Some(online) = whom.and_then(Whom::online) {
-                self.groups.follow(&online, None);
+                self.groups.follow(&online, looked_at, None);
             }
         }
     }
