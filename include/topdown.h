@@ -127,8 +127,8 @@ int td_reset(td_t *td);
 void td_close(td_t *td);
 
 /** Totals since td_open or the last td_reset. Two samples of one handle and period decode to the shares of what ran between
- * them. Plain data: copy it, send it to another thread, write it to a file. Another version of the library may
- * refuse it. */
+ * them. Plain data: copy it, send it to another thread, write it to a file. Another version of the library
+ * refuses it, unless what it was counted by is the same there. */
 struct td_sample {
     uint32_t size;             /**< sizeof(struct td_sample), set by the library. */
     uint32_t flags;            /**< TD_SAMPLE_* bits. */
@@ -150,8 +150,6 @@ struct td_sample {
 /** Of a sum: not every execution was measured, and `error` is four standard errors of a random sample more than the bound of
  * those that were. */
 #define TD_SAMPLE_SPARSE 8
-/** Never set by this version. An earlier one set it when a reading reset the registers. */
-#define TD_SAMPLE_CLEARED 16
 /** The reading took the slow path, or was by MRS: some of the library's own work follows it, and is counted. */
 #define TD_SAMPLE_WORK_AFTER 32
 #define TD_SAMPLE_WORK_BEFORE 64  /**< Likewise: some of it precedes the reading, and is counted. */

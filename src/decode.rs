@@ -181,7 +181,7 @@ fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Resul
 
 /// The sample's tree, if its inputs are plain counters.
 fn counters(sample: &Sample) -> Option<&'static Tree> {
-    model::tree_of(sample.base.model).filter(|tree| tree.takes_counters())
+    sample.base.tree().filter(|tree| tree.takes_counters())
 }
 
 /// Values of the nodes of these names, the largest distance of any to an end of its interval, flags, and the part of the time
@@ -422,12 +422,7 @@ pub(crate) mod tests {
         (0..60_000).map(move |_| {
             let zero = Sample {
                 size: size_of::<Sample>() as u32,
-                base: Base {
-                    model: 1,
-                    level: 2,
-                    window: random.next() as u32,
-                    ..Base::of_handle(random.next())
-                },
+                base: Base { window: random.next() as u32, ..Base::of_handle(random.next(), 1, 2) },
                 ..Sample::default()
             };
             let mut from = random.later(&zero);

@@ -93,13 +93,14 @@ pub fn metric(id: u32) -> Option<Metric> {
 }
 
 pub use model::{
-    Core, core_of_subtree, cores, groups_of_level, not_measured, subtree_of_name, subtrees_of_level,
+    Core, core_of_subtree, cores, fingerprint, groups_of_level, not_measured, subtree_of_name,
+    subtrees_of_level,
 };
 pub use options::{Options, SourceKind, Target};
 pub use probe::{Finding, Survey, Verdict, probe};
 pub use sample::{
-    Base, Increments, L1, L2, Sample, TD_SAMPLE_CLEARED, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_DROPPING,
-    TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
+    Base, Increments, L1, L2, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_DROPPING, TD_SAMPLE_SIMULATED,
+    TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
 };
 pub use sampling::{SampledEvents, SampledNode, sampled_events};
 pub use source::simulated::Mix;

@@ -1,6 +1,8 @@
 //! One reading, as it travels from the reader to the decoder, and what a decoder makes of two of them.
 #![forbid(unsafe_code)]
 
+use crate::model;
+use crate::model::tree::Tree;
 pub(crate) use crate::registers::CATEGORIES;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sys::page::Times;
@@ -10,8 +12,6 @@ use crate::sys::page::Times;
 pub const TD_SAMPLE_UNBOUNDED: u32 = 1;
 /// The times are older than the reading: of when the thread was last scheduled, or the library last read the clock.
 pub const TD_SAMPLE_COARSE_TIME: u32 = 2;
-/// Never set by this version. An earlier one set it when a reading reset the registers.
-pub const TD_SAMPLE_CLEARED: u32 = 16;
 /// The reading took the slow path, or was by MRS: some of the library's own work follows it, and is counted.
 pub const TD_SAMPLE_WORK_AFTER: u32 = 32;
 /// Likewise: some of it precedes the reading, and is counted.
@@ -32,13 +32,14 @@ pub struct Base {
     pub sequence: u32,
     /// Number of the window: `first_window` of the period, and on from there.
     pub window: u32,
-    /// Random number of the handle, not 0. It and `period` together are those of no other handle, in whatever process.
+    /// Lower 24 bits: `model::mark` of the row that `model` stands for, not 0. Upper 8: a random number of the handle. They and
+    /// `period` together are those of no other handle, in whatever process.
     pub handle: u32,
     /// Number of the period: random when the handle is opened, and counted on by `td_reset`.
     pub period: u32,
     /// How often the registers were saved and restored since the window began; 65535 for that often or more.
     pub switches: u16,
-    /// Row of the table of CPU models.
+    /// Row of this version's table of CPU models; another version's is told by `handle`.
     pub model: u8,
     /// Deepest level that was counted.
     pub level: u8,
@@ -58,10 +59,30 @@ pub(crate) fn ms(ns: u64) -> u32 {
 }
 
 impl Base {
-    /// Of a handle with this identity, which no other has. Half of it is where the periods begin: samples of two handles pass
-    /// for those of one period only if all 64 bits agree.
-    pub(crate) fn of_handle(identity: u64) -> Base {
-        Base { handle: ((identity >> 32) as u32).max(1), period: identity as u32, ..Base::default() }
+    /// Of a handle with this identity, which no other has, that counts by the row at this place, down to this level. The lower half of
+    /// the identity is where the periods begin: samples of two handles pass for those of one period only if 40 bits of it agree.
+    pub(crate) fn of_handle(identity: u64, model: u8, level: u8) -> Base {
+        let random = (identity >> 32) as u32 & !model::MARK;
+        let handle = random | model::mark(model);
+        Base { handle, period: identity as u32, model, level, ..Base::default() }
+    }
+
+    /// Whether the row at its place is what it was counted by.
+    #[inline(always)]
+    pub(crate) fn is_of_this_table(&self) -> bool {
+        self.handle & model::MARK == model::mark(self.model)
+    }
+
+    /// Whether the other is of the same handle, of whichever period: periods are counted on from a random number.
+    pub(crate) fn is_of_the_handle(&self, handle: u32, period: u32) -> bool {
+        const MOST_PERIODS: u32 = 1 << 24;
+        let apart = self.period.wrapping_sub(period) as i32;
+        self.handle == handle && apart.unsigned_abs() < MOST_PERIODS
+    }
+
+    /// The tree of metrics that it was counted by. None: this version does not have it.
+    pub(crate) fn tree(&self) -> Option<&'static Tree> {
+        model::tree_of(self.model).filter(|_| self.is_of_this_table())
     }
 
     /// Number of the first window of this period. Windows of two periods or handles hardly ever have the same.
@@ -84,8 +105,8 @@ impl Base {
 }
 
 /// Totals since td_open or the last td_reset. Two samples of one handle and period decode to the shares of what ran between
-/// them. Plain data: copy it, send it to another thread, write it to a file. Another version of the library may
-/// refuse it.
+/// them. Plain data: copy it, send it to another thread, write it to a file. Another version of the library
+/// refuses it, unless what it was counted by is the same there.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {

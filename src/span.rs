@@ -102,15 +102,17 @@ fn check(from: &Sample, to: &Sample, level: u32) -> Result<()> {
     for sample in [from, to] {
         let plausible = sample.size as usize == size_of::<Sample>()
             && sample.base.handle != 0
-            && model::tree_of(sample.base.model)
-                .is_some_and(|tree| (1..=tree.depth()).contains(&sample.base.level.into()))
             && sample.registers().are_possible();
         if !plausible {
             return Err(Error::invalid("not a sample")
                 .why("it was not filled in by td_read of this version of the library"));
         }
+        let Some(tree) = sample.base.tree() else { return Err(another_version("sample")) };
+        if !(1..=tree.depth()).contains(&sample.base.level.into()) {
+            return Err(Error::invalid("not a sample").why("no CPU has as many levels"));
+        }
     }
-    if from.base.handle != to.base.handle {
+    if !from.base.is_of_the_handle(to.base.handle, to.base.period) {
         return Err(Error::invalid("the two samples are of different handles")
             .remedy("decode each handle's with its own"));
     }
@@ -142,11 +144,19 @@ fn check(from: &Sample, to: &Sample, level: u32) -> Result<()> {
     Ok(())
 }
 
+/// A sample, or a sum, that says by its fingerprint that this version does not have the tree of metrics that it was counted by.
+#[cold]
+pub(crate) fn another_version(what: &str) -> Error {
+    Error::invalid(format!("the {what} was counted by another version of the library"))
+        .why("the core's tree of metrics or its events are not those of this version")
+        .remedy("decode it by the version that wrote it")
+}
+
 /// Whether a plain counter that the tree takes went back.
 fn went_back(from: &Sample, to: &Sample) -> bool {
     let back = |input: &Input| input.counter().is_some_and(|(k, _)| from.counter[k] > to.counter[k]);
     let counted = |tree: &Tree| tree.inputs_of(to.base.level.into());
-    model::tree_of(to.base.model).is_some_and(|tree| tree.inputs[..counted(tree)].iter().any(back))
+    to.base.tree().is_some_and(|tree| tree.inputs[..counted(tree)].iter().any(back))
 }
 
 /// Whether two samples go together, and that is seen at first sight. `levels`: as many as a sample of their CPU can have, if
@@ -157,7 +167,7 @@ pub(crate) fn go_together(from: &Sample, to: &Sample, level: u32, levels: u8) ->
     let kind = |base: &Base| u16::from_le_bytes([base.model, base.level]);
     from.size as usize == size_of::<Sample>()
         && to.size as usize == size_of::<Sample>()
-        && of(&to.base) as u32 != 0
+        && to.base.is_of_this_table() // (so no tree is there if it is of no handle, and `levels` is 0)
         && of(&from.base) == of(&to.base)
         && kind(&from.base) == kind(&to.base)
         && (level <= 1 || level <= to.base.level.into())
@@ -262,4 +272,58 @@ fn multiplexed(from: &Sample, to: &Sample) -> (f64, f64) {
     }
     let (ran, enabled, slots) = (ran as f64, enabled as f64, (to.slots - from.slots) as f64);
     (ran / enabled, uncounted(enabled, ran, slots, to.most_slots_per_ns()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{l1_at_sight, l2_at_sight};
+    use crate::sum::Sum;
+    use crate::{decode_l1, decode_l2, decode_tree};
+
+    /// Two samples of the row at a place, which decode.
+    fn two(place: u8) -> (Sample, Sample) {
+        let base = Base::of_handle(1 << 40, place, 1);
+        let from =
+            Sample { size: size_of::<Sample>() as u32, base, raw_metrics: 0x3333_6633, ..Sample::default() };
+        let from = Sample { slots: 1_000_000, ..from };
+        (from, Sample { slots: 2_000_000, ..from })
+    }
+
+    /// Another version has other cores, or the same with other trees, at the same places.
+    #[test]
+    fn what_another_version_counted_is_refused() {
+        let places = || (0..=u8::MAX).filter(|place| model::tree_of(*place).is_some());
+        assert!(places().count() > 90);
+        for place in places() {
+            let (from, to) = two(place);
+            assert!(decode_tree(Some(&from), &to).is_ok(), "{place}");
+            let mut sum = Sum::default();
+            sum.add(&from, &to).unwrap();
+            assert!(sum.decode_tree().is_ok(), "{place}");
+            // its tree is another; or its place is
+            let changed = |sample: &Sample| Base { handle: sample.base.handle ^ 1 << 23, ..sample.base };
+            let others = places().filter(|other| *other != place).map(|model| Base { model, ..to.base });
+            for base in others.chain([changed(&to)]) {
+                let (from, to) = (Sample { base, ..from }, Sample { base, ..to });
+                assert!(l1_at_sight(&from, &to).is_none() && l2_at_sight(&from, &to).is_none());
+                let mut other = Sum { last: to, ..sum };
+                for refused in [
+                    decode_l1(Some(&from), &to).err(),
+                    decode_l1(None, &to).err(),
+                    decode_l2(Some(&from), &to).err(),
+                    decode_tree(Some(&from), &to).err(),
+                    crate::decode_tree_as_perf_metrics(Some(&from), &to).err(),
+                    Sum::default().add(&from, &to).err(),
+                    other.l1().err(),
+                    other.decode_tree().err(),
+                    other.add(&two(place).0, &two(place).1).err(),
+                ] {
+                    let refused = refused.expect("it is of another version");
+                    assert_eq!(refused.code(), -libc::EINVAL);
+                    assert!(refused.to_string().contains("by another version of the library"), "{refused}");
+                }
+            }
+        }
+    }
 }

@@ -11,12 +11,13 @@
 struct td_own_base {
     uint32_t sequence;    /**< Sequence number of the control page under which the registers are read. */
     uint32_t window;      /**< Number of the window: `first_window` of the period, and on from there. */
-    /** Random number of the handle, not 0. It and `period` together are those of no other handle, in whatever process. */
+    /** Lower 24 bits: `model::mark` of the row that `model` stands for, not 0. Upper 8: a random number of the handle. They and
+     * `period` together are those of no other handle, in whatever process. */
     uint32_t handle;
     uint32_t period;      /**< Number of the period: random when the handle is opened, and counted on by `td_reset`. */
     /** How often the registers were saved and restored since the window began; 65535 for that often or more. */
     uint16_t switches;
-    uint8_t model;        /**< Row of the table of CPU models. */
+    uint8_t model;        /**< Row of this version's table of CPU models; another version's is told by `handle`. */
     uint8_t level;        /**< Deepest level that was counted. */
     /** When the registers were last known not to have been reset by somebody else: milliseconds of
      * `time_enabled_ns`, modulo 2^32. */
@@ -28,8 +29,8 @@ struct td_own_base {
 };
 
 /** Totals since td_open or the last td_reset. Two samples of one handle and period decode to the shares of what ran between
- * them. Plain data: copy it, send it to another thread, write it to a file. Another version of the library may
- * refuse it. */
+ * them. Plain data: copy it, send it to another thread, write it to a file. Another version of the library
+ * refuses it, unless what it was counted by is the same there. */
 struct td_own_sample {
     uint32_t size;             /**< sizeof(struct td_own_sample), set by the library. */
     uint32_t flags;            /**< TD_SAMPLE_* bits. */

@@ -101,7 +101,7 @@ impl Info {
         Head {
             size: size_of::<Sample>() as u32,
             flags: if self.path == Path::Simulated { TD_SAMPLE_SIMULATED } else { 0 },
-            base: Base { model: row as u8, level: self.level as u8, ..Base::of_handle(identity::unique()) },
+            base: Base::of_handle(identity::unique(), row as u8, self.level as u8),
             ..Head::default()
         }
     }

@@ -5,6 +5,7 @@ pub(crate) mod ampere;
 pub(crate) mod arm64;
 pub(crate) mod e_core_subtrees;
 pub(crate) mod e_cores;
+mod fingerprint;
 pub(crate) mod hip08;
 mod hybrid;
 mod list;
@@ -18,6 +19,8 @@ pub(crate) mod tree;
 pub(crate) mod zen;
 
 use crate::sys::cpu::{self, Identity};
+pub use fingerprint::fingerprint;
+pub(crate) use fingerprint::{MARK, mark};
 pub use list::{Core, cores, not_measured};
 use metrics::Metric;
 use std::sync::OnceLock;
@@ -149,7 +152,7 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
     width as f64 * MOST_CYCLES_PER_NS
 }
 
-/// The whole table; a sample names its row by the place in it.
+/// The whole table. A sample names its row by the place in it, and by what `fingerprint::mark` tells of the row.
 const TABLE: &[&[Model]] = &[
     perf_metrics::ROWS,
     others::ROWS,
@@ -520,11 +523,19 @@ static COUNTERS_DOWN_TO: [[u8; LEVELS as usize]; 256] = {
 };
 
 /// The tree of the row at a place, if there is one; None: the table ends before.
-const fn tree_at(mut place: usize) -> Option<Option<&'static Tree>> {
+const fn tree_at(place: usize) -> Option<Option<&'static Tree>> {
+    match row_at(place) {
+        Some(row) => Some(tree_of_row(row)),
+        None => None,
+    }
+}
+
+/// The row at a place; None: the table ends before.
+const fn row_at(mut place: usize) -> Option<&'static Model> {
     let mut part = 0;
     while part < TABLE.len() {
         if place < TABLE[part].len() {
-            return Some(tree_of_row(&TABLE[part][place]));
+            return Some(&TABLE[part][place]);
         }
         (place, part) = (place - TABLE[part].len(), part + 1);
     }

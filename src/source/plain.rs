@@ -355,7 +355,7 @@ mod tests {
     fn plain() -> (&'static Moved, &'static Plain<&'static Moved>) {
         let counters: &'static Moved = Box::leak(Box::default());
         counters.run(7, [3, 4]); // before it was opened
-        let start = Head { base: Base { handle: 1, level: 1, ..Base::default() }, ..Head::default() };
+        let start = Head { base: Base::of_handle(1, crate::model::UNKNOWN as u8, 1), ..Head::default() };
         let source: &'static Plain<_> = Box::leak(Plain::new(counters, &Shared::default(), start).unwrap());
         counters.source.set(Some(source));
         (counters, source)
@@ -414,7 +414,7 @@ mod tests {
     fn simulated_counters_count_so_much_in_a_cycle() {
         let counters = SimulatedCounters::new(&[1.0], 4);
         counters.set_per_cycle(&[2.0, 0.0, 1.0]).unwrap();
-        let start = Head { base: Base { handle: 1, level: 1, ..Base::default() }, ..Head::default() };
+        let start = Head { base: Base::of_handle(1, crate::model::UNKNOWN as u8, 1), ..Head::default() };
         let source = Plain::new(counters, &Shared::default(), start).unwrap();
         let mut sample = Sample::default();
         while sample.slots < 100_000 {

@@ -6,7 +6,7 @@
 
 use super::{STEADY, Sum};
 use crate::bound::{MOST_WHILE_HANDLED, mean_of_sample, skid_of_counters, unseen};
-use crate::model::{self, counters_down_to};
+use crate::model::counters_down_to;
 use crate::sample::{Increments, Sample, TD_SAMPLE_DROPPING};
 use crate::span::float;
 
@@ -130,7 +130,7 @@ impl Sum {
 
     /// Slots of the counter of which there are most, by how much each counted.
     fn most_of_counters(&self, of: impl Fn(usize) -> f64) -> f64 {
-        let Some(tree) = model::tree_of(self.last.base.model) else { return 0.0 };
+        let Some(tree) = self.last.base.tree() else { return 0.0 };
         let inputs = tree.inputs[..tree.inputs_of(self.level)].iter().filter_map(|input| input.counter());
         inputs.map(|(k, slots)| of(k) * f64::from(slots)).fold(0.0, f64::max)
     }
@@ -159,7 +159,7 @@ impl Sum {
     }
 
     fn subtracted(&self) -> Option<Sum> {
-        let tree = model::tree_of(self.last.base.model).filter(|_| self.is_plausible())?;
+        let tree = self.last.base.tree().filter(|_| self.is_plausible())?;
         let (all, steady, counters) = (self.empties(), self.steady(), self.counters());
         if !tree.takes_counters()
             || counters > COUNTERS

@@ -5,7 +5,7 @@ use super::empties::DUE;
 use super::{BETWEEN, COUNTED, COUNTING, MEASURING, STEADY, Sum, grow};
 use crate::bound::{LEAST_SAMPLE, WORK_AFTER, WORK_BEFORE};
 use crate::error::{Error, Result, TD_ESTALE};
-use crate::model::counters_down_to;
+use crate::model::{MARK, counters_down_to};
 use crate::sample::{Base, Increments, OF_READINGS, Sample, SlotsOnly};
 use crate::span::float;
 
@@ -171,8 +171,9 @@ impl Sum {
     /// From now on executions are counted steadily that begin and end while this is what samples start from. False: they cannot
     /// be, as it is of another kind of core, or another level.
     pub(crate) fn starts_from(&mut self, start: &Sample) -> bool {
-        let kind = |base: &Base| (base.model, u32::from(base.level));
-        if start.base.handle == 0 || kind(&start.base) != (self.last.base.model, self.level) {
+        let kind = |base: &Base| (base.model, base.handle & MARK);
+        let (now, before) = (&start.base, &self.last.base);
+        if now.handle == 0 || kind(now) != kind(before) || u32::from(now.level) != self.level {
             return false;
         }
         self.flags |= start.flags & !OF_READINGS;
@@ -310,7 +311,7 @@ impl Sum {
             );
         }
         let from = self.from.slots_only();
-        if from.handle != to.handle {
+        if !self.from.base.is_of_the_handle(to.handle, to.period) {
             return Err(Error::invalid("td_sum_end with another handle than td_sum_begin")
                 .remedy("end with the same"));
         }

@@ -29,7 +29,7 @@ impl Sum {
     /// The inputs of its CPU's tree, in the tree's order; None: not counted.
     pub fn inputs(&self) -> impl Iterator<Item = Option<InputSum>> + use<> {
         let (all, moments, level) = (self.parts(), self.moments, self.level);
-        let tree = model::tree_of(self.last.base.model);
+        let tree = self.last.base.tree();
         let (inputs, counted) = tree.map_or((&[][..], 0), |tree| (tree.inputs, counted(tree, level).len()));
         inputs.iter().enumerate().map(move |(place, input)| {
             let (sum, products, squares) = match *input {
@@ -58,7 +58,7 @@ impl Sum {
     ) -> Option<Sum> {
         let model = model::of_core(core)?;
         let tree = model::tree_of(model)?;
-        let base = Base { handle: 1, model, ..Base::default() };
+        let base = Base::of_handle(0, model, 0);
         let mut sum = Sum {
             level,
             measured,

@@ -14,10 +14,9 @@ mod turns;
 
 use crate::bound::{self, SKID_SLOTS};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
-use crate::model;
 use crate::model::tree::Tree;
 use crate::sample::{CATEGORIES, Increments, OF_READINGS, Sample, SlotsOnly};
-use crate::span::{Span, span};
+use crate::span::{Span, another_version, span};
 
 pub use empties::Empties;
 pub use execution::Execution;
@@ -161,7 +160,10 @@ impl Sum {
 
     /// The tree of the sample's CPU, which is that of the samples before.
     fn tree_of(&self, sample: &Sample) -> Result<&'static Tree> {
-        let tree = |sample: &Sample| model::tree_of(sample.base.model);
+        let tree = |sample: &Sample| sample.base.tree();
+        if self.is_of_another_version() {
+            return Err(another_version("sum"));
+        }
         let (before, now) = (tree(&self.last), tree(sample));
         match now.filter(|now| self.measured == 0 || before.is_some_and(|before| std::ptr::eq(before, *now)))
         {
@@ -244,7 +246,7 @@ impl Sum {
 
     /// Whether it is of a CPU with plain counters.
     fn takes_counters(&self) -> bool {
-        model::tree_of(self.last.base.model).is_some_and(Tree::takes_counters)
+        self.last.base.tree().is_some_and(Tree::takes_counters)
     }
 
     /// The better account of the last executions.
@@ -273,6 +275,12 @@ impl Sum {
         }
     }
 
+    /// Whether it says by its fingerprint that this version does not have the tree that it was counted by.
+    fn is_of_another_version(&self) -> bool {
+        let size = self.size == 0 || self.size as usize == size_of::<Sum>();
+        size && self.last.base.handle != 0 && self.last.base.tree().is_none()
+    }
+
     /// Whether it can be what the library wrote.
     fn is_plausible(&self) -> bool {
         let part = |part: &Part| {
@@ -282,7 +290,7 @@ impl Sum {
         let size = self.size == 0 || self.size as usize == size_of::<Sum>();
         let counts = self.measured <= self.executions && self.measured_slots <= self.slots;
         let squares = self.moments.iter().chain([&self.xx]).all(|sum| sum.is_finite());
-        let depth = model::tree_of(self.last.base.model).map_or(0, Tree::depth);
+        let depth = self.last.base.tree().map_or(0, Tree::depth);
         let level = (self.measured == 0 && self.measured_slots == 0) || (1..=depth).contains(&self.level);
         size && counts
             && level

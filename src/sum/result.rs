@@ -5,15 +5,18 @@ use super::{Sum, TD_SAMPLE_SPARSE};
 use crate::bound::{Chosen, Moments, random_sample};
 use crate::decode::{level_1_of, level_2_of};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
+use crate::model::MOST_INPUTS;
 use crate::model::tree::{Input, Tree};
-use crate::model::{self, MOST_INPUTS};
 use crate::sample::{CATEGORIES, L1, L2};
-use crate::span::Span;
+use crate::span::{Span, another_version};
 use crate::tree::{self, Count, Counted, Node};
 
 impl Sum {
     /// What was measured, and the tree of the CPU that it was measured on.
     fn measured(&self, level: u32) -> Result<(Span, &'static Tree)> {
+        if self.is_of_another_version() {
+            return Err(another_version("sum"));
+        }
         if !self.is_plausible() {
             return Err(Error::invalid("not a sum")
                 .why("clear it (memset) before the first execution, and leave it to the library then"));
@@ -28,7 +31,7 @@ impl Sum {
             return Err(Error::errno(libc::ENOTSUP, "level 2 was not counted")
                 .why("this CPU has level 1 only, or the handle was opened with level 1"));
         }
-        let tree = model::tree_of(self.last.base.model).expect("a plausible sum has a tree");
+        let tree = self.last.base.tree().expect("a plausible sum has a tree");
         let all_of = self.parts();
         let ran = if self.time_enabled_ns > 0 {
             (self.time_running_ns as f64 / self.time_enabled_ns as f64).min(1.0)

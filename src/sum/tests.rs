@@ -6,7 +6,7 @@ use crate::sample::Base;
 
 /// A sample whose registers hold so much of which so many 255ths retired, the rest backend bound.
 fn sample(slots: u64, retiring: u64) -> Sample {
-    let base = Base { handle: 1, model: model::SIMULATED as u8, level: 2, ..Base::default() };
+    let base = Base::of_handle(1, model::SIMULATED as u8, 2);
     let metrics = retiring | (255 - retiring) << 24;
     Sample { size: size_of::<Sample>() as u32, slots, raw_metrics: metrics, base, ..Sample::default() }
 }
@@ -213,7 +213,7 @@ fn made_up(executions: u64, each: [u64; 8]) -> Sum {
     let model = (0..=u8::MAX)
         .find(|place| model::at((*place).into()).is_some_and(|row| row.core == "made-up core"))
         .unwrap();
-    let base = Base { handle: 1, model, level: 3, ..Base::default() };
+    let base = Base::of_handle(1, model, 3);
     let mut to = Sample { size: size_of::<Sample>() as u32, base, ..Sample::default() };
     let mut sum = Sum::default();
     for _ in 0..executions {
@@ -317,7 +317,7 @@ fn a_sum_by_inputs_has_the_results_of_the_sum() {
 /// retires, or of every second one all. Before one in eight an empty one has the same.
 fn steady(executions: u64, mixed: bool) -> Sum {
     let model = model::of_core("Golden or Raptor Cove, by counters").unwrap();
-    let base = Base { handle: 1, model, level: 2, ..Base::default() };
+    let base = Base::of_handle(1, model, 2);
     let mut sum = Sum { level: 2, last: Sample { base, ..Sample::default() }, ..Sum::default() };
     let mut random = 1_u64;
     for _ in 0..executions {

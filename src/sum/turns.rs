@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn what_came_since_a_turn_ended_divides_as_itself_alone() {
         let (row, model) = model::named("Zen 4, frontend bound").unwrap();
-        let base = Base { handle: 1, model: row as u8, level: 2, ..Base::default() };
+        let base = Base::of_handle(1, row as u8, 2);
         let sample = |slots: u64, counter: [u64; 5]| {
             let mut sample = Sample {
                 size: size_of::<Sample>() as u32,

@@ -99,7 +99,7 @@ pub(crate) fn decode_as_perf_metrics(
     to: &Sample,
 ) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
     let span = span::span(from, to, 1)?;
-    let tree = tree_of(to.base.model)?;
+    let tree = tree_of(to)?;
     let mut counted = counted(tree, &span, from, to);
     if tree.takes_counters() {
         let place = model::counters_down_to(to.base.model, to.base.level);
@@ -136,18 +136,18 @@ pub(crate) fn decode(
     to: &Sample,
 ) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
     let span = span::span(from, to, 1)?;
-    Ok(between(tree_of(to.base.model)?, &span, from, to))
+    Ok(between(tree_of(to)?, &span, from, to))
 }
 
 /// The nodes of a handle's CPU, none of them decoded, and which of them it measures.
 pub(crate) fn list(row: u8, level: u32) -> Result<impl ExactSizeIterator<Item = Node>> {
-    let rows = tree_of(row)?.nodes.iter();
+    let tree = model::tree_of(row).ok_or_else(|| Error::invalid("the CPU has no tree of metrics"))?;
+    let rows = tree.nodes.iter();
     Ok(rows.map(move |row| Node { measured: row.is_measured(level).into(), ..Node::unmeasured(row) }))
 }
 
-fn tree_of(row: u8) -> Result<&'static Tree> {
-    model::tree_of(row)
-        .ok_or_else(|| Error::invalid("not a sample").why("it names a CPU that has no tree of metrics"))
+fn tree_of(sample: &Sample) -> Result<&'static Tree> {
+    sample.base.tree().ok_or_else(|| span::another_version("sample"))
 }
 
 /// Nodes between two samples, of which this is what ran.

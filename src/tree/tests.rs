@@ -13,7 +13,7 @@ mod made_up;
 /// The nodes' shares as evaluated, before they are rounded outwards.
 fn shares(from: Option<&Sample>, to: &Sample) -> Result<Vec<Option<Share>>> {
     let span = span::span(from, to, 1)?;
-    let (tree, level) = (tree_of(to.base.model)?, to.base.level.into());
+    let (tree, level) = (tree_of(to)?, to.base.level.into());
     let shares = evaluate::evaluate(tree, level, &counted(tree, &span, from, to));
     Ok(shares[..tree.nodes.len()].to_vec())
 }
@@ -80,7 +80,7 @@ fn levels_1_and_2_are_the_nodes_to_the_last_bit() {
 
 /// A reading by read(2), level 1, of plain counters.
 fn counted_by_read(tree: &Tree, slots: u64, counts: &[u64]) -> Sample {
-    let base = Base { model: place_of(tree), level: 1, ..Base::of_handle(1 << 32) };
+    let base = Base::of_handle(1 << 32, place_of(tree), 1);
     let base = Base { window: base.first_window().wrapping_add(1), error: 3_000, ..base };
     let size = size_of::<Sample>() as u32;
     let mut sample = Sample { size, slots, slots_before: slots, base, ..Sample::default() };
@@ -299,13 +299,12 @@ fn counters_at_sight_are_the_nodes_to_the_last_bit() {
     for (k, (from, to)) in pairs().enumerate() {
         let rows = [&p_counters::TREE_1, &p_counters::TREE_6, &p_counters::TREE_8, &e_cores::TREE_1];
         let tree = rows[k % rows.len()];
-        let base =
-            Base { model: place_of(tree), level: 1 + (k as u8 / 4 + 1) % tree.depth() as u8, ..to.base };
+        let base = Base::of_handle(k as u64, place_of(tree), 1 + (k as u8 / 4 + 1) % tree.depth() as u8);
         let counts = |sample: &Sample| {
             let registers = Sample { size: size_of::<Sample>() as u32, raw_metrics: 0, ..*sample };
             Sample {
                 slots_before: sample.slots,
-                base: Base { error: sample.base.error, ..base },
+                base: Base { error: sample.base.error, window: sample.base.window, ..base },
                 ..registers
             }
         };

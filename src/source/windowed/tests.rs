@@ -72,7 +72,7 @@ fn windowed(max_error: u32) -> (Rc<Moved>, Rc<Shared>, Box<Windowed<Rc<Moved>>>)
     let (counters, shared) = (Rc::<Moved>::default(), Rc::<Shared>::default());
     let start = Head {
         size: size_of::<Sample>() as u32,
-        base: Base { handle: 1, level: 1, model: crate::model::SIMULATED as u8, ..Base::default() },
+        base: Base::of_handle(1, crate::model::SIMULATED as u8, 1),
         ..Head::default()
     };
     let settings = BudgetSettings { max_error, max_overhead: 10_000, level: 1, slots_per_cycle: 6 };

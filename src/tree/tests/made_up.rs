@@ -11,7 +11,7 @@ const COUNTED: [u64; 8] = [1_000_000, 1_000_000, 400_000, 2_400_000, 600_000, 45
 fn made_up_sample(counter: [u64; 8], last: &Sample) -> Sample {
     let mut sample = Sample {
         size: size_of::<Sample>() as u32,
-        base: Base { model: place_of(&made_up::TREE), level: 3, ..Base::of_handle(7) },
+        base: Base::of_handle(7, place_of(&made_up::TREE), 3),
         ..*last
     };
     sample.counter[..8].iter_mut().zip(counter).for_each(|(total, more)| *total += more);
