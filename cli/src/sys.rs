@@ -23,8 +23,6 @@ use std::path::Path;
 use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 use topdown_report::model::Run;
 
@@ -99,44 +97,88 @@ pub fn run_attended<T>(
             stop(theirs_fd)
         });
     }
-    thread::scope(|scope| {
-        let (give, take) = mpsc::channel();
-        let (_done, until_done) = mpsc::channel::<()>();
-        // (it stays until all is done: its end would be that of the command's parent, as PR_SET_PDEATHSIG has it. Signals stay blocked
-        // there, so that the main thread relays them)
-        thread::Builder::new().spawn_scoped(scope, move || {
-            let spawned = command.spawn(); // returns once the command is executed
-            drop(theirs);
-            let _ = give.send(spawned);
-            let _ = until_done.recv();
-        })?;
-        let mut said = [0; 16];
-        let waits = ours.read_exact(&mut said);
-        let (pid, before) = said.split_at(8);
-        let number = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight"));
-        let pid = number(pid) as i32;
-        signals.relay_to(pid);
-        let watched = if waits.is_ok() { Ok(watch(pid)) } else { Err(watch) };
-        let (start, started) = (Instant::now(), local_time());
-        let _ = ours.write_all(&[0]); // to nobody, if there is no command
-        let child = take.recv().unwrap_or_else(|_| Err(io::Error::other("no thread started it")));
-        let child = child.inspect_err(|_| signals.relay_to(0))?;
-        // (a signal may have ended it before it could say who it is)
-        let mut watched = watched.unwrap_or_else(|watch| watch(child.id() as i32));
-        attend(&mut watched, child.id() as i32, start);
-        let (status, usage) = end_of(child.id() as i32, &signals)?;
-        let wall = start.elapsed();
-        let end = if libc::WIFSIGNALED(status) {
-            End::Signal(libc::WTERMSIG(status))
-        } else {
-            End::Status(libc::WEXITSTATUS(status) as u8)
-        };
-        let time = |of: libc::timeval| Duration::new(of.tv_sec as u64, of.tv_usec as u32 * 1000);
-        let cpu = time(usage.ru_utime) + time(usage.ru_stime);
-        let cpu = cpu.saturating_sub(Duration::from_nanos(number(before)));
-        let switches = (usage.ru_nvcsw + usage.ru_nivcsw) as u64;
-        Ok((Ran { started, end, wall, cpu, switches }, watched))
-    })
+    // (not by a thread that waits for `Command::spawn`: where no more processes may be started, one is left for the command itself)
+    let pid = match fork() {
+        Err(error) => {
+            signals.relay_to(0);
+            return Err(error);
+        }
+        Ok(0) => not_executed(&command.exec(), theirs_fd),
+        Ok(pid) => pid,
+    };
+    drop(theirs);
+    let mut said = [0; 8];
+    let waits = ours.read_exact(&mut said);
+    signals.relay_to(pid);
+    let watched = if waits.is_ok() { Ok(watch(pid)) } else { Err(watch) };
+    let (start, started) = (Instant::now(), local_time());
+    if let Err(error) = wake(ours) {
+        end_of(pid, &signals)?;
+        return Err(error);
+    }
+    // (a signal may have ended it before it could say that it waits)
+    let mut watched = watched.unwrap_or_else(|watch| watch(pid));
+    attend(&mut watched, pid, start);
+    let (status, usage) = end_of(pid, &signals)?;
+    let wall = start.elapsed();
+    let end = if libc::WIFSIGNALED(status) {
+        End::Signal(libc::WTERMSIG(status))
+    } else {
+        End::Status(libc::WEXITSTATUS(status) as u8)
+    };
+    let time = |of: libc::timeval| Duration::new(of.tv_sec as u64, of.tv_usec as u32 * 1000);
+    let cpu = time(usage.ru_utime) + time(usage.ru_stime);
+    let cpu = cpu.saturating_sub(Duration::from_nanos(u64::from_ne_bytes(said)));
+    let switches = (usage.ru_nvcsw + usage.ru_nivcsw) as u64;
+    Ok((Ran { started, end, wall, cpu, switches }, watched))
+}
+
+/// A copy of this process, which is to execute a program or to end; 0: this is the copy.
+fn fork() -> io::Result<i32> {
+    const TRIES: u32 = 100;
+    let mut tries = 0;
+    loop {
+        // SAFETY: of what other threads may hold the copy needs memory alone, which the C library keeps whole over fork(2).
+        match unsafe { libc::fork() } {
+            -1 => match io::Error::last_os_error() {
+                // (threads of this process that have ended count as processes of the user for a moment longer)
+                error if error.kind() == io::ErrorKind::WouldBlock && tries < TRIES => {
+                    tries += 1;
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                error => return Err(error),
+            },
+            pid => return Ok(pid),
+        }
+    }
+}
+
+/// Lets the child execute the command, which it waits for; the error, if it cannot be executed or is not to be reached.
+fn wake(mut child: UnixStream) -> io::Result<()> {
+    const TRIES: u32 = 3;
+    let woken = (0..TRIES).map(|_| child.write_all(&[0])).find(|woken| {
+        // (to nobody, if a signal has ended it)
+        woken.as_ref().err().is_none_or(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    });
+    if woken.is_none() {
+        // (it sees the end of file, and executes nothing)
+        return Err(io::Error::other("the process that was to execute it could not be woken"));
+    }
+    let mut errno = [0; 4];
+    match child.read_exact(&mut errno) {
+        Ok(()) => Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno))),
+        Err(_) => Ok(()), // the end: it is executed
+    }
+}
+
+/// In the child: says why the command is not executed, and ends.
+fn not_executed(error: &io::Error, parent: i32) -> ! {
+    let errno = error.raw_os_error().unwrap_or(libc::EINVAL).to_ne_bytes();
+    // SAFETY: system calls on a live buffer.
+    unsafe {
+        libc::send(parent, errno.as_ptr().cast(), errno.len(), libc::MSG_NOSIGNAL);
+        libc::_exit(127)
+    }
 }
 
 impl Ran {
@@ -209,16 +251,15 @@ fn parent_death_signal() -> i32 {
     signal
 }
 
-/// In the child: says its process id and the CPU time that it has used, and waits.
+/// In the child: says how much CPU time it has used, and waits.
 fn stop(parent: i32) -> io::Result<()> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: system calls on live buffers.
     let answered = unsafe {
         libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time);
         let used = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-        let say = [libc::getpid() as u64, used];
         let mut answer = 0_u8;
-        libc::write(parent, (&raw const say).cast(), size_of_val(&say)) == size_of_val(&say) as isize
+        libc::write(parent, (&raw const used).cast(), size_of_val(&used)) == size_of_val(&used) as isize
             && loop {
                 match libc::read(parent, (&raw mut answer).cast(), 1) {
                     -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
@@ -283,13 +324,6 @@ fn restore_descriptors() {
                 libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
             }
         }
-    }
-}
-
-/// Moves the calling thread to CPUs of a list such as `0-3,8`, if it may run there.
-pub fn move_to(cpus: Option<&str>) {
-    if let Some(cpus) = cpus {
-        topdown_seam::thread::move_to(cpus);
     }
 }
 

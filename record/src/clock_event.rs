@@ -58,14 +58,7 @@ impl ClockEvent {
         let config = fixed.or(events.clock.map(|(_, config)| config))?;
         let ns_each = || ns_each(type_, config, fixed.is_some()).unwrap_or(None);
         let here = || (0..3).find_map(|_| ns_each());
-        let ns_each = match &events.cpus {
-            None => here(),
-            // (a thread of its own: where it runs is its own)
-            Some(cpus) => std::thread::scope(|scope| {
-                let there = || thread::move_to(cpus).then(here).flatten();
-                scope.spawn(there).join().unwrap_or(None)
-            }),
-        };
+        let ns_each = thread::on_cpus(events.cpus.as_deref(), here).flatten();
         ns_each.map(|ns_each| ClockEvent { type_, config, ns_each })
     }
 

@@ -74,13 +74,7 @@ pub(crate) fn proved(events: SampledEvents) -> SampledEvents {
     // (now and then others have the counters for a moment)
     let counts = |events: &SampledEvents| (0..3).any(|_| is_believed(events, tried(events)));
     let here = || [with(true, true), with(true, false), with(false, true)].into_iter().find(counts);
-    let found = match &events.cpus {
-        None => here(),
-        // (a thread of its own: where it runs is its own)
-        Some(cpus) => std::thread::scope(|scope| {
-            scope.spawn(|| thread::move_to(cpus).then(here).flatten()).join().unwrap_or(None)
-        }),
-    };
+    let found = thread::on_cpus(events.cpus.as_deref(), here).flatten();
     found.unwrap_or_else(|| with(false, false))
 }
 

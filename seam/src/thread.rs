@@ -33,6 +33,16 @@ pub fn move_to(cpus: &str) -> bool {
     }
 }
 
+/// Does something on CPUs of a list, by a thread of its own; without a list in the calling thread. None: it may run on none of them, no
+/// thread may be started, or it panicked.
+pub fn on_cpus<T: Send>(cpus: Option<&str>, does: impl FnOnce() -> T + Send) -> Option<T> {
+    let Some(cpus) = cpus else { return Some(does()) };
+    std::thread::scope(|scope| {
+        let there = || move_to(cpus).then(does);
+        std::thread::Builder::new().spawn_scoped(scope, there).ok()?.join().ok()?
+    })
+}
+
 /// What the slot holds in a thread that has not asked for a number. Not 0, which marks a handle
 /// without an owner, so that the two never compare equal.
 const NONE: u64 = 1;

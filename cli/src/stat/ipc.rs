@@ -2,14 +2,13 @@
 //! counted.
 #![forbid(unsafe_code)]
 
-use crate::sys;
 use perf_event_open_sys::bindings::{
     PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS, PERF_TYPE_HARDWARE,
 };
 use std::fs;
-use std::thread;
 use topdown::{Options, SourceKind, Target, TopDown};
 use topdown_seam::page::Times;
+use topdown_seam::thread::on_cpus;
 use topdown_seam::{Attr, Kernel, Linux, group_read};
 
 /// The PMU of a hybrid CPU's E-cores.
@@ -76,11 +75,7 @@ impl Ipc {
             // (a PMU of some of the CPUs is chosen by its number in the upper half)
             let cpus = of("cpus");
             let kind = Kind { pmu, number: if cpus.is_some() { number } else { 0 } };
-            let fits = || {
-                sys::move_to(cpus.as_deref());
-                kind.fits(options) == Some(true)
-            };
-            thread::scope(|scope| scope.spawn(fits).join().unwrap_or(false)).then_some(kind)
+            on_cpus(cpus.as_deref(), || kind.fits(options) == Some(true))?.then_some(kind)
         };
         ["cpu", "cpu_core", E_CORES].into_iter().filter_map(kind).collect()
     }

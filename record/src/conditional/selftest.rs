@@ -70,21 +70,14 @@ fn on_this_thread(pmu: &OnPmu, resolved: &Resolved) -> Result<(), String> {
 /// # Errors
 /// What was refused, or seen to be wrong.
 pub(super) fn tried(resolved: &Resolved) -> Result<(), String> {
-    let on_cpus = |pmu: &OnPmu| {
+    resolved.pmus.iter().try_for_each(|pmu| {
         let cpus = pmu.cpus.as_deref();
-        if cpus.is_some_and(|cpus| !thread::move_to(cpus)) {
-            return Err(format!(
-                "--where is to be tried on a CPU of {} ({}), and this process may run on none",
+        thread::on_cpus(cpus, || on_this_thread(pmu, resolved)).unwrap_or_else(|| {
+            Err(format!(
+                "--where is to be tried on a CPU of {} ({}), and this process may run on none, or start no thread",
                 pmu.name,
                 cpus.unwrap_or_default()
-            ));
-        }
-        on_this_thread(pmu, resolved)
-    };
-    // (threads of their own: where they run is theirs)
-    let try_one = |pmu: &OnPmu| std::thread::scope(|scope| scope.spawn(|| on_cpus(pmu)).join());
-    resolved
-        .pmus
-        .iter()
-        .try_for_each(|pmu| try_one(pmu).unwrap_or_else(|_| Err("the test has failed".into())))
+            ))
+        })
+    })
 }
