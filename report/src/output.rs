@@ -5,21 +5,21 @@
 //! written straight. A FIFO is waited for, as long as [`wait_for_readers_by`] has it.
 #![forbid(unsafe_code)]
 
-use std::ffi::OsStr;
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Write};
+mod place;
+
+use place::{Place, There};
+use rustix::fs::OFlags;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, ErrorKind, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
 const ENXIO: i32 = 6;
-const EISDIR: i32 = 21;
-const ELOOP: i32 = 40;
-const O_NONBLOCK: i32 = 0o4000;
 
 /// A file that is being written.
 pub struct Output {
@@ -68,11 +68,11 @@ fn patiently<T>(
 }
 
 enum Way {
-    /// Into `beside`, which is to be renamed to `target`.
-    Beside { beside: PathBuf, target: PathBuf },
+    /// Into a file of this name beside the place, which it is to take.
+    Beside { beside: OsString, place: Place },
     /// Over what a regular file holds.
     Over,
-    /// To a FIFO, a device, or whoever has the descriptor.
+    /// To a FIFO, a device, whoever has the descriptor, or row by row into a file.
     Through,
     /// `Beside`, and renamed.
     Done,
@@ -84,34 +84,52 @@ impl Output {
     /// # Errors
     /// It cannot be written; the text names it.
     pub fn create(path: &Path) -> io::Result<Output> {
-        Self::open(path).map_err(|error| failed(path, &error))
+        Self::open(path, Self::whole).map_err(|error| failed(path, &error))
     }
 
-    fn open(path: &Path) -> io::Result<Output> {
-        let new = |file, way| Output { name: path.into(), file, way };
-        let old = match fs::metadata(path) {
-            Ok(about) => Some(about),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
+    /// The same of what is to be read while it is written: it is empty at first, and then has what was written.
+    ///
+    /// # Errors
+    /// It cannot be written; the text names it.
+    pub fn row_by_row(path: &Path) -> io::Result<Output> {
+        Self::open(path, Self::straight).map_err(|error| failed(path, &error))
+    }
+
+    fn open(path: &Path, open: fn(Place) -> io::Result<(File, Way)>) -> io::Result<Output> {
+        let place = Place::of(path)?;
+        let (file, way) = match place.there {
+            There::Nothing | There::File(_) => open(place)?,
+            There::Other(_) | There::Descriptor { .. } => (Self::through(path, &place)?, Way::Through),
         };
-        let target = target(path)?;
-        if old.as_ref().is_some_and(|about| !about.is_file()) || is_descriptor(&target) {
-            let mut options = OpenOptions::new();
-            options.append(true);
-            if old.is_some_and(|about| about.file_type().is_fifo()) {
-                options.custom_flags(O_NONBLOCK);
-            }
-            let unread = |error: &io::Error| error.raw_os_error() == Some(ENXIO);
-            return Ok(new(patiently(path, unread, || options.open(path))?, Way::Through));
+        Ok(Output { name: path.into(), file, way })
+    }
+
+    fn through(path: &Path, place: &Place) -> io::Result<File> {
+        if !place.there.is_fifo() {
+            return place.open(OFlags::APPEND);
         }
-        match beside(&target, old.as_ref()) {
-            Ok((file, beside)) => Ok(new(file, Way::Beside { beside, target })),
+        let unread = |error: &io::Error| error.raw_os_error() == Some(ENXIO);
+        patiently(path, unread, || place.open(OFlags::APPEND | OFlags::NONBLOCK))
+    }
+
+    fn whole(place: Place) -> io::Result<(File, Way)> {
+        match beside(&place) {
+            Ok((file, beside)) => Ok((file, Way::Beside { beside, place })),
             // what is there may be writable all the same
-            Err(error) if old.is_some() && is_not_ours(&error) => {
-                Ok(new(OpenOptions::new().write(true).open(path)?, Way::Over))
+            Err(error) if is_not_ours(&error) && matches!(place.there, There::File(_)) => {
+                Ok((place.open(OFlags::NONBLOCK)?, Way::Over))
             }
             Err(error) => Err(error),
         }
+    }
+
+    fn straight(place: Place) -> io::Result<(File, Way)> {
+        let file = match place.there {
+            There::Nothing => place.make(&place.name, 0o666)?,
+            _ => place.open(OFlags::NONBLOCK)?,
+        };
+        file.set_len(0)?;
+        Ok((file, Way::Through))
     }
 
     /// Whether a file can be written; it stays as it is.
@@ -119,12 +137,13 @@ impl Output {
     /// # Errors
     /// Those of [`Output::create`].
     pub fn check(path: &Path) -> io::Result<()> {
-        match fs::metadata(path) {
-            _ if is_stdout(path) => Ok(()),
-            Ok(about) if about.is_dir() => Err(failed(path, &io::Error::from_raw_os_error(EISDIR))),
+        if is_stdout(path) {
+            return Ok(());
+        }
+        match Place::of(path).map_err(|error| failed(path, &error))?.there {
             // to open a FIFO is to wait for its reader, who would take the close for the end
-            Ok(about) if !about.is_file() => Ok(()),
-            _ => Output::create(path).map(drop),
+            There::Other(_) | There::Descriptor { .. } => Ok(()),
+            There::Nothing | There::File(_) => Output::create(path).map(drop),
         }
     }
 
@@ -137,31 +156,28 @@ impl Output {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        let Way::Beside { beside, target } = &self.way else {
-            return self.cut();
-        };
-        match fs::rename(beside, target) {
-            Err(error) if is_not_ours(&error) || is_mount(&error) => {
-                let whole = fs::read(beside)?;
-                let mut over = OpenOptions::new().write(true).open(target)?;
-                over.write_all(&whole)?;
-                over.set_len(whole.len() as u64)
+        match &self.way {
+            Way::Beside { beside, place } => match place.replace_by(beside) {
+                Err(error) if is_not_ours(&error) || is_mount(&error) => {
+                    // (of nothing that was there before, the error stays)
+                    let mut over = place.open(OFlags::NONBLOCK).map_err(|_| error)?;
+                    self.file.rewind()?;
+                    let length = io::copy(&mut self.file, &mut over)?;
+                    over.set_len(length)
+                }
+                renamed => {
+                    renamed?;
+                    self.way = Way::Done;
+                    Ok(())
+                }
+            },
+            // what was there and is longer ends where this does
+            Way::Over => {
+                let end = self.file.stream_position()?;
+                self.file.set_len(end)
             }
-            renamed => {
-                renamed?;
-                self.way = Way::Done;
-                Ok(())
-            }
+            Way::Through | Way::Done => Ok(()),
         }
-    }
-
-    /// What was there and is longer ends where this does.
-    fn cut(&mut self) -> io::Result<()> {
-        if matches!(self.way, Way::Over) {
-            let end = io::Seek::stream_position(&mut self.file)?;
-            self.file.set_len(end)?;
-        }
-        Ok(())
     }
 }
 
@@ -182,8 +198,8 @@ impl Write for Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if let Way::Beside { beside, .. } = &self.way {
-            let _ = fs::remove_file(beside);
+        if let Way::Beside { beside, place } = &self.way {
+            let _ = place.remove(beside);
         }
     }
 }
@@ -206,45 +222,20 @@ fn is_mount(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ResourceBusy | ErrorKind::CrossesDevices)
 }
 
-/// The file that a name leads to, which need not exist: links of the last part are followed, since the link is to stay.
-fn target(path: &Path) -> io::Result<PathBuf> {
-    const MOST_LINKS: usize = 40; // as many as the kernel follows
-    let mut path = path.to_path_buf();
-    for _ in 0..MOST_LINKS {
-        if is_descriptor(&path) || !fs::symlink_metadata(&path).is_ok_and(|about| about.is_symlink()) {
-            return Ok(path);
-        }
-        path = directory(&path).join(fs::read_link(&path)?);
-    }
-    Err(io::Error::from_raw_os_error(ELOOP))
-}
-
-/// /dev/stdout, /dev/fd/3: somebody has the file open, and goes on writing to that.
-fn is_descriptor(path: &Path) -> bool {
-    fs::canonicalize(directory(path)).is_ok_and(|directory| directory.starts_with("/proc"))
-}
-
-fn directory(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    }
-}
-
 /// A new file beside another, with its owner and permissions if it exists.
-fn beside(target: &Path, old: Option<&Metadata>) -> io::Result<(File, PathBuf)> {
+fn beside(place: &Place) -> io::Result<(File, OsString)> {
     const MOST: usize = 200; // bytes of a name that leave room for an ending
-    let name = target.file_name().ok_or(io::Error::from_raw_os_error(EISDIR))?.as_bytes();
+    let name = place.name.as_bytes();
     let name = OsStr::from_bytes(&name[..name.len().min(MOST)]);
+    let old = if let There::File(about) = &place.there { Some(about) } else { None };
     let mode = old.map_or(0o666, |about| about.mode() & 0o777);
     for turn in 0..1000_u32 {
-        let mut part = name.to_os_string();
-        part.push(format!(".{}.{turn}.part", std::process::id()));
-        let beside = target.with_file_name(part);
-        match OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside) {
+        let mut beside = name.to_os_string();
+        beside.push(format!(".{}.{turn}.part", std::process::id()));
+        match place.make(&beside, mode) {
             Ok(file) => {
                 let like = old.map_or(Ok(()), |old| like(&file, old));
-                return like.map(|()| (file, beside.clone())).inspect_err(|_| _ = fs::remove_file(&beside));
+                return like.map(|()| (file, beside.clone())).inspect_err(|_| _ = place.remove(&beside));
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),

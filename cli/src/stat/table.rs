@@ -3,9 +3,7 @@
 
 use super::figures::Figures;
 use serde_json::{Map, Value};
-use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use topdown::Node;
 use topdown_report::{Output, clean};
@@ -203,13 +201,7 @@ impl Table {
         let out: Box<dyn Write> = match output {
             None => Box::new(io::stderr()),
             Some(path) if path == Path::new("-") => Box::new(io::stdout()),
-            // (a FIFO is waited for as for a report)
-            Some(path) if fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo()) => {
-                Box::new(Output::create(path)?)
-            }
-            Some(path) => Box::new(File::create(path).map_err(|error| {
-                io::Error::new(error.kind(), format!("{}: cannot write the report: {error}", path.display()))
-            })?),
+            Some(path) => Box::new(Output::row_by_row(path)?),
         };
         Ok(Table { style, columns, out, begun: false })
     }

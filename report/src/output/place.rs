@@ -1,0 +1,169 @@
+//! Where a name leads to. Each directory, link and file on the way is opened once, without following, and what is asked of it is
+//! asked of what was opened: what is put under the name meanwhile is never written to.
+//!
+//! A link that is there is followed as the kernel follows one with `fs.protected_symlinks`, and a file or FIFO that is there is
+//! taken as with `fs.protected_regular` and `fs.protected_fifos`, whatever these settings are here.
+#![forbid(unsafe_code)]
+
+use rustix::fs::{AtFlags, FileType};
+use rustix::fs::{
+    CWD, Mode, OFlags, PROC_SUPER_MAGIC, fstatfs, openat, readlinkat, renameat, statat, unlinkat,
+};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+const ENOENT: i32 = 2;
+const EISDIR: i32 = 21;
+const ELOOP: i32 = 40;
+
+const STICKY: u32 = 0o1000;
+const BY_GROUP: u32 = 0o020;
+const BY_OTHERS: u32 = 0o002;
+
+/// A directory, and a name in it.
+pub struct Place {
+    directory: OwnedFd,
+    pub name: OsString,
+    pub there: There,
+}
+
+/// What has the name.
+pub enum There {
+    Nothing,
+    File(Metadata),
+    /// A FIFO, a device.
+    Other(Metadata),
+    /// /dev/stdout, /dev/fd/3: somebody has it open, and goes on writing to that.
+    Descriptor {
+        is_fifo: bool,
+    },
+}
+
+impl Place {
+    /// Of a path, whose last part may be a link, and lead to what does not exist yet.
+    pub fn of(path: &Path) -> io::Result<Place> {
+        const MOST_LINKS: usize = 40; // as many as the kernel follows
+        let (mut path, mut last) = (path.to_path_buf(), None::<OwnedFd>);
+        for _ in 0..=MOST_LINKS {
+            let (parent, name) = split(&path)?;
+            let from = last.as_ref().map_or(CWD, AsFd::as_fd);
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let directory = openat(from, parent, flags, Mode::empty())?;
+            let name = name.to_os_string();
+            if fstatfs(&directory)?.f_type == PROC_SUPER_MAGIC {
+                let about = statat(&directory, &name, AtFlags::empty())?;
+                let is_fifo = FileType::from_raw_mode(about.st_mode).is_fifo();
+                return Ok(Place { directory, name, there: There::Descriptor { is_fifo } });
+            }
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let entry = match openat(&directory, &name, flags, Mode::empty()).map_err(io::Error::from) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    return Ok(Place { directory, name, there: There::Nothing });
+                }
+                opened => File::from(opened?),
+            };
+            let (around, about) = (File::from(directory.try_clone()?).metadata()?, entry.metadata()?);
+            if about.is_dir() {
+                return Err(io::Error::from_raw_os_error(EISDIR));
+            }
+            let own = rustix::process::geteuid().as_raw();
+            if about.uid() != own && about.uid() != around.uid() && is_for_all(&around, about.is_symlink()) {
+                return Err(not_chosen(&about));
+            }
+            if !about.is_symlink() {
+                let there = if about.is_file() { There::File(about) } else { There::Other(about) };
+                return Ok(Place { directory, name, there });
+            }
+            path = PathBuf::from(OsString::from_vec(readlinkat(&entry, "", Vec::new())?.into_bytes()));
+            last = Some(directory);
+        }
+        Err(io::Error::from_raw_os_error(ELOOP))
+    }
+
+    /// Opens what was there.
+    ///
+    /// # Errors
+    /// It cannot be opened; something else is there by now.
+    pub fn open(&self, flags: OFlags) -> io::Result<File> {
+        let (about, more) = match &self.there {
+            // (a link of procfs' own, which is no path)
+            There::Descriptor { .. } => (None, OFlags::empty()),
+            There::File(about) | There::Other(about) => (Some(about), OFlags::NOFOLLOW),
+            There::Nothing => return Err(io::Error::from_raw_os_error(ENOENT)),
+        };
+        let flags = flags | more | OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = File::from(openat(&self.directory, &self.name, flags, Mode::empty())?);
+        let identity = |about: &Metadata| (about.dev(), about.ino());
+        if about.is_some_and(|about| file.metadata().map(|new| identity(&new)).ok() != Some(identity(about)))
+        {
+            return Err(io::Error::other("another file has taken its place meanwhile"));
+        }
+        Ok(file)
+    }
+
+    /// Makes a file of this name beside it, which nothing has yet.
+    pub fn make(&self, name: &OsStr, mode: u32) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(openat(&self.directory, name, flags, Mode::from_raw_mode(mode))?))
+    }
+
+    /// A file beside it takes its place, whatever is there: a link, too, is replaced, and not followed.
+    pub fn replace_by(&self, beside: &OsStr) -> io::Result<()> {
+        Ok(renameat(&self.directory, beside, &self.directory, &self.name)?)
+    }
+
+    /// Removes a file beside it.
+    pub fn remove(&self, beside: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.directory, beside, AtFlags::empty())?)
+    }
+}
+
+impl There {
+    pub fn is_fifo(&self) -> bool {
+        match self {
+            There::Descriptor { is_fifo } => *is_fifo,
+            There::Other(about) => about.file_type().is_fifo(),
+            There::File(_) | There::Nothing => false,
+        }
+    }
+}
+
+/// Whether anybody can make names there, and nobody remove those of others. (A group that can make links is trusted with those.)
+fn is_for_all(directory: &Metadata, links: bool) -> bool {
+    let by = if links { BY_OTHERS } else { BY_OTHERS | BY_GROUP };
+    directory.mode() & STICKY != 0 && directory.mode() & by != 0
+}
+
+fn not_chosen(about: &Metadata) -> io::Error {
+    let what = match about.file_type() {
+        kind if kind.is_symlink() => "link",
+        kind if kind.is_fifo() => "FIFO",
+        _ => "file",
+    };
+    let text = format!(
+        "user {} has put a {what} there, in a directory where anybody can: remove it, or choose another name",
+        about.uid()
+    );
+    io::Error::new(ErrorKind::PermissionDenied, text)
+}
+
+/// The directory of a path, and the name in it.
+fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.is_empty() {
+        return Err(io::Error::from_raw_os_error(ENOENT));
+    }
+    let (parent, name) = match bytes.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&bytes[..=at], &bytes[at + 1..]),
+        None => (&b"."[..], bytes),
+    };
+    match name {
+        b"" | b"." | b".." => Err(io::Error::from_raw_os_error(EISDIR)),
+        name => Ok((Path::new(OsStr::from_bytes(parent)), OsStr::from_bytes(name))),
+    }
+}
