@@ -20,6 +20,46 @@ void a_function(void)
 {
 }
 
+/* A task within itself, more often than there is room for. */
+static __attribute__((noinline)) void recursion(__itt_string_handle *task, int deep)
+{
+    __itt_task_begin(domain, __itt_null, __itt_null, task);
+    if (deep > 1)
+        recursion(task, deep - 1);
+    __itt_task_end(domain);
+}
+
+/* Of each kind one that has no end, and then twenty that have: the later ones count. */
+static void lost_ends(void)
+{
+    __itt_string_handle *lost = __itt_string_handle_create("lost task"), *beside = __itt_string_handle_create("beside"),
+                        *region = __itt_string_handle_create("lost region"), *over = __itt_string_handle_create("lost overlapped");
+    __itt_id id = __itt_id_make(&another, 9);
+
+    for (int i = 0; i <= 20; i++) {
+        __itt_task_begin(domain, __itt_null, __itt_null, lost);
+        if (i > 0)
+            __itt_task_end(domain);
+        __itt_task_begin(domain, __itt_null, __itt_null, beside);
+        __itt_task_end(domain);
+    }
+    for (int i = 0; i <= 20; i++) {
+        __itt_region_begin(domain, id, __itt_null, region);
+        if (i > 0)
+            __itt_region_end(domain, id);
+    }
+    for (int i = 0; i <= 20; i++) {
+        __itt_task_begin_overlapped(domain, id, __itt_null, over);
+        if (i > 0)
+            __itt_task_end_overlapped(domain, id);
+    }
+    for (int i = 0; i <= 20; i++) {
+        __itt_frame_begin_v3(another, &id);
+        if (i > 0)
+            __itt_frame_end_v3(another, &id);
+    }
+}
+
 /* What the collector does not have, the static part passes over. */
 static void all_the_rest(void)
 {
@@ -161,10 +201,8 @@ int main(void)
         return 1;
     __itt_region_end(domain, id);
     all_the_rest();
-    for (int i = 0; i < 100; i++)
-        __itt_task_begin(domain, __itt_null, __itt_null, inner);
-    for (int i = 0; i < 100; i++)
-        __itt_task_end(domain);
+    recursion(inner, 100);
+    lost_ends();
     puts("done");
     return 0;
 }

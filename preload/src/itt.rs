@@ -103,7 +103,7 @@ fn key(kind: Kind, of: usize, Id([a, b, c]): Id) -> overlap::Key {
 unsafe fn begin(key: overlap::Key, name: *const c_char) -> c_int {
     let measured = !name.is_null() && !PAUSED.load(Ordering::Relaxed);
     // SAFETY: the caller's word.
-    overlap::begin(key, measured.then(|| unsafe { CStr::from_ptr(name) }))
+    overlap::begin_within(key, measured.then(|| unsafe { CStr::from_ptr(name) }))
 }
 
 /// The text of a handle, which may be NULL.

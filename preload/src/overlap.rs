@@ -21,6 +21,8 @@ struct Open {
     key: Key,
     /// None: not measured, but its end will come.
     name: Option<&'static CStr>,
+    /// Address on the stack of the call that began it.
+    stack: usize,
 }
 
 struct Stack {
@@ -49,7 +51,7 @@ unsafe extern "C" fn free(stack: *mut c_void) {
 fn own() -> *mut Stack {
     let _blocked = NeverCancelled::new(); // (a signal handler may have been first)
     if STACK.get().is_null() && memory::secure(size_of::<Stack>()) {
-        let open = [const { Cell::new(Open { key: 0, name: None }) }; DEPTH];
+        let open = [const { Cell::new(Open { key: 0, name: None, stack: 0 }) }; DEPTH];
         let stack = Box::into_raw(Box::new(Stack { depth: Cell::new(0), open }));
         STACK.set(stack);
         // SAFETY: a function of this library, which is not unloaded; without a key the stack stays for good.
@@ -84,7 +86,7 @@ fn with<T>(work: impl FnOnce(&Stack) -> T) -> Option<T> {
 }
 
 impl Stack {
-    fn begin(&self, key: Key, name: Option<&'static CStr>) -> c_int {
+    fn begin(&self, key: Key, name: Option<&'static CStr>, stack: usize) -> c_int {
         let depth = self.depth.get();
         // In this order a signal handler that has regions of its own leaves this one alone.
         self.depth.set(depth + 1);
@@ -92,14 +94,18 @@ impl Stack {
         if depth >= DEPTH {
             return -libc::ENOSPC;
         }
-        self.open[depth].set(Open { key, name });
+        self.open[depth].set(Open { key, name, stack });
         // SAFETY: a C string.
         name.map_or(0, |name| unsafe { regions::begin::<false>(name.as_ptr()) })
     }
 
-    fn leave(&self, key: Key, leave: impl FnOnce(&'static CStr) -> c_int) -> Option<c_int> {
+    /// The innermost of those that are meant.
+    fn find(&self, is_meant: impl Fn(&Open) -> bool) -> Option<usize> {
+        (0..self.depth.get().min(DEPTH)).rev().find(|&i| is_meant(&self.open[i].get()))
+    }
+
+    fn leave(&self, this: usize, leave: impl FnOnce(&'static CStr) -> c_int) -> c_int {
         let depth = self.depth.get();
-        let this = (0..depth).rev().find(|&i| self.open[i].get().key == key)?;
         let within = || self.open[this + 1..depth].iter().filter_map(|open| open.get().name);
         for name in within().rev() {
             // SAFETY: a C string.
@@ -108,21 +114,45 @@ impl Stack {
         let code = self.open[this].get().name.map_or(0, leave);
         for name in within() {
             // SAFETY: a C string.
-            unsafe { regions::begin::<false>(name.as_ptr()) };
+            unsafe { regions::begin_piece(name.as_ptr()) };
         }
         for i in this + 1..depth {
             self.open[i - 1].set(self.open[i].get());
         }
         compiler_fence(Ordering::SeqCst);
         self.depth.set(depth - 1);
-        Some(code)
+        code
+    }
+
+    /// Its execution does not count.
+    fn abandon(&self, this: usize) {
+        self.leave(this, |name| {
+            // SAFETY: a C string.
+            unsafe { regions::abandon(name.as_ptr()) };
+            0
+        });
     }
 }
 
 /// A region begins in this thread. Returns as `regions::begin`; -ENOSPC: too many are open; -ENOMEM: there is no
 /// memory.
 pub fn begin(key: Key, name: Option<&'static CStr>) -> c_int {
-    with(|stack| stack.begin(key, name)).unwrap_or(-libc::ENOMEM)
+    with(|stack| stack.begin(key, name, 0)).unwrap_or(-libc::ENOMEM)
+}
+
+/// The same, of an API in which regions of one key may be within each other: one of this key and name that is open, and that was not begun
+/// further up the stack, has lost its end. It does not count, and the later one does.
+pub fn begin_within(key: Key, name: Option<&'static CStr>) -> c_int {
+    let here = std::hint::black_box(0_u8);
+    let here = (&raw const here).addr();
+    with(|stack| {
+        let lost = |open: &Open| open.key == key && open.name == name && open.stack <= here;
+        if let Some(lost) = stack.find(lost) {
+            stack.abandon(lost);
+        }
+        stack.begin(key, name, here)
+    })
+    .unwrap_or(-libc::ENOMEM)
 }
 
 /// The innermost region of this key ends. Returns as `regions::end`, or -ENOSPC as `begin` did; None: there is none.
@@ -133,8 +163,9 @@ pub fn end(key: Key) -> Option<c_int> {
             stack.depth.set(stack.depth.get() - 1);
             return Some(-libc::ENOSPC);
         }
+        let this = stack.find(|open| open.key == key)?;
         // SAFETY: a C string.
-        stack.leave(key, |name| unsafe { regions::end(name.as_ptr()) })
+        Some(stack.leave(this, |name| unsafe { regions::end(name.as_ptr()) }))
     })?
 }
 
@@ -144,10 +175,8 @@ pub fn abandon(key: Key) {
         if stack.depth.get() > DEPTH {
             return;
         }
-        stack.leave(key, |name| {
-            // SAFETY: a C string.
-            unsafe { regions::abandon(name.as_ptr()) };
-            0
-        });
+        if let Some(this) = stack.find(|open| open.key == key) {
+            stack.abandon(this);
+        }
     });
 }

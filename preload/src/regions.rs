@@ -22,6 +22,19 @@ pub unsafe fn begin<const DIRECT: bool>(name: *const c_char) -> c_int {
     }
 }
 
+/// A region goes on, as its next execution, after the one around it has ended.
+///
+/// # Safety
+/// `name` is a C string.
+pub unsafe fn begin_piece(name: *const c_char) {
+    // SAFETY: the caller's word.
+    unsafe {
+        if begin::<false>(name) == 0 {
+            slow::count_piece(name);
+        }
+    }
+}
+
 /// The innermost region of this name ends; those within it that did not end are counted as unended. Returns 0, or as
 /// td_read; -EINVAL: none had begun (which is counted).
 ///

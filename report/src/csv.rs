@@ -10,14 +10,21 @@ use crate::nodes::Kind;
 use crate::timeline::{Interval, Of, Timeline};
 use crate::words::clean;
 
-/// A text as one field, which no spreadsheet takes for a formula: an apostrophe comes before what would begin one, also in an
+/// A text that no terminal obeys and no spreadsheet takes for a formula: an apostrophe comes before what would begin one, also in an
 /// Asian width, and before an apostrophe, so that one at the start never belongs to the text.
-pub fn field(text: &str) -> String {
+#[must_use]
+pub fn cell(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(clean).collect();
     let mut text = lines.join("\n");
     if text.trim_start().starts_with(['=', '+', '-', '@', '\'', '＝', '＋', '－', '＠']) {
         text.insert(0, '\'');
     }
+    text
+}
+
+/// The same as one field.
+pub fn field(text: &str) -> String {
+    let text = cell(text);
     if text.contains(['"', ',', ';', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 

@@ -22,18 +22,64 @@ impl Write for Short {
 }
 
 /// The function of a mangled name; None: it is not mangled, or not readable.
+#[must_use]
 pub fn function(name: &str) -> Option<String> {
-    let mut out = Short(String::new());
     if !name.starts_with("_Z") && !name.starts_with("_R") {
         return None;
     }
+    let mut out = Short(String::new());
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         write!(out, "{rust:#}").ok()?; // without the hash
         return Some(out.0);
     }
+    if name.is_ascii() { cpp(name) } else { cpp_of_any_letters(name) }
+}
+
+fn cpp(name: &str) -> Option<String> {
+    let mut out = Short(String::new());
     let symbol = Symbol::new(name.as_bytes()).ok()?;
     symbol.structured_demangle(&mut out, &DemangleOptions::new().no_return_type()).ok()?;
     Some(out.0)
+}
+
+/// The same of a name whose identifiers have letters beyond ASCII, which the demangler refuses: another identifier of the same length
+/// stands for each of them meanwhile.
+fn cpp_of_any_letters(name: &str) -> Option<String> {
+    let (mut ascii, mut rest, mut replaced) = (String::new(), name, Vec::new());
+    while let Some(digits) = rest.find(|c: char| c.is_ascii_digit()) {
+        ascii += &rest[..digits];
+        rest = &rest[digits..];
+        let number = &rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())];
+        ascii += number;
+        rest = &rest[number.len()..];
+        let identifier =
+            number.parse().ok().and_then(|length| rest.get(..length)).filter(|of| is_identifier(of));
+        // (a number that is none's length, as of an array: its letters come next)
+        let Some(identifier) = identifier else { continue };
+        if identifier.is_ascii() {
+            ascii += identifier;
+        } else {
+            let stand_in = format!("{:z<width$}", format!("zz{}", replaced.len()), width = identifier.len());
+            if stand_in.len() > identifier.len() || name.contains(&stand_in) {
+                return None;
+            }
+            ascii += &stand_in;
+            replaced.push((stand_in, identifier));
+        }
+        rest = &rest[identifier.len()..];
+    }
+    ascii += rest;
+    let mut function = cpp(&ascii)?;
+    for (stand_in, identifier) in replaced {
+        function = function.replace(&stand_in, identifier);
+    }
+    Some(function)
+}
+
+/// Whether an identifier of C++ may be written so, and whole. (A literal's number is followed by E, an array's by _.)
+fn is_identifier(text: &str) -> bool {
+    let letter = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || c == '_' || c == '$';
+    !text.is_empty() && text.chars().all(letter) && (text.is_ascii() || !text.starts_with(['E', '_']))
 }
 
 #[cfg(test)]
@@ -53,6 +99,19 @@ mod tests {
         for plain in ["solve", "_Z", "_Zebra", "_R", "_ZN", "td _Z5solvei"] {
             assert_eq!(function(plain), None, "{plain}");
         }
+    }
+
+    #[test]
+    fn identifiers_may_have_letters_beyond_ascii() {
+        let is = |name, function_is: &str| assert_eq!(function(name).as_deref(), Some(function_is), "{name}");
+        is("_Z6naïvev", "naïve()");
+        is("_ZN3foo6naïveEi", "foo::naïve(int)");
+        is("_ZN7größe3barILi5E6naïveEEvv", "größe::bar<5, naïve>()");
+        is("_Z1fPA10_6naïve", "f(naïve (*) [10])");
+        is("_ZN8größe26naïveES_", "größe2::naïve(größe2)");
+        is("_Z6ünderIiET_S0_", "ünder<int>(int)");
+        is("_Z3zz06naïve", "zz0(naïve)");
+        assert_eq!(function("_Z12температvT_"), None);
     }
 
     #[test]

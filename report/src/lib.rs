@@ -27,6 +27,8 @@ mod text;
 mod trace;
 
 pub use compare::{Comparison, compare};
+pub use csv::cell;
+pub use demangle::function as function_name;
 pub use html::page;
 pub use merge::{OutsideCount, ProcessSums};
 pub use model::{Report, SCHEMA};

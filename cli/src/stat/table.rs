@@ -239,7 +239,7 @@ impl Table {
                 };
                 let value = |cell: &Cell| match cell.value.value() {
                     Value::Null => String::new(),
-                    Value::String(words) => quoted(words),
+                    Value::String(words) => quoted(topdown_report::cell(&words)),
                     number => quoted(number.to_string()),
                 };
                 if !self.begun {

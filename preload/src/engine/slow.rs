@@ -85,6 +85,25 @@ pub unsafe fn abandon(name: *const c_char) {
     }
 }
 
+/// The open execution of this region is a piece of one that was split.
+///
+/// # Safety
+/// A C string.
+pub unsafe fn count_piece(name: *const c_char) {
+    // SAFETY: a C string; frames and records are the calling thread's.
+    unsafe {
+        in_thread(|thread| {
+            if let Some(at) = find(thread, name) {
+                let record = (*(*thread).frames[at].node).record;
+                if !record.is_null() {
+                    (*record).split += 1;
+                }
+            }
+            0
+        });
+    }
+}
+
 /// The innermost frame, if it is of a region of this name; else NULL.
 #[inline(always)]
 unsafe fn in_itself(name: *const c_char) -> *mut Frame {

@@ -77,7 +77,7 @@ fn ends(part: Option<Confidence>) -> String {
 }
 
 fn rows(csv: &mut String, head: &[&str], figures: &FiguresChange) {
-    let head = head.iter().map(|text| quoted(&clean(text))).collect::<Vec<_>>().join(",");
+    let head = head.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(",");
     let whole = |number: Option<String>| number.unwrap_or_default();
     let ns = &figures.time_ns;
     let [before, after] = [ns.before, ns.after].map(|ns| whole(ns.map(|ns| ns.to_string())));
@@ -87,7 +87,7 @@ fn rows(csv: &mut String, head: &[&str], figures: &FiguresChange) {
     for (name, change) in [&time].into_iter().chain(&figures.shares) {
         let significant = change.significant.map_or("", |yes| if yes { "yes" } else { "no" });
         let parts = [change.before, change.after, change.difference].map(ends).join(",");
-        let _ = writeln!(csv, "{head},{},{parts},{significant}", quoted(&clean(name)));
+        let _ = writeln!(csv, "{head},{},{parts},{significant}", quoted(name));
     }
 }
 

@@ -13,17 +13,7 @@ pub(crate) fn printable(text: &str) -> String {
 
 /// Demangled, and printable.
 pub(super) fn readable(name: &str) -> String {
-    printable(&demangled(name))
-}
-
-fn demangled(name: &str) -> String {
-    if let Ok(name) = rustc_demangle::try_demangle(name) {
-        return format!("{name:#}");
-    }
-    let cpp = name.starts_with("_Z").then(|| cpp_demangle::Symbol::new(name.as_bytes()).ok());
-    cpp.flatten()
-        .and_then(|symbol| symbol.demangle(&cpp_demangle::DemangleOptions::default()).ok())
-        .unwrap_or(name.into())
+    printable(&topdown_report::function_name(name).unwrap_or_else(|| name.into()))
 }
 
 #[cfg(test)]
@@ -36,5 +26,6 @@ mod tests {
         assert_eq!(readable("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
         assert_eq!(readable("main"), "main");
         assert_eq!(readable("a\x1b[2Jb"), "a\u{fffd}[2Jb");
+        assert_eq!(readable("_Zebra"), "_Zebra");
     }
 }

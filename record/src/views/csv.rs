@@ -8,9 +8,9 @@ use std::fmt::Write;
 /// Each profile in CSV begins so.
 pub(crate) const BEGINNING: &str = "core,function,module,scope,";
 
-/// A field of CSV.
+/// A field of CSV, which no spreadsheet takes for a formula.
 pub(crate) fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('"', "\"\""))
+    format!("\"{}\"", topdown_report::cell(text).replace('"', "\"\""))
 }
 
 fn figures(row: &mut String, figures: &FunctionFigures, nodes: &[Option<usize>]) {
