@@ -115,6 +115,8 @@ target/c-tests/lib/lib%.so: c-tests/hooks/lib/%.c c-tests/hooks/lib/hooked.h
 target/c-tests/lib/libplugin.so: target/c-tests/lib/libhooked.so
 target/c-tests/hooks_%: LINK := -Ltarget/c-tests/lib -lhooked -Wl,-rpath,'$$ORIGIN/lib' -Wl,-z,lazy $(LINK) -rdynamic
 target/c-tests/hooks_now: LINK += -Wl,-z,now
+target/c-tests/hooks_own_unwinder: LINK += -static-libgcc -static-libstdc++
+target/c-tests/hooks_own_unwinder: c-tests/hooks/hooks_exceptions.cpp
 target/c-tests/preload_memory target/c-tests/pmu_preload_memory: LINK += -rdynamic
 target/c-tests/pmu_preload_memory: c-tests/preload/preload_memory.c
 target/c-tests/pmu_old_calls: c-tests/old/old_calls.c

@@ -91,6 +91,10 @@ void body()
         CHECK(throws([] { call_back(thrower, -1); }));
     CHECK_EQ(call_back(thrower, 5), 6);
     CHECK_EQ(destroyed, 206);
+    for (int i = 0; i < 10; i++)
+        CHECK(throws([] { tail_back(thrower, -1); }));      // one frame, of two of them
+    CHECK_EQ(destroyed, 216);
+    destroyed = 206;
 
     caller_of_hooked();
     bool through = false;
@@ -119,10 +123,11 @@ void body()
 
 int main()
 {
-    if (measured("TOPDOWN_REGIONS", "call_back")) {
+    if (measured("TOPDOWN_REGIONS", "call_back,tail_back")) {
         body();
         return 0;
     }
-    REGION("call_back", 1 + 2 + 2 + 100 + 1 + 1 + 1 + 2, 0);
+    REGION("call_back", 1 + 2 + 2 + 100 + 1 + 10 + 1 + 1 + 2, 0);
+    REGION("tail_back", 10, 0);
     return 0;
 }

@@ -60,6 +60,8 @@ int tail_first(int x) { return tail_second(x + 1); }
 
 int call_back(int (*function)(int), int x) { return function(x) + 1; }
 
+int tail_back(int (*function)(int), int x) { return call_back(function, x); }
+
 static void (*volatile away)(jmp_buf where, int value) = longjmp; /* the compiler is not to know that it is the end */
 
 void jump(jmp_buf where, int deep)

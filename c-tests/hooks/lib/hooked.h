@@ -41,6 +41,7 @@ long factorial_below(long n);
 int tail_first(int x);                /* its last act is to jump to tail_second */
 int tail_second(int x);
 int call_back(int (*function)(int), int x);
+int tail_back(int (*function)(int), int x); /* its last act is to jump to call_back */
 void jump(jmp_buf where, int deep);   /* so deep by way of the next, then longjmp */
 void jump_deeper(jmp_buf where, int deep);
 int compare(const void *a, const void *b);

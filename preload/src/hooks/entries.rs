@@ -3,21 +3,25 @@
 //! What runs here runs in front of any function at any time, in signal handlers too: no lock, no allocation, errno as
 //! it was, and nothing that could enter a hooked function again but the engine, for which `busy` makes them plain.
 
-use super::trampoline::{overwritten, return_address};
+use super::trampoline::{overwritten, pass_address, return_address};
 use super::{hooked, started};
 use crate::regions;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
 
-/// One call of a hooked function, until it returns. The first two fields are what an unwinder reads.
-#[repr(C, align(64))]
+/// One call of a hooked function, until it returns. The first five fields are what an unwinder reads.
+#[repr(C, align(16))]
 pub struct OpenCall {
     pub return_address: usize,
     /// The caller's rbx (x86-64) or x19 (arm64).
     pub kept: usize,
+    /// `pass_address()`.
+    pub pass: usize,
+    /// What is taken for the end of td_return's frame: see `frame_end`.
+    pub frame: usize,
     /// Where on the stack the return address was.
-    slot: usize,
+    pub slot: usize,
     number: u32,
     /// `ThreadOfCalls::lists` when it was entered.
     lists: u32,
@@ -33,12 +37,13 @@ pub struct OpenCall {
 
 /// The function runs.
 const OPEN: u32 = 0;
-/// It seems to have been left by longjmp: its region is abandoned, but the entry is kept until that is certain.
+/// It seems to have been left by longjmp, or an exception goes through it: its region is abandoned, or has ended, but the entry is kept
+/// until nobody can return through it, or unwind.
 const LEFT: u32 = 1;
 /// It returned in another thread.
 const GONE: u32 = 2;
 
-const ENTRIES: usize = 1023;
+const ENTRIES: usize = 818;
 
 /// Where entries come from: mapped when a thread has no more, and given to the next when it ends.
 #[repr(C)]
@@ -76,6 +81,20 @@ static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 /// How far a stack reaches down, and the top of the first thread's.
 static REACH: AtomicUsize = AtomicUsize::new(0);
 static TOP: AtomicUsize = AtomicUsize::new(0);
+
+impl OpenCall {
+    /// Whether the function runs, as far as is known.
+    pub fn is_open(&self) -> bool {
+        self.state.load(Relaxed) == OPEN
+    }
+}
+
+/// The end of td_return's frame for an unwinder, and one byte above it that of td_pass's. They are between the ends of the hooked
+/// function's frame and of its caller's; and as the function that was called first of those that tail-called one another has the same
+/// place, but the one caller at which an unwinder may stop, its are above those of the others.
+fn frame_end(slot: usize, tail_call: bool) -> usize {
+    slot + size_of::<usize>() + if tail_call { 1 } else { 3 }
+}
 
 /// Where the trampoline goes, and the entry that it takes along; no entry: nothing is to be measured.
 #[repr(C)]
@@ -142,6 +161,8 @@ pub unsafe extern "C" fn enter(
                 OpenCall {
                     return_address: *slot,
                     kept,
+                    pass: pass_address(),
+                    frame: frame_end(slot as usize, *slot == return_address()),
                     slot: slot as usize,
                     number: number as u32,
                     lists: (*thread).lists,
@@ -162,14 +183,55 @@ pub unsafe extern "C" fn enter(
     }
 }
 
-/// A hooked function has returned, or an exception goes through it.
+/// A hooked function has returned.
 ///
 /// # Safety
 /// The trampoline calls it, with an entry that `enter` gave.
 pub unsafe extern "C" fn leave(thread: *mut ThreadOfCalls, entry: *mut OpenCall) {
     // SAFETY: the thread's own, and an entry, which is its owner's until it is GONE.
     unsafe {
-        // nothing that runs while the thread is busy has an entry: who was at work is no more, see `enter`
+        busily(thread, entry, || {
+            let state = (*entry).state.load(Relaxed);
+            if state == OPEN {
+                regions::end(hooked((*entry).number as usize).1);
+            }
+            if is_listed(thread, entry) {
+                let list = if state == OPEN { &raw mut (*thread).open } else { &raw mut (*thread).left };
+                unlink(list, entry);
+                free(thread, entry);
+            } else {
+                (*entry).state.store(GONE, Release); // its owner will see
+            }
+        });
+    }
+}
+
+/// An exception goes through a hooked function.
+///
+/// # Safety
+/// The calling thread's own, and an entry that is open.
+pub unsafe fn unwound(thread: *mut ThreadOfCalls, entry: *mut OpenCall) {
+    // SAFETY: as in `leave`.
+    unsafe {
+        busily(thread, entry, || {
+            regions::end(hooked((*entry).number as usize).1);
+            (*entry).state.store(LEFT, Release);
+            if is_listed(thread, entry) {
+                unlink(&raw mut (*thread).open, entry);
+                link(&raw mut (*thread).left, entry);
+            }
+        });
+    }
+}
+
+/// Does this at the thread's lists for an entry. Nothing that runs while the thread is busy has one: who was at work then is no more, see
+/// `enter`.
+///
+/// # Safety
+/// The calling thread's own, and an entry.
+unsafe fn busily(thread: *mut ThreadOfCalls, entry: *mut OpenCall, work: impl FnOnce()) {
+    // SAFETY: as the caller says.
+    unsafe {
         if (*thread).busy.load(Relaxed) != 0 {
             give_up_lists(thread);
         }
@@ -177,21 +239,20 @@ pub unsafe extern "C" fn leave(thread: *mut ThreadOfCalls, entry: *mut OpenCall)
         compiler_fence(SeqCst);
         let errno = libc::__errno_location();
         let kept_errno = *errno;
-        let state = (*entry).state.load(Relaxed);
-        if state == OPEN {
-            regions::end(hooked((*entry).number as usize).1);
-        }
-        if (*entry).thread.load(Relaxed) == thread && (*entry).lists == (*thread).lists {
-            let list = if state == OPEN { &raw mut (*thread).open } else { &raw mut (*thread).left };
-            unlink(list, entry);
-            free(thread, entry);
-        } else {
-            (*entry).state.store(GONE, Release); // its owner will see
-        }
+        work();
         *errno = kept_errno;
         compiler_fence(SeqCst);
         (*thread).busy.store(0, Relaxed);
     }
+}
+
+/// Whether the entry is in one of the thread's lists.
+///
+/// # Safety
+/// As `busily`.
+unsafe fn is_listed(thread: *mut ThreadOfCalls, entry: *mut OpenCall) -> bool {
+    // SAFETY: as the caller says.
+    unsafe { (*entry).thread.load(Relaxed) == thread && (*entry).lists == (*thread).lists }
 }
 
 /// Who was at the lists may have left them half done. What is in them can be left as before, but is not used again.

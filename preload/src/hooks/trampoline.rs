@@ -5,12 +5,13 @@
 //! address and rbx pointing at the entry. rbx is one of the registers that a function gives back as it found it, so
 //! when `td_return` is reached it points at the entry, on whatever stack or thread that is and however many functions
 //! were tail-called in between. The unwind information of `td_return` says the same: return address and rbx are in
-//! what rbx points at, so exceptions, cancellation, backtraces and debuggers go through it.
+//! what rbx points at, so exceptions, cancellation, backtraces and debuggers go through it (`unwinding`).
 //!
 //! The vector registers hold arguments and results, and what is called from here may use them: all of them but x87's
 //! are saved, as glibc's lazy binding does it. x87's nobody here uses.
 
 use super::entries::{self, OpenCall, ThreadOfCalls};
+use super::unwinding;
 use std::arch::x86_64::_xgetbv;
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
@@ -143,15 +144,13 @@ std::arch::global_asm!(
     ".globl td_return",
     ".hidden td_return",
     ".cfi_startproc",
-    "  .cfi_personality 0x1b, {personality}",
-    "  .cfi_def_cfa rsp, 0",
-    "  .cfi_escape 0x10, 16, 2, 0x73, {return_address}", // the return address is at rbx + ...
-    "  .cfi_escape 0x10, 3, 2, 0x73, {kept}",              // rbx is at rbx + ...
+    "  .cfi_escape 0x0f, 3, 0x73, {frame}, 6", // its caller's stack pointer is `frame`, says the unwinder,
+    "  .cfi_escape 0x10, 16, 2, 0x73, {pass}", // and its caller is td_pass
     "topdown_region:",
     "  nop", // unwinders look up the byte before a return address
     "td_return:",
     "  push qword ptr [rbx + {return_address}]",
-    "  .cfi_def_cfa_offset 8",
+    "  .cfi_def_cfa rsp, 8",
     "  .cfi_offset rip, -8",
     "  push qword ptr [rbx + {kept}]",
     "  .cfi_def_cfa_offset 16",
@@ -180,38 +179,32 @@ std::arch::global_asm!(
     "  jmp r11",
     ".cfi_endproc",
     ".size topdown_region, . - topdown_region",
-    // An exception (in rax) leaves the function: the region ends, and the exception goes on from our caller.
-    ".type td_unwound, @function",
-    ".globl td_unwound",
-    ".hidden td_unwound",
+    // Nobody comes here but unwinders, from td_return, on their way to its caller: rbx points at the entry, which has the rest.
+    ".type topdown_region_end, @function",
+    ".globl td_pass",
+    ".hidden td_pass",
     ".cfi_startproc",
-    "  .cfi_def_cfa rsp, 0",
-    "  .cfi_escape 0x10, 16, 2, 0x73, {return_address}",
-    "  .cfi_escape 0x10, 3, 2, 0x73, {kept}",
-    "td_unwound:",
-    "  push qword ptr [rbx + {return_address}]",
-    "  .cfi_def_cfa_offset 8",
-    "  .cfi_offset rip, -8",
-    "  push qword ptr [rbx + {kept}]",
-    "  .cfi_def_cfa_offset 16",
-    "  .cfi_offset rbx, -16",
-    "  mov rsi, rbx",
-    "  mov rbx, rsp",
-    "  .cfi_def_cfa_register rbx",
-    "  push rax",
-    "  push rax",
-    "  mov rdi, qword ptr [rip + td_thread@GOTTPOFF]",
-    "  add rdi, qword ptr fs:[0]",
-    "  call {leave}",
-    "  pop rdi",
-    "  mov rsp, rbx",
-    "  .cfi_def_cfa rsp, 16",
-    "  pop rbx",
-    "  .cfi_adjust_cfa_offset -8",
-    "  .cfi_same_value rbx",
-    "  jmp qword ptr [rip + _Unwind_Resume@GOTPCREL]",
+    "  .cfi_personality 0x1b, {personality}",
+    "  .cfi_escape 0x0f, 5, 0x73, {frame}, 6, 0x23, 1", // the frame ends one byte above td_return's
+    "  .cfi_escape 0x16, 7, 5, 0x73, {slot}, 6, 0x23, 8", // the caller's rsp is slot + 8
+    "  .cfi_escape 0x10, 16, 2, 0x73, {return_address}", // the return address is at rbx + ...
+    "  .cfi_escape 0x10, 3, 2, 0x73, {kept}",            // rbx is at rbx + ...
+    "topdown_region_end:",
+    "  nop",
+    "td_pass:",
+    "  ud2",
     ".cfi_endproc",
-    ".size td_unwound, . - td_unwound",
+    ".size topdown_region_end, . - topdown_region_end",
+    ".type td_own_thread, @function",
+    ".globl td_own_thread",
+    ".hidden td_own_thread",
+    "td_own_thread:",
+    ".cfi_startproc",
+    "  mov rax, qword ptr [rip + td_thread@GOTTPOFF]",
+    "  add rax, qword ptr fs:[0]",
+    "  ret",
+    ".cfi_endproc",
+    ".size td_own_thread, . - td_own_thread",
     ".text",
     thread_size = const size_of::<ThreadOfCalls>(),
     saved = sym SAVED,
@@ -221,19 +214,23 @@ std::arch::global_asm!(
     stub_size = const STUB_SIZE,
     enter = sym entries::enter,
     leave = sym entries::leave,
-    personality = sym personality,
+    personality = sym unwinding::personality,
     return_address = const offset_of!(OpenCall, return_address),
     kept = const offset_of!(OpenCall, kept),
+    pass = const offset_of!(OpenCall, pass),
+    frame = const offset_of!(OpenCall, frame),
+    slot = const offset_of!(OpenCall, slot),
 );
 
 unsafe extern "C" {
     safe static td_stubs: u8;
     safe static td_return: u8;
-    safe static td_unwound: u8;
-    fn _Unwind_SetGR(context: *mut c_void, register: c_int, value: usize);
-    fn _Unwind_GetIP(context: *mut c_void) -> usize;
-    fn _Unwind_SetIP(context: *mut c_void, address: usize);
+    safe static td_pass: u8;
+    safe fn td_own_thread() -> *mut ThreadOfCalls;
 }
+
+/// The number that unwinders have for rbx.
+pub const KEPT: c_int = 3;
 
 /// Where the stub of this number is.
 pub fn stub(number: usize) -> usize {
@@ -244,6 +241,16 @@ pub fn stub(number: usize) -> usize {
 /// What a hooked function has for a return address.
 pub fn return_address() -> usize {
     &raw const td_return as usize
+}
+
+/// Where unwinders find the frame of an entry.
+pub fn pass_address() -> usize {
+    &raw const td_pass as usize
+}
+
+/// The calling thread's own.
+pub fn own_thread() -> *mut ThreadOfCalls {
+    td_own_thread()
 }
 
 /// Finds out how this CPU saves its vector registers.
@@ -283,33 +290,4 @@ pub fn has_shadow_stack() -> bool {
     // SAFETY: reads a register where there is one, and does nothing elsewhere.
     unsafe { std::arch::asm!("rdsspq {}", inout(reg) 0u64 => pointer, options(nomem, nostack)) };
     pointer != 0
-}
-
-const REGISTER_RAX: c_int = 0;
-const CLEANUP_PHASE: c_int = 2;
-const INSTALL_CONTEXT: c_int = 7;
-const CONTINUE_UNWIND: c_int = 8;
-
-/// Asked by the unwinder what is to be done in td_return's frame: nothing while it looks for a handler; afterwards
-/// td_unwound. (To end the region right here would do, but unwinders tell frames by their stack pointers, and the
-/// frame of td_return has its caller's.)
-///
-/// # Safety
-/// The unwinder calls it.
-unsafe extern "C" fn personality(
-    _version: c_int,
-    actions: c_int,
-    _class: u64,
-    exception: *mut c_void,
-    context: *mut c_void,
-) -> c_int {
-    // SAFETY: the unwinder's own context.
-    unsafe {
-        if actions & CLEANUP_PHASE == 0 || _Unwind_GetIP(context) != return_address() {
-            return CONTINUE_UNWIND;
-        }
-        _Unwind_SetGR(context, REGISTER_RAX, exception as usize);
-        _Unwind_SetIP(context, &raw const td_unwound as usize);
-    }
-    INSTALL_CONTEXT
 }

@@ -8,7 +8,8 @@
 //! (`elf::DefinedFunction::all_registers`).
 
 use super::entries::{self, OpenCall, ThreadOfCalls};
-use std::ffi::{c_int, c_void};
+use super::unwinding;
+use std::ffi::c_int;
 use std::mem::offset_of;
 
 /// How many functions can be hooked.
@@ -111,17 +112,15 @@ std::arch::global_asm!(
     ".globl td_return",
     ".hidden td_return",
     ".cfi_startproc",
-    "  .cfi_personality 0x1b, {personality}",
-    "  .cfi_def_cfa sp, 0",
-    "  .cfi_escape 0x10, 30, 2, 0x83, {return_address}", // the return address is at x19 + ...
-    "  .cfi_escape 0x10, 19, 2, 0x83, {kept}",           // x19 is at x19 + ...
+    "  .cfi_escape 0x0f, 3, 0x83, {frame}, 6", // its caller's stack pointer is `frame`, says the unwinder,
+    "  .cfi_escape 0x10, 30, 2, 0x83, {pass}", // and its caller is td_pass
     "topdown_region:",
     "  nop", // unwinders look up the byte before a return address
     "td_return:",
     "  ldr x16, [x19, #{return_address}]",
     "  ldr x17, [x19, #{kept}]",
     "  stp x17, x16, [sp, #-16]!",
-    "  .cfi_def_cfa_offset 16",
+    "  .cfi_def_cfa sp, 16",
     "  .cfi_offset 19, -16",
     "  .cfi_offset 30, -8",
     "  mov x17, x19",
@@ -141,38 +140,32 @@ std::arch::global_asm!(
     "  ret", // (where a caller goes on there is no landing pad for any other branch)
     ".cfi_endproc",
     ".size topdown_region, . - topdown_region",
-    // An exception (in x0) leaves the function: the region ends, and the exception goes on from our caller.
-    ".type td_unwound, @function",
-    ".globl td_unwound",
-    ".hidden td_unwound",
+    // Nobody comes here but unwinders, from td_return, on their way to its caller: x19 points at the entry, which has the rest.
+    ".type topdown_region_end, @function",
+    ".globl td_pass",
+    ".hidden td_pass",
     ".cfi_startproc",
-    "  .cfi_def_cfa sp, 0",
-    "  .cfi_escape 0x10, 30, 2, 0x83, {return_address}",
-    "  .cfi_escape 0x10, 19, 2, 0x83, {kept}",
-    "td_unwound:",
-    "  ldr x16, [x19, #{return_address}]",
-    "  ldr x17, [x19, #{kept}]",
-    "  stp x17, x16, [sp, #-16]!",
-    "  .cfi_def_cfa_offset 16",
-    "  .cfi_offset 19, -16",
-    "  .cfi_offset 30, -8",
-    "  mov x17, x19",
-    "  mov x19, sp",
-    "  .cfi_def_cfa_register x19",
-    "  stp x0, xzr, [sp, #-16]!",
-    "  mov x1, x17",
-    "  td_own",
-    "  bl {leave}",
-    "  ldr x0, [sp]",
-    "  mov sp, x19",
-    "  .cfi_def_cfa sp, 16",
-    "  ldp x19, x30, [sp], #16",
-    "  .cfi_def_cfa_offset 0",
-    "  .cfi_same_value x19",
-    "  .cfi_same_value x30",
-    "  b _Unwind_Resume",
+    "  .cfi_personality 0x1b, {personality}",
+    "  .cfi_escape 0x0f, 5, 0x83, {frame}, 6, 0x23, 1", // the frame ends one byte above td_return's
+    "  .cfi_escape 0x16, 31, 5, 0x83, {slot}, 6, 0x23, 8", // the caller's sp is slot + 8
+    "  .cfi_escape 0x10, 30, 2, 0x83, {return_address}", // the return address is at x19 + ...
+    "  .cfi_escape 0x10, 19, 2, 0x83, {kept}",           // x19 is at x19 + ...
+    "topdown_region_end:",
+    "  nop",
+    "td_pass:",
+    "  udf #0",
     ".cfi_endproc",
-    ".size td_unwound, . - td_unwound",
+    ".size topdown_region_end, . - topdown_region_end",
+    ".type td_own_thread, @function",
+    ".globl td_own_thread",
+    ".hidden td_own_thread",
+    "td_own_thread:",
+    ".cfi_startproc",
+    "  hint #34",
+    "  td_own",
+    "  ret",
+    ".cfi_endproc",
+    ".size td_own_thread, . - td_own_thread",
     ".text",
     thread_size = const size_of::<ThreadOfCalls>(),
     saved = const SAVED,
@@ -181,19 +174,23 @@ std::arch::global_asm!(
     stub_size = const STUB_SIZE,
     enter = sym entries::enter,
     leave = sym entries::leave,
-    personality = sym personality,
+    personality = sym unwinding::personality,
     return_address = const offset_of!(OpenCall, return_address),
     kept = const offset_of!(OpenCall, kept),
+    pass = const offset_of!(OpenCall, pass),
+    frame = const offset_of!(OpenCall, frame),
+    slot = const offset_of!(OpenCall, slot),
 );
 
 unsafe extern "C" {
     safe static td_stubs: u8;
     safe static td_return: u8;
-    safe static td_unwound: u8;
-    fn _Unwind_SetGR(context: *mut c_void, register: c_int, value: usize);
-    fn _Unwind_GetIP(context: *mut c_void) -> usize;
-    fn _Unwind_SetIP(context: *mut c_void, address: usize);
+    safe static td_pass: u8;
+    safe fn td_own_thread() -> *mut ThreadOfCalls;
 }
+
+/// The number that unwinders have for x19.
+pub const KEPT: c_int = 19;
 
 /// Where the stub of this number is.
 pub fn stub(number: usize) -> usize {
@@ -204,6 +201,16 @@ pub fn stub(number: usize) -> usize {
 /// What a hooked function has for a return address.
 pub fn return_address() -> usize {
     &raw const td_return as usize
+}
+
+/// Where unwinders find the frame of an entry.
+pub fn pass_address() -> usize {
+    &raw const td_pass as usize
+}
+
+/// The calling thread's own.
+pub fn own_thread() -> *mut ThreadOfCalls {
+    td_own_thread()
 }
 
 /// All registers that are saved are those of every CPU.
@@ -224,31 +231,4 @@ pub fn has_shadow_stack() -> bool {
 pub fn overwritten(slot: usize, busy: usize) -> bool {
     // SAFETY: `busy` is where `td_enter` has the return address of a call that is on its way, if it is a slot at all.
     slot == busy && unsafe { *(busy as *const usize) } != return_address()
-}
-
-const REGISTER_X0: c_int = 0;
-const CLEANUP_PHASE: c_int = 2;
-const INSTALL_CONTEXT: c_int = 7;
-const CONTINUE_UNWIND: c_int = 8;
-
-/// As that of x86-64.
-///
-/// # Safety
-/// The unwinder calls it.
-unsafe extern "C" fn personality(
-    _version: c_int,
-    actions: c_int,
-    _class: u64,
-    exception: *mut c_void,
-    context: *mut c_void,
-) -> c_int {
-    // SAFETY: the unwinder's own context.
-    unsafe {
-        if actions & CLEANUP_PHASE == 0 || _Unwind_GetIP(context) != return_address() {
-            return CONTINUE_UNWIND;
-        }
-        _Unwind_SetGR(context, REGISTER_X0, exception as usize);
-        _Unwind_SetIP(context, &raw const td_unwound as usize);
-    }
-    INSTALL_CONTEXT
 }
