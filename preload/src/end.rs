@@ -1,12 +1,12 @@
 //! The process ends, or becomes another program: what there is left to know of it, and the report.
 
+use crate::at_work::{Alone, AtWork};
 use crate::engine::{GONE, ThreadState, current};
 use crate::process::{MeasuredProcess, MeasuredThread};
 use crate::tables::put;
 use crate::threads::THREAD;
 use crate::{apart, fault, memory, say, stack};
 use std::sync::atomic::Ordering;
-use topdown_seam::signals::NeverCancelled;
 use topdown_table::{EXECED, EXITED};
 
 /// Bytes that are allocated at most for a message.
@@ -15,7 +15,7 @@ const MESSAGE: usize = 1 << 14;
 /// The process is about to become another program, or to abort: what there is to know of this thread.
 pub fn update(execs: bool) {
     let Some(process) = MeasuredProcess::here() else { return };
-    let _blocked = NeverCancelled::new();
+    let _alone = Alone::new();
     let thread = current();
     if thread > GONE {
         // SAFETY: this thread's own state.
@@ -29,12 +29,13 @@ pub fn update(execs: bool) {
 
 /// The process ends in an orderly way.
 pub fn finish() {
+    let _work = AtWork::new();
     let Some(process) = MeasuredProcess::here() else { return };
     if process.tables.close() {
         return;
     }
     let own = current();
-    let blocked = NeverCancelled::new();
+    let alone = Alone::new();
     let guard = stack::lock();
     stack::call(&guard, || {
         for MeasuredThread { thread, .. } in process.threads().live.iter() {
@@ -49,7 +50,7 @@ pub fn finish() {
     }
     // SAFETY: the header is mapped as long as the process is this one. (A copy of the process does not have it.)
     unsafe { (*process.tables.header()).ended.store(EXITED, Ordering::Release) };
-    drop(blocked); // the report may wait for whoever reads it
+    drop(alone); // the report may wait for whoever reads it
     let (output, run, own) = (&process.output, process.run, process.tables.path());
     let is_ours = || run.root == process.pid || !memory::secure(THREAD) || output.is_ours_to_report(&run);
     if output.reports() && stack::call(&guard, is_ours) {

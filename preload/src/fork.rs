@@ -1,5 +1,6 @@
 //! A forked child is measured as its parent is: with a table and handles of its own, in the regions that had begun.
 
+use crate::at_work::AtWork;
 use crate::engine::{GONE, ThreadState, current};
 use crate::process::{MeasuredProcess, Threads};
 use crate::stack::{self, StackGuard};
@@ -33,6 +34,7 @@ pub fn notice() {
 }
 
 extern "C" fn before_fork() {
+    let _work = AtWork::new();
     // (whoever is at its end may be at the report, and have forked in a signal handler)
     let Some(process) = MeasuredProcess::here().filter(|process| !process.has_ended()) else { return };
     let blocked = NeverCancelled::new();
@@ -59,10 +61,12 @@ fn release() -> Option<Box<HeldByFork>> {
 }
 
 extern "C" fn after_fork() {
+    let _work = AtWork::new();
     drop(release());
 }
 
 extern "C" fn in_child() {
+    let _work = AtWork::new();
     let Some(mut held) = release() else { return };
     let open = std::mem::take(&mut *held.open);
     let HeldByFork { _threads, open: names, stack, blocked: _blocked } = *held;

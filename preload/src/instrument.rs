@@ -5,6 +5,7 @@
 //! Names are read from the files of all that is loaded before the program begins, so that the decision allocates
 //! nothing (it may be malloc that is looked at), but for libraries that come later.
 
+use crate::at_work::AtWork;
 use crate::hooks::elf::{self, Object};
 use crate::hooks::patterns;
 use crate::hooks::variable;
@@ -189,6 +190,7 @@ fn decide(function: usize) -> Option<*mut c_char> {
     if DECIDES.replace(true) {
         return None;
     }
+    let _work = AtWork::new();
     let name = NAMES.get().and_then(|names| names.wanted(function));
     DECIDES.set(false);
     Some(name?.unwrap_or((&raw const UNWANTED).cast()).cast_mut())

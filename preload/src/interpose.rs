@@ -1,6 +1,7 @@
 //! Functions of the C library that pass through here: those that start threads, and those that end the process or its
 //! program without its destructors being run, or may forbid it the system calls that are needed then.
 
+use crate::at_work::{self, AtWork};
 use crate::{elsewhere, end, memory, process, sandbox, threads};
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::transmute;
@@ -139,6 +140,7 @@ pub fn prepare() {
 
 /// Returns the function itself, which is about to be called with these first arguments.
 unsafe extern "C" fn before(number: u32, a: usize, b: usize, c: usize, d: usize) -> *mut c_void {
+    let _work = AtWork::new();
     let (name, means) = FUNCTIONS[number as usize];
     match means {
         Means::End => end::finish(),
@@ -163,7 +165,7 @@ struct ThreadStart {
 unsafe extern "C-unwind" fn thread(start: *mut c_void) -> *mut c_void {
     // SAFETY: made by `launch`, for this call.
     let ThreadStart { run, argument } = *unsafe { Box::from_raw(start.cast::<ThreadStart>()) };
-    threads::measure();
+    at_work::begin(threads::measure);
     // SAFETY: the program's own function and argument.
     unsafe { run(argument) }
 }
@@ -174,14 +176,17 @@ unsafe fn launch(
     argument: *mut c_void,
     create: impl FnOnce(*mut c_void, *mut c_void) -> c_int,
 ) -> c_int {
+    let work = AtWork::new();
     // (without memory the thread begins as it would, and is not measured unless it comes to a region)
     if !process::active() || !memory::secure(size_of::<ThreadStart>()) {
+        drop(work);
         return create(run.cast_mut(), argument);
     }
     // SAFETY: the program's word: a function of a thread.
     let run =
         unsafe { transmute::<*const c_void, unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void>(run) };
     let start = Box::into_raw(Box::new(ThreadStart { run, argument }));
+    drop(work); // what it starts a thread with is the program's
     let code = create(thread as *mut c_void, start.cast());
     if code != 0 {
         // SAFETY: no thread got it.

@@ -3,6 +3,7 @@
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 // What the rest stands on.
+mod at_work;
 #[cfg_attr(target_arch = "aarch64", path = "bytes_neon.rs")]
 mod bytes;
 mod memory;
@@ -43,6 +44,7 @@ mod perfmon;
 mod regions;
 mod sandbox;
 
+use at_work::AtWork;
 use std::ffi::{c_char, c_int};
 
 /// A region begins in this thread: include/topdown_region.h.
@@ -60,6 +62,8 @@ unsafe extern "C" fn td_region_end(name: *const c_char) -> c_int {
 }
 
 extern "C" fn loaded() {
+    at_work::prepare();
+    let _work = AtWork::new();
     interpose::prepare();
     // (this library's own tests are not measured)
     if !cfg!(test) && start::start() {
@@ -69,6 +73,7 @@ extern "C" fn loaded() {
 }
 
 extern "C" fn unloaded() {
+    let _work = AtWork::new();
     hooks::finish();
     end::finish();
 }

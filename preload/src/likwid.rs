@@ -1,6 +1,7 @@
 //! LIKWID's marker API: what a program built with -DLIKWID_PERFMON calls. These take the place of liblikwid's, also for
 //! its Fortran interface, which calls them; what is not here (pinning, topology, GPUs) stays liblikwid's.
 
+use crate::at_work::AtWork;
 use crate::engine::{SoFar, forget, so_far};
 use crate::names::Interner;
 use crate::{overlap, perfmon, regions};
@@ -102,6 +103,7 @@ unsafe extern "C" fn likwid_markerGetRegion(
     // SAFETY: as its caller says.
     let SoFar { executions, ns } =
         unsafe { known(tag) }.map_or_else(|_| SoFar::default(), |(_, name)| so_far(name));
+    let _work = AtWork::new();
     // SAFETY: NULL, or its caller's.
     unsafe {
         if let Some(nr_events) = nr_events.as_mut() {

@@ -1,6 +1,7 @@
 //! Texts and things that a program made up once and names again and again: found without a lock, and without an
 //! allocation after the first time. They stay for good, so whoever has one may keep it.
 
+use crate::at_work::AtWork;
 use crate::memory;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -34,6 +35,7 @@ impl<T: Sync + 'static> Interner<T> {
             let mut entry = self.0[place].load(Ordering::Acquire);
             if entry.is_null() {
                 if let Some(make) = make.take() {
+                    let _work = AtWork::new();
                     if !memory::secure(MADE + 4 * key.len()) {
                         return None;
                     }

@@ -3,12 +3,12 @@
 //! When one ends that has others within it, those end first and begin again after it: none of their slots is lost, and
 //! none is counted twice; each piece of them is an execution.
 
+use crate::at_work::Alone;
 use crate::{memory, regions};
 use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
-use topdown_seam::signals::NeverCancelled;
 
 /// Regions that one thread can have open here at once.
 const DEPTH: usize = 64;
@@ -40,7 +40,7 @@ thread_local! {
 static KEY: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" fn free(stack: *mut c_void) {
-    let _blocked = NeverCancelled::new();
+    let _alone = Alone::new();
     STACK.set(null_mut());
     // SAFETY: the thread's own, made by `own`, and no call of this thread is at it.
     drop(unsafe { Box::from_raw(stack.cast::<Stack>()) });
@@ -49,7 +49,7 @@ unsafe extern "C" fn free(stack: *mut c_void) {
 /// The thread's stack, made if there is none. NULL: there is no memory.
 #[cold]
 fn own() -> *mut Stack {
-    let _blocked = NeverCancelled::new(); // (a signal handler may have been first)
+    let _alone = Alone::new(); // (a signal handler may have been first)
     if STACK.get().is_null() && memory::secure(size_of::<Stack>()) {
         let open = [const { Cell::new(Open { key: 0, name: None, stack: 0 }) }; DEPTH];
         let stack = Box::into_raw(Box::new(Stack { depth: Cell::new(0), open }));

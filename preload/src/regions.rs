@@ -1,7 +1,7 @@
 //! Regions begin and end, in the thread that calls. A thread that is not measured yet is from its first region on.
 
 use crate::engine::{ThreadState, current, slow, steady};
-use crate::threads;
+use crate::{at_work, threads};
 use std::ffi::{c_char, c_int};
 
 /// A region begins in this thread, `DIRECT` if by td_region_begin. Returns 0, or as td_read; -EINVAL, -ENAMETOOLONG, -ENOSPC: no name, or
@@ -52,16 +52,22 @@ pub unsafe fn end(name: *const c_char) -> c_int {
 /// # Safety
 /// `name` is a C string.
 pub unsafe fn abandon(name: *const c_char) {
-    threads::measure();
+    measure();
     // SAFETY: the caller's word.
     unsafe { slow::abandon(name) };
+}
+
+/// The thread is measured from now on.
+fn measure() {
+    at_work::is_the_programs();
+    threads::measure();
 }
 
 /// The thread is not measured yet, or too deep in regions.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn first_begin<const DIRECT: bool>(name: *const c_char) -> c_int {
-    threads::measure();
+    measure();
     // SAFETY: the caller's word.
     unsafe { slow::begin::<DIRECT>(name) }
 }
@@ -70,7 +76,7 @@ unsafe extern "C" fn first_begin<const DIRECT: bool>(name: *const c_char) -> c_i
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn first_end(name: *const c_char) -> c_int {
-    threads::measure();
+    measure();
     // SAFETY: the caller's word.
     unsafe { slow::end(name) }
 }

@@ -1,6 +1,7 @@
 //! Seccomp: a program may forbid itself the system calls that this library makes, and be killed for them. It is then measured up to
 //! that moment.
 
+use crate::at_work::Alone;
 use crate::engine::{GONE, ThreadState};
 use crate::process::MeasuredProcess;
 use crate::tables::put;
@@ -8,7 +9,6 @@ use crate::{elsewhere, end, hooks, instrument, private, stack};
 use std::ffi::{CStr, OsStr, c_void};
 use std::io::Error;
 use topdown_seam::seccomp;
-use topdown_seam::signals::NeverCancelled;
 
 /// How many filters the command has that is measured, or the first program that is: whoever has more was put into a sandbox since.
 const FILTERS: &CStr = c"TOPDOWN_SECCOMP_FILTERS";
@@ -203,7 +203,7 @@ fn is_deadly(filter: usize) -> bool {
     match unsafe { copy(filter, &raw mut program, 1) } {
         Copied::All if program.len == 0 || usize::from(program.len) > MOST_STEPS || !may_filter() => false,
         Copied::All => {
-            let _blocked = NeverCancelled::new();
+            let _alone = Alone::new();
             stack::call(&stack::lock(), || {
                 let mut steps = [libc::sock_filter { code: 0, jt: 0, jf: 0, k: 0 }; MOST_STEPS];
                 let steps = &mut steps[..program.len.into()];

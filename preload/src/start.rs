@@ -1,5 +1,6 @@
 //! The process begins to be measured: before main, or after a fork.
 
+use crate::at_work::Alone;
 use crate::engine::{GONE, ThreadState, current};
 use crate::output::Destination;
 use crate::process::{MeasuredProcess, Threads};
@@ -13,7 +14,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use topdown::{Info, Options, SourceKind};
-use topdown_seam::signals::NeverCancelled;
 use topdown_table::Header;
 use topdown_table::run::stat;
 
@@ -35,9 +35,9 @@ pub fn start() -> bool {
         say::say("nothing is measured: no memory");
         return false;
     };
-    let blocked = NeverCancelled::new();
+    let alone = Alone::new();
     let begun = stack::call(&guard, begin);
-    drop((guard, blocked));
+    drop((guard, alone));
     if !begun {
         return false;
     }

@@ -3,6 +3,7 @@
 //! Mapped shared, so what is stored is in the file whatever becomes of the process; the descriptor is closed again at
 //! once. Room is allocated before it is mapped: a full disk refuses records, it does not raise SIGBUS.
 
+use crate::at_work::Alone;
 use crate::memory::page;
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
@@ -13,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use topdown_seam::signals::NeverCancelled;
 use topdown_table::{HEADER_SIZE, Header, MAGIC, NAME, NONE, Record, VERSION, offset_of_record};
 
 /// Records that are mapped at a time.
@@ -132,7 +132,7 @@ impl TableFile {
         let chunk = self.chunks.get((number / CHUNK) as usize)?;
         let mut records = chunk.load(Ordering::Acquire);
         if records.is_null() {
-            let _blocked = NeverCancelled::new();
+            let _alone = Alone::new();
             let _growing = self.growing.lock().ok()?;
             records = chunk.load(Ordering::Acquire);
             if records.is_null() {

@@ -1,5 +1,6 @@
 //! Threads: measured from their start, or from their first region, to their end.
 
+use crate::at_work::Alone;
 use crate::descriptors::with_high_descriptors;
 use crate::engine::{GONE, ThreadState, current};
 use crate::process::{MeasuredProcess, MeasuredThread};
@@ -8,7 +9,6 @@ use crate::{memory, private, stack};
 use std::ffi::{CStr, CString, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use topdown::{Options, TopDown};
-use topdown_seam::signals::NeverCancelled;
 
 /// Bytes that are allocated at most when a thread begins to be measured.
 pub const THREAD: usize = 1 << 17;
@@ -46,7 +46,7 @@ pub fn measure() {
         ThreadState::set_current(GONE);
         return;
     }
-    let _blocked = NeverCancelled::new();
+    let _alone = Alone::new();
     let guard = stack::lock();
     if stack::call(&guard, || begin_thread(process, &[])).is_err() {
         // SAFETY: the header is mapped as long as the process is this one.
@@ -174,7 +174,7 @@ unsafe extern "C" fn thread_ends(thread: *mut c_void) {
     if current() != thread {
         return;
     }
-    let _blocked = NeverCancelled::new();
+    let _alone = Alone::new();
     stack::call(&stack::lock(), || {
         let mut threads = process.threads();
         if let Some(at) = threads.live.iter().position(|one| one.thread == thread) {

@@ -4,6 +4,7 @@
 //!   Descriptors and mappings release themselves: an open that fails half way leaves nothing behind.
 //! - `page`, `rdpmc`, `mrs`, `rseq`, `group_read`: a control page, counters read in user space, what read(2) says.
 //! - `fault`, `chained`, `signals`: RDPMC or MRS that was forbidden, handlers before others', signals blocked.
+//! - `floating`: the program's floating-point environment, kept.
 //! - `thread`, `identity`, `memory`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
 //!   other threads and forked children meet.
 //! - `records`, `execs`: an event's ring buffer, and what programs lose their events.
@@ -18,6 +19,7 @@ pub mod execs;
 #[cfg_attr(target_arch = "aarch64", path = "fault_arm64.rs")]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod fault;
+pub mod floating;
 pub mod format;
 pub mod group_read;
 pub mod guarded;

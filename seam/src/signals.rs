@@ -96,6 +96,12 @@ fn set_mask(how: c_int, set: u64) -> u64 {
     before
 }
 
+/// Whether all signals are blocked in this thread, but for faults and what cannot be.
+pub fn all_are_blocked() -> bool {
+    const NEVER: u64 = bit(libc::SIGKILL) | bit(libc::SIGSTOP);
+    set_mask(libc::SIG_BLOCK, 0) | NEVER | FAULTS | OF_THE_C_LIBRARY == u64::MAX
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +114,7 @@ mod tests {
     fn signals_are_blocked_but_faults_and_let_through_again() {
         let before = mask();
         let blocked = Blocked::new();
+        assert!(all_are_blocked());
         assert_eq!(mask() & !(bit(libc::SIGKILL) | bit(libc::SIGSTOP)), !FAULTS & !(bit(9) | bit(19)));
         let state = |wanted| {
             let mut state = -1;
@@ -120,6 +127,7 @@ mod tests {
             assert_eq!(state(PTHREAD_CANCEL_DISABLE), PTHREAD_CANCEL_DISABLE);
         }
         drop(blocked);
+        assert!(!all_are_blocked());
         assert_eq!(mask(), before);
         {
             let _alone = NeverCancelled::new();

@@ -7,12 +7,12 @@ use super::record;
 use super::split;
 use super::thread::{GONE, ThreadState, current};
 use super::turns;
+use crate::at_work::Alone;
 use crate::process::MeasuredProcess;
 use std::ffi::{c_char, c_int};
 use std::ptr::{addr_of_mut, null_mut};
 use std::sync::atomic::Ordering::Release;
 use std::sync::atomic::compiler_fence;
-use topdown_seam::signals::NeverCancelled;
 
 /// A region begins, `DIRECT` if by td_region_begin. Returns as `regions::begin`; 0 in a thread that is not measured.
 ///
@@ -125,7 +125,7 @@ unsafe fn in_thread(work: impl FnOnce(*mut ThreadState) -> c_int) -> c_int {
     if current() == GONE || MeasuredProcess::get().is_none() {
         return 0;
     }
-    let _blocked = NeverCancelled::new();
+    let _alone = Alone::new();
     let thread = current();
     // SAFETY: the calling thread's state.
     unsafe {

@@ -5,6 +5,7 @@
 
 use super::trampoline::{overwritten, pass_address, return_address};
 use super::{hooked, started};
+use crate::at_work::AtWork;
 use crate::regions;
 use std::ffi::c_void;
 use std::ptr;
@@ -452,6 +453,7 @@ unsafe fn give_chunks(first: *mut Chunk) {
 /// The thread ends, so what is on its stack does, too; its regions the engine ends. Chunks with an entry of a
 /// coroutine, which another thread may go on with, are lost.
 unsafe extern "C" fn thread_ends(thread: *mut c_void) {
+    let _work = AtWork::new();
     let thread: *mut ThreadOfCalls = thread.cast();
     // SAFETY: the thread's own.
     unsafe {

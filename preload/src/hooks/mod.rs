@@ -11,6 +11,7 @@ pub mod patterns;
 mod trampoline;
 mod unwinding;
 
+use crate::at_work::AtWork;
 use crate::{apart, memory, say};
 use bind::Hooks;
 use std::ffi::{CStr, CString, c_char};
@@ -105,6 +106,7 @@ pub fn rescan() -> bool {
     if !STARTED.load(Acquire) {
         return false;
     }
+    let _work = AtWork::new();
     let now = elf::changes();
     if (ADDED.load(Relaxed), REMOVED.load(Relaxed)) == (now.added, now.removed) {
         return true;
