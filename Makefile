@@ -117,7 +117,7 @@ target/c-tests/hooks_%: LINK := -Ltarget/c-tests/lib -lhooked -Wl,-rpath,'$$ORIG
 target/c-tests/hooks_now: LINK += -Wl,-z,now
 target/c-tests/hooks_own_unwinder: LINK += -static-libgcc -static-libstdc++
 target/c-tests/hooks_own_unwinder: c-tests/hooks/hooks_exceptions.cpp
-target/c-tests/preload_memory target/c-tests/pmu_preload_memory: LINK += -rdynamic
+target/c-tests/preload_memory target/c-tests/pmu_preload_memory target/c-tests/preload_getenv: LINK += -rdynamic
 target/c-tests/preload_sanitized: CFLAGS += -fsanitize=thread
 target/c-tests/pmu_preload_memory: c-tests/preload/preload_memory.c
 target/c-tests/pmu_old_calls: c-tests/old/old_calls.c

@@ -58,7 +58,7 @@ struct Functions {
 
 /// Has functions measured that TOPDOWN_FUNCTIONS names; to be called once, before the program begins.
 pub fn start() {
-    let globs = variable(c"TOPDOWN_FUNCTIONS").map(|list| patterns::globs(&list)).unwrap_or_default();
+    let globs = variable("TOPDOWN_FUNCTIONS").map(|list| patterns::globs(&list)).unwrap_or_default();
     if globs.is_empty() || !process::active() {
         return;
     }

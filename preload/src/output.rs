@@ -3,7 +3,7 @@
 use crate::report::{self, NoReport};
 use crate::tables::TableFile;
 use crate::{private, say};
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsString};
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use topdown_table::Header;
@@ -30,8 +30,7 @@ pub struct Destination {
 impl Destination {
     pub fn from_environment() -> Result<Destination> {
         // (the program may go to another directory)
-        let to = private::path_in(OsStr::new("TOPDOWN_OUTPUT"))?
-            .map(|path| std::path::absolute(&path).unwrap_or(path));
+        let to = private::path_in("TOPDOWN_OUTPUT")?.map(|path| std::path::absolute(&path).unwrap_or(path));
         match to {
             Some(path) if path.extension().is_some_and(|ending| ending == "topdown") => Ok(Destination {
                 directory: path.parent().unwrap_or(Path::new("/")).into(),
@@ -45,7 +44,7 @@ impl Destination {
                 directory: private::directory()?,
                 name: "topdown".into(),
                 raw: false,
-                commands: report::commands(private::path_in(OsStr::new("TOPDOWN_COMMAND"))?),
+                commands: report::commands(private::path_in("TOPDOWN_COMMAND")?),
             }),
         }
     }

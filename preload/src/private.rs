@@ -1,6 +1,7 @@
 //! Files and directories that no other user can have made or changed, and the directory in which processes that belong
 //! together keep their tables.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, OsStr, OsString, c_char};
 use std::fs::DirBuilder;
 use std::io::{Error, ErrorKind, Result};
@@ -14,7 +15,37 @@ use topdown_table::run::is_own;
 const VARIABLE: &str = "TOPDOWN_TABLES";
 
 unsafe extern "C" {
+    /// The C library's own name of `environ`, which a program may have another variable of.
+    #[link_name = "__environ"]
     static mut environ: *mut *mut c_char;
+}
+
+/// A variable of the environment. (getenv(3) may be the program's, and know other variables, or none: bash has one.)
+pub fn variable(name: &str) -> Option<&'static CStr> {
+    // SAFETY: before main, where settings are read, nobody changes the environment, which ends in NULL; its texts stay.
+    unsafe {
+        let mut at = environ;
+        while !at.is_null() && !(*at).is_null() {
+            let text = CStr::from_ptr(*at);
+            let value =
+                text.to_bytes().strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+            if value.is_some() {
+                return Some(CStr::from_ptr((*at).add(name.len() + 1)));
+            }
+            at = at.add(1);
+        }
+    }
+    None
+}
+
+/// The same as a text; empty: it is not set.
+pub fn setting(name: &str) -> Cow<'static, str> {
+    variable(name).map_or(Cow::Borrowed(""), CStr::to_string_lossy)
+}
+
+/// A variable that names a path.
+fn path(name: &str) -> Option<PathBuf> {
+    variable(name).map(|value| PathBuf::from(OsStr::from_bytes(value.to_bytes())))
 }
 
 /// Random bytes.
@@ -40,11 +71,11 @@ fn is_private(path: &Path) -> bool {
 /// The directory of the process that this one descends from; else a new one, in XDG_RUNTIME_DIR if that is private, or
 /// in TMPDIR or /tmp. The error names the place.
 pub fn directory() -> Result<PathBuf> {
-    let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| is_private(path));
+    let named = |name| path(name).filter(|path| is_private(path));
     if let Some(known) = named(VARIABLE) {
         return Ok(known);
     }
-    let base = named("XDG_RUNTIME_DIR").unwrap_or_else(std::env::temp_dir);
+    let base = named("XDG_RUNTIME_DIR").or_else(|| path("TMPDIR")).unwrap_or_else(|| "/tmp".into());
     let base = std::path::absolute(&base).unwrap_or(base);
     let failed = |error: Error| {
         Error::new(error.kind(), format!("no directory for tables in {}: {error}", base.display()))
@@ -130,10 +161,10 @@ pub fn environment_size() -> usize {
 }
 
 /// A variable of the environment that names a path; empty ones are none.
-pub fn path_in(name: &OsStr) -> Result<Option<PathBuf>> {
-    let path = std::env::var_os(name).filter(|value| !value.is_empty());
-    if path.as_ref().is_some_and(|path| path.len() >= libc::PATH_MAX as usize) {
-        return Err(Error::other(format!("{} is longer than a path can be", name.to_string_lossy())));
+pub fn path_in(name: &str) -> Result<Option<PathBuf>> {
+    let path = path(name).filter(|path| !path.as_os_str().is_empty());
+    if path.as_ref().is_some_and(|path| path.as_os_str().len() >= libc::PATH_MAX as usize) {
+        return Err(Error::other(format!("{name} is longer than a path can be")));
     }
-    Ok(path.map(PathBuf::from))
+    Ok(path)
 }

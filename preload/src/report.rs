@@ -1,6 +1,6 @@
 //! The report at the program's end: made by the command `topdown`, whose code is not loaded into the program.
 
-use crate::{apart, say};
+use crate::{apart, private, say};
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -23,7 +23,7 @@ const MARK: &CStr = c"TOPDOWN_REPORTS=1";
 
 /// Whether this process makes a report.
 pub fn is_made_here() -> bool {
-    std::env::var_os("TOPDOWN_REPORTS").is_some()
+    private::variable("TOPDOWN_REPORTS").is_some()
 }
 
 /// Why there is no report.

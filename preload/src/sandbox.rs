@@ -11,17 +11,15 @@ use std::io::Error;
 use topdown_seam::seccomp;
 
 /// How many filters the command has that is measured, or the first program that is: whoever has more was put into a sandbox since.
-const FILTERS: &CStr = c"TOPDOWN_SECCOMP_FILTERS";
+const FILTERS: &str = "TOPDOWN_SECCOMP_FILTERS";
 
 /// Whether this program was executed under a filter that came after `FILTERS` was set. Such a filter may kill for a system call of this
 /// library's, and cannot be asked. Nothing is to be done then; whoever watches the file that is opened learns of it.
 pub fn is_inherited() -> bool {
-    // SAFETY: C strings; before main nobody changes the environment.
-    let before = unsafe { environment(FILTERS).and_then(|value| value.to_str().ok()?.parse().ok()) };
+    let before = private::variable(FILTERS).and_then(|value| value.to_str().ok()?.parse().ok());
     let inherited = before.is_some_and(|before: u32| seccomp::filters().is_none_or(|now| now > before));
     if inherited {
-        // SAFETY: as above.
-        unsafe { environment(c"TOPDOWN_OUTPUT") }.into_iter().for_each(tell);
+        private::variable("TOPDOWN_OUTPUT").into_iter().for_each(tell);
     }
     inherited
 }
@@ -42,25 +40,12 @@ fn tell(output: &CStr) {
     }
 }
 
-/// A variable that is set, without an allocation.
-///
-/// # Safety
-/// Nobody changes the environment meanwhile.
-unsafe fn environment(name: &CStr) -> Option<&'static CStr> {
-    // SAFETY: a C string; the environment before main stays.
-    unsafe {
-        let value = libc::getenv(name.as_ptr());
-        (!value.is_null()).then(|| CStr::from_ptr(value))
-    }
-}
-
 /// Tells programs that are executed how many filters this one has, if nobody has told it; whether nobody has: it is the first that is
 /// measured, and `topdown run` does not watch over it.
 pub fn announce() -> bool {
-    // SAFETY: as in `is_inherited`.
-    let is_first = unsafe { environment(FILTERS) }.is_none();
+    let is_first = private::variable(FILTERS).is_none();
     if let Some(filters) = seccomp::filters().filter(|_| is_first) {
-        private::announce(&FILTERS.to_string_lossy(), OsStr::new(&filters.to_string()));
+        private::announce(FILTERS, OsStr::new(&filters.to_string()));
     }
     is_first
 }

@@ -78,16 +78,16 @@ fn prepare() -> Option<StackGuard> {
 
 /// `open`: regions of the calling thread that began in the parent process.
 pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u32)]) {
-    let simulated = std::env::var("TOPDOWN_SIMULATE").unwrap_or_default();
+    let simulated = private::setting("TOPDOWN_SIMULATE");
     let simulation = topdown::simulation(&simulated);
     let core = simulation.as_ref().ok().copied().flatten();
     let options = Options {
-        source: source(&std::env::var("TOPDOWN_SOURCE").unwrap_or_default()),
+        source: source(&private::setting("TOPDOWN_SOURCE")),
         simulate: core.is_some(),
         core: core.unwrap_or_default(),
         ..Options::default()
     };
-    let (options, groups) = deeper(options, &std::env::var("TOPDOWN_LEVEL").unwrap_or_default());
+    let (options, groups) = deeper(options, &private::setting("TOPDOWN_LEVEL"));
     // SAFETY: getpid has no preconditions.
     let pid = unsafe { libc::getpid() };
     let run = output.run_of(pid);

@@ -12,7 +12,7 @@ mod trampoline;
 mod unwinding;
 
 use crate::at_work::AtWork;
-use crate::{apart, memory, say};
+use crate::{apart, memory, private, say};
 use bind::Hooks;
 use std::ffi::{CStr, CString, c_char};
 use std::process;
@@ -38,16 +38,9 @@ static REMOVED: AtomicU64 = AtomicU64::new(0);
 /// The process that looked; its forked children have nothing to add.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// A list of patterns in the environment; none in a program with another user's rights. There is memory to parse it.
-pub fn variable(name: &CStr) -> Option<String> {
-    unsafe extern "C" {
-        fn secure_getenv(name: *const c_char) -> *const c_char;
-    }
-    // SAFETY: C strings; nobody changes the environment before the program has begun.
-    let value = unsafe {
-        let value = secure_getenv(name.as_ptr());
-        (!value.is_null()).then(|| CStr::from_ptr(value))?
-    };
+/// A list of patterns in the environment. There is memory to parse it.
+pub fn variable(name: &str) -> Option<String> {
+    let value = private::variable(name)?;
     const FOR_A_BYTE: usize = 256; // of a list: a pattern may have as little as that and a comma
     if !memory::secure(FOR_A_BYTE * value.count_bytes()) {
         say::say("no memory for the patterns of functions: none is measured");
@@ -64,7 +57,7 @@ const SHADOW_STACK: &str = if cfg!(target_arch = "x86_64") {
 
 /// Hooks what TOPDOWN_REGIONS says; to be called once, before the program begins.
 pub fn start() {
-    let Some(list) = variable(c"TOPDOWN_REGIONS") else { return };
+    let Some(list) = variable("TOPDOWN_REGIONS") else { return };
     let patterns = patterns::parse(&list);
     if patterns.is_empty() || !crate::process::active() {
         return;
