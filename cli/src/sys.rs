@@ -205,7 +205,8 @@ impl Ran {
     }
 }
 
-fn host() -> String {
+/// This machine's name.
+pub fn host() -> String {
     let mut name = [0; 256];
     // SAFETY: a buffer, of which the last byte stays 0.
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };

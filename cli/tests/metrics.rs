@@ -8,6 +8,11 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const OPEN: &str = "application/openmetrics-text; version=1.0.0";
+/// No connection lasts longer.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// A command under `topdown run` that waits for a line of input, and its metrics' address.
 struct Scraped {
@@ -45,11 +50,23 @@ impl Scraped {
     }
 
     fn ask(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(stream, "{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        self.ask_for(request, OPEN)
+    }
+
+    fn ask_for(&self, request: &str, accept: &str) -> String {
+        let mut stream = self
+            .send(format!("{request} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n").as_bytes());
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// As far as it is taken.
+    fn send(&self, request: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
+        let _ = stream.write_all(request);
+        stream
     }
 
     fn go_on(&mut self) {
@@ -123,8 +140,9 @@ fn slots_of_regions_and_processes_are_scraped_while_the_command_runs() {
     let bound = first["topdown_bound_slots{level=\"1\"}"];
     assert!((100.0..=200.0).contains(&bound), "{answer}");
     scraped.go_on();
-    let grown = (0..500)
-        .map(|_| samples(&scraped.ask("GET /metrics?again")))
+    let asked = Instant::now();
+    let grown = std::iter::repeat_with(|| samples(&scraped.ask("GET /metrics?again")))
+        .take_while(|_| asked.elapsed() < Duration::from_secs(60))
         .find(|now| now[&region("retiring")] > 10_000.0);
     let second = grown.expect("counters grow");
     assert!(first.iter().all(|(name, value)| second[name] >= *value), "{first:?} {second:?}");
@@ -145,6 +163,74 @@ fn only_metrics_are_answered() {
     // nothing was counted yet
     assert!(samples(&scraped.ask("GET /metrics")).keys().all(|name| name.starts_with("topdown_info")));
     assert_eq!(scraped.end(), (Some(0), true));
+}
+
+#[test]
+fn the_older_format_has_its_own_types() {
+    let scratch = Scratch::new("format");
+    std::fs::write(scratch.0.join("one"), table(100_000, "solve").bytes()).unwrap();
+    let file = scratch.0.join("one");
+    let script = format!("mv {} \"${{TOPDOWN_OUTPUT%.topdown}}.10.0.topdown\"; echo; read a", file.display());
+    let scraped = Scraped::run(&scratch, "--open-metrics=0", &script);
+    for accept in ["text/plain", "*/*"] {
+        let answer = scraped.ask_for("GET /metrics", accept);
+        assert!(
+            answer.contains("\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"),
+            "{answer}"
+        );
+        let (_, text) = answer.split_once("\r\n\r\n").unwrap();
+        let mut types = BTreeMap::new();
+        for line in text.lines() {
+            match line.split(' ').collect::<Vec<_>>()[..] {
+                ["#", "TYPE", name, kind] => assert!(types.insert(name, kind).is_none(), "{line}"),
+                ["#", "HELP", ..] => {}
+                _ => {
+                    let name = line.split(['{', ' ']).next().unwrap();
+                    let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+                    assert_eq!(types.get(name), Some(&kind), "{line}");
+                }
+            }
+        }
+        assert_eq!((types["topdown_info"], types["topdown_slots_total"]), ("gauge", "counter"));
+    }
+    assert_eq!(scraped.end(), (Some(0), true));
+}
+
+#[test]
+fn hostile_requests_are_refused_and_stalled_clients_hold_nothing_up() {
+    let scratch = Scratch::new("hostile");
+    let scraped = Scraped::run(&scratch, "--open-metrics=:0", "echo; read a; exit 3");
+    assert!(scraped.address.starts_with("127.0.0.1:"), "{}", scraped.address);
+    let with =
+        |header: &str| format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{header}\r\n\r\n").into_bytes();
+    let gets = with("Accept: */*").repeat(20_000);
+    let endless = [&with("a: b")[..40], &vec![b'a'; 1 << 24]].concat();
+    for (request, status) in [
+        (with("Content-Length: 999999999999999"), "413"),
+        (with("Content-Length: 18446744073709551615"), "413"),
+        (with("Content-Length: 99999999999999999999999999"), "413"),
+        (with("Content-Length: -1"), "413"),
+        (with("Transfer-Encoding: chunked"), "413"),
+        (with("Expect: 100-continue\r\nContent-Length: 5"), "413"),
+        (with("Host: localhost"), "400"),
+        (b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n".to_vec(), "421"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(), "400"),
+        (endless.clone(), "431"),
+        (gets.clone(), "200"),
+    ] {
+        let mut answer = [0; 12];
+        scraped.send(&request).read_exact(&mut answer).unwrap();
+        assert_eq!(String::from_utf8_lossy(&answer), format!("HTTP/1.1 {status}"));
+        assert!(scraped.ask("GET /metrics").starts_with("HTTP/1.1 200 "));
+    }
+    let stalls = [vec![], b"GET".to_vec(), with("Content-Length: 5"), endless, gets];
+    let stalled: Vec<_> = stalls.iter().cycle().take(50).map(|request| scraped.send(request)).collect();
+    let asked = Instant::now();
+    assert!(scraped.ask("GET /metrics").starts_with("HTTP/1.1 200 "));
+    assert_eq!(scraped.end(), (Some(3), true));
+    assert!(asked.elapsed() < LONGEST, "{:?}", asked.elapsed());
+    assert!(scratch.0.join("r.json").exists());
+    drop(stalled);
 }
 
 #[test]

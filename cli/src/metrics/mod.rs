@@ -1,25 +1,32 @@
 //! `--open-metrics`: what was counted so far, for who scrapes it (Prometheus, the OpenTelemetry collector, curl).
 //!
 //! The thread that counts puts its figures here once a second; a thread of their own answers requests, and reads what the processes'
-//! table files have on regions meanwhile.
+//! table files have on regions meanwhile. The end of a run waits for no client.
 #![forbid(unsafe_code)]
 
 mod families;
+mod request;
+mod server;
 mod text;
 
 use crate::sys;
 use families::{Families, Most};
+use request::{Format, Request, TEXT};
+use server::Answer;
 use std::fmt::Display;
 use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use tiny_http::{Header, Method, Request, Response, Server};
+use std::time::{Duration, Instant};
 use topdown_report::Report;
 use topdown_report::timeline::{Interval, Of};
 
-/// What the answers are (OpenMetrics 1.0).
-const CONTENT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PATH: &str = "/metrics";
+
+/// Of so long, all who ask get the same: who asks again and again has no more made.
+const SAME: Duration = Duration::from_millis(50);
 
 /// What was counted from outside since the start.
 #[derive(Clone, Debug, Default)]
@@ -49,38 +56,43 @@ pub type Inside = Box<dyn Fn() -> Option<Report> + Send>;
 
 /// Answers requests as long as it is there.
 pub struct Endpoint {
-    server: Arc<Server>,
+    /// Its other end is closed with it.
+    end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
     published: Published,
     url: String,
 }
 
 impl Endpoint {
-    /// At an address such as 127.0.0.1:9410, or a port of the loopback interface; 0: any that is free.
+    /// At an address such as 127.0.0.1:9410, or a port of the loopback interface, with or without a colon; 0: any that is free.
     ///
     /// # Errors
     /// Nobody can listen there; the text says why.
     pub fn open(address: &str, command: &str, inside: Inside) -> Result<Endpoint, String> {
         let failed = |error: &dyn Display| format!("--open-metrics {address}: cannot listen there: {error}");
-        let port = address.parse::<u16>();
+        let port = address.strip_prefix(':').unwrap_or(address).parse::<u16>();
         let listener = match port {
             Ok(port) => TcpListener::bind(("127.0.0.1", port)),
             Err(_) => TcpListener::bind(address),
         };
         let listener = listener.map_err(|error| failed(&error))?;
         let at = listener.local_addr().map_err(|error| failed(&error))?;
+        listener.set_nonblocking(true).map_err(|error| failed(&error))?;
+        let (end, ended) = UnixStream::pair().map_err(|error| failed(&error))?;
+        let mut names = vec!["localhost".to_string(), sys::host()];
+        names.extend(
+            address.rsplit_once(':').map(|(name, _)| name.to_string()).filter(|name| !name.is_empty()),
+        );
         let published = Published::default();
-        let mut page =
-            Page { published: published.clone(), inside, command: command.into(), most: Most::default() };
+        let (given, command) = (published.clone(), command.to_string());
+        let answers = move || {
+            let mut page = Page { published: given, inside, command, most: Most::default(), made: None };
+            server::serve(&listener, &ended, &names, |request| page.answer(request));
+        };
         // (signals are the command's, and the main thread relays them)
-        sys::with_signals_blocked(|| {
-            let server = Server::from_listener(listener, None).map_err(|error| failed(&error))?;
-            let server = Arc::new(server);
-            let own = Arc::clone(&server);
-            let answers = move || own.incoming_requests().for_each(|request| page.answer(request));
-            let thread = std::thread::Builder::new().spawn(answers).map_err(|error| failed(&error))?;
-            Ok(Endpoint { server, thread: Some(thread), published, url: format!("http://{at}{PATH}") })
-        })
+        let thread = sys::with_signals_blocked(|| std::thread::Builder::new().spawn(answers));
+        let thread = thread.map_err(|error| failed(&error))?;
+        Ok(Endpoint { end: Some(end), thread: Some(thread), published, url: format!("http://{at}{PATH}") })
     }
 
     /// Where to put what was counted.
@@ -96,7 +108,7 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        self.server.unblock();
+        self.end = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -109,26 +121,36 @@ struct Page {
     inside: Inside,
     command: String,
     most: Most,
+    /// The last one.
+    made: Option<(Instant, Format, Rc<str>)>,
 }
 
 impl Page {
-    fn answer(&mut self, request: Request) {
-        let path = request.url().split('?').next().unwrap_or_default();
-        let response = match (request.method(), path) {
-            (Method::Get | Method::Head, PATH) => {
-                let content = Header::from_bytes("Content-Type", CONTENT).expect("a plain text");
-                Response::from_string(self.text()).with_header(content)
-            }
-            (Method::Get | Method::Head, _) => {
-                Response::from_string(format!("topdown: {PATH} has the metrics\n")).with_status_code(404)
-            }
-            _ => Response::from_string("topdown: metrics are read by GET\n").with_status_code(405),
+    fn answer(&mut self, request: &Request) -> Answer {
+        let said = |status, body: String| Answer { status, content: TEXT, body: body.into() };
+        if !request.known {
+            return said(405, "topdown: metrics are read by GET\n".into());
+        }
+        if request.path != PATH {
+            return said(404, format!("topdown: {PATH} has the metrics\n"));
+        }
+        let content = match request.format {
+            Format::Text => "text/plain; version=0.0.4; charset=utf-8",
+            Format::Open => "application/openmetrics-text; version=1.0.0; charset=utf-8",
         };
-        let _ = request.respond(response); // who asks may be gone
+        Answer { status: 200, content, body: self.text(request.format) }
     }
 
-    fn text(&mut self) -> String {
+    fn text(&mut self, format: Format) -> Rc<str> {
+        if let Some((made, of, text)) = &self.made
+            && *of == format
+            && made.elapsed() < SAME
+        {
+            return Rc::clone(text);
+        }
         let families = Families::new(&self.command, &self.published.get(), (self.inside)().as_ref());
-        text::render(families.at_least(&mut self.most))
+        let text: Rc<str> = text::render(&families.at_least(&mut self.most), format).into();
+        self.made = Some((Instant::now(), format, Rc::clone(&text)));
+        text
     }
 }

@@ -1,58 +1,55 @@
-//! Metrics in OpenMetrics' text format, which the crate prometheus-client writes.
+//! Metrics as a text: OpenMetrics 1.0, or Prometheus' older format, which has no units and no type "info".
 #![forbid(unsafe_code)]
 
-use super::families::{Family, Value};
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::{Registry, Unit};
-use std::fmt;
+use super::families::{Family, Labels, Value};
+use super::request::Format;
+use std::fmt::{self, Write};
 
-#[derive(Debug)]
-struct Scrape(Vec<Family>);
-
-impl Collector for Scrape {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        for family in &self.0 {
-            let kind = match family.samples.first() {
-                Some((_, Value::Gauge(_))) => MetricType::Gauge,
-                Some((_, Value::Info)) => MetricType::Info,
-                _ => MetricType::Counter,
-            };
-            let unit = family.unit.map(|unit| Unit::Other(unit.into()));
-            let help = format!("{}.", family.help);
-            let mut metrics = encoder.encode_descriptor(&family.name, &help, unit.as_ref(), kind)?;
-            for (labels, value) in &family.samples {
-                if *value == Value::Info {
-                    metrics.encode_info(&labels.as_slice())?;
-                    continue;
-                }
-                if labels.is_empty() {
-                    encode(*value, &mut metrics)?;
-                } else {
-                    encode(*value, &mut metrics.encode_family(&labels.as_slice())?)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn encode(value: Value, to: &mut MetricEncoder) -> Result<(), fmt::Error> {
-    match value {
-        Value::Counter(count) => to.encode_counter::<NoLabelSet, _, u64>(&count, None),
-        Value::Seconds(seconds) => to.encode_counter::<NoLabelSet, _, u64>(&seconds, None),
-        Value::Gauge(value) => to.encode_gauge(&value),
-        Value::Info => Ok(()),
-    }
-}
-
-/// The text, `# EOF` included.
-pub fn render(families: Vec<Family>) -> String {
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(Scrape(families)));
+/// The text, whole.
+pub fn render(families: &[Family], format: Format) -> String {
     let mut out = String::new();
     // (a String takes all that is written to it)
-    let _ = text::encode(&mut out, &registry);
+    let _ = families.iter().try_for_each(|family| write_family(&mut out, family, format));
+    if format == Format::Open {
+        out += "# EOF\n";
+    }
     out
+}
+
+fn write_family(out: &mut String, family: &Family, format: Format) -> fmt::Result {
+    let (kind, ending) = match family.samples.first() {
+        Some((_, Value::Gauge(_))) => ("gauge", ""),
+        Some((_, Value::Info)) => ("info", "_info"),
+        _ => ("counter", "_total"),
+    };
+    let unit = family.unit.map(|unit| format!("_{unit}")).unwrap_or_default();
+    let name = format!("{}{unit}", family.name);
+    let sample = format!("{name}{ending}");
+    let (described, kind) = match (format, kind) {
+        (Format::Open, kind) => (&name, kind),
+        (Format::Text, "info") => (&sample, "gauge"),
+        (Format::Text, kind) => (&sample, kind),
+    };
+    writeln!(out, "# HELP {described} {}.\n# TYPE {described} {kind}", family.help)?;
+    if let (Format::Open, Some(unit)) = (format, family.unit) {
+        writeln!(out, "# UNIT {described} {unit}")?;
+    }
+    for (labels, value) in &family.samples {
+        write!(out, "{sample}")?;
+        write_labels(out, labels)?;
+        match value {
+            Value::Counter(count) => writeln!(out, " {count}")?,
+            Value::Seconds(value) | Value::Gauge(value) => writeln!(out, " {value:?}")?,
+            Value::Info => writeln!(out, " 1")?,
+        }
+    }
+    Ok(())
+}
+
+fn write_labels(out: &mut String, labels: &Labels) -> fmt::Result {
+    for (k, (name, value)) in labels.iter().enumerate() {
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        write!(out, "{}{name}=\"{value}\"", if k == 0 { '{' } else { ',' })?;
+    }
+    out.write_str(if labels.is_empty() { "" } else { "}" })
 }
