@@ -160,6 +160,12 @@ target/c-tests/lib/activations: c-tests/command/lib/activations.c c-tests/comman
 
 target/c-tests/pmu_record_calls: $(addprefix c-tests/command/lib/,activations.h functions.h profile.h shapes.h stat.h) $(addprefix target/c-tests/lib/,activations functions)
 
+target/c-tests/lib/phases: $(addprefix c-tests/command/lib/,phases.c phases.h functions.h work.h) c-tests/vm/mix.h
+	@mkdir -p $(@D)
+	$(COMPILE_C) -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer $< -o $@ -pthread
+
+target/c-tests/pmu_record_phases: $(addprefix c-tests/command/lib/,phases.h functions.h profile.h shapes.h stat.h) target/c-tests/lib/phases
+
 target/c-tests/lib/callers: c-tests/command/lib/callers.c
 	@mkdir -p $(@D)
 	$(COMPILE_C) -fomit-frame-pointer $< -o $@

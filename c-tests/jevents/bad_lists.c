@@ -27,7 +27,7 @@ static char *file(const char *text)
 }
 
 /* Both functions that read a file, which say so on standard error. */
-static void refused(const char *name, const char *where, const char *why)
+static void refused_with(int reason, const char *name, const char *where, const char *why)
 {
     for (int function = 0; function < 2; function++) {
         FILE *said = tmpfile();
@@ -42,13 +42,15 @@ static void refused(const char *name, const char *where, const char *why)
         fclose(said);
         line[strcspn(line, "\n")] = 0;
         CHECK_EQ(code, -EIO);
-        CHECK_EQ(error, EIO);
+        CHECK_EQ(error, reason);
         if (strstr(line, name) == NULL || strstr(line, where) == NULL || strstr(line, why) == NULL)
             FAIL("%s: said '%s', not '%s ... %s'", name, line, where, why);
         CHECK(strcmp(jevent_get_error_details(), line) == 0);
     }
     CHECK(strcmp(jevent_error_to_string(-EIO), jevent_error_to_string(0)) != 0);
 }
+
+static void refused(const char *name, const char *where, const char *why) { refused_with(EIO, name, where, why); }
 
 int main(void)
 {
@@ -71,7 +73,12 @@ int main(void)
     CHECK_EQ(truncate(path, 1L << 40), 0); /* no such amount is on the disk */
     refused(path, "", "more than any event list");
     CHECK_EQ(unlink(path), 0);
-    refused(path, "", "No such file");
+    refused_with(ENOENT, path, "", "No such file");
+    if (geteuid() == 0) { /* whom nothing is denied */
+        CHECK(seteuid(65534) == 0);
+        refused_with(EACCES, path, "", "Permission denied");
+        CHECK(seteuid(0) == 0);
+    }
     CHECK_EQ(mkfifo(path, 0600), 0);
     refused(path, "", "not a regular file");
     CHECK_EQ(unlink(path), 0);

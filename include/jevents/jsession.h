@@ -3,11 +3,14 @@
 #ifndef JSESSION_H
 #define JSESSION_H 1
 
-#include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include "jevents.h"
+/* The kernel's header, unless the program has included a copy of it by another name. */
+#ifndef PERF_ATTR_SIZE_VER0
+#include <linux/perf_event.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {

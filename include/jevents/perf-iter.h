@@ -3,9 +3,12 @@
 #ifndef PERF_ITER_H
 #define PERF_ITER_H 1
 
-#include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stdint.h>
+/* The kernel's header, unless the program has included a copy of it by another name. */
+#ifndef PERF_ATTR_SIZE_VER0
+#include <linux/perf_event.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {

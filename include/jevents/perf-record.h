@@ -5,8 +5,11 @@
 #ifndef PERF_RECORD_H
 #define PERF_RECORD_H 1
 
-#include <linux/perf_event.h>
 #include <linux/types.h>
+/* The kernel's header, unless the program has included a copy of it by another name. */
+#ifndef PERF_ATTR_SIZE_VER0
+#include <linux/perf_event.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {

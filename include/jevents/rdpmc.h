@@ -3,7 +3,10 @@
 #ifndef RDPMC_H
 #define RDPMC_H 1
 
+/* The kernel's header, unless the program has included a copy of it by another name. */
+#ifndef PERF_ATTR_SIZE_VER0
 #include <linux/perf_event.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -54,7 +54,7 @@ pub fn choose(
         let core = cores.next()?;
         Some(Files { core, more: cores.chain(MORE.iter().filter_map(|ending| of_type(ending))).collect() })
     };
-    directories.iter().find_map(chosen).ok_or(ListFailure::Unreadable)
+    directories.iter().find_map(chosen).ok_or(ListFailure::Unreadable(libc::ENOENT))
 }
 
 /// Where event files may be, the best first.
@@ -110,11 +110,11 @@ mod tests {
         for first in 0..there.len() {
             assert_eq!(chosen(&all(), &there[first..]), Ok(vec![there[first].into()]));
         }
-        assert_eq!(chosen(&all(), &[]), Err(ListFailure::Unreadable));
+        assert_eq!(chosen(&all(), &[]), Err(ListFailure::Unreadable(libc::ENOENT)));
         assert_eq!(chosen(&Environment::default(), &there), Err(ListFailure::Nowhere));
         let home = Environment { home: Some("/h".into()), ..Environment::default() };
         assert_eq!(chosen(&home, &there), Ok(vec![there[3].into()]));
-        assert_eq!(chosen(&home, &there[..3]), Err(ListFailure::Unreadable));
+        assert_eq!(chosen(&home, &there[..3]), Err(ListFailure::Unreadable(libc::ENOENT)));
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         let map = |map: &str| Environment { event_map: Some(map.into()), ..all() };
         assert_eq!(chosen(&map("/my/events"), &there), Ok(vec!["/my/events".into()]));
         assert_eq!(chosen(&map("GenuineIntel-6-8F"), &there), Ok(vec![there[1].into()]));
-        assert_eq!(chosen(&map("GenuineIntel-6-00"), &there), Err(ListFailure::Unreadable));
+        assert_eq!(chosen(&map("GenuineIntel-6-00"), &there), Err(ListFailure::Unreadable(libc::ENOENT)));
         let nowhere = Environment { event_map: Some("/my/events".into()), ..Environment::default() };
         assert_eq!(chosen(&nowhere, &there), Ok(vec!["/my/events".into()]));
     }

@@ -31,8 +31,8 @@ pub struct ListedEvent {
 /// Why there is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListFailure {
-    /// No file, or not one that can be read or understood.
-    Unreadable,
+    /// No file, or not one that can be read (errno says why) or understood (EIO).
+    Unreadable(i32),
     /// Nothing says where files could be.
     Nowhere,
 }
@@ -41,8 +41,16 @@ impl ListFailure {
     /// The code that C callers know.
     pub fn code(self) -> i32 {
         match self {
-            ListFailure::Unreadable => -libc::EIO,
+            ListFailure::Unreadable(_) => -libc::EIO,
             ListFailure::Nowhere => -libc::ENOMEM,
+        }
+    }
+
+    /// What errno says beside the code.
+    pub fn errno(self) -> i32 {
+        match self {
+            ListFailure::Unreadable(errno) => errno,
+            ListFailure::Nowhere => libc::ENOMEM,
         }
     }
 }
@@ -124,15 +132,15 @@ pub fn load(file: Option<&Path>) -> Result<Vec<ListedEvent>, ListFailure> {
 
 fn events_of(file: &Path) -> Result<Vec<ListedEvent>, ListFailure> {
     let name = file.display();
-    let bytes = contents(file).map_err(|why| {
-        say!("Cannot read events from {name}: {why}");
-        ListFailure::Unreadable
+    let bytes = contents(file).map_err(|error| {
+        say!("Cannot read events from {name}: {}", reason(&error));
+        ListFailure::Unreadable(error.raw_os_error().unwrap_or(libc::EIO))
     })?;
     perfmon::parse(&bytes, files::pmu_of(file)).map_err(|error| {
         let text = error.to_string();
         let fault = text.rsplit_once(" at line ").map_or(&*text, |(fault, _)| fault);
         say!("{name}:{}:{}: {fault}: no events are read from this file", error.line(), error.column());
-        ListFailure::Unreadable
+        ListFailure::Unreadable(libc::EIO)
     })
 }
 
@@ -140,19 +148,21 @@ fn events_of(file: &Path) -> Result<Vec<ListedEvent>, ListFailure> {
 const LARGEST: u64 = 256 << 20;
 
 /// All of a file, which must have a size: what has none (a pipe, a device, most of /proc) may have no end, or wait for ever.
-fn contents(file: &Path) -> Result<Vec<u8>, String> {
-    let because = |error: io::Error| reason(&error);
+fn contents(file: &Path) -> io::Result<Vec<u8>> {
+    let refused = |why: &str| Err(io::Error::other(why));
     let sized = |metadata: Metadata| match metadata.len() {
-        _ if !metadata.is_file() => Err("not a regular file: save the list in one".to_string()),
-        0 => Err("the file is empty, or has no size: save the list in a regular file".into()),
-        size if size > LARGEST => Err(format!("{size} bytes are more than any event list has ({LARGEST})")),
+        _ if !metadata.is_file() => refused("not a regular file: save the list in one"),
+        0 => refused("the file is empty, or has no size: save the list in a regular file"),
+        size if size > LARGEST => {
+            refused(&format!("{size} bytes are more than any event list has ({LARGEST})"))
+        }
         size => Ok(size),
     };
-    sized(file.metadata().map_err(because)?)?; // to open a device may have effects
-    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(file).map_err(because)?;
-    let size = sized(opened.metadata().map_err(because)?)?; // it may be another file now
+    sized(file.metadata()?)?; // to open a device may have effects
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(file)?;
+    let size = sized(opened.metadata()?)?; // it may be another file now
     let mut bytes = Vec::new();
-    opened.take(size).read_to_end(&mut bytes).map_err(because)?;
+    opened.take(size).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -77,7 +77,7 @@ pub fn event(
         let event = list(base).ok_or(Unresolved::UNKNOWN)?;
         let fixed = ON_ANY_COUNTER.iter().find(|(name, _)| event.name.eq_ignore_ascii_case(name));
         let terms = fixed.map_or(event.terms.as_str(), |(_, terms)| terms);
-        on_pmu(&event.pmu, &umask_in_room(sysfs, &event.pmu, terms))
+        on_pmu(&event.pmu, &umask_in_room(sysfs, &event.name, &event.pmu, terms))
     };
     let bare = || match base.is_empty() || name.contains('/') {
         true => Err(Unresolved::UNKNOWN),
@@ -88,15 +88,25 @@ pub fn event(
         .or_else(|why| bare().map_err(|later| why.or(later)))
 }
 
-/// The terms of a listed event for its PMU: UMaskExt of an event with masks of ports (IIO) repeats these; where the PMU's umask
-/// has no room for it, the other terms say it alone.
-fn umask_in_room<'a>(sysfs: &Sysfs, pmu: &str, terms: &'a str) -> Cow<'a, str> {
+/// The terms of a listed event for its PMU. Where the PMU's umask has no room for UMaskExt, umask has the other bits: of an event with
+/// masks of ports (IIO), which UMaskExt repeats, these say it alone; of any other that is said.
+fn umask_in_room<'a>(sysfs: &Sysfs, name: &str, pmu: &str, terms: &'a str) -> Cow<'a, str> {
+    let format = || sysfs.pmu(pmu)?.format("umask");
     let has_room = |umask| {
-        let format = sysfs.pmu(pmu).and_then(|pmu| TermFormat::parse(&pmu.format("umask")?));
-        format.is_none_or(|format| format.place(umask).is_some())
+        format()
+            .and_then(|format| TermFormat::parse(&format))
+            .is_none_or(|format| format.place(umask).is_some())
     };
     match term_value(terms, "umask") {
-        Some(umask) if PORTS.iter().any(|term| term_value(terms, term).is_some()) && !has_room(umask) => {
+        Some(umask) if !has_room(umask) => {
+            if PORTS.iter().all(|term| term_value(terms, term).is_none()) {
+                say!(
+                    "{name}: this kernel's umask of {pmu} ({}) has no room for {umask:#x}: resolved with umask={:#x}, which may be another \
+                     event; a newer kernel has room",
+                    format().unwrap_or_default().trim(),
+                    umask & 0xff
+                );
+            }
             let narrow = |term: &str| match term.strip_prefix("umask=") {
                 Some(_) => format!("umask={:#x}", umask & 0xff),
                 None => term.to_string(),

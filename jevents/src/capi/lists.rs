@@ -40,15 +40,16 @@ unsafe fn path<'a>(name: *const c_char) -> Option<&'a Path> {
     (!name.is_null()).then(|| Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes())))
 }
 
-/// The code, and errno for it.
-fn failed(code: c_int) -> c_int {
+/// The code, and errno.
+fn failed(why: ListFailure) -> c_int {
     // SAFETY: errno is this thread's.
-    unsafe { *libc::__errno_location() = -code };
-    code
+    unsafe { *libc::__errno_location() = why.errno() };
+    why.code()
 }
 
 /// Calls back for each event of a file, or of the files for this CPU if `file` is NULL. Returns what `callback`
-/// returned if that is not 0, which ends it; -EIO for a file that cannot be read, -ENOMEM if nothing says where to look.
+/// returned if that is not 0, which ends it; -EIO for a file that cannot be read (errno says why: ENOENT,
+/// EACCES, ...; EIO: it is no event list), -ENOMEM if nothing says where to look.
 ///
 /// # Safety
 /// As jevents.h says.
@@ -60,10 +61,11 @@ pub unsafe extern "C-unwind" fn json_events(
 ) -> c_int {
     let Some(callback) = callback else { return -1 };
     // SAFETY: the caller's word.
-    let loaded = guard(Err(-1), || list::load(unsafe { path(file) }).map_err(ListFailure::code));
+    let loaded = guard(None, || Some(list::load(unsafe { path(file) })));
     let events = match loaded {
-        Ok(events) => events,
-        Err(code) => return failed(code),
+        Some(Ok(events)) => events,
+        Some(Err(why)) => return failed(why),
+        None => return -1,
     };
     let mut buffers: [Buffer; 4] = Default::default();
     let [name, terms, desc, pmu] = &mut buffers;
@@ -82,7 +84,7 @@ pub unsafe extern "C-unwind" fn json_events(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn read_events(file: *const c_char) -> c_int {
     // SAFETY: the caller's word.
-    guard(-1, || list::read(unsafe { path(file) }).map_or_else(|why| failed(why.code()), |()| 0))
+    guard(-1, || list::read(unsafe { path(file) }).map_or_else(failed, |()| 0))
 }
 
 /// Calls back for each event of the list, by name. Returns what `callback` returned if that is not 0, which ends it;

@@ -171,6 +171,22 @@ fn lists_come_first() {
 }
 
 #[test]
+fn a_umask_without_room_is_what_there_is_room_for() {
+    let tree = tree();
+    let wide = listed("far.event", "umask=0x1ff20,event=0x2a", "cpu");
+    assert_eq!(
+        short(event(&tree.sysfs, wide, "far.event")),
+        Ok(("cpu/umask=0x20,event=0x2a/".into(), 4, 0x202a))
+    );
+    // SAFETY: a C string of this thread's.
+    let said = unsafe { std::ffi::CStr::from_ptr(say::kept()) }.to_str().unwrap();
+    assert!(
+        said.starts_with("far.event: ") && said.contains("0x1ff20") && said.contains("umask=0x20"),
+        "{said}"
+    );
+}
+
+#[test]
 fn fixed_events_count_anywhere() {
     let tree = tree();
     for (name, terms, config) in [
