@@ -380,7 +380,11 @@ impl Arguments {
         };
         let kept = journal.filter(|journal| journal.path().exists());
         match (written, kept) {
-            (Ok(()), Some(journal)) => _ = fs::remove_file(journal.path()),
+            (Ok(()), Some(journal)) => {
+                if let Err(error) = fs::remove_file(journal.path()) {
+                    say(&format!("{} is left over: it cannot be removed: {error}", journal.path().display()));
+                }
+            }
             (Ok(()), None) => {}
             (Err(error), kept) => {
                 let kept = kept.map_or(NOTHING_KEPT.into(), |journal| what_is_kept(&journal));

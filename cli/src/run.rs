@@ -441,7 +441,9 @@ fn tables(directory: &Path) -> io::Result<Vec<PathBuf>> {
 impl Drop for Directory {
     fn drop(&mut self) {
         if !self.keep {
-            let _ = fs::remove_dir_all(&self.path);
+            if let Err(error) = fs::remove_dir_all(&self.path) {
+                crate::say(&format!("{} is left over: it cannot be removed: {error}", self.path.display()));
+            }
         }
     }
 }

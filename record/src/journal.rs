@@ -12,16 +12,18 @@ use crate::spaces::Module;
 use crate::stacks::CodePlace;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use topdown::SampledEvents;
+use topdown_report::{open_regular, unreadable};
 
 /// Of the file's format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Each file begins so.
 pub(crate) const BEGINNING: &[u8] = b"{\"recording\":";
+/// No line is so long: a stack of as many callers as are followed has some kilobytes, totals name as many files as were mapped.
+const LONGEST_LINE: u64 = 16 << 20;
 /// The totals are written so often.
 const TOTALS_EVERY: Duration = Duration::from_millis(100);
 
@@ -39,6 +41,8 @@ enum Line {
 #[derive(Serialize, Deserialize)]
 struct Core {
     core: String,
+    /// Of the tree and the events that were counted, as `topdown::fingerprint` has it.
+    fingerprint: u64,
     level: u32,
     slots_each: u64,
     events: Vec<String>,
@@ -50,6 +54,7 @@ impl Core {
     fn of(events: &SampledEvents) -> Core {
         Core {
             core: events.core.into(),
+            fingerprint: topdown::fingerprint(events.core).unwrap_or(0),
             level: events.level,
             slots_each: events.slots_each,
             events: events.events.iter().map(|(name, _)| (*name).into()).collect(),
@@ -60,6 +65,12 @@ impl Core {
     fn events(&self) -> Result<SampledEvents, String> {
         let named = SampledEvents::of_core(&self.core);
         let events = named.ok_or_else(|| format!("no core '{}' is known", self.core.escape_debug()))?;
+        if topdown::fingerprint(&self.core).is_none_or(|known| known != self.fingerprint) {
+            return Err(format!(
+                "another version has counted a {} by other events or formulas: make its profiles with the topdown that recorded it",
+                events.core
+            ));
+        }
         // (what leads the group may be another event than here)
         let members = |events: &SampledEvents| events.events.iter().skip(1).map(|(name, _)| *name).collect();
         let here: Vec<&str> = members(&events);
@@ -185,17 +196,6 @@ pub struct Kept {
     pub cut: String,
 }
 
-/// A device may have no end.
-///
-/// # Errors
-/// It is one.
-pub(crate) fn is_no_device(path: &Path) -> Result<(), String> {
-    match path.metadata() {
-        Ok(file) if file.file_type().is_char_device() => Err("a device, no recording".into()),
-        _ => Ok(()),
-    }
-}
-
 impl Kept {
     /// Reads a file.
     ///
@@ -203,20 +203,31 @@ impl Kept {
     /// It cannot be read, or is not such a file; the text names it, and the line.
     pub fn read(path: &Path) -> io::Result<Kept> {
         let name = |why: String| io::Error::other(format!("{}: {why}", path.display()));
-        is_no_device(path).map_err(name)?;
-        let file = File::open(path).map_err(|error| name(error.to_string()))?;
-        Kept::of(BufReader::new(file)).map_err(name)
+        let mut file = BufReader::new(open_regular(path)?);
+        let beginning = file.fill_buf().map_err(|error| name(error.to_string()))?;
+        if let Some(why) = unreadable(beginning) {
+            return Err(name(why.into()));
+        }
+        Kept::of(file).map_err(name)
     }
 
     pub(crate) fn of(mut file: impl BufRead) -> Result<Kept, String> {
         let (mut text, mut number, mut kept) = (Vec::new(), 0, None);
         loop {
             text.clear();
-            file.read_until(b'\n', &mut text).map_err(|error| error.to_string())?;
+            file.by_ref()
+                .take(LONGEST_LINE)
+                .read_until(b'\n', &mut text)
+                .map_err(|error| error.to_string())?;
             if text.is_empty() {
                 break;
             }
             number += 1;
+            if text.len() as u64 == LONGEST_LINE {
+                return Err(format!(
+                    "line {number}: longer than {LONGEST_LINE} bytes, which no line of a recording is"
+                ));
+            }
             if !text.ends_with(b"\n") {
                 let begun: &mut Kept = kept.as_mut().ok_or("not a recording of topdown record")?;
                 begun.cut = format!(
@@ -361,7 +372,12 @@ mod tests {
         assert!(text.as_bytes().starts_with(BEGINNING));
         let last_event = format!(",{:?}", events()[0].events[7].0);
         for (what, instead, why) in [
-            ("\"version\":1", "\"version\":2", "line 1: version 2 "),
+            ("\"version\":2", "\"version\":1", "line 1: version 1 "),
+            (
+                "\"fingerprint\":",
+                "\"fingerprint\":7,\"was\":",
+                "line 1: another version has counted a Golden or Raptor",
+            ),
             ("Golden or", "Silver or", "line 1: no core 'Silver or"),
             ("\"level\":2", "\"level\":3", "line 1: a Golden or Raptor Cove, by counters has no level 3"),
             ("\"slots_each\":1", "\"slots_each\":2", "line 1: its events"),
@@ -421,5 +437,10 @@ mod tests {
         );
         assert!(Kept::of(many(20, &longer).as_bytes()).is_ok());
         assert_eq!(Kept::of(&b"{}\n"[..]).unwrap_err(), "not a recording of topdown record");
+        // a line without end
+        let endless = BufReader::new(text.as_bytes().chain(io::repeat(b'x')));
+        let lines = text.lines().count() + 1;
+        let why = Kept::of(endless).unwrap_err();
+        assert!(why.starts_with(&format!("line {lines}: longer than 16777216 bytes")), "{why}");
     }
 }

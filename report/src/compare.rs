@@ -4,12 +4,11 @@
 use crate::account::{Level1, Level2, Shares};
 use crate::model::{Figures, Item, Report};
 use crate::words::{self, clean, percent, short, thousands, time};
-use crate::{Format, json, merge};
+use crate::{Format, json, merge, read_whole};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::fs;
 use std::io;
 use std::path::Path;
 use topdown::{LEVEL_1, LEVEL_2, Metric};
@@ -107,9 +106,7 @@ fn of_csv(text: &str) -> Option<Rows> {
 
 /// Reads a report in CSV or JSON, or table files' figures.
 fn read(path: &Path) -> io::Result<Rows> {
-    let bytes = fs::read(path).map_err(|error| {
-        io::Error::new(error.kind(), format!("{}: cannot read it: {error}", path.display()))
-    })?;
+    let bytes = read_whole(path)?;
     let text = String::from_utf8_lossy(&bytes);
     let of_report = |report: &Report| -> Rows {
         let regions = report.regions.iter().map(|region| (clean(&region.name), Row::new(&region.item)));

@@ -17,6 +17,7 @@ pub mod nodes;
 pub mod timeline;
 mod verdict;
 
+mod input;
 mod output;
 mod words;
 
@@ -30,6 +31,7 @@ pub use compare::{Comparison, compare};
 pub use csv::cell;
 pub use demangle::function as function_name;
 pub use html::page;
+pub use input::{open_regular, read_whole, unreadable};
 pub use merge::{OutsideCount, ProcessSums};
 pub use model::{Report, SCHEMA};
 pub use output::{Output, Wait, is_stdout, wait_for_readers_by};

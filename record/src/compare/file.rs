@@ -6,9 +6,9 @@ use crate::journal;
 use crate::views::{CSV_BEGINNING, FORMAT};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::Path;
+use topdown_report::read_whole;
 
 /// What a file in JSON says of itself.
 #[derive(Deserialize)]
@@ -126,8 +126,7 @@ impl RecordedFile {
     /// It cannot be read, is damaged, or is of another version; the text names it.
     pub fn read(path: &Path) -> io::Result<Option<RecordedFile>> {
         let failed = |why: String| io::Error::other(format!("{}: {why}", path.display()));
-        journal::is_no_device(path).map_err(failed)?;
-        let bytes = fs::read(path).map_err(|error| failed(format!("cannot read it: {error}")))?;
+        let bytes = read_whole(path)?;
         if let Some(other) = OtherKind::of(&bytes) {
             return Err(failed(other.refusal(path)));
         }

@@ -22,10 +22,11 @@ fn recording(file: &str) -> String {
     let events = ["Golden or Raptor Cove, by counters", "Golden or Raptor Cove"].map(|core| {
         let events = SampledEvents::of_core(core).unwrap();
         let names: Vec<&str> = events.events.iter().map(|(name, _)| *name).collect();
-        format!(r#"{{"core":"{core}","level":2,"slots_each":1,"events":{names:?},"note":"why"}}"#)
+        let fingerprint = topdown::fingerprint(core).unwrap();
+        format!(r#"{{"core":"{core}","fingerprint":{fingerprint},"level":2,"slots_each":1,"events":{names:?},"note":"why"}}"#)
     });
     let mut text = format!(
-        r#"{{"recording":{{"version":1,"command":"a b","occasion":"today","settings":{{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"}},"cores":[{}]}}}}"#,
+        r#"{{"recording":{{"version":2,"command":"a b","occasion":"today","settings":{{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"}},"cores":[{}]}}}}"#,
         events.join(",")
     );
     let _ = write!(text, "\n{{\"module\":{{\"file\":{file:?}}}}}");
