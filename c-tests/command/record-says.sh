@@ -42,7 +42,7 @@ leaves() {
   "$topdown" record -o "$scratch/r.txt" -- sh -c "idle() { . $scratch/idles; }; $1"
   grep -o '^.* still ran when' "$scratch/r.txt" || echo none
 }
-finally "xargs kill < $scratch/idle"
+finally "kill \$(cat $scratch/idle)"
 busy="$scratch/program 4 5000 100 plain $scratch/spent"
 [ "$(leaves "$busy; idle; $busy")" = '1 process still ran when' ]
 [ "$(leaves "idle; idle; idle; $busy & $busy; wait \$!")" = '3 processes still ran when' ]
