@@ -16,6 +16,7 @@ mod selftest;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "no_selftest.rs"]
 mod selftest;
+mod sources;
 mod stat;
 mod sys;
 mod top;

@@ -3,7 +3,7 @@
 use crate::metrics::Endpoint;
 use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End, OpenedWatch};
-use crate::{in_words_of_the_command, preload, say, unmeasured};
+use crate::{in_words_of_the_command, preload, say, sources, unmeasured};
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -142,6 +142,12 @@ impl Arguments {
         self.td_level.filter(|_| !self.inside).map_or(Vec::new(), topdown::subtrees_of_level)
     }
 
+    /// Whether the command has regions, as far as that is known before it runs.
+    fn has_regions(&self) -> bool {
+        let patterns = self.regions.is_some() || self.functions.is_some() || sources::has_patterns();
+        patterns || sources::has_marks(&self.command)
+    }
+
     /// What cannot be had if the level is counted in turns, which takes all counters.
     fn outside_alone(&self) -> Result<(), Failure> {
         let refused = [
@@ -169,6 +175,11 @@ fn no_level(level: u32) -> String {
         Ok(_) => "the counters are for regions here; --outside leaves them to the whole".into(),
     };
     format!("--td-level {level}: the whole is not counted from outside: {why}")
+}
+
+/// Whether groups of general counters leave the registers to the library, where `asked`.
+fn beside_registers_fits(asked: bool) -> bool {
+    asked && outside_options(1, true, true).is_some()
 }
 
 /// Options of groups on the command that take no counters from the library, if that is loaded; None: there are none. `may_load`: it
@@ -200,15 +211,24 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
     let alone = arguments.inside || simulated || is(SOURCE, &|value| value == "counters");
     let alone = alone && library.is_some();
     let (turns, level) = (arguments.turns(), arguments.td_level.unwrap_or(0));
+    // (of short executions registers tell little, and on E-cores there are none)
+    let of_regions = beside_registers_fits(loaded.is_some() && !alone && turns.is_empty() && level < 2)
+        && !sources::is_chosen()
+        && arguments.has_regions();
+    let shared = if of_regions { sources::shared() } else { None };
     let options = match &turns[..] {
         [] if alone => None,
+        [] if of_regions => shared.as_ref().map(|shared| shared.outside),
         [] => outside_options(level, library.is_some(), loaded.is_some()),
         _ => Some(Options { level, ..Options::default() }),
     };
     if options.is_none() && arguments.td_level.is_some() && !arguments.inside {
         say(&no_level(level));
     }
-    let beside = options.as_ref().is_some_and(|options| options.beside_registers);
+    if let Some(shared) = &shared {
+        command.envs(shared.inside.iter().copied()); // (without, it takes the counters of itself, which are free)
+    }
+    let beside = !of_regions && options.as_ref().is_some_and(|options| options.beside_registers);
     if beside && std::env::var_os(SOURCE).is_none() {
         command.env(SOURCE, "registers"); // it would find the others taken, after it has taken turns with the outside
     }
@@ -247,6 +267,9 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
         .and_then(|count| count.end(&ran, &arguments.command, false).ok())
         .filter(|counted| counted.parts.iter().any(|(_, sum)| sum.slots > 0))
         .unwrap_or_else(|| OutsideCount { run: ran.run(&arguments.command), ..OutsideCount::default() });
+    if of_regions {
+        outside.run.sources = sources::note(shared.as_ref()).into();
+    }
     outside.run.sandboxed = sandboxed.is_some_and(|watch| watch.was_opened());
     let why_not = match (refuses, library) {
         (Some(why), _) => Some(format!("{} ran without the library: {why}", program.to_string_lossy())),

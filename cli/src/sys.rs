@@ -199,6 +199,7 @@ impl Ran {
             cpu_ns: self.cpu.as_nanos() as u64,
             lost_ns: 0,
             outlived: None,
+            sources: String::new(),
             sandboxed: false,
             ipc: None,
         }

@@ -49,7 +49,7 @@ fn is_root() -> bool {
 }
 
 /// Where execvp found it.
-fn find(program: &OsStr) -> Option<PathBuf> {
+pub fn find(program: &OsStr) -> Option<PathBuf> {
     if program.as_encoded_bytes().contains(&b'/') {
         return Some(program.into());
     }
@@ -72,6 +72,11 @@ pub fn refuses(program: &OsStr) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// Whether LD_PRELOAD reaches a program that is in these bytes.
+pub fn is_reached(elf: &[u8]) -> bool {
+    about(elf).linked == Linked::Dynamically
 }
 
 #[derive(Debug, PartialEq)]

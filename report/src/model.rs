@@ -100,6 +100,8 @@ pub struct Run {
     pub lost_ns: u64,
     /// Whether it has left processes that go on: their figures are those up to its end. None: not known.
     pub outlived: Option<bool>,
+    /// Of a program with regions: what counted them and the whole; empty: there were none, or that was chosen.
+    pub sources: String,
     /// Programs were executed under a seccomp filter that came after the command began, and did not measure themselves.
     pub sandboxed: bool,
 }

@@ -129,6 +129,8 @@ pub fn remarks(report: &Report) -> Vec<String> {
         remarks.extend(of_alone(outside, report));
         remarks.extend(of_e_cores(outside, report));
     }
+    let sources = report.run.as_ref().map(|run| run.sources.as_str()).unwrap_or_default();
+    remarks.extend((!sources.is_empty() && !report.regions.is_empty()).then(|| sources.to_string()));
     if report.run.as_ref().is_some_and(|run| run.sandboxed) {
         remarks.push(SANDBOXED.into());
     }
@@ -276,7 +278,8 @@ fn ran_on_e_cores(outside: &Outside) -> bool {
 /// That regions were measured on P-cores alone, if any of it ran on others. (Where the library counts both kinds of core nothing is
 /// counted from outside)
 fn of_e_cores(outside: &Outside, report: &Report) -> Option<String> {
-    (!report.regions.is_empty() && ran_on_e_cores(outside)).then(|| {
+    let by_registers = report.run.as_ref().is_none_or(|run| run.sources.is_empty());
+    (by_registers && !report.regions.is_empty() && ran_on_e_cores(outside)).then(|| {
         "regions were measured on P-cores alone, whose registers the library reads: what they executed on E-cores is in their \
          bound. `topdown run --inside` measures them on both kinds of core"
             .into()
