@@ -12,6 +12,8 @@ int main(void)
     static struct csv csv;
     stat_begins();
     const double work = UNITS * unit_slots(TD_FLAG_REGISTERS);
+    if (p_core() >= 0) /* (where both kinds of core are to be counted in regions, and shapes has some, these have the counters: pmu_run_regions) */
+        setenv("TOPDOWN_SOURCE", "registers", 1);
     for (size_t k = 0; k < 2 * sizeof SHAPES / sizeof *SHAPES; k++) {
         char *const shape[] = {beside(LINKED[k % 2]), strdup(SHAPES[k / 2]), NULL};
         const int status = run_alone(shape);

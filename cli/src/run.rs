@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 use topdown::{Options, SourceKind, TopDown};
-use topdown_report::{Format, Output, OutsideCount, Report, write_timeline};
+use topdown_report::{Claim, Format, Output, OutsideCount, Report, write_timeline};
 
 /// What the library inside counts.
 const SOURCE: &str = "TOPDOWN_SOURCE";
@@ -86,8 +86,15 @@ executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, 
 pub const FAILED: u8 = 125;
 
 /// Exit status of the command.
-pub fn run(arguments: &Arguments) -> ExitCode {
-    ended(measured(arguments))
+pub fn run(mut arguments: Arguments) -> ExitCode {
+    let program = arguments.command.first();
+    for file in arguments.output.iter_mut().chain(&mut arguments.timeline) {
+        match sys::named(file, program) {
+            Ok(named) => *file = named,
+            Err(error) => return ended(Err((FAILED, error.to_string()))),
+        }
+    }
+    ended(measured(&arguments))
 }
 
 /// Exit status of the command, by the same signal if one ended it.
@@ -195,8 +202,16 @@ fn outside_options(level: u32, may_load: bool, loaded: bool) -> Option<Options> 
 /// Runs the command with the library, if that is to be loaded, and writes the report.
 fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Result<End, Failure> {
     let failed = |text| (FAILED, text);
-    let mut directory =
-        Directory::new().map_err(|error| failed(format!("no temporary directory: {error}")))?;
+    let (mut directory, library) = match Directory::new() {
+        Ok(directory) => (directory, library),
+        // (the program runs whatever cannot be measured)
+        Err(error) => {
+            if library.is_some() {
+                say(&format!("counted from outside alone: no temporary directory for figures: {error}"));
+            }
+            (Directory { path: PathBuf::new(), keep: true }, None)
+        }
+    };
     let (program, rest) = arguments.command.split_first().expect("clap demands one");
     let mut command = Command::new(program);
     command.args(rest);
@@ -260,6 +275,7 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
     let attend = |count: &mut Option<OutsideGroups>, pid, start| {
         count.iter_mut().for_each(|count| count.attend(pid, start));
     };
+    let claim = arguments.output.as_deref().map(Claim::of);
     let (ran, count) =
         sys::run_attended(&mut command, watch, attend).map_err(|error| not_run(program, &error))?;
     drop(endpoint);
@@ -278,7 +294,7 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
         }
         (None, Some(_)) => None,
     };
-    write_report(arguments, &mut directory, outside, why_not, format);
+    write_report(arguments, &mut directory, outside, why_not, (format, claim));
     Ok(ran.end)
 }
 
@@ -289,7 +305,7 @@ fn write_report(
     directory: &mut Directory,
     outside: OutsideCount,
     why_not: Option<String>,
-    format: Format,
+    (format, claim): (Format, Option<Claim>),
 ) {
     let program = arguments.command[0].as_os_str();
     let tables = directory.tables().unwrap_or_default();
@@ -305,7 +321,8 @@ fn write_report(
             say(&format!("counted from outside alone: {why}"));
         }
     }
-    let output = arguments.output.as_deref();
+    let output = claim.as_ref().map(place);
+    let output = output.as_deref();
     let written = topdown_report::merge(&tables, Some(outside)).and_then(|report| {
         let report = Report { trouble, ..report };
         topdown_report::write(&report, output, format)?;
@@ -322,6 +339,19 @@ fn write_report(
         let figures = figures.display();
         say(&format!("no report: {error}; the figures are in {figures}: `topdown report -o FILE {figures}`"));
     }
+}
+
+/// Where the report goes: a line says so, if another command has written the file meanwhile.
+pub fn place(claim: &Claim) -> PathBuf {
+    let place = claim.place();
+    if place != claim.path() {
+        say(&format!(
+            "{} was written by another command meanwhile: the report is in {} (%p, %h, %r in a name tell processes, hosts and ranks apart)",
+            claim.path().display(),
+            place.display()
+        ));
+    }
+    place
 }
 
 /// Where requests for metrics are answered, of regions, too, as far as processes have measured them.
@@ -408,8 +438,16 @@ struct Directory {
 }
 
 impl Directory {
+    /// Where temporary files go by the environment, or where any may be.
     fn new() -> io::Result<Directory> {
-        let base = std::env::temp_dir();
+        let others = ["/tmp", "/dev/shm", "/run/shm", "/var/tmp"].map(PathBuf::from);
+        let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let first = Directory::in_directory(&std::env::temp_dir());
+        let mut more = own.into_iter().chain(others).map(|base| Directory::in_directory(&base));
+        first.or_else(|error| more.find_map(Result::ok).ok_or(error))
+    }
+
+    fn in_directory(base: &Path) -> io::Result<Directory> {
         for _ in 0..100 {
             // a random name: nobody who may write there, too, can take it beforehand
             let path = base.join(format!("topdown-{:016x}", RandomState::new().build_hasher().finish()));

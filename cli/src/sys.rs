@@ -19,12 +19,13 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use topdown_report::model::Run;
+use topdown_report::pattern;
 
 /// What is in a file, which may be large.
 ///
@@ -217,6 +218,21 @@ pub fn host() -> String {
 /// Now and here: "2026-01-31 12:34:56 +0100 on HOST".
 pub fn occasion() -> String {
     topdown_report::occasion_of(&local_time(), &host()).unwrap_or_default()
+}
+
+/// The file of this name, whose patterns stand for this process, and this program that it runs.
+///
+/// # Errors
+/// Those of [`pattern::named`].
+pub fn named(path: &Path, program: Option<&OsString>) -> io::Result<PathBuf> {
+    let digits: String = local_time().chars().take(19).filter(|c| c.is_ascii_digit() || *c == 'T').collect();
+    let names = pattern::Names {
+        pid: std::process::id(),
+        host: host(),
+        program: program.cloned().unwrap_or_else(|| "topdown".into()),
+        time: digits.replace('T', "-"),
+    };
+    pattern::named(path, &names)
 }
 
 /// Whether this kernel maps a vDSO into each program.

@@ -19,6 +19,7 @@ mod verdict;
 
 mod input;
 mod output;
+pub mod pattern;
 mod words;
 
 mod compare;
@@ -34,7 +35,7 @@ pub use html::page;
 pub use input::{open_regular, read_whole, unreadable};
 pub use merge::{OutsideCount, ProcessSums};
 pub use model::{Report, SCHEMA};
-pub use output::{Output, Wait, is_stdout, wait_for_readers_by};
+pub use output::{Claim, Output, Wait, is_stdout, stdout_was_closed, wait_for_readers_by};
 pub use topdown_table::clean;
 pub use words::{SANDBOXED, UNCOUNTED, count, occasion_of, short, thousands, time};
 
@@ -225,6 +226,7 @@ pub fn print(text: &str) -> io::Result<()> {
 /// # Errors
 /// They cannot be written.
 pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
+    output::stdout_is_open()?;
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -16,6 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
@@ -138,7 +139,7 @@ impl Output {
     /// Those of [`Output::create`].
     pub fn check(path: &Path) -> io::Result<()> {
         if is_stdout(path) {
-            return Ok(());
+            return stdout_is_open();
         }
         match Place::of(path).map_err(|error| failed(path, &error))?.there {
             // to open a FIFO is to wait for its reader, who would take the close for the end
@@ -201,6 +202,60 @@ impl Drop for Output {
         if let Way::Beside { beside, place } = &self.way {
             let _ = place.remove(beside);
         }
+    }
+}
+
+/// Whether this process had no standard output when it began: Rust's runtime opens /dev/null in its place.
+static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// This process has no standard output, whatever seems to be there.
+pub fn stdout_was_closed() {
+    STDOUT_WAS_CLOSED.store(true, Relaxed);
+}
+
+pub(crate) fn stdout_is_open() -> io::Result<()> {
+    match STDOUT_WAS_CLOSED.load(Relaxed) {
+        true => Err(io::Error::other("cannot write to standard output: it was closed when this began")),
+        false => Ok(()),
+    }
+}
+
+/// The file of a report that is written later: what it was in the beginning.
+pub struct Claim {
+    path: PathBuf,
+    before: Option<(u64, i64, i64, u64)>,
+}
+
+/// Which file it is, and when it was written last.
+fn state(path: &Path) -> Option<(u64, i64, i64, u64)> {
+    let about = path.metadata().ok().filter(Metadata::is_file)?;
+    Some((about.ino(), about.mtime(), about.mtime_nsec(), about.size()))
+}
+
+impl Claim {
+    /// From now on.
+    pub fn of(path: &Path) -> Claim {
+        Claim { path: path.into(), before: state(path) }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the report goes: there, or, if another command has written that file meanwhile, beside it.
+    pub fn place(&self) -> PathBuf {
+        let now = state(&self.path);
+        if now.is_none() || now == self.before {
+            return self.path.clone();
+        }
+        let mut name = self.path.file_stem().unwrap_or_default().to_os_string();
+        name.push(format!(".{}", std::process::id()));
+        if let Some(ending) = self.path.extension() {
+            name.push(".");
+            name.push(ending);
+        }
+        self.path.with_file_name(name)
     }
 }
 

@@ -130,7 +130,10 @@ pub fn remarks(report: &Report) -> Vec<String> {
         remarks.extend(of_e_cores(outside, report));
     }
     let sources = report.run.as_ref().map(|run| run.sources.as_str()).unwrap_or_default();
-    remarks.extend((!sources.is_empty() && !report.regions.is_empty()).then(|| sources.to_string()));
+    remarks.extend(
+        (!sources.is_empty() && (report.outside.is_none() || !report.regions.is_empty()))
+            .then(|| sources.to_string()),
+    );
     if report.run.as_ref().is_some_and(|run| run.sandboxed) {
         remarks.push(SANDBOXED.into());
     }

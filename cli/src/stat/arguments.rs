@@ -7,7 +7,7 @@ use super::table::Style;
 use super::whom::{By, Whom, cpu_list};
 use crate::metrics::Endpoint;
 use crate::run::Failure;
-use crate::say;
+use crate::{say, sys};
 use clap::ArgGroup;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -121,7 +121,7 @@ pub struct What {
     pub(super) td_level: Option<u32>,
     /// Count what is below this node beside level 1, on cores whose counters cannot hold all of a level in one group: perf's name
     /// of it, such as frontend_bound
-    #[arg(long, value_name = "NODE", value_parser = subtree, conflicts_with = "td_level")]
+    #[arg(long, value_name = "NODE", value_parser = subtree)]
     pub(super) subtree: Option<u32>,
     /// Count what the kernel does, too
     #[arg(long)]
@@ -157,6 +157,15 @@ pub(super) enum Show {
 }
 
 impl Arguments {
+    /// What the patterns in names of files stand for.
+    pub(super) fn name_files(&mut self) -> Result<(), Failure> {
+        let program = self.command.first();
+        for file in self.output.iter_mut().chain(&mut self.timeline) {
+            *file = sys::named(file, program).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     /// Below which nodes the level is counted in turns; none: one group holds it, or none does.
     pub(super) fn turns(&self) -> Result<Vec<u32>, Failure> {
         let turns = self.what.td_level.map_or(Vec::new(), topdown::subtrees_of_level);
@@ -208,6 +217,12 @@ impl Arguments {
 
     /// Options that do not go together, and that clap cannot tell.
     pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.what.subtree.is_some() && self.what.td_level.is_some() {
+            return Err(failed(
+                "--subtree counts level 1 and what is below its node, as deep as one group holds: leave --td-level out; or leave --subtree \
+                 out, and a level that no group holds is counted by groups that take turns",
+            ));
+        }
         match self.by_task().is_some() && (self.interval_print.is_some() || self.repeat.is_some()) {
             true => Err(failed("--per-thread of a command: not with --interval-print or --repeat")),
             false => Ok(()),
@@ -229,7 +244,7 @@ impl Arguments {
             (_, Format::Html | Format::Trace) if !parts => Show::Report(format),
             (_, Format::Text) => Show::Rows(Style::Text),
             (_, Format::Csv) => Show::Rows(Style::Separated(",".into())),
-            (_, Format::Json) => Show::Rows(Style::JsonLines),
+            (_, Format::Json) => Show::Rows(Style::JsonArray),
             (_, Format::Html) => return Err(failed("rows are a text, .csv or .json, not .html")),
             (_, Format::Trace) => return Err(failed("rows are a text, .csv or .json, not a trace")),
         })

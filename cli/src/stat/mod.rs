@@ -23,7 +23,7 @@ mod watch;
 pub mod whom;
 
 use crate::metrics::{Endpoint, Published};
-use crate::run::{FAILED, Failure, ended, not_run};
+use crate::run::{FAILED, Failure, ended, not_run, place};
 use crate::sys::{self, End, Hotplug, Interrupts, Ran};
 use crate::{in_words_of_the_command, say};
 use arguments::Show;
@@ -45,15 +45,15 @@ use std::time::{Duration, Instant};
 use table::{Columns, Row, Table};
 use topdown_report::model::Run;
 use topdown_report::{
-    Format, Output, OutsideCount, Report, UNCOUNTED, timeline_format, write, write_timeline,
+    Claim, Format, Output, OutsideCount, Report, UNCOUNTED, timeline_format, write, write_timeline,
 };
 use watch::{Next, Until, Why, watch};
 use whom::{By, Ending};
 pub use whom::{Whom, cpu_list, name_of};
 
 /// Exit status of the command.
-pub fn run(arguments: &Arguments) -> ExitCode {
-    ended(counted(arguments))
+pub fn run(mut arguments: Arguments) -> ExitCode {
+    ended(arguments.name_files().and_then(|()| counted(&arguments)))
 }
 
 fn failed(error: impl ToString) -> Failure {
@@ -85,6 +85,7 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         row_due: arguments.interval().unwrap_or_default(),
         remarked: false,
         room_ns: 0,
+        claim: arguments.output.as_deref().map(Claim::of),
     };
     match arguments.whom() {
         Some(whom) => counting.others(&whom),
@@ -121,6 +122,8 @@ struct Counting<'a> {
     remarked: bool,
     /// `Groups::room_ns` at the last row.
     room_ns: u64,
+    /// The file of the report.
+    claim: Option<Claim>,
 }
 
 impl Counting<'_> {
@@ -412,7 +415,8 @@ impl Counting<'_> {
 
     fn report(&self, report: &Report) {
         let Show::Report(format) = self.show else { return };
-        if let Err(error) = write(report, self.arguments.output.as_deref(), format) {
+        let output = self.claim.as_ref().map(place);
+        if let Err(error) = write(report, output.as_deref(), format) {
             say(&format!("no report: {error}"));
             if self.arguments.output.is_some() {
                 let _ = write(report, None, Format::Text); // what was counted is not lost

@@ -15,6 +15,8 @@ pub enum Style {
     /// With this between values, and their names in the first line.
     Separated(String),
     JsonLines,
+    /// A JSON document: an array of them.
+    JsonArray,
 }
 
 /// Which columns there are besides the shares.
@@ -190,6 +192,23 @@ pub struct Table {
     columns: Columns,
     out: Box<dyn Write>,
     begun: bool,
+    has_rows: bool,
+}
+
+/// A row as JSON.
+fn object(cells: &[Cell]) -> String {
+    let all: Map<String, Value> =
+        cells.iter().map(|cell| (cell.name.to_string(), cell.value.value())).collect();
+    Value::Object(all).to_string()
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        if self.style == Style::JsonArray {
+            let end = if self.begun { "\n]\n" } else { "[]\n" };
+            let _ = self.out.write_all(end.as_bytes()).and_then(|()| self.out.flush());
+        }
+    }
 }
 
 impl Table {
@@ -203,7 +222,7 @@ impl Table {
             Some(path) if path == Path::new("-") => Box::new(io::stdout()),
             Some(path) => Box::new(Output::row_by_row(path)?),
         };
-        Ok(Table { style, columns, out, begun: false })
+        Ok(Table { style, columns, out, begun: false, has_rows: false })
     }
 
     /// Writes a row.
@@ -227,10 +246,13 @@ impl Table {
         let mut lines = String::new();
         match &self.style {
             Style::JsonLines if !values => {}
-            Style::JsonLines => {
-                let all: Map<String, Value> =
-                    cells.iter().map(|cell| (cell.name.to_string(), cell.value.value())).collect();
-                lines += &(Value::Object(all).to_string() + "\n");
+            Style::JsonLines => lines += &(object(&cells) + "\n"),
+            Style::JsonArray => {
+                lines += if !self.begun { "[" } else { "" };
+                if values {
+                    lines += if self.has_rows { ",\n" } else { "\n" };
+                    lines += &object(&cells);
+                }
             }
             Style::Separated(separator) => {
                 let quoted = |value: String| {
@@ -279,6 +301,7 @@ impl Table {
             }
         }
         self.begun = true;
+        self.has_rows |= values;
         self.out.write_all(lines.as_bytes())?;
         self.out.flush()
     }
@@ -293,6 +316,19 @@ mod tests {
         let shown = |bound| Is::Points(Some(bound)).text();
         assert_eq!([0.0, 0.00001, 0.0123, 1.0].map(shown), ["0.0", "0.1", "1.3", "100.0"]);
         assert_eq!(Is::Points(None).text(), "-");
+    }
+
+    #[test]
+    fn rows_of_a_json_file_are_one_document() {
+        let path = std::env::temp_dir().join(format!("topdown-array-{}", std::process::id()));
+        for rows in 0..3 {
+            let mut table = Table::new(Style::JsonArray, Columns::default(), Some(&path)).unwrap();
+            (0..rows).for_each(|_| table.write(&Row::default()).unwrap());
+            drop(table);
+            let document: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            assert_eq!(document.as_array().map(Vec::len), Some(rows));
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -25,8 +25,13 @@ pub fn let_files_be_too_large() {
 /// Whether SIGPIPE was ignored when this process began: Rust's runtime ignores it, and has it at its default in children.
 pub(super) static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
+/// What Rust's runtime changes before main.
 extern "C" fn look_at_sigpipe() {
     PIPE_WAS_IGNORED.store(is_ignored(libc::SIGPIPE), Relaxed);
+    // SAFETY: a system call without pointers.
+    if unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } < 0 {
+        topdown_report::stdout_was_closed();
+    }
 }
 
 // SAFETY: called before main, and needs nothing of the runtime.

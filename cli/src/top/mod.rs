@@ -72,6 +72,17 @@ fn shown(arguments: &Arguments) -> Result<End, Failure> {
             "top: standard input and output are not a terminal; `topdown stat -I 1000` writes rows instead",
         ));
     }
+    if std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb") {
+        return Err(failed(
+            "top: this terminal moves no cursor (TERM is dumb, or not set); `topdown stat -I 1000` writes rows instead",
+        ));
+    }
+    if crossterm::terminal::size().is_ok_and(|(columns, lines)| columns == 0 || lines == 0) {
+        return Err(failed(
+            "top: this terminal says that it has no columns or no lines: `stty columns 80 rows 24` tells it, or `topdown stat -I 1000` \
+             writes rows instead",
+        ));
+    }
     let options = Options { level: 1, kernel: arguments.kernel, ..Options::default() };
     if arguments.command.is_empty() { others(arguments, &options) } else { command(arguments, &options) }
 }

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Names of files in which patterns say who wrote them; a report does not overwrite what another command wrote meanwhile; `-o -` without
+# standard output fails before the command runs; rows in a .json file are one document; a missing TMPDIR keeps no program from running.
+# needs: counters or general-counters or no-counters
+. "$(dirname "$0")/../include/case.sh"
+dir=$(mktemp -d)
+cd "$dir"
+fail() { echo "$*"; ls; exit 1; }
+
+for rank in 0 1; do
+  OMPI_COMM_WORLD_RANK=$rank "$topdown" run -o 'r.%r.%n.json' -- /bin/true
+  [ -s r.$rank.true.json ] || fail "no report of rank $rank"
+done
+"$topdown" stat -o 'p.%p.%h.json' -- /bin/true
+[ -s p.*."$(hostname)".json ] || fail "no report with process id and host"
+code=0
+"$topdown" stat -o '%r.json' -- touch ran 2> said || code=$?
+[ $code = 125 ] && [ ! -e ran ] && grep -q SLURM_PROCID said || fail "without a rank: exit status $code: $(cat said)"
+
+for subcommand in run stat; do
+  rm -f same.*
+  "$topdown" $subcommand -o same.json -- "$topdown" $subcommand -o same.json -- sh -c 'exit 7' 2> said || [ $? = 7 ]
+  [ "$(ls same.* | wc -l)" = 2 ] && grep -q 'written by another command meanwhile' said || fail "$subcommand: $(cat said)"
+done
+
+for subcommand in run stat; do
+  code=0
+  "$topdown" $subcommand -o - -- touch ran >&- 2> said || code=$?
+  [ $code = 125 ] && [ ! -e ran ] && grep -q 'standard output' said || fail "$subcommand -o -: exit status $code: $(cat said)"
+done
+
+code=0
+TMPDIR=/nowhere/at/all "$topdown" run -o t.json -- sh -c 'exit 7' || code=$?
+[ $code = 7 ] || fail "TMPDIR: exit status $code"
+
+if "$topdown" stat --per-process -o rows.json -- sh -c '/bin/true; /bin/true' 2> said && [ -s rows.json ]; then
+  head -c 1 rows.json | grep -q '\[' && tail -n 1 rows.json | grep -qx ']' || fail "rows: $(cat rows.json)"
+fi
+rm -r "$dir"

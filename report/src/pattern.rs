@@ -1,0 +1,91 @@
+//! Names of files that say which process, host or rank wrote them: `%p`, `%h`, `%r`, `%n`, `%t`, and `%%` for a per cent sign.
+#![forbid(unsafe_code)]
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// What starts many processes of one program says to each which it is.
+const RANKS: [&str; 7] = [
+    "OMPI_COMM_WORLD_RANK",
+    "PMIX_RANK",
+    "PMI_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "PALS_RANKID",
+    "ALPS_APP_PE",
+    "SLURM_PROCID",
+];
+
+/// What the patterns stand for.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// `%p`: the id of the process.
+    pub pid: u32,
+    /// `%h`: the host.
+    pub host: String,
+    /// `%n`: the program, without directories.
+    pub program: OsString,
+    /// `%t`: the local time, as 20260131-123456.
+    pub time: String,
+}
+
+/// The rank of this process, if it is one of many.
+fn rank() -> Option<OsString> {
+    RANKS.iter().find_map(std::env::var_os).filter(|rank| !rank.is_empty())
+}
+
+/// The file of this name. Of other letters the sign is one of the name.
+///
+/// # Errors
+/// A rank is asked for, and there is none; the text says so.
+pub fn named(path: &Path, names: &Names) -> io::Result<PathBuf> {
+    let (mut out, mut rest) = (Vec::new(), path.as_os_str().as_bytes());
+    let plain = |text: &OsStr| -> Vec<u8> {
+        text.as_bytes().iter().map(|byte| if *byte == b'/' { b'_' } else { *byte }).collect()
+    };
+    while let Some((first, more)) = rest.split_first() {
+        let (part, used) = match (first, more.first()) {
+            (b'%', Some(b'%')) => (b"%".to_vec(), 2),
+            (b'%', Some(b'p')) => (names.pid.to_string().into_bytes(), 2),
+            (b'%', Some(b'h')) => (plain(OsStr::new(&names.host)), 2),
+            (b'%', Some(b'n')) => (plain(Path::new(&names.program).file_name().unwrap_or_default()), 2),
+            (b'%', Some(b't')) => (plain(OsStr::new(&names.time)), 2),
+            (b'%', Some(b'r')) => match rank() {
+                Some(rank) => (plain(&rank), 2),
+                None => {
+                    return Err(io::Error::other(format!(
+                        "-o {}: %r is the rank of a process, and none of {} tells it",
+                        path.display(),
+                        RANKS.join(", ")
+                    )));
+                }
+            },
+            (byte, _) => (vec![*byte], 1),
+        };
+        out.extend(part);
+        rest = &rest[used..];
+    }
+    Ok(OsString::from_vec(out).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pattern_is_what_it_stands_for() {
+        let names = Names {
+            pid: 7,
+            host: "node/1".into(),
+            program: "./bin/solve".into(),
+            time: "20260131-123456".into(),
+        };
+        let named = |path: &str| named(Path::new(path), &names).map(|path| path.display().to_string());
+        assert_eq!(named("r.%p.%h.%n.%t.json").unwrap(), "r.7.node_1.solve.20260131-123456.json");
+        assert_eq!(named("100%%.%x%").unwrap(), "100%.%x%");
+        if rank().is_none() {
+            assert!(named("%r.json").unwrap_err().to_string().contains("SLURM_PROCID"));
+        }
+    }
+}
