@@ -3,6 +3,7 @@
 //! The windows of a burst are a cluster, and bursts are drawn at random instants, each stratum's as often as it comes (`strata`): the ratio
 //! estimator of cluster sampling. On top of its interval come
 //! - how long each stratum ran, which is known by samples of a clock; what ran where no burst came may be all of a node, or none;
+//! - what shares differ by if strata are cut into cells of time twice as large: within a cell bursts may come more and less often;
 //! - what the function may have called, or returned to, and come back from, within a window: of windows twice as long, whose ends
 //!   are both in the function, the sample in the middle tells how many are in another one there. In shorter windows it is less. Nor is
 //!   it more than the slots of those windows in which anything returned, where returns are counted (`proof::Calls`). No window is left
@@ -16,7 +17,7 @@
 #![forbid(unsafe_code)]
 
 use crate::statistics::{at_most, student};
-use crate::strata::{Cluster, LEAST, Stratum, TimeOfStrata, Weighed, add_counts};
+use crate::strata::{Cluster, Evened, LEAST, Stratum, TimeOfStrata, Weighed, add_counts};
 use topdown::{SampledEvents, SampledNode};
 
 /// Of all ends of windows together, as a share of the slots: pipeline stages of each end are off by some slots, in either direction.
@@ -133,17 +134,27 @@ pub(crate) struct Returns {
     pub elsewhere: u64,
 }
 
+/// When a burst was, the stratum of each of its samples, and for how many it counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Coming<'a> {
+    pub at: u64,
+    pub strata: &'a [Stratum],
+    pub evened: Evened,
+}
+
 impl SeenIn {
-    /// Adds a burst of which these of its samples are in the function, and these its windows. `strata`: of each sample.
+    /// Adds a burst of which these of its samples are in the function, and these its windows.
     pub fn add(
         &mut self,
         inside: &[bool],
         windows: &[Option<Vec<u64>>],
         long: bool,
         alone: &Alone,
-        strata: &[Stratum],
+        coming: Coming,
     ) {
-        let mut cluster = Cluster { long, ..Cluster::default() };
+        let Coming { at, strata, evened: [by, by_larger] } = coming;
+        let larger = if by > 0.0 { by_larger / by } else { 1.0 };
+        let mut cluster = Cluster { long, at, larger, ..Cluster::default() };
         for (place, (pair, counts)) in inside.windows(2).zip(windows).enumerate() {
             if let ([true, true], Some(counts)) = (pair, counts) {
                 cluster.counts.resize(counts.len(), 0.0);
@@ -167,17 +178,19 @@ impl SeenIn {
                 self.jumps.elsewhere += u64::from(!middle);
             }
         }
-        if cluster.windows > 0 {
+        if cluster.windows > 0 && by > 0.0 {
+            cluster.scale(by);
             self.clusters.push(cluster);
         }
     }
 }
 
-fn total<'a>(clusters: impl IntoIterator<Item = &'a Cluster>) -> (Vec<f64>, usize) {
-    let (mut counts, mut windows) = (Vec::new(), 0);
+/// What they have counted, and for how many windows they count.
+fn total<'a>(clusters: impl IntoIterator<Item = &'a Cluster>) -> (Vec<f64>, f64) {
+    let (mut counts, mut windows) = (Vec::new(), 0.0);
     for cluster in clusters {
         add_counts(&mut counts, cluster);
-        windows += cluster.windows;
+        windows += cluster.weight;
     }
     (counts, windows)
 }
@@ -220,8 +233,8 @@ fn excess<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a SeenIn>) -> 
                 .zip(short.iter().zip(&long))
                 .for_each(|(sum, (s, l))| *sum += each * (s - l));
             weight += each;
-            short_windows = (short_windows.0 + slots, short_windows.1 + n as f64);
-            long_windows = (long_windows.0 + more_slots, long_windows.1 + m as f64);
+            short_windows = (short_windows.0 + slots, short_windows.1 + n);
+            long_windows = (long_windows.0 + more_slots, long_windows.1 + m);
         }
     }
     if weight <= 0.0 {
@@ -312,6 +325,7 @@ fn from(
     if clusters.len() < LEAST {
         return None;
     }
+    let as_they_came = clusters;
     let weighed = Weighed::new(&seen.time, clusters, |cluster| cluster.counts[0]);
     let clusters: &[&Cluster] = &weighed.clusters.iter().collect::<Vec<_>>();
     let (counts, windows) = total(clusters.iter().copied());
@@ -322,8 +336,12 @@ fn from(
     let shares: Vec<f64> = ratios.iter().map(|(share, _)| *share).collect();
     let by_time = weighed.off_by_time(events, &shares);
     ratios.iter_mut().zip(by_time).for_each(|((_, half), by_time)| *half = half.hypot(by_time));
+    let larger = Weighed::by_larger_cells(&seen.time, as_they_came, |cluster| cluster.counts[0]);
+    let by_larger = events.shares(&total(&larger.clusters).0)?;
+    let by_cells = by_larger.iter().zip(&shares).map(|(larger, share)| (larger - share).abs());
+    ratios.iter_mut().zip(by_cells).for_each(|((_, half), by_cells)| *half += by_cells);
     ratios.iter_mut().zip(&in_all.apart).for_each(|((_, half), apart)| *half = half.max(unseen * apart));
-    let rounded = events.rounded(&counts, events.rounding_of(slots, windows as f64))?;
+    let rounded = events.rounded(&counts, events.rounding_of(slots, windows))?;
     // (one that was seen to do it is none of those of which nothing is known)
     let jumps = if seen.jumps.elsewhere > 0 { 1.0 } else { in_all.jumps };
     // slots of other functions, as a part of all: windows of each length have as many at the most
@@ -338,7 +356,7 @@ fn from(
         // (in longer windows it is left and come back to no less often, so these may count with the shorter)
         let of_these = of(&seen.returns[usize::from(long)..][..1]);
         let part = if long { of_these } else { of_these.min(of(&seen.returns)) };
-        if n == 0 || counts[0] <= 0.0 {
+        if n == 0.0 || counts[0] <= 0.0 {
             return 0.0;
         }
         let alone = of_length().map(|cluster| cluster.alone).sum::<f64>() / counts[0];
@@ -348,14 +366,14 @@ fn from(
     let part_unseen = 1.0 - (1.0 - weighed.untold) * (1.0 - unsampled);
     let one = |((share, sampling), (excess, rounded)): (&(f64, f64), (&f64, &f64))| {
         let others = displaced(*share, foreign);
-        let start = excess.abs() * windows as f64 / slots;
+        let start = excess.abs() * windows / slots;
         let unseen = unknown(*share, part_unseen);
         Confidence::around(*share, sampling + others + start + rounded + unseen + EDGES)
     };
     let sampling = ratios.iter().map(|(_, half)| *half).fold(0.0, f64::max);
     Some(Told {
         shares: ratios.iter().zip(in_all.excess.iter().zip(&rounded)).map(one).collect(),
-        windows,
+        windows: clusters.iter().map(|cluster| cluster.windows).sum(),
         sampling: sampling + falling(foreign, &seen.returns),
     })
 }
@@ -379,8 +397,7 @@ fn by_difference(events: &SampledEvents, seen: &SeenIn, unsampled: f64) -> Resul
     let weighed =
         both.each_ref().map(|clusters| Weighed::new(&seen.time, clusters, |cluster| cluster.weight));
     let both = weighed.each_ref().map(|weighed| &weighed.clusters);
-    let totals =
-        both.map(|clusters| (total(clusters).0, clusters.iter().map(|cluster| cluster.weight).sum::<f64>()));
+    let totals = both.map(total);
     let means = totals.each_ref().map(|(counts, windows)| mean((counts.iter().copied(), *windows)));
     let slots = means.each_ref().map(|mean| events.slots(mean));
     let more = |[short, long]: &[Vec<f64>; 2]| -> Vec<f64> {
@@ -424,5 +441,7 @@ fn by_difference(events: &SampledEvents, seen: &SeenIn, unsampled: f64) -> Resul
     Ok(Told { shares: shares.iter().zip(&halves).zip(&rounded).map(one).collect(), windows, sampling })
 }
 
+#[cfg(test)]
+mod phases;
 #[cfg(test)]
 mod tests;

@@ -304,6 +304,7 @@ mod tests {
         Burst {
             kind: 0,
             thread: 0,
+            at: 0,
             long: stack > 0,
             weight_ns: 2_000_000,
             stacks: vec![0, stack, stack],

@@ -3,14 +3,14 @@
 
 use crate::budget::Pace;
 use crate::cpus::CpuTotals;
-use crate::estimate::{Alone, Besides, Confidence, SeenIn, SeenInAll, Told, Untold, shares};
+use crate::estimate::{Alone, Besides, Coming, Confidence, SeenIn, SeenInAll, Told, Untold, shares};
 use crate::held::Held;
 use crate::processes::PROCESS;
 use crate::recording::{Burst, Recording};
 use crate::records::CallGraph;
 use crate::sources::Sources;
 use crate::statistics::proportion;
-use crate::strata::Stratum;
+use crate::strata::{Came, Evened, Stratum, evened};
 use crate::symbols::{SourceLine, Symbol, printable};
 use crate::unseen::Unseen;
 use std::collections::{BTreeMap, BTreeSet};
@@ -299,16 +299,22 @@ struct Sorted<'a> {
 }
 
 impl<'a> Sorted<'a> {
-    fn add(&mut self, burst: &Burst, stacks: &'a [NamedStack]) {
+    fn add(&mut self, burst: &Burst, evened: Evened, stacks: &'a [NamedStack]) {
         let samples: Vec<&NamedStack> = burst.stacks.iter().map(|number| &stacks[*number as usize]).collect();
         let kind = burst.kind;
         let leaves: Vec<Option<usize>> = samples.iter().map(|stack| Some(stack.first()?.function)).collect();
         let strata: Vec<Stratum> =
             leaves.iter().map(|function| Stratum { thread: burst.thread, function: *function }).collect();
         let gather = |gathered: &mut Gathered, inside: &[bool], alone: &Alone| {
-            gathered.seen.add(inside, &burst.windows, burst.long, alone, &strata);
+            gathered.seen.add(
+                inside,
+                &burst.windows,
+                burst.long,
+                alone,
+                Coming { at: burst.at, strata: &strata, evened },
+            );
             if inside.first() == Some(&true) {
-                gathered.seen.time.add(strata[0], burst.weight_ns);
+                gathered.seen.time.add(strata[0], burst.at, burst.weight_ns);
                 gathered.time_ns += burst.weight_ns;
                 gathered.bursts += usize::from(burst.weight_ns > 0);
             }
@@ -366,7 +372,9 @@ impl Profile {
     pub fn new(recording: &Recording) -> Profile {
         let (functions_seen, stacks, symbols) = named(recording);
         let mut sorted = Sorted::default();
-        recording.bursts.iter().for_each(|burst| sorted.add(burst, &stacks));
+        let came: Vec<Came> = recording.bursts.iter().map(Burst::came).collect();
+        let bursts = recording.bursts.iter().zip(evened(&came));
+        bursts.for_each(|(burst, evened)| sorted.add(burst, evened, &stacks));
         let whole = Whole::of(recording);
         let kinds: Vec<usize> = sorted.all.keys().copied().collect();
         let (mut cores, mut functions) = (Vec::new(), Vec::new());

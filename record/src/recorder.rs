@@ -367,9 +367,9 @@ impl Recorder {
             cpus.threads.extend(samples.iter().map(|sample| sample.tid));
         }
         for sample in samples {
-            let (thread, stacks) = (sample.tid, vec![self.stack(sample)]);
+            let (thread, at, stacks) = (sample.tid, sample.time, vec![self.stack(sample)]);
             let (windows, calls) = (Vec::new(), Calls::default());
-            self.bursts.push(Burst { kind, thread, long: false, weight_ns, stacks, windows, calls });
+            self.bursts.push(Burst { kind, thread, at, long: false, weight_ns, stacks, windows, calls });
         }
     }
 
@@ -389,7 +389,7 @@ impl Recorder {
 
     fn keep(&mut self, raw: &RawBurst) {
         let stacks = raw.samples.iter().map(|sample| self.stack(sample)).collect();
-        let thread = raw.samples.first().map_or(0, |sample| sample.tid);
+        let (thread, at) = raw.samples.first().map_or((0, 0), |sample| (sample.tid, sample.time));
         let RawBurst { kind, long, weight_ns, strobe, .. } = *raw;
         let ProvedWindows { windows, calls, parted, switched, impossible } =
             proved(&self.events[kind], strobe, &raw.samples);
@@ -405,7 +405,7 @@ impl Recorder {
             let samples = raw.samples.len() as f64;
             self.budget.thread_paid(cost * (1.0 + f64::from(u8::from(clocked)) / samples));
         }
-        self.bursts.push(Burst { kind, thread, long, weight_ns, stacks, windows, calls });
+        self.bursts.push(Burst { kind, thread, at, long, weight_ns, stacks, windows, calls });
     }
 
     /// The turns that are due. Returns when the next one is.

@@ -9,6 +9,7 @@ use crate::proof::Calls;
 use crate::settings::Settings;
 use crate::spaces::Module;
 use crate::stacks::CodePlace;
+use crate::strata::Came;
 use crate::unseen::Unseen;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -21,6 +22,9 @@ pub(crate) struct Burst {
     /// Which ran.
     #[serde(default)]
     pub thread: i32,
+    /// When, by the clock of all records.
+    #[serde(default)]
+    pub at: u64,
     pub long: bool,
     /// The thread's time for which it stands; of a condition the sampling event's counts.
     pub weight_ns: u64,
@@ -29,6 +33,14 @@ pub(crate) struct Burst {
     pub windows: Vec<Option<Vec<u64>>>,
     #[serde(default, skip_serializing_if = "Calls::are_unknown")]
     pub calls: Calls,
+}
+
+impl Burst {
+    /// When it came, and what it tells.
+    pub fn came(&self) -> Came {
+        let windows = self.windows.iter().any(Option::is_some);
+        Came { of: (self.kind, self.thread), at: self.at, ns: self.weight_ns, windows }
+    }
 }
 
 /// All that was seen.

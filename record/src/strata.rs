@@ -1,14 +1,22 @@
-//! Bursts and time by thread and by the function that runs there.
+//! Bursts and time by thread, by the function that runs there, and by when that was.
 //!
 //! Bursts do not come evenly: one that was asked for while a thread slept comes when it wakes, so a thread that sleeps often has more of them in a
 //! second of CPU time than one that runs on. How much time a thread spent in each function its clock tells. So the windows of each stratum count
-//! for as much as the stratum has of the time (post-stratification).
+//! for as much as the stratum has of the time (post-stratification). A program has phases, which sleep differently, and what a function does goes
+//! with them: so a stratum is cut into cells of time (`cells`).
 #![forbid(unsafe_code)]
 
+mod cells;
+mod evened;
+
 use crate::statistics::TWO_SIDED;
+use cells::{Instant, cells};
+pub(crate) use evened::{Came, Evened, evened};
 use std::collections::BTreeMap;
 use topdown::SampledEvents;
 
+/// A cell of time has no fewer bursts, and no fewer samples of the clock: the noise that its weight has is in the interval.
+const FEWEST: usize = 8;
 /// Fewer bursts tell nothing.
 pub(crate) const LEAST: usize = 10;
 
@@ -32,6 +40,10 @@ pub(crate) struct Cluster {
     pub long: bool,
     /// Where the first of them began.
     pub stratum: Stratum,
+    /// When the burst was.
+    pub at: u64,
+    /// It would count for so many times as much, if more bursts counted together (`Evened`).
+    pub larger: f64,
 }
 
 impl Cluster {
@@ -55,34 +67,42 @@ struct SampledTime {
 }
 
 impl SampledTime {
-    fn add(&mut self, other: SampledTime) {
-        self.ns += other.ns;
-        self.squares += other.squares;
+    fn add(&mut self, ns: f64) {
+        self.ns += ns;
+        self.squares += ns * ns;
     }
+}
+
+/// A sample of a clock.
+#[derive(Clone, Copy, Debug)]
+struct TimeSample {
+    stratum: Stratum,
+    at: u64,
+    ns: f64,
 }
 
 /// The time of each stratum.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TimeOfStrata(BTreeMap<Stratum, SampledTime>);
+pub(crate) struct TimeOfStrata(Vec<TimeSample>);
 
 impl TimeOfStrata {
     /// Adds a sample that stands for so many nanoseconds.
-    pub fn add(&mut self, stratum: Stratum, ns: u64) {
-        let ns = ns as f64;
-        self.0.entry(stratum).or_default().add(SampledTime { ns, squares: ns * ns });
+    pub fn add(&mut self, stratum: Stratum, at: u64, ns: u64) {
+        self.0.push(TimeSample { stratum, at, ns: ns as f64 });
     }
 }
 
-/// What is weighed as one: a stratum that has bursts enough, or such as have fewer together, of a function or of all.
+/// What is weighed apart from the rest: a stratum that has bursts enough, or such as have fewer together, of a function or of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum Group {
     Of(Stratum),
     InFunction(Option<usize>),
     Rest,
 }
 
+/// A cell of a group.
 #[derive(Debug, Default)]
-struct PartSeen {
+struct Part {
     time: SampledTime,
     clusters: Vec<usize>,
     measure: f64,
@@ -94,13 +114,13 @@ struct PartSeen {
 #[derive(Debug)]
 pub(crate) struct Weighed {
     pub clusters: Vec<Cluster>,
-    parts: Vec<PartSeen>,
+    parts: Vec<Part>,
     all: SampledTime,
     /// Of all time that of strata without a burst.
     pub untold: f64,
 }
 
-fn parts_of(clusters: &[&Cluster]) -> impl Fn(&Stratum) -> Part {
+fn group_of(clusters: &[&Cluster]) -> impl Fn(&Stratum) -> Group {
     let (mut strata, mut functions) = (BTreeMap::new(), BTreeMap::new());
     clusters.iter().for_each(|cluster| *strata.entry(cluster.stratum).or_insert(0) += 1);
     strata.retain(|stratum: &Stratum, bursts: &mut usize| {
@@ -111,29 +131,64 @@ fn parts_of(clusters: &[&Cluster]) -> impl Fn(&Stratum) -> Part {
         enough
     });
     move |stratum| match functions.get(&stratum.function) {
-        _ if strata.contains_key(stratum) => Part::Of(*stratum),
-        Some(bursts) if *bursts >= LEAST => Part::InFunction(stratum.function),
-        _ => Part::Rest,
+        _ if strata.contains_key(stratum) => Group::Of(*stratum),
+        Some(bursts) if *bursts >= LEAST => Group::InFunction(stratum.function),
+        _ => Group::Rest,
     }
+}
+
+/// The parts of which each is weighed as one.
+fn parts(
+    time: &TimeOfStrata,
+    clusters: &[&Cluster],
+    measure: fn(&Cluster) -> f64,
+    fewest: usize,
+) -> Vec<Part> {
+    let group_of = group_of(clusters);
+    let mut groups: BTreeMap<Group, (Vec<Instant>, Vec<Instant>)> = BTreeMap::new();
+    for (place, TimeSample { stratum, at, .. }) in time.0.iter().enumerate() {
+        groups.entry(group_of(stratum)).or_default().0.push(Instant { at: *at, place });
+    }
+    for (place, cluster) in clusters.iter().enumerate() {
+        groups.entry(group_of(&cluster.stratum)).or_default().1.push(Instant { at: cluster.at, place });
+    }
+    let part = |(samples, bursts): (Vec<usize>, Vec<usize>)| {
+        let mut part = Part::default();
+        samples.into_iter().for_each(|place| part.time.add(time.0[place].ns));
+        for cluster in bursts.iter().map(|place| clusters[*place]) {
+            part.measure += measure(cluster);
+            add_counts(&mut part.counts, cluster);
+        }
+        Part { clusters: bursts, ..part }
+    };
+    groups.into_values().flat_map(|(samples, bursts)| cells(samples, bursts, fewest)).map(part).collect()
 }
 
 impl Weighed {
     /// These bursts, of which each has so much of what is to be as the time is.
     pub fn new(time: &TimeOfStrata, clusters: &[&Cluster], measure: fn(&Cluster) -> f64) -> Weighed {
-        let part_of = parts_of(clusters);
-        let mut parts: BTreeMap<Part, PartSeen> = BTreeMap::new();
-        for (stratum, time) in &time.0 {
-            parts.entry(part_of(stratum)).or_default().time.add(*time);
-        }
-        for (place, cluster) in clusters.iter().enumerate() {
-            let part = parts.entry(part_of(&cluster.stratum)).or_default();
-            part.clusters.push(place);
-            part.measure += measure(cluster);
-            add_counts(&mut part.counts, cluster);
-        }
+        Weighed::by_cells(time, clusters, measure, FEWEST)
+    }
+
+    /// The same by cells of twice as many bursts: what this differs by is what a cell's bursts may be off, whose number in its time changes within it.
+    pub fn by_larger_cells(
+        time: &TimeOfStrata,
+        clusters: &[&Cluster],
+        measure: fn(&Cluster) -> f64,
+    ) -> Weighed {
+        Weighed::by_cells(time, clusters, measure, 2 * FEWEST)
+    }
+
+    fn by_cells(
+        time: &TimeOfStrata,
+        clusters: &[&Cluster],
+        measure: fn(&Cluster) -> f64,
+        fewest: usize,
+    ) -> Weighed {
+        let parts = parts(time, clusters, measure, fewest);
         let mut all = SampledTime::default();
-        parts.values().for_each(|part| all.add(part.time));
-        let parts: Vec<PartSeen> = parts.into_values().filter(|part| part.measure > 0.0).collect();
+        time.0.iter().for_each(|sample| all.add(sample.ns));
+        let parts: Vec<Part> = parts.into_iter().filter(|part| part.measure > 0.0).collect();
         let told: f64 = parts.iter().map(|part| part.time.ns).sum();
         let measured: f64 = parts.iter().map(|part| part.measure).sum();
         let mut clusters: Vec<Cluster> = clusters.iter().map(|cluster| (*cluster).clone()).collect();
@@ -187,7 +242,7 @@ mod tests {
     fn told(time: &[(Stratum, usize)], clusters: &[Vec<Cluster>]) -> (f64, f64, f64) {
         let mut all = TimeOfStrata::default();
         for (stratum, samples) in time {
-            (0..*samples).for_each(|_| all.add(*stratum, 1000));
+            (0..*samples).for_each(|_| all.add(*stratum, 0, 1000));
         }
         let clusters: Vec<&Cluster> = clusters.iter().flatten().collect();
         let weighed = Weighed::new(&all, &clusters, |cluster| cluster.counts[0]);

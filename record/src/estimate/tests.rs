@@ -6,18 +6,29 @@ fn alone(events: &SampledEvents, seen: &SeenIn) -> Result<Told, Untold> {
     shares(events, seen, Besides::User(&SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() }), 0.0)
 }
 
+impl<'a> Coming<'a> {
+    /// One that counts once.
+    pub fn of(at: u64, strata: &'a [Stratum]) -> Coming<'a> {
+        Coming { at, strata, evened: [1.0; 2] }
+    }
+}
+
 /// Numbers that seem random.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> f64 {
+    pub fn of(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn next(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         (self.next() * n as f64) as usize
     }
 }
@@ -41,7 +52,7 @@ struct Run {
     stack: i64,
 }
 
-fn normalised(shares: [f64; 4]) -> [f64; 4] {
+pub(super) fn normalised(shares: [f64; 4]) -> [f64; 4] {
     let sum: f64 = shares.iter().sum();
     shares.map(|share| share / sum)
 }
@@ -164,7 +175,7 @@ const PLAIN: Kind = Kind { longer: 1.0, inlined: 0.0, jumps: 0.0, seldom: 0.5, b
 
 /// A random program, and what bursts show of it.
 fn program(seed: u64, kind: Kind) -> (Vec<Made>, Vec<SeenIn>) {
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut random = Random::of(seed);
     let functions = functions(&mut random, kind.longer, kind.inlined);
     let mut seen: Vec<SeenIn> = functions.iter().map(|_| SeenIn::default()).collect();
     for _ in 0..200 + random.below(1000) {
@@ -183,7 +194,7 @@ fn program(seed: u64, kind: Kind) -> (Vec<Made>, Vec<SeenIn>) {
                 windows: (0..2).map(|window| believed && calls.one_ran(window)).collect(),
                 throughout: believed && calls.one_ran_throughout(),
             };
-            seen.add(&ends.map(|end| end.function == function), &windows, long, &alone, &[]);
+            seen.add(&ends.map(|end| end.function == function), &windows, long, &alone, Coming::of(0, &[]));
         }
     }
     (functions, seen)
@@ -216,7 +227,7 @@ fn misses(programs: u64, kind: Kind) -> Misses {
     misses
 }
 
-fn sunny_cove() -> SampledEvents {
+pub(super) fn sunny_cove() -> SampledEvents {
     SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap()
 }
 
@@ -287,7 +298,7 @@ fn of_one_of_two(alone: &Alone) -> Confidence {
             &windows,
             false,
             alone,
-            &[],
+            Coming::of(0, &[]),
         );
     }
     let in_all = SeenInAll { excess: vec![0.0; 4], ..SeenInAll::of(&sunny_cove(), [&seen].into_iter()) };
@@ -384,11 +395,11 @@ fn what_windows_have_at_their_start_is_in_the_interval() {
 fn windows_count_where_both_ends_are_inside() {
     let windows = [vec![10, 1], vec![20, 2]].map(Some);
     let mut seen = SeenIn::default();
-    seen.add(&[true, true, true], &windows, false, &Alone::default(), &[]);
-    seen.add(&[true, false, true], &windows, false, &Alone::default(), &[]);
-    seen.add(&[false, true, true], &windows, true, &Alone::default(), &[]);
-    seen.add(&[true, true], &windows[..1], true, &Alone::default(), &[]);
-    seen.add(&[true], &[], true, &Alone::default(), &[]);
+    seen.add(&[true, true, true], &windows, false, &Alone::default(), Coming::of(0, &[]));
+    seen.add(&[true, false, true], &windows, false, &Alone::default(), Coming::of(0, &[]));
+    seen.add(&[false, true, true], &windows, true, &Alone::default(), Coming::of(0, &[]));
+    seen.add(&[true, true], &windows[..1], true, &Alone::default(), Coming::of(0, &[]));
+    seen.add(&[true], &[], true, &Alone::default(), Coming::of(0, &[]));
     let counts: Vec<_> =
         seen.clusters.iter().map(|cluster| (cluster.counts.clone(), cluster.windows)).collect();
     assert_eq!(counts, [(vec![30.0, 3.0], 2), (vec![20.0, 2.0], 1), (vec![10.0, 1.0], 1)]);
@@ -432,7 +443,13 @@ fn what_interrupts_count_is_in_no_share() {
 fn without_windows_of_both_lengths_nothing_is_told_beside_interrupts() {
     let mut seen = SeenIn::default();
     for k in 0..100 {
-        seen.add(&[true; 3], &[Some(vec![9000, 3000, 3000, 1000]), None], k < 5, &Alone::default(), &[]);
+        seen.add(
+            &[true; 3],
+            &[Some(vec![9000, 3000, 3000, 1000]), None],
+            k < 5,
+            &Alone::default(),
+            Coming::of(0, &[]),
+        );
     }
     assert_eq!(shares(&sunny_cove(), &seen, Besides::Interrupts, 0.0).unwrap_err(), Untold::Few(5));
 }
@@ -462,9 +479,9 @@ fn misses_of_all(with_time: bool) -> (usize, usize) {
                     threads[thread].shares.map(|share| (6000.0 * share) as u64);
                 Some(vec![6000, retiring, backend, frontend])
             });
-            seen.add(&[true; 3], &windows, false, &Alone::default(), &[stratum(thread); 3]);
+            seen.add(&[true; 3], &windows, false, &Alone::default(), Coming::of(0, &[stratum(thread); 3]));
             if with_time {
-                seen.time.add(stratum(drawn(&mut random, time).unwrap_or(0)), 1_000_000);
+                seen.time.add(stratum(drawn(&mut random, time).unwrap_or(0)), 0, 1_000_000);
             }
         }
         let told = alone(&events, &seen).unwrap();
@@ -492,7 +509,13 @@ fn what_was_not_sampled_may_be_all_of_a_node() {
     let mut seen = SeenIn::default();
     let window = || Some(vec![6000, 3000, 1000, 1000]);
     (0..1000).for_each(|_| {
-        seen.add(&[true; 3], &[window(), window()], false, &Alone::default(), &[Stratum::default(); 3])
+        seen.add(
+            &[true; 3],
+            &[window(), window()],
+            false,
+            &Alone::default(),
+            Coming::of(0, &[Stratum::default(); 3]),
+        )
     });
     let in_all = SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() };
     let told = |unsampled| shares(&sunny_cove(), &seen, Besides::User(&in_all), unsampled).unwrap().shares[3];

@@ -15,6 +15,7 @@ fn recording(file: &str, offsets: &[u64], caller: u64) -> Recording {
     let burst = |k: u32| Burst {
         kind: 0,
         thread: 0,
+        at: 0,
         long: false,
         weight_ns: 1_000_000 * u64::from(k + 1),
         stacks: vec![k],
@@ -114,6 +115,7 @@ fn returns_tell_of_a_function_without_inlined_ones_and_of_all_that_call() {
     let burst = |stack: u32, returns: u64| Burst {
         kind: 0,
         thread: 0,
+        at: 0,
         long: false,
         weight_ns: 1,
         stacks: vec![stack; 3],

@@ -84,9 +84,9 @@ impl Recorder {
                 }
                 cpus.threads.insert(ran.tid);
             }
-            let (thread, stacks) = (ran.tid, vec![self.stack(&ran)]);
+            let (thread, at, stacks) = (ran.tid, ran.time, vec![self.stack(&ran)]);
             let (windows, calls) = (Vec::new(), Calls::default());
-            self.bursts.push(Burst { kind, thread, long: false, weight_ns, stacks, windows, calls });
+            self.bursts.push(Burst { kind, thread, at, long: false, weight_ns, stacks, windows, calls });
         }
     }
 
