@@ -332,7 +332,8 @@ static void is_told_of_cpus(void)
     char *const text[] = {"-a", "--budget=50", "-F2000", "--", "/bin/bash", "-c", script, NULL};
     run_under("record", NULL, text);
     fprintf(stderr, "%s", stat_said());
-    CHECK(strstr(stat_said(), "CPUs went offline or came online meanwhile: 1.") != NULL);
+    CHECK(strstr(stat_said(), "CPUs went offline or came online meanwhile: 1 (CPU 1 went by ") != NULL);
+    CHECK(strstr(stat_said(), "CPU 1 came by ") != NULL);
 }
 
 /* The emulated machine runs its CPUs in turns itself, and one of them may stand still for minutes where several have much to do: one of

@@ -18,6 +18,9 @@ pub struct CpuTotals {
     pub cpus: usize,
     /// Those that went offline, or came online.
     pub changed: Vec<u32>,
+    /// Which did so when.
+    #[serde(default)]
+    pub changes: Vec<CpuChange>,
     /// Windows in which another thread ran, too.
     pub switched: u64,
     /// Processes of which it could not be seen what they have mapped.
@@ -25,6 +28,17 @@ pub struct CpuTotals {
     /// A timer told the time, of one at least.
     #[serde(default)]
     pub by_timer: bool,
+}
+
+/// A CPU went offline, or came online.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuChange {
+    /// Its number.
+    pub cpu: u32,
+    /// It came.
+    pub online: bool,
+    /// It was seen so many nanoseconds after the start, and half a second before it was not.
+    pub seen_ns: u64,
 }
 
 /// CPUs, and what is known of them.
@@ -40,6 +54,8 @@ pub(crate) struct RecordedCpus {
     looked: u64,
     /// Those that went away or came since the start.
     pub changed: BTreeSet<u32>,
+    changes: Vec<CpuChange>,
+    began: u64,
     /// How many were recorded.
     pub all: BTreeSet<u32>,
     /// Threads that were seen.
@@ -62,6 +78,8 @@ impl RecordedCpus {
             avoided: None,
             looked: now(),
             changed: BTreeSet::new(),
+            changes: Vec::new(),
+            began: now(),
             all: BTreeSet::new(),
             threads: BTreeSet::new(),
             switched: 0,
@@ -82,13 +100,16 @@ impl RecordedCpus {
         self.chosen.iter().flatten().find(|cpu| !online.contains(cpu)).copied()
     }
 
-    /// The same, now and then.
-    pub fn look(&mut self) -> Option<BTreeSet<u32>> {
+    /// The same, now and then, and when it was looked at before.
+    pub fn look(&mut self) -> Option<(u64, BTreeSet<u32>)> {
         let now = now();
-        (now >= self.looked + LOOK_NS).then(|| {
-            self.looked = now;
-            self.online()
-        })
+        (now >= self.looked + LOOK_NS).then(|| (std::mem::replace(&mut self.looked, now), self.online()))
+    }
+
+    /// One went or came.
+    pub fn has_changed(&mut self, cpu: u32, online: bool) {
+        self.changed.insert(cpu);
+        self.changes.push(CpuChange { cpu, online, seen_ns: now() - self.began });
     }
 
     /// What is told of them.
@@ -96,6 +117,7 @@ impl RecordedCpus {
         CpuTotals {
             cpus: self.all.len(),
             changed: self.changed.iter().copied().collect(),
+            changes: self.changes.clone(),
             switched: self.switched,
             hidden: self.hidden,
             by_timer: self.by_timer,

@@ -58,10 +58,11 @@ pub struct Told {
 }
 
 impl Told {
-    /// Whether no node of level 1 has another interval than 0 to 100 %.
-    pub(crate) fn says_nothing(&self, nodes: &[SampledNode]) -> bool {
-        let all = |share: &Confidence| share.low <= 0.0 && share.high >= 1.0;
-        nodes.iter().zip(&self.shares).all(|(node, share)| node.level != 1 || all(share))
+    /// How far the share of a node of level 1 may be off, if one is known so badly that its interval has half of all that can be.
+    pub(crate) fn says_little(&self, nodes: &[SampledNode]) -> Option<f64> {
+        let of_level_1 = nodes.iter().zip(&self.shares).filter(|(node, _)| node.level == 1);
+        let wide = of_level_1.filter(|(_, share)| share.high - share.low >= 0.5);
+        wide.map(|(_, share)| share.error()).reduce(f64::max)
     }
 }
 
@@ -70,8 +71,8 @@ impl Told {
 pub enum Untold {
     /// Only so many bursts have a window in the function.
     Few(usize),
-    /// Others may have had all of its windows.
-    Others,
+    /// Others may have had so many of its windows, or so few were seen, that shares say little.
+    Little,
     /// Samples were taken where a condition held: they have no windows.
     Conditional,
 }

@@ -253,10 +253,10 @@ impl Whole {
 }
 
 impl FunctionFigures {
-    /// How its slots divide, if that says anything: for views that have no bounds, and for people. (CSV and JSON have `shares`.)
+    /// How its slots divide, if that says much: for views that have no bounds, and for people. (CSV and JSON have `shares`.)
     pub(crate) fn told(&self, nodes: &[SampledNode]) -> Result<&Told, Untold> {
         match &self.shares {
-            Ok(told) if told.says_nothing(nodes) => Err(Untold::Others),
+            Ok(told) if told.says_little(nodes).is_some() => Err(Untold::Little),
             Ok(told) => Ok(told),
             Err(why) => Err(*why),
         }
@@ -452,6 +452,15 @@ impl Profile {
         };
         profile.rank();
         profile
+    }
+
+    /// What tells the time, of one thread or CPU at least: "timer" and "bursts" may be wrong by more than the intervals say; else "counter".
+    pub(crate) fn time_by(&self) -> &'static str {
+        match self.cpus.as_ref().map_or(self.by_timer > 0, |cpus| cpus.by_timer) {
+            true => "timer",
+            false if self.unclocked > 0 => "bursts",
+            false => "counter",
+        }
     }
 
     /// Those that waste most come first; where that cannot be told, as much as all on average.

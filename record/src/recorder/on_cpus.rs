@@ -115,7 +115,7 @@ impl Recorder {
 
     /// Takes notice of CPUs that came or went. (Events of a CPU that goes do not come back with it)
     pub(super) fn look_at_cpus(&mut self) {
-        let Some(wanted) = self.cpus.as_mut().and_then(RecordedCpus::look) else { return };
+        let Some((before, wanted)) = self.cpus.as_mut().and_then(RecordedCpus::look) else { return };
         self.spaces.forget(now().saturating_sub(FORGET_NS));
         let everywhere: BTreeSet<u32> = online().into_iter().collect();
         let followed: BTreeSet<u32> = self.sideband.cpus().collect();
@@ -129,13 +129,15 @@ impl Recorder {
             if let Some(counters) = self.samplers.remove(&(*cpu as i32)) {
                 self.turns.leaves(*cpu as i32);
                 self.close(*cpu as i32, counters);
-                self.cpus.iter_mut().for_each(|cpus| _ = cpus.changed.insert(*cpu));
+                self.cpus.iter_mut().for_each(|cpus| cpus.has_changed(*cpu, false));
             }
         }
         for cpu in everywhere.into_iter().filter(|cpu| !followed.contains(cpu) || gone.contains(cpu)) {
             if self.sideband.watch(cpu).is_ok() && wanted.contains(&cpu) {
                 self.follow_cpu(cpu);
-                self.cpus.iter_mut().for_each(|cpus| _ = cpus.changed.insert(cpu));
+                // (it may have come then)
+                self.beginnings.unsampled(before, now());
+                self.cpus.iter_mut().for_each(|cpus| cpus.has_changed(cpu, true));
             }
         }
     }

@@ -40,7 +40,8 @@ pub(super) fn csv(profile: &Profile) -> String {
     };
     let mut text = format!("{BEGINNING}{time},windows");
     names.iter().for_each(|name| _ = write!(text, ",{name},{name}_low,{name}_high"));
-    text.push('\n');
+    let by = profile.held.is_none().then(|| format!(",{}", profile.time_by())).unwrap_or_default();
+    text.push_str(if by.is_empty() { "\n" } else { ",time_by\n" });
     let places = |core: usize| -> Vec<Option<usize>> {
         let nodes = &profile.cores[core].nodes;
         names.iter().map(|wanted| nodes.iter().position(|node| name(node) == *wanted)).collect()
@@ -48,7 +49,7 @@ pub(super) fn csv(profile: &Profile) -> String {
     for (place, core) in profile.cores.iter().enumerate() {
         let _ = write!(text, "{},\"\",\"\",all", quoted(core.name));
         figures(&mut text, &core.all, &places(place));
-        text.push('\n');
+        let _ = writeln!(text, "{by}");
     }
     for function in &profile.functions {
         for (scope, of) in [("own", &function.own), ("inclusive", &function.inclusive)] {
@@ -61,7 +62,7 @@ pub(super) fn csv(profile: &Profile) -> String {
                 quoted(&function.module)
             );
             figures(&mut text, of, &places(function.core));
-            text.push('\n');
+            let _ = writeln!(text, "{by}");
         }
     }
     text

@@ -133,6 +133,7 @@ fn of_condition(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup 
     html! {
         section.card.functions {
             h2 { (core.name) ": functions in which most of the stretches end" }
+            @if let Some(remark) = remarks::of_unlisted(profile, place) { p.meta { (remark) } }
             @for (k, function) in remarks::listed(profile, place).enumerate() {
                 (part(function, &function.own, &listing::section(profile, function, k == 0)))
             }

@@ -1,8 +1,8 @@
 //! The whole profile as JSON.
 #![forbid(unsafe_code)]
 
-use super::name;
-use crate::cpus::CpuTotals;
+use super::{name, remarks};
+use crate::cpus::{CpuChange, CpuTotals};
 use crate::estimate::{Confidence, Untold};
 use crate::held::Held;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledLine};
@@ -35,6 +35,7 @@ struct Document<'a> {
     bursts_per_second: f64,
     burst_ns: f64,
     notes: &'a [String],
+    remarks: Vec<String>,
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
     held: Option<HeldRow<'a>>,
     cores: Vec<CoreRow<'a>>,
@@ -46,6 +47,7 @@ struct Document<'a> {
 struct CpusRow {
     cpus: usize,
     cpus_changed: Vec<u32>,
+    cpu_changes: Vec<CpuChange>,
     windows_of_several_threads: u64,
     processes_without_names: usize,
     time_by_timer: bool,
@@ -127,6 +129,7 @@ fn cpus(totals: &CpuTotals) -> CpusRow {
     CpusRow {
         cpus: totals.cpus,
         cpus_changed: totals.changed.clone(),
+        cpu_changes: totals.changes.clone(),
         windows_of_several_threads: totals.switched,
         processes_without_names: totals.hidden,
         time_by_timer: totals.by_timer,
@@ -151,7 +154,7 @@ fn held(held: &Held) -> HeldRow<'_> {
 fn figures<'a>(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures) -> FiguresRow<'a> {
     let (shares, windows, why) = match &figures.shares {
         Ok(told) => (core.nodes.iter().map(name).zip(told.shares.clone()).collect(), told.windows, None),
-        Err(Untold::Conditional | Untold::Others) => (BTreeMap::new(), 0, None),
+        Err(Untold::Conditional | Untold::Little) => (BTreeMap::new(), 0, None),
         Err(Untold::Few(bursts)) => {
             (BTreeMap::new(), 0, Some(format!("too few bursts have a window in the function: {bursts}")))
         }
@@ -205,6 +208,7 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         bursts_per_second: profile.pace.frequency,
         burst_ns: profile.pace.burst_ns,
         notes: &profile.notes,
+        remarks: remarks::of_all(profile),
         held: profile.held.as_ref().map(held),
         cores: profile.cores.iter().map(core).collect(),
         functions: functions.collect(),

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use super::parts::Parts;
+use super::remarks;
 use crate::profile::{Profile, StackFrame};
 use prost::encoding::{bytes, int64, string};
 use std::collections::HashMap;
@@ -153,7 +154,13 @@ pub(super) fn pprof(profile: &Profile, command: &str) -> Vec<u8> {
             ProtoFields::default().numbers(tag::OF_SAMPLE.0, &locations).numbers(tag::OF_SAMPLE.1, &values);
         tables.message.within(tag::SAMPLE, sample);
     }
-    let (comment, cpu) = (tables.string(command), tables.string(kind));
+    let remarks = remarks::of_all(profile);
+    let comments: Vec<i64> = [command]
+        .into_iter()
+        .chain(remarks.iter().map(|remark| &**remark))
+        .map(|text| tables.string(text))
+        .collect();
+    let cpu = tables.string(kind);
     let message = tables.message.number(tag::DURATION_NANOS, profile.elapsed.as_nanos() as i64);
-    message.numbers(tag::COMMENT, &[comment]).number(tag::DEFAULT_SAMPLE_TYPE, cpu).0
+    message.numbers(tag::COMMENT, &comments).number(tag::DEFAULT_SAMPLE_TYPE, cpu).0
 }

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use crate::budget::{Limit, Pace};
-use crate::cpus::CpuTotals;
-use crate::estimate::Untold;
+use crate::cpus::{CpuChange, CpuTotals};
+use crate::estimate::{Told, Untold};
 use crate::held::Held;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use crate::strata::LEAST;
@@ -22,12 +22,33 @@ const LITTLE_UNSEEN: f64 = 0.005;
 const MANY_CAME: f64 = 0.5;
 /// Of fewer that were to come it may be chance.
 const MANY: f64 = 20.0;
+/// Shares that may be off by more are not told.
+const MUCH: f64 = 0.25;
 /// The error of a share that a longer run is advised for.
 const WANTED: f64 = 0.01;
 
 /// The functions that people are shown of a core, those that waste most first.
 pub(super) fn listed(profile: &Profile, core: usize) -> impl Iterator<Item = &ProfiledFunction> {
     profile.functions.iter().filter(move |f| f.core == core && f.own.time.value >= LEAST_TIME)
+}
+
+/// How many functions people are not shown of a core, and how much time these have.
+pub(super) fn of_unlisted(profile: &Profile, core: usize) -> Option<String> {
+    let unlisted = profile
+        .functions
+        .iter()
+        .filter(|f| f.core == core && f.own.time_ns > 0 && f.own.time.value < LEAST_TIME)
+        .map(|f| f.own.time.value);
+    let (number, part) = unlisted.fold((0, 0.0), |(number, sum), part| (number + 1, sum + part));
+    let of = if profile.held.is_some() { "the stretches" } else { "the time" };
+    (number > 0).then(|| {
+        format!(
+            "Not listed: {} of less than {} % of {of} each, {:.1} % together (.json and .csv have all).",
+            count(number, "function"),
+            100.0 * LEAST_TIME,
+            100.0 * part
+        )
+    })
 }
 
 /// The processes that people are shown of a core, by inclusive figures, those that waste most first. None where one alone has had time.
@@ -48,7 +69,7 @@ pub(super) fn processes(profile: &Profile, core: usize) -> Vec<&ProfiledFunction
 pub(super) fn untold(untold: Untold, figures: &FunctionFigures, profile: &Profile) -> String {
     let bursts = match untold {
         Untold::Few(bursts) => bursts,
-        Untold::Others => return "cannot be told: others may have had all of its windows".into(),
+        Untold::Little => return of_little(figures, profile),
         Untold::Conditional => return "cannot be told: samples of a condition have no windows".into(),
     };
     if bursts == 0 && figures.bursts >= LEAST {
@@ -61,13 +82,28 @@ pub(super) fn untold(untold: Untold, figures: &FunctionFigures, profile: &Profil
     format!("cannot be told from {from}: record some {} s or more", seconds(longer.max(1.0)))
 }
 
+/// Why shares that are known are not told. (.json and .csv have them)
+fn of_little(figures: &FunctionFigures, profile: &Profile) -> String {
+    let told = figures.shares.as_ref().ok();
+    let nodes = profile.cores.iter().map(|core| &core.nodes);
+    let known = |told: &Told| nodes.filter_map(|nodes| told.says_little(nodes)).fold(0.0, f64::max);
+    let off = format!("cannot be told: known to ±{:.0} points alone", 100.0 * told.map_or(1.0, known));
+    match told.map_or(0.0, |told| told.sampling / MUCH) {
+        // (as random errors fall)
+        longer if longer > 1.0 => {
+            format!("{off}; record {} s", seconds(profile.elapsed.as_secs_f64() * longer.powi(2)))
+        }
+        _ => format!("{off}; --gap"),
+    }
+}
+
 fn seconds(seconds: f64) -> String {
     if seconds < 9.95 { format!("{seconds:.1}") } else { format!("{seconds:.0}") }
 }
 
 /// Of the listed functions of a core.
 pub(super) fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks: Vec<String> = of_unlisted(profile, place).into_iter().collect();
     if !core.note.is_empty() {
         remarks.push(format!("{}.", core.note));
     }
@@ -351,8 +387,14 @@ fn of_cpus(cpus: &CpuTotals) -> Vec<String> {
     let mut remarks = Vec::new();
     if !cpus.changed.is_empty() {
         let changed: Vec<String> = cpus.changed.iter().map(u32::to_string).collect();
+        let change = |CpuChange { cpu, online, seen_ns }: &CpuChange| {
+            let (what, seconds) = (if *online { "came" } else { "went" }, *seen_ns as f64 / 1e9);
+            format!("CPU {cpu} {what} by {seconds:.1} s")
+        };
+        let changes: Vec<String> = cpus.changes.iter().map(change).collect();
+        let changes = if changes.is_empty() { String::new() } else { format!(" ({})", changes.join(", ")) };
         remarks.push(format!(
-            "CPUs went offline or came online meanwhile: {}. What ran there within half a second of that is not in this.",
+            "CPUs went offline or came online meanwhile: {}{changes}. What ran there for half a second after one came, at the most, is not in this.",
             changed.join(", ")
         ));
     }

@@ -157,7 +157,7 @@ fn csv_and_json_have_each_node_with_its_interval() {
     assert_eq!(names[9..12], ["tma_retiring", "tma_retiring_low", "tma_retiring_high"]);
     let row = csv.lines().find(|line| line.contains("\"f(\"\"x\"\", int)\",\"a.out\",own,")).unwrap();
     assert!(row.contains(",100,0.500000,0.490000,0.510000,"), "{row}");
-    assert!(csv.lines().any(|line| line.ends_with(",0,,,,,,,,,,,,")), "{csv}");
+    assert!(csv.lines().any(|line| line.ends_with(",0,,,,,,,,,,,,,counter")), "{csv}");
     let json: serde_json::Value = serde_json::from_slice(&View::Json.write(&profile(), &HEADING)).unwrap();
     assert_eq!(json["functions"][0]["own"]["shares"]["tma_backend_bound"]["value"], 0.25);
     assert_eq!(

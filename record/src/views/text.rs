@@ -69,6 +69,7 @@ fn of_condition(profile: &Profile, place: usize, core: &ProfiledCore, with_lines
         text += &names("process");
     }
     processes.iter().for_each(|process| text += &row(&process.inclusive, &process.name));
+    remarks::of_unlisted(profile, place).into_iter().for_each(|remark| text += &(remark + "\n"));
     text + "\n"
 }
 

@@ -3,7 +3,7 @@
 use super::super::flame;
 use super::super::parts::Parts;
 use super::*;
-use crate::cpus::CpuTotals;
+use crate::cpus::{CpuChange, CpuTotals};
 
 #[test]
 fn a_profile_of_cpus_says_so_and_what_is_not_in_it() {
@@ -18,7 +18,8 @@ fn a_profile_of_cpus_says_so_and_what_is_not_in_it() {
         "{text}"
     );
     let of_cpus = |totals: CpuTotals| remarks(&Profile { cpus: Some(totals), ..profile() });
-    let totals = CpuTotals { cpus: 4, changed: vec![], switched: 0, hidden: 0, by_timer: false };
+    let totals =
+        CpuTotals { cpus: 4, changed: vec![], changes: vec![], switched: 0, hidden: 0, by_timer: false };
     let (text, json) = of_cpus(totals.clone());
     assert!(text.starts_with("topdown: ./a.out (4.0 s, 4 CPUs, 1 thread, 2,000 bursts)\n"), "{text}");
     assert_eq!((json["cpus"].as_u64(), json["time_by_timer"].as_bool()), (Some(4), Some(false)));
@@ -26,10 +27,18 @@ fn a_profile_of_cpus_says_so_and_what_is_not_in_it() {
         !["offline", "left out", "other users", "timer"].iter().any(|word| text.contains(word)),
         "{text}"
     );
-    let (text, json) =
-        of_cpus(CpuTotals { changed: vec![1, 3], switched: 1234, hidden: 7, by_timer: true, ..totals });
+    let change = |cpu, online, seen_ns| CpuChange { cpu, online, seen_ns };
+    let changes = vec![change(3, false, 700_000_000), change(1, true, 2_250_000_000)];
+    let (text, json) = of_cpus(CpuTotals {
+        changed: vec![1, 3],
+        changes,
+        switched: 1234,
+        hidden: 7,
+        by_timer: true,
+        ..totals
+    });
     for said in [
-        "CPUs went offline or came online meanwhile: 1, 3.",
+        "CPUs went offline or came online meanwhile: 1, 3 (CPU 3 went by 0.7 s, CPU 1 came by 2.2 s).",
         "1,234 windows left out: another thread ran in them, too.",
         "Processes of other users that were there already: 7. ",
         "A timer tells the time",
@@ -39,6 +48,10 @@ fn a_profile_of_cpus_says_so_and_what_is_not_in_it() {
     assert_eq!(json["windows_of_several_threads"], 1234);
     assert_eq!(json["processes_without_names"], 7);
     assert_eq!(json["cpus_changed"], serde_json::json!([1, 3]));
+    assert_eq!(
+        json["cpu_changes"][0],
+        serde_json::json!({"cpu": 3, "online": false, "seen_ns": 700_000_000})
+    );
 }
 
 #[test]
@@ -117,7 +130,8 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
 fn it_is_said_how_many_bursts_came_if_these_are_far_fewer_than_were_asked_for() {
     // (in 4 s of CPU time)
     let said = |bursts, ms, cpus: bool| {
-        let totals = CpuTotals { cpus: 2, changed: vec![], switched: 0, hidden: 0, by_timer: false };
+        let totals =
+            CpuTotals { cpus: 2, changed: vec![], changes: vec![], switched: 0, hidden: 0, by_timer: false };
         let cpus = cpus.then_some(totals);
         let mut profile = Profile { bursts, cpus, elapsed: Duration::from_millis(ms), ..profile() };
         let text = String::from_utf8(View::Text.write(&profile, &HEADING)).unwrap();
@@ -192,13 +206,17 @@ fn why_shares_are_not_told_is_said_and_how_long_to_record_where_that_helps() {
     );
 }
 
+fn stack_of_f(profile: &Profile) -> &CallStack {
+    profile.stacks.keys().find(|stack| stack.functions().last().unwrap().0.starts_with("f(")).unwrap()
+}
+
 #[test]
 fn shares_of_which_each_may_be_all_or_nothing_are_not_shown() {
     let mut profile = profile();
     let told = profile.functions[0].own.shares.as_mut().unwrap();
     told.shares.iter_mut().for_each(|share| (share.low, share.high) = (0.0, 1.0));
     let text = |profile: &Profile| String::from_utf8(View::Text.write(profile, &HEADING)).unwrap();
-    let untold = "cannot be told: others may have had all of its windows";
+    let untold = "cannot be told: known to ±";
     assert!(
         text(&profile).lines().any(|line| line.contains(untold) && line.contains("f(\"x\", int)")),
         "{}",
@@ -208,15 +226,18 @@ fn shares_of_which_each_may_be_all_or_nothing_are_not_shown() {
     assert!(html.contains(untold) && html.contains("Of none it can be told."));
     let (core, own) = (&profile.cores[0], &profile.functions[0].own);
     assert!(flame::dominant(core, own).is_none() && flame::dominant(core, &core.all).is_some(), "a colour");
-    let stack =
-        profile.stacks.keys().find(|stack| stack.functions().last().unwrap().0.starts_with("f(")).unwrap();
     // all, level 1, and unknown
-    assert_eq!(Parts::new(&profile).of(stack, 1000), [1000, 0, 0, 0, 0, 1000]);
+    assert_eq!(Parts::new(&profile).of(stack_of_f(&profile), 1000), [1000, 0, 0, 0, 0, 1000]);
     assert!(profile.functions[0].own.wasted(&profile.cores[0].nodes).is_none());
     assert!(says_nothing(&profile).is_some());
-    // one node that is known is enough
-    profile.functions[0].own.shares.as_mut().unwrap().shares[2].high = 0.9;
+    // nor if one may be half of all that can be
+    let told = profile.functions[0].own.shares.as_mut().unwrap();
+    told.shares.iter_mut().for_each(|share| *share = Confidence::around(share.value, 0.1));
     assert!(!text(&profile).contains(untold) && says_nothing(&profile).is_none());
+    let told = profile.functions[0].own.shares.as_mut().unwrap();
+    (told.shares[3].value, told.shares[3].low, told.shares[3].high) = (0.1, 0.0, 0.98);
+    assert!(text(&profile).contains("cannot be told: known to ±88 points alone"), "{}", text(&profile));
+    assert_eq!(Parts::new(&profile).of(stack_of_f(&profile), 1000), [1000, 0, 0, 0, 0, 1000]);
 }
 
 #[test]
@@ -249,4 +270,36 @@ fn it_is_said_of_what_functions_have_no_names() {
     // of what is not listed nothing
     profile.functions[1].own.time.value = 0.001;
     assert!(!text(&profile).contains("have no names"));
+}
+
+#[test]
+fn what_is_not_listed_is_counted() {
+    let mut profile = profile();
+    let of = |profile: &Profile, view: View| String::from_utf8(view.write(profile, &HEADING)).unwrap();
+    assert!(!of(&profile, View::Text).contains("Not listed"));
+    let small = profile.functions[1].clone();
+    for k in 0..50 {
+        let mut function = ProfiledFunction { name: format!("small{k}"), ..small.clone() };
+        (function.own.time.value, function.own.time_ns) = (0.0016, 1000);
+        profile.functions.push(function);
+    }
+    for view in [View::Text, View::Html] {
+        let text = of(&profile, view);
+        assert!(
+            text.contains("Not listed: 50 functions of less than 0.5 % of the time each, 8.0 % together"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn all_formats_with_text_say_that_a_timer_tells_the_time() {
+    let profile = Profile { by_timer: 1, ..profile() };
+    for view in [View::Text, View::Json, View::Html, View::Pprof, View::Firefox] {
+        let written = String::from_utf8_lossy(&view.write(&profile, &HEADING)).into_owned();
+        assert!(written.contains("Of 1 thread a timer tells the time"), "{view:?}");
+    }
+    let csv = String::from_utf8(View::Csv.write(&profile, &HEADING)).unwrap();
+    let mut rows = csv.lines();
+    assert!(rows.next().unwrap().ends_with(",time_by") && rows.all(|row| row.ends_with(",timer")), "{csv}");
 }
