@@ -23,10 +23,9 @@ pub const TD_INLINE_STAMP: usize = 104;
 pub const TD_INLINE_NUMBERS: usize = 320;
 
 const _: () = {
-    assert!(
-        TD_INLINE_READER == offset_of!(Shared, mark_reader)
-            && OLD_READER == offset_of!(Shared, inline_reader)
-    );
+    assert!(TD_INLINE_READER == offset_of!(Shared, mark_reader));
+    // (TD_INLINE_READER of programs that know registers alone)
+    assert!(offset_of!(Shared, inline_reader) == 8);
     assert!(
         TD_INLINE_COUNTERS == offset_of!(Shared, count) && TD_INLINE_NUMBERS == offset_of!(Shared, numbers)
     );
@@ -39,11 +38,7 @@ const _: () = {
     assert!(size_of::<OldMark>() == 24);
 };
 
-/// `TD_INLINE_READER` of programs that know registers alone.
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-const OLD_READER: usize = 8;
-
-/// The mark of such programs: the same without the counters.
+/// The mark of programs that know registers alone: the same without the counters.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct OldMark {
