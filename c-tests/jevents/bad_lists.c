@@ -4,6 +4,7 @@
 #include "expect.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <jevents.h>
 #include <string.h>
 #include <sys/resource.h>

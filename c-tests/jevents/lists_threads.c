@@ -1,6 +1,7 @@
 /* The first use of the list by many threads at once loads its file once, and all find the same; and while some
  * threads replace the list, others find one or the other, whole. */
 #include "event_files.h"
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <sys/inotify.h>
 

@@ -4,6 +4,7 @@
 #include "expect.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <jevents.h>
 #include <linux/hw_breakpoint.h>
 #include <sched.h>

@@ -2,6 +2,7 @@
  * is what the table says, exactly the caller's size of it is written, and extra tells the rest. Argument: another table.
  * needs: in-tree */
 #include "expect.h"
+#include <linux/perf_event.h>
 #include <jevents.h>
 #include <stddef.h>
 #include <string.h>

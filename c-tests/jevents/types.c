@@ -1,5 +1,6 @@
 /* Each function is what libjevents declares: a program keeps it in a pointer of that type. types_cpp.cpp is the same in C++,
  * where no other type passes. */
+#include <linux/perf_event.h>
 #include <interrupts.h>
 #include <jevents.h>
 #include <jsession.h>

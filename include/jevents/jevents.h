@@ -1,9 +1,10 @@
 /* jevents.h: events by name. Lists of events (perfmon JSON) and the kernel's own (sysfs) become struct
  * perf_event_attr. The interface is libjevents'; docs/jevents.md says what each function does.
  *
- * struct perf_event_attr grows with the kernel's headers. The functions that write all of it, or that take a struct with one
- * inside, are declared as ever; with headers other than Linux 5.14 to 6.2's the declaration names, as that of a C library
- * does for 64-bit file offsets, the library's function for this size (JEVENTS_SYMBOL). */
+ * struct perf_event_attr grows with the kernel's headers, and a program may have its own copy of these: it is declared here, no
+ * more. The functions that write all of it, or that take a struct with one inside, are declared as ever; with another size than
+ * that of Linux 5.14 to 6.2 (jevents-attr.h) the declaration names, as that of a C library does for 64-bit file offsets, the
+ * library's function for this size (JEVENTS_SYMBOL). */
 #ifndef JEVENTS_H
 #define JEVENTS_H 1
 
@@ -12,40 +13,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
-/* The kernel's header, unless the program has included a copy of it by another name. */
-#ifndef PERF_ATTR_SIZE_VER0
-#include <linux/perf_event.h>
-#endif
+#include "jevents-attr.h"
 
 #ifdef __cplusplus
 extern "C" {
-#endif
-
-/* The size of this program's struct perf_event_attr, as the kernel's headers say it. */
-#if defined PERF_ATTR_SIZE_VER11
-#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER11
-#elif defined PERF_ATTR_SIZE_VER10
-#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER10
-#elif defined PERF_ATTR_SIZE_VER9
-#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER9
-#elif defined PERF_ATTR_SIZE_VER8
-#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER8
-#elif defined PERF_ATTR_SIZE_VER7
-#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER7
-#elif defined PERF_ATTR_SIZE_VER6
-#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER6
-#else
-#define JEVENTS_ATTR_SIZE PERF_ATTR_SIZE_VER5
-#endif
-/* An array of no size if they say another, or if this header does not know them. */
-typedef char jevents_does_not_know_this_perf_event_attr[sizeof(struct perf_event_attr) == JEVENTS_ATTR_SIZE ? 1 : -1];
-
-#define JEVENTS_TEXT_OF(number) #number
-#define JEVENTS_TEXT(number) JEVENTS_TEXT_OF(number)
-#if JEVENTS_ATTR_SIZE == 128
-#define JEVENTS_SYMBOL(name)
-#else
-#define JEVENTS_SYMBOL(name) __asm__("jevents_attr" JEVENTS_TEXT(JEVENTS_ATTR_SIZE) "_" #name)
 #endif
 
 /* What is known of an event besides its attr. */

@@ -3,18 +3,21 @@
 #ifndef JSESSION_H
 #define JSESSION_H 1
 
+#ifndef PERF_ATTR_SIZE_VER0 /* of a copy that the program has */
+#include <linux/perf_event.h>
+#endif
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include "jevents.h"
-/* The kernel's header, unless the program has included a copy of it by another name. */
-#ifndef PERF_ATTR_SIZE_VER0
-#include <linux/perf_event.h>
-#endif
+#include "jevents-attr.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* An array of no size if its macros say another, or if jevents-attr.h does not know them. */
+typedef char jevents_does_not_know_this_perf_event_attr[sizeof(struct perf_event_attr) == JEVENTS_ATTR_SIZE ? 1 : -1];
 
 struct event {
     struct event *next;

@@ -5,14 +5,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-/* The kernel's header, unless the program has included a copy of it by another name. */
-#ifndef PERF_ATTR_SIZE_VER0
-#include <linux/perf_event.h>
-#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct perf_event_attr;
+struct perf_event_header;
+struct perf_event_mmap_page;
 
 /* What was in the buffer when perf_iter_init looked. */
 struct perf_iter {
@@ -55,7 +55,7 @@ static __inline__ int perf_iter_finished(struct perf_iter *iter)
 /* What follows a record's header. */
 static __inline__ uint64_t *perf_hdr_payload(struct perf_event_header *hdr)
 {
-    return (uint64_t *)(hdr + 1);
+    return (uint64_t *)(void *)hdr + 1; /* a header has 8 bytes */
 }
 
 #ifdef __cplusplus

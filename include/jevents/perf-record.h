@@ -5,11 +5,10 @@
 #ifndef PERF_RECORD_H
 #define PERF_RECORD_H 1
 
-#include <linux/types.h>
-/* The kernel's header, unless the program has included a copy of it by another name. */
-#ifndef PERF_ATTR_SIZE_VER0
+#ifndef PERF_ATTR_SIZE_VER0 /* of a copy that the program has */
 #include <linux/perf_event.h>
 #endif
+#include <linux/types.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,8 +3,7 @@
 #ifndef RDPMC_H
 #define RDPMC_H 1
 
-/* The kernel's header, unless the program has included a copy of it by another name. */
-#ifndef PERF_ATTR_SIZE_VER0
+#ifndef PERF_ATTR_SIZE_VER0 /* of a copy that the program has */
 #include <linux/perf_event.h>
 #endif
 

@@ -1,6 +1,7 @@
 /* showevent [--test] EVENT... : what each event is for perf and the kernel, as PMU/config=.../; with --test, whether the
  * kernel opens it. */
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
