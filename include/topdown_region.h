@@ -1,5 +1,5 @@
 /* topdown_region.h: regions with a name, in any program. This header alone is enough: without libtopdown the program
- * links and runs as ever, and a call costs the test of an address. With it,
+ * links and runs as ever, and a call costs the test of two addresses. With it,
  *
  *     LD_PRELOAD=libtopdown-preload.so TOPDOWN_OUTPUT=report.html ./program
  *
@@ -9,7 +9,7 @@
  *     ... the region ...
  *     td_region_end("solve");
  *
- * The library is found through weak symbols, which libtopdown-preload.so alone has: neither libtopdown.so nor
+ * The library is found through weak symbols and a note, which are for libtopdown-preload.so alone: neither libtopdown.so nor
  * libtopdown.a, nor a program linked statically. C99 or later and C++, x86-64 and arm64 Linux, GCC or Clang; elsewhere, or with
  * TOPDOWN_DISABLE defined before this header, nothing is left of it in the program. */
 #ifndef TOPDOWN_REGION_H
@@ -39,6 +39,24 @@ extern "C" {
     __asm__(".weak " symbol "\n\tadrp %0, :got:" symbol "\n\tldr %0, [%0, :got_lo12:" symbol "]" : "=r"(address))
 #endif
 
+/* The same, put here by the library when the program begins: some linkers (mold) decide for every program that there is no such
+ * function. It finds them by the note. */
+struct td_region_functions {
+    int (*volatile begin)(const char *name);
+    int (*volatile end)(const char *name);
+};
+extern struct td_region_functions td_region_functions __attribute__((weak, visibility("hidden")));
+__attribute__((used)) struct td_region_functions td_region_functions;
+__asm__(".ifndef td_region_note\n\t"
+        ".pushsection .note.topdown, \"a\", %note\n\t"
+        ".balign 4\n"
+        "td_region_note:\n\t"
+        ".long 8, 4, 1\n\t"
+        ".asciz \"topdown\"\n\t"
+        ".long td_region_functions - .\n\t"
+        ".popsection\n\t"
+        ".endif");
+
 /* In the object file they have names of their own, since the ones in C are the library's. */
 static inline int td_region_begin(const char *name) __asm__("td_region_begin_if_loaded");
 static inline int td_region_end(const char *name) __asm__("td_region_end_if_loaded");
@@ -54,6 +72,8 @@ static inline int td_region_begin(const char *name)
 #if TD_REGION_ENABLED
     int (*begin)(const char *);
     TD_REGION_FIND("td_region_begin", begin);
+    if (!begin)
+        begin = td_region_functions.begin;
     return begin ? begin(name) : 0;
 #else
     (void)name;
@@ -71,6 +91,8 @@ static inline int td_region_end(const char *name)
 #if TD_REGION_ENABLED
     int (*end)(const char *);
     TD_REGION_FIND("td_region_end", end);
+    if (!end)
+        end = td_region_functions.end;
     return end ? end(name) : 0;
 #else
     (void)name;

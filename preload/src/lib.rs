@@ -39,6 +39,7 @@ mod instrument;
 mod interpose;
 mod itt;
 mod likwid;
+mod marks;
 mod overlap;
 mod perfmon;
 mod regions;
@@ -67,6 +68,7 @@ extern "C" fn loaded() {
     interpose::prepare();
     // (this library's own tests are not measured)
     if !cfg!(test) && start::start() {
+        marks::find();
         hooks::start();
         instrument::start();
     }
