@@ -19,7 +19,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
 use std::sync::{Mutex, OnceLock};
 
-const PLACES: usize = 1 << 16;
+/// Twice as many as functions are distinguished.
+const PLACES: usize = 1 << 17;
 /// How many places are looked at before a function is taken for unwanted.
 const PROBES: usize = 16;
 

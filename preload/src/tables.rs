@@ -14,13 +14,15 @@ use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use topdown_table::{HEADER_SIZE, Header, MAGIC, NAME, NONE, Record, VERSION, offset_of_record};
+use topdown_table::{
+    HEADER_SIZE, Header, MAGIC, MOST_RECORDS, NAME, NONE, Record, VERSION, offset_of_record,
+};
 
 /// Records that are mapped at a time.
 const CHUNK: u32 = 32;
 const CHUNK_SIZE: usize = CHUNK as usize * size_of::<Record>();
 /// So many chunks at most.
-const CHUNKS: usize = 1024;
+const CHUNKS: usize = (MOST_RECORDS / CHUNK) as usize;
 
 /// A mapped table file.
 pub struct TableFile {

@@ -27,8 +27,10 @@ pub const VERSION: u32 = 7;
 pub const SANDBOXED: &str = ".sandboxed";
 /// Bytes before the first record.
 pub const HEADER_SIZE: usize = 4096;
-/// No table file is longer: as many records as a process may have (32,768).
-pub const MOST_BYTES: u64 = offset_of_record(32 << 10) as u64;
+/// Records that a process may have: of 65,536 regions, each in one place, and of some thousand threads, or regions in other places.
+pub const MOST_RECORDS: u32 = 72 << 10;
+/// No table file is longer.
+pub const MOST_BYTES: u64 = offset_of_record(MOST_RECORDS) as u64;
 /// The longest name of a region, in bytes.
 pub const NAME: usize = 511;
 /// No tree has more inputs.

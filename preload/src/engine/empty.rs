@@ -1,7 +1,8 @@
 //! Executions of nothing, which measure what regions that are counted steadily have of the library's own instructions: begun and
 //! ended by the functions that the program calls, in the place of the region's next execution, just before it.
 
-use super::node::{self, RegionNode, place};
+use super::index::Cache;
+use super::node::{self, RegionNode};
 use super::record;
 use super::thread::ThreadState;
 use crate::{td_region_begin, td_region_end};
@@ -70,7 +71,7 @@ unsafe fn execute(
         (*record).counted = Default::default();
         let like = RegionNode::new((*node).parent, (*node).name, record, (*node).number);
         empty.write(RegionNode { sum, ..like });
-        let cached = &raw mut (*thread).cache[place((*node).parent, name)];
+        let cached = Cache::of(thread, (*node).parent, name);
         let before = cached.replace(empty);
         // (not inlined: the very code that programs call)
         let [begin, end] =

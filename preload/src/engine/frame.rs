@@ -16,7 +16,7 @@ pub enum Began {
     Read,
     /// The reading failed, or there is no record.
     Unread,
-    /// In the parent process.
+    /// In the parent process; what is executed in this one begins with a reading.
     BeforeFork,
     /// It is the thread's own.
     Thread,
@@ -27,6 +27,11 @@ pub enum Began {
 impl Began {
     /// Whether the execution began with a reading.
     pub fn is_read(self) -> bool {
+        matches!(self, Began::Read | Began::ReadAgain | Began::BeforeFork)
+    }
+
+    /// Whether it is unended if it does not end: who forks ends a region mostly in the parent.
+    pub fn is_to_end(self) -> bool {
         matches!(self, Began::Read | Began::ReadAgain)
     }
 }

@@ -2,11 +2,11 @@
 //! that is read at both ends.
 //!
 //! A begin and an end of the steady state (`steady`) take no lock, no memory and no system call, and work in a signal
-//! handler; all else (`slow`) runs with signals blocked. Names are looked up by where they are and what they say: a cache
-//! of the thread's own, then the children of the region in which it began.
+//! handler; all else (`slow`) runs with signals blocked. Names are looked up by where they are, then by what they say (`index`).
 
 mod empty;
 mod frame;
+mod index;
 mod node;
 mod record;
 pub mod slow;

@@ -1,5 +1,6 @@
 //! The tree of a thread's regions: found by name, and made.
 
+use super::index::{self, Cache};
 use super::thread::ThreadState;
 use super::totals::SoFar;
 use crate::name::Name;
@@ -19,8 +20,6 @@ const _: () = {
     assert!(offset_of!(Increments, counter) == offset_of!(topdown_table::RecordedCounts, counter));
 };
 
-/// Names that a thread's cache has room for.
-pub const CACHE: usize = 512;
 /// Bytes of memory that nodes are taken from, at a time; for good, as threads' states are.
 const ARENA: usize = 1 << 16;
 
@@ -42,6 +41,8 @@ pub struct RegionNode {
     pub number: u32,
     /// All its executions were begun by td_region_begin, as those of nothing are.
     pub direct: bool,
+    /// Of the name (`index`).
+    pub hash: u32,
     pub children: *mut RegionNode,
     pub sibling: *mut RegionNode,
     /// What does not count for a program that asks for totals.
@@ -70,6 +71,7 @@ impl RegionNode {
             counted,
             number,
             direct: true,
+            hash: 0,
             children: null_mut(),
             sibling: null_mut(),
             since: SoFar::default(),
@@ -77,16 +79,6 @@ impl RegionNode {
             then: null_mut(),
         }
     }
-}
-
-/// Where a name's node of a parent may be in the cache.
-///
-/// # Safety
-/// A node of the thread's.
-#[inline(always)]
-pub unsafe fn place(parent: *mut RegionNode, name: *const c_char) -> usize {
-    // SAFETY: the caller's word.
-    (name as usize ^ unsafe { (*parent).number } as usize) % CACHE
 }
 
 /// The node of this name below another, found or made.
@@ -107,16 +99,14 @@ pub unsafe fn look_up(
             1..=NAME => {}
             _ => return Err(-libc::ENAMETOOLONG),
         }
-        let mut node = (*within).children;
-        while !node.is_null() && !(*node).name.is(name) {
-            node = (*node).sibling;
-        }
+        let hash = index::hash(within, text);
+        let mut node = (*thread).index.find(within, name, hash);
         if node.is_null() {
-            node = new_region(thread, within, text)?;
+            node = new_region(thread, within, text, hash)?;
         }
         // (without a record there is no steady state)
         if !(*node).record.is_null() {
-            (*thread).cache[place(within, name)] = node;
+            Cache::of(thread, within, name).write(node);
         }
         Ok(node)
     }
@@ -126,9 +116,14 @@ unsafe fn new_region(
     thread: *mut ThreadState,
     within: *mut RegionNode,
     name: &CStr,
+    hash: u32,
 ) -> Result<*mut RegionNode, c_int> {
     // SAFETY: as `look_up`; memory of the arena is the thread's own, and the record nobody else's.
     unsafe {
+        if !(*thread).index.has_room() {
+            return Err(-libc::ENOMEM);
+        }
+        Cache::grow(thread, (*thread).index.len());
         let node: *mut RegionNode = allocate(thread, size_of::<RegionNode>())?.cast();
         let (record, number) = match (*(*thread).tables).take(name) {
             Some((record, number)) => {
@@ -149,9 +144,11 @@ unsafe fn new_region(
         };
         node.write(RegionNode {
             sibling: (*within).children,
+            hash,
             ..RegionNode::new(within, Name::new(name, own.cast()), record, number)
         });
         (*within).children = node;
+        (*thread).index.add(node);
         Ok(node)
     }
 }

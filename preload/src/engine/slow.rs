@@ -2,7 +2,8 @@
 
 use super::empty;
 use super::frame::{Began, DEEPEST, Frame};
-use super::node::{RegionNode, look_up, place};
+use super::index::Cache;
+use super::node::{RegionNode, look_up};
 use super::record;
 use super::split;
 use super::thread::{GONE, ThreadState, current};
@@ -150,7 +151,7 @@ pub(super) unsafe fn begin_in(thread: *mut ThreadState, name: *const c_char, dir
             (*thread).over += 1;
             return -libc::ENOSPC;
         }
-        let mut node = (*thread).cache[place(within, name)];
+        let mut node = *Cache::of(thread, within, name);
         if (*node).parent != within || !(*node).name.is(name) {
             node = match look_up(thread, within, name) {
                 Ok(node) => node,
@@ -273,7 +274,7 @@ pub unsafe fn leave(thread: *mut ThreadState, depth: usize) {
         while ThreadState::depth(thread) > depth {
             let frame = ThreadState::innermost(thread);
             left(frame, (*frame).again);
-            if (*frame).state.is_read() {
+            if (*frame).state.is_to_end() {
                 (*(*(*frame).node).record).unended += 1;
             }
             ThreadState::set_depth(thread, ThreadState::depth(thread) - 1);

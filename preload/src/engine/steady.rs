@@ -5,7 +5,8 @@
 //! the stack.
 
 use super::frame::{DEEPEST, Frame};
-use super::node::{RegionNode, place};
+use super::index::Cache;
+use super::node::RegionNode;
 use super::record;
 use super::slow;
 use super::thread::{ThreadState, current};
@@ -23,7 +24,7 @@ pub unsafe fn begin<const DIRECT: bool>(thread: *mut ThreadState, name: *const c
     // SAFETY: the caller's word. Only the head of the name is read, which does not cross a page.
     unsafe {
         let within = (*ThreadState::innermost(thread)).node;
-        let node = *addr_of_mut!((*thread).cache).cast::<*mut RegionNode>().add(place(within, name));
+        let node = *Cache::of(thread, within, name);
         if (*node).parent != within || crosses(name) {
             return slow::begin::<DIRECT>(name);
         }

@@ -1,7 +1,8 @@
 //! A measured thread, from its start to its end.
 
 use super::frame::{Began, DEEPEST, Frame};
-use super::node::{self, CACHE, RegionNode};
+use super::index::{Cache, Index};
+use super::node::{self, RegionNode};
 use super::turns::{self, Turns};
 use super::{record, slow, totals};
 use crate::tables::TableFile;
@@ -38,7 +39,8 @@ pub struct ThreadState {
     /// What counts executions of nothing; NULL at first.
     pub(super) empty: *mut RegionNode,
     /// The thread's own node where there is no other yet: it is below none.
-    pub(super) cache: [*mut RegionNode; CACHE],
+    pub(super) cache: Cache,
+    pub(super) index: Index,
     pub(super) frames: [Frame; DEEPEST + 1],
 }
 
@@ -101,7 +103,7 @@ impl ThreadState {
             ((*thread).start, (*thread).tables) = (start, tables);
             let root = node::new_root(thread, name, record, number)?;
             (*thread).frames[0] = Frame::new(root, Began::Thread);
-            (*thread).cache = [root; CACHE];
+            Cache::begin(thread, root)?;
             (*thread).zero = Seen { slots: start.slots, ns: start.time_enabled_ns };
             (*record).thread = number;
             (*record).tid = libc::syscall(libc::SYS_gettid) as i32;
@@ -111,7 +113,10 @@ impl ThreadState {
                 let within = (*ThreadState::innermost(thread)).node;
                 let Ok(node) = node::look_up(thread, within, name.as_ptr()) else { break };
                 let depth = ThreadState::depth(thread) + 1;
-                (*thread).frames[depth] = Frame { node, state: Began::BeforeFork, again: *again };
+                let begun =
+                    !(*node).record.is_null() && (*td).begin(&mut (*node).sum, &*(*node).counted[0]).is_ok();
+                let state = if begun { Began::BeforeFork } else { Began::Unread };
+                (*thread).frames[depth] = Frame { node, state, again: *again };
                 ThreadState::set_depth(thread, depth);
             }
             ((*thread).alive, (*thread).idle) = (1, 1);
@@ -260,7 +265,7 @@ impl ThreadState {
             // (not by `leave`: the thread itself may be at it)
             for at in 1..=ThreadState::depth(thread).min(DEEPEST) {
                 let Frame { node, state, again } = (*thread).frames[at];
-                if !node.is_null() && state.is_read() {
+                if !node.is_null() && state.is_to_end() {
                     (*(*node).record).unended += 1 + u64::from(again);
                     (*(*node).record).nested = (*(*node).record).nested.saturating_sub(u64::from(again));
                 }
