@@ -22,9 +22,9 @@ int main(void)
         CHECK_EQ(plain(1), 2);
         return 0;
     }
-    /* the child's, too; what began in the parent is the parent's */
+    /* the child's, too, and of what began in the parent what the child executes of it */
     REGION("plain", 2, 0);
-    REGION("fork", 1, 0);
-    REGION("call_back", 1, 0);
+    REGION("fork", 2, 0);
+    REGION("call_back", 2, 0);
     return 0;
 }
