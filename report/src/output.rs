@@ -70,7 +70,7 @@ fn patiently<T>(
 
 enum Way {
     /// Into a file of this name beside the place, which it is to take.
-    Beside { beside: OsString, place: Place },
+    Beside { beside: OsString, place: Box<Place> },
     /// Over what a regular file holds.
     Over,
     /// To a FIFO, a device, whoever has the descriptor, or row by row into a file.
@@ -115,7 +115,7 @@ impl Output {
 
     fn whole(place: Place) -> io::Result<(File, Way)> {
         match beside(&place) {
-            Ok((file, beside)) => Ok((file, Way::Beside { beside, place })),
+            Ok((file, beside)) => Ok((file, Way::Beside { beside, place: place.into() })),
             // what is there may be writable all the same
             Err(error) if is_not_ours(&error) && matches!(place.there, There::File(_)) => {
                 Ok((place.open(OFlags::NONBLOCK)?, Way::Over))

@@ -115,7 +115,8 @@ fn own_links_and_files_there_are_as_in_a_shell() {
 
 #[test]
 fn what_another_user_has_put_there_is_refused() {
-    let made: [(&str, fn(&Shared) -> PathBuf); 5] = [
+    type Make = fn(&Shared) -> PathBuf;
+    let made: [(&str, Make); 5] = [
         ("link", |shared| shared.link(&shared.victim)),
         ("link", |shared| shared.link(&shared.scratch.0.join("nothing yet"))),
         ("link", |shared| shared.link(Path::new("/proc/self/fd/1"))),
