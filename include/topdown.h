@@ -101,7 +101,7 @@ int td_open(td_t **out, const struct td_options *options);
  *  -EINVAL         an argument is NULL
  *  TD_EWRONGTHREAD called by another thread than the one that opened the handle, or in a forked child
  *  TD_ENORDPMC     see above
- *  -EBADF          the handle is closed
+ *  -EBADF          the handle is closed, or the program has closed the descriptors of its events
  *  -EBUSY          signal handlers interrupted the call again and again, and used the handle
  *  -EIO            the kernel has given the counters up: their CPU went offline
  *  another -errno  of read(2)

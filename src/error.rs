@@ -133,7 +133,7 @@ const CODES: &[(i32, &str)] = &[
     (-libc::ESRCH, "no such thread\0"),
     (-libc::EAGAIN, "no thread can be made to open the counters\0"),
     (-libc::EBUSY, "the counters, or the handle, are in use\0"),
-    (-libc::EBADF, "the handle is closed\0"),
+    (-libc::EBADF, "the handle, or a descriptor of its events, is closed\0"),
     (-libc::EFAULT, "the library failed in itself\0"),
 ];
 

@@ -22,23 +22,32 @@ pub struct Linux {
     pub descriptors_from: i32,
 }
 
-/// An event's descriptor. Where the program does not know of it (`descriptors_from`), it may close it, and open something of
-/// its own in its place: then it is not touched.
+/// An event's descriptor. The program may close it (close_range(2), daemons), and open something of its own in its place: then it is
+/// not touched.
 #[derive(Debug)]
 pub struct PerfEvent {
     file: ManuallyDrop<File>,
-    /// The kernel's number of the event; 0: the descriptor is nobody else's, so it was not asked.
+    /// The kernel's number of the event; 0: a filter of system calls refused to tell.
     id: u64,
 }
 
 impl PerfEvent {
-    fn new(file: File, known: bool) -> PerfEvent {
-        let id = if known { 0 } else { id(file.as_raw_fd()).unwrap_or(0) };
+    fn new(file: File) -> PerfEvent {
+        let id = id(file.as_raw_fd()).unwrap_or(0);
         PerfEvent { file: ManuallyDrop::new(file), id }
     }
 
+    /// Whether the event is behind the descriptor yet.
     fn is_there(&self) -> bool {
         self.id == 0 || id(self.as_raw_fd()) == Some(self.id)
+    }
+
+    /// The descriptor, if the event is behind it.
+    fn descriptor(&self) -> io::Result<i32> {
+        match self.is_there() {
+            true => Ok(self.as_raw_fd()),
+            false => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        }
     }
 }
 
@@ -109,28 +118,29 @@ impl Kernel for Linux {
     }
 
     fn enable(&self, leader: &PerfEvent) -> io::Result<()> {
+        let fd = leader.descriptor()?;
         // SAFETY: an ioctl on a live descriptor, with a flag as its argument.
-        check(unsafe { perf::ioctls::ENABLE(leader.as_raw_fd(), PERF_IOC_FLAG_GROUP) })
+        check(unsafe { perf::ioctls::ENABLE(fd, PERF_IOC_FLAG_GROUP) })
     }
 
     fn disable(&self, leader: &PerfEvent) -> io::Result<()> {
+        let fd = leader.descriptor()?;
         // SAFETY: an ioctl on a live descriptor, with a flag as its argument.
-        check(unsafe { perf::ioctls::DISABLE(leader.as_raw_fd(), PERF_IOC_FLAG_GROUP) })
+        check(unsafe { perf::ioctls::DISABLE(fd, PERF_IOC_FLAG_GROUP) })
     }
 
     fn reset(&self, event: &PerfEvent) -> io::Result<()> {
+        let fd = event.descriptor()?;
         // SAFETY: an ioctl on a live descriptor, without an argument.
-        check(unsafe { perf::ioctls::RESET(event.as_raw_fd(), 0) })
+        check(unsafe { perf::ioctls::RESET(fd, 0) })
     }
 
     fn read(&self, event: &PerfEvent, words: &mut [u64]) -> io::Result<usize> {
-        if !event.is_there() {
-            return Err(io::Error::from_raw_os_error(libc::EBADF));
-        }
+        let fd = event.descriptor()?;
         // SAFETY: a live descriptor, and a buffer with room for so many bytes, any of which make words.
         let got = unsafe {
             // not the C library's, which is a cancellation point: td_read is none
-            libc::syscall(libc::SYS_read, event.as_raw_fd(), words.as_mut_ptr(), size_of_val(words))
+            libc::syscall(libc::SYS_read, fd, words.as_mut_ptr(), size_of_val(words))
         };
         usize::try_from(got).map(|bytes| bytes / 8).map_err(|_| io::Error::last_os_error())
     }
@@ -141,8 +151,9 @@ impl Kernel for Linux {
             None => (0, null_mut()),
         };
         let (access, flags) = (libc::PROT_READ, libc::MAP_SHARED | fixed);
+        let fd = event.descriptor()?;
         // SAFETY: a new mapping, where the kernel likes or in a place that is ours to map in.
-        let page = unsafe { libc::mmap(at.cast(), page_size(), access, flags, event.as_raw_fd(), 0) };
+        let page = unsafe { libc::mmap(at.cast(), page_size(), access, flags, fd, 0) };
         if page == libc::MAP_FAILED {
             let refusal = io::Error::last_os_error();
             // the kernel takes what was there away before it refuses
@@ -249,13 +260,13 @@ impl Linux {
         // SAFETY: nobody else owns the descriptor.
         let event = unsafe { File::from_raw_fd(fd) };
         if fd >= self.descriptors_from {
-            return Ok(PerfEvent::new(event, self.descriptors_from == 0));
+            return Ok(PerfEvent::new(event));
         }
         // SAFETY: a live descriptor, and a number.
         match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, self.descriptors_from) } {
             ..0 => Err(io::Error::last_os_error()),
             // SAFETY: the kernel has just given it, and nobody else owns it.
-            moved => Ok(PerfEvent::new(unsafe { File::from_raw_fd(moved) }, false)),
+            moved => Ok(PerfEvent::new(unsafe { File::from_raw_fd(moved) })),
         }
     }
 }

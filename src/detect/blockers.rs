@@ -60,6 +60,9 @@ pub(crate) fn explain(
         Attempt::Clone => not_cloned(errno, refusal),
         Attempt::Other(call) => match errno {
             libc::EPERM | libc::EACCES | libc::ENOSYS => withheld(call, errno, refusal),
+            libc::EBADF => Error::errno(errno, format!("{call} on the counters failed"))
+                .why("the program has closed the descriptors of the handle's events, as by close_range(2)")
+                .remedy("td_close the handle and open another"),
             _ => Error::errno(errno, format!("{call} on the counters failed")).why(refusal.to_string()),
         },
     }
