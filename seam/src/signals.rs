@@ -41,9 +41,10 @@ impl Drop for Mask {
     }
 }
 
-/// As long as it lives, no handler of an asynchronous signal runs in this thread, nor is the thread cancelled but where it
-/// asks for that.
+/// As long as it lives, no handler of an asynchronous signal runs in this thread, nor is the thread cancelled: it would end by an
+/// exception of the C library's, which Rust does not let through.
 pub struct Blocked {
+    cancel: c_int,
     _mask: Mask,
 }
 
@@ -51,7 +52,17 @@ pub struct Blocked {
 impl Blocked {
     /// Blocks them from now on.
     pub fn new() -> Blocked {
-        Blocked { _mask: Mask::block(!FAULTS) }
+        let mut cancel = 0;
+        // SAFETY: a live int.
+        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut cancel) };
+        Blocked { cancel, _mask: Mask::block(!FAULTS) }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: the state that it had.
+        unsafe { pthread_setcancelstate(self.cancel, null_mut()) };
     }
 }
 
@@ -122,13 +133,14 @@ mod tests {
             unsafe { pthread_setcancelstate(wanted, &mut state) };
             state
         };
+        assert_eq!(state(PTHREAD_CANCEL_DISABLE), PTHREAD_CANCEL_DISABLE);
         {
             let _inner = NeverCancelled::new();
             assert_eq!(state(PTHREAD_CANCEL_DISABLE), PTHREAD_CANCEL_DISABLE);
         }
         drop(blocked);
         assert!(!all_are_blocked());
-        assert_eq!(mask(), before);
+        assert_eq!((mask(), state(0)), (before, 0));
         {
             let _alone = NeverCancelled::new();
             assert_eq!(mask() & OF_THE_C_LIBRARY, 0);
