@@ -5,8 +5,7 @@
 //! and not a fault, and opening ten thousand times takes no more memory than opening once.
 
 use memmap2::MmapMut;
-use std::cell::UnsafeCell;
-use std::collections::VecDeque;
+use std::cell::{Cell, UnsafeCell};
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -23,13 +22,15 @@ struct Pages<T>(T);
 struct Layout<S, P> {
     shared: Pages<S>,
     control: Pages<u8>,
-    private: Pages<Inherited<P>>,
+    private: Pages<Inherited<S, P>>,
 }
 
 #[repr(C)]
-struct Inherited<P> {
+struct Inherited<S, P> {
     /// The control page may be somebody else's by now: this memory is never used again.
     lost: AtomicBool,
+    /// Of closed handles: the one that was closed next.
+    next: Cell<Option<HandleMemory<S, P>>>,
     content: P,
 }
 
@@ -87,6 +88,12 @@ impl<S, P> HandleMemory<S, P> {
         }
     }
 
+    /// Its place in a queue of closed handles.
+    fn next(&self) -> &Cell<Option<HandleMemory<S, P>>> {
+        // SAFETY: `Pool::take` wrote it, and nobody unmaps it.
+        unsafe { &(*self.0.as_ptr()).private.0.next }
+    }
+
     /// What this library alone works on; a forked child inherits it.
     pub fn private(&self) -> &P {
         // SAFETY: `Pool::take` wrote it, and nobody unmaps it.
@@ -132,7 +139,38 @@ pub unsafe trait Zeroable {}
 pub struct Pool<S, P> {
     /// The process that works on them; 0 for none.
     holder: AtomicU32,
-    blocks: UnsafeCell<VecDeque<HandleMemory<S, P>>>,
+    blocks: UnsafeCell<Blocks<S, P>>,
+}
+
+/// A queue, in the blocks themselves: it takes no memory, which one thread would allocate and another free.
+struct Blocks<S, P> {
+    /// The first and the last one; none if it is empty.
+    ends: Option<(HandleMemory<S, P>, HandleMemory<S, P>)>,
+    length: usize,
+}
+
+impl<S, P> Blocks<S, P> {
+    const EMPTY: Blocks<S, P> = Blocks { ends: None, length: 0 };
+
+    fn push_back(&mut self, block: HandleMemory<S, P>) {
+        block.next().set(None);
+        let first = match self.ends {
+            Some((first, last)) => {
+                last.next().set(Some(block));
+                first
+            }
+            None => block,
+        };
+        self.ends = Some((first, block));
+        self.length += 1;
+    }
+
+    fn pop_front(&mut self) -> Option<HandleMemory<S, P>> {
+        let (first, last) = self.ends?;
+        self.ends = first.next().take().map(|next| (next, last));
+        self.length -= 1;
+        Some(first)
+    }
 }
 
 // SAFETY: one thread at a time works on the blocks (`with`); a block among them belongs to nobody, and one that a thread takes
@@ -147,12 +185,12 @@ const RESTING: usize = 16;
 impl<S: Zeroable, P: Default> Pool<S, P> {
     /// An empty pool.
     pub const fn new() -> Pool<S, P> {
-        Pool { holder: AtomicU32::new(0), blocks: UnsafeCell::new(VecDeque::new()) }
+        Pool { holder: AtomicU32::new(0), blocks: UnsafeCell::new(Blocks::EMPTY) }
     }
 
     /// Works on the blocks, alone. A forked child may find them as a thread that it does not have left them, in the
     /// middle of a change: then it goes without.
-    fn with<T>(&self, work: impl FnOnce(&mut VecDeque<HandleMemory<S, P>>) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut Blocks<S, P>) -> T) -> T {
         let process = std::process::id();
         let take_from =
             |holder| self.holder.compare_exchange(holder, process, Ordering::Acquire, Ordering::Relaxed);
@@ -166,7 +204,7 @@ impl<S: Zeroable, P: Default> Pool<S, P> {
         // SAFETY: the holder is this thread.
         let blocks = unsafe { &mut *self.blocks.get() };
         if broken {
-            std::mem::forget(std::mem::take(blocks));
+            *blocks = Blocks::EMPTY;
         }
         let result = work(blocks);
         self.holder.store(0, Ordering::Release);
@@ -175,7 +213,7 @@ impl<S: Zeroable, P: Default> Pool<S, P> {
 
     /// Memory for a handle: a block that was given back, as it was left, or a new one.
     pub fn take(&self) -> io::Result<HandleMemory<S, P>> {
-        let rested = self.with(|blocks| if blocks.len() > RESTING { blocks.pop_front() } else { None });
+        let rested = self.with(|blocks| if blocks.length > RESTING { blocks.pop_front() } else { None });
         if let Some(memory) = rested {
             return Ok(memory);
         }
@@ -192,8 +230,11 @@ impl<S: Zeroable, P: Default> Pool<S, P> {
         let start: NonNull<Layout<S, P>> = NonNull::new(begin).expect("never at address 0").cast();
         // SAFETY: the mapping has room for this from its first aligned address on, and nobody else knows it; S is zeros.
         unsafe {
-            (&raw mut (*start.as_ptr()).private.0)
-                .write(Inherited { lost: AtomicBool::new(false), content: P::default() });
+            (&raw mut (*start.as_ptr()).private.0).write(Inherited {
+                lost: AtomicBool::new(false),
+                next: Cell::new(None),
+                content: P::default(),
+            });
         }
         std::mem::forget(memory);
         Ok(HandleMemory(start))
