@@ -4,6 +4,7 @@
 use super::last_error;
 use crate::error::{Error, Result};
 use crate::handle::Handle;
+use crate::sys::floating::Floating;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -14,8 +15,10 @@ pub struct td {
     _private: (),
 }
 
-/// Runs an entry point: what it returns or fails with becomes a code and, if it failed, this thread's last-error text.
+/// Runs an entry point: what it returns or fails with becomes a code and, if it failed, this thread's last-error text. The program's
+/// floating-point environment stays its own.
 pub(super) fn guard(work: impl FnOnce() -> Result<c_int>) -> c_int {
+    let _floating = Floating::new();
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let why = panic.downcast_ref::<String>().map(String::as_str);
         let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");

@@ -6,6 +6,7 @@ use super::border::{at, check, guard, put};
 use super::decode::earlier;
 use crate::decode;
 use crate::sample::{L1, L2, Sample};
+use crate::sys::floating::Floating;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -79,6 +80,7 @@ macro_rules! decoder {
                 // SAFETY: the C caller's pointers.
                 return unsafe { $anyhow(from, to, out) };
             }
+            let _floating = Floating::new();
             // SAFETY: none is NULL or misaligned, as checked; what they point to is what the C caller promises. `write` does not
             // read what was there.
             unsafe {
