@@ -5,6 +5,7 @@ use super::{Outcome, Surroundings, Verdict};
 use crate::detect::{DEVICES, device};
 use crate::error::TD_ENOTCOUNTING;
 use crate::handle::{Info, Path};
+use crate::model::Counting;
 use crate::sys::{Kernel, READ_INSTRUCTION};
 
 /// Part of the time that a group counts if it is not multiplexed.
@@ -44,11 +45,20 @@ pub(super) fn nmi_watchdog<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     match m.text("/proc/sys/kernel/nmi_watchdog").as_deref() {
         Some("0") => Outcome::good("off"),
         Some(_) => Outcome::note(
-            "on: it holds one counter of each CPU, of cycles or a general one, but not SLOTS or PERF_METRICS",
+            format!(
+                "on: it holds one counter of each CPU, of cycles or a general one{}",
+                registers_beside(m)
+            ),
             "only if events that you count beside those take turns: sysctl kernel.nmi_watchdog=0",
         ),
         None => Outcome::unknown("/proc/sys/kernel/nmi_watchdog cannot be read"),
     }
+}
+
+/// What a CPU with PERF_METRICS keeps for itself, whoever holds other counters.
+fn registers_beside<K: Kernel>(m: &Surroundings<K>) -> &'static str {
+    let has_them = m.pmu.as_ref().is_ok_and(|pmu| matches!(pmu.model.counting, Counting::PerfMetrics { .. }));
+    if has_them { ", but not SLOTS or PERF_METRICS" } else { "" }
 }
 
 pub(super) fn other_users<K: Kernel>(m: &Surroundings<K>) -> Outcome {

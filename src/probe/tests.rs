@@ -309,6 +309,12 @@ fn the_watchdog_is_no_wall() {
     kernel.add("/proc/sys/kernel/nmi_watchdog", "1\n");
     let report = report(&kernel);
     is(&report, "nmi_watchdog", Verdict::Note, "holds one counter", "nmi_watchdog=0");
+    is(&report, "nmi_watchdog", Verdict::Note, "but not SLOTS or PERF_METRICS", "");
+    // the registers are those of some of Intel's cores
+    let zen = Identity { vendor: "AuthenticAMD".into(), family: 0x19, model: 0x11, ..spr() };
+    let of_zen = report_on(&kernel, zen);
+    let told = finding(&of_zen, "nmi_watchdog");
+    assert!(told.found.contains("holds one counter") && !told.found.contains("SLOTS"), "{}", told.found);
     assert_eq!(first_blocker(&report), "none");
 }
 
