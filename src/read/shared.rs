@@ -230,9 +230,9 @@ impl Shared {
     }
 
     /// Lets the calling thread, the reader, point the kernel to its restartable sequence no longer.
+    /// (The address stays: a reading that this signal handler interrupted before it took the address writes there yet.)
     pub fn leave(&self) {
         let rseq = self.rseq.get();
-        self.forget_rseq();
         if !rseq.is_null() {
             // SAFETY: the descriptor is the calling thread's, as it was when `attach` was given it.
             unsafe { rseq.write(0) };
