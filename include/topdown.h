@@ -217,8 +217,8 @@ int td_decode_l2(const struct td_sample *from, const struct td_sample *to, struc
 
 /** What to measure. All zeros, like NULL: the calling thread, in user mode, at the deepest level, by the fastest path. */
 struct td_options {
-    /** sizeof(struct td_options), set by the caller; 0 means the size in this header. Programs built with a shorter or a
-     * longer struct of another version work, as long as all fields that this version does not know are zero. */
+    /** sizeof(struct td_options), set by the caller: so many bytes are read. 0 means 64, its size in the first version. Programs
+     * built with a shorter or a longer struct of another version work, as long as all fields that this version does not know are zero. */
     uint32_t size;
     uint32_t flags;             /**< TD_FLAG_* bits. */
     uint32_t target;            /**< TD_TARGET_*. */

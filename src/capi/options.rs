@@ -43,8 +43,8 @@ pub const TD_FLAG_E_CORES: u32 = 256;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct COptions {
-    /// sizeof(struct td_options), set by the caller; 0 means the size in this header. Programs built with a shorter or a
-    /// longer struct of another version work, as long as all fields that this version does not know are zero.
+    /// sizeof(struct td_options), set by the caller: so many bytes are read. 0 means 64, its size in the first version. Programs
+    /// built with a shorter or a longer struct of another version work, as long as all fields that this version does not know are zero.
     pub size: u32,
     /// TD_FLAG_* bits.
     pub flags: u32,
@@ -75,12 +75,14 @@ pub struct COptions {
 }
 
 const SIZE: usize = size_of::<COptions>();
-/// The first fields that were ever published.
+/// What `size` 0 means, in all versions: a program that leaves it 0 may be older than this library, and have no more than that.
+const FIRST: usize = 64;
+/// The fields that every program has.
 const LEAST: usize = offset_of!(COptions, max_overhead_ppm);
 /// More than any version will have.
 const MOST: usize = 4096;
 
-const _: () = assert!(SIZE == 64 && LEAST == 24);
+const _: () = assert!(SIZE >= FIRST && LEAST == 24);
 
 /// Reads and checks options.
 ///
@@ -93,7 +95,7 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
     super::border::check(options, "options")?;
     // SAFETY: not NULL and aligned, as checked; the C caller's structure has its first field at least.
     let size = match unsafe { (*options).size } as usize {
-        0 => SIZE,
+        0 => FIRST,
         size => size,
     };
     if size < LEAST {
