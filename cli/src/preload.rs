@@ -21,7 +21,11 @@ pub fn find(given: Option<&Path>) -> Result<PathBuf, String> {
             there(path).ok_or(format!("{}: no such library; name {LIBRARY} by --preload", path.display()))?
         }
         None => {
-            let own = std::env::current_exe().unwrap_or_default();
+            let own = std::env::current_exe().map_err(|error| {
+                format!(
+                    "where this program is cannot be seen (/proc/self/exe: {error}): name {LIBRARY} by --preload or TOPDOWN_PRELOAD"
+                )
+            })?;
             let beside = own.parent().unwrap_or(Path::new(""));
             let places = ["", "../lib", "../lib64", MULTIARCH].map(|at| beside.join(at).join(LIBRARY));
             places.iter().find_map(|path| there(path)).ok_or(format!(
