@@ -438,7 +438,7 @@ static const struct program NAPS = {"4", "50000", "40", "naps", "300"};
 
 /* What the kernel does for a function that makes system calls is not its time. (A timer would say so: where the NMI watchdog has the counter of the
  * clock, it is off meanwhile) */
-static const struct program CALLS = {"4", "20000", "60", "calls", "1000"};
+static const struct program WITH_CALLS = {"4", "20000", "60", "calls", "1000"};
 
 /* A thread that sleeps often has more bursts in its time than one that runs on. */
 static const struct program UNEVEN = {"4", "40000", "100", "uneven", "1000"};
@@ -467,7 +467,7 @@ static void record_calls(void)
     const int watched = geteuid() == 0 && access("/proc/sys/kernel/nmi_watchdog", F_OK) == 0;
     if (watched)
         watchdog_is(0);
-    record_one(&CALLS);
+    record_one(&WITH_CALLS);
     if (watched)
         watchdog_is(1);
 }
