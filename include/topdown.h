@@ -263,8 +263,8 @@ struct td_options {
  * machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them. Cores without PERF_METRICS
  * have nothing else: there this is the default. */
 #define TD_FLAG_COUNTERS 32
-/** With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. PERF_METRICS has these slots in frontend
- * bound and fetch latency, where perf's metrics have not; td_decode_tree_as chooses. */
+/** With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. Both sources have these slots in frontend
+ * bound and fetch latency, where the published metrics have not (Golden to Redwood Cove); td_decode_tree_as chooses. */
 #define TD_FLAG_DROPPING 64
 /** Measure on the E-cores of a hybrid CPU alone, by general counters; level 2 has nodes of its own, which td_decode_tree gives. Without
  * this and the flags of a source, a thread that may run on both kinds of core is measured on both: the groups of both are added up,
@@ -438,18 +438,18 @@ struct td_node {
 int td_decode_tree(const struct td_sample *from, const struct td_sample *to, struct td_node *nodes, uint32_t capacity,
                    uint32_t *count);
 
-#define TD_AS_COUNTED 0       /**< The nodes as their source counts them: td_decode_tree. */
-/** The nodes as PERF_METRICS has them. General counters leave INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, as
- * perf's metrics do on Golden to Redwood Cove; here it is in. */
-#define TD_AS_PERF_METRICS 1
+#define TD_AS_COUNTED 0    /**< The nodes as their source counts them: td_decode_tree. */
+/** Intel's published metrics (perfmon's TMA 5.2; `perf stat -M`): from Golden to Redwood Cove without the slots of
+ * INT_MISC.UOP_DROPPING in frontend bound and fetch latency, which are in bad speculation and machine clears. Both sources count them. */
+#define TD_AS_PUBLISHED 1
 
 /** As td_decode_tree, by a definition of the nodes: TD_AS_*.
  *
- * Of a handle on registers both are the same.
+ * On cores whose published metrics are as they are counted (from Lion Cove on) both are the same.
  *
  * Returns as td_decode_tree, and:
  *  -EINVAL  `definition` is none
- *  -ENOTSUP TD_AS_PERF_METRICS of general counters without TD_FLAG_DROPPING */
+ *  -ENOTSUP TD_AS_PUBLISHED where the slots were not counted: without TD_FLAG_DROPPING, or on Ice Lake */
 int td_decode_tree_as(const struct td_sample *from, const struct td_sample *to, uint32_t definition,
                       struct td_node *nodes, uint32_t capacity, uint32_t *count);
 

@@ -108,4 +108,4 @@ pub use sum::{
     Empties, Execution, FEWEST_TURNS, InputSum, MOST_NODES_IN_TURNS, Sum, TD_SAMPLE_SPARSE, TurnTally,
     is_in_turns,
 };
-pub use tree::{Node, decode_tree, decode_tree_as_perf_metrics};
+pub use tree::{Node, decode_tree, decode_tree_as_published};

@@ -313,7 +313,7 @@ mod tests {
                     decode_l1(None, &to).err(),
                     decode_l2(Some(&from), &to).err(),
                     decode_tree(Some(&from), &to).err(),
-                    crate::decode_tree_as_perf_metrics(Some(&from), &to).err(),
+                    crate::decode_tree_as_published(Some(&from), &to).err(),
                     Sum::default().add(&from, &to).err(),
                     other.l1().err(),
                     other.decode_tree().err(),

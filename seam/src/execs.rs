@@ -265,7 +265,8 @@ mod tests {
 
     #[test]
     fn one_that_tells_of_its_end_has_kept_them() {
-        let exit = |thread: u64, time: u64| [PERF_RECORD_EXIT.into(), 7 | 1 << 32, thread | 1 << 32, time, time];
+        let exit =
+            |thread: u64, time: u64| [PERF_RECORD_EXIT.into(), 7 | 1 << 32, thread | 1 << 32, time, time];
         let vdso = mapped(b"[vdso]\0\0", 3);
         assert!(all_kept(&[&named(2), &vdso, &named(5), &exit(7, 6)]));
         // another thread's, and one's whose place the one that executed a program took

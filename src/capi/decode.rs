@@ -106,17 +106,17 @@ pub unsafe extern "C" fn td_decode_tree(
 
 /// The nodes as their source counts them: td_decode_tree.
 pub const TD_AS_COUNTED: u32 = 0;
-/// The nodes as PERF_METRICS has them. General counters leave INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, as
-/// perf's metrics do on Golden to Redwood Cove; here it is in.
-pub const TD_AS_PERF_METRICS: u32 = 1;
+/// Intel's published metrics (perfmon's TMA 5.2; `perf stat -M`): from Golden to Redwood Cove without the slots of
+/// INT_MISC.UOP_DROPPING in frontend bound and fetch latency, which are in bad speculation and machine clears. Both sources count them.
+pub const TD_AS_PUBLISHED: u32 = 1;
 
 /// As td_decode_tree, by a definition of the nodes: TD_AS_*.
 ///
-/// Of a handle on registers both are the same.
+/// On cores whose published metrics are as they are counted (from Lion Cove on) both are the same.
 ///
 /// Returns as td_decode_tree, and:
 ///  -EINVAL  `definition` is none
-///  -ENOTSUP TD_AS_PERF_METRICS of general counters without TD_FLAG_DROPPING
+///  -ENOTSUP TD_AS_PUBLISHED where the slots were not counted: without TD_FLAG_DROPPING, or on Ice Lake
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say, `nodes` to `capacity` of them.
@@ -135,11 +135,11 @@ pub unsafe extern "C" fn td_decode_tree_as(
             TD_AS_COUNTED => {
                 put_nodes(nodes, capacity, count, || tree::decode(earlier(from)?, at(to, "to")?))
             }
-            TD_AS_PERF_METRICS => put_nodes(nodes, capacity, count, || {
-                tree::decode_as_perf_metrics(earlier(from)?, at(to, "to")?)
-            }),
+            TD_AS_PUBLISHED => {
+                put_nodes(nodes, capacity, count, || tree::decode_as_published(earlier(from)?, at(to, "to")?))
+            }
             other => Err(Error::invalid(format!("definition {other} is no TD_AS_*"))
-                .remedy("use TD_AS_COUNTED or TD_AS_PERF_METRICS")),
+                .remedy("use TD_AS_COUNTED or TD_AS_PUBLISHED")),
         }
     })
 }

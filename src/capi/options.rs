@@ -30,8 +30,8 @@ pub const TD_FLAG_REGISTERS: u32 = 16;
 /// machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them. Cores without PERF_METRICS
 /// have nothing else: there this is the default.
 pub const TD_FLAG_COUNTERS: u32 = 32;
-/// With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. PERF_METRICS has these slots in frontend
-/// bound and fetch latency, where perf's metrics have not; td_decode_tree_as chooses.
+/// With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. Both sources have these slots in frontend
+/// bound and fetch latency, where the published metrics have not (Golden to Redwood Cove); td_decode_tree_as chooses.
 pub const TD_FLAG_DROPPING: u32 = 64;
 /// Measure on the E-cores of a hybrid CPU alone, by general counters; level 2 has nodes of its own, which td_decode_tree gives. Without
 /// this and the flags of a source, a thread that may run on both kinds of core is measured on both: the groups of both are added up,

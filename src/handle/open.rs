@@ -10,7 +10,7 @@ use crate::group::{Group, PATIENCE, PlainGroup};
 use crate::model::metrics::TD_NODE_NONE;
 use crate::model::p_counters::SLOTS_P;
 use crate::model::perf_metrics::SLOTS;
-use crate::model::{self, Counters, Counting, Event, Leader, Model};
+use crate::model::{self, Counters, Counting, Event, Leader, Model, Published};
 use crate::options::{Options, SourceKind, Target};
 use crate::sample::{Base, Head, Sample, TD_SAMPLE_DROPPING, TD_SAMPLE_SIMULATED};
 use crate::source::Source;
@@ -395,11 +395,14 @@ fn leader_beside_registers(pmu: &Pmu, plan: &Plan) -> Result<Leader> {
 
 /// What counts the slots that the core drops.
 fn dropping(pmu: &Pmu) -> Result<Event> {
-    let Counting::Counters(Counters { dropping: Some(event), .. }) = pmu.model.counting else {
-        return Err(Error::errno(libc::ENOTSUP, "TD_FLAG_DROPPING, but perf corrects nothing on this core")
-            .remedy("leave the flag out"));
+    let why = match pmu.model.counting {
+        Counting::Counters(Counters { published: Published::Less(event), .. }) => return Ok(*event),
+        Counting::Counters(Counters { published: Published::NotCounted(why), .. }) => *why,
+        _ => "its published metrics are as they are counted",
     };
-    Ok(*event)
+    Err(Error::errno(libc::ENOTSUP, "TD_FLAG_DROPPING is of no use on this core")
+        .why(why)
+        .remedy("leave the flag out"))
 }
 
 /// The plans that were proved in this process, by the PMU's row: a proof beside open groups of the same plan might get no turn.

@@ -154,7 +154,7 @@ pub(super) const fn counters(tree: &'static Tree, events: &'static [Event]) -> C
         events,
         subtree: TD_NODE_NONE,
         general: 6,
-        dropping: None,
+        published: crate::model::Published::AsCounted,
         returns: Some(RETURNS),
         clock: Some(CYCLES.event),
         no_deeper: NO_TREE,

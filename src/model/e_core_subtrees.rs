@@ -186,7 +186,7 @@ const fn counters(
         events,
         subtree,
         general,
-        dropping: None,
+        published: crate::model::Published::AsCounted,
         returns: Some(RETURNS),
         clock: None,
         no_deeper,

@@ -89,7 +89,7 @@ const fn counters(tree: &'static Tree, general: usize, events: &'static [Event])
             _ => NO_DEEPER,
         },
         alone: false,
-        dropping: None,
+        published: crate::model::Published::AsCounted,
         returns: Some(RETURNS),
         clock: None,
     }

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::tree::{Clocks, Expr, Formula, Input, Row, Tree};
-use super::{Counting, Event, Leader, Model, hybrid, of_core, row_at, tree_of_row};
+use super::{Counting, Event, Leader, Model, Published, hybrid, of_core, row_at, tree_of_row};
 
 /// What the fields of a sample and a sum mean: one more whenever that changes.
 const MEANING: u64 = 1;
@@ -130,9 +130,9 @@ impl Hash {
                     hash = hash.event(&counters.events[k]);
                     k += 1;
                 }
-                match &counters.dropping {
-                    Some(event) => hash.event(event),
-                    None => hash,
+                match &counters.published {
+                    Published::Less(event) => hash.event(event),
+                    Published::AsCounted | Published::NotCounted(_) => hash,
                 }
             }
             Counting::None(_) => self.number(3),
@@ -224,7 +224,7 @@ mod tests {
             events,
             subtree: TD_NODE_NONE,
             general: 2,
-            dropping: None,
+            published: crate::model::Published::AsCounted,
             returns: None,
             clock: None,
             no_deeper: "",

@@ -222,7 +222,7 @@ const fn counters(tree: &'static Tree, subtree: u32, events: &'static [Event]) -
         events,
         subtree,
         general: 12,
-        dropping: None,
+        published: crate::model::Published::AsCounted,
         returns: Some(arm64::RETURNS),
         clock: Some(arm64::CYCLES.event),
         no_deeper: if subtree == TD_NODE_NONE { NO_DEEPER } else { "" },

@@ -39,7 +39,7 @@ const fn counters(leaders: &'static [Leader], general: usize, events: &'static [
         subtree: TD_NODE_NONE,
         no_deeper: NO_DEEPER,
         alone: false,
-        dropping: None,
+        published: crate::model::Published::AsCounted,
         returns: None, // (no samples are of both together)
         clock: None,
     }

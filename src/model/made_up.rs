@@ -87,7 +87,7 @@ static COUNTERS: Counters = Counters {
     events: &[],
     subtree: TD_NODE_NONE,
     general: 0,
-    dropping: None,
+    published: crate::model::Published::AsCounted,
     returns: None,
     clock: None,
     no_deeper: "",

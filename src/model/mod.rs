@@ -43,6 +43,23 @@ pub(crate) struct Model {
     pub proved: &'static str,
 }
 
+/// How published metrics follow from a sample of the row at a place.
+pub(crate) fn published(place: u8) -> Published {
+    let Some(row) = at(place.into()) else { return Published::AsCounted };
+    match row.counting {
+        Counting::Counters(counters) => counters.published,
+        _ => {
+            let same =
+                p_counters::ROWS.iter().find(|other| !row.models.is_empty() && other.models == row.models);
+            match same.map(|other| other.counting) {
+                Some(Counting::Counters(counters)) => counters.published,
+                _ if u32::from(place) == SIMULATED => Published::AsCounted,
+                _ => Published::NotCounted("the core is not known"),
+            }
+        }
+    }
+}
+
 /// Of `Model::proved`: each node was within its bound of the truth.
 const TRUTH: &str = "true mixes on the emulated machine";
 /// Of `Model::proved`: each node was what the published formula makes of the counts.
@@ -72,8 +89,7 @@ pub(crate) struct Counters {
     pub subtree: u32,
     /// How many general counters the core has; 0 where that says nothing of what fits, as SLOTS leads.
     pub general: usize,
-    /// Counts slots that PERF_METRICS calls frontend bound and these counters do not, if there are such.
-    pub dropping: Option<Event>,
+    pub published: Published,
     /// Counts near returns that have retired, of whatever function (for samples: `sampling`).
     pub returns: Option<Event>,
     /// Counts time in a general counter (for samples): cycles, at a constant rate if the core has such. None: a fixed counter does, or none.
@@ -82,6 +98,17 @@ pub(crate) struct Counters {
     pub no_deeper: &'static str,
     /// Cycles tell how many slots a thread had only if its core runs no other thread.
     pub alone: bool,
+}
+
+/// How the maker's published metrics follow from nodes as they are counted, by registers or by counters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Published {
+    /// They are the same, or docs/cpus.md tells the difference.
+    AsCounted,
+    /// What this event counts is in frontend bound and fetch latency as counted, and in bad speculation and machine clears as published.
+    Less(Event),
+    /// They take what is not counted.
+    NotCounted(&'static str),
 }
 
 /// An event that counts all slots.

@@ -7,7 +7,7 @@ use super::perf_metrics::{COUGAR_COVE, GOLDEN_COVE, LION_COVE, REDWOOD_COVE, SUN
 use super::tree::Formula::{Rest, Slots};
 use super::tree::Input::{Counter, Cycles};
 use super::tree::{Input, Row, Tree, root};
-use super::{Counters, Event, Leader, Model, TRUTH};
+use super::{Counters, Event, Leader, Model, Published, TRUTH};
 
 /// What leads the group where the kernel shows no SLOTS: in virtual machines, and if it is older than the CPU.
 pub(crate) const SLOTS_P: Event = Event::new("TOPDOWN.SLOTS_P", 0x01a4);
@@ -67,14 +67,14 @@ pub(super) const LEADERS: &[Leader] = &[
 /// What E-cores count, too (`hybrid`).
 pub(super) const SHARED: [Event; 4] = [RETIRED, BACKEND, FRONTEND, MISPREDICTS];
 
-const fn counters(tree: &'static Tree, events: &'static [Event], dropping: Option<Event>) -> Counters {
+const fn counters(tree: &'static Tree, events: &'static [Event], published: Published) -> Counters {
     Counters {
         tree,
         leaders: LEADERS,
         events,
         subtree: TD_NODE_NONE,
         general: 0,
-        dropping,
+        published,
         returns: Some(RETURNS),
         clock: None,
         no_deeper: "",
@@ -82,20 +82,17 @@ const fn counters(tree: &'static Tree, events: &'static [Event], dropping: Optio
     }
 }
 
-const fn dropping(config: u64) -> Option<Event> {
-    Some(Event::new("INT_MISC.UOP_DROPPING", config).may_be_silent())
-}
+/// (perfmon's TMA 5.2 takes it off both forms of frontend bound and of fetch latency; off Lion Cove's nothing)
+const DROPPING: Published = Published::Less(Event::new("INT_MISC.UOP_DROPPING", 0x10ad).may_be_silent());
+const CLEARS: &str = "Ice Lake's take INT_MISC.UOP_DROPPING and 5 slots for each INT_MISC.CLEARS_COUNT";
 
-static SUNNY: Counters = counters(&TREE_1, &[RETIRED, BACKEND, FRONTEND], dropping(0x100d));
-static GOLDEN: Counters = counters(
-    &TREE_6,
-    &[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, EMPTY_OF_6, MEMORY],
-    dropping(0x10ad),
-);
+static SUNNY: Counters = counters(&TREE_1, &[RETIRED, BACKEND, FRONTEND], Published::NotCounted(CLEARS));
+static GOLDEN: Counters =
+    counters(&TREE_6, &[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, EMPTY_OF_6, MEMORY], DROPPING);
 static LION: Counters = counters(
     &TREE_8,
     &[RETIRED, BACKEND, FRONTEND, HEAVY, MISPREDICTS, LATENCY, MEMORY.in_counter(3)],
-    None, // perf corrects nothing there
+    Published::AsCounted,
 );
 
 pub(super) const ROWS: &[Model] = &[

@@ -73,7 +73,7 @@ const fn counters(
         tree,
         subtree,
         general: 8, // of a core that runs one thread
-        dropping: None,
+        published: crate::model::Published::AsCounted,
         returns: Some(p_counters::RETURNS),
         clock: None,
         leaders: &[INTEL_CYCLES],

@@ -123,7 +123,7 @@ const fn counters(tree: &'static Tree, events: &'static [Event], subtree: u32) -
         leaders: &[CYCLES],
         events,
         general: 6,
-        dropping: None,
+        published: crate::model::Published::AsCounted,
         returns: Some(RETURNS),
         clock: Some(P0_CYCLES),
         subtree,

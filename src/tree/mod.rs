@@ -7,7 +7,7 @@ mod interval;
 use crate::error::{Error, Result};
 use crate::model::metrics::{Metric, TD_NODE_FETCH_LATENCY, TD_NODE_FRONTEND_BOUND, TD_UNIT_SLOTS};
 use crate::model::tree::{Formula, Input, Row, Tree};
-use crate::model::{self, MOST_INPUTS};
+use crate::model::{self, MOST_INPUTS, Published};
 use crate::sample::{Sample, TD_SAMPLE_DROPPING};
 use crate::span::{self, Span};
 pub(crate) use evaluate::{Count, Counted};
@@ -84,44 +84,50 @@ pub fn decode_tree(from: Option<&Sample>, to: &Sample) -> Result<Vec<Node>> {
     decode(from, to).map(Iterator::collect)
 }
 
-/// As [`decode_tree`], by PERF_METRICS' definition of frontend bound and fetch latency: with the slots that the core dropped, which
-/// then are not in bad speculation and machine clears.
+/// As [`decode_tree`], the maker's published metrics: without the slots that the core dropped in frontend bound and fetch latency, which are
+/// in bad speculation and machine clears then.
 ///
 /// # Errors
-/// Those of [`decode_tree`], and -ENOTSUP: general counters were counted, but not these slots.
-pub fn decode_tree_as_perf_metrics(from: Option<&Sample>, to: &Sample) -> Result<Vec<Node>> {
-    decode_as_perf_metrics(from, to).map(Iterator::collect)
+/// Those of [`decode_tree`], and -ENOTSUP: these slots were not counted.
+pub fn decode_tree_as_published(from: Option<&Sample>, to: &Sample) -> Result<Vec<Node>> {
+    decode_as_published(from, to).map(Iterator::collect)
 }
 
-/// As `decode_tree_as_perf_metrics`, without an allocation.
-pub(crate) fn decode_as_perf_metrics(
+/// As `decode_tree_as_published`, without an allocation.
+pub(crate) fn decode_as_published(
     from: Option<&Sample>,
     to: &Sample,
 ) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
     let span = span::span(from, to, 1)?;
     let tree = tree_of(to)?;
     let mut counted = counted(tree, &span, from, to);
-    if tree.takes_counters() {
-        let place = model::counters_down_to(to.base.model, to.base.level);
-        let dropped = difference_of(place, from, to).filter(|_| to.flags & TD_SAMPLE_DROPPING != 0);
-        let dropped = dropped.ok_or_else(not_dropping)?;
-        for row in tree.nodes {
-            if let (TD_NODE_FRONTEND_BOUND | TD_NODE_FETCH_LATENCY, Formula::Slots(input)) =
-                (row.metric.id, row.formula)
-            {
-                // (no slot is of both, so at the edges the sum is off by no more than each)
-                counted.inputs[input] =
-                    counted.inputs[input].map(|count| Count { n: count.n + dropped, ..count });
-            }
+    match model::published(to.base.model) {
+        Published::AsCounted => return Ok(nodes(tree, to.base.level.into(), &counted, &span)),
+        Published::Less(_) => {}
+        Published::NotCounted(why) => {
+            return Err(Error::errno(libc::ENOTSUP, "this core's published metrics cannot be had").why(why));
+        }
+    }
+    let place = model::counters_down_to(to.base.model, to.base.level);
+    let dropped = difference_of(place, from, to)
+        .filter(|_| tree.takes_counters() && to.flags & TD_SAMPLE_DROPPING != 0)
+        .ok_or_else(not_dropping)?;
+    for row in tree.nodes {
+        if let (TD_NODE_FRONTEND_BOUND | TD_NODE_FETCH_LATENCY, Formula::Slots(input)) =
+            (row.metric.id, row.formula)
+        {
+            // (each of these slots is one of the others, so at the edges the difference is off by no more than these)
+            counted.inputs[input] =
+                counted.inputs[input].map(|count| Count { n: (count.n - dropped).max(0.0), ..count });
         }
     }
     Ok(nodes(tree, to.base.level.into(), &counted, &span))
 }
 
 fn not_dropping() -> Error {
-    Error::errno(libc::ENOTSUP, "PERF_METRICS' definition needs the slots that the core dropped")
+    Error::errno(libc::ENOTSUP, "the published metrics need the slots that the core dropped")
         .why("they were not counted")
-        .remedy("open with TD_FLAG_DROPPING, or with TD_FLAG_REGISTERS")
+        .remedy("open with TD_FLAG_COUNTERS | TD_FLAG_DROPPING")
 }
 
 /// What a plain counter counted between two samples; None: it went back, or there is none.
