@@ -1,6 +1,7 @@
 /* `topdown record` is true of programs of phases that sleep differently, and in which the same functions have other mixes: five phases, an input phase
  * and a compute phase, three threads, phases that come again and again. Bursts come several times as often in the time of a thread that
- * sleeps; each share of each function, and of all, is in its interval nevertheless, and so is each function's part of the time.
+ * sleeps; the intervals of shares, of functions and of all, and of each function's part of the time, have the truth in them nevertheless, but for
+ * as many as chance leaves out of intervals of 95 %.
  * pmu_record_phases NAME: one of the programs (lib/phases.h).
  * needs: counters or other-core, not-hybrid */
 #include "lib/stat.h"
@@ -40,9 +41,52 @@ static double truth_of_function(const struct phased_program *program, const stru
     return all;
 }
 
-/* Of a row, the truth is within its intervals, of which each has it in 19 of 20 recordings: within one and a half of them. `besides`: another part
- * of it may be anything. How far off the worst is. */
-static double row_is_true(const struct csv *csv, int row, const double truth[SHARES], double besides)
+/* Figures of all programs by node, and of the time (TIME): how many have been checked, and of how many the truth is outside the interval. */
+enum { TIME = 0 };
+static unsigned checked[SHARES], outside[SHARES];
+
+/* The truth is between `truth` and `most`. */
+static void interval_is(const struct csv *csv, int row, uint32_t id, const char *name, double truth, double most)
+{
+    const double low = number(csv, row, name, "_low"), high = number(csv, row, name, "_high");
+    CHECK(low <= high);
+    checked[id]++;
+    if (most >= low && truth <= high)
+        return;
+    outside[id]++;
+    fprintf(stderr, "%s: %s is %g (%g to %g, %g windows), in truth %g\n", csv_text(csv, row, "function"), name, number(csv, row, name, ""), low,
+            high, number(csv, row, "windows", ""), truth);
+}
+
+/* So many of `n` intervals of 95 % may leave the truth out: more do in less than one run in 10,000. */
+static unsigned most_outside(unsigned n)
+{
+    unsigned most = 0;
+    double of_most = pow(0.95, n), up_to = of_most;
+    for (; 1 - up_to > 1e-4; up_to += of_most) {
+        of_most *= (double)(n - most) / (most + 1) * 0.05 / 0.95;
+        most++;
+    }
+    return most;
+}
+
+/* By node: rows are of other bursts each, but the shares of a row are of the same ones. */
+static void intervals_are_true(void)
+{
+    unsigned bad = 0;
+    for (uint32_t id = 0; id < SHARES; id++) {
+        const char *const name = id == TIME ? "time" : td_node_name(id);
+        if (checked[id] == 0)
+            continue;
+        fprintf(stderr, "%s: the truth is outside %u of %u intervals (%u by chance)\n", name, outside[id], checked[id], most_outside(checked[id]));
+        bad += outside[id] > most_outside(checked[id]);
+    }
+    CHECK(checked[TIME] > 0);
+    CHECK_EQ(bad, 0);
+}
+
+/* Counts a row's intervals. `besides`: another part of it may be anything. How far off the worst share is. */
+static double row_is_counted(const struct csv *csv, int row, const double truth[SHARES], double besides)
 {
     double worst = 0;
     int told = 0;
@@ -51,18 +95,15 @@ static double row_is_true(const struct csv *csv, int row, const double truth[SHA
         const double is = *node ? number(csv, row, node, "") : NAN;
         if (isnan(is))
             continue;
-        const double low = number(csv, row, node, "_low"), high = number(csv, row, node, "_high");
         told++;
         worst = fmax(worst, fabs(is - truth[id]));
-        if (truth[id] * (1 - besides) + besides < is - 1.5 * (is - low) || truth[id] * (1 - besides) > is + 1.5 * (high - is))
-            FAIL("%s: %s is %g (%g to %g, %g windows), in truth %g", csv_text(csv, row, "function"), node, is, low, high,
-                 number(csv, row, "windows", ""), truth[id]);
+        interval_is(csv, row, id, node, truth[id] * (1 - besides), truth[id] * (1 - besides) + besides);
     }
     CHECK(told > 0);
     return worst;
 }
 
-static void program_is_true(const struct phased_program *program)
+static void program_is_counted(const struct phased_program *program)
 {
     static struct csv csv;
     double truth[SHARES], worst = 0, time = 0;
@@ -74,17 +115,15 @@ static void program_is_true(const struct phased_program *program)
     for (unsigned k = 0; k < OF_PHASE; k++)
         time += number(&csv, row_of(&csv, (const char *[]){"f0", "f1", "f2", "f3"}[k], "own"), "time", "");
     /* (the rest chooses functions, and tells the emulated machine their mixes by system calls) */
-    const double all = truth_of_function(program, &csv, 1, OF_PHASE, truth), of_all = row_is_true(&csv, 1, truth, 1 - time);
+    const double all = truth_of_function(program, &csv, 1, OF_PHASE, truth), of_all = row_is_counted(&csv, 1, truth, 1 - time);
     for (unsigned k = 0; k < OF_PHASE; k++) {
         char name[16];
         snprintf(name, sizeof name, "f%u", k);
         const int row = row_of(&csv, name, "own");
         CHECK(row > 0);
         const double part = time * truth_of_function(program, &csv, row, k, truth) / all;
-        const double is = number(&csv, row, "time", ""), low = number(&csv, row, "time", "_low"), high = number(&csv, row, "time", "_high");
-        worst = fmax(worst, row_is_true(&csv, row, truth, 0));
-        if (part < is - 2 * (is - low) || part > is + 2 * (high - is))
-            FAIL("%s has %g of the time (%g to %g), in truth %g", name, is, low, high, part);
+        worst = fmax(worst, row_is_counted(&csv, row, truth, 0));
+        interval_is(&csv, row, TIME, "time", part, part);
     }
     fprintf(stderr, "%s: of all the worst share %.2f points off (retiring ±%.2f), of the functions %.2f\n", program->name, 100 * of_all,
             100 * (number(&csv, 1, NODES[0], "_high") - number(&csv, 1, NODES[0], "")), 100 * worst);
@@ -99,9 +138,10 @@ int main(int argc, char **argv)
     int ran = 0;
     for (unsigned k = 0; k < sizeof PHASED / sizeof *PHASED; k++)
         if (argc < 2 || strcmp(argv[1], PHASED[k].name) == 0) {
-            program_is_true(&PHASED[k]);
+            program_is_counted(&PHASED[k]);
             ran++;
         }
     CHECK(ran > 0);
+    intervals_are_true();
     return 0;
 }
