@@ -63,8 +63,6 @@ struct Programs {
     last_executed: u64,
     last_kept: u64,
     last_mapped: u64,
-    /// When its first thread ended with its events.
-    ended: u64,
 }
 
 /// Nobody can have used up all other process ids since.
@@ -145,10 +143,6 @@ impl Tally {
         } else if kind == PERF_RECORD_EXIT {
             // (the process, then its parent; both have the thread in the upper half)
             self.parents.insert((process >> 32) as u32);
-            // (and its threads: one that has lost its events does not tell of its end)
-            if body.first().is_some_and(|thread| *thread as u32 == pid) {
-                self.learn(pid, |programs| programs.ended = programs.ended.max(time));
-            }
         } else if kind == PERF_RECORD_MMAP {
             // (address, length, offset, name)
             let name = body.get(3).map(|word| word.to_ne_bytes());
@@ -191,9 +185,8 @@ impl Programs {
         let killed_since = self.last_kept < self.last_executed
             && self.last_executed < self.last_mapped
             && self.last_mapped - self.last_executed < SOON;
-        // (killed before anything was mapped, say)
-        let ended_with_them = self.executed > 0 && self.last_executed <= self.ended;
-        self.executed == self.kept || self.executed == self.kept + 1 && (killed_since || ended_with_them)
+        // (one that is killed before anything is mapped cannot be told from one that has lost its events: to lose them is to tell of an end)
+        self.executed == self.kept || self.executed == self.kept + 1 && killed_since
     }
 }
 
@@ -261,17 +254,6 @@ mod tests {
         };
         assert!(!orphans(&[&task(fork, 8, 7), &task(exit, 9, 8), &task(exit, 8, 7), &task(fork, 9, 8)]));
         assert!(orphans(&[&task(fork, 8, 7), &task(fork, 9, 8), &task(exit, 8, 7), &task(exit, 9, 1)]));
-    }
-
-    #[test]
-    fn one_that_tells_of_its_end_has_kept_them() {
-        let exit =
-            |thread: u64, time: u64| [PERF_RECORD_EXIT.into(), 7 | 1 << 32, thread | 1 << 32, time, time];
-        let vdso = mapped(b"[vdso]\0\0", 3);
-        assert!(all_kept(&[&named(2), &vdso, &named(5), &exit(7, 6)]));
-        // another thread's, and one's whose place the one that executed a program took
-        assert!(!all_kept(&[&named(2), &vdso, &named(5), &exit(8, 6)]));
-        assert!(!all_kept(&[&named(2), &vdso, &exit(7, 4), &named(5)]));
     }
 
     #[test]
