@@ -53,7 +53,9 @@ static double killed_slots(const char *subcommand, unsigned microseconds, double
     const double slots = csv_number(&csv, row, "slots");
     if (slots < *truth)
         FAIL("%s, killed after %u us: %.0f slots, and %.0f in its turns alone", subcommand, microseconds, slots, *truth);
-    CHECK_NEAR(csv_number(&csv, row, "running"), 1, 1e-3);
+    /* (a process that is killed in an exec cannot be told from one that lost its events there: its time is in the bound) */
+    const double running = csv_number(&csv, row, "running");
+    CHECK(running <= 1 && (1 - running) / 2 <= csv_number(&csv, row, "error_1") + 1e-9); /* a share is off by half of what may be, or more */
     stat_is_true(&csv, (slots - *truth) / slots); /* (before main it divides otherwise) */
     free(csv.text);
     CHECK_EQ(unlink(in_scratch("r.csv")), 0);
