@@ -72,7 +72,7 @@ fn what_can_be_given_instead_of_a_command_is_in_the_usage() {
 #[test]
 fn a_reader_that_has_gone_is_no_error() {
     let file = std::env::temp_dir().join(format!("topdown-cli-gone-{}.recording", std::process::id()));
-    std::fs::write(&file, KEPT).unwrap();
+    std::fs::write(&file, kept()).unwrap();
     for output in ["-o -", ""] {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         drop(ours);
@@ -94,7 +94,7 @@ fn endings_and_processes_are_looked_at_before_anything_runs() {
         ("--source / -o a.recording echo ran", "--source: only texts with --lines and .html"),
         ("-o /nowhere/profile.json echo ran", "/nowhere/profile.json"),
         ("-p 2147483647", "there is no process 2147483647"),
-        ("--from /nowhere/a.recording", "/nowhere/a.recording: No such file"),
+        ("--from /nowhere/a.recording", "/nowhere/a.recording: cannot read it: No such file"),
         ("--from /etc/passwd -o -", "/etc/passwd: not a recording of topdown record"),
         ("--from /nowhere/a.recording -o b.recording", "choose another ending"),
         ("--where ipc echo ran", "--where 'ipc': no condition: ipc<0.5,"),
@@ -129,7 +129,7 @@ fn a_thread_is_no_process() {
 #[test]
 fn a_recording_becomes_any_profile() {
     let file = std::env::temp_dir().join(format!("topdown-cli-{}.recording", std::process::id()));
-    std::fs::write(&file, KEPT).unwrap();
+    std::fs::write(&file, kept()).unwrap();
     let from = |output: &str| {
         let output = record(&format!("--from {} {output}", file.display()));
         (output.status.code(), String::from_utf8(output.stdout.clone()).unwrap(), said(&output))
@@ -143,7 +143,7 @@ fn a_recording_becomes_any_profile() {
     assert!(status == Some(0) && std::fs::read_to_string(&csv).unwrap().contains("[unknown in a]"));
     assert!(said.contains(".csv: How slots divide cannot be told of any function, from 1 burst"), "{said}");
     std::fs::remove_file(&csv).unwrap();
-    std::fs::write(&file, &KEPT[..KEPT.len() - 20]).unwrap();
+    std::fs::write(&file, &kept()[..kept().len() - 20]).unwrap();
     let (status, text, _) = from("-o -");
     assert_eq!(status, Some(0));
     assert!(text.starts_with("topdown: a b (0.0 s, 0 threads, 1 burst)"), "{text}");
@@ -151,7 +151,13 @@ fn a_recording_becomes_any_profile() {
     std::fs::remove_file(&file).unwrap();
 }
 
-const KEPT: &str = r#"{"recording":{"version":1,"command":"a b","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"},"cores":[{"core":"Golden or Raptor Cove, by counters","level":1,"slots_each":1,"events":["SLOTS","UOPS_RETIRED.SLOTS","TOPDOWN.BACKEND_BOUND_SLOTS","IDQ_BUBBLES.CORE"],"note":""}]}}
+/// A recording of this version's.
+fn kept() -> String {
+    let fingerprint = topdown::fingerprint("Golden or Raptor Cove, by counters").unwrap();
+    KEPT.replace("FINGERPRINT", &fingerprint.to_string())
+}
+
+const KEPT: &str = r#"{"recording":{"version":2,"command":"a b","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"},"cores":[{"core":"Golden or Raptor Cove, by counters","fingerprint":FINGERPRINT,"level":1,"slots_each":1,"events":["SLOTS","UOPS_RETIRED.SLOTS","TOPDOWN.BACKEND_BOUND_SLOTS","IDQ_BUBBLES.CORE"],"note":""}]}}
 {"module":{"file":"/nowhere/a"}}
 {"stack":[{"module":0,"address":16}]}
 {"burst":{"kind":0,"long":false,"weight_ns":2000000,"stacks":[0,0,0],"windows":[null,[6000,3000,1200,600]]}}
@@ -190,8 +196,8 @@ fn a_dash_is_standard_output() {
 #[test]
 fn a_device_is_no_recording() {
     let output = record("--from /dev/zero");
-    assert!(!output.status.success() && said(&output).contains("/dev/zero: a device"), "{}", said(&output));
+    assert!(!output.status.success() && said(&output).contains("/dev/zero: no regular file"), "{}", said(&output));
     let mut compare = Command::new(env!("CARGO_BIN_EXE_topdown"));
     let output = compare.args(["compare", "/dev/zero", "/dev/zero"]).output().unwrap();
-    assert!(!output.status.success() && said(&output).contains("/dev/zero: a device"), "{}", said(&output));
+    assert!(!output.status.success() && said(&output).contains("/dev/zero: no regular file"), "{}", said(&output));
 }

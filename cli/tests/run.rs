@@ -305,7 +305,7 @@ fn what_is_counted_from_outside_runs_as_ever() {
     assert_eq!(text(&output.stdout), "7\n", "standard error is a pipe that nobody reads");
     for signal in ["KILL", "TERM", "INT", "SEGV"] {
         let output = shell("", &format!("kill -{signal} $$"), "exec STAT");
-        let number = Command::new("sh").args(["-c", "kill -l \"$1\"", "-", signal]).output().unwrap();
+        let number = Command::new("bash").args(["-c", "kill -l \"$1\"", "-", signal]).output().unwrap();
         let number: i32 = text(&number.stdout).trim().parse().unwrap();
         assert_eq!(output.status.signal(), Some(number), "{}", text(&output.stderr));
     }
