@@ -11,9 +11,7 @@
 
 use super::PlainGroup;
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
-use crate::read::{
-    CountersSnapshot, Entry, MEASURES_ITSELF, MOST_COUNTERS, PlainCounters, PlainCounts, Reader, Shared,
-};
+use crate::read::{CountersSnapshot, MOST_COUNTERS, PlainCounters, PlainCounts, Reader, Shared};
 use crate::sys::Kernel;
 use crate::sys::kept::Kept;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -228,14 +226,13 @@ impl<K: Kernel> PlainCounters for HybridGroup<K> {
         if self.groups[P_CORES].counts_the_kernel() { MOST_CALLS } else { MOST_CALLS / 2 }
     }
 
-    fn snapshot(&self, entry: &Entry) -> Option<CountersSnapshot> {
+    fn snapshot(&self) -> Option<CountersSnapshot> {
         let away = self.away.get(|away| *away)?;
         let here = 1 - away.place;
         if self.last.load(Ordering::Relaxed) as usize != here {
             return None;
         }
-        let mut snapshot = self.groups[here].snapshot(entry)?;
-        snapshot.goes_with_entry &= !MEASURES_ITSELF || entry.is_second == (here == E_CORES);
+        let mut snapshot = self.groups[here].snapshot()?;
         // (what has counted since has left another number)
         if self.groups[away.place].scheduled() != Some((away.sequence, false)) {
             return None;

@@ -14,8 +14,7 @@ use crate::model::perf_metrics::SLOTS;
 use crate::model::slots_per_ns;
 use crate::options::{Options, Target};
 use crate::read::{
-    Access, CountersSnapshot, Entry, FAST, MOST_COUNTERS, PlainCounters, PlainCounts, Reader,
-    counters_snapshot,
+    Access, CountersSnapshot, FAST, MOST_COUNTERS, PlainCounters, PlainCounts, Reader, counters_snapshot,
 };
 use crate::sys::group_read;
 use crate::sys::memory::ReservedPage;
@@ -401,11 +400,10 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
         self.options.target == Target::This
     }
 
-    fn snapshot(&self, entry: &Entry) -> Option<CountersSnapshot> {
+    fn snapshot(&self) -> Option<CountersSnapshot> {
         let maps = self.maps.as_ref().filter(|_| self.in_user_space())?;
-        let snapshot = counters_snapshot(&maps.leader, maps.members(), self.rseq?, entry)?;
-        let snapshot = CountersSnapshot { slots_each: self.slots_each, ..snapshot };
-        if snapshot.goes_with_entry { self.settled_snapshot(snapshot) } else { Some(snapshot) }
+        let snapshot = counters_snapshot(&maps.leader, maps.members(), self.rseq?)?;
+        self.settled_snapshot(CountersSnapshot { slots_each: self.slots_each, ..snapshot })
     }
 
     fn reader(&self) -> Option<(Reader, usize)> {

@@ -50,21 +50,10 @@ impl super::Shared {
     }
 
     /// A reading, if the fast path serves; else what was seen of the registers, and `out` means nothing.
-    pub fn read(&self, out: &mut crate::sample::Sample) -> Result<(), super::Seen> {
+    pub fn read(&self, out: &mut crate::sample::Sample) -> Result<(), crate::registers::Registers> {
         if self.may_count() && read_counters(self, out) { Ok(()) } else { Err(Default::default()) }
     }
-
-    pub fn raw_counters(&self) -> Option<super::RawCounters> {
-        None
-    }
-
-    pub fn rseq_mark(&self) -> u64 {
-        0
-    }
 }
-
-/// A look at the pages does not count itself.
-pub(crate) const MEASURES_ITSELF: bool = false;
 
 /// None is.
 #[cfg(not(target_arch = "aarch64"))]
@@ -89,7 +78,6 @@ pub(crate) fn undisturbed<'a, M: Mapping + 'a>(
     _: &PageSnapshot,
     _: impl Iterator<Item = &'a M>,
     _: *mut u64,
-    _: &super::Entry,
 ) -> Option<CountersSnapshot> {
     None
 }
@@ -106,7 +94,7 @@ pub(crate) fn snapshot(
 
 #[cfg(target_arch = "aarch64")]
 mod by_mrs {
-    use super::super::{Clock, CountersSnapshot, Entry, Shared};
+    use super::super::{Clock, CountersSnapshot, Shared};
     use crate::sample::{Sample, TD_SAMPLE_WORK_AFTER};
     use crate::sys::Mapping;
     use crate::sys::memory::APART;
@@ -177,7 +165,6 @@ mod by_mrs {
         page: &PageSnapshot,
         pages: impl Iterator<Item = &'a M> + Clone,
         rseq: *mut u64,
-        _: &Entry,
     ) -> Option<CountersSnapshot> {
         let mut snapshot = CountersSnapshot { sequence: page.sequence, ..CountersSnapshot::default() };
         let pages = pages.map(|map| map.page());
@@ -191,7 +178,6 @@ mod by_mrs {
         }
         snapshot.clock = clock_of(page, short, clock);
         snapshot.ns = nanoseconds(clock, snapshot.clock.scale);
-        snapshot.goes_with_entry = true;
         Some(snapshot)
     }
 
