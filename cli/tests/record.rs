@@ -196,8 +196,16 @@ fn a_dash_is_standard_output() {
 #[test]
 fn a_device_is_no_recording() {
     let output = record("--from /dev/zero");
-    assert!(!output.status.success() && said(&output).contains("/dev/zero: no regular file"), "{}", said(&output));
+    assert!(
+        !output.status.success() && said(&output).contains("/dev/zero: no regular file"),
+        "{}",
+        said(&output)
+    );
     let mut compare = Command::new(env!("CARGO_BIN_EXE_topdown"));
     let output = compare.args(["compare", "/dev/zero", "/dev/zero"]).output().unwrap();
-    assert!(!output.status.success() && said(&output).contains("/dev/zero: no regular file"), "{}", said(&output));
+    assert!(
+        !output.status.success() && said(&output).contains("/dev/zero: no regular file"),
+        "{}",
+        said(&output)
+    );
 }

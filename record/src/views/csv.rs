@@ -40,7 +40,7 @@ pub(super) fn csv(profile: &Profile) -> String {
     };
     let mut text = format!("{BEGINNING}{time},windows");
     names.iter().for_each(|name| _ = write!(text, ",{name},{name}_low,{name}_high"));
-    let by = profile.held.is_none().then(|| format!(",{}", profile.time_by())).unwrap_or_default();
+    let by = if profile.held.is_none() { format!(",{}", profile.time_by()) } else { String::new() };
     text.push_str(if by.is_empty() { "\n" } else { ",time_by\n" });
     let places = |core: usize| -> Vec<Option<usize>> {
         let nodes = &profile.cores[core].nodes;
