@@ -32,6 +32,7 @@ static int level_counted(const char *subcommand, int others_hold)
 int main(void)
 {
     stat_begins();
+    CHECK(setenv("TOPDOWN_SOURCE", "registers", 1) == 0); /* of regions, which the program could have: the general counters are the whole's */
     const int deepest = level_counted("stat", 0);
     if (deepest == 1)
         SKIP("its general counters give level 1 alone");
