@@ -89,7 +89,7 @@ pub fn event(
 }
 
 /// The terms of a listed event for its PMU. Where the PMU's umask has no room for UMaskExt, umask has the other bits: of an event with
-/// masks of ports (IIO), which UMaskExt repeats, these say it alone; of any other that is said.
+/// masks of ports (IIO), which UMaskExt repeats, these say it alone; of a core's that is said.
 fn umask_in_room<'a>(sysfs: &Sysfs, name: &str, pmu: &str, terms: &'a str) -> Cow<'a, str> {
     let format = || sysfs.pmu(pmu)?.format("umask");
     let has_room = |umask| {
@@ -97,9 +97,10 @@ fn umask_in_room<'a>(sysfs: &Sysfs, name: &str, pmu: &str, terms: &'a str) -> Co
             .and_then(|format| TermFormat::parse(&format))
             .is_none_or(|format| format.place(umask).is_some())
     };
+    let has_ports = PORTS.iter().any(|term| term_value(terms, term).is_some());
     match term_value(terms, "umask") {
-        Some(umask) if !has_room(umask) => {
-            if PORTS.iter().all(|term| term_value(terms, term).is_none()) {
+        Some(umask) if (has_ports || pmu.starts_with(CORE)) && !has_room(umask) => {
+            if !has_ports {
                 say!(
                     "{name}: this kernel's umask of {pmu} ({}) has no room for {umask:#x}: resolved with umask={:#x}, which may be another \
                      event; a newer kernel has room",
