@@ -142,10 +142,8 @@ impl Page {
     }
 
     fn text(&mut self, format: Format) -> Rc<str> {
-        if let Some((made, of, text)) = &self.made
-            && *of == format
-            && made.elapsed() < SAME
-        {
+        let fresh = self.made.as_ref().filter(|(made, of, _)| *of == format && made.elapsed() < SAME);
+        if let Some((_, _, text)) = fresh {
             return Rc::clone(text);
         }
         let families = Families::new(&self.command, &self.published.get(), (self.inside)().as_ref());

@@ -74,10 +74,8 @@ impl Request {
             (_, 1) => {}
             _ => return Err((400, "a request has one Host".into())),
         }
-        if let Some(host) = authority
-            && let Some(own_names) = own_names
-            && !is_own(host, own_names)
-        {
+        let foreign = authority.zip(own_names).filter(|(host, own_names)| !is_own(host, own_names));
+        if let Some((host, _)) = foreign {
             return Err((421, format!("this is not {}", topdown_report::clean(host))));
         }
         let accepted: Vec<_> = values("Accept").collect();
