@@ -1,7 +1,6 @@
 //! `struct td_info`: what a handle measures.
 
 use super::border::{guard, handle, put, td};
-use super::texts;
 use crate::handle::{self, Info, Path};
 use crate::sys::signals::Blocked;
 use std::ffi::{c_char, c_int};
@@ -91,10 +90,35 @@ impl From<&Info> for CInfo {
     }
 }
 
-/// A text in a field, cut if it must be, NUL-terminated.
+/// A text in a field, NUL-terminated. Of one that has no room, its first words and "...".
 fn array<const N: usize>(text: &str) -> [c_char; N] {
+    const CUT: &[u8] = b" ...";
+    let text = text.as_bytes();
+    let (mut words, mut end) = (text, &b""[..]);
+    if text.len() >= N {
+        let room = N - 1 - CUT.len();
+        words = &text[..text[..=room].iter().rposition(|&byte| byte == b' ').unwrap_or(room)];
+        end = CUT;
+    }
     let mut field = [0; N];
-    // SAFETY: the field has room for N.
-    unsafe { texts::copy(text.as_bytes(), field.as_mut_ptr(), N) };
+    words.iter().chain(end).zip(&mut field).for_each(|(&byte, place)| *place = byte as c_char);
     field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_without_room_ends_after_a_word() {
+        let field = |text: &str| -> String {
+            array::<12>(text).iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect()
+        };
+        for whole in ["", "a word", "ab cd ef gh"] {
+            assert_eq!(field(whole), whole);
+        }
+        assert_eq!(field("ab cd ef gh!"), "ab cd ...");
+        assert_eq!(field("abcdefg hijk"), "abcdefg ...");
+        assert_eq!(field("abcdefgh ijk"), "abcdefg ...");
+    }
 }
