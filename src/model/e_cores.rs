@@ -99,6 +99,8 @@ pub(super) const RETIRED: Event = Event::new("topdown-retiring", 0x00c2);
 pub(super) const FRONTEND: Event = Event::new("topdown-fe-bound", 0x0071);
 pub(super) const BACKEND: Event = Event::new("topdown-be-bound", 0x0074);
 pub(super) const SIERRA_FOREST_RETIRED: Event = Event::new("topdown-retiring", 0x0072);
+/// The same of hybrid CPUs, whose kernel calls UOPS_RETIRED.ALL c2/00 topdown-retiring: the published metric counts this.
+pub(super) const CRESTMONT_RETIRED: Event = Event::new("TOPDOWN_RETIRING.ALL", 0x0072);
 pub(super) const SKYMONT_RETIRED: Event = Event::new("topdown-retiring", 0x02c2);
 pub(super) const SKYMONT_FRONTEND: Event = Event::new("topdown-fe-bound", 0x019c);
 pub(super) const SKYMONT_BACKEND: Event = Event::new("topdown-be-bound", 0x02a4);
@@ -114,7 +116,7 @@ static TREMONT: Counters = counters(&TREE_1, 4, &[RETIRED, FRONTEND, BACKEND]);
 static GRACEMONT: Counters =
     counters(&TREE_6, 6, &[RETIRED, FRONTEND, BACKEND, LATENCY, ALLOCATION, MISPREDICTS]);
 static CRESTMONT: Counters =
-    counters(&TREE_8, 8, &[RETIRED, FRONTEND, BACKEND, LATENCY, ALLOCATION, MISPREDICTS, CLEARS]);
+    counters(&TREE_8, 8, &[CRESTMONT_RETIRED, FRONTEND, BACKEND, LATENCY, ALLOCATION, MISPREDICTS, CLEARS]);
 static SIERRA_FOREST: Counters = counters(
     &TREE_8,
     8,
@@ -128,6 +130,8 @@ static SKYMONT: Counters = counters(
 
 /// What P-cores count, too (`hybrid`).
 pub(super) const SHARED_BY_GRACEMONT: [Event; 4] = [RETIRED, BACKEND, FRONTEND, MISPREDICTS];
+/// See `SHARED_BY_GRACEMONT`.
+pub(super) const SHARED_BY_CRESTMONT: [Event; 4] = [CRESTMONT_RETIRED, BACKEND, FRONTEND, MISPREDICTS];
 /// See `SHARED_BY_GRACEMONT`.
 pub(super) const SHARED_BY_SKYMONT: [Event; 4] =
     [SKYMONT_RETIRED, SKYMONT_BACKEND, SKYMONT_FRONTEND, MISPREDICTS];

@@ -48,7 +48,7 @@ const fn counters(leaders: &'static [Leader], general: usize, events: &'static [
 /// On the P-cores of all of them.
 static P_CORES: Counters = counters(p_counters::LEADERS, 0, &p_counters::SHARED);
 static GRACEMONT: Counters = counters(e_cores::LEADERS, 6, &e_cores::SHARED_BY_GRACEMONT);
-static CRESTMONT: Counters = counters(e_cores::LEADERS, 8, &e_cores::SHARED_BY_GRACEMONT);
+static CRESTMONT: Counters = counters(e_cores::LEADERS, 8, &e_cores::SHARED_BY_CRESTMONT);
 static SKYMONT: Counters = counters(e_cores::LEADERS, 8, &e_cores::SHARED_BY_SKYMONT);
 
 const CPUS: [&[u32]; 4] =
