@@ -56,6 +56,8 @@ pub enum End {
 pub struct Ran {
     /// When it began, in local time.
     started: String,
+    /// Its process id.
+    pid: i32,
     /// How it ended.
     pub end: End,
     /// From its start to its end.
@@ -131,7 +133,7 @@ pub fn run_attended<T>(
     let cpu = time(usage.ru_utime) + time(usage.ru_stime);
     let cpu = cpu.saturating_sub(Duration::from_nanos(u64::from_ne_bytes(said)));
     let switches = (usage.ru_nvcsw + usage.ru_nivcsw) as u64;
-    Ok((Ran { started, end, wall, cpu, switches }, watched))
+    Ok((Ran { started, pid, end, wall, cpu, switches }, watched))
 }
 
 /// A copy of this process, which is to execute a program or to end; 0: this is the copy.
@@ -194,6 +196,7 @@ impl Ran {
             command: words.join(" "),
             host: host(),
             started: self.started.clone(),
+            pid: Some(self.pid),
             status,
             signal,
             wall_ns: self.wall.as_nanos() as u64,
@@ -225,9 +228,14 @@ pub fn occasion() -> String {
 /// # Errors
 /// Those of [`pattern::named`].
 pub fn named(path: &Path, program: Option<&OsString>) -> io::Result<PathBuf> {
+    named_for(path, std::process::id(), program)
+}
+
+/// The same for another process.
+pub fn named_for(path: &Path, pid: u32, program: Option<&OsString>) -> io::Result<PathBuf> {
     let digits: String = local_time().chars().take(19).filter(|c| c.is_ascii_digit() || *c == 'T').collect();
     let names = pattern::Names {
-        pid: std::process::id(),
+        pid,
         host: host(),
         program: program.cloned().unwrap_or_else(|| "topdown".into()),
         time: digits.replace('T', "-"),

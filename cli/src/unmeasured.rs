@@ -64,7 +64,11 @@ pub fn find(program: &OsStr) -> Option<PathBuf> {
 pub fn refuses(program: &OsStr) -> Option<&'static str> {
     // (to open a FIFO is to wait for its writer)
     let path = find(program).filter(|path| path.is_file())?;
-    let about = about(&sys::mapped(&path).ok()?);
+    let elf = sys::mapped(&path).ok()?;
+    if elf.starts_with(ELF_32) {
+        return Some("it is a 32-bit program, and the library is for 64-bit ones"); // (ld.so would say so among its errors)
+    }
+    let about = about(&elf);
     if about.interpreter.contains("/ld-musl-") {
         Some("it is linked with musl, and the library is for programs of the GNU C library")
     } else if about.needed.iter().any(|name| name.starts_with("libasan.so")) {
@@ -78,6 +82,9 @@ pub fn refuses(program: &OsStr) -> Option<&'static str> {
 pub fn is_reached(elf: &[u8]) -> bool {
     about(elf).linked == Linked::Dynamically
 }
+
+/// How an executable for 32 bits begins: its class is ELFCLASS32.
+const ELF_32: &[u8] = b"\x7fELF\x01";
 
 #[derive(Debug, PartialEq)]
 enum Linked {

@@ -86,6 +86,8 @@ pub struct Run {
     pub host: String,
     /// When it began, in local time: "2026-01-31T12:34:56+0100".
     pub started: String,
+    /// Its process id.
+    pub pid: Option<i32>,
     /// Its exit status; none if a signal ended it.
     pub status: Option<u8>,
     /// The signal that ended it.

@@ -117,7 +117,7 @@ fn count(report: &Report) -> usize {
 
 fn label(thread: &Thread) -> String {
     let before = if thread.before > 0 { format!(" and {} before it", thread.before) } else { String::new() };
-    format!("{}{} {}{before}", thread.tid, if thread.ended { "" } else { " (killed)" }, thread.name)
+    format!("{}{} {}{before}", thread.tid, if thread.ended { "" } else { " (no end)" }, thread.name)
 }
 
 /// How many threads are not shown.

@@ -149,15 +149,21 @@ pub fn remarks(report: &Report) -> Vec<String> {
     let pids = |ended: &dyn Fn(&Process) -> bool| -> Vec<i32> {
         report.processes.iter().filter(|process| ended(process)).map(|process| process.pid).collect()
     };
-    let killed = pids(&|process| process.ended == Ended::Killed);
-    if !killed.is_empty() {
-        let whose =
-            if report.outside.is_some() { "figures of its threads and regions" } else { "the figures" };
-        remarks.push(format!(
-            "killed, or still running: {}; {whose} are those up to the last region that each thread completed",
-            processes(&killed)
-        ));
-    }
+    let whose = if report.outside.is_some() { "figures of its threads and regions" } else { "the figures" };
+    let run = report.run.as_ref();
+    let command = run.filter(|run| run.status.is_some()).and_then(|run| run.pid);
+    let (left, killed): (Vec<_>, Vec<_>) =
+        pids(&|process| process.ended == Ended::Killed).into_iter().partition(|pid| command == Some(*pid));
+    let ends = [
+        (left, "ended by exit_group(2) without exit(3), as Go programs do"),
+        (killed, "killed, ended by exit_group(2) without exit(3), or still running"),
+    ];
+    remarks.extend(ends.into_iter().filter(|(pids, _)| !pids.is_empty()).map(|(pids, how)| {
+        format!(
+            "{how}: {}; {whose} are those up to the last region that each thread completed",
+            processes(&pids)
+        )
+    }));
     let lost =
         pids(&|process| process.ended != Ended::Killed && process.threads.iter().any(|thread| !thread.ended));
     if !lost.is_empty() {
@@ -261,7 +267,7 @@ fn of_alone(outside: &Outside, report: &Report) -> Option<String> {
     let killed = report.processes.iter().any(|process| process.ended == Ended::Killed);
     let mut whose = Vec::new();
     if killed {
-        whose.push("of threads that were killed, after the last region that each completed");
+        whose.push("of threads that have no end, after the last region that each completed");
     }
     if ran_on_e_cores(outside) {
         whose.push("on E-cores");

@@ -270,7 +270,7 @@ fn of_a_killed_thread_what_is_in_flight_is_not_known() {
     let exclusive: u64 = report.regions.iter().map(|region| region.item.exclusive.slots).sum();
     assert_eq!(exclusive + report.whole.exclusive.slots, 1250);
     let text = render(&report, Format::Text);
-    assert!(text.contains("killed, or still running: process 10;"), "{text}");
+    assert!(text.contains("killed, ended by exit_group(2) without exit(3), or still running: process 10;"), "{text}");
     assert!(text.contains("done: retiring 50 % or backend bound 50 %"), "{text}");
 }
 

@@ -249,12 +249,12 @@ fn nothing_is_known_of_the_rest_beside_executions_that_are_in_no_regions_figures
     assert!(error_of_rest(&report) < 0.001 && report.whole.exclusive.slots == 40_000);
     let text = render(&report, Format::Text).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains("killed, or still running: process 10; figures of its threads and regions"),
+        text.contains("killed, ended by exit_group(2) without exit(3), or still running: process 10; figures of its threads and regions"),
         "{text}"
     );
     assert!(
         text.contains(
-            "alone: of threads that were killed, after the last region that each completed, of programs"
+            "alone: of threads that have no end, after the last region that each completed, of programs"
         ),
         "{text}"
     );

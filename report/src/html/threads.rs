@@ -47,7 +47,7 @@ pub fn section(report: &Report) -> Markup {
 /// The thread's process first, if there are several.
 pub fn title_of(report: &Report, pid: i32, thread: &Thread) -> String {
     let process = if report.processes.len() > 1 { format!("process {pid}, ") } else { String::new() };
-    let killed = if thread.ended { "" } else { " (killed)" };
+    let killed = if thread.ended { "" } else { " (no end)" };
     format!("{process}thread {} {}{killed}", thread.tid, clean(&thread.name))
 }
 
@@ -59,7 +59,7 @@ fn head(one: &Placed, several: bool) -> Markup {
             @if *before > 0 { small { "and " (before) " before it" } }
             @if several { small { "process " (one.process.pid) } }
             small { (item.inclusive.share.map_or(String::new(), percent)) }
-            @if !ended { small { "killed" } }
+            @if !ended { small { "no end" } }
         }
     }
 }
