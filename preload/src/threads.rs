@@ -9,6 +9,7 @@ use crate::{memory, private, stack};
 use std::ffi::{CStr, CString, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use topdown::{Options, TopDown};
+use topdown_table::RecordedCore;
 
 /// Bytes that are allocated at most when a thread begins to be measured.
 pub const THREAD: usize = 1 << 17;
@@ -137,7 +138,7 @@ fn go_on(
     process: &MeasuredProcess,
     handles: impl Iterator<Item = *const TopDown>,
     name: &CStr,
-    cores: &[[u8; 48]],
+    cores: &[RecordedCore],
 ) -> Option<*mut ThreadState> {
     let mut threads = process.threads();
     if threads.records < OWN_RECORDS || threads.ended.is_empty() {
@@ -160,11 +161,12 @@ fn go_on(
     unsafe { ThreadState::begin_again(thread, handles) }.map(|()| thread)
 }
 
-/// The name of the handle's core, as records have it.
-fn core_of(td: &TopDown) -> Result<[u8; 48], topdown::Error> {
-    let mut core = [0; 48];
-    put(&mut core, td.info()?.core.as_bytes());
-    Ok(core)
+/// The handle's core, as records have it.
+fn core_of(td: &TopDown) -> Result<RecordedCore, topdown::Error> {
+    let core = td.info()?.core;
+    let mut name = [0; 48];
+    put(&mut name, core.as_bytes());
+    Ok(RecordedCore { name, fingerprint: topdown::fingerprint(&core).unwrap_or(0) })
 }
 
 /// The calling thread ends.

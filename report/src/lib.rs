@@ -40,8 +40,10 @@ pub use topdown_table::clean;
 pub use words::{SANDBOXED, UNCOUNTED, count, occasion_of, short, thousands, time};
 
 use serde::Serialize;
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use topdown_table::Table;
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,15 +171,36 @@ pub fn json(what: &impl Serialize) -> String {
 /// Merges table files, and what was counted from outside, into a report.
 ///
 /// # Errors
-/// A file cannot be read or is no table file; the text names it.
+/// A file cannot be read, is no table file, or was counted by a tree of metrics that this version does not have; the text names it.
 pub fn merge(files: &[PathBuf], outside: Option<OutsideCount>) -> io::Result<Report> {
-    let mut tables = files.iter().map(|path| topdown_table::read(path)).collect::<io::Result<Vec<_>>>()?;
+    let mut tables = files.iter().map(|path| read(path)).collect::<io::Result<Vec<_>>>()?;
     for entry in tables.iter_mut().flat_map(|table| &mut table.entries) {
         if let Some(function) = demangle::function(&entry.name) {
             entry.name = function;
         }
     }
     Ok(Report::new(&tables, outside))
+}
+
+/// A table file, of records that were counted by trees of metrics that this version has. (Of some that were not the file is damaged.)
+fn read(path: &Path) -> io::Result<Table> {
+    let mut table = topdown_table::read(path)?;
+    let mut known = HashMap::new();
+    let (own, others): (Vec<_>, Vec<_>) = table.entries.into_iter().partition(|entry| {
+        let known = known.entry(entry.core.clone()).or_insert_with(|| topdown::fingerprint(&entry.core));
+        known.is_none_or(|known| known == entry.fingerprint)
+    });
+    if let (true, Some(entry)) = (own.is_empty(), others.first()) {
+        return Err(io::Error::other(format!(
+            "{}: counted on {} by a tree of metrics that this version of libtopdown does not have; read it with the `topdown` of \
+             the version that wrote it",
+            path.display(),
+            clean(&entry.core)
+        )));
+    }
+    table.entries = own;
+    table.damaged += others.len() as u64;
+    Ok(table)
 }
 
 /// Writes a report in this format; without `output` to standard error, and if that is "-" to standard output.

@@ -2,7 +2,7 @@
 
 mod made;
 
-use made::{Made, Scratch, ran};
+use made::{Made, Scratch, core, ran};
 use std::fs;
 use topdown::{InputSum, LEVEL_1, LEVEL_2, Sum};
 use topdown_report::model::{Ended, Figures, Item, Region};
@@ -270,7 +270,10 @@ fn of_a_killed_thread_what_is_in_flight_is_not_known() {
     let exclusive: u64 = report.regions.iter().map(|region| region.item.exclusive.slots).sum();
     assert_eq!(exclusive + report.whole.exclusive.slots, 1250);
     let text = render(&report, Format::Text);
-    assert!(text.contains("killed, ended by exit_group(2) without exit(3), or still running: process 10;"), "{text}");
+    assert!(
+        text.contains("killed, ended by exit_group(2) without exit(3), or still running: process 10;"),
+        "{text}"
+    );
     assert!(text.contains("done: retiring 50 % or backend bound 50 %"), "{text}");
 }
 
@@ -288,8 +291,7 @@ fn in_turns() -> Made {
     made.at(region).turns.pieces = 1;
     for record in &mut made.records[1..] {
         if record.thread == other {
-            record.core = [0; 48];
-            record.core[..12].copy_from_slice(b"Redwood Cove"); // as a group of another name
+            record.core = core("Redwood Cove"); // as a group of another name
         }
     }
     for number in [region, again] {
@@ -378,8 +380,7 @@ fn what_is_counted_steadily_is_added_unless_it_was_written_meanwhile() {
         let root = made.thread("main", by_counters(100_000));
         made.region("r", root, by_counters(10_000));
         for number in 0..2 {
-            let core = b"Golden or Raptor Cove, by counters\0";
-            made.at(number).core[..core.len()].copy_from_slice(core);
+            made.at(number).core = core("Golden or Raptor Cove, by counters");
         }
         let record = made.at(1);
         *record.counted_executions.get_mut() = 3;
@@ -658,4 +659,20 @@ fn a_page_of_many_regions_in_many_threads_is_small() {
     );
     let all = html.split("All figures").nth(1).unwrap();
     assert!(all.contains("_1999<") && all.matches("<tr class=\"r\">").count() == 2000);
+}
+
+#[test]
+fn a_table_counted_by_another_tree_is_refused() {
+    let mut made = Made::new(10, "another tree");
+    let root = made.thread("main", ran(1_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
+    made.region("solve", root, ran(1_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
+    let scratch = Scratch::new("another-tree");
+    merge(&[made.write(&scratch.0)], None).unwrap();
+    made.at(1).core.fingerprint ^= 1;
+    assert_eq!(merge(&[made.write(&scratch.0)], None).unwrap().processes[0].damaged, 1);
+    made.at(0).core.fingerprint ^= 1;
+    let path = made.write(&scratch.0);
+    let why = merge(std::slice::from_ref(&path), None).unwrap_err().to_string();
+    let said = format!("{}: counted on Golden or Raptor Cove by a tree of metrics that", path.display());
+    assert!(why.starts_with(&said), "{why}");
 }

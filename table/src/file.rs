@@ -58,6 +58,8 @@ pub struct Entry {
     pub name: String,
     /// See `Record`.
     pub core: String,
+    /// See `RecordedCore`.
+    pub fingerprint: u64,
     /// The one that holds.
     pub measurement: Measurement,
     /// See `Record`.
@@ -234,7 +236,8 @@ fn entry(number: u32, kind: u32, record: &Record) -> Entry {
         seen_slots: record.seen_slots,
         seen_ns: record.seen_ns,
         name: text(&record.name[..NAME]),
-        core: text(&record.core),
+        core: text(&record.core.name),
+        fingerprint: record.core.fingerprint,
         measurement: record.measurement[(record.current.load(Relaxed) & 1) as usize],
         counted_executions: record.counted_executions.load(Relaxed),
         counted: record.counted[(record.counted_executions.load(Relaxed) & 1) as usize],

@@ -21,7 +21,7 @@ pub use file::{Entry, Table, read, text};
 /// `Header::magic`.
 pub const MAGIC: [u8; 8] = *b"topdown\n";
 /// `Header::version`: another one is another layout.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Ends the name of a file that is opened, and nothing else, by a program that does not measure itself, since it was executed under a
 /// seccomp filter: what else would tell of it might be killed for.
 pub const SANDBOXED: &str = ".sandboxed";
@@ -153,8 +153,8 @@ pub struct Record {
     pub seen_ns: u64,
     /// The region's name, or the thread's; ends in NUL.
     pub name: [u8; NAME + 1],
-    /// Name of the core that counted (`topdown::Info::core`); its tree of metrics has the inputs of `measurement`.
-    pub core: [u8; 48],
+    /// The core that counted; its tree of metrics has the inputs of `measurement`.
+    pub core: RecordedCore,
     /// What was measured; `current` tells which one holds.
     pub measurement: [Measurement; 2],
     /// Executions besides those of `measurement`; the lowest bit tells which of `counted` holds.
@@ -166,6 +166,16 @@ pub struct Record {
     pub counted_next: AtomicU64,
     /// Where groups of counters take turns: what this one's tell.
     pub turns: RecordedTurns,
+}
+
+/// A core, and its tree of metrics as the version that wrote the file had it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedCore {
+    /// Its name (`topdown::Info::core`).
+    pub name: [u8; 48],
+    /// `topdown::fingerprint` of it; 0: it has none.
+    pub fingerprint: u64,
 }
 
 /// What the turns of a group tell of the nodes below level 1.

@@ -9,7 +9,7 @@ use crate::tables::TableFile;
 use std::ffi::{CStr, CString};
 use std::sync::atomic::Ordering::Release;
 use topdown::{Sample, Seen, Sum, TopDown};
-use topdown_table::{Record, THREAD};
+use topdown_table::{Record, RecordedCore, THREAD};
 
 /// What a thread needs, in memory that a forked child finds zeroed.
 pub struct ThreadState {
@@ -89,7 +89,7 @@ impl ThreadState {
         td: *const TopDown,
         tables: &TableFile,
         name: &CStr,
-        core: &[u8; 48],
+        core: &RecordedCore,
         open: &[(CString, u32)],
     ) -> Option<*mut ThreadState> {
         // SAFETY: the handle is the calling thread's.
@@ -131,7 +131,7 @@ impl ThreadState {
     /// The calling thread's state, which has begun. The handles live as long as the process is this one.
     pub unsafe fn take_turns(
         thread: *mut ThreadState,
-        others: impl Iterator<Item = (*const TopDown, [u8; 48])>,
+        others: impl Iterator<Item = (*const TopDown, RecordedCore)>,
         name: &CStr,
         random: u64,
     ) -> Option<()> {
@@ -185,7 +185,7 @@ impl ThreadState {
     ///
     /// # Safety
     /// A state.
-    pub unsafe fn is_of(thread: *mut ThreadState, cores: &[[u8; 48]]) -> bool {
+    pub unsafe fn is_of(thread: *mut ThreadState, cores: &[RecordedCore]) -> bool {
         // SAFETY: states and records are never unmapped.
         unsafe {
             let turns = Turns::of(thread).iter().map(|turn| (*turn.record).core);

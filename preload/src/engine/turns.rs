@@ -14,7 +14,7 @@ use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use topdown::{Sample, Seen, Sum, TopDown};
-use topdown_table::{NodeInTurns, Record, THREAD};
+use topdown_table::{NodeInTurns, Record, RecordedCore, THREAD};
 
 /// No CPU's level takes more groups.
 const MOST_TURNS: usize = 8;
@@ -98,7 +98,7 @@ impl Turns {
 /// The calling thread's state, which has begun, and its handles, with the names of their cores.
 pub unsafe fn take(
     thread: *mut ThreadState,
-    others: impl Iterator<Item = (*const TopDown, [u8; 48])>,
+    others: impl Iterator<Item = (*const TopDown, RecordedCore)>,
     name: &CStr,
     random: u64,
 ) -> Option<()> {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use topdown::{Options, Sample, Sum, TopDown};
 use topdown_table::{
-    EXITED, HEADER_SIZE, Header, MAGIC, NAME, NONE, REGION, Record, THREAD, VERSION, offset_of_record,
+    EXITED, HEADER_SIZE, Header, MAGIC, NAME, NONE, REGION, Record, RecordedCore, THREAD, VERSION,
+    offset_of_record,
 };
 
 #[path = "../../../preload/src/measurement.rs"]
@@ -103,6 +104,13 @@ fn put(field: &mut [u8], text: &str) {
     field[..text.len()].copy_from_slice(text.as_bytes());
 }
 
+/// The core of this name, as this version knows it.
+pub fn core(name: &str) -> RecordedCore {
+    let mut field = [0; 48];
+    put(&mut field, name);
+    RecordedCore { name: field, fingerprint: topdown::fingerprint(name).unwrap_or(0) }
+}
+
 impl Made {
     pub fn new(pid: i32, command: &str) -> Made {
         // SAFETY: integers and arrays of them.
@@ -150,7 +158,7 @@ impl Made {
             if parent == NONE { self.header.pid + number as i32 } else { self.records[parent as usize].tid };
         *record.ended.get_mut() = 1;
         put(&mut record.name[..NAME], name);
-        put(&mut record.core, CORE);
+        record.core = core(CORE);
         record.measurement[(number & 1) as usize] = measurement::of(&sum);
         self.records.push(record);
         number
