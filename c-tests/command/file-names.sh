@@ -17,6 +17,21 @@ code=0
 "$topdown" stat -o '%r.json' -- touch ran 2> said || code=$?
 [ $code = 125 ] && [ ! -e ran ] && grep -q SLURM_PROCID said || fail "without a rank: exit status $code: $(cat said)"
 
+for k in 1 2; do
+  TOPDOWN_SIMULATE=1 TOPDOWN_OUTPUT='l.%p.%n.%r.json' SLURM_PROCID=$k LD_PRELOAD=$(dirname "$topdown")/libtopdown-preload.so \
+    sh -c 'echo $$ > pid; :'
+  grep -q '"pid": '"$(cat pid)" "l.$(cat pid).sh.$k.json" || fail "no report of process $(cat pid), rank $k"
+done
+code=0
+"$topdown" record -o '%r.json' -- touch ran 2> said || code=$?
+[ $code = 125 ] && [ ! -e ran ] && grep -q SLURM_PROCID said || fail "record without a rank: exit status $code: $(cat said)"
+if [[ " $has " != *no-counters* ]]; then
+  SLURM_PROCID=3 "$topdown" record -o 'c.%r.%n.recording' -- true
+  [ -s c.3.true.recording ] || fail "no recording of rank 3"
+  SLURM_PROCID=3 "$topdown" record --from c.3.true.recording -o 'c.%r.csv'
+  [ -s c.3.csv ] || fail "no profile of rank 3"
+fi
+
 for subcommand in run stat; do
   rm -f same.*
   "$topdown" $subcommand -o same.json -- "$topdown" $subcommand -o same.json -- sh -c 'exit 7' 2> said || [ $? = 7 ]

@@ -106,10 +106,10 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
         Command::Stat(arguments) => stat::run(arguments),
-        Command::Record(arguments) => record::run(&arguments),
+        Command::Record(arguments) => record::run(arguments),
         Command::Top(arguments) => top::run(&arguments),
         Command::Run(arguments) => run::run(arguments),
-        Command::Report(arguments) => report::run(&arguments),
+        Command::Report(arguments) => report::run(arguments),
         Command::Compare(arguments) => compare::run(&arguments),
     }
 }

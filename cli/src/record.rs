@@ -165,8 +165,14 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Exit status of the command.
-pub fn run(arguments: &Arguments) -> ExitCode {
-    ended(recorded(arguments))
+pub fn run(mut arguments: Arguments) -> ExitCode {
+    if let Some(file) = &mut arguments.output {
+        match sys::named(file, arguments.command.first()) {
+            Ok(named) => *file = named,
+            Err(error) => return ended(Err(failed(error))),
+        }
+    }
+    ended(recorded(&arguments))
 }
 
 fn failed(error: impl ToString) -> Failure {

@@ -1,8 +1,8 @@
 //! `topdown report`: table files to one report.
 
 use crate::run::TABLE;
-use crate::{print, say};
-use std::ffi::OsStr;
+use crate::{print, say, sys};
+use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::fs;
 use std::io;
@@ -36,17 +36,29 @@ DIRECTORY/NAME.PID.N.topdown for each process, however it ends. docs/report.md s
 Exit status: 0; 1 if a file is no table file or the report cannot be written; 2 for wrong arguments.";
 
 /// Exit status 0 if the report was written.
-pub fn run(arguments: &Arguments) -> ExitCode {
-    let written = match &arguments.run {
-        Some(token) => of_run(arguments, token),
-        None => of_files(arguments),
-    };
+pub fn run(mut arguments: Arguments) -> ExitCode {
+    let written = arguments.name_output().and_then(|()| match &arguments.run {
+        Some(token) => of_run(&arguments, token),
+        None => of_files(&arguments),
+    });
     match written {
         Err(error) => {
             say(&error.to_string());
             ExitCode::FAILURE
         }
         Ok(()) => ExitCode::SUCCESS,
+    }
+}
+
+impl Arguments {
+    /// What the patterns in the name of the file stand for: the process of the first table, which is the one that reports.
+    fn name_output(&mut self) -> io::Result<()> {
+        let Some(output) = &mut self.output else { return Ok(()) };
+        let Ok(header) = run::header(&self.files[0]) else { return Ok(()) }; // (an error of its own)
+        let command = topdown_table::text(&header.command);
+        let program = command.split(' ').next().map(OsString::from);
+        *output = sys::named_for(output, header.pid as u32, program.as_ref())?;
+        Ok(())
     }
 }
 
