@@ -156,6 +156,7 @@ pub fn timeline_format(path: &Path) -> io::Result<Format> {
 /// As JSON, in which nothing is obeyed by a terminal, or ends the script that it may be put into.
 pub fn json(what: &impl Serialize) -> String {
     let plain = serde_json::to_string_pretty(what).expect("texts and numbers");
+    let plain = innermost_on_lines(&plain);
     let mut out = String::with_capacity(plain.len() + 1);
     for c in plain.chars() {
         // of these only a line feed is outside of a text
@@ -166,6 +167,30 @@ pub fn json(what: &impl Serialize) -> String {
         }
     }
     out + "\n"
+}
+
+/// Objects and arrays that have no others in them on a line each, which halves a report of many regions.
+fn innermost_on_lines(pretty: &str) -> String {
+    let mut out = String::with_capacity(pretty.len());
+    let mut open = None; // where in `out` the line ends that opened what is innermost so far
+    for line in pretty.lines() {
+        let text = line.trim_start();
+        match open {
+            Some(start) if text.starts_with(['}', ']']) => {
+                let inner: String = out.split_off(start);
+                inner.lines().for_each(|line| out.extend([line.trim_start(), " "]));
+                out += text;
+                open = None;
+            }
+            _ => {
+                out.extend([if out.is_empty() { "" } else { "\n" }, line]);
+                if text.ends_with(['{', '[']) {
+                    open = Some(out.len());
+                }
+            }
+        }
+    }
+    out
 }
 
 /// Merges table files, and what was counted from outside, into a report.
@@ -256,5 +281,23 @@ pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
             Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::json;
+    use serde_json::{Value, json as value};
+
+    #[test]
+    fn innermost_objects_are_on_a_line_and_all_is_what_it_was() {
+        let what = value!({"a": {"x": 1, "y": [1.5, null]}, "b": [{"t": "{"}, {}, []], "c": "]\n}"});
+        let text = json(&what);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), what);
+        for line in [r#"    "y": [ 1.5, null ]"#, r#"    { "t": "{" },"#, r#"    {},"#, r#"  "c": "]\n}""#] {
+            assert!(text.lines().any(|one| one == line), "{line}: {text}");
+        }
+        assert_eq!(json(&value!({})), "{}\n");
+        assert_eq!(json(&value!([1, 2])), "[ 1, 2 ]\n");
     }
 }
