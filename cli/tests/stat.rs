@@ -1,5 +1,8 @@
 //! `topdown stat`: what it refuses, whatever can be counted.
 
+mod running;
+
+use running::with_default_signals;
 use std::process::{Command, Output, Stdio};
 
 fn stat(arguments: &str) -> Output {
@@ -96,7 +99,7 @@ fn a_command_that_is_interrupted_is_the_last_run() {
     // it ends by itself, with a status; whose signal it was is not seen there
     let script = "trap : INT; echo run; (kill -INT $PPID); exit 3";
     command.args(["stat", "-r", "5", "-x", ",", "sh", "-c", script]).stdin(Stdio::null());
-    let output = command.output().unwrap();
+    let output = with_default_signals(&mut command).output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(3), &b"run\n"[..]));
 }
 
