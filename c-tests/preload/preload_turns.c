@@ -153,7 +153,7 @@ static int forks(void)
 
 static void are_of_both(const char *csv)
 {
-    EXECUTED(csv, "around", 1); /* in the child it began before the fork */
+    EXECUTED(csv, "around", 2); /* the child's, too, of what it executes of it */
     EXECUTED(csv, "outer", 60);
     CHECK_EQ(figure(csv, "outer", "unended") + figure(csv, "outer", "unbalanced"), 0);
 }
