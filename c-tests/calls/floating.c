@@ -84,13 +84,13 @@ int main(void)
     CHECK_EQ(fegetround(), FE_UPWARD);
     CHECK_EQ(fesetround(FE_TONEAREST), 0);
     CHECK_EQ(memcmp(&nearest, &upward, sizeof nearest), 0);
-#ifdef __x86_64__ /* (arm64's CPUs need not trap) */
     CHECK_EQ(feclearexcept(FE_ALL_EXCEPT), 0);
-    CHECK(feenableexcept(FE_ALL_EXCEPT) != -1);
-    for (int round = 0; round < ROUNDS; round++)
-        calls();
-    CHECK_EQ(fegetexcept(), FE_ALL_EXCEPT);
-#endif
+    /* (arm64's CPUs need not trap, and Valgrind's does not) */
+    if (feenableexcept(FE_ALL_EXCEPT) != -1 && fegetexcept() == FE_ALL_EXCEPT) {
+        for (int round = 0; round < ROUNDS; round++)
+            calls();
+        CHECK_EQ(fegetexcept(), FE_ALL_EXCEPT);
+    }
     td_close(td);
     return 0;
 }
