@@ -1,6 +1,6 @@
 /* A burst of `topdown record`, with a sample of the thread's clock and all that the recorder makes of them, takes no more than 140,000 instructions:
  * on one CPU a program takes so much longer the more bursts there are. (An instruction takes a nanosecond on the emulated machine.)
- * needs: counters, not-hybrid */
+ * needs: counters, not-hybrid, explore */
 #include "lib/stat.h"
 #include "lib/profile.h"
 

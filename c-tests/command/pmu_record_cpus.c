@@ -4,7 +4,7 @@
  * idle has none, and neither has the recorder. On hybrid CPUs each kind of core has a table. An ordinary user
  * is refused by name at kernel.perf_event_paranoid 2 and 1. With the argument `hotplug`: a CPU that goes and comes (not with the others, as it
  * may change what they meet).
- * needs: counters */
+ * needs: counters, explore */
 #define _GNU_SOURCE
 #include "lib/stat.h"
 #include "lib/functions.h"

@@ -1,7 +1,7 @@
 /* `topdown record --call-graph dwarf` finds the callers of functions without frame pointers, whom --call-graph fp cannot know, as an
  * ordinary user; from a shorter copy of the stack as well, and in shorter ones still as far as they reach. So does --call-graph lbr, or it says
  * that the CPU cannot, and what can.
- * needs: counters, not-hybrid */
+ * needs: counters, not-hybrid, explore */
 #include "lib/stat.h"
 #include <sys/utsname.h>
 

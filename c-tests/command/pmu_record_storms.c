@@ -3,7 +3,7 @@
  * its own; the truth is within the interval of each share, each function has its part of the time, and what was not sampled is said: with it no
  * time is missing. As an ordinary user.
  * pmu_record_storms SHAPE: this one alone.
- * needs: counters, not-hybrid */
+ * needs: counters, not-hybrid, explore */
 #include "lib/stat.h"
 #include "lib/functions.h"
 #include "lib/profile.h"
