@@ -342,7 +342,7 @@ impl Arguments {
     fn again(&self, from: &Path, view: Option<View>) -> Result<End, Failure> {
         let view = view.ok_or("-o: what was recorded is in the file of --from; choose another ending");
         let view = view.map_err(failed)?;
-        let Kept { recording, command, occasion, cut } = Kept::read(from).map_err(failed)?;
+        let Kept { recording, command, occasion, cut, .. } = Kept::read(from).map_err(failed)?;
         let (command, occasion) = (topdown_report::clean(&command), topdown_report::clean(&occasion));
         let heading = Heading { command: &command, occasion: &occasion };
         let mut profile = Profile::new(&recording);

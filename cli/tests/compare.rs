@@ -20,8 +20,8 @@ fn recording(command: &str, retiring: f64) -> String {
 const REPORT: &str = "region,pid,executions,slots,time_ns,retiring,error_1\n,,1,2,3,0.5,0.1\n";
 
 /// The beginning of what `topdown record` has kept, and of a profile in CSV.
-const KEPT: &str = r#"{"recording":{"version":2,"command":"a b","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"},"cores":[]}}
-{"module":{"file":"/nowhere/a"}}
+const KEPT: &str = r#"{"recording":{"version":3,"command":"a b","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"},"cores":[]}}
+{"module":{"file":{"path":"/nowhere/a","proof":"unseen"}}}
 "#;
 const PROFILE: &str = "core,function,module,scope,time_ns,time,time_low,time_high,windows,tma_retiring\n";
 

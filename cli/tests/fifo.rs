@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const REPORT: &str = "region,pid,executions,slots,time_ns,retiring,error_1\n,,1,2,3,0.5,0.1\n";
 
-const RECORDING: &str = r#"{"recording":{"version":2,"command":"COMMAND","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"},"cores":[]}}
+const RECORDING: &str = r#"{"recording":{"version":3,"command":"COMMAND","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"},"cores":[]}}
 "#;
 
 /// In a directory with these files and FIFOs of several endings.

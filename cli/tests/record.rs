@@ -137,10 +137,15 @@ fn a_recording_becomes_any_profile() {
     let (status, text, said) = from("");
     assert_eq!((status, &*said), (Some(0), ""));
     assert!(text.starts_with("topdown: a b (1.5 s, 2 threads, 1 burst)"), "{text}");
-    assert!(text.contains("[unknown in a]"), "{text}");
+    assert!(text.contains("[unknown in a: the file that ran was not found]"), "{text}");
     let csv = file.with_extension("csv");
     let (status, _, said) = from(&format!("-o {}", csv.display()));
-    assert!(status == Some(0) && std::fs::read_to_string(&csv).unwrap().contains("[unknown in a]"));
+    assert!(
+        status == Some(0)
+            && std::fs::read_to_string(&csv)
+                .unwrap()
+                .contains("[unknown in a: the file that ran was not found]")
+    );
     assert!(said.contains(".csv: How slots divide cannot be told of any function, from 1 burst"), "{said}");
     std::fs::remove_file(&csv).unwrap();
     std::fs::write(&file, &kept()[..kept().len() - 20]).unwrap();
@@ -157,8 +162,8 @@ fn kept() -> String {
     KEPT.replace("FINGERPRINT", &fingerprint.to_string())
 }
 
-const KEPT: &str = r#"{"recording":{"version":2,"command":"a b","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"},"cores":[{"core":"Golden or Raptor Cove, by counters","fingerprint":FINGERPRINT,"level":1,"slots_each":1,"events":["SLOTS","UOPS_RETIRED.SLOTS","TOPDOWN.BACKEND_BOUND_SLOTS","IDQ_BUBBLES.CORE"],"note":""}]}}
-{"module":{"file":"/nowhere/a"}}
+const KEPT: &str = r#"{"recording":{"version":3,"command":"a b","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"},"cores":[{"core":"Golden or Raptor Cove, by counters","fingerprint":FINGERPRINT,"level":1,"slots_each":1,"events":["SLOTS","UOPS_RETIRED.SLOTS","TOPDOWN.BACKEND_BOUND_SLOTS","IDQ_BUBBLES.CORE"],"note":""}]}}
+{"module":{"file":{"path":"/nowhere/a","proof":"unseen"}}}
 {"stack":[{"module":0,"address":16}]}
 {"burst":{"kind":0,"long":false,"weight_ns":2000000,"stacks":[0,0,0],"windows":[null,[6000,3000,1200,600]]}}
 {"totals":{"elapsed":{"secs":1,"nanos":500000000},"threads":2,"refused":[0,""],"lost":0,"throttled":0,"parted":0,"impossible":0,"pace":{"asked":500,"frequency":500.0,"burst_ns":20000.0,"budget":0.01,"limit":"asked"}}}

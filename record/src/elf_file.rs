@@ -1,7 +1,7 @@
 //! ELF files, as far as they are read at all.
 #![forbid(unsafe_code)]
 
-use object::ReadCache;
+use object::{Object, ReadCache};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -13,4 +13,9 @@ pub(crate) type ElfFile<'data> = object::File<'data, &'data ReadCache<File>>;
 pub(crate) fn regular(path: &Path) -> Option<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
     file.metadata().ok()?.is_file().then_some(file)
+}
+
+/// What the linker has computed of a file's contents. (One byte is none.)
+pub(crate) fn build_id<'data>(file: &ElfFile<'data>) -> Option<&'data [u8]> {
+    file.build_id().ok().flatten().filter(|id| id.len() > 1)
 }

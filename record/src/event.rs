@@ -196,6 +196,11 @@ pub(crate) fn behind_files() -> i128 {
     i128::from(time_of(libc::CLOCK_REALTIME)) - i128::from(now())
 }
 
+/// How far the time since the start of the machine, sleep included, is behind the clock of files.
+pub(crate) fn boot_behind_files() -> i128 {
+    i128::from(time_of(libc::CLOCK_REALTIME)) - i128::from(time_of(libc::CLOCK_BOOTTIME))
+}
+
 /// CPU time of the thread that calls, in nanoseconds.
 pub(crate) fn own_cpu_time() -> u64 {
     time_of(libc::CLOCK_THREAD_CPUTIME_ID)

@@ -11,15 +11,17 @@ use crate::settings::Settings;
 use crate::spaces::Module;
 use crate::stacks::CodePlace;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use topdown::SampledEvents;
 use topdown_report::{open_regular, unreadable};
 
 /// Of the file's format.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Each file begins so.
 pub(crate) const BEGINNING: &[u8] = b"{\"recording\":";
 /// No line is so long: a stack of as many callers as are followed has some kilobytes, totals name as many files as were mapped.
@@ -30,10 +32,18 @@ const TOTALS_EVERY: Duration = Duration::from_millis(100);
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Recording { version: u32, command: String, occasion: String, settings: Settings, cores: Vec<Core> },
+    Recording {
+        version: u32,
+        command: String,
+        occasion: String,
+        settings: Settings,
+        cores: Vec<Core>,
+    },
     Module(Module),
     Stack(Vec<CodePlace>),
     Burst(Burst),
+    /// The name of a place in code of no file.
+    Made(CodePlace, String),
     Totals(Totals),
 }
 
@@ -173,6 +183,14 @@ impl Journal {
         (self.modules, self.stacks, self.bursts) = (modules.len(), stacks.len(), bursts.len());
     }
 
+    /// Names of code of no file, when all modules are known.
+    pub(crate) fn write_made(&mut self, modules: &[Module], made: &BTreeMap<CodePlace, String>) {
+        let new_modules = modules[self.modules..].iter().cloned().map(Line::Module);
+        let names = made.iter().map(|(place, name)| Line::Made(*place, name.clone()));
+        self.lines(new_modules.chain(names));
+        self.modules = modules.len();
+    }
+
     /// Whether the totals are to be written, so long after the start.
     pub(crate) fn wants_totals(&mut self, elapsed: Duration) -> bool {
         let wants = self.totals.is_none_or(|last| elapsed >= last + TOTALS_EVERY);
@@ -194,6 +212,7 @@ pub struct Kept {
     pub occasion: String,
     /// Why the file has not all that was recorded, as far as that can be seen; empty: it cannot.
     pub cut: String,
+    made: BTreeMap<CodePlace, String>,
 }
 
 impl Kept {
@@ -252,7 +271,8 @@ impl Kept {
                 (Some(_), Err(error)) => return Err(at(error.to_string())),
             }
         }
-        let kept = kept.ok_or("not a recording of topdown record")?;
+        let mut kept = kept.ok_or("not a recording of topdown record")?;
+        kept.recording.made = Arc::new(std::mem::take(&mut kept.made));
         checked::whole(&kept.recording)?;
         Ok(kept)
     }
@@ -264,6 +284,10 @@ impl Kept {
             Line::Stack(stack) => {
                 checked::stack(&stack, recording)?;
                 recording.stacks.push(stack);
+            }
+            Line::Made(place, name) => {
+                checked::made(place, recording)?;
+                self.made.insert(place, name);
             }
             Line::Burst(burst) => {
                 checked::burst(&burst, recording)?;
@@ -283,7 +307,13 @@ impl Kept {
 fn begun(command: String, occasion: String, settings: Settings, cores: &[Core]) -> Result<Kept, String> {
     checked::settings(settings)?;
     let events = cores.iter().map(Core::events).collect::<Result<Vec<_>, _>>()?;
-    Ok(Kept { recording: Recording::none(events, settings), command, occasion, cut: String::new() })
+    Ok(Kept {
+        recording: Recording::none(events, settings),
+        command,
+        occasion,
+        cut: String::new(),
+        made: BTreeMap::new(),
+    })
 }
 
 #[cfg(test)]
@@ -297,7 +327,10 @@ mod tests {
     }
 
     fn modules() -> [Module; 2] {
-        [Module::File("/bin/a \"quoted\"\n".into()), Module::Anonymous { pid: 7, user: 1000 }]
+        [
+            Module::at("/bin/a \"quoted\"\n"),
+            Module::Anonymous { pid: 7, user: 1000, version: 0, memfd: String::new() },
+        ]
     }
 
     fn burst(stack: u32) -> Burst {
@@ -332,7 +365,7 @@ mod tests {
     fn what_was_written_is_read() {
         let scratch = Scratch::new("journal");
         let path = written(&scratch);
-        let Kept { recording, command, occasion, cut } = Kept::read(&path).unwrap();
+        let Kept { recording, command, occasion, cut, .. } = Kept::read(&path).unwrap();
         assert_eq!((&*command, &*occasion, &*cut), ("a b", "today", ""));
         assert_eq!(recording.modules, modules());
         assert_eq!((recording.stacks.len(), recording.bursts.len()), (2, 2));
@@ -373,7 +406,7 @@ mod tests {
         assert!(text.as_bytes().starts_with(BEGINNING));
         let last_event = format!(",{:?}", events()[0].events[7].0);
         for (what, instead, why) in [
-            ("\"version\":2", "\"version\":1", "line 1: version 1 "),
+            ("\"version\":3", "\"version\":2", "line 1: version 2 "),
             (
                 "\"fingerprint\":",
                 "\"fingerprint\":7,\"was\":",

@@ -5,6 +5,7 @@
 //! both are; a clock of each thread tells the time. Modules in the order in which data passes them:
 
 mod event;
+mod file_proof;
 mod ring;
 
 mod records;

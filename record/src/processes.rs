@@ -37,7 +37,7 @@ mod tests {
     fn processes_are_shown_if_there_are_several_or_whatever_ran_was_recorded() {
         let place = |module: u32, address: u64| CodePlace { module: Some(module), address };
         let process = |name: &str| Module::Process(name.into());
-        let modules = [Module::File("/bin/a".into()), process("a"), process("b")];
+        let modules = [Module::at("/bin/a"), process("a"), process("b")];
         let nowhere = CodePlace { module: None, address: 7 };
         let mut all = vec![
             vec![place(0, 1), place(1, 0)],

@@ -93,15 +93,6 @@ pub struct ProfiledCore {
     pub note: String,
 }
 
-/// A sentence on files that are not what was mapped.
-fn remarks_on_changed(files: &[String]) -> Option<String> {
-    let (first, others) = files.split_first()?;
-    let others = if others.is_empty() { String::new() } else { format!(" and {} more files", others.len()) };
-    Some(printable(&format!(
-        "{first}{others}: replaced or changed after it was mapped, so names of its functions may be wrong."
-    )))
-}
-
 /// A function in a stack.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackFrame {
@@ -446,7 +437,7 @@ impl Profile {
             notes: symbols
                 .notes
                 .into_iter()
-                .chain(remarks_on_changed(&recording.totals.changed_files))
+                .chain(recording.totals.unnamed.iter().map(|why| printable(why)))
                 .collect(),
             sources: Sources::default(),
         };

@@ -6,7 +6,8 @@ use crate::clock_event::ClockEvent;
 use crate::conditional::{Condition, ConditionalSampler, Tally};
 use crate::cpu_clock::CpuClock;
 use crate::cpus::RecordedCpus;
-use crate::event::{behind_files, now, own_cpu_time, wait};
+use crate::event::{now, own_cpu_time, wait};
+use crate::file_proof::boot_id;
 use crate::journal::Journal;
 use crate::proof::{Calls, ProvedWindows, proved};
 use crate::recording::{Burst, Recording, Totals};
@@ -128,6 +129,8 @@ pub struct Recorder {
     /// CPU time of this thread at the last turn.
     spent_ns: u64,
     spaces: Spaces,
+    /// Sentences on names that are missing.
+    unnamed: Vec<String>,
     unwinder: StackUnwinder,
     stacks: Stacks,
     bursts: Vec<Burst>,
@@ -178,6 +181,7 @@ impl Recorder {
             turns: Turns::new(now()),
             spent_ns: own_cpu_time(),
             spaces: Spaces::default(),
+            unnamed: Vec::new(),
             unwinder: StackUnwinder::default(),
             stacks: Stacks::default(),
             bursts: Vec::new(),
@@ -273,8 +277,8 @@ impl Recorder {
     fn attend(&mut self) {
         for (time, happened) in self.sideband.drain() {
             match happened {
-                Happened::Mapped { pid, start, len, offset, file } if self.whom.records(pid) => {
-                    self.spaces.mapped(time, pid, start, len, offset, &file);
+                Happened::Mapped { pid, start, len, offset, file, inode } if self.whom.records(pid) => {
+                    self.spaces.mapped(time, pid, start, len, offset, (&file, inode));
                 }
                 Happened::Named { pid, tid, name, executed } if self.whom.records(pid) => {
                     if executed {
@@ -471,7 +475,7 @@ impl Recorder {
         self.journal = Some(journal);
     }
 
-    fn totals(&self, elapsed: Duration, last: bool) -> Totals {
+    fn totals(&self, elapsed: Duration) -> Totals {
         let pace = match &self.condition {
             None => self.budget.pace(),
             Some(_) => Pace { asked: 0, frequency: 0.0, burst_ns: 0.0, budget: 0.0, limit: Limit::Asked },
@@ -487,7 +491,8 @@ impl Recorder {
             unclocked: self.unclocked,
             by_timer: self.by_timer,
             left_running: self.left_running,
-            changed_files: if last { self.spaces.changed(behind_files()) } else { Vec::new() },
+            unnamed: self.unnamed.clone(),
+            boot: boot_id().into(),
             lost: self.fate.lost + self.tally.lost,
             throttled: self.fate.throttled + self.tally.throttled,
             parted: self.parted,
@@ -501,7 +506,7 @@ impl Recorder {
     fn write_down(&mut self, last: bool) {
         let Some(mut journal) = self.journal.take() else { return };
         let elapsed = self.started.elapsed();
-        let totals = (journal.wants_totals(elapsed) || last).then(|| self.totals(elapsed, last));
+        let totals = (journal.wants_totals(elapsed) || last).then(|| self.totals(elapsed));
         journal.write(&self.spaces.modules, &self.stacks.all, &self.bursts, totals);
         self.journal = Some(journal);
     }
@@ -512,14 +517,22 @@ impl Recorder {
         self.attend();
         self.end_all_clocks();
         std::mem::take(&mut self.samplers).into_iter().for_each(|(of, counters)| self.close(of, counters));
+        let (made, refused) = self.spaces.made();
+        let missing = |why| format!("Names of code that a JIT compiler made are missing: {why}.");
+        self.unnamed = refused.into_iter().map(missing).collect();
+        if let Some(journal) = &mut self.journal {
+            journal.write_made(&self.spaces.modules, &made);
+        }
         self.write_down(true);
         let recording = Recording {
-            totals: self.totals(elapsed, true),
+            totals: self.totals(elapsed),
             events: self.events,
             settings: self.settings,
             bursts: self.bursts,
             stacks: self.stacks.all,
             modules: self.spaces.modules,
+            files: Arc::new(self.spaces.open),
+            made: Arc::new(made),
             condition: self.condition.map(|condition| (condition, self.tally)),
         };
         (recording, self.journal)

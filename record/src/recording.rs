@@ -4,6 +4,7 @@
 use crate::budget::{BurstBudget, Pace};
 use crate::conditional::{Condition, Tally};
 use crate::cpus::CpuTotals;
+use crate::file_proof::boot_id;
 use crate::processes::is_process;
 use crate::proof::Calls;
 use crate::settings::Settings;
@@ -12,6 +13,9 @@ use crate::stacks::CodePlace;
 use crate::strata::Came;
 use crate::unseen::Unseen;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::sync::Arc;
 use std::time::Duration;
 use topdown::SampledEvents;
 
@@ -51,6 +55,10 @@ pub struct Recording {
     pub(crate) bursts: Vec<Burst>,
     pub(crate) stacks: Vec<Vec<CodePlace>>,
     pub(crate) modules: Vec<Module>,
+    /// Modules' files that are open since they were mapped.
+    pub(crate) files: Arc<HashMap<u32, File>>,
+    /// Names of code of no file, as they were when the recording ended.
+    pub(crate) made: Arc<BTreeMap<CodePlace, String>>,
     pub(crate) totals: Totals,
     /// Samples were taken only where this held: `events` are none, and a burst is one sample.
     pub(crate) condition: Option<(Condition, Tally)>,
@@ -74,9 +82,12 @@ pub(crate) struct Totals {
     /// Processes that still ran when those that were waited for had ended.
     #[serde(default)]
     pub left_running: usize,
-    /// Files that were replaced or changed after they were mapped.
+    /// Sentences on names of code that a JIT compiler made and that are missing.
     #[serde(default)]
-    pub changed_files: Vec<String>,
+    pub unnamed: Vec<String>,
+    /// Of the machine's start in which it was recorded.
+    #[serde(default)]
+    pub boot: String,
     pub lost: u64,
     /// The kernel throttled samples, or let them go on.
     pub throttled: u64,
@@ -102,7 +113,8 @@ impl Recording {
             unclocked: 0,
             by_timer: 0,
             left_running: 0,
-            changed_files: Vec::new(),
+            unnamed: Vec::new(),
+            boot: boot_id().into(),
             lost: 0,
             throttled: 0,
             parted: 0,
@@ -111,7 +123,8 @@ impl Recording {
             cpus: None,
         };
         let (bursts, stacks, modules) = (Vec::new(), Vec::new(), Vec::new());
-        Recording { events, settings, bursts, stacks, modules, totals, condition: None }
+        let (files, made) = (Arc::default(), Arc::default());
+        Recording { events, settings, bursts, stacks, modules, files, made, totals, condition: None }
     }
 
     /// Whether of any sample a caller is known. (A process is the outermost frame of its stacks, and calls nothing.)

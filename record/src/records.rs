@@ -1,6 +1,7 @@
 //! Records of a ring, as perf_event_open(2) lays them out for the attributes that are used here.
 #![forbid(unsafe_code)]
 
+use crate::file_proof::Inode;
 use perf_event_open_sys::bindings as perf;
 use serde::{Deserialize, Serialize};
 
@@ -171,6 +172,7 @@ pub(crate) enum Happened {
         len: u64,
         offset: u64,
         file: String,
+        inode: Inode,
     },
     /// A thread has another name; the process's if it is the first one. `executed`: it is that of another program.
     Named {
@@ -346,8 +348,9 @@ pub(crate) fn happened(kind: u32, misc: u16, body: &[u8]) -> Option<(u64, Happen
         perf::PERF_RECORD_MMAP2 => {
             let (pid, _tid) = (fields.u32()? as i32, fields.u32()?);
             let (start, len, offset) = (fields.u64()?, fields.u64()?, fields.u64()?);
-            let file = text(body.get(64..)?)?; // (device, inode, generation, protection and flags are 32 bytes)
-            Happened::Mapped { pid, start, len, offset, file }
+            let inode = Inode { major: fields.u32()?, minor: fields.u32()?, number: fields.u64()? };
+            let file = text(body.get(64..)?)?; // (generation, protection and flags are 16 bytes)
+            Happened::Mapped { pid, start, len, offset, file, inode }
         }
         perf::PERF_RECORD_COMM => {
             let (pid, tid) = (fields.u32()? as i32, fields.u32()? as i32);
@@ -526,11 +529,12 @@ mod tests {
 
     #[test]
     fn the_sideband_tells_mappings_threads_and_exec() {
-        let mut map = bytes(&[(5 << 32) | 4, 0x1000, 0x2000, 0x3000, 0, 0, 0, 0]);
+        let mut map = bytes(&[(5 << 32) | 4, 0x1000, 0x2000, 0x3000, (1 << 32) | 8, 99, 0, 0]);
         map.extend(b"/bin/true\0\0\0\0\0\0\0");
         map.extend(bytes(&[(5 << 32) | 4, 77]));
         let file = "/bin/true".to_string();
-        let mapped = Happened::Mapped { pid: 4, start: 0x1000, len: 0x2000, offset: 0x3000, file };
+        let inode = Inode { major: 8, minor: 1, number: 99 };
+        let mapped = Happened::Mapped { pid: 4, start: 0x1000, len: 0x2000, offset: 0x3000, file, inode };
         assert_eq!(happened(10, 0, &map), Some((77, mapped)));
         let fork = bytes(&[(3 << 32) | 4, (3 << 32) | 5, 70, 0, 78]);
         assert_eq!(happened(7, 0, &fork), Some((78, Happened::Forked { pid: 4, parent: 3, tid: 5 })));

@@ -1,11 +1,14 @@
 //! Which file is mapped where in each process, and when.
 #![forbid(unsafe_code)]
 
-use crate::event::now;
+use crate::elf_file::regular;
+use crate::event::{behind_files, boot_behind_files};
+use crate::file_proof::{DELETED, FileProof, Inode, Mapping, inode_of, is_program};
 use crate::stacks::CodePlace;
+use crate::symbols::Jit;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -14,10 +17,17 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Module {
-    /// A file; addresses are offsets in it.
-    File(String),
+    /// A file at a path of the process's; addresses are offsets in it.
+    File { path: String, proof: FileProof },
     /// Memory of a process (of a user) that is no file's, such as what a JIT compiler makes; addresses are its own.
-    Anonymous { pid: i32, user: u32 },
+    Anonymous {
+        pid: i32,
+        user: u32,
+        /// Another one for each function that an address had, as far as that was known then.
+        version: u64,
+        /// What the process calls the memory, if it has asked for it by memfd_create(2); else "".
+        memfd: String,
+    },
     /// What the kernel puts into each process.
     Vdso,
     /// The kernel, with its modules; addresses are its own.
@@ -32,12 +42,46 @@ pub(crate) struct Spaces {
     of: HashMap<i32, Space>,
     pub modules: Vec<Module>,
     known: HashMap<Module, u32>,
-    /// Whose processes these were when they first had such memory.
-    users: HashMap<i32, u32>,
+    /// Of processes that have memory of no file in which code is.
+    jits: HashMap<i32, Jit>,
+    /// So many have ended.
+    ended_jits: u64,
+    /// Of each process the code of no file that was seen.
+    seen: HashMap<i32, Seen>,
+    /// Names of such code of programs that have ended, and why some are missing.
+    made: (BTreeMap<CodePlace, String>, Vec<String>),
     /// Processes that have ended, and when.
     ended: HashMap<i32, u64>,
-    /// Files, and when they were mapped first; 0: they were gone by then.
-    files: BTreeMap<u32, u64>,
+    /// Files that were found, by path and inode.
+    found: HashMap<(String, Inode), FoundFile>,
+    /// Modules' files that are open: names are looked up when their processes have ended, and their root directories are gone.
+    pub open: HashMap<u32, File>,
+}
+
+/// Since when a process runs its program, by the clock of files; so long ago that it does not matter if it has ended.
+fn began_ns(pid: i32) -> i128 {
+    let ticks_of = |stat: &str| stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse::<i128>().ok();
+    let ticks = fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|stat| ticks_of(&stat));
+    // (USER_HZ is 100 on all that is supported)
+    ticks.map_or(0, |ticks| ticks * 10_000_000 + boot_behind_files())
+}
+
+/// A file that was found when it was mapped.
+#[derive(Debug)]
+struct FoundFile {
+    module: u32,
+    /// As it was then.
+    size: u64,
+    written: (i64, i64),
+}
+
+/// So many files are kept open.
+const MOST_OPEN: usize = 400;
+
+/// Size, and when it was written last.
+fn state(file: &File) -> Option<(u64, (i64, i64))> {
+    let about = file.metadata().ok()?;
+    Some((about.len(), (about.mtime(), about.mtime_nsec())))
 }
 
 #[derive(Clone, Debug, Default)]
@@ -61,10 +105,8 @@ struct MappedFile {
 }
 
 /// Names of mappings that are no file's, though they may look like one.
-const ANONYMOUS: [&str; 5] = ["//", "/memfd:", "/anon_hugepage", "/dev/zero", "/SYSV"];
-
-/// Behind the name of a mapped file that is not there any more, or another one has its name.
-const DELETED: &str = " (deleted)";
+const ANONYMOUS: [&str; 4] = ["//", "/anon_hugepage", "/dev/zero", "/SYSV"];
+const MEMFD: &str = "/memfd:";
 
 /// Whose process this is; if it has ended already the recorder's user, who may record no others' unless it is root.
 fn user_of(pid: i32) -> u32 {
@@ -72,17 +114,122 @@ fn user_of(pid: i32) -> u32 {
     user(&pid.to_string()).or_else(|| user("self")).unwrap_or(0)
 }
 
+#[cfg(test)]
+impl Module {
+    /// The file that is at a path now, or one that was not seen.
+    pub fn at(path: &str) -> Module {
+        let proof =
+            crate::elf_file::regular(Path::new(path)).map_or(FileProof::Unseen, |file| FileProof::of(&file));
+        Module::File { path: path.into(), proof }
+    }
+}
+
+/// Code that was seen, and when first and last.
+type Seen = HashMap<CodePlace, (u64, u64)>;
+
+fn names_of(jit: &Jit, seen: &Seen) -> (Vec<(CodePlace, String)>, Vec<String>) {
+    let places: Vec<(&CodePlace, &(u64, u64))> = seen.iter().collect();
+    let addresses: Vec<_> = places.iter().map(|(place, times)| (place.address, **times)).collect();
+    let (names, refused) = jit.names(&addresses);
+    let named = places.into_iter().zip(names).filter_map(|((place, _), name)| Some((*place, name?)));
+    (named.collect(), refused)
+}
+
 impl Spaces {
-    fn module(&mut self, pid: i32, file: &str) -> (u32, bool) {
-        let module = match file {
-            "[vdso]" => Module::Vdso,
-            file if file.starts_with('/') && !ANONYMOUS.iter().any(|name| file.starts_with(name)) => {
-                Module::File(file.trim_end_matches(DELETED).to_string())
-            }
-            _ => Module::Anonymous { pid, user: *self.users.entry(pid).or_insert_with(|| user_of(pid)) },
+    /// The number of what a process has mapped, and whether it is no file's.
+    fn module(&mut self, pid: i32, mapped: &MappedFile, file: (&str, Inode), since_ns: i128) -> (u32, bool) {
+        let (name, inode) = file;
+        let path = name.trim_end_matches(DELETED);
+        let MappedFile { start, end, .. } = *mapped;
+        let mapping = Mapping { pid, start, end, path, inode, since_ns };
+        let is_file = match name.strip_prefix(MEMFD) {
+            Some(_) => mapping.file().as_ref().is_some_and(is_program), // (or a compiler writes to it)
+            None => name.starts_with('/') && !ANONYMOUS.iter().any(|anonymous| name.starts_with(anonymous)),
         };
-        let anonymous = !matches!(module, Module::File(_));
-        (self.number(module), anonymous)
+        if is_file {
+            return (self.file_module(mapping), false);
+        }
+        let module = match name {
+            "[vdso]" => Module::Vdso,
+            _ => {
+                let memfd = path.strip_prefix(MEMFD).unwrap_or_default().into();
+                Module::Anonymous { pid, user: self.jit(pid, since_ns).user, version: 0, memfd }
+            }
+        };
+        (self.number(module), true)
+    }
+
+    /// What a process says of the code that it makes, from its first such memory on; it was there at that time.
+    fn jit(&mut self, pid: i32, by_ns: i128) -> &mut Jit {
+        let executed = self.of.get(&pid).map_or(0, |space| space.executed);
+        let program = self.ended_jits;
+        self.jits.entry(pid).or_insert_with(|| {
+            let executed_ns = if executed > 0 { i128::from(executed) + behind_files() } else { 0 };
+            Jit::of(pid, program, user_of(pid), executed_ns.max(began_ns(pid)).min(by_ns))
+        })
+    }
+
+    /// A process has no more code of no file that it had: what is known of it is kept.
+    fn end_jit(&mut self, pid: i32) {
+        let Some(jit) = self.jits.remove(&pid) else { return };
+        self.ended_jits += 1;
+        let seen = self.seen.remove(&pid).unwrap_or_default();
+        let (names, refused) = names_of(&jit, &seen);
+        self.made.0.extend(names);
+        self.made.1.extend(refused);
+    }
+
+    /// Names of all code of no file that was seen; and why some are missing.
+    pub fn made(&self) -> (BTreeMap<CodePlace, String>, Vec<String>) {
+        let (mut names, mut refused) = self.made.clone();
+        for (pid, seen) in &self.seen {
+            let Some(jit) = self.jits.get(pid) else { continue };
+            let (found, why) = names_of(jit, seen);
+            names.extend(found);
+            refused.extend(why);
+        }
+        (names, refused)
+    }
+
+    #[cfg(test)]
+    pub fn look_for_maps_in(&mut self, pid: i32, directory: &Path) {
+        self.jit(pid, i128::MAX).directory = File::open(directory).ok();
+    }
+
+    /// The file's number that a process has mapped. It is looked for now.
+    fn file_module(&mut self, mut mapping: Mapping) -> u32 {
+        let Mapping { pid, path, inode, since_ns, .. } = mapping;
+        let known = (path.to_string(), inode);
+        if let Some(FoundFile { module, size, written }) = self.found.get(&known) {
+            // (it may have been written over since)
+            if self.open.get(module).and_then(state) == Some((*size, *written)) {
+                return *module;
+            }
+        }
+        let is_dump = path.ends_with(".dump"); // (it grows, and is asked for its names alone)
+        if is_dump {
+            mapping.since_ns = i128::MAX;
+        }
+        let found = mapping.file();
+        if is_dump {
+            let file = found.as_ref().and_then(|file| file.try_clone().ok());
+            self.jit(pid, since_ns).has_mapped(path, file);
+        }
+        let proof = found.as_ref().map_or(FileProof::Unseen, FileProof::of);
+        let module = self.number(Module::File { path: known.0.clone(), proof });
+        let Some(file) = found else { return module };
+        if let Some((size, written)) = state(&file).filter(|_| self.open.len() < MOST_OPEN) {
+            self.found.insert(known, FoundFile { module, size, written });
+            self.open.insert(module, file);
+        }
+        module
+    }
+
+    /// The file of a module, if it is still the one that ran.
+    pub fn file(&self, module: u32) -> Option<File> {
+        let Module::File { path, proof } = &self.modules[module as usize] else { return None };
+        let open = self.open.get(&module).and_then(|file| file.try_clone().ok());
+        open.or_else(|| regular(Path::new(path))).filter(|file| proof.is_of(file))
     }
 
     fn number(&mut self, module: Module) -> u32 {
@@ -111,19 +258,16 @@ impl Spaces {
         module.map(|module| CodePlace { module: Some(module), address: 0 })
     }
 
-    pub fn mapped(&mut self, since: u64, pid: i32, start: u64, len: u64, offset: u64, file: &str) {
+    /// A process has mapped a file of this name and inode.
+    pub fn mapped(&mut self, since: u64, pid: i32, start: u64, len: u64, offset: u64, file: (&str, Inode)) {
         let end = start.saturating_add(len);
         let mapped = MappedFile { since, start, end, offset, module: 0, anonymous: false };
-        self.add(pid, mapped, file, since);
+        self.add(pid, mapped, file, i128::from(since) + behind_files());
     }
 
-    /// Adds a mapping, seen at that time.
-    fn add(&mut self, pid: i32, mapped: MappedFile, file: &str, seen: u64) {
-        let (module, anonymous) = self.module(pid, file);
-        if !anonymous {
-            let seen = if file.ends_with(DELETED) { 0 } else { seen };
-            self.files.entry(module).and_modify(|first| *first = seen.min(*first)).or_insert(seen);
-        }
+    /// Adds a mapping. A file that has changed since that time of the clock of files is another one.
+    fn add(&mut self, pid: i32, mapped: MappedFile, file: (&str, Inode), since_ns: i128) {
+        let (module, anonymous) = self.module(pid, &mapped, file, since_ns);
         self.of.entry(pid).or_default().mapped.push(MappedFile { module, anonymous, ..mapped });
     }
 
@@ -131,11 +275,13 @@ impl Spaces {
         let space = self.of.entry(pid).or_default();
         space.executed = time;
         space.mapped.retain(|mapped| mapped.since >= time);
+        self.end_jit(pid);
     }
 
     pub fn forked(&mut self, parent: i32, child: i32) {
         if self.ended.remove(&child).is_some() {
             self.of.remove(&child); // (another process of the same number)
+            self.end_jit(child);
         }
         if let Some(space) = self.of.get(&parent).cloned() {
             self.of.entry(child).or_insert(space);
@@ -150,26 +296,14 @@ impl Spaces {
     /// Forgets processes that had ended by then.
     pub fn forget(&mut self, by: u64) {
         let gone = |pid: i32| !Path::new("/proc").join(pid.to_string()).exists();
-        let (of, users) = (&mut self.of, &mut self.users);
+        let of = &mut self.of;
         self.ended.retain(|pid, time| {
             let forgotten = *time < by && gone(*pid);
             if forgotten {
                 of.remove(pid);
-                users.remove(pid);
             }
             !forgotten
         });
-    }
-
-    /// Files that were replaced or changed after they were mapped, the clock of all records being so far behind that of files.
-    pub fn changed(&self, behind_ns: i128) -> Vec<String> {
-        let changed = |(module, mapped): (&u32, &u64)| {
-            let Module::File(path) = &self.modules[*module as usize] else { return None };
-            let about = fs::metadata(path).ok()?;
-            let changed_ns = i128::from(about.ctime()) * 1_000_000_000 + i128::from(about.ctime_nsec());
-            (*mapped == 0 || changed_ns > i128::from(*mapped) + behind_ns).then(|| path.clone())
-        };
-        self.files.iter().filter_map(changed).collect()
     }
 
     /// What a process that is there already is called and has mapped.
@@ -195,27 +329,39 @@ impl Spaces {
             let (Some((start, end)), Some(offset)) = (ends, number(offset)) else { continue };
             if rights.contains('x') {
                 let mapped = MappedFile { since: 0, start, end, offset, module: 0, anonymous: false };
-                self.add(pid, mapped, file, now());
+                self.add(pid, mapped, (file, inode_of(line).unwrap_or_default()), i128::MAX);
             }
         }
         Ok(())
     }
 
     /// Where an address of a process was at that time.
-    pub fn place(&self, pid: i32, time: u64, address: u64) -> CodePlace {
+    pub fn place(&mut self, pid: i32, time: u64, address: u64) -> CodePlace {
         let found = self.of.get(&pid).and_then(|space| {
             let at = |mapped: &&MappedFile| {
                 mapped.since <= time.max(space.executed) && (mapped.start..mapped.end).contains(&address)
             };
             space.mapped.iter().rev().find(at)
         });
-        match found {
-            Some(mapped) if mapped.anonymous => CodePlace { module: Some(mapped.module), address },
+        match found.copied() {
+            Some(mapped) if mapped.anonymous => self.place_of_no_file(mapped.module, time, address),
             Some(mapped) => {
                 CodePlace { module: Some(mapped.module), address: address - mapped.start + mapped.offset }
             }
             None => CodePlace { module: None, address },
         }
+    }
+
+    fn place_of_no_file(&mut self, module: u32, time: u64, address: u64) -> CodePlace {
+        let mut place = CodePlace { module: Some(module), address };
+        let Module::Anonymous { pid, user, memfd, .. } = self.modules[module as usize].clone() else {
+            return place;
+        };
+        let version = self.jits.get_mut(&pid).map_or(0, |jit| jit.program << 40 | jit.version(address, time));
+        place.module = Some(self.number(Module::Anonymous { pid, user, version, memfd }));
+        let (first, last) = self.seen.entry(pid).or_default().entry(place).or_insert((time, time));
+        (*first, *last) = (time.min(*first), time.max(*last));
+        place
     }
 }
 
@@ -238,9 +384,9 @@ impl Spaces {
     pub fn files(&self, pid: i32) -> impl Iterator<Item = MappedPart<'_>> {
         let mapped = self.of.get(&pid).into_iter().flat_map(|space| &space.mapped);
         mapped.filter_map(|mapped| match &self.modules[mapped.module as usize] {
-            Module::File(file) => {
+            Module::File { path, .. } => {
                 let MappedFile { start, end, offset, module, .. } = *mapped;
-                Some(MappedPart { start, end, offset, module, file })
+                Some(MappedPart { start, end, offset, module, file: path })
             }
             _ => None,
         })
@@ -250,33 +396,40 @@ impl Spaces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::behind_files;
+    use crate::event::now;
+    use crate::file_proof::{inode_at, memfd};
+    use std::io::Seek;
+    use std::os::fd::AsRawFd;
+    use std::process::Command;
+
+    const NO_INODE: Inode = Inode { major: 0, minor: 0, number: 0 };
 
     #[test]
     fn an_address_is_of_what_was_mapped_last() {
         let mut spaces = Spaces::default();
-        spaces.mapped(10, 1, 0x1000, 0x1000, 0x500, "/lib/a");
-        spaces.mapped(20, 1, 0x1000, 0x800, 0, "/lib/b");
-        spaces.mapped(20, 1, 0x8000, 0x800, 0, "//anon");
+        spaces.mapped(10, 1, 0x1000, 0x1000, 0x500, ("/lib/a", NO_INODE));
+        spaces.mapped(20, 1, 0x1000, 0x800, 0, ("/lib/b", NO_INODE));
+        spaces.mapped(20, 1, 0x8000, 0x800, 0, ("//anon", NO_INODE));
         spaces.forked(1, 2);
-        let of = |spaces: &Spaces, pid, time, address| {
+        let of = |spaces: &mut Spaces, pid, time, address| {
             let CodePlace { module, address } = spaces.place(pid, time, address);
             (module.map(|module| spaces.modules[module as usize].clone()), address)
         };
-        let file = |name: &str| Some(Module::File(name.to_string()));
-        let anonymous = Some(Module::Anonymous { pid: 1, user: user_of(1) });
+        let file = |name: &str| Some(Module::at(name));
+        let memfd = String::new();
+        let anonymous = Some(Module::Anonymous { pid: 1, user: user_of(1), version: 0, memfd });
         for pid in [1, 2] {
-            assert_eq!(of(&spaces, pid, 15, 0x1100), (file("/lib/a"), 0x600));
-            assert_eq!(of(&spaces, pid, 25, 0x1100), (file("/lib/b"), 0x100));
-            assert_eq!(of(&spaces, pid, 25, 0x1900), (file("/lib/a"), 0xe00));
-            assert_eq!(of(&spaces, pid, 25, 0x8100), (anonymous.clone(), 0x8100));
-            assert_eq!(of(&spaces, pid, 5, 0x1100), (None, 0x1100));
+            assert_eq!(of(&mut spaces, pid, 15, 0x1100), (file("/lib/a"), 0x600));
+            assert_eq!(of(&mut spaces, pid, 25, 0x1100), (file("/lib/b"), 0x100));
+            assert_eq!(of(&mut spaces, pid, 25, 0x1900), (file("/lib/a"), 0xe00));
+            assert_eq!(of(&mut spaces, pid, 25, 0x8100), (anonymous.clone(), 0x8100));
+            assert_eq!(of(&mut spaces, pid, 5, 0x1100), (None, 0x1100));
         }
         spaces.executed(30, 1);
-        spaces.mapped(31, 1, 0x1000, 0x1000, 0, "/bin/c");
-        assert_eq!(of(&spaces, 1, 35, 0x1100), (file("/bin/c"), 0x100));
-        assert_eq!(of(&spaces, 1, 35, 0x8100), (None, 0x8100));
-        assert_eq!(of(&spaces, 2, 35, 0x1100), (file("/lib/b"), 0x100));
+        spaces.mapped(31, 1, 0x1000, 0x1000, 0, ("/bin/c", NO_INODE));
+        assert_eq!(of(&mut spaces, 1, 35, 0x1100), (file("/bin/c"), 0x100));
+        assert_eq!(of(&mut spaces, 1, 35, 0x8100), (None, 0x8100));
+        assert_eq!(of(&mut spaces, 2, 35, 0x1100), (file("/lib/b"), 0x100));
     }
 
     #[test]
@@ -293,9 +446,11 @@ mod tests {
             "/SYSV00000000",
         ];
         for (name, start) in names.into_iter().zip((0x1000..).step_by(0x1000)) {
-            spaces.mapped(0, pid, start, 0x1000, 0x8000, name);
+            spaces.mapped(0, pid, start, 0x1000, 0x8000, (name, NO_INODE));
             let CodePlace { module, address } = spaces.place(pid, 1, start + 8);
-            assert_eq!(spaces.modules[module.unwrap() as usize], Module::Anonymous { pid, user }, "{name}");
+            let memfd = if name.contains("memfd") { "doublemapper".into() } else { String::new() };
+            let module = &spaces.modules[module.unwrap() as usize];
+            assert_eq!(*module, Module::Anonymous { pid, user, version: 0, memfd }, "{name}");
             assert_eq!(address, start + 8);
         }
         // one that has ended
@@ -306,20 +461,20 @@ mod tests {
     fn a_number_that_is_used_again_is_another_process() {
         let mut spaces = Spaces::default();
         let (parent, child) = (std::process::id() as i32, i32::MAX); // (the child has no directory)
-        let file = |spaces: &Spaces, time| {
+        let file = |spaces: &mut Spaces, time| {
             let module = spaces.place(child, time, 0x1100).module?;
             Some(spaces.modules[module as usize].clone())
         };
-        let is = |name: &str| Some(Module::File(name.to_string()));
-        spaces.mapped(0, parent, 0x1000, 0x1000, 0, "/bin/parent");
+        let is = |name: &str| Some(Module::at(name));
+        spaces.mapped(0, parent, 0x1000, 0x1000, 0, ("/bin/parent", NO_INODE));
         spaces.forked(parent, child);
         spaces.executed(10, child);
-        spaces.mapped(11, child, 0x1000, 0x1000, 0, "/bin/first");
+        spaces.mapped(11, child, 0x1000, 0x1000, 0, ("/bin/first", NO_INODE));
         spaces.exited(20, child);
         spaces.forget(20); // (samples of its last moments may come still)
-        assert_eq!(file(&spaces, 15), is("/bin/first"));
+        assert_eq!(file(&mut spaces, 15), is("/bin/first"));
         spaces.forked(parent, child);
-        assert_eq!(file(&spaces, 30), is("/bin/parent"));
+        assert_eq!(file(&mut spaces, 30), is("/bin/parent"));
         spaces.exited(40, child);
         spaces.exited(41, parent);
         spaces.forget(50);
@@ -327,30 +482,53 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changes_after_it_was_mapped_is_named() {
-        let scratch = crate::symbols::tests::Scratch::new("changed");
-        let paths = ["stays", "replaced", "deleted"].map(|name| scratch.path(name));
-        paths.iter().for_each(|path| fs::write(path, "").unwrap());
+    fn a_file_is_the_one_that_was_mapped_or_none() {
+        let scratch = crate::symbols::tests::Scratch::new("mapped");
+        let path = scratch.path("app").display().to_string();
+        let write = |text: &str| {
+            let _ = fs::remove_file(&path);
+            fs::write(&path, text).unwrap();
+            (fs::File::open(&path).unwrap(), inode_at(&path))
+        };
         let mut spaces = Spaces::default();
-        let [stays, replaced, deleted] = paths.each_ref().map(|path| path.to_str().unwrap());
-        for path in [stays, replaced] {
-            spaces.mapped(now(), 7, 0x1000, 0x1000, 0, path);
-        }
-        assert_eq!(spaces.changed(behind_files()), Vec::<String>::new());
-        spaces.mapped(now(), 8, 0x1000, 0x1000, 0, &format!("{deleted}{DELETED}"));
-        // (times of files are those of ticks)
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        // by one that says that it is older
-        let new = fs::File::create(scratch.path("new")).unwrap();
-        new.set_modified(std::time::UNIX_EPOCH).unwrap();
-        fs::rename(scratch.path("new"), &paths[1]).unwrap();
-        // (whoever maps it later maps what is there)
-        spaces.mapped(now() + 9_000_000_000, 8, 0x1000, 0x1000, 0, replaced);
-        assert_eq!(spaces.changed(behind_files()), [replaced, deleted]);
-        // one that was gone by then is another one, however old that is
-        assert_eq!(spaces.changed(2 * behind_files()), [deleted]);
-        fs::remove_file(&paths[1]).unwrap();
-        assert_eq!(spaces.changed(behind_files()), [deleted]);
+        let mut text_of = |inode: Inode, name: &str, since: u64| {
+            spaces.mapped(since, i32::MAX, 0x1000, 0x1000, 0, (name, inode));
+            let module = spaces.place(i32::MAX, since, 0x1100).module.unwrap();
+            spaces.file(module).map(|mut file| {
+                file.rewind().unwrap();
+                io::read_to_string(file).unwrap()
+            })
+        };
+        let (_first, first) = write("first");
+        assert_eq!(text_of(first, &path, now()).as_deref(), Some("first"));
+        // another inode is at its path, which was mapped then; the first is known, since it is open
+        let (_second, second) = write("second");
+        assert_eq!(text_of(second, &path, now()).as_deref(), Some("second"));
+        assert_eq!(text_of(first, &path, now()).as_deref(), Some("first"));
+        // one that is in no directory that the recorder sees, and such as is deleted
+        let elsewhere = Inode { number: second.number + 1000, ..second };
+        assert_eq!(text_of(elsewhere, &path, now()), None);
+        assert_eq!(text_of(elsewhere, &format!("{path}{DELETED}"), now()), None);
+        assert_eq!(text_of(NO_INODE, &path, now()), None);
+        // one that has changed since
+        let before = now() - 10_000_000_000;
+        let (_third, third) = write("third");
+        assert_eq!(text_of(third, &path, before), None);
+    }
+
+    #[test]
+    fn a_program_in_a_memfd_is_a_file() {
+        let memfd = memfd(c"app");
+        io::copy(&mut File::open("/bin/sleep").unwrap(), &mut &memfd).unwrap();
+        let path = format!("/proc/self/fd/{}", memfd.as_raw_fd());
+        let mut child = Command::new(path).arg("600").spawn().unwrap();
+        let (mut spaces, pid) = (Spaces::default(), child.id() as i32);
+        spaces.look_at(pid).unwrap();
+        let proof = FileProof::of(&memfd);
+        let module = spaces.known.get(&Module::File { path: "/memfd:app".into(), proof }).copied();
+        let file = module.and_then(|module| spaces.file(module));
+        child.kill().and_then(|()| child.wait()).unwrap();
+        assert!(file.is_some(), "{:?}", spaces.modules);
     }
 
     #[test]
@@ -361,8 +539,7 @@ mod tests {
         let here = this_process_is_found_in_its_own_program as *const () as u64;
         let module = spaces.place(pid, 1, here).module.unwrap();
         let program = std::env::current_exe().unwrap().display().to_string();
-        assert!(!spaces.changed(behind_files()).contains(&program));
-        assert_eq!(spaces.modules[module as usize], Module::File(program));
+        assert_eq!(spaces.modules[module as usize], Module::at(&program));
         // its name is its first thread's, and its children's until they have another one
         let name = |spaces: &Spaces, pid| match &spaces.modules[spaces.process(pid)?.module? as usize] {
             Module::Process(name) => Some(name.clone()),

@@ -1,23 +1,28 @@
 //! Functions at addresses, those that were inlined there as well, and lines: from DWARF (also split) and ELF symbols of the program, its libraries or their
-//! separate debug files, from the maps and dumps that JIT compilers write for perf, and the kernel's from /proc/kallsyms. Each address is looked up once, and each file is open
+//! separate debug files, from what JIT compilers have told of the code that they made, and the kernel's from /proc/kallsyms. Each address is looked up once, and each file is open
 //! while its addresses are.
 #![forbid(unsafe_code)]
 
 mod dwarf;
 mod elf;
 mod jit;
+pub(crate) use jit::Jit;
 mod kallsyms;
 mod names;
 pub(crate) use names::printable;
 mod separate;
 mod split;
 
+use crate::elf_file::regular;
+use crate::file_proof::{FileProof, why_not};
 use crate::processes::PROCESS;
 use crate::spaces::Module;
 use crate::stacks::CodePlace;
 use kallsyms::KernelSymbols;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Whose code an address is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,15 +64,36 @@ impl<Function> Located<Function> {
 pub(crate) struct LookIn {
     /// Separate debug files.
     pub debug: PathBuf,
-    /// Maps of JIT compilers.
-    pub jit: PathBuf,
-    /// The kernel's symbols.
-    pub kernel: PathBuf,
+    /// The kernel's symbols; None: another one was recorded.
+    pub kernel: Option<PathBuf>,
+    /// Modules' files that are open since they were mapped.
+    pub files: Arc<HashMap<u32, File>>,
+    /// Names of code of no file.
+    pub made: Arc<BTreeMap<CodePlace, String>>,
+}
+
+impl LookIn {
+    /// With these open files, and names of code of no file.
+    pub fn with(files: &Arc<HashMap<u32, File>>, made: &Arc<BTreeMap<CodePlace, String>>) -> LookIn {
+        LookIn { files: files.clone(), made: made.clone(), ..LookIn::default() }
+    }
+
+    /// The file that ran.
+    fn file(&self, module: Option<u32>, path: &str, proof: &FileProof) -> Option<File> {
+        let open = module.and_then(|module| self.files.get(&module)?.try_clone().ok());
+        let at_path = || regular(Path::new(path)).filter(|file| proof.is_of(file));
+        open.filter(|file| proof.is_of(file)).or_else(at_path)
+    }
 }
 
 impl Default for LookIn {
     fn default() -> LookIn {
-        LookIn { debug: "/usr/lib/debug".into(), jit: "/tmp".into(), kernel: "/proc/kallsyms".into() }
+        LookIn {
+            debug: "/usr/lib/debug".into(),
+            kernel: Some("/proc/kallsyms".into()),
+            files: Arc::default(),
+            made: Arc::default(),
+        }
     }
 }
 
@@ -95,13 +121,16 @@ impl Symbols {
         for (module, addresses) in of_modules {
             let of = module.map(|module| &modules[module as usize]);
             if of == Some(&Module::Kernel) {
-                let kernel = KernelSymbols::read(&look_in.kernel);
-                kernel_is_hidden = kernel.are_hidden();
-                let located = |address| (CodePlace { module, address }, of_kernel(&kernel, address));
+                let kernel = look_in.kernel.as_deref().map(KernelSymbols::read);
+                kernel_is_hidden = kernel.as_ref().is_some_and(KernelSymbols::are_hidden);
+                if kernel.is_none() {
+                    notes.push(OTHER_KERNEL.into());
+                }
+                let located = |address| (CodePlace { module, address }, of_kernel(kernel.as_ref(), address));
                 all.extend(addresses.into_iter().map(located));
                 continue;
             }
-            let (name, path, found) = of_module(of, modules, &addresses, look_in, &mut notes);
+            let (name, path, found) = of_module(module, modules, &addresses, look_in, &mut notes);
             let symbol = |Located { function, has_inlined, line }| {
                 let symbol = Symbol { name: function, module: name.clone(), path: path.clone() };
                 Located { function: symbol, has_inlined, line }
@@ -119,10 +148,12 @@ impl Symbols {
     }
 }
 
+const OTHER_KERNEL: &str = "The machine was started again, or is another one, since this was recorded, so the kernel's functions have no names.";
+
 /// What is known of an address of the kernel.
-fn of_kernel(kernel: &KernelSymbols, address: u64) -> Vec<Located<Symbol>> {
+fn of_kernel(kernel: Option<&KernelSymbols>, address: u64) -> Vec<Located<Symbol>> {
     const KERNEL: &str = "[kernel]";
-    let symbol = match kernel.at(address) {
+    let symbol = match kernel.and_then(|kernel| kernel.at(address)) {
         Some((name, module)) => Symbol {
             name: names::printable(name),
             module: names::printable(module.unwrap_or(KERNEL)),
@@ -135,31 +166,33 @@ fn of_kernel(kernel: &KernelSymbols, address: u64) -> Vec<Located<Symbol>> {
 
 /// A module's name and path, and what is known of each of its addresses.
 fn of_module(
-    module: Option<&Module>,
+    number: Option<u32>,
     modules: &[Module],
     addresses: &BTreeSet<u64>,
     look_in: &LookIn,
     notes: &mut Vec<String>,
 ) -> (String, String, Vec<Vec<Located<String>>>) {
     let nothing = || vec![Vec::new(); addresses.len()];
-    let (name, path, mut found) = match module {
-        Some(Module::File(path)) => {
+    let mut why = "";
+    let (name, path, mut found) = match number.map(|number| &modules[number as usize]) {
+        Some(Module::File { path, proof }) => {
             let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
-            let found = elf::located(Path::new(path), addresses, &look_in.debug, notes);
+            let file = look_in.file(number, path, proof);
+            if file.is_none() {
+                why = why_not(proof, path);
+                notes.push(names::printable(&format!("{path}: {why}, so its functions have no names.")));
+            }
+            let found =
+                file.and_then(|file| elf::located(file, Path::new(path), addresses, &look_in.debug, notes));
             (names::printable(&name), path.clone(), found.unwrap_or_else(nothing))
         }
-        Some(Module::Anonymous { pid, user }) => {
-            let files = modules.iter().filter_map(|module| match module {
-                Module::File(path) => Some(&**path),
-                _ => None,
-            });
-            let map = jit::JitMap::of(&look_in.jit, files, *pid, *user);
-            let missing = |why| format!("Names of code that a JIT compiler made are missing: {why}.");
-            notes.extend(map.refused.iter().map(missing));
+        Some(Module::Anonymous { memfd, .. }) => {
+            let name = if memfd.is_empty() { "[jit]".into() } else { printable(&format!("[memfd:{memfd}]")) };
             let at = |address: &u64| {
-                map.at(*address).into_iter().map(|name| Located::without_line(name.to_string())).collect()
+                let name = look_in.made.get(&CodePlace { module: number, address: *address });
+                name.map(|name| Located::without_line(names::printable(name))).into_iter().collect()
             };
-            ("[jit]".into(), String::new(), addresses.iter().map(at).collect())
+            (name, String::new(), addresses.iter().map(at).collect())
         }
         Some(Module::Vdso) => ("[vdso]".into(), String::new(), nothing()),
         Some(Module::Process(name)) => {
@@ -168,7 +201,11 @@ fn of_module(
         }
         Some(Module::Kernel) | None => (String::new(), String::new(), nothing()),
     };
-    let unknown = if name.is_empty() { "[unknown]".into() } else { format!("[unknown in {name}]") };
+    let unknown = match (&*name, why) {
+        ("", _) => "[unknown]".into(),
+        (name, "") => format!("[unknown in {name}]"),
+        (name, why) => format!("[unknown in {name}: {why}]"),
+    };
     for functions in &mut found {
         match functions.last_mut() {
             None => functions.push(Located::without_line(unknown.clone())),

@@ -1,7 +1,7 @@
 //! Callers from copies of the stack, by what files say in .eh_frame and .debug_frame.
 #![forbid(unsafe_code)]
 
-use crate::elf_file::{ElfFile, regular};
+use crate::elf_file::ElfFile;
 use crate::records::{RawSample, StackCopy};
 use crate::spaces::{MappedPart, Spaces};
 use framehop::{
@@ -10,8 +10,8 @@ use framehop::{
 };
 use object::{Object, ObjectSection, ObjectSegment, ReadCache, SegmentFlags, elf};
 use std::collections::HashMap;
+use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
 use std::rc::Rc;
 
 /// As many as the kernel follows frame pointers.
@@ -36,8 +36,8 @@ fn section(file: &ElfFile, name: &str) -> Option<(Range<u64>, Bytes)> {
 
 impl UnwindTables {
     /// None: it is no program.
-    fn of(path: &Path) -> Option<UnwindTables> {
-        let data = ReadCache::new(regular(path)?);
+    fn of(file: File) -> Option<UnwindTables> {
+        let data = ReadCache::new(file);
         let file = ElfFile::parse(&data).ok()?;
         let is_code = |segment: &object::Segment<_>| match segment.flags() {
             SegmentFlags::Elf { p_flags, .. } => p_flags.0 & elf::PF_X.0 != 0,
@@ -139,7 +139,8 @@ fn unwinder(
     }
     let mut unwinder = UnwinderNative::new();
     for part in mapped {
-        let tables = files.entry(part.module).or_insert_with(|| UnwindTables::of(Path::new(part.file)));
+        let tables =
+            files.entry(part.module).or_insert_with(|| spaces.file(part.module).and_then(UnwindTables::of));
         let Some((tables, bias)) = tables.as_ref().and_then(|tables| Some((tables, tables.bias(&part)?)))
         else {
             continue;
@@ -153,6 +154,8 @@ fn unwinder(
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
+    use crate::event::now;
+    use crate::file_proof::{Inode, inode_at};
     use crate::symbols::tests::{Scratch, offsets_of};
     use std::process::Command;
 
@@ -181,9 +184,10 @@ mod tests {
         // the page that has both is mapped over another one, and of another process that of another program
         const START: u64 = 0x7f00_0000_0000;
         let (mut spaces, page) = (Spaces::default(), inner & !0xfff);
-        spaces.mapped(1, 7, START + inner - page + 1, 0x1000, page, &path);
-        spaces.mapped(2, 7, START, 0x1000, page, &path);
-        spaces.mapped(2, 8, START, 0x1000, page, "/nowhere/other");
+        let (file, other) = ((&*path, inode_at(&path)), ("/nowhere/other", Inode::default()));
+        spaces.mapped(now(), 7, START + inner - page + 1, 0x1000, page, file);
+        spaces.mapped(now(), 7, START, 0x1000, page, file);
+        spaces.mapped(now(), 8, START, 0x1000, page, other);
         let at = |offset: u64| START + offset - page;
         let (sp, root) = (0x7fff_0000_0000_u64, at(outer) + 0xdead);
         let after_call = at(outer) + 4 + 5;
@@ -236,7 +240,7 @@ mod tests {
             }
             std::fs::write(&path, damaged).unwrap();
             let mut spaces = Spaces::default();
-            spaces.mapped(1, 7, start, 0x1000, inner & !0xfff, &path);
+            spaces.mapped(now(), 7, start, 0x1000, inner & !0xfff, (&path, inode_at(&path)));
             let words = [next(), start + next() % 64, next(), 0x7fff_0000_0000 + next() % 64];
             let stack: Vec<u8> = words.iter().cycle().take(64).flat_map(|word| word.to_ne_bytes()).collect();
             for ip in 0..32 {

@@ -50,6 +50,14 @@ pub(super) fn stack(stack: &[CodePlace], recording: &Recording) -> Result<(), St
     Ok(())
 }
 
+/// A place in code of no file.
+pub(super) fn made(place: CodePlace, recording: &Recording) -> Result<(), String> {
+    match place.module.and_then(|module| recording.modules.get(module as usize)) {
+        Some(Module::Anonymous { .. }) => Ok(()),
+        _ => Err("the name of a place that is no memory of a process's".into()),
+    }
+}
+
 /// What was counted in each window, and where: as was proved of each when it was recorded (`proof`).
 pub(super) fn burst(burst: &Burst, recording: &Recording) -> Result<(), String> {
     let Burst { kind, weight_ns, stacks, windows, calls, .. } = burst;

@@ -1,6 +1,7 @@
 //! Stacks of functions, of places in code.
 #![forbid(unsafe_code)]
 
+use crate::file_proof::boot_id;
 use crate::processes;
 use crate::recording::Recording;
 use crate::stacks::CodePlace;
@@ -35,7 +36,10 @@ pub(super) fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, Sym
     let all_stacks =
         processes::stacks(&recording.stacks, &recording.modules, recording.totals.cpus.is_some());
     let places = all_stacks.iter().copied().flatten().copied();
-    let symbols = Symbols::look_up(places, &recording.modules, &LookIn::default());
+    let mut look_in = LookIn::with(&recording.files, &recording.made);
+    // (its functions are elsewhere after another start)
+    look_in.kernel = look_in.kernel.filter(|_| !boot_id().is_empty() && recording.totals.boot == boot_id());
+    let symbols = Symbols::look_up(places, &recording.modules, &look_in);
     let (mut all, mut known) = (Vec::new(), HashMap::new());
     let mut number = |symbol: &Symbol| {
         *known.entry(symbol.clone()).or_insert_with(|| {

@@ -27,10 +27,28 @@ fn recording(file: &str, offsets: &[u64], caller: u64) -> Recording {
         settings,
         bursts: (0..offsets.len() as u32).map(burst).collect(),
         stacks: offsets.iter().map(|offset| vec![place(*offset), place(caller)]).collect(),
-        modules: vec![Module::File(file.into())],
+        modules: vec![Module::at(file)],
+        files: std::sync::Arc::default(),
+        made: std::sync::Arc::default(),
         totals: Recording::none(Vec::new(), settings).totals,
         condition: None,
     }
+}
+
+/// After another start of the machine other functions are at the kernel's addresses.
+#[test]
+fn the_kernels_functions_are_those_of_the_start_in_which_it_was_recorded() {
+    let scratch = Scratch::new("kernel");
+    let mut recording = recording(&scratch.compiled("kernel", &[]), &[0xffff_ffff_8100_1000], 0);
+    recording.modules = vec![Module::Kernel];
+    let notes = |recording: &Recording| {
+        let profile = Profile::new(recording);
+        let is_told = |note: &&String| note.contains("the kernel's functions have no names");
+        (profile.notes.iter().filter(is_told).count(), profile.functions[0].name.clone())
+    };
+    assert_eq!(notes(&recording).0, 0);
+    recording.totals.boot = "another".into();
+    assert_eq!(notes(&recording), (1, "[kernel]".into()));
 }
 
 #[test]
@@ -63,19 +81,21 @@ fn what_was_not_sampled_may_be_any_functions() {
 }
 
 #[test]
-fn files_that_have_changed_are_in_a_note() {
-    let mut recording = recording("/nowhere/a", &[0], 16);
-    let notes = |recording: &Recording| Profile::new(recording).notes;
-    assert!(notes(&recording).is_empty());
-    recording.totals.changed_files.push("/lib/a\u{1b}".into());
-    let [note] = &notes(&recording)[..] else { panic!("no note, or several") };
+fn files_that_are_not_those_that_ran_are_in_a_note() {
+    let scratch = Scratch::new("note");
+    let path = scratch.path("a\u{1b}").display().to_string();
+    std::fs::write(&path, "one").unwrap();
+    let recording = recording(&path, &[0], 16);
+    let notes = || Profile::new(&recording).notes;
+    assert!(notes().is_empty());
+    std::fs::write(&path, "other").unwrap();
+    let [note] = &notes()[..] else { panic!("no note, or several") };
     assert!(
-        note.starts_with("/lib/a") && note.contains(": replaced or changed after it was mapped"),
+        note.ends_with("/a\u{fffd}: another file is at its path, so its functions have no names."),
         "{note}"
     );
-    assert!(!note.contains('\u{1b}'), "{note}");
-    recording.totals.changed_files.extend(["/lib/b".into(), "/lib/c".into()]);
-    assert!(notes(&recording)[0].contains(" and 2 more files: replaced"), "{:?}", notes(&recording));
+    std::fs::remove_file(&path).unwrap();
+    assert!(notes()[0].contains(": it is not at its path, so"), "{:?}", notes());
 }
 
 #[test]

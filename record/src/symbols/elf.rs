@@ -8,6 +8,7 @@ use super::{Located, separate};
 pub(super) use crate::elf_file::{ElfFile, regular};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::Path;
 
 /// Things that begin at addresses.
@@ -45,15 +46,16 @@ fn address(file: &ElfFile, offset: u64) -> Option<u64> {
     file.segments().find_map(within)
 }
 
-/// What is known of offsets in a file, whose debug file may be in a directory, and a note if parts of its DWARF are missing; None: it is
+/// What is known of offsets in a file, which was at that path, and whose debug file may be in a directory, and a note if parts of its DWARF are missing; None: it is
 /// no program.
 pub(super) fn located(
+    file: File,
     path: &Path,
     offsets: &BTreeSet<u64>,
     debug: &Path,
     notes: &mut Vec<String>,
 ) -> Option<Vec<Vec<Located<String>>>> {
-    let data = ReadCache::new(regular(path)?);
+    let data = ReadCache::new(file);
     let file = ElfFile::parse(&data).ok()?;
     let sections = DwarfSections::of(&file, path, debug);
     let of_debug = if sections.is_none() { separate::of(&file, path, debug) } else { None };

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::elf::{ElfFile, regular};
+use crate::elf_file::build_id;
 use object::{Object, ObjectSection, ReadCache};
 use std::ffi::OsStr;
 use std::io::Read;
@@ -69,10 +70,6 @@ fn debug_sup(section: &[u8], is_supplementary: u8) -> Option<(Vec<u8>, Vec<u8>)>
     // (dwz's checksums are SHA-1: their length is one byte)
     let (length, checksum) = rest[1..].split_first()?;
     (usize::from(*length) == checksum.len()).then(|| (name.to_vec(), checksum.to_vec()))
-}
-
-fn build_id<'data>(file: &ElfFile<'data>) -> Option<&'data [u8]> {
-    file.build_id().ok().flatten().filter(|id| id.len() > 1)
 }
 
 fn of_build_id(id: &[u8], debug: &Path) -> Option<PathBuf> {

@@ -2,6 +2,7 @@ mod shared;
 mod split;
 
 use super::*;
+use crate::file_proof::{Inode, inode_at};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use std::fs;
 use std::path::PathBuf;
@@ -83,7 +84,7 @@ pub(crate) fn offsets_of(path: &str, function: &str) -> Vec<u64> {
 
 /// The names of functions at these bytes of a file, and the line.
 fn known_of(path: &str, offsets: &[u64], look_in: &LookIn) -> BTreeSet<(Vec<String>, Option<SourceLine>)> {
-    let modules = [Module::File(path.to_string())];
+    let modules = [Module::at(path)];
     let place = |address: &u64| CodePlace { module: Some(0), address: *address };
     let places: Vec<CodePlace> = offsets.iter().map(place).collect();
     let symbols = Symbols::look_up(places.iter().copied(), &modules, look_in);
@@ -119,7 +120,7 @@ fn it_is_known_of_each_function_whether_others_are_inlined_into_it() {
     let has = |path: &str, function: &str| {
         let place = |address| CodePlace { module: Some(0), address };
         let places: Vec<CodePlace> = offsets_of(path, function).into_iter().map(place).collect();
-        let modules = [Module::File(path.to_string())];
+        let modules = [Module::at(path)];
         let symbols = Symbols::look_up(places.iter().copied(), &modules, &LookIn::default());
         let has_inlined = |place: &CodePlace| symbols.at(*place).last().unwrap().has_inlined;
         places.iter().map(has_inlined).collect::<BTreeSet<bool>>()
@@ -279,6 +280,42 @@ fn dwarf_may_be_compressed_by_zstd() {
     }
 }
 
+/// Of a file that was there when it was mapped, and another one is now: at its path, or in it.
+#[test]
+fn what_did_not_run_names_nothing() {
+    let scratch = Scratch::new("rebuilt");
+    for flags in [&["-Wl,--build-id"][..], &["-Wl,--build-id=none"]] {
+        let path = scratch.compiled("app", flags);
+        let (module, offset) = (Module::at(&path), offsets_of(&path, "outer")[0]);
+        let name = |look_in: &LookIn| {
+            let place = CodePlace { module: Some(0), address: offset };
+            let symbols = Symbols::look_up([place], std::slice::from_ref(&module), look_in);
+            symbols.at(place)[0].function.name.clone()
+        };
+        assert_eq!(name(&LookIn::default()), "outer", "{flags:?}");
+        // (kept open)
+        let open =
+            LookIn::with(&Arc::new(HashMap::from([(0, fs::File::open(&path).unwrap())])), &Arc::default());
+        let ran = fs::read(&path).unwrap();
+        fs::rename(&path, scratch.path("ran")).unwrap();
+        let more: Vec<&str> = flags.iter().copied().chain(["-O0"]).collect();
+        scratch.compiled("app", &more);
+        let other = "[unknown in app: another file is at its path]";
+        assert_eq!((name(&LookIn::default()).as_str(), name(&open).as_str()), (other, "outer"), "{flags:?}");
+        // the same contents, which the linker's number proves and nothing else does
+        fs::write(&path, &ran).unwrap();
+        let again = name(&LookIn::default());
+        assert_eq!(again, if flags[0].ends_with("none") { other } else { "outer" });
+        fs::remove_file(&path).unwrap();
+        assert_eq!(name(&LookIn::default()), "[unknown in app: it is not at its path]");
+        // one that is written over is not what ran any more, whoever has it open
+        let rebuilt = scratch.compiled("other", &more);
+        fs::write(scratch.path("ran"), fs::read(rebuilt).unwrap()).unwrap();
+        assert_eq!(name(&open), "[unknown in app: it is not at its path]");
+        fs::remove_file(scratch.path("ran")).unwrap();
+    }
+}
+
 #[test]
 fn what_is_no_program_has_no_names() {
     let scratch = Scratch::new("broken");
@@ -287,10 +324,10 @@ fn what_is_no_program_has_no_names() {
     let path = scratch.0.join("bro\x1bken").display().to_string();
     let name = || {
         let places = offsets.iter().map(|address| CodePlace { module: Some(0), address: *address });
-        let symbols = Symbols::look_up(places, &[Module::File(path.clone())], &LookIn::default());
+        let symbols = Symbols::look_up(places, &[Module::at(&path)], &LookIn::default());
         symbols.at(CodePlace { module: Some(0), address: offsets[0] })[0].function.name.clone()
     };
-    assert_eq!(name(), "[unknown in bro\u{fffd}ken]");
+    assert_eq!(name(), "[unknown in bro\u{fffd}ken: the file that ran was not found]");
     // whatever is cut off, or overwritten
     for cut in (0..whole.len()).step_by(193) {
         fs::write(&path, &whole[..cut]).unwrap();
@@ -303,7 +340,7 @@ fn what_is_no_program_has_no_names() {
     }
     fs::remove_file(&path).unwrap();
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
-    assert_eq!(name(), "[unknown in bro\u{fffd}ken]");
+    assert_eq!(name(), "[unknown in bro\u{fffd}ken: the file that ran was not found]");
 }
 
 #[test]
@@ -318,48 +355,78 @@ fn this_test_has_its_name() {
     assert!(name.ends_with("this_test_has_its_name"), "{name}");
 }
 
+/// What code of no file is called, in a process that has said so.
+fn made(spaces: &crate::spaces::Spaces, places: &[CodePlace]) -> (Vec<String>, Vec<String>) {
+    let (names, refused) = spaces.made();
+    let look_in = LookIn::with(&Arc::default(), &Arc::new(names));
+    let symbols = Symbols::look_up(places.iter().copied(), &spaces.modules, &look_in);
+    (places.iter().map(|place| symbols.at(*place)[0].function.name.clone()).collect(), refused)
+}
+
 #[test]
 fn code_of_no_file_has_the_names_of_the_map_of_its_process() {
     let scratch = Scratch::new("maps");
     let mut spaces = crate::spaces::Spaces::default();
     let pid = std::process::id() as i32;
-    fs::write(scratch.0.join(format!("perf-{pid}.map")), "8000 100 made\n").unwrap();
-    spaces.mapped(0, pid, 0x8000, 0x1000, 0, "//anon");
-    let places = [0x8010, 0x8100].map(|address| spaces.place(pid, 1, address));
-    let look_in = LookIn { jit: scratch.0.clone(), ..LookIn::default() };
-    let symbols = Symbols::look_up(places, &spaces.modules, &look_in);
-    let name =
-        |place: CodePlace| (symbols.at(place)[0].function.name.clone(), symbols.at(place)[0].line.clone());
-    assert_eq!(places.map(name), ["made", "[unknown in [jit]]"].map(|name| (name.to_string(), None)));
-    assert!(symbols.notes.is_empty());
     let map = scratch.path(&format!("perf-{pid}.map"));
+    fs::write(&map, "8000 100 made\n8200 100 first\n8280 100 second\n8400 10 same\n8400 10 same\n").unwrap();
+    spaces.mapped(0, pid, 0x8000, 0x1000, 0, ("//anon", Inode::default()));
+    spaces.look_for_maps_in(pid, &scratch.0);
+    let places = [0x8010, 0x8100, 0x8300, 0x8280, 0x8408].map(|address| spaces.place(pid, 1, address));
+    // (when the second one took the place of the first is not in a map)
+    let again = "[unknown in [jit]: its address was used again]";
+    let (names, refused) = made(&spaces, &places);
+    assert_eq!(names, ["made", "[unknown in [jit]]", "second", again, "same"]);
+    assert!(refused.is_empty());
+    // one that was there before the process is another one's
+    fs::File::options().write(true).open(&map).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    let (names, refused) = made(&spaces, &places[..1]);
+    assert_eq!(names, ["[unknown in [jit]]"]);
+    assert_eq!(refused, [format!("perf-{pid}.map: it is older than the process")]);
     fs::rename(&map, scratch.path("elsewhere")).unwrap();
     std::os::unix::fs::symlink("elsewhere", &map).unwrap();
-    let symbols = Symbols::look_up(places, &spaces.modules, &look_in);
-    let note =
-        format!("Names of code that a JIT compiler made are missing: {}: it is a link.", map.display());
-    assert_eq!(symbols.notes, [note]);
+    assert_eq!(made(&spaces, &places[..1]).1, [format!("perf-{pid}.map: it is a link")]);
+}
+
+/// A dump of code that was loaded at 0x8000 at these times, under these names.
+fn dump_of(flags: u64, loaded: &[(u64, &str)]) -> Vec<u8> {
+    let mut bytes: Vec<u8> =
+        [0x4a69_5444_u32, 1, 40, 0, 0, 0, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+    bytes.extend(flags.to_ne_bytes());
+    for (time, name) in loaded {
+        bytes.extend(0_u32.to_ne_bytes());
+        bytes.extend((57 + name.len() as u32).to_ne_bytes());
+        bytes.extend([*time, 0, 0x8000, 0x8000, 0x100, 1].iter().flat_map(|word| word.to_ne_bytes()));
+        bytes.extend([name.as_bytes(), b"\0"].concat());
+    }
+    bytes
 }
 
 /// The mapping of its dump is how a compiler tells of it; the code itself is in memory of no file.
 #[test]
 fn code_of_no_file_has_the_names_of_a_dump_that_its_process_has_mapped() {
     let scratch = Scratch::new("dumps");
-    let mut spaces = crate::spaces::Spaces::default();
     let pid = std::process::id() as i32;
-    let dump = scratch.path(&format!("jit-{pid}.dump"));
-    let words =
-        [0x4a69_5444_u32, 1, 40, 0, 0, 0, 0, 0, 0, 0, 0, 59, 0, 0, 0, 0, 0, 0, 0x8000, 0, 0x100, 0, 1, 0];
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).chain(*b"f!\0").collect();
-    fs::write(&dump, bytes).unwrap();
-    let place = |spaces: &crate::spaces::Spaces| spaces.place(pid, 1, 0x8010);
-    let look_in = LookIn { jit: "/nowhere".into(), ..LookIn::default() };
-    let name = |spaces: &crate::spaces::Spaces| {
-        let symbols = Symbols::look_up([place(spaces)], &spaces.modules, &look_in);
-        symbols.at(place(spaces))[0].function.name.clone()
+    let dump = scratch.path(&format!("jit-{pid}.dump")).display().to_string();
+    let loaded = [(10, "a"), (20, "b"), (30, "c")];
+    let names_of = |flags: u64, mapped: &str| {
+        fs::write(&dump, dump_of(flags, &loaded[..2])).unwrap();
+        let mut spaces = crate::spaces::Spaces::default();
+        spaces.mapped(0, pid, 0x8000, 0x1000, 0, ("//anon", Inode::default()));
+        spaces.look_for_maps_in(pid, &scratch.0);
+        spaces.mapped(crate::event::now(), pid, 0x4000, 0x1000, 0, (mapped, inode_at(mapped)));
+        let mut places: Vec<CodePlace> = [5, 15, 25].map(|time| spaces.place(pid, time, 0x8010)).into();
+        // (it grows)
+        fs::write(&dump, dump_of(flags, &loaded)).unwrap();
+        places.extend([25, 35].map(|time| spaces.place(pid, time, 0x8010)));
+        made(&spaces, &places).0
     };
-    spaces.mapped(0, pid, 0x8000, 0x1000, 0, "//anon");
-    assert_eq!(name(&spaces), "[unknown in [jit]]");
-    spaces.mapped(0, pid, 0x4000, 0x1000, 0, &dump.display().to_string());
-    assert_eq!(name(&spaces), "f!");
+    let (unknown, again) = ("[unknown in [jit]]", "[unknown in [jit]: its address was used again]");
+    // what was seen before and behind a change that was not known yet is not told
+    assert_eq!(names_of(0, &dump), [again, again, "b", "b", "c"]);
+    // times of another clock tell nothing
+    assert_eq!(names_of(1, &dump), [again; 5]);
+    let other = scratch.path("other.dump").display().to_string();
+    fs::copy(&dump, &other).unwrap();
+    assert_eq!(names_of(0, &other), [unknown; 5]);
 }

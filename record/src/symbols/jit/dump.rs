@@ -6,7 +6,7 @@
 
 use super::{JitMap, LONGEST_NAME, MOST_FUNCTIONS, too_many};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
 /// "JiTD" as a number, in this machine's byte order.
 const MAGIC: u32 = 0x4a69_5444;
@@ -16,6 +16,8 @@ const HEADER: u32 = 40;
 const PREFIX: u32 = 16;
 const LOADED: u32 = 0;
 const MOVED: u32 = 1;
+/// Among the header's flags: times are those of another clock than perf's.
+const OTHER_CLOCK: u64 = 1;
 /// What is behind so many records, or bytes, is not read. (Code is passed over.)
 const MOST_RECORDS: usize = 4 << 20;
 const MOST_BYTES: u64 = 16 << 30;
@@ -27,19 +29,35 @@ struct DumpReader {
     left: u64,
 }
 
+/// What a record says of code, and when.
+pub(super) struct DumpRecord {
+    pub time: u64,
+    pub code: Code,
+}
+
+/// A function is there, or has been moved.
+pub(super) enum Code {
+    Loaded { start: u64, length: u64, name: String },
+    Moved { from: u64, to: u64, length: u64 },
+}
+
 impl DumpReader {
-    fn new(file: File) -> Option<DumpReader> {
-        let left = file.metadata().ok()?.len().min(MOST_BYTES);
+    fn new(mut file: File, start: u64) -> Option<DumpReader> {
+        let left = file.metadata().ok()?.len().min(MOST_BYTES).checked_sub(start)?;
+        file.seek(SeekFrom::Start(start)).ok()?;
         Some(DumpReader { file: BufReader::new(file), left })
     }
 
-    /// Passes over the header; None: it is that of another format.
-    fn begin(&mut self) -> Option<()> {
+    /// Passes over the header, and returns its flags; None: it is that of another format.
+    fn begin(&mut self) -> Option<u64> {
         let (magic, version, size) = (self.u32()?, self.u32()?, self.u32()?);
         if (magic, version) != (MAGIC, VERSION) {
             return None;
         }
-        self.skip(u64::from(size.max(HEADER) - 12))
+        self.skip(20)?; // machine, padding, process and time
+        let flags = self.u64()?;
+        self.skip(u64::from(size.max(HEADER) - HEADER))?;
+        Some(flags)
     }
 
     fn bytes<const N: usize>(&mut self) -> Option<[u8; N]> {
@@ -72,45 +90,96 @@ impl DumpReader {
     }
 }
 
-impl JitMap {
-    /// What a dump says, as far as it can be read.
+/// A dump that is read as it grows.
+#[derive(Debug)]
+pub(crate) struct Dump {
+    file: File,
+    /// So much is read.
+    read: u64,
+    /// The records' times are of perf's clock.
+    pub is_timed: bool,
+    records: usize,
+}
+
+impl Dump {
+    /// One that a process has mapped.
+    pub fn new(file: File) -> Dump {
+        Dump { file, read: 0, is_timed: false, records: 0 }
+    }
+
+    /// The same, to be read from its beginning.
+    pub fn again(&self) -> Option<Dump> {
+        Some(Dump::new(self.file.try_clone().ok()?))
+    }
+
+    /// Takes what has been written since the last time, as far as it is whole.
     ///
     /// # Errors
     /// It is no dump, or too long.
-    pub(super) fn add_dump(&mut self, file: File) -> Result<(), String> {
-        let mut dump = DumpReader::new(file).filter(|dump| dump.left > 0).ok_or("it is empty")?;
-        dump.begin().ok_or_else(|| format!("it is no jitdump of version {VERSION}"))?;
-        for _ in 0..MOST_RECORDS {
-            if self.functions.len() >= MOST_FUNCTIONS {
-                return Err(too_many(MOST_FUNCTIONS));
-            }
-            if self.add_record(&mut dump).is_none() {
-                return Ok(());
+    pub(super) fn follow(&mut self, mut take: impl FnMut(DumpRecord)) -> Result<(), String> {
+        let end = self.file.metadata().map_or(0, |about| about.len()).min(MOST_BYTES);
+        if end == self.read {
+            return if end == 0 { Err("it is empty".into()) } else { Ok(()) };
+        }
+        let reader = self.file.try_clone().ok().and_then(|file| DumpReader::new(file, self.read));
+        let Some(mut dump) = reader.filter(|dump| dump.left > 0) else { return Ok(()) };
+        let end = self.read + dump.left;
+        if self.read == 0 {
+            let flags = dump.begin().ok_or_else(|| format!("it is no jitdump of version {VERSION}"))?;
+            self.is_timed = flags & OTHER_CLOCK == 0;
+            self.read = end - dump.left;
+        }
+        while let Some(record) = dump.record() {
+            self.read = end - dump.left;
+            self.records += 1;
+            record.into_iter().for_each(&mut take);
+            if self.records >= MOST_RECORDS {
+                return Err(format!("what is behind its first {MOST_RECORDS} records is not read"));
             }
         }
-        Err(format!("what is behind its first {MOST_RECORDS} records is not read"))
+        Ok(())
     }
+}
 
-    /// None: it was the last one, or is still being written.
-    fn add_record(&mut self, dump: &mut DumpReader) -> Option<()> {
-        let (kind, size, _time) = (dump.u32()?, dump.u32()?, dump.u64()?);
+impl DumpReader {
+    /// The next record, if it says of code; None: there is none yet, or not whole.
+    fn record(&mut self) -> Option<Option<DumpRecord>> {
+        let (kind, size, time) = (self.u32()?, self.u32()?, self.u64()?);
         let size = u64::from(size.checked_sub(PREFIX)?);
-        let behind = dump.left.checked_sub(size)?;
-        match kind {
+        let behind = self.left.checked_sub(size)?;
+        let code = match kind {
             LOADED if size >= 40 => {
-                let (_thread, _vma) = (dump.u64()?, dump.u64()?);
-                let (start, length, _index) = (dump.u64()?, dump.u64()?, dump.u64()?);
-                let name = dump.name((size - 40).min(4 * LONGEST_NAME as u64))?;
-                self.put(start, length, &name);
+                let (_thread, _vma) = (self.u64()?, self.u64()?);
+                let (start, length, _index) = (self.u64()?, self.u64()?, self.u64()?);
+                let name = self.name((size - 40).min(4 * LONGEST_NAME as u64))?;
+                Some(Code::Loaded { start, length, name })
             }
             MOVED if size >= 48 => {
-                let (_thread, _vma) = (dump.u64()?, dump.u64()?);
-                let (from, to, length) = (dump.u64()?, dump.u64()?, dump.u64()?);
-                self.moved(from, to, length);
+                let (_thread, _vma) = (self.u64()?, self.u64()?);
+                let (from, to, length) = (self.u64()?, self.u64()?, self.u64()?);
+                Some(Code::Moved { from, to, length })
             }
-            _ => {}
+            _ => None,
+        };
+        self.skip(self.left.checked_sub(behind)?)?;
+        Some(code.map(|code| DumpRecord { time, code }))
+    }
+}
+
+impl JitMap {
+    /// Takes a record's place in it.
+    ///
+    /// # Errors
+    /// It has too many functions.
+    pub(super) fn add_record(&mut self, DumpRecord { time, code }: DumpRecord) -> Result<(), String> {
+        if self.functions.len() >= MOST_FUNCTIONS {
+            return Err(too_many(MOST_FUNCTIONS));
         }
-        dump.skip(dump.left.checked_sub(behind)?)
+        match code {
+            Code::Loaded { start, length, name } => self.put(start, length, &name, time),
+            Code::Moved { from, to, length } => self.moved(from, to, length, time),
+        }
+        Ok(())
     }
 }
 
@@ -118,9 +187,7 @@ impl JitMap {
 mod tests {
     use super::*;
     use crate::symbols::tests::Scratch;
-    use std::fs::{self, metadata};
-    use std::os::unix::fs::{MetadataExt, symlink};
-    use std::path::Path;
+    use std::fs;
 
     fn header(size: u32) -> Vec<u8> {
         let mut bytes: Vec<u8> =
@@ -141,11 +208,20 @@ mod tests {
         record(LOADED, &[7 << 32 | 7, start, start, length, 1], &[name.as_bytes(), b"\0", &code].concat())
     }
 
+    /// What a process that wrote these bytes is known to have made, in the end.
     fn of(scratch: &Scratch, bytes: &[u8]) -> JitMap {
         let path = scratch.path("jit-7.dump").display().to_string();
         fs::write(&path, bytes).unwrap();
-        let user = metadata(&path).unwrap().uid();
-        JitMap::of(&scratch.0, [&*path].into_iter(), 7, user)
+        read_again(&path)
+    }
+
+    fn read_again(path: &str) -> JitMap {
+        let (mut map, mut records) = (JitMap::default(), Vec::new());
+        let mut dump = Dump::new(File::open(path).unwrap());
+        let all = dump.follow(|record| records.push(record));
+        map.refused.extend(all.err().map(|why| format!("{path}: {why}")));
+        records.into_iter().for_each(|record| map.add_record(record).unwrap());
+        map
     }
 
     fn names<const N: usize>(map: &JitMap, addresses: [u64; N]) -> [Option<&str>; N] {
@@ -155,7 +231,6 @@ mod tests {
     #[test]
     fn code_that_was_loaded_and_moved_has_its_names() {
         let scratch = Scratch::new("dump");
-        fs::write(scratch.path("perf-7.map"), "100 40 mapped\n900 10 alone\n").unwrap();
         let records = [
             header(48),
             loaded(0x100, 0x20, "f\x1b"),
@@ -169,10 +244,7 @@ mod tests {
             record(3, &[], b""),
         ];
         let map = of(&scratch, &records.concat());
-        assert_eq!(
-            names(&map, [0x100, 0x11f, 0x120, 0x905]),
-            [Some("f\u{fffd}"), Some("f\u{fffd}"), None, Some("alone")]
-        );
+        assert_eq!(names(&map, [0x100, 0x11f, 0x120]), [Some("f\u{fffd}"), Some("f\u{fffd}"), None]);
         assert_eq!(
             names(&map, [0x200, 0x510, 0x600, 0x300, 0x32f]),
             [None, Some("g"), None, None, Some("h")]
@@ -231,31 +303,6 @@ mod tests {
         assert_eq!(name(&[header(HEADER), record(LOADED, &[0, 0, 0x100, 8, 1], b"abc")].concat()), Some(3));
         let sparse = scratch.path("jit-7.dump");
         fs::File::options().append(true).open(&sparse).unwrap().set_len(1 << 40).unwrap();
-        let user = metadata(&sparse).unwrap().uid();
-        assert_eq!(
-            JitMap::of(&scratch.0, [sparse.to_str().unwrap()].into_iter(), 7, user).at(0x100),
-            Some("abc")
-        );
-    }
-
-    #[test]
-    fn a_dump_is_mapped_of_the_process_and_no_link() {
-        let scratch = Scratch::new("whose-dump");
-        assert!(of(&scratch, &[header(HEADER), loaded(0x100, 0x20, "f")].concat()).at(0x100).is_some());
-        let path = |name: &str| scratch.path(name).display().to_string();
-        let user = metadata(path("jit-7.dump")).unwrap().uid();
-        let known = |mapped: &str, pid: i32, user: u32| {
-            JitMap::of(Path::new("/nowhere"), [mapped].into_iter(), pid, user).at(0x100).is_some()
-        };
-        assert!(known(&path("jit-7.dump"), 7, user) && !known(&path("jit-7.dump"), 8, user));
-        fs::copy(path("jit-7.dump"), path("other.dump")).unwrap();
-        assert!(!known(&path("other.dump"), 7, user));
-        if user == 0 {
-            std::os::unix::fs::chown(path("jit-7.dump"), Some(1), None).unwrap();
-            assert!(!known(&path("jit-7.dump"), 7, 0) && known(&path("jit-7.dump"), 7, 1));
-        }
-        fs::remove_file(path("jit-7.dump")).unwrap();
-        symlink(path("other.dump"), path("jit-7.dump")).unwrap();
-        assert!(!known(&path("jit-7.dump"), 7, user));
+        assert_eq!(read_again(sparse.to_str().unwrap()).at(0x100), Some("abc"));
     }
 }

@@ -57,7 +57,7 @@ impl Split {
 fn known_at(program: &str, offsets: &[u64]) -> Known {
     let places: Vec<CodePlace> =
         offsets.iter().map(|address| CodePlace { module: Some(0), address: *address }).collect();
-    let modules = [Module::File(program.to_string())];
+    let modules = [Module::at(program)];
     let symbols = Symbols::look_up(places.iter().copied(), &modules, &LookIn::default());
     (places.iter().map(|place| symbols.at(*place).to_vec()).collect(), symbols.notes)
 }

@@ -26,14 +26,15 @@ fn recording(file: &str) -> String {
         format!(r#"{{"core":"{core}","fingerprint":{fingerprint},"level":2,"slots_each":1,"events":{names:?},"note":"why"}}"#)
     });
     let mut text = format!(
-        r#"{{"recording":{{"version":2,"command":"a b","occasion":"today","settings":{{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"}},"cores":[{}]}}}}"#,
+        r#"{{"recording":{{"version":3,"command":"a b","occasion":"today","settings":{{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"}},"cores":[{}]}}}}"#,
         events.join(",")
     );
-    let _ = write!(text, "\n{{\"module\":{{\"file\":{file:?}}}}}");
+    let file = serde_json::to_string(&crate::spaces::Module::at(file)).unwrap();
+    let _ = write!(text, "\n{{\"module\":{file}}}");
     text += r#"
-{"module":{"anonymous":{"pid":7,"user":1000}}}
+{"module":{"anonymous":{"pid":7,"user":1000,"version":0,"memfd":""}}}
 {"module":"vdso"}
-{"module":{"file":"/nowhere/b"}}
+{"module":{"file":{"path":"/nowhere/b","proof":"unseen"}}}
 {"module":{"process":"name"}}
 "#;
     for stack in 0..6 {
@@ -68,7 +69,7 @@ fn recording(file: &str) -> String {
             burst % 6
         );
     }
-    text + r#"{"totals":{"elapsed":{"secs":1,"nanos":500000000},"threads":2,"refused":[1,"why"],"unseen":{"threads":1,"ns":2000000},"unclocked":1,"by_timer":1,"changed_files":["/nowhere/a"],"lost":3,"throttled":4,"parted":5,"impossible":6,"pace":{"asked":500,"frequency":450.0,"burst_ns":20000.0,"budget":0.01,"limit":"cost"},"cpus":{"cpus":2,"changed":[1],"switched":3,"hidden":1,"by_timer":true}}}
+    text + r#"{"totals":{"elapsed":{"secs":1,"nanos":500000000},"threads":2,"refused":[1,"why"],"unseen":{"threads":1,"ns":2000000},"unclocked":1,"by_timer":1,"lost":3,"throttled":4,"parted":5,"impossible":6,"pace":{"asked":500,"frequency":450.0,"burst_ns":20000.0,"budget":0.01,"limit":"cost"},"cpus":{"cpus":2,"changed":[1],"switched":3,"hidden":1,"by_timer":true}}}
 "#
 }
 
