@@ -87,7 +87,13 @@ pub(crate) const MOST_WHILE_HANDLED: u64 = 1 << 16;
 
 // The library's own work
 
-/// After a reading on the slow path, on the way back to the caller.
+/// What of a reading on the slow path is not counted, where so many slots of it are: it is a part of the same code, of no more than
+/// one in so many instructions, so it has no more slots, at whatever speed.
+pub(crate) fn uncounted_part(slots: u64, one_in: u64) -> u64 {
+    slots.div_ceil(one_in)
+}
+
+/// Where that is not counted: after a reading on the slow path, on the way back to the caller.
 pub(crate) const WORK_AFTER: u64 = 8 * SKID_SLOTS;
 /// Before it, if the fast path noticed nothing.
 pub(crate) const WORK_BEFORE: u64 = 4 * SKID_SLOTS;

@@ -12,7 +12,7 @@ use crate::sys::page::Times;
 pub const TD_SAMPLE_UNBOUNDED: u32 = 1;
 /// The times are older than the reading: of when the thread was last scheduled, or the library last read the clock.
 pub const TD_SAMPLE_COARSE_TIME: u32 = 2;
-/// The reading took the slow path, or was by MRS: some of the library's own work follows it, and is counted.
+/// Of arm64: the reading took the slow path, or was by MRS; some of the library's own work follows it, and is counted.
 pub const TD_SAMPLE_WORK_AFTER: u32 = 32;
 /// Likewise: some of it precedes the reading, and is counted.
 pub const TD_SAMPLE_WORK_BEFORE: u32 = 64;

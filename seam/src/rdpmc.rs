@@ -192,67 +192,18 @@ pub unsafe fn plain_total<const MARK: u32>(page: *const Page) -> i64 {
     total | failed
 }
 
-/// A counter of a group, if the sequence number of its leader's page is this one before and after.
+/// The total of a plain event, less its counter, which said `raw`, and the counter's number; None: it has none, or the page moved.
 ///
 /// # Safety
-/// As of `slots_and_metrics`, with the page of any leader.
-unsafe fn counter_at<const MARK: u32>(
-    leader: *const Page,
-    rseq: *mut u64,
-    sequence: u32,
-    number: u32,
-) -> Option<u64> {
-    let (raw, done): (u64, u64);
-    // SAFETY: as in `slots_and_metrics`.
-    unsafe {
-        asm!(
-            restartable!(whole "{rseq}", "{done}",
-                "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
-                "jne 23f",
-                "mov ecx, {number:e}",
-                marked_rdpmc!(),
-                "shl rdx, 32\n or rax, rdx",
-                "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
-                "jne 23f",
-                "mov {done:e}, 1";
-                aborted "xor {done:e}, {done:e}"),
-            page = in(reg) leader,
-            rseq = in(reg) rseq,
-            sequence = in(reg) sequence,
-            number = in(reg) number,
-            done = out(reg) done,
-            out("rax") raw,
-            out("rcx") _,
-            out("rdx") _,
-            LOCK = const offset_of!(Page, lock),
-            MARK = const MARK,
-            SIGNATURE = const SIGNATURE,
-            options(nostack),
-        );
-    }
-    (done != 0).then_some(raw)
-}
-
-/// The counter of a plain event in a group whose leader's page has this sequence number; None: not any more, it has none, or
-/// RDPMC faulted.
-///
-/// # Safety
-/// `page` and `leader` are mapped control pages of plain events in one group of the calling thread, for which RDPMC was
-/// granted; `rseq` is as for `slots_and_metrics`. RDPMC with this mark is survived.
-pub unsafe fn plain_counter<const MARK: u32>(
-    page: *const Page,
-    leader: *const Page,
-    rseq: *mut u64,
-    sequence: u32,
-) -> Option<PlainCounter> {
-    // SAFETY: the caller vouches for the pages, which the kernel changes at any time, hence volatile.
+/// `page` is the mapped control page of a plain event.
+pub unsafe fn plain_base(page: *const Page, raw: u64) -> Option<PlainCounter> {
+    // SAFETY: the caller vouches for the page, which the kernel changes at any time, hence volatile.
     unsafe {
         let lock = page::sequence(page);
         let number = page::index(page).checked_sub(1)?;
         let (offset, width) = (page::offset(page), page::width(page));
-        let raw = counter_at::<MARK>(leader, rseq, sequence, number)?;
         let base = page::total(offset, raw, width).wrapping_sub(raw);
-        let counter = || PlainCounter { number, raw, base, left: (1 << PLAIN_WIDTH) - raw };
+        let counter = || PlainCounter { number, raw, base, left: (1u64 << PLAIN_WIDTH).saturating_sub(raw) };
         (page::sequence(page) == lock && width == PLAIN_WIDTH).then(counter)
     }
 }

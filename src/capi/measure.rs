@@ -5,6 +5,7 @@ use super::{COptions, decoders, options};
 use crate::handle;
 #[cfg(not(target_arch = "x86_64"))]
 use crate::handle::Handle;
+use crate::read::Seen;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::Sample;
 use crate::sys::signals::Blocked;
@@ -88,7 +89,7 @@ pub unsafe extern "C" fn td_read(td: *mut td, out: *mut Sample) -> c_int {
         let is_read = |handle: Handle| Ok(handle.shared().read(at_mut(out, "out")?).is_ok());
         match handle(td).and_then(is_read) {
             Ok(true) => 0,
-            _ => read_slowly(td, out, 0, 0),
+            _ => read_slowly(td, out, 0, 0, 0),
         }
     }
 }
@@ -101,8 +102,15 @@ crate::read::fast_read!("td_read", ".globl", read_slowly, "1");
 /// # Safety
 /// As td_read.
 #[cold]
-unsafe extern "C" fn read_slowly(td: *mut td, out: *mut Sample, slots: u64, metrics: u64) -> c_int {
-    let seen = Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) };
+unsafe extern "C" fn read_slowly(
+    td: *mut td,
+    out: *mut Sample,
+    slots: u64,
+    metrics: u64,
+    sequence: u32,
+) -> c_int {
+    let registers = Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) };
+    let seen = Seen { registers, sequence, ..Seen::default() };
     // SAFETY: td_read's pointers, which are its caller's; any bits make a sample.
     guard(|| unsafe { handle::read(handle(td)?, seen, at_mut(out, "out")?).map(|()| 0) })
 }

@@ -11,7 +11,9 @@
 
 use super::PlainGroup;
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
-use crate::read::{CountersSnapshot, MOST_COUNTERS, PlainCounters, PlainCounts, Reader, Shared};
+use crate::read::{
+    CountersSnapshot, Entry, MEASURES_ITSELF, MOST_COUNTERS, PlainCounters, PlainCounts, Reader, Shared,
+};
 use crate::sys::Kernel;
 use crate::sys::kept::Kept;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -226,26 +228,27 @@ impl<K: Kernel> PlainCounters for HybridGroup<K> {
         if self.groups[P_CORES].counts_the_kernel() { MOST_CALLS } else { MOST_CALLS / 2 }
     }
 
-    fn snapshot(&self) -> Option<CountersSnapshot> {
+    fn snapshot(&self, entry: &Entry, out: &mut CountersSnapshot) -> Option<()> {
         let away = self.away.get(|away| *away)?;
         let here = 1 - away.place;
         if self.last.load(Ordering::Relaxed) as usize != here {
             return None;
         }
-        let mut snapshot = self.groups[here].snapshot()?;
+        self.groups[here].snapshot(entry, out)?;
+        out.goes_with_entry &= !MEASURES_ITSELF || entry.is_second == (here == E_CORES);
         // (what has counted since has left another number)
         if self.groups[away.place].scheduled() != Some((away.sequence, false)) {
             return None;
         }
-        for (counter, more) in snapshot.counter[1..].iter_mut().zip(away.counter) {
+        for (counter, more) in out.counter[1..].iter_mut().zip(away.counter) {
             counter.base = counter.base.wrapping_add(more);
         }
-        snapshot.slots_away = away.slots;
-        let zero = &mut snapshot.clock.zero;
+        out.slots_away = away.slots;
+        let zero = &mut out.clock.zero;
         zero.enabled = zero.enabled.wrapping_add(self.behind(here));
         zero.running = zero.running.wrapping_add(away.running);
-        snapshot.is_second = here == E_CORES;
-        Some(snapshot)
+        out.is_second = here == E_CORES;
+        Some(())
     }
 
     fn second(&self) -> Option<&Shared> {

@@ -14,7 +14,8 @@ use crate::model::perf_metrics::SLOTS;
 use crate::model::slots_per_ns;
 use crate::options::{Options, Target};
 use crate::read::{
-    Access, CountersSnapshot, FAST, MOST_COUNTERS, PlainCounters, PlainCounts, Reader, counters_snapshot,
+    Access, CountersSnapshot, Entry, FAST, MOST_COUNTERS, PlainCounters, PlainCounts, Reader,
+    counters_snapshot,
 };
 use crate::sys::group_read;
 use crate::sys::memory::ReservedPage;
@@ -263,14 +264,17 @@ impl<K: Kernel> PlainGroup<K> {
     }
 
     /// The same of a snapshot. None: there may be a jump, for which read(2) tells the time, too (the page's clock may be coarse).
-    fn settled_snapshot(&self, mut snapshot: CountersSnapshot) -> Option<CountersSnapshot> {
-        let Some(jumps) = &self.jumps else { return Some(snapshot) };
-        let [slots, counters @ ..] = snapshot.counter.map(|counter| counter.base.wrapping_add(counter.raw));
-        let told = told(slots, &counters, snapshot.clock.zero.running.wrapping_add(snapshot.ns));
+    fn settle(&self, snapshot: &mut CountersSnapshot) -> Option<()> {
+        let Some(jumps) = &self.jumps else { return Some(()) };
+        let [slots, named @ ..]: [u64; 1 + NAMED] = std::array::from_fn(|k| {
+            let counter = &snapshot.counter[k];
+            counter.base.wrapping_add(counter.raw)
+        });
+        let told = told(slots, &named, snapshot.clock.zero.running.wrapping_add(snapshot.ns));
         let jumped = jumps.goes_on(&told)?;
         jumps.note(&told, jumped);
         snapshot.counter[0].base = snapshot.counter[0].base.wrapping_sub(jumped.by);
-        Some(snapshot)
+        Some(())
     }
 
     fn read(&self, event: &K::Fd, words: &mut [u64]) -> Result<usize> {
@@ -321,9 +325,12 @@ impl PlainGroup<Linux> {
     }
 }
 
+/// So many counters of different categories.
+const NAMED: usize = 3;
+
 /// What a group that SLOTS leads has told. (Each tree of P-cores begins with the counters of three different categories.)
-fn told(slots: u64, counter: &[u64; MOST_COUNTERS], running_ns: u64) -> Told {
-    Told { slots, named: counter[..3].iter().fold(0, |sum, more| sum.saturating_add(*more)), running_ns }
+fn told(slots: u64, counter: &[u64], running_ns: u64) -> Told {
+    Told { slots, named: counter[..NAMED].iter().fold(0, |sum, more| sum.saturating_add(*more)), running_ns }
 }
 
 /// The leader samples: each time with what the group has counted for the thread that it interrupts. Its records tell of threads'
@@ -400,10 +407,11 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
         self.options.target == Target::This
     }
 
-    fn snapshot(&self) -> Option<CountersSnapshot> {
+    fn snapshot(&self, entry: &Entry, out: &mut CountersSnapshot) -> Option<()> {
         let maps = self.maps.as_ref().filter(|_| self.in_user_space())?;
-        let snapshot = counters_snapshot(&maps.leader, maps.members(), self.rseq?)?;
-        self.settled_snapshot(CountersSnapshot { slots_each: self.slots_each, ..snapshot })
+        (out.slots_each, out.slots_away, out.is_second) = (self.slots_each, 0, false);
+        counters_snapshot(&maps.leader, maps.members(), self.rseq?, entry, out)?;
+        if out.goes_with_entry { self.settle(out) } else { Some(()) }
     }
 
     fn reader(&self) -> Option<(Reader, usize)> {

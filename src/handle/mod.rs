@@ -7,8 +7,7 @@ mod topdown;
 
 use crate::error::{Error, Reason, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
 use crate::group::{Group, HybridGroup, PlainGroup};
-use crate::read::Shared;
-use crate::registers::Registers;
+use crate::read::{Entry, Seen as SeenBefore, Shared};
 use crate::sample::{Increments, Mark, Sample, SlotsOnly};
 use crate::source::Source;
 use crate::source::plain::Plain;
@@ -289,13 +288,14 @@ fn switch(handle: Handle, on: bool) -> Result<()> {
 pub(crate) fn any_read(handle: Handle) -> Result<Sample> {
     let mut sample = Sample::default();
     if let Err(seen) = handle.shared().read(&mut sample) {
-        read(handle, seen, &mut sample)?;
+        read(handle, SeenBefore { is_later: true, ..seen }, &mut sample)?;
     }
     Ok(sample)
 }
 
 /// A reading where the fast path does not serve.
-pub(crate) fn read(handle: Handle, seen: Registers, out: &mut Sample) -> Result<()> {
+pub(crate) fn read(handle: Handle, mut seen: SeenBefore, out: &mut Sample) -> Result<()> {
+    seen.entry = Entry::early(handle.shared()); // what comes from here on is the library's own work
     with(handle, |state, shared| state.source.source().read(shared, seen, out))
 }
 
@@ -476,7 +476,12 @@ pub(crate) fn mark(handle: Handle, short: bool) -> Result<Mark> {
     if handle.shared().reads_registers() {
         return Ok(any_read(handle)?.mark());
     }
-    with(handle, |state, shared| state.source.source().mark(shared, short))
+    let mut out = Sample::default();
+    let seen = match handle.shared().read(&mut out) {
+        Ok(()) => Ok(&out),
+        Err(_) => Err(Entry::early(handle.shared())),
+    };
+    with(handle, |state, shared| state.source.source().mark(shared, seen, short))
 }
 
 /// The sample of a mark.

@@ -12,6 +12,7 @@ use crate::registers::{CATEGORIES, Registers};
 pub(crate) use crate::sys::page::{METRICS_INDEX, SLOTS_INDEX};
 use crate::sys::page::{PlainCounter, Times};
 use crate::sys::{Mapping, fault};
+pub(crate) use rdpmc::MEASURES_ITSELF;
 pub(crate) use rdpmc::{FAST, snapshot};
 use rdpmc::{LIMITS_TOTALS, entries, margin, tells, undisturbed};
 pub use shared::Shared;
@@ -172,8 +173,8 @@ pub(crate) trait PlainCounters {
     fn calls(&self) -> u64 {
         1
     }
-    /// Where the counters stand, if they count for this thread now and RDPMC reads them.
-    fn snapshot(&self) -> Option<CountersSnapshot> {
+    /// Where the counters stand, if they count for this thread now and user space reads them.
+    fn snapshot(&self, _: &Entry, _: &mut CountersSnapshot) -> Option<()> {
         None
     }
     /// Of two groups: where readings of the second one start from. (Those of the first start from the handle's own.)
@@ -183,6 +184,68 @@ pub(crate) trait PlainCounters {
     /// Who can read without this library's slow path, if anybody can, and how many counters besides the leader's.
     fn reader(&self) -> Option<(Reader, usize)> {
         None
+    }
+}
+
+/// What the fast path saw of the registers before it gave up, and the sequence number of the page then.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    pub registers: Registers,
+    pub sequence: u32,
+    /// The program did not call td_read: more was executed before.
+    pub is_later: bool,
+    /// Plain counters, as they were right after.
+    pub entry: Option<Entry>,
+}
+
+/// What plain counters said at one moment: the leader's, then those of `td_sample.counter[]`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RawCounters {
+    /// Of the leader's page.
+    pub sequence: u64,
+    /// How often that was asked.
+    pub look: u64,
+    /// The restartable sequence by which they were read, and what the thread's descriptor held before: the kernel clears it when the
+    /// thread is interrupted by a signal, preempted or moved.
+    pub descriptor: u64,
+    pub before: u64,
+    pub counter: [u64; 1 + MOST_COUNTERS],
+}
+
+/// Where a look at the pages of plain counters begins.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Entry {
+    /// They are of the counters with these numbers, of the second of two groups or not.
+    pub raw: RawCounters,
+    pub numbers: [u32; 1 + MOST_COUNTERS],
+    pub is_second: bool,
+}
+
+impl Entry {
+    /// Of the calling thread, where it is the one that reads.
+    pub fn early(shared: &Shared) -> Option<Entry> {
+        let raw = if shared.may_count() { shared.raw_counters()? } else { return None };
+        Some(Entry { raw, numbers: shared.numbers.get(), is_second: false })
+    }
+
+    /// Of the group that is on this CPU, by the numbers that its counters had when it was last looked at.
+    pub fn new(shared: &Shared, second: Option<&Shared>) -> Entry {
+        let of = |shared: &Shared, is_second: bool| {
+            let raw = shared.raw_counters()?;
+            Some(Entry { raw, numbers: shared.numbers.get(), is_second })
+        };
+        of(shared, false).or_else(|| of(second?, true)).unwrap_or_default()
+    }
+
+    /// What was counted until the latter: the library's own work. None: something came between, if only a signal handler, which may
+    /// have looked, too.
+    pub fn until(&self, now: &RawCounters) -> Option<RawCounters> {
+        let raw = &self.raw;
+        let undisturbed =
+            now.sequence == raw.sequence && now.look == raw.look + 1 && now.before == raw.descriptor;
+        let counter = std::array::from_fn(|k| now.counter[k].wrapping_sub(raw.counter[k]));
+        undisturbed.then_some(RawCounters { counter, ..*now })
     }
 }
 
@@ -201,13 +264,19 @@ pub(crate) struct CountersSnapshot {
     pub counter: [PlainCounter; 1 + MOST_COUNTERS],
     /// It is of the second of two groups.
     pub is_second: bool,
+    /// The counters are those that the entry was of, and nothing came between.
+    pub goes_with_entry: bool,
 }
 
 impl CountersSnapshot {
+    pub fn numbers(&self) -> [u32; 1 + MOST_COUNTERS] {
+        self.counter.map(|counter| counter.number)
+    }
+
     /// Up to so many slots by the leader's counter, or in totals that stand so when it is at zero, none of them overflows: none counts
     /// more than slots.
     pub fn limit(&self, total: u64) -> u64 {
-        let there = self.counter.iter().filter(|counter| **counter != PlainCounter::default());
+        let there = self.counter.iter().take_while(|counter| **counter != PlainCounter::default());
         let left = there.map(|counter| counter.left).min().unwrap_or(0);
         let from = if LIMITS_TOTALS { total } else { 0 };
         let now = from.wrapping_add(self.counter[0].raw.wrapping_mul(self.slots_each));
@@ -215,17 +284,19 @@ impl CountersSnapshot {
     }
 }
 
-/// How often pages that the kernel changes meanwhile are read.
-const TRIES: u32 = 4;
+/// How often pages that the kernel changes meanwhile are read, where a look does not measure itself.
+const TRIES: u32 = if MEASURES_ITSELF { 1 } else { 4 };
 
 /// What readings of plain counters start from: clock, numbers and bases. `leader` and `members` are the mapped pages of one
-/// group of the calling thread's, which user space may read. None if it is not on this CPU, is taken away again and again, does not
-/// tell, or user space may read it no more.
+/// group of the calling thread's, which user space may read. None if it is not on this CPU, does not tell, or user space may read it
+/// no more; if it was taken away meanwhile, what is told does not go with the entry.
 pub(crate) fn counters_snapshot<'a, M: Mapping + 'a>(
     leader: &'a M,
     members: impl Iterator<Item = &'a M> + Clone,
     rseq: *mut u64,
-) -> Option<CountersSnapshot> {
+    entry: &Entry,
+    out: &mut CountersSnapshot,
+) -> Option<()> {
     let faults = fault::count();
     for _ in 0..TRIES {
         let page = leader.snapshot()?;
@@ -233,10 +304,32 @@ pub(crate) fn counters_snapshot<'a, M: Mapping + 'a>(
             return None;
         }
         let pages = std::iter::once(leader).chain(members.clone());
-        let undisturbed = undisturbed(leader, &page, pages, rseq);
+        let undisturbed = undisturbed(leader, &page, pages, rseq, entry, out);
         if undisturbed.is_some() || fault::count() != faults {
-            return undisturbed.filter(tells);
+            return undisturbed.filter(|()| !out.goes_with_entry || tells(out));
         }
     }
-    None
+    out.goes_with_entry = false;
+    MEASURES_ITSELF.then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_while_something_came_between_is_not_the_librarys_own() {
+        let raw = RawCounters { sequence: 4, look: 7, descriptor: 0x1000, before: 0, counter: [100; 16] };
+        let entry = Entry { raw, ..Entry::default() };
+        let now = RawCounters { look: 8, before: 0x1000, counter: [160; 16], ..raw };
+        assert_eq!(entry.until(&now).map(|own| own.counter), Some([60; 1 + MOST_COUNTERS]));
+        for between in [
+            RawCounters { sequence: 10, ..now }, // the counters were others', or another thread's
+            RawCounters { before: 0, ..now },    // a signal handler ran
+            RawCounters { before: 0x2000, ..now }, // and took a reading on the fast path
+            RawCounters { look: 9, ..now },      // or looked, too
+        ] {
+            assert_eq!(entry.until(&between), None, "{between:?}");
+        }
+    }
 }

@@ -50,10 +50,17 @@ impl super::Shared {
     }
 
     /// A reading, if the fast path serves; else what was seen of the registers, and `out` means nothing.
-    pub fn read(&self, out: &mut crate::sample::Sample) -> Result<(), crate::registers::Registers> {
+    pub fn read(&self, out: &mut crate::sample::Sample) -> Result<(), super::Seen> {
         if self.may_count() && read_counters(self, out) { Ok(()) } else { Err(Default::default()) }
     }
+
+    pub fn raw_counters(&self) -> Option<super::RawCounters> {
+        None
+    }
 }
+
+/// A look at the pages does not count itself.
+pub(crate) const MEASURES_ITSELF: bool = false;
 
 /// None is.
 #[cfg(not(target_arch = "aarch64"))]
@@ -78,7 +85,9 @@ pub(crate) fn undisturbed<'a, M: Mapping + 'a>(
     _: &PageSnapshot,
     _: impl Iterator<Item = &'a M>,
     _: *mut u64,
-) -> Option<CountersSnapshot> {
+    _: &super::Entry,
+    _: &mut CountersSnapshot,
+) -> Option<()> {
     None
 }
 
@@ -94,7 +103,7 @@ pub(crate) fn snapshot(
 
 #[cfg(target_arch = "aarch64")]
 mod by_mrs {
-    use super::super::{Clock, CountersSnapshot, Shared};
+    use super::super::{Clock, CountersSnapshot, Entry, Shared};
     use crate::sample::{Sample, TD_SAMPLE_WORK_AFTER};
     use crate::sys::Mapping;
     use crate::sys::memory::APART;
@@ -165,20 +174,23 @@ mod by_mrs {
         page: &PageSnapshot,
         pages: impl Iterator<Item = &'a M> + Clone,
         rseq: *mut u64,
-    ) -> Option<CountersSnapshot> {
-        let mut snapshot = CountersSnapshot { sequence: page.sequence, ..CountersSnapshot::default() };
+        _: &Entry,
+        out: &mut CountersSnapshot,
+    ) -> Option<()> {
+        out.sequence = page.sequence;
         let pages = pages.map(|map| map.page());
         // SAFETY: the pages are mapped, of one group of the calling thread's; who opens one that is read so has the handler of
         // SIGILL installed.
         let (clock, short) = unsafe {
-            (plain_counters(pages, rseq, page.sequence, &mut snapshot.counter)?, short_clock(leader.page()))
+            (plain_counters(pages, rseq, page.sequence, &mut out.counter)?, short_clock(leader.page()))
         };
         if leader.sequence() != page.sequence {
             return None;
         }
-        snapshot.clock = clock_of(page, short, clock);
-        snapshot.ns = nanoseconds(clock, snapshot.clock.scale);
-        Some(snapshot)
+        out.clock = clock_of(page, short, clock);
+        out.ns = nanoseconds(clock, out.clock.scale);
+        out.goes_with_entry = true;
+        Some(())
     }
 
     /// The clock of a page, which said this a moment ago. One that has gone round since it began does not serve.

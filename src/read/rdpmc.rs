@@ -11,14 +11,16 @@
 //! is not executed on an E-core, where it would fault.
 
 use super::shared::{SEQUENCE, Shared, TD_CONTROL_PAGE};
-use super::{Clock, CountersSnapshot, HoldsSample, MOST_COUNTERS, SLOTS_INDEX, Snapshot};
+use super::{
+    Clock, CountersSnapshot, Entry, HoldsSample, MOST_COUNTERS, RawCounters, SLOTS_INDEX, Seen, Snapshot,
+};
 use crate::bound::SKID_SLOTS;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Increments, Sample, SlotsOnly};
 use crate::sys::Mapping;
 use crate::sys::fault::MARK;
 use crate::sys::page::{PLAIN_WIDTH, Page, PageSnapshot, Times};
-use crate::sys::rdpmc::{SLOTS, SlotsAndMetrics, plain_counter, rdtsc, slots_and_metrics};
+use crate::sys::rdpmc::{SLOTS, SlotsAndMetrics, plain_base, rdtsc, slots_and_metrics};
 use crate::sys::rseq::SIGNATURE;
 use crate::sys::{restartable, scaled_clock};
 use std::arch::asm;
@@ -97,7 +99,11 @@ macro_rules! fast_read {
             $crate::sys::restartable!(abort "vzeroupper"),
             "24: xor edx, edx", // nothing was seen
             "jmp {slowly}",
+            // (the page's lock, which is even at rest: of what was compared, with or without a borrow)
             "25: vzeroupper",
+            "mov r8d, dword ptr [rdi + {SEQUENCE}]",
+            "sub r8d, eax",
+            "and r8d, -2",
             "mov rcx, qword ptr [rsi + {RAW_METRICS}]",
             "mov rdx, r10",
             "jmp {slowly}",
@@ -223,11 +229,18 @@ pub(crate) fn entries(count: usize) -> [usize; 2] {
 ///
 /// # Safety
 /// `out` points to a sample that nobody else uses.
-unsafe extern "C" fn leave_it(_: *const Shared, out: *mut Sample, slots: u64, metrics: u64) -> c_int {
+unsafe extern "C" fn leave_it(
+    _: *const Shared,
+    out: *mut Sample,
+    slots: u64,
+    metrics: u64,
+    sequence: u32,
+) -> c_int {
     // SAFETY: `Shared::read`, the only caller of topdown_fast_read, has a reference to it.
     unsafe {
         (*out).slots = slots;
         (*out).raw_metrics = metrics;
+        (*out).base.sequence = sequence;
     }
     1
 }
@@ -456,7 +469,7 @@ impl Shared {
 
     /// A reading, if the fast path serves; else what was seen of the registers, and `out` means nothing.
     #[inline]
-    pub fn read(&self, out: &mut Sample) -> Result<(), Registers> {
+    pub fn read(&self, out: &mut Sample) -> Result<(), Seen> {
         unsafe extern "C" {
             fn topdown_fast_read(td: *const Shared, out: *mut Sample) -> c_int;
         }
@@ -464,7 +477,77 @@ impl Shared {
         if unsafe { topdown_fast_read(self, out) } == 0 {
             return Ok(());
         }
-        Err(Registers { slots: RawSlots(out.slots), metrics: RawMetrics(out.raw_metrics) })
+        let registers = Registers { slots: RawSlots(out.slots), metrics: RawMetrics(out.raw_metrics) };
+        Err(Seen { registers, sequence: out.base.sequence, ..Seen::default() })
+    }
+
+    /// What plain counters say, by the numbers that they had when they were last looked at. None: the group is not on this CPU, it was
+    /// never looked at, or the thread was disturbed.
+    #[inline(never)]
+    pub fn raw_counters(&self) -> Option<RawCounters> {
+        if self.count.get() == 0 || self.rseq.get().is_null() {
+            return None;
+        }
+        let mut raw = RawCounters::default();
+        let done: u32;
+        // SAFETY: descriptor and page are the calling thread's, which looked at its counters before; while the group is on this CPU,
+        // each of its PMU's counters can be read. `raw` has room for all. The abort handler follows its signature, and goes where the
+        // sequence ends.
+        unsafe {
+            asm!(concat!(
+                "mov rcx, qword ptr [{shared} + {RSEQ}]\n lea rax, [rip + 22f]\n mov qword ptr [{raw} + {MINE}], rax\n",
+                "xchg qword ptr [{shared} + rcx], rax\n", // what it held, and undisturbed from here on, in one instruction
+                "20:\n mov qword ptr [{raw} + {BEFORE}], rax\n",
+                "inc qword ptr [{shared} + {LOOKS}]\n mov rax, qword ptr [{shared} + {LOOKS}]\n mov qword ptr [{raw} + {LOOK}], rax\n",
+                "cmp dword ptr [{shared} + {INDEX}], 0\n",
+                "je 23f\n",
+                "mov eax, dword ptr [{shared} + {LOCK}]\n mov dword ptr [{raw} + {AT}], eax\n",
+                "mov ecx, dword ptr [{shared} + {NUMBERS}]\n rdpmc\n shl rdx, 32\n or rax, rdx\n",
+                "mov qword ptr [{raw} + {COUNTER}], rax\n",
+                "mov ecx, dword ptr [{shared} + {COUNT}]\n lea rax, [rip + 33f]\n jmp qword ptr [rax + 8 * rcx - 8]\n",
+                // (as in `counted`)
+                ".irp k, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0\n",
+                "30\\k:\n",
+                "mov ecx, dword ptr [{shared} + {NUMBERS} + 4 + 4 * \\k]\n rdpmc\n shl rdx, 32\n or rax, rdx\n",
+                "mov qword ptr [{raw} + {COUNTER} + 8 + 8 * \\k], rax\n",
+                ".endr\n",
+                // (the kernel gives counters to others without preempting the thread, too)
+                "mov eax, dword ptr [{raw} + {AT}]\n cmp eax, dword ptr [{shared} + {LOCK}]\n",
+                "jne 23f\n",
+                "mov eax, 1\n",
+                "21:\n",
+                restartable!(descriptor "23f"),
+                ".pushsection .text.unlikely.topdown_rseq, \"ax\", @progbits\n",
+                restartable!(abort "xor eax, eax"),
+                "jmp 21b\n.popsection\n",
+                ".pushsection .data.rel.ro.topdown_raw, \"aw\", @progbits\n",
+                ".balign 8\n33:\n",
+                ".irp k, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14\n",
+                ".quad 30\\k\\()b\n",
+                ".endr\n",
+                ".popsection"
+            ),
+            shared = in(reg) self,
+            raw = in(reg) &raw mut raw,
+            out("eax") done,
+            out("rcx") _,
+            out("rdx") _,
+            RSEQ = const offset_of!(Shared, rseq_from_here),
+            LOOKS = const offset_of!(Shared, looks),
+            LOCK = const TD_CONTROL_PAGE + offset_of!(Page, lock),
+            INDEX = const TD_CONTROL_PAGE + offset_of!(Page, index),
+            NUMBERS = const offset_of!(Shared, numbers),
+            COUNT = const offset_of!(Shared, count),
+            AT = const offset_of!(RawCounters, sequence),
+            LOOK = const offset_of!(RawCounters, look),
+            MINE = const offset_of!(RawCounters, descriptor),
+            BEFORE = const offset_of!(RawCounters, before),
+            COUNTER = const offset_of!(RawCounters, counter),
+            MARK = const MARK,
+            SIGNATURE = const SIGNATURE,
+            options(nostack));
+        }
+        (done != 0).then_some(raw)
     }
 }
 
@@ -544,22 +627,30 @@ pub(crate) fn tells(snapshot: &CountersSnapshot) -> bool {
     snapshot.counter[0].raw & STARTED != 0
 }
 
+/// A look at the pages counts itself.
+pub(crate) const MEASURES_ITSELF: bool = true;
+
 /// At this snapshot of the leader's page. None: something came between.
 pub(crate) fn undisturbed<'a, M: Mapping + 'a>(
     leader: &M,
     page: &PageSnapshot,
     pages: impl Iterator<Item = &'a M>,
-    rseq: *mut u64,
-) -> Option<CountersSnapshot> {
-    let clock = clock_of(page, Times::default());
-    let mut snapshot = CountersSnapshot { sequence: page.sequence, clock, ..CountersSnapshot::default() };
-    snapshot.ns = clock_now(&clock).1;
+    _: *mut u64,
+    entry: &Entry,
+    out: &mut CountersSnapshot,
+) -> Option<()> {
+    out.sequence = page.sequence;
+    out.clock = clock_of(page, Times::default());
+    out.ns = clock_now(&out.clock).1;
+    let mut same = u64::from(page.sequence) == entry.raw.sequence;
     for (place, map) in pages.enumerate() {
-        // SAFETY: the caller's word; who opens a group that is read so has the handler of SIGSEGV installed.
-        snapshot.counter[place] =
-            unsafe { plain_counter::<MARK>(map.page(), leader.page(), rseq, page.sequence) }?;
+        // SAFETY: pages of plain events, which are mapped as long as the group is.
+        let counter = unsafe { plain_base(map.page(), entry.raw.counter[place]) }?;
+        same &= counter.number == entry.numbers[place];
+        out.counter[place] = counter;
     }
-    Some(snapshot)
+    out.goes_with_entry = same;
+    (leader.sequence() == page.sequence).then_some(())
 }
 
 /// `slots_only` reads both at once.

@@ -1,7 +1,7 @@
 //! What a reading needs, in memory that a forked child finds zeroed. One definition for the reader in this
 //! library, for the one that programs inline (include/topdown_inline.h) and for who writes it.
 
-use super::{MOST_COUNTERS, entries};
+use super::{MOST_COUNTERS, RawCounters, entries};
 use crate::registers::RawSlots;
 use crate::sample::{Base, CATEGORIES, Head, MARKED_COUNTERS, Sample};
 use crate::sys::memory::Zeroable;
@@ -53,6 +53,9 @@ pub struct Shared {
     /// and in that part, the handle's own. Else the handle's own.
     pub(crate) second: Cell<*const Shared>,
     pub(crate) main: Cell<*const Shared>,
+    /// How often its plain counters were read by `raw_counters`.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    pub(crate) looks: Cell<u64>,
 }
 
 // SAFETY: numbers, and raw pointers.
@@ -80,6 +83,7 @@ impl Default for Shared {
             nowhere: Cell::default(),
             second: Cell::new(null()),
             main: Cell::new(null()),
+            looks: Cell::default(),
         }
     }
 }
@@ -246,14 +250,28 @@ impl Shared {
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// As `Sample::skip`; the thread's own readings are not to come from the registers meanwhile, nor after it if a signal
+    /// The bound of samples from here on is so much larger.
+    pub fn add_error(&self, slots: u64) {
+        // SAFETY: a field of our own cell, aligned; a signal handler that changes it comes before this, or after.
+        let error = unsafe { AtomicU64::from_ptr(addr_of_mut!((*self.start.as_ptr()).base.error)) };
+        error.fetch_add(slots, Ordering::Relaxed);
+    }
+
+    /// As `Sample::skip`, and the bound is so much larger; the thread's own readings are not to come from the registers meanwhile, nor after it if a signal
     /// handler has changed this, and the skip is not `newest` any more.
-    pub fn skip(&self, slots: RawSlots, parts: &[i64; CATEGORIES], newest: impl FnOnce() -> bool) {
+    pub fn skip(
+        &self,
+        slots: RawSlots,
+        parts: &[i64; CATEGORIES],
+        error: u64,
+        newest: impl FnOnce() -> bool,
+    ) {
         // SAFETY: our own cell, and nobody holds a reference to what is in it.
         let start = unsafe { &mut *self.start.as_ptr() };
         let sequence = start.base.sequence;
         self.set_sequence(AWAY);
         start.skip(slots, parts);
+        start.base.error += error;
         compiler_fence(Ordering::SeqCst);
         self.set_sequence(if newest() { sequence } else { AWAY });
     }
@@ -270,6 +288,21 @@ impl Shared {
         compiler_fence(Ordering::SeqCst);
         // (if a handler changes all of it between the two halves of this line, the number is right, or the page has moved on)
         self.set_sequence(if newest() { start.base.sequence } else { AWAY });
+    }
+
+    /// So much of what plain counters have counted does not count, and the bound is this: readings start from here now.
+    pub fn take_out(&self, own: &RawCounters, error: u64, sequence: u32, newest: impl Fn() -> bool) {
+        // SAFETY: our own cell, and nobody holds a reference to what is in it.
+        let start = unsafe { &mut *self.start.as_ptr() };
+        let [slots, counters @ ..] = &own.counter;
+        start.slots = start.slots.wrapping_sub(slots.wrapping_mul(self.slots_each.get()));
+        start.slots_before = start.slots; // no register holds any
+        start.counter.iter_mut().zip(counters).for_each(|(all, own)| *all = all.wrapping_sub(*own));
+        start.base.error = error;
+        self.set_sequence(if newest() { sequence } else { AWAY });
+        if !newest() {
+            self.pause();
+        }
     }
 
     /// As `restart`, of plain counters with these RDPMC numbers, and what their totals are without what they say.

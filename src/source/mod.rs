@@ -14,7 +14,7 @@ pub(crate) mod windowed;
 
 use crate::budget::Budget;
 use crate::error::{Error, Result, TD_ESTALE};
-use crate::read::Shared;
+use crate::read::{Entry, Seen, Shared};
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Mark, Sample, SlotsOnly};
 use remembered::REMEMBERED;
@@ -23,7 +23,7 @@ use remembered::REMEMBERED;
 pub(crate) trait Source {
     /// A reading where the fast path does not serve. `seen`: what the fast path saw of the registers before it gave up, if it
     /// saw anything; what has come since is the library's own work.
-    fn read(&self, shared: &Shared, seen: Registers, out: &mut Sample) -> Result<()>;
+    fn read(&self, shared: &Shared, seen: Seen, out: &mut Sample) -> Result<()>;
     /// Totals without the categories, where the fast path does not serve.
     fn slots_only(&self, shared: &Shared) -> Result<SlotsOnly>;
     /// A reading that begins a measured execution. Returns whether it is as exact as such a reading is to be; one that the
@@ -33,8 +33,14 @@ pub(crate) trait Source {
     fn reset(&self, shared: &Shared) -> Result<()>;
     /// The last reading, which another thread than the handle's may take: what the kernel has counted.
     fn read_last(&self, shared: &Shared) -> Result<Sample>;
-    /// A reading that `sample_of` finds again. `short`: by the fields before the counters alone.
-    fn mark(&self, shared: &Shared, short: bool) -> Result<Mark>;
+    /// A reading that `sample_of` finds again. `seen`: what the fast path read, or where the library's own work began. `short`: by the
+    /// fields before the counters alone.
+    fn mark(
+        &self,
+        shared: &Shared,
+        seen: std::result::Result<&Sample, Option<Entry>>,
+        short: bool,
+    ) -> Result<Mark>;
     /// The sample of a mark.
     fn sample_of(&self, mark: &Mark, short: bool) -> Result<Sample>;
     /// How windows are paid for; None: there are none.

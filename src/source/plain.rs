@@ -5,25 +5,55 @@
 //! leaves the CPU and comes back: then the slow path here looks at the events' pages, and the fast path goes on from there.
 #![forbid(unsafe_code)]
 
-use super::remembered::{Remembered, key};
+use super::remembered::{REMEMBERED, Remembered, key};
 use super::{MOST_TRIES, Source, interrupted, no_mark, stale_mark};
-use crate::bound::{WORK_BEFORE_COUNTERS, WORK_BY_READ};
+use crate::bound::{WORK_BEFORE_COUNTERS, WORK_BY_READ, uncounted_part};
 use crate::budget::Budget;
 use crate::error::Result;
-use crate::read::{CountersSnapshot, MOST_COUNTERS, PlainCounters, PlainCounts, Shared};
+use crate::read::{
+    CountersSnapshot, Entry, MEASURES_ITSELF, MOST_COUNTERS, PlainCounters, PlainCounts, RawCounters, Reader,
+    Seen, Shared,
+};
 use crate::registers::Registers;
 use crate::sample::{
-    Head, MARKED_COUNTERS, Mark, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_WORK_AFTER,
-    TD_SAMPLE_WORK_BEFORE,
+    Head, MARKED_COUNTERS, Mark, OF_READINGS, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_WORK_AFTER,
 };
 use crate::sys::kept::Kept;
 use crate::sys::page::PLAIN_WIDTH;
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
 
 /// A group of plain counters, and the period that samples are of.
 pub(crate) struct Plain<C> {
     counters: C,
     period: Kept<Period>,
     remembered: Remembered<Marked>,
+    /// What is taken out of what these start from.
+    taken: ManuallyDrop<Box<[Taken]>>,
+}
+
+/// The library's own work at a reading: slots and counters, which do not count, and the bound from there on.
+#[derive(Default)]
+struct Taken {
+    own: [Cell<u64>; 1 + MOST_COUNTERS],
+    error: Cell<u64>,
+}
+
+impl Taken {
+    #[inline]
+    fn set(&self, own: &RawCounters, slots_each: u64, error: u64) {
+        self.own.iter().zip(&own.counter).for_each(|(place, own)| place.set(*own));
+        self.own[0].set(own.counter[0].wrapping_mul(slots_each));
+        self.error.set(error);
+    }
+
+    fn from(&self, mut start: Sample) -> Sample {
+        let [slots, counters @ ..] = &self.own;
+        start.slots = start.slots.wrapping_sub(slots.get());
+        start.counter.iter_mut().zip(counters).for_each(|(all, own)| *all = all.wrapping_sub(own.get()));
+        start.base.error = self.error.get();
+        start
+    }
 }
 
 /// What a mark is made a sample of.
@@ -32,6 +62,8 @@ struct Marked {
     /// What the mark's counters are added to; or the sample itself.
     start: Sample,
     is_whole: bool,
+    /// What the leader's counter said at the reading that found this.
+    from: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -40,8 +72,12 @@ struct Period {
     begun: PlainCounts,
     /// What its first sample would be.
     start: Head,
-    /// Slots of the library's own work so far, at the most; and others by which it may be wrong.
+    /// Slots of the library's own work so far that are in the totals, at the most; and others by which they may be wrong.
     own_work: u64,
+    /// What was counted of its own work and is taken out of them: slots, then as `Sample::counter`.
+    own: [u64; 1 + MOST_COUNTERS],
+    /// Nothing but the library's own work was executed in it yet.
+    is_new: bool,
     /// `PlainCounts::slots_maybe_over`, as it was last.
     maybe_over: u64,
 }
@@ -60,9 +96,12 @@ impl<C: PlainCounters> Plain<C> {
     // (a frame of its own: it is large)
     #[inline(never)]
     pub fn new(counters: C, shared: &Shared, start: Head) -> Result<Box<Plain<C>>> {
-        let period = Period { begun: PlainCounts::default(), start, own_work: 0, maybe_over: 0 };
-        let mut plain =
-            Box::new(Plain { counters, period: Kept::new(period), remembered: Remembered::new() });
+        let own = [0; 1 + MOST_COUNTERS];
+        let period =
+            Period { begun: PlainCounts::default(), start, own_work: 0, own, is_new: false, maybe_over: 0 };
+        let taken = ManuallyDrop::new((0..REMEMBERED).map(|_| Taken::default()).collect());
+        let (period, remembered) = (Kept::new(period), Remembered::new());
+        let mut plain = Box::new(Plain { counters, period, remembered, taken });
         match plain.reset(shared) {
             Ok(()) => Ok(plain),
             Err(error) => {
@@ -75,6 +114,8 @@ impl<C: PlainCounters> Plain<C> {
     /// Ends it, where no call on it was interrupted.
     pub fn free(&mut self) {
         self.remembered.free();
+        let nothing = ManuallyDrop::new(Box::default());
+        drop(ManuallyDrop::into_inner(std::mem::replace(&mut self.taken, nothing)));
     }
 
     /// The group.
@@ -97,49 +138,143 @@ impl<C: PlainCounters> Plain<C> {
     pub fn sample_of_counts(&self, counts: &PlainCounts) -> Sample {
         self.period.look(|period| {
             let own_work = period.own_work.saturating_add(counts.slots_maybe_over);
-            Period { begun: PlainCounts::default(), own_work, ..*period }.sample(counts)
+            let own = [0; 1 + MOST_COUNTERS];
+            Period { begun: PlainCounts::default(), own_work, own, ..*period }.sample(counts)
         })
     }
 
-    /// A reading by RDPMC, for which the fast path has to look where the counters are now. False: they are not to be read so.
-    fn read_counters(&self, shared: &Shared, out: &mut Sample) -> bool {
+    /// A reading in user space, for which the fast path has to look where the counters are now. False: they are not to be read so.
+    fn read_counters(&self, shared: &Shared, mut early: Option<Entry>, out: &mut Sample) -> bool {
         let Some((reader, count)) = self.counters.reader() else { return false };
-        for _ in 0..MOST_LOOKS {
+        let mut snapshot = CountersSnapshot::default();
+        for looks in 0..MOST_LOOKS {
             self.pause(shared); // a signal handler's readings are seen from here on
-            let number = self.period.next_number();
-            let Some(snapshot) = self.counters.snapshot() else { return false };
             if self.period.unfinished() {
                 return false; // this signal handler has interrupted a reading by read(2), or a reset
             }
-            let newest = || self.period.is_newest(number);
-            let second = self.counters.second().filter(|_| snapshot.is_second);
-            let here = second.unwrap_or(shared);
-            let start = self.period.look(|period| period.show(here, &snapshot, newest));
-            let shown = Marked { start, is_whole: false };
-            self.remembered.add(key(start.base.sequence, start.base.window), &shown, newest);
-            here.attach_counters(reader, count, snapshot.slots_each);
-            second.inspect(|second| shared.attach_second(reader, second));
-            if shared.read(out).is_ok() {
-                out.flags |= TD_SAMPLE_WORK_BEFORE | TD_SAMPLE_WORK_AFTER;
+            let before = if early.is_some() { ONE_IN_BEFORE_EARLY } else { ONE_IN_BEFORE };
+            let entry = early.take().unwrap_or_else(|| Entry::new(shared, self.counters.second()));
+            let number = self.period.next_number();
+            if self.counters.snapshot(&entry, &mut snapshot).is_none() {
+                return false;
+            }
+            let done = match MEASURES_ITSELF {
+                true => self.look(shared, (reader, count), &entry, &snapshot, (looks, before), out),
+                false => self.look_at(shared, (reader, count), &snapshot, number, out),
+            };
+            if done {
                 return true;
             }
         }
         false
     }
 
-    /// A reading by RDPMC, or else by read(2).
-    fn sample(&self, shared: &Shared) -> Result<Sample> {
-        let mut out = Sample::default();
-        if self.read_counters(shared, &mut out) {
-            return Ok(out);
+    /// The part of the handle that readings of the group look at which this is a snapshot of; they may from now on.
+    fn attach<'a>(
+        &'a self,
+        shared: &'a Shared,
+        (reader, count): (Reader, usize),
+        snapshot: &CountersSnapshot,
+    ) -> &'a Shared {
+        let second = self.counters.second().filter(|_| snapshot.is_second);
+        let here = second.unwrap_or(shared);
+        here.attach_counters(reader, count, snapshot.slots_each);
+        second.inspect(|second| shared.attach_second(reader, second));
+        here
+    }
+
+    /// Lets the fast path read from this snapshot, and takes a reading by it, which the bound of what precedes it allows for.
+    fn look_at(
+        &self,
+        shared: &Shared,
+        reader: (Reader, usize),
+        snapshot: &CountersSnapshot,
+        number: u32,
+        out: &mut Sample,
+    ) -> bool {
+        let newest = || self.period.is_newest(number);
+        let second = self.counters.second().filter(|_| snapshot.is_second);
+        let start = self.period.look(|period| period.show(second.unwrap_or(shared), snapshot, newest));
+        let shown = Marked { start, is_whole: false, from: 0 };
+        self.remembered.add(key(start.base.sequence, start.base.window), &shown, newest);
+        self.attach(shared, reader, snapshot);
+        let is_read = shared.read(out).is_ok();
+        out.flags |= OF_SLOW_READINGS;
+        is_read
+    }
+
+    /// Lets the fast path read from this snapshot. The reading is what the counters said at the entry; what the library has executed
+    /// since is counted, and taken out. `looks`: so many others came before, which were disturbed; one in so many instructions of one comes
+    /// before the entry.
+    fn look(
+        &self,
+        shared: &Shared,
+        reader: (Reader, usize),
+        entry: &Entry,
+        snapshot: &CountersSnapshot,
+        (looks, one_in): (u32, u64),
+        out: &mut Sample,
+    ) -> bool {
+        let here = self.attach(shared, reader, snapshot);
+        if !snapshot.goes_with_entry {
+            here.numbers.set(snapshot.numbers());
+            return false;
         }
-        self.count(shared, Next::SamePeriod)
+        let mut change = self.period.begin();
+        let number = change.number;
+        let newest = || self.period.is_newest(number);
+        let start = change.value().show(here, snapshot, || false);
+        let wanted = key(start.base.sequence, start.base.window);
+        let goes_on = self.remembered.latest_is(wanted);
+        let shown = Marked { start, is_whole: false, from: entry.raw.counter[0] };
+        self.remembered.add(wanted, &shown, newest);
+        let place = self.remembered.latest();
+        *out = shown.reading(&entry.raw, snapshot.slots_each);
+        // from here on little is left to do
+        let Some(own) = here.raw_counters().and_then(|now| entry.until(&now)) else {
+            change.cancel();
+            return false;
+        };
+        let slots = own.counter[0].wrapping_mul(snapshot.slots_each);
+        let period = change.value();
+        period.own_work += uncounted_part(slots, one_in) + u64::from(looks) * slots;
+        if std::mem::take(&mut period.is_new) {
+            period.own_work += out.slots;
+        }
+        out.base.error = period.own_work;
+        // (readings that go on from the same state have no part taken out between them)
+        let taken = if goes_on { RawCounters::default() } else { own };
+        period.own_work += uncounted_part(slots, ONE_IN_AFTER) + if goes_on { slots } else { 0 };
+        let error = period.own_work;
+        period.own[0] = period.own[0].wrapping_add(taken.counter[0].wrapping_mul(snapshot.slots_each));
+        period.own[1..]
+            .iter_mut()
+            .zip(&taken.counter[1..])
+            .for_each(|(all, one)| *all = all.wrapping_add(*one));
+        if !change.end() {
+            return false;
+        }
+        here.take_out(&taken, error, snapshot.sequence, newest);
+        self.remembered.update(place, |_| {
+            self.taken[place].set(&taken, snapshot.slots_each, error);
+            newest()
+        });
+        true
+    }
+
+    /// A reading by RDPMC, or else by read(2).
+    fn sample(&self, shared: &Shared, early: Option<Entry>, out: &mut Sample) -> Result<()> {
+        if !self.read_counters(shared, early, out) {
+            *out = self.count(shared, Next::SamePeriod)?;
+        }
+        Ok(())
     }
 
     /// read(2) of the group, and what a sample of it is. Once more if a signal handler has read it meanwhile: samples of this
     /// thread are in the order in which they are taken.
     fn count(&self, shared: &Shared, next: Next) -> Result<Sample> {
-        let look = if self.counters.reader().is_some() { WORK_BEFORE_COUNTERS } else { 0 };
+        let looks = self.counters.reader().is_some() && !MEASURES_ITSELF;
+        let look = if looks { WORK_BEFORE_COUNTERS } else { 0 };
         for tries in 1..=MOST_TRIES {
             self.pause(shared);
             let mut change = self.period.begin();
@@ -160,7 +295,10 @@ impl<C: PlainCounters> Plain<C> {
                 period.own_work = period.own_work.saturating_add(doubt);
                 period.maybe_over = counts.slots_maybe_over;
                 match next {
-                    Next::NewPeriod => period.begin(&counts, own_work + look),
+                    Next::NewPeriod => {
+                        period.begin(&counts, own_work + look);
+                        (period.own, period.is_new) = ([0; 1 + MOST_COUNTERS], true);
+                    }
                     // each reading is a window, in number: marks tell readings apart by it, and each has its skid
                     Next::SamePeriod | Next::Last => {
                         period.start.base.window = period.start.base.window.wrapping_add(1)
@@ -174,7 +312,7 @@ impl<C: PlainCounters> Plain<C> {
             if ended || sample.is_err() {
                 let sample = sample?;
                 let newest = || self.period.is_newest(number);
-                let shown = Marked { start: sample, is_whole: true };
+                let shown = Marked { start: sample, is_whole: true, from: 0 };
                 self.remembered.add(key(sample.base.sequence, sample.base.window), &shown, newest);
                 return Ok(sample);
             }
@@ -183,28 +321,53 @@ impl<C: PlainCounters> Plain<C> {
     }
 }
 
-/// `Mark::metrics` of a mark with totals in it, in place of what the counters said.
+/// In `Mark::metrics` of a mark with totals in it, in place of what the counters said; above it is the sample's `Base::error`.
 const TOTALS: u64 = 1;
+/// It is of the fast path, as td_read has it; but there is more on the way to it and back, where programs do not inline it.
+const CALLED: u64 = 2;
+
+/// One in so many instructions of a look is executed before the first reading of the counters, if that is the first thing that is done,
+/// and if not; and after the last.
+const ONE_IN_BEFORE_EARLY: u64 = 16;
+const ONE_IN_BEFORE: u64 = 4;
+const ONE_IN_AFTER: u64 = 4;
+
+/// Flags of readings on the slow path: constants bound the library's own work where it does not measure itself.
+const OF_SLOW_READINGS: u32 = if MEASURES_ITSELF { 0 } else { OF_READINGS };
+
+impl Marked {
+    /// The reading at which the counters said this.
+    fn reading(&self, raw: &RawCounters, slots_each: u64) -> Sample {
+        let [leader, members @ ..] = &raw.counter;
+        let mut sample = self.start;
+        sample.slots = sample.slots.wrapping_add(leader.wrapping_mul(slots_each));
+        sample.slots_before = sample.slots; // no register holds any
+        sample.counter.iter_mut().zip(members).for_each(|(all, raw)| *all = all.wrapping_add(*raw));
+        sample
+    }
+}
 
 /// How often the counters are looked for before a system call asks the kernel.
-const MOST_LOOKS: u32 = 4;
+const MOST_LOOKS: u32 = 16;
 
 impl Period {
     /// Lets the fast path read where this snapshot found counters and clock, and returns what a sample would be now were the
     /// counters at zero.
     fn show(&self, shared: &Shared, now: &CountersSnapshot, newest: impl Fn() -> bool) -> Sample {
-        let [slots, counters @ ..] = now.counter;
+        let [slots, counters @ ..] = &now.counter;
+        let [own_slots, own @ ..] = &self.own;
         let mut start = self.start;
         let counted = slots.base.wrapping_mul(now.slots_each).wrapping_add(now.slots_away);
-        start.slots = counted.wrapping_sub(self.begun.slots);
+        start.slots = counted.wrapping_sub(self.begun.slots).wrapping_sub(*own_slots);
         start.slots_before = start.slots; // no register holds any
         start.time_is(now.clock.zero_since(self.begun.time), now.ns);
         start.flags |= if now.clock.coarse { TD_SAMPLE_COARSE_TIME } else { 0 };
         start.base.sequence = now.sequence;
         start.base.error = self.own_work;
-        let counter: [u64; MOST_COUNTERS] =
-            std::array::from_fn(|k| counters[k].base.wrapping_sub(self.begun.counter[k]));
-        let numbers = now.counter.map(|counter| counter.number);
+        let counter: [u64; MOST_COUNTERS] = std::array::from_fn(|k| {
+            counters[k].base.wrapping_sub(self.begun.counter[k]).wrapping_sub(own[k])
+        });
+        let numbers = now.numbers();
         shared.restart_counters(
             (now.clock.scale, now.limit(start.slots)),
             &start,
@@ -224,31 +387,33 @@ impl Period {
     }
 
     fn sample(&self, counts: &PlainCounts) -> Sample {
-        let counted = |now: u64, begun: u64| now.saturating_sub(begun);
+        let [own_slots, own @ ..] = self.own;
+        let counted = |now: u64, begun: u64, own: u64| now.saturating_sub(begun).saturating_sub(own);
         let mut start = self.start;
-        start.slots = counted(counts.slots, self.begun.slots);
+        start.slots = counted(counts.slots, self.begun.slots, own_slots);
         start.slots_before = start.slots; // no register holds any
         start.time_is(counts.time.since(self.begun.time), 0);
         start.base.error = self.own_work;
-        let counter = std::array::from_fn(|k| counted(counts.counter[k], self.begun.counter[k]));
+        let counter = std::array::from_fn(|k| counted(counts.counter[k], self.begun.counter[k], own[k]));
         Sample { counter, ..start.sample(Registers::default(), 0) }
     }
 }
 
 impl<C: PlainCounters> Source for Plain<C> {
-    fn read(&self, shared: &Shared, _: Registers, out: &mut Sample) -> Result<()> {
-        *out = self.sample(shared)?;
-        Ok(())
+    fn read(&self, shared: &Shared, seen: Seen, out: &mut Sample) -> Result<()> {
+        self.sample(shared, seen.entry, out)
     }
 
     fn slots_only(&self, shared: &Shared) -> Result<SlotsOnly> {
-        Ok(self.sample(shared)?.slots_only())
+        let mut out = Sample::default();
+        self.sample(shared, None, &mut out)?;
+        Ok(out.slots_only())
     }
 
     fn read_fresh(&self, shared: &Shared, _: bool, out: &mut Sample) -> Result<bool> {
         match shared.read(out) {
             Ok(()) => out.flags |= TD_SAMPLE_WORK_AFTER,
-            Err(_) => *out = self.sample(shared)?,
+            Err(_) => self.sample(shared, None, out)?,
         }
         Ok(true)
     }
@@ -256,7 +421,7 @@ impl<C: PlainCounters> Source for Plain<C> {
     fn reset(&self, shared: &Shared) -> Result<()> {
         self.count(shared, Next::NewPeriod)?;
         // so that the first reading need not
-        self.read_counters(shared, &mut Sample::default());
+        self.read_counters(shared, None, &mut Sample::default());
         Ok(())
     }
 
@@ -264,29 +429,41 @@ impl<C: PlainCounters> Source for Plain<C> {
         self.count(shared, Next::Last)
     }
 
-    fn mark(&self, shared: &Shared, short: bool) -> Result<Mark> {
-        let mut out = Sample::default();
+    fn mark(
+        &self,
+        shared: &Shared,
+        seen: std::result::Result<&Sample, Option<Entry>>,
+        short: bool,
+    ) -> Result<Mark> {
         let fits = self.counters.reader().is_some_and(|(_, count)| !short && count <= MARKED_COUNTERS);
-        if !fits || shared.read(&mut out).is_err() && !self.read_counters(shared, &mut out) {
-            return Ok(self.count(shared, Next::SamePeriod)?.mark());
-        }
+        let mut looked = Sample::default();
+        let (out, called) = match seen {
+            Ok(read) if fits => (read, CALLED),
+            Err(entry) if fits && self.read_counters(shared, entry, &mut looked) => (&looked, 0),
+            _ => return Ok(self.count(shared, Next::SamePeriod)?.mark()),
+        };
         let counter = std::array::from_fn(|k| out.counter[k]);
-        Ok(Mark { slots: out.slots, metrics: TOTALS, counter, ..out.mark() })
+        Ok(Mark { slots: out.slots, metrics: out.base.error << 2 | called | TOTALS, counter, ..out.mark() })
     }
 
     fn sample_of(&self, mark: &Mark, short: bool) -> Result<Sample> {
-        let Marked { start, is_whole } =
-            self.remembered.find(key(mark.sequence, mark.window)).ok_or_else(stale_mark)?;
+        let has_totals = mark.metrics & TOTALS != 0;
+        // (a mark is of the latest look before it)
+        let before = |marked: &Marked| has_totals || marked.is_whole || marked.from <= mark.slots;
+        let found = self.remembered.find_latest(key(mark.sequence, mark.window), before);
+        let (place, Marked { start, is_whole, .. }) = found.ok_or_else(stale_mark)?;
+        let start = if is_whole { start } else { self.taken[place].from(start) };
         let mut sample = Sample { flags: start.flags | TD_SAMPLE_COARSE_TIME, ..start };
         let counter = match self.counters.reader() {
             _ if is_whole => &[],
             Some((_, count)) if !short && count <= MARKED_COUNTERS => &mark.counter[..count],
             _ => return Err(stale_mark()),
         };
-        if mark.metrics == TOTALS && !is_whole {
+        if has_totals && !is_whole {
             sample.slots = mark.slots;
+            sample.base.error = mark.metrics >> 2;
             sample.counter[..counter.len()].copy_from_slice(counter);
-            sample.flags |= TD_SAMPLE_WORK_BEFORE | TD_SAMPLE_WORK_AFTER;
+            sample.flags |= if mark.metrics & CALLED != 0 { OF_READINGS } else { OF_SLOW_READINGS };
         } else {
             if mark.metrics != 0 || counter.iter().chain([&mark.slots]).any(|raw| raw >> PLAIN_WIDTH != 0) {
                 return Err(no_mark());

@@ -50,14 +50,11 @@ impl<T: Copy + Default> Remembered<T> {
         self.ring[self.latest.get()].key.get() == Some(key)
     }
 
-    /// Remembers a reading in place of the oldest, or of the latest of the same key. (Half of this and half of what a signal
+    /// Remembers a reading in place of the oldest. (Half of this and half of what a signal
     /// handler remembered is not found: the key belongs to what is there, and to the whole of it only if this is still the
     /// `newest`.)
     pub fn add(&self, key: u64, value: &T, newest: impl FnOnce() -> bool) {
-        let mut place = self.latest.get();
-        if !self.latest_is(key) {
-            place = (place + 1) % REMEMBERED;
-        }
+        let place = (self.latest.get() + 1) % REMEMBERED;
         self.change(place, Some(key), |entry| {
             entry.set(*value);
             newest()
@@ -80,7 +77,11 @@ impl<T: Copy + Default> Remembered<T> {
         entry.key.set(key.filter(|_| whole));
     }
 
-    pub fn find(&self, key: u64) -> Option<T> {
-        self.ring.iter().find(|entry| entry.key.get() == Some(key)).map(|entry| entry.value.get())
+    /// The latest of this key that is `wanted`.
+    pub fn find_latest(&self, key: u64, wanted: impl Fn(&T) -> bool) -> Option<(usize, T)> {
+        let latest = self.latest.get();
+        let places = (0..REMEMBERED).map(|age| (latest + REMEMBERED - age) % REMEMBERED);
+        let of_key = places.filter(|place| self.ring[*place].key.get() == Some(key));
+        of_key.map(|place| (place, self.ring[place].value.get())).find(|(_, value)| wanted(value))
     }
 }

@@ -9,20 +9,18 @@ mod window;
 
 use super::remembered::{Remembered, key};
 use super::{MOST_TRIES, Source, interrupted, registers_of, stale_mark};
-use crate::bound::{MOST_WHILE_HANDLED, UNCHECKED_MS, wraps_after_ns};
+use crate::bound::{MOST_WHILE_HANDLED, UNCHECKED_MS, uncounted_part, wraps_after_ns};
 use crate::budget::{Budget, BudgetSettings};
 use crate::error::Result;
 use crate::model::slots_per_ns;
-use crate::read::{Access, MetricsCounters, Scheduled, Shared, Snapshot};
+use crate::read::{Access, Entry, MetricsCounters, Scheduled, Seen, Shared, Snapshot};
 use crate::registers::{CATEGORIES, RawSlots, Registers};
-use crate::sample::{
-    Head, Mark, OF_READINGS, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED,
-    TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE, ms,
-};
+use crate::sample::{Head, Mark, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, ms};
 use crate::sys::kept::Kept;
 use crate::sys::page::Times;
 use renewal::Renewal;
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use window::{Holds, LastSlots, Next, OwnWork, Window};
 
 /// A group with SLOTS and PERF_METRICS, and the windows of its registers.
@@ -31,6 +29,8 @@ pub(crate) struct Windowed<C> {
     window: Kept<Window>,
     last_slots: LastSlots,
     own_work: OwnWork,
+    /// Slots of its own work that are in the totals, so far, at the most.
+    own_error: AtomicU64,
     shown: Remembered<Shown>,
     /// When the registers were last known not to have been reset by somebody else, as `Base::checked_ms`.
     checked_ms: Cell<u32>,
@@ -50,6 +50,9 @@ struct Shown {
     ns: u64,
     /// The library's own work right after, which does not count.
     own_work: (RawSlots, [i64; CATEGORIES]),
+    /// What SLOTS said at the reading that showed this, and the bound of that reading.
+    from: u64,
+    error: u64,
 }
 
 /// What became of a change.
@@ -62,9 +65,10 @@ enum Changed {
 
 /// What a reading of the registers comes to.
 enum Found {
-    Reading,
-    /// This snapshot is to end this window, after which the budget stands so; and flags of the reading.
-    EndOfWindow(Snapshot, u32, Budget, u32),
+    /// It was told; SLOTS said this.
+    Reading(RawSlots),
+    /// This snapshot is to end this window, after which the budget stands so.
+    EndOfWindow(Snapshot, u32, Budget),
     /// The registers are not there, somebody else reset them, or a signal handler came between.
     Nothing,
 }
@@ -87,6 +91,7 @@ impl<C: MetricsCounters> Windowed<C> {
             window: Kept::new(Window::first(start)),
             last_slots: LastSlots::default(),
             own_work: OwnWork::default(),
+            own_error: AtomicU64::new(0),
             shown: Remembered::new(),
             checked_ms: Cell::new(0),
             budget: Cell::new(Budget::new(settings)),
@@ -155,6 +160,8 @@ impl<C: MetricsCounters> Windowed<C> {
         if let Some((slots, parts)) = self.own_work.of(window.number()) {
             window.totals.skip(slots, &parts);
         }
+        let own_error = self.own_error.load(Ordering::Relaxed);
+        window.totals.may_be_off_by(own_error - std::mem::replace(&mut window.own_error, own_error));
         let distrust = self.read_after_handler.replace(false) || change.others;
         let mut renewal = Renewal { source: self, change };
         if distrust {
@@ -192,7 +199,7 @@ impl<C: MetricsCounters> Windowed<C> {
             None => {
                 let start = window.start;
                 let newest = || self.window.is_newest(number);
-                newest().then(|| self.remember(&start, 0, newest)).map(|()| start)
+                newest().then(|| self.remember(&start, 0, 0, newest)).map(|()| start)
             }
         })
     }
@@ -214,30 +221,40 @@ impl<C: MetricsCounters> Windowed<C> {
     /// some of that work in it; then it counts.
     fn skip_to_now(&self, shared: &Shared, start: &Snapshot, number: u32, out: &mut Sample) {
         let (place, window) = (self.shown.latest(), out.base.window);
-        let Some(now) = self.counters.registers(start.time()) else { return };
-        let Some(own) = now.registers.slots.0.checked_sub(start.registers.slots.0) else { return };
-        let handled = own > MOST_WHILE_HANDLED;
-        if now.sequence != start.sequence || handled || !self.window.is_newest(number) {
-            return;
+        let now = (0..MOST_LOOKS).find_map(|_| self.counters.registers(start.time()));
+        let own = now.and_then(|now| now.registers.slots.0.checked_sub(start.registers.slots.0));
+        let (Some(now), Some(own)) = (now, own.filter(|own| *own <= MOST_WHILE_HANDLED)) else {
+            // a signal handler, or others' turn: nobody knows how much is the library's
+            return self.add_own_error(shared, place, 0, MOST_WHILE_HANDLED, out);
+        };
+        let after = uncounted_part(own, ONE_IN_AFTER_WINDOW);
+        if now.sequence != start.sequence || !self.window.is_newest(number) {
+            return self.add_own_error(shared, place, 0, own + after, out);
         }
-        // (255 for the sum of the fields: it is close, and there is no time to divide)
-        let parts = std::array::from_fn(|k| (own * (now.registers.metrics.0 >> (8 * k) & 0xff) / 255) as i64);
+        // (255 for the sum of the fields, in 16 bits behind the point: it is close, and there is no time to divide)
+        let unit = (own << 16) / 255;
+        let parts =
+            std::array::from_fn(|k| (unit * (now.registers.metrics.0 >> (8 * k) & 0xff) >> 16) as i64);
         let own = Registers { slots: RawSlots(own), metrics: now.registers.metrics };
         self.own_work.set(window, own.slots, &parts);
         if !self.window.is_newest(number) {
             // it may have come over that of a signal handler's window
             self.own_work.forget();
             self.read_after_handler.set(true);
-            return;
+            return self.add_own_error(shared, place, 0, own.slots.0 + after, out);
         }
-        self.shown.update(place, |shown| {
-            shown.set(Shown { own_work: (own.slots, parts), ..shown.get() });
-            self.window.is_newest(number)
-        });
-        shared.skip(own.slots, &parts, || self.window.is_newest(number));
+        shared.skip(own.slots, &parts, after, || self.window.is_newest(number));
         out.skip(own.slots, &parts);
         out.add(own, 0);
         self.last_slots.set(window, now.registers.slots);
+        self.own_error.fetch_add(after, Ordering::Relaxed);
+        self.shown.update(place, |shown| {
+            let mut of = shown.get();
+            (of.own_work, of.from, of.error) = ((own.slots, parts), now.registers.slots.0, out.base.error);
+            of.start.base.error += after;
+            shown.set(of);
+            self.window.is_newest(number)
+        });
     }
 
     /// Lets samples start from where this reading found page and clock, and returns what they start from. None if a signal
@@ -251,6 +268,7 @@ impl<C: MetricsCounters> Windowed<C> {
         start.time_is(now.clock.zero_since(window.begun), now.ns);
         start.flags &= !TD_SAMPLE_COARSE_TIME;
         start.flags |= if now.clock.coarse { TD_SAMPLE_COARSE_TIME } else { 0 };
+        start.base.error += self.own_error.load(Ordering::Relaxed) - window.own_error;
         start.base.sequence = now.sequence;
         start.base.switches = window.switches(now.sequence).min(u16::MAX.into()) as u16;
         let newest = || self.window.is_newest(number);
@@ -260,18 +278,19 @@ impl<C: MetricsCounters> Windowed<C> {
         // (what a handler that comes from here on leaves is of another window, or as good)
         self.last_slots.set(start.base.window, now.registers.slots);
         shared.restart(now.clock.scale, self.budget.get().limit(), &start, newest);
-        self.remember(&start, now.ns, newest);
+        self.remember(&start, now.ns, now.registers.slots.0, newest);
         Some(start)
     }
 
-    fn remember(&self, start: &Head, ns: u64, newest: impl FnOnce() -> bool) {
-        let shown = Shown { start: *start, ns, own_work: Default::default() };
+    fn remember(&self, start: &Head, ns: u64, from: u64, newest: impl FnOnce() -> bool) {
+        let error = start.base.error;
+        let shown = Shown { start: *start, ns, own_work: Default::default(), from, error };
         self.shown.add(key(start.base.sequence, start.base.window), &shown, newest);
         self.checked_ms.set(start.base.checked_ms);
     }
 
     /// A reading of the registers in this window, without a system call.
-    fn read_registers(&self, shared: &Shared, seen: Registers, out: &mut Sample) -> Found {
+    fn read_registers(&self, shared: &Shared, seen: Seen, out: &mut Sample) -> Found {
         let number = self.window.next_number();
         // (the registers first: what is executed before counts)
         let Some(mut now) = self.registers() else { return Found::Nothing };
@@ -279,27 +298,45 @@ impl<C: MetricsCounters> Windowed<C> {
             if !self.are_of(window, &mut now, number) {
                 return Found::Nothing;
             }
-            let mut flags = TD_SAMPLE_WORK_AFTER;
-            if self.shown.latest_is(key(now.sequence, window.number()))
-                && (1..=now.registers.slots.0).contains(&seen.slots.0)
-            {
-                now.registers = seen;
-            } else {
-                flags |= TD_SAMPLE_WORK_BEFORE;
-            }
+            now.registers = seen_of(&now, seen).unwrap_or(now.registers);
             let mut budget = self.budget.get();
             // to keep the next reading exact, or because it is long ago that the kernel's count was compared with the
             // registers, which an overflow resets
             let wanted = budget.wants_window(now.pace, now.registers.slots.0);
             if wanted || self.unchecked_ms(window.enabled_ns(&now)) > UNCHECKED_MS {
-                return Found::EndOfWindow(now, window.number(), budget, flags);
+                return Found::EndOfWindow(now, window.number(), budget);
             }
             self.budget.set(budget);
             let Some(head) = self.show(shared, window, &now, number) else { return Found::Nothing };
             *out = head.sample(now.registers, now.ns);
-            out.flags |= flags;
-            Found::Reading
+            Found::Reading(now.registers.slots)
         })
+    }
+
+    /// The last step of a reading at which SLOTS said this: what the library has executed since is in the totals, and in the bound;
+    /// and what is executed beside that, which is not counted. `before`: on the way to the reading, too.
+    fn bound_own_work(&self, shared: &Shared, from: RawSlots, before: bool, out: &mut Sample) {
+        let place = self.shown.latest();
+        let now = (0..MOST_LOOKS).find_map(|_| self.registers());
+        let slots = now.and_then(|now| now.registers.slots.0.checked_sub(from.0));
+        // (more than that is a signal handler's)
+        let slots = slots.map_or(MOST_WHILE_HANDLED, |slots| slots.min(MOST_WHILE_HANDLED));
+        let before = if before { uncounted_part(slots, ONE_IN_BEFORE) } else { 0 };
+        self.add_own_error(shared, place, before, slots + uncounted_part(slots, ONE_IN_AFTER), out);
+    }
+
+    /// So many slots of the library's own work before a reading, and after it, are in the totals, at the most.
+    fn add_own_error(&self, shared: &Shared, place: usize, before: u64, after: u64, out: &mut Sample) {
+        out.base.error += before;
+        self.own_error.fetch_add(before + after, Ordering::Relaxed);
+        shared.add_error(before + after);
+        self.shown.update(place, |shown| {
+            let mut now = shown.get();
+            (now.from, now.error) = (out.registers().slots.0, out.base.error);
+            now.start.base.error += before + after;
+            shown.set(now);
+            true
+        });
     }
 
     fn registers(&self) -> Option<Snapshot> {
@@ -340,24 +377,40 @@ impl<C: MetricsCounters> Windowed<C> {
     }
 }
 
+/// One in so many instructions of a reading on the slow path comes before the fast path has seen the registers, where it has not, and
+/// after they are read last; and of what follows the read(2) that opens a window.
+const ONE_IN_BEFORE: u64 = 3;
+const ONE_IN_AFTER: u64 = 4;
+const ONE_IN_AFTER_WINDOW: u64 = 2;
+
+/// How often the registers are looked for, where something may have come between.
+const MOST_LOOKS: u32 = 4;
+
+/// What the fast path saw of the registers right before this snapshot, if they were of the same stretch on the counters.
+fn seen_of(now: &Snapshot, seen: Seen) -> Option<Registers> {
+    let is_before = (1..=now.registers.slots.0).contains(&seen.registers.slots.0);
+    (is_before && seen.sequence == now.sequence).then_some(seen.registers)
+}
+
 impl<C: MetricsCounters> Source for Windowed<C> {
-    fn read(&self, shared: &Shared, seen: Registers, out: &mut Sample) -> Result<()> {
-        for _ in 0..MOST_TRIES {
+    fn read(&self, shared: &Shared, seen: Seen, out: &mut Sample) -> Result<()> {
+        for tries in 0..MOST_TRIES {
             shared.pause(); // a signal handler's readings are seen from here on
-            let (changed, flags) = match self.read_registers(shared, seen, out) {
-                Found::Reading => return Ok(()),
-                Found::EndOfWindow(now, window, budget, flags) => {
+            let seen = if tries == 0 { seen } else { Seen::default() };
+            let changed = match self.read_registers(shared, seen, out) {
+                Found::Reading(slots) => {
+                    let before = seen.is_later || slots != seen.registers.slots;
+                    self.bound_own_work(shared, slots, before, out);
+                    return Ok(());
+                }
+                Found::EndOfWindow(now, window, budget) => {
                     self.budget.set(budget);
-                    (self.end_window(shared, &now, window, out)?, flags)
+                    self.end_window(shared, &now, window, out)?
                 }
-                Found::Nothing => {
-                    let change = self.change(shared, None, out, |renewal| renewal.renew(Next::Window))?;
-                    (change, TD_SAMPLE_WORK_AFTER | TD_SAMPLE_WORK_BEFORE)
-                }
+                Found::Nothing => self.change(shared, None, out, |renewal| renewal.renew(Next::Window))?,
             };
             match changed {
                 Changed::To(Some(start), number) => {
-                    out.flags |= flags;
                     self.skip_to_now(shared, &start, number, out);
                     self.attach(shared);
                     return Ok(());
@@ -394,8 +447,16 @@ impl<C: MetricsCounters> Source for Windowed<C> {
     fn read_fresh(&self, shared: &Shared, new: bool, out: &mut Sample) -> Result<bool> {
         let window = self.window.get(Window::number);
         self.change_budget(|budget| budget.request_window(new));
-        self.read(shared, Registers::default(), out)?;
-        Ok(self.window.get(Window::number) != window)
+        self.read(shared, Seen::default(), out)?;
+        let fresh = self.window.get(Window::number) != window;
+        // an execution begins here, and nothing ends: most of what follows the first reading comes before another one
+        let first = *out;
+        if fresh && shared.read(out).is_ok() {
+            out.base.error -= out.base.error.saturating_sub(first.base.error) / 2;
+        } else {
+            *out = first;
+        }
+        Ok(fresh)
     }
 
     fn reset(&self, shared: &Shared) -> Result<()> {
@@ -410,22 +471,26 @@ impl<C: MetricsCounters> Source for Windowed<C> {
         }
     }
 
-    fn mark(&self, shared: &Shared, _: bool) -> Result<Mark> {
+    fn mark(&self, shared: &Shared, _: std::result::Result<&Sample, Option<Entry>>, _: bool) -> Result<Mark> {
         let mut sample = Sample::default();
-        self.read(shared, Registers::default(), &mut sample)?;
+        self.read(shared, Seen::default(), &mut sample)?;
         Ok(sample.mark())
     }
 
     fn sample_of(&self, mark: &Mark, _: bool) -> Result<Sample> {
         let registers = registers_of(mark)?;
         let wanted = key(mark.sequence, mark.window);
-        let Shown { mut start, ns, own_work: (slots, parts) } =
-            self.shown.find(wanted).ok_or_else(stale_mark)?;
+        // (a mark is of the latest reading on the slow path that was before it, or is that)
+        let before = |shown: &Shown| shown.from <= mark.slots;
+        let (_, Shown { mut start, ns, own_work: (slots, parts), from, error }) =
+            self.shown.find_latest(wanted, before).ok_or_else(stale_mark)?;
         let is_it = key(start.base.sequence, start.base.window) == wanted;
         start.skip(slots, &parts);
+        if from == mark.slots {
+            start.base.error = error;
+        }
         let mut sample = start.sample(registers, ns);
-        // it may be of a reading that took the slow path
-        sample.flags |= TD_SAMPLE_COARSE_TIME | OF_READINGS;
+        sample.flags |= TD_SAMPLE_COARSE_TIME;
         if is_it { Ok(sample) } else { Err(stale_mark()) }
     }
 

@@ -34,6 +34,8 @@ pub(super) struct Window {
     pub multiplexed: bool,
     /// Changes that a signal handler has interrupted or left since: each may have read the group.
     pub interrupted: u64,
+    /// `Windowed::own_error` as far as it is in the totals.
+    pub own_error: u64,
     /// What samples of this window would be were registers and clock at zero, as far as that is known at its beginning.
     pub start: Head,
 }
@@ -97,6 +99,7 @@ impl Window {
             origin: Origin::Own,
             multiplexed: false,
             interrupted: 0,
+            own_error: 0,
             start,
         }
     }

@@ -1,0 +1,135 @@
+/* pmu_own_work [SEED]: what the library itself executes at a region's ends is in the bound, or taken out, whatever its speed: regions
+ * of another mix than around them, whatever number of cycles an instruction of the code around takes, by registers and by
+ * general counters, by td_read and td_read_mark; beside a thread that preempts every 25 us; with a context switch before or
+ * within each. With one within, regions by general counters have a bound of use.
+ * needs: counters or general-counters or other-core */
+#include "competing.h"
+#include "truth.h"
+#include <topdown_inline.h>
+
+enum { REGIONS = 120, SHORTEST = 500, MOST_MULTIPLE = 60, LONG_SLOTS = 40000 };
+
+/* What happens: nothing; the thread sleeps before the region, or within it; another one preempts it. */
+enum happens { NOTHING, BEFORE, WITHIN, PREEMPTED, KINDS };
+static const char *const KIND[KINDS] = {"nothing", "a switch before", "a switch within", "preempted"};
+
+static const struct vm_mix REGION = {48, 4, 8, 8, 8, 8, 8}, AROUND = {4, 40, 8, 8, 8, 8, 8};
+
+static volatile int over;
+
+/* It preempts whoever runs on its CPU. */
+static void *preempts(void *unused)
+{
+    const struct timespec moment = {0, 25000};
+    const struct sched_param first = {.sched_priority = 1};
+    CHECK_EQ(sched_setscheduler(0, SCHED_FIFO, &first), 0);
+    (void)unused;
+    while (!over)
+        nanosleep(&moment, NULL);
+    return NULL;
+}
+
+static void sleeps(void)
+{
+    const struct timespec moment = {0, 1000};
+    nanosleep(&moment, NULL);
+}
+
+/* A reading, by td_read or as a mark. */
+static void reading(td_t *td, int by_mark, struct td_sample *sample, struct td_mark *mark, int *code)
+{
+    *code |= by_mark ? td_read_mark(td, mark) : td_read(td, sample);
+}
+
+/* Regions of all lengths, each within its bound. Returns the mean bound of those of some 40,000 slots. */
+static double ends(td_t *td, const struct known_mix *region, uint64_t *seed, enum happens happens, int by_mark, unsigned ipc)
+{
+    const struct td_info info = info_of(td);
+    const uint64_t inner = region->phase, around = mix_number(AROUND) | ipc << 3;
+    double share[4], truth[SHARES], worst = 0, bounds = 0, extra = 0;
+    int outside = 0, longs = 0;
+    shares_of_known(region, &info, truth);
+    for (int i = 0; i < REGIONS; i++) {
+        struct td_sample before, after;
+        struct td_mark begin, end;
+        struct td_l1 l1;
+        int code = 0;
+        const double random = (double)(next_random(seed) % 1000) / 1000;
+        const uint64_t instructions = i % 4 == 0 ? LONG_SLOTS / 6 : (uint64_t)(SHORTEST * pow(MOST_MULTIPLE, random));
+        __asm__ volatile(MIX_IN_PLACE("%0") : : "r"(around) : "rax", "rcx", "r11", "rdi", "rsi", "memory");
+        work(next_random(seed) % 20000);
+        if (happens == BEFORE)
+            sleeps();
+        reading(td, by_mark, &before, &begin, &code);
+        __asm__ volatile(MIX_IN_PLACE("%0") : : "r"(inner) : "rax", "rcx", "r11", "rdi", "rsi", "memory");
+        work(instructions / 2);
+        if (happens == WITHIN)
+            sleeps();
+        work(instructions / 2);
+        __asm__ volatile(MIX_IN_PLACE("%0") : : "r"(around) : "rax", "rcx", "r11", "rdi", "rsi", "memory");
+        reading(td, by_mark, &after, &end, &code);
+        CHECK_EQ(code, 0);
+        if (by_mark) {
+            td_must(td_mark_to_sample(td, &begin, &before));
+            td_must(td_mark_to_sample(td, &end, &after));
+        }
+        td_must(td_decode_l1(&before, &after, &l1));
+        l1_array(&l1, share);
+        double off = 0;
+        for (int k = 0; k < 4; k++)
+            off = fmax(off, fabs(share[k] - truth[TD_NODE_RETIRING + k]) - l1.error);
+        extra += ((double)l1.slots / info.slots_per_cycle - (double)instructions) / REGIONS;
+        outside += off > 0;
+        worst = fmax(worst, off);
+        if (i % 4 == 0)
+            bounds += l1.error, longs++;
+    }
+    printf("  %-16s %-5s around at %u: %d of %d outside, by %.4f; bound at %d slots %.4f; %.0f instructions more\n", KIND[happens], by_mark ? "marks" : "read",
+           ipc, outside, REGIONS, worst, LONG_SLOTS, bounds / longs, extra);
+    CHECK_EQ(outside, 0);
+    return bounds / longs;
+}
+
+static void source(uint32_t flags, uint64_t *seed)
+{
+    static const unsigned IPC[] = {0, 1, 2, 3, 4, 5};
+    const struct td_options options = options_of(flags, 0);
+    td_t *td = NULL;
+    if (td_open(&td, &options) != 0)
+        return; /* not every core has both */
+    const struct td_info info = info_of(td);
+    const struct known_mix region = known_mix(REGION, &info, 0);
+    const int counters = info.counters > 0;
+    double undisturbed[2][sizeof IPC / sizeof *IPC] = {{0}};
+    printf("%s\n", counters ? "general counters" : "registers");
+    for (int happens = NOTHING; happens < KINDS; happens++)
+        for (int by_mark = 0; by_mark < 2; by_mark++)
+            for (size_t k = 0; k < sizeof IPC / sizeof *IPC; k++) {
+                if (IPC[k] == 4 && info.slots_per_cycle > 6)
+                    continue; /* the fast path itself has more than the skid then */
+                pthread_t thread = 0;
+                over = 0;
+                if (happens == PREEMPTED)
+                    thread = start_thread(preempts, NULL);
+                const double bound = ends(td, &region, seed, (enum happens)happens, by_mark, IPC[k]);
+                over = 1;
+                if (happens == PREEMPTED)
+                    CHECK_EQ(pthread_join(thread, NULL), 0);
+                if (happens == NOTHING)
+                    undisturbed[by_mark][k] = bound;
+                if (counters && happens == WITHIN)
+                    CHECK(bound < undisturbed[by_mark][k] + (IPC[k] == 0 ? 0.1 : 0.25)); /* else near 1 */
+            }
+    td_close(td);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seed = seed_of(argc, argv);
+    needs_known_mix();
+    printf("seed %llu\n", (unsigned long long)seed);
+    stay_on_a_cpu();
+    source(TD_FLAG_REGISTERS, &seed);
+    source(TD_FLAG_COUNTERS, &seed);
+    return 0;
+}
