@@ -6,7 +6,10 @@ use super::page::{self, Page, PageSnapshot};
 use super::signals::Blocked;
 use super::{Kernel, Mapping, Refusal};
 use perf_event_open_sys as perf;
-use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, PERF_IOC_FLAG_GROUP, perf_event_attr};
+use perf_event_open_sys::bindings::{
+    PERF_FLAG_FD_CLOEXEC, PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_TOTAL_TIME_ENABLED,
+    PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_IOC_FLAG_GROUP, perf_event_attr,
+};
 use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
@@ -14,6 +17,9 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
 use std::ptr::null_mut;
 use std::time::Duration;
+
+/// Words that a reading of a group may have.
+const MOST_SAID: usize = 64;
 
 /// The real thing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,12 +35,31 @@ pub struct PerfEvent {
     file: ManuallyDrop<File>,
     /// The kernel's number of the event; 0: a filter of system calls refused to tell.
     id: u64,
+    /// As it was asked for, without the numbers of events, which each reading has.
+    read_format: u64,
 }
 
 impl PerfEvent {
-    fn new(file: File) -> PerfEvent {
+    fn new(file: File, read_format: u64) -> PerfEvent {
         let id = id(file.as_raw_fd()).unwrap_or(0);
-        PerfEvent { file: ManuallyDrop::new(file), id }
+        PerfEvent { file: ManuallyDrop::new(file), id, read_format }
+    }
+
+    /// What read(2) said, without the numbers of events; None: the event's own is not among them.
+    fn without_ids(&self, said: &[u64], words: &mut [u64]) -> Option<usize> {
+        if said.is_empty() {
+            return Some(0); // the kernel has given it up
+        }
+        let has = |flag: u32| usize::from(self.read_format & u64::from(flag) != 0);
+        let times = has(PERF_FORMAT_TOTAL_TIME_ENABLED) + has(PERF_FORMAT_TOTAL_TIME_RUNNING);
+        // (number of events or value, times; value and number of each event, or number)
+        let (head, rest) = said.split_at_checked(1 + times)?;
+        let grouped = has(PERF_FORMAT_GROUP) != 0;
+        let is_own = self.id == 0
+            || if grouped { rest.chunks_exact(2).any(|one| one[1] == self.id) } else { rest == [self.id] };
+        let values = rest.iter().step_by(2).take(if grouped { rest.len() / 2 } else { 0 });
+        let kept = words.iter_mut().zip(head.iter().chain(values));
+        is_own.then(|| kept.map(|(place, word)| *place = *word).count())
     }
 
     /// Whether the event is behind the descriptor yet.
@@ -78,7 +103,7 @@ impl Kernel for Linux {
     type Map = Mapped;
 
     fn open(&self, attr: &perf_event_attr, pid: i32, cpu: i32) -> io::Result<PerfEvent> {
-        self.owned(open_raw(attr, pid, cpu, -1)?)
+        self.owned(open_raw(attr, pid, cpu, -1)?, attr)
     }
 
     fn open_group(
@@ -106,7 +131,8 @@ impl Kernel for Linux {
         });
         drop(signals);
         // each is owned, whatever becomes of the others
-        let opened: Vec<io::Result<PerfEvent>> = opened.into_iter().map(|fd| self.owned(fd)).collect();
+        let opened: Vec<io::Result<PerfEvent>> =
+            opened.into_iter().zip(attrs).map(|(fd, attr)| self.owned(fd, attr)).collect();
         let opened: io::Result<Vec<PerfEvent>> = opened.into_iter().collect();
         let refused = |event| move |error| Refusal { event, error };
         made.map_err(refused(None))?;
@@ -136,13 +162,24 @@ impl Kernel for Linux {
     }
 
     fn read(&self, event: &PerfEvent, words: &mut [u64]) -> io::Result<usize> {
-        let fd = event.descriptor()?;
-        // SAFETY: a live descriptor, and a buffer with room for so many bytes, any of which make words.
-        let got = unsafe {
-            // not the C library's, which is a cancellation point: td_read is none
-            libc::syscall(libc::SYS_read, fd, words.as_mut_ptr(), size_of_val(words))
+        let fd = event.as_raw_fd();
+        let read = |said: &mut [u64]| {
+            // SAFETY: a buffer with room for so many bytes, any of which make words.
+            let got = unsafe {
+                // not the C library's, which is a cancellation point: td_read is none
+                libc::syscall(libc::SYS_read, fd, said.as_mut_ptr(), size_of_val(said))
+            };
+            usize::try_from(got).map(|bytes| bytes / 8).map_err(|_| io::Error::last_os_error())
         };
-        usize::try_from(got).map(|bytes| bytes / 8).map_err(|_| io::Error::last_os_error())
+        // An event says that so little is no room for it (kernel/events/core.c, __perf_read); a pipe, a file or a socket says 0, and keeps
+        // what it has. (A sandbox that permits read(2) need not permit the ioctl(2) that would tell.) 0 is also said by an event that the
+        // kernel has given up.
+        if read(&mut []).err().and_then(|error| error.raw_os_error()) != Some(libc::ENOSPC) {
+            event.descriptor()?;
+        }
+        let mut said = [0; MOST_SAID];
+        let got = read(&mut said)?;
+        event.without_ids(&said[..got], words).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
     }
 
     fn map(&self, event: &PerfEvent, place: Option<ReservedPage>) -> io::Result<Mapped> {
@@ -256,24 +293,25 @@ impl Mapping for Mapped {
 
 impl Linux {
     /// An event whose descriptor the kernel has just given.
-    fn owned(&self, fd: i32) -> io::Result<PerfEvent> {
+    fn owned(&self, fd: i32, attr: &perf_event_attr) -> io::Result<PerfEvent> {
         // SAFETY: nobody else owns the descriptor.
         let event = unsafe { File::from_raw_fd(fd) };
         if fd >= self.descriptors_from {
-            return Ok(PerfEvent::new(event));
+            return Ok(PerfEvent::new(event, attr.read_format));
         }
         // SAFETY: a live descriptor, and a number.
         match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, self.descriptors_from) } {
             ..0 => Err(io::Error::last_os_error()),
             // SAFETY: the kernel has just given it, and nobody else owns it.
-            moved => Ok(PerfEvent::new(unsafe { File::from_raw_fd(moved) })),
+            moved => Ok(PerfEvent::new(unsafe { File::from_raw_fd(moved) }, attr.read_format)),
         }
     }
 }
 
-/// perf_event_open(2).
+/// perf_event_open(2), of an event whose readings have its number.
 fn open_raw(attr: &perf_event_attr, pid: i32, cpu: i32, group: i32) -> io::Result<i32> {
     let mut attr = *attr; // the kernel writes its own size into it when it refuses ours
+    attr.read_format |= u64::from(PERF_FORMAT_ID);
     again(|| {
         // SAFETY: attr is a live perf_event_attr whose size field says how long it is.
         unsafe { perf::perf_event_open(&mut attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) }
@@ -302,4 +340,29 @@ fn check(result: i32) -> io::Result<()> {
 pub fn page_size() -> usize {
     // SAFETY: sysconf has no preconditions.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_is_the_events_own() {
+        let times = u64::from(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING);
+        let said = |format: u32, said: &[u64]| {
+            let file = ManuallyDrop::new(File::open("/dev/null").unwrap());
+            let (event, mut words) =
+                (PerfEvent { file, id: 77, read_format: times | u64::from(format) }, [0; 8]);
+            event.without_ids(said, &mut words).map(|count| words[..count].to_vec())
+        };
+        assert_eq!(said(0, &[5, 2, 1, 77]), Some(vec![5, 2, 1]));
+        assert_eq!(said(0, &[5, 2, 1, 76]), None);
+        assert_eq!(said(0, &[5, 2, 1]), None);
+        let group = PERF_FORMAT_GROUP;
+        assert_eq!(said(group, &[2, 9, 8, 5, 77, 6, 78]), Some(vec![2, 9, 8, 5, 6]));
+        assert_eq!(said(group, &[2, 9, 8, 5, 76, 6, 77]), Some(vec![2, 9, 8, 5, 6]), "its group's");
+        assert_eq!(said(group, &[2, 9, 8, 77, 5, 77, 6]), None, "a value is no number");
+        assert_eq!(said(group, &[]), Some(vec![]), "given up");
+        assert_eq!(said(group, &[2, 9]), None);
+    }
 }
