@@ -8,7 +8,7 @@ use super::{Kernel, Mapping, Refusal};
 use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings::{
     PERF_FLAG_FD_CLOEXEC, PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_TOTAL_TIME_ENABLED,
-    PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_IOC_FLAG_GROUP, perf_event_attr,
+    PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_IOC_FLAG_GROUP, PERF_SAMPLE_READ, perf_event_attr,
 };
 use std::fs::File;
 use std::io;
@@ -35,7 +35,7 @@ pub struct PerfEvent {
     file: ManuallyDrop<File>,
     /// The kernel's number of the event; 0: a filter of system calls refused to tell.
     id: u64,
-    /// As it was asked for, without the numbers of events, which each reading has.
+    /// As it was opened.
     read_format: u64,
 }
 
@@ -51,6 +51,10 @@ impl PerfEvent {
             return Some(0); // the kernel has given it up
         }
         let has = |flag: u32| usize::from(self.read_format & u64::from(flag) != 0);
+        if has(PERF_FORMAT_ID) == 0 {
+            words.iter_mut().zip(said).for_each(|(place, word)| *place = *word);
+            return Some(said.len().min(words.len()));
+        }
         let times = has(PERF_FORMAT_TOTAL_TIME_ENABLED) + has(PERF_FORMAT_TOTAL_TIME_RUNNING);
         // (number of events or value, times; value and number of each event, or number)
         let (head, rest) = said.split_at_checked(1 + times)?;
@@ -174,7 +178,8 @@ impl Kernel for Linux {
         // An event says that so little is no room for it (kernel/events/core.c, __perf_read); a pipe, a file or a socket says 0, and keeps
         // what it has. (A sandbox that permits read(2) need not permit the ioctl(2) that would tell.) 0 is also said by an event that the
         // kernel has given up.
-        if read(&mut []).err().and_then(|error| error.raw_os_error()) != Some(libc::ENOSPC) {
+        let is_event = || read(&mut []).err().and_then(|error| error.raw_os_error()) == Some(libc::ENOSPC);
+        if event.read_format & u64::from(PERF_FORMAT_ID) == 0 || !is_event() {
             event.descriptor()?;
         }
         let mut said = [0; MOST_SAID];
@@ -297,21 +302,27 @@ impl Linux {
         // SAFETY: nobody else owns the descriptor.
         let event = unsafe { File::from_raw_fd(fd) };
         if fd >= self.descriptors_from {
-            return Ok(PerfEvent::new(event, attr.read_format));
+            return Ok(PerfEvent::new(event, read_format(attr)));
         }
         // SAFETY: a live descriptor, and a number.
         match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, self.descriptors_from) } {
             ..0 => Err(io::Error::last_os_error()),
             // SAFETY: the kernel has just given it, and nobody else owns it.
-            moved => Ok(PerfEvent::new(unsafe { File::from_raw_fd(moved) }, attr.read_format)),
+            moved => Ok(PerfEvent::new(unsafe { File::from_raw_fd(moved) }, read_format(attr))),
         }
     }
 }
 
-/// perf_event_open(2), of an event whose readings have its number.
+/// The `read_format` that an event gets: with its number, unless its samples are readings, too ([`super::records`]).
+fn read_format(attr: &perf_event_attr) -> u64 {
+    let is_sampled = attr.sample_type & u64::from(PERF_SAMPLE_READ) != 0;
+    attr.read_format | if is_sampled { 0 } else { u64::from(PERF_FORMAT_ID) }
+}
+
+/// perf_event_open(2).
 fn open_raw(attr: &perf_event_attr, pid: i32, cpu: i32, group: i32) -> io::Result<i32> {
     let mut attr = *attr; // the kernel writes its own size into it when it refuses ours
-    attr.read_format |= u64::from(PERF_FORMAT_ID);
+    attr.read_format = read_format(&attr);
     again(|| {
         // SAFETY: attr is a live perf_event_attr whose size field says how long it is.
         unsafe { perf::perf_event_open(&mut attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) }
@@ -352,7 +363,7 @@ mod tests {
         let said = |format: u32, said: &[u64]| {
             let file = ManuallyDrop::new(File::open("/dev/null").unwrap());
             let (event, mut words) =
-                (PerfEvent { file, id: 77, read_format: times | u64::from(format) }, [0; 8]);
+                (PerfEvent { file, id: 77, read_format: times | u64::from(format | PERF_FORMAT_ID) }, [0; 8]);
             event.without_ids(said, &mut words).map(|count| words[..count].to_vec())
         };
         assert_eq!(said(0, &[5, 2, 1, 77]), Some(vec![5, 2, 1]));
