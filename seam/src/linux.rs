@@ -33,16 +33,16 @@ pub struct Linux {
 #[derive(Debug)]
 pub struct PerfEvent {
     file: ManuallyDrop<File>,
-    /// The kernel's number of the event; 0: a filter of system calls refused to tell.
+    /// The kernel's number of the event.
     id: u64,
     /// As it was opened.
     read_format: u64,
 }
 
 impl PerfEvent {
-    fn new(file: File, read_format: u64) -> PerfEvent {
-        let id = id(file.as_raw_fd()).unwrap_or(0);
-        PerfEvent { file: ManuallyDrop::new(file), id, read_format }
+    fn new(file: File, read_format: u64) -> io::Result<PerfEvent> {
+        let id = id(file.as_raw_fd())?;
+        Ok(PerfEvent { file: ManuallyDrop::new(file), id, read_format })
     }
 
     /// What read(2) said, without the numbers of events; None: the event's own is not among them.
@@ -59,8 +59,8 @@ impl PerfEvent {
         // (number of events or value, times; value and number of each event, or number)
         let (head, rest) = said.split_at_checked(1 + times)?;
         let grouped = has(PERF_FORMAT_GROUP) != 0;
-        let is_own = self.id == 0
-            || if grouped { rest.chunks_exact(2).any(|one| one[1] == self.id) } else { rest == [self.id] };
+        let is_own =
+            if grouped { rest.chunks_exact(2).any(|one| one[1] == self.id) } else { rest == [self.id] };
         let values = rest.iter().step_by(2).take(if grouped { rest.len() / 2 } else { 0 });
         let kept = words.iter_mut().zip(head.iter().chain(values));
         is_own.then(|| kept.map(|(place, word)| *place = *word).count())
@@ -68,7 +68,7 @@ impl PerfEvent {
 
     /// Whether the event is behind the descriptor yet.
     fn is_there(&self) -> bool {
-        self.id == 0 || id(self.as_raw_fd()) == Some(self.id)
+        id(self.as_raw_fd()).is_ok_and(|id| id == self.id)
     }
 
     /// The descriptor, if the event is behind it.
@@ -80,11 +80,11 @@ impl PerfEvent {
     }
 }
 
-/// The number of the event behind a descriptor, if there is one.
-fn id(fd: i32) -> Option<u64> {
+/// The number of the event behind a descriptor.
+fn id(fd: i32) -> io::Result<u64> {
     let mut id = 0;
     // SAFETY: an ioctl that fails on what is no event, and a live number.
-    (unsafe { perf::ioctls::ID(fd, &mut id) } == 0).then_some(id)
+    check(unsafe { perf::ioctls::ID(fd, &mut id) }).map(|()| id)
 }
 
 impl AsRawFd for PerfEvent {
@@ -302,13 +302,13 @@ impl Linux {
         // SAFETY: nobody else owns the descriptor.
         let event = unsafe { File::from_raw_fd(fd) };
         if fd >= self.descriptors_from {
-            return Ok(PerfEvent::new(event, read_format(attr)));
+            return PerfEvent::new(event, read_format(attr));
         }
         // SAFETY: a live descriptor, and a number.
         match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, self.descriptors_from) } {
             ..0 => Err(io::Error::last_os_error()),
             // SAFETY: the kernel has just given it, and nobody else owns it.
-            moved => Ok(PerfEvent::new(unsafe { File::from_raw_fd(moved) }, read_format(attr))),
+            moved => PerfEvent::new(unsafe { File::from_raw_fd(moved) }, read_format(attr)),
         }
     }
 }
