@@ -13,10 +13,11 @@ pub use signals::{
     Interrupts, interrupted, interrupts, let_files_be_too_large, raise, wait_for_reader, with_signals_blocked,
 };
 use signals::{PIPE_WAS_IGNORED, Relay, wait_for_children};
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -231,14 +232,25 @@ pub fn named(path: &Path, program: Option<&OsString>) -> io::Result<PathBuf> {
     named_for(path, std::process::id(), program)
 }
 
-/// The same for another process.
+/// The same for another process, whose rank its own environment tells as long as it is there.
 pub fn named_for(path: &Path, pid: u32, program: Option<&OsString>) -> io::Result<PathBuf> {
+    let environment = |bytes: Vec<u8>| -> Vec<(OsString, OsString)> {
+        let owned = |text: &[u8]| OsStr::from_bytes(text).to_owned();
+        let variable = |text: &[u8]| {
+            let equals = text.iter().position(|byte| *byte == b'=')?;
+            Some((owned(&text[..equals]), owned(&text[equals + 1..])))
+        };
+        bytes.split(|byte| *byte == 0).filter_map(variable).collect()
+    };
+    let told = std::fs::read(format!("/proc/{pid}/environ"))
+        .map_or_else(|_| std::env::vars_os().collect(), environment);
     let digits: String = local_time().chars().take(19).filter(|c| c.is_ascii_digit() || *c == 'T').collect();
     let names = pattern::Names {
         pid,
         host: host(),
         program: program.cloned().unwrap_or_else(|| "topdown".into()),
         time: digits.replace('T', "-"),
+        rank: pattern::rank_among(told.into_iter()),
     };
     pattern::named(path, &names)
 }

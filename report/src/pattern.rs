@@ -28,11 +28,15 @@ pub struct Names {
     pub program: OsString,
     /// `%t`: the local time, as 20260131-123456.
     pub time: String,
+    /// `%r`: the rank, if it is one of many ([`rank_among`]).
+    pub rank: Option<OsString>,
 }
 
-/// The rank of this process, if it is one of many.
-fn rank() -> Option<OsString> {
-    RANKS.iter().find_map(std::env::var_os).filter(|rank| !rank.is_empty())
+/// The rank that a process's environment tells it.
+pub fn rank_among(environment: impl Iterator<Item = (OsString, OsString)>) -> Option<OsString> {
+    let place = |name: &OsStr| RANKS.iter().position(|known| name == *known);
+    let ranks = environment.filter(|(_, rank)| !rank.is_empty());
+    ranks.filter_map(|(name, rank)| Some((place(&name)?, rank))).min().map(|(_, rank)| rank)
 }
 
 /// The file of this name. Of other letters the sign is one of the name.
@@ -51,8 +55,8 @@ pub fn named(path: &Path, names: &Names) -> io::Result<PathBuf> {
             (b'%', Some(b'h')) => (plain(OsStr::new(&names.host)), 2),
             (b'%', Some(b'n')) => (plain(Path::new(&names.program).file_name().unwrap_or_default()), 2),
             (b'%', Some(b't')) => (plain(OsStr::new(&names.time)), 2),
-            (b'%', Some(b'r')) => match rank() {
-                Some(rank) => (plain(&rank), 2),
+            (b'%', Some(b'r')) => match &names.rank {
+                Some(rank) => (plain(rank), 2),
                 None => {
                     return Err(io::Error::other(format!(
                         "-o {}: %r is the rank of a process, and none of {} tells it",
@@ -80,12 +84,16 @@ mod tests {
             host: "node/1".into(),
             program: "./bin/solve".into(),
             time: "20260131-123456".into(),
+            rank: None,
         };
         let named = |path: &str| named(Path::new(path), &names).map(|path| path.display().to_string());
         assert_eq!(named("r.%p.%h.%n.%t.json").unwrap(), "r.7.node_1.solve.20260131-123456.json");
         assert_eq!(named("100%%.%x%").unwrap(), "100%.%x%");
-        if rank().is_none() {
-            assert!(named("%r.json").unwrap_err().to_string().contains("SLURM_PROCID"));
-        }
+        assert!(named("%r.json").unwrap_err().to_string().contains("SLURM_PROCID"));
+        let told = [("SLURM_PROCID", "3"), ("PMI_RANK", ""), ("PMIX_RANK", "2"), ("HOME", "1")];
+        let rank = rank_among(told.map(|(name, rank)| (name.into(), rank.into())).into_iter());
+        assert_eq!(rank, Some("2".into()));
+        let ranked = Names { rank, ..names.clone() };
+        assert_eq!(super::named(Path::new("%r.json"), &ranked).unwrap(), Path::new("2.json"));
     }
 }
