@@ -66,18 +66,19 @@ impl PerfEvent {
         is_own.then(|| kept.map(|(place, word)| *place = *word).count())
     }
 
-    /// Whether the event is behind the descriptor yet.
-    fn is_there(&self) -> bool {
-        id(self.as_raw_fd()).is_ok_and(|id| id == self.id)
-    }
-
     /// The descriptor, if the event is behind it.
     fn descriptor(&self) -> io::Result<i32> {
-        match self.is_there() {
-            true => Ok(self.as_raw_fd()),
-            false => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        match id(self.as_raw_fd()) {
+            Ok(id) if id == self.id => Ok(self.as_raw_fd()),
+            Err(error) if is_forbidden(&error) => Err(error),
+            _ => Err(io::Error::from_raw_os_error(libc::EBADF)),
         }
     }
+}
+
+/// Whether it is what a filter of system calls says.
+fn is_forbidden(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::ENOSYS))
 }
 
 /// The number of the event behind a descriptor.
@@ -95,7 +96,7 @@ impl AsRawFd for PerfEvent {
 
 impl Drop for PerfEvent {
     fn drop(&mut self) {
-        if self.is_there() {
+        if self.descriptor().is_ok() {
             // SAFETY: it is dropped once, here.
             unsafe { ManuallyDrop::drop(&mut self.file) };
         }
@@ -178,9 +179,11 @@ impl Kernel for Linux {
         // An event says that so little is no room for it (kernel/events/core.c, __perf_read); a pipe, a file or a socket says 0, and keeps
         // what it has. (A sandbox that permits read(2) need not permit the ioctl(2) that would tell.) 0 is also said by an event that the
         // kernel has given up.
-        let is_event = || read(&mut []).err().and_then(|error| error.raw_os_error()) == Some(libc::ENOSPC);
-        if event.read_format & u64::from(PERF_FORMAT_ID) == 0 || !is_event() {
-            event.descriptor()?;
+        let has_number = event.read_format & u64::from(PERF_FORMAT_ID) != 0;
+        match read(&mut []) {
+            Err(error) if has_number && error.raw_os_error() == Some(libc::ENOSPC) => {}
+            Err(error) if is_forbidden(&error) => return Err(error),
+            _ => drop(event.descriptor()?),
         }
         let mut said = [0; MOST_SAID];
         let got = read(&mut said)?;
@@ -193,7 +196,7 @@ impl Kernel for Linux {
             None => (0, null_mut()),
         };
         let (access, flags) = (libc::PROT_READ, libc::MAP_SHARED | fixed);
-        let fd = event.descriptor()?;
+        let fd = event.as_raw_fd(); // (it has just been opened)
         // SAFETY: a new mapping, where the kernel likes or in a place that is ours to map in.
         let page = unsafe { libc::mmap(at.cast(), page_size(), access, flags, fd, 0) };
         if page == libc::MAP_FAILED {
