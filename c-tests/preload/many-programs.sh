@@ -18,7 +18,7 @@ fi
 
 # once WAY [WORD...] : the script, in which $UNDER stands for these words, in an empty directory
 once() {
-  local way=$1 code=0
+  local way=$1 code=0 report
   shift
   rm -rf "$scratch/here"
   mkdir "$scratch/here"
@@ -28,7 +28,8 @@ once() {
   sed -i -E 's/^(script: line [0-9]+:) +[0-9]+ /\1 /' "$scratch/$way.err" # what bash says of a process that a signal ended
   echo "exit status $code" >> "$scratch/$way.out"
   rm -f "$scratch/$way.csv"
-  [ ! -e "$scratch/here/report.csv" ] || mv "$scratch/here/report.csv" "$scratch/$way.csv"
+  report=$(find "$scratch/here" -maxdepth 1 -name 'report.*.csv' -printf '%T@ %p\n' | sort -n | tail -n 1) # (the last, of several)
+  [ -z "$report" ] || mv "${report#* }" "$scratch/$way.csv"
 }
 
 as_alone() { # as_alone WAY : the same output
@@ -62,11 +63,11 @@ slots_of() { awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } $1 
 same() {
   once alone
   echo "alone: $(tail -n 1 "$scratch/alone.out")"
-  once run "$topdown" run -o "$scratch/here/report.csv" --
+  once run "$topdown" run -o "$scratch/here/report.%p.csv" --
   as_alone run || return
   [ -n "${MACHINE:-}" ] || { [[ " $unseen " == *" $name "* ]] || whole run; return; }
   whole run || return
-  once stat "$topdown" stat --wait -o "$scratch/here/report.csv" --
+  once stat "$topdown" stat --wait -o "$scratch/here/report.%p.csv" --
   as_alone stat && whole stat || return
   # (the library's start, and what it does in each process and thread, is in the first)
   awk -v run="$(slots_of run)" -v stat="$(slots_of stat)" 'BEGIN { exit run < 0.9 * stat }' || { echo "slots are missing"; return 1; }

@@ -16,8 +16,7 @@ const ROOM: usize = 4;
 /// A thread's cache: each node has one place, which it may have to share. Never unmapped, nor made smaller: a call of the steady state
 /// may be interrupted by a handler whose regions have it grow.
 pub struct Cache {
-    /// One less than there are places, a power of two.
-    mask: usize,
+    /// The word before them is one less than there are, a power of two.
     places: *mut *mut RegionNode,
 }
 
@@ -32,14 +31,24 @@ impl Cache {
         parent: *mut RegionNode,
         name: *const c_char,
     ) -> *mut *mut RegionNode {
-        // SAFETY: the caller's word. In this order a place is within what there is, though the cache grow in between.
+        // SAFETY: the caller's word.
         unsafe {
-            let cache = addr_of!((*thread).cache);
-            let mask = addr_of!((*cache).mask).read_volatile();
-            let places = addr_of!((*cache).places).read_volatile();
-            let spread = (name as usize ^ (*parent).number as usize).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            places.add((spread >> 40) & mask)
+            let places = addr_of!((*thread).cache.places).read_volatile();
+            let mask = Cache::mask(places);
+            // (a product of 32 bits takes its factor in the instruction)
+            let spread = (name as u32 ^ (*parent).number).wrapping_mul(0x9e37_79b1);
+            places.add((spread >> (32 - MOST.ilog2())) as usize & mask)
         }
+    }
+
+    /// One less than there are places.
+    ///
+    /// # Safety
+    /// Places of a cache.
+    #[inline(always)]
+    unsafe fn mask(places: *mut *mut RegionNode) -> usize {
+        // SAFETY: the caller's word: `set` has written it.
+        unsafe { places.cast::<usize>().sub(1).read() }
     }
 
     /// Makes the first; all places have this node, which is below none. None: there is no memory.
@@ -59,7 +68,7 @@ impl Cache {
     pub unsafe fn grow(thread: *mut ThreadState, nodes: usize) {
         // SAFETY: the caller's word.
         unsafe {
-            let places = (*thread).cache.mask + 1;
+            let places = Cache::mask((*thread).cache.places) + 1;
             if nodes * ROOM > places && places < MOST {
                 Cache::set(thread, 4 * places, ThreadState::root(thread));
             }
@@ -69,11 +78,11 @@ impl Cache {
     unsafe fn set(thread: *mut ThreadState, count: usize, root: *mut RegionNode) -> Option<()> {
         // SAFETY: new memory for so many pointers, and the thread's own cache.
         unsafe {
-            let places: *mut *mut RegionNode = pages(count * size_of::<*mut RegionNode>()).ok()?.cast();
+            let all: *mut usize = pages((1 + count) * size_of::<usize>()).ok()?.cast();
+            all.write(count - 1);
+            let places: *mut *mut RegionNode = all.add(1).cast();
             (0..count).for_each(|k| places.add(k).write(root));
-            let cache = &raw mut (*thread).cache;
-            (&raw mut (*cache).places).write_volatile(places);
-            (&raw mut (*cache).mask).write_volatile(count - 1);
+            (&raw mut (*thread).cache.places).write_volatile(places);
         }
         Some(())
     }
