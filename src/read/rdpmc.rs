@@ -469,6 +469,7 @@ impl Shared {
 
     /// A reading, if the fast path serves; else what was seen of the registers, and `out` means nothing.
     #[inline]
+    #[allow(clippy::result_large_err)] // what was seen is looked at where it is
     pub fn read(&self, out: &mut Sample) -> Result<(), Seen> {
         unsafe extern "C" {
             fn topdown_fast_read(td: *const Shared, out: *mut Sample) -> c_int;

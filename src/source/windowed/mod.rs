@@ -234,7 +234,7 @@ impl<C: MetricsCounters> Windowed<C> {
         // (255 for the sum of the fields, in 16 bits behind the point: it is close, and there is no time to divide)
         let unit = (own << 16) / 255;
         let parts =
-            std::array::from_fn(|k| (unit * (now.registers.metrics.0 >> (8 * k) & 0xff) >> 16) as i64);
+            std::array::from_fn(|k| ((unit * (now.registers.metrics.0 >> (8 * k) & 0xff)) >> 16) as i64);
         let own = Registers { slots: RawSlots(own), metrics: now.registers.metrics };
         self.own_work.set(window, own.slots, &parts);
         if !self.window.is_newest(number) {
