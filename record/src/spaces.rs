@@ -398,9 +398,9 @@ mod tests {
     use super::*;
     use crate::event::now;
     use crate::file_proof::{inode_at, memfd};
-    use std::io::Seek;
+    use std::io::{Read, Seek, Write};
     use std::os::fd::AsRawFd;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     const NO_INODE: Inode = Inode { major: 0, minor: 0, number: 0 };
 
@@ -519,9 +519,12 @@ mod tests {
     #[test]
     fn a_program_in_a_memfd_is_a_file() {
         let memfd = memfd(c"app");
-        io::copy(&mut File::open("/bin/sleep").unwrap(), &mut &memfd).unwrap();
+        io::copy(&mut File::open("/bin/cat").unwrap(), &mut &memfd).unwrap();
         let path = format!("/proc/self/fd/{}", memfd.as_raw_fd());
-        let mut child = Command::new(path).arg("600").spawn().unwrap();
+        let mut child = Command::new(path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // (once it answers it has been mapped)
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let (mut spaces, pid) = (Spaces::default(), child.id() as i32);
         spaces.look_at(pid).unwrap();
         let proof = FileProof::of(&memfd);
