@@ -150,7 +150,8 @@ struct td_sample {
 /** Of a sum: not every execution was measured, and `error` is four standard errors of a random sample more than the bound of
  * those that were. */
 #define TD_SAMPLE_SPARSE 8
-/** Of arm64: the reading took the slow path, or was by MRS; some of the library's own work follows it, and is counted. */
+/** Some of the library's own work follows the reading and is counted, and a constant bounds it: of marks of general counters that
+ * td_read_mark takes by a call, of the first reading of an execution in a sum of these, and on arm64 of the slow path and of MRS. */
 #define TD_SAMPLE_WORK_AFTER 32
 #define TD_SAMPLE_WORK_BEFORE 64  /**< Likewise: some of it precedes the reading, and is counted. */
 #define TD_SAMPLE_DROPPING 128    /**< The slots that the core dropped were counted, too (TD_FLAG_DROPPING). */

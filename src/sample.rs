@@ -12,7 +12,8 @@ use crate::sys::page::Times;
 pub const TD_SAMPLE_UNBOUNDED: u32 = 1;
 /// The times are older than the reading: of when the thread was last scheduled, or the library last read the clock.
 pub const TD_SAMPLE_COARSE_TIME: u32 = 2;
-/// Of arm64: the reading took the slow path, or was by MRS; some of the library's own work follows it, and is counted.
+/// Some of the library's own work follows the reading and is counted, and a constant bounds it: of marks of general counters that
+/// td_read_mark takes by a call, of the first reading of an execution in a sum of these, and on arm64 of the slow path and of MRS.
 pub const TD_SAMPLE_WORK_AFTER: u32 = 32;
 /// Likewise: some of it precedes the reading, and is counted.
 pub const TD_SAMPLE_WORK_BEFORE: u32 = 64;

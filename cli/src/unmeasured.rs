@@ -152,4 +152,18 @@ mod tests {
         assert_eq!(linked(b"\x7fELF\x02\x01"), Linked::Otherwise);
         assert_eq!(linked(&own[..19].iter().copied().chain([0]).collect::<Vec<_>>()), Linked::Otherwise);
     }
+
+    #[test]
+    fn a_32_bit_program_is_refused() {
+        let path = std::env::temp_dir().join(format!("topdown-32-bit-{}", std::process::id()));
+        let refused = |class: u8| {
+            let mut own = fs::read("/proc/self/exe").unwrap();
+            own[4] = class;
+            fs::write(&path, own).unwrap();
+            refuses(path.as_os_str())
+        };
+        assert!(refused(1).unwrap().contains("32-bit"));
+        assert_eq!(refused(2), None);
+        fs::remove_file(&path).unwrap();
+    }
 }

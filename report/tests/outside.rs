@@ -320,3 +320,22 @@ fn nodes_of_groups_that_took_turns_are_the_whole_as_those_of_one_group() {
         assert!(text.contains(says), "{text}");
     }
 }
+
+#[test]
+fn a_command_that_ended_with_a_status_was_not_killed() {
+    let said = |run: Run| {
+        let mut made = one_region();
+        kill(&mut made);
+        let scratch = Scratch::new("exit-group");
+        let outside = OutsideCount { run, ..outside(40_000, [20, 10, 10, 60]) };
+        render(&merge(&[made.write(&scratch.0)], Some(outside)).unwrap(), Format::Text)
+    };
+    let own = "ended by exit_group(2) without exit(3), as Go programs do: process 10;";
+    let status = Run { pid: Some(10), status: Some(0), ..Run::default() };
+    assert!(said(status.clone()).contains(own) && !said(status.clone()).contains("killed"));
+    // one of another process, or that a signal ended
+    for run in [Run { pid: Some(11), ..status.clone() }, Run { status: None, signal: Some(9), ..status }] {
+        let text = said(run);
+        assert!(text.contains("killed, ended by exit_group(2)") && !text.contains(own), "{text}");
+    }
+}
