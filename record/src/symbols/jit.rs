@@ -258,8 +258,10 @@ impl Jit {
         let Some(mut dump) = self.dump.as_ref().and_then(Dump::again) else { return (names, None) };
         let mut records = Vec::new();
         let mut refused = dump.follow(|record| records.push(record)).err();
-        let mut map = JitMap { keeps_all: !dump.is_timed, ..JitMap::default() };
-        let times = |(first, last): (u64, u64)| if dump.is_timed { [first, last] } else { [u64::MAX; 2] };
+        // (some compilers leave times at 0)
+        let is_timed = dump.is_timed && records.iter().all(|record| record.time > 0);
+        let mut map = JitMap { keeps_all: !is_timed, ..JitMap::default() };
+        let times = |(first, last): (u64, u64)| if is_timed { [first, last] } else { [u64::MAX; 2] };
         let ends = seen.iter().enumerate();
         let mut looks: Vec<(u64, usize)> =
             ends.flat_map(|(place, (_, ends))| times(*ends).map(|time| (time, place))).collect();

@@ -408,8 +408,7 @@ fn code_of_no_file_has_the_names_of_a_dump_that_its_process_has_mapped() {
     let scratch = Scratch::new("dumps");
     let pid = std::process::id() as i32;
     let dump = scratch.path(&format!("jit-{pid}.dump")).display().to_string();
-    let loaded = [(10, "a"), (20, "b"), (30, "c")];
-    let names_of = |flags: u64, mapped: &str| {
+    let names_of_loaded = |loaded: [(u64, &str); 3], flags: u64, mapped: &str| {
         fs::write(&dump, dump_of(flags, &loaded[..2])).unwrap();
         let mut spaces = crate::spaces::Spaces::default();
         spaces.mapped(0, pid, 0x8000, 0x1000, 0, ("//anon", Inode::default()));
@@ -421,11 +420,15 @@ fn code_of_no_file_has_the_names_of_a_dump_that_its_process_has_mapped() {
         places.extend([25, 35].map(|time| spaces.place(pid, time, 0x8010)));
         made(&spaces, &places).0
     };
+    let loaded = |times: [u64; 3]| [(times[0], "a"), (times[1], "b"), (times[2], "c")];
+    let names_of = |flags, mapped: &str| names_of_loaded(loaded([10, 20, 30]), flags, mapped);
     let (unknown, again) = ("[unknown in [jit]]", "[unknown in [jit]: its address was used again]");
     // what was seen before and behind a change that was not known yet is not told
     assert_eq!(names_of(0, &dump), [again, again, "b", "b", "c"]);
     // times of another clock tell nothing
     assert_eq!(names_of(1, &dump), [again; 5]);
+    // nor do those that a compiler leaves out
+    assert_eq!(names_of_loaded(loaded([0; 3]), 0, &dump), [again; 5]);
     let other = scratch.path("other.dump").display().to_string();
     fs::copy(&dump, &other).unwrap();
     assert_eq!(names_of(0, &other), [unknown; 5]);
