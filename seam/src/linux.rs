@@ -12,7 +12,7 @@ use perf_event_open_sys::bindings::{
 };
 use std::fs::File;
 use std::io;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
 use std::ptr::null_mut;
@@ -45,25 +45,34 @@ impl PerfEvent {
         Ok(PerfEvent { file: ManuallyDrop::new(file), id, read_format })
     }
 
-    /// What read(2) said, without the numbers of events; None: the event's own is not among them.
+    /// What read(2) said, without the numbers of events, in few instructions: they count. None: the event's own is not among them.
     fn without_ids(&self, said: &[u64], words: &mut [u64]) -> Option<usize> {
-        if said.is_empty() {
-            return Some(0); // the kernel has given it up
+        if said.is_empty() || !self.has(PERF_FORMAT_ID) {
+            let all = said.len().min(words.len()); // (nothing: the kernel has given it up)
+            words[..all].copy_from_slice(&said[..all]);
+            return Some(all);
         }
-        let has = |flag: u32| usize::from(self.read_format & u64::from(flag) != 0);
-        if has(PERF_FORMAT_ID) == 0 {
-            words.iter_mut().zip(said).for_each(|(place, word)| *place = *word);
-            return Some(said.len().min(words.len()));
+        let times = [PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_TOTAL_TIME_RUNNING];
+        let head = 1 + times.iter().filter(|flag| self.has(**flag)).count();
+        // (number of events or value, times)
+        let (told, rest) = said.split_at_checked(head)?;
+        let (kept, values) = words.split_at_mut_checked(head)?;
+        kept.copy_from_slice(told);
+        if !self.has(PERF_FORMAT_GROUP) {
+            return (rest == [self.id]).then_some(head);
         }
-        let times = has(PERF_FORMAT_TOTAL_TIME_ENABLED) + has(PERF_FORMAT_TOTAL_TIME_RUNNING);
-        // (number of events or value, times; value and number of each event, or number)
-        let (head, rest) = said.split_at_checked(1 + times)?;
-        let grouped = has(PERF_FORMAT_GROUP) != 0;
-        let is_own =
-            if grouped { rest.chunks_exact(2).any(|one| one[1] == self.id) } else { rest == [self.id] };
-        let values = rest.iter().step_by(2).take(if grouped { rest.len() / 2 } else { 0 });
-        let kept = words.iter_mut().zip(head.iter().chain(values));
-        is_own.then(|| kept.map(|(place, word)| *place = *word).count())
+        // (value and number of each)
+        let (mut count, mut is_own) = (head, false);
+        for (value, member) in values.iter_mut().zip(rest.chunks_exact(2)) {
+            *value = member[0];
+            is_own |= member[1] == self.id;
+            count += 1;
+        }
+        is_own.then_some(count)
+    }
+
+    fn has(&self, flag: u32) -> bool {
+        self.read_format & u64::from(flag) != 0
     }
 
     /// The descriptor, if the event is behind it.
@@ -168,26 +177,28 @@ impl Kernel for Linux {
 
     fn read(&self, event: &PerfEvent, words: &mut [u64]) -> io::Result<usize> {
         let fd = event.as_raw_fd();
-        let read = |said: &mut [u64]| {
-            // SAFETY: a buffer with room for so many bytes, any of which make words.
-            let got = unsafe {
-                // not the C library's, which is a cancellation point: td_read is none
-                libc::syscall(libc::SYS_read, fd, said.as_mut_ptr(), size_of_val(said))
-            };
-            usize::try_from(got).map(|bytes| bytes / 8).map_err(|_| io::Error::last_os_error())
-        };
+        // (not by the C library's, which is a cancellation point: td_read is none)
+        // SAFETY: the caller's buffer has room for so many bytes, any of which make words.
+        let read = |said: *mut u64, bytes: usize| unsafe { libc::syscall(libc::SYS_read, fd, said, bytes) };
         // An event says that so little is no room for it (kernel/events/core.c, __perf_read); a pipe, a file or a socket says 0, and keeps
         // what it has. (A sandbox that permits read(2) need not permit the ioctl(2) that would tell.) 0 is also said by an event that the
         // kernel has given up.
-        let has_number = event.read_format & u64::from(PERF_FORMAT_ID) != 0;
-        match read(&mut []) {
-            Err(error) if has_number && error.raw_os_error() == Some(libc::ENOSPC) => {}
-            Err(error) if is_forbidden(&error) => return Err(error),
-            _ => drop(event.descriptor()?),
+        let probed = read(null_mut(), 0);
+        // SAFETY: this thread's own.
+        if probed >= 0 || unsafe { *libc::__errno_location() } != libc::ENOSPC || !event.has(PERF_FORMAT_ID) {
+            let error = io::Error::last_os_error();
+            if probed < 0 && is_forbidden(&error) {
+                return Err(error);
+            }
+            event.descriptor()?;
         }
-        let mut said = [0; MOST_SAID];
-        let got = read(&mut said)?;
-        event.without_ids(&said[..got], words).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
+        let mut said = [const { MaybeUninit::<u64>::uninit() }; MOST_SAID];
+        let Ok(got) = usize::try_from(read(said.as_mut_ptr().cast(), size_of_val(&said))) else {
+            return Err(io::Error::last_os_error());
+        };
+        // SAFETY: the kernel has written so many.
+        let said = unsafe { std::slice::from_raw_parts(said.as_ptr().cast::<u64>(), got / 8) };
+        event.without_ids(said, words).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
     }
 
     fn map(&self, event: &PerfEvent, place: Option<ReservedPage>) -> io::Result<Mapped> {
@@ -365,8 +376,8 @@ mod tests {
         let times = u64::from(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING);
         let said = |format: u32, said: &[u64]| {
             let file = ManuallyDrop::new(File::open("/dev/null").unwrap());
-            let (event, mut words) =
-                (PerfEvent { file, id: 77, read_format: times | u64::from(format | PERF_FORMAT_ID) }, [0; 8]);
+            let event = PerfEvent { file, id: 77, read_format: times | u64::from(format | PERF_FORMAT_ID) };
+            let mut words = [0; 8];
             event.without_ids(said, &mut words).map(|count| words[..count].to_vec())
         };
         assert_eq!(said(0, &[5, 2, 1, 77]), Some(vec![5, 2, 1]));
