@@ -66,7 +66,7 @@ pub struct Arguments {
     period: Option<u64>,
     /// Write the profile to FILE (- for standard output), in the format of its ending: .html (a page), .svg (a flame graph), .json,
     /// .csv, .folded (stacks), .pprof, .firefox.json (for profiler.firefox.com), .recording (for --from), .txt or none [default: a text to
-    /// standard error]
+    /// standard error]. In the name, %p stands for the process id, %h for the host, %r for the rank, %n for the program, %t for the time
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now

@@ -33,7 +33,8 @@ pub const TABLE: &str = "topdown";
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Write the report to FILE, in the format of its ending: .csv, .json, .html, .txt, .pftrace (the timeline alone); `-` is
-    /// standard output [default: a text to standard error]
+    /// standard output [default: a text to standard error]. In the name, %p stands for the process id, %h for the host, %r for the rank, %n
+    /// for the program, %t for the time
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write what was counted in each interval to FILE, too: .csv, .json, or .pftrace for ui.perfetto.dev

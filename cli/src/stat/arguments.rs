@@ -62,7 +62,8 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = OTHERS, conflicts_with_all = ["per_thread", "interval_print", "repeat"], help_heading = ROWS)]
     pub(super) per_process: bool,
     /// Write the report to FILE (- for standard output), in the format of its ending: .csv, .json, .html, .pftrace, .txt or none
-    /// [default: a text to standard error]
+    /// [default: a text to standard error]. In the name, %p stands for the process id, %h for the host, %r for the rank, %n for the program,
+    /// %t for the time
     #[arg(short, long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) output: Option<PathBuf>,
     /// Write what was counted in each interval to FILE, too: .csv, .json, or .pftrace for ui.perfetto.dev. With it, or with an HTML
