@@ -150,8 +150,9 @@ struct td_sample {
 /** Of a sum: not every execution was measured, and `error` is four standard errors of a random sample more than the bound of
  * those that were. */
 #define TD_SAMPLE_SPARSE 8
-/** Some of the library's own work follows the reading and is counted, and a constant bounds it: of marks of general counters that
- * td_read_mark takes by a call, of the first reading of an execution in a sum of these, and on arm64 of the slow path and of MRS. */
+/** Some of the library's own work follows the reading and is counted, and a constant bounds it: of marks of
+ * registers that td_read_mark takes by a call, of the first reading of an execution in a sum by general counters, and on arm64 of the slow
+ * path and of MRS. */
 #define TD_SAMPLE_WORK_AFTER 32
 #define TD_SAMPLE_WORK_BEFORE 64  /**< Likewise: some of it precedes the reading, and is counted. */
 #define TD_SAMPLE_DROPPING 128    /**< The slots that the core dropped were counted, too (TD_FLAG_DROPPING). */
@@ -490,7 +491,8 @@ struct td_sum {
  * For regions that are too short, or run too often, to measure each execution. td_sum_begin measures a random choice of
  * them, as many as td_options.max_overhead_ppm allows, and counts the slots alone of all others; such an execution costs
  * some 120 instructions in all. The result is right if what an execution does has nothing to do with its being chosen. Where
- * general counters are counted (td_info.counters), each execution is measured, for some 190 or 260 instructions; now and then
+ * general counters are counted (td_info.counters), each execution is measured, for some 200 (level 1) or 270 instructions where a counter
+ * of slots leads (P-cores), and for some 2,600 to 2,900 where cycles do (E-cores, AMD's cores, arm64); now and then
  * one of nothing is measured before it, which tells what the library itself executes between the two readings.
  *
  * Each thread has sums of its own. Executions of different sums may nest; those of one may not: a second begin starts

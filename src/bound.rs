@@ -99,6 +99,8 @@ pub(crate) const WORK_AFTER: u64 = 8 * SKID_SLOTS;
 pub(crate) const WORK_BEFORE: u64 = 4 * SKID_SLOTS;
 /// Before a reading of plain counters on the slow path, which looks at the page of each.
 pub(crate) const WORK_BEFORE_COUNTERS: u64 = 64 * SKID_SLOTS;
+/// For a look at the pages of plain counters that came to nothing.
+pub(crate) const WORK_BY_LOOK: u64 = 10 * SKID_SLOTS;
 /// For a reading by read(2), on the way in and on the way back, if the calling thread is the one that is measured.
 pub(crate) const WORK_BY_READ: u64 = 30 * SKID_SLOTS;
 

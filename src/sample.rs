@@ -12,14 +12,15 @@ use crate::sys::page::Times;
 pub const TD_SAMPLE_UNBOUNDED: u32 = 1;
 /// The times are older than the reading: of when the thread was last scheduled, or the library last read the clock.
 pub const TD_SAMPLE_COARSE_TIME: u32 = 2;
-/// Some of the library's own work follows the reading and is counted, and a constant bounds it: of marks of general counters that
-/// td_read_mark takes by a call, of the first reading of an execution in a sum of these, and on arm64 of the slow path and of MRS.
+/// Some of the library's own work follows the reading and is counted, and a constant bounds it: of marks of
+/// registers that td_read_mark takes by a call, of the first reading of an execution in a sum by general counters, and on arm64 of the slow
+/// path and of MRS.
 pub const TD_SAMPLE_WORK_AFTER: u32 = 32;
 /// Likewise: some of it precedes the reading, and is counted.
 pub const TD_SAMPLE_WORK_BEFORE: u32 = 64;
 /// The slots that the core dropped were counted, too (TD_FLAG_DROPPING).
 pub const TD_SAMPLE_DROPPING: u32 = 128;
-/// Flags that say something of one reading, and nothing of what was decoded.
+/// Both, of one reading.
 pub(crate) const OF_READINGS: u32 = TD_SAMPLE_WORK_AFTER | TD_SAMPLE_WORK_BEFORE;
 /// Made by the simulated PMU (TD_FLAG_SIMULATE).
 pub const TD_SAMPLE_SIMULATED: u32 = 4;
@@ -199,6 +200,16 @@ pub struct Mark {
     pub window: u32,
     /// The other general counters.
     pub counter: [u64; 7],
+}
+
+/// In `Mark::slots` of registers, above what they hold: a call took it on the fast path, on the way to which and back there is more than
+/// an inlined reading has.
+pub(crate) const CALLED: u64 = 1 << 63;
+
+impl Mark {
+    pub(crate) fn called(self) -> Mark {
+        Mark { slots: self.slots | CALLED, ..self }
+    }
 }
 
 impl Sample {

@@ -4,14 +4,14 @@
 #![forbid(unsafe_code)]
 
 use crate::bound::{
-    FEW_SWITCHES, UNCHECKED_MS, WORK_AFTER, WORK_BEFORE, WORK_BEFORE_COUNTERS, rounding, rounding_of_few,
-    skid, skid_of_counters, uncounted,
+    FEW_SWITCHES, UNCHECKED_MS, WORK_AFTER, WORK_BEFORE_COUNTERS, rounding, rounding_of_few, skid,
+    skid_of_counters, uncounted,
 };
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
 use crate::model::tree::{Input, Tree};
 use crate::model::{self, slots_per_ns};
 use crate::sample::{
-    Base, CATEGORIES, OF_READINGS, Sample, TD_SAMPLE_DROPPING, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER,
+    Base, CATEGORIES, Sample, TD_SAMPLE_DROPPING, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER,
     TD_SAMPLE_WORK_BEFORE,
 };
 
@@ -202,9 +202,9 @@ pub(crate) fn difference<const N: usize>(from: &Sample, to: &Sample) -> Span {
         rounding_of_many(from, to, windows)
     };
     let rounding = rounding.saturating_add(to.base.error - from.base.error);
-    let flags = (from.flags | to.flags) & !OF_READINGS;
+    let flags = from.flags | to.flags;
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0 && !from.is_unchecked() && !to.is_unchecked();
-    let edges = skid([a, b], windows) + own_work(from, to, WORK_BEFORE);
+    let edges = skid([a, b], windows) + own_work(from, to);
     let at = [from.base.categories(from.slots_before), to.base.categories(to.slots_before)];
     let since = [a.split_by::<N>(whole_a), b.split_by::<N>(whole_b)];
     let mut category = [0.0; CATEGORIES];
@@ -219,13 +219,13 @@ pub(crate) fn difference<const N: usize>(from: &Sample, to: &Sample) -> Span {
 /// Of two samples of plain counters that go together: nothing is rounded, and there is no category.
 #[inline(always)]
 pub(crate) fn difference_of_counters(from: &Sample, to: &Sample) -> Span {
-    let flags = (from.flags | to.flags) & !OF_READINGS;
+    let flags = from.flags | to.flags;
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0;
     let rounding = to.base.error - from.base.error;
     let windows = to.base.window.wrapping_sub(from.base.window);
     let dropping = usize::from(flags & TD_SAMPLE_DROPPING != 0); // one more is read with them
     let counters = model::counters_down_to(to.base.model, to.base.level) + dropping;
-    let edges = skid_of_counters(windows, counters) + own_work(from, to, WORK_BEFORE_COUNTERS);
+    let edges = skid_of_counters(windows, counters) + own_work(from, to);
     let (running, uncounted) = ran(from, to);
     Span {
         flags,
@@ -240,9 +240,9 @@ pub(crate) fn difference_of_counters(from: &Sample, to: &Sample) -> Span {
 
 /// The library's own work after one reading and before the other.
 #[inline(always)]
-pub(crate) fn own_work(from: &Sample, to: &Sample, most_before: u64) -> u64 {
+pub(crate) fn own_work(from: &Sample, to: &Sample) -> u64 {
     let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { WORK_AFTER } else { 0 };
-    let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { most_before } else { 0 };
+    let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { WORK_BEFORE_COUNTERS } else { 0 };
     after + before
 }
 

@@ -1,7 +1,8 @@
 /* pmu_own_work [SEED]: what the library itself executes at a region's ends is in the bound, or taken out, whatever its speed: regions
  * of another mix than around them, whatever number of cycles an instruction of the code around takes, by registers and by
  * general counters, by td_read and td_read_mark; beside a thread that preempts every 25 us; with a context switch before or
- * within each. With one within, regions by general counters have a bound of use.
+ * within each; on hybrid CPUs by one handle for both kinds of core, with a move to the other kind before or within each. With a switch
+ * within, regions by general counters have a bound of use.
  * needs: counters or general-counters or other-core */
 #include "competing.h"
 #include "truth.h"
@@ -9,9 +10,10 @@
 
 enum { REGIONS = 120, SHORTEST = 500, MOST_MULTIPLE = 60, LONG_SLOTS = 40000 };
 
-/* What happens: nothing; the thread sleeps before the region, or within it; another one preempts it. */
-enum happens { NOTHING, BEFORE, WITHIN, PREEMPTED, KINDS };
-static const char *const KIND[KINDS] = {"nothing", "a switch before", "a switch within", "preempted"};
+/* What happens: nothing; the thread sleeps before the region, or within it; another one preempts it; it moves to the other kind of core
+ * before the region, or within it. */
+enum happens { NOTHING, BEFORE, WITHIN, PREEMPTED, MOVES_BEFORE, MOVES_WITHIN, KINDS };
+static const char *const KIND[KINDS] = {"nothing", "a switch before", "a switch within", "preempted", "a move before", "a move within"};
 
 static const struct vm_mix REGION = {48, 4, 8, 8, 8, 8, 8}, AROUND = {4, 40, 8, 8, 8, 8, 8};
 
@@ -29,10 +31,17 @@ static void *preempts(void *unused)
     return NULL;
 }
 
-static void sleeps(void)
+/* a CPU of each kind of core, and on which kind the thread is */
+static int core[2], on;
+
+/* It leaves the CPU and comes back, there or on a core of the other kind. */
+static void leaves(int moves)
 {
     const struct timespec moment = {0, 1000};
-    nanosleep(&moment, NULL);
+    if (moves)
+        move_to(0, core[on = !on]);
+    else
+        nanosleep(&moment, NULL);
 }
 
 /* A reading, by td_read or as a mark. */
@@ -58,13 +67,13 @@ static double ends(td_t *td, const struct known_mix *region, uint64_t *seed, enu
         const uint64_t instructions = i % 4 == 0 ? LONG_SLOTS / 6 : (uint64_t)(SHORTEST * pow(MOST_MULTIPLE, random));
         __asm__ volatile(MIX_IN_PLACE("%0") : : "r"(around) : "rax", "rcx", "r11", "rdi", "rsi", "memory");
         work(next_random(seed) % 20000);
-        if (happens == BEFORE)
-            sleeps();
+        if (happens == BEFORE || happens == MOVES_BEFORE)
+            leaves(happens == MOVES_BEFORE);
         reading(td, by_mark, &before, &begin, &code);
         __asm__ volatile(MIX_IN_PLACE("%0") : : "r"(inner) : "rax", "rcx", "r11", "rdi", "rsi", "memory");
         work(instructions / 2);
-        if (happens == WITHIN)
-            sleeps();
+        if (happens == WITHIN || happens == MOVES_WITHIN)
+            leaves(happens == MOVES_WITHIN);
         work(instructions / 2);
         __asm__ volatile(MIX_IN_PLACE("%0") : : "r"(around) : "rax", "rcx", "r11", "rdi", "rsi", "memory");
         reading(td, by_mark, &after, &end, &code);
@@ -99,13 +108,13 @@ static void source(uint32_t flags, uint64_t *seed)
         return; /* not every core has both */
     const struct td_info info = info_of(td);
     const struct known_mix region = known_mix(REGION, &info, 0);
-    const int counters = info.counters > 0;
+    const int counters = info.counters > 0, both = strchr(info.pmu, ',') != NULL;
     double undisturbed[2][sizeof IPC / sizeof *IPC] = {{0}};
-    printf("%s\n", counters ? "general counters" : "registers");
-    for (int happens = NOTHING; happens < KINDS; happens++)
+    printf("%s%s\n", counters ? "general counters" : "registers", both ? " of both kinds of core" : "");
+    for (int happens = NOTHING; happens < (both ? KINDS : MOVES_BEFORE); happens++)
         for (int by_mark = 0; by_mark < 2; by_mark++)
             for (size_t k = 0; k < sizeof IPC / sizeof *IPC; k++) {
-                if (IPC[k] == 4 && info.slots_per_cycle > 6)
+                if (IPC[k] == 4 && (info.slots_per_cycle > 6 || both))
                     continue; /* the fast path itself has more than the skid then */
                 pthread_t thread = 0;
                 over = 0;
@@ -131,5 +140,10 @@ int main(int argc, char **argv)
     stay_on_a_cpu();
     source(TD_FLAG_REGISTERS, &seed);
     source(TD_FLAG_COUNTERS, &seed);
+    core[0] = p_core(), core[1] = e_core();
+    if (core[0] >= 0 && core[1] >= 0) {
+        may_run_anywhere();
+        source(0, &seed);
+    }
     return 0;
 }

@@ -17,15 +17,6 @@ struct known {
     double slots, part[4], mispredicts, slack;
 };
 
-static void any_cpu(void)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); cpu++)
-        CPU_SET((unsigned)cpu, &set);
-    CHECK_EQ(sched_setaffinity(0, sizeof set, &set), 0);
-}
-
 static td_t *opened(uint32_t flags, uint32_t target, int32_t id)
 {
     struct td_options options = options_of(flags, 0);
@@ -101,7 +92,7 @@ static void regions_are_known(uint32_t flags, int regions)
     struct td_l1 l1;
     uint32_t count = 0;
     int seen = 0; /* readings after regions: on a P-core, then on an E-core, then on a P-core */
-    any_cpu();
+    may_run_anywhere();
     td_t *td = opened(flags, TD_TARGET_SELF, 0);
     CHECK_EQ(info_of(td).path, flags ? TD_PATH_READ : TD_PATH_RDPMC);
     mix_is(MIXES[0]);
@@ -147,7 +138,7 @@ static void stays(void)
     struct td_sample before, after;
     struct td_mark mark[2];
     struct td_l1 l1;
-    any_cpu();
+    may_run_anywhere();
     td_t *td = opened(0, TD_TARGET_SELF, 0);
     const struct td_info info = info_of(td);
     CHECK_EQ(strcmp(info.pmu, "cpu_core,cpu_atom"), 0);
@@ -176,7 +167,7 @@ static void stays(void)
     }
     td_close(td);
 
-    any_cpu(); /* who wants level 2 gets that of the P-cores */
+    may_run_anywhere(); /* who wants level 2 gets that of the P-cores */
     struct td_options both = options_of(0, 2);
     td_must(td_open(&td, &both));
     CHECK_EQ(strcmp(info_of(td).pmu, "cpu_core"), 0);
@@ -197,7 +188,7 @@ static void *run(void *mixes)
 {
     struct known *known = mixes;
     other = (pid_t)syscall(SYS_gettid);
-    any_cpu();
+    may_run_anywhere();
     CHECK_EQ(sem_post(&begin), 0);
     while (!stop)
         usleep(100);
@@ -214,7 +205,7 @@ static void of_another_thread(void)
     struct known known = {0};
     struct td_l1 l1;
     pthread_t thread;
-    any_cpu();
+    may_run_anywhere();
     CHECK_EQ(sem_init(&begin, 0, 0), 0);
     CHECK_EQ(pthread_create(&thread, NULL, run, &known), 0);
     CHECK_EQ(sem_wait(&begin), 0);
@@ -249,7 +240,7 @@ static void moved_by_another_thread(void)
     struct td_l1 l1;
     pthread_t thread;
     long readings = 0;
-    any_cpu();
+    may_run_anywhere();
     td_t *td = opened(0, TD_TARGET_SELF, 0);
     mix_is(MIXES[1]);
     td_must(td_reset(td));

@@ -241,6 +241,16 @@ static inline int first_cpu(const char *path)
 static inline int p_core(void) { return first_cpu("/sys/bus/event_source/devices/cpu_core/cpus"); }
 static inline int e_core(void) { return first_cpu("/sys/bus/event_source/devices/cpu_atom/cpus"); }
 
+/* The calling thread may run on every CPU, from now on. */
+static inline void may_run_anywhere(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); cpu++)
+        CPU_SET((unsigned)cpu, &set);
+    CHECK_EQ(sched_setaffinity(0, sizeof set, &set), 0);
+}
+
 /* A thread (0: this one) runs on this CPU only, from now on. */
 static inline void move_to(pid_t thread, int cpu)
 {

@@ -4,7 +4,7 @@
 use super::*;
 use crate::bound::SKID_SLOTS;
 use crate::registers::FULL;
-use crate::sample::{Base, OF_READINGS, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE};
+use crate::sample::{Base, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE};
 
 const EDGE: f64 = SKID_SLOTS as f64;
 
@@ -73,10 +73,10 @@ pub fn span(from: Option<&Sample>, to: &Sample) -> Span {
     let rounding = rounding(a, 0)
         .saturating_add(rounding(b, to.switches().saturating_sub(before)))
         .saturating_add(to.base.error - from.base.error);
-    let flags = (from.flags | to.flags) & !OF_READINGS;
+    let flags = from.flags | to.flags;
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0 && !from.is_unchecked() && !to.is_unchecked();
     let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { 8.0 * EDGE } else { 0.0 };
-    let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { 4.0 * EDGE } else { 0.0 };
+    let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { 64.0 * EDGE } else { 0.0 };
     let edges = edges([a, b], windows) + after + before;
     let total = |sample: &Sample| {
         let (before, since) = (sample.base.categories(sample.slots_before), split(sample.registers()));

@@ -22,9 +22,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 const P_CORES: usize = 0;
 const E_CORES: usize = 1;
 
-/// Readings until a group is seen to stand still, of a thread that does not move meanwhile.
-const MOST_CALLS: u64 = 4;
-/// Further ones, until it is given up. (A thread moves far less often.)
+/// Readings until a group that is to stand still is given up. (A thread moves far less often.)
 const MOST_READS: u32 = 16;
 /// Readings at the start that tell how far apart the groups were opened.
 const FIRST_READS: u32 = 8;
@@ -163,6 +161,14 @@ impl<K: Kernel> HybridGroup<K> {
         self.last.store(place as u32, Ordering::Relaxed);
     }
 
+    /// What the group of the other kind of core has counted, if that is known and it has not counted since.
+    fn stands_still(&self) -> Option<AwayCounts> {
+        let away = self.away.get(|away| *away)?;
+        let is_last = self.last.load(Ordering::Relaxed) as usize == away.place;
+        // (what has counted since has left another number)
+        (!is_last && self.groups[away.place].scheduled() == Some((away.sequence, false))).then_some(away)
+    }
+
     /// What both have counted, of which `here` counts now, or none does.
     fn both(&self, here: usize, counts: &[PlainCounts; 2], away: Option<u32>) -> PlainCounts {
         self.goes_by(here);
@@ -224,20 +230,20 @@ impl<K: Kernel> PlainCounters for HybridGroup<K> {
     }
 
     fn calls(&self) -> u64 {
-        // (in user mode a call is some hundred instructions, so what is allowed for one would do for all)
-        if self.groups[P_CORES].counts_the_kernel() { MOST_CALLS } else { MOST_CALLS / 2 }
+        self.groups.iter().map(PlainGroup::calls).sum()
     }
 
     fn snapshot(&self, entry: &Entry, out: &mut CountersSnapshot) -> Option<()> {
-        let away = self.away.get(|away| *away)?;
-        let here = 1 - away.place;
-        if self.last.load(Ordering::Relaxed) as usize != here {
-            return None;
+        let mut away = self.stands_still();
+        if away.is_none() && MEASURES_ITSELF {
+            self.counts().ok()?;
+            away = self.stands_still();
         }
+        let away = away?;
+        let here = 1 - away.place;
         self.groups[here].snapshot(entry, out)?;
         out.goes_with_entry &= !MEASURES_ITSELF || entry.is_second == (here == E_CORES);
-        // (what has counted since has left another number)
-        if self.groups[away.place].scheduled() != Some((away.sequence, false)) {
+        if self.stands_still() != Some(away) {
             return None;
         }
         for (counter, more) in out.counter[1..].iter_mut().zip(away.counter) {

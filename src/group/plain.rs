@@ -24,6 +24,7 @@ use crate::sys::records::{Records, SAMPLE_TYPE};
 use crate::sys::{Kernel, Linux, Mapping, fault, rseq, thread};
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// An open group. Fields are dropped in this order: the leader goes last.
@@ -39,6 +40,8 @@ pub(crate) struct PlainGroup<K: Kernel> {
     members: usize,
     /// Slots for each that the leader counts.
     slots_each: u64,
+    /// How often it was read by read(2).
+    calls: AtomicU64,
     /// Of a leader whose count may jump.
     jumps: Option<Jumps>,
     access: Access,
@@ -146,6 +149,7 @@ impl<K: Kernel> PlainGroup<K> {
             options: *options,
             members: plan.members.len(),
             slots_each: plan.slots_each,
+            calls: AtomicU64::new(0),
             jumps: (plan.leader.event == SLOTS).then(|| Jumps::new(slots_per_ns(pmu.model.slots_per_cycle))),
             access: if why.is_none() { Access::Rdpmc } else { Access::by_read(options) },
             faults,
@@ -240,11 +244,6 @@ impl<K: Kernel> PlainGroup<K> {
     /// Whether user space reads the counters, as far as is known now.
     fn in_user_space(&self) -> bool {
         self.access == Access::Rdpmc && !(user_access::MAY_DO_WITHOUT && self.was_refused())
-    }
-
-    /// Whether kernel mode is counted, too.
-    pub fn counts_the_kernel(&self) -> bool {
-        self.options.kernel
     }
 
     /// What the leader's page says, if RDPMC reads the group: its sequence number, and whether the group is on this CPU.
@@ -373,6 +372,7 @@ fn unplaced(event: &str) -> Error {
 
 impl<K: Kernel> PlainCounters for PlainGroup<K> {
     fn counts(&self) -> Result<PlainCounts> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let mut words = [0; group_read::GROUP_HEAD + 1 + MOST_COUNTERS];
         let got = self.read(&self.leader, &mut words)?;
         let (time, values) = group_read::group(&words[..got], 1 + self.members).ok_or_else(given_up)?;
@@ -405,6 +405,10 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
 
     fn counts_itself(&self) -> bool {
         self.options.target == Target::This
+    }
+
+    fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     fn snapshot(&self, entry: &Entry, out: &mut CountersSnapshot) -> Option<()> {

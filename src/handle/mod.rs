@@ -473,12 +473,16 @@ fn last_read(handle: Handle) -> Result<Sample> {
 
 /// A mark, where the program's own reading does not serve. `short`: an old program's, which has no counters in it.
 pub(crate) fn mark(handle: Handle, short: bool) -> Result<Mark> {
-    if handle.shared().reads_registers() {
-        return Ok(any_read(handle)?.mark());
-    }
     let mut out = Sample::default();
+    if handle.shared().reads_registers() {
+        match handle.shared().read(&mut out) {
+            Ok(()) => return Ok(out.mark().called()),
+            Err(seen) => read(handle, SeenBefore { is_later: true, ..seen }, &mut out)?,
+        }
+        return Ok(out.mark());
+    }
     let seen = match handle.shared().read(&mut out) {
-        Ok(()) => Ok(&out),
+        Ok(()) => Ok(&mut out),
         Err(_) => Err(Entry::early(handle.shared())),
     };
     with(handle, |state, shared| state.source.source().mark(shared, seen, short))

@@ -169,10 +169,8 @@ pub(crate) trait PlainCounters {
     }
     /// Whether what the library executes for a read(2) is counted with the rest.
     fn counts_itself(&self) -> bool;
-    /// System calls of `counts`.
-    fn calls(&self) -> u64 {
-        1
-    }
+    /// How often a group was read by read(2) so far.
+    fn calls(&self) -> u64;
     /// Where the counters stand, if they count for this thread now and user space reads them.
     fn snapshot(&self, _: &Entry, _: &mut CountersSnapshot) -> Option<()> {
         None

@@ -160,6 +160,16 @@ impl Shared {
         self.mark_reader.store(0, Ordering::Relaxed);
     }
 
+    /// Slots of samples were its counters at zero.
+    pub fn slots_at_zero(&self) -> u64 {
+        self.start.get().slots
+    }
+
+    /// Whether programs inline readings of these counters: such marks are of what a look has found.
+    pub fn is_inlined(&self) -> bool {
+        self.mark_reader.load(Ordering::Relaxed) != 0
+    }
+
     /// Whether a thread reads SLOTS and PERF_METRICS by itself now.
     pub fn reads_registers(&self) -> bool {
         self.reader.load(Ordering::Relaxed) != 0 && !self.reads_counters()

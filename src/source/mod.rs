@@ -16,7 +16,7 @@ use crate::budget::Budget;
 use crate::error::{Error, Result, TD_ESTALE};
 use crate::read::{Entry, Seen, Shared};
 use crate::registers::{RawMetrics, RawSlots, Registers};
-use crate::sample::{Mark, Sample, SlotsOnly};
+use crate::sample::{CALLED, Mark, Sample, SlotsOnly};
 use remembered::REMEMBERED;
 
 /// What readings ask of a source.
@@ -38,7 +38,7 @@ pub(crate) trait Source {
     fn mark(
         &self,
         shared: &Shared,
-        seen: std::result::Result<&Sample, Option<Entry>>,
+        seen: std::result::Result<&mut Sample, Option<Entry>>,
         short: bool,
     ) -> Result<Mark>;
     /// The sample of a mark.
@@ -58,7 +58,7 @@ pub(crate) fn interrupted() -> Error {
 
 /// What a mark says of the registers.
 fn registers_of(mark: &Mark) -> Result<Registers> {
-    let registers = Registers { slots: RawSlots(mark.slots), metrics: RawMetrics(mark.metrics) };
+    let registers = Registers { slots: RawSlots(mark.slots & !CALLED), metrics: RawMetrics(mark.metrics) };
     if registers.are_possible() { Ok(registers) } else { Err(no_mark()) }
 }
 

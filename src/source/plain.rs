@@ -7,7 +7,7 @@
 
 use super::remembered::{REMEMBERED, Remembered, key};
 use super::{MOST_TRIES, Source, interrupted, no_mark, stale_mark};
-use crate::bound::{WORK_BEFORE_COUNTERS, WORK_BY_READ, uncounted_part};
+use crate::bound::{WORK_BEFORE_COUNTERS, WORK_BY_LOOK, WORK_BY_READ, skid_of_counters, uncounted_part};
 use crate::budget::Budget;
 use crate::error::Result;
 use crate::read::{
@@ -22,12 +22,15 @@ use crate::sys::kept::Kept;
 use crate::sys::page::PLAIN_WIDTH;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A group of plain counters, and the period that samples are of.
 pub(crate) struct Plain<C> {
     counters: C,
     period: Kept<Period>,
     remembered: Remembered<Marked>,
+    /// Slots of the library's own work at marks on the fast path, to which a call came.
+    called: AtomicU64,
     /// What is taken out of what these start from.
     taken: ManuallyDrop<Box<[Taken]>>,
 }
@@ -74,6 +77,9 @@ struct Period {
     start: Head,
     /// Slots of the library's own work so far that are in the totals, at the most; and others by which they may be wrong.
     own_work: u64,
+    /// `PlainCounters::calls` and `Plain::called`, as far as they are among these.
+    calls: u64,
+    called: u64,
     /// What was counted of its own work and is taken out of them: slots, then as `Sample::counter`.
     own: [u64; 1 + MOST_COUNTERS],
     /// Nothing but the library's own work was executed in it yet.
@@ -97,11 +103,19 @@ impl<C: PlainCounters> Plain<C> {
     #[inline(never)]
     pub fn new(counters: C, shared: &Shared, start: Head) -> Result<Box<Plain<C>>> {
         let own = [0; 1 + MOST_COUNTERS];
-        let period =
-            Period { begun: PlainCounts::default(), start, own_work: 0, own, is_new: false, maybe_over: 0 };
+        let period = Period {
+            begun: PlainCounts::default(),
+            start,
+            own_work: 0,
+            calls: counters.calls(),
+            called: 0,
+            own,
+            is_new: false,
+            maybe_over: 0,
+        };
         let taken = ManuallyDrop::new((0..REMEMBERED).map(|_| Taken::default()).collect());
         let (period, remembered) = (Kept::new(period), Remembered::new());
-        let mut plain = Box::new(Plain { counters, period, remembered, taken });
+        let mut plain = Box::new(Plain { counters, period, remembered, called: AtomicU64::new(0), taken });
         match plain.reset(shared) {
             Ok(()) => Ok(plain),
             Err(error) => {
@@ -143,30 +157,37 @@ impl<C: PlainCounters> Plain<C> {
         })
     }
 
-    /// A reading in user space, for which the fast path has to look where the counters are now. False: they are not to be read so.
-    fn read_counters(&self, shared: &Shared, mut early: Option<Entry>, out: &mut Sample) -> bool {
-        let Some((reader, count)) = self.counters.reader() else { return false };
+    /// A reading in user space, for which the fast path has to look where the counters are now. Else: they are not to be read so, which so
+    /// many looks have told.
+    fn read_counters(
+        &self,
+        shared: &Shared,
+        mut early: Option<Entry>,
+        out: &mut Sample,
+    ) -> std::result::Result<(), u32> {
+        let (reader, count) = self.counters.reader().ok_or(0u32)?;
         let mut snapshot = CountersSnapshot::default();
         for looks in 0..MOST_LOOKS {
             self.pause(shared); // a signal handler's readings are seen from here on
             if self.period.unfinished() {
-                return false; // this signal handler has interrupted a reading by read(2), or a reset
+                return Err(looks); // this signal handler has interrupted a reading by read(2), or a reset
             }
+            let calls = self.counters.calls();
             let before = if early.is_some() { ONE_IN_BEFORE_EARLY } else { ONE_IN_BEFORE };
             let entry = early.take().unwrap_or_else(|| Entry::new(shared, self.counters.second()));
             let number = self.period.next_number();
             if self.counters.snapshot(&entry, &mut snapshot).is_none() {
-                return false;
+                return Err(looks + 1);
             }
             let done = match MEASURES_ITSELF {
-                true => self.look(shared, (reader, count), &entry, &snapshot, (looks, before), out),
+                true => self.look(shared, (reader, count), &entry, &snapshot, (looks, before, calls), out),
                 false => self.look_at(shared, (reader, count), &snapshot, number, out),
             };
             if done {
-                return true;
+                return Ok(());
             }
         }
-        false
+        Err(MOST_LOOKS)
     }
 
     /// The part of the handle that readings of the group look at which this is a snapshot of; they may from now on.
@@ -205,14 +226,14 @@ impl<C: PlainCounters> Plain<C> {
 
     /// Lets the fast path read from this snapshot. The reading is what the counters said at the entry; what the library has executed
     /// since is counted, and taken out. `looks`: so many others came before, which were disturbed; one in so many instructions of one comes
-    /// before the entry.
+    /// before the entry, and so many calls of read(2).
     fn look(
         &self,
         shared: &Shared,
         reader: (Reader, usize),
         entry: &Entry,
         snapshot: &CountersSnapshot,
-        (looks, one_in): (u32, u64),
+        (looks, one_in, calls): (u32, u64, u64),
         out: &mut Sample,
     ) -> bool {
         let here = self.attach(shared, reader, snapshot);
@@ -223,7 +244,16 @@ impl<C: PlainCounters> Plain<C> {
         let mut change = self.period.begin();
         let number = change.number;
         let newest = || self.period.is_newest(number);
-        let start = change.value().show(here, snapshot, || false);
+        let (period, calls_now) = (change.value(), self.counters.calls());
+        period.add_called(&self.called);
+        if calls_now != period.calls {
+            // the thread is on the other kind of core, whose page may have the same number
+            period.start.base.window = period.start.base.window.wrapping_add(1);
+            period.own_work += skid_of_counters(0, reader.1);
+        }
+        period.own_work += calls.saturating_sub(period.calls) * WORK_BY_READ;
+        period.calls = calls_now;
+        let start = period.show(here, snapshot, || false);
         let wanted = key(start.base.sequence, start.base.window);
         let goes_on = self.remembered.latest_is(wanted);
         let shown = Marked { start, is_whole: false, from: entry.raw.counter[0] };
@@ -262,33 +292,54 @@ impl<C: PlainCounters> Plain<C> {
         true
     }
 
+    /// Of a mark that the fast path has read in a call: what has been executed since is counted. It is more than what came before the
+    /// reading, and than what comes after this; so much is in the bound. (A signal handler's is in it, too.) False: the counters are others now.
+    fn bound_call(&self, shared: &Shared, out: &mut Sample) -> bool {
+        if !MEASURES_ITSELF {
+            return true;
+        }
+        let here = [Some(shared), self.counters.second()].into_iter().flatten();
+        let Some((here, now)) = here.filter_map(|here| here.raw_counters().map(|now| (here, now))).next()
+        else {
+            return false;
+        };
+        if now.sequence != u64::from(out.base.sequence) {
+            return false;
+        }
+        let total = now.counter[0].wrapping_mul(here.slots_each.get()).wrapping_add(here.slots_at_zero());
+        let slots = total.saturating_sub(out.slots);
+        out.base.error += slots;
+        self.called.fetch_add(3 * slots, Ordering::Relaxed);
+        here.add_error(3 * slots);
+        true
+    }
+
     /// A reading by RDPMC, or else by read(2).
     fn sample(&self, shared: &Shared, early: Option<Entry>, out: &mut Sample) -> Result<()> {
-        if !self.read_counters(shared, early, out) {
-            *out = self.count(shared, Next::SamePeriod)?;
+        if let Err(looks) = self.read_counters(shared, early, out) {
+            *out = self.count(shared, Next::SamePeriod, looks)?;
         }
         Ok(())
     }
 
     /// read(2) of the group, and what a sample of it is. Once more if a signal handler has read it meanwhile: samples of this
     /// thread are in the order in which they are taken.
-    fn count(&self, shared: &Shared, next: Next) -> Result<Sample> {
-        let looks = self.counters.reader().is_some() && !MEASURES_ITSELF;
-        let look = if looks { WORK_BEFORE_COUNTERS } else { 0 };
-        for tries in 1..=MOST_TRIES {
+    fn count(&self, shared: &Shared, next: Next, looks: u32) -> Result<Sample> {
+        let is_marked = self.counters.reader().is_some() && !MEASURES_ITSELF;
+        let look = if is_marked { WORK_BEFORE_COUNTERS } else { 0 };
+        for _ in 0..MOST_TRIES {
             self.pause(shared);
             let mut change = self.period.begin();
             let number = change.number;
-            // a reading that was interrupted, or left, has executed something, too
-            let readings = u64::from(tries) + u64::from(change.others);
-            let own_work = if self.counters.counts_itself() {
-                readings * self.counters.calls() * WORK_BY_READ
-            } else {
-                0
-            };
             let counts =
                 if next == Next::Last { self.counters.last_counts() } else { self.counters.counts() };
-            let period = change.value();
+            let (period, calls) = (change.value(), self.counters.calls());
+            period.add_called(&self.called);
+            // (readings that were interrupted, or left, have called, too)
+            let mut own_work =
+                calls.saturating_sub(period.calls) * WORK_BY_READ + u64::from(looks) * WORK_BY_LOOK;
+            own_work *= u64::from(self.counters.counts_itself());
+            period.calls = calls;
             period.own_work = period.own_work.saturating_add(own_work);
             let sample = counts.map(|counts| {
                 let doubt = counts.slots_maybe_over.saturating_sub(period.maybe_over);
@@ -323,8 +374,6 @@ impl<C: PlainCounters> Plain<C> {
 
 /// In `Mark::metrics` of a mark with totals in it, in place of what the counters said; above it is the sample's `Base::error`.
 const TOTALS: u64 = 1;
-/// It is of the fast path, as td_read has it; but there is more on the way to it and back, where programs do not inline it.
-const CALLED: u64 = 2;
 
 /// One in so many instructions of a look is executed before the first reading of the counters, if that is the first thing that is done,
 /// and if not; and after the last.
@@ -378,6 +427,11 @@ impl Period {
         Sample { counter, ..start.sample(Registers::default(), now.ns) }
     }
 
+    fn add_called(&mut self, called: &AtomicU64) {
+        let called = called.load(Ordering::Relaxed);
+        self.own_work += called - std::mem::replace(&mut self.called, called);
+    }
+
     fn begin(&mut self, counts: &PlainCounts, own_work: u64) {
         self.begun = *counts;
         self.own_work = own_work;
@@ -419,31 +473,45 @@ impl<C: PlainCounters> Source for Plain<C> {
     }
 
     fn reset(&self, shared: &Shared) -> Result<()> {
-        self.count(shared, Next::NewPeriod)?;
+        self.count(shared, Next::NewPeriod, 0)?;
         // so that the first reading need not
-        self.read_counters(shared, None, &mut Sample::default());
+        let _ = self.read_counters(shared, None, &mut Sample::default());
         Ok(())
     }
 
     fn read_last(&self, shared: &Shared) -> Result<Sample> {
-        self.count(shared, Next::Last)
+        self.count(shared, Next::Last, 0)
     }
 
     fn mark(
         &self,
         shared: &Shared,
-        seen: std::result::Result<&Sample, Option<Entry>>,
+        seen: std::result::Result<&mut Sample, Option<Entry>>,
         short: bool,
     ) -> Result<Mark> {
         let fits = self.counters.reader().is_some_and(|(_, count)| !short && count <= MARKED_COUNTERS);
-        let mut looked = Sample::default();
-        let (out, called) = match seen {
-            Ok(read) if fits => (read, CALLED),
-            Err(entry) if fits && self.read_counters(shared, entry, &mut looked) => (&looked, 0),
-            _ => return Ok(self.count(shared, Next::SamePeriod)?.mark()),
+        if !fits {
+            return Ok(self.count(shared, Next::SamePeriod, 0)?.mark());
+        }
+        let with_totals = |out: &Sample| {
+            let counter = std::array::from_fn(|k| out.counter[k]);
+            Mark { slots: out.slots, metrics: out.base.error << 1 | TOTALS, counter, ..out.mark() }
         };
-        let counter = std::array::from_fn(|k| out.counter[k]);
-        Ok(Mark { slots: out.slots, metrics: out.base.error << 2 | called | TOTALS, counter, ..out.mark() })
+        // (an inlined one that was interrupted is of a look, as those are that were not)
+        let early = match seen {
+            Ok(out) => {
+                if !shared.is_inlined() && self.bound_call(shared, out) {
+                    return Ok(with_totals(out));
+                }
+                None
+            }
+            Err(early) => early,
+        };
+        let mut looked = Sample::default();
+        match self.read_counters(shared, early, &mut looked) {
+            Ok(()) => Ok(with_totals(&looked)),
+            Err(looks) => Ok(self.count(shared, Next::SamePeriod, looks)?.mark()),
+        }
     }
 
     fn sample_of(&self, mark: &Mark, short: bool) -> Result<Sample> {
@@ -461,9 +529,9 @@ impl<C: PlainCounters> Source for Plain<C> {
         };
         if has_totals && !is_whole {
             sample.slots = mark.slots;
-            sample.base.error = mark.metrics >> 2;
+            sample.base.error = mark.metrics >> 1;
             sample.counter[..counter.len()].copy_from_slice(counter);
-            sample.flags |= if mark.metrics & CALLED != 0 { OF_READINGS } else { OF_SLOW_READINGS };
+            sample.flags |= OF_SLOW_READINGS;
         } else {
             if mark.metrics != 0 || counter.iter().chain([&mark.slots]).any(|raw| raw >> PLAIN_WIDTH != 0) {
                 return Err(no_mark());
@@ -494,6 +562,7 @@ mod tests {
     struct Moved {
         counts: Cell<PlainCounts>,
         handlers: Cell<u32>,
+        calls: Cell<u64>,
         source: Cell<Option<&'static Plain<&'static Moved>>>,
     }
 
@@ -511,6 +580,7 @@ mod tests {
 
     impl PlainCounters for &'static Moved {
         fn counts(&self) -> Result<PlainCounts> {
+            self.calls.set(self.calls.get() + 1);
             let before = self.counts.get();
             let handlers = self.handlers.take();
             for _ in 0..handlers {
@@ -518,7 +588,7 @@ mod tests {
                 self.source
                     .get()
                     .expect("set by the test")
-                    .count(&Shared::default(), Next::SamePeriod)
+                    .count(&Shared::default(), Next::SamePeriod, 0)
                     .unwrap();
             }
             Ok(if handlers > 0 { before } else { self.counts.get() })
@@ -526,6 +596,10 @@ mod tests {
 
         fn counts_itself(&self) -> bool {
             true
+        }
+
+        fn calls(&self) -> u64 {
+            self.calls.get()
         }
     }
 
@@ -539,7 +613,7 @@ mod tests {
     }
 
     fn read(source: &Plain<&'static Moved>) -> Sample {
-        source.count(&Shared::default(), Next::SamePeriod).unwrap()
+        source.count(&Shared::default(), Next::SamePeriod, 0).unwrap()
     }
 
     #[test]
@@ -553,7 +627,7 @@ mod tests {
         let second = read(source);
         assert_eq!((second.slots, second.counter[1]), (2000, 150));
         assert_eq!(second.base.error - first.base.error, WORK_BY_READ);
-        source.count(&Shared::default(), Next::NewPeriod).unwrap();
+        source.count(&Shared::default(), Next::NewPeriod, 0).unwrap();
         counters.run(5, [5, 0]);
         let third = read(source);
         assert_eq!((third.slots, third.counter[0], third.time_enabled_ns), (5, 5, 5));
@@ -567,7 +641,11 @@ mod tests {
         counters.handlers.set(3);
         let first = read(source);
         assert_eq!((first.slots, first.counter[0]), (30, 30), "not what it was told before them");
-        assert_eq!(first.base.error, WORK_BY_READ + 3 * WORK_BY_READ + 3 * WORK_BY_READ);
+        assert_eq!(
+            first.base.error,
+            WORK_BY_READ + 5 * WORK_BY_READ,
+            "the reset, three handlers', and two of this reading"
+        );
         let second = read(source);
         assert_eq!(second.base.error, first.base.error + WORK_BY_READ);
     }
@@ -595,7 +673,7 @@ mod tests {
         let source = Plain::new(counters, &Shared::default(), start).unwrap();
         let mut sample = Sample::default();
         while sample.slots < 100_000 {
-            sample = source.count(&Shared::default(), Next::SamePeriod).unwrap();
+            sample = source.count(&Shared::default(), Next::SamePeriod, 0).unwrap();
         }
         let [a, b, c] = [0, 1, 2].map(|k| sample.counter[k] as f64 / sample.slots as f64);
         assert!((a - 0.5).abs() < 0.01 && b < 0.01 && (c - 0.25).abs() < 0.01, "{a} {b} {c}");

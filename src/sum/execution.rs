@@ -6,7 +6,7 @@ use super::{BETWEEN, COUNTED, COUNTING, MEASURING, STEADY, Sum, grow};
 use crate::bound::{LEAST_SAMPLE, WORK_AFTER, WORK_BEFORE};
 use crate::error::{Error, Result, TD_ESTALE};
 use crate::model::{MARK, counters_down_to};
-use crate::sample::{Base, Increments, OF_READINGS, Sample, SlotsOnly};
+use crate::sample::{Base, Increments, Sample, SlotsOnly};
 use crate::span::float;
 
 /// A sequence number of no page at rest: it is odd.
@@ -176,7 +176,7 @@ impl Sum {
         if now.handle == 0 || kind(now) != kind(before) || u32::from(now.level) != self.level {
             return false;
         }
-        self.flags |= start.flags & !OF_READINGS;
+        self.flags |= start.flags;
         (self.last, self.from) = (*start, *start);
         self.closed.edges += WORK_AFTER as f64; // on the way back to the program, which is longer now
         true

@@ -15,7 +15,7 @@ mod turns;
 use crate::bound::{self, SKID_SLOTS};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::tree::Tree;
-use crate::sample::{CATEGORIES, Increments, OF_READINGS, Sample, SlotsOnly};
+use crate::sample::{CATEGORIES, Increments, Sample, SlotsOnly};
 use crate::span::{Span, another_version, span};
 
 pub use empties::Empties;
@@ -138,7 +138,7 @@ impl Sum {
         self.is_steady_no_more(Increments::NONE);
         let one = match span(Some(from), to, 1) {
             Err(error) if error.code() == TD_ENOTCOUNTING => {
-                self.slots_are((from.flags | to.flags) & !OF_READINGS, &from.slots_only(), &to.slots_only());
+                self.slots_are(from.flags | to.flags, &from.slots_only(), &to.slots_only());
                 return Ok(());
             }
             other => other?,
@@ -149,7 +149,7 @@ impl Sum {
         } else {
             self.add_categories(from, to, &one);
         }
-        self.slots_are((from.flags | to.flags) & !OF_READINGS, &from.slots_only(), &to.slots_only());
+        self.slots_are(from.flags | to.flags, &from.slots_only(), &to.slots_only());
         let level = to.base.level.into();
         self.level = if self.measured == 0 { level } else { self.level.min(level) };
         grow(&mut self.measured, 1);

@@ -15,7 +15,9 @@ use crate::error::Result;
 use crate::model::slots_per_ns;
 use crate::read::{Access, Entry, MetricsCounters, Scheduled, Seen, Shared, Snapshot};
 use crate::registers::{CATEGORIES, RawSlots, Registers};
-use crate::sample::{Head, Mark, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, ms};
+use crate::sample::{
+    CALLED, Head, Mark, OF_READINGS, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, ms,
+};
 use crate::sys::kept::Kept;
 use crate::sys::page::Times;
 use renewal::Renewal;
@@ -471,7 +473,12 @@ impl<C: MetricsCounters> Source for Windowed<C> {
         }
     }
 
-    fn mark(&self, shared: &Shared, _: std::result::Result<&Sample, Option<Entry>>, _: bool) -> Result<Mark> {
+    fn mark(
+        &self,
+        shared: &Shared,
+        _: std::result::Result<&mut Sample, Option<Entry>>,
+        _: bool,
+    ) -> Result<Mark> {
         let mut sample = Sample::default();
         self.read(shared, Seen::default(), &mut sample)?;
         Ok(sample.mark())
@@ -481,16 +488,16 @@ impl<C: MetricsCounters> Source for Windowed<C> {
         let registers = registers_of(mark)?;
         let wanted = key(mark.sequence, mark.window);
         // (a mark is of the latest reading on the slow path that was before it, or is that)
-        let before = |shown: &Shown| shown.from <= mark.slots;
+        let before = |shown: &Shown| shown.from <= registers.slots.0;
         let (_, Shown { mut start, ns, own_work: (slots, parts), from, error }) =
             self.shown.find_latest(wanted, before).ok_or_else(stale_mark)?;
         let is_it = key(start.base.sequence, start.base.window) == wanted;
         start.skip(slots, &parts);
-        if from == mark.slots {
+        if from == registers.slots.0 {
             start.base.error = error;
         }
         let mut sample = start.sample(registers, ns);
-        sample.flags |= TD_SAMPLE_COARSE_TIME;
+        sample.flags |= TD_SAMPLE_COARSE_TIME | if mark.slots & CALLED != 0 { OF_READINGS } else { 0 };
         if is_it { Ok(sample) } else { Err(stale_mark()) }
     }
 
