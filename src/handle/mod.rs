@@ -481,9 +481,11 @@ pub(crate) fn mark(handle: Handle, short: bool) -> Result<Mark> {
         }
         return Ok(out.mark());
     }
-    let seen = match handle.shared().read(&mut out) {
-        Ok(()) => Ok(&mut out),
-        Err(_) => Err(Entry::early(handle.shared())),
+    // (an inlined one that was interrupted is of a look, as those are that were not)
+    let by_call = !handle.shared().is_inlined();
+    let seen = match by_call && handle.shared().read(&mut out).is_ok() {
+        true => Ok(&out),
+        false => Err(Entry::early(handle.shared())),
     };
     with(handle, |state, shared| state.source.source().mark(shared, seen, short))
 }

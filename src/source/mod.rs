@@ -38,7 +38,7 @@ pub(crate) trait Source {
     fn mark(
         &self,
         shared: &Shared,
-        seen: std::result::Result<&mut Sample, Option<Entry>>,
+        seen: std::result::Result<&Sample, Option<Entry>>,
         short: bool,
     ) -> Result<Mark>;
     /// The sample of a mark.

@@ -293,25 +293,22 @@ impl<C: PlainCounters> Plain<C> {
     }
 
     /// Of a mark that the fast path has read in a call: what has been executed since is counted. It is more than what came before the
-    /// reading, and than what comes after this; so much is in the bound. (A signal handler's is in it, too.) False: the counters are others now.
-    fn bound_call(&self, shared: &Shared, out: &mut Sample) -> bool {
+    /// reading, which is returned, and than what comes after this; so much is in the bound. (A signal handler's is in it, too.) None: the
+    /// counters are others now.
+    fn bound_call(&self, shared: &Shared, read: &Sample) -> Option<u64> {
         if !MEASURES_ITSELF {
-            return true;
+            return Some(0);
         }
         let here = [Some(shared), self.counters.second()].into_iter().flatten();
-        let Some((here, now)) = here.filter_map(|here| here.raw_counters().map(|now| (here, now))).next()
-        else {
-            return false;
-        };
-        if now.sequence != u64::from(out.base.sequence) {
-            return false;
+        let (here, now) = here.filter_map(|here| here.raw_counters().map(|now| (here, now))).next()?;
+        if now.sequence != u64::from(read.base.sequence) {
+            return None;
         }
         let total = now.counter[0].wrapping_mul(here.slots_each.get()).wrapping_add(here.slots_at_zero());
-        let slots = total.saturating_sub(out.slots);
-        out.base.error += slots;
+        let slots = total.saturating_sub(read.slots);
         self.called.fetch_add(3 * slots, Ordering::Relaxed);
         here.add_error(3 * slots);
-        true
+        Some(slots)
     }
 
     /// A reading by RDPMC, or else by read(2).
@@ -486,30 +483,27 @@ impl<C: PlainCounters> Source for Plain<C> {
     fn mark(
         &self,
         shared: &Shared,
-        seen: std::result::Result<&mut Sample, Option<Entry>>,
+        seen: std::result::Result<&Sample, Option<Entry>>,
         short: bool,
     ) -> Result<Mark> {
         let fits = self.counters.reader().is_some_and(|(_, count)| !short && count <= MARKED_COUNTERS);
         if !fits {
             return Ok(self.count(shared, Next::SamePeriod, 0)?.mark());
         }
-        let with_totals = |out: &Sample| {
+        let with_totals = |out: &Sample, before: u64| {
             let counter = std::array::from_fn(|k| out.counter[k]);
-            Mark { slots: out.slots, metrics: out.base.error << 1 | TOTALS, counter, ..out.mark() }
+            Mark { slots: out.slots, metrics: (out.base.error + before) << 1 | TOTALS, counter, ..out.mark() }
         };
-        // (an inlined one that was interrupted is of a look, as those are that were not)
         let early = match seen {
-            Ok(out) => {
-                if !shared.is_inlined() && self.bound_call(shared, out) {
-                    return Ok(with_totals(out));
-                }
-                None
-            }
+            Ok(out) => match self.bound_call(shared, out) {
+                Some(before) => return Ok(with_totals(out, before)),
+                None => None,
+            },
             Err(early) => early,
         };
         let mut looked = Sample::default();
         match self.read_counters(shared, early, &mut looked) {
-            Ok(()) => Ok(with_totals(&looked)),
+            Ok(()) => Ok(with_totals(&looked, 0)),
             Err(looks) => Ok(self.count(shared, Next::SamePeriod, looks)?.mark()),
         }
     }

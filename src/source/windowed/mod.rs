@@ -473,12 +473,7 @@ impl<C: MetricsCounters> Source for Windowed<C> {
         }
     }
 
-    fn mark(
-        &self,
-        shared: &Shared,
-        _: std::result::Result<&mut Sample, Option<Entry>>,
-        _: bool,
-    ) -> Result<Mark> {
+    fn mark(&self, shared: &Shared, _: std::result::Result<&Sample, Option<Entry>>, _: bool) -> Result<Mark> {
         let mut sample = Sample::default();
         self.read(shared, Seen::default(), &mut sample)?;
         Ok(sample.mark())
