@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    ANOTHER_CPU, DEVICES, MOUNT_SYS, Pmu, SEND, config, config_of_arm64, driver, hidden_events,
+    ANOTHER_CPU, DEVICES, MOUNT_SYS, Pmu, SEND, config, config_of_arm64, driver, has_none, hidden_events,
     kind_and_cpus, no_topdown_counters, none, shows_cycles, text,
 };
 use crate::error::{Error, Result};
@@ -41,16 +41,15 @@ impl Plan {
 /// Finds the general counters of the CPU, or of its P-cores, with what is to be counted in them down to a level (0: the deepest),
 /// or says why there are none. None of it needs PERF_METRICS, so virtual machines have it, too.
 pub(crate) fn counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Result<(Pmu, Plan)> {
-    let none = |why: &'static str| {
-        Error::errno(libc::ENODEV, format!("no general counters of slots on {cpu}"))
-            .why(why)
-            .remedy(ANOTHER_CPU)
-    };
     let Some(row) = model::by_counters(cpu) else {
-        return Err(none(match model::of_cpu(cpu) {
-            Some((_, Model { counting: Counting::None(why), .. })) => why,
-            _ => "this version knows no such events of its core",
-        }));
+        return Err(match model::of_cpu(cpu) {
+            Some((_, Model { core, counting: Counting::None(why), .. })) => {
+                no_topdown_counters(cpu, has_none(core, why))
+            }
+            _ => Error::errno(libc::ENODEV, format!("no general counters of slots on {cpu}"))
+                .why("this version knows no such events of its core")
+                .remedy(ANOTHER_CPU),
+        });
     };
     by_row(kernel, cpu, row, level)
 }

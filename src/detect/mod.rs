@@ -55,6 +55,11 @@ pub(crate) fn pmu(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
     find(kernel, cpu).map_err(|error| no_topdown_counters(cpu, error))
 }
 
+/// Of a core that has nothing to be counted.
+fn has_none(core: &str, why: &'static str) -> Error {
+    none(format!("it is a {core}")).why(why).remedy(ANOTHER_CPU)
+}
+
 /// The error of a machine that has none, for this reason.
 fn no_topdown_counters(cpu: &Identity, error: Error) -> Error {
     if error.code() != -libc::ENODEV {
@@ -129,7 +134,7 @@ pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
 
     let row = model::of_cpu(cpu);
     if let Some((_, Model { core, counting: Counting::None(why), .. })) = row {
-        return Err(none(format!("it is a {core}")).why(*why).remedy(ANOTHER_CPU));
+        return Err(has_none(core, why));
     }
     if let Some((_, Model { core, counting: Counting::Counters(_), .. })) = row {
         return Err(none(format!("it is a {core}, which has no PERF_METRICS"))
