@@ -286,7 +286,7 @@ struct td_info {
     char pmu[32];               /**< Name of the PMU in sysfs; "simulated" with TD_FLAG_SIMULATE. */
     char core[48];              /**< Name of the core, such as "Redwood Cove". */
     /** Why the path is not TD_PATH_RDPMC, why level 1 alone is counted, or why registers are rather than general counters, and what to
-     * do about it; else empty. */
+     * do about it; else empty. It may change, as path, level and counters may, while others take general counters. */
     char note[192];
     uint32_t max_error_ppm;     /**< td_options.max_error_ppm, or its default. */
     uint32_t max_overhead_ppm;  /**< td_options.max_overhead_ppm, or its default. */

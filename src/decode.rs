@@ -12,7 +12,7 @@ use crate::model::metrics::{LEVEL_1, LEVEL_2, Metric, SMT_CONTENTION};
 use crate::model::tree::Tree;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{CATEGORIES, L1, L2, Sample};
-use crate::span::{Span, difference, difference_of_counters, float, go_together, span};
+use crate::span::{Span, difference, difference_of_counters, float, go_together, level_between, span};
 use crate::tree::{self, Node};
 use std::array::from_fn;
 
@@ -98,7 +98,7 @@ fn counted_at_sight<const N: usize>(
     level: u32,
 ) -> Option<(Span, [f64; CATEGORIES])> {
     let (levels, counted) = model::slots_by_counters(to.base.model)?;
-    if !go_together(from, to, level, levels) {
+    if !go_together(from, to, level, levels) || (level > 1 && level > level_between(from, to)) {
         return None;
     }
     // Those of level 2, too: samples of which one went back are none of td_read, whichever level is asked for.
@@ -176,6 +176,7 @@ fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Resul
         edges: skid([a, b], 0) as f64,
         running: 1.0,
         uncounted: 0.0,
+        level: 2,
     })
 }
 

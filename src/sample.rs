@@ -39,7 +39,8 @@ pub struct Base {
     pub handle: u32,
     /// Number of the period: random when the handle is opened, and counted on by `td_reset`.
     pub period: u32,
-    /// How often the registers were saved and restored since the window began; 65535 for that often or more.
+    /// How often the registers were saved and restored since the window began; 65535 for that often or more. Of plain counters: how many
+    /// stretches there were in the period in which level 1 alone was counted.
     pub switches: u16,
     /// Row of this version's table of CPU models; another version's is told by `handle`.
     pub model: u8,

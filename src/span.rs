@@ -28,6 +28,8 @@ pub(crate) struct Span {
     pub running: f64,
     /// Slots that may have passed uncounted.
     pub uncounted: f64,
+    /// Deepest level that was counted all the time.
+    pub level: u32,
 }
 
 /// As f64; numbers below 2^63, as all are that the library counts, take one instruction.
@@ -81,7 +83,7 @@ fn more(b: i64, a: i64, since: i64) -> f64 {
 pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
     let start = Sample {
         size: to.size,
-        base: Base { window: to.base.first_window(), error: 0, category: [0; 7], ..to.base },
+        base: Base { window: to.base.first_window(), error: 0, category: [0; 7], switches: 0, ..to.base },
         ..Sample::default()
     };
     let from = from.unwrap_or(&start);
@@ -90,6 +92,7 @@ pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Spa
         check(from, to, level)?;
     }
     match by_category {
+        0 if level > level_between(from, to) => Err(not_counted()),
         0 => Ok(difference_of_counters(from, to)),
         _ => Ok(difference::<CATEGORIES>(from, to)),
     }
@@ -131,8 +134,7 @@ fn check(from: &Sample, to: &Sample, level: u32) -> Result<()> {
             .why("a counter of `from` has more than that of `to`"));
     }
     if level > to.base.level.into() {
-        return Err(Error::errno(libc::ENOTSUP, "level 2 was not counted")
-            .why("this CPU has level 1 only, or the handle was opened with level 1"));
+        return Err(not_counted());
     }
     if from.slots == to.slots {
         let (ran, enabled) = times(from, to);
@@ -142,6 +144,20 @@ fn check(from: &Sample, to: &Sample, level: u32) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+#[cold]
+fn not_counted() -> Error {
+    Error::errno(libc::ENOTSUP, "level 2 was not counted").why(
+        "this CPU has level 1 only, the handle was opened with level 1, or others held counters that level 2 takes",
+    )
+}
+
+/// Deepest level that plain counters counted all the time between two samples.
+#[inline(always)]
+pub(crate) fn level_between(from: &Sample, to: &Sample) -> u32 {
+    let all = from.base.switches == to.base.switches;
+    if all { from.base.level.min(to.base.level).into() } else { 1 }
 }
 
 /// A sample, or a sum, that says by its fingerprint that this version does not have the tree of metrics that it was counted by.
@@ -155,7 +171,7 @@ pub(crate) fn another_version(what: &str) -> Error {
 /// Whether a plain counter that the tree takes went back.
 fn went_back(from: &Sample, to: &Sample) -> bool {
     let back = |input: &Input| input.counter().is_some_and(|(k, _)| from.counter[k] > to.counter[k]);
-    let counted = |tree: &Tree| tree.inputs_of(to.base.level.into());
+    let counted = |tree: &Tree| tree.inputs_of(level_between(from, to));
     to.base.tree().is_some_and(|tree| tree.inputs[..counted(tree)].iter().any(back))
 }
 
@@ -213,7 +229,8 @@ pub(crate) fn difference<const N: usize>(from: &Sample, to: &Sample) -> Span {
     }
     let (running, uncounted) = ran(from, to);
     let rounding = if bounded { float(rounding) } else { f64::INFINITY };
-    Span { flags, slots, category, rounding, edges: edges as i64 as f64, running, uncounted }
+    let level = to.base.level.into();
+    Span { flags, slots, category, rounding, edges: edges as i64 as f64, running, uncounted, level }
 }
 
 /// Of two samples of plain counters that go together: nothing is rounded, and there is no category.
@@ -224,7 +241,7 @@ pub(crate) fn difference_of_counters(from: &Sample, to: &Sample) -> Span {
     let rounding = to.base.error - from.base.error;
     let windows = to.base.window.wrapping_sub(from.base.window);
     let dropping = usize::from(flags & TD_SAMPLE_DROPPING != 0); // one more is read with them
-    let counters = model::counters_down_to(to.base.model, to.base.level) + dropping;
+    let counters = model::counters_down_to(to.base.model, from.base.level.max(to.base.level)) + dropping;
     let edges = skid_of_counters(windows, counters) + own_work(from, to);
     let (running, uncounted) = ran(from, to);
     Span {
@@ -235,6 +252,7 @@ pub(crate) fn difference_of_counters(from: &Sample, to: &Sample) -> Span {
         edges: float(edges),
         running,
         uncounted,
+        level: level_between(from, to),
     }
 }
 
@@ -288,6 +306,47 @@ mod tests {
             Sample { size: size_of::<Sample>() as u32, base, raw_metrics: 0x3333_6633, ..Sample::default() };
         let from = Sample { slots: 1_000_000, ..from };
         (from, Sample { slots: 2_000_000, ..from })
+    }
+
+    #[test]
+    fn between_two_samples_with_a_stretch_of_level_1_no_deeper_level_is_told() {
+        let (place, row) = model::named("Golden or Raptor Cove, by counters").unwrap();
+        let base = Base { level: 2, ..Base::of_handle(1 << 40, place as u8, 2) };
+        let from = Sample { size: size_of::<Sample>() as u32, base, slots: 1_000_000, ..Sample::default() };
+        let to = Sample { slots: 2_000_000, counter: [100_000; 15], ..from };
+        let of = |sample: &Sample, level: u8, switches: u16| Sample {
+            base: Base { level, switches, ..sample.base },
+            ..*sample
+        };
+        let whole = from;
+        let measured = |from: &Sample, to: &Sample| {
+            let nodes = decode_tree(Some(from), to).unwrap();
+            let deep = nodes.iter().filter(|node| node.level == 2 && node.measured == 1).count();
+            assert!(nodes.iter().all(|node| node.level > 1 || node.measured == 1));
+            assert_eq!(decode_l2(Some(from), to).is_ok(), deep > 0);
+            assert_eq!(l2_at_sight(from, to).is_some(), deep > 0);
+            assert!(decode_l1(Some(from), to).is_ok());
+            let mut sum = Sum::default();
+            sum.add(from, to).unwrap();
+            assert_eq!(sum.l2().is_ok(), deep > 0);
+            // one without it does not make the sum whole
+            sum.add(&whole, &of(to, 2, 0)).unwrap();
+            assert_eq!(sum.l2().is_ok(), deep > 0);
+            deep
+        };
+        assert_eq!(row.levels(), 2);
+        assert!(measured(&from, &to) > 0);
+        assert!(measured(&of(&from, 2, 3), &of(&to, 2, 3)) > 0);
+        for (a, b) in [((2, 0), (2, 1)), ((1, 1), (1, 1)), ((2, 0), (1, 1)), ((1, 1), (2, 1))] {
+            // (the fast path does not write the counters of deeper levels then)
+            let mut from = of(&from, a.0, a.1);
+            if a.0 == 1 {
+                from.counter[3..].fill(u64::MAX);
+            }
+            assert_eq!(measured(&from, &of(&to, b.0, b.1)), 0, "{a:?} {b:?}");
+        }
+        let begun = decode_tree(None, &of(&to, 2, 1)).unwrap();
+        assert!(begun.iter().all(|node| node.level == 1 || node.measured == 0), "since the period began");
     }
 
     /// Another version has other cores, or the same with other trees, at the same places.

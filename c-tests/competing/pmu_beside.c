@@ -1,5 +1,6 @@
 /* pmu_beside LEAST MOST: what a handle says of itself beside whatever the caller has put on the counters (perf stat --topdown,
- * say) is right, and it runs for between LEAST and MOST of the time. MOST 0: it cannot be opened, and says so.
+ * say) is right, and it runs for between LEAST and MOST of the time. MOST 0: by registers it cannot be opened, and says so; by default
+ * general counters count level 1, all the time.
  * Without arguments, beside others of its own: another process on the same CPU, another copy of the library in the same
  * thread, and events that hold every general counter and the one for cycles, as the NMI watchdog does. */
 #include "competing.h"
@@ -11,14 +12,18 @@ static const uint32_t FLAGS[] = {0, TD_FLAG_NO_RDPMC};
 
 static void runs(uint32_t flags, double least, double most)
 {
-    const struct td_options options = options_of(flags, 0);
+    const struct td_options options = options_of(flags, 0), by_registers = options_of(flags | TD_FLAG_REGISTERS, 0);
     td_t *td = NULL;
     if (most == 0) {
-        CHECK_EQ(td_open(&td, &options), TD_ENOTCOUNTING);
+        CHECK_EQ(td_open(&td, &by_registers), TD_ENOTCOUNTING);
         CHECK(last_error_with("perf stat -a"));
-        return;
+        least = 0.99, most = 1;
+        td = measured(&options);
+        CHECK_EQ(info_of(td).level, 1);
+        CHECK(strstr(info_of(td).note, flags == 0 ? "others hold" : "TD_FLAG_NO_RDPMC") != NULL);
+    } else {
+        td = measured(&options);
     }
-    td = measured(&options);
     const struct td_l1 l1 = regions(td, 40, REGION);
     printf("running %.3f, error %.3f\n", l1.running, l1.error);
     CHECK(l1.running >= least && l1.running <= most);
@@ -52,7 +57,7 @@ static void copy(const char *from, const char *to)
     CHECK_EQ(fclose(out), 0);
 }
 
-/* as when a plugin brings its own */
+/* As when a plugin brings its own, which reads registers, too: they take turns. */
 static void beside_another_copy(void)
 {
     char path[] = "/tmp/libtopdown-XXXXXX";
@@ -60,7 +65,8 @@ static void beside_another_copy(void)
     Dl_info here;
     struct td_sample first, last, now;
     struct td_l1 l1;
-    td_t *td = measured(NULL), *other = NULL;
+    const struct td_options options = options_of(TD_FLAG_REGISTERS, 0);
+    td_t *td = measured(&options), *other = NULL;
     CHECK(dladdr((void *)(uintptr_t)td_open, &here) != 0);
     close(unused);
     copy(here.dli_fname, path);
@@ -71,7 +77,7 @@ static void beside_another_copy(void)
 #define OTHERS(function) ((__typeof__(&function))(uintptr_t)dlsym(library, #function))
     const __typeof__(&td_read) other_read = OTHERS(td_read);
     CHECK(other_read != NULL && other_read != td_read);
-    CHECK_EQ(OTHERS(td_open)(&other, NULL), 0);
+    CHECK_EQ(OTHERS(td_open)(&other, &options), 0);
     CHECK_EQ(other_read(other, &first), 0);
     last = first;
     double running = 0;

@@ -1,4 +1,4 @@
-/* pmu_open_beside [OPENS [SEED]]: td_open while a competing group takes the counters. It opens or says TD_ENOTCOUNTING: the few
+/* pmu_open_beside [OPENS [SEED]]: td_open of registers while a competing group takes the counters. It opens or says TD_ENOTCOUNTING: the few
  * microseconds that it had the counters, all of them in the kernel, do not look like counters that stand still.
  * First at each system call of td_open from PERF_EVENT_IOC_ENABLE on, before and after it, where a tracer starts the
  * competing group; then at random times. */
@@ -126,7 +126,7 @@ static pid_t comes_and_goes(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    static const uint32_t flags[] = {0, TD_FLAG_NO_RDPMC};
+    static const uint32_t flags[] = {TD_FLAG_REGISTERS, TD_FLAG_REGISTERS | TD_FLAG_NO_RDPMC};
     const int count = argc > 1 ? atoi(argv[1]) : 20;
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
     int found[3] = {0, 0, 0};

@@ -39,6 +39,7 @@ struct measuring {
     uint32_t count;
     int is_measured[SHARES]; /* which nodes the handle measures */
     int has_l2;              /* among them are all of td_l2 */
+    int is_over;             /* of what is looked at level 1 alone may have been counted */
     struct summing summing;
     /* what came of it: regions of which all was counted, of which some was, of which none was; sums */
     int whole, part, none, handled, sums, of_many;
@@ -103,7 +104,7 @@ static void levels_are(const struct measuring *of, const struct td_sample *befor
         CHECK(one[k] == value[TD_NODE_RETIRING + k]);
         CHECK_NEAR(one[k], truth[TD_NODE_RETIRING + k], l1->error + doubt);
     }
-    if (!of->has_l2)
+    if (!of->has_l2 || of->is_over)
         return;
     td_must(td_decode_l2(before, after, &l2));
     l2_array(&l2, two);
@@ -127,7 +128,7 @@ static double nodes_are(const struct measuring *of, const struct td_node *nodes,
         if (!node->measured) {
             /* (what was counted of a part may be that of another mix) */
             CHECK(!of->is_measured[node->id] || may_be_unmeasured(node, &of->info, truth, slots) ||
-                  (is_ratio(node, &of->info) && node->running < 1));
+                  (is_ratio(node, &of->info) && node->running < 1) || (of->is_over && node->level > 1));
             CHECK(isnan(node->value) && isnan(node->low) && isnan(node->high));
             continue;
         }
@@ -158,6 +159,8 @@ static void is_true(struct measuring *of, const struct td_sample *before, const 
     const int whole = l1.running == 1.0;
     CHECK(whole || of->with_rivals);
     *(whole ? &of->whole : &of->part) += 1;
+    of->is_over = own(after)->base.level < of->info.level || !has_all_levels(before, after);
+    CHECK(!of->is_over || of->with_rivals);
     td_must(td_decode_tree(before, after, nodes, MOST_NODES, &count));
     node_shares(truth, &of->info, share);
     nodes_are(of, nodes, count, share, share, doubt, !of->with_rivals && l1.slots >= SLOTS_OF_A_POINT ? most : 1, value);
@@ -227,6 +230,7 @@ static void sum_is_true(struct measuring *of, const struct summing *summing)
     if (code == TD_ENOTCOUNTING && of->with_rivals)
         return;
     td_must(code);
+    of->is_over = of->with_rivals;
     const int many = summing->sum.executions >= MANY && !of->with_rivals;
     node_shares(&summing->truth, &of->info, share);
     node_shares(&summing->counted, &of->info, counted);

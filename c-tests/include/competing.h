@@ -48,6 +48,20 @@ static inline void add_truth(struct truth *sum, struct vm_mix mix, double weight
         sum->l2[k] += truth.l2[k] * weight;
 }
 
+/* All levels of the handle were counted all the time between them. (General counters, of which no sample has registers, may go over to
+ * level 1; each such stretch has a number.) */
+static inline int has_all_levels(const struct td_sample *from, const struct td_sample *to)
+{
+    const int registers = own(from)->raw_metrics != 0 || own(to)->raw_metrics != 0;
+    const struct td_own_base *a = &own(from)->base, *b = &own(to)->base;
+    return a->level == b->level && (registers || a->level == 1 || a->switches == b->switches);
+}
+
+static inline int has_level_2(const struct td_sample *from, const struct td_sample *to)
+{
+    return own(to)->base.level == 2 && has_all_levels(from, to);
+}
+
 /* Between these samples ran so much of each mix, and `slack` of unknown mix: both levels are within their bound. */
 static inline struct td_l1 whole_is(const struct td_sample *from, const struct td_sample *to, const struct truth *sum,
                                     double weight, double slack)
@@ -59,7 +73,7 @@ static inline struct td_l1 whole_is(const struct td_sample *from, const struct t
     l1_array(&l1, share);
     for (int k = 0; k < 4; k++)
         CHECK_NEAR(share[k], sum->l1[k] / weight, l1.error + slack);
-    if (own(to)->base.level == 2) {
+    if (has_level_2(from, to)) {
         td_must(td_decode_l2(from, to, &l2));
         CHECK_NEAR(l2.running, l1.running, 1e-9);
         l2_array(&l2, share);
@@ -103,7 +117,7 @@ static inline struct td_l1 regions(td_t *td, int count, uint64_t instructions)
             CHECK_EQ(code, TD_ENOTCOUNTING);
             CHECK(last_error_with("others hold the counters"));
         }
-        if (code == 0 && own(&now)->base.level == 2) {
+        if (code == 0 && has_level_2(&before, &now)) {
             td_must(td_decode_l2(&before, &now, &l2));
             l2_is(&l2, MIXES[i % 4], l2.error);
         }

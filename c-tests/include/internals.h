@@ -15,7 +15,8 @@ struct td_own_base {
      * `period` together are those of no other handle, in whatever process. */
     uint32_t handle;
     uint32_t period;      /**< Number of the period: random when the handle is opened, and counted on by `td_reset`. */
-    /** How often the registers were saved and restored since the window began; 65535 for that often or more. */
+    /** How often the registers were saved and restored since the window began; 65535 for that often or more. Of plain counters: how many
+     * stretches there were in the period in which level 1 alone was counted. */
     uint16_t switches;
     uint8_t model;        /**< Row of this version's table of CPU models; another version's is told by `handle`. */
     uint8_t level;        /**< Deepest level that was counted. */

@@ -106,6 +106,8 @@ pub trait Kernel {
         cpu: i32,
         leader: Option<&Self::Fd>,
     ) -> Result<Vec<Self::Fd>, Refusal>;
+    /// As `open_group` for the calling thread, in these places; it takes no memory.
+    fn open_own_group(&self, attrs: &[perf_event_attr], places: &mut [Option<Self::Fd>]) -> io::Result<()>;
     /// PERF_EVENT_IOC_ENABLE on the whole group.
     fn enable(&self, leader: &Self::Fd) -> io::Result<()>;
     /// PERF_EVENT_IOC_DISABLE on the whole group.

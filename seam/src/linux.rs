@@ -18,6 +18,8 @@ use std::path::Path;
 use std::ptr::null_mut;
 use std::time::Duration;
 
+/// Events that a group may have that takes no memory.
+const MOST_IN_A_GROUP: usize = 16;
 /// Words that a reading of a group may have.
 const MOST_SAID: usize = 64;
 
@@ -154,6 +156,33 @@ impl Kernel for Linux {
         match refusal {
             Some(error) => Err(Refusal { event: Some(opened.len()), error }),
             None => Ok(opened),
+        }
+    }
+
+    fn open_own_group(&self, attrs: &[perf_event_attr], places: &mut [Option<PerfEvent>]) -> io::Result<()> {
+        // SAFETY: gettid has no preconditions.
+        let thread = unsafe { libc::gettid() };
+        let mut opened = [-1; MOST_IN_A_GROUP];
+        let mut refusal = Ok(());
+        let signals = Blocked::new();
+        let made = on_helper_thread(&signals, || {
+            let mut leader = -1;
+            for (place, attr) in opened.iter_mut().zip(attrs) {
+                match open_raw(attr, thread, -1, leader) {
+                    Ok(fd) => *place = fd,
+                    Err(error) => return refusal = Err(error),
+                }
+                leader = if leader < 0 { *place } else { leader };
+            }
+        });
+        // each is owned, whatever becomes of the others
+        for ((place, fd), attr) in places.iter_mut().zip(opened).zip(attrs).filter(|((_, fd), _)| *fd >= 0) {
+            *place = self.owned(fd, attr).ok();
+        }
+        made.and(refusal)?;
+        match places.iter().zip(attrs).all(|(place, _)| place.is_some()) {
+            true => Ok(()),
+            false => Err(io::Error::from_raw_os_error(libc::EMFILE)),
         }
     }
 

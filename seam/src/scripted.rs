@@ -233,6 +233,12 @@ impl Kernel for Scripted {
         Ok(opened)
     }
 
+    fn open_own_group(&self, attrs: &[perf_event_attr], places: &mut [Option<Thing>]) -> io::Result<()> {
+        let opened = self.open_group(attrs, 0, -1, None).map_err(|refusal| refusal.error)?;
+        places.iter_mut().zip(opened).for_each(|(place, thing)| *place = Some(thing));
+        Ok(())
+    }
+
     fn enable(&self, _: &Thing) -> io::Result<()> {
         self.call()?;
         self.script.counting.set(true);

@@ -38,7 +38,7 @@ pub struct CInfo {
     /// Name of the core, such as "Redwood Cove".
     pub core: [c_char; 48],
     /// Why the path is not TD_PATH_RDPMC, why level 1 alone is counted, or why registers are rather than general counters, and what to
-    /// do about it; else empty.
+    /// do about it; else empty. It may change, as path, level and counters may, while others take general counters.
     pub note: [c_char; 192],
     /// td_options.max_error_ppm, or its default.
     pub max_error_ppm: u32,

@@ -93,6 +93,7 @@ pub fn span(from: Option<&Sample>, to: &Sample) -> Span {
         edges,
         running: if enabled > 0.0 { (ran / enabled).min(1.0) } else { 1.0 },
         uncounted: (enabled - ran).max(0.0) * rate,
+        level: to.base.level.into(),
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod hybrid;
 mod jumps;
 pub(crate) mod metrics;
 pub(crate) mod plain;
+pub(crate) mod relieved;
 mod user_access;
 
 use crate::detect::Pmu;
@@ -19,6 +20,7 @@ pub(crate) use hybrid::HybridGroup;
 pub(crate) use metrics::Group;
 use perf_event_open_sys::bindings::perf_event_attr;
 pub(crate) use plain::PlainGroup;
+pub(crate) use relieved::{Relieved, Spare};
 use std::time::Duration;
 
 /// CPU time after which a group that has not counted is given up.

@@ -159,6 +159,45 @@ impl<K: Kernel> PlainGroup<K> {
         Ok((group, why))
     }
 
+    /// Another group of the same thread's, of the events that these ask for, switched off, and read as this one is if its leader's
+    /// control page gets a place. It takes no memory.
+    pub fn beside(
+        &self,
+        attrs: &[perf_event_attr],
+        slots_each: u64,
+        place: Option<ReservedPage>,
+    ) -> Option<PlainGroup<K>>
+    where
+        K: Clone,
+    {
+        let mut places = std::array::from_fn::<_, { 1 + MOST_SIBLINGS }, _>(|_| None);
+        self.kernel.open_own_group(attrs, &mut places).ok()?;
+        let [leader, siblings @ ..] = places;
+        let (leader, siblings) = (leader?, Siblings(siblings));
+        let place = place.filter(|_| self.access == Access::Rdpmc);
+        let maps = place.and_then(|place| Maps::of(&self.kernel, &leader, &siblings, place).ok());
+        let access = if maps.is_some() { self.access } else { Access::by_read(&self.options) };
+        Some(PlainGroup {
+            kernel: self.kernel.clone(),
+            maps,
+            siblings,
+            leader,
+            options: self.options,
+            members: attrs.len() - 1,
+            calls: Default::default(),
+            slots_each,
+            jumps: None,
+            access,
+            faults: self.faults,
+            rseq: self.rseq,
+        })
+    }
+
+    /// The CPU that runs this.
+    pub fn cpu(&self) -> u32 {
+        self.kernel.cpu()
+    }
+
     /// Whether a group of this thread's was on the counters whenever it was enabled. (It never was, if the thread has not yet run on a
     /// core that has them.)
     pub fn had_its_turn_always(&self) -> Result<bool> {
@@ -316,11 +355,11 @@ impl PlainGroup<Linux> {
         counter[..self.members].copy_from_slice(members);
         let slots = leader.saturating_mul(self.slots_each);
         let Some(jumps) = &self.jumps else {
-            return Ok(PlainCounts { time, slots, slots_maybe_over: 0, counter });
+            return Ok(PlainCounts { time, slots, counter, ..PlainCounts::default() });
         };
         let jumped = jumps.judge_all(&told(slots, &counter, time.running));
         let slots = slots.wrapping_sub(jumped.by);
-        Ok(PlainCounts { time, slots, slots_maybe_over: jumped.maybe_by, counter })
+        Ok(PlainCounts { time, slots, slots_maybe_over: jumped.maybe_by, counter, ..PlainCounts::default() })
     }
 }
 
@@ -379,7 +418,7 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
         let mut counter = [0; MOST_COUNTERS];
         counter[..self.members].copy_from_slice(&values[1..]);
         let slots = values[0].saturating_mul(self.slots_each);
-        Ok(self.settled(PlainCounts { time, slots, slots_maybe_over: 0, counter }))
+        Ok(self.settled(PlainCounts { time, slots, counter, ..PlainCounts::default() }))
     }
 
     fn last_counts(&self) -> Result<PlainCounts> {
@@ -400,7 +439,7 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
             *count = alone(event)?.1;
         }
         let slots = slots.saturating_mul(self.slots_each);
-        Ok(self.settled(PlainCounts { time, slots, slots_maybe_over: 0, counter }))
+        Ok(self.settled(PlainCounts { time, slots, counter, ..PlainCounts::default() }))
     }
 
     fn counts_itself(&self) -> bool {
@@ -413,7 +452,8 @@ impl<K: Kernel> PlainCounters for PlainGroup<K> {
 
     fn snapshot(&self, entry: &Entry, out: &mut CountersSnapshot) -> Option<()> {
         let maps = self.maps.as_ref().filter(|_| self.in_user_space())?;
-        (out.slots_each, out.slots_away, out.is_second) = (self.slots_each, 0, false);
+        (out.count, out.is_level_1) = (self.members, false);
+        (out.slots_each, out.slots_away, out.is_second, out.stretches) = (self.slots_each, 0, false, 0);
         counters_snapshot(&maps.leader, maps.members(), self.rseq?, entry, out)?;
         if out.goes_with_entry { self.settle(out) } else { Some(()) }
     }

@@ -57,17 +57,23 @@ pub(super) fn measure(
     if !own {
         return open(options, cpu.clone(), &plans, handle, None);
     }
-    let second = POOL.take().map_err(|e| {
-        Error::errno(e.raw_os_error().unwrap_or(libc::ENOMEM), format!("no memory for a handle: {e}"))
-    })?;
-    second.shared().present.store(1, Ordering::Relaxed);
-    second.shared().prepare_for(handle.shared());
+    let second = second_of(handle)?;
     let state = open(options, cpu.clone(), &plans, handle, Some(second));
     if state.is_err() {
         handle.shared().detach();
         give_back(second);
     }
     state
+}
+
+/// A part of a handle that readings of a second group look at.
+pub(super) fn second_of(handle: Handle) -> Result<Handle> {
+    let second = POOL.take().map_err(|e| {
+        Error::errno(e.raw_os_error().unwrap_or(libc::ENOMEM), format!("no memory for a handle: {e}"))
+    })?;
+    second.shared().present.store(1, Ordering::Relaxed);
+    second.shared().prepare_for(handle.shared());
+    Ok(second)
 }
 
 /// The part of a handle that readings of the second group looked at is not used any more.

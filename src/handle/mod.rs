@@ -2,11 +2,12 @@
 #![forbid(unsafe_code)]
 
 mod hybrid;
+mod level_1;
 mod open;
 mod topdown;
 
 use crate::error::{Error, Reason, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
-use crate::group::{Group, HybridGroup, PlainGroup};
+use crate::group::{Group, HybridGroup, Relieved};
 use crate::read::{Entry, Seen as SeenBefore, Shared};
 use crate::sample::{Increments, Mark, Sample, SlotsOnly};
 use crate::source::Source;
@@ -108,7 +109,8 @@ impl State {
 /// Where a handle's samples come from.
 enum AnySource {
     Registers(Box<Windowed<Group<Linux>>>),
-    Counters(Box<Plain<PlainGroup<Linux>>>),
+    /// With the memory that readings of the spare look at.
+    Counters(Box<Plain<Relieved<Linux>>>, Option<Handle>),
     /// Of both kinds of core; with the memory that readings of the second group look at.
     Hybrid(Box<Plain<HybridGroup<Linux>>>, Option<Handle>),
     SimulatedRegisters(Box<Windowed<SimulatedRegisters>>),
@@ -119,7 +121,7 @@ impl AnySource {
     fn source(&self) -> &dyn Source {
         match self {
             AnySource::Registers(source) => &**source,
-            AnySource::Counters(source) => &**source,
+            AnySource::Counters(source, _) => &**source,
             AnySource::Hybrid(source, _) => &**source,
             AnySource::SimulatedRegisters(source) => &**source,
             AnySource::SimulatedCounters(source) => &**source,
@@ -130,9 +132,17 @@ impl AnySource {
     fn may_have_faulted(&self) -> bool {
         match self {
             AnySource::Registers(source) => source.counters().may_have_faulted(),
-            AnySource::Counters(source) => source.counters().may_have_faulted(),
+            AnySource::Counters(source, _) => source.counters().main().may_have_faulted(),
             AnySource::Hybrid(source, _) => source.counters().may_have_faulted(),
             AnySource::SimulatedRegisters(_) | AnySource::SimulatedCounters(_) => false,
+        }
+    }
+
+    /// As `Relieved::is_over`.
+    fn relief(&self) -> Option<(u32, bool)> {
+        match self {
+            AnySource::Counters(source, _) => source.counters().is_over(),
+            _ => None,
         }
     }
 
@@ -140,7 +150,7 @@ impl AnySource {
     fn stop(&self) {
         match self {
             AnySource::Registers(source) => source.counters().stop(),
-            AnySource::Counters(source) => source.counters().stop(),
+            AnySource::Counters(source, _) => source.counters().stop(),
             AnySource::Hybrid(source, _) => source.counters().stop(),
             AnySource::SimulatedRegisters(_) | AnySource::SimulatedCounters(_) => {}
         }
@@ -150,7 +160,7 @@ impl AnySource {
     fn free(&mut self) {
         match self {
             AnySource::Registers(source) => source.free(),
-            AnySource::Counters(source) => source.free(),
+            AnySource::Counters(source, _) => source.free(),
             AnySource::Hybrid(source, _) => source.free(),
             AnySource::SimulatedRegisters(source) => source.free(),
             AnySource::SimulatedCounters(source) => source.free(),
@@ -160,7 +170,7 @@ impl AnySource {
     /// What a call that was interrupted may look at yet is not unmapped, but becomes zeros.
     fn leave_zeros(&mut self) {
         match self {
-            AnySource::Counters(source) => source.counters_mut().leave_zeros(),
+            AnySource::Counters(source, _) => source.counters_mut().leave_zeros(),
             AnySource::Hybrid(source, _) => source.counters_mut().leave_zeros(),
             _ => {}
         }
@@ -170,7 +180,7 @@ impl AnySource {
     fn drop_in_its_place(self) {
         match self {
             AnySource::Registers(source) => drop_in_its_place(source),
-            AnySource::Counters(source) => drop_in_its_place(source),
+            AnySource::Counters(source, _) => drop_in_its_place(source),
             AnySource::Hybrid(source, _) => drop_in_its_place(source),
             AnySource::SimulatedRegisters(source) => drop_in_its_place(source),
             AnySource::SimulatedCounters(source) => drop_in_its_place(source),
@@ -180,7 +190,7 @@ impl AnySource {
     /// What a handle has besides its own memory.
     fn second(&self) -> Option<Handle> {
         match self {
-            AnySource::Hybrid(_, second) => *second,
+            AnySource::Counters(_, second) | AnySource::Hybrid(_, second) => *second,
             _ => None,
         }
     }
@@ -189,7 +199,7 @@ impl AnySource {
     fn forget_mappings(&mut self) {
         match self {
             AnySource::Registers(source) => source.counters_mut().forget_mappings(),
-            AnySource::Counters(source) => source.counters_mut().forget_mappings(),
+            AnySource::Counters(source, _) => source.counters_mut().forget_mappings(),
             AnySource::Hybrid(source, _) => source.counters_mut().forget_mappings(),
             AnySource::SimulatedRegisters(_) | AnySource::SimulatedCounters(_) => {}
         }
@@ -264,9 +274,9 @@ pub(crate) fn rdpmc_taken(pmu: &str) -> Error {
 }
 
 /// Runs `work` on the plain counters of a handle.
-fn of_plain<T>(handle: Handle, work: impl FnOnce(&Plain<PlainGroup<Linux>>) -> Result<T>) -> Result<T> {
+fn of_plain<T>(handle: Handle, work: impl FnOnce(&Plain<Relieved<Linux>>) -> Result<T>) -> Result<T> {
     with(handle, |state, _| match &state.source {
-        AnySource::Counters(source) => work(source),
+        AnySource::Counters(source, _) => work(source),
         _ => Err(Error::invalid("the handle counts no general counters")),
     })
 }
@@ -274,7 +284,7 @@ fn of_plain<T>(handle: Handle, work: impl FnOnce(&Plain<PlainGroup<Linux>>) -> R
 /// Whether plain counters count from now on.
 fn switch(handle: Handle, on: bool) -> Result<()> {
     with(handle, |state, _| match &state.source {
-        AnySource::Counters(source) => source.counters().switch(on),
+        AnySource::Counters(source, _) => source.counters().switch(on),
         AnySource::SimulatedCounters(source) => {
             source.counters().switch(on);
             Ok(())
@@ -505,8 +515,17 @@ pub(crate) fn info(handle: Handle) -> Result<Info> {
     with_state(handle, |state, _| {
         let (windows, windows_ns) =
             state.source.source().budget().map_or((0, 0), |budget| (budget.windows, budget.spent));
-        Ok(Info { windows, windows_ns, ..state.info.clone() })
+        let info = Info { windows, windows_ns, ..state.info.clone() };
+        Ok(state.source.relief().map_or(info.clone(), |relief| relieved(info, relief)))
     })
+}
+
+/// What is told of a handle while a smaller group counts for its own.
+fn relieved(info: Info, (counters, is_shallower): (u32, bool)) -> Info {
+    let what = if is_shallower { "level 1 alone" } else { "other general counters" };
+    let why = format!("others took counters since; {counters} general ones count until those are free again");
+    let level = if is_shallower { 1 } else { info.level };
+    Info { level, counters, note: Reason::new(what).why(why), ..info }
 }
 
 /// The nodes of the handle's tree of metrics.

@@ -1,16 +1,16 @@
 //! Opening a handle: which PMU, down to which level, and the source of its samples.
 #![forbid(unsafe_code)]
 
+use super::level_1::{leader_beside_registers, measure_level_1};
 use super::{AnySource, Handle, Info, POOL, Path, State, hybrid};
 use crate::budget::BudgetSettings;
 use crate::detect::no_subtree;
 use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
-use crate::group::{Group, PATIENCE, PlainGroup};
+use crate::group::{Group, PATIENCE, PlainGroup, Relieved, Spare};
 use crate::model::metrics::TD_NODE_NONE;
 use crate::model::p_counters::SLOTS_P;
-use crate::model::perf_metrics::SLOTS;
-use crate::model::{self, Counters, Counting, Event, Leader, Model, Published};
+use crate::model::{self, Counters, Counting, Event, Model, Published};
 use crate::options::{Options, SourceKind, Target};
 use crate::sample::{Base, Head, Sample, TD_SAMPLE_DROPPING, TD_SAMPLE_SIMULATED};
 use crate::source::Source;
@@ -239,7 +239,16 @@ fn measure_one_kind(options: &Options, linux: Linux, cpu: Identity, handle: Hand
             Err(taken) => why = Reason::new("registers are counted").why(taken.to_string()),
         }
     }
-    let mut state = measure_by_registers(options, linux, cpu, (&registers, level), handle)?;
+    let by_registers = measure_by_registers(options, linux, cpu.clone(), (&registers, level), handle);
+    let may_be_level_1 =
+        options.source == SourceKind::Automatic && options.target == Target::This && options.level <= 1;
+    let mut state = match by_registers {
+        Err(taken) if may_be_level_1 && taken.code() == TD_ENOTCOUNTING => {
+            why = Reason::new("level 1 alone").why(taken.reason().cause());
+            measure_level_1(options, &linux, cpu, handle).map_err(|_| taken)?
+        }
+        state => state?,
+    };
     if state.info.note == Reason::default() {
         state.info.note = why;
     }
@@ -305,10 +314,13 @@ fn measure_by_free_counters(
 
 /// A group that was on the counters all the while since it was opened.
 fn unless_it_took_turns(mut state: Box<State>, handle: Handle) -> Result<Box<State>> {
-    if let AnySource::Counters(source) = &mut state.source {
-        if !source.counters().had_its_turn_always()? {
+    if let AnySource::Counters(source, _) = &mut state.source {
+        if !source.counters().main().had_its_turn_always()? {
             source.counters().stop();
             source.free();
+            let second = state.source.second();
+            drop(state);
+            second.into_iter().for_each(hybrid::give_back);
             return Err(others_count());
         }
         source.reset(handle.shared())?; // what has told that is not the program's
@@ -358,6 +370,7 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
     let found_free = if may_be_level_1 && options.on_exec { are_free(options, &pmu, &plan) } else { Ok(()) };
     let mut all = found_free
         .and_then(|()| measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle, PATIENCE));
+    let own = options.target == Target::This && !options.e_cores;
     let only_source = options.source == SourceKind::Automatic && options.target == Target::This;
     if only_source && may_be_level_1 && !plan.unproven {
         all = all.and_then(|state| unless_it_took_turns(state, handle));
@@ -366,7 +379,11 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
         Err(why) if may_be_level_1 => {
             let (pmu, plan) = find(1)?;
             let level_1 = Options { level: 1, ..*options };
-            let state = measure_by_counters(&level_1, linux, cpu, (&pmu, &plan), handle, PATIENCE)?;
+            let state = measure_by_counters(&level_1, linux, cpu.clone(), (&pmu, &plan), handle, PATIENCE);
+            let state = state.or_else(|taken| match own && taken.code() == TD_ENOTCOUNTING {
+                true => measure_level_1(options, &linux, cpu, handle).map_err(|_| taken),
+                false => Err(taken),
+            })?;
             (state, why.reason().cause())
         }
         state => (state?, plan.no_deeper.into()),
@@ -379,18 +396,6 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
         state.info.note = Reason::new("level 1 alone").why(no_deeper);
     }
     Ok(state)
-}
-
-/// What leads a group that leaves SLOTS to others.
-fn leader_beside_registers(pmu: &Pmu, plan: &Plan) -> Result<Leader> {
-    let others = match pmu.model.counting {
-        Counting::Counters(counters) if plan.leader.event == SLOTS => counters.leaders,
-        _ => &[],
-    };
-    others.iter().find(|leader| leader.general).copied().ok_or_else(|| {
-        Error::errno(libc::ENODEV, "no general counters beside registers")
-            .why("the kernel shows no SLOTS here, so others take these counters, too")
-    })
 }
 
 /// What counts the slots that the core drops.
@@ -423,7 +428,7 @@ fn proved(pmu: &Pmu, plan: &Plan) {
 
 /// By plain counters.
 #[inline(never)]
-fn measure_by_counters(
+pub(super) fn measure_by_counters(
     options: &Options,
     linux: Linux,
     cpu: Identity,
@@ -451,7 +456,15 @@ fn measure_by_counters(
     }
     let mut head = info.head(pmu.row);
     head.flags |= if options.dropping { TD_SAMPLE_DROPPING } else { 0 };
-    let source = AnySource::Counters(Plain::new(group, handle.shared(), head)?);
+    let wanted = Spare::of(pmu, plan, options);
+    let second =
+        if wanted.is_some() && info.path == Path::Rdpmc { hybrid::second_of(handle).ok() } else { None };
+    let place = second.map(|second| (second.shared_for_ever(), second.control()));
+    let group = Relieved::new(group, wanted, place);
+    let source = Plain::new(group, handle.shared(), head).inspect_err(|_| {
+        second.into_iter().for_each(hybrid::give_back);
+    })?;
+    let source = AnySource::Counters(source, second);
     Ok(Box::new(State { info, row: pmu.row as u8, source }))
 }
 

@@ -127,7 +127,7 @@ impl TopDown {
     /// # Errors
     /// -EINVAL: the handle has none; the operating system's, of mmap(2).
     pub fn records(&self) -> Result<Records> {
-        of_plain(self.0, |source| source.counters().records())
+        of_plain(self.0, |source| source.counters().main().records())
     }
 
     /// What a record says that a thread has counted, as a sample: with that of times and values of zero it gives the shares of all that
@@ -136,7 +136,9 @@ impl TopDown {
     /// # Errors
     /// -EINVAL: the record is not one of this handle's.
     pub fn sample_of_record(&self, time: Times, values: &[u64]) -> Result<Sample> {
-        of_plain(self.0, |source| Ok(source.sample_of_counts(&source.counters().counts_of(time, values)?)))
+        of_plain(self.0, |source| {
+            Ok(source.sample_of_counts(&source.counters().main().counts_of(time, values)?))
+        })
     }
 
     /// What is measured, and how.

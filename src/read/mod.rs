@@ -157,6 +157,9 @@ pub(crate) struct PlainCounts {
     pub slots_maybe_over: u64,
     /// In the order of the inputs of the CPU's tree.
     pub counter: [u64; MOST_COUNTERS],
+    /// How many stretches there were in which level 1 alone was counted, for want of counters; whether this is one.
+    pub stretches: u16,
+    pub is_stretch: bool,
 }
 
 /// A group of plain counters, real or simulated; or one for each kind of core. What they count is exact, and nothing resets them.
@@ -223,6 +226,10 @@ pub(crate) struct Entry {
 impl Entry {
     /// Of the calling thread, where it is the one that reads.
     pub fn early(shared: &Shared) -> Option<Entry> {
+        if let Some(second) = shared.second() {
+            let raw = second.raw_counters()?;
+            return Some(Entry { raw, numbers: second.numbers.get(), is_second: true });
+        }
         let raw = if shared.may_count() { shared.raw_counters()? } else { return None };
         Some(Entry { raw, numbers: shared.numbers.get(), is_second: false })
     }
@@ -233,7 +240,12 @@ impl Entry {
             let raw = shared.raw_counters()?;
             Some(Entry { raw, numbers: shared.numbers.get(), is_second })
         };
-        of(shared, false).or_else(|| of(second?, true)).unwrap_or_default()
+        let by_second = || of(second?, true);
+        let entry = match shared.second() {
+            Some(_) => by_second().or_else(|| of(shared, false)),
+            None => of(shared, false).or_else(by_second),
+        };
+        entry.unwrap_or_default()
     }
 
     /// What was counted until the latter: the library's own work. None: something came between, if only a signal handler, which may
@@ -258,6 +270,11 @@ pub(crate) struct CountersSnapshot {
     pub slots_each: u64,
     /// Slots that another group has counted.
     pub slots_away: u64,
+    /// As `PlainCounts::stretches`, and `is_stretch`.
+    pub stretches: u16,
+    pub is_level_1: bool,
+    /// How many counters there are besides the leader's.
+    pub count: usize,
     /// The leader's, then those of `td_sample.counter[]`.
     pub counter: [PlainCounter; 1 + MOST_COUNTERS],
     /// It is of the second of two groups.

@@ -170,6 +170,14 @@ impl Shared {
         self.mark_reader.load(Ordering::Relaxed) != 0
     }
 
+    /// The part of the second group, if the calling thread reads its counters by itself.
+    #[inline(always)]
+    pub fn second(&self) -> Option<&Shared> {
+        let is_read = self.reader.load(Ordering::Relaxed) == thread::pointer() - BY_SECOND;
+        // SAFETY: `attach_second` was given it before, and the memory of handles is never unmapped.
+        is_read.then(|| unsafe { &*self.second.get() })
+    }
+
     /// Whether a thread reads SLOTS and PERF_METRICS by itself now.
     pub fn reads_registers(&self) -> bool {
         self.reader.load(Ordering::Relaxed) != 0 && !self.reads_counters()

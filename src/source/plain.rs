@@ -165,7 +165,7 @@ impl<C: PlainCounters> Plain<C> {
         mut early: Option<Entry>,
         out: &mut Sample,
     ) -> std::result::Result<(), u32> {
-        let (reader, count) = self.counters.reader().ok_or(0u32)?;
+        let (reader, _) = self.counters.reader().ok_or(0u32)?;
         let mut snapshot = CountersSnapshot::default();
         for looks in 0..MOST_LOOKS {
             self.pause(shared); // a signal handler's readings are seen from here on
@@ -180,8 +180,8 @@ impl<C: PlainCounters> Plain<C> {
                 return Err(looks + 1);
             }
             let done = match MEASURES_ITSELF {
-                true => self.look(shared, (reader, count), &entry, &snapshot, (looks, before, calls), out),
-                false => self.look_at(shared, (reader, count), &snapshot, number, out),
+                true => self.look(shared, reader, &entry, &snapshot, (looks, before, calls), out),
+                false => self.look_at(shared, reader, &snapshot, number, out),
             };
             if done {
                 return Ok(());
@@ -191,15 +191,10 @@ impl<C: PlainCounters> Plain<C> {
     }
 
     /// The part of the handle that readings of the group look at which this is a snapshot of; they may from now on.
-    fn attach<'a>(
-        &'a self,
-        shared: &'a Shared,
-        (reader, count): (Reader, usize),
-        snapshot: &CountersSnapshot,
-    ) -> &'a Shared {
+    fn attach<'a>(&'a self, shared: &'a Shared, reader: Reader, snapshot: &CountersSnapshot) -> &'a Shared {
         let second = self.counters.second().filter(|_| snapshot.is_second);
         let here = second.unwrap_or(shared);
-        here.attach_counters(reader, count, snapshot.slots_each);
+        here.attach_counters(reader, snapshot.count, snapshot.slots_each);
         second.inspect(|second| shared.attach_second(reader, second));
         here
     }
@@ -208,7 +203,7 @@ impl<C: PlainCounters> Plain<C> {
     fn look_at(
         &self,
         shared: &Shared,
-        reader: (Reader, usize),
+        reader: Reader,
         snapshot: &CountersSnapshot,
         number: u32,
         out: &mut Sample,
@@ -230,7 +225,7 @@ impl<C: PlainCounters> Plain<C> {
     fn look(
         &self,
         shared: &Shared,
-        reader: (Reader, usize),
+        reader: Reader,
         entry: &Entry,
         snapshot: &CountersSnapshot,
         (looks, one_in, calls): (u32, u64, u64),
@@ -249,7 +244,7 @@ impl<C: PlainCounters> Plain<C> {
         if calls_now != period.calls {
             // the thread is on the other kind of core, whose page may have the same number
             period.start.base.window = period.start.base.window.wrapping_add(1);
-            period.own_work += skid_of_counters(0, reader.1);
+            period.own_work += skid_of_counters(0, snapshot.count);
         }
         period.own_work += calls.saturating_sub(period.calls) * WORK_BY_READ;
         period.calls = calls_now;
@@ -267,14 +262,16 @@ impl<C: PlainCounters> Plain<C> {
         };
         let slots = own.counter[0].wrapping_mul(snapshot.slots_each);
         let period = change.value();
-        period.own_work += uncounted_part(slots, one_in) + u64::from(looks) * slots;
+        let other_looks = u64::from(looks) * (slots + uncounted_part(slots, ONE_IN_BEFORE));
+        period.own_work += uncounted_part(slots, one_in) + other_looks;
         if std::mem::take(&mut period.is_new) {
             period.own_work += out.slots;
         }
         out.base.error = period.own_work;
         // (readings that go on from the same state have no part taken out between them)
         let taken = if goes_on { RawCounters::default() } else { own };
-        period.own_work += uncounted_part(slots, ONE_IN_AFTER) + if goes_on { slots } else { 0 };
+        let one_in = if snapshot.is_level_1 { ONE_IN_AFTER_OF_FEW } else { ONE_IN_AFTER };
+        period.own_work += uncounted_part(slots, one_in) + if goes_on { slots } else { 0 };
         let error = period.own_work;
         period.own[0] = period.own[0].wrapping_add(taken.counter[0].wrapping_mul(snapshot.slots_each));
         period.own[1..]
@@ -352,7 +349,12 @@ impl<C: PlainCounters> Plain<C> {
                         period.start.base.window = period.start.base.window.wrapping_add(1)
                     }
                 }
-                period.sample(&counts)
+                let sample = period.sample(&counts);
+                // (what follows it: the next reading's own constant has that in it, but not if it is by RDPMC)
+                let after = u64::from(self.counters.reader().is_some() && self.counters.counts_itself())
+                    * WORK_BY_READ;
+                period.own_work = period.own_work.saturating_add(after);
+                sample
             });
             let ended = change.end();
             // what a signal handler has shown meanwhile is of before
@@ -377,6 +379,8 @@ const TOTALS: u64 = 1;
 const ONE_IN_BEFORE_EARLY: u64 = 16;
 const ONE_IN_BEFORE: u64 = 4;
 const ONE_IN_AFTER: u64 = 4;
+/// Of a look at the few counters of a spare: what follows is no shorter for it.
+const ONE_IN_AFTER_OF_FEW: u64 = 2;
 
 /// Flags of readings on the slow path: constants bound the library's own work where it does not measure itself.
 const OF_SLOW_READINGS: u32 = if MEASURES_ITSELF { 0 } else { OF_READINGS };
@@ -409,6 +413,8 @@ impl Period {
         start.time_is(now.clock.zero_since(self.begun.time), now.ns);
         start.flags |= if now.clock.coarse { TD_SAMPLE_COARSE_TIME } else { 0 };
         start.base.sequence = now.sequence;
+        start.base.switches = self.stretches(now.stretches);
+        start.base.level = if now.is_level_1 { 1 } else { start.base.level };
         start.base.error = self.own_work;
         let counter: [u64; MOST_COUNTERS] = std::array::from_fn(|k| {
             counters[k].base.wrapping_sub(self.begun.counter[k]).wrapping_sub(own[k])
@@ -429,6 +435,11 @@ impl Period {
         self.own_work += called - std::mem::replace(&mut self.called, called);
     }
 
+    /// How many of these stretches of level 1 alone are in it.
+    fn stretches(&self, stretches: u16) -> u16 {
+        stretches.wrapping_sub(self.begun.stretches).wrapping_add(self.begun.is_stretch.into())
+    }
+
     fn begin(&mut self, counts: &PlainCounts, own_work: u64) {
         self.begun = *counts;
         self.own_work = own_work;
@@ -445,6 +456,8 @@ impl Period {
         start.slots_before = start.slots; // no register holds any
         start.time_is(counts.time.since(self.begun.time), 0);
         start.base.error = self.own_work;
+        start.base.switches = self.stretches(counts.stretches);
+        start.base.level = if counts.is_stretch { 1 } else { start.base.level };
         let counter = std::array::from_fn(|k| counted(counts.counter[k], self.begun.counter[k], own[k]));
         Sample { counter, ..start.sample(Registers::default(), 0) }
     }

@@ -313,6 +313,7 @@ impl PlainCounters for SimulatedCounters {
             slots: state.cycles * self.width,
             slots_maybe_over: 0,
             counter: state.counter.map(|counter| (counter / u128::from(WHOLE)) as u64),
+            ..PlainCounts::default()
         })
     }
 

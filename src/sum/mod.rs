@@ -150,7 +150,7 @@ impl Sum {
             self.add_categories(from, to, &one);
         }
         self.slots_are(from.flags | to.flags, &from.slots_only(), &to.slots_only());
-        let level = to.base.level.into();
+        let level = one.level;
         self.level = if self.measured == 0 { level } else { self.level.min(level) };
         grow(&mut self.measured, 1);
         grow(&mut self.measured_slots, one.slots);
@@ -199,7 +199,7 @@ impl Sum {
 
     /// An execution, by plain counters.
     fn add_counters(&mut self, tree: &Tree, from: &Sample, to: &Sample, one: &Span) {
-        for input in &tree.inputs[..tree.inputs_of(to.base.level.into())] {
+        for input in &tree.inputs[..tree.inputs_of(one.level)] {
             if let Some((k, _)) = input.counter() {
                 self.moments[k] += (to.counter[k] - from.counter[k]) as f64;
             }

@@ -48,6 +48,7 @@ impl Sum {
             running: ran,
             // of those that were measured, as of all
             uncounted: self.uncounted_slots() * self.measured_slots as f64 / (self.slots.max(1) as f64),
+            level: self.level,
         };
         Ok((span, tree))
     }

@@ -102,7 +102,7 @@ pub(crate) fn decode_as_published(
     let tree = tree_of(to)?;
     let mut counted = counted(tree, &span, from, to);
     match model::published(to.base.model) {
-        Published::AsCounted => return Ok(nodes(tree, to.base.level.into(), &counted, &span)),
+        Published::AsCounted => return Ok(nodes(tree, span.level, &counted, &span)),
         Published::Less(_) => {}
         Published::NotCounted(why) => {
             return Err(Error::errno(libc::ENOTSUP, "this core's published metrics cannot be had").why(why));
@@ -121,7 +121,7 @@ pub(crate) fn decode_as_published(
                 counted.inputs[input].map(|count| Count { n: (count.n - dropped).max(0.0), ..count });
         }
     }
-    Ok(nodes(tree, to.base.level.into(), &counted, &span))
+    Ok(nodes(tree, span.level, &counted, &span))
 }
 
 fn not_dropping() -> Error {
@@ -163,7 +163,7 @@ pub(crate) fn between(
     from: Option<&Sample>,
     to: &Sample,
 ) -> impl ExactSizeIterator<Item = Node> + use<> {
-    nodes(tree, to.base.level.into(), &counted(tree, span, from, to), span)
+    nodes(tree, span.level, &counted(tree, span, from, to), span)
 }
 
 /// Nodes of what was counted down to `level`. Flags, slots and running are those of the span.
@@ -203,7 +203,7 @@ fn counted(tree: &Tree, span: &Span, from: Option<&Sample>, to: &Sample) -> Coun
         Input::Counter(k) => counter(k, 1),
         Input::Cycles(k, slots) => counter(k, slots),
     };
-    let measured = &tree.inputs[..tree.inputs_of(to.base.level.into())];
+    let measured = &tree.inputs[..tree.inputs_of(span.level)];
     let inputs: [Option<Count>; MOST_INPUTS] =
         std::array::from_fn(|place| measured.get(place).and_then(input));
     Counted { inputs, slots: span.slots as f64, uncounted: span.uncounted, unknown: 0.0 }

@@ -79,6 +79,7 @@ fn intervals_hold_on_a_made_up_cpu_whatever_happened_at_the_edges() {
             edges: edges as f64 + 0.5, // (not just at its own end)
             running: 1.0,
             uncounted: 0.0,
+            level: to.base.level.into(),
         };
         for (node, truth) in made_up(3, &span, &from, &to).iter().zip(TRUTH) {
             assert!(node.low <= truth + 1e-9 && truth - 1e-9 <= node.high, "{counted:?}: {node:?}, {truth}");

@@ -1,0 +1,39 @@
+//! Opening a handle of level 1 by general counters alone.
+#![forbid(unsafe_code)]
+
+use super::open::measure_by_counters;
+use super::{Handle, State};
+use crate::detect::{self, Plan, Pmu};
+use crate::error::{Error, Result};
+use crate::group::PATIENCE;
+use crate::model::perf_metrics::SLOTS;
+use crate::model::{Counting, Leader};
+use crate::options::Options;
+use crate::sys::Linux;
+use crate::sys::cpu::Identity;
+
+/// Level 1 by general counters alone, where others hold SLOTS or PERF_METRICS.
+pub(super) fn measure_level_1(
+    options: &Options,
+    linux: &Linux,
+    cpu: Identity,
+    handle: Handle,
+) -> Result<Box<State>> {
+    let (pmu, mut plan) = detect::counters(linux, &cpu, 1)?;
+    plan.leader = leader_beside_registers(&pmu, &plan)?;
+    let options = Options { level: 1, ..*options };
+    let linux = Linux { descriptors_from: options.descriptors_from };
+    measure_by_counters(&options, linux, cpu, (&pmu, &plan), handle, PATIENCE)
+}
+
+/// What leads a group that leaves SLOTS to others.
+pub(super) fn leader_beside_registers(pmu: &Pmu, plan: &Plan) -> Result<Leader> {
+    let others = match pmu.model.counting {
+        Counting::Counters(counters) if plan.leader.event == SLOTS => counters.leaders,
+        _ => &[],
+    };
+    others.iter().find(|leader| leader.general).copied().ok_or_else(|| {
+        Error::errno(libc::ENODEV, "no general counters beside registers")
+            .why("the kernel shows no SLOTS here, so others take these counters, too")
+    })
+}
