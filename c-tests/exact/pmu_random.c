@@ -1,6 +1,7 @@
 /* Regions of random length and of one or several mixes, after a random history: other mixes, warped stretches of up to 1e13 slots,
  * sleeps, resets, competing handles that come and go. Whatever it was, the truth is within `error`, and totals only grow. */
 #include "pmu.h"
+#include "levels.h"
 
 enum { TURNS = 1500 };
 static uint64_t seed;
@@ -105,7 +106,8 @@ int main(int argc, char **argv)
             l1_array(&l1, share);
             holds(4, share, l1_truth, l1.error + others);
             telling += l1.error < 0.02;
-            if (has_l2(&info)) {
+            CHECK(opened > 0 || has_all_levels(&before, &after)); /* (while a competing handle counts, level 1 alone may be counted) */
+            if (has_l2(&info) && has_level_2(&before, &after)) {
                 td_must(td_decode_l2(&before, &after, &l2));
                 l2_array(&l2, share);
                 holds(8, share, l2_truth, l2.error + others);

@@ -3,7 +3,7 @@
 #define COMPETING_H
 #include "perf.h"
 #include "pmu.h"
-#include "internals.h"
+#include "levels.h"
 
 /* An event that nothing rotates away, of the P-cores of a hybrid CPU. */
 static inline struct perf_event_attr pinned_event(uint64_t config)
@@ -46,20 +46,6 @@ static inline void add_truth(struct truth *sum, struct vm_mix mix, double weight
         sum->l1[k] += truth.l1[k] * weight;
     for (int k = 0; k < 8; k++)
         sum->l2[k] += truth.l2[k] * weight;
-}
-
-/* All levels of the handle were counted all the time between them. (General counters, of which no sample has registers, may go over to
- * level 1; each such stretch has a number.) */
-static inline int has_all_levels(const struct td_sample *from, const struct td_sample *to)
-{
-    const int registers = own(from)->raw_metrics != 0 || own(to)->raw_metrics != 0;
-    const struct td_own_base *a = &own(from)->base, *b = &own(to)->base;
-    return a->level == b->level && (registers || a->level == 1 || a->switches == b->switches);
-}
-
-static inline int has_level_2(const struct td_sample *from, const struct td_sample *to)
-{
-    return own(to)->base.level == 2 && has_all_levels(from, to);
 }
 
 /* Between these samples ran so much of each mix, and `slack` of unknown mix: both levels are within their bound. */
