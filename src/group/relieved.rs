@@ -5,14 +5,13 @@
 //! finds that the group is not on the counters, the group is switched off, and a *spare* of level 1 on, which is opened then. (Both
 //! at a time would take turns: of a thread's groups the kernel tries none behind one that does not fit.) Now and then a reading looks whether
 //! the group would get the counters again. Both count the same events, each while it is switched on, so what both have counted is added
-//! up, times too, but for the library's own work meanwhile. Of stretches by the spare level 1 alone is known: samples tell how many there were, and if there was one
-//! between two of them (`level_between`) no deeper level is decoded.
+//! up, times too, but for the library's own work meanwhile. Of stretches by the spare level 1 alone is known: samples tell how many there
+//! were, and if there was one between two of them (`level_between`) no deeper level is decoded.
 #![forbid(unsafe_code)]
 
 use super::{MOST_SIBLINGS, PlainGroup};
-use crate::bound::WORK_BY_READ;
 use crate::detect::{Plan, Pmu};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::metrics::TD_NODE_NONE;
 use crate::model::{Counting, Leader};
 use crate::options::{Options, Target};
@@ -109,10 +108,8 @@ struct Carried {
     /// It is the spare.
     is_over: bool,
     stretches: u16,
-    /// What the other one has counted, less the library's own work while one was switched off and the other on; with wrap-around.
+    /// The totals, less what the one that is on has counted; with wrap-around.
     away: PlainCounts,
-    /// So many slots of the library's own work, at the most, are in the totals.
-    doubt: u64,
     /// Time enabled when a reading looked whether the group gets the counters.
     looked: u64,
 }
@@ -133,6 +130,8 @@ pub(crate) struct Relieved<K: Kernel> {
     last: Cell<Times>,
     /// It is to count nothing for now.
     is_off: Cell<bool>,
+    /// A system call failed while one was switched off and the other on: nobody knows what has passed since.
+    is_lost: Cell<bool>,
 }
 
 impl<K: Kernel + Clone> Relieved<K> {
@@ -143,10 +142,10 @@ impl<K: Kernel + Clone> Relieved<K> {
         second: Option<(&'static Shared, ReservedPage)>,
     ) -> Relieved<K> {
         let (second, place) = second.unzip();
-        let [is_refused, is_off] = [false; 2].map(Cell::new);
+        let [is_refused, is_off, is_lost] = [false; 3].map(Cell::new);
         let (spare, carried) = (OnceCell::new(), Kept::new(Carried::default()));
         let (place, last) = (Cell::new(place), Cell::default());
-        Relieved { main, wanted, spare, second, place, is_refused, carried, last, is_off }
+        Relieved { main, wanted, spare, second, place, is_refused, carried, last, is_off, is_lost }
     }
 
     /// The group.
@@ -225,74 +224,81 @@ impl<K: Kernel + Clone> Relieved<K> {
 
     /// The group is switched off, and the spare on, and nothing of it is in the totals. They are returned; None: nothing happened.
     fn go_over(&self, wanted: &Spare, signals: &Blocked) -> Result<Option<PlainCounts>> {
+        let now = self.main.counts()?;
         let mut change = self.carried.begin();
         let carried = change.value();
         if carried.is_over || (wanted.is_shallower && carried.stretches == u16::MAX) {
             change.cancel();
             return Ok(None);
         }
-        let total = carried.total(&self.main.counts()?);
+        let total = carried.total(&now);
+        self.is_lost.set(true);
         self.main.switch(false)?;
         let spare = self.spare(wanted, signals).filter(|spare| spare.switch(true).is_ok());
         let Some(spare) = spare else {
             change.cancel();
-            return self.main.switch(true).map(|()| None);
+            self.main.switch(true)?;
+            self.is_lost.set(false);
+            return Ok(None);
         };
         carried.is_over = true;
-        carried.doubt += WORK_BY_READ; // (the group has been read twice)
         carried.stretches += u16::from(wanted.is_shallower);
-        carried.goes_on(&total, &spare.counts()?, self.main.counts()?);
-        carried.looked = total.time.enabled;
+        carried.go_on(&total, &spare.counts()?);
         let all = self.told(carried, total);
         change.end();
+        self.is_lost.set(false);
         Ok(Some(all))
     }
 
     /// A reading by the spare. Now and then the group is switched on again, if it gets the counters; the rest as of `go_over`.
     fn counts_over(&self, spare: &PlainGroup<K>, _: &Blocked) -> Result<PlainCounts> {
+        let now = self.on().counts()?;
         let mut change = self.carried.begin();
         let carried = change.value();
-        let on = if carried.is_over { spare } else { &self.main };
-        let total = carried.total(&on.counts()?);
+        let total = carried.total(&now);
         if !carried.is_over || total.time.enabled.wrapping_sub(carried.looked) < LOOKS_AFTER_NS {
             let all = self.told(carried, total);
             change.cancel();
             return Ok(all);
         }
+        self.is_lost.set(true);
         spare.switch(false)?;
         self.main.switch(true)?;
-        if self.gets_its_turn()? {
-            carried.is_over = false;
-            carried.goes_on(&total, &self.main.counts()?, spare.counts()?);
-        } else {
+        carried.is_over = !self.gets_its_turn()?;
+        if carried.is_over {
             self.main.switch(false)?;
             spare.switch(true)?;
-            carried.goes_on(&total, &spare.counts()?, self.main.counts()?);
         }
-        carried.looked = total.time.enabled;
+        let on = if carried.is_over { spare } else { &self.main };
+        carried.go_on(&total, &on.counts()?);
         self.last.set(Times::default());
         let all = self.told(carried, total);
         change.end();
+        self.is_lost.set(false);
         Ok(all)
     }
 
     /// These totals, with what is to be known of them.
     fn told(&self, carried: &Carried, total: PlainCounts) -> PlainCounts {
         let is_shallower = self.wanted.as_ref().is_some_and(|wanted| wanted.is_shallower);
-        PlainCounts {
-            slots_maybe_over: total.slots_maybe_over.saturating_add(carried.doubt),
-            stretches: carried.stretches,
-            is_stretch: carried.is_over && is_shallower,
-            ..total
-        }
+        PlainCounts { stretches: carried.stretches, is_stretch: carried.is_over && is_shallower, ..total }
     }
 
     /// What both have counted, by a reading of the one that is switched on.
     fn counts_of_both(&self, read: impl Fn(&PlainGroup<K>) -> Result<PlainCounts>) -> Result<PlainCounts> {
+        if self.is_lost.get() {
+            return Err(lost());
+        }
         let carried = self.carried.get(|carried| *carried);
         let on = self.spare.get().filter(|_| carried.is_over).unwrap_or(&self.main);
         Ok(self.told(&carried, carried.total(&read(on)?)))
     }
+}
+
+fn lost() -> Error {
+    Error::errno(libc::EIO, "nobody knows what was counted")
+        .why("a system call failed while this group and a smaller one changed places")
+        .remedy("close the handle and open it again")
 }
 
 /// All that was counted, by two, or less these.
@@ -314,16 +320,19 @@ impl Carried {
         put_together(counts, &self.away, u64::wrapping_add)
     }
 
-    /// The totals go on from these, where the one that is on has counted this, and the other that.
-    fn goes_on(&mut self, total: &PlainCounts, on: &PlainCounts, off: PlainCounts) {
-        let own = put_together(&put_together(on, &off, u64::wrapping_add), total, u64::wrapping_sub);
-        self.away = put_together(&off, &own, u64::wrapping_sub);
+    /// The totals go on from these, now that the one that is on has counted this: what came between is the library's own work.
+    fn go_on(&mut self, total: &PlainCounts, on: &PlainCounts) {
+        self.away = put_together(total, on, u64::wrapping_sub);
+        self.looked = total.time.enabled;
     }
 }
 
 impl<K: Kernel + Clone> PlainCounters for Relieved<K> {
     fn counts(&self) -> Result<PlainCounts> {
         let Some(wanted) = &self.wanted else { return self.main.counts() };
+        if self.is_lost.get() {
+            return Err(lost());
+        }
         let carried = self.carried.get(|carried| *carried);
         if let Some(spare) = self.spare.get().filter(|_| carried.is_over && !self.is_off.get()) {
             return self.counts_over(spare, &Blocked::new());

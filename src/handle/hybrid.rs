@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::open::{AT_ONCE, info_of, level_of};
-use super::{AnySource, Handle, POOL, Path, State};
+use super::{AnySource, Handle, Path, State, second};
 use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::group::{HybridGroup, PATIENCE, PlainGroup};
@@ -12,7 +12,6 @@ use crate::options::{Options, SourceKind, Target};
 use crate::source::plain::Plain;
 use crate::sys::cpu::Identity;
 use crate::sys::{Kernel, Linux, rseq, thread};
-use std::sync::atomic::Ordering;
 
 /// Both PMUs, as `td_info.pmu` tells them.
 const BOTH: &str = "cpu_core,cpu_atom";
@@ -57,30 +56,13 @@ pub(super) fn measure(
     if !own {
         return open(options, cpu.clone(), &plans, handle, None);
     }
-    let second = second_of(handle)?;
+    let second = second::take(handle)?;
     let state = open(options, cpu.clone(), &plans, handle, Some(second));
     if state.is_err() {
         handle.shared().detach();
-        give_back(second);
+        second::give_back(second);
     }
     state
-}
-
-/// A part of a handle that readings of a second group look at.
-pub(super) fn second_of(handle: Handle) -> Result<Handle> {
-    let second = POOL.take().map_err(|e| {
-        Error::errno(e.raw_os_error().unwrap_or(libc::ENOMEM), format!("no memory for a handle: {e}"))
-    })?;
-    second.shared().present.store(1, Ordering::Relaxed);
-    second.shared().prepare_for(handle.shared());
-    Ok(second)
-}
-
-/// The part of a handle that readings of the second group looked at is not used any more.
-pub(super) fn give_back(second: Handle) {
-    second.shared().detach();
-    second.shared().prepare();
-    POOL.give(second);
 }
 
 fn open(

@@ -1,10 +1,10 @@
-//! Opening a handle of level 1 by general counters alone.
+//! Handles of level 1 by general counters alone, because others hold what more would take.
 #![forbid(unsafe_code)]
 
 use super::open::measure_by_counters;
-use super::{Handle, State};
+use super::{Handle, Info, State};
 use crate::detect::{self, Plan, Pmu};
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result};
 use crate::group::PATIENCE;
 use crate::model::perf_metrics::SLOTS;
 use crate::model::{Counting, Leader};
@@ -36,4 +36,12 @@ pub(super) fn leader_beside_registers(pmu: &Pmu, plan: &Plan) -> Result<Leader> 
         Error::errno(libc::ENODEV, "no general counters beside registers")
             .why("the kernel shows no SLOTS here, so others take these counters, too")
     })
+}
+
+/// What is told of a handle while a smaller group counts for its own.
+pub(super) fn relieved(info: Info, (counters, is_shallower): (u32, bool)) -> Info {
+    let what = if is_shallower { "level 1 alone" } else { "other general counters" };
+    let why = format!("others took counters since; {counters} general ones count until those are free again");
+    let level = if is_shallower { 1 } else { info.level };
+    Info { level, counters, note: Reason::new(what).why(why), ..info }
 }

@@ -4,6 +4,7 @@
 mod hybrid;
 mod level_1;
 mod open;
+mod second;
 mod topdown;
 
 use crate::error::{Error, Reason, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
@@ -516,16 +517,8 @@ pub(crate) fn info(handle: Handle) -> Result<Info> {
         let (windows, windows_ns) =
             state.source.source().budget().map_or((0, 0), |budget| (budget.windows, budget.spent));
         let info = Info { windows, windows_ns, ..state.info.clone() };
-        Ok(state.source.relief().map_or(info.clone(), |relief| relieved(info, relief)))
+        Ok(state.source.relief().map_or(info.clone(), |relief| level_1::relieved(info, relief)))
     })
-}
-
-/// What is told of a handle while a smaller group counts for its own.
-fn relieved(info: Info, (counters, is_shallower): (u32, bool)) -> Info {
-    let what = if is_shallower { "level 1 alone" } else { "other general counters" };
-    let why = format!("others took counters since; {counters} general ones count until those are free again");
-    let level = if is_shallower { 1 } else { info.level };
-    Info { level, counters, note: Reason::new(what).why(why), ..info }
 }
 
 /// The nodes of the handle's tree of metrics.
@@ -599,7 +592,7 @@ pub(crate) fn close(handle: Handle) {
     };
     // the child's own mappings may be where the control page was
     if here {
-        second.into_iter().for_each(hybrid::give_back);
+        second.into_iter().for_each(second::give_back);
         POOL.give(handle);
     }
 }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::level_1::{leader_beside_registers, measure_level_1};
-use super::{AnySource, Handle, Info, POOL, Path, State, hybrid};
+use super::{AnySource, Handle, Info, POOL, Path, State, hybrid, second};
 use crate::budget::BudgetSettings;
 use crate::detect::no_subtree;
 use crate::detect::{self, Plan, Pmu};
@@ -320,7 +320,7 @@ fn unless_it_took_turns(mut state: Box<State>, handle: Handle) -> Result<Box<Sta
             source.free();
             let second = state.source.second();
             drop(state);
-            second.into_iter().for_each(hybrid::give_back);
+            second.into_iter().for_each(second::give_back);
             return Err(others_count());
         }
         source.reset(handle.shared())?; // what has told that is not the program's
@@ -457,12 +457,11 @@ pub(super) fn measure_by_counters(
     let mut head = info.head(pmu.row);
     head.flags |= if options.dropping { TD_SAMPLE_DROPPING } else { 0 };
     let wanted = Spare::of(pmu, plan, options);
-    let second =
-        if wanted.is_some() && info.path == Path::Rdpmc { hybrid::second_of(handle).ok() } else { None };
+    let second = if wanted.is_some() && info.path == Path::Rdpmc { second::take(handle).ok() } else { None };
     let place = second.map(|second| (second.shared_for_ever(), second.control()));
     let group = Relieved::new(group, wanted, place);
     let source = Plain::new(group, handle.shared(), head).inspect_err(|_| {
-        second.into_iter().for_each(hybrid::give_back);
+        second.into_iter().for_each(second::give_back);
     })?;
     let source = AnySource::Counters(source, second);
     Ok(Box::new(State { info, row: pmu.row as u8, source }))
