@@ -146,7 +146,7 @@ struct td_sample {
 #define TD_SAMPLE_UNBOUNDED 1
 /** The times are older than the reading: of when the thread was last scheduled, or the library last read the clock. */
 #define TD_SAMPLE_COARSE_TIME 2
-#define TD_SAMPLE_SIMULATED 4     /**< Made by the simulated PMU (TD_FLAG_SIMULATE). */
+#define TD_SAMPLE_SIMULATED 4       /**< Made by the simulated PMU (TD_FLAG_SIMULATE). */
 /** Of a sum: not every execution was measured, and `error` is four standard errors of a random sample more than the bound of
  * those that were. */
 #define TD_SAMPLE_SPARSE 8
@@ -154,8 +154,11 @@ struct td_sample {
  * registers that td_read_mark takes by a call, of the first reading of an execution in a sum by general counters, and on arm64 of the slow
  * path and of MRS. */
 #define TD_SAMPLE_WORK_AFTER 32
-#define TD_SAMPLE_WORK_BEFORE 64  /**< Likewise: some of it precedes the reading, and is counted. */
-#define TD_SAMPLE_DROPPING 128    /**< The slots that the core dropped were counted, too (TD_FLAG_DROPPING). */
+#define TD_SAMPLE_WORK_BEFORE 64    /**< Likewise: some of it precedes the reading, and is counted. */
+#define TD_SAMPLE_DROPPING 128      /**< The slots that the core dropped were counted, too (TD_FLAG_DROPPING). */
+/** Of a mark that td_read_mark took by a call: what the library executed on the way to the reading and back was counted, and is in the
+ * bound of a region that begins or ends there. */
+#define TD_SAMPLE_WORK_COUNTED 256
 
 /* ---- Decode ---- */
 

@@ -100,7 +100,7 @@ pub use options::{Options, SourceKind, Target};
 pub use probe::{Finding, Survey, Verdict, probe};
 pub use sample::{
     Base, Increments, L1, L2, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_DROPPING, TD_SAMPLE_SIMULATED,
-    TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE,
+    TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE, TD_SAMPLE_WORK_COUNTED,
 };
 pub use sampling::{SampledEvents, SampledNode, sampled_events};
 pub use source::simulated::Mix;

@@ -20,6 +20,9 @@ pub const TD_SAMPLE_WORK_AFTER: u32 = 32;
 pub const TD_SAMPLE_WORK_BEFORE: u32 = 64;
 /// The slots that the core dropped were counted, too (TD_FLAG_DROPPING).
 pub const TD_SAMPLE_DROPPING: u32 = 128;
+/// Of a mark that td_read_mark took by a call: what the library executed on the way to the reading and back was counted, and is in the
+/// bound of a region that begins or ends there.
+pub const TD_SAMPLE_WORK_COUNTED: u32 = 256;
 /// Both, of one reading.
 pub(crate) const OF_READINGS: u32 = TD_SAMPLE_WORK_AFTER | TD_SAMPLE_WORK_BEFORE;
 /// Made by the simulated PMU (TD_FLAG_SIMULATE).
@@ -52,7 +55,8 @@ pub struct Base {
     /// Bound on the rounding error of each of `category`, in slots; it only grows.
     pub error: u64,
     /// Slots before the window of retiring, bad speculation, frontend bound, heavy operations, branch
-    /// mispredicts, fetch latency, memory bound; backend bound has the rest.
+    /// mispredicts, fetch latency, memory bound; backend bound has the rest. Of plain counters with TD_SAMPLE_WORK_COUNTED: what was
+    /// counted, at the first place.
     pub category: [i64; 7],
 }
 
@@ -208,6 +212,7 @@ pub struct Mark {
 pub(crate) const CALLED: u64 = 1 << 63;
 
 impl Mark {
+    /// Of registers.
     pub(crate) fn called(self) -> Mark {
         Mark { slots: self.slots | CALLED, ..self }
     }

@@ -12,7 +12,7 @@ use crate::model::tree::{Input, Tree};
 use crate::model::{self, slots_per_ns};
 use crate::sample::{
     Base, CATEGORIES, Sample, TD_SAMPLE_DROPPING, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER,
-    TD_SAMPLE_WORK_BEFORE,
+    TD_SAMPLE_WORK_BEFORE, TD_SAMPLE_WORK_COUNTED,
 };
 
 /// What ran between two readings.
@@ -242,7 +242,7 @@ pub(crate) fn difference_of_counters(from: &Sample, to: &Sample) -> Span {
     let windows = to.base.window.wrapping_sub(from.base.window);
     let dropping = usize::from(flags & TD_SAMPLE_DROPPING != 0); // one more is read with them
     let counters = model::counters_down_to(to.base.model, from.base.level.max(to.base.level)) + dropping;
-    let edges = skid_of_counters(windows, counters) + own_work(from, to);
+    let edges = skid_of_counters(windows, counters) + own_work(from, to) + own_work_at_marks(from, to);
     let (running, uncounted) = ran(from, to);
     Span {
         flags,
@@ -262,6 +262,16 @@ pub(crate) fn own_work(from: &Sample, to: &Sample) -> u64 {
     let after = if from.flags & TD_SAMPLE_WORK_AFTER != 0 { WORK_AFTER } else { 0 };
     let before = if to.flags & TD_SAMPLE_WORK_BEFORE != 0 { WORK_BEFORE_COUNTERS } else { 0 };
     after + before
+}
+
+/// The same of plain counters, where it was counted: as much came before the reading as was counted after it, and after that, at the most.
+#[inline(always)]
+fn own_work_at_marks(from: &Sample, to: &Sample) -> u64 {
+    let of = |sample: &Sample| match sample.flags & TD_SAMPLE_WORK_COUNTED {
+        0 => 0,
+        _ => sample.base.category[0].clamp(0, i64::from(u32::MAX)) as u64,
+    };
+    2 * of(from) + of(to)
 }
 
 /// Part of the time in which the counters counted, and how many slots may have passed in the rest.

@@ -25,7 +25,8 @@ struct td_own_base {
     uint32_t checked_ms;
     uint64_t error;       /**< Bound on the rounding error of each of `category`, in slots; it only grows. */
     /** Slots before the window of retiring, bad speculation, frontend bound, heavy operations, branch
-     * mispredicts, fetch latency, memory bound; backend bound has the rest. */
+     * mispredicts, fetch latency, memory bound; backend bound has the rest. Of plain counters with TD_SAMPLE_WORK_COUNTED: what was
+     * counted, at the first place. */
     int64_t category[7];
 };
 

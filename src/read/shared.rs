@@ -160,7 +160,7 @@ impl Shared {
         self.mark_reader.store(0, Ordering::Relaxed);
     }
 
-    /// Slots of samples were its counters at zero.
+    /// Slots that samples would have, were its counters at zero.
     pub fn slots_at_zero(&self) -> u64 {
         self.start.get().slots
     }

@@ -1,0 +1,132 @@
+//! Readings of counters that a test moves.
+
+use super::*;
+use crate::error::TD_ESTALE;
+use crate::sample::Base;
+use crate::source::simulated::SimulatedCounters;
+use crate::sys::page::Times;
+use std::cell::Cell;
+
+/// Counters that a test moves. The first read(2) of each reading may be interrupted by signal handlers, which read, too.
+#[derive(Default)]
+struct Moved {
+    counts: Cell<PlainCounts>,
+    handlers: Cell<u32>,
+    calls: Cell<u64>,
+    source: Cell<Option<&'static Plain<&'static Moved>>>,
+}
+
+impl Moved {
+    fn run(&self, slots: u64, counter: [u64; 2]) {
+        let mut counts = self.counts.get();
+        counts.slots += slots;
+        counts.counter[0] += counter[0];
+        counts.counter[1] += counter[1];
+        counts.time = Times { enabled: counts.time.enabled + slots, running: counts.time.running + slots };
+        self.counts.set(counts);
+    }
+}
+
+impl PlainCounters for &'static Moved {
+    fn counts(&self) -> Result<PlainCounts> {
+        self.calls.set(self.calls.get() + 1);
+        let before = self.counts.get();
+        let handlers = self.handlers.take();
+        for _ in 0..handlers {
+            self.run(10, [10, 0]);
+            self.source
+                .get()
+                .expect("set by the test")
+                .count(&Shared::default(), Next::SamePeriod, 0)
+                .unwrap();
+        }
+        Ok(if handlers > 0 { before } else { self.counts.get() })
+    }
+
+    fn counts_itself(&self) -> bool {
+        true
+    }
+
+    fn calls(&self) -> u64 {
+        self.calls.get()
+    }
+}
+
+fn plain() -> (&'static Moved, &'static Plain<&'static Moved>) {
+    let counters: &'static Moved = Box::leak(Box::default());
+    counters.run(7, [3, 4]); // before it was opened
+    let start = Head { base: Base::of_handle(1, crate::model::UNKNOWN as u8, 1), ..Head::default() };
+    let source: &'static Plain<_> = Box::leak(Plain::new(counters, &Shared::default(), start).unwrap());
+    counters.source.set(Some(source));
+    (counters, source)
+}
+
+fn read(source: &Plain<&'static Moved>) -> Sample {
+    source.count(&Shared::default(), Next::SamePeriod, 0).unwrap()
+}
+
+#[test]
+fn samples_are_what_was_counted_since_the_period_began() {
+    let (counters, source) = plain();
+    counters.run(1000, [400, 100]);
+    let first = read(source);
+    assert_eq!((first.slots, first.counter[..3].to_vec()), (1000, vec![400, 100, 0]));
+    assert_eq!((first.time_enabled_ns, first.registers().slots.0), (1000, 0));
+    counters.run(1000, [0, 50]);
+    let second = read(source);
+    assert_eq!((second.slots, second.counter[1]), (2000, 150));
+    assert_eq!(second.base.error - first.base.error, WORK_BY_READ);
+    source.count(&Shared::default(), Next::NewPeriod, 0).unwrap();
+    counters.run(5, [5, 0]);
+    let third = read(source);
+    assert_eq!((third.slots, third.counter[0], third.time_enabled_ns), (5, 5, 5));
+    assert_eq!(third.base.period, second.base.period.wrapping_add(1));
+    assert_eq!(third.base.error, 2 * WORK_BY_READ, "what began the period, and the reading");
+}
+
+#[test]
+fn a_reading_that_handlers_interrupt_comes_after_theirs() {
+    let (counters, source) = plain();
+    counters.handlers.set(3);
+    let first = read(source);
+    assert_eq!((first.slots, first.counter[0]), (30, 30), "not what it was told before them");
+    assert_eq!(
+        first.base.error,
+        WORK_BY_READ + 5 * WORK_BY_READ,
+        "the reset, three handlers', and two of this reading"
+    );
+    let second = read(source);
+    assert_eq!(second.base.error, first.base.error + WORK_BY_READ);
+}
+
+#[test]
+fn marks_are_of_the_last_readings() {
+    let (counters, source) = plain();
+    counters.run(1000, [400, 100]);
+    let sample = read(source);
+    let found = source.sample_of(&sample.mark(), false).unwrap();
+    assert_eq!(found, Sample { flags: TD_SAMPLE_COARSE_TIME, ..sample });
+    for _ in 0..63 {
+        read(source);
+    }
+    assert!(source.sample_of(&sample.mark(), true).is_ok());
+    read(source);
+    assert_eq!(source.sample_of(&sample.mark(), true).unwrap_err().code(), TD_ESTALE);
+}
+
+#[test]
+fn simulated_counters_count_so_much_in_a_cycle() {
+    let counters = SimulatedCounters::new(&[1.0], 4);
+    counters.set_per_cycle(&[2.0, 0.0, 1.0]).unwrap();
+    let start = Head { base: Base::of_handle(1, crate::model::UNKNOWN as u8, 1), ..Head::default() };
+    let source = Plain::new(counters, &Shared::default(), start).unwrap();
+    let mut sample = Sample::default();
+    while sample.slots < 100_000 {
+        sample = source.count(&Shared::default(), Next::SamePeriod, 0).unwrap();
+    }
+    let [a, b, c] = [0, 1, 2].map(|k| sample.counter[k] as f64 / sample.slots as f64);
+    assert!((a - 0.5).abs() < 0.01 && b < 0.01 && (c - 0.25).abs() < 0.01, "{a} {b} {c}");
+    for per_cycle in [&[65.0][..], &[-0.1], &[f64::NAN], &[0.0; 16]] {
+        assert!(source.counters().set_per_cycle(per_cycle).is_err(), "{per_cycle:?}");
+    }
+}
