@@ -74,11 +74,12 @@ static int clock_is_counter(void)
     return strncmp(text, "event=0x00,umask=0x03", 21) == 0 || strncmp(text, "event=0x3c,umask=0x01", 21) == 0;
 }
 
-/* Instructions of a program on CPUs of a kind, from its execution on, also in the kernel. (A cycle each: the kernel's own figure has the time
+/* Instructions of a program on CPUs of a kind, from its execution on, in user mode. (A cycle each: the kernel's own figure has the time
  * of other CPUs in it, as the emulated machine runs its CPUs in turns.) */
 static int instructions_of(pid_t child, int kind)
 {
-    struct perf_event_attr attr = {.type = (uint32_t)first_cpu(of_pmu(kind, "type")), .config = 0xc0, .size = sizeof attr, .inherit = 1};
+    struct perf_event_attr attr = {.type = (uint32_t)first_cpu(of_pmu(kind, "type")), .config = 0xc0, .size = sizeof attr, .inherit = 1,
+                                   .exclude_kernel = 1};
     const int counter = (int)syscall(SYS_perf_event_open, &attr, child, -1, -1, PERF_FLAG_FD_CLOEXEC);
     CHECK(counter >= 0);
     return counter;
@@ -102,8 +103,7 @@ static int run_all(const struct program *programs, int n, const char *directory)
     for (int k = 0; k < n; k++) {
         struct rusage used;
         CHECK_EQ(wait4(child[k], &status, 0, &used), child[k]);
-        uint64_t time = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
-                        (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+        uint64_t time = (uint64_t)used.ru_utime.tv_sec * 1000000 + (uint64_t)used.ru_utime.tv_usec;
         if (clock_is_counter())
             time = 0;
         for (int kind = 0; kind < KINDS && counter[k][kind] >= 0; kind++) {
@@ -165,7 +165,7 @@ static struct part part_of(const struct csv *csv, const char *module, const char
     return part;
 }
 
-/* What a program has of the time, also in libraries and in the kernel. */
+/* What a program has of the time, also in libraries. */
 static struct part part_of_program(const struct csv *csv, const struct program *program)
 {
     return part_of(csv, "[process]", program->name, "inclusive");
@@ -226,10 +226,9 @@ static void program_is_true(const struct csv *csv, const struct program *program
     CHECK(asprintf(&path, "%s/%s.spent", stat_scratch, program->name) > 0);
     FILE *const file = fopen(path, "r");
     CHECK(file != NULL);
-    const int takes_turns = strstr(program->shape, "turns") != NULL; /* most of it is the kernel's, which takes turns */
+    const int takes_turns = strstr(program->shape, "turns") != NULL;
     const struct part functions = part_of_functions(csv, program);
-    if (!takes_turns)
-        functions_are_true(functions, program, of_all, of_told);
+    functions_are_true(functions, program, of_all, of_told);
     for (int k = 0; k < program->functions; k++) {
         char name[16];
         double part;

@@ -97,8 +97,8 @@ Nothing is loaded into the programs, which need frame pointers for their callers
 names, and DWARF (-g) for inlined functions and lines. At random instants counters are enabled on a thread for three samples that lie a short gap
 apart. What was counted between two of them is the function's in which both are; a clock of each thread tells the time, or with -a and -C
 one of each CPU.
-Each figure has an interval in which the truth is with a probability of 95 %, or it is said that it cannot be told. Shares are of user
-mode alone, unless --kernel says otherwise, and so is the time; but with -a and -C what the kernel does for a function is its time, too.
+Each figure has an interval in which the truth is with a probability of 95 %, or it is said that it cannot be told. Shares and time are
+of user mode alone, unless --kernel says otherwise.
 
 While FILE of -o is not written yet, FILE.PID.recording beside it has what was recorded: if topdown is killed, `topdown record
 --from` makes the profile of that.

@@ -3,8 +3,8 @@
 //! The first sample of a burst comes a gap after it was asked for, and in user mode: of a CPU where threads take turns faster than that it is
 //! the next one's, or of whoever stays for longer. Of a thread it is of what runs when the recorder has left the thread's CPU: signals that became
 //! due meanwhile have their handlers run first. Of a thread in the kernel it may come behind what asks for it, and where the recorder
-//! waits for the thread's CPU until the thread leaves the kernel (lazy preemption), it is not asked for in the kernel. A sample of the clock is of the thread that runs now. One of a CPU
-//! has the callers that it has in user mode if it is in the kernel; that of a thread counts user mode alone, unless the kernel is wanted.
+//! waits for the thread's CPU until the thread leaves the kernel (lazy preemption), it is not asked for in the kernel. A sample of the clock is of the thread that runs now. It counts
+//! user mode alone, unless the kernel is wanted; an interrupt that comes when the kernel was entered already has the callers of user mode.
 //!
 //! The clock is an event that counts cycles at a constant rate, where a fixed counter counts it or a general one is left: its interrupt cannot be masked.
 //! That of the events cpu-clock and task-clock, a timer's, waits while the kernel has interrupts off: where it switches from one thread to another, it is
@@ -81,17 +81,12 @@ pub(crate) struct ClockSample {
     pub weight_ns: u64,
 }
 
-fn attr(
-    counted: Counted,
-    clock: ClockEvent,
-    period_ns: f64,
-    Settings { callers, kernel, .. }: Settings,
-) -> perf_event_attr {
+fn attr(clock: ClockEvent, period_ns: f64, Settings { callers, kernel, .. }: Settings) -> perf_event_attr {
     let mut attr = perf_event_attr { read_format: READ_FORMAT, clockid: CLOCK, ..clock.attr() };
     attr.__bindgen_anon_1.sample_period = clock.period(period_ns);
     callers.set(&mut attr);
     attr.set_exclude_callchain_kernel((!kernel).into());
-    attr.set_exclude_kernel((!kernel && counted.process().is_some()).into());
+    attr.set_exclude_kernel((!kernel).into());
     attr.set_exclude_hv(1);
     attr.set_exclude_guest(1);
     attr.set_use_clockid(1);
@@ -113,7 +108,7 @@ fn open(
     };
     let open = |samples: &usize| {
         let pages = (samples * settings.callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
-        let mut attr = attr(counted, clock, period_ns, settings);
+        let mut attr = attr(clock, period_ns, settings);
         attr.__bindgen_anon_2.wakeup_watermark = (pages * PAGE / 2) as u32;
         let event = TaskEvent::open(attr, tid, cpu, None)?;
         let ring = RecordRing::map(&event, pages)?;
@@ -181,8 +176,8 @@ impl CpuClock {
     fn since_the_last(&mut self, by_now: Times) -> (u64, u64) {
         let last = std::mem::replace(&mut self.counted, by_now);
         let counts = counts_between(last, by_now, self.everywhere);
-        // (a timer that finds the thread in the kernel, which is not wanted, has no sample, and counts on)
-        let counts_others = self.process.is_some() && self.by_timer && !self.kernel;
+        // (a timer that finds the kernel, which is not wanted, has no sample, and counts on)
+        let counts_others = self.by_timer && !self.kernel;
         let (told, untold) = stands_for(counts, [self.period_before, self.period], counts_others);
         let ns = |counts: f64| (counts * self.clock.ns_each()) as u64;
         (ns(told), ns(untold))

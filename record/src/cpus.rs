@@ -12,7 +12,7 @@ use topdown::{Error, Options, SourceKind, Target, TopDown};
 const LOOK_NS: u64 = 500_000_000;
 
 /// Of CPUs that were recorded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTotals {
     /// How many there were.
     pub cpus: usize,
@@ -28,6 +28,9 @@ pub struct CpuTotals {
     /// A timer told the time, of one at least.
     #[serde(default)]
     pub by_timer: bool,
+    /// Time is of the modes that shares are of. (Recordings of earlier versions always have the kernel's)
+    #[serde(default)]
+    pub time_as_shares: bool,
 }
 
 /// A CPU went offline, or came online.
@@ -121,6 +124,7 @@ impl RecordedCpus {
             switched: self.switched,
             hidden: self.hidden,
             by_timer: self.by_timer,
+            time_as_shares: true,
         }
     }
 

@@ -18,8 +18,7 @@ fn a_profile_of_cpus_says_so_and_what_is_not_in_it() {
         "{text}"
     );
     let of_cpus = |totals: CpuTotals| remarks(&Profile { cpus: Some(totals), ..profile() });
-    let totals =
-        CpuTotals { cpus: 4, changed: vec![], changes: vec![], switched: 0, hidden: 0, by_timer: false };
+    let totals = CpuTotals { cpus: 4, ..CpuTotals::default() };
     let (text, json) = of_cpus(totals.clone());
     assert!(text.starts_with("topdown: ./a.out (4.0 s, 4 CPUs, 1 thread, 2,000 bursts)\n"), "{text}");
     assert_eq!((json["cpus"].as_u64(), json["time_by_timer"].as_bool()), (Some(4), Some(false)));
@@ -130,8 +129,7 @@ fn the_text_says_what_is_in_no_share_and_why_there_were_fewer_bursts() {
 fn it_is_said_how_many_bursts_came_if_these_are_far_fewer_than_were_asked_for() {
     // (in 4 s of CPU time)
     let said = |bursts, ms, cpus: bool| {
-        let totals =
-            CpuTotals { cpus: 2, changed: vec![], changes: vec![], switched: 0, hidden: 0, by_timer: false };
+        let totals = CpuTotals { cpus: 2, ..CpuTotals::default() };
         let cpus = cpus.then_some(totals);
         let mut profile = Profile { bursts, cpus, elapsed: Duration::from_millis(ms), ..profile() };
         let text = String::from_utf8(View::Text.write(&profile, &HEADING)).unwrap();
