@@ -3,9 +3,9 @@
 
 use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Result};
-use crate::model::metrics::{Metric, TD_NODE_NONE};
+use crate::model::metrics::{Metric, TD_NODE_NONE, TD_NODE_SMT_CONTENTION};
 use crate::model::perf_metrics::{CYCLES, SLOTS, metrics_of};
-use crate::model::tree::{Formula, Input, Tree};
+use crate::model::tree::{Formula, Input, Row, Tree};
 use crate::model::{self, Counting, Event, MOST_INPUTS};
 use crate::options::SourceKind;
 use crate::registers::FULL;
@@ -35,6 +35,9 @@ pub struct SampledEvents {
     /// The same of one that counts cycles beside the group, to tell time, if the core has one and no fixed counter does: whether a counter is left for it
     /// has to be seen.
     pub clock: Option<(&'static str, u64)>,
+    /// The place of the event that counts what a core's other thread takes, where each core runs one thread: it counts nothing, and need not be
+    /// opened if no counter is left for the clock.
+    pub silent: Option<usize>,
     /// Which of them samples, by its place.
     pub sampler: usize,
     /// How many of the sampler's events are in a cycle.
@@ -74,7 +77,9 @@ pub fn sampled_events(level: u32, source: SourceKind) -> Result<Vec<SampledEvent
         SampledEvents::of_registers(&detect::pmu(&kernel, &cpu)?, level)?
     } else {
         let (pmu, plan) = detect::counters(&kernel, &cpu, level)?;
-        SampledEvents::of(&pmu, &plan, level)?
+        let events = SampledEvents::of(&pmu, &plan, level)?;
+        let one_thread = detect::runs_one_thread(&kernel, &cpu, pmu.model).is_ok();
+        SampledEvents { silent: events.contention().filter(|_| one_thread), ..events }
     };
     let second = detect::e_cores(&kernel, &cpu, TD_NODE_NONE, level).ok();
     let second = second.map(|(pmu, plan)| SampledEvents::of(&pmu, &plan, level)).transpose()?;
@@ -102,6 +107,7 @@ impl SampledEvents {
             events: named([plan.leader.event].into_iter().chain(plan.members.iter().copied())),
             returns: counters.and_then(|counters| counters.returns).map(|event| (event.name, event.config)),
             clock: counters.and_then(|counters| counters.clock).map(|event| (event.name, event.config)),
+            silent: None,
             sampler: 0,
             sampled_per_cycle: if plan.slots_each == 1 { width.into() } else { 1 },
             slots_each: plan.slots_each,
@@ -136,6 +142,7 @@ impl SampledEvents {
             events: named([SLOTS, CYCLES].into_iter().chain(metrics_of(level).iter().copied())),
             returns: None,
             clock: None,
+            silent: None,
             sampler: 1,
             sampled_per_cycle: 1,
             slots_each: 1,
@@ -145,6 +152,13 @@ impl SampledEvents {
             note: String::new(),
             tree,
         })
+    }
+
+    /// Configurations of the events that are opened: all but the silent one, and returns of functions behind them.
+    #[must_use]
+    pub fn opened(&self) -> Vec<u64> {
+        let counted = self.events.iter().enumerate().filter(|(place, _)| self.silent != Some(*place));
+        counted.map(|(_, event)| event).chain(&self.returns).map(|(_, config)| *config).collect()
     }
 
     /// The nodes that are told, parents before their children.
@@ -158,6 +172,18 @@ impl SampledEvents {
     #[must_use]
     pub fn slots(&self, counts: &[f64]) -> f64 {
         counts.first().map_or(0.0, |n| n * self.slots_each as f64)
+    }
+
+    /// The place of the event that counts the slots of a core's other thread.
+    fn contention(&self) -> Option<usize> {
+        let of_node = |row: &Row| match row.formula {
+            Formula::Slots(input) if row.metric.id == TD_NODE_SMT_CONTENTION => Some(self.tree.inputs[input]),
+            _ => None,
+        };
+        match self.tree.nodes.iter().find_map(of_node)? {
+            Input::Counter(place) => Some(1 + self.sampler + place),
+            _ => None,
+        }
     }
 
     /// Of such counts the slots of an input of the tree.
@@ -250,6 +276,17 @@ impl SampledEvents {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_a_core_runs_one_thread_zen_counts_no_contention() {
+        let mut events = SampledEvents::of_core("Zen 4").unwrap();
+        events.returns = Some(("returns", 0xc8));
+        assert_eq!(events.opened(), [0x76, 0xc1, 0x7aa, 0x1_0000_01a0, 0x1_0000_60a0, 0xc8]);
+        events.silent = events.contention();
+        assert_eq!(events.opened(), [0x76, 0xc1, 0x7aa, 0x1_0000_01a0, 0xc8]);
+        let of_intel = SampledEvents::of_core("Golden or Raptor Cove, by counters").unwrap();
+        assert_eq!((of_intel.contention(), of_intel.opened().len()), (None, of_intel.events.len()));
+    }
 
     #[test]
     fn shares_are_those_of_the_counts() {

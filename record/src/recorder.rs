@@ -20,7 +20,7 @@ use crate::stacks::{CodePlace, Stacks};
 use crate::turns::{Turn, Turns};
 use crate::unseen::Beginnings;
 use crate::unwind::StackUnwinder;
-use crate::whom::{Whom, online, running};
+use crate::whom::{Whom, online, running, smt_is_on};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::RawFd;
@@ -129,7 +129,7 @@ pub struct Recorder {
     /// CPU time of this thread at the last turn.
     spent_ns: u64,
     spaces: Spaces,
-    /// Sentences on names that are missing.
+    /// Sentences on names that are missing, and on what was not counted.
     unnamed: Vec<String>,
     unwinder: StackUnwinder,
     stacks: Stacks,
@@ -520,6 +520,12 @@ impl Recorder {
         let (made, refused) = self.spaces.made();
         let missing = |why| format!("Names of code that a JIT compiler made are missing: {why}.");
         self.unnamed = refused.into_iter().map(missing).collect();
+        if self.events.iter().any(|events| events.silent.is_some()) && smt_is_on() {
+            self.unnamed.push(
+                "SMT was switched on meanwhile: what another thread of a core took then is in backend bound."
+                    .into(),
+            );
+        }
         if let Some(journal) = &mut self.journal {
             journal.write_made(&self.spaces.modules, &made);
         }

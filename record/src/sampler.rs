@@ -97,6 +97,8 @@ pub(crate) struct Sampler {
     sampling: usize,
     /// How many of its events are in a cycle, by which a gap is multiplied.
     per_cycle: u64,
+    /// The place of an event that is not opened, and counts nothing.
+    silent: Option<usize>,
     callers: CallGraph,
     /// Overflows that the kernel still permits.
     permitted: Permitted,
@@ -225,8 +227,7 @@ impl Sampler {
         callers: CallGraph,
     ) -> io::Result<Sampler> {
         let sampling = events.sampler;
-        // (returns are counted behind all others)
-        let all: Vec<u64> = events.events.iter().chain(&events.returns).map(|(_, config)| *config).collect();
+        let all = events.opened();
         let attr = |place: usize| {
             let mut attr = attr(events, all[place], kernel);
             if place == sampling {
@@ -265,6 +266,7 @@ impl Sampler {
             _keeper: keeper,
             sampling,
             per_cycle: events.sampled_per_cycle,
+            silent: events.silent,
             callers,
             permitted: Permitted::default(),
             samples: Vec::new(),
@@ -379,6 +381,9 @@ impl Sampler {
                     return;
                 }
             }
+        }
+        if let Some(place) = self.silent.filter(|place| *place <= sample.counts.len()) {
+            sample.counts.insert(place, 0);
         }
         self.samples.push(sample);
     }

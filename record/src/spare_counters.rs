@@ -32,10 +32,11 @@ fn tried(events: &SampledEvents) -> io::Result<Option<Tried>> {
         attr.read_format = READ_TIMES;
         TaskEvent::open(attr, 0, -1, leader)
     };
-    let leader = open(events.events[0].1, None)?;
-    let members = events.events[1..].iter().map(|(_, config)| open(*config, Some(&leader)));
-    let _members = members.collect::<io::Result<Vec<_>>>()?;
-    let returns = events.returns.map(|(_, config)| open(config, Some(&leader))).transpose()?;
+    let all = events.opened();
+    let leader = open(all[0], None)?;
+    let members = all[1..].iter().map(|config| open(*config, Some(&leader)));
+    let mut members = members.collect::<io::Result<Vec<_>>>()?;
+    let returns = events.returns.and_then(|_| members.pop());
     let clock = events.clock.map(|(_, config)| open(config, None)).transpose()?;
     let read = || -> io::Result<[Option<Times>; 3]> {
         let times = |event: Option<&TaskEvent>| event.map(TaskEvent::times).transpose();
@@ -63,24 +64,52 @@ fn is_believed(events: &SampledEvents, tried: io::Result<Option<Tried>>) -> bool
 }
 
 /// The same events; with the clock and returns as far as they count on a thread of this process on such a core. Where a counter is left for one of
-/// them it is the clock's: without returns intervals are wider, without it times are less certain than their intervals say.
+/// them it is the clock's: without returns intervals are wider, without it times are less certain than their intervals say. An event that counts nothing
+/// gives its counter to the clock.
 pub(crate) fn proved(events: SampledEvents) -> SampledEvents {
-    let with = |clock: bool, returns: bool| {
-        let mut with = events.clone();
-        with.clock = with.clock.filter(|_| clock);
-        with.returns = with.returns.filter(|_| returns);
-        with
-    };
     // (now and then others have the counters for a moment)
     let counts = |events: &SampledEvents| (0..3).any(|_| is_believed(events, tried(events)));
-    let here = || [with(true, true), with(true, false), with(false, true)].into_iter().find(counts);
+    let here = || ways(&events).into_iter().find(counts);
     let found = thread::on_cpus(events.cpus.as_deref(), here).flatten();
-    found.unwrap_or_else(|| with(false, false))
+    found.unwrap_or_else(|| with(&events, false, false, false))
+}
+
+fn with(events: &SampledEvents, clock: bool, returns: bool, silent: bool) -> SampledEvents {
+    let mut with = events.clone();
+    with.clock = with.clock.filter(|_| clock);
+    with.returns = with.returns.filter(|_| returns);
+    with.silent = with.silent.filter(|_| silent);
+    with
+}
+
+/// What is tried, the best first.
+fn ways(events: &SampledEvents) -> Vec<SampledEvents> {
+    let with = |clock, returns, silent| with(events, clock, returns, silent);
+    let mut ways = vec![with(true, true, false), with(true, false, false)];
+    if events.clock.is_some() && events.silent.is_some() {
+        ways.extend([with(true, true, true), with(true, false, true)]);
+    }
+    ways.push(with(false, true, false));
+    ways
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_event_that_counts_nothing_gives_its_counter_to_the_clock_alone() {
+        let mut events = SampledEvents::of_core("Zen 4").unwrap();
+        (events.clock, events.returns, events.silent) = (Some(("clock", 1)), Some(("returns", 2)), Some(4));
+        let tried = |events: &SampledEvents| -> Vec<_> {
+            let of = |way: SampledEvents| (way.clock.is_some(), way.returns.is_some(), way.opened().len());
+            ways(events).into_iter().map(of).collect()
+        };
+        let all = [(true, true, 6), (true, false, 5), (true, true, 5), (true, false, 4), (false, true, 6)];
+        assert_eq!(tried(&events), all);
+        events.silent = None;
+        assert_eq!(tried(&events), [(true, true, 6), (true, false, 5), (false, true, 6)]);
+    }
 
     #[test]
     fn what_does_not_count_as_it_should_is_not_believed() {

@@ -53,3 +53,8 @@ pub(crate) fn threads_of(pid: i32) -> Vec<i32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
     tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
+
+/// Whether cores run two threads now.
+pub(crate) fn smt_is_on() -> bool {
+    fs::read_to_string("/sys/devices/system/cpu/smt/active").is_ok_and(|active| active.trim() == "1")
+}

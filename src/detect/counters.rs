@@ -113,7 +113,7 @@ fn by_row(
 }
 
 /// Whether each core of the CPU runs one thread alone, as far as can be known.
-fn runs_one_thread(kernel: &impl Kernel, cpu: &Identity, model: &Model) -> Result<()> {
+pub(crate) fn runs_one_thread(kernel: &impl Kernel, cpu: &Identity, model: &Model) -> Result<()> {
     const SMT: &str = "/sys/devices/system/cpu/smt";
     let why = format!(
         "two threads share the slots of a {}, and its counters do not tell whose they are",
