@@ -121,7 +121,7 @@ target/c-tests/preload_memory target/c-tests/pmu_preload_memory target/c-tests/p
 target/c-tests/preload_sanitized: CFLAGS += -fsanitize=thread
 target/c-tests/pmu_preload_memory: c-tests/preload/preload_memory.c
 target/c-tests/pmu_old_calls: c-tests/old/old_calls.c
-target/c-tests/hooks_functions: CFLAGS += -finstrument-functions
+target/c-tests/hooks_functions target/c-tests/hooks_cancelled: CFLAGS += -finstrument-functions
 $(addprefix target/c-tests/,$(filter hooks_%,$(TESTS))): target/c-tests/lib/libplugin.so
 
 # Programs that `topdown stat` counts; libtopdown is in none of them.

@@ -1,5 +1,5 @@
 /* A thread that was cancelled goes on until a call of the program's own: td_open, with counters or without, and all that can be done
- * with a handle are no cancellation points. */
+ * with a handle are no cancellation points. One that can be cancelled asynchronously is, when the call is done. */
 #include "check.h"
 
 static int reached;
@@ -32,6 +32,45 @@ static void *cancelled(void *unused)
     return unused;
 }
 
+static volatile long turns;
+
+/* In a call, or between two. */
+static void *computes(void *how)
+{
+    struct td_sample sample;
+    struct td_sum sum;
+    struct td_info info;
+    td_t *td = (size_t)how == 2 ? simulated(0) : NULL;
+    memset(&sum, 0, sizeof sum);
+    CHECK_EQ(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL), 0);
+    for (;; turns++) {
+        if ((size_t)how == 0)
+            td_close(NULL);
+        else if ((size_t)how == 1)
+            (void)(td_open(&td, NULL) == 0 && (td_close(td), 0));
+        else if (td_reset(td) || td_read(td, &sample) || td_sum_begin(td, &sum) || td_sum_end(td, &sum) || td_get_info(td, &info))
+            abort();
+    }
+    return NULL;
+}
+
+static void asynchronously(void)
+{
+    for (size_t how = 0; how < 3; how++) {
+        const int rounds = how == 1 ? 10 : 50; /* (real counters take a while to open) */
+        for (int round = 0; round < rounds; round++) {
+            void *result = NULL;
+            turns = 0;
+            const pthread_t thread = start_thread(computes, (void *)how);
+            while (turns < round % 5)
+                sched_yield();
+            CHECK_EQ(pthread_cancel(thread), 0);
+            CHECK_EQ(pthread_join(thread, &result), 0);
+            CHECK(result == PTHREAD_CANCELED);
+        }
+    }
+}
+
 int main(void)
 {
     for (int round = 0; round < 20; round++) {
@@ -43,5 +82,6 @@ int main(void)
         CHECK(reached);
         CHECK_EQ(perf_descriptors(), 0);
     }
+    asynchronously();
     return 0;
 }

@@ -18,6 +18,7 @@ use std::fs::File;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
 use std::sync::{Mutex, OnceLock};
+use topdown_seam::cancelled_later;
 
 /// Twice as many as functions are distinguished.
 const PLACES: usize = 1 << 17;
@@ -177,7 +178,11 @@ fn probe_further(function: usize) -> Option<*const c_char> {
         if key == function {
             let mut name = place.name.load(Acquire);
             if name.is_null() {
-                name = decide(function)?;
+                // SAFETY: an address, at which it does not look.
+                name = unsafe { decide(function) };
+                if name.is_null() {
+                    return None;
+                }
                 place.name.store(name, Release);
             }
             return (name.cast_const().cast() != &raw const UNWANTED).then_some(name.cast_const());
@@ -186,19 +191,21 @@ fn probe_further(function: usize) -> Option<*const c_char> {
     None
 }
 
-/// The function's name or `UNWANTED`; none if that cannot be said now.
-fn decide(function: usize) -> Option<*mut c_char> {
+cancelled_later! {
+/// The function's name or `UNWANTED`; NULL if that cannot be said now.
+unsafe extern "C" fn decide(function: usize) -> *mut c_char {
     if DECIDES.replace(true) {
-        return None;
+        return ptr::null_mut();
     }
     let _work = AtWork::new();
     let name = NAMES.get().and_then(|names| names.wanted(function));
     DECIDES.set(false);
-    Some(name?.unwrap_or((&raw const UNWANTED).cast()).cast_mut())
+    name.map_or(ptr::null_mut(), |name| name.unwrap_or((&raw const UNWANTED).cast()).cast_mut())
+}
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn __cyg_profile_func_enter(function: *const c_void, _caller: *const c_void) {
+extern "C-unwind" fn __cyg_profile_func_enter(function: *const c_void, _caller: *const c_void) {
     if let Some(name) = wanted(function as usize) {
         // SAFETY: a name of NAMES.
         unsafe { regions::begin::<false>(name) };
@@ -206,7 +213,7 @@ extern "C" fn __cyg_profile_func_enter(function: *const c_void, _caller: *const 
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn __cyg_profile_func_exit(function: *const c_void, _caller: *const c_void) {
+extern "C-unwind" fn __cyg_profile_func_exit(function: *const c_void, _caller: *const c_void) {
     if let Some(name) = wanted(function as usize) {
         // SAFETY: a name of NAMES.
         unsafe { regions::end(name) };

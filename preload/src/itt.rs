@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::mem::{MaybeUninit, offset_of};
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use topdown_seam::cancelled_later;
 
 /// `__itt_global`, as far as it has been the same since `API_INFO`.
 #[repr(C)]
@@ -119,6 +120,51 @@ fn kept(text: &CStr) -> *const c_char {
     text.to_owned().into_raw()
 }
 
+/// The name of a function: that of its symbol, or its address in its file.
+fn function_name(function: *const c_void) -> Option<&'static CString> {
+    let name = || {
+        let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: it only looks; a failure leaves zeros.
+        let found = unsafe {
+            libc::dladdr(function, found.as_mut_ptr());
+            found.assume_init()
+        };
+        if !found.dli_sname.is_null() {
+            // SAFETY: a C string in a loaded object.
+            return unsafe { CStr::from_ptr(found.dli_sname) }.to_owned();
+        }
+        let mut text = Vec::new();
+        if !found.dli_fname.is_null() {
+            // SAFETY: as above.
+            let path = unsafe { CStr::from_ptr(found.dli_fname) }.to_bytes();
+            text.extend(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path));
+        }
+        text.extend(format!("+{:#x}", (function as usize).wrapping_sub(found.dli_fbase as usize)).bytes());
+        CString::new(text).unwrap_or_default()
+    };
+    FUNCTION_NAMES.find(&(function as usize).to_ne_bytes(), name).map(|(_, name)| name)
+}
+
+/// A clock of the program's own: what it times is not what this thread does between the calls. The CPU's (NULL) is, but
+/// for the timestamp, which is taken to be now.
+type ClockDomain = c_void;
+
+/// The key of a frame, whose id may be NULL.
+///
+/// # Safety
+/// `id` is NULL or an id.
+unsafe fn frame(domain: *const Domain, id: *const Id) -> overlap::Key {
+    // SAFETY: the caller's word.
+    key(Kind::Frame, domain as usize, unsafe { id.as_ref() }.copied().unwrap_or(NO_ID))
+}
+
+/// The name of an event and its key.
+fn known_event(event: c_int) -> Option<(overlap::Key, &'static CString)> {
+    let name = EVENTS.at(usize::try_from(event).ok()?.checked_sub(1)?)?;
+    Some((key(Kind::Event, event as usize, NO_ID), name))
+}
+
+cancelled_later! {
 unsafe extern "C" fn domain_create(name: *const c_char) -> *mut Domain {
     if name.is_null() {
         return null_mut();
@@ -157,31 +203,6 @@ unsafe extern "C" fn task_begin(domain: *const Domain, _id: Id, _parent: Id, nam
     unsafe { begin(key(Kind::Task, domain as usize, NO_ID), text(name)) };
 }
 
-/// The name of a function: that of its symbol, or its address in its file.
-fn function_name(function: *const c_void) -> Option<&'static CString> {
-    let name = || {
-        let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: it only looks; a failure leaves zeros.
-        let found = unsafe {
-            libc::dladdr(function, found.as_mut_ptr());
-            found.assume_init()
-        };
-        if !found.dli_sname.is_null() {
-            // SAFETY: a C string in a loaded object.
-            return unsafe { CStr::from_ptr(found.dli_sname) }.to_owned();
-        }
-        let mut text = Vec::new();
-        if !found.dli_fname.is_null() {
-            // SAFETY: as above.
-            let path = unsafe { CStr::from_ptr(found.dli_fname) }.to_bytes();
-            text.extend(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path));
-        }
-        text.extend(format!("+{:#x}", (function as usize).wrapping_sub(found.dli_fbase as usize)).bytes());
-        CString::new(text).unwrap_or_default()
-    };
-    FUNCTION_NAMES.find(&(function as usize).to_ne_bytes(), name).map(|(_, name)| name)
-}
-
 unsafe extern "C" fn task_begin_fn(domain: *const Domain, _id: Id, _parent: Id, function: *const c_void) {
     let name = function_name(function).map_or(null_mut(), |name| name.as_ptr().cast_mut());
     // SAFETY: names of functions stay.
@@ -191,10 +212,6 @@ unsafe extern "C" fn task_begin_fn(domain: *const Domain, _id: Id, _parent: Id, 
 unsafe extern "C" fn task_end(domain: *const Domain) {
     overlap::end(key(Kind::Task, domain as usize, NO_ID));
 }
-
-/// A clock of the program's own: what it times is not what this thread does between the calls. The CPU's (NULL) is, but
-/// for the timestamp, which is taken to be now.
-type ClockDomain = c_void;
 
 unsafe extern "C" fn task_begin_ex(
     domain: *const Domain,
@@ -280,15 +297,6 @@ unsafe extern "C" fn region_end(domain: *const Domain, id: Id) {
     overlap::end(key(Kind::Region, domain as usize, id));
 }
 
-/// The key of a frame, whose id may be NULL.
-///
-/// # Safety
-/// `id` is NULL or an id.
-unsafe fn frame(domain: *const Domain, id: *const Id) -> overlap::Key {
-    // SAFETY: the caller's word.
-    key(Kind::Frame, domain as usize, unsafe { id.as_ref() }.copied().unwrap_or(NO_ID))
-}
-
 unsafe extern "C" fn frame_begin(domain: *const Domain, id: *const Id) {
     // SAFETY: the API's promise; domains stay.
     unsafe { begin(frame(domain, id), domain.as_ref().map_or(null_mut(), |domain| domain.name)) };
@@ -310,12 +318,6 @@ unsafe extern "C" fn event_create(name: *const c_char, length: c_int) -> c_int {
     EVENTS.find(name, || CString::new(name).unwrap_or_default()).map_or(0, |(place, _)| place as c_int + 1)
 }
 
-/// The name of an event and its key.
-fn known_event(event: c_int) -> Option<(overlap::Key, &'static CString)> {
-    let name = EVENTS.at(usize::try_from(event).ok()?.checked_sub(1)?)?;
-    Some((key(Kind::Event, event as usize, NO_ID), name))
-}
-
 /// Events may have no end: one that starts again had none.
 unsafe extern "C" fn event_start(event: c_int) -> c_int {
     let Some((key, name)) = known_event(event) else { return -libc::EINVAL };
@@ -330,6 +332,7 @@ unsafe extern "C" fn event_end(event: c_int) -> c_int {
         // SAFETY: a C string. It counts the end without a beginning.
         unsafe { regions::end(name.as_ptr()) }
     })
+}
 }
 
 unsafe extern "C" fn pause() {

@@ -50,14 +50,14 @@ use std::ffi::{c_char, c_int};
 
 /// A region begins in this thread: include/topdown_region.h.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn td_region_begin(name: *const c_char) -> c_int {
+unsafe extern "C-unwind" fn td_region_begin(name: *const c_char) -> c_int {
     // SAFETY: as its caller says.
     unsafe { regions::begin::<true>(name) }
 }
 
 /// It ends.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn td_region_end(name: *const c_char) -> c_int {
+unsafe extern "C-unwind" fn td_region_end(name: *const c_char) -> c_int {
     // SAFETY: as its caller says.
     unsafe { regions::end(name) }
 }

@@ -6,6 +6,7 @@ use crate::engine::{SoFar, forget, so_far};
 use crate::names::Interner;
 use crate::{overlap, perfmon, regions};
 use std::ffi::{CStr, CString, c_char, c_double, c_int};
+use topdown_seam::cancelled_later;
 
 static TAGS: Interner<CString> = Interner::new();
 
@@ -47,15 +48,16 @@ extern "C" fn likwid_markerWriteFile(_file: *const c_char) -> c_int {
     -libc::ENOTSUP
 }
 
+cancelled_later! {
 #[unsafe(no_mangle)]
-extern "C" fn likwid_markerRegisterRegion(tag: *const c_char) -> c_int {
+unsafe extern "C" fn likwid_markerRegisterRegion(tag: *const c_char) -> c_int {
     // SAFETY: as its caller says.
     unsafe { known(tag) }.map_or_else(|code| code, |_| 0)
 }
 
 /// As in LIKWID a region that was started already starts anew.
 #[unsafe(no_mangle)]
-extern "C" fn likwid_markerStartRegion(tag: *const c_char) -> c_int {
+unsafe extern "C" fn likwid_markerStartRegion(tag: *const c_char) -> c_int {
     // SAFETY: as its caller says.
     match unsafe { known(tag) } {
         Ok((key, name)) => {
@@ -67,7 +69,7 @@ extern "C" fn likwid_markerStartRegion(tag: *const c_char) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn likwid_markerStopRegion(tag: *const c_char) -> c_int {
+unsafe extern "C" fn likwid_markerStopRegion(tag: *const c_char) -> c_int {
     // SAFETY: as its caller says.
     match unsafe { known(tag) } {
         Ok((key, name)) => overlap::end(key).unwrap_or_else(|| {
@@ -80,7 +82,7 @@ extern "C" fn likwid_markerStopRegion(tag: *const c_char) -> c_int {
 
 /// `likwid_markerGetRegion` begins at zero again. The report keeps the region's earlier executions.
 #[unsafe(no_mangle)]
-extern "C" fn likwid_markerResetRegion(tag: *const c_char) -> c_int {
+unsafe extern "C" fn likwid_markerResetRegion(tag: *const c_char) -> c_int {
     // SAFETY: as its caller says.
     match unsafe { known(tag) } {
         Ok((_, name)) => {
@@ -116,4 +118,5 @@ unsafe extern "C" fn likwid_markerGetRegion(
             *count = executions.try_into().unwrap_or(c_int::MAX);
         }
     }
+}
 }

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::offset_of;
 use std::ptr::{null_mut, slice_from_raw_parts};
 
-type Mark = unsafe extern "C" fn(*const c_char) -> c_int;
+type Mark = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
 
 /// `struct td_region_functions` of topdown_region.h.
 #[repr(C)]

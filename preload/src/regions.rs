@@ -3,6 +3,7 @@
 use crate::engine::{ThreadState, current, slow, steady};
 use crate::{at_work, threads};
 use std::ffi::{c_char, c_int};
+use topdown_seam::cancelled_later;
 
 /// A region begins in this thread, `DIRECT` if by td_region_begin. Returns 0, or as td_read; -EINVAL, -ENAMETOOLONG, -ENOSPC: no name, or
 /// too long a one, or no room: it is not counted.
@@ -47,20 +48,21 @@ pub unsafe fn end(name: *const c_char) -> c_int {
     unsafe { if ThreadState::is_idle(thread) { steady::end(thread, name) } else { first_end(name) } }
 }
 
-/// As `end`, but what was executed does not count: the region was left by longjmp.
-///
-/// # Safety
-/// `name` is a C string.
-pub unsafe fn abandon(name: *const c_char) {
-    measure();
-    // SAFETY: the caller's word.
-    unsafe { slow::abandon(name) };
-}
-
 /// The thread is measured from now on.
 fn measure() {
     at_work::is_the_programs();
     threads::measure();
+}
+
+cancelled_later! {
+/// As `end`, but what was executed does not count: the region was left by longjmp.
+///
+/// # Safety
+/// `name` is a C string.
+pub unsafe extern "C" fn abandon(name: *const c_char) {
+    measure();
+    // SAFETY: the caller's word.
+    unsafe { slow::abandon(name) };
 }
 
 /// The thread is not measured yet, or too deep in regions.
@@ -79,4 +81,5 @@ unsafe extern "C" fn first_end(name: *const c_char) -> c_int {
     measure();
     // SAFETY: the caller's word.
     unsafe { slow::end(name) }
+}
 }

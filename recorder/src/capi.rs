@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use topdown::{Error, Result};
+use topdown_seam::cancelled_later;
 
 /// Runs an entry point: what it fails with becomes a code, and this thread's last-error text. No panic passes.
 fn guard(work: impl FnOnce() -> Result<()>) -> c_int {
@@ -39,9 +40,28 @@ fn guard(work: impl FnOnce() -> Result<()>) -> c_int {
 /// # Safety
 /// `options` is NULL or points to what its type says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_record_start(options: *const RecordOptions) -> c_int {
+pub unsafe extern "C-unwind" fn td_record_start(options: *const RecordOptions) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe { start(options) }
+}
+
+cancelled_later! {
+/// # Safety
+/// As td_record_start.
+unsafe extern "C" fn start(options: *const RecordOptions) -> c_int {
     // SAFETY: NULL or what the header calls it, which the C caller promises.
     guard(|| recording::start(unsafe { options::read(options) }?))
+}
+
+/// # Safety
+/// As td_record_stop.
+unsafe extern "C" fn stop(path: *const c_char) -> c_int {
+    guard(|| {
+        // SAFETY: NULL or a string, which the C caller promises.
+        let path = (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) });
+        recording::stop(path.map(|path| Path::new(OsStr::from_bytes(path.to_bytes()))))
+    })
+}
 }
 
 /// Ends the recording, and writes the profile to a file.
@@ -62,12 +82,9 @@ pub unsafe extern "C" fn td_record_start(options: *const RecordOptions) -> c_int
 /// # Safety
 /// `path` is NULL or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_record_stop(path: *const c_char) -> c_int {
-    guard(|| {
-        // SAFETY: NULL or a string, which the C caller promises.
-        let path = (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) });
-        recording::stop(path.map(|path| Path::new(OsStr::from_bytes(path.to_bytes()))))
-    })
+pub unsafe extern "C-unwind" fn td_record_stop(path: *const c_char) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe { stop(path) }
 }
 
 /// Copies the calling thread's last failure of these calls in full: what happened, why, and what to do about it.

@@ -3,7 +3,8 @@
 //! - `Kernel`: one method for each system call on events, so that tests can put `scripted` in the place of `Linux`.
 //!   Descriptors and mappings release themselves: an open that fails half way leaves nothing behind.
 //! - `page`, `rdpmc`, `mrs`, `rseq`, `group_read`: a control page, counters read in user space, what read(2) says.
-//! - `fault`, `chained`, `signals`: RDPMC or MRS that was forbidden, handlers before others', signals blocked.
+//! - `fault`, `chained`, `signals`, `cancellation`: RDPMC or MRS that was forbidden, handlers before others', signals blocked, and
+//!   threads that are cancelled when the library is done.
 //! - `floating`: the program's floating-point environment, kept.
 //! - `thread`, `identity`, `memory`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
 //!   other threads and forked children meet.
@@ -12,6 +13,7 @@
 //! - `cpu`, `sysfs`, `terms`, `format`, `attr`, `numbers`: CPUID, what /sys tells, and its texts as `perf_event_attr`.
 
 pub mod attr;
+pub mod cancellation;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod chained;
 pub mod cpu;

@@ -2,6 +2,7 @@
 
 use super::border::{guard, handle, put, td};
 use crate::handle::{self, Info, Path};
+use crate::sys::cancelled_later;
 use crate::sys::signals::Blocked;
 use std::ffi::{c_char, c_int};
 
@@ -63,10 +64,19 @@ pub struct CInfo {
 /// # Safety
 /// `td` is NULL or from td_open, `out` NULL or points to what its type says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_get_info(td: *const td, out: *mut CInfo) -> c_int {
+pub unsafe extern "C-unwind" fn td_get_info(td: *const td, out: *mut CInfo) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe { info(td, out) }
+}
+
+cancelled_later! {
+/// # Safety
+/// As td_get_info.
+unsafe extern "C" fn info(td: *const td, out: *mut CInfo) -> c_int {
     let _signals = Blocked::new(); // it takes memory, which a handler that leaves by siglongjmp would lose
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put(out, "out", || Ok(CInfo::from(&handle::info(handle(td)?)?))) })
+}
 }
 
 impl From<&Info> for CInfo {

@@ -5,6 +5,7 @@ use super::border::{at, guard, handle, put, td};
 use crate::handle;
 use crate::read::Shared;
 use crate::sample::{Mark, Sample};
+use crate::sys::cancelled_later;
 use std::ffi::c_int;
 use std::mem::offset_of;
 
@@ -53,13 +54,29 @@ pub struct OldMark {
 /// # Safety
 /// As `td_mark_read_slowly`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_read_mark_slowly(td: *mut td, out: *mut OldMark) -> c_int {
+pub unsafe extern "C-unwind" fn td_read_mark_slowly(td: *mut td, out: *mut OldMark) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe { old_mark(td, out) }
+}
+
+cancelled_later! {
+/// # Safety
+/// As `td_read_mark_slowly`.
+unsafe extern "C" fn old_mark(td: *mut td, out: *mut OldMark) -> c_int {
     let short = |mark: Mark| {
         let Mark { slots, metrics, sequence, window, .. } = mark;
         OldMark { slots, metrics, sequence, window }
     };
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put(out, "out", || handle::mark(handle(td)?, true).map(short)) })
+}
+
+/// # Safety
+/// As `td_mark_read_slowly`.
+unsafe extern "C" fn mark(td: *mut td, out: *mut Mark) -> c_int {
+    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
+    guard(|| unsafe { put(out, "out", || handle::mark(handle(td)?, false)) })
+}
 }
 
 /// td_mark_sample of programs that know registers alone.
@@ -86,9 +103,9 @@ pub unsafe extern "C" fn td_mark_sample(td: *mut td, mark: *const OldMark, out: 
 /// # Safety
 /// `td` is NULL or from td_open, `out` NULL or a mark to be filled in.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_mark_read_slowly(td: *mut td, out: *mut Mark) -> c_int {
-    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
-    guard(|| unsafe { put(out, "out", || handle::mark(handle(td)?, false)) })
+pub unsafe extern "C-unwind" fn td_mark_read_slowly(td: *mut td, out: *mut Mark) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe { mark(td, out) }
 }
 
 /// Makes a sample of a mark that td_read_mark took of the same handle.

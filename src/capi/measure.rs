@@ -8,6 +8,7 @@ use crate::handle::Handle;
 use crate::read::Seen;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::Sample;
+use crate::sys::cancelled_later;
 use crate::sys::signals::Blocked;
 use std::ffi::c_int;
 
@@ -42,11 +43,57 @@ use std::ffi::c_int;
 /// # Safety
 /// `out` and `options` are NULL or point to what their types say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) -> c_int {
+pub unsafe extern "C-unwind" fn td_open(out: *mut *mut td, options: *const COptions) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe { open(out, options) }
+}
+
+cancelled_later! {
+/// # Safety
+/// As td_open.
+unsafe extern "C" fn open(out: *mut *mut td, options: *const COptions) -> c_int {
     let signals = Blocked::new(); // until the caller has the handle: a handler that leaves by siglongjmp would lose it
     decoders::prepare();
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put(out, "out", || Ok(handle::open(&options::read(options)?, &signals)?.into_raw())) })
+}
+
+/// Where td_read goes if the fast path does not serve, with what it had read of the registers.
+///
+/// # Safety
+/// As td_read.
+#[cold]
+unsafe extern "C" fn read_slowly(
+    td: *mut td,
+    out: *mut Sample,
+    slots: u64,
+    metrics: u64,
+    sequence: u32,
+) -> c_int {
+    let registers = Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) };
+    let seen = Seen { registers, sequence, ..Seen::default() };
+    // SAFETY: td_read's pointers, which are its caller's; any bits make a sample.
+    guard(|| unsafe { handle::read(handle(td)?, seen, at_mut(out, "out")?).map(|()| 0) })
+}
+
+/// # Safety
+/// As td_reset.
+unsafe extern "C" fn reset(td: *mut td) -> c_int {
+    // SAFETY: the pointer is NULL or what the header calls it, which the C caller promises.
+    guard(|| unsafe { handle::reset(handle(td)?).map(|()| 0) })
+}
+
+/// # Safety
+/// As td_close.
+unsafe extern "C" fn close(td: *mut td) {
+    guard(|| {
+        if !td.is_null() {
+            // SAFETY: the pointer is NULL or what the header calls it, which the C caller promises.
+            handle::close(unsafe { handle(td)? });
+        }
+        Ok(0)
+    });
+}
 }
 
 /// Reads the totals since td_open or the last td_reset into `out`.
@@ -83,7 +130,7 @@ pub unsafe extern "C" fn td_open(out: *mut *mut td, options: *const COptions) ->
 /// `td` is NULL or from td_open, `out` NULL or a sample to be filled in.
 #[cfg(not(target_arch = "x86_64"))]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_read(td: *mut td, out: *mut Sample) -> c_int {
+pub unsafe extern "C-unwind" fn td_read(td: *mut td, out: *mut Sample) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises; any bits make a sample.
     unsafe {
         let is_read = |handle: Handle| Ok(handle.shared().read(at_mut(out, "out")?).is_ok());
@@ -97,24 +144,6 @@ pub unsafe extern "C" fn td_read(td: *mut td, out: *mut Sample) -> c_int {
 #[cfg(target_arch = "x86_64")]
 crate::read::fast_read!("td_read", ".globl", read_slowly, "1");
 
-/// Where td_read goes if the fast path does not serve, with what it had read of the registers.
-///
-/// # Safety
-/// As td_read.
-#[cold]
-unsafe extern "C" fn read_slowly(
-    td: *mut td,
-    out: *mut Sample,
-    slots: u64,
-    metrics: u64,
-    sequence: u32,
-) -> c_int {
-    let registers = Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) };
-    let seen = Seen { registers, sequence, ..Seen::default() };
-    // SAFETY: td_read's pointers, which are its caller's; any bits make a sample.
-    guard(|| unsafe { handle::read(handle(td)?, seen, at_mut(out, "out")?).map(|()| 0) })
-}
-
 /// Begins a new measurement period: totals start from zero, and samples from before do not decode with later ones.
 ///
 /// Costs a read(2) of the group. Threads and signal handlers as in td_read.
@@ -124,9 +153,9 @@ unsafe extern "C" fn read_slowly(
 /// # Safety
 /// `td` is NULL or from td_open.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_reset(td: *mut td) -> c_int {
-    // SAFETY: the pointer is NULL or what the header calls it, which the C caller promises.
-    guard(|| unsafe { handle::reset(handle(td)?).map(|()| 0) })
+pub unsafe extern "C-unwind" fn td_reset(td: *mut td) -> c_int {
+    // SAFETY: the caller's word.
+    unsafe { reset(td) }
 }
 
 /// Ends a handle and closes its descriptors; NULL is ignored.
@@ -142,12 +171,7 @@ pub unsafe extern "C" fn td_reset(td: *mut td) -> c_int {
 /// # Safety
 /// `td` is NULL or from td_open.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_close(td: *mut td) {
-    guard(|| {
-        if !td.is_null() {
-            // SAFETY: the pointer is NULL or what the header calls it, which the C caller promises.
-            handle::close(unsafe { handle(td)? });
-        }
-        Ok(0)
-    });
+pub unsafe extern "C-unwind" fn td_close(td: *mut td) {
+    // SAFETY: the caller's word.
+    unsafe { close(td) }
 }

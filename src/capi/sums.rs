@@ -6,6 +6,7 @@ use crate::handle::{self, Handle};
 use crate::read::HoldsSample;
 use crate::sample::{Increments, L1, L2, Sample};
 use crate::sum::Sum;
+use crate::sys::cancelled_later;
 use crate::tree::Node;
 use std::ffi::c_int;
 use std::hint::black_box;
@@ -52,7 +53,7 @@ pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *con
 /// # Safety
 /// `td` is NULL or from td_open, `sum` NULL or points to what its type says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_sum_begin(td: *mut td, sum: *mut Sum) -> c_int {
+pub unsafe extern "C-unwind" fn td_sum_begin(td: *mut td, sum: *mut Sum) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     unsafe {
         let done = plausible(td, sum).is_some_and(|(td, sum)| handle::sum_begin_steadily(td, sum));
@@ -73,6 +74,7 @@ unsafe fn plausible<'a>(td: *mut td, sum: *mut Sum) -> Option<(Handle, &'a mut S
     unsafe { Some((Handle::from_raw(NonNull::new(td)?)?, &mut *sum)) }
 }
 
+cancelled_later! {
 /// # Safety
 /// As td_sum_begin.
 #[inline(never)]
@@ -83,7 +85,7 @@ unsafe extern "C" fn begin_slowly(td: *mut td, sum: *mut Sum) -> c_int {
         let wait = into.wait_before();
         if let Some(empty) = handle::sum_empty(of, into) {
             // (not inlined: the very code that programs call)
-            let [begin, end] = black_box::<[unsafe extern "C" fn(_, _) -> _; 2]>([td_sum_begin, td_sum_end]);
+            let [begin, end] = black_box::<[unsafe extern "C-unwind" fn(_, _) -> _; 2]>([td_sum_begin, td_sum_end]);
             let mut pair = [empty; 2];
             let ended = pair.each_mut().map(|one| begin(td, &raw mut *one) == 0 && end(td, one) == 0);
             if let ([true, true], [Some(first), Some(second)]) = (ended, pair.map(|one| one.as_empty())) {
@@ -105,6 +107,7 @@ unsafe extern "C" fn end_slowly(td: *mut td, sum: *mut Sum) -> c_int {
     // SAFETY: the caller's word.
     guard(|| unsafe { handle::sum_end(handle(td)?, at_mut(sum, "sum")?, Increments::NONE).map(|_| 0) })
 }
+}
 
 /// Ends the execution that td_sum_begin began with the same handle.
 ///
@@ -114,7 +117,7 @@ unsafe extern "C" fn end_slowly(td: *mut td, sum: *mut Sum) -> c_int {
 /// # Safety
 /// As td_sum_begin.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int {
+pub unsafe extern "C-unwind" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     unsafe {
         let done = plausible(td, sum).is_some_and(|(td, sum)| handle::sum_end_steadily(td, sum));

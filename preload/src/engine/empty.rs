@@ -75,7 +75,7 @@ unsafe fn execute(
         let before = cached.replace(empty);
         // (not inlined: the very code that programs call)
         let [begin, end] =
-            black_box::<[unsafe extern "C" fn(_) -> c_int; 2]>([td_region_begin, td_region_end]);
+            black_box::<[unsafe extern "C-unwind" fn(_) -> c_int; 2]>([td_region_begin, td_region_end]);
         let ended = begin(name) == 0 && end(name) == 0;
         cached.write(before);
         let counted = (*record).counted_executions.load(Relaxed) == 1 && (*empty).sum.was_steady();

@@ -14,7 +14,9 @@ use std::ffi::{c_char, c_int};
 use std::ptr::{addr_of_mut, null_mut};
 use std::sync::atomic::Ordering::Release;
 use std::sync::atomic::compiler_fence;
+use topdown_seam::cancelled_later;
 
+cancelled_later! {
 /// A region begins, `DIRECT` if by td_region_begin. Returns as `regions::begin`; 0 in a thread that is not measured.
 ///
 /// # Safety
@@ -66,6 +68,7 @@ pub unsafe extern "C" fn end(name: *const c_char) -> c_int {
             code
         })
     }
+}
 }
 
 /// As `end`, but the execution does not count: the region was left by longjmp.

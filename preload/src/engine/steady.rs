@@ -37,7 +37,10 @@ pub unsafe fn begin<const DIRECT: bool>(thread: *mut ThreadState, name: *const c
 
 /// It is not known at sight that this is the node.
 #[inline(never)]
-unsafe extern "C" fn begin_longer<const DIRECT: bool>(name: *const c_char, node: *mut RegionNode) -> c_int {
+unsafe extern "C-unwind" fn begin_longer<const DIRECT: bool>(
+    name: *const c_char,
+    node: *mut RegionNode,
+) -> c_int {
     // SAFETY: as `begin`, which calls it.
     unsafe {
         if (*node).name.is_longer(name) {
@@ -100,7 +103,7 @@ pub unsafe fn end(thread: *mut ThreadState, name: *const c_char) -> c_int {
 
 /// As `begin_longer`.
 #[inline(never)]
-unsafe extern "C" fn end_longer(name: *const c_char, node: *mut RegionNode) -> c_int {
+unsafe extern "C-unwind" fn end_longer(name: *const c_char, node: *mut RegionNode) -> c_int {
     // SAFETY: as `end`, which calls it.
     unsafe { if (*node).name.is_longer(name) { exit(current(), node, name) } else { slow::end(name) } }
 }
@@ -119,7 +122,7 @@ unsafe fn exit(thread: *mut ThreadState, node: *mut RegionNode, name: *const c_c
 
 /// No reading of slots alone ends it.
 #[inline(never)]
-unsafe extern "C" fn exit_counted(node: *mut RegionNode, name: *const c_char) -> c_int {
+unsafe extern "C-unwind" fn exit_counted(node: *mut RegionNode, name: *const c_char) -> c_int {
     // SAFETY: as `exit`, which calls it.
     unsafe {
         let thread = current();

@@ -124,9 +124,12 @@ pub fn prepare() {
 
 /// A hooked function is about to run: its return address is at `slot`, what its caller has in rbx or x19 is `kept`.
 ///
+/// Neither here nor in `leave` is anything to be dropped: a cancellation may go through (`cancellation`), and is as a handler that leaves
+/// by longjmp.
+///
 /// # Safety
 /// The trampoline calls it.
-pub unsafe extern "C" fn enter(
+pub unsafe extern "C-unwind" fn enter(
     thread: *mut ThreadOfCalls,
     number: usize,
     slot: *mut usize,
@@ -188,7 +191,7 @@ pub unsafe extern "C" fn enter(
 ///
 /// # Safety
 /// The trampoline calls it, with an entry that `enter` gave.
-pub unsafe extern "C" fn leave(thread: *mut ThreadOfCalls, entry: *mut OpenCall) {
+pub unsafe extern "C-unwind" fn leave(thread: *mut ThreadOfCalls, entry: *mut OpenCall) {
     // SAFETY: the thread's own, and an entry, which is its owner's until it is GONE.
     unsafe {
         busily(thread, entry, || {
