@@ -112,12 +112,18 @@ target/c-tests/lib/lib%.so: c-tests/hooks/lib/%.c c-tests/hooks/lib/hooked.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -fPIC -shared -fexceptions $(WARNINGS) -Wno-psabi $< -o $@ $(if $(findstring hooked,$*),,-finstrument-functions -L$(@D) -lhooked -Wl,-rpath,'$$ORIGIN')
 
+target/c-tests/lib/libearly.so: c-tests/preload/lib/early.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -fPIC -shared $(WARNINGS) $< -o $@
+
 target/c-tests/lib/libplugin.so: target/c-tests/lib/libhooked.so
 target/c-tests/hooks_%: LINK := -Ltarget/c-tests/lib -lhooked -Wl,-rpath,'$$ORIGIN/lib' -Wl,-z,lazy $(LINK) -rdynamic
 target/c-tests/hooks_now: LINK += -Wl,-z,now
 target/c-tests/hooks_own_unwinder: LINK += -static-libgcc -static-libstdc++
 target/c-tests/hooks_own_unwinder: c-tests/hooks/hooks_exceptions.cpp
 target/c-tests/preload_memory target/c-tests/pmu_preload_memory target/c-tests/preload_getenv: LINK += -rdynamic
+target/c-tests/preload_early: LINK := -Ltarget/c-tests/lib -Wl,--no-as-needed -learly -Wl,-rpath,'$$ORIGIN/lib' $(LINK)
+target/c-tests/preload_early: target/c-tests/lib/libearly.so
 target/c-tests/preload_sanitized: CFLAGS += -fsanitize=thread
 target/c-tests/pmu_preload_memory: c-tests/preload/preload_memory.c
 target/c-tests/pmu_old_calls: c-tests/old/old_calls.c

@@ -62,9 +62,12 @@ unsafe extern "C-unwind" fn td_region_end(name: *const c_char) -> c_int {
     unsafe { regions::end(name) }
 }
 
-extern "C" fn loaded() {
+/// (The C library gives initializers what it gives main.)
+unsafe extern "C" fn loaded(count: c_int, arguments: *const *const c_char) {
     at_work::prepare();
     let _work = AtWork::new();
+    // SAFETY: as main's.
+    unsafe { private::remember_start(count, arguments) };
     interpose::prepare();
     // (this library's own tests are not measured)
     if !cfg!(test) && start::start() {
@@ -82,7 +85,7 @@ extern "C" fn unloaded() {
 
 #[used]
 #[unsafe(link_section = ".init_array")]
-static LOADED: extern "C" fn() = loaded;
+static LOADED: unsafe extern "C" fn(c_int, *const *const c_char) = loaded;
 
 #[used]
 #[unsafe(link_section = ".fini_array")]

@@ -2,13 +2,14 @@
 //! together keep their tables.
 
 use std::borrow::Cow;
-use std::ffi::{CStr, CString, OsStr, OsString, c_char};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int};
 use std::fs::DirBuilder;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
+use std::ptr::{self, null_mut};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use topdown_table::run::is_own;
 
 /// Tells what is executed where the tables are.
@@ -20,19 +21,64 @@ unsafe extern "C" {
     static mut environ: *mut *mut c_char;
 }
 
-/// A variable of the environment. (getenv(3) may be the program's, and know other variables, or none: bash has one.)
+/// The texts of the environment that the process was started with, as the kernel has laid them: one behind the other, from the end of the
+/// last argument to the program's name. (/proc/self/environ shows the same.)
+static STARTED_WITH: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// The kernel takes no longer arguments and environments.
+const LONGEST: usize = 6 << 20;
+
+/// Remembers where they are.
+///
+/// # Safety
+/// main's arguments.
+pub unsafe fn remember_start(count: c_int, arguments: *const *const c_char) {
+    // SAFETY: the caller's word. What is between an argument that the kernel has laid and the program's name is on the stack.
+    unsafe {
+        let end = libc::getauxval(libc::AT_EXECFN) as usize;
+        let last = usize::try_from(count).ok().and_then(|count| count.checked_sub(1));
+        let Some(last) = last.filter(|_| !arguments.is_null()).map(|last| *arguments.add(last)) else {
+            return;
+        };
+        if (1..LONGEST).contains(&end.wrapping_sub(last.addr())) {
+            let start = last.addr() + libc::strnlen(last, end - last.addr()) + 1;
+            STARTED_WITH[0].store(start.min(end), Relaxed);
+            STARTED_WITH[1].store(end, Relaxed);
+        }
+    }
+}
+
+/// The value, if the text is of this variable.
+///
+/// # Safety
+/// A C string that stays.
+unsafe fn value(text: *const c_char, name: &str) -> Option<&'static CStr> {
+    // SAFETY: the caller's word.
+    unsafe {
+        let rest = CStr::from_ptr(text).to_bytes().strip_prefix(name.as_bytes());
+        rest.and_then(|rest| rest.strip_prefix(b"=")).map(|_| CStr::from_ptr(text.add(name.len() + 1)))
+    }
+}
+
+/// A variable of the environment. (getenv(3) may be the program's, and know other variables, or none: bash has one.) One that is not there
+/// any more, since a library's constructor has emptied it or put another in its place, is as it was when the process was started.
 pub fn variable(name: &str) -> Option<&'static CStr> {
     // SAFETY: before main, where settings are read, nobody changes the environment, which ends in NULL; its texts stay.
     unsafe {
         let mut at = environ;
         while !at.is_null() && !(*at).is_null() {
-            let text = CStr::from_ptr(*at);
-            let value =
-                text.to_bytes().strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
-            if value.is_some() {
-                return Some(CStr::from_ptr((*at).add(name.len() + 1)));
+            if let Some(value) = value(*at, name) {
+                return Some(value);
             }
             at = at.add(1);
+        }
+        let [mut text, end] = STARTED_WITH.each_ref().map(|one| one.load(Relaxed));
+        while text < end {
+            let at = ptr::with_exposed_provenance(text);
+            if let Some(value) = value(at, name) {
+                return Some(value);
+            }
+            text += CStr::from_ptr(at).count_bytes() + 1;
         }
     }
     None
