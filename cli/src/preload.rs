@@ -1,6 +1,7 @@
 //! The library that `topdown run` has loaded into programs, and how LD_PRELOAD names it.
 
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const LIBRARY: &str = "libtopdown-preload.so";
@@ -21,11 +22,7 @@ pub fn find(given: Option<&Path>) -> Result<PathBuf, String> {
             there(path).ok_or(format!("{}: no such library; name {LIBRARY} by --preload", path.display()))?
         }
         None => {
-            let own = std::env::current_exe().map_err(|error| {
-                format!(
-                    "where this program is cannot be seen (/proc/self/exe: {error}): name {LIBRARY} by --preload or TOPDOWN_PRELOAD"
-                )
-            })?;
+            let own = own_path();
             let beside = own.parent().unwrap_or(Path::new(""));
             let places = ["", "../lib", "../lib64", MULTIARCH].map(|at| beside.join(at).join(LIBRARY));
             places.iter().find_map(|path| there(path)).ok_or(format!(
@@ -44,6 +41,17 @@ pub fn find(given: Option<&Path>) -> Result<PathBuf, String> {
             found.display()
         )),
     }
+}
+
+/// Where this program is: where there is no /proc, by the name that it was executed by.
+fn own_path() -> PathBuf {
+    let executed = || {
+        // SAFETY: the kernel's copy of the name, which stays.
+        let name = unsafe { CStr::from_ptr(libc::getauxval(libc::AT_EXECFN) as *const libc::c_char) };
+        let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
+        path.canonicalize().unwrap_or(path)
+    };
+    std::env::current_exe().unwrap_or_else(|_| executed())
 }
 
 /// LD_PRELOAD with ours first. Programs linked with musl, which a shell may start, cannot load the library; their loader does

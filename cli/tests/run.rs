@@ -285,6 +285,32 @@ fn what_cannot_run_and_what_cannot_be_measured_is_told() {
     assert!(scratch.is_clean());
 }
 
+/// Where nothing is mounted at /proc the command runs as ever, with the library.
+#[test]
+fn without_proc_the_command_runs() {
+    let scratch = Scratch::new("no-proc");
+    let beside = scratch.0.join("libtopdown-preload.so");
+    let (own, program) = (scratch.0.join("topdown"), "echo $LD_PRELOAD; exit 3");
+    fs::copy(env!("CARGO_BIN_EXE_topdown"), &own).unwrap();
+    fs::copy(harmless(), &beside).unwrap();
+    let run = |arguments: &[&str]| {
+        let mount = "mount -t tmpfs none /proc && exec \"$@\"";
+        let mut shell = Command::new("unshare");
+        shell.args(["-rm", "sh", "-c", mount, "sh"]).args(arguments).env("TMPDIR", &scratch.0);
+        done(shell.env_remove("TOPDOWN_PRELOAD"))
+    };
+    if !run(&["true"]).status.success() {
+        eprintln!("skipped: no mount namespace can be made here");
+        return;
+    }
+    for options in [&["run"][..], &["run", "--inside"]] {
+        let output = run(&[&[own.to_str().unwrap()], options, &["sh", "-c", program]].concat());
+        let preloaded = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        assert!(preloaded.trim_end().ends_with(beside.to_str().unwrap()), "{output:?}");
+    }
+}
+
 #[test]
 fn what_is_counted_from_outside_runs_as_ever() {
     let scratch = Scratch::new("stat");
