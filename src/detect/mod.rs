@@ -126,16 +126,17 @@ const MOUNT_SYS: &str = "mount /sys (a container may hide it)";
 
 /// As `pmu`, but the error does not repeat that there are no topdown counters.
 pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
+    let row = model::of_cpu(cpu);
+    // (of such a core neither another machine nor another kernel has them: that comes before what these lack)
+    if let Some((_, Model { core, counting: Counting::None(why), .. })) = row {
+        return Err(has_none(core, why));
+    }
     let name = driver(kernel, cpu)?;
     let file = |path: &str| text(kernel, name, path);
     let encoding = |event: &Event| {
         file(&format!("events/{}", event.name)).map(|text| text.and_then(|text| config(&text)))
     };
 
-    let row = model::of_cpu(cpu);
-    if let Some((_, Model { core, counting: Counting::None(why), .. })) = row {
-        return Err(has_none(core, why));
-    }
     if let Some((_, Model { core, counting: Counting::Counters(_), .. })) = row {
         return Err(none(format!("it is a {core}, which has no PERF_METRICS"))
             .remedy("measure it by its general counters: leave TD_FLAG_REGISTERS out"));

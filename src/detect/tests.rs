@@ -404,6 +404,13 @@ fn each_blocker_is_named() {
 
     let amd = Identity { vendor: "AuthenticAMD".into(), family: 0x19, ..Identity::default() };
     assert!(refused(&old, &amd).contains("Zen"));
+    // of a core that has no such events a guest hears the same, whatever is asked for: its host has none either
+    let guest = Identity { hypervisor: Some("KVM".into()), ..amd };
+    for kernel in [&bare, &Scripted::default(), &old] {
+        let registers = refused(kernel, &guest);
+        assert!(registers.contains("it has no events that count slots"), "{registers}");
+        assert_eq!(registers, counters(kernel, &guest, 0).unwrap_err().to_string());
+    }
 }
 
 #[test]
