@@ -23,13 +23,16 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     };
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(name)?;
-    match file.metadata().map_err(name)?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other(format!(
-            "{}: no regular file (of a pipe, save what it carries first)",
-            path.display()
-        ))),
+    let kind = file.metadata().map_err(name)?.file_type();
+    if kind.is_file() {
+        return Ok(file);
     }
+    let why = if kind.is_dir() {
+        "it is a directory"
+    } else {
+        "no regular file (of a pipe, save what it carries first)"
+    };
+    Err(io::Error::other(format!("{}: {why}", path.display())))
 }
 
 /// Why a file that begins so is none that can be read, whatever it should be.
@@ -57,12 +60,19 @@ pub fn unreadable(beginning: &[u8]) -> Option<&'static str> {
 /// It cannot be read, is empty, compressed or too large; the text names it.
 pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let failed = |why: &str| io::Error::other(format!("{}: {why}", path.display()));
-    let mut bytes = Vec::new();
-    open_regular(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| {
+    let unread = |error: io::Error| {
         io::Error::new(error.kind(), format!("{}: cannot read it: {error}", path.display()))
-    })?;
+    };
+    let too_large = || failed("it is larger than 2 GiB, which no report is");
+    let mut file = open_regular(path)?;
+    // (before any of it is read)
+    if file.metadata().map_err(unread)?.len() > MOST_BYTES {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    file.by_ref().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unread)?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(failed("it is larger than 2 GiB, which no report is"));
+        return Err(too_large());
     }
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
@@ -100,6 +110,21 @@ mod tests {
         let why = read_whole(&path).unwrap_err().to_string();
         fs::remove_file(&path).unwrap();
         assert!(why.contains("no regular file"), "{why}");
+        let directory = std::env::temp_dir();
+        let why = read_whole(&directory).unwrap_err().to_string();
+        assert_eq!(why, format!("{}: it is a directory", directory.display()));
+        // of one that is too large nothing is read
+        File::create(&path).unwrap().set_len(20 << 30).unwrap();
+        let bytes_read = || {
+            let all = fs::read_to_string("/proc/self/io").unwrap();
+            all.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse::<u64>().ok()).unwrap()
+        };
+        let before = bytes_read();
+        let why = read_whole(&path).unwrap_err().to_string();
+        let after = bytes_read();
+        fs::remove_file(&path).unwrap();
+        assert!(why.contains("it is larger than 2 GiB"), "{why}");
+        assert!(after - before < 1 << 20, "{} bytes were read", after - before);
         assert!(read_whole(&path).unwrap_err().to_string().contains("cannot read it: No such file"));
     }
 }
