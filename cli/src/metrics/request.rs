@@ -55,7 +55,12 @@ impl Request {
             let headers = parsed.headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
             headers.map(|header| String::from_utf8_lossy(header.value).trim().to_string())
         };
-        let no_body = |length: &str| !length.is_empty() && length.bytes().all(|digit| digit == b'0');
+        let is_number =
+            |length: &String| !length.is_empty() && length.bytes().all(|digit| digit.is_ascii_digit());
+        if !values("Content-Length").all(|length| is_number(&length)) {
+            return Err((400, "Content-Length is a number".into()));
+        }
+        let no_body = |length: &str| length.bytes().all(|digit| digit == b'0');
         if values("Transfer-Encoding").next().is_some()
             || !values("Content-Length").all(|length| no_body(&length))
         {
@@ -144,9 +149,12 @@ mod tests {
         for (rest, status) in [
             ("Content-Length: 999999999999999\r\n", 413),
             ("Content-Length: 18446744073709551615\r\n", 413),
-            ("Content-Length: -1\r\n", 413),
+            ("Content-Length: -1\r\n", 400),
+            ("Content-Length: +0\r\n", 400),
+            ("Content-Length: 0, 0\r\n", 400),
+            ("Transfer-Encoding: chunked\r\nContent-Length: x\r\n", 400),
             ("Content-Length: 0\r\nContent-Length: 1\r\n", 413),
-            ("content-length:\r\n", 413),
+            ("content-length:\r\n", 400),
             ("Transfer-Encoding: chunked\r\n", 413),
             ("Host: localhost\r\n", 400),
             ("no header\r\n", 400),
