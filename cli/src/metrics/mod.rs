@@ -91,7 +91,12 @@ impl Endpoint {
         };
         // (signals are the command's, and the main thread relays them)
         let thread = sys::with_signals_blocked(|| std::thread::Builder::new().spawn(answers));
-        let thread = thread.map_err(|error| failed(&error))?;
+        let thread = thread.map_err(|error| {
+            format!(
+                "--open-metrics {address}: no thread can be started that answers requests: {error} (`ulimit -u`, or the pids limit of the \
+                 container)"
+            )
+        })?;
         Ok(Endpoint { end: Some(end), thread: Some(thread), published, url: format!("http://{at}{PATH}") })
     }
 
