@@ -62,7 +62,7 @@ static void rows_are(const char *option, char *const *shape, int status, int thr
         CHECK_EQ(rows, threads);
         CHECK_NEAR(told + rest, all, 0.5);
         CHECK(told >= narrow * whole * unit - untold(threads));
-        CHECK(strstr(stat_said(), "rest: of each thread up to") != NULL);
+        CHECK(strstr(stat_said(), "rest: what the kernel's records do not tell of single threads: the last") != NULL);
     } else {
         CHECK(csv.rows >= 2 && strstr(stat_said(), "threads and processes are not told apart: Linux does that from 6.12 on") != NULL);
         all = csv_number(&csv, 1, "slots");

@@ -91,6 +91,18 @@ fn rows_of_what_cannot_be_counted_leave_nothing_of_an_earlier_file() {
         assert!(rows.contains("slots;") && rows.contains(";running;ipc"), "{rows}");
     }
     std::fs::remove_file(&path).unwrap();
+    // a text says why
+    let path = path.with_extension("txt");
+    for options in ["-I 100", "-r 2"] {
+        std::fs::write(&path, "earlier\n").unwrap();
+        let output = stat(&format!("{options} -o {} true", path.display()));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(output.status.success() && !text.contains("earlier"), "{text}");
+        if said(&output).contains("nothing is measured: ") {
+            assert!(text.starts_with("nothing is measured: ") && text.lines().count() == 1, "{text}");
+        }
+    }
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

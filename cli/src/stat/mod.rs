@@ -333,7 +333,7 @@ impl Counting<'_> {
             }
         };
         if runs.is_empty() {
-            self.empty();
+            self.empty("it could not be counted in any run");
         }
         let mut pmus: Vec<String> = Vec::new();
         for row in runs.iter().flatten() {
@@ -407,7 +407,7 @@ impl Counting<'_> {
         let why = in_words_of_the_command(why) + &self.arguments.e_cores_instead();
         if self.show_rows() {
             say(&format!("nothing is measured: {why}"));
-            return self.empty();
+            return self.empty(&why);
         }
         let nothing = OutsideCount { run, ..OutsideCount::default() };
         self.report(&Report { trouble: why, ..Report::new(&[], Some(nothing)) });
@@ -465,7 +465,7 @@ impl Counting<'_> {
             }
             Err(why) => {
                 say(&format!("nothing is measured: {why}"));
-                self.empty();
+                self.empty(&why.to_string());
             }
         }
     }
@@ -527,14 +527,14 @@ impl Counting<'_> {
         rows
     }
 
-    /// There are no rows: a file has their names alone, and nothing of an earlier count.
-    fn empty(&mut self) {
+    /// There are no rows: a file has their names alone, or as a text why there are none, and nothing of an earlier count.
+    fn empty(&mut self, why: &str) {
         if self.arguments.output.is_none() {
             return;
         }
         self.columns.get_or_insert_with(|| columns(self.arguments, &Groups::default()));
         self.begin();
-        if let Some(Err(error)) = self.table.as_mut().map(Table::begin) {
+        if let Some(Err(error)) = self.table.as_mut().map(|table| table.nothing(why)) {
             say(&format!("no report: {error}"));
         }
     }

@@ -233,12 +233,16 @@ impl Table {
         self.put(row, true)
     }
 
-    /// Writes the names of the columns alone.
+    /// Writes the names of the columns alone; in a text, why there are no rows.
     ///
     /// # Errors
     /// The operating system's.
-    pub fn begin(&mut self) -> io::Result<()> {
-        self.put(&Row::default(), false)
+    pub fn nothing(&mut self, why: &str) -> io::Result<()> {
+        if self.style != Style::Text {
+            return self.put(&Row::default(), false);
+        }
+        writeln!(self.out, "nothing is measured: {}", clean(why))?;
+        self.out.flush()
     }
 
     fn put(&mut self, row: &Row, values: bool) -> io::Result<()> {

@@ -97,8 +97,8 @@ impl Tasks {
     pub fn remarks(&self) -> Vec<String> {
         let untold = self.untold();
         let mut lines = vec![format!(
-            "{REST}: of each thread up to {RECORD_SLOTS} slots on each CPU where it ran last, and {untold} of {} threads that did \
-             less altogether",
+            "{REST}: what the kernel's records do not tell of single threads: the last {RECORD_SLOTS} slots or fewer of each on each \
+             CPU where it ran, and all that {untold} of the {} threads did, which is less than that",
             self.all.len(),
         )];
         if self.lost > 0 {
