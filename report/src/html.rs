@@ -51,7 +51,7 @@ fn header(report: &Report, command: &str) -> Markup {
             p.over { "Where the pipeline slots went" }
             h1 title=(Text(command)) { (Text(command)) }
             @if let Some(occasion) = words::occasion(report) { p.machine { (Text(occasion)) } }
-            @for machine in &report.machines { p.machine { (Text(words::machine(machine))) } }
+            @for machine in words::machines(&report.machines) { p.machine { (Text(machine)) } }
             @if words::simulated(report) {
                 p.simulated { "SIMULATED: the figures are made up, since there was nothing to measure with." }
             }

@@ -119,9 +119,7 @@ pub fn encode(report: &Report, format: Format) -> io::Result<Vec<u8>> {
 }
 
 fn no_timeline() -> io::Error {
-    io::Error::other(
-        "there is no timeline: intervals are kept of what is counted from outside, and nothing was",
-    )
+    io::Error::other("nothing was counted from outside, and that is what a timeline shows")
 }
 
 /// Writes the timeline alone: .csv, .json, .pftrace or .perfetto-trace.

@@ -4,6 +4,7 @@
 use crate::account::Shares;
 use crate::model::{Figures, Item, Region, Report, Thread, UNTOLD};
 use crate::words::{self, clean, percent, short, thousands, time};
+use std::collections::BTreeSet;
 use topdown::{LEVEL_1, LEVEL_2};
 
 const WIDTH: usize = 100;
@@ -29,21 +30,21 @@ pub fn render(report: &Report) -> String {
     if let Some(occasion) = words::occasion(report) {
         line(&mut out, 0, &occasion);
     }
-    for machine in &report.machines {
-        line(&mut out, 0, &words::machine(machine));
-        if machine.max_error == 0.0 {
-            continue; // what it costs is not weighed against how near it is
-        }
-        line(
-            &mut out,
-            0,
-            &format!(
+    for machine in words::machines(&report.machines) {
+        line(&mut out, 0, &machine);
+    }
+    // (elsewhere what it costs is not weighed against how near it is)
+    let weighed = report.machines.iter().filter(|machine| machine.max_error != 0.0);
+    let budgets: BTreeSet<String> = weighed
+        .map(|machine| {
+            format!(
                 "each share is to be within {:.1} points, as far as {} of the time suffices for it",
                 100.0 * machine.max_error,
                 percent(machine.max_overhead)
-            ),
-        );
-    }
+            )
+        })
+        .collect();
+    budgets.iter().for_each(|budget| line(&mut out, 0, budget));
     for remark in words::remarks(report) {
         line(&mut out, 0, &format!("! {remark}"));
     }

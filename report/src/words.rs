@@ -82,18 +82,35 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// What a process was measured with, in a line.
-pub fn machine(machine: &Machine) -> String {
-    let Machine { cpu, core, pmu, path, level, slots_per_cycle, .. } = machine;
+/// What was measured with, a line for each CPU and PMU: how it was read, and down to which level.
+pub fn machines(machines: &[Machine]) -> Vec<String> {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for machine in machines {
+        let (of, how) = (cpu_and_pmu(machine), how_read(machine));
+        match lines.iter_mut().find(|(known, _)| *known == of) {
+            Some((_, all)) if !all.split("; ").any(|known| known == how) => *all += &format!("; {how}"),
+            Some(_) => {}
+            None => lines.push((of, how)),
+        }
+    }
+    lines.into_iter().map(|(of, how)| format!("{of}, {how}")).collect()
+}
+
+fn how_read(Machine { path, level, .. }: &Machine) -> String {
     let how = match *path {
         "rdpmc" => "read by RDPMC",
         "read" => "read by read(2)",
         _ => "SIMULATED: the figures are made up",
     };
+    format!("{how}, level {level}")
+}
+
+fn cpu_and_pmu(machine: &Machine) -> String {
+    let Machine { cpu, core, pmu, slots_per_cycle, .. } = machine;
     let core = if core.is_empty() { String::new() } else { format!(" ({})", clean(core)) };
     let width =
         if *slots_per_cycle == 0 { String::new() } else { format!(", {slots_per_cycle} slots per cycle") };
-    format!("{}{core}{width}, PMU {}, {how}, level {level}", clean(cpu), clean(pmu))
+    format!("{}{core}{width}, PMU {}", clean(cpu), clean(pmu))
 }
 
 /// Whether any of the figures are made up.

@@ -419,6 +419,23 @@ fn other_levels_paths_and_troubles() {
 }
 
 #[test]
+fn a_cpu_and_its_pmu_are_named_once_however_they_were_read() {
+    let read = |pid, path, level| {
+        let mut made = Made { ..nested() };
+        (made.header.pid, made.header.path, made.header.level) = (pid, path, level);
+        made
+    };
+    let report = report("ways", &[read(10, 1, 2), read(11, 2, 1), read(12, 2, 1)]);
+    assert_eq!(report.machines.len(), 2);
+    for text in [render(&report, Format::Text), render(&report, Format::Html)] {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" "); // (lines of a text are wrapped)
+        let heads: Vec<&str> = text.match_indices(", PMU ").map(|(at, _)| &text[at..]).collect();
+        assert_eq!(heads.len(), 1, "{text}");
+        assert!(heads[0].contains(", read by RDPMC, level 2; read by read(2), level 1"), "{text}");
+    }
+}
+
+#[test]
 fn of_programs_that_cannot_be_measured_one_line_says_why() {
     let nothing = |pid| {
         let mut made = Made::new(pid, "true");

@@ -206,7 +206,9 @@ fn a_trace_has_a_track_for_each_node_in_slots_per_second() {
 #[test]
 fn without_intervals_there_is_no_trace() {
     let report = Report::new(&[], Some(counted(1000, [25; 4])));
-    assert!(encode(&report, Format::Trace).unwrap_err().to_string().contains("no timeline"));
+    assert!(
+        encode(&report, Format::Trace).unwrap_err().to_string().contains("nothing was counted from outside")
+    );
     assert!(!render(&report, Format::Html).contains("id=\"timeline\""));
 }
 
