@@ -387,7 +387,8 @@ impl Arguments {
         let kept = journal.filter(|journal| journal.path().exists());
         match (written, kept) {
             (Ok(()), Some(journal)) => {
-                if let Err(error) = fs::remove_file(journal.path()) {
+                let removed = fs::remove_file(journal.path());
+                if let Some(error) = removed.err().filter(|error| error.kind() != io::ErrorKind::NotFound) {
                     say(&format!("{} is left over: it cannot be removed: {error}", journal.path().display()));
                 }
             }

@@ -503,7 +503,9 @@ fn tables(directory: &Path) -> io::Result<Vec<PathBuf>> {
 impl Drop for Directory {
     fn drop(&mut self) {
         if !self.keep {
-            if let Err(error) = fs::remove_dir_all(&self.path) {
+            // (what somebody else has removed is not left over)
+            let removed = fs::remove_dir_all(&self.path);
+            if let Some(error) = removed.err().filter(|error| error.kind() != io::ErrorKind::NotFound) {
                 crate::say(&format!("{} is left over: it cannot be removed: {error}", self.path.display()));
             }
         }
