@@ -46,10 +46,11 @@ pub struct Arguments {
     /// Answer HTTP requests for OpenMetrics (/metrics) at this address meanwhile: HOST:PORT, or a PORT of this machine alone
     #[arg(long, value_name = "ADDR")]
     open_metrics: Option<String>,
-    /// Measure functions as regions too: OBJECT:FUNCTION,... as in TOPDOWN_REGIONS
+    /// Measure functions as regions too: OBJECT:FUNCTION,... as in TOPDOWN_REGIONS. Names are those that `nm` shows: of C++ and Rust
+    /// mangled ones, for which * stands for what is around a name (*parse*)
     #[arg(long, value_name = "PATTERNS")]
     regions: Option<OsString>,
-    /// Measure functions of programs built with -finstrument-functions: PATTERN,... as in TOPDOWN_FUNCTIONS
+    /// Measure functions of programs built with -finstrument-functions: PATTERN,... as in TOPDOWN_FUNCTIONS. Names as for --regions
     #[arg(long, value_name = "PATTERNS")]
     functions: Option<OsString>,
     /// Show processes that do not measure themselves (static ones, say), too, each for itself (Linux 6.12 or later)
