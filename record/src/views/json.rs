@@ -25,6 +25,8 @@ struct Document<'a> {
     time_not_sampled_ns: u64,
     threads_timed_by_bursts: usize,
     threads_timed_by_timer: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_by: Option<&'static str>,
     processes_left_running: usize,
     bursts: usize,
     lost_records: u64,
@@ -198,6 +200,7 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         time_not_sampled_ns: profile.unseen.ns,
         threads_timed_by_bursts: profile.unclocked,
         threads_timed_by_timer: profile.by_timer,
+        time_by: profile.held.is_none().then(|| profile.time_by()),
         processes_left_running: profile.left_running,
         bursts: profile.bursts,
         lost_records: profile.lost,

@@ -297,6 +297,11 @@ fn all_formats_with_text_say_that_a_timer_tells_the_time() {
         let written = String::from_utf8_lossy(&view.write(&profile, &HEADING)).into_owned();
         assert!(written.contains("Of 1 thread a timer tells the time"), "{view:?}");
     }
+    let json = |profile: &Profile| -> serde_json::Value {
+        serde_json::from_slice(&View::Json.write(profile, &HEADING)).unwrap()
+    };
+    assert_eq!(json(&profile)["time_by"], "timer");
+    assert_eq!(json(&Profile { by_timer: 0, ..profile.clone() })["time_by"], "counter");
     let csv = String::from_utf8(View::Csv.write(&profile, &HEADING)).unwrap();
     let mut rows = csv.lines();
     assert!(rows.next().unwrap().ends_with(",time_by") && rows.all(|row| row.ends_with(",timer")), "{csv}");
