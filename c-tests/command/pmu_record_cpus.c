@@ -228,7 +228,8 @@ static void program_is_true(const struct csv *csv, const struct program *program
     CHECK(file != NULL);
     const int takes_turns = strstr(program->shape, "turns") != NULL;
     const struct part functions = part_of_functions(csv, program);
-    functions_are_true(functions, program, of_all, of_told);
+    if (!takes_turns || clock_is_counter()) /* (of what takes turns ticks do not tell the time) */
+        functions_are_true(functions, program, of_all, of_told);
     for (int k = 0; k < program->functions; k++) {
         char name[16];
         double part;
@@ -255,6 +256,17 @@ static void program_is_true(const struct csv *csv, const struct program *program
     if (!takes_turns || clock_is_counter())
         time_is_true(of_program, "[process]", program->name, of_told, of_all);
     CHECK(told > 0 || atoi(program->length) < 1000); /* (no window fits in runs shorter than the gap) */
+}
+
+/* Of the time of the functions each program's have as much as they executed of the instructions: the kernel's, which takes turns, is no part of it. */
+static void turns_are_true(const struct csv *csv, const struct shape *shape)
+{
+    double time = 0, millions = 0;
+    for (int k = 0; k < shape->n; k++)
+        time += part_of_functions(csv, shape->programs + k).time, millions += atof(shape->programs[k].millions);
+    for (int k = 0; k < shape->n; k++)
+        time_is_true(part_of_functions(csv, shape->programs + k), shape->programs[k].name, "of both in turns", time,
+                     atof(shape->programs[k].millions) / millions);
 }
 
 /* `one`: of the other CPU alone. */
@@ -288,6 +300,8 @@ static void shape_is_true(const struct shape *shape, int one)
         else
             program_is_true(&csv, program, used(program) / all, told);
     }
+    if (shape->programs == IN_TURNS && strcmp(csv_text(&csv, 1, "time_by"), "counter") == 0)
+        turns_are_true(&csv, shape);
     free(csv.text);
 }
 
