@@ -197,7 +197,7 @@ benchmark-example: $(if $(GOOGLE_BENCHMARK),target/examples/benchmark) ## benchm
 demo: target/examples/demo ## measure three regions: on real counters, else simulated
 	@target/examples/demo
 
-check: programs ## every test that needs no special machine
+check: ## every test that needs no special machine
 	@c-tests/check
 
 test: ## one test: make test T=NAME (c-tests/README.md lists them), on the emulated machine where it needs one

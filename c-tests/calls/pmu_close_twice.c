@@ -1,5 +1,5 @@
 /* Two threads close one handle with real counters at the same moment. */
 #include "pmu.h"
 #define OPEN() measured(NULL)
-#define ROUNDS 300
+#define ROUNDS repeats(300)
 #include "close_twice.c"

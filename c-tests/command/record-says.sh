@@ -12,10 +12,12 @@ number() { grep -o "\"$1\": [0-9.]*" "$scratch/r.json" | head -n 1 | grep -o '[0
 
 has_names() { grep -q '"name": "f0"' "$scratch/r.json" && ! grep -q "another file" "$scratch/r.json"; }
 
-# record STOPPED REPLACED : a program that runs for some seconds.
+# record STOPPED REPLACED : a program that runs for a second, or if it is stopped for three.
 record() {
+  local millions=1000
+  [ "$1" = no ] || millions=3000
   cp "$programs/lib/functions" "$scratch/program"
-  "$topdown" record -F 2000 --budget 50 -o "$scratch/r.json" -- "$scratch/program" 4 5000 3000 plain "$scratch/spent" &
+  "$topdown" record -F 2000 --budget 50 -o "$scratch/r.json" -- "$scratch/program" 4 5000 "$millions" plain "$scratch/spent" &
   local recorder=$!
   sleep 0.7
   if [ "$2" = yes ]; then

@@ -5,7 +5,7 @@
 #include "pmu.h"
 
 enum { SWITCHES = 50000 };
-static long most = SWITCHES; /* less, if the first argument says so */
+static long most; /* or as the first argument says */
 static int cpu;              /* all runs there */
 
 /* As code divides that says nothing else, and all of the kernel's (set_phase in qemu-intel-pmu.patch). */
@@ -103,8 +103,7 @@ static void take_turns(int inherited, struct vm_mix mix)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        most = atol(argv[1]);
+    most = argc > 1 ? atol(argv[1]) : repeats(SWITCHES);
     cpu = p_core() < 0 ? 0 : p_core();
     move_to(0, cpu);
     td_close(counted());

@@ -428,7 +428,7 @@ int main(int argc, char **argv)
         recipe = 1, argc--, argv++;
     seed = seed_of(argc, argv);
     printf("seed %llu\n", (unsigned long long)seed);
-    const unsigned wanted = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 0) : 10000;
+    const unsigned wanted = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 0) : (unsigned)repeats(10000);
     td = measured(NULL);
     needs_known_mix();
     const struct td_info info = info_of(td);

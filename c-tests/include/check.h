@@ -175,4 +175,14 @@ static inline uint64_t seed_of(int argc, char **argv)
     const char *explored = getenv("TOPDOWN_SEED");
     return argc > 1 ? strtoull(argv[1], NULL, 0) : explored && *explored ? strtoull(explored, NULL, 0) : 1;
 }
+
+/* What has to pass a change has to be quick (c-tests/in-vm sets GATE). */
+static inline int in_gate(void)
+{
+    const char *gate = getenv("GATE");
+    return gate && *gate;
+}
+
+/* So many of them; in the gate a fourth. */
+static inline long repeats(long all) { return in_gate() ? (all + 3) / 4 : all; }
 #endif

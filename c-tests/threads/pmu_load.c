@@ -25,7 +25,7 @@ int main(void)
     files.rlim_cur = files.rlim_max;
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
     const rlim_t enough = (files.rlim_cur - OTHERS) / OF_A_HANDLE;
-    const int threads = enough < THREADS ? (int)enough : THREADS;
+    const int threads = enough < THREADS ? (int)enough : (int)repeats(THREADS);
     printf("%d threads\n", threads);
     many(threads);
     many(threads);

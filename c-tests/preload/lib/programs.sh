@@ -12,7 +12,7 @@ install_packages=yes # whether what is not there is installed, if this is root a
 need() { # need COMMAND PACKAGE
   command -v "$1" > /dev/null && return
   [ -n "$install_packages" ] && [ "$(id -u)" = 0 ] && [ -z "${MACHINE:-}" ] &&
-    { apt-get -qq update && apt-get -qq install -y --no-install-recommends "$2"; } > /dev/null 2>&1
+    { apt-get -qq update; apt-get -qq install -y --no-install-recommends "$2"; } > /dev/null 2>&1
   command -v "$1" > /dev/null
 }
 
