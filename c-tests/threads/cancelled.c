@@ -32,7 +32,7 @@ static void *cancelled(void *unused)
     return unused;
 }
 
-static volatile long turns;
+static long turns;
 
 /* In a call, or between two. */
 static void *computes(void *how)
@@ -43,7 +43,7 @@ static void *computes(void *how)
     td_t *td = (size_t)how == 2 ? simulated(0) : NULL;
     memset(&sum, 0, sizeof sum);
     CHECK_EQ(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL), 0);
-    for (;; turns++) {
+    for (;; __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED)) {
         if ((size_t)how == 0)
             td_close(NULL);
         else if ((size_t)how == 1)
@@ -60,9 +60,9 @@ static void asynchronously(void)
         const int rounds = how == 1 ? 10 : 50; /* (real counters take a while to open) */
         for (int round = 0; round < rounds; round++) {
             void *result = NULL;
-            turns = 0;
+            __atomic_store_n(&turns, 0, __ATOMIC_RELAXED);
             const pthread_t thread = start_thread(computes, (void *)how);
-            while (turns < round % 5)
+            while (__atomic_load_n(&turns, __ATOMIC_RELAXED) < round % 5)
                 sched_yield();
             CHECK_EQ(pthread_cancel(thread), 0);
             CHECK_EQ(pthread_join(thread, &result), 0);
