@@ -46,9 +46,13 @@ pub fn find(given: Option<&Path>) -> Result<PathBuf, String> {
 /// Where this program is: where there is no /proc, by the name that it was executed by.
 fn own_path() -> PathBuf {
     let executed = || {
+        // SAFETY: it takes any number.
+        let name = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const libc::c_char;
+        if name.is_null() {
+            return PathBuf::new(); // (not every emulator of Linux tells it)
+        }
         // SAFETY: the kernel's copy of the name, which stays.
-        let name = unsafe { CStr::from_ptr(libc::getauxval(libc::AT_EXECFN) as *const libc::c_char) };
-        let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
+        let path = PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
         path.canonicalize().unwrap_or(path)
     };
     std::env::current_exe().unwrap_or_else(|_| executed())
