@@ -3,6 +3,7 @@
 //! The windows of a burst are a cluster, and bursts are drawn at random instants, each stratum's as often as it comes (`strata`): the ratio
 //! estimator of cluster sampling. On top of its interval come
 //! - how long each stratum ran, which is known by samples of a clock; what ran where no burst came may be all of a node, or none;
+//! - if nobody knows how long they ran (a timer told the time), what the furthest stratum is from all;
 //! - what shares differ by if strata are cut into cells of time twice as large: within a cell bursts may come more and less often;
 //! - what the function may have called, or returned to, and come back from, within a window: of windows twice as long, whose ends
 //!   are both in the function, the sample in the middle tells how many are in another one there. In shorter windows it is less. Nor is
@@ -337,6 +338,8 @@ fn from(
     let shares: Vec<f64> = ratios.iter().map(|(share, _)| *share).collect();
     let by_time = weighed.off_by_time(events, &shares);
     ratios.iter_mut().zip(by_time).for_each(|((_, half), by_time)| *half = half.hypot(by_time));
+    let by_doubt = weighed.off_by_doubt(events, &shares);
+    ratios.iter_mut().zip(by_doubt).for_each(|((_, half), by_doubt)| *half += by_doubt);
     let larger = Weighed::by_larger_cells(&seen.time, as_they_came, |cluster| cluster.counts[0]);
     let by_larger = events.shares(&total(&larger.clusters).0)?;
     let by_cells = by_larger.iter().zip(&shares).map(|(larger, share)| (larger - share).abs());
@@ -429,8 +432,12 @@ fn by_difference(events: &SampledEvents, seen: &SeenIn, unsampled: f64) -> Resul
     let foreign = foreign.iter().sum::<f64>() / all;
     let rounded = events.rounded(&difference, events.rounding_of(slots[0] + slots[1], 2.0)).ok_or(few)?;
     let by_time = weighed[1].off_by_time(events, &shares);
-    let half = |(squares, by_time): (&f64, &f64)| (student(least - 1) * squares.sqrt()).hypot(*by_time);
-    let halves: Vec<f64> = squares.iter().zip(&by_time).map(half).collect();
+    let by_doubt = weighed.each_ref().map(|weighed| weighed.off_by_doubt(events, &shares));
+    let half = |k: usize| {
+        let doubt = by_doubt.iter().map(|doubt| doubt[k]).fold(0.0, f64::max);
+        (student(least - 1) * squares[k].sqrt()).hypot(by_time[k]) + doubt
+    };
+    let halves: Vec<f64> = (0..shares.len()).map(half).collect();
     let untold = weighed.iter().map(|weighed| weighed.untold).fold(0.0, f64::max);
     let part_unseen = 1.0 - (1.0 - untold) * (1.0 - unsampled);
     let one = |((share, half), rounded): ((&f64, &f64), &f64)| {

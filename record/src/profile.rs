@@ -181,11 +181,13 @@ struct Gathered {
 /// Nanoseconds and bursts of lines.
 type SeenLines<'a> = BTreeMap<&'a SourceLine, (u64, usize)>;
 
-/// All time, of how many bursts of the same weight it is worth, and which part of all that ran it is at the least.
+/// All time, of how many bursts of the same weight it is worth, and which part of all that ran it is at the least. Of a timer's any may be the
+/// kernel's, and nobody knows which.
 struct Whole {
     time_ns: f64,
     bursts: f64,
     sampled: f64,
+    by_timer: bool,
 }
 
 impl Whole {
@@ -198,12 +200,16 @@ impl Whole {
             time_ns: sum,
             bursts: if squares > 0.0 { sum * sum / squares } else { 0.0 },
             sampled: if sum > 0.0 { sum / (sum + unseen) } else { 1.0 },
+            by_timer: recording.totals.is_by_timer(),
         }
     }
 
-    /// What was not sampled may all be the function's, or none of it.
+    /// What was not sampled may all be the function's, or none of it; so may all that a timer tells.
     fn time(&self, ns: u64) -> Confidence {
         let value = if self.time_ns > 0.0 { ns as f64 / self.time_ns } else { 0.0 };
+        if self.by_timer {
+            return Confidence { value, low: 0.0, high: 1.0 };
+        }
         let (low, high) = proportion(value * self.bursts, self.bursts);
         let (low, high) = (low * self.sampled, 1.0 - (1.0 - high) * self.sampled);
         Confidence { value, low: low.min(value), high: high.max(value) }
@@ -287,6 +293,8 @@ struct Sorted<'a> {
     /// Nanoseconds of stacks by kind of core and number.
     stacks: BTreeMap<(usize, u32), u64>,
     lines: BTreeMap<(usize, usize), SeenLines<'a>>,
+    /// The time that is told may be of others.
+    is_doubtful: bool,
 }
 
 impl<'a> Sorted<'a> {
@@ -296,7 +304,9 @@ impl<'a> Sorted<'a> {
         let leaves: Vec<Option<usize>> = samples.iter().map(|stack| Some(stack.first()?.function)).collect();
         let strata: Vec<Stratum> =
             leaves.iter().map(|function| Stratum { thread: burst.thread, function: *function }).collect();
+        let is_doubtful = self.is_doubtful;
         let gather = |gathered: &mut Gathered, inside: &[bool], alone: &Alone| {
+            gathered.seen.time.is_doubtful = is_doubtful;
             gathered.seen.add(
                 inside,
                 &burst.windows,
@@ -362,11 +372,11 @@ impl Profile {
     #[must_use]
     pub fn new(recording: &Recording) -> Profile {
         let (functions_seen, stacks, symbols) = named(recording);
-        let mut sorted = Sorted::default();
+        let whole = Whole::of(recording);
+        let mut sorted = Sorted { is_doubtful: whole.by_timer, ..Sorted::default() };
         let came: Vec<Came> = recording.bursts.iter().map(Burst::came).collect();
         let bursts = recording.bursts.iter().zip(evened(&came));
         bursts.for_each(|(burst, evened)| sorted.add(burst, evened, &stacks));
-        let whole = Whole::of(recording);
         let kinds: Vec<usize> = sorted.all.keys().copied().collect();
         let (mut cores, mut functions) = (Vec::new(), Vec::new());
         let held = recording.condition.as_ref().map(|(condition, tally)| Held::of(condition, tally));
@@ -446,7 +456,7 @@ impl Profile {
         profile
     }
 
-    /// What tells the time, of one thread or CPU at least: "timer" and "bursts" may be wrong by more than the intervals say; else "counter".
+    /// What tells the time, of one thread or CPU at least: of "timer" nobody knows how wrong it is, "bursts" may be wrong by more than the intervals say; else "counter".
     pub(crate) fn time_by(&self) -> &'static str {
         match self.cpus.as_ref().map_or(self.by_timer > 0, |cpus| cpus.by_timer) {
             true => "timer",

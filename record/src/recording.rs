@@ -101,6 +101,13 @@ pub(crate) struct Totals {
     pub cpus: Option<CpuTotals>,
 }
 
+impl Totals {
+    /// A timer tells the time, of one thread or CPU at least.
+    pub fn is_by_timer(&self) -> bool {
+        self.cpus.as_ref().map_or(self.by_timer > 0, |cpus| cpus.by_timer)
+    }
+}
+
 impl Recording {
     /// In which nothing was seen yet.
     pub(crate) fn none(events: Vec<SampledEvents>, settings: Settings) -> Recording {

@@ -83,12 +83,16 @@ struct TimeSample {
 
 /// The time of each stratum.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TimeOfStrata(Vec<TimeSample>);
+pub(crate) struct TimeOfStrata {
+    samples: Vec<TimeSample>,
+    /// What samples stand for may be the time of others.
+    pub is_doubtful: bool,
+}
 
 impl TimeOfStrata {
     /// Adds a sample that stands for so many nanoseconds.
     pub fn add(&mut self, stratum: Stratum, at: u64, ns: u64) {
-        self.0.push(TimeSample { stratum, at, ns: ns as f64 });
+        self.samples.push(TimeSample { stratum, at, ns: ns as f64 });
     }
 }
 
@@ -118,6 +122,8 @@ pub(crate) struct Weighed {
     all: SampledTime,
     /// Of all time that of strata without a burst.
     pub untold: f64,
+    /// Whole strata, if nobody knows for how much of the time each is.
+    doubtful: Vec<Part>,
 }
 
 fn group_of(clusters: &[&Cluster]) -> impl Fn(&Stratum) -> Group {
@@ -146,7 +152,7 @@ fn parts(
 ) -> Vec<Part> {
     let group_of = group_of(clusters);
     let mut groups: BTreeMap<Group, (Vec<Instant>, Vec<Instant>)> = BTreeMap::new();
-    for (place, TimeSample { stratum, at, .. }) in time.0.iter().enumerate() {
+    for (place, TimeSample { stratum, at, .. }) in time.samples.iter().enumerate() {
         groups.entry(group_of(stratum)).or_default().0.push(Instant { at: *at, place });
     }
     for (place, cluster) in clusters.iter().enumerate() {
@@ -154,7 +160,7 @@ fn parts(
     }
     let part = |(samples, bursts): (Vec<usize>, Vec<usize>)| {
         let mut part = Part::default();
-        samples.into_iter().for_each(|place| part.time.add(time.0[place].ns));
+        samples.into_iter().for_each(|place| part.time.add(time.samples[place].ns));
         for cluster in bursts.iter().map(|place| clusters[*place]) {
             part.measure += measure(cluster);
             add_counts(&mut part.counts, cluster);
@@ -185,9 +191,11 @@ impl Weighed {
         measure: fn(&Cluster) -> f64,
         fewest: usize,
     ) -> Weighed {
+        let whole = || parts(time, clusters, measure, usize::MAX);
+        let doubtful = if time.is_doubtful { whole() } else { Vec::new() };
         let parts = parts(time, clusters, measure, fewest);
         let mut all = SampledTime::default();
-        time.0.iter().for_each(|sample| all.add(sample.ns));
+        time.samples.iter().for_each(|sample| all.add(sample.ns));
         let parts: Vec<Part> = parts.into_iter().filter(|part| part.measure > 0.0).collect();
         let told: f64 = parts.iter().map(|part| part.time.ns).sum();
         let measured: f64 = parts.iter().map(|part| part.measure).sum();
@@ -198,7 +206,17 @@ impl Weighed {
             part.clusters.iter().for_each(|place| clusters[*place].scale(by));
         }
         let untold = if all.ns > 0.0 { 1.0 - told / all.ns } else { 0.0 };
-        Weighed { clusters, parts, all, untold }
+        Weighed { clusters, parts, all, untold, doubtful }
+    }
+
+    /// How far each of these shares may be off, if nobody knows for how much of the time each stratum is: all may be that of any.
+    pub fn off_by_doubt(&self, events: &SampledEvents, shares: &[f64]) -> Vec<f64> {
+        let mut furthest = vec![0.0; shares.len()];
+        for of_part in self.doubtful.iter().filter_map(|part| events.shares(&part.counts)) {
+            let apart = of_part.iter().zip(shares).map(|(of_part, all)| (of_part - all).abs());
+            furthest.iter_mut().zip(apart).for_each(|(most, apart)| *most = f64::max(*most, apart));
+        }
+        furthest
     }
 
     /// How far each of these shares may be off (95 %), since time is told by samples.
@@ -270,6 +288,25 @@ mod tests {
         assert!((told(&[(a, 50), (stratum(1, 8), 150)], &same).0 - 0.3).abs() < 1e-9);
         // where no clock tells the time they count as they came
         assert_eq!(told(&[], &uneven), (0.74, 0.0, 0.0));
+    }
+
+    #[test]
+    fn where_time_is_doubtful_all_may_be_any_stratums() {
+        let [a, b] = [stratum(1, 7), stratum(2, 8)];
+        let clusters = [bursts(a, 80, 0.9), bursts(b, 20, 0.1)];
+        let clusters: Vec<&Cluster> = clusters.iter().flatten().collect();
+        let mut time = TimeOfStrata::default();
+        [a, a, a, b].into_iter().for_each(|stratum| time.add(stratum, 0, 1000));
+        for is_doubtful in [false, true] {
+            let time = TimeOfStrata { is_doubtful, ..time.clone() };
+            let off = |share: f64, clusters: &[&Cluster]| {
+                let weighed = Weighed::new(&time, clusters, |cluster| cluster.counts[0]);
+                weighed.off_by_doubt(&events(), &[share, 0.0, 0.0, 1.0 - share])[0]
+            };
+            let (of_both, of_one) = (off(0.7, &clusters), off(0.9, &clusters[..80]));
+            let expected = if is_doubtful { 0.6 } else { 0.0 };
+            assert!((of_both - expected).abs() < 1e-9 && of_one < 1e-9, "{of_both} {of_one}");
+        }
     }
 
     #[test]

@@ -100,6 +100,26 @@ fn what_was_not_sampled_may_be_any_functions() {
 }
 
 #[test]
+fn what_a_timer_tells_may_be_any_functions() {
+    let mut recording = recording("/nowhere/a", &[0, 8], 16);
+    recording.bursts = vec![recording.bursts[0].clone(); 1000];
+    let ends = |recording: &Recording| {
+        let profile = Profile::new(recording);
+        profile.functions.iter().map(|one| (one.own.time.low, one.own.time.high)).collect::<Vec<_>>()
+    };
+    assert!(ends(&recording).iter().all(|(low, high)| high - low < 0.01), "{:?}", ends(&recording));
+    recording.totals.by_timer = 1;
+    assert!(ends(&recording).iter().all(|ends| *ends == (0.0, 1.0)));
+    // of CPUs it is told besides
+    recording.totals.cpus = Some(
+        serde_json::from_str(r#"{"cpus":2,"changed":[],"switched":0,"hidden":0,"by_timer":false}"#).unwrap(),
+    );
+    assert!(ends(&recording).iter().all(|(low, high)| high - low < 0.01));
+    recording.totals.cpus.as_mut().unwrap().by_timer = true;
+    assert!(ends(&recording).iter().all(|ends| *ends == (0.0, 1.0)));
+}
+
+#[test]
 fn files_that_are_not_those_that_ran_are_in_a_note() {
     let scratch = Scratch::new("note");
     let path = scratch.path("a\u{1b}").display().to_string();
@@ -135,7 +155,7 @@ fn branch_records_that_tell_no_caller_of_any_sample_are_empty() {
 #[test]
 fn a_time_is_within_its_interval() {
     for n in 1..3000_u32 {
-        let whole = Whole { time_ns: f64::from(n), bursts: f64::from(n), sampled: 1.0 };
+        let whole = Whole { time_ns: f64::from(n), bursts: f64::from(n), sampled: 1.0, by_timer: false };
         for part in [0, 1, n / 2, n - 1, n] {
             let time = whole.time(part.into());
             assert!(time.low <= time.value && time.value <= time.high, "{part} of {n}: {time:?}");

@@ -327,7 +327,7 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
         remarks.push(format!(
             "Of {} a timer tells the time, since no counter is left for cycles (on AMD, sysctl kernel.nmi_watchdog=0 leaves one): what is due while the \
              kernel has interrupts off is told of what runs next. So functions that make system calls, touch new pages or sleep, and those behind them, may \
-             have much of the kernel's time, by more than the intervals say.",
+             have much of the kernel's time. How much nobody knows, so the intervals of time have all that can be.",
             count(profile.by_timer as u64, "thread")
         ));
     }
@@ -405,7 +405,7 @@ fn of_cpus(cpus: &CpuTotals) -> Vec<String> {
     if cpus.by_timer {
         remarks.push(
             "A timer tells the time, since no counter is left for cycles (on AMD, sysctl kernel.nmi_watchdog=0 leaves one): where threads wake each other after a few microseconds of work \
-             their parts of it are off by some points."
+             their parts of it are off by some points, and where they enter the kernel often by more. How much nobody knows, so the intervals of time have all that can be."
                 .into(),
         );
     }
