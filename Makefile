@@ -139,7 +139,7 @@ target/c-tests/lib/shapes-static: c-tests/command/lib/shapes.c c-tests/command/l
 	@mkdir -p $(@D)
 	$(COMPILE_C) $< -o $@ -pthread -static
 
-$(addprefix target/c-tests/pmu_,killed run_outside run_regions stat storms stat_lost stat_parts stat_tasks stat_whom timeline top turns): c-tests/command/lib/shapes.h c-tests/command/lib/stat.h \
+$(addprefix target/c-tests/pmu_,dropped killed run_outside run_regions stat storms stat_lost stat_parts stat_tasks stat_whom timeline top turns): c-tests/command/lib/shapes.h c-tests/command/lib/stat.h \
 	target/c-tests/lib/shapes target/c-tests/lib/shapes-static
 
 target/c-tests/lib/functions: c-tests/command/lib/functions.c c-tests/command/lib/functions.h c-tests/command/lib/work.h c-tests/vm/mix.h

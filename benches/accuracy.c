@@ -17,7 +17,7 @@
 
 enum method { RECIPE, REGISTERS, COUNTERS, METHODS };
 static const char *const NAMES[METHODS] = {"recipe", "registers", "counters"};
-static const uint32_t FLAGS[METHODS] = {0, TD_FLAG_REGISTERS, TD_FLAG_COUNTERS};
+static const uint32_t FLAGS[METHODS] = {0, TD_FLAG_REGISTERS | TD_FLAG_BARE, TD_FLAG_COUNTERS};
 
 /* Where a region begins, or where it ends. */
 struct reading {

@@ -220,8 +220,8 @@ static void by_counters(uint32_t level, uint64_t pair)
 int main(void)
 {
     struct td_info info;
-    const struct td_options registers = { .size = sizeof registers, .flags = TD_FLAG_REGISTERS };
-    const struct td_options by_read = { .size = sizeof by_read, .flags = TD_FLAG_REGISTERS | TD_FLAG_NO_RDPMC };
+    const struct td_options registers = { .size = sizeof registers, .flags = TD_FLAG_REGISTERS | TD_FLAG_BARE };
+    const struct td_options by_read = { .size = sizeof by_read, .flags = TD_FLAG_REGISTERS | TD_FLAG_BARE | TD_FLAG_NO_RDPMC };
 
     if (td_open(&td, &registers))
         return fail("td_open");

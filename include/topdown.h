@@ -155,7 +155,9 @@ struct td_sample {
  * path and of MRS. */
 #define TD_SAMPLE_WORK_AFTER 32
 #define TD_SAMPLE_WORK_BEFORE 64    /**< Likewise: some of it precedes the reading, and is counted. */
-#define TD_SAMPLE_DROPPING 128      /**< The slots that the core dropped were counted, too (TD_FLAG_DROPPING). */
+/** For a while there was no counter for what the published metrics correct nodes by (INT_MISC.UOP_DROPPING and the like): their intervals
+ * have it. */
+#define TD_SAMPLE_UNCORRECTED 128
 /** Of a mark that td_read_mark took by a call: what the library executed on the way to the reading and back was counted, and is in the
  * bound of a region that begins or ends there. */
 #define TD_SAMPLE_WORK_COUNTED 256
@@ -265,12 +267,13 @@ struct td_options {
  * shows no PERF_METRICS, as in virtual machines, there are general counters alone. */
 #define TD_FLAG_REGISTERS 16
 /** Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
- * machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them. Cores without PERF_METRICS
+ * machine needs one more, and one more up to Redwood Cove (two of Ice Lake) for what corrects them, if it is left. They are exact, but other users of the PMU go without them. Cores without PERF_METRICS
  * have nothing else: there this is the default. */
 #define TD_FLAG_COUNTERS 32
-/** With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. Both sources have these slots in frontend
- * bound and fetch latency, where the published metrics have not (Golden to Redwood Cove); td_decode_tree_as chooses. */
-#define TD_FLAG_DROPPING 64
+/** Bare sources: each node is as its registers or counters have it. Without this flag the nodes are Intel's published metrics, which up
+ * to Redwood Cove take the slots of INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, by one general counter more; where
+ * none is left for it, the intervals have those slots. Hybrid CPUs: the P-cores alone. */
+#define TD_FLAG_BARE 64
 /** Measure on the E-cores of a hybrid CPU alone, by general counters; level 2 has nodes of its own, which td_decode_tree gives. Without
  * this and the flags of a source, a thread that may run on both kinds of core is measured on both: the groups of both are added up,
  * level 1 and branch mispredicts (td_info.pmu names both PMUs). A level of 2, TD_FLAG_COUNTERS and TD_FLAG_REGISTERS measure the
@@ -443,18 +446,15 @@ struct td_node {
 int td_decode_tree(const struct td_sample *from, const struct td_sample *to, struct td_node *nodes, uint32_t capacity,
                    uint32_t *count);
 
-#define TD_AS_COUNTED 0    /**< The nodes as their source counts them: td_decode_tree. */
-/** Intel's published metrics (perfmon's TMA 5.2; `perf stat -M`): from Golden to Redwood Cove without the slots of
- * INT_MISC.UOP_DROPPING in frontend bound and fetch latency, which are in bad speculation and machine clears. Both sources count them. */
-#define TD_AS_PUBLISHED 1
+#define TD_AS_PUBLISHED 0  /**< The nodes as their maker publishes them: td_decode_tree. */
+/** The nodes as registers or counters have them: without what corrects frontend bound, fetch latency and backend bound (up to Redwood
+ * Cove), and without its slots in the intervals. */
+#define TD_AS_BARE 1
 
 /** As td_decode_tree, by a definition of the nodes: TD_AS_*.
  *
- * On cores whose published metrics are as they are counted (from Lion Cove on) both are the same.
- *
  * Returns as td_decode_tree, and:
- *  -EINVAL  `definition` is none
- *  -ENOTSUP TD_AS_PUBLISHED where the slots were not counted: without TD_FLAG_DROPPING, or on Ice Lake */
+ *  -EINVAL  `definition` is none */
 int td_decode_tree_as(const struct td_sample *from, const struct td_sample *to, uint32_t definition,
                       struct td_node *nodes, uint32_t capacity, uint32_t *count);
 

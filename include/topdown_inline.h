@@ -71,12 +71,13 @@ int td_mark_read_slowly(td_t *td, struct td_mark *out);
 /** The address of that thread's `rseq_cs` field, by which it tells the kernel of a restartable sequence. */
 #define TD_INLINE_RSEQ 16
 #define TD_INLINE_LIMIT 24     /**< SLOTS above which a reading calls the library. */
-/** The thread pointer of the thread whose inline readings may read the registers; 2 less if they may read general counters; 0
- * if none may. */
-#define TD_INLINE_READER 48
-#define TD_INLINE_COUNTERS 56  /**< How many general counters, besides the one of slots: 3 or 7. */
+/** How many general counters, besides the one of slots: 3, 4, 5, 7 or 8; or beside the registers: none, 1 or 2. */
+#define TD_INLINE_COUNTERS 56
 #define TD_INLINE_STAMP 104    /**< Sequence number and number of the window, in this order: what td_mark takes over. */
 #define TD_INLINE_NUMBERS 320  /**< The counters' RDPMC numbers, that of slots first. */
+/** The thread pointer of the thread whose inline readings may read the registers; 2 less if they may read general counters; 0
+ * if none may. */
+#define TD_INLINE_READER 464
 #define TD_CONTROL_PAGE 4096  /**< Where the control page of SLOTS is, in bytes from the handle. The library's own. */
 
 #define TD_INLINE_COUNTER(K) \
@@ -111,12 +112,15 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
                  "mov %%rax, %%r9\n\t"
                  "mov $0x20000000, %%ecx\n\t"
                  "rdpmc\n\t"
-                 "cmp %%r8d, %c[lock](%[td])\n\t"
+                 "mov %%eax, %c[metrics](%[mark])\n\t"
+                 "mov %%edx, %c[metrics]+4(%[mark])\n\t"
+                 "cmpl $0, %c[counters](%[td])\n\t" /* beside the registers: none, or one or two */
+                 "je 26f\n\t"
+                 TD_INLINE_COUNTER("0") TD_INLINE_COUNTER("1")
+                 "26: cmp %%r8d, %c[lock](%[td])\n\t"
                  "jne %l[slowly]\n"
                  "21:\n\t"
                  "mov %%r9, %c[slots](%[mark])\n\t"
-                 "mov %%eax, %c[metrics](%[mark])\n\t"
-                 "mov %%edx, %c[metrics]+4(%[mark])\n\t"
                  "29: mov %%r8, %c[sequence](%[mark])\n\t"
                  ".pushsection .data.rel.ro.topdown_rseq, \"aw?\", @progbits\n\t"
                  ".balign 32\n"
@@ -136,7 +140,8 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
                  "mov %c[rseq](%[td]), %%rcx\n\t"
                  "lea 32b(%%rip), %%rax\n\t"
                  "mov %%rax, (%%rcx)\n"
-                 "30: mov %c[stamp](%[td]), %%r8\n\t"
+                 "30: movq $0, %c[metrics](%[mark])\n\t"
+                 "mov %c[stamp](%[td]), %%r8\n\t"
                  "cmp %%r8d, %c[lock](%[td])\n\t"
                  "jne %l[slowly]\n\t"
                  "mov %c[numbers](%[td]), %%ecx\n\t"
@@ -152,11 +157,22 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
                  TD_INLINE_COUNTER("0") TD_INLINE_COUNTER("1") TD_INLINE_COUNTER("2")
                  "cmpl $3, %c[counters](%[td])\n\t"
                  "je 27f\n\t"
-                 TD_INLINE_COUNTER("3") TD_INLINE_COUNTER("4") TD_INLINE_COUNTER("5") TD_INLINE_COUNTER("6")
+                 TD_INLINE_COUNTER("3")
+                 "cmpl $4, %c[counters](%[td])\n\t"
+                 "je 27f\n\t"
+                 TD_INLINE_COUNTER("4")
+                 "cmpl $5, %c[counters](%[td])\n\t"
+                 "je 27f\n\t"
+                 TD_INLINE_COUNTER("5") TD_INLINE_COUNTER("6")
+                 "cmpl $7, %c[counters](%[td])\n\t"
+                 "je 27f\n\t"
+                 "mov %c[numbers]+4+4*7(%[td]), %%ecx\n\t" /* the eighth: there are no metrics */
+                 "rdpmc\n\t"
+                 "mov %%eax, %c[metrics](%[mark])\n\t"
+                 "mov %%edx, %c[metrics]+4(%[mark])\n\t"
                  "27: cmp %%r8d, %c[lock](%[td])\n\t"
                  "jne %l[slowly]\n"
-                 "31: movq $0, %c[metrics](%[mark])\n\t"
-                 "jmp 29b\n\t"
+                 "31: jmp 29b\n\t"
                  ".popsection"
                  :
                  : [td] "r"(td), [mark] "r"(mark), [reader] "i"(TD_INLINE_READER),

@@ -45,6 +45,9 @@ pub(crate) fn skid(readings: [Registers; 2], windows: u32) -> u64 {
     (readings[0] + readings[1] + 2 * u64::from(windows)) * SKID_SLOTS
 }
 
+/// Of both readings of a counter beside the registers, as of another plain counter.
+pub(crate) const SKID_BESIDE: u64 = 2 * SKID_SLOTS / 4;
+
 /// Skid of both readings of so many plain counters, and of those by read(2) between them, the later of both among these. By RDPMC
 /// the counters of a reading are read one after the other, in the same order each time: what passes between them is the same
 /// work at both ends, and takes as long but for a quarter of the skid for each.

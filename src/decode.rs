@@ -9,10 +9,12 @@ use crate::bound::{rounding, skid};
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
 use crate::model;
 use crate::model::metrics::{LEVEL_1, LEVEL_2, Metric, SMT_CONTENTION};
-use crate::model::tree::Tree;
+use crate::model::tree::{SlotsOf, Tree};
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{CATEGORIES, L1, L2, Sample};
-use crate::span::{Span, difference, difference_of_counters, float, go_together, level_between, span};
+use crate::span::{
+    Span, difference, difference_of_counters, float, go_together, is_uncorrected, level_between, span,
+};
 use crate::tree::{self, Node};
 use std::array::from_fn;
 
@@ -51,7 +53,7 @@ fn intervals(low: [f64; 4], high: [f64; 4]) -> ([f64; 4], [f64; 4]) {
 /// two periods; TD_ENOTCOUNTING: no slot was counted between them.
 pub fn decode_l1(from: Option<&Sample>, to: &Sample) -> Result<L1> {
     let span = span(from, to, 1)?;
-    match counters(to) {
+    match by_tree(to) {
         None => Ok(level_1(&span)),
         Some(tree) => level_1_of(tree::between(tree, &span, from, to), span.slots),
     }
@@ -60,6 +62,9 @@ pub fn decode_l1(from: Option<&Sample>, to: &Sample) -> Result<L1> {
 /// `decode_l1` of two samples that go together, if that is seen at first sight.
 #[inline(always)]
 pub(crate) fn l1_at_sight(from: &Sample, to: &Sample) -> Option<L1> {
+    if !model::is_sure(to.base.model) {
+        return None;
+    }
     if go_together(from, to, 1, model::levels_by_category(to.base.model)) {
         return Some(level_1(&difference::<4>(from, to)));
     }
@@ -73,7 +78,7 @@ pub(crate) fn l1_at_sight(from: &Sample, to: &Sample) -> Option<L1> {
 /// Those of [`decode_l1`], and -ENOTSUP: the samples have no level 2.
 pub fn decode_l2(from: Option<&Sample>, to: &Sample) -> Result<L2> {
     let span = span(from, to, 2)?;
-    match counters(to) {
+    match by_tree(to) {
         None => Ok(level_2(&span)),
         Some(tree) => level_2_of(tree::between(tree, &span, from, to), span.slots),
     }
@@ -82,6 +87,9 @@ pub fn decode_l2(from: Option<&Sample>, to: &Sample) -> Result<L2> {
 /// `decode_l2` of two samples that go together, if that is seen at first sight.
 #[inline(always)]
 pub(crate) fn l2_at_sight(from: &Sample, to: &Sample) -> Option<L2> {
+    if !model::is_sure(to.base.model) {
+        return None;
+    }
     if go_together(from, to, 2, model::levels_by_category(to.base.model)) {
         return Some(level_2(&difference::<CATEGORIES>(from, to)));
     }
@@ -98,13 +106,15 @@ fn counted_at_sight<const N: usize>(
     level: u32,
 ) -> Option<(Span, [f64; CATEGORIES])> {
     let (levels, counted) = model::slots_by_counters(to.base.model)?;
-    if !go_together(from, to, level, levels) || (level > 1 && level > level_between(from, to)) {
+    if !go_together(from, to, level, levels)
+        || (level > 1 && level > level_between(from, to))
+        || is_uncorrected(from, to)
+    {
         return None;
     }
     // Those of level 2, too: samples of which one went back are none of td_read, whichever level is asked for.
-    let went_back = |by: &Option<(u8, u32)>| {
-        by.is_some_and(|(place, _)| from.counter[usize::from(place)] > to.counter[usize::from(place)])
-    };
+    let back = |place: u8| from.counter[usize::from(place)] > to.counter[usize::from(place)];
+    let went_back = |by: &Option<SlotsOf>| by.is_some_and(|of| back(of.place) || of.less.is_some_and(back));
     if N < CATEGORIES && to.base.level > 1 && counted[N..].iter().any(went_back) {
         return None;
     }
@@ -113,9 +123,13 @@ fn counted_at_sight<const N: usize>(
     // (in the order in which the tree is evaluated)
     let (mut near, mut left, slots) = ([0.0; CATEGORIES], 1.0, float(span.slots));
     for k in 0..N {
-        let Some((place, each)) = counted[k] else { continue };
-        let (from, to) = (from.counter[usize::from(place)], to.counter[usize::from(place)]);
-        near[k] = float(to.checked_sub(from)?) * f64::from(each) / slots;
+        let Some(SlotsOf { place, each, less }) = counted[k] else { continue };
+        let more = |place: u8| to.counter[usize::from(place)].checked_sub(from.counter[usize::from(place)]);
+        let of_others = match less {
+            Some(place) => float(more(place)?),
+            None => 0.0,
+        };
+        near[k] = (float(more(place)?) * f64::from(each) - of_others) / slots;
         left -= if k < 4 { near[k] } else { 0.0 };
     }
     for k in 0..4 {
@@ -180,9 +194,9 @@ fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Resul
     })
 }
 
-/// The sample's tree, if its inputs are plain counters.
-fn counters(sample: &Sample) -> Option<&'static Tree> {
-    sample.base.tree().filter(|tree| tree.takes_counters())
+/// The sample's tree, if its inputs are plain counters, or do not tell its nodes for sure.
+fn by_tree(sample: &Sample) -> Option<&'static Tree> {
+    sample.base.tree().filter(|tree| tree.takes_counters() || !tree.unsure.is_empty())
 }
 
 /// Values of the nodes of these names, the largest distance of any to an end of its interval, flags, and the part of the time
@@ -328,6 +342,12 @@ pub(crate) mod tests {
             self.next() >> shift
         }
 
+        /// The place of one of the first rows of the table, whose inputs tell its nodes for sure.
+        fn sure_row(&mut self) -> u8 {
+            let row = self.below(11) as u8;
+            if model::is_sure(row) { row } else { 1 }
+        }
+
         fn one_in(&mut self, n: u64) -> bool {
             self.below(n) == 0
         }
@@ -397,7 +417,7 @@ pub(crate) mod tests {
                 3 => sample.time_running_ns = value,
                 4 => sample.base.error = value,
                 5 => sample.base.window = value as u32,
-                6 => sample.base.model = self.below(11) as u8,
+                6 => sample.base.model = self.sure_row(),
                 _ => sample.base.category[self.below(7) as usize] = value as i64,
             }
         }

@@ -140,7 +140,14 @@ fn refusals() -> Vec<Situation> {
 fn proofs() -> Vec<Situation> {
     let open = |kernel: &Scripted| {
         let pmu: Pmu = detect::pmu(kernel, &cpu(0x8f)).unwrap();
-        none(Group::open(kernel.clone(), &pmu, 2, &Options { no_rdpmc: true, ..Options::default() }, None))
+        none(Group::open(
+            kernel.clone(),
+            &pmu,
+            2,
+            &Options { no_rdpmc: true, ..Options::default() },
+            None,
+            crate::group::PATIENCE,
+        ))
     };
     vec![
         ("SLOTS opens and stands still", open(&machine(Scripted::stand_still))),

@@ -391,14 +391,14 @@ pub fn detect(bytes: &[u8]) {
         }
     };
     let most = match pmu.model.counting {
-        Counting::PerfMetrics { level } => level,
+        Counting::PerfMetrics { level, .. } => level,
         other => panic!("{other:?}"),
     };
     assert!((1..=most).contains(&pmu.level));
     assert_eq!(model::at(pmu.row).map(|model| model.core), Some(pmu.model.core));
     assert!(pmu.cpus.is_some() || pmu.covers(place));
     kernel.fail(fails, errno);
-    let opened = Group::open(kernel.clone(), &pmu, pmu.level, &options, None);
+    let opened = Group::open(kernel.clone(), &pmu, pmu.level, &options, None, PATIENCE);
     if let Err(error) = &opened {
         assert!(error.code() < 0 && !error.to_string().is_empty());
     }

@@ -93,14 +93,14 @@ pub fn metric(id: u32) -> Option<Metric> {
 }
 
 pub use model::{
-    Core, core_of_subtree, cores, fingerprint, groups_of_level, not_measured, subtree_of_name,
+    Core, core_of_subtree, cores, fingerprint, groups_of_level, is_bounded, not_measured, subtree_of_name,
     subtrees_of_level,
 };
-pub use options::{Options, SourceKind, Target};
+pub use options::{Corrections, Options, SourceKind, Target};
 pub use probe::{Finding, Survey, Verdict, probe};
 pub use sample::{
-    Base, Increments, L1, L2, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_DROPPING, TD_SAMPLE_SIMULATED,
-    TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE, TD_SAMPLE_WORK_COUNTED,
+    Base, Increments, L1, L2, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED,
+    TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE, TD_SAMPLE_WORK_COUNTED,
 };
 pub use sampling::{SampledEvents, SampledNode, sampled_events};
 pub use source::simulated::Mix;
@@ -108,4 +108,4 @@ pub use sum::{
     Empties, Execution, FEWEST_TURNS, InputSum, MOST_NODES_IN_TURNS, Sum, TD_SAMPLE_SPARSE, TurnTally,
     is_in_turns,
 };
-pub use tree::{Node, decode_tree, decode_tree_as_published};
+pub use tree::{Moved, Node, decode_tree, decode_tree_bare};

@@ -39,6 +39,18 @@ pub enum SourceKind {
     Counters,
 }
 
+/// What becomes of events by which the published metrics correct registers and counters (INT_MISC.UOP_DROPPING and the like).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Corrections {
+    /// They are counted if general counters are left for them; else the intervals have their slots.
+    #[default]
+    Counted,
+    /// The intervals have their slots.
+    Bounded,
+    /// None: nodes are as their sources count them.
+    Bare,
+}
+
 /// How to open. The default measures the calling thread in user mode, as deep as the CPU counts, by RDPMC
 /// where that is possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,8 +76,8 @@ pub struct Options {
     pub record_slots: u32,
     /// What is counted.
     pub source: SourceKind,
-    /// Count the slots that the core drops, too, by one general counter more: general counters alone.
-    pub dropping: bool,
+    /// What becomes of events by which the published metrics correct their sources.
+    pub corrections: Corrections,
     /// With `SourceKind::Counters`: general counters that leave the registers to others, who count the same: SLOTS, too, is in a general one.
     pub beside_registers: bool,
     /// Read by read(2) even where RDPMC is possible.

@@ -18,8 +18,9 @@ pub const TD_SAMPLE_COARSE_TIME: u32 = 2;
 pub const TD_SAMPLE_WORK_AFTER: u32 = 32;
 /// Likewise: some of it precedes the reading, and is counted.
 pub const TD_SAMPLE_WORK_BEFORE: u32 = 64;
-/// The slots that the core dropped were counted, too (TD_FLAG_DROPPING).
-pub const TD_SAMPLE_DROPPING: u32 = 128;
+/// For a while there was no counter for what the published metrics correct nodes by (INT_MISC.UOP_DROPPING and the like): their intervals
+/// have it.
+pub const TD_SAMPLE_UNCORRECTED: u32 = 128;
 /// Of a mark that td_read_mark took by a call: what the library executed on the way to the reading and back was counted, and is in the
 /// bound of a region that begins or ends there.
 pub const TD_SAMPLE_WORK_COUNTED: u32 = 256;
@@ -63,6 +64,14 @@ pub struct Base {
 /// Milliseconds, as `checked_ms` keeps them.
 pub(crate) fn ms(ns: u64) -> u32 {
     (ns / 1_000_000) as u32
+}
+
+impl Head {
+    /// Level 1 alone is counted, and nothing that corrects it.
+    pub(crate) fn is_of_few(&mut self) {
+        self.base.level = 1;
+        self.flags |= if model::is_corrected(self.base.model) { TD_SAMPLE_UNCORRECTED } else { 0 };
+    }
 }
 
 impl Base {

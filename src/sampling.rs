@@ -7,11 +7,11 @@ use crate::model::metrics::{Metric, TD_NODE_NONE, TD_NODE_SMT_CONTENTION};
 use crate::model::perf_metrics::{CYCLES, SLOTS, metrics_of};
 use crate::model::tree::{Formula, Input, Row, Tree};
 use crate::model::{self, Counting, Event, MOST_INPUTS};
-use crate::options::SourceKind;
+use crate::options::{Options, SourceKind};
 use crate::registers::FULL;
 use crate::sys::Linux;
 use crate::sys::cpu;
-use crate::tree::evaluate::{self, Share};
+use crate::tree::evaluate::{self, Moved, Share};
 use crate::tree::{Count, Counted};
 
 /// A perf group of one kind of this machine's cores, which tells how slots divide: of plain counters, the first of which counts all
@@ -67,17 +67,22 @@ pub struct SampledNode {
 }
 
 /// The events of each kind of core, that of P-cores first, down to a level (0: the deepest). By registers, if these are asked for,
-/// are those of the CPU, or of its P-cores: E-cores have none.
+/// are those of the CPU, or of its P-cores: E-cores have none. `core`: what a handle by general counters told ([`Info::core`](crate::Info)):
+/// without events that no counter was left for.
 ///
 /// # Errors
 /// -ENODEV: this machine has no general counters of slots, or no such registers.
-pub fn sampled_events(level: u32, source: SourceKind) -> Result<Vec<SampledEvents>> {
+pub fn sampled_events(level: u32, source: SourceKind, core: &str) -> Result<Vec<SampledEvents>> {
     let (kernel, cpu) = (Linux::default(), cpu::identify());
     let first = if source == SourceKind::Registers {
-        SampledEvents::of_registers(&detect::pmu(&kernel, &cpu)?, level)?
+        let pmu = detect::pmu(&kernel, &cpu)?;
+        let (row, model) = model::registers_alone((pmu.row, pmu.model), false);
+        SampledEvents::of_registers(&Pmu { row, model, ..pmu }, level)?
     } else {
-        let (pmu, plan) = detect::counters(&kernel, &cpu, level)?;
-        let events = SampledEvents::of(&pmu, &plan, level)?;
+        let ways = detect::ways(&kernel, &cpu, &Options::default(), level).collect::<Result<Vec<_>>>()?;
+        let found = ways.iter().find(|(pmu, _)| pmu.model.core == core).or(ways.first());
+        let (pmu, plan) = found.expect("an error, or a way");
+        let events = SampledEvents::of(pmu, plan, level)?;
         let one_thread = detect::runs_one_thread(&kernel, &cpu, pmu.model).is_ok();
         SampledEvents { silent: events.contention().filter(|_| one_thread), ..events }
     };
@@ -210,7 +215,7 @@ impl SampledEvents {
     pub fn categories(&self, counts: &[f64]) -> Option<f64> {
         let slots = |formula| match formula {
             Formula::Slots(input) => self.slots_of(self.tree.inputs[input], counts),
-            _ => None,
+            _ => None, // (of registers alone each is counted)
         };
         self.tree.nodes.iter().filter(|row| row.divides_all()).map(|row| slots(row.formula)).sum()
     }
@@ -227,7 +232,15 @@ impl SampledEvents {
             Some(Count { n, rounding: off, edges: 0.0, sampled: 0.0 })
         };
         let inputs: [Option<Count>; MOST_INPUTS] = std::array::from_fn(input);
-        let counted = Counted { inputs, slots, uncounted: 0.0, unknown: 0.0 };
+        let counted = Counted {
+            inputs,
+            slots,
+            uncounted: 0.0,
+            unknown: 0.0,
+            bare: false,
+            uncorrected: false,
+            moved: Moved::UNSEEN,
+        };
         let shares = evaluate::evaluate(self.tree, self.level, &counted);
         let rows = self.tree.nodes.iter().zip(shares).filter(|(row, _)| row.is_measured(self.level));
         rows.map(|(_, share)| share).collect()
@@ -249,7 +262,7 @@ impl SampledEvents {
     /// How far each of these shares may be off if each category is, by so many slots. None: nothing was counted.
     #[must_use]
     pub fn rounded(&self, counts: &[f64], off: f64) -> Option<Vec<f64>> {
-        if off == 0.0 {
+        if off == 0.0 && self.tree.unsure.is_empty() {
             return Some(vec![0.0; self.nodes().len()]);
         }
         let further = |share: &Share| (share.high - share.value).max(share.value - share.low);
@@ -291,8 +304,9 @@ mod tests {
     #[test]
     fn shares_are_those_of_the_counts() {
         let events = SampledEvents::of_core("Golden or Raptor Cove, by counters").unwrap();
-        // slots, retiring, backend, frontend, heavy, mispredicts, empty cycles of 6, memory
-        let shares = events.shares(&[6000.0, 3000.0, 1200.0, 600.0, 300.0, 900.0, 50.0, 600.0]).unwrap();
+        // slots, retiring, backend, frontend, dropped, heavy, mispredicts, empty cycles of 6, memory
+        let shares =
+            events.shares(&[6000.0, 3000.0, 1200.0, 700.0, 100.0, 300.0, 900.0, 400.0 / 6.0, 600.0]).unwrap();
         let name = |node: &SampledNode| node.metric.name.to_str().unwrap().to_string();
         let of = |wanted: &str| shares[events.nodes().iter().position(|node| name(node) == wanted).unwrap()];
         let near = |name: &str, share: f64| assert!((of(name) - share).abs() < 1e-9, "{name}: {}", of(name));
@@ -304,7 +318,7 @@ mod tests {
         near("tma_machine_clears", 0.05);
         near("tma_fetch_latency", 0.05);
         near("tma_core_bound", 0.1);
-        assert!(events.shares(&[0.0; 8]).is_none() && events.shares(&[1.0; 3]).is_none());
+        assert!(events.shares(&[0.0; 9]).is_none() && events.shares(&[1.0; 3]).is_none());
     }
 
     /// SLOTS, cycles, and the metric events of half retiring, a fifth each of bad speculation and backend bound, and at level 2 a
@@ -314,10 +328,10 @@ mod tests {
 
     #[test]
     fn registers_tell_the_same_shares_each_within_its_rounding() {
-        let events = SampledEvents::of_core("Golden or Raptor Cove").unwrap();
+        let events = SampledEvents::of_core("Golden or Raptor Cove, bare").unwrap();
         assert_eq!((events.sampler, events.sampled_per_cycle, events.events.len()), (1, 1, 10));
         assert_eq!(events.events[..3], [("slots", 0x400), ("cycles", 0x3c), ("topdown-retiring", 0x8000)]);
-        let counted = SampledEvents::of_core("Golden or Raptor Cove, by counters").unwrap();
+        let counted = SampledEvents::of_core("Golden or Raptor Cove, bare counters").unwrap();
         let by_counters =
             counted.shares(&[6000.0, 3000.0, 1200.0, 600.0, 300.0, 900.0, 50.0, 600.0]).unwrap();
         let shares = events.shares(&BY_REGISTERS).unwrap();
@@ -340,7 +354,7 @@ mod tests {
 
     #[test]
     fn the_true_share_is_within_the_rounding_whatever_the_registers_say() {
-        let events = SampledEvents::of_core("Sunny, Willow or Cypress Cove").unwrap();
+        let events = SampledEvents::of_core("Sunny, Willow or Cypress Cove, bare").unwrap();
         assert_eq!(events.events.len(), 6);
         // (each field a unit off at the most, in whichever directions)
         let truth = [0.4, 0.3, 0.2, 0.1];

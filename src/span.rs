@@ -4,14 +4,14 @@
 #![forbid(unsafe_code)]
 
 use crate::bound::{
-    FEW_SWITCHES, UNCHECKED_MS, WORK_AFTER, WORK_BEFORE_COUNTERS, rounding, rounding_of_few, skid,
-    skid_of_counters, uncounted,
+    FEW_SWITCHES, SKID_BESIDE, UNCHECKED_MS, WORK_AFTER, WORK_BEFORE_COUNTERS, rounding, rounding_of_few,
+    skid, skid_of_counters, uncounted,
 };
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
 use crate::model::tree::{Input, Tree};
 use crate::model::{self, slots_per_ns};
 use crate::sample::{
-    Base, CATEGORIES, Sample, TD_SAMPLE_DROPPING, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_WORK_AFTER,
+    Base, CATEGORIES, Sample, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_UNCORRECTED, TD_SAMPLE_WORK_AFTER,
     TD_SAMPLE_WORK_BEFORE, TD_SAMPLE_WORK_COUNTED,
 };
 
@@ -160,6 +160,13 @@ pub(crate) fn level_between(from: &Sample, to: &Sample) -> u32 {
     if all { from.base.level.min(to.base.level).into() } else { 1 }
 }
 
+/// Whether what corrects plain counters was not counted all the time between two samples.
+#[inline(always)]
+pub(crate) fn is_uncorrected(from: &Sample, to: &Sample) -> bool {
+    (from.flags | to.flags) & TD_SAMPLE_UNCORRECTED != 0
+        || from.base.switches != to.base.switches && model::is_corrected(to.base.model)
+}
+
 /// A sample, or a sum, that says by its fingerprint that this version does not have the tree of metrics that it was counted by.
 #[cold]
 pub(crate) fn another_version(what: &str) -> Error {
@@ -171,7 +178,10 @@ pub(crate) fn another_version(what: &str) -> Error {
 /// Whether a plain counter that the tree takes went back.
 fn went_back(from: &Sample, to: &Sample) -> bool {
     let back = |input: &Input| input.counter().is_some_and(|(k, _)| from.counter[k] > to.counter[k]);
-    let counted = |tree: &Tree| tree.inputs_of(level_between(from, to));
+    let counted = |tree: &Tree| match is_uncorrected(from, to) {
+        true => tree.sources_of_level_1(),
+        false => tree.inputs_of(level_between(from, to)),
+    };
     to.base.tree().is_some_and(|tree| tree.inputs[..counted(tree)].iter().any(back))
 }
 
@@ -230,18 +240,45 @@ pub(crate) fn difference<const N: usize>(from: &Sample, to: &Sample) -> Span {
     let (running, uncounted) = ran(from, to);
     let rounding = if bounded { float(rounding) } else { f64::INFINITY };
     let level = to.base.level.into();
-    Span { flags, slots, category, rounding, edges: edges as i64 as f64, running, uncounted, level }
+    let edges = edges as i64 as f64;
+    let mut span = Span { flags, slots, category, rounding, edges, running, uncounted, level };
+    if !model::moved(to.base.model).is_empty() {
+        move_slots(&mut span, from, to, true);
+    }
+    span
+}
+
+/// Slots that are of other categories by the published metrics than by the registers go there; or back, as they are counted.
+#[cold]
+#[inline(never)]
+pub(crate) fn move_slots(span: &mut Span, from: &Sample, to: &Sample, there: bool) {
+    for (k, moved) in model::moved(to.base.model).iter().enumerate() {
+        // (samples that nobody read may hold anything)
+        let slots = float(to.counter[k].saturating_sub(from.counter[k])) * f64::from(moved.each);
+        let slots = if there { slots } else { -slots };
+        moved.from.iter().for_each(|k| span.category[*k] -= slots);
+        moved.to.iter().for_each(|k| span.category[*k] += slots);
+        // (what the library itself has executed between windows was taken out as published)
+        let windows = to.base.window != from.base.window;
+        span.edges += if there {
+            SKID_BESIDE as f64
+        } else if windows {
+            slots.abs()
+        } else {
+            0.0
+        };
+    }
 }
 
 /// Of two samples of plain counters that go together: nothing is rounded, and there is no category.
 #[inline(always)]
 pub(crate) fn difference_of_counters(from: &Sample, to: &Sample) -> Span {
-    let flags = from.flags | to.flags;
+    let uncorrected = if is_uncorrected(from, to) { TD_SAMPLE_UNCORRECTED } else { 0 };
+    let flags = from.flags | to.flags | uncorrected;
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0;
     let rounding = to.base.error - from.base.error;
     let windows = to.base.window.wrapping_sub(from.base.window);
-    let dropping = usize::from(flags & TD_SAMPLE_DROPPING != 0); // one more is read with them
-    let counters = model::counters_down_to(to.base.model, from.base.level.max(to.base.level)) + dropping;
+    let counters = model::counters_down_to(to.base.model, from.base.level.max(to.base.level));
     let edges = skid_of_counters(windows, counters) + own_work(from, to) + own_work_at_marks(from, to);
     let (running, uncounted) = ran(from, to);
     Span {
@@ -351,7 +388,7 @@ mod tests {
             // (the fast path does not write the counters of deeper levels then)
             let mut from = of(&from, a.0, a.1);
             if a.0 == 1 {
-                from.counter[3..].fill(u64::MAX);
+                from.counter[4..].fill(u64::MAX);
             }
             assert_eq!(measured(&from, &of(&to, b.0, b.1)), 0, "{a:?} {b:?}");
         }
@@ -382,7 +419,7 @@ mod tests {
                     decode_l1(None, &to).err(),
                     decode_l2(Some(&from), &to).err(),
                     decode_tree(Some(&from), &to).err(),
-                    crate::decode_tree_as_published(Some(&from), &to).err(),
+                    crate::decode_tree_bare(Some(&from), &to).err(),
                     Sum::default().add(&from, &to).err(),
                     other.l1().err(),
                     other.decode_tree().err(),

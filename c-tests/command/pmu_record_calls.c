@@ -14,6 +14,8 @@ static int recorded(char *const *program, const char *with, const char *without)
     static char line[1 << 16];
     char *words[16] = {beside("../release/topdown"), "record", "-F2000", "--budget=50", "-o", strdup(with)};
     int count = 6, none = 0;
+    if (core_drops_slots(info.core))
+        words[count++] = "--td-level=1"; /* (level 2 takes all counters) */
     while (*program)
         words[count++] = *program++;
     CHECK_EQ(run_alone(words), 0);

@@ -1,5 +1,5 @@
 /* The whole of `topdown run` is counted from outside, beside the registers that are read inside: the figures of all shapes of
- * programs are true within 0.1 points, whether they block, are killed, close all descriptors or cannot be measured from inside, and
+ * programs are true within 0.1 points (but for slots that a core drops, as no counter is left for these), whether they block, are killed, close all descriptors or cannot be measured from inside, and
  * those of regions are in it.
  * needs: counters */
 #include "lib/stat.h"
@@ -12,6 +12,7 @@ int main(void)
     static struct csv csv;
     stat_begins();
     const double work = UNITS * unit_slots(TD_FLAG_REGISTERS);
+    const int is_bounded = drops_slots(); /* no counter is left for those */
     if (p_core() >= 0) /* (where both kinds of core are to be counted in regions, and shapes has some, these have the counters: pmu_run_regions) */
         setenv("TOPDOWN_SOURCE", "registers", 1);
     for (size_t k = 0; k < 2 * sizeof SHAPES / sizeof *SHAPES; k++) {
@@ -27,7 +28,8 @@ int main(void)
         fprintf(stderr, "%s: %.0f slots, %.4f of them besides the work; within %g and %g\n", shape[1], slots, besides, one, two);
         CHECK(slots >= work && besides < 0.1);
         CHECK_NEAR(csv_number(&csv, row, "running"), 1, 1e-3);
-        CHECK(one < 0.001 && (isnan(two) || two < 0.001));
+        CHECK(stat_widest(&csv, 0) < 0.002);
+        CHECK(fmax(one, two) < 0.001 || (is_bounded && stat_widest(&csv, 1) <= truth_of(MIX).l1[2] + 0.002));
         stat_is_true(&csv, besides);
         if (k % 2 == 0 && !strcmp(shape[1], "regions")) {
             const int region = csv_row(&csv, "unit");

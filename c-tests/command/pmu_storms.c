@@ -1,6 +1,6 @@
 /* pmu_storms [SHAPE]: 200 threads or processes that start and end during a run, chains of exec, posix_spawn and vfork, programs that
  * count for themselves or restrict themselves by landlock: `topdown run` and `topdown stat` leave their exit statuses alone; what they
- * count is true within 0.1 points, and of `topdown stat`, slots are within 1 % of the truth.
+ * count is true within 0.1 points (of `run` but for slots that a core drops, as no counter is left for these), and of `topdown stat`, slots are within 1 % of the truth.
  * needs: counters */
 #include "lib/stat.h"
 
@@ -12,6 +12,7 @@ int main(int argc, char **argv)
     static struct csv csv;
     stat_begins();
     const double work = UNITS * unit_slots(TD_FLAG_REGISTERS);
+    const int is_bounded = drops_slots(); /* no counter is left for those in `run` */
     for (size_t k = 0; k < 2 * sizeof SHAPES / sizeof *SHAPES; k++) {
         if (argc > 1 && strcmp(argv[1], SHAPES[k / 2]) != 0)
             continue;
@@ -29,7 +30,7 @@ int main(int argc, char **argv)
                 slots, besides, one, running);
         CHECK(slots >= work && (!is_stat || besides < 0.01));
         CHECK_NEAR(running, 1, 1e-3);
-        CHECK(one < 0.001);
+        CHECK(stat_widest(&csv, 0) < 0.002 && (one < 0.001 || (!is_stat && is_bounded)));
         stat_is_true(&csv, besides);
         free(csv.text);
         CHECK_EQ(unlink(in_scratch("r.csv")), 0);

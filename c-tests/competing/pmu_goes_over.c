@@ -58,7 +58,7 @@ static void goes_and_comes_back(td_t *td, int cpu, int kind)
     l1 = regions(td, 60, REGION);
     printf("beside others: running %.3f, error %.4f\n", l1.running, l1.error);
     CHECK_NEAR(l1.running, 1, 0.02);
-    CHECK(l1.error < 0.05);
+    CHECK(l1.error < 0.05 + (l1.flags & TD_SAMPLE_UNCORRECTED ? l1.frontend_bound : 0)); /* (no counter is left for dropped slots) */
     note_says(td, "others");
     CHECK_EQ(info_of(td).level, 1);
     group_ends(&others);

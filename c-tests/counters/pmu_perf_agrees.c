@@ -103,7 +103,9 @@ int main(void)
         needs_known_mix();
     if (system("perf --version > /dev/null 2>&1") != 0)
         SKIP("perf is not installed");
-    td_t *td = counted();
+    td_close(counted()); /* or there are none */
+    struct td_options options = options_of(TD_FLAG_COUNTERS | TD_FLAG_BARE, 0);
+    td_t *td = measured(&options);
     const struct td_info info = info_of(td);
     td_close(td);
     CHECK(pipe(to_child) == 0 && pipe(from_child) == 0);
@@ -113,7 +115,7 @@ int main(void)
     is_done(); /* what is resolved at the first call is */
     sleeps(pid);
 
-    struct td_options options = options_of(TD_FLAG_COUNTERS, info.level);
+    options.level = info.level;
     options.target = TD_TARGET_TASK;
     options.id = pid;
     td_must(td_open(&td, &options));

@@ -193,7 +193,7 @@ static void plan(struct region *r, int shortly)
 static void run(struct region *r)
 {
     for (unsigned p = 0; p < r->phases; p++) {
-        vm_mix_set(r->mix[p], r->warp, 0, 0);
+        mix_at(r->mix[p], r->warp);
         if (p > 0 || r->chained)
             r->mark[p] = rdpmc(RDPMC_SLOTS);
         else
@@ -350,7 +350,7 @@ static void pass(double slots)
     while (slots > slots_of(MANY, warp))
         warp++;
     const double instructions = slots / slots_of(1, warp);
-    vm_mix_set(random_mix(&seed), warp, 0, 0);
+    mix_at(random_mix(&seed), warp);
     work((uint64_t)instructions);
     mix_is(random_mix(&seed));
     account((uint64_t)instructions, warp);

@@ -54,7 +54,7 @@ int main(int argc, char **argv)
             /* history */
             switch (up_to(7)) {
             case 0: td_must(td_reset(td)); td_must(td_read(td, &last)); break;
-            case 1: vm_mix_set(random_mix(&seed), (unsigned)up_to(5), 0, 0); work((long)up_to(2000)); break;
+            case 1: mix_at(random_mix(&seed), (unsigned)up_to(5)); work((long)up_to(2000)); break;
             case 2: mix_is(random_mix(&seed)); some_work(); break;
             case 3: nap(); break;
             case 4:

@@ -145,7 +145,7 @@ static void stays(void)
     CHECK(strstr(info.core, " Cove and ") != NULL);
     CHECK_EQ(info.path, TD_PATH_RDPMC);
     CHECK_EQ(info.level, 2);
-    CHECK_EQ(info.counters, 4);
+    CHECK_EQ(info.counters, strstr(info.core, "Lion") || strstr(info.core, "Cougar") ? 4 : 5); /* what corrects the others, too */
     CHECK_EQ(info.note[0], 0);
     for (int k = 0; k < 8; k++) {
         struct known one = {0};

@@ -34,7 +34,7 @@ CALL(td_decode_l1, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), A
 CALL(td_decode_l2, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), AT(struct td_l2, L2))
 CALL(td_decode_tree, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), AT(struct td_node, NODES), ROOM_FOR_NODES,
      AT(uint32_t, COUNT))
-CALL(td_decode_tree_as, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), TD_AS_PUBLISHED, AT(struct td_node, NODES),
+CALL(td_decode_tree_as, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), TD_AS_BARE, AT(struct td_node, NODES),
      ROOM_FOR_NODES, AT(uint32_t, COUNT))
 CALL(td_list_nodes, AT(td_t, HANDLE), AT(struct td_node, NODES), ROOM_FOR_NODES, AT(uint32_t, COUNT))
 CALL(td_decode_raw_l1, 0, 0, 1000, 0xff, AT(struct td_l1, L1))

@@ -103,7 +103,7 @@ static inline struct td_options with_source(const struct td_options *options)
     struct td_options chosen = options != NULL ? *options : options_of(0, 0);
     const char *source = getenv("TEST_SOURCE");
     if (source != NULL && !(chosen.flags & (TD_FLAG_REGISTERS | TD_FLAG_COUNTERS | TD_FLAG_E_CORES)))
-        chosen.flags |= strcmp(source, "counters") == 0 ? TD_FLAG_COUNTERS : TD_FLAG_REGISTERS;
+        chosen.flags |= strcmp(source, "counters") == 0 ? TD_FLAG_COUNTERS : TD_FLAG_REGISTERS | TD_FLAG_BARE;
     return chosen;
 }
 
@@ -181,11 +181,43 @@ static inline struct vm_mix random_mix(uint64_t *seed)
     return mix;
 }
 
-/* This thread's code divides like this from now on: one instruction is one cycle. */
-static inline void mix_is(struct vm_mix mix)
+/* Whether the published metrics of this core (td_info.core) take INT_MISC.UOP_DROPPING. */
+static inline int core_drops_slots(const char *core)
 {
-    vm_mix_set(mix, 0, 0, 0);
+    return strstr(core, "Sunny") != NULL || strstr(core, "Golden") != NULL || strstr(core, "Redwood") != NULL;
 }
+
+/* Ice Lake's published backend bound has 5 slots for each INT_MISC.CLEARS_COUNT, which counts a made-up number unless it is told. */
+enum { CLEARS_COUNT = 0x104010d };
+#if defined(__x86_64__)
+static inline int is_ice_lake(void)
+{
+    static int known; /* 1: no, 2: yes */
+    if (known == 0) {
+        unsigned a = 1, b, c = 0, d;
+        __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+        const unsigned family = a >> 8 & 15, model = (a >> 4 & 15) | (a >> 12 & 0xf0);
+        known = family == 6 && (model == 0x6a || model == 0x6c || model == 0x7d || model == 0x7e) ? 2 : 1;
+    }
+    return known == 2;
+}
+#endif
+
+/* This thread's code divides like this from now on, warped so (vm/mix.h): one instruction is one cycle. (There is room for rates of 64 mixes:
+ * those of the last one are forgotten.) */
+static inline void mix_at(struct vm_mix mix, unsigned warp)
+{
+#if defined(__x86_64__)
+    if (is_ice_lake())
+        vm_rates_clear();
+    vm_mix_set(mix, warp, 0, 0);
+    if (is_ice_lake())
+        CHECK(vm_rate_set(CLEARS_COUNT, 0, VM_PER_CYCLE));
+#else
+    vm_mix_set(mix, warp, 0, 0);
+#endif
+}
+static inline void mix_is(struct vm_mix mix) { mix_at(mix, 0); }
 
 /* Whether td_decode_l2 has all its shares of this core: others' level 2 has other nodes, or not all of them. */
 static inline int has_l2(const struct td_info *info)

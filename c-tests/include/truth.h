@@ -84,6 +84,22 @@ static inline void counts_of_tremont(struct known_mix *known, uint32_t slots_per
     rate[TD_NODE_BAD_SPECULATION] = 1 - rate[TD_NODE_RETIRING] - rate[TD_NODE_FRONTEND_BOUND] - rate[TD_NODE_BACKEND_BOUND];
 }
 
+/* Backend bound has five slots for each INT_MISC.CLEARS_COUNT, which bad speculation has not. */
+static inline void least_of_sunny(struct vm_mix *mix, const struct td_info *info)
+{
+    const unsigned clears = 1 + (unsigned)(64 * 5 * made_up(0x0d, 1) / info->slots_per_cycle);
+    CHECK(clears <= 24);
+    mix->retiring %= 20, mix->frontend %= 20;
+    mix->bad = clears + mix->bad % (64 - clears - mix->retiring - mix->frontend);
+}
+
+static inline void counts_of_sunny(struct known_mix *known, uint32_t slots_per_cycle)
+{
+    const double clears = 5 * made_up(0x0d, 1) / slots_per_cycle;
+    known->rate[TD_NODE_BAD_SPECULATION] -= clears;
+    known->rate[TD_NODE_BACKEND_BOUND] += clears;
+}
+
 /* Slots of the other thread are from the backend's part. */
 static inline void counts_of_zen(struct known_mix *known, uint32_t slots_per_cycle)
 {
@@ -125,6 +141,7 @@ static inline void divides_by_events(const double *rate, double *share, const st
 #if defined(__x86_64__)
 static const struct core_truth CORE_TRUTHS[] = {
     {"Skylake", least_of_skylake, counts_of_skylake, divides_by_events, TD_NODE_BAD_SPECULATION},
+    {"Sunny", least_of_sunny, counts_of_sunny, NULL, TD_NODE_NONE},
     {"Tremont", NULL, counts_of_tremont, NULL, TD_NODE_NONE},
     {", bad speculation", NULL, NULL, NULL, TD_NODE_BAD_SPECULATION},
     {", backend bound", NULL, counts_of_zen_alone, formula_of_zen_alone, TD_NODE_BACKEND_BOUND},

@@ -10,7 +10,7 @@ static void nops(uint64_t instructions)
         __asm__ volatile(".rept 254\n\tnop\n\t.endr");
 }
 
-static const struct td_options REGISTERS = {.size = sizeof REGISTERS, .flags = TD_FLAG_REGISTERS};
+static const struct td_options REGISTERS = {.size = sizeof REGISTERS, .flags = TD_FLAG_REGISTERS | TD_FLAG_BARE};
 
 struct kind {
     struct vm_mix mix;

@@ -57,8 +57,7 @@ With --selftest --json:
                 {\"node\": \"tma_retiring\", \"registers\": {\"value\": 0.75, \"bound\": 0.004},
                  \"counters\": {\"value\": 0.75, \"bound\": 0.001}, \"difference\": 0.0, \"verdict\": \"agree\"}, ...]}, ...],
    \"hold\": 20, \"do_not\": 0, \"not_tried\": 4}
-Verdicts of checks are \"holds\", \"fails\" and \"untried\"; of nodes \"agree\", \"dropped\" (a difference that
-perf's correction of PERF_METRICS explains) and \"differ\".
+Verdicts of checks are \"holds\", \"fails\" and \"untried\"; of nodes \"agree\" and \"differ\".
 
 Exit status: 0 if the default td_open works, 1 if not, 2 for wrong arguments.";
 

@@ -246,8 +246,8 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
         command.envs(shared.inside.iter().copied()); // (without, it takes the counters of itself, which are free)
     }
     let beside = !of_regions && options.as_ref().is_some_and(|options| options.beside_registers);
-    if beside && std::env::var_os(SOURCE).is_none() {
-        command.env(SOURCE, "registers"); // it would find the others taken, after it has taken turns with the outside
+    if beside && (std::env::var_os(SOURCE).is_none() || is(SOURCE, &|value| value == "registers")) {
+        command.env(SOURCE, "registers alone"); // it would find the others taken, after it has taken turns with the outside
     }
     if options.is_none() && arguments.per_process {
         say(

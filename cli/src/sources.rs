@@ -5,7 +5,7 @@ use crate::{sys, unmeasured};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::time::{Duration, Instant};
-use topdown::{Options, SourceKind, TopDown};
+use topdown::{Corrections, Options, SourceKind, TopDown};
 use topdown_seam::thread::on_cpus;
 
 /// What a program has in it that marks regions: a function of `topdown_region.h`, one of LIKWID's markers, and the variable that names a
@@ -40,15 +40,26 @@ pub struct Shared {
 
 /// None: they do not fit on each kind of core.
 pub fn shared() -> Option<Shared> {
-    let outside =
-        Options { level: 1, source: SourceKind::Counters, beside_registers: true, ..Options::default() };
+    // (both fit if the whole has no event more: regions count what the published metrics correct it by)
+    let outside = Options {
+        level: 1,
+        source: SourceKind::Counters,
+        beside_registers: true,
+        corrections: Corrections::Bounded,
+        ..Options::default()
+    };
     let kinds = [P_CORES, E_CORES].map(|pmu| {
         let cpus = fs::read_to_string(format!("/sys/bus/event_source/devices/{pmu}/cpus")).ok()?;
         Some((cpus.trim().to_string(), pmu == E_CORES))
     });
     let kinds: Vec<(String, bool)> = kinds.into_iter().flatten().collect();
     let (source, fits) = match &kinds[..] {
-        [] => ("counters", both_count(&outside, SourceKind::Counters)),
+        [] => {
+            // (else each thread would try, and take turns with the outside meanwhile)
+            let is_bounded = are_bounded(&outside);
+            let source = if is_bounded { "counters alone" } else { "counters" };
+            (source, both_count(&outside, SourceKind::Counters))
+        }
         // (it takes both kinds of core of its own accord, if general counters are free)
         kinds => (
             "",
@@ -68,6 +79,13 @@ pub fn shared() -> Option<Shared> {
 
 const P_CORES: &str = "cpu_core";
 const E_CORES: &str = "cpu_atom";
+
+/// Whether no counter is left beside a group, of level 1 of the library's, for what corrects that.
+fn are_bounded(outside: &Options) -> bool {
+    let inside = Options { level: 1, source: SourceKind::Counters, ..Options::default() };
+    let both = || Some([TopDown::open(outside).ok()?, TopDown::open(&inside).ok()?]);
+    both().and_then(|both| both[1].info().ok()).is_some_and(|info| topdown::is_bounded(&info.core))
+}
 
 /// Whether a group and one of the library's count all the time beside each other, in the calling thread.
 fn both_count(outside: &Options, source: SourceKind) -> bool {

@@ -158,11 +158,11 @@ fn a_recording_becomes_any_profile() {
 
 /// A recording of this version's.
 fn kept() -> String {
-    let fingerprint = topdown::fingerprint("Golden or Raptor Cove, by counters").unwrap();
+    let fingerprint = topdown::fingerprint("Golden or Raptor Cove, bare counters").unwrap();
     KEPT.replace("FINGERPRINT", &fingerprint.to_string())
 }
 
-const KEPT: &str = r#"{"recording":{"version":3,"command":"a b","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"},"cores":[{"core":"Golden or Raptor Cove, by counters","fingerprint":FINGERPRINT,"level":1,"slots_each":1,"events":["SLOTS","UOPS_RETIRED.SLOTS","TOPDOWN.BACKEND_BOUND_SLOTS","IDQ_BUBBLES.CORE"],"note":""}]}}
+const KEPT: &str = r#"{"recording":{"version":3,"command":"a b","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"},"cores":[{"core":"Golden or Raptor Cove, bare counters","fingerprint":FINGERPRINT,"level":1,"slots_each":1,"events":["SLOTS","UOPS_RETIRED.SLOTS","TOPDOWN.BACKEND_BOUND_SLOTS","IDQ_BUBBLES.CORE"],"note":""}]}}
 {"module":{"file":{"path":"/nowhere/a","proof":"unseen"}}}
 {"stack":[{"module":0,"address":16}]}
 {"burst":{"kind":0,"long":false,"weight_ns":2000000,"stacks":[0,0,0],"windows":[null,[6000,3000,1200,600]]}}

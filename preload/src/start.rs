@@ -13,7 +13,7 @@ use std::io::{Error, Read};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-use topdown::{Info, Options, SourceKind};
+use topdown::{Corrections, Info, Options, SourceKind};
 use topdown_table::Header;
 use topdown_table::run::stat;
 
@@ -81,8 +81,10 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
     let simulated = private::setting("TOPDOWN_SIMULATE");
     let simulation = topdown::simulation(&simulated);
     let core = simulation.as_ref().ok().copied().flatten();
+    let (source, corrections) = source(&private::setting("TOPDOWN_SOURCE"));
     let options = Options {
-        source: source(&private::setting("TOPDOWN_SOURCE")),
+        source,
+        corrections,
         simulate: core.is_some(),
         core: core.unwrap_or_default(),
         ..Options::default()
@@ -130,16 +132,20 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
 }
 
 /// What TOPDOWN_SOURCE says.
-fn source(name: &str) -> SourceKind {
-    match name {
+fn source(name: &str) -> (SourceKind, Corrections) {
+    let source = match name {
         "" => SourceKind::Automatic,
         "registers" => SourceKind::Registers,
+        // (of `topdown run`, which has general counters)
+        "registers alone" => return (SourceKind::Registers, Corrections::Bounded),
         "counters" => SourceKind::Counters,
+        "counters alone" => return (SourceKind::Counters, Corrections::Bounded),
         _ => {
             say::say(&format!("TOPDOWN_SOURCE is '{name}', neither registers nor counters: ignored"));
             SourceKind::Automatic
         }
-    }
+    };
+    (source, Corrections::Counted)
 }
 
 /// What TOPDOWN_LEVEL says: down to which level regions are measured, and the groups that take turns if none holds all of it.

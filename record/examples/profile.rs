@@ -82,7 +82,7 @@ fn lines(name: &str, seconds: u64, all: u64) -> Vec<ProfiledLine> {
 }
 
 fn profile() -> Profile {
-    let events = SampledEvents::of_core("Golden or Raptor Cove, by counters").expect("a core");
+    let events = SampledEvents::of_core("Golden or Raptor Cove, bare counters").expect("a core");
     let all: u64 = STACKS.iter().map(|(_, seconds, _)| seconds).sum();
     let module = |name: &str| if name == "memcpy" { "libc.so.6" } else { "solver" }.to_string();
     let mut names: Vec<&str> = STACKS.iter().flat_map(|(stack, ..)| *stack).copied().collect();

@@ -323,7 +323,7 @@ mod tests {
     use crate::symbols::tests::Scratch;
 
     fn events() -> Vec<SampledEvents> {
-        vec![SampledEvents::of_core("Golden or Raptor Cove, by counters").unwrap()]
+        vec![SampledEvents::of_core("Golden or Raptor Cove, bare counters").unwrap()]
     }
 
     fn modules() -> [Module; 2] {
@@ -413,7 +413,7 @@ mod tests {
                 "line 1: another version has counted a Golden or Raptor",
             ),
             ("Golden or", "Silver or", "line 1: no core 'Silver or"),
-            ("\"level\":2", "\"level\":3", "line 1: a Golden or Raptor Cove, by counters has no level 3"),
+            ("\"level\":2", "\"level\":3", "line 1: a Golden or Raptor Cove, bare counters has no level 3"),
             ("\"slots_each\":1", "\"slots_each\":2", "line 1: its events"),
             ("\"gap\":1000", "\"gap\":0", "line 1: a gap of 0"),
             ("\"frequency\":500", "\"frequency\":0", "line 1: 0 bursts a second"),
@@ -422,7 +422,7 @@ mod tests {
             (
                 &*last_event,
                 "",
-                "line 1: of a Golden or Raptor Cove, by counters these events tell no level 2",
+                "line 1: of a Golden or Raptor Cove, bare counters these events tell no level 2",
             ),
             ("\"kind\":0", "\"kind\":1", "line 4: a burst that cannot be"),
             (
@@ -467,7 +467,7 @@ mod tests {
         };
         assert_eq!(
             Kept::of(many(40, &longer).as_bytes()).unwrap_err(),
-            "the longer windows of Golden or Raptor Cove, by counters are no longer than the shorter"
+            "the longer windows of Golden or Raptor Cove, bare counters are no longer than the shorter"
         );
         assert!(Kept::of(many(20, &longer).as_bytes()).is_ok());
         assert_eq!(Kept::of(&b"{}\n"[..]).unwrap_err(), "not a recording of topdown record");

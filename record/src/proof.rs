@@ -164,7 +164,7 @@ mod tests {
     const STROBE: Strobe = Strobe { tid: Some(7), period: 6000, per_cycle: 6 };
 
     fn events() -> SampledEvents {
-        SampledEvents::of_core("Golden or Raptor Cove, by counters").unwrap()
+        SampledEvents::of_core("Golden or Raptor Cove, bare counters").unwrap()
     }
 
     /// Three samples, one period apart each: slots, retiring, backend, frontend, heavy, mispredicts, empty cycles of 6, memory.

@@ -41,7 +41,8 @@ pub fn counted_events(level: u32, kernel: bool) -> Result<Vec<SampledEvents>, Er
         },
         told => (told, format!("{SOURCE} says what is counted")),
     };
-    let mut events = sampled_events(info(source)?.level, source)?;
+    let found = info(source)?;
+    let mut events = sampled_events(found.level, source, &found.core)?;
     if source == SourceKind::Registers {
         events[0].note = format!(
             "{why}. SLOTS and PERF_METRICS are rounded to 1/255 of each window, which is within the bounds"

@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn events() -> SampledEvents {
-        SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap()
+        SampledEvents::of_core("Sunny, Willow or Cypress Cove, bare counters").unwrap()
     }
 
     /// What retires by all bursts together, how far that may be off by the samples of time, and what part of the time is untold.

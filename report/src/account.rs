@@ -3,7 +3,7 @@
 
 use crate::nodes::{InTurns, Nodes, Shown};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, Node, Sum, TD_NODE_SMT_CONTENTION, TurnTally};
+use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, Moved, Node, Sum, TD_NODE_SMT_CONTENTION, TurnTally};
 
 /// Shares of slots, which add up to 1 with `other`, and the bound: none is further than this from the truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -217,15 +217,20 @@ impl Account {
 
     /// What a sum says; nothing, if it is none.
     pub fn new(sum: &Sum) -> Option<Account> {
+        Account::of_sum(sum, &Moved::UNSEEN)
+    }
+
+    /// The same, with what others have counted of the same work.
+    pub fn of_sum(sum: &Sum, moved: &Moved) -> Option<Account> {
         let counted = sum.counted();
-        let nodes = match counted.decode_tree() {
+        let nodes = match counted.decode_tree_beside(moved) {
             Ok(nodes) => nodes,
             Err(error) if error.code() == topdown::TD_ENOTCOUNTING => Vec::new(),
             Err(_) => return None,
         };
         Some(Account {
-            one: Split::new(sum.slots as f64, counted.l1().ok().map(Into::into)),
-            two: Split::new(sum.slots as f64, counted.l2().ok().map(Into::into)),
+            one: Split::new(sum.slots as f64, counted.l1_beside(moved).ok().map(Into::into)),
+            two: Split::new(sum.slots as f64, counted.l2_beside(moved).ok().map(Into::into)),
             ..Account::of_nodes(sum, &nodes)
         })
     }

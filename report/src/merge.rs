@@ -11,7 +11,7 @@ use crate::{nodes, sum, verdict, words};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
-use topdown::Sum;
+use topdown::{Moved, Sum};
 use topdown_table::{EXECED, EXITED, Entry, Header, NONE, THREAD, Table, text};
 
 impl Figures {
@@ -287,29 +287,48 @@ pub type ProcessSums = (Option<i32>, String, Vec<Sum>);
 
 impl OutsideCount {
     /// Each kind of core, and all of it; None: they are not sums of this version's. Time in which the program ran and none of the
-    /// groups counted may have been on either; of CPUs, each part's is its own.
-    pub(crate) fn accounts(&self) -> Option<(Vec<Account>, Account)> {
+    /// groups counted may have been on either; of CPUs, each part's is its own. `inside`: tables of processes that are in it.
+    pub(crate) fn accounts(&self, inside: &[&Table]) -> Option<(Vec<Account>, Account)> {
         let sums = || self.parts.iter().map(|(_, sum)| sum);
         let running = |sum: &Sum| sum.time_running_ns.min(sum.time_enabled_ns);
         let enabled = sums().map(|sum| sum.time_enabled_ns).max().unwrap_or(0);
         let of_none = enabled.saturating_sub(sums().map(running).sum()).saturating_add(self.run.lost_ns);
         let missing = |sum: &Sum| if self.of_cpus { sum.time_enabled_ns - running(sum) } else { of_none };
-        let with = |k: usize, sum: &Sum, missing: u64| {
+        let with = |sum: &Sum, missing: u64| {
             let time_running_ns = running(sum);
-            let sum = Sum { time_running_ns, time_enabled_ns: time_running_ns + missing, ..*sum };
-            match self.nodes.as_ref().filter(|_| k == 0) {
-                Some(nodes) => Some(Account::of_nodes(&sum, nodes)),
-                None => Account::new(&sum),
-            }
+            Sum { time_running_ns, time_enabled_ns: time_running_ns + missing, ..*sum }
+        };
+        // (of what threads lack, the first: those that do the most)
+        let of_all =
+            |(k, sum): (usize, &Sum)| with(sum, if k == 0 || self.of_cpus { missing(sum) } else { 0 });
+        let moved = self.moved(inside, sums().enumerate().map(of_all).map(|sum| sum.uncounted_slots()).sum());
+        let account = |(k, sum): (usize, Sum)| match self.nodes.as_ref().filter(|_| k == 0) {
+            Some(nodes) => Some(Account::of_nodes(&sum, nodes)),
+            None => Account::of_sum(&sum, &moved),
         };
         let cores: Option<Vec<Account>> =
-            sums().enumerate().map(|(k, sum)| with(k, sum, missing(sum))).collect();
+            sums().map(|sum| with(sum, missing(sum))).enumerate().map(account).collect();
         let mut all = Account::NONE;
-        for (k, sum) in sums().enumerate() {
-            // (of what threads lack, the first: those that do the most)
-            all.add(&with(k, sum, if k == 0 || self.of_cpus { missing(sum) } else { 0 })?);
+        for one in sums().enumerate().map(of_all).enumerate().map(account) {
+            all.add(&one?);
         }
         Some((cores?, all))
+    }
+
+    /// What threads have counted themselves of what the published metrics correct the parts by. `uncounted`: slots that may be
+    /// in theirs alone.
+    fn moved(&self, inside: &[&Table], uncounted: f64) -> Moved {
+        let (mut moved, mut seen) = (Moved { off: uncounted, ..Moved::UNSEEN }, 0u64);
+        let entries = inside.iter().flat_map(|table| &table.entries).filter(|entry| entry.kind == THREAD);
+        for (one, slots) in entries.filter_map(|entry| sum::of(entry)?.moved()) {
+            moved.add(&one);
+            seen = seen.saturating_add(slots);
+        }
+        let slots: u64 = self.parts.iter().map(|(_, sum)| sum.slots).sum();
+        match slots.checked_sub(seen) {
+            Some(rest) => Moved { rest: rest as f64, ..moved },
+            None => Moved::UNSEEN,
+        }
     }
 }
 
@@ -354,7 +373,7 @@ impl Report {
         let run = outside.as_ref().map(|outside| outside.run.clone());
         let timeline = outside.as_ref().and_then(|outside| outside.timeline.clone());
         let outside = outside.filter(|outside| !outside.parts.is_empty()).and_then(|outside| {
-            let (cores, all) = outside.accounts()?;
+            let (cores, all) = outside.accounts(&order)?;
             let more = all.slots >= inside - inside / 1000 * FEW;
             (tables.is_empty() || more).then_some((outside, cores, all))
         });

@@ -93,7 +93,7 @@ pub struct Interval {
 impl Interval {
     /// From what was counted in it; None: it cannot be.
     pub fn new(begin_ns: u64, end_ns: u64, counted: &OutsideCount) -> Option<Interval> {
-        let (_, all) = counted.accounts()?;
+        let (_, all) = counted.accounts(&[])?;
         let mut nodes = all.tree();
         nodes.retain(|node| node.kind.level <= 2 && node.kind.unit == TD_UNIT_SLOTS);
         Some(Interval {

@@ -106,11 +106,16 @@ fn how_read(Machine { path, level, .. }: &Machine) -> String {
 }
 
 fn cpu_and_pmu(machine: &Machine) -> String {
-    let Machine { cpu, core, pmu, slots_per_cycle, .. } = machine;
-    let core = if core.is_empty() { String::new() } else { format!(" ({})", clean(core)) };
+    let Machine { cpu, core: name, pmu, slots_per_cycle, .. } = machine;
+    let core = if name.is_empty() { String::new() } else { format!(" ({})", clean(name)) };
     let width =
         if *slots_per_cycle == 0 { String::new() } else { format!(", {slots_per_cycle} slots per cycle") };
-    format!("{}{core}{width}, PMU {}", clean(cpu), clean(pmu))
+    let bounded = if topdown::is_bounded(name) {
+        ", no counter left for INT_MISC.UOP_DROPPING, whose slots the intervals have"
+    } else {
+        ""
+    };
+    format!("{}{core}{width}{bounded}, PMU {}", clean(cpu), clean(pmu))
 }
 
 /// Whether any of the figures are made up.

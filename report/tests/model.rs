@@ -369,7 +369,7 @@ fn by_counters(slots: u64) -> Sum {
         measured_slots: slots,
         time_enabled_ns: ns,
         time_running_ns: ns,
-        ..Sum::of_inputs("Golden or Raptor Cove, by counters", 1, 1, 0.0, inputs).unwrap()
+        ..Sum::of_inputs("Golden or Raptor Cove, bare counters", 1, 1, 0.0, inputs).unwrap()
     }
 }
 
@@ -380,7 +380,7 @@ fn what_is_counted_steadily_is_added_unless_it_was_written_meanwhile() {
         let root = made.thread("main", by_counters(100_000));
         made.region("r", root, by_counters(10_000));
         for number in 0..2 {
-            made.at(number).core = core("Golden or Raptor Cove, by counters");
+            made.at(number).core = core("Golden or Raptor Cove, bare counters");
         }
         let record = made.at(1);
         *record.counted_executions.get_mut() = 3;

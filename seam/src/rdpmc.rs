@@ -128,6 +128,65 @@ pub unsafe fn slots_and_metrics<const MARK: u32>(
     (slots != 0).then_some(SlotsAndMetrics { slots, metrics, again })
 }
 
+/// SLOTS, PERF_METRICS, and two plain counters of these numbers, under the conditions of [`slots_and_metrics`].
+///
+/// # Safety
+/// As of [`slots_and_metrics`], with a descriptor; and while the page's sequence number is this one, this CPU has these counters.
+pub unsafe fn slots_metrics_and<const MARK: u32>(
+    page: *const Page,
+    rseq: *mut u64,
+    sequence: u32,
+    numbers: [u32; 2],
+) -> Option<(u64, u64, [u64; 2])> {
+    let mut counter = [0u64; 2];
+    let (slots, metrics): (u64, u64);
+    // SAFETY: the caller vouches for page, numbers and rseq; the abort handler follows its signature, and goes where the sequence ends.
+    unsafe {
+        asm!(
+            restartable!(whole "{rseq}", "{slots}",
+                "xor {slots:e}, {slots:e}",
+                "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
+                "jne 23f",
+                "cmp dword ptr [{page} + {INDEX}], {SLOTS_INDEX}",
+                "jne 23f",
+                "mov ecx, {SLOTS}",
+                marked_rdpmc!(),
+                "shl rdx, 32\n or rax, rdx\n mov {slots}, rax",
+                "mov ecx, {METRICS}",
+                marked_rdpmc!(),
+                "shl rdx, 32\n or rax, rdx\n mov {metrics}, rax",
+                "mov ecx, dword ptr [{numbers}]",
+                marked_rdpmc!(),
+                "shl rdx, 32\n or rax, rdx\n mov qword ptr [{counter}], rax",
+                "mov ecx, dword ptr [{numbers} + 4]",
+                marked_rdpmc!(),
+                "shl rdx, 32\n or rax, rdx\n mov qword ptr [{counter} + 8], rax",
+                "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
+                "jne 23f";
+                aborted "xor {slots:e}, {slots:e}"),
+            page = in(reg) page,
+            rseq = in(reg) rseq,
+            sequence = in(reg) sequence,
+            numbers = in(reg) numbers.as_ptr(),
+            counter = in(reg) counter.as_mut_ptr(),
+            slots = out(reg) slots,
+            metrics = out(reg) metrics,
+            out("rax") _,
+            out("rcx") _,
+            out("rdx") _,
+            LOCK = const offset_of!(Page, lock),
+            INDEX = const offset_of!(Page, index),
+            SLOTS_INDEX = const SLOTS_INDEX,
+            SLOTS = const SLOTS,
+            METRICS = const METRICS,
+            MARK = const MARK,
+            SIGNATURE = const SIGNATURE,
+            options(nostack),
+        );
+    }
+    (slots != 0).then_some((slots, metrics, counter))
+}
+
 /// One general or fixed counter; None if RDPMC faulted: it was forbidden after the event was opened, or the thread has come
 /// to a CPU without this counter since it was looked for.
 ///

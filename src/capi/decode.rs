@@ -104,19 +104,16 @@ pub unsafe extern "C" fn td_decode_tree(
     guard(|| unsafe { put_nodes(nodes, capacity, count, || tree::decode(earlier(from)?, at(to, "to")?)) })
 }
 
-/// The nodes as their source counts them: td_decode_tree.
-pub const TD_AS_COUNTED: u32 = 0;
-/// Intel's published metrics (perfmon's TMA 5.2; `perf stat -M`): from Golden to Redwood Cove without the slots of
-/// INT_MISC.UOP_DROPPING in frontend bound and fetch latency, which are in bad speculation and machine clears. Both sources count them.
-pub const TD_AS_PUBLISHED: u32 = 1;
+/// The nodes as their maker publishes them: td_decode_tree.
+pub const TD_AS_PUBLISHED: u32 = 0;
+/// The nodes as registers or counters have them: without what corrects frontend bound, fetch latency and backend bound (up to Redwood
+/// Cove), and without its slots in the intervals.
+pub const TD_AS_BARE: u32 = 1;
 
 /// As td_decode_tree, by a definition of the nodes: TD_AS_*.
 ///
-/// On cores whose published metrics are as they are counted (from Lion Cove on) both are the same.
-///
 /// Returns as td_decode_tree, and:
 ///  -EINVAL  `definition` is none
-///  -ENOTSUP TD_AS_PUBLISHED where the slots were not counted: without TD_FLAG_DROPPING, or on Ice Lake
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say, `nodes` to `capacity` of them.
@@ -132,14 +129,14 @@ pub unsafe extern "C" fn td_decode_tree_as(
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe {
         match definition {
-            TD_AS_COUNTED => {
+            TD_AS_PUBLISHED => {
                 put_nodes(nodes, capacity, count, || tree::decode(earlier(from)?, at(to, "to")?))
             }
-            TD_AS_PUBLISHED => {
-                put_nodes(nodes, capacity, count, || tree::decode_as_published(earlier(from)?, at(to, "to")?))
+            TD_AS_BARE => {
+                put_nodes(nodes, capacity, count, || tree::decode_bare(earlier(from)?, at(to, "to")?))
             }
             other => Err(Error::invalid(format!("definition {other} is no TD_AS_*"))
-                .remedy("use TD_AS_COUNTED or TD_AS_PUBLISHED")),
+                .remedy("use TD_AS_PUBLISHED or TD_AS_BARE")),
         }
     })
 }

@@ -11,8 +11,8 @@ use std::mem::offset_of;
 
 /// The thread pointer of the thread whose inline readings may read the registers; 2 less if they may read general counters; 0
 /// if none may.
-pub const TD_INLINE_READER: usize = 48;
-/// How many general counters, besides the one of slots: 3 or 7.
+pub const TD_INLINE_READER: usize = 464;
+/// How many general counters, besides the one of slots: 3, 4, 5, 7 or 8; or beside the registers: none, 1 or 2.
 pub const TD_INLINE_COUNTERS: usize = 56;
 /// The address of that thread's `rseq_cs` field, by which it tells the kernel of a restartable sequence.
 pub const TD_INLINE_RSEQ: usize = 16;
@@ -24,9 +24,9 @@ pub const TD_INLINE_STAMP: usize = 104;
 pub const TD_INLINE_NUMBERS: usize = 320;
 
 const _: () = {
-    assert!(TD_INLINE_READER == offset_of!(Shared, mark_reader));
-    // (TD_INLINE_READER of programs that know registers alone)
-    assert!(offset_of!(Shared, inline_reader) == 8);
+    assert!(TD_INLINE_READER == offset_of!(Shared, newest_mark_reader));
+    // (TD_INLINE_READER of programs that know registers alone, and of those that know 3 or 7 counters)
+    assert!(offset_of!(Shared, inline_reader) == 8 && offset_of!(Shared, mark_reader) == 48);
     assert!(
         TD_INLINE_COUNTERS == offset_of!(Shared, count) && TD_INLINE_NUMBERS == offset_of!(Shared, numbers)
     );

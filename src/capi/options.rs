@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::model;
 use crate::model::metrics::TD_NODE_NONE;
-use crate::options::{Options, SourceKind, Target};
+use crate::options::{Corrections, Options, SourceKind, Target};
 use std::mem::offset_of;
 
 /// The calling thread; td_options.id is 0.
@@ -27,12 +27,13 @@ pub const TD_FLAG_SIMULATE: u32 = 8;
 /// shows no PERF_METRICS, as in virtual machines, there are general counters alone.
 pub const TD_FLAG_REGISTERS: u32 = 16;
 /// Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
-/// machine needs a fourth and an eighth. They are exact, but other users of the PMU go without them. Cores without PERF_METRICS
+/// machine needs one more, and one more up to Redwood Cove (two of Ice Lake) for what corrects them, if it is left. They are exact, but other users of the PMU go without them. Cores without PERF_METRICS
 /// have nothing else: there this is the default.
 pub const TD_FLAG_COUNTERS: u32 = 32;
-/// With TD_FLAG_COUNTERS: count INT_MISC.UOP_DROPPING, too, by one general counter more. Both sources have these slots in frontend
-/// bound and fetch latency, where the published metrics have not (Golden to Redwood Cove); td_decode_tree_as chooses.
-pub const TD_FLAG_DROPPING: u32 = 64;
+/// Bare sources: each node is as its registers or counters have it. Without this flag the nodes are Intel's published metrics, which up
+/// to Redwood Cove take the slots of INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, by one general counter more; where
+/// none is left for it, the intervals have those slots. Hybrid CPUs: the P-cores alone.
+pub const TD_FLAG_BARE: u32 = 64;
 /// Measure on the E-cores of a hybrid CPU alone, by general counters; level 2 has nodes of its own, which td_decode_tree gives. Without
 /// this and the flags of a source, a thread that may run on both kinds of core is measured on both: the groups of both are added up,
 /// level 1 and branch mispredicts (td_info.pmu names both PMUs). A level of 2, TD_FLAG_COUNTERS and TD_FLAG_REGISTERS measure the
@@ -129,7 +130,7 @@ fn interpret(options: &COptions) -> Result<Options> {
         | TD_FLAG_SIMULATE
         | TD_FLAG_REGISTERS
         | TD_FLAG_COUNTERS
-        | TD_FLAG_DROPPING
+        | TD_FLAG_BARE
         | TD_FLAG_E_CORES;
     if options.flags & !known != 0 {
         return Err(Error::invalid(format!(
@@ -161,14 +162,6 @@ fn interpret(options: &COptions) -> Result<Options> {
             "options->flags has TD_FLAG_REGISTERS or TD_FLAG_COUNTERS with TD_FLAG_SIMULATE",
         )
         .remedy("choose a simulated core by td_simulate"));
-    }
-    if options.flags & TD_FLAG_DROPPING != 0
-        && (source != SourceKind::Counters || options.flags & TD_FLAG_E_CORES != 0)
-    {
-        return Err(Error::invalid(
-            "options->flags has TD_FLAG_DROPPING, which goes with TD_FLAG_COUNTERS alone",
-        )
-        .why("it takes a general counter"));
     }
     if source == SourceKind::Registers && options.flags & TD_FLAG_E_CORES != 0 {
         return Err(Error::invalid("options->flags has TD_FLAG_REGISTERS with TD_FLAG_E_CORES")
@@ -204,7 +197,10 @@ fn interpret(options: &COptions) -> Result<Options> {
         off: false,
         source,
         beside_registers: false,
-        dropping: options.flags & TD_FLAG_DROPPING != 0,
+        corrections: match options.flags & TD_FLAG_BARE {
+            0 => Corrections::Counted,
+            _ => Corrections::Bare,
+        },
         no_rdpmc: options.flags & TD_FLAG_NO_RDPMC != 0,
         e_cores: options.flags & TD_FLAG_E_CORES != 0,
         simulate: options.flags & TD_FLAG_SIMULATE != 0,

@@ -8,6 +8,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::model::p_counters::SLOTS_P;
 use crate::model::{self, Counting, Event, Leader, Model};
+use crate::options::{Corrections, Options};
 use crate::sys::Kernel;
 use crate::sys::cpu::{ARM64, Identity};
 use crate::sys::numbers::whole;
@@ -52,6 +53,29 @@ pub(crate) fn counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Resu
         });
     };
     by_row(kernel, cpu, row, level)
+}
+
+/// As `counters`, in each way that has what the published metrics correct these by as it is wanted, the best first. (Each is looked for
+/// when it is asked for.)
+pub(crate) fn ways<'a>(
+    kernel: &'a impl Kernel,
+    cpu: &'a Identity,
+    options: &Options,
+    level: u32,
+) -> impl ExactSizeIterator<Item = Result<(Pmu, Plan)>> + 'a {
+    let other = match options.corrections {
+        Corrections::Bare => model::by_bare_counters(cpu),
+        _ => model::by_fewer_counters(cpu),
+    };
+    let rows = match other {
+        Some(_) if options.corrections != Corrections::Counted => vec![other],
+        Some(_) => vec![None, other],
+        None => vec![None],
+    };
+    rows.into_iter().map(move |row| match row {
+        Some(row) => by_row(kernel, cpu, row, level),
+        None => counters(kernel, cpu, level),
+    })
 }
 
 /// As `counters`, with what is below this node.

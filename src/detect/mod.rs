@@ -15,7 +15,7 @@ use crate::sys::format::TermFormat;
 use crate::sys::numbers::{contains, whole};
 pub(crate) use crate::sys::sysfs::DEVICES;
 use crate::sys::sysfs::first_line;
-pub(crate) use counters::{Plan, counters, no_subtree, runs_one_thread, subtree};
+pub(crate) use counters::{Plan, counters, no_subtree, runs_one_thread, subtree, ways};
 pub(crate) use hybrid::{e_cores, hybrid};
 use std::borrow::Cow;
 use std::io;
@@ -160,7 +160,9 @@ pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
         .remedy(ANOTHER_CPU));
     }
     let (row, model) = row.unwrap_or((model::UNKNOWN, model::at(model::UNKNOWN).expect("a fixed row")));
-    let Counting::PerfMetrics { level: most } = model.counting else { unreachable!("a row of PERF_METRICS") };
+    let Counting::PerfMetrics { level: most, .. } = model.counting else {
+        unreachable!("a row of PERF_METRICS")
+    };
     let level = if metrics >= metrics_of(2).len() { most } else { 1 };
     let (kind, cpus) = kind_and_cpus(kernel, name)?;
     Ok(Pmu { name, kind, model, row, level, cpus })

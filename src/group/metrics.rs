@@ -6,13 +6,12 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    PATIENCE, Rdpmc, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still,
-    user_access,
+    Rdpmc, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still, user_access,
 };
 use crate::detect::Pmu;
 use crate::detect::blockers::{Attempt, explain};
 use crate::error::{Error, Reason, Result};
-use crate::model::perf_metrics::{CYCLES, METRICS, MOST_SLOTS_PER_CYCLE, SLOTS, metrics_of};
+use crate::model::perf_metrics::{CYCLES, METRICS, MOST_MOVED, MOST_SLOTS_PER_CYCLE, SLOTS, metrics_of};
 use crate::options::{Options, Target};
 use crate::read::{
     Access, FAST, GroupCounts, METRICS_INDEX, MetricsCounters, Reader, SLOTS_INDEX, Scheduled, Snapshot,
@@ -24,6 +23,7 @@ use crate::sys::memory::ReservedPage;
 use crate::sys::page::Times;
 use crate::sys::{Kernel, Mapping, fault, rseq, thread};
 use std::io;
+use std::time::Duration;
 
 /// An open group. Fields are dropped in this order: the leader goes last.
 #[derive(Debug)]
@@ -48,17 +48,21 @@ pub(crate) struct Group<K: Kernel> {
     everywhere: bool,
     /// A sibling behind the metric events counts cycles: no more than this many slots pass in each.
     slots_per_cycle: Option<u64>,
+    /// How many siblings, behind those, are in general counters beside the registers, and their pages, if RDPMC reads them.
+    moved: usize,
+    beside: [Option<K::Map>; MOST_MOVED],
 }
 
 impl<K: Kernel> Group<K> {
-    /// Opens the events of `level` for the target, starts them, and proves that they count. The leader's control
-    /// page is mapped at `place`.
+    /// Opens the events of `level` for the target, starts them, and proves that they count, within so much CPU time. The leader's
+    /// control page is mapped at `place`.
     pub fn open(
         kernel: K,
         pmu: &Pmu,
         level: u32,
         options: &Options,
         place: Option<ReservedPage>,
+        patience: Duration,
     ) -> Result<(Group<K>, Option<Reason>)> {
         let faults = fault::count();
         let mut attr = leader(pmu, SLOTS.config, options);
@@ -89,6 +93,10 @@ impl<K: Kernel> Group<K> {
             attr.read_format = if members.is_empty() { group_read::GROUP } else { group_read::TIMES };
             members.push((event.name, attr));
         }
+        for moved in pmu.model.moved() {
+            attr.config = moved.event.config;
+            members.push((moved.event.name, attr));
+        }
         let siblings = Siblings::new(open_named(&kernel, options, &members, Some(&leader))?);
         let mut group = Group {
             kernel,
@@ -103,21 +111,46 @@ impl<K: Kernel> Group<K> {
             rseq,
             everywhere: pmu.cpus.is_none(),
             slots_per_cycle,
+            moved: pmu.model.moved().len(),
+            beside: [const { None }; MOST_MOVED],
         };
+        if visible {
+            group.map_beside()?;
+        }
         group.start()?;
         let why = rdpmc.why_not(options, || user_access::refusal(&group.kernel, pmu));
         if why.is_none() {
             group.access = Access::Rdpmc;
         }
-        group.prove(pmu).inspect_err(|_| group.stop())?;
+        group.prove(pmu, patience).inspect_err(|_| group.stop())?;
         Ok((group, why))
     }
 
     /// In a forked child: the mappings are not there any more.
     pub fn forget_mappings(&mut self) {
-        if let Some(map) = self.map.take() {
+        for map in self.map.take().into_iter().chain(self.beside.iter_mut().filter_map(Option::take)) {
             map.forget();
         }
+    }
+
+    /// What a call that was interrupted may look at yet is not unmapped, but becomes zeros.
+    pub fn leave_zeros(&mut self) {
+        self.beside.iter_mut().filter_map(Option::take).for_each(Mapping::leave_zeros);
+    }
+
+    /// The pages of what counts beside the registers.
+    fn map_beside(&mut self) -> Result<()> {
+        let first = self.events - 1 - self.moved;
+        for (place, sibling) in self.beside.iter_mut().zip(self.siblings.iter().skip(first)) {
+            let map = self.kernel.map(sibling, None);
+            *place = Some(map.map_err(|e| explain(&self.kernel, &self.options, Attempt::Map, &e))?);
+        }
+        Ok(())
+    }
+
+    /// Whether it was on the counters all the while since it was opened.
+    pub fn had_its_turn_always(&self) -> Result<bool> {
+        self.counts().map(|counts| counts.time.running == 0 || counts.time.running == counts.time.enabled)
     }
 
     /// Whether RDPMC of these registers may have faulted since the group was opened.
@@ -142,7 +175,7 @@ impl<K: Kernel> Group<K> {
 
     /// Lets the group count, and checks that what counts is SLOTS and PERF_METRICS. Other threads and
     /// CPUs cannot be made to run: of those, that the group can be read is all that is checked.
-    fn prove(&mut self, pmu: &Pmu) -> Result<()> {
+    fn prove(&mut self, pmu: &Pmu, patience: Duration) -> Result<()> {
         let start = self.counts()?;
         if self.options.target != Target::This {
             return Ok(());
@@ -168,7 +201,7 @@ impl<K: Kernel> Group<K> {
             }
             stands_still |= stood_still((last.slots, last.time), (now.slots, now.time));
             last = now;
-            if self.kernel.cpu_time() >= begun + PATIENCE {
+            if self.kernel.cpu_time() >= begun + patience {
                 return Err(if stands_still { no_counters() } else { starved() });
             }
         }
@@ -177,7 +210,10 @@ impl<K: Kernel> Group<K> {
 
     /// Whether every metric event reads PERF_METRICS; not, for now, if the group has just lost its turn.
     fn prove_members(&self) -> Result<bool> {
-        for (event, sibling) in METRICS.iter().zip(self.siblings.iter()) {
+        // (what counts beside the registers follows)
+        let others = self.moved + usize::from(self.slots_per_cycle.is_some());
+        let metrics = self.siblings.iter().take(self.events - 1 - others);
+        for (event, sibling) in METRICS.iter().zip(metrics) {
             let map = self
                 .kernel
                 .map(sibling, None)
@@ -206,16 +242,19 @@ pub(crate) fn junk(event: &str, index: u32) -> Error {
 
 impl<K: Kernel> MetricsCounters for Group<K> {
     fn counts(&self) -> Result<GroupCounts> {
-        let mut words = [0; group_read::GROUP_HEAD + 1 + CATEGORIES + 1];
+        let mut words = [0; group_read::GROUP_HEAD + 1 + CATEGORIES + 1 + MOST_MOVED];
         let group = self.siblings.iter().next().expect("a group has siblings");
         let got = self.explained("read", self.kernel.read(group, &mut words))?;
         let (time, values) = group_read::group(&words[..got], self.events).ok_or_else(given_up)?;
         let (slots, values) = (values[0], &values[1..]);
+        let (values, moved) = values.split_at(values.len() - self.moved);
+        let mut beside = [0; MOST_MOVED];
+        beside[..moved.len()].copy_from_slice(moved);
         let (metrics, cycles) = values.split_at(values.len() - usize::from(self.slots_per_cycle.is_some()));
         let mut category = [0; CATEGORIES];
         category[..metrics.len()].copy_from_slice(metrics);
         let most = self.slots_per_cycle.map(|width| cycles[0].saturating_mul(width));
-        Ok(GroupCounts { time, slots, most, category })
+        Ok(GroupCounts { time, slots, most, category, beside })
     }
 
     fn slots(&self) -> Result<(u64, Times)> {
@@ -228,7 +267,7 @@ impl<K: Kernel> MetricsCounters for Group<K> {
         let map = self.map.as_ref().filter(|_| self.visible)?;
         for _ in 0..16 {
             let page = map.snapshot()?;
-            let snapshot = snapshot(map, &page, self.rseq, known);
+            let snapshot = snapshot(map, &page, &self.beside, self.rseq, known);
             if snapshot.is_some() {
                 return snapshot;
             }
@@ -253,12 +292,17 @@ impl<K: Kernel> MetricsCounters for Group<K> {
         let rseq = self.rseq.filter(|_| self.access == Access::Rdpmc && FAST())?;
         Some(Reader { thread: thread::pointer(), rseq, everywhere: self.everywhere })
     }
+
+    fn beside(&self) -> usize {
+        self.moved
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::TD_ENOTCOUNTING;
+    use crate::group::PATIENCE;
     use crate::model;
     use crate::sys::scripted::Scripted;
 
@@ -268,7 +312,7 @@ mod tests {
     }
 
     fn open(kernel: &Scripted, pmu: &Pmu) -> Result<(Group<Scripted>, Option<Reason>)> {
-        Group::open(kernel.clone(), pmu, 2, &Options { no_rdpmc: true, ..Options::default() }, None)
+        Group::open(kernel.clone(), pmu, 2, &Options { no_rdpmc: true, ..Options::default() }, None, PATIENCE)
     }
 
     #[test]
@@ -305,7 +349,8 @@ mod tests {
             let kernel = Scripted::sapphire_rapids();
             kernel.grant_rdpmc();
             kernel.show_index(leader, members);
-            let error = Group::open(kernel.clone(), &pmu(), 2, &Options::default(), None).err().unwrap();
+            let error =
+                Group::open(kernel.clone(), &pmu(), 2, &Options::default(), None, PATIENCE).err().unwrap();
             assert_eq!(error.code(), -libc::ENODEV);
             assert!(error.to_string().contains("which is not PERF_METRICS"), "{error}");
             assert_eq!(kernel.open_things(), 0);

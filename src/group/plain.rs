@@ -103,6 +103,8 @@ impl<K: Kernel> PlainGroup<K> {
         attr.set_enable_on_exec(0);
         for event in &plan.members {
             attr.config = event.config;
+            attr.set_exclude_user(event.never.into());
+            attr.set_exclude_kernel((event.never || !options.kernel).into());
             events.push((event.name, attr));
         }
         let rseq = rseq::descriptor();

@@ -53,14 +53,12 @@ impl Spare {
     /// Of a group of this plan. None: there is no smaller one, or it is not this thread's.
     pub fn of(pmu: &Pmu, plan: &Plan, options: &Options) -> Option<Spare> {
         let Counting::Counters(counters) = pmu.model.counting else { return None };
-        if options.target != Target::This
-            || options.inherit
-            || options.dropping
-            || options.subtree != TD_NODE_NONE
-        {
+        if options.target != Target::This || options.inherit || options.subtree != TD_NODE_NONE {
             return None;
         }
-        let level_1 = counters.tree.inputs_of(1);
+        let all = counters.tree.inputs_of(1);
+        // (without what corrects them, which the intervals have then: fewer are more often left)
+        let level_1 = if all < plan.members.len() { counters.tree.sources_of_level_1() } else { all };
         let is_general = |leader: &&Leader| leader.general && leader.by_cycle == plan.leader.by_cycle;
         let leader = counters.leaders.iter().find(is_general).unwrap_or(&plan.leader);
         let is_shallower = level_1 < plan.members.len();

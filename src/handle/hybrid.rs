@@ -8,7 +8,7 @@ use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::group::{HybridGroup, PATIENCE, PlainGroup};
 use crate::model;
 use crate::model::metrics::TD_NODE_NONE;
-use crate::options::{Options, SourceKind, Target};
+use crate::options::{Corrections, Options, SourceKind, Target};
 use crate::source::plain::Plain;
 use crate::sys::cpu::Identity;
 use crate::sys::{Kernel, Linux, rseq, thread};
@@ -27,7 +27,7 @@ pub(super) fn is_wanted(options: &Options, cpu: &Identity) -> bool {
     let whole = !options.e_cores && !options.inherit && options.subtree == TD_NODE_NONE;
     whole
         && options.source == SourceKind::Automatic
-        && !options.dropping
+        && options.corrections == Corrections::Counted
         && !options.on_exec
         && model::of_hybrid(cpu).is_some()
         && !p_cores(&Linux { descriptors_from: 0 })

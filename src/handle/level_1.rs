@@ -1,11 +1,10 @@
 //! Handles of level 1 by general counters alone, because others hold what more would take.
 #![forbid(unsafe_code)]
 
-use super::open::measure_by_counters;
+use super::open::measure_in_a_way;
 use super::{Handle, Info, State};
 use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Reason, Result};
-use crate::group::PATIENCE;
 use crate::model::perf_metrics::SLOTS;
 use crate::model::{Counting, Leader};
 use crate::options::Options;
@@ -19,15 +18,20 @@ pub(super) fn measure_level_1(
     cpu: Identity,
     handle: Handle,
 ) -> Result<Box<State>> {
-    let (pmu, mut plan) = detect::counters(linux, &cpu, 1)?;
-    plan.leader = leader_beside_registers(&pmu, &plan)?;
     let options = Options { level: 1, ..*options };
-    let linux = Linux { descriptors_from: options.descriptors_from };
-    measure_by_counters(&options, linux, cpu, (&pmu, &plan), handle, PATIENCE)
+    let ways = detect::ways(linux, &cpu, &options, 1).map(beside_registers);
+    measure_in_a_way(&options, &cpu, ways, handle, false)
+}
+
+/// The same with a leader that leaves SLOTS to others.
+pub(super) fn beside_registers(way: Result<(Pmu, Plan)>) -> Result<(Pmu, Plan)> {
+    let (pmu, plan) = way?;
+    let leader = leader_beside_registers(&pmu, &plan)?;
+    Ok((pmu, Plan { leader, ..plan }))
 }
 
 /// What leads a group that leaves SLOTS to others.
-pub(super) fn leader_beside_registers(pmu: &Pmu, plan: &Plan) -> Result<Leader> {
+fn leader_beside_registers(pmu: &Pmu, plan: &Plan) -> Result<Leader> {
     let others = match pmu.model.counting {
         Counting::Counters(counters) if plan.leader.event == SLOTS => counters.leaders,
         _ => &[],

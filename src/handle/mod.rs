@@ -171,6 +171,7 @@ impl AnySource {
     /// What a call that was interrupted may look at yet is not unmapped, but becomes zeros.
     fn leave_zeros(&mut self) {
         match self {
+            AnySource::Registers(source) => source.counters_mut().leave_zeros(),
             AnySource::Counters(source, _) => source.counters_mut().leave_zeros(),
             AnySource::Hybrid(source, _) => source.counters_mut().leave_zeros(),
             _ => {}
@@ -486,8 +487,10 @@ fn last_read(handle: Handle) -> Result<Sample> {
 pub(crate) fn mark(handle: Handle, short: bool) -> Result<Mark> {
     let mut out = Sample::default();
     if handle.shared().reads_registers() {
-        match handle.shared().read(&mut out) {
-            Ok(()) => return Ok(out.mark().called()),
+        // (a short one has no room for counters beside the registers; but a reading on the slow path is remembered)
+        let fits = !short || handle.shared().counters() == 0;
+        match if fits { handle.shared().read(&mut out) } else { Err(SeenBefore::default()) } {
+            Ok(()) => return Ok(handle.shared().mark_of_registers(&out).called()),
             Err(seen) => read(handle, SeenBefore { is_later: true, ..seen }, &mut out)?,
         }
         return Ok(out.mark());

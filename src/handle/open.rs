@@ -1,7 +1,7 @@
 //! Opening a handle: which PMU, down to which level, and the source of its samples.
 #![forbid(unsafe_code)]
 
-use super::level_1::{leader_beside_registers, measure_level_1};
+use super::level_1::{beside_registers, measure_level_1};
 use super::{AnySource, Handle, Info, POOL, Path, State, hybrid, second};
 use crate::budget::BudgetSettings;
 use crate::detect::no_subtree;
@@ -10,9 +10,9 @@ use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
 use crate::group::{Group, PATIENCE, PlainGroup, Relieved, Spare};
 use crate::model::metrics::TD_NODE_NONE;
 use crate::model::p_counters::SLOTS_P;
-use crate::model::{self, Counters, Counting, Event, Model, Published};
-use crate::options::{Options, SourceKind, Target};
-use crate::sample::{Base, Head, Sample, TD_SAMPLE_DROPPING, TD_SAMPLE_SIMULATED};
+use crate::model::{self, Counting, Model};
+use crate::options::{Corrections, Options, SourceKind, Target};
+use crate::sample::{Base, Head, Sample, TD_SAMPLE_SIMULATED};
 use crate::source::Source;
 use crate::source::plain::Plain;
 use crate::source::simulated::{SimulatedCounters, SimulatedRegisters};
@@ -21,6 +21,7 @@ use crate::sys::cpu::{self, Identity};
 use crate::sys::numbers::contains;
 use crate::sys::signals::Blocked;
 use crate::sys::{Kernel, Linux, identity, rseq, thread};
+use std::iter::once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -144,11 +145,19 @@ fn simulated(options: &Options) -> Result<(u32, &'static Model)> {
 
 /// Ends the names of P-cores by general counters.
 const BY_COUNTERS: &str = ", by counters";
+/// Ends those of P-cores by general counters without what corrects them.
+const FEWER_COUNTERS: &str = ", fewer counters";
+/// Ends those of registers without what corrects them.
+const ALONE: &str = ", registers alone";
+/// Is in those of sources as they are.
+const BARE: &str = ", bare";
 
 pub(crate) fn unknown_core(name: &str) -> Error {
     // (td_last_error has no room for all; those that count a subtree are chosen by td_options.subtree, too, and those of hybrid CPUs
     // are two of the others)
-    let listed = |core: &&str| is_default(core) && !core.ends_with(BY_COUNTERS) && !core.contains(" and ");
+    let another =
+        |core: &str| [BY_COUNTERS, FEWER_COUNTERS, ALONE, BARE].iter().any(|word| core.contains(word));
+    let listed = |core: &&str| is_default(core) && !another(core) && !core.contains(" and ");
     let names: Vec<_> = model::cores().map(|core| core.core).filter(listed).collect();
     Error::invalid(format!("no core '{name}' can be simulated")).remedy(format!(
         "use a name of `topdown list`: {}, or made-up core; of P-cores also with '{BY_COUNTERS}'",
@@ -239,7 +248,7 @@ fn measure_one_kind(options: &Options, linux: Linux, cpu: Identity, handle: Hand
             Err(taken) => why = Reason::new("registers are counted").why(taken.to_string()),
         }
     }
-    let by_registers = measure_by_registers(options, linux, cpu.clone(), (&registers, level), handle);
+    let by_registers = measure_by_registers(options, linux, cpu.clone(), (registers, level), handle);
     let may_be_level_1 =
         options.source == SourceKind::Automatic && options.target == Target::This && options.level <= 1;
     let mut state = match by_registers {
@@ -273,17 +282,80 @@ fn registers(linux: &Linux, cpu: &Identity, options: &Options) -> Result<Option<
 /// CPU time in which a group of general counters that are free has counted.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(2);
 
-/// By SLOTS and PERF_METRICS.
+/// By SLOTS and PERF_METRICS, with counters beside them for what the published metrics take elsewhere, if such are free.
 #[inline(never)]
 fn measure_by_registers(
     options: &Options,
     linux: Linux,
     cpu: Identity,
-    (pmu, level): (&Pmu, u32),
+    (pmu, level): (Pmu, u32),
     handle: Handle,
 ) -> Result<Box<State>> {
-    check_target(&linux, pmu, &cpu, options)?;
-    let (group, why) = Group::open(linux, pmu, level, options, Some(handle.control()))?;
+    check_target(&linux, &pmu, &cpu, options)?;
+    let alone = |pmu: Pmu| {
+        let bare = options.corrections == Corrections::Bare;
+        let (row, model) = model::registers_alone((pmu.row, pmu.model), bare);
+        Pmu { row, model, ..pmu }
+    };
+    if options.corrections == Corrections::Bare || pmu.model.moved().is_empty() {
+        return measure_by_group(options, linux, cpu, (&alone(pmu), level), handle, PATIENCE);
+    }
+    let again = Linux { descriptors_from: options.descriptors_from };
+    let beside = match options.corrections {
+        Corrections::Counted => beside_are_free(options, &pmu, level),
+        _ => Err(others_count()),
+    };
+    let beside = beside
+        .and_then(|()| measure_by_group(options, linux, cpu.clone(), (&pmu, level), handle, AT_ONCE))
+        .and_then(|state| unless_registers_took_turns(state, handle));
+    beside.or_else(|why| {
+        if why.code() != TD_ENOTCOUNTING {
+            return Err(why);
+        }
+        let mut state = measure_by_group(options, again, cpu, (&alone(pmu), level), handle, PATIENCE)?;
+        if state.info.note == Reason::default() {
+            let what = "the intervals have slots that no counter is left for (INT_MISC.UOP_DROPPING)";
+            state.info.note = Reason::new(what).why(why.to_string());
+        }
+        Ok(state)
+    })
+}
+
+/// As `are_free`, of what counts beside the registers: of a group on others.
+fn beside_are_free(options: &Options, pmu: &Pmu, level: u32) -> Result<()> {
+    let linux = Linux { descriptors_from: options.descriptors_from };
+    if options.target == Target::This && !options.on_exec || !pmu.covers(linux.cpu()) {
+        return Ok(());
+    }
+    let own = Options { no_rdpmc: true, ..Options::default() };
+    let (group, _) = Group::open(linux, pmu, level, &own, None, AT_ONCE)?;
+    let always = group.had_its_turn_always();
+    group.stop();
+    if always? { Ok(()) } else { Err(others_count()) }
+}
+
+/// As `unless_it_took_turns`, of registers.
+fn unless_registers_took_turns(mut state: Box<State>, handle: Handle) -> Result<Box<State>> {
+    if let AnySource::Registers(source) = &mut state.source {
+        if !source.counters().had_its_turn_always()? {
+            source.counters().stop();
+            source.free();
+            return Err(others_count());
+        }
+        source.reset(handle.shared())?; // what has told that is not the program's
+    }
+    Ok(state)
+}
+
+fn measure_by_group(
+    options: &Options,
+    linux: Linux,
+    cpu: Identity,
+    (pmu, level): (&Pmu, u32),
+    handle: Handle,
+    patience: Duration,
+) -> Result<Box<State>> {
+    let (group, why) = Group::open(linux, pmu, level, options, Some(handle.control()), patience)?;
     let info = info_of(options, cpu, pmu, level, why);
     let (head, settings) = (info.head(pmu.row), info.budget_settings());
     let source = AnySource::Registers(Windowed::new(group, handle.shared(), head, settings)?);
@@ -305,11 +377,41 @@ fn measure_by_free_counters(
             .why("this C library does not register them")
             .remedy("glibc 2.35 or later does"));
     }
-    let (pmu, plan) = detect::counters(linux, cpu, level)?;
     let options = Options { level, ..*options };
+    // (with fewer counters registers tell as much)
+    let (pmu, plan) = detect::ways(linux, cpu, &options, level).next().expect("there is a way")?;
     let linux = Linux { descriptors_from: options.descriptors_from };
     let state = measure_by_counters(&options, linux, cpu.clone(), (&pmu, &plan), handle, AT_ONCE)?;
     unless_it_took_turns(state, handle)
+}
+
+/// In the first of these ways in which a group is on the counters all the while, or in the last. `always`: so is the last, or it fails.
+pub(super) fn measure_in_a_way(
+    options: &Options,
+    cpu: &Identity,
+    mut ways: impl ExactSizeIterator<Item = Result<(Pmu, Plan)>>,
+    handle: Handle,
+    always: bool,
+) -> Result<Box<State>> {
+    let of_another = options.target != Target::This;
+    let mut opened = Err(others_count());
+    while let Some(way) = ways.next() {
+        let (pmu, plan) = &way?;
+        let is_last = ways.len() == 0;
+        let (always, patience) = if is_last { (always, PATIENCE) } else { (true, AT_ONCE) };
+        let free = if always && of_another { are_free(options, pmu, plan) } else { Ok(()) };
+        let linux = Linux { descriptors_from: options.descriptors_from };
+        opened = free
+            .and_then(|()| measure_by_counters(options, linux, cpu.clone(), (pmu, plan), handle, patience))
+            .and_then(|state| match always && !of_another {
+                true => unless_it_took_turns(state, handle),
+                false => Ok(state),
+            });
+        if opened.is_ok() {
+            break;
+        }
+    }
+    opened
 }
 
 /// A group that was on the counters all the while since it was opened.
@@ -349,44 +451,38 @@ fn are_free(options: &Options, pmu: &Pmu, plan: &Plan) -> Result<()> {
 /// By general counters: all levels, or level 1 if that alone fits them; on a core that has no registers, beside what others
 /// count.
 fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Handle) -> Result<Box<State>> {
-    let find = |level| {
+    let find = |level| -> Box<dyn ExactSizeIterator<Item = Result<(Pmu, Plan)>>> {
         if options.e_cores {
-            return detect::e_cores(&linux, &cpu, options.subtree, level);
+            return Box::new(once(detect::e_cores(&linux, &cpu, options.subtree, level)));
         }
         if options.subtree != TD_NODE_NONE {
-            return detect::subtree(&linux, &cpu, options.subtree, level);
+            return Box::new(once(detect::subtree(&linux, &cpu, options.subtree, level)));
         }
-        let (pmu, mut plan) = detect::counters(&linux, &cpu, level)?;
-        if options.beside_registers {
-            plan.leader = leader_beside_registers(&pmu, &plan)?;
-        }
-        if options.dropping {
-            plan.members.push(dropping(&pmu)?);
-        }
-        Ok((pmu, plan))
+        let ways = detect::ways(&linux, &cpu, options, level);
+        if options.beside_registers { Box::new(ways.map(beside_registers)) } else { Box::new(ways) }
     };
-    let (pmu, plan) = find(options.level)?;
-    let may_be_level_1 = options.level == 0 && options.subtree == TD_NODE_NONE && pmu.level > 1;
-    let found_free = if may_be_level_1 && options.on_exec { are_free(options, &pmu, &plan) } else { Ok(()) };
-    let mut all = found_free
-        .and_then(|()| measure_by_counters(options, linux, cpu.clone(), (&pmu, &plan), handle, PATIENCE));
+    let mut ways = find(options.level).peekable();
+    if let Some(Err(_)) = ways.peek() {
+        ways.next().expect("the same")?;
+    }
+    let Some(Ok((pmu, plan))) = ways.peek() else { unreachable!("there is a way") };
+    let (most, unproven, no_deeper) = (pmu.level, plan.unproven, plan.no_deeper);
+    let may_be_level_1 = options.level == 0 && options.subtree == TD_NODE_NONE && most > 1;
     let own = options.target == Target::This && !options.e_cores;
     let only_source = options.source == SourceKind::Automatic && options.target == Target::This;
-    if only_source && may_be_level_1 && !plan.unproven {
-        all = all.and_then(|state| unless_it_took_turns(state, handle));
-    }
+    let always = may_be_level_1 && (options.on_exec || only_source && !unproven);
+    let all = measure_in_a_way(options, &cpu, ways, handle, always);
     let (mut state, no_deeper) = match all {
         Err(why) if may_be_level_1 => {
-            let (pmu, plan) = find(1)?;
             let level_1 = Options { level: 1, ..*options };
-            let state = measure_by_counters(&level_1, linux, cpu.clone(), (&pmu, &plan), handle, PATIENCE);
+            let state = measure_in_a_way(&level_1, &cpu, find(1), handle, false);
             let state = state.or_else(|taken| match own && taken.code() == TD_ENOTCOUNTING {
                 true => measure_level_1(options, &linux, cpu, handle).map_err(|_| taken),
                 false => Err(taken),
             })?;
             (state, why.reason().cause())
         }
-        state => (state?, plan.no_deeper.into()),
+        state => (state?, no_deeper.into()),
     };
     if options.level == 0
         && state.info.level == 1
@@ -396,18 +492,6 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
         state.info.note = Reason::new("level 1 alone").why(no_deeper);
     }
     Ok(state)
-}
-
-/// What counts the slots that the core drops.
-fn dropping(pmu: &Pmu) -> Result<Event> {
-    let why = match pmu.model.counting {
-        Counting::Counters(Counters { published: Published::Less(event), .. }) => return Ok(*event),
-        Counting::Counters(Counters { published: Published::NotCounted(why), .. }) => *why,
-        _ => "its published metrics are as they are counted",
-    };
-    Err(Error::errno(libc::ENOTSUP, "TD_FLAG_DROPPING is of no use on this core")
-        .why(why)
-        .remedy("leave the flag out"))
 }
 
 /// The plans that were proved in this process, by the PMU's row: a proof beside open groups of the same plan might get no turn.
@@ -454,8 +538,7 @@ pub(super) fn measure_by_counters(
     if options.on_exec {
         info.note = Reason::default(); // nobody expects that another way
     }
-    let mut head = info.head(pmu.row);
-    head.flags |= if options.dropping { TD_SAMPLE_DROPPING } else { 0 };
+    let head = info.head(pmu.row);
     let wanted = Spare::of(pmu, plan, options);
     let second = if wanted.is_some() && info.path == Path::Rdpmc { second::take(handle).ok() } else { None };
     let place = second.map(|second| (second.shared_for_ever(), second.control()));

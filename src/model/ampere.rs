@@ -42,7 +42,7 @@ const EMPTY: Expr = Least(
 );
 
 const fn tree(inputs: &'static [Input], nodes: &'static [Row], per_cycle: &'static [f64]) -> Tree {
-    Tree { inputs, clocks: None, nodes, per_cycle }
+    Tree { inputs, clocks: None, unsure: &[], nodes, per_cycle }
 }
 
 const SIX: [Input; 6] = [Counter(0), Counter(1), Counter(2), Counter(3), Counter(4), Counter(5)];

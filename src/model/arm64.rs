@@ -77,7 +77,7 @@ const T410_FRONTEND: [Row; 6] = stalled(&T410, &OF_CYCLES, AT_FRONTEND, TD_NODE_
 const T410_BACKEND: [Row; 6] = stalled(&T410, &OF_CYCLES, AT_BACKEND, TD_NODE_BACKEND_BOUND);
 
 const fn tree(inputs: &'static [Input], nodes: &'static [Row], per_cycle: &'static [f64]) -> Tree {
-    Tree { inputs, clocks: None, nodes, per_cycle }
+    Tree { inputs, clocks: None, unsure: &[], nodes, per_cycle }
 }
 
 /// Cycles of a core of this width, lost by the fifth event.
@@ -154,7 +154,6 @@ pub(super) const fn counters(tree: &'static Tree, events: &'static [Event]) -> C
         events,
         subtree: TD_NODE_NONE,
         general: 6,
-        published: crate::model::Published::AsCounted,
         returns: Some(RETURNS),
         clock: Some(CYCLES.event),
         no_deeper: NO_TREE,

@@ -24,7 +24,13 @@ const INPUTS: [Input; 8] =
 const PER_CYCLE: [f64; 8] = [2.0, 1.0, 1.5, 0.5, 0.125, 0.125, 0.125, 0.125];
 
 const fn tree(inputs: usize, nodes: &'static [Row]) -> Tree {
-    Tree { inputs: INPUTS.split_at(inputs).0, clocks: None, nodes, per_cycle: PER_CYCLE.split_at(inputs).0 }
+    Tree {
+        inputs: INPUTS.split_at(inputs).0,
+        clocks: None,
+        unsure: &[],
+        nodes,
+        per_cycle: PER_CYCLE.split_at(inputs).0,
+    }
 }
 
 const FETCH: [Row; 10] = level_2([NoCounter, NoCounter, Slots(3), Rest, NoCounter, NoCounter]);
@@ -186,7 +192,6 @@ const fn counters(
         events,
         subtree,
         general,
-        published: crate::model::Published::AsCounted,
         returns: Some(RETURNS),
         clock: None,
         no_deeper,

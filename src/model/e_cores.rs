@@ -50,6 +50,7 @@ const PER_CYCLE: [f64; 7] = [2.0, 1.0, 1.5, 0.5, 0.5, 0.375, 0.125];
 pub(crate) static TREE_1: Tree = Tree {
     inputs: &[Counter(0), Counter(1), Counter(2)],
     clocks: None,
+    unsure: &[],
     nodes: &LEVEL_1,
     per_cycle: &[1.6, 0.8, 1.2],
 };
@@ -57,6 +58,7 @@ pub(crate) static TREE_1: Tree = Tree {
 pub(crate) static TREE_6: Tree = Tree {
     inputs: &[Counter(0), Counter(1), Counter(2), Counter(3), Counter(4), Counter(5)],
     clocks: None,
+    unsure: &[],
     nodes: &both_levels(NoCounter),
     per_cycle: PER_CYCLE.split_at(6).0,
 };
@@ -64,6 +66,7 @@ pub(crate) static TREE_6: Tree = Tree {
 pub(crate) static TREE_8: Tree = Tree {
     inputs: &[Counter(0), Counter(1), Counter(2), Counter(3), Counter(4), Counter(5), Counter(6)],
     clocks: None,
+    unsure: &[],
     nodes: &both_levels(Slots(6)),
     per_cycle: &PER_CYCLE,
 };
@@ -89,7 +92,6 @@ const fn counters(tree: &'static Tree, general: usize, events: &'static [Event])
             _ => NO_DEEPER,
         },
         alone: false,
-        published: crate::model::Published::AsCounted,
         returns: Some(RETURNS),
         clock: None,
     }

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::tree::{Clocks, Expr, Formula, Input, Row, Tree};
-use super::{Counting, Event, Leader, Model, Published, hybrid, of_core, row_at, tree_of_row};
+use super::{Counting, Event, Leader, Model, hybrid, of_core, row_at, tree_of_row};
 
 /// What the fields of a sample and a sum mean: one more whenever that changes.
 const MEANING: u64 = 1;
@@ -44,6 +44,15 @@ impl Hash {
         hash
     }
 
+    const fn ids(self, ids: &[u32]) -> Hash {
+        let (mut hash, mut k) = (self.number(ids.len() as u64), 0);
+        while k < ids.len() {
+            hash = hash.number(ids[k] as u64);
+            k += 1;
+        }
+        hash
+    }
+
     const fn input(self, input: Input) -> Hash {
         match input {
             Input::Category(k) => self.number(1).number(k as u64),
@@ -75,6 +84,7 @@ impl Hash {
                 let hash = self.number(3).places(of.stalls).places(of.not_stalls);
                 hash.number(of.retired as u64).number(of.dispatched as u64)
             }
+            Formula::Corrected(of) => self.number(7).number(of.slots as u64).places(of.less).places(of.more),
             Formula::Rest => self.number(4),
             Formula::Of(expr) => self.number(5).expr(expr),
             Formula::NoCounter => self.number(6),
@@ -103,11 +113,16 @@ impl Hash {
             hash = hash.node(&tree.nodes[k]);
             k += 1;
         }
+        (hash, k) = (hash.number(tree.unsure.len() as u64), 0);
+        while k < tree.unsure.len() {
+            hash = hash.ids(tree.unsure[k].counted_in).ids(tree.unsure[k].published_in);
+            k += 1;
+        }
         hash
     }
 
     const fn event(self, event: &Event) -> Hash {
-        self.text(event.name.as_bytes()).number(event.config)
+        self.text(event.name.as_bytes()).number(event.config).number(event.never as u64)
     }
 
     const fn leader(self, leader: &Leader) -> Hash {
@@ -116,8 +131,14 @@ impl Hash {
 
     const fn counting(self, counting: &Counting) -> Hash {
         match counting {
-            Counting::PerfMetrics { level } => {
-                self.number(1).number(*level as u64).tree(&super::perf_metrics::TREE)
+            Counting::PerfMetrics { level, tree, moved } => {
+                let (mut hash, mut k) = (self.number(1).number(*level as u64).tree(tree), 0);
+                while k < moved.len() {
+                    hash = hash.event(&moved[k].event).number(moved[k].each as u64);
+                    hash = hash.places(moved[k].from).places(moved[k].to);
+                    k += 1;
+                }
+                hash
             }
             Counting::Counters(counters) => {
                 let (mut hash, mut k) = (self.number(2).tree(counters.tree), 0);
@@ -130,10 +151,7 @@ impl Hash {
                     hash = hash.event(&counters.events[k]);
                     k += 1;
                 }
-                match &counters.published {
-                    Published::Less(event) => hash.event(event),
-                    Published::AsCounted | Published::NotCounted(_) => hash,
-                }
+                hash
             }
             Counting::None(_) => self.number(3),
         }
@@ -217,14 +235,13 @@ mod tests {
 
     fn of(name: &'static str, inputs: &'static [Input], nodes: &[Row], events: &[Event]) -> u64 {
         let (nodes, events) = (nodes.to_vec().leak(), events.to_vec().leak());
-        let tree = Box::leak(Box::new(Tree { inputs, clocks: None, nodes, per_cycle: &[] }));
+        let tree = Box::leak(Box::new(Tree { inputs, clocks: None, unsure: &[], nodes, per_cycle: &[] }));
         let counters = Counters {
             tree,
             leaders: &[INTEL_CYCLES],
             events,
             subtree: TD_NODE_NONE,
             general: 2,
-            published: crate::model::Published::AsCounted,
             returns: None,
             clock: None,
             no_deeper: "",

@@ -52,7 +52,7 @@ const fn inputs<const N: usize>(first: usize, end: usize) -> [Input; N] {
 }
 
 const fn tree(inputs: &'static [Input], nodes: &'static [Row], per_cycle: &'static [f64]) -> Tree {
-    Tree { inputs, clocks: None, nodes, per_cycle }
+    Tree { inputs, clocks: None, unsure: &[], nodes, per_cycle }
 }
 
 /// Memory bound and core bound are stalls of the execution units, in parts of all cycles; with those of other resources, which are
@@ -222,7 +222,6 @@ const fn counters(tree: &'static Tree, subtree: u32, events: &'static [Event]) -
         events,
         subtree,
         general: 12,
-        published: crate::model::Published::AsCounted,
         returns: Some(arm64::RETURNS),
         clock: Some(arm64::CYCLES.event),
         no_deeper: if subtree == TD_NODE_NONE { NO_DEEPER } else { "" },

@@ -10,46 +10,75 @@ use super::metrics::{
     TD_NODE_NONE,
 };
 use super::p_counters;
-use super::tree::Formula::{Rest, Slots};
+use super::tree::Formula::{self, Rest, Slots};
 use super::tree::Input::Counter;
-use super::tree::{Tree, child, root};
+use super::tree::{Corrected, Row, Tree, child, root};
 use super::{Counters, Event, Leader, Model, TRUTH};
+
+const fn nodes(frontend: Formula) -> [Row; 5] {
+    [
+        root(RETIRING, Slots(0)),
+        root(BAD_SPECULATION, Rest),
+        root(FRONTEND_BOUND, frontend),
+        root(BACKEND_BOUND, Slots(1)),
+        child(BRANCH_MISPREDICTS, TD_NODE_BAD_SPECULATION, Slots(3)),
+    ]
+}
 
 pub(crate) static TREE: Tree = Tree {
     inputs: &[Counter(0), Counter(1), Counter(2), Counter(3)],
     clocks: None,
-    nodes: &[
-        root(RETIRING, Slots(0)),
-        root(BAD_SPECULATION, Rest),
-        root(FRONTEND_BOUND, Slots(2)),
-        root(BACKEND_BOUND, Slots(1)),
-        child(BRANCH_MISPREDICTS, TD_NODE_BAD_SPECULATION, Slots(3)),
-    ],
+    unsure: &[],
+    nodes: &nodes(Slots(2)),
     per_cycle: &[1.6, 1.2, 0.8, 0.2],
+};
+/// With what the P-cores' frontend bound is corrected by.
+pub(crate) static CORRECTED_TREE: Tree = Tree {
+    inputs: &[Counter(0), Counter(1), Counter(2), Counter(3), Counter(4)],
+    clocks: None,
+    unsure: &[],
+    nodes: &nodes(Formula::Corrected(Corrected { slots: 2, less: &[4], more: &[] })),
+    per_cycle: &[1.6, 1.2, 0.8, 0.2, 0.04],
 };
 
 const NO_DEEPER: &str = "of level 2 branch mispredicts alone, which both kinds of core count alike";
 
-const fn counters(leaders: &'static [Leader], general: usize, events: &'static [Event; 4]) -> Counters {
+const fn counters(
+    tree: &'static Tree,
+    leaders: &'static [Leader],
+    general: usize,
+    events: &'static [Event],
+) -> Counters {
     Counters {
-        tree: &TREE,
+        tree,
         leaders,
         events,
         general,
         subtree: TD_NODE_NONE,
         no_deeper: NO_DEEPER,
         alone: false,
-        published: crate::model::Published::AsCounted,
         returns: None, // (no samples are of both together)
         clock: None,
     }
 }
 
-/// On the P-cores of all of them.
-static P_CORES: Counters = counters(p_counters::LEADERS, 0, &p_counters::SHARED);
-static GRACEMONT: Counters = counters(e_cores::LEADERS, 6, &e_cores::SHARED_BY_GRACEMONT);
-static CRESTMONT: Counters = counters(e_cores::LEADERS, 8, &e_cores::SHARED_BY_CRESTMONT);
-static SKYMONT: Counters = counters(e_cores::LEADERS, 8, &e_cores::SHARED_BY_SKYMONT);
+/// These events, and one more.
+const fn and(events: [Event; 4], fifth: Event) -> [Event; 5] {
+    [events[0], events[1], events[2], events[3], fifth]
+}
+
+/// Of E-cores in the place of what corrects the P-cores.
+const NEVER: Event = e_cores::BACKEND.never();
+
+static P_CORES: Counters =
+    counters(&CORRECTED_TREE, p_counters::LEADERS, 0, &and(p_counters::SHARED, p_counters::UOP_DROPPING));
+static GRACEMONT: Counters =
+    counters(&CORRECTED_TREE, e_cores::LEADERS, 6, &and(e_cores::SHARED_BY_GRACEMONT, NEVER));
+static CRESTMONT: Counters =
+    counters(&CORRECTED_TREE, e_cores::LEADERS, 8, &and(e_cores::SHARED_BY_CRESTMONT, NEVER));
+/// From Lion Cove on.
+static LATER_P_CORES: Counters = counters(&TREE, p_counters::LEADERS, 0, &p_counters::SHARED);
+static SKYMONT: Counters = counters(&TREE, e_cores::LEADERS, 8, &e_cores::SHARED_BY_SKYMONT);
 
 const CPUS: [&[u32]; 4] =
     [e_cores::GRACEMONT_MODELS, e_cores::CRESTMONT_MODELS, e_cores::SKYMONT_MODELS, e_cores::DARKMONT_MODELS];
@@ -58,8 +87,8 @@ const CPUS: [&[u32]; 4] =
 pub(super) const ROWS: &[Model] = &[
     Model::counted("Golden or Raptor Cove and Gracemont", CPUS[0], 6, &P_CORES).proved(TRUTH),
     Model::counted("Redwood Cove and Crestmont", CPUS[1], 6, &P_CORES),
-    Model::counted("Lion Cove and Skymont", CPUS[2], 8, &P_CORES).proved(TRUTH),
-    Model::counted("Cougar Cove and Darkmont", CPUS[3], 8, &P_CORES),
+    Model::counted("Lion Cove and Skymont", CPUS[2], 8, &LATER_P_CORES).proved(TRUTH),
+    Model::counted("Cougar Cove and Darkmont", CPUS[3], 8, &LATER_P_CORES),
 ];
 
 /// Of each row of `ROWS` what the E-cores count.
@@ -92,11 +121,26 @@ mod tests {
                 let Counting::Counters(here) = row.counting else { unreachable!("plain counters") };
                 let (width, counters) = alone(&name);
                 assert_eq!((row.slots_per_cycle, here.general), (width, counters.general), "{name}");
-                for node in TREE.nodes {
+                for node in here.tree.nodes {
                     let same = &counters.tree.nodes[counters.tree.place(node.metric.id).unwrap()];
-                    let (Slots(place), Slots(input)) = (node.formula, same.formula) else {
-                        assert!(matches!((node.formula, same.formula), (Rest, Rest)), "{name} {node:?}");
-                        continue;
+                    let (place, input) = match (node.formula, same.formula) {
+                        (Rest, Rest) => continue,
+                        (Slots(place), Slots(input)) => (place, input),
+                        (Formula::Corrected(here_of), other) => {
+                            let less = here.events[here_of.less[0]];
+                            match other {
+                                Slots(input) => {
+                                    assert_eq!((less, here_of.more.len()), (NEVER, 0), "{name} {node:?}");
+                                    (here_of.slots, input)
+                                }
+                                Formula::Corrected(of) => {
+                                    assert_eq!(less, counters.events[of.less[0]], "{name} {node:?}");
+                                    (here_of.slots, of.slots)
+                                }
+                                _ => unreachable!("{name} {node:?}"),
+                            }
+                        }
+                        _ => unreachable!("{name} {node:?}"),
                     };
                     assert_eq!(counters.tree.inputs[input].counter(), Some((input, 1)), "in slots");
                     assert_eq!(here.events[place], counters.events[input], "{name} {node:?}");

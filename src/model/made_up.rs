@@ -64,6 +64,7 @@ pub(crate) static TREE: Tree = Tree {
         Input::Counter(7),
     ],
     clocks: Some(Clocks::Input(CYCLES)),
+    unsure: &[],
     nodes: &[
         root(RETIRING, Slots(RETIRED)),
         root(BAD_SPECULATION, Rest),
@@ -87,7 +88,6 @@ static COUNTERS: Counters = Counters {
     events: &[],
     subtree: TD_NODE_NONE,
     general: 0,
-    published: crate::model::Published::AsCounted,
     returns: None,
     clock: None,
     no_deeper: "",

@@ -23,6 +23,7 @@ pub use fingerprint::fingerprint;
 pub(crate) use fingerprint::{MARK, mark};
 pub use list::{Core, cores, not_measured};
 use metrics::Metric;
+use perf_metrics::{MOST_MOVED, Moved};
 use std::sync::OnceLock;
 use tree::{Row, SlotsBy, Tree};
 
@@ -43,23 +44,6 @@ pub(crate) struct Model {
     pub proved: &'static str,
 }
 
-/// How published metrics follow from a sample of the row at a place.
-pub(crate) fn published(place: u8) -> Published {
-    let Some(row) = at(place.into()) else { return Published::AsCounted };
-    match row.counting {
-        Counting::Counters(counters) => counters.published,
-        _ => {
-            let same =
-                p_counters::ROWS.iter().find(|other| !row.models.is_empty() && other.models == row.models);
-            match same.map(|other| other.counting) {
-                Some(Counting::Counters(counters)) => counters.published,
-                _ if u32::from(place) == SIMULATED => Published::AsCounted,
-                _ => Published::NotCounted("the core is not known"),
-            }
-        }
-    }
-}
-
 /// Of `Model::proved`: each node was within its bound of the truth.
 const TRUTH: &str = "true mixes on the emulated machine";
 /// Of `Model::proved`: each node was what the published formula makes of the counts.
@@ -68,8 +52,9 @@ const FORMULA: &str = "formula on the emulated machine, which makes some of the 
 /// How a CPU's shares are counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Counting {
-    /// SLOTS and PERF_METRICS, with fields down to this level.
-    PerfMetrics { level: u32 },
+    /// SLOTS and PERF_METRICS, with fields down to this level, the tree of metrics that follow from them, and what is counted beside
+    /// them.
+    PerfMetrics { level: u32, tree: &'static Tree, moved: &'static [Moved] },
     /// Plain counters.
     Counters(&'static Counters),
     /// Not by this version; why.
@@ -89,7 +74,6 @@ pub(crate) struct Counters {
     pub subtree: u32,
     /// How many general counters the core has; 0 where that says nothing of what fits, as SLOTS leads.
     pub general: usize,
-    pub published: Published,
     /// Counts near returns that have retired, of whatever function (for samples: `sampling`).
     pub returns: Option<Event>,
     /// Counts time in a general counter (for samples): cycles, at a constant rate if the core has such. None: a fixed counter does, or none.
@@ -98,17 +82,6 @@ pub(crate) struct Counters {
     pub no_deeper: &'static str,
     /// Cycles tell how many slots a thread had only if its core runs no other thread.
     pub alone: bool,
-}
-
-/// How the maker's published metrics follow from nodes as they are counted, by registers or by counters.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Published {
-    /// They are the same, or docs/cpus.md tells the difference.
-    AsCounted,
-    /// What this event counts is in frontend bound and fetch latency as counted, and in bad speculation and machine clears as published.
-    Less(Event),
-    /// They take what is not counted.
-    NotCounted(&'static str),
 }
 
 /// An event that counts all slots.
@@ -136,15 +109,21 @@ pub(crate) struct Event {
     pub counter: Option<u32>,
     /// It may well count nothing, whatever runs.
     pub may_be_silent: bool,
+    /// It counts nothing, in neither mode: it takes the place of an event that the other kind of core has.
+    pub never: bool,
 }
 
 impl Event {
     pub const fn new(name: &'static str, config: u64) -> Event {
-        Event { name, config, counter: None, may_be_silent: false }
+        Event { name, config, counter: None, may_be_silent: false, never: false }
     }
 
     const fn may_be_silent(self) -> Event {
         Event { may_be_silent: true, ..self }
+    }
+
+    const fn never(self) -> Event {
+        Event { never: true, may_be_silent: true, ..self }
     }
 
     const fn in_counter(self, counter: u32) -> Event {
@@ -197,6 +176,10 @@ const TABLE: &[&[Model]] = &[
     arm64::ROWS,
     ampere::ROWS,
     arm64::WITHOUT,
+    p_counters::FEWER,
+    p_counters::BARE,
+    perf_metrics::ALONE,
+    perf_metrics::BARE,
 ];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
@@ -232,6 +215,98 @@ pub(crate) fn by_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
         .filter(|(_, row)| matches!(row.counting, Counting::Counters(_)))
         .or_else(|| another_row(cpu, p_counters::ROWS))
 }
+
+/// The same by fewer counters: without those that correct the others, if there are such.
+pub(crate) fn by_fewer_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
+    another_row(cpu, p_counters::FEWER)
+}
+
+/// The same by sources that nothing corrects, if there is something to correct.
+pub(crate) fn by_bare_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
+    another_row(cpu, p_counters::BARE)
+}
+
+/// The row of a CPU with PERF_METRICS, without what is counted beside the registers: as they are (`bare`), or with its slots in the
+/// intervals. Its own, if there is no such thing.
+pub(crate) fn registers_alone(row: (u32, &'static Model), bare: bool) -> (u32, &'static Model) {
+    let rows = if bare { perf_metrics::BARE } else { perf_metrics::ALONE };
+    let same = |other: &&Model| (other.family, other.models) == (row.1.family, row.1.models);
+    rows.iter().find(same).and_then(|other| named(other.core)).unwrap_or(row)
+}
+
+/// What the row at a place counts beside the registers.
+#[inline(always)]
+pub(crate) fn moved(place: u8) -> &'static [Moved] {
+    MOVED[usize::from(place)]
+}
+
+static MOVED: [&[Moved]; 256] = {
+    let (mut all, mut place): ([&[Moved]; 256], usize) = ([&[]; 256], 0);
+    while let Some(row) = row_at(place) {
+        if let Counting::PerfMetrics { moved, .. } = row.counting {
+            all[place] = moved;
+        }
+        place += 1;
+    }
+    all
+};
+
+/// Of slots of the row at this place that divide so by the registers, and beside which so much was counted: as the published metrics
+/// have them.
+pub(crate) fn move_parts(place: u8, counted: [u64; MOST_MOVED], parts: &mut [i64]) {
+    for (moved, counted) in moved(place).iter().zip(counted) {
+        let slots = (counted as i64).wrapping_mul(moved.each.into());
+        moved.from.iter().for_each(|k| parts[*k] = parts[*k].wrapping_sub(slots));
+        moved.to.iter().for_each(|k| parts[*k] = parts[*k].wrapping_add(slots));
+    }
+}
+
+impl Model {
+    /// What it counts beside the registers.
+    pub fn moved(&self) -> &'static [Moved] {
+        if let Counting::PerfMetrics { moved, .. } = self.counting { moved } else { &[] }
+    }
+}
+
+/// Whether the core of this name has in its intervals what the published metrics correct, as nothing counts it.
+#[must_use]
+pub fn is_bounded(core: &str) -> bool {
+    of_core(core).is_some_and(|place| !is_sure(place))
+}
+
+/// Whether plain counters of the row at a place correct others of them.
+#[inline(always)]
+pub(crate) fn is_corrected(place: u8) -> bool {
+    IS_CORRECTED[usize::from(place)]
+}
+
+static IS_CORRECTED: [bool; 256] = {
+    let (mut corrected, mut place) = ([false; 256], 0);
+    while let Some(tree) = tree_at(place) {
+        if let Some(tree) = tree {
+            corrected[place] = tree.sources_of_level_1() < tree.inputs_of(1);
+        }
+        place += 1;
+    }
+    corrected
+};
+
+/// Whether what the row at a place counts is all that decides its nodes.
+#[inline(always)]
+pub(crate) fn is_sure(place: u8) -> bool {
+    IS_SURE[usize::from(place)]
+}
+
+static IS_SURE: [bool; 256] = {
+    let (mut sure, mut place) = ([true; 256], 0);
+    while let Some(tree) = tree_at(place) {
+        if let Some(tree) = tree {
+            sure[place] = tree.unsure.is_empty();
+        }
+        place += 1;
+    }
+    sure
+};
 
 /// The rows of the same cores that count the deeper levels of a node each.
 fn subtrees(row: &Model) -> impl Iterator<Item = &'static Model> {
@@ -334,13 +409,15 @@ pub(crate) fn of_core(name: &str) -> Option<u8> {
 
 /// Whether the CPU that runs this has PERF_METRICS without fields of level 2.
 pub(crate) fn has_level_1_only() -> bool {
-    of_this_cpu().is_some_and(|row| matches!(row.counting, Counting::PerfMetrics { level: 1 }))
+    of_this_cpu().is_some_and(|row| matches!(row.counting, Counting::PerfMetrics { level: 1, .. }))
 }
 
 /// All trees: those of CPUs that there are, and others.
 const TREES: &[&Tree] = &[
     &made_up::TREE,
     &perf_metrics::TREE,
+    &perf_metrics::GOLDEN_TREE,
+    &perf_metrics::SUNNY_TREE,
     &e_cores::TREE_1,
     &e_cores::TREE_6,
     &e_cores::TREE_8,
@@ -352,8 +429,12 @@ const TREES: &[&Tree] = &[
     &e_core_subtrees::CORE,
     &e_core_subtrees::RESOURCE_6,
     &e_core_subtrees::RESOURCE_8,
-    &p_counters::TREE_1,
-    &p_counters::TREE_6,
+    &p_counters::SUNNY_TREE,
+    &p_counters::SUNNY_FEWER,
+    &p_counters::SUNNY_BARE,
+    &p_counters::GOLDEN_TREE,
+    &p_counters::GOLDEN_FEWER,
+    &p_counters::GOLDEN_BARE,
     &p_counters::TREE_8,
     &zen::TREE,
     &zen::RETIRING_TREE,
@@ -364,6 +445,7 @@ const TREES: &[&Tree] = &[
     &skylake::TREE,
     &skylake::RETIRING_TREE,
     &hybrid::TREE,
+    &hybrid::CORRECTED_TREE,
     &hip08::TREE,
     &hip08::FRONTEND_TREE,
     &hip08::SPECULATION_TREE,
@@ -416,7 +498,7 @@ pub(crate) fn metric(id: u32) -> Option<Metric> {
 
 const fn tree_of_row(row: &Model) -> Option<&'static Tree> {
     match row.counting {
-        Counting::PerfMetrics { .. } => Some(&perf_metrics::TREE),
+        Counting::PerfMetrics { tree, .. } => Some(tree),
         Counting::Counters(counters) => Some(counters.tree),
         Counting::None(_) => None,
     }
@@ -443,6 +525,11 @@ impl Model {
     /// The same of CPUs that have nothing else.
     const fn of(self, vendor: &'static str, family: u32) -> Model {
         Model { vendor, family, ..self }
+    }
+
+    /// Of rows beside another of the same CPUs, which has the vendor.
+    const fn nameless(self) -> Model {
+        Model { vendor: "", ..self }
     }
 
     const fn proved(self, proved: &'static str) -> Model {
@@ -476,7 +563,7 @@ impl Model {
     /// Deepest level that is counted; 0 if none is.
     pub fn levels(&self) -> u32 {
         match self.counting {
-            Counting::PerfMetrics { level } => level,
+            Counting::PerfMetrics { level, .. } => level,
             Counting::Counters(counters) => counters.tree.depth(),
             Counting::None(_) => 0,
         }

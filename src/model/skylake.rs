@@ -37,6 +37,7 @@ const fn nodes([heavy, light, mispredicts, clears, latency, bandwidth]: [Formula
 pub(crate) static TREE: Tree = Tree {
     inputs: &[Counter(0), Counter(1), Counter(2), Cycles(3, WIDTH), Cycles(4, WIDTH), Counter(5), Counter(6)],
     clocks: None,
+    unsure: &[],
     nodes: &nodes([NoCounter, NoCounter, Of(&MISPREDICTED), Rest, Slots(4), Rest]),
     per_cycle: &[1.6, 1.8, 0.8, 0.05, 0.1, 0.006, 0.002],
 };
@@ -46,6 +47,7 @@ pub(crate) static TREE: Tree = Tree {
 pub(crate) static RETIRING_TREE: Tree = Tree {
     inputs: &[Counter(0), Counter(1), Counter(2), Cycles(3, WIDTH), Counter(4), Counter(5)],
     clocks: None,
+    unsure: &[],
     nodes: &nodes([Balance(&[0, 4], &[5]), Rest, NoCounter, NoCounter, NoCounter, NoCounter]),
     per_cycle: &[1.6, 1.8, 0.8, 0.05, 0.1, 1.2],
 };
@@ -73,7 +75,6 @@ const fn counters(
         tree,
         subtree,
         general: 8, // of a core that runs one thread
-        published: crate::model::Published::AsCounted,
         returns: Some(p_counters::RETURNS),
         clock: None,
         leaders: &[INTEL_CYCLES],

@@ -12,7 +12,10 @@ fn cpus_have_the_width_and_levels_of_kernel_facts_a_1() {
         [(0x6a, 1, 5), (0x8d, 1, 5), (0x8f, 2, 6), (0x97, 2, 6), (0xad, 2, 6), (0xbd, 2, 8), (0xcc, 2, 8)]
     {
         let row = intel(6, model).unwrap();
-        assert!(matches!(row.counting, Counting::PerfMetrics { level: most } if most == level), "{model:#x}");
+        assert!(
+            matches!(row.counting, Counting::PerfMetrics { level: most, .. } if most == level),
+            "{model:#x}"
+        );
         assert_eq!(row.slots_per_cycle, width, "{model:#x}");
     }
     assert!(matches!(intel(6, 0x3f).unwrap().counting, Counting::None(_)), "Haswell");

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::metrics::{LEVEL_1, LEVEL_2, Metric, TD_NODE_NONE, TD_UNIT_SLOTS};
+use super::perf_metrics::{CLEARED, DROPPED};
 
 /// What is counted on a CPU, and the metrics that follow from it.
 #[derive(Debug)]
@@ -13,9 +14,20 @@ pub(crate) struct Tree {
     pub clocks: Option<Clocks>,
     /// Parents before their children, so that one pass evaluates all.
     pub nodes: &'static [Row],
+    /// Slots that the published metrics give to other nodes than the inputs do, and that nothing counts here.
+    pub unsure: &'static [Unsure],
     /// What the simulated PMU counts of each input in a cycle, unless it is told otherwise; empty for CPUs with
     /// PERF_METRICS, which are simulated by a mix of their categories.
     pub per_cycle: &'static [f64],
+}
+
+/// Slots that may be of some nodes rather than of others, and how many is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unsure {
+    /// The inputs count them as of each of these nodes, so none of them has fewer.
+    pub counted_in: &'static [u32],
+    /// By the published metrics they are of each of these.
+    pub published_in: &'static [u32],
 }
 
 /// A number in a sample that grows.
@@ -51,7 +63,16 @@ pub(crate) enum Clocks {
 
 /// For each category of PERF_METRICS the place in `td_sample.counter[]` of what counts it, and what each count is worth; None:
 /// what the others leave.
-pub(crate) type SlotsBy = [Option<(u8, u32)>; 8];
+pub(crate) type SlotsBy = [Option<SlotsOf>; 8];
+
+/// A category's slots by plain counters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotsOf {
+    pub place: u8,
+    pub each: u32,
+    /// The place of what counts slots that are among those and of another category.
+    pub less: Option<u8>,
+}
 
 /// A node of a tree.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +91,8 @@ pub(crate) enum Formula {
     /// Slots that the input counted, of all slots. The roots of this kind divide all slots among them; a child's slots
     /// are part of its parent's.
     Slots(usize),
+    /// The same: slots of an input as the published metric corrects it by others.
+    Corrected(Corrected),
     /// The same: slots that the first inputs counted, less those that the others did.
     Balance(&'static [usize], &'static [usize]),
     /// Of a root: slots that no stall took, as many of them as operations retired of those that were dispatched.
@@ -80,6 +103,16 @@ pub(crate) enum Formula {
     Of(&'static Expr),
     /// The core tells it, but its group has no counter left for it: never measured.
     NoCounter,
+}
+
+/// Inputs of `Formula::Corrected`, by their places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Corrected {
+    pub slots: usize,
+    /// Each counts slots that are among those, and by the published metric are of another node.
+    pub less: &'static [usize],
+    /// Each counts slots that are not among those, and by the published metric are.
+    pub more: &'static [usize],
 }
 
 /// Inputs of `Formula::Retired`, by their places.
@@ -221,15 +254,57 @@ impl Tree {
             }
             match row.formula {
                 Formula::Slots(input) if place < 4 || place % 2 == 0 => match self.inputs[input].counter() {
-                    Some((counter, each)) => by[category] = Some((counter as u8, each)),
+                    Some((counter, each)) => {
+                        by[category] = Some(SlotsOf { place: counter as u8, each, less: None });
+                    }
                     None => return None,
                 },
+                Formula::Corrected(Corrected { slots, less: &[less], more: &[] })
+                    if place < 4 || place % 2 == 0 =>
+                {
+                    match (self.inputs[slots].counter(), self.inputs[less].counter()) {
+                        (Some((counter, each)), Some((less, 1))) => {
+                            by[category] =
+                                Some(SlotsOf { place: counter as u8, each, less: Some(less as u8) });
+                        }
+                        _ => return None,
+                    }
+                }
                 Formula::Rest if place < 4 || place % 2 == 1 => {}
                 _ => return None,
             }
             place += 1;
         }
         Some(by)
+    }
+
+    /// How many of the inputs, from the first, level 1 takes without those that correct others.
+    pub const fn sources_of_level_1(&self) -> usize {
+        let (mut sources, mut place) = (self.inputs_of(1), 0);
+        while place < self.nodes.len() {
+            if let (1, Formula::Corrected(of)) = (self.nodes[place].level, self.nodes[place].formula) {
+                if let [first, ..] = of.less {
+                    sources = if *first < sources { *first } else { sources };
+                }
+                if let [first, ..] = of.more {
+                    sources = if *first < sources { *first } else { sources };
+                }
+            }
+            place += 1;
+        }
+        sources
+    }
+
+    /// What is not known where nothing counts what corrects others.
+    pub fn uncorrected(&self) -> &'static [Unsure] {
+        let any = |of: fn(&Corrected) -> bool| {
+            self.nodes.iter().any(|row| matches!(row.formula, Formula::Corrected(it) if of(&it)))
+        };
+        match (any(|of| !of.less.is_empty()), any(|of| !of.more.is_empty())) {
+            (true, true) => &[DROPPED, CLEARED],
+            (true, false) => &[DROPPED],
+            _ => &[],
+        }
     }
 
     /// How many of the inputs, from the first, the nodes down to this level take.
@@ -242,6 +317,7 @@ impl Tree {
                     inputs,
                     match row.formula {
                         Formula::Slots(input) => input + 1,
+                        Formula::Corrected(of) => larger(of.slots + 1, larger(last(of.less), last(of.more))),
                         Formula::Balance(more, less) => larger(last(more), last(less)),
                         Formula::Retired(of) => larger(
                             larger(last(of.stalls), last(of.not_stalls)),
@@ -294,6 +370,13 @@ pub(crate) mod tests {
                         "{row:?}"
                     );
                 }
+                Formula::Corrected(of) => {
+                    of.less.iter().chain(of.more).chain([&of.slots]).for_each(|input| inputs_exist(*input));
+                    assert!(
+                        row.unit == TD_UNIT_SLOTS && parent.is_none_or(|p| p.unit == TD_UNIT_SLOTS),
+                        "{row:?}"
+                    );
+                }
                 Formula::Balance(more, less) => {
                     more.iter().chain(less).for_each(|input| inputs_exist(*input));
                     assert!(
@@ -323,6 +406,10 @@ pub(crate) mod tests {
                     assert!(parent.is_some(), "{row:?}");
                 }
             }
+        }
+        for unsure in tree.unsure {
+            let ids = || unsure.counted_in.iter().chain(unsure.published_in);
+            assert!(ids().all(|id| crate::model::metric(*id).is_some()), "{unsure:?}");
         }
         check_inputs(tree);
     }

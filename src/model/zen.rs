@@ -30,6 +30,7 @@ const ROOTS: [Row; 4] = [
 pub(crate) static TREE: Tree = Tree {
     inputs: &[Counter(0), Counter(1), Counter(2), Counter(3)],
     clocks: None,
+    unsure: &[],
     nodes: &{
         let [retiring, bad_speculation, frontend_bound, backend_bound] = ROOTS;
         [retiring, bad_speculation, frontend_bound, backend_bound, root(SMT_CONTENTION, Slots(3))]
@@ -79,7 +80,7 @@ const fn five(fifth: Input) -> [Input; 5] {
 }
 
 const fn tree(inputs: &'static [Input; 5], nodes: &'static [Row], per_cycle: &'static [f64; 5]) -> Tree {
-    Tree { inputs, clocks: None, nodes, per_cycle }
+    Tree { inputs, clocks: None, unsure: &[], nodes, per_cycle }
 }
 
 pub(crate) static RETIRING_TREE: Tree = tree(
@@ -123,7 +124,6 @@ const fn counters(tree: &'static Tree, events: &'static [Event], subtree: u32) -
         leaders: &[CYCLES],
         events,
         general: 6,
-        published: crate::model::Published::AsCounted,
         returns: Some(RETURNS),
         clock: Some(P0_CYCLES),
         subtree,

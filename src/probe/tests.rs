@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::TD_ENOTCOUNTING;
-use crate::group::Group;
+use crate::group::{Group, PATIENCE};
 use crate::handle::Path;
 use crate::sys::scripted::Scripted;
 
@@ -50,7 +50,7 @@ fn hybrid() -> Scripted {
 /// As the library opens, on that kernel.
 fn opened(kernel: &Scripted, cpu: &Identity) -> Result<Opened> {
     let pmu = detect::pmu(kernel, cpu)?;
-    let (_, why) = Group::open(kernel.clone(), &pmu, pmu.level, &Options::default(), None)?;
+    let (_, why) = Group::open(kernel.clone(), &pmu, pmu.level, &Options::default(), None, PATIENCE)?;
     let info = Info {
         path: if why.is_none() { Path::Rdpmc } else { Path::Read },
         level: pmu.level,

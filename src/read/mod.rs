@@ -8,13 +8,14 @@ mod rdpmc;
 mod shared;
 
 use crate::error::Result;
+use crate::model::perf_metrics::MOST_MOVED;
 use crate::registers::{CATEGORIES, Registers};
 pub(crate) use crate::sys::page::{METRICS_INDEX, SLOTS_INDEX};
 use crate::sys::page::{PlainCounter, Times};
 use crate::sys::{Mapping, fault};
 pub(crate) use rdpmc::MEASURES_ITSELF;
 pub(crate) use rdpmc::{FAST, snapshot};
-use rdpmc::{LIMITS_TOTALS, entries, margin, tells, undisturbed};
+use rdpmc::{LIMITS_TOTALS, entries, entries_beside, margin, tells, undisturbed};
 pub use shared::Shared;
 pub(crate) use shared::{HoldsSample, Reader};
 #[cfg(target_arch = "x86_64")]
@@ -57,9 +58,16 @@ pub(crate) struct Snapshot {
     pub ns: u64,
     /// A clock to pace by, which runs while the thread does: nanoseconds, or ticks where there are none.
     pub pace: u64,
+    /// What general counters beside the registers said, of the same stretch.
+    pub beside: [PlainCounter; MOST_MOVED],
 }
 
 impl Snapshot {
+    /// What was counted beside the registers since the group was opened.
+    pub fn beside(&self) -> [u64; MOST_MOVED] {
+        self.beside.map(|counter| counter.base.wrapping_add(counter.raw))
+    }
+
     /// The event's times.
     pub fn time(&self) -> Times {
         let Times { enabled, running } = self.clock.zero;
@@ -76,6 +84,8 @@ pub(crate) struct GroupCounts {
     pub most: Option<u64>,
     /// In slots, as the kernel makes them of the fields.
     pub category: [u64; CATEGORIES],
+    /// What general counters beside the registers have counted.
+    pub beside: [u64; MOST_MOVED],
 }
 
 /// Whose slots a group counts, and how they are read.
@@ -142,6 +152,10 @@ pub(crate) trait MetricsCounters {
     /// Who can read without this library's slow path, if anybody can.
     fn reader(&self) -> Option<Reader> {
         None
+    }
+    /// How many general counters there are beside the registers.
+    fn beside(&self) -> usize {
+        0
     }
 }
 

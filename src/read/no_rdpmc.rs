@@ -1,6 +1,7 @@
 //! Where there is no RDPMC. arm64 reads plain counters by MRS; all else takes the slow path.
 
 use super::{CountersSnapshot, Snapshot};
+use crate::model::perf_metrics::MOST_MOVED;
 use crate::sys::Mapping;
 use crate::sys::page::{PageSnapshot, Times};
 #[cfg(target_arch = "aarch64")]
@@ -73,6 +74,11 @@ pub(crate) fn entries(_: usize) -> [usize; 2] {
     [0; 2]
 }
 
+/// No register is read.
+pub(crate) fn entries_beside(_: usize) -> [usize; 2] {
+    [0; 2]
+}
+
 /// Whether the counters say what was counted.
 pub(crate) fn tells(_: &CountersSnapshot) -> bool {
     true
@@ -92,9 +98,10 @@ pub(crate) fn undisturbed<'a, M: Mapping + 'a>(
 }
 
 /// None.
-pub(crate) fn snapshot(
-    _: &impl Mapping,
+pub(crate) fn snapshot<M: Mapping>(
+    _: &M,
     _: &PageSnapshot,
+    _: &[Option<M>; MOST_MOVED],
     _: Option<*mut u64>,
     _: Times,
 ) -> Option<Snapshot> {

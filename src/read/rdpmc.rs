@@ -15,12 +15,13 @@ use super::{
     Clock, CountersSnapshot, Entry, HoldsSample, MOST_COUNTERS, RawCounters, SLOTS_INDEX, Seen, Snapshot,
 };
 use crate::bound::SKID_SLOTS;
+use crate::model::perf_metrics::MOST_MOVED;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Increments, Sample, SlotsOnly};
 use crate::sys::Mapping;
 use crate::sys::fault::MARK;
-use crate::sys::page::{PLAIN_WIDTH, Page, PageSnapshot, Times};
-use crate::sys::rdpmc::{SLOTS, SlotsAndMetrics, plain_base, rdtsc, slots_and_metrics};
+use crate::sys::page::{PLAIN_WIDTH, Page, PageSnapshot, PlainCounter, Times};
+use crate::sys::rdpmc::{SLOTS, SlotsAndMetrics, plain_base, rdtsc, slots_and_metrics, slots_metrics_and};
 use crate::sys::rseq::SIGNATURE;
 use crate::sys::{restartable, scaled_clock};
 use std::arch::asm;
@@ -76,6 +77,18 @@ macro_rules! fast_read {
             "rdpmc",
             "mov dword ptr [rsi + {RAW_METRICS}], eax",
             "mov dword ptr [rsi + {RAW_METRICS} + 4], edx",
+            // (of counters beside the registers there are none, one or two)
+            concat!("jmp qword ptr [rdi + {MEMBERS} + 8 * ", $entry, "]"),
+            ".irp k, 1, 0",
+            concat!(".L", $name, "_beside_\\k:"),
+            "mov ecx, dword ptr [rdi + {NUMBERS} + 4 + 4 * \\k]",
+            "rdpmc",
+            "shl rdx, 32",
+            "or rax, rdx",
+            "add rax, qword ptr [rdi + {START} + {COUNTER} + 8 * \\k]",
+            "mov qword ptr [rsi + {COUNTER} + 8 * \\k], rax",
+            ".endr",
+            concat!(".L", $name, "_alone:"),
             "vmovdqu ymm0, ymmword ptr [rdi + {START}]",
             "vmovdqu ymm1, ymmword ptr [rdi + {START} + 32]",
             "vmovdqu ymm2, ymmword ptr [rdi + {START} + 64]",
@@ -176,6 +189,9 @@ macro_rules! fast_read {
             concat!(".quad .L", $name, "_\\k"),
             ".endr",
             concat!(".quad .L", $name, "_each"),
+            concat!(".quad .L", $name, "_alone"),
+            concat!(".quad .L", $name, "_beside_0"),
+            concat!(".quad .L", $name, "_beside_1"),
             ".popsection",
             slowly = sym $slowly,
             READER = const ::std::mem::offset_of!($crate::read::Shared, reader),
@@ -217,12 +233,22 @@ fast_read!("topdown_fast_read", ".hidden", leave_it, "0");
 /// Where `topdown_fast_read` and `td_read` begin to read so many plain counters; one more than there can be: where they turn the
 /// leader's count into slots.
 pub(crate) fn entries(count: usize) -> [usize; 2] {
+    places(count - 1)
+}
+
+/// Where they go on from registers that have so many counters beside them.
+pub(crate) fn entries_beside(count: usize) -> [usize; 2] {
+    places(MOST_COUNTERS + 1 + count)
+}
+
+fn places(k: usize) -> [usize; 2] {
+    const ALL: usize = MOST_COUNTERS + 2 + MOST_MOVED;
     unsafe extern "C" {
-        static topdown_fast_read_entries: [usize; MOST_COUNTERS + 1];
-        static td_read_entries: [usize; MOST_COUNTERS + 1];
+        static topdown_fast_read_entries: [usize; ALL];
+        static td_read_entries: [usize; ALL];
     }
     // SAFETY: tables that nobody changes.
-    unsafe { [topdown_fast_read_entries[count - 1], td_read_entries[count - 1]] }
+    unsafe { [topdown_fast_read_entries[k], td_read_entries[k]] }
 }
 
 /// Where `topdown_fast_read` goes if the fast path does not serve: its caller finds what was seen in the sample.
@@ -598,12 +624,38 @@ unsafe fn pair(page: *const Page, rseq: Option<*mut u64>, sequence: u32) -> Opti
     together.then_some(Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) })
 }
 
+/// The same with plain counters beside the registers, whose pages these are.
+///
+/// # Safety
+/// As of `pair`.
+unsafe fn with_beside<M: Mapping>(
+    page: *const Page,
+    rseq: *mut u64,
+    sequence: u32,
+    pages: &[Option<M>; MOST_MOVED],
+) -> Option<(Registers, [PlainCounter; MOST_MOVED])> {
+    let mut numbers = [SLOTS; MOST_MOVED];
+    for (number, map) in numbers.iter_mut().zip(pages.iter().flatten()) {
+        *number = map.index().checked_sub(1)?;
+    }
+    // SAFETY: the caller's word; the numbers are those of events of the group, which the kernel changes with the leader's page.
+    let (slots, metrics, raw) = unsafe { slots_metrics_and::<MARK>(page, rseq, sequence, numbers) }?;
+    let mut beside = [PlainCounter::default(); MOST_MOVED];
+    for (k, map) in pages.iter().flatten().enumerate() {
+        // SAFETY: the page of a plain event, which is mapped as long as the group is.
+        beside[k] =
+            unsafe { plain_base(map.page(), raw[k]) }.filter(|counter| counter.number == numbers[k])?;
+    }
+    Some((Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) }, beside))
+}
+
 /// A snapshot for the paths that can take their time. `map` is of a SLOTS event, with PERF_METRICS, of the calling thread,
 /// for which RDPMC was granted, and `page` what it said right now. None if the counters are not on this CPU, or were taken
 /// away meanwhile.
-pub(crate) fn snapshot(
-    map: &impl Mapping,
+pub(crate) fn snapshot<M: Mapping>(
+    map: &M,
     page: &PageSnapshot,
+    beside: &[Option<M>; MOST_MOVED],
     rseq: Option<*mut u64>,
     known: Times,
 ) -> Option<Snapshot> {
@@ -613,9 +665,17 @@ pub(crate) fn snapshot(
     let clock = clock_of(page, known);
     let (tsc, ns) = clock_now(&clock);
     // SAFETY: the page is mapped and RDPMC was granted; groups on hybrid CPUs come with a descriptor.
-    let registers = unsafe { pair(map.page(), rseq, page.sequence) }?;
+    let (registers, beside) = unsafe {
+        match (&beside[0], rseq) {
+            (None, _) => (pair(map.page(), rseq, page.sequence)?, Default::default()),
+            (Some(_), rseq) => {
+                let found = with_beside(map.page(), rseq?, page.sequence, beside)?;
+                (map.sequence() == page.sequence).then_some(found)?
+            }
+        }
+    };
     let pace = if clock.scale == 0 { tsc } else { clock.zero.enabled.wrapping_add(ns) };
-    Some(Snapshot { registers, sequence: page.sequence, clock, ns, pace })
+    Some(Snapshot { registers, sequence: page.sequence, clock, ns, pace, beside })
 }
 
 /// The uppermost bit of a plain counter, which is set while it counts: the kernel starts each half its way, and again when it

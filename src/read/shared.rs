@@ -1,10 +1,12 @@
 //! What a reading needs, in memory that a forked child finds zeroed. One definition for the reader in this
 //! library, for the one that programs inline (include/topdown_inline.h) and for who writes it.
 
-use super::{MOST_COUNTERS, RawCounters, entries};
+use super::{MOST_COUNTERS, RawCounters, entries, entries_beside};
+use crate::model::perf_metrics::MOST_MOVED;
 use crate::registers::RawSlots;
-use crate::sample::{Base, CATEGORIES, Head, MARKED_COUNTERS, Sample};
+use crate::sample::{Base, CATEGORIES, Head, MARKED_COUNTERS, Mark, Sample};
 use crate::sys::memory::Zeroable;
+use crate::sys::page::PlainCounter;
 use crate::sys::thread;
 use std::cell::Cell;
 use std::mem::offset_of;
@@ -40,7 +42,7 @@ pub struct Shared {
     pub(crate) numbers: Cell<[u32; 1 + MOST_COUNTERS]>,
     /// Where readings of so many of them begin (src/read/rdpmc.rs).
     pub(crate) entries: Cell<[usize; 2]>,
-    /// Where they go on if each count of the leader is worth several slots, and how many.
+    /// Where they go on if each count of the leader is worth several slots, and how many; or from the registers.
     pub(crate) members: Cell<[usize; 2]>,
     pub(crate) slots_each: Cell<u64>,
     /// Thread pointer of the thread that may read plain counters; 0 if none may.
@@ -53,6 +55,8 @@ pub struct Shared {
     /// and in that part, the handle's own. Else the handle's own.
     pub(crate) second: Cell<*const Shared>,
     pub(crate) main: Cell<*const Shared>,
+    /// As `mark_reader`, of programs whose inline readings read other numbers of counters, too.
+    pub(crate) newest_mark_reader: AtomicU64,
     /// How often its plain counters were read by `raw_counters`.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) looks: Cell<u64>,
@@ -84,6 +88,7 @@ impl Default for Shared {
             second: Cell::new(null()),
             main: Cell::new(null()),
             looks: Cell::default(),
+            newest_mark_reader: AtomicU64::new(0),
         }
     }
 }
@@ -121,16 +126,21 @@ pub(crate) const BY_SECOND: u64 = 6;
 
 /// So many counters, besides the leader's, a reading reads that programs inline: those of level 1, or of both levels.
 const MARKED: [usize; 2] = [3, MARKED_COUNTERS];
+/// The same of programs that use `newest_mark_reader`: with and without what corrects them.
+const NEWEST_MARKED: [usize; 5] = [3, 4, 5, MARKED_COUNTERS, 1 + MARKED_COUNTERS];
 
 impl Shared {
     /// Lets a thread read by itself from now on.
     pub fn attach(&self, reader: Reader) {
         self.set_rseq(reader.rseq);
+        self.members.set(entries_beside(self.counters()));
         compiler_fence(Ordering::SeqCst);
         self.reader.store(reader.thread, Ordering::Relaxed);
         let inline = if reader.everywhere { reader.thread } else { 0 };
-        self.inline_reader.store(inline, Ordering::Relaxed);
-        self.mark_reader.store(inline, Ordering::Relaxed);
+        // (what old programs inline reads no counters beside the registers)
+        let old = if self.count.get() == 0 { inline } else { 0 };
+        self.inline_reader.store(old, Ordering::Relaxed);
+        self.set_mark_readers(old, inline);
         self.counts_of.store(0, Ordering::Relaxed);
     }
 
@@ -146,8 +156,8 @@ impl Shared {
         let thread = reader.thread - BY_COUNTERS;
         self.reader.store(thread, Ordering::Relaxed);
         self.counts_of.store(reader.thread, Ordering::Relaxed);
-        let marks = slots_each == 1 && MARKED.contains(&count);
-        self.mark_reader.store(if marks { thread } else { 0 }, Ordering::Relaxed);
+        let marks = |counts: &[usize]| if slots_each == 1 && counts.contains(&count) { thread } else { 0 };
+        self.set_mark_readers(marks(&MARKED), marks(&NEWEST_MARKED));
     }
 
     /// Lets a thread read the counters of the second group by itself from now on, to which `attach_counters` of `second` lets it.
@@ -157,7 +167,12 @@ impl Shared {
         compiler_fence(Ordering::SeqCst);
         self.reader.store(reader.thread - BY_SECOND, Ordering::Relaxed);
         self.counts_of.store(0, Ordering::Relaxed);
-        self.mark_reader.store(0, Ordering::Relaxed);
+        self.set_mark_readers(0, 0);
+    }
+
+    fn set_mark_readers(&self, reader: u64, newest: u64) {
+        self.mark_reader.store(reader, Ordering::Relaxed);
+        self.newest_mark_reader.store(newest, Ordering::Relaxed);
     }
 
     /// Slots that samples would have, were its counters at zero.
@@ -167,7 +182,7 @@ impl Shared {
 
     /// Whether programs inline readings of these counters: such marks are of what a look has found.
     pub fn is_inlined(&self) -> bool {
-        self.mark_reader.load(Ordering::Relaxed) != 0
+        self.newest_mark_reader.load(Ordering::Relaxed) != 0
     }
 
     /// The part of the second group, if the calling thread reads its counters by itself.
@@ -225,7 +240,7 @@ impl Shared {
         self.pause();
         self.reader.store(0, Ordering::Relaxed);
         self.inline_reader.store(0, Ordering::Relaxed);
-        self.mark_reader.store(0, Ordering::Relaxed);
+        self.set_mark_readers(0, 0);
         self.counts_of.store(0, Ordering::Relaxed);
     }
 
@@ -321,6 +336,63 @@ impl Shared {
         if !newest() {
             self.pause();
         }
+    }
+
+    /// As `restart`, with plain counters beside the registers, at a reading where they said this; so much less of them counts.
+    pub fn restart_beside(
+        &self,
+        (scale, limit): (u64, u64),
+        start: &Head,
+        beside: (&[PlainCounter; MOST_MOVED], &[u64; MOST_MOVED], usize),
+        newest: impl Fn() -> bool,
+    ) {
+        let (counters, less, count) = beside;
+        self.set_sequence(AWAY);
+        self.count.set(count as u64);
+        if count > 0 {
+            // (where there is one, it is read twice)
+            let [first, second] = [0, count - 1].map(|k| counters[k].number);
+            let mut numbers = self.numbers.get();
+            (numbers[1], numbers[2]) = (first, second);
+            self.numbers.set(numbers);
+            // SAFETY: our own cell, and nobody holds a reference to what is in it.
+            let start = unsafe { &mut *self.start.as_ptr() };
+            for k in 0..MOST_MOVED {
+                start.counter[k] = counters[k].base.wrapping_sub(less[k]);
+            }
+        }
+        self.restart(scale, limit, start, &newest);
+        // (as in `restart_counters`)
+        if !newest() {
+            self.pause();
+        }
+    }
+
+    /// Something of what samples start from now.
+    #[inline(always)]
+    pub fn with_start<T>(&self, of: impl FnOnce(&Sample) -> T) -> T {
+        // SAFETY: our own cell; it is not changed meanwhile, but by signal handlers, after which its numbers may be of two readings.
+        of(unsafe { &*self.start.as_ptr() })
+    }
+
+    /// What the fast path saw beside the registers, before it left a reading to the slow path.
+    pub fn seen_beside(&self, out: &Sample) -> [PlainCounter; MOST_MOVED] {
+        let (start, numbers) = (self.start.get(), self.numbers.get());
+        std::array::from_fn(|k| PlainCounter {
+            number: numbers[1 + k],
+            raw: out.counter[k].wrapping_sub(start.counter[k]),
+            ..PlainCounter::default()
+        })
+    }
+
+    /// The mark of a reading of registers, as a program that inlines it would have noted it right now.
+    pub fn mark_of_registers(&self, sample: &Sample) -> Mark {
+        let mut mark = sample.mark();
+        let seen = self.seen_beside(sample);
+        for (place, counter) in mark.counter.iter_mut().zip(&seen[..self.counters().min(MOST_MOVED)]) {
+            *place = counter.raw;
+        }
+        mark
     }
 
     /// As `restart`, of plain counters with these RDPMC numbers, and what their totals are without what they say.

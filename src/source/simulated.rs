@@ -155,6 +155,7 @@ impl SimulatedRegisters {
             clock: Clock { zero: Times { enabled: time, running: time }, ..Clock::default() },
             ns: 0,
             pace: time,
+            beside: Default::default(),
         }
     }
 }

@@ -7,7 +7,7 @@
 use super::{STEADY, Sum};
 use crate::bound::{MOST_WHILE_HANDLED, mean_of_sample, skid_of_counters, unseen};
 use crate::model::counters_down_to;
-use crate::sample::{Increments, Sample, TD_SAMPLE_DROPPING};
+use crate::sample::{Increments, Sample};
 use crate::span::float;
 
 /// One in so many executions has a pair of empty ones before it, of the first and of the later.
@@ -137,8 +137,7 @@ impl Sum {
 
     /// How many counters its executions have.
     fn counters(&self) -> usize {
-        let dropping = usize::from(self.flags & TD_SAMPLE_DROPPING != 0);
-        counters_down_to(self.last.base.model, self.level as u8) + dropping
+        counters_down_to(self.last.base.model, self.level as u8)
     }
 
     /// Executions that were counted steadily.

@@ -149,7 +149,7 @@ impl Sum {
         } else {
             self.add_categories(from, to, &one);
         }
-        self.slots_are(from.flags | to.flags, &from.slots_only(), &to.slots_only());
+        self.slots_are(one.flags, &from.slots_only(), &to.slots_only());
         let level = one.level;
         self.level = if self.measured == 0 { level } else { self.level.min(level) };
         grow(&mut self.measured, 1);
@@ -201,7 +201,8 @@ impl Sum {
     fn add_counters(&mut self, tree: &Tree, from: &Sample, to: &Sample, one: &Span) {
         for input in &tree.inputs[..tree.inputs_of(one.level)] {
             if let Some((k, _)) = input.counter() {
-                self.moments[k] += (to.counter[k] - from.counter[k]) as f64;
+                // (what corrects others may not have been counted)
+                self.moments[k] += to.counter[k].saturating_sub(from.counter[k]) as f64;
             }
         }
         let slots = one.slots as f64;

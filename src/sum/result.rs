@@ -6,10 +6,10 @@ use crate::bound::{Chosen, Moments, random_sample};
 use crate::decode::{level_1_of, level_2_of};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::MOST_INPUTS;
-use crate::model::tree::{Input, Tree};
-use crate::sample::{CATEGORIES, L1, L2};
+use crate::model::tree::{Formula, Input, Row, Tree};
+use crate::sample::{CATEGORIES, L1, L2, TD_SAMPLE_UNCORRECTED};
 use crate::span::{Span, another_version};
-use crate::tree::{self, Count, Counted, Node};
+use crate::tree::{self, Count, Counted, Moved, Node};
 
 impl Sum {
     /// What was measured, and the tree of the CPU that it was measured on.
@@ -74,7 +74,7 @@ impl Sum {
     /// # Errors
     /// TD_ENOTCOUNTING: nothing was measured; -ENOTSUP: the CPU's tree has others.
     pub fn l1(&self) -> Result<L1> {
-        level_1_of(self.nodes(1)?, self.without_edges().slots)
+        self.l1_beside(&Moved::UNSEEN)
     }
 
     /// Level 2 shares of the sum.
@@ -82,7 +82,7 @@ impl Sum {
     /// # Errors
     /// TD_ENOTCOUNTING: nothing was measured; -ENOTSUP: the samples have no level 2, or the CPU's tree has others.
     pub fn l2(&self) -> Result<L2> {
-        level_2_of(self.nodes(2)?, self.without_edges().slots)
+        self.l2_beside(&Moved::UNSEEN)
     }
 
     /// Nodes of the CPU's tree of metrics, of all executions in the sum, in the order of
@@ -91,16 +91,66 @@ impl Sum {
     /// # Errors
     /// TD_ENOTCOUNTING: nothing was measured.
     pub fn decode_tree(&self) -> Result<Vec<Node>> {
-        self.nodes(1).map(Iterator::collect)
+        self.decode_tree_beside(&Moved::UNSEEN)
+    }
+
+    /// As `l1`, with what others have counted of the same work.
+    ///
+    /// # Errors
+    /// Those of `l1`.
+    pub fn l1_beside(&self, moved: &Moved) -> Result<L1> {
+        let sum = self.without_edges();
+        level_1_of(sum.nodes_as_counted(1, moved)?, sum.slots)
+    }
+
+    /// As `l2`, with what others have counted of the same work.
+    ///
+    /// # Errors
+    /// Those of `l2`.
+    pub fn l2_beside(&self, moved: &Moved) -> Result<L2> {
+        let sum = self.without_edges();
+        level_2_of(sum.nodes_as_counted(2, moved)?, sum.slots)
+    }
+
+    /// As `decode_tree`, with what others have counted of the same work.
+    ///
+    /// # Errors
+    /// Those of `decode_tree`.
+    pub fn decode_tree_beside(&self, moved: &Moved) -> Result<Vec<Node>> {
+        self.without_edges().nodes_as_counted(1, moved).map(Iterator::collect)
+    }
+
+    /// What it has counted of what the published metrics correct by, for a sum of the same work that has not; and of how many slots.
+    /// None: nothing corrects its nodes, or nothing was measured.
+    #[must_use]
+    pub fn moved(&self) -> Option<(Moved, u64)> {
+        let (span, tree) = self.measured(1).ok().filter(|_| self.flags & TD_SAMPLE_UNCORRECTED == 0)?;
+        let corrected = |row: &Row| match row.formula {
+            Formula::Corrected(of) if row.divides_all() => Some(of),
+            _ => None,
+        };
+        let slots = |inputs: &'static [usize]| -> f64 {
+            let counters = inputs.iter().filter_map(|input| tree.inputs[*input].counter());
+            counters.map(|(k, each)| self.moments[k] * f64::from(each)).sum()
+        };
+        tree.nodes.iter().any(|row| corrected(row).is_some()).then(|| {
+            let of = || tree.nodes.iter().filter_map(corrected);
+            let counted = [of().map(|of| slots(of.less)).sum(), of().map(|of| slots(of.more)).sum()];
+            (Moved { counted, off: span.edges, rest: 0.0 }, span.slots)
+        })
     }
 
     /// As `decode_tree`, without an allocation; an error unless this level was counted.
     pub(crate) fn nodes(&self, level: u32) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
-        self.without_edges().nodes_as_counted(level)
+        self.without_edges().nodes_as_counted(level, &Moved::UNSEEN)
     }
 
     /// The same with the library's own instructions at the edges.
-    fn nodes_as_counted(&self, level: u32) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
+    fn nodes_as_counted(
+        &self,
+        level: u32,
+        moved: &Moved,
+    ) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
         let (span, tree) = self.measured(level)?;
         let sampled = self.sampled(&span).map(|part| part * span.slots as f64);
         let input = |input: &Input| match *input {
@@ -117,7 +167,8 @@ impl Sum {
         let inputs: [Option<Count>; MOST_INPUTS] =
             std::array::from_fn(|place| tree.inputs.get(place).map(input));
         let (slots, uncounted) = (span.slots as f64, span.uncounted);
-        let counted = Counted { inputs, slots, uncounted, unknown: self.unknown() };
+        let (unknown, uncorrected) = (self.unknown(), self.flags & TD_SAMPLE_UNCORRECTED != 0);
+        let counted = Counted { inputs, slots, uncounted, unknown, bare: false, uncorrected, moved: *moved };
         Ok(tree::nodes(tree, self.level, &counted, &Span { slots: self.slots, ..span }))
     }
 }

@@ -3,7 +3,8 @@
 
 use super::interval::{self, Interval};
 use crate::model::metrics::TD_UNIT_CLOCKS;
-use crate::model::tree::{Clocks, Expr, Formula, Retired, Row, Tree};
+use crate::model::perf_metrics::MOST_MOVED;
+use crate::model::tree::{Clocks, Corrected, Expr, Formula, Retired, Row, Tree};
 use crate::model::{MOST_INPUTS, MOST_NODES};
 use crate::span::Span;
 
@@ -63,6 +64,34 @@ pub(crate) struct Counted {
     pub uncounted: f64,
     /// Of all slots, the part of which it is not known how it divides: what a sample is off is not more.
     pub unknown: f64,
+    /// Nodes are to be as their sources count them, not as the published metrics correct these.
+    pub bare: bool,
+    /// What corrects them was not counted all the time.
+    pub uncorrected: bool,
+    /// What others have counted of what the published metrics correct them by.
+    pub moved: Moved,
+}
+
+/// Slots that the published metrics give to other nodes (`Tree::unsure`), as others have counted them in a part of the same work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moved {
+    /// Of each entry of `Tree::unsure`.
+    pub counted: [f64; MOST_MOVED],
+    /// How far each of these may be off.
+    pub off: f64,
+    /// Slots of the work that they have not seen: any of these may be such.
+    pub rest: f64,
+}
+
+impl Moved {
+    /// Nobody has counted any.
+    pub const UNSEEN: Moved = Moved { counted: [0.0; MOST_MOVED], off: 0.0, rest: f64::INFINITY };
+
+    /// Adds what was counted in another part.
+    pub fn add(&mut self, other: &Moved) {
+        self.counted.iter_mut().zip(other.counted).for_each(|(all, new)| *all += new);
+        self.off += other.off;
+    }
 }
 
 impl Counted {
@@ -79,6 +108,20 @@ impl Counted {
             named |= 1 << *input;
         }
         Some(balance)
+    }
+
+    /// What an input counted, as others correct it. What happened at the edges is the same for all of them: each slot there is of one
+    /// category.
+    fn corrected(&self, of: &Corrected) -> Option<Count> {
+        let mut count = self.inputs[of.slots]?;
+        let signed =
+            of.less.iter().map(|input| (-1.0, input)).chain(of.more.iter().map(|input| (1.0, input)));
+        for (sign, input) in signed.filter(|_| !self.bare && !self.uncorrected) {
+            let other = self.inputs[*input]?;
+            count.n += sign * other.n;
+            count.sampled += other.sampled;
+        }
+        Some(count)
     }
 
     /// Slots of operations that retired: if none was dispatched, none, or any that are free.
@@ -139,6 +182,13 @@ impl Share {
         Interval { value: self.value, low: self.low - sampled, high: self.high + sampled }
     }
 
+    /// Takes so much off each end, and off the value.
+    fn take(&mut self, low: f64, value: f64, high: f64) {
+        self.low = (self.low - low).clamp(0.0, 1.0);
+        self.value = (self.value - value).clamp(0.0, 1.0);
+        self.high = (self.high - high).clamp(0.0, 1.0);
+    }
+
     /// A part of the whole passed uncounted. It may have been all of this node or none. What a sample may be off comes on top.
     fn widened(self, part: f64, counted: &Counted) -> Share {
         let counted_alone =
@@ -157,12 +207,38 @@ pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &Counted) -> [Option<Sh
             shares[place] = evaluate_one(tree, row, counted, &shares);
         }
     }
+    if !counted.bare {
+        doubt(tree, counted, &mut shares);
+    }
     // (at the end: the parts uncounted of a parent and its child are the same slots)
     for (share, row) in shares.iter_mut().zip(tree.nodes) {
         let part = whole(tree, row, counted).map(|whole| counted.uncounted / (counted.uncounted + whole));
         *share = part.and_then(|part| Some((*share)?.widened(part, counted)));
     }
     shares
+}
+
+/// Slots that nothing counted here may be of other nodes: as many as each of the nodes can have that count them, and no more than others
+/// leave.
+fn doubt(tree: &Tree, counted: &Counted, shares: &mut [Option<Share>; MOST_NODES]) {
+    let Moved { counted: all, off, rest } = counted.moved;
+    let unsure = if counted.uncorrected { tree.uncorrected() } else { tree.unsure };
+    for (unsure, seen) in unsure.iter().zip(all) {
+        let ids = |ids: &'static [u32]| ids.iter().filter_map(|id| tree.place(*id));
+        let can = ids(unsure.counted_in).filter_map(|place| Some(shares[place]?.high)).fold(1.0, f64::min);
+        let [least, value, most] =
+            [seen - off, seen, seen + off + rest].map(|slots| (slots / counted.slots).max(0.0).min(can));
+        for place in ids(unsure.counted_in) {
+            if let Some(share) = &mut shares[place] {
+                share.take(most, value, least);
+            }
+        }
+        for place in ids(unsure.published_in) {
+            if let Some(share) = &mut shares[place] {
+                share.take(-least, -value, -most);
+            }
+        }
+    }
 }
 
 /// How many cycles passed; None: that was not measured, or no node is a share of them.
@@ -218,6 +294,7 @@ fn roots(tree: &Tree, counted: &Counted) -> Option<([Root; MOST_NODES], usize)> 
     for (place, row) in tree.nodes.iter().enumerate().filter(|(_, row)| row.divides_all()) {
         let input = match row.formula {
             Formula::Slots(input) => counted.inputs[input]?,
+            Formula::Corrected(of) => counted.corrected(&of)?,
             Formula::Balance(more, less) => counted.balance(more, less)?,
             Formula::Retired(of) => counted.retired(&of)?,
             Formula::Rest | Formula::Of(_) | Formula::NoCounter => {
@@ -267,6 +344,9 @@ fn evaluate_one(tree: &Tree, row: &Row, counted: &Counted, shares: &[Option<Shar
     let of = |id| tree.place(id).and_then(|place| shares[place]);
     match row.formula {
         Formula::Slots(input) => Some(part_of(of(row.parent)?, counted.inputs[input]?, counted)),
+        Formula::Corrected(corrected) => {
+            Some(part_of(of(row.parent)?, counted.corrected(&corrected)?, counted))
+        }
         Formula::Balance(more, less) => Some(part_of(of(row.parent)?, counted.balance(more, less)?, counted)),
         Formula::Retired(retired) => Some(part_of(of(row.parent)?, counted.retired(&retired)?, counted)),
         Formula::Rest => {

@@ -5,11 +5,12 @@ pub(crate) mod evaluate;
 mod interval;
 
 use crate::error::{Error, Result};
-use crate::model::metrics::{Metric, TD_NODE_FETCH_LATENCY, TD_NODE_FRONTEND_BOUND, TD_UNIT_SLOTS};
-use crate::model::tree::{Formula, Input, Row, Tree};
-use crate::model::{self, MOST_INPUTS, Published};
-use crate::sample::{Sample, TD_SAMPLE_DROPPING};
+use crate::model::metrics::{Metric, TD_UNIT_SLOTS};
+use crate::model::tree::{Input, Row, Tree};
+use crate::model::{self, MOST_INPUTS};
+use crate::sample::{Sample, TD_SAMPLE_UNCORRECTED};
 use crate::span::{self, Span};
+pub use evaluate::Moved;
 pub(crate) use evaluate::{Count, Counted};
 use evaluate::{LOST, Share};
 
@@ -84,50 +85,24 @@ pub fn decode_tree(from: Option<&Sample>, to: &Sample) -> Result<Vec<Node>> {
     decode(from, to).map(Iterator::collect)
 }
 
-/// As [`decode_tree`], the maker's published metrics: without the slots that the core dropped in frontend bound and fetch latency, which are
-/// in bad speculation and machine clears then.
+/// As [`decode_tree`], of nodes as their sources count them: the published metrics correct some of these by further events.
 ///
 /// # Errors
-/// Those of [`decode_tree`], and -ENOTSUP: these slots were not counted.
-pub fn decode_tree_as_published(from: Option<&Sample>, to: &Sample) -> Result<Vec<Node>> {
-    decode_as_published(from, to).map(Iterator::collect)
+/// Those of [`decode_tree`].
+pub fn decode_tree_bare(from: Option<&Sample>, to: &Sample) -> Result<Vec<Node>> {
+    decode_bare(from, to).map(Iterator::collect)
 }
 
-/// As `decode_tree_as_published`, without an allocation.
-pub(crate) fn decode_as_published(
+/// As `decode_tree_bare`, without an allocation.
+pub(crate) fn decode_bare(
     from: Option<&Sample>,
     to: &Sample,
 ) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
-    let span = span::span(from, to, 1)?;
+    let mut span = span::span(from, to, 1)?;
     let tree = tree_of(to)?;
-    let mut counted = counted(tree, &span, from, to);
-    match model::published(to.base.model) {
-        Published::AsCounted => return Ok(nodes(tree, span.level, &counted, &span)),
-        Published::Less(_) => {}
-        Published::NotCounted(why) => {
-            return Err(Error::errno(libc::ENOTSUP, "this core's published metrics cannot be had").why(why));
-        }
-    }
-    let place = model::counters_down_to(to.base.model, to.base.level);
-    let dropped = difference_of(place, from, to)
-        .filter(|_| tree.takes_counters() && to.flags & TD_SAMPLE_DROPPING != 0)
-        .ok_or_else(not_dropping)?;
-    for row in tree.nodes {
-        if let (TD_NODE_FRONTEND_BOUND | TD_NODE_FETCH_LATENCY, Formula::Slots(input)) =
-            (row.metric.id, row.formula)
-        {
-            // (each of these slots is one of the others, so at the edges the difference is off by no more than these)
-            counted.inputs[input] =
-                counted.inputs[input].map(|count| Count { n: (count.n - dropped).max(0.0), ..count });
-        }
-    }
+    span::move_slots(&mut span, from.unwrap_or(&Sample::default()), to, false);
+    let counted = Counted { bare: true, ..counted(tree, &span, from, to) };
     Ok(nodes(tree, span.level, &counted, &span))
-}
-
-fn not_dropping() -> Error {
-    Error::errno(libc::ENOTSUP, "the published metrics need the slots that the core dropped")
-        .why("they were not counted")
-        .remedy("open with TD_FLAG_COUNTERS | TD_FLAG_DROPPING")
 }
 
 /// What a plain counter counted between two samples; None: it went back, or there is none.
@@ -206,7 +181,15 @@ fn counted(tree: &Tree, span: &Span, from: Option<&Sample>, to: &Sample) -> Coun
     let measured = &tree.inputs[..tree.inputs_of(span.level)];
     let inputs: [Option<Count>; MOST_INPUTS] =
         std::array::from_fn(|place| measured.get(place).and_then(input));
-    Counted { inputs, slots: span.slots as f64, uncounted: span.uncounted, unknown: 0.0 }
+    Counted {
+        inputs,
+        slots: span.slots as f64,
+        uncounted: span.uncounted,
+        unknown: 0.0,
+        bare: false,
+        uncorrected: span.flags & TD_SAMPLE_UNCORRECTED != 0,
+        moved: Moved::UNSEEN,
+    }
 }
 
 #[cfg(test)]

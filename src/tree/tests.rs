@@ -6,7 +6,7 @@ use crate::decode::tests::{bits_1, bits_2, pairs};
 use crate::model::metrics::*;
 use crate::model::{e_cores, p_counters, skylake, zen};
 use crate::sample::{Base, L1, L2, TD_SAMPLE_COARSE_TIME};
-use crate::{decode, decode_l1, decode_l2};
+use crate::{Sum, decode, decode_l1, decode_l2};
 
 mod made_up;
 
@@ -297,7 +297,13 @@ fn level_2_of_skylake_is_that_of_bad_speculation_and_frontend_bound() {
 fn counters_at_sight_are_the_nodes_to_the_last_bit() {
     let (mut compared, mut refused, mut error) = ([0; 2], 0, 0.0f64);
     for (k, (from, to)) in pairs().enumerate() {
-        let rows = [&p_counters::TREE_1, &p_counters::TREE_6, &p_counters::TREE_8, &e_cores::TREE_1];
+        let rows = [
+            &p_counters::SUNNY_BARE,
+            &p_counters::GOLDEN_TREE,
+            &p_counters::GOLDEN_BARE,
+            &p_counters::TREE_8,
+            &e_cores::TREE_1,
+        ];
         let tree = rows[k % rows.len()];
         let base = Base::of_handle(k as u64, place_of(tree), 1 + (k as u8 / 4 + 1) % tree.depth() as u8);
         let counts = |sample: &Sample| {
@@ -591,5 +597,127 @@ fn what_was_not_measured_is_listed_and_is_no_number() {
     for (listed, node) in listed.zip(&nodes) {
         assert_eq!((listed.id, listed.measured), (node.id, node.measured));
         assert!(listed.value.is_nan());
+    }
+}
+
+/// Of 600,000 slots 300,000 retired, 60,000 had the backend, and 180,000 the frontend, of which 90,000 were latency and 30,000 dropped.
+#[test]
+fn frontend_bound_and_fetch_latency_are_without_what_the_core_dropped() {
+    let counts = [300_000, 60_000, 180_000, 30_000, 100_000, 50_000, 15_000, 30_000];
+    let published = slots_of(&p_counters::GOLDEN_TREE, 600_000, &counts);
+    let near = |share: f64, slots: f64| assert!((share - slots).abs() < 1.0, "{share} {slots}");
+    near(published(TD_NODE_FRONTEND_BOUND), 150_000.0);
+    near(published(TD_NODE_FETCH_LATENCY), 60_000.0);
+    near(published(TD_NODE_FETCH_BANDWIDTH), 90_000.0);
+    near(published(TD_NODE_BAD_SPECULATION), 90_000.0);
+    near(published(TD_NODE_MACHINE_CLEARS), 40_000.0);
+    near(published(TD_NODE_BACKEND_BOUND), 60_000.0);
+    let mut to = counted_by_read(&p_counters::GOLDEN_TREE, 600_000, &counts);
+    to.base.level = 2;
+    let bare = decode_tree_bare(None, &to).unwrap();
+    let share = |id| bare.iter().find(|node| node.id == id).unwrap().value * 600_000.0;
+    near(share(TD_NODE_FRONTEND_BOUND), 180_000.0);
+    near(share(TD_NODE_BAD_SPECULATION), 60_000.0);
+    near(share(TD_NODE_MACHINE_CLEARS), 10_000.0);
+}
+
+#[test]
+fn intervals_have_what_nothing_counted() {
+    let counts = [300_000, 60_000, 180_000, 100_000, 50_000, 15_000, 30_000];
+    let nodes = |tree: &Tree| {
+        let mut to = counted_by_read(tree, 600_000, &counts);
+        to.base.level = 2;
+        decode_tree(None, &to).unwrap()
+    };
+    let (fewer, bare) = (nodes(&p_counters::GOLDEN_FEWER), nodes(&p_counters::GOLDEN_BARE));
+    for (fewer, bare) in fewer.iter().zip(&bare) {
+        let (below, above) = (bare.low - fewer.low, fewer.high - bare.high);
+        assert_eq!(fewer.value, bare.value);
+        // (no more than fetch latency has)
+        let most = match fewer.id {
+            TD_NODE_FRONTEND_BOUND | TD_NODE_FETCH_LATENCY => [0.15, 0.0],
+            TD_NODE_BAD_SPECULATION | TD_NODE_MACHINE_CLEARS => [0.0, 0.15],
+            _ => [0.0; 2],
+        };
+        assert!((below - most[0]).abs() < 0.02 && (above - most[1]).abs() < 0.02, "{fewer:?} {bare:?}");
+    }
+}
+
+/// Of 600,000 slots others have seen 500,000, and counted 25,000 of these that the core dropped.
+#[test]
+fn what_others_have_counted_leaves_the_rest_in_the_intervals() {
+    let sum = |tree: &'static Tree, slots: u64, counts: &[u64]| {
+        let mut sum = Sum::default();
+        sum.add(&counted_by_read(tree, 0, &[]), &counted_by_read(tree, slots, counts)).unwrap();
+        sum
+    };
+    let fewer = sum(&p_counters::GOLDEN_FEWER, 600_000, &[300_000, 60_000, 180_000]);
+    let all = sum(&p_counters::GOLDEN_TREE, 500_000, &[250_000, 50_000, 150_000, 25_000]);
+    assert!(fewer.moved().is_none());
+    let (moved, seen) = all.moved().unwrap();
+    assert!((moved.counted, seen) == ([25_000.0, 0.0], 500_000) && moved.off < 2_000.0, "{moved:?}");
+    for rest in [100_000.0, 0.0] {
+        let moved = Moved { rest, ..moved };
+        let nodes = fewer.decode_tree_beside(&moved).unwrap();
+        let (l1, skid) = (fewer.l1_beside(&moved).unwrap(), 2.0 * skid_of_counters(0, 4) as f64);
+        for (id, slots, less, more) in [
+            (TD_NODE_RETIRING, 300_000.0, 0.0, 0.0),
+            (TD_NODE_BAD_SPECULATION, 85_000.0, 0.0, rest),
+            (TD_NODE_FRONTEND_BOUND, 155_000.0, rest, 0.0),
+            (TD_NODE_BACKEND_BOUND, 60_000.0, 0.0, 0.0),
+        ] {
+            let node = nodes.iter().find(|node| node.id == id).unwrap();
+            assert!((node.value * 600_000.0 - slots).abs() < 1.0, "{node:?}");
+            let ends = [(slots - less - node.low * 600_000.0), (node.high * 600_000.0 - slots - more)];
+            assert!(ends.iter().all(|end| (0.0..2.0 * skid).contains(end)), "{node:?} {ends:?}");
+        }
+        assert!((l1.frontend_bound * 600_000.0 - 155_000.0).abs() < 1.0, "{l1:?}");
+        assert!((rest..rest + 2.0 * skid).contains(&(l1.error * 600_000.0)), "{l1:?}");
+    }
+}
+
+/// Ice Lake: of 500,000 slots the core dropped 25,000, and there were 4,000 clears.
+#[test]
+fn ice_lakes_backend_bound_has_five_slots_for_each_clear() {
+    let published = slots_of(&p_counters::SUNNY_TREE, 500_000, &[200_000, 100_000, 100_000, 25_000, 4_000]);
+    let near = |share: f64, slots: f64| assert!((share - slots).abs() < 1.0, "{share} {slots}");
+    near(published(TD_NODE_BACKEND_BOUND), 120_000.0);
+    near(published(TD_NODE_FRONTEND_BOUND), 75_000.0);
+    near(published(TD_NODE_BAD_SPECULATION), 105_000.0);
+    let to = counted_by_read(&p_counters::SUNNY_FEWER, 500_000, &[200_000, 100_000, 100_000]);
+    let nodes = decode_tree(None, &to).unwrap();
+    let holds = |id, share: f64| {
+        let node = nodes.iter().find(|node| node.id == id).unwrap();
+        assert!(node.low <= share && share <= node.high, "{node:?} {share}");
+    };
+    holds(TD_NODE_BACKEND_BOUND, 0.24);
+    holds(TD_NODE_FRONTEND_BOUND, 0.15);
+    holds(TD_NODE_BAD_SPECULATION, 0.21);
+}
+
+/// By registers, with the counter beside them.
+#[test]
+fn registers_with_a_counter_beside_them_are_the_published_metrics() {
+    let row = model::of_core("Golden or Raptor Cove").unwrap();
+    let base = Base::of_handle(1 << 32, row, 2);
+    let category = Base::keep(&[300_000, 60_000, 180_000, 60_000, 100_000, 50_000, 90_000, 30_000]);
+    let base = Base { window: base.first_window().wrapping_add(1), error: 100, category, ..base };
+    let (size, slots) = (size_of::<Sample>() as u32, 600_000);
+    let mut to = Sample { size, slots, slots_before: slots, base, ..Sample::default() };
+    to.counter[0] = 30_000;
+    let share = |nodes: &[Node], id| nodes.iter().find(|node| node.id == id).unwrap().value * 600_000.0;
+    let published = decode_tree(None, &to).unwrap();
+    let bare = decode_tree_bare(None, &to).unwrap();
+    for (id, slots, dropped) in [
+        (TD_NODE_FRONTEND_BOUND, 180_000.0, -30_000.0),
+        (TD_NODE_FETCH_LATENCY, 90_000.0, -30_000.0),
+        (TD_NODE_FETCH_BANDWIDTH, 90_000.0, 0.0),
+        (TD_NODE_BAD_SPECULATION, 60_000.0, 30_000.0),
+        (TD_NODE_MACHINE_CLEARS, 10_000.0, 30_000.0),
+        (TD_NODE_BRANCH_MISPREDICTS, 50_000.0, 0.0),
+        (TD_NODE_BACKEND_BOUND, 60_000.0, 0.0),
+    ] {
+        assert!((share(&published, id) - slots - dropped).abs() < 1.0, "{}", share(&published, id));
+        assert!((share(&bare, id) - slots).abs() < 1.0, "{}", share(&bare, id));
     }
 }

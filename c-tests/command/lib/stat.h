@@ -38,6 +38,7 @@ static inline void stat_begins(void)
         SKIP("%s is not there", beside("../release/topdown"));
     CHECK(mkdtemp(stat_scratch) != NULL && chmod(stat_scratch, 0777) == 0);
     atexit(stat_clean);
+    mix_is(MIX); /* (on Ice Lake, of programs with this mix: without clears) */
 }
 
 /* Runs a command, and returns how it ended; what it says on standard error is in the file `said`. */
@@ -99,6 +100,15 @@ static inline double unit_slots(uint32_t flags)
     return width * UNIT;
 }
 
+/* Whether the published metrics of this core take INT_MISC.UOP_DROPPING. */
+static inline int drops_slots(void)
+{
+    td_t *const td = measured(NULL);
+    const struct td_info info = info_of(td);
+    td_close(td);
+    return core_drops_slots(info.core);
+}
+
 /* The report's shares of the whole are within their bounds, plus this, of the truth. */
 static inline void stat_is_true(const struct csv *csv, double besides)
 {
@@ -112,5 +122,32 @@ static inline void stat_is_true(const struct csv *csv, double besides)
         CHECK_NEAR(csv_number(csv, row, ONE[k]), truth.l1[k], one + besides);
     for (int k = 0; k < 8 && !isnan(two); k++)
         CHECK_NEAR(csv_number(csv, row, TWO[k]), truth.l2[k], two + besides);
+    for (int k = 0; k < 12; k++) {
+        char name[64], low[72], high[72];
+        snprintf(name, sizeof name, "tma_%s", k < 4 ? ONE[k] : TWO[k - 4]);
+        snprintf(low, sizeof low, "%s_low", name);
+        snprintf(high, sizeof high, "%s_high", name);
+        const double is = k < 4 ? truth.l1[k] : truth.l2[k - 4];
+        if (csv_has(csv, low) && *csv_text(csv, row, low))
+            CHECK(csv_number(csv, row, low) - besides <= is && is <= csv_number(csv, row, high) + besides);
+    }
+}
+
+/* How wide the widest interval of the whole is, of nodes that slots of INT_MISC.UOP_DROPPING are of (`touched`), or of the others, which are
+ * exact whether or not a counter is left for these. */
+static inline double stat_widest(const struct csv *csv, int touched)
+{
+    static const char *const NAMES[2][4] = {{"tma_retiring", "tma_heavy_operations", "tma_branch_mispredicts", "tma_backend_bound"},
+                                            {"tma_frontend_bound", "tma_bad_speculation", "tma_fetch_latency", "tma_machine_clears"}};
+    double widest = 0;
+    for (int k = 0; k < 4; k++) {
+        char low[72], high[72];
+        snprintf(low, sizeof low, "%s_low", NAMES[touched][k]);
+        snprintf(high, sizeof high, "%s_high", NAMES[touched][k]);
+        const int row = csv_row(csv, "");
+        if (csv_has(csv, low) && *csv_text(csv, row, low))
+            widest = fmax(widest, csv_number(csv, row, high) - csv_number(csv, row, low));
+    }
+    return widest;
 }
 #endif

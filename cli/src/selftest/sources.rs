@@ -8,13 +8,10 @@ use super::machine::Machine;
 use super::raw::{Event, Of, Start};
 use super::report::{Tried, Untried, seen};
 use serde::Serialize;
-use topdown::{
-    Node, Options, SourceKind, TD_NODE_BAD_SPECULATION, TD_NODE_FETCH_LATENCY, TD_NODE_FRONTEND_BOUND,
-    TD_NODE_MACHINE_CLEARS, TopDown,
-};
+use topdown::{Corrections, Node, Options, SourceKind, TopDown};
 
-/// INT_MISC.UOP_DROPPING, by the core: slots that PERF_METRICS counts as frontend bound and perf's metrics do not. (perf
-/// corrects nothing on Lion Cove and later.)
+/// INT_MISC.UOP_DROPPING, by the core: slots that both sources have in frontend bound, and the published metrics take out. (They correct
+/// nothing on Lion Cove and later.)
 const DROPPED: [(&str, u64); 3] = [("Sunny", 0x100d), ("Golden", 0x10ad), ("Redwood", 0x10ad)];
 
 /// A share by one source, and the bound on its error.
@@ -30,8 +27,6 @@ pub struct Reading {
 enum Verdict {
     /// By no more than both bounds together.
     Agree,
-    /// By what perf's correction takes away.
-    Dropped,
     Differ,
 }
 
@@ -50,14 +45,15 @@ pub struct Pair {
 #[derive(Debug, Serialize)]
 pub struct Compared {
     workload: &'static str,
-    /// The part of all slots that INT_MISC.UOP_DROPPING counted, where perf corrects by it.
+    /// The part of all slots that INT_MISC.UOP_DROPPING counted, where the published metrics correct by it.
     dropped: Option<f64>,
     nodes: Vec<Pair>,
 }
 
-/// A handle on that source.
+/// A handle on that source, as it is.
 pub fn open(source: SourceKind) -> Result<TopDown, String> {
-    TopDown::open(&Options { source, ..Options::default() }).map_err(|error| error.to_string())
+    let options = Options { source, corrections: Corrections::Bare, ..Options::default() };
+    TopDown::open(&options).map_err(|error| error.to_string())
 }
 
 /// Which sources there are: both; or else why not.
@@ -80,7 +76,7 @@ pub fn compare(bottleneck: &Bottleneck, machine: &Machine) -> Result<Compared, U
     let (first, dropped) = by(SourceKind::Registers)?;
     let (counters, _) = by(SourceKind::Counters)?;
     let (second, _) = by(SourceKind::Registers)?;
-    Ok(Compared { workload: bottleneck.name, dropped, nodes: pairs([&first, &second], &counters, dropped) })
+    Ok(Compared { workload: bottleneck.name, dropped, nodes: pairs([&first, &second], &counters) })
 }
 
 /// The nodes by a source; and, of registers, the part of the slots that the core dropped.
@@ -106,16 +102,7 @@ fn reading(low: f64, high: f64, value: f64) -> Reading {
     Reading { value, bound: (high - value).max(value - low) }
 }
 
-/// How much more of the slots registers give a node than counters, if the core dropped so many.
-fn shift(node: u32, dropped: f64) -> f64 {
-    match node {
-        TD_NODE_FRONTEND_BOUND | TD_NODE_FETCH_LATENCY => dropped,
-        TD_NODE_BAD_SPECULATION | TD_NODE_MACHINE_CLEARS => -dropped,
-        _ => 0.0,
-    }
-}
-
-fn pairs(registers: [&Vec<Node>; 2], counters: &[Node], dropped: Option<f64>) -> Vec<Pair> {
+fn pairs(registers: [&Vec<Node>; 2], counters: &[Node]) -> Vec<Pair> {
     let of = |nodes: &[Node], id| nodes.iter().find(|node| node.id == id && node.measured == 1).copied();
     let pair = |counted: &Node| {
         let [first, second] = registers.map(|nodes| of(nodes, counted.id));
@@ -124,20 +111,13 @@ fn pairs(registers: [&Vec<Node>; 2], counters: &[Node], dropped: Option<f64>) ->
         let registers = reading(first.low.min(second.low), first.high.max(second.high), value);
         let counters = reading(counted.low, counted.high, counted.value);
         let (difference, bounds) = (registers.value - counters.value, registers.bound + counters.bound);
-        let is_shift = |dropped| (difference - shift(counted.id, dropped)).abs() <= bounds;
-        let verdict = if difference.abs() <= bounds {
-            Verdict::Agree
-        } else if dropped.is_some_and(is_shift) {
-            Verdict::Dropped
-        } else {
-            Verdict::Differ
-        };
+        let verdict = if difference.abs() <= bounds { Verdict::Agree } else { Verdict::Differ };
         Some(Pair { node: counted.name(), registers, counters, difference, verdict })
     };
     counters.iter().filter(|node| node.measured == 1).filter_map(pair).collect()
 }
 
-/// Both sources agree, or differ by what perf's correction explains.
+/// Both sources agree.
 pub fn judge(compared: &Compared) -> Tried {
     let count = |verdict| compared.nodes.iter().filter(|pair| pair.verdict == verdict).count();
     let mut what =
@@ -159,8 +139,6 @@ pub fn judge(compared: &Compared) -> Tried {
             100.0 * difference,
             match verdict {
                 Verdict::Agree => "",
-                Verdict::Dropped =>
-                    "  note: more than both bounds; slots that the core drops, which perf takes out of PERF_METRICS",
                 Verdict::Differ => "  MORE THAN BOTH BOUNDS",
             }
         );
@@ -171,7 +149,7 @@ pub fn judge(compared: &Compared) -> Tried {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use topdown::{TD_NODE_BACKEND_BOUND, TD_NODE_RETIRING};
+    use topdown::{TD_NODE_BACKEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_FRONTEND_BOUND, TD_NODE_RETIRING};
 
     const IDS: [u32; 4] =
         [TD_NODE_RETIRING, TD_NODE_BAD_SPECULATION, TD_NODE_FRONTEND_BOUND, TD_NODE_BACKEND_BOUND];
@@ -190,7 +168,7 @@ mod tests {
 
     fn compared(registers: [[f64; 4]; 2], counters: [f64; 4], dropped: Option<f64>) -> Compared {
         let [first, second] = registers.map(|values| nodes(values, 0.005));
-        let nodes = pairs([&first, &second], &nodes(counters, 0.001), dropped);
+        let nodes = pairs([&first, &second], &nodes(counters, 0.001));
         Compared { workload: "made up", dropped, nodes }
     }
 
@@ -210,15 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn what_the_core_drops_is_a_note_and_anything_else_is_not() {
+    fn what_the_core_drops_is_in_both_sources_and_explains_no_difference() {
         let shifted = [[0.4, 0.1, 0.23, 0.27]; 2];
-        let dropped = compared(shifted, [0.4, 0.13, 0.2, 0.27], Some(0.031));
-        assert_eq!(verdicts(&dropped), [Verdict::Agree, Verdict::Dropped, Verdict::Dropped, Verdict::Agree]);
-        let text = judge(&dropped).unwrap();
-        assert!(text.holds && text.what.matches("note: more than both bounds").count() == 2, "{text:?}");
         for (counters, dropped) in [
             ([0.4, 0.13, 0.2, 0.27], None),
-            ([0.4, 0.13, 0.2, 0.27], Some(0.01)),
+            ([0.4, 0.13, 0.2, 0.27], Some(0.031)),
             ([0.43, 0.1, 0.2, 0.27], Some(0.03)),
         ] {
             let text = judge(&compared(shifted, counters, dropped)).unwrap();

@@ -228,7 +228,7 @@ fn misses(programs: u64, kind: Kind) -> Misses {
 }
 
 pub(super) fn sunny_cove() -> SampledEvents {
-    SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap()
+    SampledEvents::of_core("Sunny, Willow or Cypress Cove, bare counters").unwrap()
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn recording(file: &str, offsets: &[u64], caller: u64) -> Recording {
         calls: Calls::default(),
     };
     Recording {
-        events: vec![SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap()],
+        events: vec![SampledEvents::of_core("Sunny, Willow or Cypress Cove, bare counters").unwrap()],
         settings,
         bursts: (0..offsets.len() as u32).map(burst).collect(),
         stacks: offsets.iter().map(|offset| vec![place(*offset), place(caller)]).collect(),

@@ -53,7 +53,7 @@ fn function(name: &str, ns: u64, shares: Option<[f64; 4]>) -> ProfiledFunction {
 
 /// Two functions of 3 s and 1 s, of which the second cannot be told.
 pub(crate) fn profile() -> Profile {
-    let events = SampledEvents::of_core("Sunny, Willow or Cypress Cove, by counters").unwrap();
+    let events = SampledEvents::of_core("Sunny, Willow or Cypress Cove, bare counters").unwrap();
     let all = figures(4_000_000_000, Some([0.4, 0.1, 0.2, 0.3]));
     let frame = |(name, line, inlined): &(&str, u32, bool)| StackFrame {
         function: ((*name).into(), if *name == "no;name" { "" } else { "a.out" }.into()),
@@ -339,7 +339,7 @@ fn named<'f>(frames: &'f [Frame], name: &str) -> Vec<&'f Frame> {
 fn frames_are_as_wide_as_their_time_and_above_their_callers() {
     let svg = svg(&profile());
     let [frames] = &frames(&svg)[..] else { panic!("{svg}") };
-    let core = named(frames, "Sunny, Willow or Cypress Cove, by counters")[0];
+    let core = named(frames, "Sunny, Willow or Cypress Cove, bare counters")[0];
     let main = named(frames, "main")[0];
     let f = named(frames, "f(&quot;x&quot;, int)");
     assert_eq!((core.x, core.width, main.width), (0.0, 100.0, 87.5), "{frames:?}");

@@ -19,8 +19,8 @@ use crate::read::{
     Seen, Shared,
 };
 use crate::sample::{
-    Head, MARKED_COUNTERS, Mark, OF_READINGS, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_WORK_AFTER,
-    TD_SAMPLE_WORK_COUNTED,
+    Base, Head, MARKED_COUNTERS, Mark, OF_READINGS, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME,
+    TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_COUNTED,
 };
 use crate::sys::kept::Kept;
 use crate::sys::page::PLAIN_WIDTH;
@@ -360,6 +360,47 @@ fn with_totals(read: &Sample, work: u64) -> Option<Mark> {
     fits.then(|| Mark { slots: read.slots, metrics, counter, ..read.mark() })
 }
 
+/// So many counters leave no room for more in a mark: the last is where registers have their metrics.
+const MOST_MARKED: usize = 1 + MARKED_COUNTERS;
+/// What a counter says; above it is room for a part of something else.
+const SAID: u64 = (1 << PLAIN_WIDTH) - 1;
+const PART: u32 = u64::BITS - PLAIN_WIDTH as u32;
+/// The counters above which the error is, and the one above which the work is.
+const ABOVE_ERROR: std::ops::Range<usize> = 0..4;
+const ABOVE_WORK: usize = 4;
+
+/// The same of so many counters, in the form of an inline one: what they say is added to `start`. None: the reading is of another
+/// start, as those by a second group are, or those before a signal handler changed it.
+fn full_mark(start: &Sample, read: &Sample, work: u64) -> Option<Mark> {
+    let of = |base: &Base| (base.sequence, base.window, base.switches, base.level);
+    if of(&read.base) != of(&start.base) {
+        return None;
+    }
+    let said = |k: usize| read.counter[k].wrapping_sub(start.counter[k]);
+    let mut counter: [u64; MARKED_COUNTERS] = std::array::from_fn(said);
+    let (last, slots) = (said(MARKED_COUNTERS), read.slots.wrapping_sub(start.slots));
+    let work = work.div_ceil(UNIT_OF_WORK);
+    if counter.iter().fold(last | slots, |all, said| all | said) & !SAID != 0 || work >> PART != 0 {
+        return None;
+    }
+    for k in ABOVE_ERROR {
+        counter[k] |= read.base.error >> (PART * k as u32) << PLAIN_WIDTH;
+    }
+    counter[ABOVE_WORK] |= work << PLAIN_WIDTH;
+    Some(Mark { slots, metrics: last | TOTALS << PLAIN_WIDTH, counter, ..read.mark() })
+}
+
+/// What the counters of such a mark said; and of one that was taken by a call the error, and the work in its unit.
+fn of_full_mark(mark: &Mark) -> ([u64; MOST_MARKED], Option<(u64, u64)>) {
+    let counter = |k: usize| *mark.counter.get(k).unwrap_or(&mark.metrics);
+    if mark.metrics >> PLAIN_WIDTH == 0 {
+        return (std::array::from_fn(counter), None);
+    }
+    let above = |k: usize| counter(k) >> PLAIN_WIDTH;
+    let error = ABOVE_ERROR.fold(0, |error, k| error | above(k) << (PART * k as u32));
+    (std::array::from_fn(|k| counter(k) & SAID), Some((error, above(ABOVE_WORK))))
+}
+
 /// One in so many instructions of a look is executed before the first reading of the counters, if that is the first thing that is done,
 /// and if not; and after the last.
 const ONE_IN_BEFORE_EARLY: u64 = 16;
@@ -422,13 +463,18 @@ impl<C: PlainCounters> Source for Plain<C> {
         seen: std::result::Result<&Sample, Option<Entry>>,
         short: bool,
     ) -> Result<Mark> {
-        let fits = self.counters.reader().is_some_and(|(_, count)| !short && count <= MARKED_COUNTERS);
-        if !fits {
+        let count = self.counters.reader().map_or(usize::MAX, |(_, count)| count);
+        let is_full = count == MOST_MARKED && shared.slots_each.get() == 1;
+        if short || !(count <= MARKED_COUNTERS || is_full) {
             return Ok(self.count(shared, Next::SamePeriod, 0)?.mark());
         }
+        let put = |out: &Sample, work| match is_full {
+            true => shared.with_start(|start| full_mark(start, out, work)),
+            false => with_totals(out, work),
+        };
         let early = match seen {
             Ok(read) => {
-                let mark = self.work_since(shared, read).and_then(|work| with_totals(read, work));
+                let mark = self.work_since(shared, read).and_then(|work| put(read, work));
                 if let Some(mark) = mark {
                     return Ok(mark);
                 }
@@ -438,7 +484,7 @@ impl<C: PlainCounters> Source for Plain<C> {
         };
         let mut looked = Sample::default();
         let looks = match self.read_counters(shared, early, &mut looked) {
-            Ok(()) => match with_totals(&looked, 0) {
+            Ok(()) => match put(&looked, 0) {
                 Some(mark) => return Ok(mark),
                 None => 1,
             },
@@ -448,34 +494,41 @@ impl<C: PlainCounters> Source for Plain<C> {
     }
 
     fn sample_of(&self, mark: &Mark, short: bool) -> Result<Sample> {
-        let has_totals = mark.metrics & TOTALS != 0;
+        let count = self.counters.reader().map_or(0, |(_, count)| count);
+        let has_totals = count <= MARKED_COUNTERS && mark.metrics & TOTALS != 0;
         // (a mark is of the latest look before it)
         let before = |marked: &Marked| has_totals || marked.is_whole || marked.from <= mark.slots;
         let found = self.remembered.find_latest(key(mark.sequence, mark.window), before);
         let (place, Marked { start, is_whole, .. }) = found.ok_or_else(stale_mark)?;
         let start = if is_whole { start } else { self.taken[place].from(start) };
         let mut sample = Sample { flags: start.flags | TD_SAMPLE_COARSE_TIME, ..start };
-        let counter = match self.counters.reader() {
+        let (full, mut called) = of_full_mark(mark);
+        let counter: &[u64] = match count {
             _ if is_whole => &[],
-            Some((_, count)) if !short && count <= MARKED_COUNTERS => &mark.counter[..count],
+            1..=MARKED_COUNTERS if !short => &mark.counter[..count],
+            MOST_MARKED if !short => &full,
             _ => return Err(stale_mark()),
         };
         if has_totals && !is_whole {
             sample.slots = mark.slots;
-            sample.base.error = mark.metrics >> ERROR;
             sample.counter[..counter.len()].copy_from_slice(counter);
-            sample.flags |= OF_SLOW_READINGS;
-            let work = (mark.metrics >> WORK) % (1 << (ERROR - WORK));
-            if work > 0 {
-                sample.flags |= TD_SAMPLE_WORK_COUNTED;
-                sample.base.category[0] = (work * UNIT_OF_WORK) as i64;
-            }
+            called = Some((mark.metrics >> ERROR, (mark.metrics >> WORK) % (1 << (ERROR - WORK))));
         } else {
-            if mark.metrics != 0 || counter.iter().chain([&mark.slots]).any(|raw| raw >> PLAIN_WIDTH != 0) {
+            let metrics = if counter.len() == MOST_MARKED { 0 } else { mark.metrics };
+            if metrics != 0 || counter.iter().chain([&mark.slots]).any(|raw| raw >> PLAIN_WIDTH != 0) {
                 return Err(no_mark());
             }
             sample.slots = sample.slots.wrapping_add(mark.slots); // (only a leader that counts slots is read inline)
             sample.counter.iter_mut().zip(counter).for_each(|(all, raw)| *all = all.wrapping_add(*raw));
+            called = called.filter(|_| counter.len() == MOST_MARKED);
+        }
+        if let Some((error, work)) = called {
+            sample.base.error = error;
+            sample.flags |= OF_SLOW_READINGS;
+            if work > 0 {
+                sample.flags |= TD_SAMPLE_WORK_COUNTED;
+                sample.base.category[0] = (work * UNIT_OF_WORK) as i64;
+            }
         }
         sample.slots_before = sample.slots; // no register holds any
         Ok(sample)

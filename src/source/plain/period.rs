@@ -38,7 +38,9 @@ impl Period {
         start.flags |= if now.clock.coarse { TD_SAMPLE_COARSE_TIME } else { 0 };
         start.base.sequence = now.sequence;
         start.base.switches = self.stretches(now.stretches);
-        start.base.level = if now.is_level_1 { 1 } else { start.base.level };
+        if now.is_level_1 {
+            start.is_of_few();
+        }
         start.base.error = self.own_work;
         let counter: [u64; MOST_COUNTERS] = std::array::from_fn(|k| {
             counters[k].base.wrapping_sub(self.begun.counter[k]).wrapping_sub(own[k])
@@ -76,7 +78,9 @@ impl Period {
         start.time_is(counts.time.since(self.begun.time), 0);
         start.base.error = self.own_work;
         start.base.switches = self.stretches(counts.stretches);
-        start.base.level = if counts.is_stretch { 1 } else { start.base.level };
+        if counts.is_stretch {
+            start.is_of_few();
+        }
         let counter = std::array::from_fn(|k| counted(counts.counter[k], self.begun.counter[k], own[k]));
         Sample { counter, ..start.sample(Registers::default(), 0) }
     }

@@ -130,3 +130,24 @@ fn simulated_counters_count_so_much_in_a_cycle() {
         assert!(source.counters().set_per_cycle(per_cycle).is_err(), "{per_cycle:?}");
     }
 }
+
+#[test]
+fn a_mark_of_eight_counters_that_was_taken_by_a_call_has_error_and_work() {
+    let mut start = Sample { slots: 1 << 60, ..Sample::default() };
+    start.base = Base::of_handle(1, crate::model::UNKNOWN as u8, 1);
+    start.counter.iter_mut().zip(1..).for_each(|(counter, k)| *counter = k << 50);
+    let mut read = Sample { slots: start.slots + SAID, ..start };
+    read.counter.iter_mut().zip(1..).for_each(|(counter, k)| *counter += k * 1000);
+    read.base.error = 0x1234_5678_9abc_def0;
+    let mark = full_mark(&start, &read, 130).unwrap();
+    let (counter, called) = of_full_mark(&mark);
+    assert_eq!(counter, std::array::from_fn(|k| 1000 * (k as u64 + 1)));
+    assert_eq!((mark.slots, called), (SAID, Some((read.base.error, 3))));
+    // what a program inlines has neither
+    let inlined = Mark { metrics: 8000, counter: std::array::from_fn(|k| 1000 * (k as u64 + 1)), ..mark };
+    assert_eq!(of_full_mark(&inlined), (counter, None));
+    // no room
+    read.counter[3] += SAID;
+    assert!(full_mark(&start, &read, 130).is_none());
+    assert!(full_mark(&start, &start, (1 << PART) * UNIT_OF_WORK).is_none());
+}

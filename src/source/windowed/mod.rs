@@ -8,22 +8,23 @@ mod renewal;
 mod window;
 
 use super::remembered::{Remembered, key};
-use super::{MOST_TRIES, Source, interrupted, registers_of, stale_mark};
+use super::{MOST_TRIES, Source, interrupted, no_mark, registers_of, stale_mark};
 use crate::bound::{MOST_WHILE_HANDLED, UNCHECKED_MS, uncounted_part, wraps_after_ns};
 use crate::budget::{Budget, BudgetSettings};
 use crate::error::Result;
-use crate::model::slots_per_ns;
+use crate::model::perf_metrics::MOST_MOVED;
+use crate::model::{self, slots_per_ns};
 use crate::read::{Access, Entry, MetricsCounters, Scheduled, Seen, Shared, Snapshot};
 use crate::registers::{CATEGORIES, RawSlots, Registers};
 use crate::sample::{
     CALLED, Head, Mark, OF_READINGS, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, ms,
 };
 use crate::sys::kept::Kept;
-use crate::sys::page::Times;
+use crate::sys::page::{PLAIN_WIDTH, PlainCounter, Times};
 use renewal::Renewal;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use window::{Holds, LastSlots, Next, OwnWork, Window};
+use window::{Holds, LastSlots, Next, OwnWork, Window, counted_since};
 
 /// A group with SLOTS and PERF_METRICS, and the windows of its registers.
 pub(crate) struct Windowed<C> {
@@ -52,6 +53,9 @@ struct Shown {
     ns: u64,
     /// The library's own work right after, which does not count.
     own_work: (RawSlots, [i64; CATEGORIES]),
+    /// What the counters beside the registers said at that reading, and their totals without.
+    said: [u64; MOST_MOVED],
+    beside: [u64; MOST_MOVED],
     /// What SLOTS said at the reading that showed this, and the bound of that reading.
     from: u64,
     error: u64,
@@ -66,6 +70,7 @@ enum Changed {
 }
 
 /// What a reading of the registers comes to.
+#[allow(clippy::large_enum_variant)] // readings allocate nothing
 enum Found {
     /// It was told; SLOTS said this.
     Reading(RawSlots),
@@ -180,10 +185,11 @@ impl<C: MetricsCounters> Windowed<C> {
             return Ok(Changed::Not);
         }
         let begins = begins?;
-        let Some(head) = self.show_new(shared, &begins, number) else { return Ok(Changed::Not) };
+        let Some((head, counted)) = self.show_new(shared, &begins, number) else { return Ok(Changed::Not) };
         let (registers, ns) =
             begins.as_ref().map_or_else(Default::default, |start| (start.registers, start.ns));
         *out = head.sample(registers, ns);
+        self.put_beside(out, counted);
         Ok(Changed::To(begins, number))
     }
 
@@ -195,15 +201,33 @@ impl<C: MetricsCounters> Windowed<C> {
     }
 
     /// What samples of the window that this change began start from. None if a signal handler has used the handle since.
-    fn show_new(&self, shared: &Shared, begins: &Option<Snapshot>, number: u32) -> Option<Head> {
+    /// Then what was counted beside the registers, too.
+    fn show_new(
+        &self,
+        shared: &Shared,
+        begins: &Option<Snapshot>,
+        number: u32,
+    ) -> Option<(Head, [u64; MOST_MOVED])> {
         self.window.look(|window| match begins {
-            Some(start) => self.show(shared, window, start, number),
+            Some(start) => {
+                let counted = counted_since(start.beside(), window.beside_begun);
+                self.show(shared, window, start, number).map(|head| (head, counted))
+            }
             None => {
                 let start = window.start;
+                let counted = counted_since(window.beside, window.beside_begun);
                 let newest = || self.window.is_newest(number);
-                newest().then(|| self.remember(&start, 0, 0, newest)).map(|()| start)
+                let shown = Shown { start, error: start.base.error, beside: counted, ..Shown::default() };
+                newest().then(|| self.remember(&shown, newest)).map(|()| (start, counted))
             }
         })
+    }
+
+    /// What was counted beside the registers in this period.
+    #[inline(always)]
+    fn put_beside(&self, out: &mut Sample, counted: [u64; MOST_MOVED]) {
+        let count = self.counters.beside();
+        out.counter[..count].copy_from_slice(&counted[..count]);
     }
 
     /// read(2) of the group: adds what the kernel has counted to the totals, and starts a window, or with it a period.
@@ -235,8 +259,9 @@ impl<C: MetricsCounters> Windowed<C> {
         }
         // (255 for the sum of the fields, in 16 bits behind the point: it is close, and there is no time to divide)
         let unit = (own << 16) / 255;
-        let parts =
+        let mut parts =
             std::array::from_fn(|k| ((unit * (now.registers.metrics.0 >> (8 * k) & 0xff)) >> 16) as i64);
+        model::move_parts(out.base.model, counted_since(now.beside(), start.beside()), &mut parts);
         let own = Registers { slots: RawSlots(own), metrics: now.registers.metrics };
         self.own_work.set(window, own.slots, &parts);
         if !self.window.is_newest(number) {
@@ -248,12 +273,16 @@ impl<C: MetricsCounters> Windowed<C> {
         shared.skip(own.slots, &parts, after, || self.window.is_newest(number));
         out.skip(own.slots, &parts);
         out.add(own, 0);
+        for k in 0..self.counters.beside() {
+            out.counter[k] = out.counter[k].wrapping_add(now.beside()[k].wrapping_sub(start.beside()[k]));
+        }
         self.last_slots.set(window, now.registers.slots);
         self.own_error.fetch_add(after, Ordering::Relaxed);
         self.shown.update(place, |shown| {
             let mut of = shown.get();
             (of.own_work, of.from, of.error) = ((own.slots, parts), now.registers.slots.0, out.base.error);
             of.start.base.error += after;
+            of.said = now.beside.map(|counter| counter.raw);
             shown.set(of);
             self.window.is_newest(number)
         });
@@ -279,20 +308,36 @@ impl<C: MetricsCounters> Windowed<C> {
         }
         // (what a handler that comes from here on leaves is of another window, or as good)
         self.last_slots.set(start.base.window, now.registers.slots);
-        shared.restart(now.clock.scale, self.budget.get().limit(), &start, newest);
-        self.remember(&start, now.ns, now.registers.slots.0, newest);
+        let count = self.counters.beside();
+        let mut limit = self.budget.get().limit();
+        for counter in &now.beside[..count] {
+            limit = limit.min(now.registers.slots.0.saturating_add(counter.left / 2)); // none comes round unseen
+        }
+        let beside = (&now.beside, &window.beside_begun, count);
+        shared.restart_beside((now.clock.scale, limit), &start, beside, newest);
+        let shown = Shown {
+            start,
+            ns: now.ns,
+            said: now.beside.map(|counter| counter.raw),
+            beside: std::array::from_fn(|k| now.beside[k].base.wrapping_sub(window.beside_begun[k])),
+            from: now.registers.slots.0,
+            error: start.base.error,
+            ..Shown::default()
+        };
+        self.remember(&shown, newest);
         Some(start)
     }
 
-    fn remember(&self, start: &Head, ns: u64, from: u64, newest: impl FnOnce() -> bool) {
-        let error = start.base.error;
-        let shown = Shown { start: *start, ns, own_work: Default::default(), from, error };
-        self.shown.add(key(start.base.sequence, start.base.window), &shown, newest);
-        self.checked_ms.set(start.base.checked_ms);
+    fn remember(&self, shown: &Shown, newest: impl FnOnce() -> bool) {
+        let base = &shown.start.base;
+        self.shown.add(key(base.sequence, base.window), shown, newest);
+        self.checked_ms.set(base.checked_ms);
     }
 
     /// A reading of the registers in this window, without a system call.
     fn read_registers(&self, shared: &Shared, seen: Seen, out: &mut Sample) -> Found {
+        // (by the numbers of before)
+        let beside = if self.counters.beside() > 0 { shared.seen_beside(out) } else { Default::default() };
         let number = self.window.next_number();
         // (the registers first: what is executed before counts)
         let Some(mut now) = self.registers() else { return Found::Nothing };
@@ -300,7 +345,7 @@ impl<C: MetricsCounters> Windowed<C> {
             if !self.are_of(window, &mut now, number) {
                 return Found::Nothing;
             }
-            now.registers = seen_of(&now, seen).unwrap_or(now.registers);
+            now = seen_of(&now, seen, beside);
             let mut budget = self.budget.get();
             // to keep the next reading exact, or because it is long ago that the kernel's count was compared with the
             // registers, which an overflow resets
@@ -311,6 +356,7 @@ impl<C: MetricsCounters> Windowed<C> {
             self.budget.set(budget);
             let Some(head) = self.show(shared, window, &now, number) else { return Found::Nothing };
             *out = head.sample(now.registers, now.ns);
+            self.put_beside(out, counted_since(now.beside(), window.beside_begun));
             Found::Reading(now.registers.slots)
         })
     }
@@ -388,10 +434,18 @@ const ONE_IN_AFTER_WINDOW: u64 = 2;
 /// How often the registers are looked for, where something may have come between.
 const MOST_LOOKS: u32 = 4;
 
-/// What the fast path saw of the registers right before this snapshot, if they were of the same stretch on the counters.
-fn seen_of(now: &Snapshot, seen: Seen) -> Option<Registers> {
+/// This snapshot, with what the fast path saw of the registers, and of what is beside them, right before it, if they were of the same
+/// stretch on the counters.
+fn seen_of(now: &Snapshot, seen: Seen, beside: [PlainCounter; MOST_MOVED]) -> Snapshot {
+    let own = now.registers.slots.0.wrapping_sub(seen.registers.slots.0);
     let is_before = (1..=now.registers.slots.0).contains(&seen.registers.slots.0);
-    (is_before && seen.sequence == now.sequence).then_some(seen.registers)
+    let mut all = Snapshot { registers: seen.registers, ..*now };
+    let mut same = is_before && seen.sequence == now.sequence;
+    for (now, seen) in all.beside.iter_mut().zip(beside).filter(|(now, _)| now.left != 0) {
+        same &= seen.number == now.number && now.raw.wrapping_sub(seen.raw) <= own;
+        now.raw = seen.raw;
+    }
+    if same { all } else { *now }
 }
 
 impl<C: MetricsCounters> Source for Windowed<C> {
@@ -479,12 +533,12 @@ impl<C: MetricsCounters> Source for Windowed<C> {
         Ok(sample.mark())
     }
 
-    fn sample_of(&self, mark: &Mark, _: bool) -> Result<Sample> {
+    fn sample_of(&self, mark: &Mark, short: bool) -> Result<Sample> {
         let registers = registers_of(mark)?;
         let wanted = key(mark.sequence, mark.window);
         // (a mark is of the latest reading on the slow path that was before it, or is that)
         let before = |shown: &Shown| shown.from <= registers.slots.0;
-        let (_, Shown { mut start, ns, own_work: (slots, parts), from, error }) =
+        let (_, Shown { mut start, ns, own_work: (slots, parts), said, beside, from, error }) =
             self.shown.find_latest(wanted, before).ok_or_else(stale_mark)?;
         let is_it = key(start.base.sequence, start.base.window) == wanted;
         start.skip(slots, &parts);
@@ -493,6 +547,17 @@ impl<C: MetricsCounters> Source for Windowed<C> {
         }
         let mut sample = start.sample(registers, ns);
         sample.flags |= TD_SAMPLE_COARSE_TIME | if mark.slots & CALLED != 0 { OF_READINGS } else { 0 };
+        if short && from != mark.slots && self.counters.beside() > 0 {
+            return Err(stale_mark());
+        }
+        for k in 0..self.counters.beside() {
+            // (a mark that is no more than that reading has none of them)
+            let said = if from == mark.slots { said[k] } else { mark.counter[k] };
+            if said >> PLAIN_WIDTH != 0 {
+                return Err(no_mark());
+            }
+            sample.counter[k] = beside[k].wrapping_add(said);
+        }
         if is_it { Ok(sample) } else { Err(stale_mark()) }
     }
 

@@ -127,6 +127,7 @@ impl<C: MetricsCounters> Renewal<'_, C> {
             window.totals.add_unknown(limit);
         }
         window.sequence = before.sequence();
+        window.beside = counts.beside;
         Ok(match (end, start) {
             (Some(_), Some(start)) if at_rest && Scheduled::In(start.sequence) == after => {
                 Read::Undisturbed(start)
@@ -158,8 +159,8 @@ impl<C: MetricsCounters> Renewal<'_, C> {
         let number = self.window().number();
         let shown_since = |closed: Registers| self.source.last_slots.get(number) > closed.slots.0;
         let handled = end.registers.slots.0.saturating_sub(reading.registers.slots.0) > MOST_WHILE_HANDLED;
-        let closed_at =
-            if handled || shown_since(reading.registers) { end.registers } else { reading.registers };
+        let last = if handled || shown_since(reading.registers) { &end } else { reading };
+        let closed_at = last.registers;
         self.goes_on()?;
         // what the kernel counted until it read is this thread's, whatever happens then
         let (slots, time) = counters.slots()?;
@@ -190,6 +191,8 @@ impl<C: MetricsCounters> Renewal<'_, C> {
             return Ok(None);
         };
         self.source.change_budget(|budget| budget.opened(reading.pace, start.pace));
+        // (what a signal handler has shown counts, whatever it was)
+        self.window().beside = if shown_since(closed_at) { start.beside() } else { last.beside() };
         self.window().begin_at(&start, Next::Window);
         Ok(Some(start))
     }
@@ -203,6 +206,7 @@ impl<C: MetricsCounters> Renewal<'_, C> {
         let window = self.window();
         let switches = window.switches_by(page);
         window.add_counts(&counts, switches, false, None, most_slots_per_ns);
+        window.beside = counts.beside;
         window.sequence = page.sequence();
         window.begin(Next::Window);
         Ok(())

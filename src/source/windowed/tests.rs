@@ -56,7 +56,14 @@ impl MetricsCounters for Rc<Moved> {
         self.used();
         let registers = Registers { slots: RawSlots(self.held.get()), metrics: RawMetrics(0xff) };
         let clock = Clock { zero: self.time(), ..Clock::default() };
-        Some(Snapshot { registers, sequence: 0, clock, ns: 0, pace: self.time().enabled })
+        Some(Snapshot {
+            registers,
+            sequence: 0,
+            clock,
+            ns: 0,
+            pace: self.time().enabled,
+            beside: Default::default(),
+        })
     }
 
     fn scheduled(&self) -> Scheduled {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::bound::{MOST_WHILE_HANDLED, switches_between};
+use crate::model::{self, perf_metrics::MOST_MOVED};
 use crate::read::{GroupCounts, Scheduled, Snapshot};
 use crate::registers::RawSlots;
 use crate::sample::{Base, CATEGORIES, Head, TD_SAMPLE_COARSE_TIME};
@@ -36,6 +37,9 @@ pub(super) struct Window {
     pub interrupted: u64,
     /// `Windowed::own_error` as far as it is in the totals.
     pub own_error: u64,
+    /// What was counted beside the registers when the period began, and where the totals are from.
+    pub beside_begun: [u64; MOST_MOVED],
+    pub beside: [u64; MOST_MOVED],
     /// What samples of this window would be were registers and clock at zero, as far as that is known at its beginning.
     pub start: Head,
 }
@@ -100,6 +104,8 @@ impl Window {
             multiplexed: false,
             interrupted: 0,
             own_error: 0,
+            beside_begun: [0; MOST_MOVED],
+            beside: [0; MOST_MOVED],
             start,
         }
     }
@@ -177,6 +183,7 @@ impl Window {
     pub fn begin_period(&mut self, multiplexed: bool) {
         self.totals.restart();
         self.begun = self.totals.times();
+        self.beside_begun = self.beside;
         self.multiplexed = multiplexed;
     }
 
@@ -203,10 +210,17 @@ impl Window {
     /// (More than that can be is a signal handler's, and counts.)
     pub fn begin_at(&mut self, start: &Snapshot, next: Next) {
         if start.registers.slots.0 <= MOST_WHILE_HANDLED {
-            self.totals.skip(start.registers.slots, &start.registers.split());
+            let mut parts = start.registers.split();
+            model::move_parts(self.start.base.model, counted_since(start.beside(), self.beside), &mut parts);
+            self.totals.skip(start.registers.slots, &parts);
         }
         self.begin(next);
     }
+}
+
+/// What counters beside the registers counted between.
+pub(super) fn counted_since(now: [u64; MOST_MOVED], then: [u64; MOST_MOVED]) -> [u64; MOST_MOVED] {
+    std::array::from_fn(|k| now[k].wrapping_sub(then[k]))
 }
 
 /// SLOTS of the last reading, and its window: if it goes back in one window, somebody else reset the registers. In one word,
@@ -273,7 +287,14 @@ mod tests {
 
     fn holding(slots: u64) -> Snapshot {
         let registers = Registers { slots: RawSlots(slots), metrics: RawMetrics(0xff) };
-        Snapshot { registers, sequence: 2, clock: Clock::default(), ns: 0, pace: 0 }
+        Snapshot {
+            registers,
+            sequence: 2,
+            clock: Clock::default(),
+            ns: 0,
+            pace: 0,
+            beside: Default::default(),
+        }
     }
 
     fn window(origin: Origin) -> Window {

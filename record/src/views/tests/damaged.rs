@@ -19,7 +19,7 @@ impl Random {
 
 /// By counters and by registers, in files and in what is no file's, with returns and without.
 fn recording(file: &str) -> String {
-    let events = ["Golden or Raptor Cove, by counters", "Golden or Raptor Cove"].map(|core| {
+    let events = ["Golden or Raptor Cove, bare counters", "Golden or Raptor Cove"].map(|core| {
         let events = SampledEvents::of_core(core).unwrap();
         let names: Vec<&str> = events.events.iter().map(|(name, _)| *name).collect();
         let fingerprint = topdown::fingerprint(core).unwrap();

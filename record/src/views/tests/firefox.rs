@@ -67,7 +67,7 @@ fn what_the_firefox_profiler_loads_has_stacks_by_value_and_categories() {
         names,
         ["CPU time", "retiring", "bad speculation", "frontend bound", "backend bound", "unknown"]
     );
-    let core = ("Sunny, Willow or Cypress Cove, by counters", "", "green", None);
+    let core = ("Sunny, Willow or Cypress Cove, bare counters", "", "green", None);
     let f = |line| ("f(\"x\", int)", "a.out", "green", Some(("/src/a.c", line)));
     // (of main nothing is known, nor of a function that has no shares)
     let main = |line| ("main", "a.out", "grey", Some(("/src/a.c", line)));
