@@ -35,6 +35,8 @@ pub struct SampledEvents {
     /// The same of one that counts cycles beside the group, to tell time, if the core has one and no fixed counter does: whether a counter is left for it
     /// has to be seen.
     pub clock: Option<(&'static str, u64)>,
+    /// No counter is left for the clock beside the group: it has one of the group's while that does not count.
+    pub clock_in_turns: bool,
     /// The place of the event that counts what a core's other thread takes, where each core runs one thread: it counts nothing, and need not be
     /// opened if no counter is left for the clock.
     pub silent: Option<usize>,
@@ -112,6 +114,7 @@ impl SampledEvents {
             events: named([plan.leader.event].into_iter().chain(plan.members.iter().copied())),
             returns: counters.and_then(|counters| counters.returns).map(|event| (event.name, event.config)),
             clock: counters.and_then(|counters| counters.clock).map(|event| (event.name, event.config)),
+            clock_in_turns: false,
             silent: None,
             sampler: 0,
             sampled_per_cycle: if plan.slots_each == 1 { width.into() } else { 1 },
@@ -147,6 +150,7 @@ impl SampledEvents {
             events: named([SLOTS, CYCLES].into_iter().chain(metrics_of(level).iter().copied())),
             returns: None,
             clock: None,
+            clock_in_turns: false,
             silent: None,
             sampler: 1,
             sampled_per_cycle: 1,

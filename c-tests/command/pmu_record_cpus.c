@@ -241,8 +241,10 @@ static void program_is_true(const struct csv *csv, const struct program *program
             of_function += nodes_are_true(csv, row, mix_of_function(mix), &info, 0, &worst) > 0;
         CHECK(rows > 0);
         told += of_function > 0;
+        struct truth truth = truth_of(mix_of_function(mix));
+        truth.l1[3] -= fmin(contention, truth.l1[3]); /* (what the core's other thread took) */
         for (int node = 0; node < 4; node++)
-            of_process[node] += part / 1e6 * truth_of(mix_of_function(mix)).l1[node];
+            of_process[node] += part / 1e6 * truth.l1[node];
         if (!takes_turns)
             time_is_true(part_of(csv, program->name, name, "own"), program->name, name, of_told, functions.time / of_told * part / 1e6);
     }

@@ -39,6 +39,8 @@ pub(crate) struct ClockEvent {
     config: u64,
     /// Nanoseconds for each that it counts.
     ns_each: f64,
+    /// It has one of the group's counters while that does not count.
+    pub in_turns: bool,
 }
 
 impl ClockEvent {
@@ -48,7 +50,7 @@ impl ClockEvent {
             Counted::Cpu { .. } => PERF_COUNT_SW_CPU_CLOCK,
             Counted::Thread { .. } => PERF_COUNT_SW_TASK_CLOCK,
         };
-        ClockEvent { type_: PERF_TYPE_SOFTWARE, config: config.into(), ns_each: 1.0 }
+        ClockEvent { type_: PERF_TYPE_SOFTWARE, config: config.into(), ns_each: 1.0, in_turns: false }
     }
 
     /// The cycles of a kind of core, if a counter counts them whenever a thread runs: others may have it.
@@ -59,7 +61,7 @@ impl ClockEvent {
         let ns_each = || ns_each(type_, config, fixed.is_some()).unwrap_or(None);
         let here = || (0..3).find_map(|_| ns_each());
         let ns_each = thread::on_cpus(events.cpus.as_deref(), here).flatten();
-        ns_each.map(|ns_each| ClockEvent { type_, config, ns_each })
+        ns_each.map(|ns_each| ClockEvent { type_, config, ns_each, in_turns: events.clock_in_turns })
     }
 
     /// Nanoseconds for each that it counts.

@@ -9,6 +9,10 @@
 //! The clock is an event that counts cycles at a constant rate, where a fixed counter counts it or a general one is left: its interrupt cannot be masked.
 //! That of the events cpu-clock and task-clock, a timer's, waits while the kernel has interrupts off: where it switches from one thread to another, it is
 //! then the next one's.
+//!
+//! Where no counter is left beside the group the clock has turns with it (`InTurns`): from one turn of the thread or CPU to the next the clock counts, then a burst is
+//! asked for and the clock is off, and so on. Turns are at random instants, whatever the thread does and whoever has the turn: at each instant of its time
+//! the clock is on as likely as off. What it counts stands for the time in which it was off, too.
 #![forbid(unsafe_code)]
 
 use crate::clock_event::ClockEvent;
@@ -59,7 +63,41 @@ pub(crate) struct CpuClock {
     counted: Times,
     /// How many samples are still to come before the period is changed.
     unchanged: u64,
+    turns: Option<InTurns>,
     record: Vec<u8>,
+}
+
+/// Of a clock that has turns with the group.
+#[derive(Debug)]
+struct InTurns {
+    /// Counts for how long the thread runs (of a CPU, for how long it is there): the leader, so that it is in the clock's samples.
+    ran: TaskEvent,
+    /// The clock counts now.
+    is_on: bool,
+    /// How often its counter had changed when it was switched on.
+    changes: u32,
+}
+
+impl InTurns {
+    fn new(counted: Counted) -> io::Result<InTurns> {
+        let (tid, cpu) = counted.target();
+        let timer = ClockEvent::timer(counted).attr();
+        let mut attr = perf_event_attr { read_format: READ_FORMAT, clockid: CLOCK, ..timer };
+        attr.set_use_clockid(1);
+        attr.set_exclude_kernel(1);
+        attr.set_exclude_hv(1);
+        attr.set_exclude_guest(1);
+        Ok(InTurns { ran: TaskEvent::open(attr, tid, cpu, None)?, is_on: true, changes: 0 })
+    }
+
+    /// What the clock has counted by now. For how long it was on nobody tells but its samples; since the last it was on for as large a part of the time
+    /// as it was before.
+    fn by_now(&self, last: Times) -> io::Result<Times> {
+        let [ran, count] = self.ran.counts_of_two()?;
+        let part = if last.enabled > 0 { last.running as f64 / last.enabled as f64 } else { 1.0 };
+        let running = last.running + (ran.saturating_sub(last.enabled) as f64 * part) as u64;
+        Ok(Times { count, enabled: ran, running })
+    }
 }
 
 /// What a clock has seen.
@@ -94,25 +132,29 @@ fn attr(clock: ClockEvent, period_ns: f64, Settings { callers, kernel, .. }: Set
     attr
 }
 
-/// An event with a ring, with the most room that may be locked.
-fn open(
-    counted: Counted,
+/// What is open of a clock.
+struct Opened {
     clock: ClockEvent,
-    period_ns: f64,
-    settings: Settings,
-) -> io::Result<(TaskEvent, RecordRing)> {
+    turns: Option<InTurns>,
+    event: TaskEvent,
+    ring: RecordRing,
+}
+
+/// An event with a ring, with the most room that may be locked.
+fn open(counted: Counted, clock: ClockEvent, period_ns: f64, settings: Settings) -> io::Result<Opened> {
     let (tid, cpu) = counted.target();
     let room = match counted {
         Counted::Cpu { .. } => ROOM,
         Counted::Thread { .. } => ROOM_OF_THREAD,
     };
     let open = |samples: &usize| {
+        let turns = clock.in_turns.then(|| InTurns::new(counted)).transpose()?;
         let pages = (samples * settings.callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
         let mut attr = attr(clock, period_ns, settings);
         attr.__bindgen_anon_2.wakeup_watermark = (pages * PAGE / 2) as u32;
-        let event = TaskEvent::open(attr, tid, cpu, None)?;
+        let event = TaskEvent::open(attr, tid, cpu, turns.as_ref().map(|turns| &turns.ran))?;
         let ring = RecordRing::map(&event, pages)?;
-        Ok((event, ring))
+        Ok(Opened { clock, turns, event, ring })
     };
     let mut refused = io::Error::from(io::ErrorKind::OutOfMemory);
     for samples in room {
@@ -138,10 +180,11 @@ impl CpuClock {
     ) -> io::Result<CpuClock> {
         let process = counted.process();
         let period_ns = if process.is_some() { period_ns * OF_NEW_THREAD } else { period_ns };
-        let open = |clock| open(counted, clock, period_ns, settings).map(|opened| (clock, opened));
+        let open = |clock| open(counted, clock, period_ns, settings);
         let by_counter = cycles.map(open).and_then(Result::ok);
         let by_timer = by_counter.is_none();
-        let (clock, (event, ring)) = by_counter.map_or_else(|| open(ClockEvent::timer(counted)), Ok)?;
+        let opened = by_counter.map_or_else(|| open(ClockEvent::timer(counted)), Ok)?;
+        let Opened { clock, turns, event, ring } = opened;
         let Settings { callers, kernel, .. } = settings;
         Ok(CpuClock {
             kind,
@@ -158,6 +201,7 @@ impl CpuClock {
             period_before: 0,
             counted: Times::default(),
             unchanged: 1,
+            turns,
             record: Vec::new(),
         })
     }
@@ -172,14 +216,51 @@ impl CpuClock {
         }
     }
 
+    /// It has turns with the group.
+    pub fn has_turns(&self) -> bool {
+        self.turns.is_some()
+    }
+
+    /// Whether it is its turn, and the thread has not run since that began: it had a counter then, or has had one since. (It takes no system call. Of a
+    /// group whose turn it is the same is seen: else what a thread does when it begins to run would be seen more or less often than what it does later)
+    pub fn waits(&self) -> bool {
+        self.turns.as_ref().is_some_and(|turns| turns.is_on && turns.changes == self.ring.changes())
+    }
+
+    /// From now on it is the group's turn, or the clock's, if it has turns; whether it is the clock's.
+    pub fn changes_turn(&mut self) -> bool {
+        let Some(turns) = &mut self.turns else { return false };
+        turns.is_on = !turns.is_on;
+        turns.changes = self.ring.changes();
+        // (one whose thread has ended has neither)
+        let _ = if turns.is_on { self.event.enable() } else { self.event.disable() };
+        turns.is_on
+    }
+
+    /// What it had counted when a sample was taken.
+    fn counted_by(&self, sample: &RawSample) -> Times {
+        let RawSample { enabled, running, ref counts, .. } = *sample;
+        let count = |place: usize| counts.get(place).copied();
+        match self.turns {
+            None => Times { count: count(0).unwrap_or(self.counted.count), enabled, running },
+            // (others may have had the counter when it was on)
+            Some(_) => Times {
+                count: count(1).unwrap_or(self.counted.count),
+                enabled: count(0).unwrap_or(0).saturating_add(enabled.saturating_sub(running)),
+                running,
+            },
+        }
+    }
+
     /// The time since the last sample, if it has counted so much by now, and what no sample stands for, in nanoseconds.
     fn since_the_last(&mut self, by_now: Times) -> (u64, u64) {
         let last = std::mem::replace(&mut self.counted, by_now);
-        let counts = counts_between(last, by_now, self.everywhere);
+        let counts = by_now.count.saturating_sub(last.count) as f64;
+        let scale = if self.everywhere { scale_between(last, by_now) } else { 1.0 };
         // (a timer that finds the kernel, which is not wanted, has no sample, and counts on)
         let counts_others = self.by_timer && !self.kernel;
         let (told, untold) = stands_for(counts, [self.period_before, self.period], counts_others);
-        let ns = |counts: f64| (counts * self.clock.ns_each()) as u64;
+        let ns = |counts: f64| (counts * scale * self.clock.ns_each()) as u64;
         (ns(told), ns(untold))
     }
 
@@ -193,9 +274,7 @@ impl CpuClock {
                     self.unchanged = self.unchanged.saturating_sub(1);
                     let pid = self.process.unwrap_or(sample.pid);
                     let sample = RawSample { pid, ..sample };
-                    let RawSample { enabled, running, .. } = sample;
-                    let count = sample.counts.first().copied().unwrap_or(self.counted.count);
-                    let (weight_ns, untold_ns) = self.since_the_last(Times { count, enabled, running });
+                    let (weight_ns, untold_ns) = self.since_the_last(self.counted_by(&sample));
                     seen.untold_ns += untold_ns;
                     let in_kernel =
                         u32::from(misc) & PERF_RECORD_MISC_CPUMODE_MASK == PERF_RECORD_MISC_KERNEL;
@@ -222,7 +301,9 @@ impl CpuClock {
         if self.process.is_none() || self.by_timer {
             return seen;
         }
-        let Ok(by_now) = self.event.times_of_group() else { return seen };
+        let of_turns = |turns: &InTurns| turns.by_now(self.counted);
+        let by_now = self.turns.as_ref().map_or_else(|| self.event.times_of_group(), of_turns);
+        let Ok(by_now) = by_now else { return seen };
         let unseen = by_now.running.saturating_sub(self.counted.running);
         let not_counted = by_now.enabled.saturating_sub(self.counted.enabled).saturating_sub(unseen);
         let (weight_ns, untold_ns) = self.since_the_last(by_now);
@@ -245,12 +326,11 @@ impl AsRawFd for CpuClock {
     }
 }
 
-/// What a clock has counted from then until now; with as much of the time in which others had its counter, if it is one that counts `everywhere`.
-fn counts_between(then: Times, now: Times, everywhere: bool) -> f64 {
+/// For how many times as long a clock was to count as it did, from then until now: it was off, or others had its counter.
+fn scale_between(then: Times, now: Times) -> f64 {
     let since = |of: fn(Times) -> u64| of(now).saturating_sub(of(then)) as f64;
-    let (counts, enabled, running) = (since(|at| at.count), since(|at| at.enabled), since(|at| at.running));
-    let scale = if everywhere && running > 0.0 { (enabled / running).max(1.0) } else { 1.0 };
-    counts * scale
+    let (enabled, running) = (since(|at| at.enabled), since(|at| at.running));
+    if running > 0.0 { (enabled / running).max(1.0) } else { 1.0 }
 }
 
 /// Of what was counted since the last sample, what one stands for, and what none does: it does not for all that found no room, of which nobody
@@ -311,16 +391,12 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_others_had_the_counter_goes_with_the_rest() {
-        let at = |count, enabled, running| Times { count, enabled, running };
-        let between = |now, everywhere| counts_between(at(100, 1000, 900), now, everywhere);
-        assert_eq!(between(at(400, 1300, 1200), true), 300.0);
-        assert_eq!(between(at(400, 1600, 1200), true), 600.0);
-        // on other kinds of cores the thread has other clocks
-        assert_eq!(between(at(400, 1600, 1200), false), 300.0);
+    fn time_in_which_it_had_no_counter_goes_with_the_rest() {
+        let at = |enabled, running| Times { count: 0, enabled, running };
+        let between = |now| scale_between(at(1000, 900), now);
+        assert_eq!((between(at(1300, 1200)), between(at(1600, 1200))), (1.0, 2.0));
         // it never counted; a record is damaged
-        assert_eq!(between(at(100, 1600, 900), true), 0.0);
-        assert_eq!(between(at(0, 0, 0), true), 0.0);
+        assert_eq!((between(at(1600, 900)), between(at(0, 0))), (1.0, 1.0));
     }
 
     #[test]

@@ -98,6 +98,11 @@ impl TaskEvent {
         self.read().map(|[_, enabled, running, count]| Times { count, enabled, running })
     }
 
+    /// What a group of two has counted, of which this is the leader.
+    pub fn counts_of_two(&self) -> io::Result<[u64; 2]> {
+        self.read().map(|[_, _, _, first, second]| [first, second])
+    }
+
     /// Its records go to the ring of another.
     pub fn set_output(&self, other: &TaskEvent) -> io::Result<()> {
         // SAFETY: an ioctl without pointers.

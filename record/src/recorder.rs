@@ -119,6 +119,8 @@ pub struct Recorder {
     clocks: BTreeMap<i32, Vec<CpuClock>>,
     /// The event of each kind of core that counts time.
     cycles: Vec<Option<ClockEvent>>,
+    /// Clocks have turns with the groups.
+    in_turns: bool,
     /// Threads that have none.
     unclocked: usize,
     /// Threads whose time a timer tells.
@@ -151,9 +153,15 @@ fn has_ended(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV))
 }
 
-/// One of these did not run since a burst was asked for.
-fn waits(samplers: &BTreeMap<i32, ThreadCounters>, tid: i32) -> bool {
-    samplers.get(&tid).is_some_and(ThreadCounters::waits)
+/// One of these did not run since a burst was asked for, or since its last turn.
+fn waits(samplers: &BTreeMap<i32, ThreadCounters>, clocks: &BTreeMap<i32, Vec<CpuClock>>, tid: i32) -> bool {
+    let of_thread = || clocks.get(&tid).into_iter().flatten();
+    match samplers.get(&tid) {
+        Some(ThreadCounters::Bursts(samplers)) if of_thread().any(CpuClock::has_turns) => {
+            of_thread().any(CpuClock::waits) || samplers.iter().all(Sampler::stands_still)
+        }
+        counters => counters.is_some_and(ThreadCounters::waits),
+    }
 }
 
 impl Recorder {
@@ -163,7 +171,8 @@ impl Recorder {
         condition: Option<Condition>,
         settings: Settings,
     ) -> Recorder {
-        let cycles = events.iter().map(ClockEvent::cycles).collect();
+        let cycles: Vec<Option<ClockEvent>> = events.iter().map(ClockEvent::cycles).collect();
+        let in_turns = cycles.iter().flatten().any(|clock| clock.in_turns);
         Recorder {
             whom,
             events,
@@ -175,6 +184,7 @@ impl Recorder {
             cpus: None,
             clocks: BTreeMap::new(),
             cycles,
+            in_turns,
             unclocked: 0,
             by_timer: 0,
             left_running: 0,
@@ -422,17 +432,17 @@ impl Recorder {
             return Instant::now() + DRAINS;
         }
         self.budget.look();
-        let rate = self.budget.rate();
-        let mut due = self.turns.take(now(), rate, |tid| waits(&self.samplers, tid));
-        let mut bursts = 0;
+        let rate = self.rate();
+        let mut due = self.turns.take(now(), rate, |tid| waits(&self.samplers, &self.clocks, tid));
+        let mut turns = 0;
         while !due.is_empty() {
-            bursts += due.len();
+            turns += due.len();
             due.iter().for_each(|turn| self.turn(*turn));
-            due = self.turns.woken(now(), rate, |tid| waits(&self.samplers, tid));
+            due = self.turns.woken(now(), rate, |tid| waits(&self.samplers, &self.clocks, tid));
         }
         let spent = own_cpu_time();
         // (what it costs to look at threads that do not run goes with the bursts)
-        let bursts = bursts.max(1) as f64;
+        let bursts = turns.max(1) as f64 / if self.in_turns { 2.0 } else { 1.0 };
         self.budget.recorder_paid(spent.saturating_sub(self.spent_ns) as f64, bursts);
         self.spent_ns = spent;
         Instant::now() + Duration::from_nanos(self.turns.next().saturating_sub(now())).min(NOBODY)
@@ -443,6 +453,10 @@ impl Recorder {
         let Some(ThreadCounters::Bursts(mut samplers)) = self.samplers.remove(&turn.tid) else { return };
         self.cpus.iter_mut().for_each(|cpus| cpus.make_room(turn.tid as u32));
         self.turn_clocks(turn.tid);
+        if self.is_clocks_turn(turn.tid, &mut samplers) {
+            self.samplers.insert(turn.tid, ThreadCounters::Bursts(samplers));
+            return;
+        }
         // (or a clock tells the time)
         let weight_ns =
             if self.is_clocked(turn.tid) { 0 } else { (turn.weight_ns as f64).min(MOST_WEIGHT) as u64 };

@@ -63,6 +63,12 @@ impl RecordRing {
         head == tail.load(Ordering::Relaxed)
     }
 
+    /// Another number whenever the event has had a counter since, or lost it. (It takes no system call.)
+    pub fn changes(&self) -> u32 {
+        // SAFETY: the page is mapped as long as this is there; the kernel alone writes the number, which is aligned.
+        unsafe { read_volatile(&raw const (*self.page).lock) }
+    }
+
     /// Takes the next record, if there is one: its type, its misc bits, and what follows the header.
     pub fn next(&mut self, into: &mut Vec<u8>) -> Option<(u32, u16)> {
         let (head, tail) = self.ends();

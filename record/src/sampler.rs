@@ -113,6 +113,8 @@ pub(crate) struct Sampler {
     asked: Option<(u64, u64)>,
     /// When it is to be asked for again, if that is later than usual.
     again: Cell<u64>,
+    /// How often its counter had changed before.
+    changes: u32,
     long: bool,
     /// Of the one that samples, in its events.
     period: u64,
@@ -275,6 +277,7 @@ impl Sampler {
             cut: false,
             asked: None,
             again: Cell::new(0),
+            changes: 0,
             long: false,
             period: FIRST_PERIOD,
             bursts: 0,
@@ -301,6 +304,11 @@ impl Sampler {
     /// How many bursts were asked for.
     pub fn bursts(&self) -> u64 {
         self.bursts
+    }
+
+    /// Nothing had a counter since a burst was asked for: the thread did not run.
+    pub fn stands_still(&self) -> bool {
+        self.asked.is_some() && self.changes == self.ring.changes()
     }
 
     /// A burst was asked for, and nothing was counted since: the thread did not run.
@@ -427,6 +435,7 @@ impl Sampler {
         if !self.ring.had_room(self.callers.most_bytes()) {
             self.permitted.may_be_used();
         }
+        self.changes = self.ring.changes();
         match self.permitted.more(wanted) {
             0 => self.event().enable()?,
             more => self.event().refresh(more)?,

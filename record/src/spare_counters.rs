@@ -63,13 +63,33 @@ fn is_believed(events: &SampledEvents, tried: io::Result<Option<Tried>>) -> bool
         && (events.returns.is_none() || returns.is_some_and(|n| (CALLS..=CALLS + OTHERS).contains(&n)))
 }
 
+/// Whether the clock counts where the group does not.
+fn counts_alone(events: &SampledEvents) -> bool {
+    let counted = || -> io::Result<Times> {
+        let config = events.clock.ok_or(io::ErrorKind::NotFound)?.1;
+        let mut attr = attr(events, config, false);
+        attr.read_format = READ_TIMES;
+        let clock = TaskEvent::open(attr, 0, -1, None)?;
+        black_box((0..CALLS).fold(0, |sum: u64, n| sum ^ called(n)));
+        clock.times()
+    };
+    counted().is_ok_and(|all| all.count >= CALLS && all.enabled == all.running)
+}
+
 /// The same events; with the clock and returns as far as they count on a thread of this process on such a core. Where a counter is left for one of
 /// them it is the clock's: without returns intervals are wider, without it times are less certain than their intervals say. An event that counts nothing
-/// gives its counter to the clock.
+/// gives its counter to the clock; where there is none, the clock has turns with the group.
 pub(crate) fn proved(events: SampledEvents) -> SampledEvents {
     // (now and then others have the counters for a moment)
     let counts = |events: &SampledEvents| (0..3).any(|_| is_believed(events, tried(events)));
-    let here = || ways(&events).into_iter().find(counts);
+    let here = || {
+        let found = ways(&events).into_iter().find(counts);
+        let mut found = found.unwrap_or_else(|| with(&events, false, false, false));
+        if found.clock.is_none() && (0..3).any(|_| counts_alone(&events)) {
+            (found.clock, found.clock_in_turns) = (events.clock, true);
+        }
+        Some(found)
+    };
     let found = thread::on_cpus(events.cpus.as_deref(), here).flatten();
     found.unwrap_or_else(|| with(&events, false, false, false))
 }

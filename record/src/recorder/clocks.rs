@@ -6,7 +6,8 @@ use crate::budget::{Limit, Pace};
 use crate::cpu_clock::{ClockSample, ClockTime, CpuClock};
 use crate::proof::Calls;
 use crate::recording::Burst;
-use crate::sampler::Counted;
+use crate::sampler::{Counted, Sampler};
+use crate::turns::TurnRate;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -25,7 +26,26 @@ impl Recorder {
             // (the ring is looked at when it is the thread's turn)
             None => self.turns.frequency_of_time(self.budget.rate(), self.beginnings.cpus(), SAMPLES_A_TURN),
         };
+        // (one that has turns with the group counts half of the time)
+        let frequency = if self.in_turns { 2.0 * frequency } else { frequency };
         (0.5 + self.turns.random()) * NS / frequency.max(1.0)
+    }
+
+    /// How often there are turns: where clocks have each second one bursts are as often as elsewhere.
+    pub(super) fn rate(&self) -> TurnRate {
+        let rate = self.budget.rate();
+        let frequency = if self.in_turns { 2.0 * rate.frequency } else { rate.frequency };
+        TurnRate { frequency, ..rate }
+    }
+
+    /// Whether this turn is a clock's, which has turns with the group: no burst is asked for.
+    pub(super) fn is_clocks_turn(&mut self, of: i32, samplers: &mut [Sampler]) -> bool {
+        if !self.in_turns || !self.is_clocked(of) {
+            return false;
+        }
+        samplers.iter_mut().for_each(|sampler| self.end(sampler));
+        let clocks = self.clocks.get_mut(&of).into_iter().flatten();
+        clocks.map(CpuClock::changes_turn).filter(|is_clocks| *is_clocks).count() > 0
     }
 
     /// Opens clocks on a thread, one for each kind of core. A timer tells no kinds.

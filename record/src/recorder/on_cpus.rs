@@ -107,7 +107,7 @@ impl Recorder {
                 }
                 self.clocks.insert(cpu as i32, vec![clock]);
                 self.samplers.insert(cpu as i32, ThreadCounters::Bursts(samplers));
-                self.turns.joins(cpu as i32, now(), self.budget.rate());
+                self.turns.joins(cpu as i32, now(), self.rate());
             }
             Err(error) => self.refuse(&error),
         }

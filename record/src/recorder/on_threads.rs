@@ -113,7 +113,7 @@ impl Recorder {
                 if self.condition.is_none() {
                     self.clock_thread(tid, Counted::Thread { pid, tid });
                 }
-                self.turns.joins(tid, now(), self.budget.rate());
+                self.turns.joins(tid, now(), self.rate());
                 began.into_iter().for_each(|began| self.beginnings.opened(began, now()));
             }
             Err(error) if has_ended(&error) => {
