@@ -30,6 +30,7 @@ int main(int argc, char **argv)
         td_must(td_read(td, &before));
         take_aim();
         td_must(td_read(td, &now));
+        const double worked = (double)lead; /* (the next aim may be longer) */
         if (!was_struck(&seed))
             continue;
         within++;
@@ -41,8 +42,8 @@ int main(int argc, char **argv)
         CHECK_EQ(td_decode_l1(&before, &later, &l1), TD_ESTALE);
         const int decoded = td_decode_l1(&before, &now, &l1);
         if (decoded == 0) { /* of the period before: all the work is in it, and nothing of it in the new one */
-            CHECK((double)l1.slots >= (double)lead * width);
-            CHECK((double)l1.slots <= ((double)lead + 6000) * width);
+            CHECK((double)l1.slots >= worked * width);
+            CHECK((double)l1.slots <= (worked + 6000) * width);
             CHECK_EQ(td_decode_l1(&now, &later, &l1), TD_ESTALE);
         } else { /* of the new one: nothing of the work is in it */
             CHECK_EQ(decoded, TD_ESTALE);
