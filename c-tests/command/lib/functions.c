@@ -2,8 +2,8 @@
  * MEAN_LENGTH instructions, MILLIONS of them in all, and writes how many millionths of their cycles were each one's. SHAPE: plain; threads,
  * three of them, or children, each a third; late: in a process that has executed this program; sleeps: it does so every now and then, naps: after each function, for a millisecond;
  * uneven: in the first half one half of the functions run, with a short sleep after each, in the second the others, without;
- * other: plain with other mixes; reads: after each function the kernel clears as many bytes as the functions have instructions on average:
- * its instructions are in the file, too, behind those of the functions; calls: after each function there are a hundred system calls, and the part of the
+ * other: plain with other mixes; reads: after each function the kernel makes random bytes for some as many instructions as the functions have on average:
+ * these are in the file, too, behind those of the functions; calls: after each function there are a hundred system calls, and the part of the
  * function that makes them is in the file, too; turns and other-turns: plain and other, but after each function
  * it is another program's turn, which has the other end of descriptor 3 (a pair of sockets) and runs on the same CPU; timers=US,US: plain, but
  * the last function is the handler of two timers' signals, each after so many microseconds of real time, for MEAN_LENGTH instructions. */
@@ -93,12 +93,12 @@ int main(int argc, char **argv)
     if (strstr(shape, "turns"))
         partner = 3;
     if (strcmp(shape, "reads") == 0)
-        zeros = open("/dev/zero", O_RDONLY);
+        noise = open("/dev/urandom", O_RDONLY);
     if (strcmp(shape, "calls") == 0)
         calls = 100;
     if (strncmp(shape, "timers=", 7) == 0)
         begin_timers(shape + 7);
-    const unsigned lines = count + (zeros >= 0 || calls > 0);
+    const unsigned lines = count + (noise >= 0 || calls > 0);
     const uint64_t all = strtoull(argv[3], NULL, 0) * 1000000;
     struct part parts[3];
     for (int k = 0; k < 3; k++)

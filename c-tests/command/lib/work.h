@@ -31,7 +31,7 @@ static void (*const *table)(uint64_t) = functions;
 
 static unsigned count;
 static uint64_t length;
-static int zeros = -1, partner = -1;
+static int noise = -1, partner = -1;
 static int uneven; /* it sleeps after each function in the first half alone, which is of other functions than the second */
 static uint64_t calls; /* of the system after each function */
 static double sleeps; /* how often */
@@ -59,7 +59,7 @@ static double of_kernel(void)
     static char bytes[1 << 20];
     struct timespec from, to;
     clock_gettime(CLOCK_MONOTONIC, &from);
-    if (read(zeros, bytes, length < sizeof bytes ? length : sizeof bytes) < 0)
+    if (read(noise, bytes, length / 16 < sizeof bytes ? length / 16 : sizeof bytes) < 0) /* some 16 instructions a byte */
         exit(2);
     clock_gettime(CLOCK_MONOTONIC, &to);
     return 1e9 * (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec);
@@ -113,7 +113,7 @@ static __attribute__((noinline, noclone)) void *work(void *argument)
         table[k](turns);
         part->spent[k] += clocked(running, 2 * turns);
         done += 2 * turns;
-        if (zeros >= 0)
+        if (noise >= 0)
             part->spent[count] += of_kernel();
         if (calls > 0) {
             system_calls(calls);
