@@ -25,6 +25,10 @@ const FIRST_GUESS: i64 = 5_000;
 /// Slots between readings on the slow path when no windows are wanted.
 const SELDOM: u64 = 1 << 28;
 const MILLION: f64 = 1e6;
+/// After so many windows' credit it is looked how many share them,
+const SHARED_ANEW: f64 = 16.0;
+/// which are no more than that.
+const MOST_SHARING: f64 = 1e6;
 
 /// What the caller wants, in parts per million, and what its handle counts.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +67,11 @@ pub(crate) struct Budget {
     passed: [u64; 2],
     /// The next reading is to open a window if there is credit for so many.
     requested: Option<i64>,
+    /// How many times as seldom as a region alone each of those that request windows may do so, for every other request to be
+    /// one that there is credit for.
+    sharing: f64,
+    /// Requests since the clock was at that.
+    requests: (u64, u64),
     /// Windows that were paid for, and the time that they took.
     pub windows: u64,
     pub spent: u64,
@@ -81,6 +90,8 @@ impl Budget {
             held: 0,
             passed: [LEAST; 2],
             requested: None,
+            sharing: 1.0,
+            requests: (0, 0),
             windows: 0,
             spent: 0,
         }
@@ -96,6 +107,7 @@ impl Budget {
         self.passed = [held.saturating_sub(self.held), self.passed[0]];
         self.held = held;
         if let Some(windows) = self.requested.take() {
+            self.share(clock);
             return self.credit >= windows * self.cost;
         }
         if self.credit < self.cost {
@@ -109,16 +121,34 @@ impl Budget {
         next <= passed + passed / 4 && held > self.settings.most_held(next.max(LEAST))
     }
 
+    /// A request: every now and then adapts how seldom they are to come to how often they came.
+    fn share(&mut self, clock: u64) {
+        let (requests, since) = &mut self.requests;
+        *requests += 1;
+        if *since == 0 {
+            *since = clock;
+        }
+        let earned = clock.saturating_sub(*since) as f64 * f64::from(self.settings.max_overhead) / MILLION;
+        let windows = earned / (self.cost + self.cost / SLOW_PATHS) as f64;
+        if windows >= SHARED_ANEW {
+            let factor = *requests as f64 / (2.0 * windows);
+            self.sharing = (self.sharing * factor.max(0.25)).clamp(1.0, MOST_SHARING);
+            self.requests = (0, clock);
+        }
+    }
+
     /// The next reading is to open a window if there is credit, however little the registers hold. `new`: it is for a
     /// region that was hardly measured yet, which may execute once and never again.
     pub fn request_window(&mut self, new: bool) {
         self.requested = Some(if new { 1 } else { 1 + RESERVE });
     }
 
-    /// Of executions that are so far apart, one in so many can have a window.
+    /// Of executions of a region that are so far apart, one in so many can have a window. (Each region knows of its own executions:
+    /// were all to ask as if they were alone, most would ask in vain, which costs a slow path.)
     pub fn one_in(&self, distance: u64) -> u64 {
         let earned = distance as f64 * f64::from(self.settings.max_overhead) / MILLION;
-        ((self.cost + self.cost / SLOW_PATHS) as f64 / earned.max(1.0)).ceil() as u64
+        let price = (self.cost + self.cost / SLOW_PATHS) as f64 * self.sharing;
+        (price / earned.max(1.0)).ceil() as u64
     }
 
     /// A window was opened; the clock when that began and when it was done.
@@ -267,6 +297,42 @@ mod tests {
         };
         assert!((0..BURST).any(|_| !execute(false)), "nothing is left for those");
         assert!((0..RESERVE / 2).all(|_| execute(true)));
+    }
+
+    /// Regions that execute in turn, 1,000 ns each; how often they ask for a window, and get one, from the second second to the fourth.
+    fn ask(regions: u64) -> (u64, u64) {
+        let mut budget = Budget::new(SETTINGS);
+        let mut waits = vec![0; regions as usize];
+        let (mut asked, mut got, mut random) = (0, 0, 1u64);
+        for turn in 1..=4_000_000 {
+            if turn == 1_000_000 {
+                (asked, got) = (0, 0);
+            }
+            let wait = &mut waits[(turn % regions) as usize];
+            if *wait > 0 {
+                *wait -= 1;
+                continue;
+            }
+            asked += 1;
+            budget.request_window(false);
+            if budget.wants_window(turn * 1000, 5_000) {
+                budget.opened(turn * 1000, turn * 1000 + COST * 3 / 4);
+                got += 1;
+            }
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            *wait = (random >> 33) % (2 * budget.one_in(regions * 1000));
+        }
+        (asked, got)
+    }
+
+    #[test]
+    fn however_many_regions_ask_half_of_them_get_their_window() {
+        let (_, alone) = ask(1);
+        for regions in [10, 1_000, 5_000] {
+            let (asked, got) = ask(regions);
+            assert!(got > alone * 3 / 4, "{regions} regions: {got} windows, a region alone {alone}");
+            assert!(asked < 3 * got, "{regions} regions: {asked} asked, {got} got");
+        }
     }
 
     #[test]

@@ -71,7 +71,7 @@ unsafe fn execute(
         (*record).counted = Default::default();
         let like = RegionNode::new((*node).parent, (*node).name, record, (*node).number);
         empty.write(RegionNode { sum, ..like });
-        let cached = Cache::of(thread, (*node).parent, name);
+        let cached = Cache::place(thread, (*node).parent, name, node);
         let before = cached.replace(empty);
         // (not inlined: the very code that programs call)
         let [begin, end] =

@@ -106,7 +106,7 @@ pub unsafe fn look_up(
         }
         // (without a record there is no steady state)
         if !(*node).record.is_null() {
-            Cache::of(thread, within, name).write(node);
+            Cache::add(thread, within, name, node);
         }
         Ok(node)
     }

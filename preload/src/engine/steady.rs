@@ -26,7 +26,7 @@ pub unsafe fn begin<const DIRECT: bool>(thread: *mut ThreadState, name: *const c
         let within = (*ThreadState::innermost(thread)).node;
         let node = *Cache::of(thread, within, name);
         if (*node).parent != within || crosses(name) {
-            return slow::begin::<DIRECT>(name);
+            return begin_neighbour::<DIRECT>(name);
         }
         if !(*node).name.is_at_sight(name) {
             return begin_longer::<DIRECT>(name, node);
@@ -45,6 +45,23 @@ unsafe extern "C-unwind" fn begin_longer<const DIRECT: bool>(
     unsafe {
         if (*node).name.is_longer(name) {
             enter::<DIRECT>(current(), node, name)
+        } else {
+            begin_neighbour::<DIRECT>(name)
+        }
+    }
+}
+
+/// It is not at the place where it is looked for first.
+#[inline(never)]
+unsafe extern "C-unwind" fn begin_neighbour<const DIRECT: bool>(name: *const c_char) -> c_int {
+    // SAFETY: as `begin`, which calls it.
+    unsafe {
+        let thread = current();
+        let within = (*ThreadState::innermost(thread)).node;
+        let node = *Cache::neighbour(Cache::of(thread, within, name));
+        let is_it = || !crosses(name) && ((*node).name.is_at_sight(name) || (*node).name.is_longer(name));
+        if (*node).parent == within && is_it() {
+            enter::<DIRECT>(thread, node, name)
         } else {
             slow::begin::<DIRECT>(name)
         }
