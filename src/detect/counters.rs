@@ -5,7 +5,7 @@ use super::{
     ANOTHER_CPU, DEVICES, MOUNT_SYS, Pmu, SEND, config, config_of_arm64, driver, has_none, hidden_events,
     kind_and_cpus, no_topdown_counters, none, shows_cycles, text,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::p_counters::SLOTS_P;
 use crate::model::{self, Counting, Event, Leader, Model};
 use crate::options::{Corrections, Options};
@@ -55,8 +55,8 @@ pub(crate) fn counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Resu
     by_row(kernel, cpu, row, level)
 }
 
-/// As `counters`, in each way that has what the published metrics correct these by as it is wanted, the best first. (Each is looked for
-/// when it is asked for.)
+/// As `counters`, in each way that has what the published metrics correct these by as it is wanted, the best first; then in what takes
+/// a counter less because cores run one thread each. (Each is looked for when it is asked for.)
 pub(crate) fn ways<'a>(
     kernel: &'a impl Kernel,
     cpu: &'a Identity,
@@ -70,7 +70,11 @@ pub(crate) fn ways<'a>(
     let rows = match other {
         Some(_) if options.corrections != Corrections::Counted => vec![other],
         Some(_) => vec![None, other],
-        None => vec![None],
+        None => {
+            let alone =
+                model::of_one_thread(cpu).filter(|(_, row)| runs_one_thread(kernel, cpu, row).is_ok());
+            [None].into_iter().chain(alone.map(Some)).collect()
+        }
     };
     rows.into_iter().map(move |row| match row {
         Some(row) => by_row(kernel, cpu, row, level),
@@ -154,6 +158,19 @@ pub(crate) fn runs_one_thread(kernel: &impl Kernel, cpu: &Identity, model: &Mode
         Err(refusal) => {
             Err(none(format!("{SMT}/active cannot be read ({refusal})")).why(why).remedy(MOUNT_SYS))
         }
+    }
+}
+
+/// Why a group got no turn that would take a counter less if each core ran one thread.
+pub(crate) fn with_smt_off(kernel: &impl Kernel, cpu: &Identity, taken: Error) -> Error {
+    let one_thread = model::of_one_thread(cpu).filter(|_| taken.code() == TD_ENOTCOUNTING);
+    match one_thread.map(|(_, row)| runs_one_thread(kernel, cpu, row)) {
+        Some(Err(smt)) => {
+            let remedy =
+                format!("{}; or, to need a counter less, {}", taken.reason().remedy, smt.reason().remedy);
+            taken.remedy(remedy)
+        }
+        _ => taken,
     }
 }
 

@@ -471,7 +471,8 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
     let own = options.target == Target::This && !options.e_cores;
     let only_source = options.source == SourceKind::Automatic && options.target == Target::This;
     let always = may_be_level_1 && (options.on_exec || only_source && !unproven);
-    let all = measure_in_a_way(options, &cpu, ways, handle, always);
+    let all = measure_in_a_way(options, &cpu, ways, handle, always)
+        .map_err(|taken| detect::with_smt_off(&linux, &cpu, taken));
     let (mut state, no_deeper) = match all {
         Err(why) if may_be_level_1 => {
             let level_1 = Options { level: 1, ..*options };

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::perf_metrics::INTEL;
-use super::{Counting, general_counters, rows};
+use super::{Counting, Model, general_counters, rows};
 
 /// A kind of core that can be measured, in one of the ways in which it can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn cores() -> impl Iterator<Item = Core> {
         };
         Some(Core {
             core: row.core,
-            vendor: if row.vendor.is_empty() { INTEL } else { row.vendor },
+            vendor: vendor_of(row),
             family: row.family,
             models: row.models,
             slots_per_cycle: row.slots_per_cycle,
@@ -49,6 +49,12 @@ pub fn cores() -> impl Iterator<Item = Core> {
             no_deeper,
         })
     })
+}
+
+/// That of the row of the same CPUs which has it. (Rows of parts of hybrid CPUs have none like them.)
+fn vendor_of(row: &Model) -> &'static str {
+    let same = |other: &&Model| (other.family, other.models) == (row.family, row.models);
+    rows().filter(same).map(|other| other.vendor).find(|vendor| !vendor.is_empty()).unwrap_or(INTEL)
 }
 
 /// Kinds of core that are known, and why they cannot be measured.

@@ -180,6 +180,7 @@ const TABLE: &[&[Model]] = &[
     p_counters::BARE,
     perf_metrics::ALONE,
     perf_metrics::BARE,
+    zen::FEWER,
 ];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
@@ -219,6 +220,11 @@ pub(crate) fn by_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
 /// The same by fewer counters: without those that correct the others, if there are such.
 pub(crate) fn by_fewer_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
     another_row(cpu, p_counters::FEWER)
+}
+
+/// The row of a CPU whose level 1 takes a counter less where each core runs one thread.
+pub(crate) fn of_one_thread(cpu: &Identity) -> Option<(u32, &'static Model)> {
+    another_row(cpu, zen::FEWER)
 }
 
 /// The same by sources that nothing corrects, if there is something to correct.
@@ -437,6 +443,7 @@ const TREES: &[&Tree] = &[
     &p_counters::GOLDEN_BARE,
     &p_counters::TREE_8,
     &zen::TREE,
+    &zen::FEWER_TREE,
     &zen::RETIRING_TREE,
     &zen::FRONTEND_TREE_6,
     &zen::FRONTEND_TREE_8,

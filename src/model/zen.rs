@@ -38,6 +38,15 @@ pub(crate) static TREE: Tree = Tree {
     per_cycle: &[2.4, 3.0, 1.2, 0.3],
 };
 
+/// Level 1 of a core that runs one thread: nothing is lost to another.
+pub(crate) static FEWER_TREE: Tree = Tree {
+    inputs: &[Counter(0), Counter(1), Counter(2)],
+    clocks: None,
+    unsure: &[],
+    nodes: &ROOTS,
+    per_cycle: &[2.4, 3.0, 1.2],
+};
+
 /// What a group has no counter for.
 const NO_PAIR: [Formula; 2] = [NoCounter, NoCounter];
 
@@ -137,6 +146,7 @@ const fn alone(counters: Counters) -> Counters {
 }
 
 static COUNTERS: Counters = counters(&TREE, &[RETIRED, DISPATCHED, EMPTY, CONTENTION], TD_NODE_NONE);
+static FEWER_COUNTERS: Counters = alone(counters(&FEWER_TREE, &[RETIRED, DISPATCHED, EMPTY], TD_NODE_NONE));
 static RETIRING_COUNTERS: Counters = counters(
     &RETIRING_TREE,
     &[RETIRED, DISPATCHED, EMPTY, CONTENTION, Event::new("ex_ret_ucode_ops", 0x1_0000_00c2)],
@@ -203,6 +213,13 @@ const fn zen_6(core: &'static str, counters: &'static Counters) -> Model {
 
 pub(super) const ROWS: &[Model] =
     &[zen_4("Zen 4", &COUNTERS), zen_5("Zen 5", &COUNTERS), zen_6("Zen 6", &COUNTERS)];
+
+/// The same by a counter less, where each core runs one thread.
+pub(super) const FEWER: &[Model] = &[
+    zen_4("Zen 4, fewer counters", &FEWER_COUNTERS).nameless(),
+    zen_5("Zen 5, fewer counters", &FEWER_COUNTERS).nameless(),
+    zen_6("Zen 6, fewer counters", &FEWER_COUNTERS).nameless(),
+];
 
 /// The same with a part of level 2 (`td_options.subtree`).
 pub(super) const SUBTREES: &[Model] = &[
