@@ -128,17 +128,17 @@ pub unsafe fn slots_and_metrics<const MARK: u32>(
     (slots != 0).then_some(SlotsAndMetrics { slots, metrics, again })
 }
 
-/// SLOTS, PERF_METRICS, and two plain counters of these numbers, under the conditions of [`slots_and_metrics`].
+/// SLOTS, PERF_METRICS, two plain counters of these numbers, and SLOTS again, under the conditions of [`slots_and_metrics`].
 ///
 /// # Safety
-/// As of [`slots_and_metrics`], with a descriptor; and while the page's sequence number is this one, this CPU has these counters.
+/// As of [`slots_and_metrics`]; and while the page's sequence number is this one, this CPU has these counters.
 pub unsafe fn slots_metrics_and<const MARK: u32>(
     page: *const Page,
-    rseq: *mut u64,
+    rseq: Option<*mut u64>,
     sequence: u32,
     numbers: [u32; 2],
-) -> Option<(u64, u64, [u64; 2])> {
-    let mut counter = [0u64; 2];
+) -> Option<(SlotsAndMetrics, [u64; 2])> {
+    let (mut unused, mut counter) = (0, [0u64; 3]);
     let (slots, metrics): (u64, u64);
     // SAFETY: the caller vouches for page, numbers and rseq; the abort handler follows its signature, and goes where the sequence ends.
     unsafe {
@@ -161,11 +161,14 @@ pub unsafe fn slots_metrics_and<const MARK: u32>(
                 "mov ecx, dword ptr [{numbers} + 4]",
                 marked_rdpmc!(),
                 "shl rdx, 32\n or rax, rdx\n mov qword ptr [{counter} + 8], rax",
+                "mov ecx, {SLOTS}",
+                marked_rdpmc!(),
+                "shl rdx, 32\n or rax, rdx\n mov qword ptr [{counter} + 16], rax",
                 "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
                 "jne 23f";
                 aborted "xor {slots:e}, {slots:e}"),
             page = in(reg) page,
-            rseq = in(reg) rseq,
+            rseq = in(reg) rseq.unwrap_or(&raw mut unused),
             sequence = in(reg) sequence,
             numbers = in(reg) numbers.as_ptr(),
             counter = in(reg) counter.as_mut_ptr(),
@@ -184,7 +187,8 @@ pub unsafe fn slots_metrics_and<const MARK: u32>(
             options(nostack),
         );
     }
-    (slots != 0).then_some((slots, metrics, counter))
+    let [first, second, again] = counter;
+    (slots != 0).then_some((SlotsAndMetrics { slots, metrics, again }, [first, second]))
 }
 
 /// One general or fixed counter; None if RDPMC faulted: it was forbidden after the event was opened, or the thread has come

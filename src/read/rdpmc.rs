@@ -617,9 +617,12 @@ fn clock_now(clock: &Clock) -> (u64, u64) {
 /// As of `slots_and_metrics`.
 unsafe fn pair(page: *const Page, rseq: Option<*mut u64>, sequence: u32) -> Option<Registers> {
     // SAFETY: the caller's word; who opens a group that is read so has the handler of SIGSEGV installed.
-    let SlotsAndMetrics { slots, metrics, again } =
-        unsafe { slots_and_metrics::<MARK>(page, rseq, sequence) }?;
-    // without a descriptor a signal handler may have run in between: then SLOTS has moved on
+    together(rseq, unsafe { slots_and_metrics::<MARK>(page, rseq, sequence) }?)
+}
+
+/// What was read of one stretch: without a descriptor a signal handler may have run in between, and then SLOTS has moved on.
+fn together(rseq: Option<*mut u64>, read: SlotsAndMetrics) -> Option<Registers> {
+    let SlotsAndMetrics { slots, metrics, again } = read;
     let together = rseq.is_some() || again.wrapping_sub(slots) <= SKID_SLOTS;
     together.then_some(Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) })
 }
@@ -630,7 +633,7 @@ unsafe fn pair(page: *const Page, rseq: Option<*mut u64>, sequence: u32) -> Opti
 /// As of `pair`.
 unsafe fn with_beside<M: Mapping>(
     page: *const Page,
-    rseq: *mut u64,
+    rseq: Option<*mut u64>,
     sequence: u32,
     pages: &[Option<M>; MOST_MOVED],
 ) -> Option<(Registers, [PlainCounter; MOST_MOVED])> {
@@ -639,14 +642,14 @@ unsafe fn with_beside<M: Mapping>(
         *number = map.index().checked_sub(1)?;
     }
     // SAFETY: the caller's word; the numbers are those of events of the group, which the kernel changes with the leader's page.
-    let (slots, metrics, raw) = unsafe { slots_metrics_and::<MARK>(page, rseq, sequence, numbers) }?;
+    let (read, raw) = unsafe { slots_metrics_and::<MARK>(page, rseq, sequence, numbers) }?;
     let mut beside = [PlainCounter::default(); MOST_MOVED];
     for (k, map) in pages.iter().flatten().enumerate() {
         // SAFETY: the page of a plain event, which is mapped as long as the group is.
         beside[k] =
             unsafe { plain_base(map.page(), raw[k]) }.filter(|counter| counter.number == numbers[k])?;
     }
-    Some((Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) }, beside))
+    Some((together(rseq, read)?, beside))
 }
 
 /// A snapshot for the paths that can take their time. `map` is of a SLOTS event, with PERF_METRICS, of the calling thread,
@@ -666,10 +669,10 @@ pub(crate) fn snapshot<M: Mapping>(
     let (tsc, ns) = clock_now(&clock);
     // SAFETY: the page is mapped and RDPMC was granted; groups on hybrid CPUs come with a descriptor.
     let (registers, beside) = unsafe {
-        match (&beside[0], rseq) {
-            (None, _) => (pair(map.page(), rseq, page.sequence)?, Default::default()),
-            (Some(_), rseq) => {
-                let found = with_beside(map.page(), rseq?, page.sequence, beside)?;
+        match &beside[0] {
+            None => (pair(map.page(), rseq, page.sequence)?, Default::default()),
+            Some(_) => {
+                let found = with_beside(map.page(), rseq, page.sequence, beside)?;
                 (map.sequence() == page.sequence).then_some(found)?
             }
         }
