@@ -73,7 +73,10 @@ pub(crate) fn ways<'a>(
         None => {
             let alone =
                 model::of_one_thread(cpu).filter(|(_, row)| runs_one_thread(kernel, cpu, row).is_ok());
-            [None].into_iter().chain(alone.map(Some)).collect()
+            match options.corrections {
+                Corrections::Bounded => vec![alone],
+                _ => [None].into_iter().chain(alone.map(Some)).collect(),
+            }
         }
     };
     rows.into_iter().map(move |row| match row {

@@ -204,7 +204,9 @@ impl<K: Kernel> PlainGroup<K> {
     /// core that has them.)
     pub fn had_its_turn_always(&self) -> Result<bool> {
         let time = self.counts()?.time;
-        Ok(time.running == 0 || time.running == time.enabled)
+        // (a thread need not have run yet; a CPU is there all the time)
+        let never = time.running == 0 && !matches!(self.options.target, Target::Cpu(_));
+        Ok(never || time.running == time.enabled)
     }
 
     /// As far as this thread can: the group gets its turn if it is on such a core, slots pass, no event is where it cannot

@@ -393,7 +393,7 @@ pub(super) fn measure_in_a_way(
     handle: Handle,
     always: bool,
 ) -> Result<Box<State>> {
-    let of_another = options.target != Target::This;
+    let of_another = matches!(options.target, Target::Task(_) | Target::TaskOn(..));
     let mut opened = Err(others_count());
     while let Some(way) = ways.next() {
         let (pmu, plan) = &way?;

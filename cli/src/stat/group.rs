@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
-use topdown::{Error, Info, Node, Options, Sample, SourceKind, Target, TopDown};
+use topdown::{Corrections, Error, Info, Node, Options, Sample, SourceKind, Target, TopDown};
 use topdown_seam::page::Times;
 use topdown_seam::records::{Records, TaskRecord};
 
@@ -357,8 +357,21 @@ impl Groups {
         for cpu in &cpus {
             groups.open(&Of::Cpu(*cpu))?;
         }
+        if options.corrections == Corrections::Counted && groups.are_of_several_kinds() {
+            drop(groups);
+            let fewer = Options { corrections: Corrections::Bounded, ..*options };
+            return Groups::of_cpus(cpus.into_iter(), &fewer, kinds);
+        }
         groups.looked = Some((looked_at, cpus));
         Ok(groups)
+    }
+
+    /// Whether CPUs of one kind are counted in different ways, as others hold counters of some: such counts are not added up.
+    fn are_of_several_kinds(&self) -> bool {
+        let mut core_of = HashMap::new();
+        self.all
+            .iter()
+            .any(|group| *core_of.entry(&group.info.pmu).or_insert(&group.info.core) != &group.info.core)
     }
 
     fn new(options: &Options, kinds: &[Kind]) -> Groups {
