@@ -16,16 +16,12 @@ const ROOM: usize = 4;
 /// A thread's cache: each node has one place or its neighbour, which two share. Never unmapped, nor made smaller: a call of the steady
 /// state may be interrupted by a handler whose regions have it grow.
 pub struct Cache {
-    /// They are a power of two. `HEAD` words before them say how many bits of a spread name are none of the place's number.
+    /// They are a power of two. `HEAD` words before them say how many low bits of a square (`of`) are none of the place's number.
     places: *mut *mut RegionNode,
 }
 
 /// (Two, so that both places that share two nodes are in 16 bytes that begin at a multiple of 16.)
 const HEAD: usize = 2;
-/// How names' addresses are spread, which mostly lie at a constant distance: of any from 8 to 512 bytes, and powers of two, with 300 to
-/// 60,000 names in caches of their size, hardly a ninth have no place. (Found by trying; without the fold it is nearly all, of some.)
-const FOLD: u32 = 5;
-const SPREAD: u32 = 0x8d21_9c47;
 
 impl Cache {
     /// Where a name's node of a parent may be, or in the `neighbour`: places that hold a node.
@@ -41,9 +37,11 @@ impl Cache {
         // SAFETY: the caller's word.
         unsafe {
             let places = addr_of!((*thread).cache.places).read_volatile();
-            let address = name as u32 ^ (*parent).number;
-            let spread = (address ^ address >> FOLD).wrapping_mul(SPREAD);
-            places.add((spread >> (Cache::unused_bits(places) & 31)) as usize)
+            // (names mostly lie at a constant distance: squares spread them, where a product with a constant has some distances of
+            // which nearly all names share a few places)
+            let from = (name as u32).wrapping_add((*parent).spread);
+            let square = from.wrapping_mul(from);
+            places.add((square >> (Cache::unused_bits(places) & 31)) as usize)
         }
     }
 
@@ -93,7 +91,7 @@ impl Cache {
         }
     }
 
-    /// Of a spread name.
+    /// See `places`.
     ///
     /// # Safety
     /// Places of a cache.

@@ -43,6 +43,8 @@ pub struct RegionNode {
     pub direct: bool,
     /// Of the name (`index`).
     pub hash: u32,
+    /// What the cache's places of its children begin from: odd.
+    pub spread: u32,
     pub children: *mut RegionNode,
     pub sibling: *mut RegionNode,
     /// What does not count for a program that asks for totals.
@@ -50,6 +52,9 @@ pub struct RegionNode {
     /// Where groups take turns: the sum as the last turn in which the region was executed ended; NULL: there was none.
     pub then: *mut Sum,
 }
+
+/// `spread` of a thread's own node.
+const ROOT_SPREAD: u32 = 0x9e37_79b1;
 
 impl RegionNode {
     /// One of which nothing is measured yet.
@@ -72,6 +77,7 @@ impl RegionNode {
             number,
             direct: true,
             hash: 0,
+            spread: ROOT_SPREAD,
             children: null_mut(),
             sibling: null_mut(),
             since: SoFar::default(),
@@ -145,6 +151,7 @@ unsafe fn new_region(
         node.write(RegionNode {
             sibling: (*within).children,
             hash,
+            spread: hash | 1,
             ..RegionNode::new(within, Name::new(name, own.cast()), record, number)
         });
         (*within).children = node;
