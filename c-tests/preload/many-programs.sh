@@ -53,7 +53,9 @@ whole() { # whole WAY
       if (!($at["slots"] > 100000) || sum < 1 - 1e-6 || sum > 1 + 1e-6) { print way ": " sum " of " $at["slots"] " slots"; bad = 1 }
       if (real == "") next
       off("retiring", 26 / 64); off("bad_speculation", 6 / 64); off("frontend_bound", 13 / 64); off("backend_bound", 19 / 64)
-      if (!($at["error_1"] <= 0.01) || $at["running"] < 0.999) { print way ": within " $at["error_1"] ", running " $at["running"]; bad = 1 }
+      # (beside threads by the registers no counter is left for what corrects frontend bound: then that is in the bound, and not in retiring)
+      exact = $at["retiring"] - 26 / 64 < 0.01 && 26 / 64 - $at["retiring"] < 0.01
+      if (!($at["error_1"] <= 0.01 || way == "run" && exact) || $at["running"] < 0.999) { print way ": within " $at["error_1"] ", running " $at["running"]; bad = 1 }
     }
     END { if (!found) print way ": no whole"; exit bad || !found }' "$scratch/$1.csv" || { cut -d, -f1-16 "$scratch/$1.csv"; return 1; }
 }
