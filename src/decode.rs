@@ -196,7 +196,7 @@ fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Resul
 
 /// The sample's tree, if its inputs are plain counters, or do not tell its nodes for sure.
 fn by_tree(sample: &Sample) -> Option<&'static Tree> {
-    sample.base.tree().filter(|tree| tree.takes_counters() || !tree.unsure.is_empty())
+    sample.base.tree().filter(|tree| tree.takes_counters() || !tree.is_sure())
 }
 
 /// Values of the nodes of these names, the largest distance of any to an end of its interval, flags, and the part of the time

@@ -266,7 +266,7 @@ impl SampledEvents {
     /// How far each of these shares may be off if each category is, by so many slots. None: nothing was counted.
     #[must_use]
     pub fn rounded(&self, counts: &[f64], off: f64) -> Option<Vec<f64>> {
-        if off == 0.0 && self.tree.unsure.is_empty() {
+        if off == 0.0 && self.tree.is_sure() {
             return Some(vec![0.0; self.nodes().len()]);
         }
         let further = |share: &Share| (share.high - share.value).max(share.value - share.low);

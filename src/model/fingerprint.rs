@@ -6,8 +6,9 @@
 //! place in the table, nor from texts for people. It is computed at compile time.
 #![forbid(unsafe_code)]
 
+use super::place::row_at;
 use super::tree::{Clocks, Expr, Formula, Input, Row, Tree};
-use super::{Counting, Event, Leader, Model, hybrid, of_core, row_at, tree_of_row};
+use super::{Counting, Event, Leader, Model, hybrid, of_core, tree_of_row};
 
 /// What the fields of a sample and a sum mean: one more whenever that changes.
 const MEANING: u64 = 1;

@@ -10,6 +10,7 @@ use super::metrics::{
     TD_NODE_NONE,
 };
 use super::p_counters;
+use super::perf_metrics::DROPPED;
 use super::tree::Formula::{self, Rest, Slots};
 use super::tree::Input::Counter;
 use super::tree::{Corrected, Row, Tree, child, root};
@@ -36,7 +37,7 @@ pub(crate) static TREE: Tree = Tree {
 pub(crate) static CORRECTED_TREE: Tree = Tree {
     inputs: &[Counter(0), Counter(1), Counter(2), Counter(3), Counter(4)],
     clocks: None,
-    unsure: &[],
+    unsure: &[DROPPED],
     nodes: &nodes(Formula::Corrected(Corrected { slots: 2, less: &[4], more: &[] })),
     per_cycle: &[1.6, 1.2, 0.8, 0.2, 0.04],
 };

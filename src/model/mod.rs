@@ -14,6 +14,7 @@ pub(crate) mod metrics;
 mod others;
 pub(crate) mod p_counters;
 pub(crate) mod perf_metrics;
+mod place;
 pub(crate) mod skylake;
 pub(crate) mod tree;
 pub(crate) mod zen;
@@ -23,9 +24,13 @@ pub use fingerprint::fingerprint;
 pub(crate) use fingerprint::{MARK, mark};
 pub use list::{Core, cores, not_measured};
 use metrics::Metric;
-use perf_metrics::{MOST_MOVED, Moved};
+use perf_metrics::Moved;
+pub(crate) use place::{
+    counters_down_to, is_corrected, is_sure, levels_by_category, move_parts, moved, slots_by_counters,
+    tree_of,
+};
 use std::sync::OnceLock;
-use tree::{Row, SlotsBy, Tree};
+use tree::{Row, Tree};
 
 /// One row: CPUs that count alike.
 #[derive(Debug)]
@@ -240,79 +245,11 @@ pub(crate) fn registers_alone(row: (u32, &'static Model), bare: bool) -> (u32, &
     rows.iter().find(same).and_then(|other| named(other.core)).unwrap_or(row)
 }
 
-/// What the row at a place counts beside the registers.
-#[inline(always)]
-pub(crate) fn moved(place: u8) -> &'static [Moved] {
-    MOVED[usize::from(place)]
-}
-
-static MOVED: [&[Moved]; 256] = {
-    let (mut all, mut place): ([&[Moved]; 256], usize) = ([&[]; 256], 0);
-    while let Some(row) = row_at(place) {
-        if let Counting::PerfMetrics { moved, .. } = row.counting {
-            all[place] = moved;
-        }
-        place += 1;
-    }
-    all
-};
-
-/// Of slots of the row at this place that divide so by the registers, and beside which so much was counted: as the published metrics
-/// have them.
-pub(crate) fn move_parts(place: u8, counted: [u64; MOST_MOVED], parts: &mut [i64]) {
-    for (moved, counted) in moved(place).iter().zip(counted) {
-        let slots = (counted as i64).wrapping_mul(moved.each.into());
-        moved.from.iter().for_each(|k| parts[*k] = parts[*k].wrapping_sub(slots));
-        moved.to.iter().for_each(|k| parts[*k] = parts[*k].wrapping_add(slots));
-    }
-}
-
-impl Model {
-    /// What it counts beside the registers.
-    pub fn moved(&self) -> &'static [Moved] {
-        if let Counting::PerfMetrics { moved, .. } = self.counting { moved } else { &[] }
-    }
-}
-
 /// Whether the core of this name has in its intervals what the published metrics correct, as nothing counts it.
 #[must_use]
 pub fn is_bounded(core: &str) -> bool {
     of_core(core).is_some_and(|place| !is_sure(place))
 }
-
-/// Whether plain counters of the row at a place correct others of them.
-#[inline(always)]
-pub(crate) fn is_corrected(place: u8) -> bool {
-    IS_CORRECTED[usize::from(place)]
-}
-
-static IS_CORRECTED: [bool; 256] = {
-    let (mut corrected, mut place) = ([false; 256], 0);
-    while let Some(tree) = tree_at(place) {
-        if let Some(tree) = tree {
-            corrected[place] = tree.sources_of_level_1() < tree.inputs_of(1);
-        }
-        place += 1;
-    }
-    corrected
-};
-
-/// Whether what the row at a place counts is all that decides its nodes.
-#[inline(always)]
-pub(crate) fn is_sure(place: u8) -> bool {
-    IS_SURE[usize::from(place)]
-}
-
-static IS_SURE: [bool; 256] = {
-    let (mut sure, mut place) = ([true; 256], 0);
-    while let Some(tree) = tree_at(place) {
-        if let Some(tree) = tree {
-            sure[place] = tree.unsure.is_empty();
-        }
-        place += 1;
-    }
-    sure
-};
 
 /// The rows of the same cores that count the deeper levels of a node each.
 fn subtrees(row: &Model) -> impl Iterator<Item = &'static Model> {
@@ -575,92 +512,6 @@ impl Model {
             Counting::None(_) => 0,
         }
     }
-}
-
-/// The tree of metrics of the row at a place.
-pub(crate) fn tree_of(place: u8) -> Option<&'static Tree> {
-    tree_of_row(at(place.into())?)
-}
-
-/// Level of the deepest node of the row at a place, if its tree takes the categories of PERF_METRICS; else 0.
-#[inline(always)]
-pub(crate) fn levels_by_category(place: u8) -> u8 {
-    LEVELS_BY_CATEGORY[usize::from(place)]
-}
-
-/// Deepest level of the row at a place, if plain counters count the slots of its levels 1 and 2, and which of them counts what.
-#[inline(always)]
-pub(crate) fn slots_by_counters(place: u8) -> Option<(u8, &'static SlotsBy)> {
-    SLOTS_BY_COUNTERS[usize::from(place)].as_ref().map(|(levels, slots)| (*levels, slots))
-}
-
-/// How many plain counters the nodes of the row at a place take down to a level; 0 if its tree takes none.
-#[inline(always)]
-pub(crate) fn counters_down_to(place: u8, level: u8) -> usize {
-    COUNTERS_DOWN_TO[usize::from(place)][usize::from(level % LEVELS)].into()
-}
-
-/// More than any tree has.
-const LEVELS: u8 = 4;
-
-static LEVELS_BY_CATEGORY: [u8; 256] = {
-    let (mut levels, mut place) = ([0; 256], 0);
-    while let Some(tree) = tree_at(place) {
-        if let Some(tree) = tree {
-            levels[place] = if tree.takes_counters() { 0 } else { tree.depth() as u8 };
-        }
-        place += 1;
-    }
-    levels
-};
-
-static SLOTS_BY_COUNTERS: [Option<(u8, SlotsBy)>; 256] = {
-    let (mut slots, mut place) = ([None; 256], 0);
-    while let Some(tree) = tree_at(place) {
-        if let Some(tree) = tree {
-            slots[place] = match tree.slots_by_counters() {
-                Some(by) => Some((tree.depth() as u8, by)),
-                None => None,
-            };
-        }
-        place += 1;
-    }
-    slots
-};
-
-static COUNTERS_DOWN_TO: [[u8; LEVELS as usize]; 256] = {
-    let (mut counters, mut place) = ([[0; LEVELS as usize]; 256], 0);
-    while let Some(tree) = tree_at(place) {
-        let mut level = 0;
-        while let (true, Some(tree)) = (level < LEVELS as usize, tree) {
-            if tree.takes_counters() {
-                counters[place][level] = tree.inputs_of(level as u32) as u8;
-            }
-            level += 1;
-        }
-        place += 1;
-    }
-    counters
-};
-
-/// The tree of the row at a place, if there is one; None: the table ends before.
-const fn tree_at(place: usize) -> Option<Option<&'static Tree>> {
-    match row_at(place) {
-        Some(row) => Some(tree_of_row(row)),
-        None => None,
-    }
-}
-
-/// The row at a place; None: the table ends before.
-const fn row_at(mut place: usize) -> Option<&'static Model> {
-    let mut part = 0;
-    while part < TABLE.len() {
-        if place < TABLE[part].len() {
-            return Some(&TABLE[part][place]);
-        }
-        (place, part) = (place - TABLE[part].len(), part + 1);
-    }
-    None
 }
 
 /// Place of the row for a CPU that the table does not know but whose kernel shows PERF_METRICS.

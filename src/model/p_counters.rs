@@ -63,7 +63,7 @@ const fn tree_1(unsure: &'static [Unsure]) -> Tree {
 pub(crate) static SUNNY_TREE: Tree = Tree {
     inputs: &[Counter(0), Counter(1), Counter(2), Counter(3), Cycles(4, SLOTS_OF_A_CLEAR)],
     clocks: None,
-    unsure: &[],
+    unsure: &[DROPPED, CLEARED],
     nodes: &SUNNY_LEVEL_1,
     per_cycle: &[2.0, 1.5, 1.0, 0.05, 0.002],
 };
@@ -101,7 +101,7 @@ pub(crate) static GOLDEN_TREE: Tree = Tree {
         Counter(7),
     ],
     clocks: None,
-    unsure: &[],
+    unsure: &[DROPPED],
     nodes: &GOLDEN_NODES,
     per_cycle: &[2.4, 1.8, 1.2, 0.06, 0.6, 0.45, 0.1, 1.2],
 };

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 use super::metrics::{LEVEL_1, LEVEL_2, Metric, TD_NODE_NONE, TD_UNIT_SLOTS};
-use super::perf_metrics::{CLEARED, DROPPED};
 
 /// What is counted on a CPU, and the metrics that follow from it.
 #[derive(Debug)]
@@ -14,7 +13,8 @@ pub(crate) struct Tree {
     pub clocks: Option<Clocks>,
     /// Parents before their children, so that one pass evaluates all.
     pub nodes: &'static [Row],
-    /// Slots that the published metrics give to other nodes than the inputs do, and that nothing counts here.
+    /// Slots that the published metrics give to other nodes than the sources of these do. How many is not known, but where the tree
+    /// `is_corrected`: there inputs count them, perhaps not all the time.
     pub unsure: &'static [Unsure],
     /// What the simulated PMU counts of each input in a cycle, unless it is told otherwise; empty for CPUs with
     /// PERF_METRICS, which are simulated by a mix of their categories.
@@ -295,16 +295,14 @@ impl Tree {
         sources
     }
 
-    /// What is not known where nothing counts what corrects others.
-    pub fn uncorrected(&self) -> &'static [Unsure] {
-        let any = |of: fn(&Corrected) -> bool| {
-            self.nodes.iter().any(|row| matches!(row.formula, Formula::Corrected(it) if of(&it)))
-        };
-        match (any(|of| !of.less.is_empty()), any(|of| !of.more.is_empty())) {
-            (true, true) => &[DROPPED, CLEARED],
-            (true, false) => &[DROPPED],
-            _ => &[],
-        }
+    /// Whether inputs correct others.
+    pub const fn is_corrected(&self) -> bool {
+        self.sources_of_level_1() < self.inputs_of(1)
+    }
+
+    /// Whether what it takes decides its nodes.
+    pub const fn is_sure(&self) -> bool {
+        self.unsure.is_empty() || self.is_corrected()
     }
 
     /// How many of the inputs, from the first, the nodes down to this level take.

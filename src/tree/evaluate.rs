@@ -207,7 +207,7 @@ pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &Counted) -> [Option<Sh
             shares[place] = evaluate_one(tree, row, counted, &shares);
         }
     }
-    if !counted.bare {
+    if !counted.bare && (counted.uncorrected || !tree.is_sure()) {
         doubt(tree, counted, &mut shares);
     }
     // (at the end: the parts uncounted of a parent and its child are the same slots)
@@ -222,8 +222,7 @@ pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &Counted) -> [Option<Sh
 /// leave.
 fn doubt(tree: &Tree, counted: &Counted, shares: &mut [Option<Share>; MOST_NODES]) {
     let Moved { counted: all, off, rest } = counted.moved;
-    let unsure = if counted.uncorrected { tree.uncorrected() } else { tree.unsure };
-    for (unsure, seen) in unsure.iter().zip(all) {
+    for (unsure, seen) in tree.unsure.iter().zip(all) {
         let ids = |ids: &'static [u32]| ids.iter().filter_map(|id| tree.place(*id));
         let can = ids(unsure.counted_in).filter_map(|place| Some(shares[place]?.high)).fold(1.0, f64::min);
         let [least, value, most] =

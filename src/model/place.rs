@@ -1,0 +1,112 @@
+//! What is looked up of a row by its place in the table, as samples name it, in a handful of instructions.
+#![forbid(unsafe_code)]
+
+use super::perf_metrics::{MOST_MOVED, Moved};
+use super::tree::{SlotsBy, Tree};
+use super::{Counting, Model, TABLE, at, tree_of_row};
+
+/// Of each row that has a tree what the expression says of row and tree, by its place.
+macro_rules! by_place {
+    ($name:ident: $kind:ty = $none:expr, |$row:ident, $tree:ident| $value:expr) => {
+        static $name: [$kind; 256] = {
+            let (mut all, mut place): ([$kind; 256], usize) = ([$none; 256], 0);
+            while let Some($row) = row_at(place) {
+                if let Some($tree) = tree_of_row($row) {
+                    all[place] = $value;
+                }
+                place += 1;
+            }
+            all
+        };
+    };
+}
+
+/// More than any tree has.
+const LEVELS: u8 = 4;
+
+by_place!(MOVED: &[Moved] = &[], |row, _tree| row.moved());
+by_place!(IS_CORRECTED: bool = false, |_row, tree| tree.is_corrected());
+by_place!(IS_SURE: bool = true, |_row, tree| tree.is_sure());
+by_place!(LEVELS_BY_CATEGORY: u8 = 0, |_row, tree| if tree.takes_counters() { 0 } else { tree.depth() as u8 });
+by_place!(SLOTS_BY_COUNTERS: Option<(u8, SlotsBy)> = None, |_row, tree| match tree.slots_by_counters() {
+    Some(by) => Some((tree.depth() as u8, by)),
+    None => None,
+});
+by_place!(COUNTERS_DOWN_TO: [u8; LEVELS as usize] = [0; LEVELS as usize], |_row, tree| {
+    let (mut counters, mut level) = ([0; LEVELS as usize], 0);
+    while level < LEVELS as usize && tree.takes_counters() {
+        counters[level] = tree.inputs_of(level as u32) as u8;
+        level += 1;
+    }
+    counters
+});
+
+/// The tree of metrics of the row at a place.
+pub(crate) fn tree_of(place: u8) -> Option<&'static Tree> {
+    tree_of_row(at(place.into())?)
+}
+
+/// What the row at a place counts beside the registers.
+#[inline(always)]
+pub(crate) fn moved(place: u8) -> &'static [Moved] {
+    MOVED[usize::from(place)]
+}
+
+/// Whether plain counters of the row at a place correct others of them.
+#[inline(always)]
+pub(crate) fn is_corrected(place: u8) -> bool {
+    IS_CORRECTED[usize::from(place)]
+}
+
+/// Whether what the row at a place counts is all that decides its nodes.
+#[inline(always)]
+pub(crate) fn is_sure(place: u8) -> bool {
+    IS_SURE[usize::from(place)]
+}
+
+/// Level of the deepest node of the row at a place, if its tree takes the categories of PERF_METRICS; else 0.
+#[inline(always)]
+pub(crate) fn levels_by_category(place: u8) -> u8 {
+    LEVELS_BY_CATEGORY[usize::from(place)]
+}
+
+/// Deepest level of the row at a place, if plain counters count the slots of its levels 1 and 2, and which of them counts what.
+#[inline(always)]
+pub(crate) fn slots_by_counters(place: u8) -> Option<(u8, &'static SlotsBy)> {
+    SLOTS_BY_COUNTERS[usize::from(place)].as_ref().map(|(levels, slots)| (*levels, slots))
+}
+
+/// How many plain counters the nodes of the row at a place take down to a level; 0 if its tree takes none.
+#[inline(always)]
+pub(crate) fn counters_down_to(place: u8, level: u8) -> usize {
+    COUNTERS_DOWN_TO[usize::from(place)][usize::from(level % LEVELS)].into()
+}
+
+/// Of slots of the row at this place that divide so by the registers, and beside which so much was counted: as the published metrics
+/// have them.
+pub(crate) fn move_parts(place: u8, counted: [u64; MOST_MOVED], parts: &mut [i64]) {
+    for (moved, counted) in moved(place).iter().zip(counted) {
+        let slots = (counted as i64).wrapping_mul(moved.each.into());
+        moved.from.iter().for_each(|k| parts[*k] = parts[*k].wrapping_sub(slots));
+        moved.to.iter().for_each(|k| parts[*k] = parts[*k].wrapping_add(slots));
+    }
+}
+
+/// The row at a place; None: the table ends before.
+pub(super) const fn row_at(mut place: usize) -> Option<&'static Model> {
+    let mut part = 0;
+    while part < TABLE.len() {
+        if place < TABLE[part].len() {
+            return Some(&TABLE[part][place]);
+        }
+        (place, part) = (place - TABLE[part].len(), part + 1);
+    }
+    None
+}
+
+impl Model {
+    /// What it counts beside the registers.
+    pub const fn moved(&self) -> &'static [Moved] {
+        if let Counting::PerfMetrics { moved, .. } = self.counting { moved } else { &[] }
+    }
+}
