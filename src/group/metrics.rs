@@ -7,6 +7,7 @@
 
 use super::{
     Rdpmc, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still, user_access,
+    was_on_always,
 };
 use crate::detect::Pmu;
 use crate::detect::blockers::{Attempt, explain};
@@ -150,7 +151,7 @@ impl<K: Kernel> Group<K> {
 
     /// Whether it was on the counters all the while since it was opened.
     pub fn had_its_turn_always(&self) -> Result<bool> {
-        self.counts().map(|counts| counts.time.running == 0 || counts.time.running == counts.time.enabled)
+        self.counts().map(|counts| was_on_always(self.options.target, counts.time))
     }
 
     /// Whether RDPMC of these registers may have faulted since the group was opened.

@@ -45,6 +45,13 @@ impl<Fd> Siblings<Fd> {
     }
 }
 
+/// Whether a group with these times on this target was on the counters all the while: a thread need not have run yet, a CPU is there all
+/// the time.
+fn was_on_always(target: Target, time: Times) -> bool {
+    let never = time.running == 0 && !matches!(target, Target::Cpu(_));
+    never || time.running == time.enabled
+}
+
 /// The leader of a group, which waits to be enabled.
 fn leader(pmu: &Pmu, config: u64, options: &Options) -> perf_event_attr {
     let mut attr = perf_event_attr {

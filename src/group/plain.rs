@@ -5,7 +5,7 @@
 use super::jumps::{Jumps, Told};
 use super::{
     MOST_SIBLINGS, Rdpmc, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still,
-    user_access, work_of_all_kinds,
+    user_access, was_on_always, work_of_all_kinds,
 };
 use crate::detect::blockers::{Attempt, explain};
 use crate::detect::{Plan, Pmu};
@@ -203,10 +203,7 @@ impl<K: Kernel> PlainGroup<K> {
     /// Whether a group of this thread's was on the counters whenever it was enabled. (It never was, if the thread has not yet run on a
     /// core that has them.)
     pub fn had_its_turn_always(&self) -> Result<bool> {
-        let time = self.counts()?.time;
-        // (a thread need not have run yet; a CPU is there all the time)
-        let never = time.running == 0 && !matches!(self.options.target, Target::Cpu(_));
-        Ok(never || time.running == time.enabled)
+        self.counts().map(|counts| was_on_always(self.options.target, counts.time))
     }
 
     /// As far as this thread can: the group gets its turn if it is on such a core, slots pass, no event is where it cannot

@@ -1,7 +1,8 @@
 //! Opening a handle of a hybrid CPU as a whole: a thread that may run on P-cores and E-cores has a group for each.
 #![forbid(unsafe_code)]
 
-use super::open::{AT_ONCE, info_of, level_of};
+use super::info::{info_of, level_of};
+use super::ways::AT_ONCE;
 use super::{AnySource, Handle, Path, State, second};
 use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};

@@ -1,7 +1,7 @@
 //! Handles of level 1 by general counters alone, because others hold what more would take.
 #![forbid(unsafe_code)]
 
-use super::open::measure_in_a_way;
+use super::ways::measure_in_a_way;
 use super::{Handle, Info, State};
 use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Reason, Result};

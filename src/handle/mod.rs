@@ -1,73 +1,37 @@
 //! A handle: opened, read, reset, closed, by one thread.
 #![forbid(unsafe_code)]
 
+mod any_source;
+mod by_counters;
+mod by_registers;
 mod hybrid;
+mod info;
 mod level_1;
 mod open;
 mod second;
 mod topdown;
+mod ways;
 
-use crate::error::{Error, Reason, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
-use crate::group::{Group, HybridGroup, Relieved};
+use crate::error::{Error, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
+use crate::group::Relieved;
 use crate::read::{Entry, Seen as SeenBefore, Shared};
 use crate::sample::{Increments, Mark, Sample, SlotsOnly};
-use crate::source::Source;
 use crate::source::plain::Plain;
-use crate::source::simulated::{Mix, SimulatedCounters, SimulatedRegisters};
-use crate::source::windowed::Windowed;
+use crate::source::simulated::Mix;
 use crate::sum::Sum;
-use crate::sys::guarded::{Guarded, Remains, drop_in_its_place};
+use crate::sys::guarded::{Guarded, Remains};
 use crate::sys::memory::{HandleMemory, Pool};
 use crate::sys::signals::Blocked;
 use crate::sys::{Linux, thread};
 use crate::tree::{self, Node};
+use any_source::AnySource;
+pub use info::{Info, Path};
 #[cfg(test)]
-pub(crate) use open::{check_target, level_of};
+pub(crate) use info::{check_target, level_of};
 pub(crate) use open::{open, unknown_core};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 pub use topdown::TopDown;
-
-/// How a handle's counters are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Path {
-    /// RDPMC, from user space.
-    Rdpmc = 1,
-    /// read(2).
-    Read = 2,
-    /// The simulated PMU.
-    Simulated = 3,
-}
-
-/// What a handle measures, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Info {
-    /// How it is read.
-    pub path: Path,
-    /// Deepest level.
-    pub level: u32,
-    /// General counters that it takes; 0: it counts SLOTS and PERF_METRICS, which take none.
-    pub counters: u32,
-    /// Pipeline slots per cycle of the core; 0 if not known.
-    pub slots_per_cycle: u32,
-    /// Brand string of the CPU; "simulated" if there is none behind it.
-    pub cpu: String,
-    /// Name of the PMU in sysfs; "simulated" if there is none.
-    pub pmu: String,
-    /// Name of the core.
-    pub core: String,
-    /// Why it is not read by RDPMC, why level 1 alone is counted, or why registers are rather than general counters, and what
-    /// to do about it; else empty.
-    pub note: Reason,
-    /// Wanted bound on each share's error, in parts per million.
-    pub max_error_ppm: u32,
-    /// Time that may go into new windows of the registers, in parts per million.
-    pub max_overhead_ppm: u32,
-    /// New windows so far.
-    pub windows: u64,
-    /// Nanoseconds that they took; ticks of the time-stamp counter where the kernel gives no clock.
-    pub windows_ns: u64,
-}
 
 /// `Private::owner` of a handle that is read no more, but not closed yet. No thread has this number.
 const NOBODY: u64 = u64::MAX;
@@ -104,107 +68,6 @@ impl State {
         }
         shared.detach(); // for good
         Err(rdpmc_taken(&self.info.pmu))
-    }
-}
-
-/// Where a handle's samples come from.
-enum AnySource {
-    Registers(Box<Windowed<Group<Linux>>>),
-    /// With the memory that readings of the spare look at.
-    Counters(Box<Plain<Relieved<Linux>>>, Option<Handle>),
-    /// Of both kinds of core; with the memory that readings of the second group look at.
-    Hybrid(Box<Plain<HybridGroup<Linux>>>, Option<Handle>),
-    SimulatedRegisters(Box<Windowed<SimulatedRegisters>>),
-    SimulatedCounters(Box<Plain<SimulatedCounters>>),
-}
-
-impl AnySource {
-    fn source(&self) -> &dyn Source {
-        match self {
-            AnySource::Registers(source) => &**source,
-            AnySource::Counters(source, _) => &**source,
-            AnySource::Hybrid(source, _) => &**source,
-            AnySource::SimulatedRegisters(source) => &**source,
-            AnySource::SimulatedCounters(source) => &**source,
-        }
-    }
-
-    /// Whether RDPMC of it may have faulted since it was opened.
-    fn may_have_faulted(&self) -> bool {
-        match self {
-            AnySource::Registers(source) => source.counters().may_have_faulted(),
-            AnySource::Counters(source, _) => source.counters().main().may_have_faulted(),
-            AnySource::Hybrid(source, _) => source.counters().may_have_faulted(),
-            AnySource::SimulatedRegisters(_) | AnySource::SimulatedCounters(_) => false,
-        }
-    }
-
-    /// As `Relieved::is_over`.
-    fn relief(&self) -> Option<(u32, bool)> {
-        match self {
-            AnySource::Counters(source, _) => source.counters().is_over(),
-            _ => None,
-        }
-    }
-
-    /// Before it is closed: a forked child that has copies of the descriptors does not keep it on the counters.
-    fn stop(&self) {
-        match self {
-            AnySource::Registers(source) => source.counters().stop(),
-            AnySource::Counters(source, _) => source.counters().stop(),
-            AnySource::Hybrid(source, _) => source.counters().stop(),
-            AnySource::SimulatedRegisters(_) | AnySource::SimulatedCounters(_) => {}
-        }
-    }
-
-    /// Ends it, where no call on it was interrupted.
-    fn free(&mut self) {
-        match self {
-            AnySource::Registers(source) => source.free(),
-            AnySource::Counters(source, _) => source.free(),
-            AnySource::Hybrid(source, _) => source.free(),
-            AnySource::SimulatedRegisters(source) => source.free(),
-            AnySource::SimulatedCounters(source) => source.free(),
-        }
-    }
-
-    /// What a call that was interrupted may look at yet is not unmapped, but becomes zeros.
-    fn leave_zeros(&mut self) {
-        match self {
-            AnySource::Registers(source) => source.counters_mut().leave_zeros(),
-            AnySource::Counters(source, _) => source.counters_mut().leave_zeros(),
-            AnySource::Hybrid(source, _) => source.counters_mut().leave_zeros(),
-            _ => {}
-        }
-    }
-
-    /// What is open is closed; the memory stays.
-    fn drop_in_its_place(self) {
-        match self {
-            AnySource::Registers(source) => drop_in_its_place(source),
-            AnySource::Counters(source, _) => drop_in_its_place(source),
-            AnySource::Hybrid(source, _) => drop_in_its_place(source),
-            AnySource::SimulatedRegisters(source) => drop_in_its_place(source),
-            AnySource::SimulatedCounters(source) => drop_in_its_place(source),
-        }
-    }
-
-    /// What a handle has besides its own memory.
-    fn second(&self) -> Option<Handle> {
-        match self {
-            AnySource::Counters(_, second) | AnySource::Hybrid(_, second) => *second,
-            _ => None,
-        }
-    }
-
-    /// In a forked child: the mappings are not there any more.
-    fn forget_mappings(&mut self) {
-        match self {
-            AnySource::Registers(source) => source.counters_mut().forget_mappings(),
-            AnySource::Counters(source, _) => source.counters_mut().forget_mappings(),
-            AnySource::Hybrid(source, _) => source.counters_mut().forget_mappings(),
-            AnySource::SimulatedRegisters(_) | AnySource::SimulatedCounters(_) => {}
-        }
     }
 }
 

@@ -1,29 +1,27 @@
 //! Opening a handle: which PMU, down to which level, and the source of its samples.
 #![forbid(unsafe_code)]
 
+use super::any_source::AnySource;
+use super::by_counters::measure_by_counters;
+use super::by_registers::measure_by_registers;
+use super::info::{Info, level_of};
 use super::level_1::{beside_registers, measure_level_1};
-use super::{AnySource, Handle, Info, POOL, Path, State, hybrid, second};
-use crate::budget::BudgetSettings;
+use super::ways::{AT_ONCE, measure_in_a_way, unless_it_took_turns};
+use super::{Handle, POOL, Path, State, hybrid};
 use crate::detect::no_subtree;
 use crate::detect::{self, Plan, Pmu};
 use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
-use crate::group::{Group, PATIENCE, PlainGroup, Relieved, Spare};
 use crate::model::metrics::TD_NODE_NONE;
-use crate::model::p_counters::SLOTS_P;
 use crate::model::{self, Counting, Model};
-use crate::options::{Corrections, Options, SourceKind, Target};
-use crate::sample::{Base, Head, Sample, TD_SAMPLE_SIMULATED};
-use crate::source::Source;
+use crate::options::{Options, SourceKind, Target};
 use crate::source::plain::Plain;
 use crate::source::simulated::{SimulatedCounters, SimulatedRegisters};
 use crate::source::windowed::Windowed;
 use crate::sys::cpu::{self, Identity};
-use crate::sys::numbers::contains;
 use crate::sys::signals::Blocked;
-use crate::sys::{Kernel, Linux, identity, rseq, thread};
+use crate::sys::{Linux, rseq, thread};
 use std::iter::once;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 /// Opens a handle on the kernel that runs this process.
 pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
@@ -68,67 +66,6 @@ pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
     handle.private().state.put(state?);
     handle.private().owner.store(thread::enroll(), Ordering::Relaxed);
     Ok(handle)
-}
-
-impl Info {
-    fn new(options: &Options, model: &Model, level: u32) -> Info {
-        Info {
-            path: Path::Simulated,
-            level,
-            counters: 0,
-            slots_per_cycle: model.slots_per_cycle,
-            cpu: "simulated".into(),
-            pmu: "simulated".into(),
-            core: model.core.into(),
-            note: Reason::default(),
-            max_error_ppm: or_a_hundredth(options.max_error_ppm),
-            max_overhead_ppm: or_a_hundredth(options.max_overhead_ppm),
-            windows: 0,
-            windows_ns: 0,
-        }
-    }
-
-    fn budget_settings(&self) -> BudgetSettings {
-        BudgetSettings {
-            max_error: self.max_error_ppm,
-            max_overhead: self.max_overhead_ppm,
-            level: self.level,
-            slots_per_cycle: self.slots_per_cycle,
-        }
-    }
-
-    /// What all samples of a handle have in common. `row`: place of the CPU's row in the table of models.
-    pub(super) fn head(&self, row: u32) -> Head {
-        Head {
-            size: size_of::<Sample>() as u32,
-            flags: if self.path == Path::Simulated { TD_SAMPLE_SIMULATED } else { 0 },
-            base: Base::of_handle(identity::unique(), row as u8, self.level as u8),
-            ..Head::default()
-        }
-    }
-}
-
-pub(crate) fn level_of(
-    options: &Options,
-    most: u32,
-    what: &dyn std::fmt::Display,
-    why: &'static str,
-) -> Result<u32> {
-    match options.level {
-        0 => Ok(most),
-        level if level <= most => Ok(level),
-        level => {
-            let in_turns = match model::groups_of_level(level, options.core)[..] {
-                [] => String::new(),
-                _ => {
-                    format!("; regions under libtopdown-preload.so have it in turns (TOPDOWN_LEVEL={level})")
-                }
-            };
-            Err(Error::errno(libc::ENOTSUP, format!("{what} has no level {level} in its counters"))
-                .why(why)
-                .remedy(format!("open with level {most}, or 0 for the deepest{in_turns}")))
-        }
-    }
 }
 
 /// The row of the CPU that is to be simulated, with its place.
@@ -279,89 +216,6 @@ fn registers(linux: &Linux, cpu: &Identity, options: &Options) -> Result<Option<
     }
 }
 
-/// CPU time in which a group of general counters that are free has counted.
-pub(super) const AT_ONCE: Duration = Duration::from_millis(2);
-
-/// By SLOTS and PERF_METRICS, with counters beside them for what the published metrics take elsewhere, if such are free.
-#[inline(never)]
-fn measure_by_registers(
-    options: &Options,
-    linux: Linux,
-    cpu: Identity,
-    (pmu, level): (Pmu, u32),
-    handle: Handle,
-) -> Result<Box<State>> {
-    check_target(&linux, &pmu, &cpu, options)?;
-    let alone = |pmu: Pmu| {
-        let bare = options.corrections == Corrections::Bare;
-        let (row, model) = model::registers_alone((pmu.row, pmu.model), bare);
-        Pmu { row, model, ..pmu }
-    };
-    if options.corrections == Corrections::Bare || pmu.model.moved().is_empty() {
-        return measure_by_group(options, linux, cpu, (&alone(pmu), level), handle, PATIENCE);
-    }
-    let again = Linux { descriptors_from: options.descriptors_from };
-    let beside = match options.corrections {
-        Corrections::Counted => beside_are_free(options, &pmu, level),
-        _ => Err(others_count()),
-    };
-    let beside = beside
-        .and_then(|()| measure_by_group(options, linux, cpu.clone(), (&pmu, level), handle, AT_ONCE))
-        .and_then(|state| unless_registers_took_turns(state, handle));
-    beside.or_else(|why| {
-        if why.code() != TD_ENOTCOUNTING {
-            return Err(why);
-        }
-        let mut state = measure_by_group(options, again, cpu, (&alone(pmu), level), handle, PATIENCE)?;
-        if state.info.note == Reason::default() {
-            let what = "the intervals have slots that no counter is left for (INT_MISC.UOP_DROPPING)";
-            state.info.note = Reason::new(what).why(why.to_string());
-        }
-        Ok(state)
-    })
-}
-
-/// As `are_free`, of what counts beside the registers: of a group on others.
-fn beside_are_free(options: &Options, pmu: &Pmu, level: u32) -> Result<()> {
-    let linux = Linux { descriptors_from: options.descriptors_from };
-    if options.target == Target::This && !options.on_exec || !pmu.covers(linux.cpu()) {
-        return Ok(());
-    }
-    let own = Options { no_rdpmc: true, ..Options::default() };
-    let (group, _) = Group::open(linux, pmu, level, &own, None, AT_ONCE)?;
-    let always = group.had_its_turn_always();
-    group.stop();
-    if always? { Ok(()) } else { Err(others_count()) }
-}
-
-/// As `unless_it_took_turns`, of registers.
-fn unless_registers_took_turns(mut state: Box<State>, handle: Handle) -> Result<Box<State>> {
-    if let AnySource::Registers(source) = &mut state.source {
-        if !source.counters().had_its_turn_always()? {
-            source.counters().stop();
-            source.free();
-            return Err(others_count());
-        }
-        source.reset(handle.shared())?; // what has told that is not the program's
-    }
-    Ok(state)
-}
-
-fn measure_by_group(
-    options: &Options,
-    linux: Linux,
-    cpu: Identity,
-    (pmu, level): (&Pmu, u32),
-    handle: Handle,
-    patience: Duration,
-) -> Result<Box<State>> {
-    let (group, why) = Group::open(linux, pmu, level, options, Some(handle.control()), patience)?;
-    let info = info_of(options, cpu, pmu, level, why);
-    let (head, settings) = (info.head(pmu.row), info.budget_settings());
-    let source = AnySource::Registers(Windowed::new(group, handle.shared(), head, settings)?);
-    Ok(Box::new(State { info, row: pmu.row as u8, source }))
-}
-
 /// By the P-cores' general counters, if they give what the registers would, and nobody else needs them now.
 #[inline(never)]
 fn measure_by_free_counters(
@@ -383,69 +237,6 @@ fn measure_by_free_counters(
     let linux = Linux { descriptors_from: options.descriptors_from };
     let state = measure_by_counters(&options, linux, cpu.clone(), (&pmu, &plan), handle, AT_ONCE)?;
     unless_it_took_turns(state, handle)
-}
-
-/// In the first of these ways in which a group is on the counters all the while, or in the last. `always`: so is the last, or it fails.
-pub(super) fn measure_in_a_way(
-    options: &Options,
-    cpu: &Identity,
-    mut ways: impl ExactSizeIterator<Item = Result<(Pmu, Plan)>>,
-    handle: Handle,
-    always: bool,
-) -> Result<Box<State>> {
-    let of_another = matches!(options.target, Target::Task(_) | Target::TaskOn(..));
-    let mut opened = Err(others_count());
-    while let Some(way) = ways.next() {
-        let (pmu, plan) = &way?;
-        let is_last = ways.len() == 0;
-        let (always, patience) = if is_last { (always, PATIENCE) } else { (true, AT_ONCE) };
-        let free = if always && of_another { are_free(options, pmu, plan) } else { Ok(()) };
-        let linux = Linux { descriptors_from: options.descriptors_from };
-        opened = free
-            .and_then(|()| measure_by_counters(options, linux, cpu.clone(), (pmu, plan), handle, patience))
-            .and_then(|state| match always && !of_another {
-                true => unless_it_took_turns(state, handle),
-                false => Ok(state),
-            });
-        if opened.is_ok() {
-            break;
-        }
-    }
-    opened
-}
-
-/// A group that was on the counters all the while since it was opened.
-fn unless_it_took_turns(mut state: Box<State>, handle: Handle) -> Result<Box<State>> {
-    if let AnySource::Counters(source, _) = &mut state.source {
-        if !source.counters().main().had_its_turn_always()? {
-            source.counters().stop();
-            source.free();
-            let second = state.source.second();
-            drop(state);
-            second.into_iter().for_each(second::give_back);
-            return Err(others_count());
-        }
-        source.reset(handle.shared())?; // what has told that is not the program's
-    }
-    Ok(state)
-}
-
-fn others_count() -> Error {
-    Error::new(TD_ENOTCOUNTING, "others use general counters").why("this group took turns with theirs")
-}
-
-/// Whether nobody else needs the counters of this plan now. A group on a command that is yet to be executed shows nothing of that while
-/// it is opened: one of this thread's tells in its place, if it runs on such a core. (Who opens groups on other threads may have some
-/// on this one, which take nothing from those.)
-fn are_free(options: &Options, pmu: &Pmu, plan: &Plan) -> Result<()> {
-    let linux = Linux { descriptors_from: options.descriptors_from };
-    if !pmu.covers(linux.cpu()) {
-        return Ok(());
-    }
-    let (group, _) = PlainGroup::open(linux, pmu, plan, &Options::default(), None, AT_ONCE)?;
-    let always = group.had_its_turn_always();
-    group.stop();
-    if always? { Ok(()) } else { Err(others_count()) }
 }
 
 /// By general counters: all levels, or level 1 if that alone fits them; on a core that has no registers, beside what others
@@ -493,107 +284,6 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
         state.info.note = Reason::new("level 1 alone").why(no_deeper);
     }
     Ok(state)
-}
-
-/// The plans that were proved in this process, by the PMU's row: a proof beside open groups of the same plan might get no turn.
-static PROVED: [AtomicU32; 256] = [const { AtomicU32::new(0) }; 256];
-
-/// Of a row a plan is known by what leads it and by how many follow.
-fn bit_of(plan: &Plan) -> u32 {
-    1 << (plan.members.len() % 16 + if plan.leader.event == SLOTS_P { 16 } else { 0 })
-}
-
-fn is_proved(pmu: &Pmu, plan: &Plan) -> bool {
-    PROVED[pmu.row as usize % PROVED.len()].load(Ordering::Relaxed) & bit_of(plan) != 0
-}
-
-fn proved(pmu: &Pmu, plan: &Plan) {
-    PROVED[pmu.row as usize % PROVED.len()].fetch_or(bit_of(plan), Ordering::Relaxed);
-}
-
-/// By plain counters.
-#[inline(never)]
-pub(super) fn measure_by_counters(
-    options: &Options,
-    linux: Linux,
-    cpu: Identity,
-    (pmu, plan): (&Pmu, &Plan),
-    handle: Handle,
-    patience: Duration,
-) -> Result<Box<State>> {
-    let level = level_of(options, pmu.level, &cpu, plan.no_deeper)?;
-    check_target(&linux, pmu, &cpu, options)?;
-    let shows_itself = options.target == Target::This && !options.inherit && !options.no_rdpmc;
-    if (plan.leader.event == SLOTS_P || plan.unproven) && !shows_itself && !is_proved(pmu, plan) {
-        // that group shows nothing of itself: another one is proved in its place
-        let plain = Options { descriptors_from: options.descriptors_from, ..Options::default() };
-        let linux = Linux { descriptors_from: options.descriptors_from };
-        PlainGroup::open(linux, pmu, plan, &plain, Some(handle.control()), patience)?.0.stop();
-        proved(pmu, plan);
-    }
-    let (group, why) = PlainGroup::open(linux, pmu, plan, options, Some(handle.control()), patience)?;
-    let mut info = Info { counters: plan.general_counters(), ..info_of(options, cpu, pmu, level, why) };
-    if plan.leader.by_cycle {
-        info.slots_per_cycle = plan.slots_each as u32; // which on arm64 the kernel may tell alone
-    }
-    if options.on_exec {
-        info.note = Reason::default(); // nobody expects that another way
-    }
-    let head = info.head(pmu.row);
-    let wanted = Spare::of(pmu, plan, options);
-    let second = if wanted.is_some() && info.path == Path::Rdpmc { second::take(handle).ok() } else { None };
-    let place = second.map(|second| (second.shared_for_ever(), second.control()));
-    let group = Relieved::new(group, wanted, place);
-    let source = Plain::new(group, handle.shared(), head).inspect_err(|_| {
-        second.into_iter().for_each(second::give_back);
-    })?;
-    let source = AnySource::Counters(source, second);
-    Ok(Box::new(State { info, row: pmu.row as u8, source }))
-}
-
-/// `why`: it is read by read(2); none if by RDPMC.
-pub(super) fn info_of(options: &Options, cpu: Identity, pmu: &Pmu, level: u32, why: Option<Reason>) -> Info {
-    Info {
-        path: if why.is_none() { Path::Rdpmc } else { Path::Read },
-        cpu: cpu.name,
-        pmu: pmu.name.into(),
-        note: why.unwrap_or_default(),
-        ..Info::new(options, pmu.model, level)
-    }
-}
-
-/// One point, or one per cent, unless told otherwise.
-fn or_a_hundredth(ppm: u32) -> u32 {
-    if ppm == 0 { 10_000 } else { ppm }
-}
-
-pub(crate) fn check_target(
-    kernel: &impl Kernel,
-    pmu: &Pmu,
-    identity: &Identity,
-    options: &Options,
-) -> Result<()> {
-    let (Target::Cpu(cpu) | Target::TaskOn(_, cpu)) = options.target else { return Ok(()) };
-    let online = kernel.text("/sys/devices/system/cpu/online").unwrap_or_default();
-    if !contains(&online, cpu) {
-        return Err(Error::invalid(format!("there is no CPU {cpu} online"))
-            .remedy(format!("online are {}", online.trim())));
-    }
-    if !pmu.covers(cpu) {
-        return Err(Error::errno(
-            libc::ENOTSUP,
-            format!(
-                "CPU {cpu} of {identity} is not one of '{}' (CPUs {})",
-                pmu.name,
-                pmu.cpus.as_deref().unwrap_or("unknown"),
-            ),
-        )
-        .remedy(format!(
-            "choose one of these, or measure {} TD_FLAG_E_CORES",
-            if options.e_cores { "a P-core, without" } else { "an E-core, with" }
-        )));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
