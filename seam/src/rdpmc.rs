@@ -26,6 +26,21 @@ macro_rules! marked_rdpmc {
     };
 }
 
+/// In a template, what such an RDPMC of the counter `number` says, in the operand `to`. Takes RAX, RCX and RDX.
+macro_rules! marked_read {
+    ($number:literal, $to:literal) => {
+        concat!(
+            "mov ecx, ",
+            $number,
+            "\n",
+            marked_rdpmc!(),
+            "\n shl rdx, 32\n or rax, rdx\n mov ",
+            $to,
+            ", rax"
+        )
+    };
+}
+
 /// In a template, the time-stamp counter times the memory operand SCALE, in 2^64ths: twice the counter, whose top bit is 0,
 /// makes room for a bit more of the scale. Takes RAX and RDX.
 #[macro_export]
@@ -94,12 +109,8 @@ pub unsafe fn slots_and_metrics<const MARK: u32>(
                 "jne 23f",
                 "cmp dword ptr [{page} + {INDEX}], {SLOTS_INDEX}",
                 "jne 23f",
-                "mov ecx, {SLOTS}",
-                marked_rdpmc!(),
-                "shl rdx, 32\n or rax, rdx\n mov {slots}, rax",
-                "mov ecx, {METRICS}",
-                marked_rdpmc!(),
-                "shl rdx, 32\n or rax, rdx\n mov {metrics}, rax",
+                marked_read!("{SLOTS}", "{slots}"),
+                marked_read!("{METRICS}", "{metrics}"),
                 "mov ecx, {SLOTS}",
                 marked_rdpmc!(),
                 "shl rdx, 32\n or rax, rdx",
@@ -149,21 +160,11 @@ pub unsafe fn slots_metrics_and<const MARK: u32>(
                 "jne 23f",
                 "cmp dword ptr [{page} + {INDEX}], {SLOTS_INDEX}",
                 "jne 23f",
-                "mov ecx, {SLOTS}",
-                marked_rdpmc!(),
-                "shl rdx, 32\n or rax, rdx\n mov {slots}, rax",
-                "mov ecx, {METRICS}",
-                marked_rdpmc!(),
-                "shl rdx, 32\n or rax, rdx\n mov {metrics}, rax",
-                "mov ecx, dword ptr [{numbers}]",
-                marked_rdpmc!(),
-                "shl rdx, 32\n or rax, rdx\n mov qword ptr [{counter}], rax",
-                "mov ecx, dword ptr [{numbers} + 4]",
-                marked_rdpmc!(),
-                "shl rdx, 32\n or rax, rdx\n mov qword ptr [{counter} + 8], rax",
-                "mov ecx, {SLOTS}",
-                marked_rdpmc!(),
-                "shl rdx, 32\n or rax, rdx\n mov qword ptr [{counter} + 16], rax",
+                marked_read!("{SLOTS}", "{slots}"),
+                marked_read!("{METRICS}", "{metrics}"),
+                marked_read!("dword ptr [{numbers}]", "qword ptr [{counter}]"),
+                marked_read!("dword ptr [{numbers} + 4]", "qword ptr [{counter} + 8]"),
+                marked_read!("{SLOTS}", "qword ptr [{counter} + 16]"),
                 "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
                 "jne 23f";
                 aborted "xor {slots:e}, {slots:e}"),

@@ -20,7 +20,7 @@ pub use shared::Shared;
 pub(crate) use shared::{HoldsSample, Reader};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {
-    rdpmc::{STARTED, fast_read},
+    rdpmc::{STARTED, counters_into, fast_read},
     shared::{BY_COUNTERS, BY_SECOND, SEQUENCE, TD_CONTROL_PAGE},
 };
 

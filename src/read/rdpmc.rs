@@ -10,20 +10,19 @@
 //! stretch of the program, a handler that reads or resets the same handle is seen, and on a hybrid CPU RDPMC
 //! is not executed on an E-core, where it would fault.
 
+mod snapshot;
+
 use super::shared::{SEQUENCE, Shared, TD_CONTROL_PAGE};
-use super::{
-    Clock, CountersSnapshot, Entry, HoldsSample, MOST_COUNTERS, RawCounters, SLOTS_INDEX, Seen, Snapshot,
-};
-use crate::bound::SKID_SLOTS;
+use super::{CountersSnapshot, HoldsSample, MOST_COUNTERS, RawCounters, SLOTS_INDEX, Seen};
 use crate::model::perf_metrics::MOST_MOVED;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Increments, Sample, SlotsOnly};
-use crate::sys::Mapping;
 use crate::sys::fault::MARK;
-use crate::sys::page::{PLAIN_WIDTH, Page, PageSnapshot, PlainCounter, Times};
-use crate::sys::rdpmc::{SLOTS, SlotsAndMetrics, plain_base, rdtsc, slots_and_metrics, slots_metrics_and};
+use crate::sys::page::{PLAIN_WIDTH, Page};
+use crate::sys::rdpmc::SLOTS;
 use crate::sys::rseq::SIGNATURE;
 use crate::sys::{restartable, scaled_clock};
+pub(crate) use snapshot::{snapshot, undisturbed};
 use std::arch::asm;
 use std::ffi::c_int;
 use std::mem::{MaybeUninit, offset_of};
@@ -41,6 +40,30 @@ pub(crate) fn margin(left: u64) -> u64 {
 
 /// `Shared::limit` is one of the leader's counter, in slots.
 pub(crate) const LIMITS_TOTALS: bool = false;
+
+/// Plain counters of these numbers, with what they start from, into the sample. The last first, so that one place to enter serves each
+/// number of them.
+macro_rules! counters_into {
+    ($name:expr, $place:literal, $numbers:literal) => {
+        concat!(
+            ".irp k, ",
+            $numbers,
+            "\n",
+            ".L",
+            $name,
+            $place,
+            "\\k:\n",
+            "mov ecx, dword ptr [rdi + {NUMBERS} + 4 + 4 * \\k]\n",
+            "rdpmc\n",
+            "shl rdx, 32\n",
+            "or rax, rdx\n",
+            "add rax, qword ptr [rdi + {START} + {COUNTER} + 8 * \\k]\n",
+            "mov qword ptr [rsi + {COUNTER} + 8 * \\k], rax\n",
+            ".endr"
+        )
+    };
+}
+pub(crate) use counters_into;
 
 /// Defines int NAME(struct td *td, struct td_sample *out), a whole reading, in assembler. `visibility` is a directive for the
 /// symbol: .globl, or .hidden.
@@ -79,15 +102,7 @@ macro_rules! fast_read {
             "mov dword ptr [rsi + {RAW_METRICS} + 4], edx",
             // (of counters beside the registers there are none, one or two)
             concat!("jmp qword ptr [rdi + {MEMBERS} + 8 * ", $entry, "]"),
-            ".irp k, 1, 0",
-            concat!(".L", $name, "_beside_\\k:"),
-            "mov ecx, dword ptr [rdi + {NUMBERS} + 4 + 4 * \\k]",
-            "rdpmc",
-            "shl rdx, 32",
-            "or rax, rdx",
-            "add rax, qword ptr [rdi + {START} + {COUNTER} + 8 * \\k]",
-            "mov qword ptr [rsi + {COUNTER} + 8 * \\k], rax",
-            ".endr",
+            $crate::read::counters_into!($name, "_beside_", "1, 0"),
             concat!(".L", $name, "_alone:"),
             "vmovdqu ymm0, ymmword ptr [rdi + {START}]",
             "vmovdqu ymm1, ymmword ptr [rdi + {START} + 32]",
@@ -145,16 +160,7 @@ macro_rules! fast_read {
             concat!(".L", $name, "_each:"),
             "imul r10, qword ptr [rdi + {EACH}]",
             concat!("jmp qword ptr [rdi + {MEMBERS} + 8 * ", $entry, "]"),
-            // (the last first, so that one place to enter serves each number of them)
-            ".irp k, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0",
-            concat!(".L", $name, "_\\k:"),
-            "mov ecx, dword ptr [rdi + {NUMBERS} + 4 + 4 * \\k]",
-            "rdpmc",
-            "shl rdx, 32",
-            "or rax, rdx",
-            "add rax, qword ptr [rdi + {START} + {COUNTER} + 8 * \\k]",
-            "mov qword ptr [rsi + {COUNTER} + 8 * \\k], rax",
-            ".endr",
+            $crate::read::counters_into!($name, "_", "14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0"),
             "cmp qword ptr [rdi + {LIMIT}], r10",
             "sbb r8d, dword ptr [rdi + {LOCK}]",
             "jne 24f",
@@ -335,8 +341,7 @@ macro_rules! counted {
                 "shl rdx, 32\n or rax, rdx",
                 concat!("sub rax, qword ptr [", $slots_less, "]\n mov qword ptr [", $slots, "], rax"),
                 "mov ecx, dword ptr [{shared} + {COUNT}]\n lea rax, [rip + 33f]\n jmp qword ptr [rax + 8 * rcx - 8]",
-                // (the last first, so that one place to enter serves each number of them)
-                ".irp k, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0",
+                    ".irp k, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0",
                 "30\\k:",
                 "mov ecx, dword ptr [{shared} + {NUMBERS} + 4 + 4 * \\k]\n rdpmc\n shl rdx, 32\n or rax, rdx",
                 concat!("sub rax, qword ptr [", $less, " + 8 * \\k]\n mov qword ptr [", $each, " + 8 * \\k], rax"),
@@ -578,109 +583,6 @@ impl Shared {
     }
 }
 
-/// A multiplier that turns the time-stamp counter into nanoseconds in the upper 65 bits of the product,
-/// one more than a register's: so that a clock of down to half a gigahertz fits.
-fn tsc_scale(mult: u32, shift: u16) -> Option<u64> {
-    let up = 63u32.checked_sub(shift.into())?;
-    u64::try_from(u128::from(mult) << up).ok()
-}
-
-/// The clock of a page. `known`: the times at the last read(2), which are later than the page's where there is
-/// no clock.
-fn clock_of(page: &PageSnapshot, known: Times) -> Clock {
-    // (readings take the clock times two, in 64 bits)
-    let scale = if page.clock && rdtsc() >> 63 == 0 {
-        tsc_scale(page.time_mult, page.time_shift).unwrap_or(0)
-    } else {
-        0
-    };
-    let zero = if scale == 0 {
-        page.time.latest(known)
-    } else {
-        Times {
-            enabled: page.time.enabled.wrapping_add(page.time_offset),
-            running: page.time.running.wrapping_add(page.time_offset),
-        }
-    };
-    Clock { scale, zero, coarse: scale == 0 }
-}
-
-/// The time-stamp counter, and the nanoseconds that it stands for.
-fn clock_now(clock: &Clock) -> (u64, u64) {
-    let tsc = rdtsc();
-    (tsc, ((u128::from(tsc) * u128::from(clock.scale)) >> 63) as u64)
-}
-
-/// Both registers, of one stretch of the thread, if the page's sequence number is this one before and after.
-///
-/// # Safety
-/// As of `slots_and_metrics`.
-unsafe fn pair(page: *const Page, rseq: Option<*mut u64>, sequence: u32) -> Option<Registers> {
-    // SAFETY: the caller's word; who opens a group that is read so has the handler of SIGSEGV installed.
-    together(rseq, unsafe { slots_and_metrics::<MARK>(page, rseq, sequence) }?)
-}
-
-/// What was read of one stretch: without a descriptor a signal handler may have run in between, and then SLOTS has moved on.
-fn together(rseq: Option<*mut u64>, read: SlotsAndMetrics) -> Option<Registers> {
-    let SlotsAndMetrics { slots, metrics, again } = read;
-    let together = rseq.is_some() || again.wrapping_sub(slots) <= SKID_SLOTS;
-    together.then_some(Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) })
-}
-
-/// The same with plain counters beside the registers, whose pages these are.
-///
-/// # Safety
-/// As of `pair`.
-unsafe fn with_beside<M: Mapping>(
-    page: *const Page,
-    rseq: Option<*mut u64>,
-    sequence: u32,
-    pages: &[Option<M>; MOST_MOVED],
-) -> Option<(Registers, [PlainCounter; MOST_MOVED])> {
-    let mut numbers = [SLOTS; MOST_MOVED];
-    for (number, map) in numbers.iter_mut().zip(pages.iter().flatten()) {
-        *number = map.index().checked_sub(1)?;
-    }
-    // SAFETY: the caller's word; the numbers are those of events of the group, which the kernel changes with the leader's page.
-    let (read, raw) = unsafe { slots_metrics_and::<MARK>(page, rseq, sequence, numbers) }?;
-    let mut beside = [PlainCounter::default(); MOST_MOVED];
-    for (k, map) in pages.iter().flatten().enumerate() {
-        // SAFETY: the page of a plain event, which is mapped as long as the group is.
-        beside[k] =
-            unsafe { plain_base(map.page(), raw[k]) }.filter(|counter| counter.number == numbers[k])?;
-    }
-    Some((together(rseq, read)?, beside))
-}
-
-/// A snapshot for the paths that can take their time. `map` is of a SLOTS event, with PERF_METRICS, of the calling thread,
-/// for which RDPMC was granted, and `page` what it said right now. None if the counters are not on this CPU, or were taken
-/// away meanwhile.
-pub(crate) fn snapshot<M: Mapping>(
-    map: &M,
-    page: &PageSnapshot,
-    beside: &[Option<M>; MOST_MOVED],
-    rseq: Option<*mut u64>,
-    known: Times,
-) -> Option<Snapshot> {
-    if page.index != SLOTS_INDEX {
-        return None;
-    }
-    let clock = clock_of(page, known);
-    let (tsc, ns) = clock_now(&clock);
-    // SAFETY: the page is mapped and RDPMC was granted; groups on hybrid CPUs come with a descriptor.
-    let (registers, beside) = unsafe {
-        match &beside[0] {
-            None => (pair(map.page(), rseq, page.sequence)?, Default::default()),
-            Some(_) => {
-                let found = with_beside(map.page(), rseq, page.sequence, beside)?;
-                (map.sequence() == page.sequence).then_some(found)?
-            }
-        }
-    };
-    let pace = if clock.scale == 0 { tsc } else { clock.zero.enabled.wrapping_add(ns) };
-    Some(Snapshot { registers, sequence: page.sequence, clock, ns, pace, beside })
-}
-
 /// The uppermost bit of a plain counter, which is set while it counts: the kernel starts each half its way, and again when it
 /// overflows. It is clear after an overflow of PERF_METRICS, where the kernel zeroes SLOTS, whoever has it, and says so to nobody
 /// (kernel-facts I). Then read(2) alone tells, until the group is next switched in.
@@ -694,46 +596,5 @@ pub(crate) fn tells(snapshot: &CountersSnapshot) -> bool {
 /// A look at the pages counts itself.
 pub(crate) const MEASURES_ITSELF: bool = true;
 
-/// At this snapshot of the leader's page. None: something came between.
-pub(crate) fn undisturbed<'a, M: Mapping + 'a>(
-    leader: &M,
-    page: &PageSnapshot,
-    pages: impl Iterator<Item = &'a M>,
-    _: *mut u64,
-    entry: &Entry,
-    out: &mut CountersSnapshot,
-) -> Option<()> {
-    out.sequence = page.sequence;
-    out.clock = clock_of(page, Times::default());
-    out.ns = clock_now(&out.clock).1;
-    let mut same = u64::from(page.sequence) == entry.raw.sequence;
-    for (place, map) in pages.enumerate() {
-        // SAFETY: pages of plain events, which are mapped as long as the group is.
-        let counter = unsafe { plain_base(map.page(), entry.raw.counter[place]) }?;
-        same &= counter.number == entry.numbers[place];
-        out.counter[place] = counter;
-    }
-    out.goes_with_entry = same;
-    (leader.sequence() == page.sequence).then_some(())
-}
-
 /// `slots_only` reads both at once.
 const _: () = assert!(offset_of!(Sample, base.period) == offset_of!(Sample, base.handle) + 4);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_scale_turns_cycles_into_nanoseconds_as_the_kernel_does() {
-        for (mult, shift) in [(2_147_485_795u32, 31u16), (1 << 31, 31), (0x6aaa_aaab, 31), (699_050, 21)] {
-            let scale = tsc_scale(mult, shift).unwrap();
-            for tsc in [0u64, 12_345, 1 << 40, 0x000f_ffff_ffff_ffff] {
-                let kernel = ((tsc as u128 * mult as u128) >> shift) as u64;
-                assert_eq!(((tsc as u128 * scale as u128) >> 63) as u64, kernel, "{mult} {shift} {tsc}");
-            }
-        }
-        assert_eq!(tsc_scale(u32::MAX, 16), None);
-        assert_eq!(tsc_scale(1, 64), None);
-    }
-}
