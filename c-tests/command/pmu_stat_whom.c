@@ -4,6 +4,7 @@
  * (not with the others, as it may change what they meet).
  * needs: counters or general-counters */
 #include "lib/stat.h"
+#include "perf.h"
 #include <pthread.h>
 #include <sys/prctl.h>
 
@@ -287,6 +288,19 @@ int main(int argc, char **argv)
         CHECK_EQ(has_level_2() && !isnan(csv_number(&csv, 1, "error_2")), level_2);
         CHECK_NEAR(csv_number(&csv, 1, "running"), 1, 1e-3);
         free(csv.text);
+        /* nor does what others hold of one CPU: all are counted by what that leaves */
+        struct perf_group others = {{0}, 0};
+        struct perf_event_attr branches = event_of(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
+        branches.pinned = 1;
+        add_event(&others, branches, -1, atoi(cpu), -1);
+        group_runs(&others);
+        CHECK_EQ(WEXITSTATUS(stat_with("-a", "--", shape[0], "migrates", cpu, cpu, NULL)), 11);
+        csv_read(&csv, in_scratch("r.csv"));
+        slots = rows_are(NULL, NULL, 0.05, 0);
+        CHECK(slots >= UNITS * unit && slots < 1.05 * UNITS * unit);
+        CHECK_NEAR(csv_number(&csv, 1, "running"), 1, 1e-3);
+        free(csv.text);
+        group_ends(&others);
     }
     CHECK_EQ(WEXITSTATUS(stat_with("-a", "-I", "10", "--per-core", "--", shape[0], "migrates", cpu, cpu, NULL)), 11);
     csv_read(&csv, in_scratch("r.csv"));

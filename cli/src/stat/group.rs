@@ -12,7 +12,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
-use topdown::{Corrections, Error, Info, Node, Options, Sample, SourceKind, Target, TopDown};
+use topdown::{
+    Corrections, Error, Info, Node, Options, Sample, SourceKind, TD_ENOTCOUNTING, Target, TopDown,
+};
 use topdown_seam::page::Times;
 use topdown_seam::records::{Records, TaskRecord};
 
@@ -240,9 +242,7 @@ impl Groups {
             ..*options
         };
         let mut groups = Groups { clock: TaskClock::of_command(pid).ok(), ..Groups::new(&options, &[]) };
-        for cpu in cpus {
-            groups.open(&Of::CommandOn(cpu))?;
-        }
+        groups.open_each(&cpus.map(Of::CommandOn).collect::<Vec<_>>())?;
         Ok(groups)
     }
 
@@ -330,13 +330,7 @@ impl Groups {
         kinds: &[Kind],
     ) -> Result<Groups, Error> {
         let mut groups = Groups::new(&Options { inherit: true, ..*options }, kinds);
-        let mut ended = None;
-        for id in ids {
-            match groups.open(&Of::Thread(id)) {
-                Err(error) if error.code() == -libc::ESRCH => ended = Some(error), // as others of its process may, at any time
-                opened => opened?,
-            }
-        }
+        let ended = groups.open_each(&ids.map(Of::Thread).collect::<Vec<_>>())?;
         match ended {
             Some(error) if groups.all.is_empty() => Err(error),
             _ => Ok(groups),
@@ -354,19 +348,42 @@ impl Groups {
     ) -> Result<Groups, Error> {
         let (looked_at, cpus) = (Instant::now(), cpus.collect::<BTreeSet<u32>>());
         let mut groups = Groups::new(options, kinds);
-        for cpu in &cpus {
-            groups.open(&Of::Cpu(*cpu))?;
-        }
-        if options.corrections == Corrections::Counted && groups.are_of_several_kinds() {
-            drop(groups);
-            let fewer = Options { corrections: Corrections::Bounded, ..*options };
-            return Groups::of_cpus(cpus.into_iter(), &fewer, kinds);
-        }
+        groups.open_each(&cpus.iter().copied().map(Of::Cpu).collect::<Vec<_>>())?;
         groups.looked = Some((looked_at, cpus));
         Ok(groups)
     }
 
-    /// Whether CPUs of one kind are counted in different ways, as others hold counters of some: such counts are not added up.
+    /// On each of these, all of one kind of core in one way: counts by other counters are not added up, and others may hold some of one
+    /// CPU. A thread may have ended, as others of its process may, at any time: why.
+    fn open_each(&mut self, each: &[Of]) -> Result<Option<Error>, Error> {
+        let mut ended = None;
+        for of in each {
+            match self.open(of) {
+                Err(error) if matches!(of, Of::Thread(_)) && error.code() == -libc::ESRCH => {
+                    ended = Some(error)
+                }
+                opened => opened?,
+            }
+        }
+        if self.options.corrections == Corrections::Counted && self.are_of_several_kinds() {
+            self.all.clear();
+            self.options.corrections = Corrections::Bounded;
+            return self.open_each(each);
+        }
+        Ok(ended)
+    }
+
+    /// Whether the last one is counted as the others are; it is closed if not.
+    fn of_one_kind(&mut self) -> Result<(), Error> {
+        if !self.are_of_several_kinds() {
+            return Ok(());
+        }
+        self.all.pop();
+        Err(Error::new(TD_ENOTCOUNTING, "others hold counters of it")
+            .why("the other CPUs are counted by more, and such counts are not added up")
+            .remedy("end those (perf stat -a, the NMI watchdog), or begin again"))
+    }
+
     fn are_of_several_kinds(&self) -> bool {
         let mut core_of = HashMap::new();
         self.all
@@ -507,7 +524,7 @@ impl Groups {
         let mut refused = Vec::new();
         for cpu in &new {
             let absent_at = self.absent_at(*cpu);
-            match self.open(&Of::Cpu(*cpu)) {
+            match self.open(&Of::Cpu(*cpu)).and_then(|()| self.of_one_kind()) {
                 Err(why) if self.refused.insert(*cpu) => refused.push((*cpu, why)),
                 Err(_) => {}
                 Ok(()) => {
