@@ -38,7 +38,7 @@ pub struct Base {
     pub sequence: u32,
     /// Number of the window: `first_window` of the period, and on from there.
     pub window: u32,
-    /// Lower 24 bits: `model::mark` of the row that `model` stands for, not 0. Upper 8: a random number of the handle. They and
+    /// Lower 20 bits: `model::mark` of the row that `model` stands for, not 0. Upper 12: a random number of the handle. They and
     /// `period` together are those of no other handle, in whatever process.
     pub handle: u32,
     /// Number of the period: random when the handle is opened, and counted on by `td_reset`.
@@ -76,7 +76,7 @@ impl Head {
 
 impl Base {
     /// Of a handle with this identity, which no other has, that counts by the row at this place, down to this level. The lower half of
-    /// the identity is where the periods begin: samples of two handles pass for those of one period only if 40 bits of it agree.
+    /// the identity is where the periods begin: samples of two handles pass for those of one period only if 44 bits of it agree.
     pub(crate) fn of_handle(identity: u64, model: u8, level: u8) -> Base {
         let random = (identity >> 32) as u32 & !model::MARK;
         let handle = random | model::mark(model);
@@ -89,9 +89,10 @@ impl Base {
         self.handle & model::MARK == model::mark(self.model)
     }
 
-    /// Whether the other is of the same handle, of whichever period: periods are counted on from a random number.
+    /// Whether the other is of the same handle, of whichever period: periods are counted on from a random number. Those of two handles
+    /// are taken for periods of one only once in 8 million pairs.
     pub(crate) fn is_of_the_handle(&self, handle: u32, period: u32) -> bool {
-        const MOST_PERIODS: u32 = 1 << 24;
+        const MOST_PERIODS: u32 = 1 << 20;
         let apart = self.period.wrapping_sub(period) as i32;
         self.handle == handle && apart.unsigned_abs() < MOST_PERIODS
     }
@@ -144,8 +145,7 @@ pub struct Sample {
     pub base: Base,
     /// The PERF_METRICS register: eight 8-bit shares of the slots since the window began.
     pub raw_metrics: u64,
-    /// Totals of plain counters, on CPUs whose shares are computed from such. Where PERF_METRICS gives the shares td_read does
-    /// not write them.
+    /// Totals of plain counters. Where PERF_METRICS gives the shares td_read writes those alone that correct it.
     pub counter: [u64; 15],
 }
 
@@ -440,3 +440,24 @@ const _: () = {
     assert!(size_of::<L1>() == 80);
     assert!(size_of::<L2>() == 112);
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hash::{DefaultHasher, Hash, Hasher};
+
+    /// Of all pairs of 2,000 handles, some 2 million.
+    #[test]
+    fn handles_of_one_row_are_told_apart() {
+        let identity = |k: u64| {
+            let mut hasher = DefaultHasher::new();
+            k.hash(&mut hasher);
+            hasher.finish()
+        };
+        let bases: Vec<_> = (0..2_000).map(|k| Base::of_handle(identity(k), 0, 1)).collect();
+        for (place, base) in bases.iter().enumerate() {
+            assert!(base.is_of_the_handle(base.handle, base.period.wrapping_add(1_000_000)));
+            assert!(!bases[..place].iter().any(|other| base.is_of_the_handle(other.handle, other.period)));
+        }
+    }
+}

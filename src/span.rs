@@ -408,7 +408,10 @@ mod tests {
             sum.add(&from, &to).unwrap();
             assert!(sum.decode_tree().is_ok(), "{place}");
             // its tree is another; or its place is
-            let changed = |sample: &Sample| Base { handle: sample.base.handle ^ 1 << 23, ..sample.base };
+            let changed = |sample: &Sample| Base {
+                handle: sample.base.handle ^ (model::MARK ^ model::MARK >> 1),
+                ..sample.base
+            };
             let others = places().filter(|other| *other != place).map(|model| Base { model, ..to.base });
             for base in others.chain([changed(&to)]) {
                 let (from, to) = (Sample { base, ..from }, Sample { base, ..to });

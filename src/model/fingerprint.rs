@@ -191,7 +191,7 @@ pub fn fingerprint(core: &str) -> Option<u64> {
 }
 
 /// The bits of a mark.
-pub(crate) const MARK: u32 = 0xff_ffff;
+pub(crate) const MARK: u32 = 0xf_ffff;
 
 /// As much of the fingerprint of the row at a place as a sample has room for, beside the place; 0 if no row is there that can be
 /// counted.
@@ -216,7 +216,7 @@ static MARKS: [u32; 256] = {
     let (mut marks, mut place) = ([0; 256], 0);
     while place < marks.len() {
         let all = FINGERPRINTS[place];
-        let folded = (all ^ all >> 24 ^ all >> 48) as u32 & MARK;
+        let folded = (all ^ all >> 20 ^ all >> 40) as u32 & MARK;
         marks[place] = if all != 0 && folded == 0 { 1 } else { folded };
         place += 1;
     }
