@@ -262,23 +262,24 @@ struct td_options {
 #define TD_FLAG_INHERIT 2
 #define TD_FLAG_NO_RDPMC 4    /**< Read by read(2) even where RDPMC is possible; no RDPMC is ever executed. */
 #define TD_FLAG_SIMULATE 8    /**< Use a simulated PMU (td_simulate_mix). Only this flag chooses it. */
-/** Count SLOTS and PERF_METRICS alone, which take no general counter from anybody. Without this and the next flag the library
+/** Count SLOTS and PERF_METRICS, which take no general counter from anybody. What corrects them beside them (up to Redwood Cove one
+ * general counter, of Ice Lake two) is counted if it is free, and not with TD_FLAG_BARE. Without this and the next flag the library
  * chooses: general counters if they are free when the handle opens, else these, and td_info.note says why. Where the kernel
  * shows no PERF_METRICS, as in virtual machines, there are general counters alone. */
 #define TD_FLAG_REGISTERS 16
-/** Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
- * machine needs one more, and one more up to Redwood Cove (two of Ice Lake) for what corrects them, if it is left. They are exact, but other users of the PMU go without them. Cores without PERF_METRICS
- * have nothing else: there this is the default. */
+/** Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS. A virtual machine needs one
+ * more for these. Up to Redwood Cove one more (of Ice Lake two) corrects them, if it is left. They are exact, but other users of the
+ * PMU go without them. Cores without PERF_METRICS have nothing else: there this is the default. */
 #define TD_FLAG_COUNTERS 32
-/** Bare sources: each node is as its registers or counters have it. Without this flag the nodes are Intel's published metrics, which up
- * to Redwood Cove take the slots of INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, by one general counter more; where
- * none is left for it, the intervals have those slots. Hybrid CPUs: the P-cores alone. */
-#define TD_FLAG_BARE 64
 /** Measure on the E-cores of a hybrid CPU alone, by general counters; level 2 has nodes of its own, which td_decode_tree gives. Without
  * this and the flags of a source, a thread that may run on both kinds of core is measured on both: the groups of both are added up,
  * level 1 and branch mispredicts (td_info.pmu names both PMUs). A level of 2, TD_FLAG_COUNTERS and TD_FLAG_REGISTERS measure the
  * P-cores alone. `running` of a handle of one kind is the part of the time on that kind. */
 #define TD_FLAG_E_CORES 256
+/** Bare sources: each node is as its registers or counters have it. Without this flag the nodes are Intel's published metrics, which up
+ * to Redwood Cove take the slots of INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, by one general counter more; where
+ * none is left for it, the intervals have those slots. Hybrid CPUs: the P-cores alone. */
+#define TD_FLAG_BARE 512
 
 /* ---- What a handle measures ---- */
 
@@ -299,7 +300,7 @@ struct td_info {
     uint64_t windows;           /**< How often readings have reset the registers for accuracy since td_open. */
     /** Nanoseconds that this took; cycles of the time-stamp counter if the kernel gives user space no clock. */
     uint64_t windows_ns;
-    /** General counters that the handle takes; 0: its source is SLOTS and PERF_METRICS, which take none. */
+    /** General counters that the handle takes; 0: its source is SLOTS and PERF_METRICS, with what corrects them beside them. */
     uint32_t counters;
     uint32_t reserved;          /**< Zero. */
 };
@@ -449,7 +450,7 @@ int td_decode_tree(const struct td_sample *from, const struct td_sample *to, str
 #define TD_AS_PUBLISHED 0  /**< The nodes as their maker publishes them: td_decode_tree. */
 /** The nodes as registers or counters have them: without what corrects frontend bound, fetch latency and backend bound (up to Redwood
  * Cove), and without its slots in the intervals. */
-#define TD_AS_BARE 1
+#define TD_AS_BARE 2
 
 /** As td_decode_tree, by a definition of the nodes: TD_AS_*.
  *

@@ -49,7 +49,7 @@ pub struct CInfo {
     pub windows: u64,
     /// Nanoseconds that this took; cycles of the time-stamp counter if the kernel gives user space no clock.
     pub windows_ns: u64,
-    /// General counters that the handle takes; 0: its source is SLOTS and PERF_METRICS, which take none.
+    /// General counters that the handle takes; 0: its source is SLOTS and PERF_METRICS, with what corrects them beside them.
     pub counters: u32,
     /// Zero.
     pub reserved: u32,

@@ -22,18 +22,21 @@ pub const TD_FLAG_INHERIT: u32 = 2;
 pub const TD_FLAG_NO_RDPMC: u32 = 4;
 /// Use a simulated PMU (td_simulate_mix). Only this flag chooses it.
 pub const TD_FLAG_SIMULATE: u32 = 8;
-/// Count SLOTS and PERF_METRICS alone, which take no general counter from anybody. Without this and the next flag the library
+/// Count SLOTS and PERF_METRICS, which take no general counter from anybody. What corrects them beside them (up to Redwood Cove one
+/// general counter, of Ice Lake two) is counted if it is free, and not with TD_FLAG_BARE. Without this and the next flag the library
 /// chooses: general counters if they are free when the handle opens, else these, and td_info.note says why. Where the kernel
 /// shows no PERF_METRICS, as in virtual machines, there are general counters alone.
 pub const TD_FLAG_REGISTERS: u32 = 16;
-/// Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS, for which a virtual
-/// machine needs one more, and one more up to Redwood Cove (two of Ice Lake) for what corrects them, if it is left. They are exact, but other users of the PMU go without them. Cores without PERF_METRICS
-/// have nothing else: there this is the default.
+/// Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS. A virtual machine needs one
+/// more for these. Up to Redwood Cove one more (of Ice Lake two) corrects them, if it is left. They are exact, but other users of the
+/// PMU go without them. Cores without PERF_METRICS have nothing else: there this is the default.
 pub const TD_FLAG_COUNTERS: u32 = 32;
 /// Bare sources: each node is as its registers or counters have it. Without this flag the nodes are Intel's published metrics, which up
 /// to Redwood Cove take the slots of INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, by one general counter more; where
 /// none is left for it, the intervals have those slots. Hybrid CPUs: the P-cores alone.
-pub const TD_FLAG_BARE: u32 = 64;
+pub const TD_FLAG_BARE: u32 = 512;
+/// Of programs built before there was `TD_FLAG_BARE`: they asked to count what is counted anyway now.
+const DROPPING: u32 = 64;
 /// Measure on the E-cores of a hybrid CPU alone, by general counters; level 2 has nodes of its own, which td_decode_tree gives. Without
 /// this and the flags of a source, a thread that may run on both kinds of core is measured on both: the groups of both are added up,
 /// level 1 and branch mispredicts (td_info.pmu names both PMUs). A level of 2, TD_FLAG_COUNTERS and TD_FLAG_REGISTERS measure the
@@ -131,6 +134,7 @@ fn interpret(options: &COptions) -> Result<Options> {
         | TD_FLAG_REGISTERS
         | TD_FLAG_COUNTERS
         | TD_FLAG_BARE
+        | DROPPING
         | TD_FLAG_E_CORES;
     if options.flags & !known != 0 {
         return Err(Error::invalid(format!(
