@@ -25,9 +25,9 @@ const FIRST_GUESS: i64 = 5_000;
 /// Slots between readings on the slow path when no windows are wanted.
 const SELDOM: u64 = 1 << 28;
 const MILLION: f64 = 1e6;
-/// After so many windows' credit it is looked how many share them,
+/// `sharing` is adapted whenever so many windows' credit was earned.
 const SHARED_ANEW: f64 = 16.0;
-/// which are no more than that.
+/// Its upper limit.
 const MOST_SHARING: f64 = 1e6;
 
 /// What the caller wants, in parts per million, and what its handle counts.
@@ -67,10 +67,9 @@ pub(crate) struct Budget {
     passed: [u64; 2],
     /// The next reading is to open a window if there is credit for so many.
     requested: Option<i64>,
-    /// How many times as seldom as a region alone each of those that request windows may do so, for every other request to be
-    /// one that there is credit for.
+    /// By this factor each region asks more seldom than if it were alone; half of the requests then find credit.
     sharing: f64,
-    /// Requests since the clock was at that.
+    /// Requests since `sharing` was adapted, and the clock then.
     requests: (u64, u64),
     /// Windows that were paid for, and the time that they took.
     pub windows: u64,
@@ -121,7 +120,7 @@ impl Budget {
         next <= passed + passed / 4 && held > self.settings.most_held(next.max(LEAST))
     }
 
-    /// A request: every now and then adapts how seldom they are to come to how often they came.
+    /// A request. Adapts `sharing` to how often they came, if it is time to.
     fn share(&mut self, clock: u64) {
         let (requests, since) = &mut self.requests;
         *requests += 1;

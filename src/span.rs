@@ -79,13 +79,24 @@ fn more(b: i64, a: i64, since: i64) -> f64 {
     }
 }
 
+/// Where the sample's period began.
+pub(crate) fn begin_of_period(sample: &Sample) -> Sample {
+    Sample {
+        size: sample.size,
+        base: Base {
+            window: sample.base.first_window(),
+            error: 0,
+            category: [0; 7],
+            switches: 0,
+            ..sample.base
+        },
+        ..Sample::default()
+    }
+}
+
 /// Checks that two samples go together, and takes their difference; from the start of the period without `from`.
 pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
-    let start = Sample {
-        size: to.size,
-        base: Base { window: to.base.first_window(), error: 0, category: [0; 7], switches: 0, ..to.base },
-        ..Sample::default()
-    };
+    let start = begin_of_period(to);
     let from = from.unwrap_or(&start);
     let by_category = model::levels_by_category(to.base.model);
     if !go_together(from, to, level, by_category) {

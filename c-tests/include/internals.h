@@ -11,7 +11,7 @@
 struct td_own_base {
     uint32_t sequence;    /**< Sequence number of the control page under which the registers are read. */
     uint32_t window;      /**< Number of the window: `first_window` of the period, and on from there. */
-    /** Lower 24 bits: `model::mark` of the row that `model` stands for, not 0. Upper 8: a random number of the handle. They and
+    /** Lower 20 bits: `model::mark` of the row that `model` stands for, not 0. Upper 12: a random number of the handle. They and
      * `period` together are those of no other handle, in whatever process. */
     uint32_t handle;
     uint32_t period;      /**< Number of the period: random when the handle is opened, and counted on by `td_reset`. */
@@ -47,8 +47,7 @@ struct td_own_sample {
     struct td_own_base base;       /**< The totals at the start of the window. */
     /** The PERF_METRICS register: eight 8-bit shares of the slots since the window began. */
     uint64_t raw_metrics;
-    /** Totals of plain counters, on CPUs whose shares are computed from such. Where PERF_METRICS gives the shares td_read does
-     * not write them. */
+    /** Totals of plain counters. Where PERF_METRICS gives the shares td_read writes those alone that correct it. */
     uint64_t counter[15];
 };
 

@@ -80,7 +80,7 @@ pub fn shared() -> Option<Shared> {
 const P_CORES: &str = "cpu_core";
 const E_CORES: &str = "cpu_atom";
 
-/// Whether no counter is left beside a group, of level 1 of the library's, for what corrects that.
+/// Whether the library's group of level 1, beside the one from outside, has no counter left for what corrects it.
 fn are_bounded(outside: &Options) -> bool {
     let inside = Options { level: 1, source: SourceKind::Counters, ..Options::default() };
     let both = || Some([TopDown::open(outside).ok()?, TopDown::open(&inside).ok()?]);

@@ -93,7 +93,8 @@ impl InTurns {
     /// What the clock has counted by now. For how long it was on nobody tells but its samples; since the last it was on for as large a part of the time
     /// as it was before.
     fn by_now(&self, last: Times) -> io::Result<Times> {
-        let [ran, count] = self.ran.counts_of_two()?;
+        let ([ran, count], waited) = self.ran.counts_of_two()?;
+        let ran = ran.saturating_add(waited); // (as `counted_by`)
         let part = if last.enabled > 0 { last.running as f64 / last.enabled as f64 } else { 1.0 };
         let running = last.running + (ran.saturating_sub(last.enabled) as f64 * part) as u64;
         Ok(Times { count, enabled: ran, running })

@@ -98,9 +98,10 @@ impl TaskEvent {
         self.read().map(|[_, enabled, running, count]| Times { count, enabled, running })
     }
 
-    /// What a group of two has counted, of which this is the leader.
-    pub fn counts_of_two(&self) -> io::Result<[u64; 2]> {
-        self.read().map(|[_, _, _, first, second]| [first, second])
+    /// What a group of two has counted, of which this is the leader, and the nanoseconds in which it was not on its counters.
+    pub fn counts_of_two(&self) -> io::Result<([u64; 2], u64)> {
+        self.read()
+            .map(|[_, enabled, running, first, second]| ([first, second], enabled.saturating_sub(running)))
     }
 
     /// Its records go to the ring of another.

@@ -111,7 +111,7 @@ fn cpu_and_pmu(machine: &Machine) -> String {
     let width =
         if *slots_per_cycle == 0 { String::new() } else { format!(", {slots_per_cycle} slots per cycle") };
     let bounded = if topdown::is_bounded(name) {
-        ", no counter left for INT_MISC.UOP_DROPPING, whose slots the intervals have"
+        ", INT_MISC.UOP_DROPPING is in the intervals where no counter was left for it"
     } else {
         ""
     };

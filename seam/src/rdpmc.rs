@@ -82,80 +82,32 @@ pub struct SlotsAndMetrics {
     pub slots: u64,
     /// PERF_METRICS.
     pub metrics: u64,
-    /// SLOTS, behind it.
+    /// Two other counters, behind it.
+    pub counter: [u64; 2],
+    /// SLOTS, behind these.
     pub again: u64,
 }
 
-/// Both registers, if the page's sequence number is this one before and after. Without a descriptor something of the thread may
-/// have come between them (a signal handler): then `again` has moved on. SLOTS is never 0.
+/// SLOTS, PERF_METRICS, two counters of these numbers (SLOTS is one, too), and SLOTS again, one after the other, if the page's sequence
+/// number is this one before and after. Without a descriptor something of the thread may have come between them (a signal handler):
+/// then SLOTS has moved on. SLOTS is never 0.
 ///
 /// # Safety
-/// `page` is the mapped control page of a SLOTS event of a group with PERF_METRICS, for which RDPMC was granted,
-/// of the thread that calls, and `rseq` is that thread's descriptor, or none on a machine that has the registers on each
-/// of its CPUs. RDPMC with this mark is survived.
+/// `page` is the mapped control page of a SLOTS event of a group with PERF_METRICS, for which RDPMC was granted, of the thread that
+/// calls, and `rseq` is that thread's descriptor, or none on a machine that has the registers on each of its CPUs. While the page's
+/// sequence number is this one, this CPU has these counters. RDPMC with this mark is survived.
 pub unsafe fn slots_and_metrics<const MARK: u32>(
     page: *const Page,
     rseq: Option<*mut u64>,
     sequence: u32,
-) -> Option<SlotsAndMetrics> {
-    let mut unused = 0;
-    let (slots, metrics, again): (u64, u64, u64);
-    // SAFETY: the caller vouches for page and rseq; the abort handler follows its signature, and goes where
-    // the sequence ends.
-    unsafe {
-        asm!(
-            restartable!(whole "{rseq}", "{scratch}",
-                "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
-                "jne 23f",
-                "cmp dword ptr [{page} + {INDEX}], {SLOTS_INDEX}",
-                "jne 23f",
-                marked_read!("{SLOTS}", "{slots}"),
-                marked_read!("{METRICS}", "{metrics}"),
-                "mov ecx, {SLOTS}",
-                marked_rdpmc!(),
-                "shl rdx, 32\n or rax, rdx",
-                "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
-                "jne 23f";
-                aborted "xor {slots:e}, {slots:e}"),
-            page = in(reg) page,
-            rseq = in(reg) rseq.unwrap_or(&raw mut unused),
-            sequence = in(reg) sequence,
-            scratch = out(reg) _,
-            slots = out(reg) slots,
-            metrics = out(reg) metrics,
-            out("rax") again,
-            out("rcx") _,
-            out("rdx") _,
-            LOCK = const offset_of!(Page, lock),
-            INDEX = const offset_of!(Page, index),
-            SLOTS_INDEX = const SLOTS_INDEX,
-            SLOTS = const SLOTS,
-            METRICS = const METRICS,
-            MARK = const MARK,
-            SIGNATURE = const SIGNATURE,
-            options(nostack),
-        );
-    }
-    (slots != 0).then_some(SlotsAndMetrics { slots, metrics, again })
-}
-
-/// SLOTS, PERF_METRICS, two plain counters of these numbers, and SLOTS again, under the conditions of [`slots_and_metrics`].
-///
-/// # Safety
-/// As of [`slots_and_metrics`]; and while the page's sequence number is this one, this CPU has these counters.
-pub unsafe fn slots_metrics_and<const MARK: u32>(
-    page: *const Page,
-    rseq: Option<*mut u64>,
-    sequence: u32,
     numbers: [u32; 2],
-) -> Option<(SlotsAndMetrics, [u64; 2])> {
+) -> Option<SlotsAndMetrics> {
     let (mut unused, mut counter) = (0, [0u64; 3]);
     let (slots, metrics): (u64, u64);
     // SAFETY: the caller vouches for page, numbers and rseq; the abort handler follows its signature, and goes where the sequence ends.
     unsafe {
         asm!(
             restartable!(whole "{rseq}", "{slots}",
-                "xor {slots:e}, {slots:e}",
                 "cmp dword ptr [{page} + {LOCK}], {sequence:e}",
                 "jne 23f",
                 "cmp dword ptr [{page} + {INDEX}], {SLOTS_INDEX}",
@@ -189,7 +141,7 @@ pub unsafe fn slots_metrics_and<const MARK: u32>(
         );
     }
     let [first, second, again] = counter;
-    (slots != 0).then_some((SlotsAndMetrics { slots, metrics, again }, [first, second]))
+    (slots != 0).then_some(SlotsAndMetrics { slots, metrics, counter: [first, second], again })
 }
 
 /// One general or fixed counter; None if RDPMC faulted: it was forbidden after the event was opened, or the thread has come

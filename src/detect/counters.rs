@@ -55,8 +55,8 @@ pub(crate) fn counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Resu
     by_row(kernel, cpu, row, level)
 }
 
-/// As `counters`, in each way that has what the published metrics correct these by as it is wanted, the best first; then in what takes
-/// a counter less because cores run one thread each. (Each is looked for when it is asked for.)
+/// As `counters`, once for each set of events by which the published metrics correct the others that `options` permits, the most first;
+/// on AMD then level 1 without SMT contention, where each core runs one thread. (Each is looked for when it is asked for.)
 pub(crate) fn ways<'a>(
     kernel: &'a impl Kernel,
     cpu: &'a Identity,
@@ -169,8 +169,11 @@ pub(crate) fn with_smt_off(kernel: &impl Kernel, cpu: &Identity, taken: Error) -
     let one_thread = model::of_one_thread(cpu).filter(|_| taken.code() == TD_ENOTCOUNTING);
     match one_thread.map(|(_, row)| runs_one_thread(kernel, cpu, row)) {
         Some(Err(smt)) => {
-            let remedy =
-                format!("{}; or, to need a counter less, {}", taken.reason().remedy, smt.reason().remedy);
+            let remedy = format!(
+                "{}; or switch SMT off, which takes a counter less ({})",
+                taken.reason().remedy,
+                smt.reason().remedy
+            );
             taken.remedy(remedy)
         }
         _ => taken,

@@ -6,7 +6,7 @@ use super::info::{check_target, info_of};
 use super::ways::{AT_ONCE, others_count, shows_turns, unless_it_took_turns};
 use super::{Handle, State};
 use crate::detect::Pmu;
-use crate::error::{Reason, Result, TD_ENOTCOUNTING};
+use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
 use crate::group::{Group, PATIENCE};
 use crate::model;
 use crate::options::{Corrections, Options};
@@ -36,7 +36,7 @@ pub(super) fn measure_by_registers(
     let again = Linux { descriptors_from: options.descriptors_from };
     let beside = match options.corrections {
         Corrections::Counted => beside_are_free(options, &pmu, level),
-        _ => Err(others_count()),
+        _ => Err(Error::new(TD_ENOTCOUNTING, "general counters are left to others")),
     };
     let beside = beside
         .and_then(|()| measure_by_group(options, linux, cpu.clone(), (&pmu, level), handle, AT_ONCE))

@@ -29,7 +29,7 @@ pub struct Info {
     pub path: Path,
     /// Deepest level.
     pub level: u32,
-    /// General counters that it takes; 0: it counts SLOTS and PERF_METRICS, which take none.
+    /// General counters that it takes; 0: it counts SLOTS and PERF_METRICS, with what corrects them beside them up to Redwood Cove.
     pub counters: u32,
     /// Pipeline slots per cycle of the core; 0 if not known.
     pub slots_per_cycle: u32,

@@ -353,7 +353,12 @@ pub(crate) fn mark(handle: Handle, short: bool) -> Result<Mark> {
         // (a short one has no room for counters beside the registers; but a reading on the slow path is remembered)
         let fits = !short || handle.shared().counters() == 0;
         match if fits { handle.shared().read(&mut out) } else { Err(SeenBefore::default()) } {
-            Ok(()) => return Ok(handle.shared().mark_of_registers(&out).called()),
+            Ok(()) => {
+                if let Some(mark) = handle.shared().mark_of_registers(&out) {
+                    return Ok(mark.called());
+                }
+                read(handle, SeenBefore { is_later: true, ..SeenBefore::default() }, &mut out)?;
+            }
             Err(seen) => read(handle, SeenBefore { is_later: true, ..seen }, &mut out)?,
         }
         return Ok(out.mark());

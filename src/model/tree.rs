@@ -278,7 +278,7 @@ impl Tree {
         Some(by)
     }
 
-    /// How many of the inputs, from the first, level 1 takes without those that correct others.
+    /// Level 1's inputs without those that correct others: so many, from the first.
     pub const fn sources_of_level_1(&self) -> usize {
         let (mut sources, mut place) = (self.inputs_of(1), 0);
         while place < self.nodes.len() {

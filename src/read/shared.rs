@@ -130,15 +130,16 @@ const MARKED: [usize; 2] = [3, MARKED_COUNTERS];
 const NEWEST_MARKED: [usize; 5] = [3, 4, 5, MARKED_COUNTERS, 1 + MARKED_COUNTERS];
 
 impl Shared {
-    /// Lets a thread read by itself from now on.
-    pub fn attach(&self, reader: Reader) {
+    /// Lets a thread read the registers by itself from now on, and so many general counters beside them.
+    pub fn attach(&self, reader: Reader, beside: usize) {
         self.set_rseq(reader.rseq);
-        self.members.set(entries_beside(self.counters()));
+        self.count.set(beside as u64);
+        self.members.set(entries_beside(beside));
         compiler_fence(Ordering::SeqCst);
         self.reader.store(reader.thread, Ordering::Relaxed);
         let inline = if reader.everywhere { reader.thread } else { 0 };
         // (what old programs inline reads no counters beside the registers)
-        let old = if self.count.get() == 0 { inline } else { 0 };
+        let old = if beside == 0 { inline } else { 0 };
         self.inline_reader.store(old, Ordering::Relaxed);
         self.set_mark_readers(old, inline);
         self.counts_of.store(0, Ordering::Relaxed);
@@ -348,7 +349,6 @@ impl Shared {
     ) {
         let (counters, less, count) = beside;
         self.set_sequence(AWAY);
-        self.count.set(count as u64);
         if count > 0 {
             // (where there is one, it is read twice)
             let [first, second] = [0, count - 1].map(|k| counters[k].number);
@@ -368,11 +368,10 @@ impl Shared {
         }
     }
 
-    /// Something of what samples start from now.
+    /// What samples start from now. (A signal handler that changes it meanwhile leaves numbers of two readings here.)
     #[inline(always)]
-    pub fn with_start<T>(&self, of: impl FnOnce(&Sample) -> T) -> T {
-        // SAFETY: our own cell; it is not changed meanwhile, but by signal handlers, after which its numbers may be of two readings.
-        of(unsafe { &*self.start.as_ptr() })
+    pub fn start(&self) -> Sample {
+        self.start.get()
     }
 
     /// What the fast path saw beside the registers, before it left a reading to the slow path.
@@ -385,14 +384,17 @@ impl Shared {
         })
     }
 
-    /// The mark of a reading of registers, as a program that inlines it would have noted it right now.
-    pub fn mark_of_registers(&self, sample: &Sample) -> Mark {
+    /// The mark of a reading of registers, as a program that inlines it would have noted it. None: a signal handler has changed what
+    /// samples start from since the reading.
+    pub fn mark_of_registers(&self, sample: &Sample) -> Option<Mark> {
+        let of = |base: &Base| (base.sequence, base.window, base.period);
         let mut mark = sample.mark();
         let seen = self.seen_beside(sample);
         for (place, counter) in mark.counter.iter_mut().zip(&seen[..self.counters().min(MOST_MOVED)]) {
             *place = counter.raw;
         }
-        mark
+        compiler_fence(Ordering::SeqCst);
+        (of(&self.start.get().base) == of(&sample.base)).then_some(mark)
     }
 
     /// As `restart`, of plain counters with these RDPMC numbers, and what their totals are without what they say.

@@ -15,7 +15,7 @@ mod turns;
 use crate::bound::{self, SKID_SLOTS};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::tree::Tree;
-use crate::sample::{CATEGORIES, Increments, Sample, SlotsOnly};
+use crate::sample::{CATEGORIES, Increments, Sample, SlotsOnly, TD_SAMPLE_UNCORRECTED};
 use crate::span::{Span, another_version, span};
 
 pub use empties::Empties;
@@ -199,9 +199,12 @@ impl Sum {
 
     /// An execution, by plain counters.
     fn add_counters(&mut self, tree: &Tree, from: &Sample, to: &Sample, one: &Span) {
-        for input in &tree.inputs[..tree.inputs_of(one.level)] {
+        let counted = match one.flags & TD_SAMPLE_UNCORRECTED {
+            0 => tree.inputs_of(one.level),
+            _ => tree.sources_of_level_1(), // level 1 alone was counted, and nothing that corrects it
+        };
+        for input in &tree.inputs[..counted] {
             if let Some((k, _)) = input.counter() {
-                // (what corrects others may not have been counted)
                 self.moments[k] += to.counter[k].saturating_sub(from.counter[k]) as f64;
             }
         }

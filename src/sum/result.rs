@@ -136,7 +136,7 @@ impl Sum {
         tree.nodes.iter().any(|row| corrected(row).is_some()).then(|| {
             let of = || tree.nodes.iter().filter_map(corrected);
             let counted = [of().map(|of| slots(of.less)).sum(), of().map(|of| slots(of.more)).sum()];
-            (Moved { counted, off: span.edges, rest: 0.0 }, span.slots)
+            (Moved { counted, off: span.rounding + span.edges, rest: 0.0 }, span.slots)
         })
     }
 

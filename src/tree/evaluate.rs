@@ -224,9 +224,14 @@ fn doubt(tree: &Tree, counted: &Counted, shares: &mut [Option<Share>; MOST_NODES
     let Moved { counted: all, off, rest } = counted.moved;
     for (unsure, seen) in tree.unsure.iter().zip(all) {
         let ids = |ids: &'static [u32]| ids.iter().filter_map(|id| tree.place(*id));
-        let can = ids(unsure.counted_in).filter_map(|place| Some(shares[place]?.high)).fold(1.0, f64::min);
-        let [least, value, most] =
-            [seen - off, seen, seen + off + rest].map(|slots| (slots / counted.slots).max(0.0).min(can));
+        let least_of = |of: &dyn Fn(Share) -> f64| {
+            ids(unsure.counted_in).filter_map(|place| shares[place].map(of)).fold(1.0, f64::min)
+        };
+        let part = |slots: f64| (slots / counted.slots).max(0.0);
+        // (each value gives as much as the others get)
+        let value = part(seen).min(least_of(&|share| share.value));
+        let most = part(seen + off + rest).min(least_of(&|share| share.interval(counted).high)).max(value);
+        let least = part(seen - off).min(value);
         for place in ids(unsure.counted_in) {
             if let Some(share) = &mut shares[place] {
                 share.take(most, value, least);

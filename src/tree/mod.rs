@@ -100,7 +100,7 @@ pub(crate) fn decode_bare(
 ) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
     let mut span = span::span(from, to, 1)?;
     let tree = tree_of(to)?;
-    span::move_slots(&mut span, from.unwrap_or(&Sample::default()), to, false);
+    span::move_slots(&mut span, from.unwrap_or(&span::begin_of_period(to)), to, false);
     let counted = Counted { bare: true, ..counted(tree, &span, from, to) };
     Ok(nodes(tree, span.level, &counted, &span))
 }

@@ -16,7 +16,7 @@ const ROOM: usize = 4;
 /// A thread's cache: each node has one place or its neighbour, which two share. Never unmapped, nor made smaller: a call of the steady
 /// state may be interrupted by a handler whose regions have it grow.
 pub struct Cache {
-    /// They are a power of two. `HEAD` words before them say how many low bits of a square (`of`) are none of the place's number.
+    /// A power of two of them. `HEAD` words before them: by how many bits a square (`of`) is shifted to a place's number.
     places: *mut *mut RegionNode,
 }
 
@@ -37,8 +37,8 @@ impl Cache {
         // SAFETY: the caller's word.
         unsafe {
             let places = addr_of!((*thread).cache.places).read_volatile();
-            // (names mostly lie at a constant distance: squares spread them, where a product with a constant has some distances of
-            // which nearly all names share a few places)
+            // (Names often lie at equal distances. At some of these a multiplication by a constant maps nearly all to a few places; a
+            // square does not.)
             let from = (name as u32).wrapping_add((*parent).spread);
             let square = from.wrapping_mul(from);
             places.add((square >> (Cache::unused_bits(places) & 31)) as usize)

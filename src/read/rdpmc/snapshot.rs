@@ -7,7 +7,7 @@ use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sys::Mapping;
 use crate::sys::fault::MARK;
 use crate::sys::page::{Page, PageSnapshot, PlainCounter, Times};
-use crate::sys::rdpmc::{SLOTS, SlotsAndMetrics, plain_base, rdtsc, slots_and_metrics, slots_metrics_and};
+use crate::sys::rdpmc::{SLOTS, plain_base, rdtsc, slots_and_metrics};
 
 /// A multiplier that turns the time-stamp counter into nanoseconds in the upper 65 bits of the product,
 /// one more than a register's: so that a clock of down to half a gigahertz fits.
@@ -42,27 +42,12 @@ fn clock_now(clock: &Clock) -> (u64, u64) {
     (tsc, ((u128::from(tsc) * u128::from(clock.scale)) >> 63) as u64)
 }
 
-/// Both registers, of one stretch of the thread, if the page's sequence number is this one before and after.
+/// Both registers and the plain counters beside them, whose pages these are, of one stretch of the thread, if the page's sequence number
+/// is this one before and after.
 ///
 /// # Safety
 /// As of `slots_and_metrics`.
-unsafe fn pair(page: *const Page, rseq: Option<*mut u64>, sequence: u32) -> Option<Registers> {
-    // SAFETY: the caller's word; who opens a group that is read so has the handler of SIGSEGV installed.
-    together(rseq, unsafe { slots_and_metrics::<MARK>(page, rseq, sequence) }?)
-}
-
-/// What was read of one stretch: without a descriptor a signal handler may have run in between, and then SLOTS has moved on.
-fn together(rseq: Option<*mut u64>, read: SlotsAndMetrics) -> Option<Registers> {
-    let SlotsAndMetrics { slots, metrics, again } = read;
-    let together = rseq.is_some() || again.wrapping_sub(slots) <= SKID_SLOTS;
-    together.then_some(Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) })
-}
-
-/// The same with plain counters beside the registers, whose pages these are.
-///
-/// # Safety
-/// As of `pair`.
-unsafe fn with_beside<M: Mapping>(
+unsafe fn registers_and<M: Mapping>(
     page: *const Page,
     rseq: Option<*mut u64>,
     sequence: u32,
@@ -72,15 +57,23 @@ unsafe fn with_beside<M: Mapping>(
     for (number, map) in numbers.iter_mut().zip(pages.iter().flatten()) {
         *number = map.index().checked_sub(1)?;
     }
-    // SAFETY: the caller's word; the numbers are those of events of the group, which the kernel changes with the leader's page.
-    let (read, raw) = unsafe { slots_metrics_and::<MARK>(page, rseq, sequence, numbers) }?;
-    let mut beside = [PlainCounter::default(); MOST_MOVED];
+    // SAFETY: the caller's word; who opens a group that is read so has the handler of SIGSEGV installed. The kernel changes the leader's
+    // page whenever it changes which counters the group's events have: if its number is the same before and after, they are those that
+    // the events' pages named.
+    let read = unsafe { slots_and_metrics::<MARK>(page, rseq, sequence, numbers) }?;
+    // Without a descriptor a signal handler may have run in between: then SLOTS has moved on, by more than the readings take.
+    let beside = pages.iter().flatten().count() as u64;
+    let again = if beside == 0 { read.counter[0] } else { read.again };
+    if rseq.is_none() && again.wrapping_sub(read.slots) > SKID_SLOTS + beside * SKID_SLOTS / 4 {
+        return None;
+    }
+    let mut counters = [PlainCounter::default(); MOST_MOVED];
     for (k, map) in pages.iter().flatten().enumerate() {
         // SAFETY: the page of a plain event, which is mapped as long as the group is.
-        beside[k] =
-            unsafe { plain_base(map.page(), raw[k]) }.filter(|counter| counter.number == numbers[k])?;
+        counters[k] = unsafe { plain_base(map.page(), read.counter[k]) }
+            .filter(|counter| counter.number == numbers[k])?;
     }
-    Some((together(rseq, read)?, beside))
+    Some((Registers { slots: RawSlots(read.slots), metrics: RawMetrics(read.metrics) }, counters))
 }
 
 /// A snapshot for the paths that can take their time. `map` is of a SLOTS event, with PERF_METRICS, of the calling thread,
@@ -99,15 +92,10 @@ pub(crate) fn snapshot<M: Mapping>(
     let clock = clock_of(page, known);
     let (tsc, ns) = clock_now(&clock);
     // SAFETY: the page is mapped and RDPMC was granted; groups on hybrid CPUs come with a descriptor.
-    let (registers, beside) = unsafe {
-        match &beside[0] {
-            None => (pair(map.page(), rseq, page.sequence)?, Default::default()),
-            Some(_) => {
-                let found = with_beside(map.page(), rseq, page.sequence, beside)?;
-                (map.sequence() == page.sequence).then_some(found)?
-            }
-        }
-    };
+    let (registers, beside) = unsafe { registers_and(map.page(), rseq, page.sequence, beside) }?;
+    if map.sequence() != page.sequence {
+        return None; // (the counters' pages were read behind the counters)
+    }
     let pace = if clock.scale == 0 { tsc } else { clock.zero.enabled.wrapping_add(ns) };
     Some(Snapshot { registers, sequence: page.sequence, clock, ns, pace, beside })
 }

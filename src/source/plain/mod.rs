@@ -469,7 +469,7 @@ impl<C: PlainCounters> Source for Plain<C> {
             return Ok(self.count(shared, Next::SamePeriod, 0)?.mark());
         }
         let put = |out: &Sample, work| match is_full {
-            true => shared.with_start(|start| full_mark(start, out, work)),
+            true => full_mark(&shared.start(), out, work),
             false => with_totals(out, work),
         };
         let early = match seen {

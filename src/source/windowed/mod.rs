@@ -196,7 +196,7 @@ impl<C: MetricsCounters> Windowed<C> {
     /// The window that has begun is there for the fast path, too.
     fn attach(&self, shared: &Shared) {
         if let Some(reader) = self.counters.reader() {
-            shared.attach(reader);
+            shared.attach(reader, self.counters.beside());
         }
     }
 
@@ -555,6 +555,9 @@ impl<C: MetricsCounters> Source for Windowed<C> {
             let said = if from == mark.slots { said[k] } else { mark.counter[k] };
             if said >> PLAIN_WIDTH != 0 {
                 return Err(no_mark());
+            }
+            if from != mark.slots && said >> (PLAIN_WIDTH - 1) == 0 {
+                return Err(stale_mark()); // of a reading on the slow path that is not remembered: what counts says more
             }
             sample.counter[k] = beside[k].wrapping_add(said);
         }
