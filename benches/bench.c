@@ -195,10 +195,10 @@ static int fail(const char *what)
     return 77;
 }
 
-/* What a handle that counts general counters costs, at this level; nothing if there are too few. */
-static void by_counters(uint32_t level, uint64_t pair)
+/* What a handle costs that counts by this source, with what corrects it, at this level; nothing if there are too few counters. */
+static void corrected(const char *source, uint32_t flags, uint32_t level, uint64_t pair)
 {
-    const struct td_options options = { .size = sizeof options, .flags = TD_FLAG_COUNTERS, .level = level };
+    const struct td_options options = { .size = sizeof options, .flags = flags, .level = level };
     char what[80];
     if (td_open(&td, &options))
         return;
@@ -211,7 +211,7 @@ static void by_counters(uint32_t level, uint64_t pair)
     memset(&sum, 0, sizeof sum);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         td_read(td, &sample);
-        snprintf(what, sizeof what, "general counters, level %u: %s", level, rows[i].what);
+        snprintf(what, sizeof what, "%s, level %u: %s", source, level, rows[i].what);
         row(what, cost(rows[i].function), pair);
     }
     td_close(td);
@@ -277,8 +277,10 @@ int main(void)
     row("read(2) of the leader alone", cost(leader_read), pair);
     row(info.level == 2 ? "read(2) of the group of nine" : "read(2) of the group of five", cost(group_read), pair);
 
+    ioctl(leader, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP); /* which would take turns with the handles' */
+    corrected("registers, and a counter", TD_FLAG_REGISTERS, 2, pair);
     for (uint32_t level = 1; level <= 2; level++)
-        by_counters(level, pair);
+        corrected("general counters", TD_FLAG_COUNTERS, level, pair);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         printf("regions of %6lu,000 slots, a third of the time: overhead %.2f %%, level 1 within %.2f points\n",
                (unsigned long)lengths[i] / 1000, 100 * costs[i].overhead, 100 * costs[i].bound);

@@ -69,7 +69,7 @@ struct td_sample;
  *  -EINVAL         bad argument
  *  -E2BIG          options of a later version
  *  -ESRCH          no such thread
- *  -EMFILE         this process has no file descriptors left; a handle takes up to 10
+ *  -EMFILE         this process has no file descriptors left; a handle takes up to 12
  *  -ENFILE         the system has none left
  *  -ENOMEM         no memory, or none left that may be locked
  *  -EAGAIN         this user or container may not start another thread
@@ -79,10 +79,10 @@ int td_open(td_t **out, const struct td_options *options);
 
 /** Reads the totals since td_open or the last td_reset into `out`.
  *
- * By RDPMC this usually takes 43 instructions, with no system call, lock or allocation (by general counters 60 for level 1, 84
+ * By RDPMC this usually takes 44 to 50 instructions, with no system call, lock or allocation (by general counters 68 for level 1, 92
  * for both; what follows is of registers). PERF_METRICS holds rounded shares
  * of all slots since the registers were last reset. When they hold so many slots that the next region could not be
- * measured to within td_options.max_error_ppm, td_read resets them with a read(2) (some 5,100 instructions), as long as
+ * measured to within td_options.max_error_ppm, td_read resets them with a read(2) (some 7,400 instructions), as long as
  * td_options.max_overhead_ppm allows. So the accuracy of a pair of readings does not depend on what ran before.
  *
  * Threads: the one that opened the handle. It may be called in a signal handler of that thread, also in one that
@@ -495,7 +495,7 @@ struct td_sum {
  * For regions that are too short, or run too often, to measure each execution. td_sum_begin measures a random choice of
  * them, as many as td_options.max_overhead_ppm allows, and counts the slots alone of all others; such an execution costs
  * some 120 instructions in all. The result is right if what an execution does has nothing to do with its being chosen. Where
- * general counters are counted (td_info.counters), each execution is measured, for some 200 (level 1) or 270 instructions where a counter
+ * general counters are counted (td_info.counters), each execution is measured, for some 220 (level 1) or 290 instructions where a counter
  * of slots leads (P-cores), and for some 2,600 to 2,900 where cycles do (E-cores, AMD's cores, arm64); now and then
  * one of nothing is measured before it, which tells what the library itself executes between the two readings.
  *

@@ -4,7 +4,7 @@
 #define PUBLISHED_H
 #include "pmu.h"
 
-enum { DROPPED_16TH = 5, CLEARS_1024TH = 20 };
+enum { DROPPED_16TH = 5, CLEARS_1024TH = 100 };
 
 static int corrected, level_1_alone; /* what the core's published metrics are, and has */
 static double dropped, cleared;      /* parts of all slots */

@@ -33,7 +33,7 @@ use std::ffi::c_int;
 ///  -EINVAL         bad argument
 ///  -E2BIG          options of a later version
 ///  -ESRCH          no such thread
-///  -EMFILE         this process has no file descriptors left; a handle takes up to 10
+///  -EMFILE         this process has no file descriptors left; a handle takes up to 12
 ///  -ENFILE         the system has none left
 ///  -ENOMEM         no memory, or none left that may be locked
 ///  -EAGAIN         this user or container may not start another thread
@@ -98,10 +98,10 @@ unsafe extern "C" fn close(td: *mut td) {
 
 /// Reads the totals since td_open or the last td_reset into `out`.
 ///
-/// By RDPMC this usually takes 43 instructions, with no system call, lock or allocation (by general counters 60 for level 1, 84
+/// By RDPMC this usually takes 44 to 50 instructions, with no system call, lock or allocation (by general counters 68 for level 1, 92
 /// for both; what follows is of registers). PERF_METRICS holds rounded shares
 /// of all slots since the registers were last reset. When they hold so many slots that the next region could not be
-/// measured to within td_options.max_error_ppm, td_read resets them with a read(2) (some 5,100 instructions), as long as
+/// measured to within td_options.max_error_ppm, td_read resets them with a read(2) (some 7,400 instructions), as long as
 /// td_options.max_overhead_ppm allows. So the accuracy of a pair of readings does not depend on what ran before.
 ///
 /// Threads: the one that opened the handle. It may be called in a signal handler of that thread, also in one that

@@ -41,7 +41,7 @@ pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *con
 /// For regions that are too short, or run too often, to measure each execution. td_sum_begin measures a random choice of
 /// them, as many as td_options.max_overhead_ppm allows, and counts the slots alone of all others; such an execution costs
 /// some 120 instructions in all. The result is right if what an execution does has nothing to do with its being chosen. Where
-/// general counters are counted (td_info.counters), each execution is measured, for some 200 (level 1) or 270 instructions where a counter
+/// general counters are counted (td_info.counters), each execution is measured, for some 220 (level 1) or 290 instructions where a counter
 /// of slots leads (P-cores), and for some 2,600 to 2,900 where cycles do (E-cores, AMD's cores, arm64); now and then
 /// one of nothing is measured before it, which tells what the library itself executes between the two readings.
 ///

@@ -90,7 +90,7 @@ fn not_opened(
             .why("the kernel was built without perf events, or a seccomp filter of a container hides them")
             .remedy("allow perf_event_open in its profile"),
         libc::EMFILE => {
-            Error::errno(errno, format!("no file descriptor left for '{event}' (a handle takes up to 10)"))
+            Error::errno(errno, format!("no file descriptor left for '{event}' (a handle takes up to 12)"))
                 .why("this process is at its limit")
                 .remedy("close some, or raise it with `ulimit -n`")
         }

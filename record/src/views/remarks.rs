@@ -318,16 +318,17 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     }
     if profile.unclocked > 0 {
         remarks.push(format!(
-            "Of {} bursts tell the time, since no clock was to be had (ulimit -l, ulimit -n): that of signal handlers, of functions that make many \
-             system calls, and of the kernel may be off by more than the intervals say.",
+            "Of {} bursts tell the time, since no clock was to be had (ulimit -l, ulimit -n): that of signal handlers, of functions \
+             that make many system calls, and of the kernel may be off by more than the intervals say.",
             count(profile.unclocked as u64, "thread")
         ));
     }
     if profile.by_timer > 0 {
         remarks.push(format!(
-            "Of {} a timer tells the time, since no counter is left for cycles (on AMD, sysctl kernel.nmi_watchdog=0 leaves one): what is due while the \
-             kernel has interrupts off is told of what runs next. So functions that make system calls, touch new pages or sleep, and those behind them, may \
-             have much of the kernel's time. How much nobody knows, so the intervals of time have all that can be.",
+            "Of {} a timer tells the time, since no counter is left for cycles (on AMD, sysctl kernel.nmi_watchdog=0 leaves one): what \
+             is due while the kernel has interrupts off is told of what runs next. So functions that make system calls, touch new pages \
+             or sleep, and those behind them, may have much of the kernel's time. How much is not known: the intervals of time reach from \
+             none of it to all.",
             count(profile.by_timer as u64, "thread")
         ));
     }
@@ -404,8 +405,9 @@ fn of_cpus(cpus: &CpuTotals) -> Vec<String> {
     }
     if cpus.by_timer {
         remarks.push(
-            "A timer tells the time, since no counter is left for cycles (on AMD, sysctl kernel.nmi_watchdog=0 leaves one): where threads wake each other after a few microseconds of work \
-             their parts of it are off by some points, and where they enter the kernel often by more. How much nobody knows, so the intervals of time have all that can be."
+            "A timer tells the time, since no counter is left for cycles (on AMD, sysctl kernel.nmi_watchdog=0 leaves one): where \
+             threads wake each other after a few microseconds of work their parts of it are off by some points, and where they enter the \
+             kernel often by more. How much is not known: the intervals of time reach from none of it to all."
                 .into(),
         );
     }
