@@ -1,6 +1,7 @@
 //! Split DWARF: .dwo files and packages of them.
 
 use super::*;
+use std::os::unix::fs::FileExt;
 
 /// A program in a directory of its own.
 struct Split {
@@ -293,8 +294,11 @@ fn packages_are_read_of_programs_and_of_debug_files() {
 fn damaged(split: &Split, file: &str, step: usize) {
     let path = split.directory.path(file);
     let (offsets, whole) = (offsets_of(&split.program, split.outer), fs::read(&path).unwrap());
+    // (a file that is truncated to nothing is written to the disk before it can be read)
+    let file = File::options().write(true).open(&path).unwrap();
     let with = |data: &[u8]| {
-        fs::write(&path, data).unwrap();
+        file.write_all_at(data, 0).unwrap();
+        file.set_len(data.len() as u64).unwrap();
         known_at(&split.program, &offsets);
     };
     for at in (0..whole.len()).step_by(step) {
