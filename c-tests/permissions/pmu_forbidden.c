@@ -200,7 +200,9 @@ static void reads_on(const struct change *change, uint32_t flags)
     }
     CHECK_EQ(entries_of("/proc/self/fd"), descriptors);
     CHECK(change->comes == another_user || control_pages() == mappings);
+    int tries = 0;
     do { /* until the next rotation, which uses what a second handle leaves free, and its own counters count again */
+        CHECK(tries++ < 100); /* of more than a rotation each */
         td_must(td_read(td, &before));
         work(10 * REGION);
         td_must(td_read(td, &earlier));

@@ -140,14 +140,18 @@ static inline double stat_widest(const struct csv *csv, int touched)
     static const char *const NAMES[2][4] = {{"tma_retiring", "tma_heavy_operations", "tma_branch_mispredicts", "tma_backend_bound"},
                                             {"tma_frontend_bound", "tma_bad_speculation", "tma_fetch_latency", "tma_machine_clears"}};
     double widest = 0;
+    int told = 0;
     for (int k = 0; k < 4; k++) {
         char low[72], high[72];
         snprintf(low, sizeof low, "%s_low", NAMES[touched][k]);
         snprintf(high, sizeof high, "%s_high", NAMES[touched][k]);
         const int row = csv_row(csv, "");
-        if (csv_has(csv, low) && *csv_text(csv, row, low))
-            widest = fmax(widest, csv_number(csv, row, high) - csv_number(csv, row, low));
+        if (!csv_has(csv, low) || !*csv_text(csv, row, low))
+            continue;
+        widest = fmax(widest, csv_number(csv, row, high) - csv_number(csv, row, low));
+        told++;
     }
+    CHECK(told >= 2); /* those of level 1 */
     return widest;
 }
 #endif
