@@ -20,6 +20,8 @@ const BURST: i64 = 64;
 const RESERVE: i64 = BURST / 4;
 /// Readings on the slow path that cost as much as a window.
 const SLOW_PATHS: i64 = 8;
+/// So many windows' worth of slow paths in vain are owed at most.
+const MOST_IN_VAIN: i64 = 4;
 /// What a window costs before one was measured.
 const FIRST_GUESS: i64 = 5_000;
 /// Slots between readings on the slow path when no windows are wanted.
@@ -103,6 +105,8 @@ impl Budget {
         let earned = elapsed as f64 * f64::from(self.settings.max_overhead) / MILLION;
         self.credit =
             self.credit.saturating_add(earned as i64).min(BURST * self.cost) - self.cost / SLOW_PATHS;
+        // (ways in vain, which many new regions ask for at once, are no debt that keeps later ones from being measured)
+        self.credit = self.credit.max(-MOST_IN_VAIN * self.cost);
         self.passed = [held.saturating_sub(self.held), self.passed[0]];
         self.held = held;
         if let Some(windows) = self.requested.take() {
@@ -331,6 +335,28 @@ mod tests {
             let (asked, got) = ask(regions);
             assert!(got > alone * 3 / 4, "{regions} regions: {got} windows, a region alone {alone}");
             assert!(asked < 3 * got, "{regions} regions: {asked} asked, {got} got");
+        }
+    }
+
+    /// After thousands of requests in vain, within no time, a region waits for no more than a few windows' time.
+    #[test]
+    fn requests_in_vain_are_soon_forgotten() {
+        let mut budget = Budget::new(SETTINGS);
+        let mut clock = 1;
+        for _ in 0..5_000 {
+            budget.request_window(true);
+            if budget.wants_window(clock, 1_000_000) {
+                budget.opened(clock, clock + budget.cost as u64);
+            }
+        }
+        let window = budget.cost as u64 * 100; // at 1 % of the time
+        for waited in 1.. {
+            clock += window;
+            budget.request_window(true);
+            if budget.wants_window(clock, 1_000_000) {
+                assert!(waited < 10, "{waited} windows' time");
+                return;
+            }
         }
     }
 
