@@ -348,12 +348,26 @@ impl Linux {
             return PerfEvent::new(event, read_format(attr));
         }
         // SAFETY: a live descriptor, and a number.
-        match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, self.descriptors_from) } {
+        let copy = |from: i32| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, from) };
+        let copied = match copy(self.descriptors_from) {
+            // (the limit that it is above was raised for the first group alone)
+            ..0 if io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) => copy(upper_half()),
+            copied => copied,
+        };
+        match copied {
             ..0 => Err(io::Error::last_os_error()),
             // SAFETY: the kernel has just given it, and nobody else owns it.
             moved => PerfEvent::new(unsafe { File::from_raw_fd(moved) }, read_format(attr)),
         }
     }
+}
+
+/// Where the upper half of the descriptors begins that this process may have.
+fn upper_half() -> i32 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a live rlimit.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    i32::try_from(limit.rlim_cur / 2).unwrap_or(i32::MAX)
 }
 
 /// The `read_format` that an event gets: with its number, unless its samples are readings, too ([`super::records`]).
