@@ -139,6 +139,12 @@ target/c-tests/lib/shapes-static: c-tests/command/lib/shapes.c c-tests/command/l
 	@mkdir -p $(@D)
 	$(COMPILE_C) $< -o $@ -pthread -static
 
+target/c-tests/lib/plain: c-tests/command/lib/plain.c c-tests/vm/mix.h
+	@mkdir -p $(@D)
+	$(COMPILE_C) $< -o $@
+
+target/c-tests/pmu_dropped: target/c-tests/lib/plain
+
 $(addprefix target/c-tests/pmu_,dropped killed run_outside run_regions stat storms stat_lost stat_parts stat_tasks stat_whom timeline top turns): c-tests/command/lib/shapes.h c-tests/command/lib/stat.h \
 	target/c-tests/lib/shapes target/c-tests/lib/shapes-static
 

@@ -1,7 +1,8 @@
 /* What `topdown stat`, `run` and `record` tell of a program is Intel's published metrics while the core drops slots
- * (INT_MISC.UOP_DROPPING): the truth is within the interval of each node. `stat` and `run --outside` are exact, and so is of `run` what
- * these slots do not touch; the rest of its whole, for which no counter is left, is as good as its regions have counted them.
- * needs: counters */
+ * (INT_MISC.UOP_DROPPING): the truth is within the interval of each node. `stat` and `run --outside` are exact, and so is level 1 of `run` of
+ * a program without regions, whose level 2 its threads measure; with regions, what these slots do not touch, and the rest is as good as the
+ * regions have counted them.
+ * needs: counters, not-hybrid */
 #include "lib/stat.h"
 #include "lib/profile.h"
 #include "published.h"
@@ -47,10 +48,10 @@ static void widths(const struct csv *csv, int row, double besides, double width[
 }
 
 /* The report of `topdown` with these arguments on the program. */
-static void whole(const char *subcommand, const char *option, const char *name, double slots, double width[2])
+static void whole_of(const char *subcommand, const char *option, char *const *program, double slots, double width[2])
 {
     static struct csv csv;
-    char *const program[] = {strdup(own_path()), strdup(name), NULL};
+    const char *const name = program[1];
     CHECK_EQ(WEXITSTATUS(run_under(subcommand, option, program)), 7);
     csv_read(&csv, in_scratch("r.csv"));
     const int row = csv_row(&csv, "");
@@ -59,6 +60,30 @@ static void whole(const char *subcommand, const char *option, const char *name, 
     CHECK(besides >= 0 && besides < 0.05);
     widths(&csv, row, besides, width);
     free(csv.text);
+}
+
+static void whole(const char *subcommand, const char *option, const char *name, double slots, double width[2])
+{
+    char *const program[] = {strdup(own_path()), strdup(name), NULL};
+    whole_of(subcommand, option, program, slots, width);
+}
+
+/* Level 1 of a program without regions is exact, and level 2 there, and is told to be its threads'. */
+static void without_regions(double slots)
+{
+    static struct csv csv;
+    char *const program[] = {beside("lib/plain"), strdup("60"), strdup("20"), strdup("8"), strdup("24"), strdup("8"), strdup("8"), strdup("8"),
+                             strdup("8"), NULL};
+    double width[2];
+    whole_of("run", "", program, slots, width);
+    csv_read(&csv, in_scratch("r.csv"));
+    const int row = csv_row(&csv, "");
+    CHECK(stat_widest(&csv, 0, 1) < 0.002 && stat_widest(&csv, 1, 1) < 0.002);
+    CHECK(level_1_alone || csv_number(&csv, row, "error_2") < 0.1);
+    free(csv.text);
+    CHECK_EQ(WEXITSTATUS(run_under("run", NULL, program)), 7);
+    CHECK(strstr(stat_said(), "cannot be told") == NULL);
+    CHECK_EQ(strstr(stat_said(), "level 2 is what the threads have measured") != NULL, corrected && !level_1_alone);
 }
 
 static void recorded(void)
@@ -99,6 +124,7 @@ int main(int count, char **arguments)
     CHECK(exact[0] < 0.002 && exact[1] < 0.002);
     whole("run", "", "plain", slots, width);
     CHECK(width[0] < 0.002);
+    without_regions(slots);
     whole("run", "", "regions", slots, width);
     CHECK(width[0] < 0.002 && (width[1] < 0.05 || level_1_alone)); /* (Ice Lake's regions have no counter left for these) */
     recorded();

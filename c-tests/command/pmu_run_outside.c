@@ -28,8 +28,8 @@ int main(void)
         fprintf(stderr, "%s: %.0f slots, %.4f of them besides the work; within %g and %g\n", shape[1], slots, besides, one, two);
         CHECK(slots >= work && besides < 0.1);
         CHECK_NEAR(csv_number(&csv, row, "running"), 1, 1e-3);
-        CHECK(stat_widest(&csv, 0) < 0.002);
-        CHECK(fmax(one, two) < 0.001 || (is_bounded && stat_widest(&csv, 1) <= truth_of(MIX).l1[2] + 0.002));
+        CHECK(stat_widest(&csv, 0, 1) < 0.002); /* (level 2 may be the threads') */
+        CHECK(one < 0.001 || (is_bounded && (backend_is_corrected() || stat_widest(&csv, 1, 1) <= truth_of(MIX).l1[2] + 0.002)));
         stat_is_true(&csv, besides);
         if (k % 2 == 0 && !strcmp(shape[1], "regions")) {
             const int region = csv_row(&csv, "unit");

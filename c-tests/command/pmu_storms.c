@@ -30,7 +30,7 @@ int main(int argc, char **argv)
                 slots, besides, one, running);
         CHECK(slots >= work && (!is_stat || besides < 0.01));
         CHECK_NEAR(running, 1, 1e-3);
-        CHECK(stat_widest(&csv, 0) < 0.002 && (one < 0.001 || (!is_stat && is_bounded)));
+        CHECK(stat_widest(&csv, 0, 1) < 0.002 && (one < 0.001 || (!is_stat && is_bounded)));
         stat_is_true(&csv, besides);
         free(csv.text);
         CHECK_EQ(unlink(in_scratch("r.csv")), 0);

@@ -192,13 +192,24 @@ fn beside_registers_fits(asked: bool) -> bool {
 }
 
 /// Options of groups on the command that take no counters from the library, if that is loaded; None: there are none. `may_load`: it
-/// was to be.
+/// was to be. Level 2 is left to the library where it leaves no counter for what corrects either.
 fn outside_options(level: u32, may_load: bool, loaded: bool) -> Option<Options> {
     let own = Options { level, ..Options::default() };
     let beside = Options { source: SourceKind::Counters, beside_registers: true, ..own };
     let fits = |options: &Options| TopDown::open(options).is_ok();
     let candidates = [(beside, may_load), (own, !loaded)];
-    candidates.into_iter().find_map(|(options, tried)| (tried && fits(&options)).then_some(options))
+    let deepest =
+        candidates.into_iter().find_map(|(options, tried)| (tried && fits(&options)).then_some(options))?;
+    let level_1 = Options { level: 1, ..deepest };
+    let is_better =
+        level == 0 && loaded && is_bounded(&deepest) == Some(true) && is_bounded(&level_1) == Some(false);
+    Some(if is_better { level_1 } else { deepest })
+}
+
+/// Whether no counter is left for what corrects such a group; None: it does not open.
+fn is_bounded(options: &Options) -> Option<bool> {
+    let info = TopDown::open(options).ok()?.info().ok()?;
+    Some(topdown::is_bounded(&info.core))
 }
 
 /// Runs the command with the library, if that is to be loaded, and writes the report.
@@ -247,7 +258,9 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
     }
     let beside = !of_regions && options.as_ref().is_some_and(|options| options.beside_registers);
     if beside && (std::env::var_os(SOURCE).is_none() || is(SOURCE, &|value| value == "registers")) {
-        command.env(SOURCE, "registers alone"); // it would find the others taken, after it has taken turns with the outside
+        // (alone: it would find the others taken, after it has taken turns with the outside)
+        let corrected = options.as_ref().is_some_and(sources::leaves_what_corrects_registers);
+        command.env(SOURCE, if corrected { "registers" } else { "registers alone" });
     }
     if options.is_none() && arguments.per_process {
         say(

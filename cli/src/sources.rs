@@ -87,6 +87,13 @@ fn are_bounded(outside: &Options) -> bool {
     both().and_then(|both| both[1].info().ok()).is_some_and(|info| topdown::is_bounded(&info.core))
 }
 
+/// Whether a group leaves the library, which counts registers beside it, the counters for what corrects these.
+pub fn leaves_what_corrects_registers(outside: &Options) -> bool {
+    let inside = Options { source: SourceKind::Registers, ..Options::default() };
+    let both = || Some([TopDown::open(outside).ok()?, TopDown::open(&inside).ok()?]);
+    both().and_then(|both| both[1].info().ok()).is_some_and(|info| !topdown::is_bounded(&info.core))
+}
+
 /// Whether a group and one of the library's count all the time beside each other, in the calling thread.
 fn both_count(outside: &Options, source: SourceKind) -> bool {
     const WHILE: Duration = Duration::from_millis(5); // longer than a tick, at which the kernel lets groups take turns

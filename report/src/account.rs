@@ -314,6 +314,18 @@ impl Account {
         self.running_ns += if more_slots > 0 { more_ns } else { 0 };
     }
 
+    /// Takes the level 2 of others, who have counted nearly all of the same work, if it has none of its own: what they have not seen may
+    /// be of any node.
+    pub fn take_level_2(&mut self, of: &Account) {
+        let unseen = self.slots.saturating_sub(of.slots);
+        let is_most = unseen as f64 + of.uncounted <= 0.1 * self.slots as f64;
+        if self.two.known > 0.0 || of.two.known == 0.0 || !is_most {
+            return;
+        }
+        self.two = Split { unknown: of.two.unknown + unseen as f64, ..of.two };
+        self.nodes.take_level_2(&of.nodes, unseen as f64);
+    }
+
     /// What is left without a part.
     pub fn minus(&self, part: &Account) -> Account {
         Account {

@@ -378,9 +378,11 @@ impl Report {
             (tables.is_empty() || more).then_some((outside, cores, all))
         });
         if let Some((_, _, all)) = &outside {
+            let mut all = all.clone();
+            all.take_level_2(&whole.inclusive);
             let rest = all.without(&outermost(&trees));
             let rest = if trees.iter().flatten().any(|tree| lacks(tree)) { rest.unknown() } else { rest };
-            whole = Tally { exclusive: rest, inclusive: all.clone(), ..whole };
+            whole = Tally { exclusive: rest, inclusive: all, ..whole };
         }
         let all = whole.inclusive.slots;
 

@@ -291,6 +291,15 @@ impl Nodes {
         self.slots += other.slots;
     }
 
+    /// Takes the nodes of level 2 that others have; how so many slots more divide they do not know.
+    pub fn take_level_2(&mut self, of: &Nodes, unseen: f64) {
+        let level_2 = of.amounts.iter().filter(|amount| amount.kind.level == 2);
+        let new = level_2.filter(|amount| self.find(amount.kind.metric.id).is_none());
+        let new: Vec<Amount> =
+            new.map(|amount| Amount { unknown: amount.unknown + unseen, ..*amount }).collect();
+        self.amounts.extend(new);
+    }
+
     /// There were so many slots more; how they divide is not known.
     pub fn more_slots(&mut self, more: f64) {
         self.slots += more;

@@ -150,6 +150,7 @@ pub fn remarks(report: &Report) -> Vec<String> {
         of_outside(&mut remarks, outside, &report.whole.inclusive);
         remarks.extend(of_alone(outside, report));
         remarks.extend(of_e_cores(outside, report));
+        remarks.extend(of_level_2(outside, report));
     }
     let sources = report.run.as_ref().map(|run| run.sources.as_str()).unwrap_or_default();
     remarks.extend(
@@ -304,6 +305,17 @@ fn of_alone(outside: &Outside, report: &Report) -> Option<String> {
 /// Whether any of it ran on a hybrid CPU's E-cores.
 fn ran_on_e_cores(outside: &Outside) -> bool {
     outside.cores.iter().skip(1).any(|cores| cores.figures.slots > 0)
+}
+
+/// Whose level 2 the whole has, if it was not counted from outside.
+fn of_level_2(outside: &Outside, report: &Report) -> Option<String> {
+    let of_threads = report.whole.inclusive.level_2.is_some()
+        && outside.cores.iter().all(|cores| cores.figures.level_2.is_none());
+    of_threads.then(|| {
+        "level 1 was counted from outside, and level 2 is what the threads have measured themselves, by registers (--outside: both levels \
+         counted from outside, and no regions)"
+            .into()
+    })
 }
 
 /// That regions were measured on P-cores alone, if any of it ran on others. (Where the library counts both kinds of core nothing is

@@ -133,23 +133,34 @@ static inline void stat_is_true(const struct csv *csv, double besides)
     }
 }
 
-/* How wide the widest interval of the whole is, of nodes that slots of INT_MISC.UOP_DROPPING are of (`touched`), or of the others, which are
- * exact whether or not a counter is left for these. */
-static inline double stat_widest(const struct csv *csv, int touched)
+/* Whether backend bound, too, has slots of an event for which no counter may be left. */
+static inline int backend_is_corrected(void)
 {
-    static const char *const NAMES[2][4] = {{"tma_retiring", "tma_heavy_operations", "tma_branch_mispredicts", "tma_backend_bound"},
+#if defined(__x86_64__)
+    return is_ice_lake();
+#else
+    return 0;
+#endif
+}
+
+/* How wide the widest interval of the whole is down to this level, of nodes that slots of INT_MISC.UOP_DROPPING are of (`touched`), or of
+ * the others, which are exact whether or not a counter is left for these. */
+static inline double stat_widest(const struct csv *csv, int touched, int level)
+{
+    static const char *const NAMES[2][4] = {{"tma_retiring", "tma_backend_bound", "tma_heavy_operations", "tma_branch_mispredicts"},
                                             {"tma_frontend_bound", "tma_bad_speculation", "tma_fetch_latency", "tma_machine_clears"}};
     double widest = 0;
     int told = 0;
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 2 * level; k++) {
         char low[72], high[72];
         snprintf(low, sizeof low, "%s_low", NAMES[touched][k]);
         snprintf(high, sizeof high, "%s_high", NAMES[touched][k]);
         const int row = csv_row(csv, "");
         if (!csv_has(csv, low) || !*csv_text(csv, row, low))
             continue;
-        widest = fmax(widest, csv_number(csv, row, high) - csv_number(csv, row, low));
         told++;
+        if (touched || k != 1 || !backend_is_corrected())
+            widest = fmax(widest, csv_number(csv, row, high) - csv_number(csv, row, low));
     }
     CHECK(told >= 2); /* those of level 1 */
     return widest;

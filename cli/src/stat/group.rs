@@ -373,6 +373,18 @@ impl Groups {
         Ok(ended)
     }
 
+    /// A group on a CPU that came online, by as many counters as the others, or by as few.
+    fn open_as_the_others(&mut self, cpu: u32) -> Result<(), Error> {
+        let open = |groups: &mut Groups| groups.open(&Of::Cpu(cpu)).and_then(|()| groups.of_one_kind());
+        match (open(self), self.options.corrections) {
+            (Err(why), Corrections::Counted) => {
+                self.options.corrections = Corrections::Bounded;
+                open(self).inspect_err(|_| self.options.corrections = Corrections::Counted).map_err(|_| why)
+            }
+            (opened, _) => opened,
+        }
+    }
+
     /// Whether the last one is counted as the others are; it is closed if not.
     fn of_one_kind(&mut self) -> Result<(), Error> {
         if !self.are_of_several_kinds() {
@@ -380,7 +392,7 @@ impl Groups {
         }
         self.all.pop();
         Err(Error::new(TD_ENOTCOUNTING, "others hold counters of it")
-            .why("the other CPUs are counted by more, and such counts are not added up")
+            .why("the other CPUs are counted by more or by fewer, and such counts are not added up")
             .remedy("end those (perf stat -a, the NMI watchdog), or begin again"))
     }
 
@@ -524,7 +536,7 @@ impl Groups {
         let mut refused = Vec::new();
         for cpu in &new {
             let absent_at = self.absent_at(*cpu);
-            match self.open(&Of::Cpu(*cpu)).and_then(|()| self.of_one_kind()) {
+            match self.open_as_the_others(*cpu) {
                 Err(why) if self.refused.insert(*cpu) => refused.push((*cpu, why)),
                 Err(_) => {}
                 Ok(()) => {
@@ -539,6 +551,10 @@ impl Groups {
         if !new.is_empty() {
             self.label(by);
         }
+        // (what CPUs do on which nothing counts is in the bound of the first)
+        let since = self.looked.as_ref().map_or(Duration::ZERO, |(at, _)| looked_at.duration_since(*at));
+        let unseen = since.as_nanos() as u64 * self.refused.len() as u64;
+        self.all.iter_mut().take(1).for_each(|group| group.missed_ns += unseen);
         self.looked = Some((looked_at, online.clone()));
         refused
     }

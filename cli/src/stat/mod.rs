@@ -38,6 +38,7 @@ use outside::{Loss, TAKE_RECORDS, whole};
 use publisher::Publisher;
 use rotation::{FIRST, Rotation};
 use spread::{mean, spread};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::process::{Command, ExitCode};
@@ -341,6 +342,20 @@ impl Counting<'_> {
                 pmus.push(row.pmu.clone());
             }
         }
+        let ways = |pmu: &String| {
+            let rows = runs.iter().flatten().filter(|row| row.pmu == *pmu);
+            rows.map(|row| &row.core).collect::<BTreeSet<_>>()
+        };
+        pmus.retain(|pmu| {
+            let ways: Vec<_> = ways(pmu).into_iter().map(String::as_str).collect();
+            if ways.len() > 1 {
+                say(&format!(
+                    "{pmu}: no mean and no spread: others held counters in some of the runs, so they were not all counted in one way ({})",
+                    ways.join("; ")
+                ));
+            }
+            ways.len() <= 1
+        });
         for (what, figure) in [("mean", mean as fn(&[f64]) -> Option<f64>), ("spread", spread)] {
             for pmu in &pmus {
                 let rows: Vec<_> = runs.iter().flatten().filter(|row| row.pmu == *pmu).cloned().collect();
@@ -453,6 +468,7 @@ impl Counting<'_> {
             let row = |name: &str, (group, figures): &(&Group, Figures)| Row {
                 of: name.into(),
                 pmu: group.info.pmu.clone(),
+                core: format!("{}, level {}", group.info.core, group.info.level),
                 ..Row::new(&columns, figures, at.as_secs_f64())
             };
             let rows = all.iter().flat_map(|one| one.kinds.iter().map(|kind| row(&one.name, kind)));
@@ -515,6 +531,7 @@ impl Counting<'_> {
                 time: at.as_nanos() as f64 / 1e9,
                 of: label.into(),
                 pmu: group.info.pmu.clone(),
+                core: format!("{}, level {}", group.info.core, group.info.level),
                 ..Row::new(&columns, figures, wall_s)
             }));
         }

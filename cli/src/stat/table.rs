@@ -60,6 +60,8 @@ pub struct Row {
     pub time: f64,
     pub of: String,
     pub pmu: String,
+    /// By what it was counted.
+    pub core: String,
     pub slots: u64,
     /// In the order of the columns; None: not counted.
     pub shares: Vec<Option<f64>>,
