@@ -5,7 +5,7 @@ use crate::estimate::Confidence;
 use crate::journal;
 use crate::views::{CSV_BEGINNING, FORMAT};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use topdown_report::read_whole;
@@ -17,6 +17,9 @@ struct Claim {
     #[serde(rename = "where")]
     condition: Option<serde_json::Value>,
 }
+
+/// Ways to count a core's published metrics, as they are told behind its name.
+const WAYS: [&str; 3] = [", by counters", ", fewer counters", ", registers alone"];
 
 /// What is compared of a file.
 #[derive(Clone, Debug, Deserialize)]
@@ -153,8 +156,21 @@ impl RecordedFile {
         let mut file: RecordedFile =
             serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
         file.check().map_err(damaged)?;
+        file.name_cores();
         file.name = path.display().to_string();
         Ok(Some(file))
+    }
+
+    /// Takes what counted a core's published metrics off its name, if it has no other of that name: files that were counted in different
+    /// ways are of one core, and have their intervals.
+    fn name_cores(&mut self) {
+        let short =
+            |name: &str| WAYS.iter().find_map(|way| name.strip_suffix(way)).unwrap_or(name).to_string();
+        let names: BTreeSet<String> = self.cores.iter().map(|core| short(&core.name)).collect();
+        if names.len() == self.cores.len() {
+            self.cores.iter_mut().for_each(|core| core.name = short(&core.name));
+            self.functions.iter_mut().for_each(|function| function.core = short(&function.core));
+        }
     }
 
     fn check(&self) -> Result<(), String> {

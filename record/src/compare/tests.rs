@@ -86,6 +86,31 @@ fn a_difference_outside_of_both_intervals_together_is_significant() {
 }
 
 #[test]
+fn a_core_is_the_same_whatever_its_metrics_were_counted_by() {
+    let scratch = Scratch::new("ways");
+    let of = |name: &str, cores: &[&str]| {
+        let mut document = recording(&[function(cores[0], "f", &figures(500, Some([0.5, 0.2]), 0.04))]);
+        let core = |name: &&str| json!({ "name": name, "all": figures(1000, Some([0.5, 0.2]), 0.01) });
+        document["cores"] = cores.iter().map(core).collect();
+        read(&scratch, name, &document)
+    };
+    let cores_of = |before: &[&str], after: &[&str]| {
+        let both = RecordingComparison::new(&of("before.json", before), &of("after.json", after));
+        both.cores
+            .iter()
+            .map(|core| (core.name.clone(), core.all.time_ns.difference.is_some()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(cores_of(&["P, by counters"], &["P, registers alone"]), [("P".to_string(), true)]);
+    assert_eq!(cores_of(&["P, fewer counters"], &["P"]), [("P".to_string(), true)]);
+    // (another definition)
+    let apart = cores_of(&["P, bare counters"], &["P"]);
+    assert!(apart.len() == 2 && apart.iter().all(|(_, in_both)| !in_both), "{apart:?}");
+    let both_ways = ["P, by counters", "P, registers alone"];
+    assert_eq!(cores_of(&both_ways, &both_ways), both_ways.map(|name| (name.to_string(), true)));
+}
+
+#[test]
 fn what_cannot_be_told_has_no_difference() {
     let comparison = comparison(&Scratch::new("untold"));
     let change = share(&comparison, "P", "g", "tma_retiring");
