@@ -278,7 +278,7 @@ struct td_options {
 #define TD_FLAG_E_CORES 256
 /** Bare sources: each node is as its registers or counters have it. Without this flag the nodes are Intel's published metrics, which up
  * to Redwood Cove take the slots of INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, by one general counter more; where
- * none is left for it, the intervals have those slots. Hybrid CPUs: the P-cores alone. */
+ * none is left for it, the intervals have those slots. Hybrid CPUs up to Redwood Cove: the P-cores alone. */
 #define TD_FLAG_BARE 512
 
 /* ---- What a handle measures ---- */

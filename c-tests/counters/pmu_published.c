@@ -162,6 +162,8 @@ int main(void)
     if (exists("/sys/bus/event_source/devices/cpu_atom")) { /* on both kinds of core, with an event more for the P-cores */
         runs_on(0, 63);
         CHECK_EQ(by(0, TELLS_APART, "hybrid").counters, corrected ? 5 : 4);
+        runs_on(0, 63);
+        CHECK_EQ(strstr(by(TD_FLAG_BARE, TELLS_APART, "bare hybrid").pmu, "cpu_atom") != NULL, !corrected);
     }
     const uint32_t bare = level_1_alone ? 3 : 7, all = bare + (uint32_t)(!corrected ? 0 : level_1_alone ? 2 : 1);
 

@@ -33,7 +33,7 @@ pub const TD_FLAG_REGISTERS: u32 = 16;
 pub const TD_FLAG_COUNTERS: u32 = 32;
 /// Bare sources: each node is as its registers or counters have it. Without this flag the nodes are Intel's published metrics, which up
 /// to Redwood Cove take the slots of INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, by one general counter more; where
-/// none is left for it, the intervals have those slots. Hybrid CPUs: the P-cores alone.
+/// none is left for it, the intervals have those slots. Hybrid CPUs up to Redwood Cove: the P-cores alone.
 pub const TD_FLAG_BARE: u32 = 512;
 /// Of programs built before there was `TD_FLAG_BARE`: they asked to count what is counted anyway now.
 const DROPPING: u32 = 64;

@@ -26,9 +26,15 @@ pub(super) fn is_wanted(options: &Options, cpu: &Identity) -> bool {
     };
     // (of children that run at the same time on cores of both kinds, no two groups tell one time)
     let whole = !options.e_cores && !options.inherit && options.subtree == TD_NODE_NONE;
+    // (bare sources are those of P-cores alone where there is something to correct)
+    let published = match options.corrections {
+        Corrections::Counted => true,
+        Corrections::Bare => model::by_bare_counters(cpu).is_none(),
+        Corrections::Bounded => false,
+    };
     whole
         && options.source == SourceKind::Automatic
-        && options.corrections == Corrections::Counted
+        && published
         && !options.on_exec
         && model::of_hybrid(cpu).is_some()
         && !p_cores(&Linux { descriptors_from: 0 })
