@@ -4,6 +4,7 @@
  * regions have counted them.
  * needs: counters, not-hybrid */
 #include "lib/stat.h"
+#include "perf.h"
 #include "lib/profile.h"
 #include "published.h"
 #include <sched.h>
@@ -86,12 +87,13 @@ static void without_regions(double slots)
     CHECK_EQ(strstr(stat_said(), "level 2 is what the threads have measured") != NULL, corrected && !level_1_alone);
 }
 
-static void recorded(void)
+static void recorded(char *const *program)
 {
     static struct csv csv;
     double width[2];
-    char *const words[] = {beside("../release/topdown"), strdup("record"), strdup("-F2000"), strdup("--budget=50"), strdup("-o"), in_scratch("r.csv"),
-                           strdup(own_path()), strdup("long"), NULL};
+    char *words[20] = {beside("../release/topdown"), strdup("record"), strdup("-F2000"), strdup("--budget=50"), strdup("-o"), in_scratch("r.csv")};
+    for (int k = 0; program[k]; k++)
+        words[6 + k] = program[k];
     CHECK_EQ(WEXITSTATUS(run_alone(words)), 7);
     fprintf(stderr, "%s", stat_said());
     csv_read(&csv, in_scratch("r.csv"));
@@ -101,6 +103,23 @@ static void recorded(void)
     CHECK(row < csv.rows);
     widths(&csv, row, 0, width);
     free(csv.text);
+}
+
+/* On a CPU where others hold a counter, by a recorder on one where all are free. */
+static void recorded_beside_others(void)
+{
+    struct perf_group group = {{0}, 0};
+    struct perf_event_attr attr = in_user_mode(event_of(PERF_TYPE_RAW, 0x00c5));
+    char *const program[] = {strdup("taskset"), strdup("-c"), strdup("1"), beside("lib/plain"), strdup("200"), strdup("20"), strdup("8"), strdup("24"),
+                             strdup("8"), strdup("8"), strdup("8"), strdup("8"), NULL};
+    cpu_set_t first;
+    attr.pinned = 1;
+    add_event(&group, attr, -1, 1, -1);
+    CPU_ZERO(&first);
+    CPU_SET(0, &first);
+    CHECK_EQ(sched_setaffinity(0, sizeof first, &first), 0);
+    recorded(program);
+    group_ends(&group);
 }
 
 int main(int count, char **arguments)
@@ -127,6 +146,9 @@ int main(int count, char **arguments)
     without_regions(slots);
     whole("run", "", "regions", slots, width);
     CHECK(width[0] < 0.002 && (width[1] < 0.05 || level_1_alone)); /* (Ice Lake's regions have no counter left for these) */
-    recorded();
+    char *const itself[] = {strdup(own_path()), strdup("long"), NULL};
+    recorded(itself);
+    if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+        recorded_beside_others();
     return 0;
 }

@@ -245,8 +245,9 @@ impl Arguments {
             };
             return recorder.map_err(|error| error.to_string());
         }
-        let events =
-            counted_events(self.td_level.unwrap_or(0), self.kernel).map_err(|error| error.to_string())?;
+        let cpus = self.of_cpus().unwrap_or(Whom::Cpus(None)).online().unwrap_or_default();
+        let events = counted_events(self.td_level.unwrap_or(0), self.kernel, &cpus)
+            .map_err(|error| error.to_string())?;
         let settings = Settings {
             frequency: self.frequency,
             gap: self.gap,

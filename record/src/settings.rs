@@ -4,11 +4,17 @@
 use crate::records::CallGraph;
 use crate::spare_counters;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::io;
-use topdown::{Error, Options, SampledEvents, SourceKind, TopDown, sampled_events};
+use std::path::Path;
+use topdown::{Error, Info, Options, SampledEvents, SourceKind, TopDown, sampled_events};
+use topdown_seam::thread;
 
 /// Chooses what is counted.
 const SOURCE: &str = "TOPDOWN_SOURCE";
+
+/// Hybrid CPUs have these.
+const E_CORES: &str = "/sys/bus/event_source/devices/cpu_atom";
 
 /// What TOPDOWN_SOURCE says.
 fn source() -> Result<SourceKind, Error> {
@@ -23,17 +29,33 @@ fn source() -> Result<SourceKind, Error> {
     }
 }
 
-/// The events to record, down to a level (0: the deepest), of the kernel, too, or not, once the thread that calls has seen that they
-/// count: general counters if they are free, else registers, or what TOPDOWN_SOURCE says. A clock and returns of functions are among them where
-/// counters are left.
+/// What counts on each of these CPUs, by threads of its own; of none, on the CPU of the calling thread. Others may hold counters of some of
+/// them alone: what takes the fewest counts on all. CPUs on which nothing counts are left out, unless there is no other.
+fn found_on(cpus: &BTreeSet<u32>, options: &Options) -> Result<Info, Error> {
+    let here = || TopDown::open(options)?.info();
+    // (of a hybrid CPU, one tells of its own kind of core)
+    if cpus.is_empty() || Path::new(E_CORES).exists() {
+        return here();
+    }
+    let on = |cpu: &u32| thread::on_cpus(Some(&cpu.to_string()), here);
+    let (found, refused): (Vec<_>, Vec<_>) = cpus.iter().filter_map(on).partition(Result::is_ok);
+    let takes =
+        |info: &Info| (info.counters > 0, info.level, !topdown::is_bounded(&info.core), info.counters);
+    match found.into_iter().flatten().min_by_key(takes) {
+        Some(found) => Ok(found),
+        None => refused.into_iter().next().unwrap_or_else(here),
+    }
+}
+
+/// The events to record, down to a level (0: the deepest), of the kernel, too, or not, once it was seen that they count on these CPUs (of
+/// none: on that of the calling thread): general counters if they are free, else registers, or what TOPDOWN_SOURCE says. A clock and returns
+/// of functions are among them where counters are left.
 ///
 /// # Errors
 /// They do not, and why.
-pub fn counted_events(level: u32, kernel: bool) -> Result<Vec<SampledEvents>, Error> {
-    let info = |source| {
-        let options = Options { source, level, kernel, no_rdpmc: true, ..Options::default() };
-        TopDown::open(&options)?.info()
-    };
+pub fn counted_events(level: u32, kernel: bool, cpus: &BTreeSet<u32>) -> Result<Vec<SampledEvents>, Error> {
+    let info =
+        |source| found_on(cpus, &Options { source, level, kernel, no_rdpmc: true, ..Options::default() });
     let (source, why) = match source()? {
         SourceKind::Automatic => match info(SourceKind::Automatic)? {
             found if found.counters > 0 => (SourceKind::Counters, String::new()),

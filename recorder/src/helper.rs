@@ -4,6 +4,7 @@
 use crate::descriptors::OwnDescriptors;
 use crate::handover::Handover;
 use crate::options::Wishes;
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -88,7 +89,7 @@ impl Its {
     fn run(self, wishes: Wishes) {
         let between = &self.0;
         let _descriptors = OwnDescriptors::new();
-        let recorder = counted_events(wishes.level, false)
+        let recorder = counted_events(wishes.level, false, &BTreeSet::new())
             .and_then(|events| Recorder::of_this_process(events, wishes.settings));
         let mut recorder = match recorder {
             Ok(recorder) => recorder,
