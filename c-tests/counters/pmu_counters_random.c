@@ -1,8 +1,8 @@
 /* pmu_counters_random [SEED [REGIONS]]: 10,000 regions by general counters, from 1,000 slots up, of twelve threads on two
  * CPUs, with sleeps, migrations, resets, signal handlers, several mixes in them and others around them, and sums over executions: the
- * truth of each node that is measured is within its interval in all, and within a point from 6,000 slots on. Then as many beside
- * another process that pins counters of a CPU, or counts other events in these threads, and goes again: within the interval in all.
- * On AMD once more by handles of level 2 below each root.
+ * truth of each node that is measured is within its interval in all, and within a point from 6,000 slots on; sums of many executions
+ * are within half a point on average. Then as many beside another process that pins counters of a CPU, or counts other events in these
+ * threads, and goes again: within the interval in all. On AMD once more by handles of level 2 below each root.
  * needs: counters or general-counters or other-core */
 #include "competing.h"
 #include "truth.h"
@@ -43,7 +43,7 @@ struct measuring {
     struct summing summing;
     /* what came of it: regions of which all was counted, of which some was, of which none was; sums */
     int whole, part, none, handled, sums, of_many;
-    double off; /* the most that a sum of many executions was */
+    double off, far; /* the most that a sum of many executions was off, and all of them together */
 };
 
 /* What a signal handler needs to know of its thread. */
@@ -235,11 +235,12 @@ static void sum_is_true(struct measuring *of, const struct summing *summing)
     node_shares(&summing->truth, &of->info, share);
     node_shares(&summing->counted, &of->info, counted);
     /* (what readings took may be subtracted, or may have its share: of several mixes it weighs each by how often it was executed) */
-    const double off = nodes_are(of, nodes, count, share, counted, 0, many ? 0.01 : 1, value);
+    const double off = nodes_are(of, nodes, count, share, counted, 0, 1, value);
     of->sums++;
     if (many) {
         of->of_many++;
         of->off = fmax(of->off, off);
+        of->far += off;
     }
 }
 
@@ -370,11 +371,11 @@ static struct measuring all(uint64_t *seed, int regions, int with_rivals, int ro
     for (int k = 0; k < THREADS; k++) {
         sum.whole += of[k].whole, sum.part += of[k].part, sum.none += of[k].none, sum.handled += of[k].handled;
         sum.sums += of[k].sums, sum.of_many += of[k].of_many;
-        sum.off = fmax(sum.off, of[k].off);
+        sum.off = fmax(sum.off, of[k].off), sum.far += of[k].far;
     }
     printf("%s%s: all counted of %d regions, a part of %d, nothing of %d; %d signal handlers\n", with_rivals ? "beside others" : "alone",
            roots ? ", level 2 root by root" : "", sum.whole, sum.part, sum.none, sum.handled);
-    printf("  %d sums, %d of %d executions and more, those within %f\n", sum.sums, sum.of_many, MANY, sum.off);
+    printf("  %d sums, %d of %d executions and more, those within %f, %f on average\n", sum.sums, sum.of_many, MANY, sum.off, sum.far / sum.of_many);
     return sum;
 }
 
@@ -404,6 +405,8 @@ int main(int argc, char **argv)
     CHECK(alone.handled > 0 && alone.part + alone.none == 0);
     CHECK(alone.whole >= 9 * regions / 10);
     CHECK(alone.sums > 0 && alone.of_many > 0);
+    /* (what the library itself executes is known of a sample: a single sum may be as far off as that) */
+    CHECK(alone.far / alone.of_many < 0.005);
     CHECK(beside.part > 0 && beside.whole > regions / 10);
     if (has_roots) {
         watchdog_is(0); /* it has one of six counters */
