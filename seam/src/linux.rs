@@ -347,18 +347,21 @@ impl Linux {
         if fd >= self.descriptors_from {
             return PerfEvent::new(event, read_format(attr));
         }
-        // SAFETY: a live descriptor, and a number.
-        let copy = |from: i32| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, from) };
-        let copied = match copy(self.descriptors_from) {
-            // (the limit that it is above was raised for the first group alone)
-            ..0 if io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) => copy(upper_half()),
-            copied => copied,
-        };
-        match copied {
+        match copy_above(fd, self.descriptors_from) {
             ..0 => Err(io::Error::last_os_error()),
             // SAFETY: the kernel has just given it, and nobody else owns it.
             moved => PerfEvent::new(unsafe { File::from_raw_fd(moved) }, read_format(attr)),
         }
+    }
+}
+
+/// A copy of a descriptor that is no lower than this; in the upper half, if the limit is lower: it was raised for the first group alone.
+fn copy_above(fd: i32, from: i32) -> i32 {
+    // SAFETY: a number that is no descriptor is refused.
+    let copy = |from: i32| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, from) };
+    match copy(from) {
+        ..0 if io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) => copy(upper_half()),
+        copied => copied,
     }
 }
 
@@ -413,6 +416,20 @@ pub fn page_size() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_descriptor_is_copied_above_the_limit_or_into_the_upper_half() {
+        let file = File::open("/dev/null").unwrap();
+        let from = |from: i32| {
+            let copied = copy_above(file.as_raw_fd(), from);
+            assert!(copied >= 0, "{from}: {}", io::Error::last_os_error());
+            // SAFETY: the kernel has just given it, and nobody else owns it.
+            drop(unsafe { File::from_raw_fd(copied) });
+            copied
+        };
+        assert!(from(upper_half() - 5) >= upper_half() - 5);
+        assert!(from(i32::MAX) >= upper_half());
+    }
 
     #[test]
     fn a_reading_is_the_events_own() {
