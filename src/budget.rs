@@ -103,10 +103,10 @@ impl Budget {
         let elapsed = if self.last == 0 { 0 } else { clock.saturating_sub(self.last) };
         self.last = clock;
         let earned = elapsed as f64 * f64::from(self.settings.max_overhead) / MILLION;
-        self.credit =
-            self.credit.saturating_add(earned as i64).min(BURST * self.cost) - self.cost / SLOW_PATHS;
+        let credit = self.credit.saturating_add(earned as i64).min(BURST * self.cost);
         // (ways in vain, which many new regions ask for at once, are no debt that keeps later ones from being measured)
-        self.credit = self.credit.max(-MOST_IN_VAIN * self.cost);
+        let owed = (credit + MOST_IN_VAIN * self.cost).clamp(0, self.cost / SLOW_PATHS);
+        self.credit = credit - owed;
         self.passed = [held.saturating_sub(self.held), self.passed[0]];
         self.held = held;
         if let Some(windows) = self.requested.take() {
