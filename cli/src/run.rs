@@ -201,15 +201,10 @@ fn outside_options(level: u32, may_load: bool, loaded: bool) -> Option<Options> 
     let deepest =
         candidates.into_iter().find_map(|(options, tried)| (tried && fits(&options)).then_some(options))?;
     let level_1 = Options { level: 1, ..deepest };
+    let bounded = |options: &Options| sources::is_bounded(options);
     let is_better =
-        level == 0 && loaded && is_bounded(&deepest) == Some(true) && is_bounded(&level_1) == Some(false);
+        level == 0 && loaded && bounded(&deepest) == Some(true) && bounded(&level_1) == Some(false);
     Some(if is_better { level_1 } else { deepest })
-}
-
-/// Whether no counter is left for what corrects such a group; None: it does not open.
-fn is_bounded(options: &Options) -> Option<bool> {
-    let info = TopDown::open(options).ok()?.info().ok()?;
-    Some(topdown::is_bounded(&info.core))
 }
 
 /// Runs the command with the library, if that is to be loaded, and writes the report.
@@ -301,6 +296,7 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
     if of_regions {
         outside.run.sources = sources::note(shared.as_ref()).into();
     }
+    outside.level_2_of_threads = arguments.td_level.is_none();
     outside.run.sandboxed = sandboxed.is_some_and(|watch| watch.was_opened());
     let why_not = match (refuses, library) {
         (Some(why), _) => Some(format!("{} ran without the library: {why}", program.to_string_lossy())),

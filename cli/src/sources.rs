@@ -56,8 +56,9 @@ pub fn shared() -> Option<Shared> {
     let (source, fits) = match &kinds[..] {
         [] => {
             // (else each thread would try, and take turns with the outside meanwhile)
-            let is_bounded = are_bounded(&outside);
-            let source = if is_bounded { "counters alone" } else { "counters" };
+            let inside = Options { level: 1, source: SourceKind::Counters, ..Options::default() };
+            let bounded = is_bounded_beside(&outside, &inside) == Some(true);
+            let source = if bounded { "counters alone" } else { "counters" };
             (source, both_count(&outside, SourceKind::Counters))
         }
         // (it takes both kinds of core of its own accord, if general counters are free)
@@ -80,18 +81,22 @@ pub fn shared() -> Option<Shared> {
 const P_CORES: &str = "cpu_core";
 const E_CORES: &str = "cpu_atom";
 
-/// Whether the library's group of level 1, beside the one from outside, has no counter left for what corrects it.
-fn are_bounded(outside: &Options) -> bool {
-    let inside = Options { level: 1, source: SourceKind::Counters, ..Options::default() };
-    let both = || Some([TopDown::open(outside).ok()?, TopDown::open(&inside).ok()?]);
-    both().and_then(|both| both[1].info().ok()).is_some_and(|info| topdown::is_bounded(&info.core))
+/// Whether no counter is left for what corrects such a group; None: it does not open.
+pub fn is_bounded(options: &Options) -> Option<bool> {
+    let info = TopDown::open(options).ok()?.info().ok()?;
+    Some(topdown::is_bounded(&info.core))
+}
+
+/// The same of one that opens beside another.
+fn is_bounded_beside(outside: &Options, inside: &Options) -> Option<bool> {
+    let _outside = TopDown::open(outside).ok()?;
+    is_bounded(inside)
 }
 
 /// Whether a group leaves the library, which counts registers beside it, the counters for what corrects these.
 pub fn leaves_what_corrects_registers(outside: &Options) -> bool {
     let inside = Options { source: SourceKind::Registers, ..Options::default() };
-    let both = || Some([TopDown::open(outside).ok()?, TopDown::open(&inside).ok()?]);
-    both().and_then(|both| both[1].info().ok()).is_some_and(|info| !topdown::is_bounded(&info.core))
+    is_bounded_beside(outside, &inside) == Some(false)
 }
 
 /// Whether a group and one of the library's count all the time beside each other, in the calling thread.

@@ -280,6 +280,8 @@ pub struct OutsideCount {
     pub timeline: Option<Timeline>,
     /// Processes, if they were told apart, the largest first, and then the rest; each with a sum for each kind of core.
     pub processes: Vec<ProcessSums>,
+    /// The whole has the level 2 that threads have measured, if it has none of its own.
+    pub level_2_of_threads: bool,
 }
 
 /// A process's id (none: the rest), its name, and a sum for each kind of core.
@@ -377,9 +379,11 @@ impl Report {
             let more = all.slots >= inside - inside / 1000 * FEW;
             (tables.is_empty() || more).then_some((outside, cores, all))
         });
-        if let Some((_, _, all)) = &outside {
+        if let Some((count, _, all)) = &outside {
             let mut all = all.clone();
-            all.take_level_2(&whole.inclusive);
+            if count.level_2_of_threads {
+                all.take_level_2(&whole.inclusive);
+            }
             let rest = all.without(&outermost(&trees));
             let rest = if trees.iter().flatten().any(|tree| lacks(tree)) { rest.unknown() } else { rest };
             whole = Tally { exclusive: rest, inclusive: all, ..whole };

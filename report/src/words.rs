@@ -312,8 +312,8 @@ fn of_level_2(outside: &Outside, report: &Report) -> Option<String> {
     let of_threads = report.whole.inclusive.level_2.is_some()
         && outside.cores.iter().all(|cores| cores.figures.level_2.is_none());
     of_threads.then(|| {
-        "level 1 was counted from outside, and level 2 is what the threads have measured themselves, by registers (--outside: both levels \
-         counted from outside, and no regions)"
+        "level 1 was counted from outside, and level 2 is what the threads have measured themselves, by registers (--outside: as deep as \
+         counters are free, from outside alone, and no regions)"
             .into()
     })
 }

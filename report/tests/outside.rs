@@ -199,6 +199,29 @@ fn one_region() -> Made {
     made
 }
 
+/// Threads have seen 10,000 slots; the whole is at level 1.
+#[test]
+fn a_whole_of_level_1_has_the_level_2_of_threads_that_saw_nearly_all_of_it() {
+    let scratch = Scratch::new("deeper");
+    let report = |slots: u64, level_2_of_threads: bool| {
+        let mut count = OutsideCount { level_2_of_threads, ..outside(slots, [50, 10, 10, 30]) };
+        count.parts[0].1.level = 1;
+        merge(&[one_region().write(&scratch.0)], Some(count)).unwrap()
+    };
+    let nearly = report(10_500, true);
+    let level_2 = nearly.whole.inclusive.level_2.unwrap();
+    // (heavy operations: 1,000 of the slots that threads have seen; the other 500 may be any)
+    assert!((level_2.of[0] - 0.1).abs() < 1e-3, "{level_2:?}");
+    let heavy = nearly.whole.inclusive.tree.find(topdown::TD_NODE_HEAVY_OPERATIONS).unwrap();
+    assert!(heavy.low * 10_500.0 <= 1_000.0 && heavy.high * 10_500.0 >= 1_500.0, "{heavy:?}");
+    assert!(heavy.low > 0.09 && heavy.high < 0.15, "{heavy:?}");
+    let says = |report: &Report| render(report, Format::Text).contains("level 2 is what the threads");
+    assert!(says(&nearly));
+    for without in [report(12_000, true), report(10_500, false)] {
+        assert!(without.whole.inclusive.level_2.is_none() && !says(&without));
+    }
+}
+
 fn kill(made: &mut Made) {
     *made.header.ended.get_mut() = RUNS;
     *made.at(0).ended.get_mut() = 0;
