@@ -192,7 +192,7 @@ fn beside_registers_fits(asked: bool) -> bool {
 }
 
 /// Options of groups on the command that take no counters from the library, if that is loaded; None: there are none. `may_load`: it
-/// was to be. Level 2 is left to the library where it leaves no counter for what corrects either.
+/// was to be. Level 2 is left to the library where counting it leaves no counter for what corrects level 1.
 fn outside_options(level: u32, may_load: bool, loaded: bool) -> Option<Options> {
     let own = Options { level, ..Options::default() };
     let beside = Options { source: SourceKind::Counters, beside_registers: true, ..own };

@@ -30,7 +30,7 @@ fn source() -> Result<SourceKind, Error> {
 }
 
 /// What counts on each of these CPUs, by threads of its own; of none, on the CPU of the calling thread. Others may hold counters of some of
-/// them alone: what takes the fewest counts on all. CPUs on which nothing counts are left out, unless there is no other.
+/// them alone: the way that takes the fewest counters works on all. CPUs on which nothing counts are left out, unless there is no other.
 fn found_on(cpus: &BTreeSet<u32>, options: &Options) -> Result<Info, Error> {
     let here = || TopDown::open(options)?.info();
     // (of a hybrid CPU, one tells of its own kind of core)

@@ -317,7 +317,7 @@ impl Account {
     /// Takes the level 2 of others, who have counted nearly all of the same work, if it has none of its own: what they have not seen may
     /// be of any node.
     pub fn take_level_2(&mut self, of: &Account) {
-        let unseen = self.slots.saturating_sub(of.slots);
+        let unseen = self.slots.abs_diff(of.slots);
         let is_most = unseen as f64 + of.uncounted <= 0.1 * self.slots as f64;
         if self.two.known > 0.0 || of.two.known == 0.0 || !is_most {
             return;

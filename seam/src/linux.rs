@@ -355,7 +355,8 @@ impl Linux {
     }
 }
 
-/// A copy of a descriptor that is no lower than this; in the upper half, if the limit is lower: it was raised for the first group alone.
+/// A copy of a descriptor, at `from` or above; in the upper half where the limit is below `from`. (Who opened the first group had raised
+/// it, and has set it back.)
 fn copy_above(fd: i32, from: i32) -> i32 {
     // SAFETY: a number that is no descriptor is refused.
     let copy = |from: i32| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, from) };
@@ -365,12 +366,15 @@ fn copy_above(fd: i32, from: i32) -> i32 {
     }
 }
 
-/// Where the upper half of the descriptors begins that this process may have.
+/// Descriptors need not be higher: the kernel's table of them is as long as the highest.
+const HIGH_ENOUGH: libc::rlim_t = 1 << 14;
+
+/// Where the upper half of the descriptors begins that this process may have, if it may not have many.
 fn upper_half() -> i32 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a live rlimit.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    i32::try_from(limit.rlim_cur / 2).unwrap_or(i32::MAX)
+    (limit.rlim_cur / 2).min(HIGH_ENOUGH) as i32
 }
 
 /// The `read_format` that an event gets: with its number, unless its samples are readings, too ([`super::records`]).

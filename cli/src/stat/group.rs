@@ -181,8 +181,6 @@ pub struct Groups {
     clock: Option<TaskClock>,
     /// CPUs that came online and could not be opened.
     refused: BTreeSet<u32>,
-    /// Until when what these have done is in the bound.
-    missed_at: Option<Instant>,
     /// Which CPUs were online when that was seen last, and when.
     looked: Option<(Instant, BTreeSet<u32>)>,
     /// Since when programs of the command are not counted, and how many CPUs they may run on.
@@ -394,7 +392,7 @@ impl Groups {
         }
         self.all.pop();
         Err(Error::new(TD_ENOTCOUNTING, "others hold counters of it")
-            .why("the other CPUs are counted by more or by fewer, and such counts are not added up")
+            .why("the other CPUs are counted by more, and such counts are not added up")
             .remedy("end those (perf stat -a, the NMI watchdog), or begin again"))
     }
 
@@ -484,7 +482,6 @@ impl Groups {
         if self.rotation.is_some() {
             return self.count_in_turns(at_work, at).map(Ok).into_iter().collect();
         }
-        self.miss_refused();
         let readings = self.readings(at_work);
         let failed = self.all.iter().zip(&readings);
         let failed = failed
@@ -554,20 +551,8 @@ impl Groups {
         if !new.is_empty() {
             self.label(by);
         }
-        self.miss_refused();
         self.looked = Some((looked_at, online.clone()));
         refused
-    }
-
-    /// What CPUs have done since the last time on which nothing counts is in the bound of the first that is counted.
-    fn miss_refused(&mut self) {
-        let now = Instant::now();
-        let looked = self.looked.as_ref().map(|(at, _)| *at);
-        let since = self.missed_at.replace(now).or(looked).unwrap_or(now);
-        let missed = (now - since).as_nanos() as u64 * self.refused.len() as u64;
-        if let Some(group) = self.all.iter_mut().find(|group| group.end.is_none()) {
-            group.missed_ns += missed;
-        }
     }
 
     /// When a CPU that is not counted was not online, as far as that is known.
