@@ -51,6 +51,28 @@ impl From<L2> for Level2 {
     }
 }
 
+/// Time between turns, in which no group counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Gaps {
+    /// How long.
+    pub ns: u64,
+    /// No more slots passed in one of these.
+    pub most_slots_per_ns: f64,
+}
+
+impl Gaps {
+    /// Slots that passed uncounted in what a sum counted, gaps among it.
+    pub fn uncounted(self, sum: &Sum) -> f64 {
+        let lost = sum.time_enabled_ns.saturating_sub(sum.time_running_ns);
+        if lost == 0 {
+            return 0.0;
+        }
+        let (slots, ns) = (sum.uncounted_slots(), self.ns.min(lost));
+        let per_ns = slots / lost as f64;
+        slots - ns as f64 * (per_ns - per_ns.min(self.most_slots_per_ns))
+    }
+}
+
 /// How slots divide at one level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Split<const N: usize> {
@@ -282,6 +304,11 @@ impl Account {
             nodes: Nodes::new(slots, nodes),
             in_turns: InTurns::NONE,
         }
+    }
+
+    /// Of the time in which it was not counted so much is between turns.
+    pub fn with_gaps(self, sum: &Sum, gaps: Gaps) -> Account {
+        Account { uncounted: gaps.uncounted(sum), ..self }
     }
 
     pub fn add(&mut self, other: &Account) {

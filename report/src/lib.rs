@@ -28,6 +28,7 @@ mod html;
 mod text;
 mod trace;
 
+pub use account::Gaps;
 pub use compare::{Comparison, compare};
 pub use csv::cell;
 pub use demangle::function as function_name;

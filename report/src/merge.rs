@@ -1,7 +1,7 @@
 //! The sums in table files, merged into the model that all reports show.
 #![forbid(unsafe_code)]
 
-use crate::account::Account;
+use crate::account::{Account, Gaps};
 use crate::model::{
     Cores, Counts, Ended, Figures, Item, Machine, Node, Outside, OutsideProcess, Overlap, Process, Region,
     RegionOfThread, Report, Run, SCHEMA, Thread,
@@ -274,6 +274,8 @@ pub struct OutsideCount {
     pub parts: Vec<(Machine, Sum)>,
     /// Nodes of the first of them, where groups took turns: its sum has slots and times alone. (What passed uncounted is not in their bounds)
     pub nodes: Option<Vec<topdown::Node>>,
+    /// Of the first of them likewise: between the turns of its groups.
+    pub gaps: Gaps,
     /// The parts are of CPUs, each with a time of its own. (Those of threads have one time, in which they are on either kind of core)
     pub of_cpus: bool,
     /// What was counted in intervals, if that was kept.
@@ -305,7 +307,7 @@ impl OutsideCount {
             |(k, sum): (usize, &Sum)| with(sum, if k == 0 || self.of_cpus { missing(sum) } else { 0 });
         let moved = self.moved(inside, sums().enumerate().map(of_all).map(|sum| sum.uncounted_slots()).sum());
         let account = |(k, sum): (usize, Sum)| match self.nodes.as_ref().filter(|_| k == 0) {
-            Some(nodes) => Some(Account::of_nodes(&sum, nodes)),
+            Some(nodes) => Some(Account::of_nodes(&sum, nodes).with_gaps(&sum, self.gaps)),
             None => Account::of_sum(&sum, &moved),
         };
         let cores: Option<Vec<Account>> =

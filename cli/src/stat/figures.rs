@@ -72,7 +72,7 @@ impl Figures {
     /// The nodes of the tree of metrics, those that were not measured, too; none, if nothing was counted.
     pub fn nodes(&self) -> Vec<Node> {
         let Some(stretches) = &self.stretches else { return self.sum.decode_tree().unwrap_or_default() };
-        let uncounted = self.sum.uncounted_slots();
+        let uncounted = stretches.gaps(self.sum.time_enabled_ns).uncounted(&self.sum);
         let part = if uncounted > 0.0 { uncounted / (uncounted + self.sum.slots as f64) } else { 0.0 };
         stretches.nodes(part)
     }

@@ -21,7 +21,7 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use topdown::{Error, Node, Options, Sum};
 use topdown_report::model::{Machine, Run};
-use topdown_report::{OutsideCount, ProcessSums};
+use topdown_report::{Gaps, OutsideCount, ProcessSums};
 
 /// How often records of threads are taken from the kernel's buffers, which have room for more than that.
 pub const TAKE_RECORDS: Duration = Duration::from_millis(50);
@@ -228,12 +228,15 @@ fn processes(tasks: &Tasks, counted: &[Counted], enabled_ns: Option<u64>) -> Res
 /// Those of `td_sum_add`.
 pub fn count_of(counted: &[Counted], of_cpus: bool, enabled_ns: Option<u64>) -> Result<OutsideCount, Error> {
     let (mut parts, mut nodes, mut all): (_, _, Option<IpcCounts>) = (Vec::new(), None, None);
+    let mut gaps = Gaps::default();
     for (group, mut figures) in by_pmu(counted)? {
         // (it is not read at once with the groups)
         let enabled_ns = enabled_ns.map(|ns| ns.max(figures.sum.time_running_ns));
         figures.sum.time_enabled_ns = enabled_ns.unwrap_or(figures.sum.time_enabled_ns);
         let info = &group.info;
-        nodes = figures.stretches.as_ref().map(|stretches| stretches.nodes(0.0));
+        let stretches = figures.stretches.as_ref();
+        nodes = stretches.map(|stretches| stretches.nodes(0.0));
+        gaps = stretches.map_or(gaps, |stretches| stretches.gaps(figures.sum.time_enabled_ns));
         let machine = Machine {
             cpu: info.cpu.clone(),
             core: info.core.clone(),
@@ -263,7 +266,7 @@ pub fn count_of(counted: &[Counted], of_cpus: bool, enabled_ns: Option<u64>) -> 
         ipc: all.and_then(|all| all.ipc()),
         ..Run::default()
     };
-    Ok(OutsideCount { run, parts, nodes, of_cpus, ..OutsideCount::default() })
+    Ok(OutsideCount { run, parts, nodes, gaps, of_cpus, ..OutsideCount::default() })
 }
 
 /// What of a command's CPU time was not counted.

@@ -165,7 +165,7 @@ impl Rotation {
         let Ok(kinds) = counted.as_ref().map_err(Clone::clone).and_then(by_pmu) else { return };
         for (_, Figures { sum, .. }) in kinds {
             let nodes = sum.decode_tree().unwrap_or_default();
-            self.over.add(turn, &nodes, sum.slots, sum.time_running_ns);
+            self.over.add(turn, &nodes, sum.slots, (sum.time_enabled_ns, sum.time_running_ns));
             if sum.slots > 0 {
                 self.sample = sum.last;
             }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 use topdown::{FEWEST_TURNS, Node, TD_NODE_NONE, TD_UNIT_CLOCKS, TurnTally};
+use topdown_report::Gaps;
 
 /// A stretch is shorter than twice this; how long is left to chance, as what is counted may have a period.
 pub const STRETCH: Duration = Duration::from_millis(20);
@@ -16,6 +17,13 @@ fn whole_of(tally: &TurnTally, node: &Node, slots: u64) -> u64 {
     if node.unit == TD_UNIT_CLOCKS { (tally.whole / tally.slots * slots as f64) as u64 } else { slots }
 }
 
+/// Of all stretches since the first: how many, and the most slots per nanosecond that one of them had.
+#[derive(Clone, Copy, Default)]
+struct Fastest {
+    count: u64,
+    slots_per_ns: f64,
+}
+
 /// Stretches that are over.
 #[derive(Clone, Default)]
 pub struct Stretches {
@@ -23,7 +31,9 @@ pub struct Stretches {
     /// Those of each of the groups that take turns.
     of_turn: Vec<u64>,
     pub slots: u64,
+    enabled_ns: u64,
     pub running_ns: u64,
+    fastest: Fastest,
     /// Nodes, parents before children; each as it was seen first.
     nodes: Vec<(Node, TurnTally)>,
 }
@@ -35,12 +45,15 @@ impl Stretches {
     }
 
     /// Adds one of a turn. Of one without a slot nothing is known.
-    pub fn add(&mut self, turn: usize, nodes: &[Node], slots: u64, running_ns: u64) {
+    pub fn add(&mut self, turn: usize, nodes: &[Node], slots: u64, (enabled_ns, running_ns): (u64, u64)) {
+        self.enabled_ns += enabled_ns;
         self.running_ns += running_ns;
         if slots == 0 || nodes.is_empty() {
             return;
         }
         self.count += 1;
+        self.fastest.count += 1;
+        self.fastest.slots_per_ns = self.fastest.slots_per_ns.max(slots as f64 / running_ns.max(1) as f64);
         self.of_turn[turn] += 1;
         self.slots += slots;
         let value = |id: u32| match id {
@@ -69,7 +82,9 @@ impl Stretches {
             count: self.count - then.count,
             of_turn: of_turn.map(|(k, n)| n - then.of_turn.get(k).unwrap_or(&0)).collect(),
             slots: self.slots - then.slots,
+            enabled_ns: self.enabled_ns - then.enabled_ns,
             running_ns: self.running_ns - then.running_ns,
+            fastest: self.fastest,
             nodes,
         }
     }
@@ -84,6 +99,16 @@ impl Stretches {
                 "nodes whose group had fewer than {FEWEST_TURNS} turns are not measured: an interval, or a run, must have about {least} ms of running threads"
             )
         })
+    }
+
+    /// What of a time in which the groups were to count is between two stretches. As their ends are random, no more slots pass there in a
+    /// nanosecond than in the fastest stretch, once there are enough.
+    pub fn gaps(&self, enabled_ns: u64) -> Gaps {
+        let is_known = self.fastest.count >= FEWEST_TURNS;
+        Gaps {
+            ns: enabled_ns.saturating_sub(self.enabled_ns.max(self.running_ns)),
+            most_slots_per_ns: if is_known { self.fastest.slots_per_ns } else { f64::INFINITY },
+        }
     }
 
     /// The nodes that were measured, with their shares, if such a part of the slots was not counted.
@@ -140,7 +165,7 @@ mod tests {
             let of_part = node(2, 1, 2, starved * 0.25);
             let nodes = [node(1, TD_NODE_NONE, 1, starved), of_part];
             let turn = k as usize % 2;
-            over.add(turn, &nodes[..1 + turn], 1000, 1);
+            over.add(turn, &nodes[..1 + turn], 1000, (1, 1));
         }
         over
     }
@@ -161,7 +186,7 @@ mod tests {
         for k in 0..64 {
             let root = node(1, TD_NODE_NONE, 1, 0.4);
             let part = node(2, 1, 2, f64::from(k / 2 % 2) * 0.4);
-            over.add(k as usize % 2, &[root, part][..1 + k as usize % 2], 1000, 1);
+            over.add(k as usize % 2, &[root, part][..1 + k as usize % 2], 1000, (1, 1));
         }
         let varying = over.nodes(0.0)[1];
         let bound = far(&varying);
@@ -179,11 +204,26 @@ mod tests {
             // backend bound of half the slots; of the cycles, four slots each, three in ten wait for memory
             let root = Node { whole: 1000, ..node(1, TD_NODE_NONE, 1, 0.5) };
             let waits = Node { unit: TD_UNIT_CLOCKS, whole: 250, ..node(2, 1, 2, 0.3) };
-            over.add(k as usize % 2, &[root, waits][..1 + k as usize % 2], 1000, 1);
+            over.add(k as usize % 2, &[root, waits][..1 + k as usize % 2], 1000, (1, 1));
         }
         let waits = over.nodes(0.0)[1];
         assert_eq!((waits.unit, waits.whole), (TD_UNIT_CLOCKS, 16_000));
         assert!((waits.value - 0.3).abs() < 1e-9 && far(&waits) < 0.003, "{waits:?}");
+    }
+
+    #[test]
+    fn between_stretches_no_more_slots_pass_than_in_the_fastest() {
+        let mut over = Stretches::of_turns(1);
+        let stretch = |over: &mut Stretches, slots| over.add(0, &[node(1, TD_NODE_NONE, 1, 0.4)], slots, (100, 90));
+        (0..7).for_each(|_| stretch(&mut over, 180));
+        let too_few = Gaps { ns: 100, most_slots_per_ns: f64::INFINITY };
+        assert_eq!(over.gaps(800), too_few);
+        stretch(&mut over, 270);
+        assert_eq!(over.gaps(1000), Gaps { ns: 200, most_slots_per_ns: 3.0 });
+        // Those of an interval are bounded by all.
+        let then = over.clone();
+        stretch(&mut over, 90);
+        assert_eq!(over.since(&then).gaps(110), Gaps { ns: 10, most_slots_per_ns: 3.0 });
     }
 
     #[test]
@@ -200,7 +240,7 @@ mod tests {
             let varying = f64::from(k / 2 % 2) * 0.4;
             let nodes =
                 [node(1, TD_NODE_NONE, 1, 0.6), node(2, 1, 2, varying), node(3, TD_NODE_NONE, 1, 0.4)];
-            now.add(k as usize % 2, &[nodes[0], nodes[2], nodes[1]][..2 + k as usize % 2], 500, 2);
+            now.add(k as usize % 2, &[nodes[0], nodes[2], nodes[1]][..2 + k as usize % 2], 500, (2, 2));
         }
         let since = now.since(&then);
         assert_eq!((since.slots, since.running_ns, since.count), (16_000, 64, 32));
@@ -214,7 +254,7 @@ mod tests {
             let varying = f64::from(k / 2 % 2) * 0.4;
             let nodes =
                 [node(1, TD_NODE_NONE, 1, 0.6), node(3, TD_NODE_NONE, 1, 0.4), node(2, 1, 2, varying)];
-            alone.add(k as usize % 2, &nodes[..2 + k as usize % 2], 500, 2);
+            alone.add(k as usize % 2, &nodes[..2 + k as usize % 2], 500, (2, 2));
         }
         assert!((far(&alone.nodes(0.0)[2]) - far(&nodes[2])).abs() < 1e-9);
         assert!(since.remark().is_none() && now.since(&now).nodes(0.0).is_empty());
