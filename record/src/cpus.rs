@@ -1,12 +1,13 @@
 //! The CPUs that are recorded, of which some come and go.
 #![forbid(unsafe_code)]
 
-use crate::event::{may_run_on, now, own_tid, run_on};
+use crate::event::{now, own_tid, run_on};
 use crate::sampler::Counted;
 use crate::whom::online;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use topdown::{Error, Options, SourceKind, Target, TopDown};
+use topdown_seam::thread::may_run_on;
 
 /// How often it is looked at which are online, in nanoseconds.
 const LOOK_NS: u64 = 500_000_000;
@@ -77,7 +78,7 @@ impl RecordedCpus {
         RecordedCpus {
             chosen,
             recorder: own_tid(),
-            allowed: may_run_on(),
+            allowed: may_run_on(0),
             avoided: None,
             looked: now(),
             changed: BTreeSet::new(),

@@ -163,21 +163,6 @@ pub(crate) fn own_tid() -> i32 {
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
-/// CPUs on which the thread that calls may run.
-pub(crate) fn may_run_on() -> Vec<u32> {
-    // SAFETY: zeros are a set; it is as long as the call is told; numbers below its size are looked up.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) != 0 {
-            return Vec::new();
-        }
-        (0..libc::CPU_SETSIZE as usize)
-            .filter(|cpu| libc::CPU_ISSET(*cpu, &set))
-            .map(|cpu| cpu as u32)
-            .collect()
-    }
-}
-
 /// Lets the thread that calls run on these CPUs alone, if it may on any.
 pub(crate) fn run_on(cpus: impl Iterator<Item = u32>) {
     // SAFETY: zeros are a set; CPU_SET is given numbers below its size; the set is as long as the call is told.

@@ -6,19 +6,23 @@
 use super::numbers::contains;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whether a thread (0: the calling one) may run on no other CPUs than those of a list of sysfs; not, if that cannot be told.
-pub fn runs_on_these_alone(thread: i32, cpus: &str) -> bool {
-    // SAFETY: zeros are a set, and the call fills it in.
-    let set = unsafe {
+/// CPUs on which a thread (0: the calling one) may run; none, if that cannot be told.
+pub fn may_run_on(thread: i32) -> Vec<u32> {
+    // SAFETY: zeros are a set; it is as long as the call is told; numbers below its size are looked up.
+    unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         if libc::sched_getaffinity(thread, size_of_val(&set), &raw mut set) != 0 {
-            return false;
+            return Vec::new();
         }
-        set
-    };
-    // SAFETY: the number is below the set's size.
-    let may_run = |cpu: usize| unsafe { libc::CPU_ISSET(cpu, &set) };
-    (0..libc::CPU_SETSIZE as usize).filter(|cpu| may_run(*cpu)).all(|cpu| contains(cpus, cpu as u32))
+        let all = 0..libc::CPU_SETSIZE as usize;
+        all.filter(|cpu| libc::CPU_ISSET(*cpu, &set)).map(|cpu| cpu as u32).collect()
+    }
+}
+
+/// Whether a thread (0: the calling one) may run on no other CPUs than those of a list of sysfs; not, if that cannot be told.
+pub fn runs_on_these_alone(thread: i32, cpus: &str) -> bool {
+    let allowed = may_run_on(thread);
+    !allowed.is_empty() && allowed.into_iter().all(|cpu| contains(cpus, cpu))
 }
 
 /// Moves the calling thread to CPUs of a list such as `0-3,8`; false: it may run on none of them.

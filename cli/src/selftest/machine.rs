@@ -6,6 +6,7 @@ use super::raw;
 use std::fs::{read_dir, read_to_string};
 use std::io;
 use std::path::Path;
+use topdown_seam::thread::may_run_on;
 
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
@@ -63,22 +64,23 @@ fn numbers(list: &str) -> Vec<usize> {
 impl Machine {
     /// Finds the PMU and pins this thread to a CPU that has it: none if there is none.
     pub fn find() -> Option<io::Result<Machine>> {
-        let pmu = pmu()?;
+        pmu().map(Machine::with)
+    }
+
+    fn with(pmu: Pmu) -> io::Result<Machine> {
         let e_cores =
             text(&format!("{DEVICES}/cpu_atom/cpus")).map(|list| numbers(&list)).unwrap_or_default();
-        Some(raw::allowed().and_then(|allowed| {
-            let mut fit =
-                allowed.into_iter().filter(|cpu| pmu.cpus.as_ref().is_none_or(|cpus| cpus.contains(cpu)));
-            let cpu = fit.next().ok_or_else(|| {
-                io::Error::other(format!(
-                    "this program may run on no CPU of '{}': start it with another affinity",
-                    pmu.name
-                ))
-            })?;
-            let other = fit.next();
-            raw::pin(cpu)?;
-            Ok(Machine { pmu, cpu, other, e_core: e_cores.first().copied(), emulated: is_emulated() })
-        }))
+        let allowed = may_run_on(0).into_iter().map(|cpu| cpu as usize);
+        let mut fit = allowed.filter(|cpu| pmu.cpus.as_ref().is_none_or(|cpus| cpus.contains(cpu)));
+        let cpu = fit.next().ok_or_else(|| {
+            io::Error::other(format!(
+                "this program may run on no CPU of '{}': start it with another affinity",
+                pmu.name
+            ))
+        })?;
+        let other = fit.next();
+        raw::pin(cpu)?;
+        Ok(Machine { pmu, cpu, other, e_core: e_cores.first().copied(), emulated: is_emulated() })
     }
 
     /// Back to the CPU where the checks run.

@@ -352,21 +352,9 @@ impl Drop for CHandle {
     }
 }
 
-/// CPUs that this thread may run on.
-pub fn allowed() -> io::Result<Vec<usize>> {
-    // SAFETY: a set of bits, all zero is one.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel fills in no more than the size it is told.
-    if unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: below the set's size.
-    Ok((0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect())
-}
-
 /// From now on this thread runs on that CPU only.
 pub fn pin(cpu: usize) -> io::Result<()> {
-    // SAFETY: as in `allowed`.
+    // SAFETY: a set of bits, all zero is one.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     if cpu >= libc::CPU_SETSIZE as usize {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));

@@ -214,7 +214,8 @@ mod tests {
     #[test]
     fn between_stretches_no_more_slots_pass_than_in_the_fastest() {
         let mut over = Stretches::of_turns(1);
-        let stretch = |over: &mut Stretches, slots| over.add(0, &[node(1, TD_NODE_NONE, 1, 0.4)], slots, (100, 90));
+        let stretch =
+            |over: &mut Stretches, slots| over.add(0, &[node(1, TD_NODE_NONE, 1, 0.4)], slots, (100, 90));
         (0..7).for_each(|_| stretch(&mut over, 180));
         let too_few = Gaps { ns: 100, most_slots_per_ns: f64::INFINITY };
         assert_eq!(over.gaps(800), too_few);
