@@ -10,6 +10,7 @@
 
 static struct csv csv;
 static double unit; /* slots of a unit of work */
+static const char *const ONE[] = {"tma_retiring", "tma_bad_speculation", "tma_frontend_bound", "tma_backend_bound"};
 
 /* ---- A process that works when it is told to: by 'm' its main thread, by 't' two new ones, by 'f' a child, by 'o' an old thread ---- */
 
@@ -101,6 +102,19 @@ static int tells(const char *what, char *const *descriptor)
     return 3;
 }
 
+/* This program again: holds all counters of a CPU while a command runs. */
+static int holds(const char *cpu, const char *does)
+{
+    enum { ALL = 8 };
+    struct perf_group group = {{0}, 0};
+    struct perf_event_attr branches = event_of(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
+    branches.pinned = 1;
+    for (int k = 0; k < ALL; k++)
+        add_event(&group, branches, -1, atoi(cpu), -1);
+    group_runs(&group);
+    return WEXITSTATUS(system(does));
+}
+
 /* ---- `topdown stat` ---- */
 
 /* Runs it with these options, up to a NULL, and rows into r.csv; how it ended. */
@@ -130,7 +144,6 @@ static int has_level_2(void)
 /* The rows' shares are the mix's, but for this part of the slots; their slots. `intervals`: 2, if a CPU comes and goes meanwhile. */
 static double rows_are(const char *column, const char *value, double besides, int intervals)
 {
-    static const char *const ONE[] = {"tma_retiring", "tma_bad_speculation", "tma_frontend_bound", "tma_backend_bound"};
     static const char *const TWO[] = {"tma_heavy_operations", "tma_light_operations", "tma_branch_mispredicts",
                                       "tma_machine_clears", "tma_fetch_latency", "tma_fetch_bandwidth", "tma_memory_bound",
                                       "tma_core_bound"};
@@ -153,7 +166,7 @@ static double rows_are(const char *column, const char *value, double besides, in
             CHECK_NEAR(csv_number(&csv, row, "running"), 1, 1e-3);
         if (slots > 0 && csv_number(&csv, row, "running") < 0.999) /* (what was not counted is in the bound) */
             CHECK(error > 0.5 * (1 - csv_number(&csv, row, "running")));
-        if (intervals) {
+        if (intervals && csv_has(&csv, "time")) {
             CHECK(csv_number(&csv, row, "time") >= last);
             last = csv_number(&csv, row, "time");
         }
@@ -177,6 +190,8 @@ static void is_of(const char *what, double jobs, int intervals)
 int main(int argc, char **argv)
 {
     char pid[16], tid[16], to[16], from[16], cpu[16], line[64];
+    if (argc > 3 && strcmp(argv[1], "holds") == 0)
+        return holds(argv[2], argv[3]);
     if (argc > 3)
         return tells(argv[1], argv + 2);
     self = argv[0];
@@ -347,10 +362,30 @@ int main(int argc, char **argv)
             free(whole);
         }
         free(back);
+        /* one that comes back while others hold its counters, after it was seen or before: its work is in the bound */
+        snprintf(line, sizeof line, "echo 0 > /sys/devices/system/cpu/cpu%s/online", cpu);
+        for (int before_seen = 0; before_seen < 2; before_seen++) {
+            char *held;
+            CHECK(asprintf(&held, "%s echo 1 > %s; %s holds %s \"%s %s migrates %s %s\"; exit 0", before_seen ? "kill -STOP $PPID;" : "",
+                           command, self, cpu, before_seen ? "kill -CONT $PPID;" : "", shape[0], cpu, cpu) > 0);
+            CHECK_EQ(system(line), 0);
+            CHECK_EQ(WEXITSTATUS(stat_with("-a", "--", "/bin/sh", "-c", held, NULL)), 0);
+            csv_read(&csv, in_scratch("r.csv"));
+            const double error = csv_number(&csv, 1, "error_1"), of = csv_number(&csv, 1, "slots"), room = of * error / (1 - error);
+            double least = 1;
+            for (int k = 0; k < 4; k++)
+                least = fmin(least, csv_number(&csv, 1, ONE[k]));
+            fprintf(stderr, "%sback, held: %.4f of the work, room for %.4f\n", stat_said(), of / (UNITS * unit), room / (UNITS * unit));
+            CHECK_EQ(strstr(stat_said(), "came online, and is not counted") != NULL, before_seen);
+            CHECK(of + room >= UNITS * unit || error > 0.999 * (1 - least)); /* (or all of it is unknown) */
+            free(csv.text);
+            free(held);
+        }
         *strstr(script, "; echo 1") = 0; /* the job, and off */
         CHECK_EQ(WEXITSTATUS(stat_with("-C", cpu, "--", "/bin/sh", "-c", script, NULL)), 0);
         csv_read(&csv, in_scratch("r.csv"));
-        slots = rows_are(NULL, NULL, 0.05, 0) / (UNITS * unit); /* (6.1 has none to be read while the CPU is away) */
+        /* (its counters stop some milliseconds before its events end; 6.1 has none to be read while the CPU is away) */
+        slots = rows_are(NULL, NULL, 0.05, 2) / (UNITS * unit);
         fprintf(stderr, "off: %.4f of the work of one job\n", slots);
         CHECK(slots < 1.05 && (slots > 1 || strstr(stat_said(), "is lost") != NULL));
         free(csv.text);

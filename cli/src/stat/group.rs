@@ -9,12 +9,14 @@ use super::watch::Next;
 use super::whom::{By, online};
 use crate::say;
 use std::collections::{BTreeSet, HashMap};
+use std::fs;
 use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 use topdown::{
     Corrections, Error, Info, Node, Options, Sample, SourceKind, TD_ENOTCOUNTING, Target, TopDown,
 };
+use topdown_seam::numbers;
 use topdown_seam::page::Times;
 use topdown_seam::records::{Records, TaskRecord};
 
@@ -40,7 +42,8 @@ pub struct Group {
     /// What its row is of.
     pub label: String,
     pub info: Info,
-    td: TopDown,
+    /// None: a CPU that cannot be counted, whose time is told.
+    td: Option<TopDown>,
     /// What the kernel says of threads, if it was asked to.
     records: Option<Records>,
     ipc: Option<Ipc>,
@@ -96,7 +99,7 @@ impl Group {
             of,
             label: String::new(),
             info,
-            td,
+            td: Some(td),
             records,
             ipc,
             opened: Reading::default(),
@@ -112,16 +115,42 @@ impl Group {
         Ok(Group { opened: first.clone(), last: first.clone(), seen: first, ..group })
     }
 
+    /// Of a CPU that cannot be counted, and may have been there for so long: as that of another one of its kind, which has no time yet.
+    fn uncounted(cpu: u32, other: &Group, missed: Duration) -> Group {
+        let none = Sample { time_enabled_ns: 0, time_running_ns: 0, ..other.opened.sample };
+        let opened = Reading { sample: none, ..Reading::default() };
+        Group {
+            of: Of::Cpu(cpu),
+            label: String::new(),
+            info: other.info.clone(),
+            td: None,
+            records: None,
+            ipc: None,
+            opened: opened.clone(),
+            opened_at: Instant::now(),
+            last: opened.clone(),
+            last_at: Duration::ZERO,
+            seen: opened,
+            seen_at: Instant::now(),
+            end: None,
+            missed_ns: missed.as_nanos() as u64,
+        }
+    }
+
     /// What a record of this group says that a thread has counted.
     ///
     /// # Errors
     /// -EINVAL: the record is of another group.
     pub fn sample_of_record(&self, time: Times, values: &[u64]) -> Result<Sample, Error> {
-        self.td.sample_of_record(time, values)
+        self.td.as_ref().ok_or_else(no_counters)?.sample_of_record(time, values)
     }
 
     fn read(&self) -> Result<Reading, Error> {
-        let sample = self.with_missed(self.td.read()?);
+        let uncounted = || {
+            let time_enabled_ns = self.opened_at.elapsed().as_nanos() as u64;
+            Ok(Sample { time_enabled_ns, ..self.opened.sample })
+        };
+        let sample = self.with_missed(self.td.as_ref().map_or_else(uncounted, TopDown::read)?);
         Ok(Reading { sample, ipc: self.ipc.as_ref().and_then(Ipc::read), stretches: None })
     }
 
@@ -132,7 +161,7 @@ impl Group {
     /// When its CPU went offline, at the earliest: it was counted until then.
     fn counted_until(&self) -> Instant {
         let last = self.end.as_ref().unwrap_or(&self.seen).sample;
-        self.opened_at + Duration::from_nanos(last.time_enabled_ns - self.missed_ns)
+        self.opened_at + Duration::from_nanos(last.time_enabled_ns.saturating_sub(self.missed_ns))
     }
 
     /// Of a CPU, which may have gone offline.
@@ -143,7 +172,8 @@ impl Group {
         let read = match (self.read(), &self.of) {
             (Err(error), Of::Cpu(cpu)) if error.code() == -libc::EIO => {
                 // (Linux 6.1 shows no counts while the CPU is away)
-                let last = self.td.read_last().map(|last| self.with_missed(last)).unwrap_or_else(|_| {
+                let last = self.td.as_ref().ok_or_else(no_counters).and_then(TopDown::read_last);
+                let last = last.map(|last| self.with_missed(last)).unwrap_or_else(|_| {
                     say(&format!(
                         "CPU {cpu} went offline, and the last of what ran there is lost (the bound has room for it)"
                     ));
@@ -163,8 +193,17 @@ impl Group {
 
     /// The nodes that it counts: id and name.
     pub fn nodes(&self) -> Result<Vec<Node>, Error> {
-        Ok(self.td.nodes()?.into_iter().filter(|node| node.measured != 0).collect())
+        let Some(td) = &self.td else { return Ok(Vec::new()) };
+        Ok(td.nodes()?.into_iter().filter(|node| node.measured != 0).collect())
     }
+
+    fn counts(&self, cpu: u32) -> bool {
+        self.of == Of::Cpu(cpu) && self.end.is_none() && self.td.is_some()
+    }
+}
+
+fn no_counters() -> Error {
+    Error::new(-libc::ENODEV, "the CPU cannot be counted")
 }
 
 /// Groups that are read together; or that take turns, and are to the reader as one.
@@ -304,7 +343,7 @@ impl Groups {
     pub fn switch(&self, on: bool) {
         for group in &self.all {
             // (one that goes on beside another shares the counters with it, which both their times tell)
-            let _ = group.td.switch(on);
+            let _ = group.td.as_ref().map(|td| td.switch(on));
         }
     }
 
@@ -520,7 +559,7 @@ impl Groups {
     }
 
     /// Opens groups on those of these CPUs that came online, once those that went offline were seen by a reading; they were online at
-    /// some time after `looked_at`. Which cannot be, and could before, and why.
+    /// some time after `looked_at`. Which cannot be, and could before, and why: their time is in the bound.
     pub fn follow(
         &mut self,
         online: &BTreeSet<u32>,
@@ -530,7 +569,42 @@ impl Groups {
         if let Some(rotation) = &mut self.rotation {
             return rotation.follow(online, looked_at);
         }
-        let counts = |cpu: u32| self.all.iter().any(|group| group.of == Of::Cpu(cpu) && group.end.is_none());
+        let since: Vec<_> = online.iter().map(|cpu| (*cpu, self.absent_at(*cpu))).collect();
+        let refused = self.open_new(online, looked_at);
+        for (cpu, absent_at) in since {
+            self.tell_the_time(cpu, absent_at);
+        }
+        for group in self.all.iter_mut().filter(|group| group.td.is_none() && group.end.is_none()) {
+            if !matches!(&group.of, Of::Cpu(cpu) if online.contains(cpu)) {
+                group.end = group.read().ok();
+            }
+        }
+        self.label(by);
+        refused
+    }
+
+    /// The time of a CPU that is refused is told, until it is counted.
+    fn tell_the_time(&mut self, cpu: u32, absent_at: Option<Instant>) {
+        let is_refused = self.refused.contains(&cpu);
+        let is_told =
+            |group: &&mut Group| group.of == Of::Cpu(cpu) && group.td.is_none() && group.end.is_none();
+        match self.all.iter_mut().find(is_told) {
+            Some(_) if is_refused => {}
+            // (from then on the one that counts it has it in the time that it missed)
+            Some(told) => told.end = Some(told.seen.clone()),
+            None if is_refused => {
+                let missed = absent_at.map_or(Duration::ZERO, |absent_at| absent_at.elapsed());
+                let told = self.all.iter().find(|group| is_of(&group.info.pmu, cpu));
+                let told = told.map(|other| Group::uncounted(cpu, other, missed));
+                self.all.extend(told);
+            }
+            None => {}
+        }
+    }
+
+    /// As `follow`, but the time of those that are refused is not told.
+    pub fn open_new(&mut self, online: &BTreeSet<u32>, looked_at: Instant) -> Vec<(u32, Error)> {
+        let counts = |cpu: u32| self.all.iter().any(|group| group.counts(cpu));
         let new: Vec<u32> = online.iter().copied().filter(|cpu| !counts(*cpu)).collect();
         self.refused.retain(|cpu| new.contains(cpu));
         let mut refused = Vec::new();
@@ -540,16 +614,12 @@ impl Groups {
                 Err(why) if self.refused.insert(*cpu) => refused.push((*cpu, why)),
                 Err(_) => {}
                 Ok(()) => {
+                    self.refused.remove(cpu);
                     let missed = absent_at.map_or(Duration::ZERO, |absent_at| absent_at.elapsed());
-                    self.all
-                        .last_mut()
-                        .into_iter()
-                        .for_each(|group| group.missed_ns = missed.as_nanos() as u64);
+                    let opened = self.all.last_mut();
+                    opened.into_iter().for_each(|group| group.missed_ns = missed.as_nanos() as u64);
                 }
             }
-        }
-        if !new.is_empty() {
-            self.label(by);
         }
         self.looked = Some((looked_at, online.clone()));
         refused
@@ -568,6 +638,12 @@ impl Groups {
         let group = self.all.iter_mut().rev().find(|group| group.of == Of::Cpu(cpu));
         group.map_or(0, |group| std::mem::take(&mut group.missed_ns))
     }
+}
+
+/// Whether a CPU is of this PMU; each is, if sysfs does not say.
+fn is_of(pmu: &str, cpu: u32) -> bool {
+    let cpus = fs::read_to_string(format!("/sys/bus/event_source/devices/{pmu}/cpus"));
+    cpus.map_or(true, |cpus| numbers::contains(cpus.trim(), cpu))
 }
 
 /// Readings of which no counter is ahead of another. While a process ends, the kernel adds its counts to the others' one after

@@ -141,7 +141,7 @@ impl Rotation {
         let mut refused = Vec::new();
         for (k, turn) in self.turns.iter_mut().enumerate() {
             turn.start_off(k != self.now);
-            refused.extend(turn.follow(online, looked_at, None));
+            refused.extend(turn.open_new(online, looked_at));
         }
         for cpu in online {
             let of = Of::Cpu(*cpu);
