@@ -12,7 +12,6 @@
 use super::{MOST_SIBLINGS, PlainGroup};
 use crate::detect::{Plan, Pmu};
 use crate::error::{Error, Result};
-use crate::model::metrics::TD_NODE_NONE;
 use crate::model::{Counting, Leader};
 use crate::options::{Options, Target};
 use crate::read::{CountersSnapshot, Entry, MEASURES_ITSELF, PlainCounters, PlainCounts, Reader, Shared};
@@ -53,7 +52,7 @@ impl Spare {
     /// Of a group of this plan. None: there is no smaller one, or it is not this thread's.
     pub fn of(pmu: &Pmu, plan: &Plan, options: &Options) -> Option<Spare> {
         let Counting::Counters(counters) = pmu.model.counting else { return None };
-        if options.target != Target::This || options.inherit || options.subtree != TD_NODE_NONE {
+        if options.target != Target::This || options.inherit {
             return None;
         }
         let all = counters.tree.inputs_of(1);
