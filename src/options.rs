@@ -70,6 +70,9 @@ pub struct Options {
     pub on_exec: bool,
     /// Count nothing until [`TopDown::switch`](crate::TopDown::switch). For plain counters of others than this thread alone.
     pub off: bool,
+    /// It takes turns with other groups: beside others' events no smaller group counts in its place, whose level 1 alone would be no random
+    /// sample of its turns.
+    pub in_turns: bool,
     /// After each so many slots of a thread the kernel writes a record of what it has counted for that thread so far
     /// ([`TopDown::records`](crate::TopDown::records)); 0: none. With `inherit`, `Target::TaskOn` and plain counters alone, and from
     /// Linux 6.12 on.

@@ -36,9 +36,13 @@ static struct td_l1 of_level_1(td_t *td, int count)
         work(REGION);
         td_must(td_read(td, &now));
         td_must(td_decode_tree(&before, &now, nodes, 32, &n));
-        for (uint32_t node = 0; node < n; node++)
+        uint32_t deeper = 0;
+        for (uint32_t node = 0; node < n; node++) {
+            deeper += nodes[node].level > 1 && nodes[node].measured;
             if (nodes[node].level == 1)
                 CHECK(nodes[node].low <= share[nodes[node].id] && share[nodes[node].id] <= nodes[node].high);
+        }
+        CHECK_EQ(deeper > 0, info.level > 1);
     }
     td_must(td_decode_l1(&first, &now, &l1));
     printf("level %u: running %.3f, error %.4f; %s\n", info.level, l1.running, l1.error, info.note);

@@ -37,11 +37,12 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* A thread of the program, with mixes of its own. */
+/* A thread of the program, with mixes of its own, and its truth. */
+static struct node_truth truths[THREADS];
 static void *thread(void *at)
 {
     struct node_truth *truth = at;
-    uint64_t seed = (uint64_t)(uintptr_t)truth;
+    uint64_t seed = 2 + (uint64_t)(truth - truths);
     for (int k = 0; k < PHASES / THREADS; k++) {
         const struct known_mix known = random_known_mix(&seed, &info);
         const uint64_t length = next_random(&seed) % LONGEST;
@@ -57,11 +58,10 @@ static int phases(const char *core, const char *path, const char *number, int th
 {
     uint64_t seed = 1;
     pthread_t id[THREADS];
-    static struct node_truth truth[THREADS];
     get(core, &info, sizeof info);
     ran.phases = (uint64_t)atoi(number);
     for (int k = 0; k < threads; k++)
-        CHECK_EQ(pthread_create(&id[k], NULL, thread, &truth[k]), 0);
+        CHECK_EQ(pthread_create(&id[k], NULL, thread, &truths[k]), 0);
     for (uint64_t k = 0; k < ran.phases; k++) {
         ran.known[k] = random_known_mix(&seed, &info);
         const uint64_t length = next_random(&seed) % LONGEST;
@@ -74,9 +74,9 @@ static int phases(const char *core, const char *path, const char *number, int th
     ran.begin[ran.phases] = seconds();
     for (int k = 0; k < threads; k++) {
         CHECK_EQ(pthread_join(id[k], NULL), 0);
-        ran.whole.slots += truth[k].slots;
+        ran.whole.slots += truths[k].slots;
         for (int rate = 0; rate < RATES; rate++)
-            ran.whole.rate[rate] += truth[k].rate[rate];
+            ran.whole.rate[rate] += truths[k].rate[rate];
     }
     put(path, &ran, sizeof ran);
     return 5;

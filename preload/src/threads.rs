@@ -115,7 +115,8 @@ fn open_handles(process: &MeasuredProcess) -> Result<Opened, topdown::Error> {
     }
     let (mut all, mut refused) = (Vec::with_capacity(process.groups.len()), None);
     for subtree in &process.groups {
-        let opened = open(Options { subtree: *subtree, ..process.options });
+        let in_turns = process.groups.len() > 1;
+        let opened = open(Options { subtree: *subtree, in_turns, ..process.options });
         match opened.and_then(|td| td.switch(false).map(|()| td)) {
             Ok(td) => all.push(td),
             Err(why) => refused = Some(why),

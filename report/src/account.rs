@@ -56,7 +56,7 @@ impl From<L2> for Level2 {
 pub struct Gaps {
     /// How long.
     pub ns: u64,
-    /// No more slots passed in one of these.
+    /// Upper bound on the slots in each of these nanoseconds.
     pub most_slots_per_ns: f64,
 }
 
@@ -306,7 +306,7 @@ impl Account {
         }
     }
 
-    /// Of the time in which it was not counted so much is between turns.
+    /// The same, where these gaps are among the uncounted time.
     pub fn with_gaps(self, sum: &Sum, gaps: Gaps) -> Account {
         Account { uncounted: gaps.uncounted(sum), ..self }
     }

@@ -199,6 +199,7 @@ fn interpret(options: &COptions) -> Result<Options> {
         inherit: options.flags & TD_FLAG_INHERIT != 0,
         on_exec: false,
         off: false,
+        in_turns: false,
         source,
         beside_registers: false,
         corrections: match options.flags & TD_FLAG_BARE {

@@ -52,7 +52,7 @@ impl Spare {
     /// Of a group of this plan. None: there is no smaller one, or it is not this thread's.
     pub fn of(pmu: &Pmu, plan: &Plan, options: &Options) -> Option<Spare> {
         let Counting::Counters(counters) = pmu.model.counting else { return None };
-        if options.target != Target::This || options.inherit {
+        if options.target != Target::This || options.inherit || options.in_turns {
             return None;
         }
         let all = counters.tree.inputs_of(1);

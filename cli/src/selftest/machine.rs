@@ -64,17 +64,17 @@ fn numbers(list: &str) -> Vec<usize> {
 impl Machine {
     /// Finds the PMU and pins this thread to a CPU that has it: none if there is none.
     pub fn find() -> Option<io::Result<Machine>> {
-        pmu().map(Machine::with)
+        pmu().map(Machine::pinned_to)
     }
 
-    fn with(pmu: Pmu) -> io::Result<Machine> {
+    fn pinned_to(pmu: Pmu) -> io::Result<Machine> {
         let e_cores =
             text(&format!("{DEVICES}/cpu_atom/cpus")).map(|list| numbers(&list)).unwrap_or_default();
         let allowed = may_run_on(0).into_iter().map(|cpu| cpu as usize);
         let mut fit = allowed.filter(|cpu| pmu.cpus.as_ref().is_none_or(|cpus| cpus.contains(cpu)));
         let cpu = fit.next().ok_or_else(|| {
             io::Error::other(format!(
-                "this program may run on no CPU of '{}': start it with another affinity",
+                "this program may run on no CPU of '{}', or the kernel does not tell: start it with another affinity",
                 pmu.name
             ))
         })?;

@@ -62,8 +62,10 @@ impl Figures {
         }
         let ran = last.time_running_ns - first.time_running_ns;
         let both = from.ipc.zip(to.ipc).and_then(|(from, to)| to.since(&from, ran));
+        let stood_still = (first.time_enabled_ns, first.slots) == (last.time_enabled_ns, last.slots);
         self.ipc = match self.ipc {
             _ if is_first => both,
+            all if stood_still => all,
             all => all.zip(both).map(|(all, both)| all.plus(&both)),
         };
         Ok(())
@@ -72,7 +74,7 @@ impl Figures {
     /// The nodes of the tree of metrics, those that were not measured, too; none, if nothing was counted.
     pub fn nodes(&self) -> Vec<Node> {
         let Some(stretches) = &self.stretches else { return self.sum.decode_tree().unwrap_or_default() };
-        let uncounted = stretches.gaps(self.sum.time_enabled_ns).uncounted(&self.sum);
+        let uncounted = stretches.gaps().uncounted(&self.sum);
         let part = if uncounted > 0.0 { uncounted / (uncounted + self.sum.slots as f64) } else { 0.0 };
         stretches.nodes(part)
     }

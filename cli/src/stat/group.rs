@@ -42,7 +42,7 @@ pub struct Group {
     /// What its row is of.
     pub label: String,
     pub info: Info,
-    /// None: a CPU that cannot be counted, whose time is told.
+    /// None: the CPU's counters could not be opened, and the group has the time in which the CPU was online.
     td: Option<TopDown>,
     /// What the kernel says of threads, if it was asked to.
     records: Option<Records>,
@@ -115,7 +115,8 @@ impl Group {
         Ok(Group { opened: first.clone(), last: first.clone(), seen: first, ..group })
     }
 
-    /// Of a CPU that cannot be counted, and may have been there for so long: as that of another one of its kind, which has no time yet.
+    /// A group without counters, for a CPU that cannot be counted. `other`: a group of the same kind of core. `missed`: how long the CPU may
+    /// have been online before.
     fn uncounted(cpu: u32, other: &Group, missed: Duration) -> Group {
         let none = Sample { time_enabled_ns: 0, time_running_ns: 0, ..other.opened.sample };
         let opened = Reading { sample: none, ..Reading::default() };
@@ -199,6 +200,10 @@ impl Group {
 
     fn counts(&self, cpu: u32) -> bool {
         self.of == Of::Cpu(cpu) && self.end.is_none() && self.td.is_some()
+    }
+
+    fn is_uncounted(&self, cpu: u32) -> bool {
+        self.of == Of::Cpu(cpu) && self.end.is_none() && self.td.is_none()
     }
 }
 
@@ -552,10 +557,10 @@ impl Groups {
         }
     }
 
-    /// Whether those of it that there were have ended: its CPU went offline.
-    pub fn have_ended(&self, of: &Of) -> bool {
-        let mut groups = self.all.iter().filter(|group| group.of == *of).peekable();
-        groups.peek().is_some() && groups.all(|group| group.end.is_some())
+    /// CPUs that are counted now.
+    pub fn counted_cpus(&self) -> BTreeSet<u32> {
+        let open = self.all.iter().filter(|group| group.end.is_none() && group.td.is_some());
+        open.filter_map(|group| if let Of::Cpu(cpu) = group.of { Some(cpu) } else { None }).collect()
     }
 
     /// Opens groups on those of these CPUs that came online, once those that went offline were seen by a reading; they were online at
@@ -572,7 +577,7 @@ impl Groups {
         let since: Vec<_> = online.iter().map(|cpu| (*cpu, self.absent_at(*cpu))).collect();
         let refused = self.open_new(online, looked_at);
         for (cpu, absent_at) in since {
-            self.tell_the_time(cpu, absent_at);
+            self.keep_uncounted_time(cpu, absent_at);
         }
         for group in self.all.iter_mut().filter(|group| group.td.is_none() && group.end.is_none()) {
             if !matches!(&group.of, Of::Cpu(cpu) if online.contains(cpu)) {
@@ -583,26 +588,24 @@ impl Groups {
         refused
     }
 
-    /// The time of a CPU that is refused is told, until it is counted.
-    fn tell_the_time(&mut self, cpu: u32, absent_at: Option<Instant>) {
+    /// A CPU that is refused has a group without counters until it is counted.
+    fn keep_uncounted_time(&mut self, cpu: u32, absent_at: Option<Instant>) {
         let is_refused = self.refused.contains(&cpu);
-        let is_told =
-            |group: &&mut Group| group.of == Of::Cpu(cpu) && group.td.is_none() && group.end.is_none();
-        match self.all.iter_mut().find(is_told) {
+        let is_uncounted = |group: &&mut Group| group.is_uncounted(cpu);
+        match self.all.iter_mut().find(is_uncounted) {
             Some(_) if is_refused => {}
-            // (from then on the one that counts it has it in the time that it missed)
-            Some(told) => told.end = Some(told.seen.clone()),
+            Some(uncounted) => uncounted.end = uncounted.read().ok(),
             None if is_refused => {
                 let missed = absent_at.map_or(Duration::ZERO, |absent_at| absent_at.elapsed());
-                let told = self.all.iter().find(|group| is_of(&group.info.pmu, cpu));
-                let told = told.map(|other| Group::uncounted(cpu, other, missed));
-                self.all.extend(told);
+                let other = self.all.iter().find(|group| is_of(&group.info.pmu, cpu));
+                let uncounted = other.map(|other| Group::uncounted(cpu, other, missed));
+                self.all.extend(uncounted);
             }
             None => {}
         }
     }
 
-    /// As `follow`, but the time of those that are refused is not told.
+    /// Opens groups on CPUs that came online. Returns those that cannot be opened for the first time, and why.
     pub fn open_new(&mut self, online: &BTreeSet<u32>, looked_at: Instant) -> Vec<(u32, Error)> {
         let counts = |cpu: u32| self.all.iter().any(|group| group.counts(cpu));
         let new: Vec<u32> = online.iter().copied().filter(|cpu| !counts(*cpu)).collect();
@@ -615,6 +618,8 @@ impl Groups {
                 Err(_) => {}
                 Ok(()) => {
                     self.refused.remove(cpu);
+                    let has_uncounted = self.all.iter().any(|group| group.is_uncounted(*cpu));
+                    let absent_at = absent_at.filter(|_| !has_uncounted); // (which has the time until now)
                     let missed = absent_at.map_or(Duration::ZERO, |absent_at| absent_at.elapsed());
                     let opened = self.all.last_mut();
                     opened.into_iter().for_each(|group| group.missed_ns = missed.as_nanos() as u64);
@@ -626,17 +631,16 @@ impl Groups {
     }
 
     /// When a CPU that is not counted was not online, as far as that is known.
-    fn absent_at(&self, cpu: u32) -> Option<Instant> {
+    pub fn absent_at(&self, cpu: u32) -> Option<Instant> {
         let (looked_at, online) = self.looked.as_ref()?;
         let unseen = (!online.contains(&cpu)).then_some(*looked_at);
         let ended = self.all.iter().filter(|group| group.of == Of::Cpu(cpu)).map(Group::counted_until).max();
         unseen.max(ended).or(Some(*looked_at))
     }
 
-    /// How long the CPU that came online last may have been there before it was counted: that is told apart from its readings from now on.
-    pub fn take_missed_ns(&mut self, cpu: u32) -> u64 {
-        let group = self.all.iter_mut().rev().find(|group| group.of == Of::Cpu(cpu));
-        group.map_or(0, |group| std::mem::take(&mut group.missed_ns))
+    /// How long a CPU may have been online before it was counted is not in its readings.
+    pub fn forget_missed(&mut self, cpu: u32) {
+        self.all.iter_mut().filter(|group| group.counts(cpu)).for_each(|group| group.missed_ns = 0);
     }
 }
 

@@ -234,9 +234,9 @@ pub fn count_of(counted: &[Counted], of_cpus: bool, enabled_ns: Option<u64>) -> 
         let enabled_ns = enabled_ns.map(|ns| ns.max(figures.sum.time_running_ns));
         figures.sum.time_enabled_ns = enabled_ns.unwrap_or(figures.sum.time_enabled_ns);
         let info = &group.info;
-        let stretches = figures.stretches.as_ref();
-        nodes = stretches.map(|stretches| stretches.nodes(0.0));
-        gaps = stretches.map_or(gaps, |stretches| stretches.gaps(figures.sum.time_enabled_ns));
+        if let Some(stretches) = &figures.stretches {
+            (nodes, gaps) = (Some(stretches.nodes(0.0)), stretches.gaps());
+        }
         let machine = Machine {
             cpu: info.cpu.clone(),
             core: info.core.clone(),

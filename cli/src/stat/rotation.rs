@@ -133,19 +133,27 @@ impl Rotation {
     /// Has those of these CPUs that came online counted in each turn from now on, and of those that went offline no more time. Which
     /// cannot be counted, and could before, and why.
     pub fn follow(&mut self, online: &BTreeSet<u32>, looked_at: Instant) -> Vec<(u32, Error)> {
+        let open: Vec<BTreeSet<u32>> = self.turns.iter().map(Groups::counted_cpus).collect();
         self.turns.iter_mut().for_each(Groups::look); // (of a CPU that was away the counters do not come back)
         self.times.iter().for_each(|time| _ = time.ns()); // (what one shows before its CPU goes; Linux 6.1 shows none after)
-        let turns = &self.turns;
-        let ended = |time: &&mut TimeOf| turns.iter().any(|turn| turn.have_ended(&time.of));
+        let now: Vec<BTreeSet<u32>> = self.turns.iter().map(Groups::counted_cpus).collect();
+        let went = |cpu: &u32| {
+            !online.contains(cpu)
+                || open.iter().zip(&now).any(|(open, now)| open.contains(cpu) && !now.contains(cpu))
+        };
+        let ended = |time: &&mut TimeOf| matches!(&time.of, Of::Cpu(cpu) if went(cpu));
         self.times.iter_mut().filter(ended).for_each(TimeOf::end);
+        let absent_at: Vec<_> = online.iter().map(|cpu| self.turns[0].absent_at(*cpu)).collect();
         let mut refused = Vec::new();
         for (k, turn) in self.turns.iter_mut().enumerate() {
             turn.start_off(k != self.now);
             refused.extend(turn.open_new(online, looked_at));
         }
-        for cpu in online {
+        for (cpu, absent_at) in online.iter().zip(absent_at) {
             let of = Of::Cpu(*cpu);
-            let missed_ns = self.turns.iter_mut().map(|turn| turn.take_missed_ns(*cpu)).max().unwrap_or(0);
+            // (its clock has it, whether it can be counted or not)
+            self.turns.iter_mut().for_each(|turn| turn.forget_missed(*cpu));
+            let missed_ns = absent_at.map_or(0, |absent_at| absent_at.elapsed().as_nanos() as u64);
             if !self.times.iter().any(|time| time.of == of && time.goes_on()) {
                 match TimeOf::of(&of) {
                     Ok(time) => self.times.extend(time.map(|time| time.since_before(missed_ns))),
@@ -176,6 +184,10 @@ impl Rotation {
     pub fn read(&mut self, at_work: bool) -> Reading {
         self.next(at_work);
         let enabled: u64 = self.times.iter().map(TimeOf::ns).sum();
+        // (a CPU is there all the time, counted or not, idle or not: what of it is between turns, and at which pace, nobody knows)
+        if !self.times.iter().any(|time| matches!(time.of, Of::Cpu(_))) {
+            self.over.gap_ns = enabled.saturating_sub(self.over.enabled_ns.max(self.over.running_ns));
+        }
         let sample = Sample {
             slots: self.over.slots,
             time_enabled_ns: enabled.max(self.over.running_ns),

@@ -7,6 +7,8 @@ use topdown_report::Gaps;
 
 /// A stretch is shorter than twice this; how long is left to chance, as what is counted may have a period.
 pub const STRETCH: Duration = Duration::from_millis(20);
+/// So long are the stretches that tell how fast the threads run.
+const LEAST_PACED: Duration = Duration::from_millis(20 * FEWEST_TURNS);
 
 fn far(node: &Node) -> f64 {
     (node.value - node.low).max(node.high - node.value)
@@ -17,11 +19,11 @@ fn whole_of(tally: &TurnTally, node: &Node, slots: u64) -> u64 {
     if node.unit == TD_UNIT_CLOCKS { (tally.whole / tally.slots * slots as f64) as u64 } else { slots }
 }
 
-/// Of all stretches since the first: how many, and the most slots per nanosecond that one of them had.
+/// Of all stretches since the first: how long they were, and the most slots per nanosecond that one of them had.
 #[derive(Clone, Copy, Default)]
-struct Fastest {
-    count: u64,
-    slots_per_ns: f64,
+struct Pace {
+    ns: u64,
+    most_slots_per_ns: f64,
 }
 
 /// Stretches that are over.
@@ -31,9 +33,11 @@ pub struct Stretches {
     /// Those of each of the groups that take turns.
     of_turn: Vec<u64>,
     pub slots: u64,
-    enabled_ns: u64,
+    pub enabled_ns: u64,
     pub running_ns: u64,
-    fastest: Fastest,
+    /// Between two of them, while the threads ran.
+    pub gap_ns: u64,
+    pace: Pace,
     /// Nodes, parents before children; each as it was seen first.
     nodes: Vec<(Node, TurnTally)>,
 }
@@ -52,8 +56,9 @@ impl Stretches {
             return;
         }
         self.count += 1;
-        self.fastest.count += 1;
-        self.fastest.slots_per_ns = self.fastest.slots_per_ns.max(slots as f64 / running_ns.max(1) as f64);
+        self.pace.ns += running_ns;
+        self.pace.most_slots_per_ns =
+            self.pace.most_slots_per_ns.max(slots as f64 / running_ns.max(1) as f64);
         self.of_turn[turn] += 1;
         self.slots += slots;
         let value = |id: u32| match id {
@@ -84,7 +89,8 @@ impl Stretches {
             slots: self.slots - then.slots,
             enabled_ns: self.enabled_ns - then.enabled_ns,
             running_ns: self.running_ns - then.running_ns,
-            fastest: self.fastest,
+            gap_ns: self.gap_ns.saturating_sub(then.gap_ns),
+            pace: self.pace,
             nodes,
         }
     }
@@ -101,14 +107,12 @@ impl Stretches {
         })
     }
 
-    /// What of a time in which the groups were to count is between two stretches. As their ends are random, no more slots pass there in a
-    /// nanosecond than in the fastest stretch, once there are enough.
-    pub fn gaps(&self, enabled_ns: u64) -> Gaps {
-        let is_known = self.fastest.count >= FEWEST_TURNS;
-        Gaps {
-            ns: enabled_ns.saturating_sub(self.enabled_ns.max(self.running_ns)),
-            most_slots_per_ns: if is_known { self.fastest.slots_per_ns } else { f64::INFINITY },
-        }
+    /// The time between two stretches. As their ends are random, it is taken to have no more slots in a nanosecond than the fastest
+    /// stretch, once they are long enough together.
+    pub fn gaps(&self) -> Gaps {
+        let is_known = self.pace.ns >= LEAST_PACED.as_nanos() as u64;
+        let most_slots_per_ns = if is_known { self.pace.most_slots_per_ns } else { f64::INFINITY };
+        Gaps { ns: self.gap_ns, most_slots_per_ns }
     }
 
     /// The nodes that were measured, with their shares, if such a part of the slots was not counted.
@@ -214,17 +218,17 @@ mod tests {
     #[test]
     fn between_stretches_no_more_slots_pass_than_in_the_fastest() {
         let mut over = Stretches::of_turns(1);
-        let stretch =
-            |over: &mut Stretches, slots| over.add(0, &[node(1, TD_NODE_NONE, 1, 0.4)], slots, (100, 90));
-        (0..7).for_each(|_| stretch(&mut over, 180));
-        let too_few = Gaps { ns: 100, most_slots_per_ns: f64::INFINITY };
-        assert_eq!(over.gaps(800), too_few);
-        stretch(&mut over, 270);
-        assert_eq!(over.gaps(1000), Gaps { ns: 200, most_slots_per_ns: 3.0 });
+        let mut stretch = |gap_ns, slots| {
+            over.add(0, &[node(1, TD_NODE_NONE, 1, 0.4)], slots, (25_000_000, 20_000_000));
+            over.gap_ns += gap_ns;
+            over.clone()
+        };
+        let too_short = (0..7).map(|_| stretch(10, 40_000_000)).last().unwrap();
+        assert_eq!(too_short.gaps(), Gaps { ns: 70, most_slots_per_ns: f64::INFINITY });
+        let then = stretch(30, 60_000_000);
+        assert_eq!(then.gaps(), Gaps { ns: 100, most_slots_per_ns: 3.0 });
         // Those of an interval are bounded by all.
-        let then = over.clone();
-        stretch(&mut over, 90);
-        assert_eq!(over.since(&then).gaps(110), Gaps { ns: 10, most_slots_per_ns: 3.0 });
+        assert_eq!(stretch(5, 20_000_000).since(&then).gaps(), Gaps { ns: 5, most_slots_per_ns: 3.0 });
     }
 
     #[test]
