@@ -110,9 +110,10 @@ pub trait Kernel {
     ) -> Result<Vec<Self::Fd>, Refusal>;
     /// As `open_group` for the calling thread, in these places; it takes no memory.
     fn open_own_group(&self, attrs: &[perf_event_attr], places: &mut [Option<Self::Fd>]) -> io::Result<()>;
-    /// PERF_EVENT_IOC_ENABLE on the whole group.
+    /// PERF_EVENT_IOC_ENABLE on a leader, with which its siblings, which are never disabled, begin to count. (PERF_IOC_FLAG_GROUP enables
+    /// one after the other, with a call to each CPU that counts: meanwhile the leader counts alone.)
     fn enable(&self, leader: &Self::Fd) -> io::Result<()>;
-    /// PERF_EVENT_IOC_DISABLE on the whole group.
+    /// PERF_EVENT_IOC_DISABLE on a leader, with which its siblings cease to count.
     fn disable(&self, leader: &Self::Fd) -> io::Result<()>;
     /// PERF_EVENT_IOC_RESET on one event.
     fn reset(&self, event: &Self::Fd) -> io::Result<()>;

@@ -8,7 +8,7 @@ use super::{Kernel, Mapping, Refusal};
 use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings::{
     PERF_FLAG_FD_CLOEXEC, PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_TOTAL_TIME_ENABLED,
-    PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_IOC_FLAG_GROUP, PERF_SAMPLE_READ, perf_event_attr,
+    PERF_FORMAT_TOTAL_TIME_RUNNING, PERF_SAMPLE_READ, perf_event_attr,
 };
 use std::fs::File;
 use std::io;
@@ -188,14 +188,14 @@ impl Kernel for Linux {
 
     fn enable(&self, leader: &PerfEvent) -> io::Result<()> {
         let fd = leader.descriptor()?;
-        // SAFETY: an ioctl on a live descriptor, with a flag as its argument.
-        check(unsafe { perf::ioctls::ENABLE(fd, PERF_IOC_FLAG_GROUP) })
+        // SAFETY: an ioctl on a live descriptor, with a number as its argument.
+        check(unsafe { perf::ioctls::ENABLE(fd, 0) })
     }
 
     fn disable(&self, leader: &PerfEvent) -> io::Result<()> {
         let fd = leader.descriptor()?;
-        // SAFETY: an ioctl on a live descriptor, with a flag as its argument.
-        check(unsafe { perf::ioctls::DISABLE(fd, PERF_IOC_FLAG_GROUP) })
+        // SAFETY: an ioctl on a live descriptor, with a number as its argument.
+        check(unsafe { perf::ioctls::DISABLE(fd, 0) })
     }
 
     fn reset(&self, event: &PerfEvent) -> io::Result<()> {
