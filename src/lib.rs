@@ -8,6 +8,8 @@ pub(crate) use topdown_seam as sys;
 mod error;
 mod options;
 
+#[cfg(test)]
+mod cpu;
 pub(crate) mod model;
 
 pub(crate) mod detect;

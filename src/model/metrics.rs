@@ -252,13 +252,14 @@ pub(crate) const RESOURCE_BOUND: Metric = metric(
     "resource bound: % of slots wait for a buffer to have room, as it has when memory answers",
 );
 // Of AMD's alone.
-pub(crate) const MICROCODE: Metric = metric(
+pub(crate) const RETIRING_FROM_MICROCODE: Metric = metric(
     TD_NODE_MICROCODE,
     c"tma_retiring_from_microcode",
     "microcode",
     "retiring, microcode: % of slots go into operations of microcode",
 );
-pub(crate) const FASTPATH: Metric = metric(TD_NODE_FASTPATH, c"tma_retiring_from_fastpath", "fastpath", "");
+pub(crate) const RETIRING_FROM_FASTPATH: Metric =
+    metric(TD_NODE_FASTPATH, c"tma_retiring_from_fastpath", "fastpath", "");
 pub(crate) const PIPELINE_RESTARTS: Metric = metric(
     TD_NODE_PIPELINE_RESTARTS,
     c"tma_pipeline_restarts",

@@ -16,8 +16,8 @@ pub(crate) mod p_counters;
 pub(crate) mod perf_metrics;
 mod place;
 pub(crate) mod skylake;
+mod texts;
 pub(crate) mod tree;
-pub(crate) mod zen;
 
 use crate::sys::cpu::{self, Identity};
 pub use fingerprint::fingerprint;
@@ -25,6 +25,7 @@ pub(crate) use fingerprint::{MARK, mark};
 pub use list::{Core, cores, not_measured};
 use metrics::Metric;
 use perf_metrics::Moved;
+use place::row_at;
 pub(crate) use place::{
     counters_down_to, is_corrected, is_sure, levels_by_category, move_parts, moved, slots_by_counters,
     tree_of,
@@ -171,9 +172,9 @@ const TABLE: &[&[Model]] = &[
     made_up::ROWS,
     p_counters::ROWS,
     e_cores::SERVERS,
-    zen::ROWS,
+    texts::ROWS,
     skylake::ROWS,
-    zen::SUBTREES,
+    texts::SUBTREES,
     e_core_subtrees::ROWS,
     hybrid::ROWS,
     hip08::ROWS,
@@ -185,7 +186,7 @@ const TABLE: &[&[Model]] = &[
     p_counters::BARE,
     perf_metrics::ALONE,
     perf_metrics::BARE,
-    zen::FEWER,
+    texts::FEWER,
 ];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
@@ -229,7 +230,7 @@ pub(crate) fn by_fewer_counters(cpu: &Identity) -> Option<(u32, &'static Model)>
 
 /// The row of a CPU whose level 1 takes a counter less where each core runs one thread.
 pub(crate) fn of_one_thread(cpu: &Identity) -> Option<(u32, &'static Model)> {
-    another_row(cpu, zen::FEWER)
+    another_row(cpu, texts::FEWER)
 }
 
 /// The same by sources that nothing corrects, if there is something to correct.
@@ -283,14 +284,14 @@ pub(crate) fn names_of_subtrees(row: &Model) -> String {
 
 /// Whether a tree has nodes below this one.
 pub(crate) fn has_children(node: u32) -> bool {
-    TREES.iter().flat_map(|tree| tree.nodes).any(|row| row.parent == node)
+    trees().flat_map(|tree| tree.nodes).any(|row| row.parent == node)
 }
 
 /// The node that is called so, by perf's name with "tma_" or without, if some tree has nodes below it.
 #[must_use]
 pub fn subtree_of_name(name: &str) -> Option<u32> {
     let field = name.strip_prefix("tma_").unwrap_or(name);
-    let rows = || TREES.iter().flat_map(|tree| tree.nodes);
+    let rows = || trees().flat_map(|tree| tree.nodes);
     let node = rows().find(|row| row.metric.field() == field)?.metric.id;
     has_children(node).then_some(node)
 }
@@ -355,89 +356,36 @@ pub(crate) fn has_level_1_only() -> bool {
     of_this_cpu().is_some_and(|row| matches!(row.counting, Counting::PerfMetrics { level: 1, .. }))
 }
 
-/// All trees: those of CPUs that there are, and others.
-const TREES: &[&Tree] = &[
-    &made_up::TREE,
-    &perf_metrics::TREE,
-    &perf_metrics::GOLDEN_TREE,
-    &perf_metrics::SUNNY_TREE,
-    &e_cores::TREE_1,
-    &e_cores::TREE_6,
-    &e_cores::TREE_8,
-    &e_core_subtrees::LATENCY_6,
-    &e_core_subtrees::LATENCY_8,
-    &e_core_subtrees::BANDWIDTH_6,
-    &e_core_subtrees::BANDWIDTH_8,
-    &e_core_subtrees::CLEARS,
-    &e_core_subtrees::CORE,
-    &e_core_subtrees::RESOURCE_6,
-    &e_core_subtrees::RESOURCE_8,
-    &p_counters::SUNNY_TREE,
-    &p_counters::SUNNY_FEWER,
-    &p_counters::SUNNY_BARE,
-    &p_counters::GOLDEN_TREE,
-    &p_counters::GOLDEN_FEWER,
-    &p_counters::GOLDEN_BARE,
-    &p_counters::TREE_8,
-    &zen::TREE,
-    &zen::FEWER_TREE,
-    &zen::RETIRING_TREE,
-    &zen::FRONTEND_TREE_6,
-    &zen::FRONTEND_TREE_8,
-    &zen::SPECULATION_TREE,
-    &zen::BACKEND_TREE,
-    &skylake::TREE,
-    &skylake::RETIRING_TREE,
-    &hybrid::TREE,
-    &hybrid::CORRECTED_TREE,
-    &hip08::TREE,
-    &hip08::FRONTEND_TREE,
-    &hip08::SPECULATION_TREE,
-    &hip08::BACKEND_TREE,
-    &hip08::RESOURCE_TREE,
-    &arm64::TREE_V1,
-    &arm64::TREE_N2_EARLY,
-    &arm64::TREE_N2,
-    &arm64::TREE_V2,
-    &arm64::TREE_N3,
-    &arm64::TREE_V3,
-    &arm64::TREE_N3_FRONTEND,
-    &arm64::TREE_N3_BACKEND,
-    &arm64::TREE_V3_FRONTEND,
-    &arm64::TREE_V3_BACKEND,
-    &arm64::TREE_T410,
-    &arm64::TREE_T410_FRONTEND,
-    &arm64::TREE_T410_BACKEND,
-    &ampere::TREE,
-    &ampere::SPECULATION_TREE,
-    &ampere::FRONTEND_TREE,
-    &ampere::BACKEND_TREE,
-];
-const REAL_TREES: &[&Tree] = TREES.split_at(1).1;
+/// All trees, some of them more than once.
+fn trees() -> impl Iterator<Item = &'static Tree> {
+    rows().filter_map(tree_of_row)
+}
 
-/// The most nodes, inputs and levels that any of them has.
-const fn largest(trees: &[&Tree]) -> (usize, usize, u32) {
-    let (mut nodes, mut inputs, mut levels, mut k) = (0, 0, 0, 0);
-    while k < trees.len() {
-        let tree = trees[k];
-        nodes = if tree.nodes.len() > nodes { tree.nodes.len() } else { nodes };
-        inputs = if tree.inputs.len() > inputs { tree.inputs.len() } else { inputs };
-        levels = if tree.depth() > levels { tree.depth() } else { levels };
-        k += 1;
+/// The most nodes and inputs that a tree has, and the most levels that one of a CPU has that there is.
+const fn largest() -> (usize, usize, u32) {
+    let (mut nodes, mut inputs, mut levels, mut place) = (0, 0, 0, 0);
+    while let Some(row) = row_at(place) {
+        if let Some(tree) = tree_of_row(row) {
+            nodes = if tree.nodes.len() > nodes { tree.nodes.len() } else { nodes };
+            inputs = if tree.inputs.len() > inputs { tree.inputs.len() } else { inputs };
+            let is_real = !row.models.is_empty();
+            levels = if is_real && tree.depth() > levels { tree.depth() } else { levels };
+        }
+        place += 1;
     }
     (nodes, inputs, levels)
 }
 
 /// No tree has more nodes.
-pub(crate) const MOST_NODES: usize = largest(TREES).0;
+pub(crate) const MOST_NODES: usize = largest().0;
 /// No tree has more inputs.
-pub(crate) const MOST_INPUTS: usize = largest(TREES).1;
+pub(crate) const MOST_INPUTS: usize = largest().1;
 /// No node of a CPU that there is is deeper.
-pub(crate) const DEEPEST: u32 = largest(REAL_TREES).2;
+pub(crate) const DEEPEST: u32 = largest().2;
 
 /// The metric with this id, whichever tree has it.
 pub(crate) fn metric(id: u32) -> Option<Metric> {
-    TREES.iter().flat_map(|tree| tree.nodes).find(|row| row.metric.id == id).map(|row| row.metric)
+    trees().flat_map(|tree| tree.nodes).find(|row| row.metric.id == id).map(|row| row.metric)
 }
 
 const fn tree_of_row(row: &Model) -> Option<&'static Tree> {

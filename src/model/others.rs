@@ -1,8 +1,10 @@
 //! CPUs that this version knows but cannot measure: their topdown shares are formulas over general
 //! counters. Named, so that the error can say why.
 
-use super::zen::ZEN_3;
-use super::{Counting, Model};
+use super::{Counting, Model, sixteens};
+
+/// Family 0x19, too, without event 0x1a0.
+const ZEN_3: [u32; 80] = sixteens(&[0x00, 0x20, 0x30, 0x40, 0x50]);
 
 const GENERAL: &str =
     "its topdown shares are formulas over general counters, which this version does not count";

@@ -4,7 +4,7 @@ use super::*;
 use crate::bound::skid_of_counters;
 use crate::decode::tests::{bits_1, bits_2, pairs};
 use crate::model::metrics::*;
-use crate::model::{e_cores, p_counters, skylake, zen};
+use crate::model::{self, e_cores, p_counters, skylake};
 use crate::sample::{Base, L1, L2, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNCORRECTED};
 use crate::{Sum, decode, decode_l1, decode_l2};
 
@@ -78,6 +78,11 @@ fn levels_1_and_2_are_the_nodes_to_the_last_bit() {
     assert!(decoded.iter().all(|count| *count > 7_000), "{decoded:?} with level 1, with level 2");
 }
 
+/// The tree of the core of this name.
+fn of_core(name: &str) -> &'static Tree {
+    model::tree_of(model::of_core(name).unwrap()).unwrap()
+}
+
 /// A reading by read(2), level 1, of plain counters.
 fn counted_by_read(tree: &Tree, slots: u64, counts: &[u64]) -> Sample {
     let base = Base::of_handle(1 << 32, place_of(tree), 1);
@@ -92,7 +97,7 @@ fn counted_by_read(tree: &Tree, slots: u64, counts: &[u64]) -> Sample {
 fn level_1_of_zen_has_a_fifth_share_and_bad_speculation_the_errors_of_two_counters() {
     // of 600,000 slots: 250,000 operations of which 210,000 retired, 150,000 slots that the frontend left empty and 60,000 of the
     // other thread; so the backend has 600 - 250 - 150 - 60 = 140 thousand
-    let to = counted_by_read(&zen::TREE, 600_000, &[210_000, 250_000, 150_000, 60_000]);
+    let to = counted_by_read(of_core("Zen 4"), 600_000, &[210_000, 250_000, 150_000, 60_000]);
     let l1 = decode_l1(None, &to).unwrap();
     let shares = [l1.retiring, l1.bad_speculation, l1.frontend_bound, l1.backend_bound, l1.smt_contention];
     for (share, thousands) in shares.into_iter().zip([210.0, 40.0, 150.0, 140.0, 60.0]) {
@@ -105,7 +110,7 @@ fn level_1_of_zen_has_a_fifth_share_and_bad_speculation_the_errors_of_two_counte
     assert_eq!((nodes[4].name(), nodes[4].value), ("tma_smt_contention", l1.smt_contention));
     assert_eq!(decode_l2(None, &to).unwrap_err().code(), -libc::ENOTSUP);
     // more retired than were dispatched, by what was in flight when it began
-    let to = counted_by_read(&zen::TREE, 600_000, &[251_000, 250_000, 150_000, 60_000]);
+    let to = counted_by_read(of_core("Zen 4"), 600_000, &[251_000, 250_000, 150_000, 60_000]);
     let l1 = decode_l1(None, &to).unwrap();
     assert!(l1.bad_speculation == 0.0 && l1.error > 0.012, "{l1:?}");
 }
@@ -246,15 +251,15 @@ fn level_2_of_zen_is_a_pair_below_one_root_and_the_others_are_not_measured() {
     let are = |found: [f64; 2], expected: [f64; 2]| {
         assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-3), "{found:?} {expected:?}");
     };
-    let retiring = of(&zen::RETIRING_TREE, &[60_000, 30_000]);
+    let retiring = of(of_core("Zen 4, retiring"), &[60_000, 30_000]);
     are([TD_NODE_MICROCODE, TD_NODE_FASTPATH].map(retiring), [30_000.0, 180_000.0]);
-    let frontend = of(&zen::FRONTEND_TREE_6, &[60_000, 15_000]);
+    let frontend = of(of_core("Zen 4, frontend bound"), &[60_000, 15_000]);
     are([TD_NODE_FETCH_LATENCY, TD_NODE_FETCH_BANDWIDTH].map(frontend), [90_000.0, 60_000.0]);
-    let frontend = of(&zen::FRONTEND_TREE_8, &[60_000, 15_000]);
+    let frontend = of(of_core("Zen 5, frontend bound"), &[60_000, 15_000]);
     are([TD_NODE_FETCH_LATENCY, TD_NODE_FETCH_BANDWIDTH].map(frontend), [120_000.0, 30_000.0]);
-    let speculation = of(&zen::SPECULATION_TREE, &[600, 200]);
+    let speculation = of(of_core("Zen 4, bad speculation"), &[600, 200]);
     are([TD_NODE_BRANCH_MISPREDICTS, TD_NODE_PIPELINE_RESTARTS].map(speculation), [30_000.0, 10_000.0]);
-    let backend = of(&zen::BACKEND_TREE, &[50_000, 20_000]);
+    let backend = of(of_core("Zen 4, backend bound"), &[50_000, 20_000]);
     are([TD_NODE_MEMORY_BOUND, TD_NODE_CORE_BOUND].map(&backend), [80_000.0, 120_000.0]);
     are([TD_NODE_BACKEND_BOUND, TD_NODE_FRONTEND_BOUND].map(&backend), [200_000.0, 150_000.0]);
 }

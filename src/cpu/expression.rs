@@ -1,0 +1,156 @@
+//! Arithmetic over events and nodes, as the texts of cores have it, in perf's syntax: `+ - * /`, brackets, `min(a, b)`, `max(a, b)`,
+//! numbers and names. A minus has spaces around it, since names may contain one.
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expression {
+    Number(f64),
+    /// An event, a node, or `slots`.
+    Name(String),
+    Of(Operator, Box<[Expression; 2]>),
+}
+
+/// What is done with two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    Plus,
+    Minus,
+    Times,
+    By,
+    Min,
+    Max,
+}
+
+/// No expression is longer, in words and signs.
+const MOST_WORDS: usize = 1000;
+/// Nor has more brackets in one another.
+const MOST_BRACKETS: usize = 30;
+
+impl Expression {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub fn read(text: &str) -> Result<Expression, String> {
+        let words = words(text)?;
+        let mut reader = Reader { words: &words, brackets: 0 };
+        let expression = reader.sum()?;
+        match reader.words {
+            [] => Ok(expression),
+            [word, ..] => Err(format!("'{word}' follows the end of the expression")),
+        }
+    }
+
+    /// Each name in it.
+    pub fn names(&self) -> Vec<&str> {
+        match self {
+            Expression::Number(_) => Vec::new(),
+            Expression::Name(name) => vec![name],
+            Expression::Of(_, operands) => operands.iter().flat_map(Expression::names).collect(),
+        }
+    }
+}
+
+/// Names, numbers and signs.
+fn words(text: &str) -> Result<Vec<&str>, String> {
+    let mut words = Vec::new();
+    for part in text.split_whitespace() {
+        let mut rest = part;
+        while !rest.is_empty() {
+            let is_sign = |c: char| "+*/(),".contains(c);
+            let length = match rest.find(is_sign) {
+                _ if rest == "-" => 1,
+                Some(0) => 1,
+                Some(place) => place,
+                None => rest.len(),
+            };
+            words.push(&rest[..length]);
+            rest = &rest[length..];
+        }
+    }
+    match words.len() {
+        0 => Err("an expression is missing".into()),
+        ..=MOST_WORDS => Ok(words),
+        _ => Err(format!("the expression has more than {MOST_WORDS} words")),
+    }
+}
+
+struct Reader<'t> {
+    words: &'t [&'t str],
+    brackets: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn next(&mut self) -> Result<&'t str, String> {
+        let (word, rest) = self.words.split_first().ok_or("the expression ends too early")?;
+        self.words = rest;
+        Ok(word)
+    }
+
+    fn expect(&mut self, wanted: &str) -> Result<(), String> {
+        match self.next()? {
+            word if word == wanted => Ok(()),
+            word => Err(format!("'{word}' stands where '{wanted}' should")),
+        }
+    }
+
+    /// Operands between signs of one rank, from the left.
+    fn chain(
+        &mut self,
+        operand: fn(&mut Self) -> Result<Expression, String>,
+        signs: [(&str, Operator); 2],
+    ) -> Result<Expression, String> {
+        let mut all = operand(self)?;
+        while let Some((_, operator)) = signs.iter().find(|(sign, _)| self.words.first() == Some(sign)) {
+            self.next()?;
+            all = Expression::Of(*operator, Box::new([all, operand(self)?]));
+        }
+        Ok(all)
+    }
+
+    fn sum(&mut self) -> Result<Expression, String> {
+        self.chain(Self::product, [("+", Operator::Plus), ("-", Operator::Minus)])
+    }
+
+    fn product(&mut self) -> Result<Expression, String> {
+        self.chain(Self::operand, [("*", Operator::Times), ("/", Operator::By)])
+    }
+
+    fn operand(&mut self) -> Result<Expression, String> {
+        let word = self.next()?;
+        match word {
+            "(" => self.within_brackets(Self::sum),
+            "min" | "max" if self.words.first() == Some(&"(") => {
+                self.next()?;
+                let operator = if word == "min" { Operator::Min } else { Operator::Max };
+                self.within_brackets(|reader| {
+                    let first = reader.sum()?;
+                    reader.expect(",")?;
+                    Ok(Expression::Of(operator, Box::new([first, reader.sum()?])))
+                })
+            }
+            _ if word.starts_with(|c: char| c.is_ascii_digit()) => {
+                let number = word.parse().map_err(|_| format!("'{word}' is no number"))?;
+                Ok(Expression::Number(number))
+            }
+            _ if word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') => {
+                Ok(Expression::Name(word.into()))
+            }
+            _ => Err(format!("'{word}' is neither a name nor a number")),
+        }
+    }
+
+    fn within_brackets(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<Expression, String>,
+    ) -> Result<Expression, String> {
+        self.brackets += 1;
+        if self.brackets > MOST_BRACKETS {
+            return Err(format!("there are more than {MOST_BRACKETS} brackets in one another"));
+        }
+        let within = read(self)?;
+        self.expect(")")?;
+        self.brackets -= 1;
+        Ok(within)
+    }
+}
