@@ -126,7 +126,6 @@ target/c-tests/preload_early: LINK := -Ltarget/c-tests/lib -Wl,--no-as-needed -l
 target/c-tests/preload_early: target/c-tests/lib/libearly.so
 target/c-tests/preload_sanitized: CFLAGS += -fsanitize=thread
 target/c-tests/pmu_preload_memory: c-tests/preload/preload_memory.c
-target/c-tests/pmu_old_calls: c-tests/old/old_calls.c
 target/c-tests/hooks_functions target/c-tests/hooks_cancelled: CFLAGS += -finstrument-functions
 $(addprefix target/c-tests/,$(filter hooks_%,$(TESTS))): target/c-tests/lib/libplugin.so
 

@@ -52,13 +52,7 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark);
  *  -EINVAL         an argument is NULL, or not a mark
  *  TD_ESTALE       the mark is too old, or of another handle
  * or as td_read. */
-int td_mark_to_sample(td_t *td, const struct td_mark *mark, struct td_sample *out);
-
-/* The same, by its first name. */
-static inline int td_mark_sample(td_t *td, const struct td_mark *mark, struct td_sample *out)
-{
-    return td_mark_to_sample(td, mark, out);
-}
+int td_mark_sample(td_t *td, const struct td_mark *mark, struct td_sample *out);
 
 /* ---- What follows is the library's own ---- */
 
@@ -68,16 +62,16 @@ static inline int td_mark_sample(td_t *td, const struct td_mark *mark, struct td
 int td_mark_read_slowly(td_t *td, struct td_mark *out);
 
 /* Where an inline reading finds what it needs, in bytes from the handle. */
+/** The thread pointer of the thread whose inline readings may read the registers; 2 less if they may read general counters; 0
+ * if none may. */
+#define TD_INLINE_READER 8
 /** The address of that thread's `rseq_cs` field, by which it tells the kernel of a restartable sequence. */
 #define TD_INLINE_RSEQ 16
 #define TD_INLINE_LIMIT 24     /**< SLOTS above which a reading calls the library. */
 /** How many general counters, besides the one of slots: 3, 4, 5, 7 or 8; or beside the registers: none, 1 or 2. */
-#define TD_INLINE_COUNTERS 56
+#define TD_INLINE_COUNTERS 48
 #define TD_INLINE_STAMP 104    /**< Sequence number and number of the window, in this order: what td_mark takes over. */
 #define TD_INLINE_NUMBERS 320  /**< The counters' RDPMC numbers, that of slots first. */
-/** The thread pointer of the thread whose inline readings may read the registers; 2 less if they may read general counters; 0
- * if none may. */
-#define TD_INLINE_READER 464
 #define TD_CONTROL_PAGE 4096  /**< Where the control page of SLOTS is, in bytes from the handle. The library's own. */
 
 #define TD_INLINE_COUNTER(K) \

@@ -294,7 +294,7 @@ pub fn calls(bytes: &[u8]) {
                 5 => mark = bytes.take(),
                 6 => bytes.spoil(&mut mark),
                 7 => {
-                    if code(td_mark_to_sample(td, &mark, &mut from), &[-libc::EINVAL, TD_ESTALE]) {
+                    if code(td_mark_sample(td, &mark, &mut from), &[-libc::EINVAL, TD_ESTALE]) {
                         decoded(null(), &from);
                         decoded(&from, &to);
                     }

@@ -35,7 +35,7 @@ static void prepare(td_t *td)
     memset(&to.mark, 0, sizeof to.mark);
 }
 
-#define OF_HANDLES " td_read td_mark_read_slowly td_mark_to_sample td_reset td_sum_begin td_sum_end td_get_info td_list_nodes " \
+#define OF_HANDLES " td_read td_mark_read_slowly td_mark_sample td_reset td_sum_begin td_sum_end td_get_info td_list_nodes " \
                    "td_simulate_mix "
 #define OF_SAMPLES " td_decode_l1 td_decode_l2 td_decode_tree td_decode_tree_as td_sum_add "
 
@@ -83,10 +83,10 @@ int main(void)
 
     prepare(td);
     to.mark.slots = UINT64_MAX;
-    all_fail(" td_mark_to_sample ", -EINVAL, "mark");
+    all_fail(" td_mark_sample ", -EINVAL, "mark");
     to.mark.slots = 1000;
     to.mark.window = UINT32_MAX;
-    all_fail(" td_mark_to_sample ", TD_ESTALE, "mark");
+    all_fail(" td_mark_sample ", TD_ESTALE, "mark");
     prepare(td);
     to.mix.retiring = 2;
     all_fail(" td_simulate_mix ", -EINVAL, "mix");

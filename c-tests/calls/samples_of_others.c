@@ -157,7 +157,7 @@ static void each_goes_with_itself_alone(int expected)
     struct td_sample sample;
     work(100000);
     for (int i = 0; i < count; i++) {
-        CHECK_EQ(td_mark_to_sample(td, &all[i].mark, &sample), TD_ESTALE);
+        CHECK_EQ(td_mark_sample(td, &all[i].mark, &sample), TD_ESTALE);
         CHECK_EQ(td_sum_end(td, &all[i].sum), -EINVAL);
         td_must(td_read(td, &sample));
         refused(&all[i].first, &sample);

@@ -79,8 +79,8 @@ static double ends(td_t *td, const struct known_mix *region, uint64_t *seed, enu
         reading(td, by_mark, &after, &end, &code);
         CHECK_EQ(code, 0);
         if (by_mark) {
-            td_must(td_mark_to_sample(td, &begin, &before));
-            td_must(td_mark_to_sample(td, &end, &after));
+            td_must(td_mark_sample(td, &begin, &before));
+            td_must(td_mark_sample(td, &end, &after));
         }
         td_must(td_decode_l1(&before, &after, &l1));
         l1_array(&l1, share);

@@ -28,7 +28,7 @@ struct call {
 CALL(td_open, AT(td_t *, NEW_HANDLE), AT(struct td_options, OPTIONS))
 CALL(td_read, AT(td_t, HANDLE), AT(struct td_sample, SAMPLE))
 CALL(td_mark_read_slowly, AT(td_t, HANDLE), AT(struct td_mark, MARK))
-CALL(td_mark_to_sample, AT(td_t, HANDLE), AT(struct td_mark, MARK), AT(struct td_sample, SAMPLE))
+CALL(td_mark_sample, AT(td_t, HANDLE), AT(struct td_mark, MARK), AT(struct td_sample, SAMPLE))
 CALL(td_reset, AT(td_t, HANDLE))
 CALL(td_decode_l1, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), AT(struct td_l1, L1))
 CALL(td_decode_l2, AT(struct td_sample, EARLIER), AT(struct td_sample, LATER), AT(struct td_l2, L2))
@@ -55,7 +55,7 @@ static const struct call CALLS[] = {
     {"td_open", calls_td_open, {{NEW_HANDLE, OUT}, {OPTIONS, FROM}, NONE, NONE}},
     {"td_read", calls_td_read, {{HANDLE, IN}, {SAMPLE, OUT}, NONE, NONE}},
     {"td_mark_read_slowly", calls_td_mark_read_slowly, {{HANDLE, IN}, {MARK, OUT}, NONE, NONE}},
-    {"td_mark_to_sample", calls_td_mark_to_sample, {{HANDLE, IN}, {MARK, IN}, {SAMPLE, OUT}, NONE}},
+    {"td_mark_sample", calls_td_mark_sample, {{HANDLE, IN}, {MARK, IN}, {SAMPLE, OUT}, NONE}},
     {"td_reset", calls_td_reset, {{HANDLE, IN}, NONE, NONE, NONE}},
     {"td_decode_l1", calls_td_decode_l1, {{EARLIER, FROM}, {LATER, IN}, {L1, OUT}, NONE}},
     {"td_decode_l2", calls_td_decode_l2, {{EARLIER, FROM}, {LATER, IN}, {L2, OUT}, NONE}},

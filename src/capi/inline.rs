@@ -11,9 +11,9 @@ use std::mem::offset_of;
 
 /// The thread pointer of the thread whose inline readings may read the registers; 2 less if they may read general counters; 0
 /// if none may.
-pub const TD_INLINE_READER: usize = 464;
+pub const TD_INLINE_READER: usize = 8;
 /// How many general counters, besides the one of slots: 3, 4, 5, 7 or 8; or beside the registers: none, 1 or 2.
-pub const TD_INLINE_COUNTERS: usize = 56;
+pub const TD_INLINE_COUNTERS: usize = 48;
 /// The address of that thread's `rseq_cs` field, by which it tells the kernel of a restartable sequence.
 pub const TD_INLINE_RSEQ: usize = 16;
 /// SLOTS above which a reading calls the library.
@@ -24,9 +24,7 @@ pub const TD_INLINE_STAMP: usize = 104;
 pub const TD_INLINE_NUMBERS: usize = 320;
 
 const _: () = {
-    assert!(TD_INLINE_READER == offset_of!(Shared, newest_mark_reader));
-    // (TD_INLINE_READER of programs that know registers alone, and of those that know 3 or 7 counters)
-    assert!(offset_of!(Shared, inline_reader) == 8 && offset_of!(Shared, mark_reader) == 48);
+    assert!(TD_INLINE_READER == offset_of!(Shared, mark_reader));
     assert!(
         TD_INLINE_COUNTERS == offset_of!(Shared, count) && TD_INLINE_NUMBERS == offset_of!(Shared, numbers)
     );
@@ -36,64 +34,15 @@ const _: () = {
     assert!(
         offset_of!(Mark, sequence) == 16 && offset_of!(Mark, window) == 20 && offset_of!(Mark, counter) == 24
     );
-    assert!(size_of::<OldMark>() == 24);
 };
 
-/// The mark of programs that know registers alone: the same without the counters.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub struct OldMark {
-    slots: u64,
-    metrics: u64,
-    sequence: u32,
-    window: u32,
-}
-
-/// td_read_mark_slowly of programs that know registers alone.
-///
-/// # Safety
-/// As `td_mark_read_slowly`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn td_read_mark_slowly(td: *mut td, out: *mut OldMark) -> c_int {
-    // SAFETY: the caller's word.
-    unsafe { old_mark(td, out) }
-}
-
 cancelled_later! {
-/// # Safety
-/// As `td_read_mark_slowly`.
-unsafe extern "C" fn old_mark(td: *mut td, out: *mut OldMark) -> c_int {
-    let short = |mark: Mark| {
-        let Mark { slots, metrics, sequence, window, .. } = mark;
-        OldMark { slots, metrics, sequence, window }
-    };
-    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
-    guard(|| unsafe { put(out, "out", || handle::mark(handle(td)?, true).map(short)) })
-}
-
 /// # Safety
 /// As `td_mark_read_slowly`.
 unsafe extern "C" fn mark(td: *mut td, out: *mut Mark) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
-    guard(|| unsafe { put(out, "out", || handle::mark(handle(td)?, false)) })
+    guard(|| unsafe { put(out, "out", || handle::mark(handle(td)?)) })
 }
-}
-
-/// td_mark_sample of programs that know registers alone.
-///
-/// # Safety
-/// As `td_mark_to_sample`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_mark_sample(td: *mut td, mark: *const OldMark, out: *mut Sample) -> c_int {
-    let long = |&OldMark { slots, metrics, sequence, window }: &OldMark| Mark {
-        slots,
-        metrics,
-        sequence,
-        window,
-        ..Mark::default()
-    };
-    // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
-    guard(|| unsafe { put(out, "out", || handle::sample_of(handle(td)?, &long(at(mark, "mark")?), true)) })
 }
 
 /// What td_read_mark calls where it may not read registers or counters itself. It works with any handle.
@@ -124,7 +73,7 @@ pub unsafe extern "C-unwind" fn td_mark_read_slowly(td: *mut td, out: *mut Mark)
 /// # Safety
 /// The pointers are NULL or point to what their types say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn td_mark_to_sample(td: *mut td, mark: *const Mark, out: *mut Sample) -> c_int {
+pub unsafe extern "C" fn td_mark_sample(td: *mut td, mark: *const Mark, out: *mut Sample) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
-    guard(|| unsafe { put(out, "out", || handle::sample_of(handle(td)?, at(mark, "mark")?, false)) })
+    guard(|| unsafe { put(out, "out", || handle::sample_of(handle(td)?, at(mark, "mark")?)) })
 }

@@ -70,7 +70,7 @@ fn words(text: &str) -> Result<Vec<&str>, String> {
     }
     match words.len() {
         0 => Err("an expression is missing".into()),
-        ..=MOST_WORDS => Ok(words),
+        1..=MOST_WORDS => Ok(words),
         _ => Err(format!("the expression has more than {MOST_WORDS} words")),
     }
 }

@@ -44,7 +44,7 @@ pub struct Groups {
     pub no_deeper: String,
 }
 
-/// A node's children are wanted: all nodes of levels above theirs that have events in level 1, and them.
+/// Events that the wanted nodes take, in their order.
 fn events_of(text: &Text, wanted: impl Fn(usize) -> bool) -> Vec<usize> {
     let takes = |event: &str| (0..text.nodes.len()).any(|node| wanted(node) && text.nodes[node].takes(event));
     (0..text.events.len()).filter(|event| takes(&text.events[*event].name)).collect()
@@ -54,53 +54,49 @@ impl Groups {
     /// Those of a core.
     ///
     /// # Errors
-    /// Level 1 does not fit, or the children of a node do not; or an expression is none that a group can evaluate.
+    /// Level 1 does not fit, or the children of a node do not.
     pub fn of(text: &Text) -> Result<Groups, String> {
-        let depth = text.nodes.iter().map(|node| node.level).max().unwrap_or(0);
-        let fits = |events: &[usize]| events.len() < text.counters; // (and the leader)
-        let of_levels = |level: u32| events_of(text, |node| text.nodes[node].level <= level);
+        let nodes = &text.nodes;
+        let depth = nodes.iter().map(|node| node.level).max().unwrap_or(0);
+        let fits = |events: &[usize]| events.len() < text.counters; // (the leader takes one)
+        let of_levels = |level: u32| events_of(text, |node| nodes[node].level <= level);
         let whole = (1..=depth).rev().find(|level| fits(&of_levels(*level))).ok_or("level 1 does not fit")?;
-        let in_whole = |node: usize| text.nodes[node].level <= whole;
-        let of_one = |node: usize| !text.nodes[node].is_of_other_thread;
-        let fewer = text.nodes.iter().any(|node| node.is_of_other_thread).then(|| {
-            Group::of(
-                text,
-                None,
-                true,
-                |node| in_whole(node) && of_one(node),
-                |node| in_whole(node) && of_one(node),
-            )
-        });
-        let mut subtrees = Vec::new();
-        for parent in text.nodes.iter().filter(|node| node.level == whole && whole < depth) {
-            let is_child = |node: usize| text.nodes[node].parent.as_ref() == Some(&parent.name);
-            let with = |alone: bool| {
-                let counted = |node: usize| text.nodes[node].level == 1 && !(alone && !of_one(node));
-                let is_there = |node: usize| text.nodes[node].level <= whole + 1 && !(alone && !of_one(node));
-                Group::of(text, Some(&parent.name), alone, is_there, |node| counted(node) || is_child(node))
-            };
-            if !text.nodes.iter().any(|node| node.parent.as_ref() == Some(&parent.name)) {
+        let is_there = |node: usize, level: u32, alone: bool| {
+            nodes[node].level <= level && !(alone && nodes[node].is_of_other_thread)
+        };
+        let of_whole = |alone: bool| {
+            let is_there = |node: usize| is_there(node, whole, alone);
+            Group::of(text, None, alone, is_there, is_there)
+        };
+        let has_other_thread = nodes.iter().any(|node| node.is_of_other_thread);
+        let mut groups = Groups {
+            whole: of_whole(false)?,
+            fewer: if has_other_thread { Some(of_whole(true)?) } else { None },
+            subtrees: Vec::new(),
+            no_deeper: String::new(),
+        };
+        if whole == depth {
+            return Ok(groups);
+        }
+        groups.no_deeper = format!(
+            "level {} takes {} general counters, and the core has {}; td_options.subtree counts a part of it",
+            whole + 1,
+            of_levels(whole + 1).len() + 1,
+            text.counters
+        );
+        for parent in nodes.iter().filter(|node| node.level == whole).map(|node| &node.name) {
+            let is_child = |node: usize| nodes[node].parent.as_ref() == Some(parent);
+            if !(0..nodes.len()).any(is_child) {
                 continue;
             }
+            let with = |alone: bool| {
+                let is_counted = |node: usize| is_child(node) || is_there(node, 1, alone);
+                Group::of(text, Some(parent), alone, |node| is_there(node, whole + 1, alone), is_counted)
+            };
             let group = [with(false)?, with(true)?].into_iter().find(|group| fits(&group.events));
-            subtrees.push(group.ok_or_else(|| format!("what is below {} does not fit", parent.name))?);
+            groups.subtrees.push(group.ok_or_else(|| format!("what is below {parent} does not fit"))?);
         }
-        let no_deeper = if whole == depth {
-            String::new()
-        } else {
-            let takes = of_levels(whole + 1).len() + 1;
-            format!(
-                "level {} takes {takes} general counters, and the core has {}; td_options.subtree counts a part of it",
-                whole + 1,
-                text.counters
-            )
-        };
-        Ok(Groups {
-            whole: Group::of(text, None, false, in_whole, in_whole)?,
-            fewer: fewer.transpose()?,
-            subtrees,
-            no_deeper,
-        })
+        Ok(groups)
     }
 }
 

@@ -346,13 +346,11 @@ fn last_read(handle: Handle) -> Result<Sample> {
     private.state.work_from_outside(&Blocked::new(), read).unwrap_or_else(|| Err(busy()))
 }
 
-/// A mark, where the program's own reading does not serve. `short`: an old program's, which has no counters in it.
-pub(crate) fn mark(handle: Handle, short: bool) -> Result<Mark> {
+/// A mark, where the program's own reading does not serve.
+pub(crate) fn mark(handle: Handle) -> Result<Mark> {
     let mut out = Sample::default();
     if handle.shared().reads_registers() {
-        // (a short one has no room for counters beside the registers; but a reading on the slow path is remembered)
-        let fits = !short || handle.shared().counters() == 0;
-        match if fits { handle.shared().read(&mut out) } else { Err(SeenBefore::default()) } {
+        match handle.shared().read(&mut out) {
             Ok(()) => {
                 if let Some(mark) = handle.shared().mark_of_registers(&out) {
                     return Ok(mark.called());
@@ -369,12 +367,12 @@ pub(crate) fn mark(handle: Handle, short: bool) -> Result<Mark> {
         true => Ok(&out),
         false => Err(Entry::early(handle.shared())),
     };
-    with(handle, |state, shared| state.source.source().mark(shared, seen, short))
+    with(handle, |state, shared| state.source.source().mark(shared, seen))
 }
 
 /// The sample of a mark.
-pub(crate) fn sample_of(handle: Handle, mark: &Mark, short: bool) -> Result<Sample> {
-    with_state(handle, |state, _| state.source.source().sample_of(mark, short))
+pub(crate) fn sample_of(handle: Handle, mark: &Mark) -> Result<Sample> {
+    with_state(handle, |state, _| state.source.source().sample_of(mark))
 }
 
 /// Starts a new period.

@@ -22,8 +22,8 @@ const AWAY: u32 = u32::MAX;
 pub struct Shared {
     /// Thread pointer of the thread whose calls of td_read may read the registers; 0 while nobody's may.
     pub(crate) reader: AtomicU64,
-    /// The same of readings that old programs inline, of registers alone.
-    pub(crate) inline_reader: AtomicU64,
+    /// The same of readings that programs inline.
+    pub(crate) mark_reader: AtomicU64,
     /// Where the reader tells the kernel of its restartable sequence.
     pub(crate) rseq: Cell<*mut u64>,
     /// With more slots than this in the registers, the library wants to have a look. (arm64: in the sample.)
@@ -32,10 +32,10 @@ pub struct Shared {
     pub(crate) scale: Cell<u64>,
     /// 1 since td_open; 0 in a forked child, where the kernel wiped the page (MADV_WIPEONFORK).
     pub(crate) present: AtomicU64,
-    /// As `reader`, of readings that programs inline.
-    pub(crate) mark_reader: AtomicU64,
     /// How many plain counters readings read, besides the leader's.
     pub(crate) count: Cell<u64>,
+    /// Thread pointer of the thread that may read plain counters; 0 if none may.
+    pub(crate) counts_of: AtomicU64,
     /// What a sample would be were registers, counters and clock at zero; `base.sequence` is what the page must say.
     pub(crate) start: Cell<Sample>,
     /// RDPMC numbers of plain counters: the leader's, then those of `Sample::counter`.
@@ -45,8 +45,6 @@ pub struct Shared {
     /// Where they go on if each count of the leader is worth several slots, and how many; or from the registers.
     pub(crate) members: Cell<[usize; 2]>,
     pub(crate) slots_each: Cell<u64>,
-    /// Thread pointer of the thread that may read plain counters; 0 if none may.
-    pub(crate) counts_of: AtomicU64,
     /// `rseq` in bytes from here; of `nowhere`, if there is none. (0 in a forked child, and who writes there does no harm.)
     pub(crate) rseq_from_here: Cell<usize>,
     /// What is written here means nothing.
@@ -55,8 +53,6 @@ pub struct Shared {
     /// and in that part, the handle's own. Else the handle's own.
     pub(crate) second: Cell<*const Shared>,
     pub(crate) main: Cell<*const Shared>,
-    /// As `mark_reader`, of programs whose inline readings read other numbers of counters, too.
-    pub(crate) newest_mark_reader: AtomicU64,
     /// How often its plain counters were read by `raw_counters`.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) looks: Cell<u64>,
@@ -70,12 +66,11 @@ impl Default for Shared {
     fn default() -> Shared {
         Shared {
             reader: AtomicU64::new(0),
-            inline_reader: AtomicU64::new(0),
+            mark_reader: AtomicU64::new(0),
             rseq: Cell::new(null_mut()),
             limit: Cell::new(0),
             scale: Cell::new(0),
             present: AtomicU64::new(1),
-            mark_reader: AtomicU64::new(0),
             count: Cell::new(0),
             start: Cell::default(),
             numbers: Cell::default(),
@@ -88,7 +83,6 @@ impl Default for Shared {
             second: Cell::new(null()),
             main: Cell::new(null()),
             looks: Cell::default(),
-            newest_mark_reader: AtomicU64::new(0),
         }
     }
 }
@@ -124,10 +118,9 @@ pub(crate) const BY_COUNTERS: u64 = 2;
 /// So much less, if it reads those of the second group now.
 pub(crate) const BY_SECOND: u64 = 6;
 
-/// So many counters, besides the leader's, a reading reads that programs inline: those of level 1, or of both levels.
-const MARKED: [usize; 2] = [3, MARKED_COUNTERS];
-/// The same of programs that use `newest_mark_reader`: with and without what corrects them.
-const NEWEST_MARKED: [usize; 5] = [3, 4, 5, MARKED_COUNTERS, 1 + MARKED_COUNTERS];
+/// So many counters, besides the leader's, a reading reads that programs inline: those of level 1, or of both levels, with and without
+/// what corrects them.
+const MARKED: [usize; 5] = [3, 4, 5, MARKED_COUNTERS, 1 + MARKED_COUNTERS];
 
 impl Shared {
     /// Lets a thread read the registers by itself from now on, and so many general counters beside them.
@@ -137,11 +130,7 @@ impl Shared {
         self.members.set(entries_beside(beside));
         compiler_fence(Ordering::SeqCst);
         self.reader.store(reader.thread, Ordering::Relaxed);
-        let inline = if reader.everywhere { reader.thread } else { 0 };
-        // (what old programs inline reads no counters beside the registers)
-        let old = if beside == 0 { inline } else { 0 };
-        self.inline_reader.store(old, Ordering::Relaxed);
-        self.set_mark_readers(old, inline);
+        self.mark_reader.store(if reader.everywhere { reader.thread } else { 0 }, Ordering::Relaxed);
         self.counts_of.store(0, Ordering::Relaxed);
     }
 
@@ -157,8 +146,8 @@ impl Shared {
         let thread = reader.thread - BY_COUNTERS;
         self.reader.store(thread, Ordering::Relaxed);
         self.counts_of.store(reader.thread, Ordering::Relaxed);
-        let marks = |counts: &[usize]| if slots_each == 1 && counts.contains(&count) { thread } else { 0 };
-        self.set_mark_readers(marks(&MARKED), marks(&NEWEST_MARKED));
+        let is_inlined = slots_each == 1 && MARKED.contains(&count);
+        self.mark_reader.store(if is_inlined { thread } else { 0 }, Ordering::Relaxed);
     }
 
     /// Lets a thread read the counters of the second group by itself from now on, to which `attach_counters` of `second` lets it.
@@ -168,12 +157,7 @@ impl Shared {
         compiler_fence(Ordering::SeqCst);
         self.reader.store(reader.thread - BY_SECOND, Ordering::Relaxed);
         self.counts_of.store(0, Ordering::Relaxed);
-        self.set_mark_readers(0, 0);
-    }
-
-    fn set_mark_readers(&self, reader: u64, newest: u64) {
-        self.mark_reader.store(reader, Ordering::Relaxed);
-        self.newest_mark_reader.store(newest, Ordering::Relaxed);
+        self.mark_reader.store(0, Ordering::Relaxed);
     }
 
     /// Slots that samples would have, were its counters at zero.
@@ -183,7 +167,7 @@ impl Shared {
 
     /// Whether programs inline readings of these counters: such marks are of what a look has found.
     pub fn is_inlined(&self) -> bool {
-        self.newest_mark_reader.load(Ordering::Relaxed) != 0
+        self.mark_reader.load(Ordering::Relaxed) != 0
     }
 
     /// The part of the second group, if the calling thread reads its counters by itself.
@@ -240,8 +224,7 @@ impl Shared {
     pub fn detach(&self) {
         self.pause();
         self.reader.store(0, Ordering::Relaxed);
-        self.inline_reader.store(0, Ordering::Relaxed);
-        self.set_mark_readers(0, 0);
+        self.mark_reader.store(0, Ordering::Relaxed);
         self.counts_of.store(0, Ordering::Relaxed);
     }
 

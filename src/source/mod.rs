@@ -33,16 +33,10 @@ pub(crate) trait Source {
     fn reset(&self, shared: &Shared) -> Result<()>;
     /// The last reading, which another thread than the handle's may take: what the kernel has counted.
     fn read_last(&self, shared: &Shared) -> Result<Sample>;
-    /// A reading that `sample_of` finds again. `seen`: what the fast path read, or where the library's own work began. `short`: by the
-    /// fields before the counters alone.
-    fn mark(
-        &self,
-        shared: &Shared,
-        seen: std::result::Result<&Sample, Option<Entry>>,
-        short: bool,
-    ) -> Result<Mark>;
+    /// A reading that `sample_of` finds again. `seen`: what the fast path read, or where the library's own work began.
+    fn mark(&self, shared: &Shared, seen: std::result::Result<&Sample, Option<Entry>>) -> Result<Mark>;
     /// The sample of a mark.
-    fn sample_of(&self, mark: &Mark, short: bool) -> Result<Sample>;
+    fn sample_of(&self, mark: &Mark) -> Result<Sample>;
     /// How windows are paid for; None: there are none.
     fn budget(&self) -> Option<Budget>;
 }

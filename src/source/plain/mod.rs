@@ -457,15 +457,10 @@ impl<C: PlainCounters> Source for Plain<C> {
         self.count(shared, Next::Last, 0)
     }
 
-    fn mark(
-        &self,
-        shared: &Shared,
-        seen: std::result::Result<&Sample, Option<Entry>>,
-        short: bool,
-    ) -> Result<Mark> {
+    fn mark(&self, shared: &Shared, seen: std::result::Result<&Sample, Option<Entry>>) -> Result<Mark> {
         let count = self.counters.reader().map_or(usize::MAX, |(_, count)| count);
         let is_full = count == MOST_MARKED && shared.slots_each.get() == 1;
-        if short || !(count <= MARKED_COUNTERS || is_full) {
+        if count > MARKED_COUNTERS && !is_full {
             return Ok(self.count(shared, Next::SamePeriod, 0)?.mark());
         }
         let put = |out: &Sample, work| match is_full {
@@ -493,7 +488,7 @@ impl<C: PlainCounters> Source for Plain<C> {
         Ok(self.count(shared, Next::SamePeriod, looks)?.mark())
     }
 
-    fn sample_of(&self, mark: &Mark, short: bool) -> Result<Sample> {
+    fn sample_of(&self, mark: &Mark) -> Result<Sample> {
         let count = self.counters.reader().map_or(0, |(_, count)| count);
         let has_totals = count <= MARKED_COUNTERS && mark.metrics & TOTALS != 0;
         // (a mark is of the latest look before it)
@@ -505,8 +500,8 @@ impl<C: PlainCounters> Source for Plain<C> {
         let (full, mut called) = of_full_mark(mark);
         let counter: &[u64] = match count {
             _ if is_whole => &[],
-            1..=MARKED_COUNTERS if !short => &mark.counter[..count],
-            MOST_MARKED if !short => &full,
+            1..=MARKED_COUNTERS => &mark.counter[..count],
+            MOST_MARKED => &full,
             _ => return Err(stale_mark()),
         };
         if has_totals && !is_whole {

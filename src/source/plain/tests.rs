@@ -104,14 +104,14 @@ fn marks_are_of_the_last_readings() {
     let (counters, source) = plain();
     counters.run(1000, [400, 100]);
     let sample = read(source);
-    let found = source.sample_of(&sample.mark(), false).unwrap();
+    let found = source.sample_of(&sample.mark()).unwrap();
     assert_eq!(found, Sample { flags: TD_SAMPLE_COARSE_TIME, ..sample });
     for _ in 0..63 {
         read(source);
     }
-    assert!(source.sample_of(&sample.mark(), true).is_ok());
+    assert!(source.sample_of(&sample.mark()).is_ok());
     read(source);
-    assert_eq!(source.sample_of(&sample.mark(), true).unwrap_err().code(), TD_ESTALE);
+    assert_eq!(source.sample_of(&sample.mark()).unwrap_err().code(), TD_ESTALE);
 }
 
 #[test]

@@ -527,13 +527,13 @@ impl<C: MetricsCounters> Source for Windowed<C> {
         }
     }
 
-    fn mark(&self, shared: &Shared, _: std::result::Result<&Sample, Option<Entry>>, _: bool) -> Result<Mark> {
+    fn mark(&self, shared: &Shared, _: std::result::Result<&Sample, Option<Entry>>) -> Result<Mark> {
         let mut sample = Sample::default();
         self.read(shared, Seen::default(), &mut sample)?;
         Ok(sample.mark())
     }
 
-    fn sample_of(&self, mark: &Mark, short: bool) -> Result<Sample> {
+    fn sample_of(&self, mark: &Mark) -> Result<Sample> {
         let registers = registers_of(mark)?;
         let wanted = key(mark.sequence, mark.window);
         // (a mark is of the latest reading on the slow path that was before it, or is that)
@@ -547,9 +547,6 @@ impl<C: MetricsCounters> Source for Windowed<C> {
         }
         let mut sample = start.sample(registers, ns);
         sample.flags |= TD_SAMPLE_COARSE_TIME | if mark.slots & CALLED != 0 { OF_READINGS } else { 0 };
-        if short && from != mark.slots && self.counters.beside() > 0 {
-            return Err(stale_mark());
-        }
         for k in 0..self.counters.beside() {
             // (a mark that is no more than that reading has none of them)
             let said = if from == mark.slots { said[k] } else { mark.counter[k] };
