@@ -29,9 +29,6 @@ pub struct CpuTotals {
     /// A timer told the time, of one at least.
     #[serde(default)]
     pub by_timer: bool,
-    /// Time is of the modes that shares are of. (Recordings of earlier versions always have the kernel's)
-    #[serde(default)]
-    pub time_as_shares: bool,
 }
 
 /// A CPU went offline, or came online.
@@ -125,7 +122,6 @@ impl RecordedCpus {
             switched: self.switched,
             hidden: self.hidden,
             by_timer: self.by_timer,
-            time_as_shares: true,
         }
     }
 

@@ -448,7 +448,6 @@ impl Profile {
                 .notes
                 .into_iter()
                 .chain(recording.totals.unnamed.iter().map(|why| printable(why)))
-                .chain(recording.other_time())
                 .collect(),
             sources: Sources::default(),
         };

@@ -134,14 +134,6 @@ impl Recording {
         Recording { events, settings, bursts, stacks, modules, files, made, totals, condition: None }
     }
 
-    /// What is to be said of its time, if that is of other modes than shares are.
-    pub(crate) fn other_time(&self) -> Option<String> {
-        let others = self.totals.cpus.as_ref().is_some_and(|cpus| !cpus.time_as_shares);
-        (others && !self.settings.kernel).then(|| {
-            "An earlier version has recorded this: of CPUs, what the kernel did for a function is in its time, though shares are of user mode alone.".into()
-        })
-    }
-
     /// Whether of any sample a caller is known. (A process is the outermost frame of its stacks, and calls nothing.)
     pub(crate) fn tells_callers(&self) -> bool {
         let is_code = |place: &&CodePlace| !is_process(place, &self.modules);

@@ -52,25 +52,6 @@ fn the_kernels_functions_are_those_of_the_start_in_which_it_was_recorded() {
 }
 
 #[test]
-fn it_is_said_if_time_is_of_other_modes_than_shares_are() {
-    let mut recording = recording("/nowhere/a", &[0], 16);
-    let notes = |recording: &Recording| {
-        let notes = Profile::new(recording).notes;
-        notes.iter().filter(|note| note.contains("what the kernel did for a function is in its time")).count()
-    };
-    assert_eq!(notes(&recording), 0);
-    // (as earlier versions have written it)
-    let earlier = r#"{"cpus":2,"changed":[],"switched":0,"hidden":0,"by_timer":false}"#;
-    recording.totals.cpus = Some(serde_json::from_str(earlier).unwrap());
-    assert_eq!(notes(&recording), 1);
-    recording.settings.kernel = true;
-    assert_eq!(notes(&recording), 0);
-    recording.settings.kernel = false;
-    recording.totals.cpus.as_mut().unwrap().time_as_shares = true;
-    assert_eq!(notes(&recording), 0);
-}
-
-#[test]
 fn what_was_not_sampled_may_be_any_functions() {
     let scratch = Scratch::new("unseen");
     let file = scratch.compiled("with", &["-g"]);
