@@ -6,6 +6,9 @@
 use super::expression::{Expression, Operator};
 use super::text::{Text, Value};
 
+/// No core is wider.
+const MOST_WIDTH: f64 = 16.0;
+
 /// Events that are counted together.
 #[derive(Clone, Debug)]
 pub struct Group {
@@ -29,6 +32,7 @@ pub enum Formula {
     /// Slots that the first counted, less those that the others did.
     Balance(Vec<usize>, Vec<usize>),
     Rest,
+    /// A share of all slots.
     Of(Expression),
 }
 
@@ -54,7 +58,7 @@ impl Groups {
     /// Those of a core.
     ///
     /// # Errors
-    /// Level 1 does not fit, or the children of a node do not.
+    /// Level 1 does not fit, or the children of a node do not; or a value is neither slots nor a share.
     pub fn of(text: &Text) -> Result<Groups, String> {
         let nodes = &text.nodes;
         let depth = nodes.iter().map(|node| node.level).max().unwrap_or(0);
@@ -133,6 +137,12 @@ impl Group {
         if let Expression::Of(Operator::Times, operands) = expression {
             if let [Expression::Name(event), Expression::Number(slots)] = &**operands {
                 if let Some(place) = self.place(text, event) {
+                    if slots.fract() != 0.0 || !(1.0..=MOST_WIDTH).contains(slots) {
+                        return Err(format!("{event} * {slots}: a cycle has 1 to {MOST_WIDTH} slots"));
+                    }
+                    if text.nodes.iter().filter(|node| node.takes(event)).count() > 1 {
+                        return Err(format!("{event} * {slots}: another node takes the event, too"));
+                    }
                     self.slots_each[place] = *slots as u32;
                     return Ok(Formula::Slots(place));
                 }
@@ -140,6 +150,13 @@ impl Group {
         }
         let (mut more, mut less) = (Vec::new(), Vec::new());
         if !self.is_balance(text, expression, &mut more, &mut less) {
+            let is_share = |name: &str| name == "slots" || self.place(text, name).is_none();
+            if !expression.names().into_iter().any(is_share) {
+                let node = &text.nodes[node].name;
+                return Err(format!(
+                    "{node}: slots are events added up, or one times a number; a share has `slots` or a node in it"
+                ));
+            }
             return Ok(Formula::Of(expression.clone()));
         }
         Ok(match (&more[..], &less[..]) {

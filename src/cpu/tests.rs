@@ -117,6 +117,25 @@ fn what_does_not_fit_is_said() {
 }
 
 #[test]
+fn a_value_is_slots_or_a_share() {
+    let with =
+        |value: &str| Groups::of(&Text::read(&MADE_UP.replace("= b * 4", &format!("= {value}"))).unwrap());
+    for (value, why) in [
+        ("b * 2.5", "b * 2.5: a cycle has 1 to 16 slots"),
+        ("b * 0", "b * 0: a cycle has 1 to 16 slots"),
+        ("b * 2 + a", "first: slots are events added up"),
+        ("min(a, b)", "first: slots are events"),
+    ] {
+        assert!(with(value).err().unwrap().starts_with(why), "{value}");
+    }
+    let twice = Groups::of(&Text::read(&MADE_UP.replace("c - a", "c - b")).unwrap());
+    assert_eq!(twice.err().unwrap(), "b * 4: another node takes the event, too");
+    for share in ["useful * (b / a)", "2 * b / slots", "b * 16"] {
+        assert!(with(share).is_ok(), "{share}");
+    }
+}
+
+#[test]
 fn faults_have_their_line() {
     let with = |line: &str| Text::read(&format!("{MADE_UP}{line}\n")).unwrap_err();
     for (line, what) in [
