@@ -1,5 +1,5 @@
-//! What include/topdown_inline.h needs. Programs are compiled with it, so none of this ever changes: if the reader has to
-//! look at something else, what it calls gets another name.
+//! What include/topdown_inline.h needs. Programs are compiled with it, so from the first release on none of this changes: if
+//! the reader has to look at something else, what it calls gets another name.
 
 use super::border::{at, guard, handle, put, td};
 use crate::handle;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 const AWAY: u32 = u32::MAX;
 
 /// The part of a handle that readings look at; the control page of SLOTS follows it in memory. The library's own: programs
-/// that inline readings are compiled with it, so when it changes, what td_read_mark calls gets another name.
+/// that inline readings are compiled with it, so when it changes after the first release, what td_read_mark calls gets another name.
 #[repr(C)]
 pub struct Shared {
     /// Thread pointer of the thread whose calls of td_read may read the registers; 0 while nobody's may.

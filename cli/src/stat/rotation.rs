@@ -184,7 +184,7 @@ impl Rotation {
     pub fn read(&mut self, at_work: bool) -> Reading {
         self.next(at_work);
         let enabled: u64 = self.times.iter().map(TimeOf::ns).sum();
-        // (a CPU is there all the time, counted or not, idle or not: what of it is between turns, and at which pace, nobody knows)
+        // (A CPU is online all the time, idle or busy, counted or refused: how much of that is between turns cannot be told.)
         if !self.times.iter().any(|time| matches!(time.of, Of::Cpu(_))) {
             self.over.gap_ns = enabled.saturating_sub(self.over.enabled_ns.max(self.over.running_ns));
         }
