@@ -13,6 +13,7 @@ mod text;
 use groups::Groups;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
+use tables::Read;
 use text::Text;
 
 const TEXTS: &str = "cpus";
@@ -27,16 +28,17 @@ fn main() {
     let mut paths: Vec<PathBuf> = fs::read_dir(TEXTS).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     paths.sort();
-    let cores: Vec<(Text, Groups)> = paths.iter().map(|path| core(path)).collect();
+    let cores: Vec<Read> = paths.iter().map(|path| core(path)).collect();
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
     fs::write(out.join("cpus.rs"), tables::tables(&cores)).unwrap();
 }
 
 /// What is wrong with a text ends the build.
-fn core(path: &Path) -> (Text, Groups) {
+fn core(path: &Path) -> Read {
     let file = path.display();
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{file}: {error}"));
     let text = Text::read(&text).unwrap_or_else(|fault| panic!("{file}:{}: {}", fault.line, fault.what));
-    let groups = Groups::of(&text).unwrap_or_else(|what| panic!("{file}: {what}"));
+    let groups =
+        (text.counters > 0).then(|| Groups::of(&text).unwrap_or_else(|what| panic!("{file}: {what}")));
     (text, groups)
 }

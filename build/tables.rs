@@ -1,82 +1,305 @@
-//! The tables of a core as Rust: rows, counters, trees.
+//! The tables of cores as Rust: rows, counters, trees.
 
 use crate::expression::{Expression, Operator};
 use crate::groups::{Formula, Group, Groups};
-use crate::text::{Event, Text};
-use std::fmt::Write;
+use crate::text::{Core, Event, Leader, Node, Place, Text, Value};
 
-/// Which rows of a core there are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Whole,
-    Fewer,
-    Subtree,
+/// The fields of PERF_METRICS, in their order.
+const FIELDS: [&str; 8] = [
+    "retiring",
+    "bad_speculation",
+    "frontend_bound",
+    "backend_bound",
+    "heavy_operations",
+    "branch_mispredicts",
+    "fetch_latency",
+    "memory_bound",
+];
+/// `td_info.core` has room for as many bytes of a name.
+const MOST_NAME: usize = 47;
+
+/// A text, and what its general-purpose counters hold; None: it is not counted by these.
+pub type Read = (Text, Option<Groups>);
+
+/// A core, with the text that it is of.
+type Kind<'a> = (&'a Read, &'a Core);
+
+/// The tables of these cores.
+pub fn tables(cores: &[Read]) -> String {
+    let mut out = Out { text: "pub(super) const ROWS: &[Model] = &[\n".into(), own: String::new() };
+    for (text, groups) in cores {
+        for core in &text.cores {
+            out.core(text, groups.as_ref(), core);
+        }
+    }
+    for (p_core, e_core) in hybrids(cores) {
+        out.hybrid(p_core, e_core);
+    }
+    format!("{}];\npub(super) static E_CORES: &[Model] = &[\n{}];\n", out.text, out.own)
 }
 
-/// The tables of these cores, each with its groups.
-pub fn tables(cores: &[(Text, Groups)]) -> String {
-    let mut out = String::new();
-    for (name, kind) in [("ROWS", Kind::Whole), ("FEWER", Kind::Fewer), ("SUBTREES", Kind::Subtree)] {
-        let _ = writeln!(out, "pub(super) const {name}: &[Model] = &[");
-        for (text, groups) in cores {
-            let of_kind: Vec<&Group> = match kind {
-                Kind::Whole => vec![&groups.whole],
-                Kind::Fewer => groups.fewer.iter().collect(),
-                Kind::Subtree => groups.subtrees.iter().collect(),
-            };
-            for group in of_kind {
-                row(&mut out, text, groups, group, kind);
+/// Each kind of E-core, with the P-cores beside it.
+fn hybrids(cores: &[Read]) -> Vec<(Kind<'_>, Kind<'_>)> {
+    let all = || cores.iter().flat_map(|read| read.0.cores.iter().map(move |core| (read, core)));
+    let mut hybrids = Vec::new();
+    for e_core in all().filter(|(_, core)| core.place == Place::BesideP) {
+        let is_beside = |(read, core): &Kind| {
+            read.0.metrics_level > 0 && e_core.1.models.iter().all(|model| core.models.contains(model))
+        };
+        let p_core = all().find(is_beside);
+        hybrids.push((p_core.unwrap_or_else(|| panic!("no P-cores are beside {}", e_core.1.name)), e_core));
+    }
+    hybrids
+}
+
+struct Out {
+    text: String,
+    /// What E-cores count together with P-cores.
+    own: String,
+}
+
+/// What of a row is not its core's.
+struct Row<'a> {
+    name: String,
+    base: &'a str,
+    variant: &'static str,
+    models: &'a [u32],
+    proved: &'a str,
+    counting: String,
+}
+
+fn row(text: &Text, core: &Core, row: &Row) -> String {
+    let Row { name, base, variant, models, proved, counting } = row;
+    assert!(name.len() <= MOST_NAME, "the name '{name}' is longer than {MOST_NAME} bytes");
+    format!(
+        "Model {{ core: {name:?}, base: {base:?}, variant: Variant::{variant}, vendor: {:?}, family: {}, models: &{models:?}, \
+         before: {}, slots_per_cycle: {}, proved: {proved:?}, counting: {counting} }},\n",
+        core.vendor, core.family, core.before, text.width,
+    )
+}
+
+impl Out {
+    fn core(&mut self, text: &Text, groups: Option<&Groups>, core: &Core) {
+        let mut add = |name: String, variant, level, counting| {
+            let (base, models, proved) = (&core.name[..], &core.models[..], core.proved(level));
+            self.text += &row(text, core, &Row { name, base, variant, models, proved, counting });
+        };
+        let own = if core.place == Place::BesideP { "ECores" } else { "Own" };
+        if !text.not_counted.is_empty() {
+            add(core.name.clone(), own, 0, format!("Counting::None({:?})", text.not_counted));
+            return;
+        }
+        let named = |way: &str| format!("{}, {way}", core.name);
+        let counted = |group: &Group, unsure: &str| counters(text, group, unsure);
+        let unsure = unsure(text);
+        let is_corrected = groups.is_some_and(|groups| groups.uncorrected.is_some());
+        if text.metrics_level > 0 {
+            let level = text.metrics_level;
+            add(core.name.clone(), own, level, registers(text, "", &moved(text)));
+            if is_corrected {
+                add(named("registers alone"), "RegistersAlone", level, registers(text, &unsure, ""));
+                add(named("bare"), "BareRegisters", level, registers(text, "", ""));
             }
         }
-        out += "];\n";
+        let Some(groups) = groups else { return };
+        let level = depth(text, &groups.whole);
+        match text.metrics_level {
+            0 => add(core.name.clone(), own, level, counted(&groups.whole, "")),
+            _ => add(named("by counters"), "Counters", level, counted(&groups.whole, &unsure)),
+        }
+        if let Some(fewer) = &groups.uncorrected {
+            add(named("fewer counters"), "FewerCounters", level, counted(fewer, &unsure));
+            add(named("bare counters"), "BareCounters", level, counted(fewer, ""));
+        }
+        if let Some(fewer) = &groups.one_thread {
+            add(named("fewer counters"), "OneThread", level, counted(fewer, ""));
+        }
+        for group in &groups.subtrees {
+            let node = group.subtree.as_deref().unwrap_or_default().replace('_', " ");
+            let name = format!("{}, {node}", core.short);
+            add(name, "Subtree", depth(text, group), counted(group, ""));
+        }
     }
-    out
+
+    /// What both kinds of core count alike: each node by one event of either, or as the rest.
+    fn hybrid(&mut self, p: Kind, e: Kind) {
+        let name = format!("{} and {}", p.1.name, e.1.name);
+        let (p_text, e_text) = (&p.0.0, &e.0.0);
+        let (Some(p_groups), Some(e_groups)) = (&p.0.1, &e.0.1) else {
+            panic!("{name}: one of both is not counted by counters")
+        };
+        let (p_group, e_group) = (&p_groups.whole, &e_groups.whole);
+        let (mut events, mut corrections) = (Vec::new(), Vec::new());
+        let mut nodes = Vec::new();
+        for (p_place, of_p) in &p_group.nodes {
+            let p_node = &p_text.nodes[*p_place];
+            let is_same = |(place, _): &&(usize, _)| e_text.nodes[*place].name == p_node.name;
+            let Some((e_place, of_e)) = e_group.nodes.iter().find(is_same) else { continue };
+            let mut event = |p: usize, e: usize| {
+                events.push((p_group.events[p], e_group.events[e]));
+                events.len() - 1
+            };
+            let formula = match (of_p, of_e) {
+                (Some(Formula::Rest), Some(Formula::Rest)) => Formula::Rest,
+                (Some(Formula::Slots(p)), Some(Formula::Slots(e))) => Formula::Slots(event(*p, *e)),
+                (Some(Formula::Corrected(p, less, more)), Some(Formula::Slots(e))) if more.is_empty() => {
+                    corrections.extend(less.iter().map(|place| p_group.events[*place]));
+                    Formula::Corrected(event(*p, *e), less.clone(), Vec::new())
+                }
+                _ => continue,
+            };
+            nodes.push((*p_place, *e_place, formula));
+        }
+        // of E-cores, which count nothing of what corrects, some event stands for it
+        let in_both = events.len();
+        events.extend(corrections.iter().map(|event| (*event, e_group.events[0])));
+        for (.., formula) in &mut nodes {
+            if let Formula::Corrected(_, less, _) = formula {
+                *less = (in_both..events.len()).collect();
+            }
+        }
+        let deeper = nodes.iter().map(|(place, ..)| &p_text.nodes[*place]).filter(|node| node.level > 1);
+        let deeper: Vec<String> = deeper.map(|node| node.name.replace('_', " ")).collect();
+        let group = |own: fn(usize, usize) -> usize| Group {
+            subtree: None,
+            alone: false,
+            events: events.iter().map(|(p, e)| own(*p, *e)).collect(),
+            nodes: nodes.iter().map(|(p, e, formula)| (own(*p, *e), Some(formula.clone()))).collect(),
+            no_deeper: format!(
+                "of level 2 {} alone, which both kinds of core count alike",
+                deeper.join(" and ")
+            ),
+        };
+        let (base, models, unsure) = (&name[..], &e.1.models[..], unsure(p_text));
+        let of_kind = |text: &Text, core: &Core, name: &str, proved, group: &Group, never_from| {
+            // (no samples are of both together)
+            let text = &Text { returns: None, clock: None, ..text.clone() };
+            let counting = counters_but(text, group, &unsure, never_from);
+            let name = name.to_string();
+            row(text, core, &Row { name, base, variant: "Hybrid", models, proved, counting })
+        };
+        let proved = &e.1.proved_with_p_cores;
+        self.text += &of_kind(p_text, p.1, &name, proved, &group(|p, _| p), events.len());
+        self.own += &of_kind(e_text, e.1, &e.1.name, "", &group(|_, e| e), in_both);
+    }
 }
 
-fn row(out: &mut String, text: &Text, groups: &Groups, group: &Group, kind: Kind) {
-    let core = match (&group.subtree, kind) {
-        (Some(node), _) => format!("{}, {}", text.core, node.replace('_', " ")),
-        (None, Kind::Fewer) => format!("{}, fewer counters", text.core),
-        (None, _) => text.core.clone(),
+/// Deepest level that a group lists.
+fn depth(text: &Text, group: &Group) -> u32 {
+    group.nodes.iter().map(|(place, _)| text.nodes[*place].level).max().unwrap_or(0)
+}
+
+/// SLOTS and PERF_METRICS.
+fn registers(text: &Text, unsure: &str, moved: &str) -> String {
+    format!(
+        "Counting::PerfMetrics {{ level: {}, tree: &Tree {{ inputs: &perf_metrics::INPUTS, clocks: None, unsure: &[{unsure}], \
+         nodes: &perf_metrics::NODES, per_cycle: &[] }}, moved: &[{moved}] }}",
+        text.metrics_level
+    )
+}
+
+/// Where an event corrects: nodes off which it is taken, and those to which it is added.
+fn corrected<'t>(text: &'t Text, event: &str) -> [Vec<&'t str>; 2] {
+    let [mut off, mut to] = [Vec::new(), Vec::new()];
+    for node in &text.nodes {
+        let Some(Expression::Of(operator, operands)) = node.expression() else { continue };
+        if operands[1].names().contains(&event) {
+            if *operator == Operator::Minus { &mut off } else { &mut to }.push(&node.name[..]);
+        }
+    }
+    [off, to]
+}
+
+/// The root that is the rest, and what is the rest of that.
+fn rests(text: &Text) -> Vec<&str> {
+    let rest_of = |parent: Option<&str>| {
+        let is_rest = |node: &&Node| node.parent.as_deref() == parent && node.value == Value::Rest;
+        text.nodes.iter().find(is_rest).map(|node| &node.name[..])
     };
-    // (nobody looks a CPU up among rows of fewer counters)
-    let vendor = if kind == Kind::Fewer { "" } else { &text.vendor };
+    let Some(root) = rest_of(None) else { return Vec::new() };
+    [root].into_iter().chain(rest_of(Some(root))).collect()
+}
+
+/// `Moved` of each event that corrects: the fields of the register that have its slots, and those that have them as published.
+fn moved(text: &Text) -> String {
+    let fields = |names: &[&str]| {
+        let place = |name: &&str| FIELDS.iter().position(|field| field == name);
+        format!("{:?}", names.iter().filter_map(place).collect::<Vec<_>>())
+    };
+    let of_event = |one: &Event| {
+        let [off, to] = corrected(text, &one.name);
+        let rests = rests(text);
+        let (from, to) = if to.is_empty() { (&off, &rests) } else { (&rests, &to) };
+        let each = if text.is_of_cycles(&one.name) { text.width } else { 1 };
+        format!(
+            "perf_metrics::Moved {{ event: {}, each: {each}, from: &{}, to: &{} }}",
+            event(one, false),
+            fields(from),
+            fields(to)
+        )
+    };
+    list(text.events.iter().filter(|event| event.corrects).map(of_event))
+}
+
+/// `Unsure` of each event that corrects.
+fn unsure(text: &Text) -> String {
+    let ids = |names: &[&str]| list(names.iter().map(|name| format!("{}.id", metric(name))));
+    let of_event = |one: &Event| {
+        let [off, to] = corrected(text, &one.name);
+        let rests = rests(text);
+        let (counted, published) = if to.is_empty() { (&off, &rests) } else { (&rests, &to) };
+        format!("Unsure {{ counted_in: &[{}], published_in: &[{}] }}", ids(counted), ids(published))
+    };
+    list(text.events.iter().filter(|event| event.corrects).map(of_event))
+}
+
+fn counters(text: &Text, group: &Group, unsure: &str) -> String {
+    counters_but(text, group, unsure, group.events.len())
+}
+
+/// The same, with events that count nothing from a place on.
+fn counters_but(text: &Text, group: &Group, unsure: &str, never_from: usize) -> String {
     let subtree = group.subtree.as_ref().map_or("0".into(), |node| format!("{}.id", metric(node)));
-    let no_deeper = if group.subtree.is_none() { &groups.no_deeper[..] } else { "" };
-    let events = group.events.iter().map(|place| event(&text.events[*place]));
-    let leader = text.leader.as_ref().map(event).unwrap_or_default();
-    let optional =
-        |one: &Option<Event>| one.as_ref().map_or("None".into(), |one| format!("Some({})", event(one)));
-    let _ = writeln!(
-        out,
-        "Model {{ core: {core:?}, vendor: {vendor:?}, family: {}, models: &{:?}, slots_per_cycle: {}, proved: {:?}, counting: \
-         Counting::Counters(&Counters {{ tree: &{}, leaders: &[Leader {{ event: {leader}, by_cycle: true, general: true }}], events: &[{}], \
-         subtree: {subtree}, general: {}, returns: {}, clock: {}, no_deeper: {no_deeper:?}, alone: {} }}) }},",
-        text.family,
-        text.models,
-        text.width,
-        text.proved,
-        tree(text, group),
+    let events = group.events.iter().enumerate();
+    let events = events.map(|(place, event)| self::event(&text.events[*event], place >= never_from));
+    let optional = |one: &Option<Event>| {
+        one.as_ref().map_or("None".into(), |one| format!("Some({})", event(one, false)))
+    };
+    // (where SLOTS leads, how many counters there are does not tell what fits)
+    let general = if text.leaders.first().is_some_and(|leader| leader.slots) { 0 } else { text.counters };
+    format!(
+        "Counting::Counters(&Counters {{ tree: &{}, leaders: &[{}], events: &[{}], subtree: {subtree}, general: {general}, \
+         returns: {}, clock: {}, no_deeper: {:?}, alone: {} }})",
+        tree(text, group, unsure),
+        list(text.leaders.iter().map(leader)),
         list(events),
-        text.counters,
         optional(&text.returns),
         optional(&text.clock),
+        group.no_deeper,
         group.alone,
-    );
+    )
 }
 
-fn tree(text: &Text, group: &Group) -> String {
-    let inputs = group.slots_each.iter().enumerate().map(|(place, slots)| match slots {
-        1 => format!("Input::Counter({place})"),
-        _ => format!("Input::Cycles({place}, {slots})"),
+fn leader(leader: &Leader) -> String {
+    let Leader { event, slots, fixed } = leader;
+    format!("Leader {{ event: {}, by_cycle: {}, general: {} }}", self::event(event, false), !slots, !fixed)
+}
+
+fn tree(text: &Text, group: &Group, unsure: &str) -> String {
+    let inputs = group.events.iter().enumerate().map(|(place, event)| {
+        match text.is_of_cycles(&text.events[*event].name) {
+            true => format!("Input::Cycles({place}, {})", text.width),
+            false => format!("Input::Counter({place})"),
+        }
     });
     let nodes = group.nodes.iter().map(|(place, formula)| {
         let node = &text.nodes[*place];
         let parent = node.parent.as_ref().map_or("0".into(), |parent| format!("{}.id", metric(parent)));
         format!(
-            "Row {{ metric: {}, parent: {parent}, level: {}, unit: metrics::TD_UNIT_SLOTS, formula: {} }}",
+            "Row {{ metric: {}, parent: {parent}, level: {}, unit: metrics::TD_UNIT_{}, formula: {} }}",
             metric(&node.name),
             node.level,
+            if node.of_cycles { "CLOCKS" } else { "SLOTS" },
             formula
                 .as_ref()
                 .map_or("Formula::NoCounter".into(), |formula| self::formula(text, group, formula))
@@ -84,30 +307,59 @@ fn tree(text: &Text, group: &Group) -> String {
     });
     let simulated = group.events.iter().map(|event| format!("{:?}", text.events[*event].simulated));
     format!(
-        "Tree {{ inputs: &[{}], clocks: None, unsure: &[], nodes: &[{}], per_cycle: &[{}] }}",
+        "Tree {{ inputs: &[{}], clocks: {}, unsure: &[{unsure}], nodes: &[{}], per_cycle: &[{}] }}",
         list(inputs),
+        clocks(text, group),
         list(nodes),
         list(simulated)
     )
+}
+
+/// What tells the cycles, if a node is a share of them.
+fn clocks(text: &Text, group: &Group) -> String {
+    if !group.nodes.iter().any(|(place, _)| text.nodes[*place].of_cycles) {
+        return "None".into();
+    }
+    let is_clock =
+        |event: &usize| text.clock.as_ref().is_some_and(|clock| clock.config == text.events[*event].config);
+    match group.events.iter().position(is_clock) {
+        Some(place) => format!("Some(Clocks::Input({place}))"),
+        None => format!("Some(Clocks::Slots({}))", text.width),
+    }
 }
 
 fn formula(text: &Text, group: &Group, formula: &Formula) -> String {
     match formula {
         Formula::Slots(event) => format!("Formula::Slots({event})"),
         Formula::Balance(more, less) => format!("Formula::Balance(&{more:?}, &{less:?})"),
+        Formula::Corrected(slots, less, more) => {
+            format!("Formula::Corrected(Corrected {{ slots: {slots}, less: &{less:?}, more: &{more:?} }})")
+        }
+        Formula::Retired(stalls, not_stalls, retired, dispatched) => format!(
+            "Formula::Retired(Retired {{ stalls: &{stalls:?}, not_stalls: &{not_stalls:?}, retired: {retired}, dispatched: {dispatched} }})"
+        ),
         Formula::Rest => "Formula::Rest".into(),
         Formula::Of(expression) => format!("Formula::Of({})", operand(text, group, expression)),
     }
 }
 
 fn operand(text: &Text, group: &Group, expression: &Expression) -> String {
+    let event = |name: &str| group.events.iter().position(|event| text.events[*event].name == name);
     match expression {
         Expression::Number(number) => format!("&Expr::Number({number:?})"),
         Expression::Name(name) if name == "slots" => "&Expr::Slots".into(),
-        Expression::Name(name) => match group.place(text, name) {
+        Expression::Name(name) if name == "width" => format!("&Expr::Number({:?})", f64::from(text.width)),
+        Expression::Name(name) => match event(name) {
             Some(place) => format!("&Expr::Input({place})"),
             None => format!("&Expr::Node({}.id)", metric(name)),
         },
+        // (the input is in slots)
+        Expression::Of(Operator::Times, operands)
+            if operands[1].is_name("width")
+                && matches!(&operands[0], Expression::Name(name) if event(name).is_some()) =>
+        {
+            operand(text, group, &operands[0])
+        }
         Expression::Of(operator, operands) => {
             let operator = match operator {
                 Operator::Plus => "Sum",
@@ -123,9 +375,12 @@ fn operand(text: &Text, group: &Group, expression: &Expression) -> String {
     }
 }
 
-fn event(event: &Event) -> String {
-    let Event { name, config, may_be_silent, .. } = event;
-    format!("Event {{ may_be_silent: {may_be_silent}, ..Event::new({name:?}, {config:#x}) }}")
+fn event(event: &Event, never: bool) -> String {
+    let Event { name, config, may_be_silent, counter, .. } = event;
+    format!(
+        "Event {{ name: {name:?}, config: {config:#x}, counter: {counter:?}, may_be_silent: {}, never: {never} }}",
+        *may_be_silent || never
+    )
 }
 
 fn metric(node: &str) -> String {

@@ -95,8 +95,8 @@ pub fn metric(id: u32) -> Option<Metric> {
 }
 
 pub use model::{
-    Core, core_of_subtree, cores, fingerprint, groups_of_level, is_bounded, not_measured, subtree_of_name,
-    subtrees_of_level,
+    Core, core_as_published, core_of_subtree, cores, fingerprint, groups_of_level, is_bounded, not_measured,
+    subtree_of_name, subtrees_of_level,
 };
 pub use options::{Corrections, Options, SourceKind, Target};
 pub use probe::{Finding, Survey, Verdict, probe};

@@ -21,8 +21,9 @@ pub struct Arguments {
 
 /// What `topdown list --help` says of the rest.
 pub const HELP: &str = "\
-For each kind of core: what is counted, how many general counters that takes, down to which level, and how it was proved. A core
-stands twice if it can be measured in two ways. Below, those that cannot be, and why. `topdown check` tells which of them this machine has.";
+For each kind of core: what is counted, how many general counters that takes, down to which level, and how it was proved. Levels
+that no group of counters holds whole are counted below one node at a time. Below, cores that cannot be measured, and why. `topdown check` tells
+which of them this machine has.";
 
 /// Exit status 0, unless nothing can be written.
 pub fn run(arguments: &Arguments) -> ExitCode {
@@ -45,6 +46,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 #[derive(Serialize)]
 struct Json {
     core: &'static str,
+    base: &'static str,
+    subtree: &'static str,
     vendor: &'static str,
     family: u32,
     models: &'static [u32],
@@ -57,38 +60,88 @@ struct Json {
 
 impl Json {
     fn new(core: Core) -> Json {
-        let Core {
-            core,
-            vendor,
-            family,
-            models,
-            slots_per_cycle,
-            general_counters,
-            level,
-            proved,
-            no_deeper,
-        } = core;
-        let no_deeper = in_words_of_the_command(no_deeper);
-        Json { core, vendor, family, models, slots_per_cycle, general_counters, level, proved, no_deeper }
+        Json {
+            core: core.core,
+            base: core.base,
+            subtree: core.subtree,
+            vendor: core.vendor,
+            family: core.family,
+            models: core.models,
+            slots_per_cycle: core.slots_per_cycle,
+            general_counters: core.general_counters,
+            level: core.level,
+            proved: core.proved,
+            no_deeper: in_words_of_the_command(core.no_deeper),
+        }
     }
 }
 
-fn source(core: &Core) -> String {
-    match core.general_counters {
-        0 => "SLOTS and PERF_METRICS".into(),
-        counters => format!("{counters} general counters"),
+/// A core, and each way to count it: the first unless it is told otherwise.
+struct Ways(Vec<Core>);
+
+fn all() -> Vec<Ways> {
+    let mut all: Vec<Ways> = cores().filter(|core| core.is_default).map(|core| Ways(vec![core])).collect();
+    for core in cores().filter(|core| !core.is_default) {
+        let of_core = |ways: &&mut Ways| ways.0[0].base == core.base;
+        all.iter_mut().filter(of_core).for_each(|ways| ways.0.push(core));
+    }
+    all
+}
+
+impl Ways {
+    fn own(&self) -> &Core {
+        &self.0[0]
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Core> {
+        self.0.iter().filter(|core| !core.subtree.is_empty())
+    }
+
+    /// "SLOTS and PERF_METRICS, or 8 or 7 general counters".
+    fn source(&self) -> String {
+        let mut counters: Vec<usize> = Vec::new();
+        for core in self.0.iter().filter(|core| core.subtree.is_empty() && core.general_counters > 0) {
+            if !counters.contains(&core.general_counters) {
+                counters.push(core.general_counters);
+            }
+        }
+        let words: Vec<String> = counters.iter().map(usize::to_string).collect();
+        let counters = format!("{} general counters", words.join(" or "));
+        match (self.own().general_counters, words.is_empty()) {
+            (0, true) => "SLOTS and PERF_METRICS".into(),
+            (0, false) => format!("SLOTS and PERF_METRICS, or {counters}"),
+            _ => counters,
+        }
+    }
+
+    /// "2, and 3 below ifetch latency, core bound".
+    fn levels(&self) -> String {
+        let below: Vec<&str> = self.parts().map(|part| part.subtree).collect();
+        match self.parts().map(|part| part.level).max() {
+            None => self.own().level.to_string(),
+            Some(deepest) => format!("{}, and {deepest} below {}", self.own().level, below.join(", ")),
+        }
+    }
+
+    fn proved(&self) -> String {
+        let words = |core: &Core| if core.proved.is_empty() { "not run" } else { core.proved };
+        let own = words(self.own());
+        match self.parts().next().filter(|part| words(part) != own) {
+            Some(part) => format!("{own}; level {}: {}", part.level, words(part)),
+            None => own.into(),
+        }
     }
 }
 
 fn table() -> String {
     let mut out = String::new();
-    for core in cores() {
+    for ways in all() {
         out += &format!(
-            "{:40} {:23} level {}  {}\n",
-            core.core,
-            source(&core),
-            core.level,
-            if core.proved.is_empty() { "not run" } else { core.proved }
+            "{:40} level {}; by {}; {}\n",
+            ways.own().core,
+            ways.levels(),
+            ways.source(),
+            ways.proved()
         );
     }
     out += "\nKnown, and not measured:\n";
@@ -113,15 +166,12 @@ fn models(models: &[u32]) -> String {
     ranges.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// What counts a part of a level, as the library's texts call it; and in a document for users of the library and of the command.
-const SUBTREE: &str = "td_options.subtree";
-const BY_BOTH: &str = "td_options.subtree or `topdown stat --subtree`";
-
 fn markdown() -> String {
     let mut out = String::from(
         "| core | family | models | slots per cycle | counted by | level | proved |\n|---|---|---|---|---|---|---|\n",
     );
-    for core in cores() {
+    for ways in all() {
+        let core = ways.own();
         out += &format!(
             "| {} | {} {} | {} | {} | {} | {} | {} |\n",
             core.core,
@@ -129,18 +179,9 @@ fn markdown() -> String {
             if core.family == ARM64 { "arm64".into() } else { core.family.to_string() },
             models(core.models),
             if core.slots_per_cycle == 0 { "not known".into() } else { core.slots_per_cycle.to_string() },
-            source(&core),
-            if core.no_deeper.is_empty() {
-                core.level.to_string()
-            } else {
-                let both = core.no_deeper.replace(SUBTREE, BY_BOTH);
-                format!("{} ({both})", core.level)
-            },
-            if core.proved.is_empty() {
-                "not run; formula tested by hand-derived vectors"
-            } else {
-                core.proved
-            },
+            ways.source(),
+            ways.levels(),
+            ways.proved(),
         );
     }
     out

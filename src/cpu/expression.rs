@@ -5,7 +5,7 @@
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
     Number(f64),
-    /// An event, a node, or `slots`.
+    /// An event, a node, `slots`, or `width`.
     Name(String),
     Of(Operator, Box<[Expression; 2]>),
 }
@@ -39,6 +39,11 @@ impl Expression {
             [] => Ok(expression),
             [word, ..] => Err(format!("'{word}' follows the end of the expression")),
         }
+    }
+
+    /// Whether it is this name alone.
+    pub fn is_name(&self, name: &str) -> bool {
+        matches!(self, Expression::Name(own) if own == name)
     }
 
     /// Each name in it.

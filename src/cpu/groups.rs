@@ -1,27 +1,30 @@
 //! Which groups of a core's events fit its general-purpose counters, and what of its tree each of them tells.
 //!
-//! Levels are counted whole as far as they fit. Where a level does not, each node above it has a group of its own: level 1, and what is
-//! below that node. Slots of the core's other thread are left out where that makes room: such a group is for cores that run one thread each.
+//! Levels are counted whole as far as they fit. The children of each node of the deepest of these levels are a family; each family that
+//! fits has a group of its own beside level 1, and families below one node share a group where both fit. Of a family that does not fit,
+//! the first children are counted that do. Slots of the core's other thread are left out where that makes room: such a group is for
+//! cores that run one thread each.
 
 use super::expression::{Expression, Operator};
-use super::text::{Text, Value};
+use super::text::{Node, Text, Value};
+use std::collections::BTreeSet;
 
-/// No core is wider.
-const MOST_WIDTH: f64 = 16.0;
+/// No event has more slots for each that it counts.
+const MOST_SLOTS: f64 = 16.0;
 
 /// Events that are counted together.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The node whose children it tells; None: whole levels.
+    /// The node below which it tells what whole levels do not; None: whole levels.
     pub subtree: Option<String>,
     /// Right where each core runs one thread.
     pub alone: bool,
     /// By their places in the text.
     pub events: Vec<usize>,
-    /// Of each event, how many slots each that it counts is.
-    pub slots_each: Vec<u32>,
     /// By their places in the text, each with how its value follows; None: no counter is left for it.
     pub nodes: Vec<(usize, Option<Formula>)>,
+    /// Why it tells no more; "": there is no more.
+    pub no_deeper: String,
 }
 
 /// How a node's value follows from events, by their places in the group.
@@ -31,162 +34,480 @@ pub enum Formula {
     Slots(usize),
     /// Slots that the first counted, less those that the others did.
     Balance(Vec<usize>, Vec<usize>),
+    /// Slots that one counted, less those of the first others and with those of the last, which correct it.
+    Corrected(usize, Vec<usize>, Vec<usize>),
+    /// Slots that no stall took: all but those of the first and with those of the second, times the third by the fourth.
+    Retired(Vec<usize>, Vec<usize>, usize, usize),
     Rest,
-    /// A share of all slots.
+    /// A share of all slots, or of the cycles.
     Of(Expression),
+}
+
+/// Whether events are counted by which the published metrics correct others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Corrections {
+    Counted,
+    LeftOut,
 }
 
 /// The groups of a core.
 pub struct Groups {
     /// The levels that one group holds.
     pub whole: Group,
+    /// The same without what corrects others, if there is such.
+    pub uncorrected: Option<Group>,
     /// The same where each core runs one thread, if that takes fewer counters.
-    pub fewer: Option<Group>,
-    /// One for each node whose children no group holds with all others of their level.
+    pub one_thread: Option<Group>,
+    /// Of what is below.
     pub subtrees: Vec<Group>,
-    /// Why there is no deeper level in `whole`; "": there is none.
-    pub no_deeper: String,
 }
 
-/// Events that the wanted nodes take, in their order.
-fn events_of(text: &Text, wanted: impl Fn(usize) -> bool) -> Vec<usize> {
-    let takes = |event: &str| (0..text.nodes.len()).any(|node| wanted(node) && text.nodes[node].takes(event));
-    (0..text.events.len()).filter(|event| takes(&text.events[*event].name)).collect()
+/// Children of one node that whole levels do not tell.
+struct Family {
+    parent: String,
+    grandparent: Option<String>,
+    children: Vec<usize>,
+}
+
+/// Which nodes a group tells, and by which events.
+struct Plan<'t> {
+    text: &'t Text,
+    corrections: Corrections,
+    /// The core runs one thread.
+    alone: bool,
 }
 
 impl Groups {
-    /// Those of a core.
+    /// Those of a core that is counted by general-purpose counters.
     ///
     /// # Errors
-    /// Level 1 does not fit, or the children of a node do not; or a value is neither slots nor a share.
+    /// Level 1 does not fit, or a value is neither slots nor a share.
     pub fn of(text: &Text) -> Result<Groups, String> {
-        let nodes = &text.nodes;
-        let depth = nodes.iter().map(|node| node.level).max().unwrap_or(0);
-        let fits = |events: &[usize]| events.len() < text.counters; // (the leader takes one)
-        let of_levels = |level: u32| events_of(text, |node| nodes[node].level <= level);
-        let whole = (1..=depth).rev().find(|level| fits(&of_levels(*level))).ok_or("level 1 does not fit")?;
-        let is_there = |node: usize, level: u32, alone: bool| {
-            nodes[node].level <= level && !(alone && nodes[node].is_of_other_thread)
-        };
-        let of_whole = |alone: bool| {
-            let is_there = |node: usize| is_there(node, whole, alone);
-            Group::of(text, None, alone, is_there, is_there)
-        };
-        let has_other_thread = nodes.iter().any(|node| node.is_of_other_thread);
+        let with = |corrections, alone| Plan { text, corrections, alone };
+        let both = with(Corrections::Counted, text.one_thread);
+        let whole = (1..=text.depth()).rev().find(|level| both.fits(&both.levels(*level)));
+        let whole = whole.ok_or("level 1 does not fit")?;
+        let of_whole =
+            |plan: &Plan| plan.group(None, &plan.levels(whole), |node| node.level <= whole, |_| true);
+        let has_other_thread = text.nodes.iter().any(|node| node.is_of_other_thread);
+        let is_corrected = text.events.iter().any(|event| event.corrects);
         let mut groups = Groups {
-            whole: of_whole(false)?,
-            fewer: if has_other_thread { Some(of_whole(true)?) } else { None },
+            whole: of_whole(&both)?,
+            uncorrected: match is_corrected {
+                true => Some(of_whole(&with(Corrections::LeftOut, text.one_thread))?),
+                false => None,
+            },
+            one_thread: match has_other_thread {
+                true => Some(of_whole(&with(Corrections::Counted, true))?),
+                false => None,
+            },
             subtrees: Vec::new(),
-            no_deeper: String::new(),
         };
-        if whole == depth {
-            return Ok(groups);
-        }
-        groups.no_deeper = format!(
-            "level {} takes {} general counters, and the core has {}; td_options.subtree counts a part of it",
-            whole + 1,
-            of_levels(whole + 1).len() + 1,
-            text.counters
-        );
-        for parent in nodes.iter().filter(|node| node.level == whole).map(|node| &node.name) {
-            let is_child = |node: usize| nodes[node].parent.as_ref() == Some(parent);
-            if !(0..nodes.len()).any(is_child) {
-                continue;
-            }
-            let with = |alone: bool| {
-                let is_counted = |node: usize| is_child(node) || is_there(node, 1, alone);
-                Group::of(text, Some(parent), alone, |node| is_there(node, whole + 1, alone), is_counted)
-            };
-            let group = [with(false)?, with(true)?].into_iter().find(|group| fits(&group.events));
-            groups.subtrees.push(group.ok_or_else(|| format!("what is below {parent} does not fit"))?);
-        }
+        let (bins, untold): (Vec<Bin>, Vec<Bin>) =
+            bins(text, whole).into_iter().partition(|bin| !bin.children.is_empty());
+        groups.subtrees = bins.iter().map(|bin| bin.group(whole)).collect::<Result<_, _>>()?;
+        let whole_and_fewer = [&mut groups.whole].into_iter().chain(&mut groups.one_thread);
+        whole_and_fewer.for_each(|group| group.no_deeper = no_deeper(&both, whole, &bins, &untold));
         Ok(groups)
     }
 }
 
-impl Group {
-    fn of(
-        text: &Text,
-        subtree: Option<&str>,
-        alone: bool,
-        is_there: impl Fn(usize) -> bool,
-        is_counted: impl Fn(usize) -> bool,
-    ) -> Result<Group, String> {
-        let events = events_of(text, &is_counted);
-        let mut group = Group {
-            subtree: subtree.map(String::from),
-            alone,
-            slots_each: vec![1; events.len()],
-            events,
-            nodes: Vec::new(),
-        };
-        for node in (0..text.nodes.len()).filter(|node| is_there(*node)) {
-            let formula = if is_counted(node) { Some(group.formula(text, node)?) } else { None };
-            group.nodes.push((node, formula));
+/// Why whole levels end at this one.
+fn no_deeper(plan: &Plan, whole: u32, bins: &[Bin], untold: &[Bin]) -> String {
+    let text = plan.text;
+    let left_out: Vec<String> = text.left_out.iter().map(|name| title(name)).collect();
+    let level = if left_out.is_empty() { whole + 1 } else { whole };
+    if level > text.depth() {
+        return text.no_deeper.clone();
+    }
+    let all = plan.needed(|node| node.level <= level);
+    let [wanted, there] = [plan.counters(&all), text.counters];
+    let limit = match text.counters_at_least {
+        true => format!("no document tells of more than {there}"),
+        false => format!("the core has {there}"),
+    };
+    let without = match &left_out[..] {
+        [] => String::new(),
+        [one] => format!(": {one} is left out"),
+        [others @ .., last] => format!(": {} and {last} are left out", others.join(", ")),
+    };
+    let mut text = format!("level {level} takes {wanted} general counters, and {limit}{without}");
+    if !bins.is_empty() {
+        text += "; td_options.subtree counts a part of it";
+        for bin in untold {
+            text += &format!(", but not what is below {}, which takes {}", title(&bin.name), bin.wanted());
         }
+    }
+    text
+}
+
+/// A node's name in words.
+fn title(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// The groups of what is below whole levels, each of one family or of several.
+fn bins(text: &Text, whole: u32) -> Vec<Bin<'_>> {
+    let mut bins: Vec<Bin> = Vec::new();
+    for family in families(text, whole) {
+        let attempt = |alone| Bin::new(Plan { text, corrections: Corrections::Counted, alone }, &family);
+        let (both, alone) = (attempt(text.one_thread), attempt(true));
+        let bin = if alone.is_all() && !both.is_all() { alone } else { both };
+        if !bins.last_mut().is_some_and(|last| last.takes(&bin)) {
+            bins.push(bin);
+        }
+    }
+    // what is left of a family is told with another below the same node, if that has room
+    for place in 0..bins.len() {
+        for child in std::mem::take(&mut bins[place].left) {
+            let grandparent = bins[place].grandparent.clone();
+            let is_other = |other: &Bin| grandparent.is_some() && other.grandparent == grandparent;
+            let others = (0..bins.len()).filter(|other| *other != place && is_other(&bins[*other]));
+            let with = others.into_iter().find(|other| bins[*other].has_room_for(child));
+            let name = title(&text.nodes[child].name);
+            match with {
+                Some(other) => {
+                    bins[other].add(child);
+                    let elsewhere = format!("{name} is counted with {}", title(&bins[other].name));
+                    bins[place].notes.push(elsewhere);
+                }
+                None => bins[place].is_cut = true,
+            }
+        }
+    }
+    bins
+}
+
+fn families(text: &Text, whole: u32) -> Vec<Family> {
+    let nodes = &text.nodes;
+    let places = |wanted: &dyn Fn(&Node) -> bool| {
+        (0..nodes.len()).filter(|place| wanted(&nodes[*place])).collect::<Vec<_>>()
+    };
+    let has_parent = |node: &Node, parent: &Node| node.parent.as_ref() == Some(&parent.name);
+    let is_left_out = |node: &Node| {
+        text.left_out.contains(&node.name) && !nodes.iter().any(|child| has_parent(child, node))
+    };
+    let mut families = Vec::new();
+    for parent in nodes.iter().filter(|node| node.level <= whole) {
+        let below = |node: &Node| has_parent(node, parent) && (node.level > whole || is_left_out(node));
+        let children = places(&below);
+        if !children.is_empty() {
+            let (parent, grandparent) = (parent.name.clone(), parent.parent.clone());
+            families.push(Family { parent, grandparent, children });
+        }
+    }
+    families
+}
+
+/// A group of families.
+struct Bin<'t> {
+    plan: Plan<'t>,
+    /// The family's parent; of several families, that of their parents.
+    name: String,
+    grandparent: Option<String>,
+    /// Those that it tells, their parents' other children, and those for which it has no counter.
+    children: Vec<usize>,
+    listed: Vec<usize>,
+    left: Vec<usize>,
+    events: BTreeSet<usize>,
+    /// Some of `left` are told by no group.
+    is_cut: bool,
+    notes: Vec<String>,
+}
+
+impl<'t> Bin<'t> {
+    fn new(plan: Plan<'t>, family: &Family) -> Bin<'t> {
+        let mut bin = Bin {
+            events: plan.levels(1),
+            plan,
+            name: family.parent.clone(),
+            grandparent: family.grandparent.clone(),
+            children: Vec::new(),
+            listed: family.children.clone(),
+            left: Vec::new(),
+            is_cut: false,
+            notes: Vec::new(),
+        };
+        for child in &family.children {
+            match bin.has_room_for(*child) {
+                true => bin.add(*child),
+                false => bin.left.push(*child),
+            }
+        }
+        bin
+    }
+
+    /// How many counters all of it would take.
+    fn wanted(&self) -> usize {
+        let mut all = self.plan.levels(1);
+        self.listed.iter().for_each(|child| all.extend(self.plan.needs(*child)));
+        self.plan.counters(&all)
+    }
+
+    fn is_all(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    fn with(&self, child: usize) -> BTreeSet<usize> {
+        self.events.union(&self.plan.needs(child)).copied().collect()
+    }
+
+    fn has_room_for(&self, child: usize) -> bool {
+        self.plan.fits(&self.with(child))
+    }
+
+    fn add(&mut self, child: usize) {
+        self.events = self.with(child);
+        self.children.push(child);
+        if !self.listed.contains(&child) {
+            self.listed.push(child);
+        }
+    }
+
+    /// Whether another was put into this one, as both are below one node and fit.
+    fn takes(&mut self, other: &Bin) -> bool {
+        let events = self.events.union(&other.events).copied().collect();
+        let is_one = self.grandparent.is_some() && self.grandparent == other.grandparent;
+        if !is_one
+            || self.plan.alone != other.plan.alone
+            || !self.is_all()
+            || !other.is_all()
+            || !self.plan.fits(&events)
+        {
+            return false;
+        }
+        (self.events, self.name) = (events, self.grandparent.clone().unwrap_or_default());
+        self.children.extend(&other.children);
+        self.listed.extend(&other.listed);
+        true
+    }
+
+    fn group(&self, whole: u32) -> Result<Group, String> {
+        let nodes = &self.plan.text.nodes;
+        let place_of = |node: &Node| nodes.iter().position(|other| other.name == node.name);
+        let is_child = |node: &Node| place_of(node).is_some_and(|place| self.listed.contains(&place));
+        // what it is for: its children, the nodes above them, and the siblings of those
+        let is_above = |node: &Node| self.listed.iter().any(|child| is_below(nodes, &nodes[*child], node));
+        let above: Vec<Option<&String>> =
+            nodes.iter().filter(|node| is_above(node)).map(|node| node.parent.as_ref()).collect();
+        let is_told = |node: &Node| is_child(node) || above.contains(&node.parent.as_ref());
+        // (levels 1 and 2 are listed of every core, told or not)
+        let is_listed = |node: &Node| node.level <= whole.max(2) || is_child(node);
+        let mut group = self.plan.group(Some(&self.name), &self.events, is_listed, is_told)?;
+        let mut notes = self.notes.clone();
+        if self.is_cut {
+            notes.insert(0, format!("{} general counters hold no more of it", self.plan.text.counters));
+        }
+        group.no_deeper = notes.join("; ");
         Ok(group)
     }
+}
 
-    /// The place of an event of this name.
-    pub fn place(&self, text: &Text, name: &str) -> Option<usize> {
-        self.events.iter().position(|event| text.events[*event].name == name)
+/// Whether a node is below another.
+fn is_below(nodes: &[Node], node: &Node, other: &Node) -> bool {
+    node.parent.as_ref().is_some_and(|parent| {
+        *parent == other.name
+            || nodes.iter().any(|above| above.name == *parent && is_below(nodes, above, other))
+    })
+}
+
+impl Plan<'_> {
+    /// How many general-purpose counters events take, with what leads them. Cycles have a counter of their own on arm64, if another event
+    /// leads.
+    fn counters(&self, events: &BTreeSet<usize>) -> usize {
+        let Some(leader) = self.text.leaders.first() else { return events.len() };
+        let is_arm64 = self.text.cores.iter().any(|core| core.family == 0);
+        let has_own = |event: &&usize| {
+            let config = self.text.events[**event].config;
+            let is_clock = self.text.clock.as_ref().is_some_and(|clock| clock.config == config);
+            is_arm64 && is_clock && leader.event.config != config
+        };
+        events.iter().filter(|event| !has_own(event)).count() + usize::from(!leader.fixed)
     }
 
-    fn formula(&mut self, text: &Text, node: usize) -> Result<Formula, String> {
-        let Value::Expression(expression) = &text.nodes[node].value else { return Ok(Formula::Rest) };
-        if let Expression::Of(Operator::Times, operands) = expression {
-            if let [Expression::Name(event), Expression::Number(slots)] = &**operands {
-                if let Some(place) = self.place(text, event) {
-                    if slots.fract() != 0.0 || !(1.0..=MOST_WIDTH).contains(slots) {
-                        return Err(format!("{event} * {slots}: a cycle has 1 to {MOST_WIDTH} slots"));
-                    }
-                    if text.nodes.iter().filter(|node| node.takes(event)).count() > 1 {
-                        return Err(format!("{event} * {slots}: another node takes the event, too"));
-                    }
-                    self.slots_each[place] = *slots as u32;
-                    return Ok(Formula::Slots(place));
+    fn fits(&self, events: &BTreeSet<usize>) -> bool {
+        self.counters(events) <= self.text.counters
+    }
+
+    /// Whether the node is told of this core at all.
+    fn is_there(&self, node: &Node) -> bool {
+        !(self.alone && node.is_of_other_thread)
+    }
+
+    /// What all nodes down to this level need, but those that are left out.
+    fn levels(&self, level: u32) -> BTreeSet<usize> {
+        self.needed(|node| node.level <= level && !self.text.left_out.contains(&node.name))
+    }
+
+    fn needed(&self, wanted: impl Fn(&Node) -> bool) -> BTreeSet<usize> {
+        let nodes = &self.text.nodes;
+        let wanted = (0..nodes.len()).filter(|place| self.is_there(&nodes[*place]) && wanted(&nodes[*place]));
+        wanted.flat_map(|place| self.needs(place)).collect()
+    }
+
+    /// Events that a node needs: its own, those of nodes that it follows from, and those of what it is a part of.
+    fn needs(&self, place: usize) -> BTreeSet<usize> {
+        let text = self.text;
+        let node = &text.nodes[place];
+        let place_of = |name: &str| text.nodes.iter().position(|node| node.name == name);
+        let mut needs: BTreeSet<usize> = match &node.parent {
+            Some(parent) => place_of(parent).map(|parent| self.needs(parent)).unwrap_or_default(),
+            None => BTreeSet::new(),
+        };
+        match &node.value {
+            Value::Rest => {
+                let siblings = (0..text.nodes.len()).filter(|other| {
+                    *other != place
+                        && text.nodes[*other].parent == node.parent
+                        && self.is_there(&text.nodes[*other])
+                });
+                siblings.for_each(|sibling| needs.extend(self.own(sibling)));
+            }
+            Value::Expression(_) => needs.extend(self.own(place)),
+        }
+        needs
+    }
+
+    /// Events in a node's value, and those of the nodes in it.
+    fn own(&self, place: usize) -> BTreeSet<usize> {
+        let text = self.text;
+        let Some(expression) = text.nodes[place].expression() else { return BTreeSet::new() };
+        let mut needs = BTreeSet::new();
+        for name in expression.names() {
+            if let Some(event) = text.events.iter().position(|event| event.name == name) {
+                if self.corrections == Corrections::Counted || !text.events[event].corrects {
+                    needs.insert(event);
                 }
+            } else if let Some(node) = text.nodes.iter().position(|node| node.name == name) {
+                needs.extend(self.needs(node));
             }
         }
-        let (mut more, mut less) = (Vec::new(), Vec::new());
-        if !self.is_balance(text, expression, &mut more, &mut less) {
-            let is_share = |name: &str| name == "slots" || self.place(text, name).is_none();
-            if !expression.names().into_iter().any(is_share) {
-                let node = &text.nodes[node].name;
-                return Err(format!(
-                    "{node}: slots are events added up, or one times a number; a share has `slots` or a node in it"
-                ));
-            }
-            return Ok(Formula::Of(expression.clone()));
-        }
-        Ok(match (&more[..], &less[..]) {
-            ([event], []) => Formula::Slots(*event),
-            _ => Formula::Balance(more, less),
-        })
+        needs
     }
 
-    /// Whether an expression adds up events and takes others off.
-    fn is_balance(
+    /// The group of these events, with these nodes, of which these are told, where the events are those that they need.
+    fn group(
         &self,
-        text: &Text,
-        all: &Expression,
-        more: &mut Vec<usize>,
-        less: &mut Vec<usize>,
-    ) -> bool {
+        subtree: Option<&str>,
+        events: &BTreeSet<usize>,
+        is_listed: impl Fn(&Node) -> bool,
+        is_told: impl Fn(&Node) -> bool,
+    ) -> Result<Group, String> {
+        let events: Vec<usize> = events.iter().copied().collect();
+        let reader = Reader { plan: self, events: &events };
+        let mut nodes = Vec::new();
+        for (place, node) in self.text.nodes.iter().enumerate() {
+            if self.is_there(node) && is_listed(node) {
+                let is_counted = self.needs(place).iter().all(|event| events.contains(event));
+                let formula = if is_counted && is_told(node) { Some(reader.formula(node)?) } else { None };
+                nodes.push((place, formula));
+            }
+        }
+        let subtree = subtree.map(String::from);
+        Ok(Group { subtree, alone: self.alone, events, nodes, no_deeper: String::new() })
+    }
+}
+
+/// What an expression adds up and takes off.
+#[derive(Default)]
+struct Balance {
+    /// By their places in the group.
+    more: Vec<usize>,
+    less: Vec<usize>,
+    /// So many times all slots.
+    slots: usize,
+}
+
+/// Makes formulas of expressions.
+struct Reader<'g, 't> {
+    plan: &'g Plan<'t>,
+    events: &'g [usize],
+}
+
+impl Reader<'_, '_> {
+    fn place(&self, name: &str) -> Option<usize> {
+        self.events.iter().position(|event| self.plan.text.events[*event].name == name)
+    }
+
+    fn corrects(&self, place: &usize) -> bool {
+        self.plan.text.events[self.events[*place]].corrects
+    }
+
+    fn formula(&self, node: &Node) -> Result<Formula, String> {
+        let Some(expression) = node.expression() else { return Ok(Formula::Rest) };
+        let mut all = Balance::default();
+        if self.is_balance(expression, 1, false, &mut all) && all.slots == 0 {
+            let is_corrected = [&all.more, &all.less].into_iter().flatten().any(|place| self.corrects(place));
+            let plain: Vec<usize> = all.more.iter().filter(|place| !self.corrects(place)).copied().collect();
+            return match (&plain[..], &all.less[..]) {
+                ([event], []) if !is_corrected => Ok(Formula::Slots(*event)),
+                ([event], less) if is_corrected && less.iter().all(|place| self.corrects(place)) => {
+                    let more = all.more.iter().filter(|place| self.corrects(place)).copied().collect();
+                    Ok(Formula::Corrected(*event, all.less, more))
+                }
+                _ if is_corrected => {
+                    Err(format!("{}: what corrects is added to one event, or taken off it", node.name))
+                }
+                _ => Ok(Formula::Balance(all.more, all.less)),
+            };
+        }
+        if let Some(retired) = self.retired(expression).filter(|_| node.parent.is_none()) {
+            return Ok(retired);
+        }
+        let is_share = |name: &&str| *name == "slots" || self.plan.text.node_of(name).is_some();
+        if !expression.names().iter().any(is_share) && !node.of_cycles {
+            return Err(format!(
+                "{}: slots are events added up, each as it is or times a whole number; a share has `slots` or a node in it",
+                node.name
+            ));
+        }
+        Ok(Formula::Of(expression.clone()))
+    }
+
+    /// `(slots - stalls) * retired / dispatched`.
+    fn retired(&self, expression: &Expression) -> Option<Formula> {
+        let Expression::Of(Operator::By, by) = expression else { return None };
+        let [Expression::Of(Operator::Times, times), Expression::Name(dispatched)] = &**by else {
+            return None;
+        };
+        let [free, Expression::Name(retired)] = &**times else { return None };
+        let mut all = Balance::default();
+        let is_free = self.is_balance(free, 1, false, &mut all) && all.slots == 1;
+        let (retired, dispatched) = (self.place(retired)?, self.place(dispatched)?);
+        is_free.then_some(Formula::Retired(all.less, all.more, retired, dispatched))
+    }
+
+    /// Whether an expression adds up events, times whole numbers, and takes others off.
+    fn is_balance(&self, all: &Expression, times: usize, off: bool, into: &mut Balance) -> bool {
         match all {
-            Expression::Name(name) => match self.place(text, name) {
+            Expression::Name(name) if name == "slots" && !off => {
+                into.slots += times;
+                true
+            }
+            Expression::Name(name) => match self.place(name) {
                 Some(place) => {
-                    more.push(place);
+                    let side = if off { &mut into.less } else { &mut into.more };
+                    side.extend(std::iter::repeat_n(place, times));
                     true
                 }
-                None => false,
+                // (an event that corrects, and is left out)
+                None => self.plan.text.event_of(name).is_some_and(|event| event.corrects),
+            },
+            Expression::Of(Operator::Times, operands) if operands[1].is_name("width") => {
+                matches!(operands[0], Expression::Name(_)) && self.is_balance(&operands[0], times, off, into)
+            }
+            Expression::Of(Operator::Times, operands) => match &operands[1] {
+                Expression::Number(n) if n.fract() == 0.0 && (1.0..=MOST_SLOTS).contains(n) => {
+                    self.is_balance(&operands[0], times * *n as usize, off, into)
+                }
+                _ => false,
             },
             Expression::Of(Operator::Plus, operands) => {
-                operands.iter().all(|operand| self.is_balance(text, operand, more, less))
+                operands.iter().all(|operand| self.is_balance(operand, times, off, into))
             }
             Expression::Of(Operator::Minus, operands) => {
-                self.is_balance(text, &operands[0], more, less)
-                    && self.is_balance(text, &operands[1], less, more)
+                self.is_balance(&operands[0], times, off, into)
+                    && self.is_balance(&operands[1], times, !off, into)
             }
             _ => false,
         }

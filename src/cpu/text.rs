@@ -1,27 +1,34 @@
-//! The text of a core (`cpus/*.txt`): who it is, its counters, its events, and its one tree of metrics. cpus/README.md has the lines.
+//! The text of a core (`cpus/*.txt`): which CPUs have it, its counters, its events, and its one tree of metrics. cpus/README.md has the
+//! lines.
 
-use super::expression::Expression;
+use super::expression::{Expression, Operator};
 
 /// No core has more.
 const MOST_MODELS: usize = 1000;
+/// `Core::before` of all steppings.
+pub const ANY_STEPPING: u32 = u32::MAX;
 
-/// A core, as its text has it.
+/// A text.
 #[derive(Clone, Debug, Default)]
 pub struct Text {
-    /// Its name, for people.
-    pub core: String,
-    /// Vendor string of CPUID.
-    pub vendor: String,
-    pub family: u32,
-    pub models: Vec<u32>,
-    /// Slots per cycle.
+    /// The CPUs that have this core, each kind under a name of its own.
+    pub cores: Vec<Core>,
+    /// Slots per cycle; 0: no document tells.
     pub width: u32,
-    /// General-purpose counters.
+    /// General-purpose counters; 0 of a core that is not counted by them.
     pub counters: usize,
-    /// What the emulated machine has shown; "" if it did not run this core.
-    pub proved: String,
-    /// It counts cycles in a general-purpose counter, and leads each group.
-    pub leader: Option<Event>,
+    /// There may be more of these: no document tells.
+    pub counters_at_least: bool,
+    /// Its counters tell slots right only where each core runs one thread.
+    pub one_thread: bool,
+    /// The deepest level in PERF_METRICS; 0: there is no such register.
+    pub metrics_level: u32,
+    /// Why the core cannot be counted; "": it can.
+    pub not_counted: String,
+    /// Why its maker's tree is no deeper; "": the text has all levels, or the counters are the limit.
+    pub no_deeper: String,
+    /// Each group is led by the first of these that the kernel shows, or else by the last.
+    pub leaders: Vec<Leader>,
     /// It counts near returns.
     pub returns: Option<Event>,
     /// It counts time.
@@ -29,10 +36,52 @@ pub struct Text {
     pub events: Vec<Event>,
     /// Parents before children.
     pub nodes: Vec<Node>,
+    /// Nodes that the group of whole levels leaves out, so that the others of their level fit.
+    pub left_out: Vec<String>,
+}
+
+/// CPUs that have a core.
+#[derive(Clone, Debug)]
+pub struct Core {
+    /// The core's name, for people.
+    pub name: String,
+    /// The same with room for the name of a node behind it.
+    pub short: String,
+    pub place: Place,
+    /// Vendor string of CPUID; of arm64 the implementer.
+    pub vendor: String,
+    pub family: u32,
+    /// Empty: the whole family.
+    pub models: Vec<u32>,
+    /// The first stepping that is not one of these CPUs'.
+    pub before: u32,
+    /// What the emulated machine has shown, of which levels.
+    proved: Vec<(u32, u32, String)>,
+    /// The same of this core and the P-cores beside it, together.
+    pub proved_with_p_cores: String,
+}
+
+/// Where a core stands in its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It is the CPU's, or its P-cores'.
+    Own,
+    /// It is one of the E-cores, beside P-cores.
+    BesideP,
+}
+
+/// What leads a group.
+#[derive(Clone, Debug)]
+pub struct Leader {
+    pub event: Event,
+    /// It counts slots; else cycles, each of as many slots as the core is wide.
+    pub slots: bool,
+    /// It has a counter of its own; else it takes a general-purpose one.
+    pub fixed: bool,
 }
 
 /// An event.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Event {
     /// Its maker's name.
     pub name: String,
@@ -40,6 +89,10 @@ pub struct Event {
     pub config: u64,
     /// It may well count nothing, whatever runs.
     pub may_be_silent: bool,
+    /// The only counter that counts it, if not all do.
+    pub counter: Option<u32>,
+    /// The published metrics correct others by it; without a counter for it, the intervals of those have its slots.
+    pub corrects: bool,
     /// How many a simulated core counts in a cycle.
     pub simulated: f64,
 }
@@ -55,6 +108,8 @@ pub struct Node {
     pub value: Value,
     /// Slots that went to the core's other thread: none where each core runs one.
     pub is_of_other_thread: bool,
+    /// A share of the cycles; else of the slots.
+    pub of_cycles: bool,
 }
 
 /// How many slots are the node's.
@@ -73,6 +128,11 @@ pub struct Fault {
     pub what: String,
 }
 
+/// Names that no event and no node has.
+const WORDS: [&str; 2] = ["slots", "width"];
+/// The family of arm64, whose implementers and parts stand for vendors and models.
+const ARM64: u32 = 0;
+
 impl Text {
     /// Reads a text, and checks that what it names is there.
     ///
@@ -80,58 +140,99 @@ impl Text {
     /// The first fault.
     pub fn read(text: &str) -> Result<Text, Fault> {
         let mut all = Text::default();
+        let mut keywords = Vec::new();
         for (place, line) in text.lines().enumerate() {
             let fault = |what| Fault { line: place + 1, what };
             match line.split('#').next().unwrap_or_default().trim().split_once(char::is_whitespace) {
-                Some((keyword, rest)) => all.line(keyword, rest.trim()).map_err(fault)?,
+                Some((keyword, rest)) => {
+                    all.line(keyword, rest.trim()).map_err(fault)?;
+                    keywords.push(keyword);
+                }
                 None if line.trim().is_empty() || line.trim().starts_with('#') => {}
                 None => return Err(fault(format!("'{}' has nothing behind it", line.trim()))),
             }
         }
-        all.is_whole().map_err(|what| Fault { line: 0, what })?;
+        all.is_whole(&keywords).map_err(|what| Fault { line: 0, what })?;
         Ok(all)
     }
 
     fn line(&mut self, keyword: &str, rest: &str) -> Result<(), String> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         match (keyword, &words[..]) {
-            ("core", _) => self.core = rest.into(),
+            ("core", _) => self.cores.push(Core::new(rest)),
+            ("short", _) => self.core()?.short = rest.into(),
             ("cpu", [vendor, family, models @ ..]) => {
-                (self.vendor, self.family) = ((*vendor).into(), small(family)?);
-                for range in models {
-                    let (first, last) = range.split_once('-').unwrap_or((range, range));
-                    let range = small(first)?..=small(last)?;
-                    if self.models.len() + range.clone().count() > MOST_MODELS {
-                        return Err(format!("there are more than {MOST_MODELS} models"));
-                    }
-                    self.models.extend(range);
-                }
+                self.core()?.is(Place::Own, vendor, small(family)?, models)?;
             }
+            ("e-cores", [vendor, family, models @ ..]) => {
+                self.core()?.is(Place::BesideP, vendor, small(family)?, models)?;
+            }
+            ("midr", [implementer, parts @ .., "before", revision]) => {
+                let core = self.core()?;
+                core.is(Place::Own, implementer, ARM64, parts)?;
+                core.before = small(revision)?;
+            }
+            ("midr", [implementer, parts @ ..]) => {
+                self.core()?.is(Place::Own, implementer, ARM64, parts)?;
+            }
+            ("proved", ["with-p-cores", _, ..]) => {
+                self.core()?.proved_with_p_cores = words[1..].join(" ");
+            }
+            ("proved", [levels, _, ..]) => {
+                let (first, last) = levels.split_once('-').unwrap_or((levels, levels));
+                let proof = (small(first)?, small(last)?, words[1..].join(" "));
+                self.core()?.proved.push(proof);
+            }
+            ("width", ["unknown"]) => self.width = 0,
             ("width", [width]) => self.width = small(width)?,
             ("counters", [counters]) => self.counters = small(counters)? as usize,
-            ("proved", _) => self.proved = rest.into(),
-            ("leader", [name, config]) => self.leader = Some(event(name, config)?),
+            ("counters", [counters, "at-least"]) => {
+                (self.counters, self.counters_at_least) = (small(counters)? as usize, true);
+            }
+            ("threads", ["1"]) => self.one_thread = true,
+            ("perf-metrics", [level @ ("1" | "2")]) => self.metrics_level = small(level)?,
+            ("not-counted", _) => self.not_counted = rest.into(),
+            ("no-deeper", _) => self.no_deeper = rest.into(),
+            ("leader", [name, config, properties @ ..]) => {
+                let has = |property| properties.contains(&property);
+                if let Some(other) = properties.iter().find(|one| !["fixed", "slots"].contains(one)) {
+                    return Err(format!("'{other}' is no property of a leader"));
+                }
+                self.leaders.push(Leader {
+                    event: event(name, config)?,
+                    slots: has("slots"),
+                    fixed: has("fixed"),
+                });
+            }
             ("returns", [name, config]) => self.returns = Some(event(name, config)?),
             ("clock", [name, config]) => self.clock = Some(event(name, config)?),
-            ("event", [name, config, "simulated", simulated, silent @ ..]) => {
-                let may_be_silent = match silent {
-                    [] => false,
-                    ["may-be-silent"] => true,
-                    _ => return Err(format!("'{}' is no property of an event", silent.join(" "))),
-                };
-                let simulated = simulated.parse().map_err(|_| format!("'{simulated}' is no number"))?;
-                if self.events.iter().any(|other| other.name == *name) {
+            ("event", [name, config, "simulated", simulated, properties @ ..]) => {
+                let mut event = event(name, config)?;
+                event.simulated = simulated.parse().map_err(|_| format!("'{simulated}' is no number"))?;
+                event.has(properties)?;
+                if self.events.iter().any(|other| other.name == *name) || WORDS.contains(name) {
                     return Err(format!("there is an event {name} already"));
                 }
-                self.events.push(Event { may_be_silent, simulated, ..event(name, config)? });
+                self.events.push(event);
             }
             ("node", _) => {
                 let node = self.node(rest)?;
                 self.nodes.push(node);
             }
+            ("leave-out", names) => {
+                if let Some(name) = names.iter().find(|name| self.node_of(name).is_none()) {
+                    return Err(format!("there is no node {name} above"));
+                }
+                self.left_out.extend(names.iter().map(|name| (*name).into()));
+            }
             _ => return Err(format!("'{keyword} {rest}' is no line of a core")),
         }
         Ok(())
+    }
+
+    /// The one that the line is of.
+    fn core(&mut self) -> Result<&mut Core, String> {
+        self.cores.last_mut().ok_or_else(|| "no line 'core' is above".into())
     }
 
     fn node(&self, rest: &str) -> Result<Node, String> {
@@ -143,51 +244,62 @@ impl Text {
         let level = match parent {
             None => 1,
             Some(parent) => {
-                let above = self.nodes.iter().find(|node| node.name == parent);
-                above.ok_or_else(|| format!("there is no node {parent} above {name}"))?.level + 1
+                self.node_of(parent).ok_or_else(|| format!("there is no node {parent} above {name}"))?.level
+                    + 1
             }
         };
-        if self.nodes.iter().any(|node| node.name == name) {
+        if self.node_of(name).is_some() || WORDS.contains(&name) {
             return Err(format!("there is a node {name} already"));
         }
-        let (value, is_of_other_thread) = match value.split_once(", another thread's") {
-            Some((value, "")) => (value.trim(), true),
-            Some((_, more)) => return Err(format!("'{more}' follows \"another thread's\"")),
-            None => (value.trim(), false),
-        };
+        let (value, is_of_other_thread) = without(value.trim(), ", another thread's");
+        let (value, of_cycles) = without(value, ", of cycles");
         let value = match value {
             "rest" => Value::Rest,
             _ => Value::Expression(Expression::read(value)?),
         };
         if let Value::Expression(expression) = &value {
             let is_known = |name: &&str| {
-                *name == "slots"
-                    || self.events.iter().any(|event| event.name == *name)
-                    || self.nodes.iter().any(|node| node.name == *name)
+                WORDS.contains(name) || self.event_of(name).is_some() || self.node_of(name).is_some()
             };
             if let Some(unknown) = expression.names().into_iter().find(|name| !is_known(name)) {
                 return Err(format!("{unknown} is neither an event nor a node above {name}"));
             }
         }
-        Ok(Node { name: name.into(), parent: parent.map(String::from), level, value, is_of_other_thread })
+        let (name, parent) = (name.into(), parent.map(String::from));
+        Ok(Node { name, parent, level, value, is_of_other_thread, of_cycles })
     }
 
     /// Whether nothing is missing, and each event is taken.
-    fn is_whole(&self) -> Result<(), String> {
+    fn is_whole(&self, keywords: &[&str]) -> Result<(), String> {
+        let has = |keyword: &str| keywords.contains(&keyword);
+        let is_counted = !has("not-counted");
+        let by_counters = is_counted && (has("counters") || !has("perf-metrics"));
         let missing = [
-            ("core", self.core.is_empty()),
-            ("cpu", self.models.is_empty()),
-            ("width", self.width == 0),
-            ("counters", self.counters == 0),
-            ("leader", self.leader.is_none()),
-            ("node", self.nodes.is_empty()),
+            ("core", !has("core")),
+            ("width", is_counted && !has("width")),
+            ("counters", by_counters && self.counters == 0),
+            ("leader", by_counters && !has("leader")),
+            ("node", by_counters && !has("node")),
         ];
         if let Some((line, _)) = missing.iter().find(|(_, missing)| *missing) {
             return Err(format!("there is no line '{line}'"));
         }
-        let is_taken = |event: &&Event| self.nodes.iter().any(|node| node.takes(&event.name));
-        if let Some(event) = self.events.iter().find(|event| !is_taken(event)) {
-            return Err(format!("no node takes the event {}", event.name));
+        if let Some(core) = self.cores.iter().find(|core| core.vendor.is_empty()) {
+            return Err(format!("there is no line 'cpu', 'midr' or 'e-cores' of {}", core.name));
+        }
+        for event in &self.events {
+            let name = &event.name;
+            let [mut bare, mut cycles] = [false; 2];
+            let expressions = self.nodes.iter().filter_map(Node::expression);
+            expressions.for_each(|expression| uses(expression, name, &mut bare, &mut cycles));
+            match (bare, cycles) {
+                (false, false) => return Err(format!("no node takes the event {name}")),
+                (true, true) => return Err(format!("{name} counts cycles in one place, and not in another")),
+                (false, true) if self.width == 0 => {
+                    return Err(format!("{name} * width: the width is not known"));
+                }
+                _ => {}
+            }
         }
         for node in self.nodes.iter().filter(|node| node.value == Value::Rest) {
             let rests = |other: &&Node| other.parent == node.parent && other.value == Value::Rest;
@@ -197,17 +309,115 @@ impl Text {
         }
         Ok(())
     }
-}
 
-impl Node {
-    /// Whether an event or a node of this name is in its value.
-    pub fn takes(&self, name: &str) -> bool {
-        matches!(&self.value, Value::Expression(expression) if expression.names().contains(&name))
+    /// The event of this name.
+    pub fn event_of(&self, name: &str) -> Option<&Event> {
+        self.events.iter().find(|event| event.name == name)
+    }
+
+    /// The node of this name.
+    pub fn node_of(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// Whether this event counts cycles, each of as many slots as the core is wide.
+    pub fn is_of_cycles(&self, event: &str) -> bool {
+        let [mut bare, mut cycles] = [false; 2];
+        let expressions = self.nodes.iter().filter_map(Node::expression);
+        expressions.for_each(|expression| uses(expression, event, &mut bare, &mut cycles));
+        cycles
+    }
+
+    /// Level of the deepest node.
+    pub fn depth(&self) -> u32 {
+        self.nodes.iter().map(|node| node.level).max().unwrap_or(0)
     }
 }
 
+impl Core {
+    fn new(name: &str) -> Core {
+        Core {
+            name: name.into(),
+            short: name.into(),
+            place: Place::Own,
+            vendor: String::new(),
+            family: 0,
+            models: Vec::new(),
+            before: ANY_STEPPING,
+            proved: Vec::new(),
+            proved_with_p_cores: String::new(),
+        }
+    }
+
+    fn is(&mut self, place: Place, vendor: &str, family: u32, models: &[&str]) -> Result<(), String> {
+        (self.place, self.vendor, self.family) = (place, vendor.into(), family);
+        if models == ["all"] {
+            return Ok(());
+        }
+        for range in models {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let range = small(first)?..=small(last)?;
+            if self.models.len() + range.clone().count() > MOST_MODELS {
+                return Err(format!("there are more than {MOST_MODELS} models"));
+            }
+            self.models.extend(range);
+        }
+        if models.is_empty() { Err("no model is named".into()) } else { Ok(()) }
+    }
+
+    /// What the emulated machine has shown of this level; "" if it did not run this core.
+    pub fn proved(&self, level: u32) -> &str {
+        let of_level = self.proved.iter().find(|(first, last, _)| (*first..=*last).contains(&level));
+        of_level.map_or("", |(_, _, words)| words)
+    }
+}
+
+impl Event {
+    fn has(&mut self, properties: &[&str]) -> Result<(), String> {
+        let mut rest = properties.iter();
+        while let Some(property) = rest.next() {
+            match *property {
+                "may-be-silent" => self.may_be_silent = true,
+                "corrects" => self.corrects = true,
+                "counter" => self.counter = Some(small(rest.next().ok_or("'counter' of no number")?)?),
+                _ => return Err(format!("'{property}' is no property of an event")),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Node {
+    pub fn expression(&self) -> Option<&Expression> {
+        match &self.value {
+            Value::Rest => None,
+            Value::Expression(expression) => Some(expression),
+        }
+    }
+}
+
+/// Whether an expression takes the event as it is, and whether it takes it times the width.
+fn uses(expression: &Expression, event: &str, bare: &mut bool, cycles: &mut bool) {
+    match expression {
+        Expression::Name(name) => *bare |= name == event,
+        Expression::Number(_) => {}
+        Expression::Of(Operator::Times, operands) if operands[1].is_name("width") => {
+            match operands[0].is_name(event) {
+                true => *cycles = true,
+                false => uses(&operands[0], event, bare, cycles),
+            }
+        }
+        Expression::Of(_, operands) => operands.iter().for_each(|one| uses(one, event, bare, cycles)),
+    }
+}
+
+/// A text without these last words, and whether it had them.
+fn without<'t>(text: &'t str, last: &str) -> (&'t str, bool) {
+    text.strip_suffix(last).map_or((text, false), |before| (before.trim(), true))
+}
+
 fn event(name: &str, config: &str) -> Result<Event, String> {
-    Ok(Event { name: name.into(), config: number(config)?, may_be_silent: false, simulated: 0.0 })
+    Ok(Event { name: name.into(), config: number(config)?, ..Event::default() })
 }
 
 fn number(word: &str) -> Result<u64, String> {

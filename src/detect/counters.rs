@@ -6,7 +6,8 @@ use super::{
     kind_and_cpus, no_topdown_counters, none, shows_cycles, text,
 };
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
-use crate::model::p_counters::SLOTS_P;
+use crate::model::Variant;
+use crate::model::perf_metrics::SLOTS_P;
 use crate::model::{self, Counting, Event, Leader, Model};
 use crate::options::{Corrections, Options};
 use crate::sys::Kernel;
@@ -64,15 +65,15 @@ pub(crate) fn ways<'a>(
     level: u32,
 ) -> impl ExactSizeIterator<Item = Result<(Pmu, Plan)>> + 'a {
     let other = match options.corrections {
-        Corrections::Bare => model::by_bare_counters(cpu),
-        _ => model::by_fewer_counters(cpu),
+        Corrections::Bare => model::variant_of(cpu, Variant::BareCounters),
+        _ => model::variant_of(cpu, Variant::FewerCounters),
     };
     let rows = match other {
         Some(_) if options.corrections != Corrections::Counted => vec![other],
         Some(_) => vec![None, other],
         None => {
-            let alone =
-                model::of_one_thread(cpu).filter(|(_, row)| runs_one_thread(kernel, cpu, row).is_ok());
+            let alone = model::variant_of(cpu, Variant::OneThread)
+                .filter(|(_, row)| runs_one_thread(kernel, cpu, row).is_ok());
             match options.corrections {
                 Corrections::Bounded => vec![alone],
                 _ => [None].into_iter().chain(alone.map(Some)).collect(),
@@ -166,7 +167,7 @@ pub(crate) fn runs_one_thread(kernel: &impl Kernel, cpu: &Identity, model: &Mode
 
 /// Why a group got no turn that would take a counter less if each core ran one thread.
 pub(crate) fn with_smt_off(kernel: &impl Kernel, cpu: &Identity, taken: Error) -> Error {
-    let one_thread = model::of_one_thread(cpu).filter(|_| taken.code() == TD_ENOTCOUNTING);
+    let one_thread = model::variant_of(cpu, Variant::OneThread).filter(|_| taken.code() == TD_ENOTCOUNTING);
     match one_thread.map(|(_, row)| runs_one_thread(kernel, cpu, row)) {
         Some(Err(smt)) => {
             let remedy = format!(

@@ -7,7 +7,7 @@ use super::{Handle, State, second};
 use crate::detect::{Plan, Pmu};
 use crate::error::{Reason, Result};
 use crate::group::{PlainGroup, Relieved, Spare};
-use crate::model::p_counters::SLOTS_P;
+use crate::model::perf_metrics::SLOTS_P;
 use crate::options::{Options, Target};
 use crate::source::plain::Plain;
 use crate::sys::Linux;

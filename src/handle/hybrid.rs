@@ -29,7 +29,7 @@ pub(super) fn is_wanted(options: &Options, cpu: &Identity) -> bool {
     // (bare sources are those of P-cores alone where there is something to correct)
     let published = match options.corrections {
         Corrections::Counted => true,
-        Corrections::Bare => model::by_bare_counters(cpu).is_none(),
+        Corrections::Bare => model::variant_of(cpu, model::Variant::BareCounters).is_none(),
         Corrections::Bounded => false,
     };
     whole

@@ -80,24 +80,12 @@ fn simulated(options: &Options) -> Result<(u32, &'static Model)> {
     }
 }
 
-/// Ends the names of P-cores by general counters.
-const BY_COUNTERS: &str = ", by counters";
-/// Ends those of P-cores by general counters without what corrects them.
-const FEWER_COUNTERS: &str = ", fewer counters";
-/// Ends those of registers without what corrects them.
-const ALONE: &str = ", registers alone";
-/// Is in those of sources as they are.
-const BARE: &str = ", bare";
-
 pub(crate) fn unknown_core(name: &str) -> Error {
     // (td_last_error has no room for all; those that count a subtree are chosen by td_options.subtree, too, and those of hybrid CPUs
     // are two of the others)
-    let another =
-        |core: &str| [BY_COUNTERS, FEWER_COUNTERS, ALONE, BARE].iter().any(|word| core.contains(word));
-    let listed = |core: &&str| is_default(core) && !another(core) && !core.contains(" and ");
-    let names: Vec<_> = model::cores().map(|core| core.core).filter(listed).collect();
+    let names: Vec<_> = model::names_of_cores().collect();
     Error::invalid(format!("no core '{name}' can be simulated")).remedy(format!(
-        "use a name of `topdown list`: {}, or made-up core; of P-cores also with '{BY_COUNTERS}'",
+        "use a name of `topdown list`: {}, or made-up core; of P-cores also with ', by counters'",
         enumerated(&names)
     ))
 }
@@ -113,10 +101,6 @@ fn enumerated(names: &[&str]) -> String {
         text += if said { &name[common.len() + 1..] } else { name };
     }
     text
-}
-
-fn is_default(core: &str) -> bool {
-    model::named(core).is_some_and(|(_, row)| row.subtree() == TD_NODE_NONE)
 }
 
 fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Handle) -> Result<Box<State>> {
@@ -322,7 +306,7 @@ mod tests {
             "'Graviton'",
             "Zen 4, 5, 6",
             "hip08",
-            "V1, N2, V2",
+            "N3, V1, V2",
             "Skylake or Cascade Lake",
             "Skymont",
             "Golden or Raptor Cove",
@@ -358,7 +342,7 @@ mod tests {
         assert_eq!(frontend, ("Zen 5, frontend bound".into(), 2, 5));
         assert_eq!(open("Zen 5", TD_NODE_NONE).unwrap(), ("Zen 5".into(), 1, 4));
         let latency = open("Skymont", crate::TD_NODE_IFETCH_LATENCY).unwrap();
-        assert_eq!(latency, ("Skymont, fetch latency".into(), 3, 8));
+        assert_eq!(latency, ("Skymont, ifetch latency".into(), 3, 8));
         let ampere = open("AmpereOneX", crate::TD_NODE_BACKEND_BOUND).unwrap();
         assert_eq!(ampere, ("AmpereOneX, backend bound".into(), 2, 6));
         let v3 = open("Neoverse V3", crate::TD_NODE_FRONTEND_BOUND).unwrap();

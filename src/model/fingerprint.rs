@@ -8,7 +8,7 @@
 
 use super::place::row_at;
 use super::tree::{Clocks, Expr, Formula, Input, Row, Tree};
-use super::{Counting, Event, Leader, Model, hybrid, of_core, tree_of_row};
+use super::{Counting, Event, Leader, Model, Variant, of_core, texts, tree_of_row};
 
 /// What the fields of a sample and a sum mean: one more whenever that changes.
 const MEANING: u64 = 1;
@@ -164,9 +164,9 @@ pub(super) const fn of_row(row: &Model) -> u64 {
     let hash = Hash::new().text(row.core.as_bytes()).number(row.slots_per_cycle as u64);
     let (mut hash, mut k) = (hash.counting(&row.counting), 0);
     // what the E-cores of a hybrid CPU count as a whole
-    while k < hybrid::ROWS.len() {
-        if are_equal(hybrid::ROWS[k].core.as_bytes(), row.core.as_bytes()) {
-            hash = hash.counting(&hybrid::E_CORES[k].counting);
+    while matches!(row.variant, Variant::Hybrid) && k < texts::E_CORES.len() {
+        if are_equal(texts::E_CORES[k].base.as_bytes(), row.base.as_bytes()) {
+            hash = hash.counting(&texts::E_CORES[k].counting);
         }
         k += 1;
     }
@@ -248,7 +248,9 @@ mod tests {
             no_deeper: "",
             alone: false,
         };
-        of_row(&Model::counted(name, &[], 4, Box::leak(Box::new(counters))))
+        let row = crate::model::at(crate::model::SIMULATED).unwrap();
+        let counting = Counting::Counters(Box::leak(Box::new(counters)));
+        of_row(&Model { core: name, base: name, slots_per_cycle: 4, counting, ..*row })
     }
 
     #[test]

@@ -1,14 +1,19 @@
 //! The table of CPUs, for people.
 #![forbid(unsafe_code)]
 
-use super::perf_metrics::INTEL;
-use super::{Counting, Model, general_counters, rows};
+use super::{Counting, Model, Variant, general_counters, rows};
 
 /// A kind of core that can be measured, in one of the ways in which it can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Core {
-    /// The core's name, as `Info::core` tells it.
+    /// The core's name and what of it is counted, as `Info::core` tells them.
     pub core: &'static str,
+    /// The core's name alone.
+    pub base: &'static str,
+    /// It is counted so unless it is told otherwise.
+    pub is_default: bool,
+    /// The node whose deeper levels are counted, in words; "": whole levels.
+    pub subtree: &'static str,
     /// Vendor string of CPUID; of arm64 the implementer.
     pub vendor: &'static str,
     /// CPU family; 0 for arm64.
@@ -39,7 +44,10 @@ pub fn cores() -> impl Iterator<Item = Core> {
         };
         Some(Core {
             core: row.core,
-            vendor: vendor_of(row),
+            base: row.base,
+            is_default: matches!(row.variant, Variant::Own | Variant::ECores | Variant::Hybrid),
+            subtree: if row.variant == Variant::Subtree { row.core.rsplit_once(", ")?.1 } else { "" },
+            vendor: row.vendor,
             family: row.family,
             models: row.models,
             slots_per_cycle: row.slots_per_cycle,
@@ -51,10 +59,10 @@ pub fn cores() -> impl Iterator<Item = Core> {
     })
 }
 
-/// That of the row of the same CPUs which has it. (Rows of parts of hybrid CPUs have none like them.)
-fn vendor_of(row: &Model) -> &'static str {
-    let same = |other: &&Model| (other.family, other.models) == (row.family, row.models);
-    rows().filter(same).map(|other| other.vendor).find(|vendor| !vendor.is_empty()).unwrap_or(INTEL)
+/// Names of the cores themselves, of none in another variant than its own.
+pub(crate) fn names_of_cores() -> impl Iterator<Item = &'static str> {
+    let is_own = |row: &&Model| matches!(row.variant, Variant::Own | Variant::ECores);
+    rows().filter(|row| !row.models.is_empty() && row.levels() > 0).filter(is_own).map(|row| row.core)
 }
 
 /// Kinds of core that are known, and why they cannot be measured.

@@ -8,7 +8,7 @@ use super::metrics::{
 };
 use super::tree::Formula::{Of, Rest, Slots};
 use super::tree::{Clocks, Expr, Input, Row, Tree, child, root};
-use super::{Counters, Counting, Model};
+use super::{ANY_STEPPING, Counters, Counting, Model, Variant};
 
 /// Ids from here on are of no metric of a real CPU.
 const OWN: u32 = 0x8000_0000;
@@ -96,9 +96,12 @@ static COUNTERS: Counters = Counters {
 
 pub(super) const ROWS: &[Model] = &[Model {
     core: "made-up core",
+    base: "made-up core",
+    variant: Variant::Own,
     vendor: "",
     family: 0,
     models: &[],
+    before: ANY_STEPPING,
     slots_per_cycle: WIDTH,
     counting: Counting::Counters(&COUNTERS),
     proved: "",

@@ -1,27 +1,19 @@
-//! What each CPU can count, as data. Adding a CPU is adding a row.
+//! What each CPU can count, as data: the rows that the build makes from the texts of cores. Adding a CPU is adding a text.
 #![forbid(unsafe_code)]
 
-pub(crate) mod ampere;
-pub(crate) mod arm64;
-pub(crate) mod e_core_subtrees;
-pub(crate) mod e_cores;
 mod fingerprint;
-pub(crate) mod hip08;
-mod hybrid;
 mod list;
 pub(crate) mod made_up;
 pub(crate) mod metrics;
-mod others;
-pub(crate) mod p_counters;
 pub(crate) mod perf_metrics;
 mod place;
-pub(crate) mod skylake;
 mod texts;
 pub(crate) mod tree;
 
 use crate::sys::cpu::{self, Identity};
 pub use fingerprint::fingerprint;
 pub(crate) use fingerprint::{MARK, mark};
+pub(crate) use list::names_of_cores;
 pub use list::{Core, cores, not_measured};
 use metrics::Metric;
 use perf_metrics::Moved;
@@ -36,13 +28,18 @@ use tree::{Row, Tree};
 /// One row: CPUs that count alike.
 #[derive(Debug)]
 pub(crate) struct Model {
-    /// The core's name, for people.
+    /// The row's name, for people: its core's, and what of it is counted, in which way.
     pub core: &'static str,
-    /// Vendor string of CPUID, or "" for rows that are not looked up.
+    /// The name of the core, or of both of a hybrid CPU's. Its rows have it in common.
+    pub base: &'static str,
+    pub variant: Variant,
+    /// Vendor string of CPUID; of arm64 the implementer. "": no CPU's.
     pub vendor: &'static str,
     pub family: u32,
     /// Model numbers; empty for the whole family.
     pub models: &'static [u32],
+    /// The first stepping that the row is not of.
+    pub before: u32,
     /// Pipeline slots per cycle; 0 where no document tells.
     pub slots_per_cycle: u32,
     pub counting: Counting,
@@ -50,10 +47,33 @@ pub(crate) struct Model {
     pub proved: &'static str,
 }
 
-/// Of `Model::proved`: each node was within its bound of the truth.
-const TRUTH: &str = "true mixes on the emulated machine";
-/// Of `Model::proved`: each node was what the published formula makes of the counts.
-const FORMULA: &str = "formula on the emulated machine, which makes some of the counts up";
+/// `Model::before` of rows of all steppings.
+pub(crate) const ANY_STEPPING: u32 = u32::MAX;
+
+/// What a row is among those of its core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Variant {
+    /// What a CPU, or its P-cores, are measured by unless they are told otherwise.
+    Own,
+    /// The same of E-cores beside P-cores.
+    ECores,
+    /// What both kinds of core of a hybrid CPU count.
+    Hybrid,
+    /// Deeper levels, below one node.
+    Subtree,
+    /// Level 1 by a counter less, where each core runs one thread.
+    OneThread,
+    /// By general-purpose counters, where registers are there, too.
+    Counters,
+    /// The same without what corrects the others: the intervals have those slots.
+    FewerCounters,
+    /// The same as they are (TD_FLAG_BARE).
+    BareCounters,
+    /// The registers without a counter beside them that corrects: the intervals have those slots.
+    RegistersAlone,
+    /// The registers as they are (TD_FLAG_BARE).
+    BareRegisters,
+}
 
 /// How a CPU's shares are counted.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +121,7 @@ pub(crate) struct Leader {
 }
 
 /// Cycles, for which Intel's cores have a fixed counter.
+#[cfg(test)]
 pub(crate) const INTEL_CYCLES: Leader =
     Leader { event: Event::new("cpu-cycles", 0x003c), by_cycle: true, general: false };
 
@@ -123,35 +144,15 @@ impl Event {
     pub const fn new(name: &'static str, config: u64) -> Event {
         Event { name, config, counter: None, may_be_silent: false, never: false }
     }
-
-    const fn may_be_silent(self) -> Event {
-        Event { may_be_silent: true, ..self }
-    }
-
-    const fn never(self) -> Event {
-        Event { never: true, may_be_silent: true, ..self }
-    }
-
-    const fn in_counter(self, counter: u32) -> Event {
-        Event { counter: Some(counter), ..self }
-    }
 }
+
+/// Of arm64, which has a counter of its own for them.
+const ARM64_CYCLES: Event = Event::new("cpu_cycles", 0x11);
 
 /// How many general counters these events take, led by this one. Of arm64 the first event of cycles has a counter of its own.
 pub(crate) fn general_counters(leader: &Leader, events: &[Event]) -> usize {
-    let has_its_own = |event: &Event| *event == arm64::CYCLES.event && leader.event != *event;
+    let has_its_own = |event: &Event| *event == ARM64_CYCLES && leader.event != *event;
     events.iter().filter(|event| !has_its_own(event)).count() + usize::from(leader.general)
-}
-
-/// Model numbers, each of these and the 15 after it.
-const fn sixteens<const N: usize>(firsts: &[u32]) -> [u32; N] {
-    assert!(N == 16 * firsts.len());
-    let (mut models, mut k) = ([0; N], 0);
-    while k < N {
-        models[k] = firsts[k / 16] + k as u32 % 16;
-        k += 1;
-    }
-    models
 }
 
 /// Cycles per nanosecond that no core exceeds.
@@ -165,29 +166,7 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 }
 
 /// The whole table. A sample names its row by the place in it, and by what `fingerprint::mark` tells of the row.
-const TABLE: &[&[Model]] = &[
-    perf_metrics::ROWS,
-    others::ROWS,
-    e_cores::HYBRID,
-    made_up::ROWS,
-    p_counters::ROWS,
-    e_cores::SERVERS,
-    texts::ROWS,
-    skylake::ROWS,
-    texts::SUBTREES,
-    e_core_subtrees::ROWS,
-    hybrid::ROWS,
-    hip08::ROWS,
-    arm64::EARLY,
-    arm64::ROWS,
-    ampere::ROWS,
-    arm64::WITHOUT,
-    p_counters::FEWER,
-    p_counters::BARE,
-    perf_metrics::ALONE,
-    perf_metrics::BARE,
-    texts::FEWER,
-];
+const TABLE: &[&[Model]] = &[perf_metrics::ROWS, made_up::ROWS, texts::ROWS];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
     TABLE.iter().copied().flatten()
@@ -195,55 +174,52 @@ fn rows() -> impl Iterator<Item = &'static Model> {
 
 /// The row of a CPU, with its place.
 pub(crate) fn of_cpu(cpu: &Identity) -> Option<(u32, &'static Model)> {
-    (0..).zip(rows()).find(|(_, row)| {
+    let own = places(cpu).filter(|(_, row)| row.variant == Variant::Own && cpu.stepping < row.before);
+    own.min_by_key(|(_, row)| row.before)
+}
+
+/// The rows of a CPU's vendor, family and model, with their places.
+fn places(cpu: &Identity) -> impl Iterator<Item = (u32, &'static Model)> {
+    (0..).zip(rows()).filter(|(_, row)| {
         row.vendor == cpu.vendor
-            && row.subtree() == metrics::TD_NODE_NONE
             && row.family == cpu.family
             && (row.models.is_empty() || row.models.contains(&cpu.model))
-            && arm64::has_stepping(row, cpu.stepping)
     })
 }
 
 /// The row of a hybrid CPU's E-cores, with its place.
 pub(crate) fn of_e_cores(cpu: &Identity) -> Option<(u32, &'static Model)> {
-    another_row(cpu, e_cores::HYBRID)
+    places(cpu).find(|(_, row)| row.variant == Variant::ECores)
 }
 
 /// The row of a hybrid CPU as a whole, with its place, and what its E-cores count. The row is that of what its P-cores count.
 pub(crate) fn of_hybrid(cpu: &Identity) -> Option<(u32, &'static Model, &'static Model)> {
-    let (place, row) = another_row(cpu, hybrid::ROWS)?;
-    let e_cores = hybrid::E_CORES.iter().find(|e_cores| e_cores.models == row.models)?;
+    let (place, row) = places(cpu).find(|(_, row)| row.variant == Variant::Hybrid)?;
+    let e_cores = texts::E_CORES.iter().find(|e_cores| e_cores.base == row.base)?;
     Some((place, row, e_cores))
+}
+
+/// The row of a CPU, or of its P-cores, in another variant.
+pub(crate) fn variant_of(cpu: &Identity, variant: Variant) -> Option<(u32, &'static Model)> {
+    another(of_cpu(cpu)?.1, variant)
+}
+
+/// The row of the same core in another variant, with its place.
+fn another(row: &Model, variant: Variant) -> Option<(u32, &'static Model)> {
+    (0..).zip(rows()).find(|(_, other)| other.base == row.base && other.variant == variant)
 }
 
 /// The row of the CPU, or of its P-cores, by general counters, with its place.
 pub(crate) fn by_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
-    of_cpu(cpu)
-        .filter(|(_, row)| matches!(row.counting, Counting::Counters(_)))
-        .or_else(|| another_row(cpu, p_counters::ROWS))
-}
-
-/// The same by fewer counters: without those that correct the others, if there are such.
-pub(crate) fn by_fewer_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
-    another_row(cpu, p_counters::FEWER)
-}
-
-/// The row of a CPU whose level 1 takes a counter less where each core runs one thread.
-pub(crate) fn of_one_thread(cpu: &Identity) -> Option<(u32, &'static Model)> {
-    another_row(cpu, texts::FEWER)
-}
-
-/// The same by sources that nothing corrects, if there is something to correct.
-pub(crate) fn by_bare_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
-    another_row(cpu, p_counters::BARE)
+    let own = of_cpu(cpu).filter(|(_, row)| matches!(row.counting, Counting::Counters(_)));
+    own.or_else(|| variant_of(cpu, Variant::Counters))
 }
 
 /// The row of a CPU with PERF_METRICS, without what is counted beside the registers: as they are (`bare`), or with its slots in the
 /// intervals. Its own, if there is no such thing.
 pub(crate) fn registers_alone(row: (u32, &'static Model), bare: bool) -> (u32, &'static Model) {
-    let rows = if bare { perf_metrics::BARE } else { perf_metrics::ALONE };
-    let same = |other: &&Model| (other.family, other.models) == (row.1.family, row.1.models);
-    rows.iter().find(same).and_then(|other| named(other.core)).unwrap_or(row)
+    let variant = if bare { Variant::BareRegisters } else { Variant::RegistersAlone };
+    another(row.1, variant).unwrap_or(row)
 }
 
 /// Whether the core of this name has in its intervals what the published metrics correct, as nothing counts it.
@@ -252,27 +228,24 @@ pub fn is_bounded(core: &str) -> bool {
     of_core(core).is_some_and(|place| !is_sure(place))
 }
 
-/// The rows of the same cores that count the deeper levels of a node each.
+/// The rows of the same core that count the deeper levels of a node each.
 fn subtrees(row: &Model) -> impl Iterator<Item = &'static Model> {
-    // (E-cores have models in common with the rows of their hybrid CPUs as a whole, which other events lead)
-    rows().filter(move |other| {
-        other.subtree() != metrics::TD_NODE_NONE
-            && (other.vendor, other.family, other.models) == (row.vendor, row.family, row.models)
-            && other.leaders() == row.leaders()
-    })
+    rows().filter(move |other| other.variant == Variant::Subtree && other.base == row.base)
 }
 
-/// The row of the same cores that counts the deeper levels of this node: of it alone, or else among others.
+/// The row of the same core that counts the deeper levels of this node: of this node alone, or else the only one that tells any of them.
 pub(crate) fn with_subtree(row: &Model, node: u32) -> Option<(u32, &'static Model)> {
-    let counts = |other: &Model| {
-        let deepest = |child: &Row| {
-            child.parent == node && child.level == other.levels() && child.is_measured(child.level)
-        };
-        tree_of_row(other).is_some_and(|tree| tree.nodes.iter().any(deepest))
+    if node == metrics::TD_NODE_NONE {
+        return None;
+    }
+    let counts = |other: &&Model| {
+        let told = |child: &&Row| child.level == other.levels() && child.is_measured(child.level);
+        tree_of_row(other)
+            .is_some_and(|tree| tree.nodes.iter().filter(told).any(|child| tree.is_below(child, node)))
     };
-    let row = subtrees(row)
-        .find(|other| other.subtree() == node)
-        .or_else(|| subtrees(row).find(|other| node != metrics::TD_NODE_NONE && counts(other)))?;
+    let exact = subtrees(row).find(|other| other.subtree() == node);
+    let mut others = subtrees(row).filter(counts);
+    let row = exact.or_else(|| others.next().filter(|_| others.next().is_none()))?;
     named(row.core)
 }
 
@@ -322,16 +295,17 @@ pub fn groups_of_level(level: u32, core: &str) -> Vec<u32> {
 /// The core whose subtree is counted under this name; or the name itself.
 #[must_use]
 pub fn core_of_subtree(name: &str) -> &str {
-    let part = named(name).map(|(_, row)| row).filter(|row| row.subtree() != metrics::TD_NODE_NONE);
-    let of_part = |part: &Model| rows().find(|row| subtrees(row).any(|other| std::ptr::eq(other, part)));
-    part.and_then(of_part).map_or(name, |row| row.core)
+    named(name).filter(|(_, row)| row.variant == Variant::Subtree).map_or(name, |(_, row)| row.base)
 }
 
-/// The row of a CPU of `of_cpu` in another part of the table.
-fn another_row(cpu: &Identity, part: &'static [Model]) -> Option<(u32, &'static Model)> {
-    let (_, p_cores) = of_cpu(cpu)?;
-    let row = part.iter().find(|row| p_cores.family == row.family && row.models.contains(&cpu.model))?;
-    named(row.core)
+/// The core whose published metrics are counted under this name, in whichever way; or the name itself.
+#[must_use]
+pub fn core_as_published(name: &str) -> &str {
+    let in_a_way = |row: &Model| {
+        use Variant::{Counters, FewerCounters, RegistersAlone};
+        matches!(row.variant, Counters | FewerCounters | RegistersAlone)
+    };
+    named(name).filter(|(_, row)| in_a_way(row)).map_or(name, |(_, row)| row.base)
 }
 
 /// The row of the CPU that runs this.
@@ -403,31 +377,6 @@ pub(crate) fn named(core: &str) -> Option<(u32, &'static Model)> {
 }
 
 impl Model {
-    /// A row of plain counters, beside that of the same CPUs in `perf_metrics`, which has the vendor.
-    const fn counted(
-        core: &'static str,
-        models: &'static [u32],
-        slots_per_cycle: u32,
-        counters: &'static Counters,
-    ) -> Model {
-        let counting = Counting::Counters(counters);
-        Model { core, vendor: "", family: 6, models, slots_per_cycle, counting, proved: "" }
-    }
-
-    /// The same of CPUs that have nothing else.
-    const fn of(self, vendor: &'static str, family: u32) -> Model {
-        Model { vendor, family, ..self }
-    }
-
-    /// Of rows beside another of the same CPUs, which has the vendor.
-    const fn nameless(self) -> Model {
-        Model { vendor: "", ..self }
-    }
-
-    const fn proved(self, proved: &'static str) -> Model {
-        Model { proved, ..self }
-    }
-
     /// `Counters::subtree`, of a row that has some.
     pub fn subtree(&self) -> u32 {
         match self.counting {
@@ -441,14 +390,6 @@ impl Model {
         match self.counting {
             Counting::Counters(counters) => counters.no_deeper,
             _ => "",
-        }
-    }
-
-    /// What may lead a group of its counters.
-    fn leaders(&self) -> &'static [Leader] {
-        match self.counting {
-            Counting::Counters(counters) => counters.leaders,
-            _ => &[],
         }
     }
 

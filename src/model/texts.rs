@@ -1,7 +1,8 @@
-//! Rows of the cores that have a text (`cpus/*.txt`), as the build makes them (`build/tables.rs`).
+//! Rows of all cores that there are, as the build makes them from their texts (`cpus/*.txt`, `build/tables.rs`).
 
 use super::metrics;
-use super::tree::{Expr, Formula, Input, Row, Tree};
-use super::{Counters, Counting, Event, Leader, Model};
+use super::perf_metrics;
+use super::tree::{Clocks, Corrected, Expr, Formula, Input, Retired, Row, Tree, Unsure};
+use super::{Counters, Counting, Event, Leader, Model, Variant};
 
 include!(concat!(env!("OUT_DIR"), "/cpus.rs"));

@@ -187,22 +187,6 @@ pub(crate) const fn child(metric: Metric, parent: u32, formula: Formula) -> Row 
     Row { metric, parent, level: 2, unit: TD_UNIT_SLOTS, formula }
 }
 
-/// A node of level 3, whose value is a share of all slots.
-pub(crate) const fn grandchild(metric: Metric, parent: u32, formula: Formula) -> Row {
-    Row { metric, parent, level: 3, unit: TD_UNIT_SLOTS, formula }
-}
-
-/// A tree's nodes, and others below them.
-pub(crate) const fn with_rows<const N: usize>(above: &[Row], below: &[Row]) -> [Row; N] {
-    assert!(N == above.len() + below.len());
-    let (mut rows, mut place) = ([above[0]; N], 0);
-    while place < N {
-        rows[place] = if place < above.len() { above[place] } else { below[place - above.len()] };
-        place += 1;
-    }
-    rows
-}
-
 impl Row {
     /// Whether a measurement down to this level tells the node.
     pub fn is_measured(&self, level: u32) -> bool {
@@ -219,6 +203,12 @@ impl Tree {
     /// The place of a node in the table.
     pub fn place(&self, id: u32) -> Option<usize> {
         self.nodes.iter().position(|row| row.metric.id == id)
+    }
+
+    /// Whether this node is below the one with this id.
+    pub fn is_below(&self, row: &Row, id: u32) -> bool {
+        row.parent == id
+            || self.place(row.parent).is_some_and(|parent| self.is_below(&self.nodes[parent], id))
     }
 
     /// Level of the deepest node.

@@ -13,7 +13,7 @@ use crate::tree::Node;
 /// Of fewer turns a node is not measured: their spread tells nothing.
 pub const FEWEST_TURNS: u64 = LEAST_SAMPLE;
 /// No group that takes turns measures more such nodes (`is_in_turns`).
-pub const MOST_NODES_IN_TURNS: usize = 9;
+pub const MOST_NODES_IN_TURNS: usize = 10;
 
 /// What was counted of a node, and of its parent, in the turns in which both were: sums, squares and products, in slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

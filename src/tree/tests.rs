@@ -3,8 +3,8 @@
 use super::*;
 use crate::bound::skid_of_counters;
 use crate::decode::tests::{bits_1, bits_2, pairs};
+use crate::model;
 use crate::model::metrics::*;
-use crate::model::{self, e_cores, p_counters, skylake};
 use crate::sample::{Base, L1, L2, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNCORRECTED};
 use crate::{Sum, decode, decode_l1, decode_l2};
 
@@ -138,63 +138,66 @@ fn are_slots(found: impl Fn(u32) -> f64, expected: &[(u32, f64)]) {
 
 #[test]
 fn level_3_of_e_cores_is_slots_lost_to_one_cause_each() {
-    use crate::model::e_core_subtrees::*;
     // of 600,000 slots 240,000 retired, 120,000 were lost in the frontend and 200,000 in the backend: 40,000 by bad speculation
     const NAN: f64 = f64::NAN;
     let of = |tree, others: &[u64]| slots_of(tree, 600_000, &[&[240_000, 120_000, 200_000], others].concat());
     let level_1 = [(TD_NODE_RETIRING, 240_000.0), (TD_NODE_BAD_SPECULATION, 40_000.0)];
     let fetch = [(TD_NODE_IFETCH_LATENCY, 70_000.0), (TD_NODE_IFETCH_BANDWIDTH, 50_000.0)];
-    let latency = of(&LATENCY_8, &[70_000, 30_000, 20_000, 13_000, 7_000]);
+    let latency = of(of_core("Skymont, ifetch latency"), &[70_000, 30_000, 20_000, 13_000, 7_000]);
     are_slots(&latency, &level_1);
     are_slots(&latency, &fetch);
     let first = [(TD_NODE_ICACHE_MISSES, 30_000.0), (TD_NODE_ITLB_MISSES, 20_000.0)];
     are_slots(&latency, &first);
     are_slots(&latency, &[(TD_NODE_BRANCH_DETECT, 13_000.0), (TD_NODE_BRANCH_RESTEER, 7_000.0)]);
     are_slots(&latency, &[(TD_NODE_CORE_BOUND, NAN), (TD_NODE_MACHINE_CLEARS, NAN)]);
-    let latency = of(&LATENCY_6, &[70_000, 30_000, 20_000]);
+    let latency = of(of_core("Gracemont, ifetch latency"), &[70_000, 30_000, 20_000]);
     are_slots(&latency, &first);
     are_slots(&latency, &[(TD_NODE_BRANCH_DETECT, NAN), (TD_NODE_BRANCH_RESTEER, NAN)]);
-    let bandwidth = of(&BANDWIDTH_8, &[70_000, 20_000, 15_000, 10_000, 5_000]);
+    let bandwidth = of(of_core("Skymont, ifetch bandwidth"), &[70_000, 20_000, 15_000, 10_000, 5_000]);
     are_slots(&bandwidth, &fetch);
     let first = [(TD_NODE_CISC, 20_000.0), (TD_NODE_DECODE, 15_000.0)];
     are_slots(&bandwidth, &first);
     are_slots(&bandwidth, &[(TD_NODE_PREDECODE, 10_000.0), (TD_NODE_OTHER_FB, 5_000.0)]);
-    are_slots(of(&BANDWIDTH_6, &[70_000, 20_000, 15_000]), &first);
-    let clears = of(&CLEARS, &[12_000, 9_000, 3_000]);
+    are_slots(of(of_core("Gracemont, ifetch bandwidth"), &[70_000, 20_000, 15_000]), &first);
+    let clears = of(of_core("Skymont, machine clears"), &[12_000, 9_000, 3_000]);
     are_slots(&clears, &[(TD_NODE_MACHINE_CLEARS, 12_000.0), (TD_NODE_BRANCH_MISPREDICTS, NAN)]);
     are_slots(&clears, &[(TD_NODE_NUKE, 9_000.0), (TD_NODE_FAST_NUKE, 3_000.0)]);
     let back = [(TD_NODE_CORE_BOUND, 60_000.0), (TD_NODE_RESOURCE_BOUND, 140_000.0)];
-    let core = of(&CORE, &[60_000, 25_000, 11_000]);
+    let core = of(of_core("Gracemont, core bound"), &[60_000, 14_000, 25_000]);
     are_slots(&core, &back);
     are_slots(&core, &[(TD_NODE_ALLOCATION_RESTRICTION, 60_000.0)]);
-    are_slots(&core, &[(TD_NODE_REGISTER, 25_000.0), (TD_NODE_SERIALIZATION, 11_000.0)]);
-    let resource = of(&RESOURCE_8, &[60_000, 50_000, 40_000, 14_000, 25_000]);
+    are_slots(&core, &[(TD_NODE_NON_MEM_SCHEDULER, 14_000.0), (TD_NODE_REGISTER, 25_000.0)]);
+    are_slots(of(of_core("Skymont, core bound"), &[60_000, 11_000]), &[(TD_NODE_SERIALIZATION, 11_000.0)]);
+    let resource = of(of_core("Skymont, resource bound"), &[60_000, 50_000, 40_000, 14_000, 25_000]);
     are_slots(&resource, &back);
     let first = [(TD_NODE_MEM_SCHEDULER, 50_000.0), (TD_NODE_REORDER_BUFFER, 40_000.0)];
     are_slots(&resource, &first);
     are_slots(&resource, &[(TD_NODE_NON_MEM_SCHEDULER, 14_000.0), (TD_NODE_REGISTER, 25_000.0)]);
     are_slots(&resource, &[(TD_NODE_SERIALIZATION, NAN)]);
-    are_slots(of(&RESOURCE_6, &[60_000, 50_000, 40_000]), &first);
+    are_slots(of(of_core("Gracemont, resource bound"), &[60_000, 50_000, 40_000]), &first);
     // a cause has no more slots than what it is a part of
-    are_slots(of(&CLEARS, &[12_000, 13_000, 0]), &[(TD_NODE_NUKE, 12_000.0)]);
+    are_slots(of(of_core("Skymont, machine clears"), &[12_000, 13_000, 0]), &[(TD_NODE_NUKE, 12_000.0)]);
 }
 
 #[test]
 fn heavy_operations_of_skylake_are_slots_that_retired_besides_one_for_each_instruction() {
     // of 400,000 slots 210,000 retired; two of the 190,000 instructions shared a slot 30,000 times
     let counts = [210_000, 230_000, 80_000, 5_000, 30_000, 190_000];
-    let retiring = slots_of(&skylake::RETIRING_TREE, 400_000, &counts);
+    let retiring = slots_of(of_core("Skylake or Cascade Lake, retiring"), 400_000, &counts);
     are_slots(&retiring, &[(TD_NODE_RETIRING, 210_000.0), (TD_NODE_BAD_SPECULATION, 40_000.0)]);
     are_slots(&retiring, &[(TD_NODE_HEAVY_OPERATIONS, 50_000.0), (TD_NODE_LIGHT_OPERATIONS, 160_000.0)]);
     are_slots(&retiring, &[(TD_NODE_FETCH_LATENCY, f64::NAN), (TD_NODE_MEMORY_BOUND, f64::NAN)]);
     // more instructions than operations, by what was in flight at the edges
-    let retiring = slots_of(&skylake::RETIRING_TREE, 400_000, &[210_000, 230_000, 80_000, 5_000, 0, 210_500]);
+    let retiring = slots_of(
+        of_core("Skylake or Cascade Lake, retiring"),
+        400_000,
+        &[210_000, 230_000, 80_000, 5_000, 0, 210_500],
+    );
     are_slots(&retiring, &[(TD_NODE_HEAVY_OPERATIONS, 0.0), (TD_NODE_LIGHT_OPERATIONS, 210_000.0)]);
 }
 
 #[test]
 fn level_3_of_hip08_is_what_the_makers_formulas_make_of_its_counts() {
-    use crate::model::hip08::{BACKEND_TREE, FRONTEND_TREE, RESOURCE_TREE, SPECULATION_TREE};
     // of 4,000,000 slots, of 1,000,000 cycles, 1,600,000 instructions retired of 2,000,000, 800,000 were bubbles of the frontend: the
     // backend has 1,200,000
     let of = |tree, others: &[u64]| {
@@ -202,28 +205,31 @@ fn level_3_of_hip08_is_what_the_makers_formulas_make_of_its_counts() {
     };
     // 100,000 cycles of latency; 2,000 lookups of the TLB of which 300 missed, 4,000 of the cache of which 100 did: 55,500 and 68,500
     // cycles; 5 for each of 3,000 mispredicts, 1,000 machine clears and 400 of the static predictor
-    let frontend = of(&FRONTEND_TREE, &[100_000, 2_000, 300, 4_000, 100, 3_000, 1_000, 400]);
+    let frontend = of(of_core("hip08, fetch latency"), &[100_000, 2_000, 300, 4_000, 100, 3_000, 1_000, 400]);
     are_slots(&frontend, &[(TD_NODE_FETCH_LATENCY, 400_000.0), (TD_NODE_FETCH_BANDWIDTH, 400_000.0)]);
     are_slots(&frontend, &[(TD_NODE_IDLE_BY_ITLB_MISS, 222_000.0), (TD_NODE_IDLE_BY_ICACHE_MISS, 274_000.0)]);
     are_slots(&frontend, &[(TD_NODE_BP_MISP_FLUSH, 60_000.0), (TD_NODE_OOO_FLUSH, 20_000.0)]);
     are_slots(&frontend, &[(TD_NODE_SP_FLUSH, 8_000.0), (TD_NODE_MEMORY_BOUND, f64::NAN)]);
     // 400,000 slots of bad speculation: 30,000 mispredicts and 10,000 machine clears. Of the former 6,000 were indirect, 3,000 and 1,500
     // calls, 7,500 returns; of the latter 4,000 nukes
-    let speculation = of(&SPECULATION_TREE, &[30_000, 10_000, 6_000, 3_000, 1_500, 7_500, 4_000]);
+    let speculation =
+        of(of_core("hip08, bad speculation"), &[30_000, 10_000, 6_000, 3_000, 1_500, 7_500, 4_000]);
     are_slots(&speculation, &[(TD_NODE_BRANCH_MISPREDICTS, 300_000.0), (TD_NODE_MACHINE_CLEARS, 100_000.0)]);
     are_slots(&speculation, &[(TD_NODE_INDIRECT_BRANCH, 60_000.0), (TD_NODE_PUSH_BRANCH, 45_000.0)]);
     are_slots(&speculation, &[(TD_NODE_POP_BRANCH, 75_000.0), (TD_NODE_OTHER_BRANCH, 120_000.0)]);
     are_slots(&speculation, &[(TD_NODE_NUKE_FLUSH, 40_000.0), (TD_NODE_OTHER_FLUSH, 60_000.0)]);
     // of 250,000 cycles of stalls loads had 120,000 and stores 40,000; the divider 20,000, the FSU 30,000; 70,000 of those of loads past the
     // first cache, 45,000 past the second
-    let backend = of(&BACKEND_TREE, &[250_000, 120_000, 40_000, 20_000, 30_000, 70_000, 45_000]);
+    let backend =
+        of(of_core("hip08, backend bound"), &[250_000, 120_000, 40_000, 20_000, 30_000, 70_000, 45_000]);
     are_slots(&backend, &[(TD_NODE_MEMORY_BOUND, 640_000.0), (TD_NODE_CORE_BOUND, 360_000.0)]);
     are_slots(&backend, &[(TD_NODE_L1_BOUND, 200_000.0), (TD_NODE_L2_BOUND, 100_000.0)]);
     are_slots(&backend, &[(TD_NODE_MEM_BOUND, 180_000.0), (TD_NODE_STORE_BOUND, 160_000.0)]);
     are_slots(&backend, &[(TD_NODE_DIVIDER, 80_000.0), (TD_NODE_FSU_STALL, 120_000.0)]);
     are_slots(&backend, &[(TD_NODE_EXE_PORTS_UTIL, 160_000.0), (TD_NODE_FETCH_LATENCY, f64::NAN)]);
     // the stalls are 1,000,000 slots of the backend's
-    let resource = of(&RESOURCE_TREE, &[250_000, 5_000, 20_000, 1_000, 2_000, 4_000, 10_000, 3_000]);
+    let resource =
+        of(of_core("hip08, resource bound"), &[250_000, 5_000, 20_000, 1_000, 2_000, 4_000, 10_000, 3_000]);
     are_slots(&resource, &[(TD_NODE_RESOURCE_BOUND, 200_000.0), (TD_NODE_MEMORY_BOUND, f64::NAN)]);
     are_slots(&resource, &[(TD_NODE_SYNC_STALL, 20_000.0), (TD_NODE_ROB_STALL, 80_000.0)]);
     are_slots(&resource, &[(TD_NODE_PTAG_STALL, 28_000.0), (TD_NODE_SAVEOPQ_STALL, 40_000.0)]);
@@ -268,7 +274,7 @@ fn level_2_of_zen_is_a_pair_below_one_root_and_the_others_are_not_measured() {
 fn bad_speculation_of_skylake_is_what_was_issued_for_nothing_and_the_recovery_from_it() {
     // of 400,000 slots: 180,000 operations issued, 150,000 of them retired, 5,000 cycles of recovery: 30 + 4 * 5 = 50 thousand;
     // 80,000 that the frontend left empty, so 120,000 are the backend's
-    let to = counted_by_read(&skylake::TREE, 400_000, &[150_000, 180_000, 80_000, 5_000]);
+    let to = counted_by_read(of_core("Skylake or Cascade Lake"), 400_000, &[150_000, 180_000, 80_000, 5_000]);
     let l1 = decode_l1(None, &to).unwrap();
     for (share, thousands) in l1.shares().into_iter().zip([150.0, 50.0, 80.0, 120.0]) {
         assert!((share - thousands / 400.0).abs() < 1e-9, "{l1:?}");
@@ -281,7 +287,7 @@ fn bad_speculation_of_skylake_is_what_was_issued_for_nothing_and_the_recovery_fr
 fn level_2_of_skylake_is_that_of_bad_speculation_and_frontend_bound() {
     // as above; of the slots that the frontend left empty all four of 12,500 cycles; 900 mispredicts and 100 machine clears
     let counts = [150_000, 180_000, 80_000, 5_000, 12_500, 900, 100];
-    let mut to = counted_by_read(&skylake::TREE, 400_000, &counts);
+    let mut to = counted_by_read(of_core("Skylake or Cascade Lake"), 400_000, &counts);
     to.base.level = 2;
     let nodes = decode_tree(None, &to).unwrap();
     let [r, s, f, b, heavy, light, mispredicts, clears, latency, bandwidth, memory, core] = &nodes[..] else {
@@ -303,11 +309,11 @@ fn counters_at_sight_are_the_nodes_to_the_last_bit() {
     let (mut compared, mut refused, mut error) = ([0; 2], 0, 0.0f64);
     for (k, (from, to)) in pairs().enumerate() {
         let rows = [
-            &p_counters::SUNNY_BARE,
-            &p_counters::GOLDEN_TREE,
-            &p_counters::GOLDEN_BARE,
-            &p_counters::TREE_8,
-            &e_cores::TREE_1,
+            of_core("Sunny, Willow or Cypress Cove, bare counters"),
+            of_core("Golden or Raptor Cove, by counters"),
+            of_core("Golden or Raptor Cove, bare counters"),
+            of_core("Lion Cove, by counters"),
+            of_core("Tremont"),
         ];
         let tree = rows[k % rows.len()];
         let base = Base::of_handle(k as u64, place_of(tree), 1 + (k as u8 / 4 + 1) % tree.depth() as u8);
@@ -361,7 +367,7 @@ fn counters_at_sight_are_the_nodes_to_the_last_bit() {
 
 #[test]
 fn level_1_of_e_cores_is_what_their_counters_say() {
-    let of = |slots, counts: [u64; 3]| counted_by_read(&e_cores::TREE_1, slots, &counts);
+    let of = |slots, counts: [u64; 3]| counted_by_read(of_core("Tremont"), slots, &counts);
     let l1 = decode_l1(None, &of(1_000_000, [400_000, 200_000, 300_000])).unwrap();
     let shares = [l1.retiring, l1.bad_speculation, l1.frontend_bound, l1.backend_bound];
     for (share, truth) in shares.into_iter().zip([0.4, 0.1, 0.2, 0.3]) {
@@ -380,7 +386,7 @@ fn level_2_of_e_cores_is_what_their_counters_say_and_none_of_it_is_zero_for_want
     // mispredicted branches and 20,000 to machine clears
     let counts = [400_000, 200_000, 300_000, 120_000, 90_000, 70_000, 20_000];
     let truth = [0.4, 0.1, 0.2, 0.3, 0.07, 0.02, 0.12, 0.08, 0.09, 0.21];
-    for (tree, counts) in [(&e_cores::TREE_8, &counts[..]), (&e_cores::TREE_6, &counts[..6])] {
+    for (tree, counts) in [(of_core("Skymont"), &counts[..]), (of_core("Gracemont"), &counts[..6])] {
         let mut to = counted_by_read(tree, 1_000_000, counts);
         to.base.level = 2;
         let nodes = decode_tree(None, &to).unwrap();
@@ -447,18 +453,20 @@ fn level_1_of_arm64_is_what_perfs_formulas_make_of_the_counts() {
     is("T410", 800 * M, &[120 * M, 240 * M, 400 * M, 300 * M, 400 * M], [0.375, 0.175, 0.15, 0.3]);
 }
 
-/// The two nodes of level 2 of a row whose level 1 is `level_1`, each of whose intervals is checked to hold it.
-fn pair_counted(core: &str, slots: u64, counts: &[u64], level_1: [f64; 4]) -> [Node; 2] {
+/// The pair of nodes of level 2 that begins with this one, of a row whose level 1 is `level_1` and which tells no other pair.
+fn pair_counted(core: &str, slots: u64, counts: &[u64], level_1: [f64; 4], first: &str) -> [Node; 2] {
     let to = counted_by_read(model::tree_of(model::of_core(core).unwrap()).unwrap(), slots, counts);
     let nodes = decode_tree(None, &Sample { base: Base { level: 2, ..to.base }, ..to }).unwrap();
-    assert_eq!(nodes.len(), 6, "{core}");
+    let pair = nodes.iter().position(|node| node.name() == first).unwrap();
+    let is_told = |(place, node): &(usize, &Node)| !(pair..pair + 2).contains(place) && node.measured == 1;
+    assert_eq!(nodes.iter().enumerate().skip(4).filter(is_told).count(), 0, "{core} {nodes:?}");
     for (node, share) in nodes.iter().zip(level_1) {
         assert!((node.value - share).abs() < 1e-9, "{core}: {share} {node:?}");
     }
     for node in nodes[4..].iter().filter(|node| node.measured == 1) {
         assert!(node.low <= node.value && node.value <= node.high && node.high - node.low < 0.01, "{node:?}");
     }
-    [nodes[4], nodes[5]]
+    [nodes[pair], nodes[pair + 1]]
 }
 
 /// Vectors derived by hand, for 100 million cycles of eight slots.
@@ -469,7 +477,8 @@ fn level_2_of_ampere_one_is_what_perfs_formulas_make_of_the_counts() {
         for core in ["AmpereOne", "AmpereOneX"] {
             // OP_RETIRED, OP_SPEC, STALL_SLOT_BACKEND
             let counts = [&[320 * M, 400 * M, 240 * M], below].concat();
-            let pair = pair_counted(&format!("{core}, {part}"), 800 * M, &counts, [0.4, 0.1, 0.2, 0.3]);
+            let pair =
+                pair_counted(&format!("{core}, {part}"), 800 * M, &counts, [0.4, 0.1, 0.2, 0.3], names[0]);
             for ((node, name), share) in pair.iter().zip(names).zip(shares) {
                 assert_eq!((node.name(), node.unit, node.whole), (name, TD_UNIT_SLOTS, 800 * M));
                 let found = node.value;
@@ -493,7 +502,9 @@ fn level_2_of_ampere_one_is_what_perfs_formulas_make_of_the_counts() {
 
     // no flush at all: nothing tells how bad speculation divides
     let counts = [320 * M, 400 * M, 240 * M, 0, 0];
-    let pair = pair_counted("AmpereOne, bad speculation", 800 * M, &counts, [0.4, 0.1, 0.2, 0.3]);
+    let level_1 = [0.4, 0.1, 0.2, 0.3];
+    let pair =
+        pair_counted("AmpereOne, bad speculation", 800 * M, &counts, level_1, "tma_branch_mispredicts");
     assert_eq!(pair.map(|node| node.measured), [0, 0]);
 }
 
@@ -506,7 +517,7 @@ fn level_2_of_n3_and_v3_is_of_stalled_cycles_and_says_so() {
             let counts = [20 * width * M, 30 * width * M, 300 * M, 400 * M, 5 * M, 12 * M];
             let level_1 = [0.375, 0.175, 0.15, 0.3];
             let [memory, rest] =
-                pair_counted(&format!("{core}, {part} bound"), 100 * width * M, &counts, level_1);
+                pair_counted(&format!("{core}, {part} bound"), 100 * width * M, &counts, level_1, name);
             assert_eq!((memory.name(), memory.unit, memory.whole), (name, TD_UNIT_CLOCKS, 100 * M));
             assert!(memory.measured == 1 && (memory.value - 0.12).abs() < 1e-9, "{memory:?}");
             assert!(rest.measured == 0 && rest.unit == TD_UNIT_CLOCKS && rest.value.is_nan(), "{rest:?}");
@@ -522,7 +533,8 @@ fn level_2_of_t410_is_of_cycles_that_are_counted_however_many_slots_a_thread_has
             // SSF without mispredicts, SSB, all stalls, OP_RETIRED, OP_SPEC, cycles that wait, all cycles
             let counts = [120 * M, 240 * M, 400 * M, 300 * M, 400 * M, 8 * M, cycles * M];
             let level_1 = [0.375, 0.175, 0.15, 0.3];
-            let [memory, rest] = pair_counted(&format!("T410, {part} bound"), 800 * M, &counts, level_1);
+            let [memory, rest] =
+                pair_counted(&format!("T410, {part} bound"), 800 * M, &counts, level_1, name);
             assert_eq!((memory.name(), memory.unit, memory.whole), (name, TD_UNIT_CLOCKS, cycles * M));
             assert!((memory.value - 8.0 / cycles as f64).abs() < 1e-9 && rest.measured == 0, "{memory:?}");
         }
@@ -538,8 +550,8 @@ fn both_levels_of_hip08_are_perfs_formulas() {
     let level_1 = counted_by_read(tree, 400 * M, &counts);
     let both = Sample { base: Base { level: 2, ..level_1.base }, ..level_1 };
     let nodes = decode_tree(None, &both).unwrap();
-    // 160/400; 40/400; 80/400; the rest; 0.1 x 3/4; the rest; 12/100; 0.2 less that; 20/100; 5/100
-    let shares = [0.4, 0.1, 0.2, 0.3, 0.075, 0.025, 0.12, 0.08, 0.2, 0.05];
+    // 160/400; 40/400; 80/400; the rest; 0.1 x 3/4; the rest; 12/100; 0.2 less that; 20/100; 5/100; the rest
+    let shares = [0.4, 0.1, 0.2, 0.3, 0.075, 0.025, 0.12, 0.08, 0.2, 0.05, 0.05];
     assert_eq!(nodes.len(), shares.len());
     for (node, share) in nodes.iter().zip(shares) {
         assert!(node.measured == 1 && (node.value - share).abs() < 1e-9, "{share} {node:?}");
@@ -609,7 +621,7 @@ fn what_was_not_measured_is_listed_and_is_no_number() {
 #[test]
 fn frontend_bound_and_fetch_latency_are_without_what_the_core_dropped() {
     let counts = [300_000, 60_000, 180_000, 30_000, 100_000, 50_000, 15_000, 30_000];
-    let published = slots_of(&p_counters::GOLDEN_TREE, 600_000, &counts);
+    let published = slots_of(of_core("Golden or Raptor Cove, by counters"), 600_000, &counts);
     let near = |share: f64, slots: f64| assert!((share - slots).abs() < 1.0, "{share} {slots}");
     near(published(TD_NODE_FRONTEND_BOUND), 150_000.0);
     near(published(TD_NODE_FETCH_LATENCY), 60_000.0);
@@ -617,7 +629,7 @@ fn frontend_bound_and_fetch_latency_are_without_what_the_core_dropped() {
     near(published(TD_NODE_BAD_SPECULATION), 90_000.0);
     near(published(TD_NODE_MACHINE_CLEARS), 40_000.0);
     near(published(TD_NODE_BACKEND_BOUND), 60_000.0);
-    let mut to = counted_by_read(&p_counters::GOLDEN_TREE, 600_000, &counts);
+    let mut to = counted_by_read(of_core("Golden or Raptor Cove, by counters"), 600_000, &counts);
     to.base.level = 2;
     let bare = decode_tree_bare(None, &to).unwrap();
     let share = |id| bare.iter().find(|node| node.id == id).unwrap().value * 600_000.0;
@@ -634,7 +646,10 @@ fn intervals_have_what_nothing_counted() {
         to.base.level = 2;
         decode_tree(None, &to).unwrap()
     };
-    let (fewer, bare) = (nodes(&p_counters::GOLDEN_FEWER), nodes(&p_counters::GOLDEN_BARE));
+    let (fewer, bare) = (
+        nodes(of_core("Golden or Raptor Cove, fewer counters")),
+        nodes(of_core("Golden or Raptor Cove, bare counters")),
+    );
     // (no more than fetch latency can have)
     let most = bare.iter().find(|node| node.id == TD_NODE_FETCH_LATENCY).unwrap().high;
     assert!(most > 0.15);
@@ -658,8 +673,8 @@ fn intervals_have_what_nothing_counted() {
 fn values_divide_all_slots_whatever_others_have_counted() {
     let mut fewer = Sum::default();
     let counts = [300_000, 60_000, 180_000, 100_000, 50_000, 15_000, 30_000];
-    let mut to = counted_by_read(&p_counters::GOLDEN_FEWER, 600_000, &counts);
-    let mut from = counted_by_read(&p_counters::GOLDEN_FEWER, 0, &[]);
+    let mut to = counted_by_read(of_core("Golden or Raptor Cove, fewer counters"), 600_000, &counts);
+    let mut from = counted_by_read(of_core("Golden or Raptor Cove, fewer counters"), 0, &[]);
     (from.base.level, to.base.level) = (2, 2);
     fewer.add(&from, &to).unwrap();
     for seen in [0.0, 50_000.0, 95_000.0, 500_000.0] {
@@ -679,8 +694,9 @@ fn values_divide_all_slots_whatever_others_have_counted() {
 #[test]
 fn what_was_not_counted_is_not_added() {
     let mut sum = Sum::default();
-    let mut from = counted_by_read(&p_counters::GOLDEN_TREE, 0, &[]);
-    let mut to = counted_by_read(&p_counters::GOLDEN_TREE, 600_000, &[300_000, 60_000, 180_000]);
+    let mut from = counted_by_read(of_core("Golden or Raptor Cove, by counters"), 0, &[]);
+    let mut to =
+        counted_by_read(of_core("Golden or Raptor Cove, by counters"), 600_000, &[300_000, 60_000, 180_000]);
     (from.counter[3], to.counter[3]) = (5, u64::MAX - 3);
     (from.base.level, to.base.level, to.flags) = (1, 1, TD_SAMPLE_UNCORRECTED);
     sum.add(&from, &to).unwrap();
@@ -695,15 +711,20 @@ fn what_others_have_counted_leaves_the_rest_in_the_intervals() {
         sum.add(&counted_by_read(tree, 0, &[]), &counted_by_read(tree, slots, counts)).unwrap();
         sum
     };
-    let fewer = sum(&p_counters::GOLDEN_FEWER, 600_000, &[300_000, 60_000, 180_000]);
-    let all = sum(&p_counters::GOLDEN_TREE, 500_000, &[250_000, 50_000, 150_000, 25_000]);
+    let fewer = sum(of_core("Golden or Raptor Cove, fewer counters"), 600_000, &[300_000, 60_000, 180_000]);
+    let all =
+        sum(of_core("Golden or Raptor Cove, by counters"), 500_000, &[250_000, 50_000, 150_000, 25_000]);
     assert!(fewer.moved().is_none());
     let (moved, seen) = all.moved().unwrap();
     assert!((moved.counted, seen) == ([25_000.0, 0.0], 500_000) && moved.off < 2_000.0, "{moved:?}");
     let mut own_work = Sum::default();
-    let mut to = counted_by_read(&p_counters::GOLDEN_TREE, 500_000, &[250_000, 50_000, 150_000, 25_000]);
+    let mut to = counted_by_read(
+        of_core("Golden or Raptor Cove, by counters"),
+        500_000,
+        &[250_000, 50_000, 150_000, 25_000],
+    );
     to.base.error += 3_000;
-    own_work.add(&counted_by_read(&p_counters::GOLDEN_TREE, 0, &[]), &to).unwrap();
+    own_work.add(&counted_by_read(of_core("Golden or Raptor Cove, by counters"), 0, &[]), &to).unwrap();
     assert_eq!(
         own_work.moved().unwrap().0.off,
         moved.off + 3_000.0,
@@ -732,12 +753,20 @@ fn what_others_have_counted_leaves_the_rest_in_the_intervals() {
 /// Ice Lake: of 500,000 slots the core dropped 25,000, and there were 4,000 clears.
 #[test]
 fn ice_lakes_backend_bound_has_five_slots_for_each_clear() {
-    let published = slots_of(&p_counters::SUNNY_TREE, 500_000, &[200_000, 100_000, 100_000, 25_000, 4_000]);
+    let published = slots_of(
+        of_core("Sunny, Willow or Cypress Cove, by counters"),
+        500_000,
+        &[200_000, 100_000, 100_000, 25_000, 4_000],
+    );
     let near = |share: f64, slots: f64| assert!((share - slots).abs() < 1.0, "{share} {slots}");
     near(published(TD_NODE_BACKEND_BOUND), 120_000.0);
     near(published(TD_NODE_FRONTEND_BOUND), 75_000.0);
     near(published(TD_NODE_BAD_SPECULATION), 105_000.0);
-    let to = counted_by_read(&p_counters::SUNNY_FEWER, 500_000, &[200_000, 100_000, 100_000]);
+    let to = counted_by_read(
+        of_core("Sunny, Willow or Cypress Cove, fewer counters"),
+        500_000,
+        &[200_000, 100_000, 100_000],
+    );
     let nodes = decode_tree(None, &to).unwrap();
     let holds = |id, share: f64| {
         let node = nodes.iter().find(|node| node.id == id).unwrap();

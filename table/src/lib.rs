@@ -36,7 +36,7 @@ pub const NAME: usize = 511;
 /// No tree has more inputs.
 pub const MOST_INPUTS: usize = 32;
 /// No group that takes turns with others measures more nodes below level 1.
-pub const MOST_NODES_IN_TURNS: usize = 9;
+pub const MOST_NODES_IN_TURNS: usize = 10;
 /// `Record::parent` of a thread.
 pub const NONE: u32 = u32::MAX;
 

@@ -18,9 +18,6 @@ struct Claim {
     condition: Option<serde_json::Value>,
 }
 
-/// Ways to count a core's published metrics, as they are told behind its name.
-const WAYS: [&str; 3] = [", by counters", ", fewer counters", ", registers alone"];
-
 /// What is compared of a file.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RecordedFile {
@@ -164,8 +161,7 @@ impl RecordedFile {
     /// Takes what counted a core's published metrics off its name, if it has no other of that name: files that were counted in different
     /// ways are of one core, and have their intervals.
     fn name_cores(&mut self) {
-        let short =
-            |name: &str| WAYS.iter().find_map(|way| name.strip_suffix(way)).unwrap_or(name).to_string();
+        let short = |name: &str| topdown::core_as_published(name).to_string();
         let names: BTreeSet<String> = self.cores.iter().map(|core| short(&core.name)).collect();
         if names.len() == self.cores.len() {
             self.cores.iter_mut().for_each(|core| core.name = short(&core.name));
