@@ -56,7 +56,7 @@ fn what_is_no_expression_is_refused_whatever_it_is() {
 }
 
 /// The groups that tell a node.
-fn tell<'g>(groups: &'g Groups, place: usize) -> impl Iterator<Item = &'g Group> {
+fn tell(groups: &Groups, place: usize) -> impl Iterator<Item = &Group> {
     let tells =
         move |group: &&Group| group.nodes.iter().any(|(at, formula)| *at == place && formula.is_some());
     groups.subtrees.iter().chain([&groups.whole]).filter(tells)
@@ -77,6 +77,10 @@ fn each_node_of_each_text_is_told_by_a_group_or_its_maker_has_too_few_counters()
             let level_1 = group.nodes.iter().filter(|(place, _)| text.nodes[*place].level == 1);
             assert!(level_1.clone().count() >= 4, "{file}");
             assert!(level_1.clone().all(|(_, formula)| formula.is_some()), "{file}");
+            assert_eq!(
+                text.leaders.iter().any(|leader| leader.slots),
+                text.metrics_level > 0 || file.contains("t410")
+            );
             let leader = usize::from(!text.leaders[0].fixed);
             let (counted, free) = (group.events.len() + leader, usize::from(text.clock.is_some()));
             assert!(counted <= text.counters + free, "{file} {:?}", group.subtree);
