@@ -1,4 +1,4 @@
-/* profile.h: the CSV of a profile (docs/record.md), compared with the truth. */
+/* profile.h: the CSV of a profile (docs/record-views.md), compared with the truth. */
 #ifndef PROFILE_H
 #define PROFILE_H
 #include "csv.h"

@@ -40,7 +40,7 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
         }
         @if !profile.cores.is_empty() { (graphs(profile)) }
         footer {
-            "libtopdown " (env!("CARGO_PKG_VERSION")) ". Each figure is in its interval with a probability of 95 %; docs/record.md says how."
+            "libtopdown " (env!("CARGO_PKG_VERSION")) ". Each figure is in its interval with a probability of 95 %; docs/record-method.md says how."
         }
     };
     page::page(heading.command, STYLE, &content, flame::SCRIPT)
