@@ -207,7 +207,7 @@ impl InTurns {
     }
 
     /// All nodes that were measured: below level 1 each has the part of its parent that it had in its turns, which are a random sample of
-    /// all (docs/error-bound.md, Turns).
+    /// all (docs/error-bound-sums.md, Turns).
     pub fn nodes(&self) -> Nodes {
         let mut all = self.level_1.clone();
         let turns = self.groups.iter().map(|(_, turns)| *turns).fold(0, u64::saturating_add);

@@ -131,7 +131,7 @@ pub unsafe extern "C-unwind" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int 
 /// td_sum_begin and td_sum_end is left out of slots and shares, once enough executions tell how much it is (some 500).
 ///
 /// If each was measured, `error` bounds the error of the shares; what it says of the library's own instructions, once these are left
-/// out, is four standard errors (docs/error-bound.md). If not each was, `flags` has
+/// out, is four standard errors (docs/error-bound-sums.md). If not each was, `flags` has
 /// TD_SAMPLE_SPARSE, and `error` is the bound of the measured ones plus four standard errors of the mean of a random sample
 /// (with fewer than eight measured executions: plus the most that the others can have been).
 ///

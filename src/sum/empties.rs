@@ -1,7 +1,7 @@
 //! What the library itself executes between the two readings of an execution that is counted steadily: measured in place, by
 //! executions of nothing. Two in a row come before one in so many executions, chosen at random, and take the same code. The mean of
 //! the second ones is subtracted from each execution. How far it may be off is in the bound, and so is what the first ones, which come
-//! after other code, have more or less than the second (docs/error-bound.md).
+//! after other code, have more or less than the second (docs/error-bound-sums.md).
 #![forbid(unsafe_code)]
 
 use super::{STEADY, Sum};

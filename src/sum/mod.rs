@@ -2,7 +2,7 @@
 //!
 //! Two ways. `add` takes samples that the caller took, of every execution, and gives a bound that holds whatever
 //! they were. `begin` and `end` read by themselves, and open a fresh window for as many executions, chosen at
-//! random, as the budget allows: those tell how slots divide, all tell how many there were. docs/error-bound.md
+//! random, as the budget allows: those tell how slots divide, all tell how many there were. docs/error-bound-sums.md
 //! derives both.
 #![forbid(unsafe_code)]
 

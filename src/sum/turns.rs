@@ -1,5 +1,5 @@
 //! Where no group of counters holds a level whole: groups of its parts take turns, and each execution of a region, or each stretch of a
-//! program, is counted by one of them. What turns tell of a node is a random sample of all of them (docs/error-bound.md, Turns).
+//! program, is counted by one of them. What turns tell of a node is a random sample of all of them (docs/error-bound-sums.md, Turns).
 #![forbid(unsafe_code)]
 
 use super::Sum;

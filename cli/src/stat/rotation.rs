@@ -1,6 +1,6 @@
 //! A level that no group of counters holds whole: groups of its subtrees take turns, a stretch of time each, in a random order, and each
 //! counts level 1 beside. Level 1 is so of all stretches. What is below is of a part of them, as a share of its parent there: its bound
-//! has four standard errors of such a sample more (docs/error-bound.md). To rows and reports they are as one group: a reading ends the
+//! has four standard errors of such a sample more (docs/error-bound-sums.md). To rows and reports they are as one group: a reading ends the
 //! stretch, and has what all before it counted.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! How slots divide that were counted in stretches, each of which shows a part of the tree of metrics (docs/error-bound.md, Turns).
+//! How slots divide that were counted in stretches, each of which shows a part of the tree of metrics (docs/error-bound-sums.md, Turns).
 #![forbid(unsafe_code)]
 
 use std::time::Duration;

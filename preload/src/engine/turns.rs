@@ -1,7 +1,7 @@
 //! Where no group of counters holds the wanted level, groups of its parts take turns in a thread: one is on at a time. Each counts in a
 //! tree of regions of its own, with records of its own, so that a begin and an end are what they are without turns. A turn ends where an
 //! execution ends, so each is of one group, but for those that are open then: they end there, and begin again in the next turn's tree.
-//! At the end of a turn each region's slots in it are one of a random sample (docs/error-bound.md, Turns).
+//! At the end of a turn each region's slots in it are one of a random sample (docs/error-bound-sums.md, Turns).
 
 use super::frame::{Began, Frame};
 use super::node::{self, RegionNode, look_up};
