@@ -1,7 +1,7 @@
 //! Where the CPU's pipeline slots go, for any region of a program, measured from inside it.
 //!
 //! The modules in the order of tests/rooms.rs: none imports from a later one. "kernel-facts" in comments is
-//! docs/kernel-facts.md.
+//! docs/kernel-facts.md (0, A to C) and docs/kernel-facts-more.md (D to I).
 
 pub(crate) use topdown_seam as sys;
 

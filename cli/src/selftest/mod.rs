@@ -25,7 +25,7 @@ use topdown_report::{Output, clean};
 struct Assumption {
     name: &'static str,
     assumed: &'static str,
-    /// Where in docs/kernel-facts.md or docs/error-bound.md.
+    /// Where in docs/kernel-facts.md, docs/kernel-facts-more.md or docs/error-bound.md.
     facts: &'static str,
     run: fn(&Machine) -> Tried,
 }
