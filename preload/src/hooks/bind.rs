@@ -109,7 +109,7 @@ impl Hooks {
             } else if pattern.found == 0 {
                 let names: Vec<_> = pattern.refused.iter().map(String::as_str).collect();
                 lines.push(format!(
-                    "'{text}': cannot be hooked (docs/preload.md says why): {}",
+                    "'{text}': cannot be hooked (docs/preload-regions.md says why): {}",
                     names.join(", ")
                 ));
             } else if pattern.hooked == 0 {

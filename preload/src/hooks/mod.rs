@@ -1,6 +1,6 @@
 //! Functions by name, in programs that nobody recompiled (TOPDOWN_REGIONS): patterns say which, elf knows what is
 //! loaded, bind makes calls go to stubs, trampoline leads them in and out, entries are those that are under way,
-//! unwinding is how exceptions pass, and loader is how libraries come later. docs/preload.md has the whole of it.
+//! unwinding is how exceptions pass, and loader is how libraries come later. docs/preload-regions.md has the whole of it.
 
 mod bind;
 pub mod elf;
