@@ -1,4 +1,4 @@
-/* csv.h: the CSV that the command topdown writes of a measured program (docs/report.md), as the tests read it. */
+/* csv.h: the CSV that the command topdown writes of a measured program (docs/report-formats.md), as the tests read it. */
 #ifndef CSV_H
 #define CSV_H
 #include "check.h"

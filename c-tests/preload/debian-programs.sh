@@ -5,7 +5,7 @@
 # needs: nothing or counters
 . "$(dirname "$0")/lib/programs.sh"
 
-# The same with and without, and what the report has to have: lines of its CSV (docs/report.md) in which shares add up,
+# The same with and without, and what the report has to have: lines of its CSV (docs/report-formats.md) in which shares add up,
 # threads' times are within the wall time, and there are so many threads.
 same() { # same THREADS REGIONS COMMAND...
   local threads=$1 regions=$2 without with started ended wanted=()

@@ -6,7 +6,7 @@ use crate::nodes::{self, Kind};
 use crate::timeline::Timeline;
 use serde::Serialize;
 
-/// Version of the JSON report's schema (docs/report.md): another one has other names or meanings.
+/// Version of the JSON report's schema (docs/report-formats.md): another one has other names or meanings.
 pub const SCHEMA: u32 = 1;
 
 /// A report.

@@ -506,14 +506,14 @@ fn json_has_what_the_document_says() {
         0.7,
     );
     // each name that is in the report is in the document
-    let document = include_str!("../../docs/report.md");
+    let document = include_str!("../../docs/report-formats.md");
     let mut todo = vec![&json];
     while let Some(value) = todo.pop() {
         match value {
             serde_json::Value::Array(items) => todo.extend(items),
             serde_json::Value::Object(fields) => {
                 for (name, value) in fields {
-                    assert!(document.contains(&format!("`{name}`")), "docs/report.md does not know {name}");
+                    assert!(document.contains(&format!("`{name}`")), "docs/report-formats.md does not know {name}");
                     todo.push(value);
                 }
             }
