@@ -6,7 +6,7 @@
 //! signal. Ours begin with an instruction that does nothing and bears a mark; so does what follows an RDPMC outside of a
 //! sequence. The handler of SIGSEGV here looks for the mark where the thread goes on, if signal and registers are those of an
 //! RDPMC that faulted and there is memory that can be read; all else is for the handler that was there before, which gets
-//! the stack frame that the kernel made. docs/failures.md weighs the alternatives.
+//! the stack frame that the kernel made. docs/failures.md has the alternatives.
 
 use super::chained::{Chained, Handler, Installed, nothing, sigprocmask};
 use super::once::{Once, stay_loaded};
