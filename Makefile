@@ -245,7 +245,7 @@ screenshot: target/c-tests/pmu_regions ## draw docs/report.png: the HTML report 
 	@c-tests/vm/setup trixie && c-tests/vm/run -s 2 -- 'cp $< /tmp/solver; $(OUT)/topdown run -o /tmp/r.html -- /tmp/solver work; cat /tmp/r.html' > target/report.html
 	@c-tests/tools/html target/report.html docs/report.png
 
-example-vm: target/examples/region ## README's example on the emulated machine
+example-vm: target/examples/region ## the example of docs/library.md on the emulated machine
 	@c-tests/vm/setup trixie && c-tests/vm/run -c gnr -- $<
 
 header: ## make include/topdown.h and topdown_inline.h, and c-tests/include/internals.h, from the sources
