@@ -513,7 +513,10 @@ fn json_has_what_the_document_says() {
             serde_json::Value::Array(items) => todo.extend(items),
             serde_json::Value::Object(fields) => {
                 for (name, value) in fields {
-                    assert!(document.contains(&format!("`{name}`")), "docs/report-formats.md does not know {name}");
+                    assert!(
+                        document.contains(&format!("`{name}`")),
+                        "docs/report-formats.md does not know {name}"
+                    );
                     todo.push(value);
                 }
             }
