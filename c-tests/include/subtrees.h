@@ -3,12 +3,13 @@
 #define SUBTREES_H
 #include "pmu.h"
 
-/* A group of a subtree: what it takes of six general counters and of eight, how many nodes are below its own, and how many
- * of them six do not hold. */
-struct subtree { uint32_t node, of_six, of_eight, parts, not_in_six; };
+/* The group of a subtree of a core with so many general counters: how many of these it takes, how many nodes are below its own, and
+ * for how many of them no counter is left. What is left of resource bound is counted with core bound, as far as that has room. */
+struct subtree { uint32_t node; struct { uint32_t takes, parts, left; } of_six, of_eight; };
 static const struct subtree SUBTREES[] = {
-    {TD_NODE_IFETCH_LATENCY, 6, 8, 4, 2}, {TD_NODE_IFETCH_BANDWIDTH, 6, 8, 4, 2}, {TD_NODE_MACHINE_CLEARS, 6, 6, 2, 0},
-    {TD_NODE_CORE_BOUND, 6, 6, 3, 0},     {TD_NODE_RESOURCE_BOUND, 6, 8, 5, 3},
+    {TD_NODE_IFETCH_LATENCY, {6, 4, 2}, {8, 4, 0}}, {TD_NODE_IFETCH_BANDWIDTH, {6, 4, 2}, {8, 4, 0}},
+    {TD_NODE_MACHINE_CLEARS, {6, 2, 0}, {6, 2, 0}}, {TD_NODE_CORE_BOUND, {6, 3, 0}, {5, 2, 0}},
+    {TD_NODE_RESOURCE_BOUND, {6, 5, 3}, {8, 5, 1}},
 };
 
 /* Levels 1 and 2 are true. Of the parts of frontend bound, bad speculation and backend bound that no node of level 2 is, the
@@ -21,6 +22,7 @@ static inline void subtree_is_true(td_t *td, const struct subtree *subtree, stru
     const struct truth truth = truth_of(mix);
     double share[TD_NODE_RESOURCE_BOUND + 1] = {0}, value[TD_NODE_RESOURCE_BOUND + 1] = {0};
     uint32_t count = 0, parts = 0, unmeasured = 0;
+    const uint32_t all = six ? subtree->of_six.parts : subtree->of_eight.parts;
     memcpy(&share[TD_NODE_RETIRING], truth.l1, sizeof truth.l1);
     share[TD_NODE_MACHINE_CLEARS] = truth.l2[3];
     share[TD_NODE_IFETCH_LATENCY] = truth.l2[4], share[TD_NODE_IFETCH_BANDWIDTH] = truth.l2[5];
@@ -30,7 +32,7 @@ static inline void subtree_is_true(td_t *td, const struct subtree *subtree, stru
     work(1000000);
     td_must(td_read(td, &after));
     td_must(td_decode_tree(&before, &after, nodes, 16, &count));
-    CHECK_EQ(count, 10 + subtree->parts);
+    CHECK_EQ(count, 10 + all);
     for (const struct td_node *node = nodes; node < nodes + count; node++) {
         if (!node->measured) {
             CHECK(isnan(node->value) && node->level > 1 && node->id != subtree->node);
@@ -48,9 +50,8 @@ static inline void subtree_is_true(td_t *td, const struct subtree *subtree, stru
         CHECK_NEAR(node->value, share[node->id], 0.003);
         value[node->id] = node->value;
     }
-    /* (of eight counters serialization is with core bound) */
-    CHECK_EQ(unmeasured, six ? subtree->not_in_six : subtree->node == TD_NODE_RESOURCE_BOUND);
-    CHECK_EQ(parts + unmeasured, subtree->parts);
+    CHECK_EQ(unmeasured, six ? subtree->of_six.left : subtree->of_eight.left);
+    CHECK_EQ(parts + unmeasured, all);
 }
 
 /* Each subtree of the E-core where this runs. The NMI watchdog leaves one counter less. */
@@ -58,7 +59,7 @@ static inline void subtrees_of_e_core(uint32_t flags, int six)
 {
     for (size_t k = 0; k < sizeof SUBTREES / sizeof SUBTREES[0]; k++) {
         struct td_options options = options_of(flags, 0);
-        const uint32_t takes = six ? SUBTREES[k].of_six : SUBTREES[k].of_eight;
+        const uint32_t takes = six ? SUBTREES[k].of_six.takes : SUBTREES[k].of_eight.takes;
         td_t *td = NULL;
         options.subtree = SUBTREES[k].node;
         if (takes == (six ? 6 : 8)) {

@@ -3,7 +3,7 @@
 
 use crate::run::{FAILED, Failure, ended, not_run};
 use crate::say;
-use crate::stat::{Whom, cpu_list, name_of};
+use crate::stat::{StatTarget, cpu_list, name_of};
 use crate::sys::{self, End, Interrupts};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -245,7 +245,7 @@ impl Arguments {
             };
             return recorder.map_err(|error| error.to_string());
         }
-        let cpus = self.of_cpus().unwrap_or(Whom::Cpus(None)).online().unwrap_or_default();
+        let cpus = self.of_cpus().unwrap_or(StatTarget::Cpus(None)).online().unwrap_or_default();
         let events = counted_events(self.td_level.unwrap_or(0), self.kernel, &cpus)
             .map_err(|error| error.to_string())?;
         let settings = Settings {
@@ -263,8 +263,8 @@ impl Arguments {
     }
 
     /// CPUs, if these are recorded.
-    fn of_cpus(&self) -> Option<Whom> {
-        (self.all_cpus || self.cpus.is_some()).then(|| Whom::Cpus(self.cpus.clone()))
+    fn of_cpus(&self) -> Option<StatTarget> {
+        (self.all_cpus || self.cpus.is_some()).then(|| StatTarget::Cpus(self.cpus.clone()))
     }
 
     fn until(&self, ends: &[OwnedFd], interrupts: Option<&Interrupts>) -> RecordUntil {

@@ -15,7 +15,7 @@ use topdown_seam::terms::Unresolved;
 /// Applies qualifiers to an attr; what is excluded already stays so. `of` is for messages. What fails may have changed
 /// the attr.
 pub fn apply(sysfs: &Sysfs, qualifiers: &str, attr: &mut Attr, of: &str) -> Result<(), Unresolved> {
-    let mut counted = Counted::default();
+    let mut counted = PrivilegeLevels::default();
     let mut rest = qualifiers;
     while let Some(letter) = rest.chars().next() {
         if let Some(behind) = word(rest, attr, of)? {
@@ -48,7 +48,7 @@ pub fn apply(sysfs: &Sysfs, qualifiers: &str, attr: &mut Attr, of: &str) -> Resu
 const MOST_PRECISE: u64 = 3;
 
 #[derive(Default)]
-struct Counted {
+struct PrivilegeLevels {
     user: bool,
     kernel: bool,
     hypervisor: bool,
@@ -56,7 +56,7 @@ struct Counted {
     guest: bool,
 }
 
-impl Counted {
+impl PrivilegeLevels {
     fn exclude_others(&self, attr: &mut Attr) {
         let levels = self.user || self.kernel || self.hypervisor;
         let machines = self.host || self.guest;

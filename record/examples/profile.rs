@@ -7,8 +7,8 @@ use std::time::Duration;
 use topdown::SampledEvents;
 use topdown_record::views::{Heading, View};
 use topdown_record::{
-    CallStack, Confidence, FunctionFigures, Limit, Pace, Profile, ProfiledCore, ProfiledFunction,
-    ProfiledLine, SourceLine, Sources, StackFrame, Told, Unseen, Untold,
+    CallStack, Confidence, EstimatedShares, FunctionFigures, Limit, Pace, Profile, ProfiledCore,
+    ProfiledFunction, ProfiledLine, SourceLine, Sources, StackFrame, Unseen, Untold,
 };
 
 /// Long, and with what would do harm in a page or a picture.
@@ -31,7 +31,7 @@ const STACKS: [Row; 8] = [
 ];
 
 /// Level 2 as parts of level 1, by whatever tree.
-fn told(events: &SampledEvents, [retiring, bad, frontend]: [u32; 3], error: u32) -> Told {
+fn told(events: &SampledEvents, [retiring, bad, frontend]: [u32; 3], error: u32) -> EstimatedShares {
     let nodes = events.nodes();
     let one =
         [retiring, bad, frontend, 100 - retiring - bad - frontend].map(|share| f64::from(share) / 100.0);
@@ -47,10 +47,10 @@ fn told(events: &SampledEvents, [retiring, bad, frontend]: [u32; 3], error: u32)
         };
         Confidence { value, low: (value - error).max(0.0), high: (value + error).min(1.0) }
     });
-    Told { shares: shares.collect(), windows: 412, sampling: 0.8 * error }
+    EstimatedShares { shares: shares.collect(), windows: 412, sampling: 0.8 * error }
 }
 
-fn figures(seconds: u64, all: u64, shares: Result<Told, Untold>) -> FunctionFigures {
+fn figures(seconds: u64, all: u64, shares: Result<EstimatedShares, Untold>) -> FunctionFigures {
     let value = seconds as f64 / all as f64;
     let time = Confidence { value, low: (value - 0.02).max(0.0), high: (value + 0.02).min(1.0) };
     FunctionFigures { time, time_ns: seconds * SECOND, bursts: 100 * seconds as usize, shares }

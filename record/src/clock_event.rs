@@ -4,7 +4,7 @@
 use crate::event::{TaskEvent, own_cpu_time};
 use crate::records::READ_TIMES;
 use crate::ring::RecordRing;
-use crate::sampler::Counted;
+use crate::sampler::SampledTarget;
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
@@ -45,10 +45,10 @@ pub(crate) struct ClockEvent {
 
 impl ClockEvent {
     /// cpu-clock or task-clock.
-    pub fn timer(counted: Counted) -> ClockEvent {
+    pub fn timer(counted: SampledTarget) -> ClockEvent {
         let config = match counted {
-            Counted::Cpu { .. } => PERF_COUNT_SW_CPU_CLOCK,
-            Counted::Thread { .. } => PERF_COUNT_SW_TASK_CLOCK,
+            SampledTarget::Cpu { .. } => PERF_COUNT_SW_CPU_CLOCK,
+            SampledTarget::Thread { .. } => PERF_COUNT_SW_TASK_CLOCK,
         };
         ClockEvent { type_: PERF_TYPE_SOFTWARE, config: config.into(), ns_each: 1.0, in_turns: false }
     }

@@ -19,7 +19,7 @@ use crate::clock_event::ClockEvent;
 use crate::event::{CLOCK, TaskEvent, Times};
 use crate::records::{CallGraph, READ_FORMAT, RawSample, Sampled, sampled};
 use crate::ring::RecordRing;
-use crate::sampler::Counted;
+use crate::sampler::SampledTarget;
 use crate::settings::Settings;
 use perf_event_open_sys::bindings::{
     PERF_RECORD_MISC_CPUMODE_MASK, PERF_RECORD_MISC_KERNEL, perf_event_attr,
@@ -79,7 +79,7 @@ struct InTurns {
 }
 
 impl InTurns {
-    fn new(counted: Counted) -> io::Result<InTurns> {
+    fn new(counted: SampledTarget) -> io::Result<InTurns> {
         let (tid, cpu) = counted.target();
         let timer = ClockEvent::timer(counted).attr();
         let mut attr = perf_event_attr { read_format: READ_FORMAT, clockid: CLOCK, ..timer };
@@ -142,11 +142,11 @@ struct Opened {
 }
 
 /// An event with a ring, with the most room that may be locked.
-fn open(counted: Counted, clock: ClockEvent, period_ns: f64, settings: Settings) -> io::Result<Opened> {
+fn open(counted: SampledTarget, clock: ClockEvent, period_ns: f64, settings: Settings) -> io::Result<Opened> {
     let (tid, cpu) = counted.target();
     let room = match counted {
-        Counted::Cpu { .. } => ROOM,
-        Counted::Thread { .. } => ROOM_OF_THREAD,
+        SampledTarget::Cpu { .. } => ROOM,
+        SampledTarget::Thread { .. } => ROOM_OF_THREAD,
     };
     let open = |samples: &usize| {
         let turns = clock.in_turns.then(|| InTurns::new(counted)).transpose()?;
@@ -174,7 +174,7 @@ impl CpuClock {
     /// # Errors
     /// The kernel's.
     pub fn open(
-        counted: Counted,
+        counted: SampledTarget,
         (kind, kinds, cycles): (usize, usize, Option<ClockEvent>),
         period_ns: f64,
         settings: Settings,

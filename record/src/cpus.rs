@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::event::{now, own_tid, run_on};
-use crate::sampler::Counted;
+use crate::sampler::SampledTarget;
 use crate::whom::online;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -126,9 +126,9 @@ impl RecordedCpus {
     }
 
     /// What a group on this one counts.
-    pub fn counted(&self, cpu: u32) -> Counted {
+    pub fn counted(&self, cpu: u32) -> SampledTarget {
         let beside = self.allowed.iter().any(|other| *other != cpu);
-        Counted::Cpu { cpu, recorder: self.recorder, beside }
+        SampledTarget::Cpu { cpu, recorder: self.recorder, beside }
     }
 
     /// Makes room on a CPU before a burst there: what is sampled is what ran there, not the thread that asks for it.

@@ -49,7 +49,7 @@ impl Confidence {
 
 /// Shares that can be told.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct EstimatedShares {
     /// Of each node, in the order of the events' nodes.
     pub shares: Vec<Confidence>,
     /// From so many windows.
@@ -58,7 +58,7 @@ pub struct Told {
     pub sampling: f64,
 }
 
-impl Told {
+impl EstimatedShares {
     /// How far the share of a node of level 1 may be off, if one is known so badly that its interval has half of all that can be.
     pub(crate) fn says_little(&self, nodes: &[SampledNode]) -> Option<f64> {
         let of_level_1 = nodes.iter().zip(&self.shares).filter(|(node, _)| node.level == 1);
@@ -80,7 +80,7 @@ pub enum Untold {
 
 /// What is counted between two samples besides the function's own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Besides<'a> {
+pub(crate) enum Background<'a> {
     /// In user mode alone.
     User(&'a SeenInAll),
     /// The way out of one interrupt, and into the next: what the kernel does is counted, too.
@@ -281,16 +281,16 @@ fn apart<'a>(events: &SampledEvents, all: impl Iterator<Item = &'a SeenIn>) -> V
 pub(crate) fn shares(
     events: &SampledEvents,
     seen: &SeenIn,
-    besides: Besides,
+    besides: Background,
     unsampled: f64,
-) -> Result<Told, Untold> {
-    let Besides::User(in_all) = besides else { return by_difference(events, seen, unsampled) };
+) -> Result<EstimatedShares, Untold> {
+    let Background::User(in_all) = besides else { return by_difference(events, seen, unsampled) };
     let all: Vec<&Cluster> = seen.clusters.iter().collect();
     let shorter: Vec<&Cluster> = all.iter().copied().filter(|cluster| !cluster.long).collect();
     let from = |clusters: &[&Cluster]| from(events, seen, in_all, clusters, unsampled);
     let (both, shorter) = (from(&all), from(&shorter));
     let comes_back = seen.returns[1].elsewhere > 0;
-    let worst = |told: &Told| told.shares.iter().map(Confidence::error).fold(0.0, f64::max);
+    let worst = |told: &EstimatedShares| told.shares.iter().map(Confidence::error).fold(0.0, f64::max);
     let best = match (both, shorter) {
         (Some(both), Some(shorter)) if !comes_back && worst(&both) < worst(&shorter) => Some(both),
         (_, Some(shorter)) => Some(shorter),
@@ -323,7 +323,7 @@ fn from(
     in_all: &SeenInAll,
     clusters: &[&Cluster],
     unsampled: f64,
-) -> Option<Told> {
+) -> Option<EstimatedShares> {
     if clusters.len() < LEAST {
         return None;
     }
@@ -375,7 +375,7 @@ fn from(
         Confidence::around(*share, sampling + others + start + rounded + unseen + EDGES)
     };
     let sampling = ratios.iter().map(|(_, half)| *half).fold(0.0, f64::max);
-    Some(Told {
+    Some(EstimatedShares {
         shares: ratios.iter().zip(in_all.excess.iter().zip(&rounded)).map(one).collect(),
         windows: clusters.iter().map(|cluster| cluster.windows).sum(),
         sampling: sampling + falling(foreign, &seen.returns),
@@ -389,7 +389,7 @@ fn mean((counts, windows): (impl Iterator<Item = f64>, f64)) -> Vec<f64> {
 
 /// The shares of what longer windows have more than shorter ones: in that there is nothing of the interrupts, of which each window
 /// has as much.
-fn by_difference(events: &SampledEvents, seen: &SeenIn, unsampled: f64) -> Result<Told, Untold> {
+fn by_difference(events: &SampledEvents, seen: &SeenIn, unsampled: f64) -> Result<EstimatedShares, Untold> {
     let of = |long: bool| -> Vec<&Cluster> {
         seen.clusters.iter().filter(|cluster| cluster.long == long).collect()
     };
@@ -446,7 +446,11 @@ fn by_difference(events: &SampledEvents, seen: &SeenIn, unsampled: f64) -> Resul
     };
     let sampling = halves.iter().copied().fold(0.0, f64::max) + falling(foreign, &seen.returns);
     let windows = seen.clusters.iter().map(|cluster| cluster.windows).sum();
-    Ok(Told { shares: shares.iter().zip(&halves).zip(&rounded).map(one).collect(), windows, sampling })
+    Ok(EstimatedShares {
+        shares: shares.iter().zip(&halves).zip(&rounded).map(one).collect(),
+        windows,
+        sampling,
+    })
 }
 
 #[cfg(test)]

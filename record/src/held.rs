@@ -6,7 +6,7 @@ use crate::estimate::Confidence;
 
 /// What samples of a condition are, and what part of all they make.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct ConditionShare {
     /// The condition in words.
     pub condition: String,
     /// The event that samples.
@@ -29,11 +29,11 @@ pub struct Held {
     pub without: Vec<&'static str>,
 }
 
-impl Held {
-    pub(crate) fn of(condition: &Condition, tally: &Tally) -> Held {
+impl ConditionShare {
+    pub(crate) fn of(condition: &Condition, tally: &Tally) -> ConditionShare {
         let (text, event, period) = condition.described();
         let left_out = tally.parted + tally.lost;
-        Held {
+        ConditionShare {
             condition: text.into(),
             event: event.into(),
             period,

@@ -65,8 +65,8 @@ pub use compare::{
 };
 pub use conditional::Condition;
 pub use cpus::CpuTotals;
-pub use estimate::{Confidence, Told, Untold};
-pub use held::Held;
+pub use estimate::{Confidence, EstimatedShares, Untold};
+pub use held::ConditionShare;
 pub use journal::{Journal, Kept};
 pub use profile::{
     CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame,

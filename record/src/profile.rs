@@ -3,8 +3,10 @@
 
 use crate::budget::Pace;
 use crate::cpus::CpuTotals;
-use crate::estimate::{Alone, Besides, Coming, Confidence, SeenIn, SeenInAll, Told, Untold, shares};
-use crate::held::Held;
+use crate::estimate::{
+    Alone, Background, Coming, Confidence, EstimatedShares, SeenIn, SeenInAll, Untold, shares,
+};
+use crate::held::ConditionShare;
 use crate::processes::PROCESS;
 use crate::recording::{Burst, Recording};
 use crate::records::CallGraph;
@@ -31,7 +33,7 @@ pub struct FunctionFigures {
     /// Bursts that began in it.
     pub bursts: usize,
     /// How its slots divide, or why that cannot be told.
-    pub shares: Result<Told, Untold>,
+    pub shares: Result<EstimatedShares, Untold>,
 }
 
 /// A line of a function, in which something was seen.
@@ -159,7 +161,7 @@ pub struct Profile {
     pub pace: Pace,
     /// Samples were taken only where this held. A burst is one of them then, times are parts of the stretches in which it held, and
     /// nanoseconds are what the sampling event counted in them.
-    pub held: Option<Held>,
+    pub held: Option<ConditionShare>,
     /// Branch records were to tell callers, and none did.
     pub without_callers: bool,
     /// What the kernel does was recorded, but it does not show the addresses of its functions.
@@ -235,7 +237,7 @@ impl Whole {
         &self,
         gathered: &Gathered,
         events: Option<&SampledEvents>,
-        besides: Besides,
+        besides: Background,
         unsampled: f64,
     ) -> FunctionFigures {
         FunctionFigures {
@@ -251,7 +253,7 @@ impl Whole {
 
 impl FunctionFigures {
     /// How its slots divide, if that says much: for views that have no bounds, and for people. (CSV and JSON have `shares`.)
-    pub(crate) fn told(&self, nodes: &[SampledNode]) -> Result<&Told, Untold> {
+    pub(crate) fn told(&self, nodes: &[SampledNode]) -> Result<&EstimatedShares, Untold> {
         match &self.shares {
             Ok(told) if told.says_little(nodes).is_some() => Err(Untold::Little),
             Ok(told) => Ok(told),
@@ -379,14 +381,15 @@ impl Profile {
         bursts.for_each(|(burst, evened)| sorted.add(burst, evened, &stacks));
         let kinds: Vec<usize> = sorted.all.keys().copied().collect();
         let (mut cores, mut functions) = (Vec::new(), Vec::new());
-        let held = recording.condition.as_ref().map(|(condition, tally)| Held::of(condition, tally));
+        let held =
+            recording.condition.as_ref().map(|(condition, tally)| ConditionShare::of(condition, tally));
         for (place, kind) in kinds.into_iter().enumerate() {
             let events = recording.events.get(kind);
             let of_kind = || sorted.own.iter().filter(move |((of, _), _)| *of == kind);
             let of_kind = || of_kind().map(|(_, gathered)| &gathered.seen);
             let in_all = events.map_or(SeenInAll::default(), |events| SeenInAll::of(events, of_kind()));
             let kernel = recording.settings.kernel;
-            let besides = if kernel { Besides::Interrupts } else { Besides::User(&in_all) };
+            let besides = if kernel { Background::Interrupts } else { Background::User(&in_all) };
             let worst = in_all.excess.iter().fold(0.0, |worst: f64, one| worst.max(one.abs()));
             let width = events.map_or(1, |events| events.slots_per_cycle);
             let shorter = (recording.settings.gap * u64::from(width)) as f64;

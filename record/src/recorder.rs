@@ -20,7 +20,7 @@ use crate::stacks::{CodePlace, Stacks};
 use crate::turns::{Turn, Turns};
 use crate::unseen::Beginnings;
 use crate::unwind::StackUnwinder;
-use crate::whom::{Whom, online, running, smt_is_on};
+use crate::whom::{RecordedProcesses, online, running, smt_is_on};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::RawFd;
@@ -105,7 +105,7 @@ fn sideband_refusal(error: io::Error) -> Error {
 /// A recording under way.
 #[derive(Debug)]
 pub struct Recorder {
-    whom: Whom,
+    whom: RecordedProcesses,
     events: Vec<SampledEvents>,
     condition: Option<Condition>,
     /// Of threads that have ended.
@@ -166,7 +166,7 @@ fn waits(samplers: &BTreeMap<i32, ThreadCounters>, clocks: &BTreeMap<i32, Vec<Cp
 
 impl Recorder {
     fn empty(
-        whom: Whom,
+        whom: RecordedProcesses,
         events: Vec<SampledEvents>,
         condition: Option<Condition>,
         settings: Settings,
@@ -302,11 +302,11 @@ impl Recorder {
                     if pid != parent {
                         self.spaces.forked(parent, pid);
                     }
-                    if self.whom != Whom::OnCpus {
+                    if self.whom != RecordedProcesses::OnCpus {
                         self.follow(pid, tid, Some(time));
                     }
                 }
-                Happened::Exited { pid, tid } if self.whom == Whom::OnCpus => {
+                Happened::Exited { pid, tid } if self.whom == RecordedProcesses::OnCpus => {
                     if pid == tid {
                         self.spaces.exited(time, pid);
                     }

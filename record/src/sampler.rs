@@ -28,7 +28,7 @@ const OF_RECORDER: u32 = 2;
 
 /// What a group counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Counted {
+pub(crate) enum SampledTarget {
     Thread {
         pid: i32,
         tid: i32,
@@ -41,31 +41,31 @@ pub(crate) enum Counted {
     },
 }
 
-impl Counted {
+impl SampledTarget {
     /// Thread and CPU, as perf_event_open(2) has them.
     pub fn target(self) -> (i32, i32) {
         match self {
-            Counted::Thread { tid, .. } => (tid, -1),
-            Counted::Cpu { cpu, .. } => (-1, cpu as i32),
+            SampledTarget::Thread { tid, .. } => (tid, -1),
+            SampledTarget::Cpu { cpu, .. } => (-1, cpu as i32),
         }
     }
 
     /// Threads take turns while a group of a CPU counts.
     fn is_cpu(self) -> bool {
-        matches!(self, Counted::Cpu { .. })
+        matches!(self, SampledTarget::Cpu { .. })
     }
 
     /// Of the thread that is counted.
     pub fn process(self) -> Option<i32> {
         match self {
-            Counted::Thread { pid, .. } => Some(pid),
-            Counted::Cpu { .. } => None,
+            SampledTarget::Thread { pid, .. } => Some(pid),
+            SampledTarget::Cpu { .. } => None,
         }
     }
 
     /// Samples that are asked for.
     fn samples(self) -> u32 {
-        SAMPLES + if matches!(self, Counted::Cpu { beside: false, .. }) { OF_RECORDER } else { 0 }
+        SAMPLES + if matches!(self, SampledTarget::Cpu { beside: false, .. }) { OF_RECORDER } else { 0 }
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct RawBurst {
 /// An open group.
 #[derive(Debug)]
 pub(crate) struct Sampler {
-    counted: Counted,
+    counted: SampledTarget,
     kind: usize,
     ring: RecordRing,
     /// All but the leader, which is closed last: metric events die with it.
@@ -224,7 +224,7 @@ impl Sampler {
     pub fn open(
         events: &SampledEvents,
         kind: usize,
-        counted: Counted,
+        counted: SampledTarget,
         kernel: bool,
         callers: CallGraph,
     ) -> io::Result<Sampler> {
@@ -377,8 +377,8 @@ impl Sampler {
     fn add(&mut self, sample: RawSample) {
         let mut sample = RawSample { after_gap: std::mem::take(&mut self.after_gap), ..sample };
         match self.counted {
-            Counted::Thread { pid, .. } => sample.pid = pid,
-            Counted::Cpu { recorder, .. } => {
+            SampledTarget::Thread { pid, .. } => sample.pid = pid,
+            SampledTarget::Cpu { recorder, .. } => {
                 let switches = sample.counts.pop().unwrap_or_default();
                 sample.switched = switches != std::mem::replace(&mut self.switches, switches);
                 if sample.is_idle() || sample.tid == recorder {
@@ -412,8 +412,8 @@ impl Sampler {
             Some(first) if self.counted.is_cpu() || first.time < asked + LATE_NS => {
                 let Sampler { counted, kind, long, period, per_cycle, .. } = *self;
                 let tid = match counted {
-                    Counted::Thread { tid, .. } => Some(tid),
-                    Counted::Cpu { .. } => None,
+                    SampledTarget::Thread { tid, .. } => Some(tid),
+                    SampledTarget::Cpu { .. } => None,
                 };
                 let strobe = Strobe { tid, period, per_cycle };
                 Some(RawBurst { kind, long, weight_ns, strobe, samples })

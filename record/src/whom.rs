@@ -7,7 +7,7 @@ use topdown_seam::numbers;
 
 /// Of which processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whom {
+pub(crate) enum RecordedProcesses {
     /// Those that were named, and what they start.
     AllStarted,
     /// One process without its children, and without the thread that records.
@@ -16,15 +16,15 @@ pub(crate) enum Whom {
     OnCpus,
 }
 
-impl Whom {
+impl RecordedProcesses {
     /// Whether this is the thread that records.
     pub fn leaves_out(self, tid: i32) -> bool {
-        matches!(self, Whom::Only { but, .. } if but == tid)
+        matches!(self, RecordedProcesses::Only { but, .. } if but == tid)
     }
 
     /// Whether this process is recorded.
     pub fn records(self, pid: i32) -> bool {
-        !matches!(self, Whom::Only { pid: only, .. } if only != pid)
+        !matches!(self, RecordedProcesses::Only { pid: only, .. } if only != pid)
     }
 }
 

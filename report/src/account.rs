@@ -1,7 +1,7 @@
 //! Slots of many sums, added and subtracted, with a bound that stays one.
 #![forbid(unsafe_code)]
 
-use crate::nodes::{InTurns, Nodes, Shown};
+use crate::nodes::{InTurns, NodeInterval, Nodes};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, Moved, Node, Sum, TD_NODE_SMT_CONTENTION, TurnTally};
 
@@ -393,7 +393,7 @@ impl Account {
     }
 
     /// Nodes of the tree. Those of both levels have the levels' values, and no wider bound.
-    pub fn tree(&self) -> Vec<Shown> {
+    pub fn tree(&self) -> Vec<NodeInterval> {
         let (one, two) = (self.level_1(), self.level_2());
         let one = one
             .iter()

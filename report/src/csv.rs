@@ -7,7 +7,7 @@
 use crate::account::{Level1, Level2, Shares};
 use crate::model::{Figures, Item, Report};
 use crate::nodes::Kind;
-use crate::timeline::{Interval, Of, Timeline};
+use crate::timeline::{Interval, SeriesSubject, Timeline};
 use crate::words::clean;
 
 /// A text that no terminal obeys and no spreadsheet takes for a formula: an apostrophe comes before what would begin one, also in an
@@ -114,7 +114,7 @@ pub fn timeline(timeline: &Timeline) -> String {
     names.extend(["error_1", "error_2"]);
     let mut out = names.join(",") + "\n";
     for series in &timeline.series {
-        let of = if series.of == Of::Whole { String::new() } else { field(&series.of.title()) };
+        let of = if series.of == SeriesSubject::Whole { String::new() } else { field(&series.of.title()) };
         for interval in &series.intervals {
             let Interval { begin_ns, end_ns, slots, time_ns, running, .. } = interval;
             let mut row = vec![of.clone()];

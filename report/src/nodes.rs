@@ -57,7 +57,7 @@ impl Serialize for Kind {
 
 /// A node's share, and the ends between which the truth lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shown {
+pub struct NodeInterval {
     /// Which node.
     pub kind: Kind,
     /// 0 to 1.
@@ -68,7 +68,7 @@ pub struct Shown {
     pub high: f64,
 }
 
-impl Shown {
+impl NodeInterval {
     /// The farther end.
     pub fn error(&self) -> f64 {
         (self.high - self.value).max(self.value - self.low)
@@ -77,18 +77,18 @@ impl Shown {
     /// "20.0 % of cycles, between 19.9 and 20.1".
     pub fn text(&self) -> String {
         let of = if self.kind.unit == TD_UNIT_CLOCKS { "cycles" } else { "slots" };
-        let Shown { value, low, high, .. } = self;
+        let NodeInterval { value, low, high, .. } = self;
         format!("{:.1} % of {of}, between {:.1} and {:.1}", 100.0 * value, 100.0 * low, 100.0 * high)
     }
 }
 
 /// The nodes of figures: in JSON an object of `value`, `low` and `high` for each name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tree(pub Vec<Shown>);
+pub struct Tree(pub Vec<NodeInterval>);
 
 impl Tree {
     /// The node with this id.
-    pub fn find(&self, id: u32) -> Option<&Shown> {
+    pub fn find(&self, id: u32) -> Option<&NodeInterval> {
         self.0.iter().find(|node| node.kind.metric.id == id)
     }
 }
@@ -102,7 +102,7 @@ impl Serialize for Tree {
             high: f64,
         }
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for Shown { kind, value, low, high } in &self.0 {
+        for NodeInterval { kind, value, low, high } in &self.0 {
             map.serialize_entry(kind.name(), &Interval { value: *value, low: *low, high: *high })?;
         }
         map.end()
@@ -339,17 +339,18 @@ impl Nodes {
     }
 
     /// As shares, parents before their children. `uncounted`: slots that may have passed uncounted.
-    pub fn shown(&self, uncounted: f64) -> Vec<Shown> {
+    pub fn shown(&self, uncounted: f64) -> Vec<NodeInterval> {
         let share = |amount: &Amount| {
             let all = amount.known + amount.unknown;
             let value = (amount.value / amount.known).clamp(0.0, 1.0);
             let part = uncounted / (uncounted + all);
             let low = (amount.low / all).clamp(0.0, 1.0) * (1.0 - part);
             let high = ((amount.high + amount.unknown) / all).clamp(0.0, 1.0) * (1.0 - part) + part;
-            Shown { kind: amount.kind, value, low: low.min(value), high: high.max(value) }
+            NodeInterval { kind: amount.kind, value, low: low.min(value), high: high.max(value) }
         };
-        let finite = |shown: &Shown| [shown.value, shown.low, shown.high].iter().all(|end| end.is_finite());
-        let mut shown: Vec<Shown> = self.amounts.iter().map(share).filter(finite).collect();
+        let finite =
+            |shown: &NodeInterval| [shown.value, shown.low, shown.high].iter().all(|end| end.is_finite());
+        let mut shown: Vec<NodeInterval> = self.amounts.iter().map(share).filter(finite).collect();
         shown.sort_by_key(|node| node.kind.level); // (trees of several CPUs may be merged)
         shown
     }
@@ -366,7 +367,7 @@ mod tests {
         Node { id, level: 1, unit: TD_UNIT_SLOTS, measured: 1, whole, value, low, high, ..Node::default() }
     }
 
-    fn is(shown: &Shown, value: f64, low: f64, high: f64) {
+    fn is(shown: &NodeInterval, value: f64, low: f64, high: f64) {
         for (found, expected) in [(shown.value, value), (shown.low, low), (shown.high, high)] {
             assert!((found - expected).abs() < 1e-9, "{shown:?}, not {value} in {low} to {high}");
         }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::merge::OutsideCount;
-use crate::nodes::Shown;
+use crate::nodes::NodeInterval;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use topdown::TD_UNIT_SLOTS;
@@ -19,7 +19,7 @@ pub struct Timeline {
 /// What a series is of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "of", rename_all = "lowercase")]
-pub enum Of {
+pub enum SeriesSubject {
     /// All that was counted.
     Whole,
     /// A process.
@@ -43,14 +43,14 @@ pub enum Of {
     },
 }
 
-impl Of {
+impl SeriesSubject {
     /// For a reader: "CPU 3".
     pub fn title(&self) -> String {
         match self {
-            Of::Whole => "all of it".into(),
-            Of::Process { pid, name } => format!("process {pid} {name}"),
-            Of::Thread { tid, name } => format!("thread {tid} {name}"),
-            Of::Cpu { cpu } => format!("CPU {cpu}"),
+            SeriesSubject::Whole => "all of it".into(),
+            SeriesSubject::Process { pid, name } => format!("process {pid} {name}"),
+            SeriesSubject::Thread { tid, name } => format!("thread {tid} {name}"),
+            SeriesSubject::Cpu { cpu } => format!("CPU {cpu}"),
         }
     }
 }
@@ -60,7 +60,7 @@ impl Of {
 pub struct Series {
     /// Of what.
     #[serde(flatten)]
-    pub of: Of,
+    pub of: SeriesSubject,
     /// The oldest first.
     pub intervals: Vec<Interval>,
 }
@@ -87,7 +87,7 @@ pub struct Interval {
     /// Part of that in which the counters were counting; none if there was no time.
     pub running: Option<f64>,
     /// The nodes of levels 1 and 2, as shares.
-    pub nodes: Vec<Shown>,
+    pub nodes: Vec<NodeInterval>,
 }
 
 impl Interval {
@@ -107,14 +107,14 @@ impl Interval {
     }
 
     /// Slots of a node.
-    pub fn count(&self, node: &Shown) -> u64 {
+    pub fn count(&self, node: &NodeInterval) -> u64 {
         (node.value * self.slots as f64).round() as u64
     }
 
     /// No share of this level is farther from the truth; None: nothing was counted.
     pub fn error(&self, level: u32) -> Option<f64> {
         let nodes = self.nodes.iter().filter(|node| node.kind.level == level);
-        nodes.map(Shown::error).reduce(f64::max)
+        nodes.map(NodeInterval::error).reduce(f64::max)
     }
 }
 

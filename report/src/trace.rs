@@ -4,7 +4,7 @@
 //! the crate prost's. (Its derive macro would bring a second version of syn into the tree.)
 #![forbid(unsafe_code)]
 
-use crate::timeline::{Interval, Of, Series, Timeline};
+use crate::timeline::{Interval, Series, SeriesSubject, Timeline};
 use crate::words::clean;
 use prost::encoding::{self, WireType};
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ impl Trace {
     /// The tracks of a series. A value holds from its time to that of the next; the last is at the end.
     fn series(&mut self, series: &Series, parent: u64, boottime_ns: u64) {
         let parent = match series.of {
-            Of::Whole => parent,
+            SeriesSubject::Whole => parent,
             _ => self.track(&series.of.title(), Some(parent), None),
         };
         let slots = self.track("slots", Some(parent), Some("slots/s"));

@@ -3,11 +3,11 @@
 
 use crate::account::{Level1, Level2};
 use crate::model::Figures;
-use crate::nodes::{Shown, Tree};
+use crate::nodes::{NodeInterval, Tree};
 use topdown::{LEVEL_1, LEVEL_2, TD_NODE_NONE};
 
 /// How far a node is from the truth at the most: the bound of its level where it has a fixed name there, else its own.
-fn bound(node: &Shown, one: Option<&Level1>, two: Option<&Level2>) -> f64 {
+fn bound(node: &NodeInterval, one: Option<&Level1>, two: Option<&Level2>) -> f64 {
     let is_of = |level: &[topdown::Metric]| level.contains(&node.kind.metric);
     match (one, two) {
         (Some(one), _) if is_of(&LEVEL_1) => one.error,
@@ -19,8 +19,8 @@ fn bound(node: &Shown, one: Option<&Level1>, two: Option<&Level2>) -> f64 {
 /// What is known of which node is dominant.
 enum Dominant<'t> {
     Unmeasured,
-    One(&'t Shown),
-    Either(&'t Shown, &'t Shown),
+    One(&'t NodeInterval),
+    Either(&'t NodeInterval, &'t NodeInterval),
     /// More than two may be; the largest is known so far.
     Open(f64),
 }
@@ -29,9 +29,9 @@ enum Dominant<'t> {
 /// both named, where more are, none is. Of what the dominant one divides into the largest is named, if it is so by the same
 /// rule, and so on; else the node itself.
 fn dominant<'t>(tree: &'t Tree, one: Option<&Level1>, two: Option<&Level2>) -> Dominant<'t> {
-    let bound = |node: &Shown| bound(node, one, two);
+    let bound = |node: &NodeInterval| bound(node, one, two);
     let below = |id: u32| {
-        let mut nodes: Vec<&Shown> = tree.0.iter().filter(|node| node.kind.parent == id).collect();
+        let mut nodes: Vec<&NodeInterval> = tree.0.iter().filter(|node| node.kind.parent == id).collect();
         nodes.sort_by(|a, b| b.value.total_cmp(&a.value));
         nodes
     };
@@ -44,7 +44,7 @@ fn dominant<'t>(tree: &'t Tree, one: Option<&Level1>, two: Option<&Level2>) -> D
             loop {
                 let parts = below(named.kind.metric.id);
                 let [first, rest @ ..] = &parts[..] else { break };
-                let apart = |other: &&Shown| first.value - other.value > bound(first) + bound(other);
+                let apart = |other: &&NodeInterval| first.value - other.value > bound(first) + bound(other);
                 let says = first.kind.unit == named.kind.unit && !first.kind.metric.verdict.is_empty();
                 if rest.is_empty() || !rest.iter().all(apart) || !says {
                     break;
@@ -65,7 +65,7 @@ pub fn words(tree: &Tree, one: Option<&Level1>, two: Option<&Level2>) -> String 
         Dominant::Unmeasured => "not measured".into(),
         Dominant::One(named) => named.kind.metric.verdict.replacen('%', &percent(named.value), 1),
         Dominant::Either(a, b) => {
-            let each = |root: &Shown| format!("{} {}", root.kind.metric.title(), percent(root.value));
+            let each = |root: &NodeInterval| format!("{} {}", root.kind.metric.title(), percent(root.value));
             format!("{} or {}: too close to tell", each(a), each(b))
         }
         Dominant::Open(bound) => format!("cannot be told: the bound is {:.1} points", 100.0 * bound),
@@ -127,7 +127,7 @@ const BUSY: f64 = 0.7;
 /// What to do next about figures; empty, if it is not known which bottleneck is dominant.
 pub fn next(figures: &Figures) -> String {
     let (one, two) = (figures.level_1.as_ref(), figures.level_2.as_ref());
-    let (retiring, others): (Vec<Shown>, Vec<Shown>) =
+    let (retiring, others): (Vec<NodeInterval>, Vec<NodeInterval>) =
         figures.tree.0.iter().partition(|node| node.kind.metric == LEVEL_1[0]);
     let is_busy = retiring.first().is_none_or(|node| node.value + bound(node, one, two) >= BUSY);
     let wasted = Tree(others);
@@ -155,9 +155,9 @@ mod tests {
     use topdown::TD_UNIT_SLOTS;
 
     fn tree(one: &[f64], two: &[f64]) -> Tree {
-        let level = |level: u32, metrics: &[topdown::Metric], shares: &[f64]| -> Vec<Shown> {
+        let level = |level: u32, metrics: &[topdown::Metric], shares: &[f64]| -> Vec<NodeInterval> {
             let parent = |k: usize| if level == 1 { TD_NODE_NONE } else { LEVEL_1[k / 2].id };
-            let node = |(k, value): (usize, &f64)| Shown {
+            let node = |(k, value): (usize, &f64)| NodeInterval {
                 kind: Kind { metric: metrics[k], parent: parent(k), level, unit: TD_UNIT_SLOTS },
                 value: *value,
                 low: 0.0,

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::model::{Counts, Ended, Figures, Machine, Outside, Overlap, Process, Report, Run, Thread};
-use crate::nodes::Shown;
+use crate::nodes::NodeInterval;
 use crate::verdict;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ pub use topdown_table::clean;
 
 /// Nodes that have no place among the shares of levels 1 and 2 of the figures: deeper ones, and those of trees that are not divided
 /// so. Each with its name and its parent's.
-pub fn other_nodes(figures: &Figures) -> impl Iterator<Item = (String, &Shown)> {
+pub fn other_nodes(figures: &Figures) -> impl Iterator<Item = (String, &NodeInterval)> {
     let named = |metric: &Metric| {
         figures.level_1.is_some() && LEVEL_1.contains(metric)
             || figures.level_2.is_some() && LEVEL_2.contains(metric)

@@ -6,7 +6,7 @@ use made::{CORE, Scratch, ran};
 use prost::bytes::Buf;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use topdown_report::model::Machine;
-use topdown_report::timeline::{Interval, Of, Series, Timeline};
+use topdown_report::timeline::{Interval, Series, SeriesSubject, Timeline};
 use topdown_report::{Format, OutsideCount, Report, encode, render, write_timeline};
 
 const MS: u64 = 1_000_000;
@@ -41,9 +41,9 @@ fn timeline() -> Timeline {
             interval(2, 200_000 / part, [10, 10, 20, 60]),
         ]
     };
-    let thread = Of::Thread { tid: 7, name: "</svg><script>alert(1)</script>".into() };
+    let thread = SeriesSubject::Thread { tid: 7, name: "</svg><script>alert(1)</script>".into() };
     let series = vec![
-        Series { of: Of::Whole, intervals: intervals(1) },
+        Series { of: SeriesSubject::Whole, intervals: intervals(1) },
         Series { of: thread, intervals: intervals(2) },
     ];
     Timeline { boottime_ns: 5 * MS, series }

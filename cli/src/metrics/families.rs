@@ -4,8 +4,8 @@
 use super::Totals;
 use std::collections::{BTreeMap, HashMap};
 use topdown::TD_UNIT_SLOTS;
-use topdown_report::nodes::Shown;
-use topdown_report::timeline::{Interval, Of};
+use topdown_report::nodes::NodeInterval;
+use topdown_report::timeline::{Interval, SeriesSubject};
 use topdown_report::{Report, model};
 
 /// Names and values of labels.
@@ -49,7 +49,7 @@ struct Figures<'f> {
     slots: u64,
     time_ns: u64,
     running: Option<f64>,
-    nodes: &'f [Shown],
+    nodes: &'f [NodeInterval],
 }
 
 impl<'f> From<&'f Interval> for Figures<'f> {
@@ -181,16 +181,16 @@ impl Families {
     }
 }
 
-fn labels_of(of: &Of) -> (&'static str, Labels) {
+fn labels_of(of: &SeriesSubject) -> (&'static str, Labels) {
     let clean = topdown_report::clean;
     match of {
-        Of::Whole => ("topdown", Vec::new()),
-        Of::Process { pid, name } => {
+        SeriesSubject::Whole => ("topdown", Vec::new()),
+        SeriesSubject::Process { pid, name } => {
             ("topdown_process", vec![("pid", pid.to_string()), ("process", clean(name))])
         }
-        Of::Thread { tid, name } => {
+        SeriesSubject::Thread { tid, name } => {
             ("topdown_thread", vec![("tid", tid.to_string()), ("thread", clean(name))])
         }
-        Of::Cpu { cpu } => ("topdown_cpu", vec![("cpu", cpu.to_string())]),
+        SeriesSubject::Cpu { cpu } => ("topdown_cpu", vec![("cpu", cpu.to_string())]),
     }
 }

@@ -33,7 +33,7 @@ const GROUP: u32 = 1;
 
 /// Whose slots an event counts.
 #[derive(Clone, Copy)]
-pub enum Of {
+pub enum EventTarget {
     /// A thread's, by its id; 0 is this one's.
     Thread(i32),
     /// All of a CPU.
@@ -89,7 +89,13 @@ pub struct Event {
 
 impl Event {
     /// Opens an event; user mode only.
-    pub fn open(pmu: &Pmu, config: u64, of: Of, start: Start, leader: Option<&Event>) -> io::Result<Event> {
+    pub fn open(
+        pmu: &Pmu,
+        config: u64,
+        of: EventTarget,
+        start: Start,
+        leader: Option<&Event>,
+    ) -> io::Result<Event> {
         let format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
         let mut attr = perf_event_attr {
             type_: pmu.kind,
@@ -103,8 +109,8 @@ impl Event {
         attr.set_exclude_hv(1);
         attr.set_exclude_guest(1);
         let (thread, cpu) = match of {
-            Of::Thread(id) => (id, -1),
-            Of::Cpu(cpu) => (-1, cpu as i32),
+            EventTarget::Thread(id) => (id, -1),
+            EventTarget::Cpu(cpu) => (-1, cpu as i32),
         };
         const CLOEXEC: u64 = 8;
         let leader = leader.map_or(-1, |event| event.fd.as_raw_fd());
@@ -178,7 +184,7 @@ pub struct Group {
 impl Group {
     /// Opens a group of SLOTS and so many metric events. RDPMC where there is none would end the program: so the caller
     /// is pinned to CPUs of the PMU.
-    pub fn open(pmu: &Pmu, metrics: usize, of: Of, start: Start) -> io::Result<Group> {
+    pub fn open(pmu: &Pmu, metrics: usize, of: EventTarget, start: Start) -> io::Result<Group> {
         let leader = Event::open(pmu, SLOTS, of, start, None)?;
         let members = (0..metrics as u64)
             .map(|k| Event::open(pmu, METRICS + 0x100 * k, of, start, Some(&leader)))
@@ -188,7 +194,7 @@ impl Group {
 
     /// Opens the calling thread's, starts it, and resets it while it runs.
     pub fn start(pmu: &Pmu) -> io::Result<Group> {
-        let group = Group::open(pmu, pmu.metrics, Of::Thread(0), Start::Disabled)?;
+        let group = Group::open(pmu, pmu.metrics, EventTarget::Thread(0), Start::Disabled)?;
         group.enable()?;
         group.reset()?;
         Ok(group)

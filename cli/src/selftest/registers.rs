@@ -4,7 +4,7 @@
 use super::kernels::work;
 use super::machine::Machine;
 use super::raw::{
-    self, Event, Group, METRICS, METRICS_INDEX, Of, Page, Registers, SLOTS, SLOTS_INDEX, Start,
+    self, Event, EventTarget, Group, METRICS, METRICS_INDEX, Page, Registers, SLOTS, SLOTS_INDEX, Start,
 };
 use super::report::{Tried, Untried, seen, untried};
 use super::sharing::beside_a_rival;
@@ -96,7 +96,7 @@ pub fn reset_while_off(machine: &Machine) -> Tried {
 pub fn opened_enabled(machine: &Machine) -> Tried {
     for _ in 0..20 {
         // one, as in topdown.txt: adding a second one mends it
-        let group = Group::open(&machine.pmu, 1, Of::Thread(0), Start::Running)?;
+        let group = Group::open(&machine.pmu, 1, EventTarget::Thread(0), Start::Running)?;
         let sequence = group.page().sequence;
         work(PLENTY);
         let shown = registers(&group)?;
@@ -225,7 +225,7 @@ pub fn e_core(machine: &Machine) -> Tried {
     work(1000);
     let index = group.page().index;
     raw::pin(machine.cpu)?;
-    let opened = Event::open(&machine.pmu, SLOTS, Of::Cpu(cpu), Start::Disabled, None);
+    let opened = Event::open(&machine.pmu, SLOTS, EventTarget::Cpu(cpu), Start::Disabled, None);
     let answer = opened.map_or_else(|error| error.raw_os_error().unwrap_or(0), |_| 0);
     if answer == libc::EACCES {
         return untried(format!("counting a CPU is not permitted; run it as root (index there: {index:#x})"));
@@ -241,7 +241,8 @@ pub fn e_core(machine: &Machine) -> Tried {
 
 /// A metric event twice in a group.
 pub fn duplicate(machine: &Machine) -> Tried {
-    let open = |config, leader| Event::open(&machine.pmu, config, Of::Thread(0), Start::Disabled, leader);
+    let open =
+        |config, leader| Event::open(&machine.pmu, config, EventTarget::Thread(0), Start::Disabled, leader);
     let leader = open(SLOTS, None)?;
     let _first = open(METRICS, Some(&leader))?;
     let answer = open(METRICS, Some(&leader)).map_or_else(|error| error.raw_os_error().unwrap_or(0), |_| 0);
@@ -255,8 +256,8 @@ pub fn junk(machine: &Machine) -> Tried {
     }
     let group = Group::start(&machine.pmu)?;
     drop(group);
-    let leader = Event::open(&machine.pmu, SLOTS, Of::Thread(0), Start::Running, None)?;
-    match Event::open(&machine.pmu, METRICS + 0x400, Of::Thread(0), Start::Disabled, Some(&leader)) {
+    let leader = Event::open(&machine.pmu, SLOTS, EventTarget::Thread(0), Start::Running, None)?;
+    match Event::open(&machine.pmu, METRICS + 0x400, EventTarget::Thread(0), Start::Disabled, Some(&leader)) {
         Ok(event) => {
             let index = event.page().index;
             seen(index != METRICS_INDEX, format!("0x8400 opens, with index {index:#x}"))

@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use topdown_report::clean;
 
 /// What a check found. `Err`: it could not be tried, and why.
-pub type Tried = Result<Seen, Untried>;
+pub type Tried = Result<Observation, Untried>;
 
 /// What was seen, and whether it is what was expected.
 #[derive(Debug)]
-pub struct Seen {
+pub struct Observation {
     pub holds: bool,
     pub what: String,
 }
@@ -30,15 +30,15 @@ impl<E: std::error::Error> From<E> for Untried {
 /// The verdict in JSON.
 fn word(tried: &Tried) -> &'static str {
     match tried {
-        Ok(Seen { holds: true, .. }) => "holds",
-        Ok(Seen { holds: false, .. }) => "fails",
+        Ok(Observation { holds: true, .. }) => "holds",
+        Ok(Observation { holds: false, .. }) => "fails",
         Err(_) => "untried",
     }
 }
 
 /// A check that was tried.
 pub fn seen(holds: bool, what: String) -> Tried {
-    Ok(Seen { holds, what })
+    Ok(Observation { holds, what })
 }
 
 /// A check that could not be tried.
@@ -116,13 +116,13 @@ impl<W: Write> Report<W> {
     /// A check: what is assumed, and where that is written.
     pub fn check(&mut self, name: &str, assumed: &str, facts: &str, tried: Tried) -> io::Result<()> {
         let (verdict, seen) = match &tried {
-            Ok(Seen { holds: true, what }) => ("holds", what),
-            Ok(Seen { holds: false, what }) => ("DOES NOT HOLD", what),
+            Ok(Observation { holds: true, what }) => ("holds", what),
+            Ok(Observation { holds: false, what }) => ("DOES NOT HOLD", what),
             Err(Untried(why)) => ("could not be tried", why),
         };
         *match &tried {
-            Ok(Seen { holds: true, .. }) => &mut self.hold,
-            Ok(Seen { holds: false, .. }) => &mut self.do_not,
+            Ok(Observation { holds: true, .. }) => &mut self.hold,
+            Ok(Observation { holds: false, .. }) => &mut self.do_not,
             Err(_) => &mut self.not_tried,
         } += 1;
         if let Some(json) = &mut self.json {

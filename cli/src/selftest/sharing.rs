@@ -3,7 +3,7 @@
 
 use super::kernels::work;
 use super::machine::Machine;
-use super::raw::{self, Group, Of, Start};
+use super::raw::{self, EventTarget, Group, Start};
 use super::registers::PLENTY;
 use super::report::{Tried, Untried, seen, untried};
 use std::io::{self, Read};
@@ -100,7 +100,7 @@ fn sleeper(machine: &Machine, reader: usize, time: Duration) -> Result<u64, Untr
         while id.load(Ordering::Relaxed) == 0 {
             thread::sleep(Duration::from_micros(500));
         }
-        let of = Of::Thread(id.load(Ordering::Relaxed));
+        let of = EventTarget::Thread(id.load(Ordering::Relaxed));
         let group = Group::open(&machine.pmu, machine.pmu.metrics, of, Start::Disabled)?;
         group.enable()?;
         let (begun, start) = (rounds.load(Ordering::Relaxed), Instant::now());

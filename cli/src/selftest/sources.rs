@@ -5,7 +5,7 @@
 use super::bottlenecks::{self, Bottleneck, Stretch};
 use super::kernels::Mix;
 use super::machine::Machine;
-use super::raw::{Event, Of, Start};
+use super::raw::{Event, EventTarget, Start};
 use super::report::{Tried, Untried, seen};
 use serde::Serialize;
 use topdown::{Corrections, Node, Options, SourceKind, TopDown};
@@ -89,8 +89,9 @@ fn measure(
     let td = open(source).map_err(Untried)?;
     let core = td.info()?.core;
     let code = DROPPED.iter().find(|(name, _)| source == SourceKind::Registers && core.starts_with(name));
-    let event =
-        code.and_then(|(_, code)| Event::open(&machine.pmu, *code, Of::Thread(0), Start::Running, None).ok());
+    let event = code.and_then(|(_, code)| {
+        Event::open(&machine.pmu, *code, EventTarget::Thread(0), Start::Running, None).ok()
+    });
     let (before, after) = bottlenecks::samples(&td, mix, bottlenecks::time(machine.emulated), stretch)?;
     let count = event.and_then(|event| event.count().ok()).filter(|count| count.enabled == count.running);
     let slots = after.slots.saturating_sub(before.slots).max(1) as f64;

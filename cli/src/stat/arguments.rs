@@ -4,7 +4,7 @@
 use super::failed;
 use super::ipc::E_CORES;
 use super::table::Style;
-use super::whom::{By, Whom, cpu_list};
+use super::whom::{RowsPer, StatTarget, cpu_list};
 use crate::metrics::Endpoint;
 use crate::run::Failure;
 use crate::{say, sys};
@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = OTHERS, help_heading = WHOM)]
     pub(super) wait: bool,
     #[command(flatten)]
-    pub(super) what: What,
+    pub(super) what: CountOptions,
     /// A row for each interval of so many milliseconds, from 10 up
     #[arg(short = 'I', long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=LONGEST), help_heading = ROWS)]
     pub(super) interval_print: Option<u64>,
@@ -115,7 +115,7 @@ const PARTS: [&str; 7] =
 
 /// What is counted.
 #[derive(clap::Args, Clone, Copy, Default)]
-pub struct What {
+pub struct CountOptions {
     /// Count down to this level [default: the deepest that the general counters have; of rows of text 1. Level 1 takes three or four
     /// general counters, level 2 seven or eight]. Where no group of them holds the level whole, groups of its parts take turns
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=3))]
@@ -181,28 +181,28 @@ impl Arguments {
     }
 
     /// Who is counted, if not the command.
-    pub(super) fn whom(&self) -> Option<Whom> {
+    pub(super) fn whom(&self) -> Option<StatTarget> {
         match self {
-            _ if !self.pid.is_empty() => Some(Whom::Processes(self.pid.iter().copied().collect())),
-            _ if !self.tid.is_empty() => Some(Whom::Threads(self.tid.iter().copied().collect())),
-            _ if self.all_cpus || self.cpus.is_some() => Some(Whom::Cpus(self.cpus.clone())),
+            _ if !self.pid.is_empty() => Some(StatTarget::Processes(self.pid.iter().copied().collect())),
+            _ if !self.tid.is_empty() => Some(StatTarget::Threads(self.tid.iter().copied().collect())),
+            _ if self.all_cpus || self.cpus.is_some() => Some(StatTarget::Cpus(self.cpus.clone())),
             _ => None,
         }
     }
 
-    pub(super) fn by(&self) -> Option<By> {
+    pub(super) fn by(&self) -> Option<RowsPer> {
         let ways = [
-            (self.per_core, By::Core),
-            (self.per_socket, By::Socket),
-            (self.per_thread, By::Thread),
-            (self.per_process, By::Process),
+            (self.per_core, RowsPer::Core),
+            (self.per_socket, RowsPer::Socket),
+            (self.per_thread, RowsPer::Thread),
+            (self.per_process, RowsPer::Process),
         ];
         ways.into_iter().find(|(chosen, _)| *chosen).map(|(_, by)| by)
     }
 
     /// If the command's threads or processes are told apart: which.
-    pub(super) fn by_task(&self) -> Option<By> {
-        self.by().filter(|by| matches!(by, By::Thread | By::Process) && self.whom().is_none())
+    pub(super) fn by_task(&self) -> Option<RowsPer> {
+        self.by().filter(|by| matches!(by, RowsPer::Thread | RowsPer::Process) && self.whom().is_none())
     }
 
     /// Of a hybrid CPU, whose kinds of cores have no subtree in common, what to choose.
@@ -253,7 +253,7 @@ impl Arguments {
 
     /// What all groups have in common.
     pub(super) fn options(&self, show: &Show) -> Options {
-        let What { td_level, subtree, kernel } = self.what;
+        let CountOptions { td_level, subtree, kernel } = self.what;
         let level = if *show == Show::Rows(Style::Text) && subtree.is_none() { 1 } else { 0 };
         let (level, subtree) = (td_level.unwrap_or(level), subtree.unwrap_or(TD_NODE_NONE));
         Options { level, subtree, kernel, ..Options::default() }

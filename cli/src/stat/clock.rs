@@ -2,7 +2,7 @@
 //! inherited events on one CPU in part.) And how long a CPU was there.
 #![forbid(unsafe_code)]
 
-use super::group::Of;
+use super::group::GroupTarget;
 use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE};
 use std::cell::Cell;
 use std::io;
@@ -42,11 +42,11 @@ impl TaskClock {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn of(what: &Of) -> io::Result<Option<TaskClock>> {
+    pub fn of(what: &GroupTarget) -> io::Result<Option<TaskClock>> {
         let (id, cpu) = match what {
-            Of::Thread(id) => (*id, -1),
-            Of::Cpu(cpu) => (-1, *cpu as i32),
-            Of::Command | Of::CommandOn(_) => return Ok(None), // its id is not in it
+            GroupTarget::Thread(id) => (*id, -1),
+            GroupTarget::Cpu(cpu) => (-1, *cpu as i32),
+            GroupTarget::Command | GroupTarget::CommandOn(_) => return Ok(None), // its id is not in it
         };
         let mut attr = dummy();
         attr.set_disabled(0);
@@ -74,7 +74,7 @@ impl TaskClock {
 /// How long something was there to be counted: it may end.
 pub struct TimeOf {
     /// Of what.
-    pub of: Of,
+    pub of: GroupTarget,
     clock: Option<TaskClock>,
     /// What it showed last.
     last: Cell<u64>,
@@ -85,14 +85,14 @@ pub struct TimeOf {
 impl TimeOf {
     /// Of a command.
     pub fn command(clock: TaskClock) -> TimeOf {
-        TimeOf { of: Of::Command, clock: Some(clock), last: Cell::new(0), before_ns: 0 }
+        TimeOf { of: GroupTarget::Command, clock: Some(clock), last: Cell::new(0), before_ns: 0 }
     }
 
     /// Of a thread, or of a CPU, from now on; None as of [`TaskClock::of`].
     ///
     /// # Errors
     /// The kernel's.
-    pub fn of(of: &Of) -> io::Result<Option<TimeOf>> {
+    pub fn of(of: &GroupTarget) -> io::Result<Option<TimeOf>> {
         let clock = TaskClock::of(of)?;
         Ok(clock.map(|clock| TimeOf { of: of.clone(), clock: Some(clock), last: Cell::new(0), before_ns: 0 }))
     }

@@ -4,7 +4,7 @@
 use super::Arguments;
 use super::group::Groups;
 use super::table::Columns;
-use super::whom::By;
+use super::whom::RowsPer;
 use std::collections::BTreeSet;
 
 pub fn columns(arguments: &Arguments, groups: &Groups) -> Columns {
@@ -13,7 +13,7 @@ pub fn columns(arguments: &Arguments, groups: &Groups) -> Columns {
     let repeats = arguments.repeat.is_some();
     let mut columns = Columns {
         time: arguments.interval_print.is_some(),
-        of: arguments.by().map(By::name).or(repeats.then_some("run")),
+        of: arguments.by().map(RowsPer::name).or(repeats.then_some("run")),
         pmu: pmus.len() > 1,
         slots: arguments.by_task().is_some(),
         seconds: repeats,

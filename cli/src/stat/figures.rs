@@ -1,7 +1,7 @@
 //! What groups counted from one reading to the next, of each kind of core.
 #![forbid(unsafe_code)]
 
-use super::group::{Counted, Group, Of, Reading};
+use super::group::{Group, GroupCount, GroupTarget, Reading};
 use super::ipc::IpcCounts;
 use super::stretches::Stretches;
 use topdown::{Error, Node, Sample, Sum};
@@ -85,7 +85,7 @@ impl Figures {
 /// # Errors
 /// Those of [`Sum::add`].
 pub fn by_pmu<'c>(
-    counted: impl IntoIterator<Item = &'c Counted<'c>>,
+    counted: impl IntoIterator<Item = &'c GroupCount<'c>>,
 ) -> Result<Vec<(&'c Group, Figures)>, Error> {
     let mut kinds: Vec<(&Group, Figures)> = Vec::new();
     for one in counted {
@@ -102,7 +102,7 @@ pub fn by_pmu<'c>(
 /// Of several kinds of cores each is enabled all the time: of that, a kind's is what it counted, and what none has counted. They are
 /// not read at once; where one alone has counted, its own reading tells how long that was.
 pub fn apart(kinds: &mut [(&Group, Figures)]) {
-    if kinds.len() < 2 || kinds.iter().any(|(group, _)| matches!(group.of, Of::Cpu(_))) {
+    if kinds.len() < 2 || kinds.iter().any(|(group, _)| matches!(group.of, GroupTarget::Cpu(_))) {
         return;
     }
     let times = |(_, figures): &(&Group, Figures)| (figures.sum.time_enabled_ns, figures.sum.time_running_ns);

@@ -6,7 +6,7 @@ use super::ipc::{Ipc, IpcCounts, Kind};
 use super::rotation::{FIRST, Rotation};
 use super::stretches::Stretches;
 use super::watch::Next;
-use super::whom::{By, online};
+use super::whom::{RowsPer, online};
 use crate::say;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -22,7 +22,7 @@ use topdown_seam::records::{Records, TaskRecord};
 
 /// Whose slots a group counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum GroupTarget {
     /// A command, with all that it starts.
     Command,
     /// A command, with all that it starts, on one CPU: one group of a set that counts each thread apart.
@@ -38,7 +38,7 @@ pub const RECORD_SLOTS: u32 = 4_000_000;
 
 /// An open group, with its last reading.
 pub struct Group {
-    pub of: Of,
+    pub of: GroupTarget,
     /// What its row is of.
     pub label: String,
     pub info: Info,
@@ -81,12 +81,12 @@ impl Reading {
 }
 
 impl Group {
-    fn open(of: Of, options: &Options, kinds: &[Kind]) -> Result<Group, Error> {
+    fn open(of: GroupTarget, options: &Options, kinds: &[Kind]) -> Result<Group, Error> {
         let target = match of {
-            Of::Command => options.target,
-            Of::CommandOn(cpu) => Target::TaskOn(options.target_id(), cpu),
-            Of::Thread(id) => Target::Task(id),
-            Of::Cpu(cpu) => Target::Cpu(cpu),
+            GroupTarget::Command => options.target,
+            GroupTarget::CommandOn(cpu) => Target::TaskOn(options.target_id(), cpu),
+            GroupTarget::Thread(id) => Target::Task(id),
+            GroupTarget::Cpu(cpu) => Target::Cpu(cpu),
         };
         let options = Options { target, ..*options };
         let opened_at = Instant::now();
@@ -121,7 +121,7 @@ impl Group {
         let none = Sample { time_enabled_ns: 0, time_running_ns: 0, ..other.opened.sample };
         let opened = Reading { sample: none, ..Reading::default() };
         Group {
-            of: Of::Cpu(cpu),
+            of: GroupTarget::Cpu(cpu),
             label: String::new(),
             info: other.info.clone(),
             td: None,
@@ -171,7 +171,7 @@ impl Group {
             return Ok(end.clone());
         }
         let read = match (self.read(), &self.of) {
-            (Err(error), Of::Cpu(cpu)) if error.code() == -libc::EIO => {
+            (Err(error), GroupTarget::Cpu(cpu)) if error.code() == -libc::EIO => {
                 // (Linux 6.1 shows no counts while the CPU is away)
                 let last = self.td.as_ref().ok_or_else(no_counters).and_then(TopDown::read_last);
                 let last = last.map(|last| self.with_missed(last)).unwrap_or_else(|_| {
@@ -199,11 +199,11 @@ impl Group {
     }
 
     fn counts(&self, cpu: u32) -> bool {
-        self.of == Of::Cpu(cpu) && self.end.is_none() && self.td.is_some()
+        self.of == GroupTarget::Cpu(cpu) && self.end.is_none() && self.td.is_some()
     }
 
     fn is_uncounted(&self, cpu: u32) -> bool {
-        self.of == Of::Cpu(cpu) && self.end.is_none() && self.td.is_none()
+        self.of == GroupTarget::Cpu(cpu) && self.end.is_none() && self.td.is_none()
     }
 }
 
@@ -232,7 +232,7 @@ pub struct Groups {
 }
 
 /// What a group counted since the reading before.
-pub struct Counted<'g> {
+pub struct GroupCount<'g> {
     pub group: &'g Group,
     /// When the reading before was, from the start.
     pub since: Duration,
@@ -240,7 +240,7 @@ pub struct Counted<'g> {
     pub(super) to: Reading,
 }
 
-impl Counted<'_> {
+impl GroupCount<'_> {
     /// Where the counters stand.
     pub fn sample(&self) -> Sample {
         self.to.sample
@@ -265,7 +265,7 @@ impl Groups {
     pub fn of_command(pid: i32, options: &Options, kinds: &[Kind]) -> Result<Groups, Error> {
         let options = Options { target: Target::Task(pid), inherit: true, on_exec: true, ..*options };
         let mut groups = Groups::new(&options, kinds);
-        groups.open(&Of::Command)?;
+        groups.open(&GroupTarget::Command)?;
         Ok(groups)
     }
 
@@ -286,7 +286,7 @@ impl Groups {
             ..*options
         };
         let mut groups = Groups { clock: TaskClock::of_command(pid).ok(), ..Groups::new(&options, &[]) };
-        groups.open_each(&cpus.map(Of::CommandOn).collect::<Vec<_>>())?;
+        groups.open_each(&cpus.map(GroupTarget::CommandOn).collect::<Vec<_>>())?;
         Ok(groups)
     }
 
@@ -307,7 +307,7 @@ impl Groups {
 
     /// Whether CPUs are counted.
     pub fn counts_cpus(&self) -> bool {
-        self.each().any(|group| matches!(group.of, Of::Cpu(_)))
+        self.each().any(|group| matches!(group.of, GroupTarget::Cpu(_)))
     }
 
     /// Begins the next turn, if it is time. When to do so again: with each interval that is wanted otherwise, or before.
@@ -374,7 +374,7 @@ impl Groups {
         kinds: &[Kind],
     ) -> Result<Groups, Error> {
         let mut groups = Groups::new(&Options { inherit: true, ..*options }, kinds);
-        let ended = groups.open_each(&ids.map(Of::Thread).collect::<Vec<_>>())?;
+        let ended = groups.open_each(&ids.map(GroupTarget::Thread).collect::<Vec<_>>())?;
         match ended {
             Some(error) if groups.all.is_empty() => Err(error),
             _ => Ok(groups),
@@ -392,18 +392,18 @@ impl Groups {
     ) -> Result<Groups, Error> {
         let (looked_at, cpus) = (Instant::now(), cpus.collect::<BTreeSet<u32>>());
         let mut groups = Groups::new(options, kinds);
-        groups.open_each(&cpus.iter().copied().map(Of::Cpu).collect::<Vec<_>>())?;
+        groups.open_each(&cpus.iter().copied().map(GroupTarget::Cpu).collect::<Vec<_>>())?;
         groups.looked = Some((looked_at, cpus));
         Ok(groups)
     }
 
     /// On each of these, all of one kind of core in one way: counts by other counters are not added up, and others may hold some of one
     /// CPU. A thread may have ended, as others of its process may, at any time: why.
-    fn open_each(&mut self, each: &[Of]) -> Result<Option<Error>, Error> {
+    fn open_each(&mut self, each: &[GroupTarget]) -> Result<Option<Error>, Error> {
         let mut ended = None;
         for of in each {
             match self.open(of) {
-                Err(error) if matches!(of, Of::Thread(_)) && error.code() == -libc::ESRCH => {
+                Err(error) if matches!(of, GroupTarget::Thread(_)) && error.code() == -libc::ESRCH => {
                     ended = Some(error)
                 }
                 opened => opened?,
@@ -419,7 +419,8 @@ impl Groups {
 
     /// A group on a CPU that came online, by as many counters as the others, or by as few.
     fn open_as_the_others(&mut self, cpu: u32) -> Result<(), Error> {
-        let open = |groups: &mut Groups| groups.open(&Of::Cpu(cpu)).and_then(|()| groups.of_one_kind());
+        let open =
+            |groups: &mut Groups| groups.open(&GroupTarget::Cpu(cpu)).and_then(|()| groups.of_one_kind());
         match (open(self), self.options.corrections) {
             (Err(why), Corrections::Counted) => {
                 self.options.corrections = Corrections::Bounded;
@@ -452,16 +453,18 @@ impl Groups {
     }
 
     /// A group for each kind of core, the P-cores' first; on a CPU one of its kind.
-    fn open(&mut self, of: &Of) -> Result<(), Error> {
+    fn open(&mut self, of: &GroupTarget) -> Result<(), Error> {
         let p_cores = Options { source: SourceKind::Counters, ..self.options };
         let level = if p_cores.level == 1 { 1 } else { 0 }; // what fits, and its note says why it is no more
         let e_cores = Options { e_cores: true, level, source: SourceKind::Automatic, ..p_cores };
         let first = Group::open(of.clone(), &p_cores, &self.kinds);
         match (of, first) {
-            (Of::Cpu(_) | Of::CommandOn(_), Err(error)) if error.code() == -libc::ENOTSUP => {
+            (GroupTarget::Cpu(_) | GroupTarget::CommandOn(_), Err(error))
+                if error.code() == -libc::ENOTSUP =>
+            {
                 self.all.push(Group::open(of.clone(), &e_cores, &self.kinds).map_err(|_| error)?);
             }
-            (Of::Cpu(_) | Of::CommandOn(_), first) => self.all.push(first?),
+            (GroupTarget::Cpu(_) | GroupTarget::CommandOn(_), first) => self.all.push(first?),
             (_, first) => {
                 self.all.push(first?);
                 // (where there are none, or they cannot be counted, time on them is seen not to be counted)
@@ -472,7 +475,7 @@ impl Groups {
     }
 
     /// Says what rows are of, while it is still there.
-    pub fn label(&mut self, by: Option<By>) {
+    pub fn label(&mut self, by: Option<RowsPer>) {
         let Some(by) = by else { return };
         for group in self.all.iter_mut().filter(|group| group.label.is_empty()) {
             group.label = by.label(group);
@@ -504,11 +507,11 @@ impl Groups {
         &'g self,
         from: &'g [Reading],
         to: &'g [Reading],
-    ) -> impl Iterator<Item = Counted<'g>> {
+    ) -> impl Iterator<Item = GroupCount<'g>> {
         let stands_for_all = self.rotation().and_then(Rotation::group);
         self.all.iter().chain(stands_for_all).zip(to).enumerate().map(|(k, (group, to))| {
             let from = from.get(k).unwrap_or(&group.opened).clone();
-            Counted { group, since: Duration::ZERO, from, to: to.clone() }
+            GroupCount { group, since: Duration::ZERO, from, to: to.clone() }
         })
     }
 
@@ -522,7 +525,7 @@ impl Groups {
 
     /// What each has counted since the last time, `at` this time from the start; what cannot be read now is in the next reading, with
     /// all of its label. `at_work`: what is counted may be ending meanwhile.
-    pub fn count(&mut self, at_work: bool, at: Duration) -> Vec<Result<Counted<'_>, Error>> {
+    pub fn count(&mut self, at_work: bool, at: Duration) -> Vec<Result<GroupCount<'_>, Error>> {
         if self.rotation.is_some() {
             return self.count_in_turns(at_work, at).map(Ok).into_iter().collect();
         }
@@ -538,16 +541,16 @@ impl Groups {
             };
             let from = std::mem::replace(&mut group.last, to.clone());
             let since = std::mem::replace(&mut group.last_at, at);
-            Ok(Counted { group, since, from, to })
+            Ok(GroupCount { group, since, from, to })
         });
         all.collect()
     }
 
-    fn count_in_turns(&mut self, at_work: bool, at: Duration) -> Option<Counted<'_>> {
+    fn count_in_turns(&mut self, at_work: bool, at: Duration) -> Option<GroupCount<'_>> {
         let rotation = self.rotation.as_mut()?;
         let to = rotation.read(at_work);
         let (from, since) = rotation.counted(to.clone(), at);
-        Some(Counted { group: rotation.group()?, since, from, to })
+        Some(GroupCount { group: rotation.group()?, since, from, to })
     }
 
     /// Looks which CPUs have gone offline since they were read last.
@@ -560,7 +563,7 @@ impl Groups {
     /// CPUs that are counted now.
     pub fn counted_cpus(&self) -> BTreeSet<u32> {
         let open = self.all.iter().filter(|group| group.end.is_none() && group.td.is_some());
-        open.filter_map(|group| if let Of::Cpu(cpu) = group.of { Some(cpu) } else { None }).collect()
+        open.filter_map(|group| if let GroupTarget::Cpu(cpu) = group.of { Some(cpu) } else { None }).collect()
     }
 
     /// Opens groups on those of these CPUs that came online, once those that went offline were seen by a reading; they were online at
@@ -569,7 +572,7 @@ impl Groups {
         &mut self,
         online: &BTreeSet<u32>,
         looked_at: Instant,
-        by: Option<By>,
+        by: Option<RowsPer>,
     ) -> Vec<(u32, Error)> {
         if let Some(rotation) = &mut self.rotation {
             return rotation.follow(online, looked_at);
@@ -580,7 +583,7 @@ impl Groups {
             self.keep_uncounted_time(cpu, absent_at);
         }
         for group in self.all.iter_mut().filter(|group| group.td.is_none() && group.end.is_none()) {
-            if !matches!(&group.of, Of::Cpu(cpu) if online.contains(cpu)) {
+            if !matches!(&group.of, GroupTarget::Cpu(cpu) if online.contains(cpu)) {
                 group.end = group.read().ok();
             }
         }
@@ -634,7 +637,8 @@ impl Groups {
     pub fn absent_at(&self, cpu: u32) -> Option<Instant> {
         let (looked_at, online) = self.looked.as_ref()?;
         let unseen = (!online.contains(&cpu)).then_some(*looked_at);
-        let ended = self.all.iter().filter(|group| group.of == Of::Cpu(cpu)).map(Group::counted_until).max();
+        let ended =
+            self.all.iter().filter(|group| group.of == GroupTarget::Cpu(cpu)).map(Group::counted_until).max();
         unseen.max(ended).or(Some(*looked_at))
     }
 

@@ -1,13 +1,13 @@
 //! Readings at intervals, for the timeline of a report: their number stays small, however long the program runs.
 #![forbid(unsafe_code)]
 
-use super::group::{Counted, Group, Groups, Of, Reading};
+use super::group::{Group, GroupCount, GroupTarget, Groups, Reading};
 use super::outside::count_of;
 use super::rotation::SHORTEST_INTERVAL;
 use super::whom::name_of;
 use crate::sys;
 use std::time::{Duration, Instant};
-use topdown_report::timeline::{Interval, Of as SeriesOf, Series, Timeline};
+use topdown_report::timeline::{Interval, Series, SeriesSubject, Timeline};
 
 /// The first interval, of few groups.
 pub const SHORTEST: Duration = Duration::from_millis(10);
@@ -98,7 +98,7 @@ impl Recorder {
         let (enabled_ns, room_ns) = (groups.enabled_ns(), groups.room_ns());
         self.marks.push(Mark { at, readings: groups.last(), enabled_ns, room_ns });
         let all = |_: &Group| true;
-        let mut series = vec![Series { of: SeriesOf::Whole, intervals: self.intervals(groups, &all) }];
+        let mut series = vec![Series { of: SeriesSubject::Whole, intervals: self.intervals(groups, &all) }];
         let parts = parts(groups);
         if parts.len() > 1 {
             let mut parts: Vec<Series> = parts.iter().map(|part| self.part(groups, part)).collect();
@@ -110,7 +110,7 @@ impl Recorder {
     }
 
     /// The series of a thread or a CPU.
-    fn part(&self, groups: &Groups, part: &Of) -> Series {
+    fn part(&self, groups: &Groups, part: &GroupTarget) -> Series {
         let of = series_of(groups, part, &self.names);
         Series { of, intervals: self.intervals(groups, &|group| group.of == *part) }
     }
@@ -130,21 +130,25 @@ impl Recorder {
 
 /// The interval in which this was counted. `enabled_ns`, `room_ns`: those of `Groups`, of the interval.
 pub fn interval(
-    counted: &[Counted],
+    counted: &[GroupCount],
     enabled_ns: Option<u64>,
     room_ns: u64,
     (begin, end): (Duration, Duration),
 ) -> Option<Interval> {
-    let of_cpus = counted.iter().any(|one| matches!(one.group.of, Of::Cpu(_)));
+    let of_cpus = counted.iter().any(|one| matches!(one.group.of, GroupTarget::Cpu(_)));
     let mut count = count_of(counted, of_cpus, enabled_ns).ok()?;
     count.run.lost_ns = room_ns.saturating_sub(count.run.cpu_ns);
     Interval::new(begin.as_nanos() as u64, end.as_nanos() as u64, &count)
 }
 
 /// The threads or CPUs that groups are of, each once.
-pub fn parts(groups: &Groups) -> Vec<&Of> {
-    let mut parts: Vec<&Of> = Vec::new();
-    for group in groups.all.iter().filter(|group| !matches!(group.of, Of::Command | Of::CommandOn(_))) {
+pub fn parts(groups: &Groups) -> Vec<&GroupTarget> {
+    let mut parts: Vec<&GroupTarget> = Vec::new();
+    for group in groups
+        .all
+        .iter()
+        .filter(|group| !matches!(group.of, GroupTarget::Command | GroupTarget::CommandOn(_)))
+    {
         if !parts.contains(&&group.of) {
             parts.push(&group.of);
         }
@@ -153,20 +157,20 @@ pub fn parts(groups: &Groups) -> Vec<&Of> {
 }
 
 /// What a series of a part is of, with the name that its group had at first.
-pub fn series_of(groups: &Groups, part: &Of, names: &[String]) -> SeriesOf {
+pub fn series_of(groups: &Groups, part: &GroupTarget, names: &[String]) -> SeriesSubject {
     let place = groups.all.iter().position(|group| group.of == *part).unwrap_or_default();
     let named = || names.get(place).cloned().unwrap_or_else(|| name(&groups.all[place]));
     match part {
-        Of::Command | Of::CommandOn(_) => SeriesOf::Whole,
-        Of::Thread(tid) => SeriesOf::Thread { tid: *tid, name: named() },
-        Of::Cpu(cpu) => SeriesOf::Cpu { cpu: *cpu },
+        GroupTarget::Command | GroupTarget::CommandOn(_) => SeriesSubject::Whole,
+        GroupTarget::Thread(tid) => SeriesSubject::Thread { tid: *tid, name: named() },
+        GroupTarget::Cpu(cpu) => SeriesSubject::Cpu { cpu: *cpu },
     }
 }
 
 /// What a group is of, while it is there.
 pub fn name(group: &Group) -> String {
     match group.of {
-        Of::Thread(id) => name_of(id),
+        GroupTarget::Thread(id) => name_of(id),
         _ => String::new(),
     }
 }

@@ -30,7 +30,7 @@ use arguments::Show;
 pub use arguments::{Arguments, HELP, LONGEST, USAGE};
 use columns::columns;
 use figures::{Figures, apart, by_pmu};
-use group::{Counted, Group, Groups};
+use group::{Group, GroupCount, Groups};
 use intervals::{Recorder, SHORTEST};
 use ipc::Ipc;
 pub use outside::OutsideGroups;
@@ -48,9 +48,9 @@ use topdown_report::model::Run;
 use topdown_report::{
     Claim, Format, Output, OutsideCount, Report, UNCOUNTED, timeline_format, write, write_timeline,
 };
-use watch::{Next, Until, Why, watch};
-use whom::{By, Ending};
-pub use whom::{Whom, cpu_list, name_of};
+use watch::{Next, StopCondition, StopReason, watch};
+use whom::{Ending, RowsPer};
+pub use whom::{StatTarget, cpu_list, name_of};
 
 /// Exit status of the command.
 pub fn run(mut arguments: Arguments) -> ExitCode {
@@ -107,7 +107,7 @@ struct Counting<'a> {
     /// Nothing can be written any more.
     broken: bool,
     /// If CPUs are counted: which, and what tells at once that one goes or comes.
-    cpus: Option<Whom>,
+    cpus: Option<StatTarget>,
     hotplug: Option<Hotplug>,
     /// Answers requests.
     endpoint: Option<Endpoint>,
@@ -213,8 +213,8 @@ impl Counting<'_> {
             };
             let ends = vec![process.as_raw_fd()];
             let events = self.hotplug.as_ref().map(Hotplug::descriptor);
-            let until = Until { start, ends, interrupt: None, events, timeout: arguments.timeout() };
-            if watch(until, pace, |at| tick(self, groups, at)) == Why::TimedOut {
+            let until = StopCondition { start, ends, interrupt: None, events, timeout: arguments.timeout() };
+            if watch(until, pace, |at| tick(self, groups, at)) == StopReason::TimedOut {
                 sys::signal(&process, libc::SIGTERM);
             }
         };
@@ -222,7 +222,7 @@ impl Counting<'_> {
     }
 
     /// Counts others than the command, if there is one.
-    fn others(&mut self, whom: &Whom) -> Result<End, Failure> {
+    fn others(&mut self, whom: &StatTarget) -> Result<End, Failure> {
         let alone = self.arguments.command.is_empty();
         sys::raise_descriptors();
         let endings = whom.endings().map_err(failed)?;
@@ -233,7 +233,7 @@ impl Counting<'_> {
             turns => Rotation::of(whom, &options, turns).map_err(failed)?,
         };
         groups.label(self.arguments.by());
-        let at_work = !matches!(whom, Whom::Cpus(_));
+        let at_work = !matches!(whom, StatTarget::Cpus(_));
         self.cpus = Some(whom.clone()).filter(|_| !at_work);
         self.hotplug = self.cpus.as_ref().and_then(|_| Hotplug::open().ok()); // (without, they are looked for)
         if self.show_rows() {
@@ -264,7 +264,7 @@ impl Counting<'_> {
             let ends = endings.iter().map(Ending::descriptor).collect();
             let interrupt = interrupts.as_ref().map(Interrupts::descriptor);
             let events = self.hotplug.as_ref().map(Hotplug::descriptor);
-            let until = Until { start, ends, interrupt, events, timeout: self.arguments.timeout() };
+            let until = StopCondition { start, ends, interrupt, events, timeout: self.arguments.timeout() };
             watch(until, self.first(), |at| tick(self, &mut groups, at).filter(|_| !self.broken));
             (End::Status(0), start.elapsed())
         } else {
@@ -406,7 +406,7 @@ impl Counting<'_> {
         let changed = self.hotplug.as_ref().is_some_and(Hotplug::has_changed);
         let looks = (self.show_rows() && self.turns.is_empty()) || changed || at >= self.looked + LOOK;
         let looked_at = Instant::now();
-        if let Some(online) = self.cpus.as_ref().filter(|_| looks).and_then(Whom::online) {
+        if let Some(online) = self.cpus.as_ref().filter(|_| looks).and_then(StatTarget::online) {
             self.looked = at;
             if interval.is_none() {
                 groups.look();
@@ -450,7 +450,13 @@ impl Counting<'_> {
     }
 
     /// Rows of a command's threads or processes.
-    fn task_rows(&mut self, groups: &mut OutsideGroups, by: By, (at, at_work): (Duration, bool), loss: Loss) {
+    fn task_rows(
+        &mut self,
+        groups: &mut OutsideGroups,
+        by: RowsPer,
+        (at, at_work): (Duration, bool),
+        loss: Loss,
+    ) {
         groups.take_records();
         let Some(tasks) = &groups.tasks else {
             return self.rows(&mut groups.groups, at, at_work, Some(loss));
@@ -459,7 +465,7 @@ impl Counting<'_> {
         let enabled_ns = groups.groups.enabled_ns();
         let counted: Result<Vec<_>, _> = groups.groups.count(at_work, at).into_iter().collect();
         let rows = counted.as_ref().map_err(Clone::clone).and_then(|counted| {
-            let enabled_ns = enabled_ns.or(counted.iter().map(Counted::enabled_ns).max()).unwrap_or(0);
+            let enabled_ns = enabled_ns.or(counted.iter().map(GroupCount::enabled_ns).max()).unwrap_or(0);
             let lost_ns = loss.of(enabled_ns);
             let mut all = tasks.figures(counted, enabled_ns, by)?;
             // (it is of no thread that was counted)
@@ -497,11 +503,11 @@ impl Counting<'_> {
             say(&format!("a row is missing, and its figures are in the next, if there is one: {why}"));
         }
         let counted: Vec<_> = counted.into_iter().flatten().collect();
-        let enabled = counted.iter().map(Counted::enabled_ns).max();
+        let enabled = counted.iter().map(GroupCount::enabled_ns).max();
         let mut lost_ns = loss.zip(enabled).map_or(0, |(loss, enabled)| loss.of(enabled));
         if self.arguments.interval().is_some() {
             let before = std::mem::replace(&mut self.room_ns, room_ns);
-            let ran = counted.iter().map(Counted::enabled_since_ns).max().unwrap_or(0);
+            let ran = counted.iter().map(GroupCount::enabled_since_ns).max().unwrap_or(0);
             let lost_here = (room_ns - before).saturating_sub(ran);
             let all_lost = std::mem::replace(&mut lost_ns, lost_here);
             if all_lost > 0 {
@@ -584,7 +590,7 @@ impl Counting<'_> {
 }
 
 /// What rows are of, each once. (Groups of CPUs that came online are the last of all)
-fn labels<'c>(counted: &'c [Counted]) -> Vec<&'c str> {
+fn labels<'c>(counted: &'c [GroupCount]) -> Vec<&'c str> {
     let mut labels: Vec<&str> = Vec::new();
     for one in counted {
         if !labels.contains(&one.group.label.as_str()) {

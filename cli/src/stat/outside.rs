@@ -4,15 +4,15 @@
 use super::clock::tells_threads_apart;
 use super::execs::{ExecsWatch, Kept};
 use super::figures::by_pmu;
-use super::group::{Counted, Groups};
+use super::group::{GroupCount, Groups};
 use super::intervals::Recorder;
 use super::ipc::{IpcCounts, Kind};
 use super::publisher::{PACE, Publisher};
 use super::rotation::Rotation;
 use super::stretches::Stretches;
 use super::tasks::{ALL, TaskRow, Tasks};
-use super::watch::{Until, watch};
-use super::whom::{By, online};
+use super::watch::{StopCondition, watch};
+use super::whom::{RowsPer, online};
 use crate::metrics::Published;
 use crate::say;
 use crate::sys::{self, Family, Ran};
@@ -143,8 +143,13 @@ impl OutsideGroups {
         // (no pidfd, no intervals)
         let first = self.groups.first_turn(self.pace());
         let (Some(first), Ok(process)) = (first, sys::process(pid)) else { return };
-        let until =
-            Until { start, ends: vec![process.as_raw_fd()], interrupt: None, events: None, timeout: None };
+        let until = StopCondition {
+            start,
+            ends: vec![process.as_raw_fd()],
+            interrupt: None,
+            events: None,
+            timeout: None,
+        };
         watch(until, Some(first), |at| {
             self.tick(at);
             self.groups.turn(at, self.pace())
@@ -214,8 +219,12 @@ pub fn whole(
 }
 
 /// Each process by itself, and the rest.
-fn processes(tasks: &Tasks, counted: &[Counted], enabled_ns: Option<u64>) -> Result<Vec<ProcessSums>, Error> {
-    let mut rows = tasks.figures(counted, enabled_ns.unwrap_or(0), By::Process)?;
+fn processes(
+    tasks: &Tasks,
+    counted: &[GroupCount],
+    enabled_ns: Option<u64>,
+) -> Result<Vec<ProcessSums>, Error> {
+    let mut rows = tasks.figures(counted, enabled_ns.unwrap_or(0), RowsPer::Process)?;
     rows.pop(); // all
     let name = |row: &TaskRow| row.name.split_once(' ').map_or(row.name.clone(), |(_, name)| name.into());
     let sums = |row: &TaskRow| row.kinds.iter().map(|(_, figures)| figures.sum).collect();
@@ -226,7 +235,11 @@ fn processes(tasks: &Tasks, counted: &[Counted], enabled_ns: Option<u64>) -> Res
 ///
 /// # Errors
 /// Those of `td_sum_add`.
-pub fn count_of(counted: &[Counted], of_cpus: bool, enabled_ns: Option<u64>) -> Result<OutsideCount, Error> {
+pub fn count_of(
+    counted: &[GroupCount],
+    of_cpus: bool,
+    enabled_ns: Option<u64>,
+) -> Result<OutsideCount, Error> {
     let (mut parts, mut nodes, mut all): (_, _, Option<IpcCounts>) = (Vec::new(), None, None);
     let mut gaps = Gaps::default();
     for (group, mut figures) in by_pmu(counted)? {

@@ -2,11 +2,11 @@
 #![forbid(unsafe_code)]
 
 use super::figures::by_pmu;
-use super::group::{Counted, Groups, Reading};
+use super::group::{GroupCount, Groups, Reading};
 use super::intervals::{interval, name, parts, series_of};
 use crate::metrics::{Published, Totals};
 use std::time::Duration;
-use topdown_report::timeline::Of as SeriesOf;
+use topdown_report::timeline::SeriesSubject;
 
 /// How often.
 pub const PACE: Duration = Duration::from_secs(1);
@@ -34,9 +34,9 @@ impl Publisher {
         self.due = at + PACE * 3 / 4; // (a tick may come a little early after one that was late)
         let enabled_ns = groups.enabled_ns();
         let Ok(now) = groups.peek(at_work) else { return };
-        let all: Vec<Counted> = groups.between(&self.start, &now).collect();
+        let all: Vec<GroupCount> = groups.between(&self.start, &now).collect();
         let Some(whole) = interval(&all, enabled_ns, groups.room_ns(), (Duration::ZERO, at)) else { return };
-        let mut series = vec![(SeriesOf::Whole, whole)];
+        let mut series = vec![(SeriesSubject::Whole, whole)];
         let parts = parts(groups);
         for part in parts.iter().filter(|_| parts.len() > 1) {
             let own = groups.between(&self.start, &now).filter(|one| one.group.of == **part);

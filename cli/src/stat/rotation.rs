@@ -6,9 +6,9 @@
 
 use super::clock::{TaskClock, TimeOf};
 use super::figures::{Figures, by_pmu};
-use super::group::{Counted, Group, Groups, Of, Reading};
+use super::group::{Group, GroupCount, GroupTarget, Groups, Reading};
 use super::stretches::{STRETCH, Stretches};
-use super::whom::Whom;
+use super::whom::StatTarget;
 use crate::say;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -88,7 +88,7 @@ impl Rotation {
     ///
     /// # Errors
     /// Those of `td_open`.
-    pub fn of(whom: &Whom, options: &Options, subtrees: &[u32]) -> Result<Groups, Error> {
+    pub fn of(whom: &StatTarget, options: &Options, subtrees: &[u32]) -> Result<Groups, Error> {
         let mut rotation = Rotation::open(options, subtrees, |options| whom.open(options, &[]))?;
         let times = rotation.turns[0].all.iter().filter_map(|group| TimeOf::of(&group.of).transpose());
         rotation.times = times.collect::<io::Result<_>>().map_err(no_clock)?;
@@ -141,7 +141,7 @@ impl Rotation {
             !online.contains(cpu)
                 || open.iter().zip(&now).any(|(open, now)| open.contains(cpu) && !now.contains(cpu))
         };
-        let ended = |time: &&mut TimeOf| matches!(&time.of, Of::Cpu(cpu) if went(cpu));
+        let ended = |time: &&mut TimeOf| matches!(&time.of, GroupTarget::Cpu(cpu) if went(cpu));
         self.times.iter_mut().filter(ended).for_each(TimeOf::end);
         let absent_at: Vec<_> = online.iter().map(|cpu| self.turns[0].absent_at(*cpu)).collect();
         let mut refused = Vec::new();
@@ -150,7 +150,7 @@ impl Rotation {
             refused.extend(turn.open_new(online, looked_at));
         }
         for (cpu, absent_at) in online.iter().zip(absent_at) {
-            let of = Of::Cpu(*cpu);
+            let of = GroupTarget::Cpu(*cpu);
             // (its clock has it, whether it can be counted or not)
             self.turns.iter_mut().for_each(|turn| turn.forget_missed(*cpu));
             let missed_ns = absent_at.map_or(0, |absent_at| absent_at.elapsed().as_nanos() as u64);
@@ -169,7 +169,7 @@ impl Rotation {
     /// The stretch of this turn is over. What cannot be read is in its next one.
     fn add(&mut self, turn: usize, at_work: bool) {
         let counted = self.turns[turn].count(at_work, Duration::ZERO);
-        let counted: Result<Vec<Counted>, Error> = counted.into_iter().collect();
+        let counted: Result<Vec<GroupCount>, Error> = counted.into_iter().collect();
         let Ok(kinds) = counted.as_ref().map_err(Clone::clone).and_then(by_pmu) else { return };
         for (_, Figures { sum, .. }) in kinds {
             let nodes = sum.decode_tree().unwrap_or_default();
@@ -185,7 +185,7 @@ impl Rotation {
         self.next(at_work);
         let enabled: u64 = self.times.iter().map(TimeOf::ns).sum();
         // (A CPU is online all the time, idle or busy, counted or refused: how much of that is between turns cannot be told.)
-        if !self.times.iter().any(|time| matches!(time.of, Of::Cpu(_))) {
+        if !self.times.iter().any(|time| matches!(time.of, GroupTarget::Cpu(_))) {
             self.over.gap_ns = enabled.saturating_sub(self.over.enabled_ns.max(self.over.running_ns));
         }
         let sample = Sample {

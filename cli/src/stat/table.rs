@@ -124,22 +124,27 @@ impl Row {
                 cells.push(Cell { title, name, value });
             }
         };
-        add(columns.time, "time", "time", Is::Number(Some(self.time), 6));
-        add(columns.of.is_some(), columns.of.unwrap_or(""), columns.of.unwrap_or(""), Is::Words(&self.of));
-        add(columns.pmu, "pmu", "pmu", Is::Words(&self.pmu));
-        add(true, if columns.slots { "slots" } else { "" }, "slots", Is::Count(self.slots));
+        add(columns.time, "time", "time", CellValue::Number(Some(self.time), 6));
+        add(
+            columns.of.is_some(),
+            columns.of.unwrap_or(""),
+            columns.of.unwrap_or(""),
+            CellValue::Words(&self.of),
+        );
+        add(columns.pmu, "pmu", "pmu", CellValue::Words(&self.pmu));
+        add(true, if columns.slots { "slots" } else { "" }, "slots", CellValue::Count(self.slots));
         for ((_, name), share) in columns.nodes.iter().zip(&self.shares) {
-            add(true, name, name, Is::Share(*share));
+            add(true, name, name, CellValue::Share(*share));
         }
         let bounds = [("within", "error_1"), ("within (2)", "error_2"), ("within (3)", "error_3")];
         for (k, (title, name)) in bounds.into_iter().enumerate() {
-            add(k < columns.level as usize, title, name, Is::Points(self.error[k]));
+            add(k < columns.level as usize, title, name, CellValue::Points(self.error[k]));
         }
-        add(true, "running", "running", Is::Share(self.running));
-        add(true, "IPC", "ipc", Is::Number(self.ipc, 2));
-        add(columns.clock, "GHz", "ghz", Is::Number(self.clock_ghz, 2));
-        add(columns.cpus, "CPUs", "cpus", Is::Number(self.cpus, 2));
-        add(columns.seconds, "seconds", "seconds", Is::Number(Some(self.seconds), 6));
+        add(true, "running", "running", CellValue::Share(self.running));
+        add(true, "IPC", "ipc", CellValue::Number(self.ipc, 2));
+        add(columns.clock, "GHz", "ghz", CellValue::Number(self.clock_ghz, 2));
+        add(columns.cpus, "CPUs", "cpus", CellValue::Number(self.cpus, 2));
+        add(columns.seconds, "seconds", "seconds", CellValue::Number(Some(self.seconds), 6));
         cells
     }
 }
@@ -148,10 +153,10 @@ struct Cell<'r> {
     /// In a text; empty: not shown there.
     title: &'static str,
     name: &'static str,
-    value: Is<'r>,
+    value: CellValue<'r>,
 }
 
-enum Is<'r> {
+enum CellValue<'r> {
     Words(&'r str),
     Count(u64),
     /// With so many digits behind the point in a text.
@@ -162,23 +167,25 @@ enum Is<'r> {
     Points(Option<f64>),
 }
 
-impl Is<'_> {
+impl CellValue<'_> {
     fn text(&self) -> String {
         let or_none = |number: Option<String>| number.unwrap_or_else(|| "-".into());
         match self {
-            Is::Words(words) => clean(words),
-            Is::Count(count) => count.to_string(),
-            Is::Number(number, digits) => or_none(number.map(|number| format!("{number:.digits$}"))),
-            Is::Share(share) => or_none(share.map(|share| format!("{:.1} %", 100.0 * share))),
-            Is::Points(bound) => or_none(bound.map(|bound| format!("{:.1}", round_up(100.0 * bound)))),
+            CellValue::Words(words) => clean(words),
+            CellValue::Count(count) => count.to_string(),
+            CellValue::Number(number, digits) => or_none(number.map(|number| format!("{number:.digits$}"))),
+            CellValue::Share(share) => or_none(share.map(|share| format!("{:.1} %", 100.0 * share))),
+            CellValue::Points(bound) => or_none(bound.map(|bound| format!("{:.1}", round_up(100.0 * bound)))),
         }
     }
 
     fn value(&self) -> Value {
         match self {
-            Is::Words(words) => clean(words).into(),
-            Is::Count(count) => (*count).into(),
-            Is::Number(number, _) | Is::Share(number) | Is::Points(number) => (*number).into(), // not finite: null
+            CellValue::Words(words) => clean(words).into(),
+            CellValue::Count(count) => (*count).into(),
+            CellValue::Number(number, _) | CellValue::Share(number) | CellValue::Points(number) => {
+                (*number).into()
+            } // not finite: null
         }
     }
 }
@@ -281,14 +288,14 @@ impl Table {
             Style::Text => {
                 let shown = || cells.iter().filter(|cell| !cell.title.is_empty());
                 let width = |cell: &Cell| match cell.value {
-                    Is::Words(_) => 16,
-                    Is::Count(_) => 14,
-                    Is::Number(_, 6) => 12,
+                    CellValue::Words(_) => 16,
+                    CellValue::Count(_) => 14,
+                    CellValue::Number(_, 6) => 12,
                     _ => cell.title.len().max(7),
                 };
                 let pad = |cell: &Cell, text: &str| {
                     let width = width(cell);
-                    if matches!(cell.value, Is::Words(_)) {
+                    if matches!(cell.value, CellValue::Words(_)) {
                         format!("{text:width$}")
                     } else {
                         format!("{text:>width$}")
@@ -319,9 +326,9 @@ mod tests {
 
     #[test]
     fn a_bound_is_never_shown_smaller() {
-        let shown = |bound| Is::Points(Some(bound)).text();
+        let shown = |bound| CellValue::Points(Some(bound)).text();
         assert_eq!([0.0, 0.00001, 0.0123, 1.0].map(shown), ["0.0", "0.1", "1.3", "100.0"]);
-        assert_eq!(Is::Points(None).text(), "-");
+        assert_eq!(CellValue::Points(None).text(), "-");
     }
 
     #[test]

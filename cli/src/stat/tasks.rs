@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use super::figures::Figures;
-use super::group::{Counted, Group, RECORD_SLOTS};
-use super::whom::By;
+use super::group::{Group, GroupCount, RECORD_SLOTS};
+use super::whom::RowsPer;
 use std::collections::{BTreeMap, HashMap};
 use topdown::{Error, Sample};
 use topdown_seam::page::Times;
@@ -118,8 +118,8 @@ impl Tasks {
     }
 
     /// Of which row each is, by its number, and the rows' ids and names.
-    fn rows(&self, by: By) -> (Vec<usize>, Vec<(i32, String)>) {
-        if by == By::Thread {
+    fn rows(&self, by: RowsPer) -> (Vec<usize>, Vec<(i32, String)>) {
+        if by == RowsPer::Thread {
             let names = self.all.iter().map(|task| (task.id.tid, task.name.clone()));
             return ((0..self.all.len()).collect(), names.collect());
         }
@@ -137,9 +137,9 @@ impl Tasks {
     /// -EINVAL: a record is not its group's.
     pub fn figures<'c>(
         &self,
-        counted: &'c [Counted<'c>],
+        counted: &'c [GroupCount<'c>],
         enabled_ns: u64,
-        by: By,
+        by: RowsPer,
     ) -> Result<Vec<TaskRow<'c>>, Error> {
         let kinds = Kinds::new(counted);
         let mut all = TaskSum::none(&kinds);
@@ -148,7 +148,7 @@ impl Tasks {
         }
         all.uncounted_ns = enabled_ns.saturating_sub(all.running_ns());
         // (Linux 7.2 counts it while the thread is on the group's own CPU, and at times else)
-        let whole_time = |one: &Counted| one.sample().time_enabled_ns >= enabled_ns - enabled_ns / 1000;
+        let whole_time = |one: &GroupCount| one.sample().time_enabled_ns >= enabled_ns - enabled_ns / 1000;
         let is_whole_time = counted.iter().all(whole_time);
         let (row_of, names) = self.rows(by);
         let mut parts: Vec<TaskSum> = names.iter().map(|_| TaskSum::none(&kinds)).collect();
@@ -195,7 +195,7 @@ struct Kinds<'c> {
 }
 
 impl<'c> Kinds<'c> {
-    fn new(counted: &'c [Counted<'c>]) -> Kinds<'c> {
+    fn new(counted: &'c [GroupCount<'c>]) -> Kinds<'c> {
         let mut kinds = Kinds { first: Vec::new(), of: Vec::new() };
         for one in counted {
             let known = kinds.first.iter().position(|(group, _)| group.info.pmu == one.group.info.pmu);
@@ -312,7 +312,7 @@ mod tests {
         ]);
         assert_eq!(last(&tasks), [(10, "sh", 108), (11, "sh", 40), (12, "cc1", 0)]);
         assert_eq!(tasks.untold(), 1);
-        let (row_of, names) = tasks.rows(By::Process);
+        let (row_of, names) = tasks.rows(RowsPer::Process);
         assert_eq!((row_of, names), (vec![0, 0, 1], vec![(10, "sh".to_string()), (12, "cc1".into())]));
     }
 

@@ -5,7 +5,7 @@ use crate::sys;
 use std::time::{Duration, Instant};
 
 /// What ends the count.
-pub struct Until {
+pub struct StopCondition {
     pub start: Instant,
     /// It ends when all of these have come to their ends, if there are any...
     pub ends: Vec<i32>,
@@ -19,7 +19,7 @@ pub struct Until {
 
 /// What has ended it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum StopReason {
     Ended,
     Interrupted,
     TimedOut,
@@ -51,16 +51,16 @@ impl Next {
 /// Waits for the end, and calls `tick` when the first interval is over, with the time since the start. It returns when it is to be
 /// called next; None: it wants no more.
 pub fn watch(
-    mut until: Until,
+    mut until: StopCondition,
     interval: Option<Duration>,
     mut tick: impl FnMut(Duration) -> Option<Next>,
-) -> Why {
+) -> StopReason {
     let deadline = until.timeout.map(|timeout| until.start + timeout);
     let mut next = interval.map(|interval| until.start + interval);
     let waits_for_ends = !until.ends.is_empty();
     loop {
         if waits_for_ends && until.ends.is_empty() {
-            return Why::Ended;
+            return StopReason::Ended;
         }
         let soonest = [next, deadline].into_iter().flatten().min();
         let others = until.interrupt.into_iter().chain(until.events);
@@ -69,17 +69,17 @@ pub fn watch(
         let (interrupt, come) = come.split_at(until.interrupt.iter().len());
         let (events, ends) = come.split_at(until.events.iter().len());
         if interrupt.contains(&true) {
-            return Why::Interrupted;
+            return StopReason::Interrupted;
         }
         let mut ended = ends.iter();
         until.ends.retain(|_| ended.next() != Some(&true));
         let now = Instant::now();
         if deadline.is_some_and(|deadline| now >= deadline) {
-            return Why::TimedOut;
+            return StopReason::TimedOut;
         }
         let over = next.is_some_and(|next| now >= next) || events.contains(&true);
         if over && !(waits_for_ends && until.ends.is_empty()) {
-            let Some(then) = tick(now - until.start) else { return Why::Ended };
+            let Some(then) = tick(now - until.start) else { return StopReason::Ended };
             next = Some(until.start + then.after(until.start.elapsed()));
         }
     }

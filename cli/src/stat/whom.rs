@@ -1,7 +1,7 @@
 //! Which threads, processes or CPUs are counted.
 #![forbid(unsafe_code)]
 
-use super::group::{Group, Groups, Of};
+use super::group::{Group, GroupTarget, Groups};
 use super::ipc::Kind;
 use crate::sys::{self, Family};
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// Whose slots are counted, if not those of a command alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whom {
+pub enum StatTarget {
     Processes(BTreeSet<i32>),
     Threads(BTreeSet<i32>),
     /// These; or all that are online.
@@ -53,25 +53,25 @@ impl Ending {
     }
 }
 
-impl Whom {
+impl StatTarget {
     /// Opens the groups.
     ///
     /// # Errors
     /// Those of `td_open`; what is said of one is of which.
     pub fn open(&self, options: &Options, kinds: &[Kind]) -> Result<Groups, Error> {
         match self {
-            Whom::Processes(ids) => of_processes(ids, options, kinds),
-            Whom::Threads(ids) => Groups::of_threads(ids.iter().copied(), options, kinds),
-            Whom::Cpus(Some(cpus)) => Groups::of_cpus(cpus.iter().copied(), options, kinds),
-            Whom::Cpus(None) => Groups::of_cpus(online().into_iter(), options, kinds),
+            StatTarget::Processes(ids) => of_processes(ids, options, kinds),
+            StatTarget::Threads(ids) => Groups::of_threads(ids.iter().copied(), options, kinds),
+            StatTarget::Cpus(Some(cpus)) => Groups::of_cpus(cpus.iter().copied(), options, kinds),
+            StatTarget::Cpus(None) => Groups::of_cpus(online().into_iter(), options, kinds),
         }
     }
 
     /// The CPUs among them that are online now.
     pub fn online(&self) -> Option<BTreeSet<u32>> {
         match self {
-            Whom::Cpus(None) => Some(online()),
-            Whom::Cpus(Some(cpus)) => Some(online().intersection(cpus).copied().collect()),
+            StatTarget::Cpus(None) => Some(online()),
+            StatTarget::Cpus(Some(cpus)) => Some(online().intersection(cpus).copied().collect()),
             _ => None,
         }
     }
@@ -83,9 +83,11 @@ impl Whom {
     pub fn endings(&self) -> io::Result<Vec<Ending>> {
         let ended = |error: &io::Error| error.raw_os_error() == Some(libc::ESRCH);
         let all: Vec<io::Result<Ending>> = match self {
-            Whom::Processes(ids) => ids.iter().map(|id| sys::process(*id).map(Ending::Process)).collect(),
-            Whom::Threads(ids) => ids.iter().map(|id| Family::alone(*id).map(Ending::Thread)).collect(),
-            Whom::Cpus(_) => Vec::new(),
+            StatTarget::Processes(ids) => {
+                ids.iter().map(|id| sys::process(*id).map(Ending::Process)).collect()
+            }
+            StatTarget::Threads(ids) => ids.iter().map(|id| Family::alone(*id).map(Ending::Thread)).collect(),
+            StatTarget::Cpus(_) => Vec::new(),
         };
         all.into_iter().filter(|one| !one.as_ref().is_err_and(ended)).collect()
     }
@@ -97,10 +99,10 @@ impl Whom {
             ids.iter().map(named).collect::<Vec<_>>().join(", ")
         };
         match self {
-            Whom::Processes(ids) => format!("process {}", list(ids)),
-            Whom::Threads(ids) => format!("thread {}", list(ids)),
-            Whom::Cpus(None) => "all CPUs".into(),
-            Whom::Cpus(Some(cpus)) => {
+            StatTarget::Processes(ids) => format!("process {}", list(ids)),
+            StatTarget::Threads(ids) => format!("thread {}", list(ids)),
+            StatTarget::Cpus(None) => "all CPUs".into(),
+            StatTarget::Cpus(Some(cpus)) => {
                 let cpus: Vec<_> = cpus.iter().map(u32::to_string).collect();
                 format!("CPU {}", cpus.join(","))
             }
@@ -156,20 +158,20 @@ fn of_processes(ids: &BTreeSet<i32>, options: &Options, kinds: &[Kind]) -> Resul
 
 /// What rows are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum RowsPer {
     Core,
     Socket,
     Thread,
     Process,
 }
 
-impl By {
+impl RowsPer {
     pub fn name(self) -> &'static str {
         match self {
-            By::Core => "core",
-            By::Socket => "socket",
-            By::Thread => "thread",
-            By::Process => "process",
+            RowsPer::Core => "core",
+            RowsPer::Socket => "socket",
+            RowsPer::Thread => "thread",
+            RowsPer::Process => "process",
         }
     }
 
@@ -180,11 +182,11 @@ impl By {
             fs::read_to_string(path).map_or("?".into(), |text| text.trim().to_string())
         };
         match (self, &group.of) {
-            (By::Core, Of::Cpu(cpu)) => {
+            (RowsPer::Core, GroupTarget::Cpu(cpu)) => {
                 format!("S{}-C{}", topology(*cpu, "physical_package_id"), topology(*cpu, "core_id"))
             }
-            (By::Socket, Of::Cpu(cpu)) => format!("S{}", topology(*cpu, "physical_package_id")),
-            (_, Of::Thread(id)) => format!("{id} {}", name_of(*id)),
+            (RowsPer::Socket, GroupTarget::Cpu(cpu)) => format!("S{}", topology(*cpu, "physical_package_id")),
+            (_, GroupTarget::Thread(id)) => format!("{id} {}", name_of(*id)),
             _ => String::new(),
         }
     }

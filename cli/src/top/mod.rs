@@ -7,7 +7,7 @@ mod screen;
 use crate::run::{FAILED, Failure, ended, not_run};
 use crate::stat::group::Groups;
 use crate::stat::ipc::Ipc;
-use crate::stat::whom::{Ending, Whom, cpu_list};
+use crate::stat::whom::{Ending, StatTarget, cpu_list};
 use crate::sys::{self, End, Interrupts};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use rows::{Order, Source};
@@ -90,9 +90,9 @@ fn shown(arguments: &Arguments) -> Result<End, Failure> {
 /// Shows CPUs, processes or threads that are there.
 fn others(arguments: &Arguments, options: &Options) -> Result<End, Failure> {
     let whom = match arguments {
-        Arguments { pid, .. } if !pid.is_empty() => Whom::Processes(pid.iter().copied().collect()),
-        Arguments { tid, .. } if !tid.is_empty() => Whom::Threads(tid.iter().copied().collect()),
-        _ => Whom::Cpus(arguments.cpus.clone()),
+        Arguments { pid, .. } if !pid.is_empty() => StatTarget::Processes(pid.iter().copied().collect()),
+        Arguments { tid, .. } if !tid.is_empty() => StatTarget::Threads(tid.iter().copied().collect()),
+        _ => StatTarget::Cpus(arguments.cpus.clone()),
     };
     sys::raise_descriptors();
     let endings = whom.endings().map_err(failed)?;
@@ -101,7 +101,7 @@ fn others(arguments: &Arguments, options: &Options) -> Result<End, Failure> {
     let ends: Vec<i32> = endings.iter().map(Ending::descriptor).collect();
     let live =
         Live { title: whom.title(), interval: arguments.interval, whom: Some(whom), start: Instant::now() };
-    let mut source = Source::new(groups, !matches!(live.whom, Some(Whom::Cpus(_))));
+    let mut source = Source::new(groups, !matches!(live.whom, Some(StatTarget::Cpus(_))));
     live.show(&mut source, ends, Some(&interrupts)).map_err(failed)?;
     Ok(End::Status(0))
 }
@@ -139,7 +139,7 @@ struct Live {
     title: String,
     /// Milliseconds.
     interval: u64,
-    whom: Option<Whom>,
+    whom: Option<StatTarget>,
     start: Instant,
 }
 

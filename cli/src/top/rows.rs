@@ -2,12 +2,12 @@
 #![forbid(unsafe_code)]
 
 use crate::stat::figures::by_pmu;
-use crate::stat::group::{Counted, Groups, Of, Reading};
+use crate::stat::group::{GroupCount, GroupTarget, Groups, Reading};
 use crate::stat::intervals::{interval, name, parts, series_of};
-use crate::stat::whom::Whom;
+use crate::stat::whom::StatTarget;
 use std::time::{Duration, Instant};
 use topdown::LEVEL_1;
-use topdown_report::timeline::{Interval, Of as SeriesOf};
+use topdown_report::timeline::{Interval, SeriesSubject};
 
 /// How often it is seen which CPUs are online.
 const LOOK: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ impl Order {
 /// A row.
 #[derive(Clone, Debug)]
 pub struct Row {
-    pub of: SeriesOf,
+    pub of: SeriesSubject,
     pub counted: Interval,
     /// Instructions per cycle.
     pub ipc: Option<f64>,
@@ -95,12 +95,12 @@ impl Source {
     }
 
     /// Takes a reading, this time after the start; what cannot be read is in the next.
-    pub fn read(&mut self, at: Duration, whom: Option<&Whom>) {
+    pub fn read(&mut self, at: Duration, whom: Option<&StatTarget>) {
         let Ok(now) = self.groups.peek(self.at_work) else { return };
         let (since, before) = std::mem::replace(&mut self.last, (at, now));
         let now = &self.last.1;
-        let row = |of: SeriesOf, chosen: &dyn Fn(&Of) -> bool| {
-            let counted: Vec<Counted> =
+        let row = |of: SeriesSubject, chosen: &dyn Fn(&GroupTarget) -> bool| {
+            let counted: Vec<GroupCount> =
                 self.groups.between(&before, now).filter(|one| chosen(&one.group.of)).collect();
             let kinds = by_pmu(&counted).ok()?;
             let mut ipcs =
@@ -111,7 +111,7 @@ impl Source {
             Some(Row { of, counted, ipc: ipc.and_then(|ipc| ipc.ipc()) })
         };
         let parts = parts(&self.groups);
-        let mut rows: Vec<Row> = row(SeriesOf::Whole, &|_| true).into_iter().collect();
+        let mut rows: Vec<Row> = row(SeriesSubject::Whole, &|_| true).into_iter().collect();
         for part in parts.iter().filter(|_| parts.len() > 1) {
             rows.extend(row(series_of(&self.groups, part, &self.names), &|of| of == *part));
         }
@@ -119,7 +119,7 @@ impl Source {
         if at >= self.looked + LOOK {
             self.looked = at;
             let looked_at = Instant::now();
-            if let Some(online) = whom.and_then(Whom::online) {
+            if let Some(online) = whom.and_then(StatTarget::online) {
                 self.groups.follow(&online, looked_at, None);
             }
         }
@@ -132,7 +132,7 @@ impl Source {
                 Order::Slots => parts.sort_by_key(|row| std::cmp::Reverse(row.counted.slots)),
                 Order::Wasted => parts.sort_by_key(|row| std::cmp::Reverse(row.wasted())),
                 Order::Name => parts.sort_by_key(|row| match row.of {
-                    SeriesOf::Cpu { cpu } => (u64::from(cpu), String::new()),
+                    SeriesSubject::Cpu { cpu } => (u64::from(cpu), String::new()),
                     _ => (0, row.of.title()),
                 }),
             }

@@ -13,7 +13,7 @@ use std::panic;
 use std::sync::Once;
 use std::time::Duration;
 use topdown_report::clean;
-use topdown_report::timeline::Of;
+use topdown_report::timeline::SeriesSubject;
 
 /// What is on it besides rows.
 pub struct View {
@@ -167,7 +167,7 @@ fn line(row: &Row, columns: usize, colours: bool) -> String {
     // (a bound is not made smaller)
     let within =
         counted.error(1).map_or("-".into(), |error| format!("{:.1}", (1000.0 * error).ceil() / 10.0));
-    let cpus = (!matches!(row.of, Of::Cpu { .. })).then(|| counted.time_ns as f64 / row.length());
+    let cpus = (!matches!(row.of, SeriesSubject::Cpu { .. })).then(|| counted.time_ns as f64 / row.length());
     let mut title: String = title(&row.of).chars().take(TITLE).collect();
     title += &" ".repeat(TITLE - title.chars().count());
     let mut text = String::new();
@@ -189,9 +189,11 @@ fn line(row: &Row, columns: usize, colours: bool) -> String {
 }
 
 /// Short, for a narrow column.
-fn title(of: &Of) -> String {
+fn title(of: &SeriesSubject) -> String {
     match of {
-        Of::Process { pid: id, name } | Of::Thread { tid: id, name } => clean(&format!("{id} {name}")),
+        SeriesSubject::Process { pid: id, name } | SeriesSubject::Thread { tid: id, name } => {
+            clean(&format!("{id} {name}"))
+        }
         _ => of.title(),
     }
 }

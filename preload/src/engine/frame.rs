@@ -11,7 +11,7 @@ pub const DEEPEST: usize = 511;
 /// How an execution began.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Began {
+pub enum ExecutionStart {
     /// With a reading.
     Read,
     /// The reading failed, or there is no record.
@@ -24,15 +24,15 @@ pub enum Began {
     ReadAgain,
 }
 
-impl Began {
+impl ExecutionStart {
     /// Whether the execution began with a reading.
     pub fn is_read(self) -> bool {
-        matches!(self, Began::Read | Began::ReadAgain | Began::BeforeFork)
+        matches!(self, ExecutionStart::Read | ExecutionStart::ReadAgain | ExecutionStart::BeforeFork)
     }
 
     /// Whether it is unended if it does not end: who forks ends a region mostly in the parent.
     pub fn is_to_end(self) -> bool {
-        matches!(self, Began::Read | Began::ReadAgain)
+        matches!(self, ExecutionStart::Read | ExecutionStart::ReadAgain)
     }
 }
 
@@ -41,7 +41,7 @@ impl Began {
 #[repr(C, align(16))]
 pub struct Frame {
     pub node: *mut RegionNode,
-    pub state: Began,
+    pub state: ExecutionStart,
     /// How often the region began in itself since, and did not end.
     pub again: u32,
 }
@@ -50,7 +50,7 @@ impl Frame {
     /// What `state` and `again` are together in an execution that began with a reading.
     const PLAIN: u64 = 0;
 
-    pub fn new(node: *mut RegionNode, state: Began) -> Frame {
+    pub fn new(node: *mut RegionNode, state: ExecutionStart) -> Frame {
         Frame { node, state, again: 0 }
     }
 
@@ -139,4 +139,4 @@ impl ThreadState {
     }
 }
 
-const _: () = assert!(Began::Read as u64 == Frame::PLAIN && offset_of!(Frame, state) % 8 == 0);
+const _: () = assert!(ExecutionStart::Read as u64 == Frame::PLAIN && offset_of!(Frame, state) % 8 == 0);

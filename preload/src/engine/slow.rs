@@ -1,7 +1,7 @@
 //! All begins and ends that are not of the steady state.
 
 use super::empty;
-use super::frame::{Began, DEEPEST, Frame};
+use super::frame::{DEEPEST, ExecutionStart, Frame};
 use super::index::Cache;
 use super::node::{RegionNode, look_up};
 use super::record;
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn begin<const DIRECT: bool>(name: *const c_char) -> c_int
     // SAFETY: a C string; frames are the calling thread's.
     unsafe {
         let again = in_itself(name);
-        if !again.is_null() && (*again).state != Began::ReadAgain {
+        if !again.is_null() && (*again).state != ExecutionStart::ReadAgain {
             (*again).again += 1;
             let record = (*(*again).node).record;
             if !record.is_null() {
@@ -163,7 +163,7 @@ pub(super) unsafe fn begin_in(thread: *mut ThreadState, name: *const c_char, dir
         }
         empty::before(thread, node, name, direct);
         let frame = addr_of_mut!((*thread).frames[depth + 1]);
-        frame.write(Frame::new(node, Began::Unread));
+        frame.write(Frame::new(node, ExecutionStart::Unread));
         compiler_fence(Release); // what is below `depth` is there, for a signal handler, too
         ThreadState::set_depth(thread, depth + 1);
         if (*node).record.is_null() {
@@ -171,7 +171,7 @@ pub(super) unsafe fn begin_in(thread: *mut ThreadState, name: *const c_char, dir
         }
         match (*(*thread).td).begin(&mut (*node).sum, &*(*node).counted[0]) {
             Ok(()) => {
-                (*frame).state = Began::Read;
+                (*frame).state = ExecutionStart::Read;
                 0
             }
             Err(error) => missed(thread, node, &error),

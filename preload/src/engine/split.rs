@@ -6,7 +6,7 @@
 //! Whether such a region overlaps or its end was forgotten is known only when it ends, or begins once more: then the piece
 //! that is open does not count.
 
-use super::frame::{Began, Frame};
+use super::frame::{ExecutionStart, Frame};
 use super::node::look_up;
 use super::slow::{begin_in, end_execution, end_innermost, leave};
 use super::thread::ThreadState;
@@ -35,7 +35,7 @@ pub unsafe fn end_around(thread: *mut ThreadState, at: usize) -> c_int {
             return 0;
         }
         let direct = |frame: *const Frame| (*(*frame).node).direct;
-        let code = take_out(thread, at, direct, Began::ReadAgain, |thread| end_innermost(thread));
+        let code = take_out(thread, at, direct, ExecutionStart::ReadAgain, |thread| end_innermost(thread));
         (*thread).pieces = true;
         if pieces(thread).count() > PIECES {
             while let Some(innermost) = pieces(thread).next_back() {
@@ -67,7 +67,8 @@ pub unsafe fn before(thread: *mut ThreadState, name: *const c_char) {
 unsafe fn pieces(thread: *mut ThreadState) -> impl DoubleEndedIterator<Item = usize> {
     // SAFETY: frames up to the depth are filled in.
     unsafe {
-        (1..=ThreadState::depth(thread)).filter(move |at| (*thread).frames[*at].state == Began::ReadAgain)
+        (1..=ThreadState::depth(thread))
+            .filter(move |at| (*thread).frames[*at].state == ExecutionStart::ReadAgain)
     }
 }
 
@@ -79,7 +80,7 @@ unsafe fn give_up(thread: *mut ThreadState, at: usize) {
             thread,
             at,
             |_| true,
-            Began::Read,
+            ExecutionStart::Read,
             |thread| {
                 leave(thread, at - 1);
                 0
@@ -93,7 +94,7 @@ unsafe fn take_out(
     thread: *mut ThreadState,
     at: usize,
     go_on: impl Fn(*const Frame) -> bool,
-    piece: Began,
+    piece: ExecutionStart,
     end: impl FnOnce(*mut ThreadState) -> c_int,
 ) -> c_int {
     // SAFETY: as `end_around`. Frames above the depth stay as they are until others take their places, which those that begin again
@@ -125,7 +126,7 @@ unsafe fn take_out(
 }
 
 /// An open region goes on in the place that is now the innermost, since the one of the record `ended` around it has ended.
-unsafe fn begin_again(thread: *mut ThreadState, was: &Frame, ended: u32, piece: Began) {
+unsafe fn begin_again(thread: *mut ThreadState, was: &Frame, ended: u32, piece: ExecutionStart) {
     // SAFETY: as `end_around`; the name stays as long as the node.
     unsafe {
         let name = (*was.node).name.text();
@@ -142,13 +143,13 @@ unsafe fn begin_again(thread: *mut ThreadState, was: &Frame, ended: u32, piece: 
         if ThreadState::depth(thread) > depth {
             let frame = ThreadState::innermost(thread);
             (*frame).again = was.again;
-            if (*frame).state == Began::Read {
-                (*frame).state = if was.state == Began::Read { piece } else { was.state };
+            if (*frame).state == ExecutionStart::Read {
+                (*frame).state = if was.state == ExecutionStart::Read { piece } else { was.state };
             }
         }
         let record = (*was.node).record;
         (*record).split += 1;
-        if piece == Began::ReadAgain {
+        if piece == ExecutionStart::ReadAgain {
             (*record).split_by = ended.wrapping_add(1);
         }
     }

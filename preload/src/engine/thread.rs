@@ -1,6 +1,6 @@
 //! A measured thread, from its start to its end.
 
-use super::frame::{Began, DEEPEST, Frame};
+use super::frame::{DEEPEST, ExecutionStart, Frame};
 use super::index::{Cache, Index};
 use super::node::{self, RegionNode};
 use super::turns::{self, Turns};
@@ -102,7 +102,7 @@ impl ThreadState {
             ((*thread).td, (*thread).record) = (td, record);
             ((*thread).start, (*thread).tables) = (start, tables);
             let root = node::new_root(thread, name, record, number)?;
-            (*thread).frames[0] = Frame::new(root, Began::Thread);
+            (*thread).frames[0] = Frame::new(root, ExecutionStart::Thread);
             Cache::begin(thread, root)?;
             (*thread).zero = Seen { slots: start.slots, ns: start.time_enabled_ns };
             (*record).thread = number;
@@ -115,7 +115,7 @@ impl ThreadState {
                 let depth = ThreadState::depth(thread) + 1;
                 let begun =
                     !(*node).record.is_null() && (*td).begin(&mut (*node).sum, &*(*node).counted[0]).is_ok();
-                let state = if begun { Began::BeforeFork } else { Began::Unread };
+                let state = if begun { ExecutionStart::BeforeFork } else { ExecutionStart::Unread };
                 (*thread).frames[depth] = Frame { node, state, again: *again };
                 ThreadState::set_depth(thread, depth);
             }

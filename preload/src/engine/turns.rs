@@ -3,7 +3,7 @@
 //! execution ends, so each is of one group, but for those that are open then: they end there, and begin again in the next turn's tree.
 //! At the end of a turn each region's slots in it are one of a random sample (docs/error-bound-sums.md, Turns).
 
-use super::frame::{Began, Frame};
+use super::frame::{ExecutionStart, Frame};
 use super::node::{self, RegionNode, look_up};
 use super::record;
 use super::slow::{end_execution, leave};
@@ -324,7 +324,7 @@ unsafe fn pause_open(thread: *mut ThreadState) {
                 if end_execution(thread, (*frame).node) == 0 {
                     (*(*(*frame).node).record).turns.pieces += 1;
                 } else {
-                    (*frame).state = Began::Unread;
+                    (*frame).state = ExecutionStart::Unread;
                 }
             }
         }
@@ -345,7 +345,7 @@ unsafe fn resume_open(thread: *mut ThreadState) {
             };
             (*node).direct &= (*old).direct;
             let known = !(*node).record.is_null();
-            let state = if state.is_read() && !known { Began::Unread } else { state };
+            let state = if state.is_read() && !known { ExecutionStart::Unread } else { state };
             (*thread).frames[k] = Frame { node, state, again };
         }
         for k in 1..=ThreadState::depth(thread) {
@@ -355,7 +355,7 @@ unsafe fn resume_open(thread: *mut ThreadState) {
                 && (*(*thread).td).begin(&mut (*node).sum, &*(*node).counted[0]).is_err()
             {
                 (*(*node).record).missed += 1;
-                (*frame).state = Began::Unread;
+                (*frame).state = ExecutionStart::Unread;
             }
         }
     }

@@ -10,7 +10,7 @@ pub(crate) use sampler::{ConditionalSampler, Tally};
 
 use crate::budget::max_sample_rate;
 use crate::cpus::of_this_cpu;
-use crate::sampler::Counted;
+use crate::sampler::SampledTarget;
 use resolved::{Machine, OnPmu, Resolved};
 use std::collections::BTreeSet;
 use std::fs;
@@ -74,7 +74,7 @@ impl Condition {
     /// # Errors
     /// The kernel's; ESRCH: the thread has ended.
     pub(crate) fn of_thread(&self, pid: i32, tid: i32) -> io::Result<Vec<ConditionalSampler>> {
-        let counted = Counted::Thread { pid, tid };
+        let counted = SampledTarget::Thread { pid, tid };
         let pmus = self.0.pmus.iter().enumerate();
         pmus.map(|(kind, pmu)| ConditionalSampler::open(pmu, kind, self.0.periods, counted)).collect()
     }
@@ -83,7 +83,7 @@ impl Condition {
     ///
     /// # Errors
     /// The kernel's.
-    pub(crate) fn of_cpu(&self, counted: Counted) -> io::Result<Vec<ConditionalSampler>> {
+    pub(crate) fn of_cpu(&self, counted: SampledTarget) -> io::Result<Vec<ConditionalSampler>> {
         let open = |pmu: &OnPmu, kind| ConditionalSampler::open(pmu, kind, self.0.periods, counted);
         match of_this_cpu(&self.0.pmus, open) {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Vec::new()),

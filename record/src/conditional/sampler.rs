@@ -13,7 +13,7 @@ use super::written::Periods;
 use crate::event::{CLOCK, TaskEvent, Times};
 use crate::records::{CallGraph, READ_FORMAT, READ_TIMES, RawSample, Sampled, sampled, without_callers};
 use crate::ring::RecordRing;
-use crate::sampler::{Counted, switches_attr};
+use crate::sampler::{SampledTarget, switches_attr};
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::io;
 
@@ -76,10 +76,10 @@ enum Owner {
 }
 
 impl Owner {
-    fn of(counted: Counted, period: u64) -> Owner {
+    fn of(counted: SampledTarget, period: u64) -> Owner {
         match counted {
-            Counted::Thread { pid, .. } => Owner::Thread { pid, descheduled: false },
-            Counted::Cpu { recorder, beside, .. } => {
+            SampledTarget::Thread { pid, .. } => Owner::Thread { pid, descheduled: false },
+            SampledTarget::Cpu { recorder, beside, .. } => {
                 Owner::Cpu { owners: StretchOwners::new(period, recorder), recorder, beside }
             }
         }
@@ -113,10 +113,10 @@ fn attr(pmu: &OnPmu, event: Config, mask: u64) -> perf_event_attr {
 }
 
 /// A ring for a thread or CPU, with the most room that may be locked.
-fn ring(sampled: &TaskEvent, counted: Counted) -> io::Result<RecordRing> {
+fn ring(sampled: &TaskEvent, counted: SampledTarget) -> io::Result<RecordRing> {
     match counted {
-        Counted::Thread { .. } => RecordRing::map(sampled, RING_PAGES),
-        Counted::Cpu { .. } => {
+        SampledTarget::Thread { .. } => RecordRing::map(sampled, RING_PAGES),
+        SampledTarget::Cpu { .. } => {
             RecordRing::map(sampled, RING_PAGES_OF_CPU).or_else(|_| RecordRing::map(sampled, RING_PAGES))
         }
     }
@@ -139,7 +139,7 @@ impl ConditionalSampler {
         pmu: &OnPmu,
         kind: usize,
         periods: Periods,
-        counted: Counted,
+        counted: SampledTarget,
     ) -> io::Result<ConditionalSampler> {
         let (tid, cpu) = counted.target();
         // (the order is what bits of masks mean; what has no mask comes last)
@@ -158,8 +158,8 @@ impl ConditionalSampler {
         let all = TaskEvent::open(third, tid, cpu, Some(&sampled))?;
         let ring = ring(&sampled, counted)?;
         let switches = match counted {
-            Counted::Thread { .. } => None,
-            Counted::Cpu { .. } => {
+            SampledTarget::Thread { .. } => None,
+            SampledTarget::Cpu { .. } => {
                 let switches = TaskEvent::open(each_switch(), tid, cpu, Some(&sampled))?;
                 switches.set_output(&sampled)?;
                 Some(switches)

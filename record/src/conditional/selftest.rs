@@ -7,7 +7,7 @@
 use super::resolved::{OnPmu, Resolved};
 use super::sampler::{ConditionalSampler, Tally};
 use super::written::Periods;
-use crate::sampler::Counted;
+use crate::sampler::SampledTarget;
 use std::hint::black_box;
 use std::io;
 use topdown_seam::thread;
@@ -33,7 +33,7 @@ fn refused(pmu: &OnPmu, error: &io::Error) -> String {
 
 /// On this thread.
 fn tally(pmu: &OnPmu, periods: Periods) -> io::Result<Tally> {
-    let sampler = ConditionalSampler::open(pmu, 0, periods, Counted::Thread { pid: 0, tid: 0 })?;
+    let sampler = ConditionalSampler::open(pmu, 0, periods, SampledTarget::Thread { pid: 0, tid: 0 })?;
     (0..STRETCH * STRETCHES).for_each(|n| _ = black_box(n)); // (an instruction each, at least)
     let (_, tally) = sampler.end();
     Ok(tally)

@@ -131,7 +131,7 @@ fn outside(programs: u64, repeated: usize, with_time: bool) -> [Outside; 2] {
         let seen = program.seen(&mut random, number, with_time);
         for (of, seen) in seen.iter().enumerate() {
             let in_all = SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() };
-            let Ok(told) = shares(&events, seen, Besides::User(&in_all), 0.0) else { continue };
+            let Ok(told) = shares(&events, seen, Background::User(&in_all), 0.0) else { continue };
             let truth = program.truth((of < 4).then_some(of));
             // (what others had of the windows is not in question here)
             let sampling = told.sampling - at_most(0.0, seen.clusters.len() as f64);

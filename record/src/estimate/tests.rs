@@ -2,8 +2,8 @@ use super::*;
 use crate::proof::Calls;
 
 /// Where nothing is known of all functions.
-fn alone(events: &SampledEvents, seen: &SeenIn) -> Result<Told, Untold> {
-    shares(events, seen, Besides::User(&SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() }), 0.0)
+fn alone(events: &SampledEvents, seen: &SeenIn) -> Result<EstimatedShares, Untold> {
+    shares(events, seen, Background::User(&SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() }), 0.0)
 }
 
 impl<'a> Coming<'a> {
@@ -216,7 +216,7 @@ fn misses(programs: u64, kind: Kind) -> Misses {
         let (functions, seen) = program(seed, kind);
         let in_all = SeenInAll::of(&events, seen.iter());
         for (made, seen) in functions.iter().zip(&seen) {
-            let Ok(told) = shares(&events, seen, Besides::User(&in_all), 0.0) else { continue };
+            let Ok(told) = shares(&events, seen, Background::User(&in_all), 0.0) else { continue };
             for (share, truth) in told.shares.iter().zip(made.shares) {
                 misses.all += 1;
                 misses.outside += usize::from(truth < share.low || truth > share.high);
@@ -302,7 +302,7 @@ fn of_one_of_two(alone: &Alone) -> Confidence {
         );
     }
     let in_all = SeenInAll { excess: vec![0.0; 4], ..SeenInAll::of(&sunny_cove(), [&seen].into_iter()) };
-    shares(&sunny_cove(), &seen, Besides::User(&in_all), 0.0).unwrap().shares[0]
+    shares(&sunny_cove(), &seen, Background::User(&in_all), 0.0).unwrap().shares[0]
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn what_windows_have_at_their_start_is_in_the_interval() {
     let excess = excess(&events, [&seen].into_iter());
     assert!((excess[3] - 600.0).abs() < 1e-6 && (excess[0] + 600.0).abs() < 1e-6, "{excess:?}");
     let told =
-        shares(&events, &seen, Besides::User(&SeenInAll { excess, ..SeenInAll::default() }), 0.0).unwrap();
+        shares(&events, &seen, Background::User(&SeenInAll { excess, ..SeenInAll::default() }), 0.0).unwrap();
     assert!(told.shares[0].high >= 1.0 && told.shares[3].low <= 0.0, "{told:?}");
     let without = alone(&events, &seen).unwrap();
     assert!(without.shares[0].high < 0.99 && without.shares[3].low > 0.01, "{without:?}");
@@ -421,12 +421,12 @@ fn what_interrupts_count_is_in_no_share() {
                 cluster.counts.iter_mut().zip(INTERRUPTS).for_each(|(n, more)| *n += windows * more as f64);
             }
         }
-        let is_off = |told: &Told, made: &Made| {
+        let is_off = |told: &EstimatedShares, made: &Made| {
             let off = |(share, truth): (&Confidence, &f64)| *truth < share.low || *truth > share.high;
             told.shares.iter().zip(&made.shares).filter(|pair| off(*pair)).count()
         };
         for (made, seen) in functions.iter().zip(&seen) {
-            let Ok(told) = shares(&events, seen, Besides::Interrupts, 0.0) else { continue };
+            let Ok(told) = shares(&events, seen, Background::Interrupts, 0.0) else { continue };
             all += 4;
             outside += is_off(&told, made);
             blind += alone(&events, seen).map_or(0, |told| is_off(&told, made));
@@ -451,7 +451,7 @@ fn without_windows_of_both_lengths_nothing_is_told_beside_interrupts() {
             Coming::of(0, &[]),
         );
     }
-    assert_eq!(shares(&sunny_cove(), &seen, Besides::Interrupts, 0.0).unwrap_err(), Untold::Few(5));
+    assert_eq!(shares(&sunny_cove(), &seen, Background::Interrupts, 0.0).unwrap_err(), Untold::Few(5));
 }
 
 /// What all of a program did of which some threads have more bursts in their time than others: how many shares of it are outside of their intervals,
@@ -518,7 +518,8 @@ fn what_was_not_sampled_may_be_all_of_a_node() {
         )
     });
     let in_all = SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() };
-    let told = |unsampled| shares(&sunny_cove(), &seen, Besides::User(&in_all), unsampled).unwrap().shares[3];
+    let told =
+        |unsampled| shares(&sunny_cove(), &seen, Background::User(&in_all), unsampled).unwrap().shares[3];
     let (all, half) = (told(0.0), told(0.5));
     assert_eq!(all.value, half.value);
     // (a sixth of what was sampled: so large a part of the other half may be, or none of it)

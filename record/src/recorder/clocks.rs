@@ -6,7 +6,7 @@ use crate::budget::{Limit, Pace};
 use crate::cpu_clock::{ClockSample, ClockTime, CpuClock};
 use crate::proof::Calls;
 use crate::recording::Burst;
-use crate::sampler::{Counted, Sampler};
+use crate::sampler::{SampledTarget, Sampler};
 use crate::turns::TurnRate;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -49,7 +49,7 @@ impl Recorder {
     }
 
     /// Opens clocks on a thread, one for each kind of core. A timer tells no kinds.
-    pub(super) fn clock_thread(&mut self, tid: i32, counted: Counted) {
+    pub(super) fn clock_thread(&mut self, tid: i32, counted: SampledTarget) {
         let period_ns = self.clock_period();
         let (kinds, settings) = (self.events.len(), self.settings);
         let by = self.cycles.iter().enumerate();

@@ -8,7 +8,7 @@ use crate::cpus::{RecordedCpus, of_this_cpu};
 use crate::event::{now, own_cpu_time};
 use crate::sampler::Sampler;
 use crate::settings::Settings;
-use crate::whom::{Whom, online, processes};
+use crate::whom::{RecordedProcesses, online, processes};
 use std::collections::BTreeSet;
 use std::io;
 use topdown::{Error, SampledEvents};
@@ -64,7 +64,7 @@ impl Recorder {
         if let Some(refusal) = RecordedCpus::refusal(*first, settings.kernel) {
             return Err(refusal);
         }
-        let mut recorder = Recorder::empty(Whom::OnCpus, events, condition, settings);
+        let mut recorder = Recorder::empty(RecordedProcesses::OnCpus, events, condition, settings);
         recorder.cpus = Some(cpus);
         // (processes start anywhere)
         online().into_iter().try_for_each(|cpu| recorder.sideband.watch(cpu)).map_err(refused)?;

@@ -4,9 +4,9 @@
 use super::{Recorder, ThreadCounters, has_ended, sideband_refusal};
 use crate::conditional::Condition;
 use crate::event::{now, own_tid};
-use crate::sampler::{Counted, Sampler};
+use crate::sampler::{SampledTarget, Sampler};
 use crate::settings::Settings;
-use crate::whom::{Whom, threads_of};
+use crate::whom::{RecordedProcesses, threads_of};
 use std::collections::BTreeSet;
 use std::io;
 use topdown::{Error, SampledEvents};
@@ -31,7 +31,7 @@ impl Recorder {
         there: bool,
         settings: Settings,
     ) -> Result<Recorder, Error> {
-        Recorder::open(Whom::AllStarted, events, None, pids, there, settings)
+        Recorder::open(RecordedProcesses::AllStarted, events, None, pids, there, settings)
     }
 
     /// The same where a condition holds.
@@ -39,7 +39,14 @@ impl Recorder {
     /// # Errors
     /// The kernel's, and what was refused.
     pub fn where_holds(condition: Condition, pids: &[i32], there: bool) -> Result<Recorder, Error> {
-        Recorder::open(Whom::AllStarted, Vec::new(), Some(condition), pids, there, Settings::default())
+        Recorder::open(
+            RecordedProcesses::AllStarted,
+            Vec::new(),
+            Some(condition),
+            pids,
+            there,
+            Settings::default(),
+        )
     }
 
     /// On all threads of this process but the one that calls, which records.
@@ -48,11 +55,11 @@ impl Recorder {
     /// The kernel's, and what was refused.
     pub fn of_this_process(events: Vec<SampledEvents>, settings: Settings) -> Result<Recorder, Error> {
         let pid = std::process::id() as i32;
-        Recorder::open(Whom::Only { pid, but: own_tid() }, events, None, &[pid], true, settings)
+        Recorder::open(RecordedProcesses::Only { pid, but: own_tid() }, events, None, &[pid], true, settings)
     }
 
     fn open(
-        whom: Whom,
+        whom: RecordedProcesses,
         events: Vec<SampledEvents>,
         condition: Option<Condition>,
         pids: &[i32],
@@ -89,10 +96,9 @@ impl Recorder {
             return condition.of_thread(pid, tid).map(ThreadCounters::Where);
         }
         let Settings { kernel, callers, .. } = self.settings;
-        let opened =
-            self.events.iter().enumerate().map(|(kind, events)| {
-                Sampler::open(events, kind, Counted::Thread { pid, tid }, kernel, callers)
-            });
+        let opened = self.events.iter().enumerate().map(|(kind, events)| {
+            Sampler::open(events, kind, SampledTarget::Thread { pid, tid }, kernel, callers)
+        });
         opened.collect::<io::Result<_>>().map(ThreadCounters::Bursts)
     }
 
@@ -111,7 +117,7 @@ impl Recorder {
             Ok(counters) => {
                 self.samplers.insert(tid, counters);
                 if self.condition.is_none() {
-                    self.clock_thread(tid, Counted::Thread { pid, tid });
+                    self.clock_thread(tid, SampledTarget::Thread { pid, tid });
                 }
                 self.turns.joins(tid, now(), self.rate());
                 began.into_iter().for_each(|began| self.beginnings.opened(began, now()));

@@ -9,7 +9,7 @@ use crate::estimate::Confidence;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use maud::{Markup, html};
 use topdown::TD_UNIT_SLOTS;
-use topdown_report::nodes::{Kind, Shown, Tree};
+use topdown_report::nodes::{Kind, NodeInterval, Tree};
 use topdown_report::page::{self, Text};
 use topdown_report::{count, thousands};
 
@@ -49,7 +49,7 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
 /// Those of a function that are told, as reports have them.
 fn tree(core: &ProfiledCore, figures: &FunctionFigures) -> Option<Tree> {
     let told = figures.told(&core.nodes).ok()?;
-    let shown = |(node, share): (&topdown::SampledNode, &Confidence)| Shown {
+    let shown = |(node, share): (&topdown::SampledNode, &Confidence)| NodeInterval {
         kind: Kind { metric: node.metric, parent: node.parent, level: node.level, unit: TD_UNIT_SLOTS },
         value: share.value,
         low: share.low,

@@ -4,7 +4,7 @@
 use super::{name, remarks};
 use crate::cpus::{CpuChange, CpuTotals};
 use crate::estimate::{Confidence, Untold};
-use crate::held::Held;
+use crate::held::ConditionShare;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledLine};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -88,14 +88,14 @@ struct LineRow<'a> {
 #[serde(untagged)]
 enum TimeRow {
     Time { time_ns: u64, time: Confidence },
-    Held { events: u64, part: Confidence },
+    ConditionShare { events: u64, part: Confidence },
 }
 
 impl TimeRow {
     fn of(profile: &Profile, ns: u64, part: Confidence) -> TimeRow {
         match profile.held {
             None => TimeRow::Time { time_ns: ns, time: part },
-            Some(_) => TimeRow::Held { events: ns, part },
+            Some(_) => TimeRow::ConditionShare { events: ns, part },
         }
     }
 }
@@ -138,7 +138,7 @@ fn cpus(totals: &CpuTotals) -> CpusRow {
     }
 }
 
-fn held(held: &Held) -> HeldRow<'_> {
+fn held(held: &ConditionShare) -> HeldRow<'_> {
     HeldRow {
         condition: &held.condition,
         event: &held.event,

@@ -3,8 +3,8 @@
 
 use crate::budget::{Limit, Pace};
 use crate::cpus::{CpuChange, CpuTotals};
-use crate::estimate::{Told, Untold};
-use crate::held::Held;
+use crate::estimate::{EstimatedShares, Untold};
+use crate::held::ConditionShare;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use crate::strata::LEAST;
 use crate::turns::MOST_PER_SECOND;
@@ -86,7 +86,8 @@ pub(super) fn untold(untold: Untold, figures: &FunctionFigures, profile: &Profil
 fn of_little(figures: &FunctionFigures, profile: &Profile) -> String {
     let told = figures.shares.as_ref().ok();
     let nodes = profile.cores.iter().map(|core| &core.nodes);
-    let known = |told: &Told| nodes.filter_map(|nodes| told.says_little(nodes)).fold(0.0, f64::max);
+    let known =
+        |told: &EstimatedShares| nodes.filter_map(|nodes| told.says_little(nodes)).fold(0.0, f64::max);
     let off = format!("cannot be told: known to ±{:.0} points alone", 100.0 * told.map_or(1.0, known));
     match told.map_or(0.0, |told| told.sampling / MUCH) {
         // (as random errors fall)
@@ -182,8 +183,8 @@ fn of_bursts(profile: &Profile) -> impl Iterator<Item = String> {
 }
 
 /// Of a condition: what the samples are, and what is not in them.
-pub(super) fn of_held(held: &Held) -> Vec<String> {
-    let Held { condition, event, period, samples, left_out, .. } = held;
+pub(super) fn of_held(held: &ConditionShare) -> Vec<String> {
+    let ConditionShare { condition, event, period, samples, left_out, .. } = held;
     let stretch = format!("{} {event}", thousands(*period));
     let part = match &held.part {
         Some(part) if part.high - part.low < 0.001 => format!("{:.1} %", 100.0 * part.value),

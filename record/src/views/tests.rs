@@ -6,7 +6,7 @@ mod remarks;
 
 use super::*;
 use crate::budget::{Limit, Pace};
-use crate::estimate::{Confidence, Told, Untold};
+use crate::estimate::{Confidence, EstimatedShares, Untold};
 use crate::profile::{CallStack, FunctionFigures, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame};
 use crate::sources::Sources;
 use crate::symbols::SourceLine;
@@ -19,7 +19,7 @@ pub(crate) const HEADING: Heading =
     Heading { command: "./a.out", occasion: "2026-01-31 12:34:56 +0100 on host" };
 
 fn figures(ns: u64, shares: Option<[f64; 4]>) -> FunctionFigures {
-    let told = shares.map(|shares| Told {
+    let told = shares.map(|shares| EstimatedShares {
         shares: shares.map(|share| Confidence::around(share, 0.01)).to_vec(),
         windows: 100,
         sampling: 0.005,
@@ -468,8 +468,8 @@ fn conditional() -> Profile {
     profile
 }
 
-fn held() -> crate::held::Held {
-    crate::held::Held {
+fn held() -> crate::held::ConditionShare {
+    crate::held::ConditionShare {
         condition: "ipc < 0.5".into(),
         event: "cycles".into(),
         period: 2_000_000,

@@ -6,7 +6,7 @@
 
 use crate::account::{Level1, Level2, Shares};
 use crate::model::{DOUBTFUL, Figures};
-use crate::nodes::{Shown, Tree};
+use crate::nodes::{NodeInterval, Tree};
 use svg::Document;
 use svg::node::element::{Group, Line, Rectangle, Text, Title};
 use topdown::{LEVEL_1, LEVEL_2, Metric, TD_UNIT_SLOTS};
@@ -48,8 +48,8 @@ struct Part {
 }
 
 impl Part {
-    fn of(node: &Shown, colour: usize, at: f64) -> Part {
-        let Shown { kind, value, low, high } = *node;
+    fn of(node: &NodeInterval, colour: usize, at: f64) -> Part {
+        let NodeInterval { kind, value, low, high } = *node;
         Part { metric: kind.metric, colour, at, share: value, less: value - low, more: high - value }
     }
 
@@ -69,10 +69,11 @@ fn parts<const N: usize>(shares: &Shares<N>) -> Vec<Part> {
 }
 
 /// The parts of a category of level 1 in this tree, and the numbers of their colours.
-pub fn parts_of(tree: &Tree, category: usize) -> Vec<(usize, &Shown)> {
-    let is_part = |node: &&Shown| node.kind.parent == LEVEL_1[category].id && node.kind.unit == TD_UNIT_SLOTS;
+pub fn parts_of(tree: &Tree, category: usize) -> Vec<(usize, &NodeInterval)> {
+    let is_part =
+        |node: &&NodeInterval| node.kind.parent == LEVEL_1[category].id && node.kind.unit == TD_UNIT_SLOTS;
     // (two shades each: what other trees have instead is taken in turns)
-    let colour = |(k, node): (usize, &Shown)| {
+    let colour = |(k, node): (usize, &NodeInterval)| {
         LEVEL_2.iter().position(|metric| *metric == node.kind.metric).unwrap_or(2 * category + k % 2)
     };
     tree.0.iter().filter(is_part).enumerate().map(|(k, node)| (colour((k, node)), node)).collect()

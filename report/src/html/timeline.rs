@@ -3,7 +3,7 @@
 
 use super::Text;
 use crate::model::DOUBTFUL;
-use crate::timeline::{Interval, Of, Series, Timeline};
+use crate::timeline::{Interval, Series, SeriesSubject, Timeline};
 use crate::words::{self, percent, time};
 use maud::{Markup, PreEscaped, html};
 use svg::Document;
@@ -130,7 +130,7 @@ pub fn section(timeline: Option<&Timeline>) -> Markup {
 
 /// A row for each thread, process or CPU.
 fn parts_of(parts: &[Series], end: f64) -> Markup {
-    let rows: Vec<(&Of, Vec<Column>)> =
+    let rows: Vec<(&SeriesSubject, Vec<Column>)> =
         parts.iter().map(|part| (&part.of, part.intervals.iter().map(Column::of).collect())).collect();
     let most = rows.iter().flat_map(|(_, columns)| columns).map(Column::rate).fold(0.0, f64::max);
     if most == 0.0 {

@@ -34,7 +34,7 @@ pub(crate) enum Callees {
 
 /// What a frame is of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Of<'p> {
+enum FrameKind<'p> {
     /// All that ran on a kind of core.
     Core(usize),
     Function(usize, &'p (String, String)),
@@ -43,7 +43,7 @@ enum Of<'p> {
 #[derive(Default)]
 struct Frame<'p> {
     ns: f64,
-    inner: BTreeMap<Of<'p>, Frame<'p>>,
+    inner: BTreeMap<FrameKind<'p>, Frame<'p>>,
 }
 
 /// A graph.
@@ -86,8 +86,8 @@ impl<'p> Flames<'p> {
     }
 
     fn add(&mut self, stack: &'p CallStack, ns: f64) {
-        let mut path = vec![Of::Core(stack.core)];
-        path.extend(stack.functions().map(|function| Of::Function(stack.core, function)));
+        let mut path = vec![FrameKind::Core(stack.core)];
+        path.extend(stack.functions().map(|function| FrameKind::Function(stack.core, function)));
         if self.callees == Callees::First {
             path[1..].reverse();
         }
@@ -147,10 +147,12 @@ impl<'p> Flames<'p> {
     }
 
     /// Name, class, and the rest of the tooltip.
-    fn described(&self, of: Of<'p>, frame: &Frame) -> (String, String, String) {
+    fn described(&self, of: FrameKind<'p>, frame: &Frame) -> (String, String, String) {
         let (core, name, module, figures) = match of {
-            Of::Core(core) => (core, self.profile.cores[core].name, "", Some(&self.profile.cores[core].all)),
-            Of::Function(core, function) => {
+            FrameKind::Core(core) => {
+                (core, self.profile.cores[core].name, "", Some(&self.profile.cores[core].all))
+            }
+            FrameKind::Function(core, function) => {
                 let found = self.index.find(core, function).map(|function| &function.own);
                 (core, &*function.0, &*function.1, found)
             }
