@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use topdown_seam::random::Random;
 
 /// No more bursts are asked for in a second, of all threads together.
 pub(crate) const MOST_PER_SECOND: f64 = 5000.0;
@@ -48,7 +49,7 @@ struct TurnInterval {
 /// All threads.
 #[derive(Debug)]
 pub(crate) struct Turns {
-    random: u64,
+    random: Random,
     /// Those that have intervals.
     now_in: BTreeMap<i32, TurnInterval>,
     order: BTreeSet<(u64, i32)>,
@@ -65,7 +66,7 @@ pub(crate) struct Turns {
 impl Turns {
     pub fn new(seed: u64) -> Turns {
         Turns {
-            random: seed | 1,
+            random: Random::new(seed),
             now_in: BTreeMap::new(),
             order: BTreeSet::new(),
             running: 0,
@@ -78,10 +79,7 @@ impl Turns {
 
     /// A number from 0 to 1 (exclusive).
     pub fn random(&mut self) -> f64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        (self.random >> 11) as f64 / (1_u64 << 53) as f64
+        self.random.part()
     }
 
     fn set(&mut self, tid: i32, interval: TurnInterval) {

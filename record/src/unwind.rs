@@ -226,13 +226,8 @@ mod tests {
             let ranges = names.map(|name| file.section_by_name(name).unwrap().file_range().unwrap());
             ranges.into_iter().flat_map(|(start, size)| start as usize..(start + size) as usize).collect()
         };
-        let (mut random, start) = (0x9e37_79b9_7f4a_7c15_u64, 0x7f00_0000_0000);
-        let mut next = || {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random
-        };
+        let (mut random, start) = (Random::new(1), 0x7f00_0000_0000);
+        let mut next = || random.next();
         for _ in 0..500 {
             let mut damaged = whole.clone();
             for _ in 0..1 + next() % 4 {

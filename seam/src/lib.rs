@@ -36,6 +36,7 @@ pub mod numbers;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod once;
 pub mod page;
+pub mod random;
 #[cfg(target_arch = "x86_64")]
 pub mod rdpmc;
 #[cfg(not(target_arch = "x86_64"))]

@@ -15,6 +15,7 @@ use crate::options::{Options, Target};
 use crate::read::Access;
 use crate::sys::group_read;
 use crate::sys::page::Times;
+use crate::sys::random::Random;
 use crate::sys::{Kernel, fault};
 pub(crate) use hybrid::HybridGroup;
 pub(crate) use metrics::Group;
@@ -190,11 +191,9 @@ fn spin() {
 fn work_of_all_kinds() {
     const WORDS: usize = 1 << 17;
     let mut memory = vec![0u64; WORDS];
-    let mut random = 88_172_645_463_325_252_u64;
+    let mut numbers = Random::new(1);
     for turn in 1..2000 {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
+        let random = numbers.next();
         let word = &mut memory[random as usize % WORDS];
         *word = if random & 1 == 0 {
             std::hint::black_box(random / turn)

@@ -160,14 +160,7 @@ mod tests {
     use super::*;
     use crate::model;
     use crate::sample::{Base, Sample};
-
-    /// The next of some random numbers, 0 to 1.
-    fn random(state: &mut u64) -> f64 {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        float(*state >> 11) / float(1 << 53)
-    }
+    use crate::sys::random::Random;
 
     fn turn(value: f64, far: f64) -> Node {
         Node { value, low: value - far, high: value + far, ..Node::default() }
@@ -191,19 +184,18 @@ mod tests {
 
     #[test]
     fn the_truth_of_all_turns_is_within_the_bound_of_a_random_part_of_them() {
-        let mut state = 88_172_645_463_325_252;
+        let mut random = Random::new(88_172_645_463_325_252);
         let (mut widest, mut outside) = (0.0_f64, 0);
         for run in 0..2000 {
             let (turns, groups) = (32 + run % 300, 2 + run % 5);
             let (mut tally, mut all, mut of_parents, mut slots) = (TurnTally::default(), 0.0, 0.0, 0.0);
             for round in 0..turns {
-                let mine = (random(&mut state) * f64::from(groups)) as i32;
+                let mine = (random.part() * f64::from(groups)) as i32;
                 for k in 0..groups {
-                    let length = 1000.0 * (0.5 + random(&mut state));
-                    let parent = 0.2 + 0.6 * random(&mut state);
+                    let length = 1000.0 * (0.5 + random.part());
+                    let parent = 0.2 + 0.6 * random.part();
                     // (of some programs it comes and goes, of others it is a part of the parent, more or less)
-                    let part =
-                        if run % 2 == 0 { f64::from(round % 2) } else { 0.4 + 0.2 * random(&mut state) };
+                    let part = if run % 2 == 0 { f64::from(round % 2) } else { 0.4 + 0.2 * random.part() };
                     (all, of_parents, slots) =
                         (all + part * parent * length, of_parents + parent * length, slots + length);
                     if k == mine {

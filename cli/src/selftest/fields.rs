@@ -8,13 +8,14 @@ use super::registers::{HANDFUL, registers, tally};
 use super::report::{Tried, Untried, seen, untried};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+use topdown_seam::random::Random;
 
 /// Readings after all sorts of work, each of more than a handful of slots.
 fn readings(machine: &Machine) -> Result<Vec<Registers>, Untried> {
     const READINGS: usize = 2000;
     let group = Group::start(&machine.pmu)?;
-    let (mut seed, mut branches) = (4, 5);
-    let mut up_to = |most: u64| kernels::random(&mut seed) % (most + 1);
+    let (mut random, mut branches) = (Random::new(4), 5);
+    let mut up_to = |most: u64| random.below(most + 1);
     let mut all = Vec::with_capacity(READINGS);
     for turn in 0..10 * READINGS {
         if turn % 16 == 0 {

@@ -4,6 +4,7 @@
 use std::arch::asm;
 use std::io;
 use std::ptr::null_mut;
+use topdown_seam::random::Random;
 
 /// Executes about this many instructions, and nothing else.
 pub fn work(instructions: u64) {
@@ -104,9 +105,9 @@ impl Chase {
     pub fn new(bytes: usize) -> Chase {
         let count = (bytes / size_of::<Line>()).max(2);
         let mut order: Vec<u32> = (0..count as u32).collect();
-        let mut seed = 1;
+        let mut random = Random::new(1);
         for i in (1..count).rev() {
-            order.swap(i, random(&mut seed) as usize % i);
+            order.swap(i, random.below(i as u64) as usize);
         }
         let mut lines = vec![Line(null_mut()); count];
         let first = lines.as_ptr();
@@ -167,9 +168,9 @@ impl Code {
         const BLOCK: usize = 64;
         let count = (bytes / BLOCK).max(2);
         let mut order: Vec<usize> = (1..count).collect();
-        let mut seed = 2;
+        let mut random = Random::new(2);
         for i in (1..order.len()).rev() {
-            order.swap(i, random(&mut seed) as usize % (i + 1));
+            order.swap(i, random.below(i as u64 + 1) as usize);
         }
         let mut code = vec![0xcc; count * BLOCK];
         let walk: Vec<usize> = std::iter::once(0).chain(order).collect();
@@ -226,14 +227,6 @@ impl Drop for Code {
         // SAFETY: it was mapped by `new`, and is called no more.
         unsafe { libc::munmap(self.place.cast(), self.length) };
     }
-}
-
-/// Numbers that look random and are always the same (splitmix64).
-pub fn random(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
 }
 
 /// On the emulated machine: how the slots of this thread truly divide (c-tests/vm/mix.h). Retiring, bad speculation and

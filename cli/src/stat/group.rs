@@ -3,7 +3,7 @@
 
 use super::clock::TaskClock;
 use super::ipc::{Ipc, IpcCounts, Kind};
-use super::rotation::{FIRST, Rotation};
+use super::rotation::{FIRST, GroupsInTurns};
 use super::stretches::Stretches;
 use super::watch::Next;
 use super::whom::{RowsPer, online};
@@ -216,7 +216,7 @@ fn no_counters() -> Error {
 pub struct Groups {
     /// None, if they take turns.
     pub all: Vec<Group>,
-    rotation: Option<Box<Rotation>>,
+    rotation: Option<Box<GroupsInTurns>>,
     /// Options of each, but for its target.
     options: Options,
     /// PMUs on which instructions and cycles are counted, too.
@@ -291,12 +291,12 @@ impl Groups {
     }
 
     /// Those that take turns.
-    pub fn in_turns(options: &Options, rotation: Rotation) -> Groups {
+    pub fn in_turns(options: &Options, rotation: GroupsInTurns) -> Groups {
         Groups { rotation: Some(Box::new(rotation)), ..Groups::new(options, &[]) }
     }
 
     /// If they take turns: how.
-    pub fn rotation(&self) -> Option<&Rotation> {
+    pub fn rotation(&self) -> Option<&GroupsInTurns> {
         self.rotation.as_deref()
     }
 
@@ -508,7 +508,7 @@ impl Groups {
         from: &'g [Reading],
         to: &'g [Reading],
     ) -> impl Iterator<Item = GroupCount<'g>> {
-        let stands_for_all = self.rotation().and_then(Rotation::group);
+        let stands_for_all = self.rotation().and_then(GroupsInTurns::group);
         self.all.iter().chain(stands_for_all).zip(to).enumerate().map(|(k, (group, to))| {
             let from = from.get(k).unwrap_or(&group.opened).clone();
             GroupCount { group, since: Duration::ZERO, from, to: to.clone() }

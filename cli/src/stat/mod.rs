@@ -36,7 +36,7 @@ use ipc::Ipc;
 pub use outside::OutsideGroups;
 use outside::{Loss, TAKE_RECORDS, whole};
 use publisher::Publisher;
-use rotation::{FIRST, Rotation};
+use rotation::{FIRST, GroupsInTurns};
 use spread::{mean, spread};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -230,7 +230,7 @@ impl Counting<'_> {
         let options = self.arguments.options(&self.show);
         let mut groups = match &self.turns[..] {
             [] => whom.open(&options, &Ipc::kinds(&options)).map_err(failed)?,
-            turns => Rotation::of(whom, &options, turns).map_err(failed)?,
+            turns => GroupsInTurns::of(whom, &options, turns).map_err(failed)?,
         };
         groups.label(self.arguments.by());
         let at_work = !matches!(whom, StatTarget::Cpus(_));

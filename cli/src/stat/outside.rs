@@ -8,7 +8,7 @@ use super::group::{GroupCount, Groups};
 use super::intervals::Recorder;
 use super::ipc::{IpcCounts, Kind};
 use super::publisher::{PACE, Publisher};
-use super::rotation::Rotation;
+use super::rotation::GroupsInTurns;
 use super::stretches::Stretches;
 use super::tasks::{ALL, TaskRow, Tasks};
 use super::watch::{StopCondition, watch};
@@ -58,7 +58,7 @@ impl OutsideGroups {
     ) -> Result<OutsideGroups, Error> {
         let groups = match subtrees {
             [] => Groups::of_command(pid, options, kinds)?,
-            _ => Rotation::of_command(pid, options, subtrees)?,
+            _ => GroupsInTurns::of_command(pid, options, subtrees)?,
         };
         Ok(OutsideGroups::new(pid, groups, None))
     }

@@ -11,11 +11,11 @@ use super::stretches::{STRETCH, Stretches};
 use super::whom::StatTarget;
 use crate::say;
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use topdown::{Error, Options, Sample};
+use topdown::{Error, Options, Rotation, Sample};
+use topdown_seam::identity;
 
 /// The first one. (Processes are short at first)
 pub const FIRST: Duration = Duration::from_millis(10);
@@ -23,12 +23,11 @@ pub const FIRST: Duration = Duration::from_millis(10);
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Groups that take turns.
-pub struct Rotation {
+pub struct GroupsInTurns {
     /// The last is of no subtree.
     turns: Vec<Groups>,
     now: usize,
-    /// Who has not yet had a turn in this round.
-    to_come: Vec<usize>,
+    rotation: Rotation,
     /// When the next turn begins.
     due: Instant,
     times: Vec<TimeOf>,
@@ -39,13 +38,13 @@ pub struct Rotation {
     last: (Reading, Duration),
 }
 
-impl Rotation {
+impl GroupsInTurns {
     /// What `open` opens with the options of each turn; where one cannot be, a line says so.
     fn open(
         options: &Options,
         subtrees: &[u32],
         mut open: impl FnMut(&Options) -> Result<Groups, Error>,
-    ) -> Result<Rotation, Error> {
+    ) -> Result<GroupsInTurns, Error> {
         let whole = Options { level: 0, ..*options };
         let parts = subtrees.iter().map(|subtree| Options { level: 0, subtree: *subtree, ..*options });
         let (mut turns, mut refused) = (Vec::new(), None);
@@ -58,13 +57,14 @@ impl Rotation {
                 }
             }
         }
+        let rotation = Rotation::new(turns.len(), identity::unique());
         match refused {
             Some(why) if turns.is_empty() => Err(why),
-            _ => Ok(Rotation {
+            _ => Ok(GroupsInTurns {
                 over: Stretches::of_turns(turns.len()),
                 turns,
                 now: 0,
-                to_come: Vec::new(),
+                rotation,
                 due: Instant::now() + FIRST,
                 times: Vec::new(),
                 sample: Sample::default(),
@@ -79,7 +79,7 @@ impl Rotation {
     /// Those of `td_open`.
     pub fn of_command(pid: i32, options: &Options, subtrees: &[u32]) -> Result<Groups, Error> {
         let open = |options: &Options| Groups::of_command(pid, options, &[]);
-        let mut rotation = Rotation::open(options, subtrees, open)?;
+        let mut rotation = GroupsInTurns::open(options, subtrees, open)?;
         rotation.times.push(TimeOf::command(TaskClock::of_command(pid).map_err(no_clock)?));
         Ok(Groups::in_turns(options, rotation))
     }
@@ -89,7 +89,7 @@ impl Rotation {
     /// # Errors
     /// Those of `td_open`.
     pub fn of(whom: &StatTarget, options: &Options, subtrees: &[u32]) -> Result<Groups, Error> {
-        let mut rotation = Rotation::open(options, subtrees, |options| whom.open(options, &[]))?;
+        let mut rotation = GroupsInTurns::open(options, subtrees, |options| whom.open(options, &[]))?;
         let times = rotation.turns[0].all.iter().filter_map(|group| TimeOf::of(&group.of).transpose());
         rotation.times = times.collect::<io::Result<_>>().map_err(no_clock)?;
         rotation.turns[0].count(true, Duration::ZERO); // what was counted before a clock went
@@ -116,18 +116,15 @@ impl Rotation {
 
     /// The next group's turn.
     fn next(&mut self, at_work: bool) {
-        if self.to_come.is_empty() {
-            self.to_come = (0..self.turns.len()).collect();
-        }
-        let any = RandomState::new().hash_one(()) as usize % self.to_come.len();
-        let next = self.to_come.swap_remove(any);
+        let next = self.rotation.choose();
         let last = std::mem::replace(&mut self.now, next);
         if next != last {
             self.turns[last].switch(false);
             self.turns[next].switch(true);
         }
         self.add(last, at_work);
-        self.due = Instant::now() + stretch();
+        let length = self.rotation.length(STRETCH.as_nanos() as u64);
+        self.due = Instant::now() + Duration::from_nanos(length);
     }
 
     /// Has those of these CPUs that came online counted in each turn from now on, and of those that went offline no more time. Which
@@ -214,10 +211,4 @@ fn no_clock(error: io::Error) -> Error {
         -errno,
         format!("no event tells how long the groups were to count: perf_event_open(2): {error}"),
     )
-}
-
-/// How long the next stretch is.
-fn stretch() -> Duration {
-    let part = (RandomState::new().hash_one(()) % 1000) as u32;
-    STRETCH / 2 + STRETCH * part / 1000
 }

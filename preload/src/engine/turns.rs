@@ -13,7 +13,7 @@ use crate::stack;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use topdown::{Sample, Seen, Sum, TopDown};
+use topdown::{Rotation, Sample, Seen, Sum, TopDown};
 use topdown_table::{NodeInTurns, Record, RecordedCore, THREAD};
 
 /// No CPU's level takes more groups.
@@ -44,14 +44,11 @@ pub struct Turns {
     of: [Turn; MOST_TURNS],
     count: usize,
     now: usize,
-    /// Those that have yet to come in this round, a bit for each.
-    to_come: u32,
+    rotation: Rotation,
     /// On the clock of the group whose turn it is: when it began, and what was seen last; and how long it is to be.
     begun_ns: u64,
     seen_ns: u64,
     length_ns: u64,
-    /// State of the random numbers; not 0.
-    random: u64,
     /// It could not be switched: the group that is on goes on.
     stuck: bool,
 }
@@ -69,30 +66,12 @@ impl Turns {
         }
     }
 
-    fn random_below(&mut self, most: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % most.max(1)
-    }
-
-    /// Whose turn is next: each once in a round.
-    fn choose(&mut self) -> usize {
-        if self.to_come == 0 {
-            self.to_come = (1 << self.count) - 1;
-        }
-        let place = self.random_below(self.to_come.count_ones().into());
-        let next = (0..self.count).filter(|k| self.to_come >> k & 1 != 0).nth(place as usize).unwrap_or(0);
-        self.to_come &= !(1 << next);
-        next
-    }
-
     fn is_due(&self) -> bool {
         !self.stuck && self.seen_ns.wrapping_sub(self.begun_ns) >= self.length_ns
     }
 }
 
-/// Has other groups take turns with the one that the state has begun with; they are switched off. `random`: not 0.
+/// Has other groups take turns with the one that the state has begun with; they are switched off. `random`: a seed.
 ///
 /// # Safety
 /// The calling thread's state, which has begun, and its handles, with the names of their cores.
@@ -128,7 +107,7 @@ pub unsafe fn take(
             (*turns).of[(*turns).count] = Turn { td, root, record, start, zero, before };
             (*turns).count += 1;
         }
-        (*turns).random = random;
+        (*turns).rotation = Rotation::new((*turns).count, random);
         (*thread).turns = turns;
         first_turn(thread);
         Some(())
@@ -144,7 +123,8 @@ pub(super) unsafe fn first_turn(thread: *mut ThreadState) {
     unsafe {
         let turns = (*thread).turns;
         if !turns.is_null() {
-            ((*turns).to_come, (*turns).stuck) = (0, false);
+            (*turns).rotation.start_over();
+            (*turns).stuck = false;
             next(thread, turns);
             (*turns).length_ns = FIRST_NS;
         }
@@ -196,7 +176,7 @@ unsafe fn end(thread: *mut ThreadState, turns: *mut Turns) {
 unsafe fn next(thread: *mut ThreadState, turns: *mut Turns) {
     // SAFETY: as `end_if_due`.
     unsafe {
-        let chosen = (*turns).choose();
+        let chosen = (*turns).rotation.choose();
         let old = (*thread).td;
         pause_open(thread);
         ThreadState::update(thread);
@@ -219,7 +199,7 @@ unsafe fn next(thread: *mut ThreadState, turns: *mut Turns) {
         resume_open(thread);
         (*turns).begun_ns = (*(*thread).td).read().map_or((*turns).seen_ns, |now| now.time_enabled_ns);
         (*turns).seen_ns = (*turns).begun_ns;
-        let length = TURN_NS / 2 + (*turns).random_below(TURN_NS);
+        let length = (*turns).rotation.length(TURN_NS);
         (*turns).length_ns = length.max(WORTH * (END_NS + REGION_NS * regions));
     }
 }

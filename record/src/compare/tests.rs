@@ -101,12 +101,18 @@ fn a_core_is_the_same_whatever_its_metrics_were_counted_by() {
             .map(|core| (core.name.clone(), core.all.time_ns.difference.is_some()))
             .collect::<Vec<_>>()
     };
-    assert_eq!(cores_of(&["P, by counters"], &["P, registers alone"]), [("P".to_string(), true)]);
-    assert_eq!(cores_of(&["P, fewer counters"], &["P"]), [("P".to_string(), true)]);
+    assert_eq!(
+        cores_of(&["Redwood Cove, by counters"], &["Redwood Cove, registers alone"]),
+        [("Redwood Cove".to_string(), true)]
+    );
+    assert_eq!(
+        cores_of(&["Redwood Cove, fewer counters"], &["Redwood Cove"]),
+        [("Redwood Cove".to_string(), true)]
+    );
     // (another definition)
-    let apart = cores_of(&["P, bare counters"], &["P"]);
+    let apart = cores_of(&["Redwood Cove, bare counters"], &["Redwood Cove"]);
     assert!(apart.len() == 2 && apart.iter().all(|(_, in_both)| !in_both), "{apart:?}");
-    let both_ways = ["P, by counters", "P, registers alone"];
+    let both_ways = ["Redwood Cove, by counters", "Redwood Cove, registers alone"];
     assert_eq!(cores_of(&both_ways, &both_ways), both_ways.map(|name| (name.to_string(), true)));
 }
 
