@@ -245,6 +245,9 @@ screenshot: target/c-tests/pmu_regions ## draw docs/report.png: the HTML report 
 	@c-tests/vm/setup trixie && c-tests/vm/run -s 2 -- 'cp $< /tmp/solver; $(OUT)/topdown run -o /tmp/r.html -- /tmp/solver work; cat /tmp/r.html' > target/report.html
 	@c-tests/tools/html target/report.html docs/report.png
 
+example-stat: target/c-tests/at_mix ## README's topdown stat, of a program with a known mix, on the emulated machine
+	@c-tests/vm/setup trixie && c-tests/vm/run -s 2 -- 'hostname vm; PATH=$(abspath $(OUT)):$$PATH; cd /tmp; printf "#!/bin/sh\nexec $(abspath $<) 16 4 8 4 12 8 13\n" > prog; chmod +x prog; topdown stat ./prog'
+
 example-vm: target/examples/region ## the example of docs/library.md on the emulated machine
 	@c-tests/vm/setup trixie && c-tests/vm/run -c gnr -- $<
 
@@ -292,4 +295,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals figure screenshot example-vm header index failures cpus install uninstall clean help
+.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals figure screenshot example-stat example-vm header index failures cpus install uninstall clean help
