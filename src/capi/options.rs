@@ -67,10 +67,8 @@ pub struct COptions {
     /// Up to 64 of them may come in a row.
     pub max_overhead_ppm: u32,
     /// A TD_NODE_* that is the parent of others: on cores whose counters cannot hold all of a level in one group, count what is
-    /// below this node beside level 1. AMD's: a node of level 1. Skylake's: TD_NODE_RETIRING. E-cores (those of hybrid CPUs with
-    /// TD_FLAG_E_CORES): TD_NODE_IFETCH_LATENCY, TD_NODE_IFETCH_BANDWIDTH, TD_NODE_MACHINE_CLEARS, TD_NODE_CORE_BOUND or
-    /// TD_NODE_RESOURCE_BOUND. hip08: TD_NODE_FRONTEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_BACKEND_BOUND or
-    /// TD_NODE_RESOURCE_BOUND. -ENOTSUP on other cores, and where something else has a counter that it takes; td_last_error
+    /// below this node beside level 1. `topdown list` names these nodes of each core; those of a hybrid CPU's E-cores take
+    /// TD_FLAG_E_CORES, too. -ENOTSUP for other nodes, and where something else has a counter that the group takes; td_last_error
     /// says what. 0: none. (Regions under libtopdown-preload.so have all of the level, with TOPDOWN_LEVEL: its parts take turns
     /// from one execution to another.)
     pub subtree: u32,
