@@ -101,7 +101,7 @@ pub use model::{
 };
 pub use options::{Corrections, Options, SourceKind, Target};
 pub use probe::{Finding, Survey, Verdict, probe};
-pub use rotation::{MOST_GROUPS, Rotation};
+pub use rotation::Rotation;
 pub use sample::{
     Base, Increments, L1, L2, Sample, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_SIMULATED, TD_SAMPLE_UNBOUNDED,
     TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_BEFORE, TD_SAMPLE_WORK_COUNTED,

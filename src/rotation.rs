@@ -15,13 +15,13 @@ pub struct Rotation {
 }
 
 /// No level takes more groups.
-pub const MOST_GROUPS: usize = 32;
+const MOST_GROUPS: usize = 32;
 
 impl Rotation {
     /// Of so many groups, of which the first that `choose` gives is any.
     ///
     /// # Panics
-    /// There are more than `MOST_GROUPS`.
+    /// There are more than 32.
     #[must_use]
     pub fn new(groups: usize, seed: u64) -> Rotation {
         assert!(groups <= MOST_GROUPS);
