@@ -363,7 +363,7 @@ struct td_node {
     uint64_t reserved[3];  /**< Zeros. */
 };
 
-/* Values of td_node.id, and of td_node.parent. New ones may come; td_node_name has their names. */
+/* Values of td_node.id, and of td_node.parent: levels 1 and 2. td_node_id gives those of deeper nodes. */
 #define TD_NODE_NONE 0                  /**< Of td_node.parent: the node is a root. */
 #define TD_NODE_RETIRING 1              /**< tma_retiring */
 #define TD_NODE_BAD_SPECULATION 2       /**< tma_bad_speculation */
@@ -384,45 +384,6 @@ struct td_node {
 #define TD_NODE_MICROCODE 17            /**< tma_retiring_from_microcode */
 #define TD_NODE_FASTPATH 18             /**< tma_retiring_from_fastpath */
 #define TD_NODE_PIPELINE_RESTARTS 19    /**< tma_pipeline_restarts */
-#define TD_NODE_ICACHE_MISSES 20        /**< tma_icache_misses */
-#define TD_NODE_ITLB_MISSES 21          /**< tma_itlb_misses */
-#define TD_NODE_BRANCH_DETECT 22        /**< tma_branch_detect */
-#define TD_NODE_BRANCH_RESTEER 23       /**< tma_branch_resteer */
-#define TD_NODE_CISC 24                 /**< tma_cisc */
-#define TD_NODE_DECODE 25               /**< tma_decode */
-#define TD_NODE_PREDECODE 26            /**< tma_predecode */
-#define TD_NODE_OTHER_FB 27             /**< tma_other_fb */
-#define TD_NODE_NUKE 28                 /**< tma_nuke */
-#define TD_NODE_FAST_NUKE 29            /**< tma_fast_nuke */
-#define TD_NODE_ALLOCATION_RESTRICTION 30  /**< tma_allocation_restriction */
-#define TD_NODE_MEM_SCHEDULER 31        /**< tma_mem_scheduler */
-#define TD_NODE_NON_MEM_SCHEDULER 32    /**< tma_non_mem_scheduler */
-#define TD_NODE_REGISTER 33             /**< tma_register */
-#define TD_NODE_REORDER_BUFFER 34       /**< tma_reorder_buffer */
-#define TD_NODE_SERIALIZATION 35        /**< tma_serialization */
-#define TD_NODE_IDLE_BY_ITLB_MISS 36    /**< tma_idle_by_itlb_miss */
-#define TD_NODE_IDLE_BY_ICACHE_MISS 37  /**< tma_idle_by_icache_miss */
-#define TD_NODE_BP_MISP_FLUSH 38        /**< tma_bp_misp_flush */
-#define TD_NODE_OOO_FLUSH 39            /**< tma_ooo_flush */
-#define TD_NODE_SP_FLUSH 40             /**< tma_sp_flush */
-#define TD_NODE_INDIRECT_BRANCH 41      /**< tma_indirect_branch */
-#define TD_NODE_PUSH_BRANCH 42          /**< tma_push_branch */
-#define TD_NODE_POP_BRANCH 43           /**< tma_pop_branch */
-#define TD_NODE_OTHER_BRANCH 44         /**< tma_other_branch */
-#define TD_NODE_NUKE_FLUSH 45           /**< tma_nuke_flush */
-#define TD_NODE_OTHER_FLUSH 46          /**< tma_other_flush */
-#define TD_NODE_SYNC_STALL 47           /**< tma_sync_stall */
-#define TD_NODE_ROB_STALL 48            /**< tma_rob_stall */
-#define TD_NODE_PTAG_STALL 49           /**< tma_ptag_stall */
-#define TD_NODE_SAVEOPQ_STALL 50        /**< tma_saveopq_stall */
-#define TD_NODE_PC_BUFFER_STALL 51      /**< tma_pc_buffer_stall */
-#define TD_NODE_DIVIDER 52              /**< tma_divider */
-#define TD_NODE_FSU_STALL 53            /**< tma_fsu_stall */
-#define TD_NODE_EXE_PORTS_UTIL 54       /**< tma_exe_ports_util */
-#define TD_NODE_L1_BOUND 55             /**< tma_l1_bound */
-#define TD_NODE_L2_BOUND 56             /**< tma_l2_bound */
-#define TD_NODE_MEM_BOUND 57            /**< tma_mem_bound */
-#define TD_NODE_STORE_BOUND 58          /**< tma_store_bound */
 #define TD_NODE_FRONTEND_MEM_BOUND 59   /**< tma_frontend_mem_bound */
 #define TD_NODE_FRONTEND_CORE_BOUND 60  /**< tma_frontend_core_bound */
 #define TD_NODE_BACKEND_MEM_BOUND 61    /**< tma_backend_mem_bound */
@@ -465,9 +426,15 @@ int td_decode_tree_as(const struct td_sample *from, const struct td_sample *to, 
  * Returns as td_read. */
 int td_list_nodes(const td_t *td, struct td_node *nodes, uint32_t capacity, uint32_t *count);
 
-/** perf's name of the metric with this td_node.id, such as "tma_retiring"; "" if this version knows none.
+/** The number of the node that perf calls `name`, such as "tma_l1_bound" or "l1_bound"; TD_NODE_NONE if this version knows none, or
+ * `name` is NULL.
  *
- * Static text, never NULL. Any thread. */
+ * A node has the same number on all CPUs and in all versions. Any thread, also in a signal handler. */
+uint32_t td_node_id(const char *name);
+
+/** perf's name of the node with this td_node.id, such as "tma_retiring"; "" if this version knows none.
+ *
+ * Static text, never NULL. Any thread, also in a signal handler. */
 const char *td_node_name(uint32_t id);
 
 /* ---- Sums: regions that run many times ---- */

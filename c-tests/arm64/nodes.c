@@ -75,30 +75,30 @@ static void level_3_of_hip08(uint64_t phase, double *share)
 {
     const double mispredicts = share[TD_NODE_BRANCH_MISPREDICTS] / rate(phase, EVENT_MISPREDICTS);
     const double calls = rate(phase, 0x1013) + rate(phase, 0x1016);
-    share[TD_NODE_IDLE_BY_ITLB_MISS] = (rate(phase, 0x30) - rate(phase, 0x2e)) * 15 + rate(phase, 0x2e) * 100;
-    share[TD_NODE_IDLE_BY_ICACHE_MISS] = (rate(phase, 0x27) - rate(phase, 0x28)) * 15 + rate(phase, 0x28) * 100;
-    share[TD_NODE_BP_MISP_FLUSH] = 5 * rate(phase, EVENT_MISPREDICTS);
-    share[TD_NODE_OOO_FLUSH] = 5 * rate(phase, 0x2013);
-    share[TD_NODE_SP_FLUSH] = 5 * rate(phase, 0x1001);
-    share[TD_NODE_INDIRECT_BRANCH] = mispredicts * rate(phase, 0x1010);
-    share[TD_NODE_PUSH_BRANCH] = mispredicts * calls;
-    share[TD_NODE_POP_BRANCH] = mispredicts * rate(phase, 0x100d);
-    share[TD_NODE_OTHER_BRANCH] = mispredicts * (rate(phase, EVENT_MISPREDICTS) - rate(phase, 0x1010) - calls - rate(phase, 0x100d));
-    share[TD_NODE_NUKE_FLUSH] = share[TD_NODE_MACHINE_CLEARS] * rate(phase, 0x2012) / rate(phase, 0x2013);
-    share[TD_NODE_OTHER_FLUSH] = share[TD_NODE_MACHINE_CLEARS] - share[TD_NODE_NUKE_FLUSH];
-    share[TD_NODE_L1_BOUND] = rate(phase, 0x7004) - rate(phase, 0x7006);
-    share[TD_NODE_L2_BOUND] = rate(phase, 0x7006) - rate(phase, 0x7007);
-    share[TD_NODE_MEM_BOUND] = rate(phase, 0x7007);
-    share[TD_NODE_STORE_BOUND] = rate(phase, 0x7005);
-    share[TD_NODE_DIVIDER] = rate(phase, 0x7002);
-    share[TD_NODE_FSU_STALL] = rate(phase, 0x7003);
-    share[TD_NODE_EXE_PORTS_UTIL] = share[TD_NODE_CORE_BOUND] - share[TD_NODE_DIVIDER] - share[TD_NODE_FSU_STALL];
+    share[td_node_id("tma_idle_by_itlb_miss")] = (rate(phase, 0x30) - rate(phase, 0x2e)) * 15 + rate(phase, 0x2e) * 100;
+    share[td_node_id("tma_idle_by_icache_miss")] = (rate(phase, 0x27) - rate(phase, 0x28)) * 15 + rate(phase, 0x28) * 100;
+    share[td_node_id("tma_bp_misp_flush")] = 5 * rate(phase, EVENT_MISPREDICTS);
+    share[td_node_id("tma_ooo_flush")] = 5 * rate(phase, 0x2013);
+    share[td_node_id("tma_sp_flush")] = 5 * rate(phase, 0x1001);
+    share[td_node_id("tma_indirect_branch")] = mispredicts * rate(phase, 0x1010);
+    share[td_node_id("tma_push_branch")] = mispredicts * calls;
+    share[td_node_id("tma_pop_branch")] = mispredicts * rate(phase, 0x100d);
+    share[td_node_id("tma_other_branch")] = mispredicts * (rate(phase, EVENT_MISPREDICTS) - rate(phase, 0x1010) - calls - rate(phase, 0x100d));
+    share[td_node_id("tma_nuke_flush")] = share[TD_NODE_MACHINE_CLEARS] * rate(phase, 0x2012) / rate(phase, 0x2013);
+    share[td_node_id("tma_other_flush")] = share[TD_NODE_MACHINE_CLEARS] - share[td_node_id("tma_nuke_flush")];
+    share[td_node_id("tma_l1_bound")] = rate(phase, 0x7004) - rate(phase, 0x7006);
+    share[td_node_id("tma_l2_bound")] = rate(phase, 0x7006) - rate(phase, 0x7007);
+    share[td_node_id("tma_mem_bound")] = rate(phase, 0x7007);
+    share[td_node_id("tma_store_bound")] = rate(phase, 0x7005);
+    share[td_node_id("tma_divider")] = rate(phase, 0x7002);
+    share[td_node_id("tma_fsu_stall")] = rate(phase, 0x7003);
+    share[td_node_id("tma_exe_ports_util")] = share[TD_NODE_CORE_BOUND] - share[td_node_id("tma_divider")] - share[td_node_id("tma_fsu_stall")];
     share[TD_NODE_RESOURCE_BOUND] = share[TD_NODE_BACKEND_BOUND] - rate(phase, 0x7001);
-    share[TD_NODE_SYNC_STALL] = rate(phase, 0x2010);
-    share[TD_NODE_ROB_STALL] = rate(phase, 0x2004);
-    share[TD_NODE_PTAG_STALL] = rate(phase, 0x2006) + rate(phase, 0x2007) + rate(phase, 0x2008);
-    share[TD_NODE_SAVEOPQ_STALL] = rate(phase, 0x201e);
-    share[TD_NODE_PC_BUFFER_STALL] = rate(phase, 0x2005);
+    share[td_node_id("tma_sync_stall")] = rate(phase, 0x2010);
+    share[td_node_id("tma_rob_stall")] = rate(phase, 0x2004);
+    share[td_node_id("tma_ptag_stall")] = rate(phase, 0x2006) + rate(phase, 0x2007) + rate(phase, 0x2008);
+    share[td_node_id("tma_saveopq_stall")] = rate(phase, 0x201e);
+    share[td_node_id("tma_pc_buffer_stall")] = rate(phase, 0x2005);
 }
 
 /* What is below level 1 in a subtree, and not as the mix says. */

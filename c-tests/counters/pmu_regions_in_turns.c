@@ -141,19 +141,26 @@ static int is_a_sum(uint32_t id)
 }
 
 /* Of level 3 the machine counts each event of E-cores as the whole, and no node has more than its parent (include/subtrees.h). */
+static const struct {
+    uint32_t parent;
+    const char *parts[6];
+} IS_ALL_OF[] = {
+    {TD_NODE_IFETCH_LATENCY, {"tma_icache_misses", "tma_itlb_misses", "tma_branch_detect", "tma_branch_resteer"}},
+    {TD_NODE_IFETCH_BANDWIDTH, {"tma_cisc", "tma_decode", "tma_predecode", "tma_other_fb"}},
+    {TD_NODE_MACHINE_CLEARS, {"tma_nuke", "tma_fast_nuke"}},
+    {TD_NODE_CORE_BOUND, {"tma_allocation_restriction"}},
+    {TD_NODE_RESOURCE_BOUND, {"tma_mem_scheduler", "tma_non_mem_scheduler", "tma_register", "tma_reorder_buffer", "tma_serialization"}},
+};
+
 static uint32_t is_all_of(uint32_t id)
 {
     if (strstr(info.core, "mont") == NULL)
         return TD_NODE_NONE;
-    switch (id) {
-    case TD_NODE_ICACHE_MISSES: case TD_NODE_ITLB_MISSES: case TD_NODE_BRANCH_DETECT: case TD_NODE_BRANCH_RESTEER: return TD_NODE_IFETCH_LATENCY;
-    case TD_NODE_CISC: case TD_NODE_DECODE: case TD_NODE_PREDECODE: case TD_NODE_OTHER_FB: return TD_NODE_IFETCH_BANDWIDTH;
-    case TD_NODE_NUKE: case TD_NODE_FAST_NUKE: return TD_NODE_MACHINE_CLEARS;
-    case TD_NODE_ALLOCATION_RESTRICTION: return TD_NODE_CORE_BOUND;
-    case TD_NODE_MEM_SCHEDULER: case TD_NODE_NON_MEM_SCHEDULER: case TD_NODE_REGISTER: case TD_NODE_REORDER_BUFFER:
-    case TD_NODE_SERIALIZATION: return TD_NODE_RESOURCE_BOUND;
-    default: return TD_NODE_NONE;
-    }
+    for (size_t k = 0; k < sizeof IS_ALL_OF / sizeof IS_ALL_OF[0]; k++)
+        for (const char *const *part = IS_ALL_OF[k].parts; *part != NULL; part++)
+            if (td_node_id(*part) == id)
+                return IS_ALL_OF[k].parent;
+    return TD_NODE_NONE;
 }
 
 /* Whether the truth of a region is known: of several mixes if it `varies`. (Of Skylake the machine does not count as a mix says what retires.) */

@@ -1,4 +1,4 @@
-/* The tree of metrics on the simulated PMU: its nodes are listed and decoded in the same order, have perf's names, agree with
+/* The tree of metrics on the simulated PMU: its nodes are listed and decoded in the same order, have perf's names both ways, agree with
  * td_decode_l1 and td_decode_l2 and with the simulated truth; what is not measured is no number. */
 #include "tree.h"
 
@@ -39,6 +39,15 @@ int main(void)
     CHECK_EQ(strcmp(td_node_name(TD_NODE_MEMORY_BOUND), "tma_memory_bound"), 0);
     CHECK_EQ(strcmp(td_node_name(TD_NODE_NONE), ""), 0);
     CHECK_EQ(strcmp(td_node_name(UINT32_MAX), ""), 0);
+    for (uint32_t id = 1; id <= TD_NODE_BACKEND_CORE_BOUND; id++) {
+        CHECK_EQ(td_node_id(td_node_name(id)), id);
+        CHECK_EQ(td_node_id(td_node_name(id) + strlen("tma_")), id);
+    }
+    CHECK_EQ(td_node_id("tma_l1_bound"), 55); /* for ever, as all of them */
+    CHECK_EQ(td_node_id("retiring"), TD_NODE_RETIRING);
+    static const char *const none[] = {NULL, "", "tma_", "tma_tma_retiring", "Retiring", "retiring ", "tma_\xff"};
+    for (size_t k = 0; k < sizeof none / sizeof none[0]; k++)
+        CHECK_EQ(td_node_id(none[k]), TD_NODE_NONE);
 
     mix_is(td);
     td_must(td_read(td, &before));

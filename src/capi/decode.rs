@@ -4,9 +4,10 @@ use super::border::{at, check, guard, handle, put, td};
 use super::decoders;
 use crate::error::{Error, Result};
 use crate::handle;
+use crate::model::metrics::TD_NODE_NONE;
 use crate::sample::{L1, L2, Sample};
 use crate::tree::{self, Node};
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 
 /// The earlier sample; none for the start of the period.
 ///
@@ -163,9 +164,26 @@ pub unsafe extern "C" fn td_list_nodes(
     guard(|| unsafe { put_nodes(nodes, capacity, count, || handle::nodes(handle(td)?)) })
 }
 
-/// perf's name of the metric with this td_node.id, such as "tma_retiring"; "" if this version knows none.
+/// The number of the node that perf calls `name`, such as "tma_l1_bound" or "l1_bound"; TD_NODE_NONE if this version knows none, or
+/// `name` is NULL.
 ///
-/// Static text, never NULL. Any thread.
+/// A node has the same number on all CPUs and in all versions. Any thread, also in a signal handler.
+///
+/// # Safety
+/// `name` is NULL or a text that ends in NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn td_node_id(name: *const c_char) -> u32 {
+    if name.is_null() {
+        return TD_NODE_NONE;
+    }
+    // SAFETY: not NULL, as checked; that it is a text is what the C caller promises.
+    let name = unsafe { CStr::from_ptr(name) };
+    name.to_str().ok().and_then(crate::model::metric_of_name).map_or(TD_NODE_NONE, |metric| metric.id)
+}
+
+/// perf's name of the node with this td_node.id, such as "tma_retiring"; "" if this version knows none.
+///
+/// Static text, never NULL. Any thread, also in a signal handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn td_node_name(id: u32) -> *const c_char {
     crate::model::metric(id).map_or_else(Default::default, |metric| metric.name).as_ptr()

@@ -42,84 +42,6 @@ pub const TD_NODE_MICROCODE: u32 = 17;
 pub const TD_NODE_FASTPATH: u32 = 18;
 /// tma_pipeline_restarts
 pub const TD_NODE_PIPELINE_RESTARTS: u32 = 19;
-/// tma_icache_misses
-pub const TD_NODE_ICACHE_MISSES: u32 = 20;
-/// tma_itlb_misses
-pub const TD_NODE_ITLB_MISSES: u32 = 21;
-/// tma_branch_detect
-pub const TD_NODE_BRANCH_DETECT: u32 = 22;
-/// tma_branch_resteer
-pub const TD_NODE_BRANCH_RESTEER: u32 = 23;
-/// tma_cisc
-pub const TD_NODE_CISC: u32 = 24;
-/// tma_decode
-pub const TD_NODE_DECODE: u32 = 25;
-/// tma_predecode
-pub const TD_NODE_PREDECODE: u32 = 26;
-/// tma_other_fb
-pub const TD_NODE_OTHER_FB: u32 = 27;
-/// tma_nuke
-pub const TD_NODE_NUKE: u32 = 28;
-/// tma_fast_nuke
-pub const TD_NODE_FAST_NUKE: u32 = 29;
-/// tma_allocation_restriction
-pub const TD_NODE_ALLOCATION_RESTRICTION: u32 = 30;
-/// tma_mem_scheduler
-pub const TD_NODE_MEM_SCHEDULER: u32 = 31;
-/// tma_non_mem_scheduler
-pub const TD_NODE_NON_MEM_SCHEDULER: u32 = 32;
-/// tma_register
-pub const TD_NODE_REGISTER: u32 = 33;
-/// tma_reorder_buffer
-pub const TD_NODE_REORDER_BUFFER: u32 = 34;
-/// tma_serialization
-pub const TD_NODE_SERIALIZATION: u32 = 35;
-/// tma_idle_by_itlb_miss
-pub const TD_NODE_IDLE_BY_ITLB_MISS: u32 = 36;
-/// tma_idle_by_icache_miss
-pub const TD_NODE_IDLE_BY_ICACHE_MISS: u32 = 37;
-/// tma_bp_misp_flush
-pub const TD_NODE_BP_MISP_FLUSH: u32 = 38;
-/// tma_ooo_flush
-pub const TD_NODE_OOO_FLUSH: u32 = 39;
-/// tma_sp_flush
-pub const TD_NODE_SP_FLUSH: u32 = 40;
-/// tma_indirect_branch
-pub const TD_NODE_INDIRECT_BRANCH: u32 = 41;
-/// tma_push_branch
-pub const TD_NODE_PUSH_BRANCH: u32 = 42;
-/// tma_pop_branch
-pub const TD_NODE_POP_BRANCH: u32 = 43;
-/// tma_other_branch
-pub const TD_NODE_OTHER_BRANCH: u32 = 44;
-/// tma_nuke_flush
-pub const TD_NODE_NUKE_FLUSH: u32 = 45;
-/// tma_other_flush
-pub const TD_NODE_OTHER_FLUSH: u32 = 46;
-/// tma_sync_stall
-pub const TD_NODE_SYNC_STALL: u32 = 47;
-/// tma_rob_stall
-pub const TD_NODE_ROB_STALL: u32 = 48;
-/// tma_ptag_stall
-pub const TD_NODE_PTAG_STALL: u32 = 49;
-/// tma_saveopq_stall
-pub const TD_NODE_SAVEOPQ_STALL: u32 = 50;
-/// tma_pc_buffer_stall
-pub const TD_NODE_PC_BUFFER_STALL: u32 = 51;
-/// tma_divider
-pub const TD_NODE_DIVIDER: u32 = 52;
-/// tma_fsu_stall
-pub const TD_NODE_FSU_STALL: u32 = 53;
-/// tma_exe_ports_util
-pub const TD_NODE_EXE_PORTS_UTIL: u32 = 54;
-/// tma_l1_bound
-pub const TD_NODE_L1_BOUND: u32 = 55;
-/// tma_l2_bound
-pub const TD_NODE_L2_BOUND: u32 = 56;
-/// tma_mem_bound
-pub const TD_NODE_MEM_BOUND: u32 = 57;
-/// tma_store_bound
-pub const TD_NODE_STORE_BOUND: u32 = 58;
 /// tma_frontend_mem_bound
 pub const TD_NODE_FRONTEND_MEM_BOUND: u32 = 59;
 /// tma_frontend_core_bound
@@ -269,81 +191,63 @@ pub(crate) const PIPELINE_RESTARTS: Metric = metric(
 
 // Level 3 of E-cores. (The restriction is all of core bound.)
 pub(crate) const ICACHE_MISSES: Metric = metric(
-    TD_NODE_ICACHE_MISSES,
+    20,
     c"tma_icache_misses",
     "icache",
     "icache misses: % of slots wait for code that was not in the instruction cache",
 );
-pub(crate) const ITLB_MISSES: Metric = metric(
-    TD_NODE_ITLB_MISSES,
-    c"tma_itlb_misses",
-    "itlb",
-    "ITLB misses: % of slots wait for the address of code",
-);
+pub(crate) const ITLB_MISSES: Metric =
+    metric(21, c"tma_itlb_misses", "itlb", "ITLB misses: % of slots wait for the address of code");
 pub(crate) const BRANCH_DETECT: Metric = metric(
-    TD_NODE_BRANCH_DETECT,
+    22,
     c"tma_branch_detect",
     "detect",
     "branch detect: % of slots wait since a branch was not predicted to be one",
 );
 pub(crate) const BRANCH_RESTEER: Metric = metric(
-    TD_NODE_BRANCH_RESTEER,
+    23,
     c"tma_branch_resteer",
     "resteer",
     "branch resteer: % of slots wait since the target of a branch was corrected",
 );
-pub(crate) const CISC: Metric =
-    metric(TD_NODE_CISC, c"tma_cisc", "cisc", "cisc: % of slots wait for microcode");
+pub(crate) const CISC: Metric = metric(24, c"tma_cisc", "cisc", "cisc: % of slots wait for microcode");
 pub(crate) const DECODE: Metric =
-    metric(TD_NODE_DECODE, c"tma_decode", "decode", "decode: % of slots wait for the decoders");
+    metric(25, c"tma_decode", "decode", "decode: % of slots wait for the decoders");
 pub(crate) const PREDECODE: Metric = metric(
-    TD_NODE_PREDECODE,
+    26,
     c"tma_predecode",
     "predecode",
     "predecode: % of slots wait since instructions were predecoded wrongly",
 );
 pub(crate) const OTHER_FB: Metric = metric(
-    TD_NODE_OTHER_FB,
+    27,
     c"tma_other_fb",
     "other",
     "other fetch bandwidth: % of slots get too few instructions for no common cause",
 );
 pub(crate) const NUKE: Metric =
-    metric(TD_NODE_NUKE, c"tma_nuke", "nuke", "nuke: % of slots are wasted on slow machine clears");
-pub(crate) const FAST_NUKE: Metric = metric(
-    TD_NODE_FAST_NUKE,
-    c"tma_fast_nuke",
-    "fast nuke",
-    "fast nuke: % of slots are wasted on fast machine clears",
-);
-pub(crate) const ALLOCATION_RESTRICTION: Metric =
-    metric(TD_NODE_ALLOCATION_RESTRICTION, c"tma_allocation_restriction", "allocation", "");
+    metric(28, c"tma_nuke", "nuke", "nuke: % of slots are wasted on slow machine clears");
+pub(crate) const FAST_NUKE: Metric =
+    metric(29, c"tma_fast_nuke", "fast nuke", "fast nuke: % of slots are wasted on fast machine clears");
+pub(crate) const ALLOCATION_RESTRICTION: Metric = metric(30, c"tma_allocation_restriction", "allocation", "");
 pub(crate) const MEM_SCHEDULER: Metric = metric(
-    TD_NODE_MEM_SCHEDULER,
+    31,
     c"tma_mem_scheduler",
     "memory scheduler",
     "memory scheduler: % of slots wait for its entries, or for load or store buffers",
 );
 pub(crate) const NON_MEM_SCHEDULER: Metric = metric(
-    TD_NODE_NON_MEM_SCHEDULER,
+    32,
     c"tma_non_mem_scheduler",
     "scheduler",
     "scheduler: % of slots wait for entries of the integer, FP and SIMD schedulers",
 );
-pub(crate) const REGISTER: Metric = metric(
-    TD_NODE_REGISTER,
-    c"tma_register",
-    "register",
-    "register: % of slots wait for a physical register",
-);
-pub(crate) const REORDER_BUFFER: Metric = metric(
-    TD_NODE_REORDER_BUFFER,
-    c"tma_reorder_buffer",
-    "reorder buffer",
-    "reorder buffer: % of slots wait as it is full",
-);
+pub(crate) const REGISTER: Metric =
+    metric(33, c"tma_register", "register", "register: % of slots wait for a physical register");
+pub(crate) const REORDER_BUFFER: Metric =
+    metric(34, c"tma_reorder_buffer", "reorder buffer", "reorder buffer: % of slots wait as it is full");
 pub(crate) const SERIALIZATION: Metric = metric(
-    TD_NODE_SERIALIZATION,
+    35,
     c"tma_serialization",
     "serialization",
     "serialization: % of slots wait for serializing operations",
@@ -351,135 +255,91 @@ pub(crate) const SERIALIZATION: Metric = metric(
 
 // Level 3 of hip08, whose causes of stalls may overlap.
 pub(crate) const IDLE_BY_ITLB_MISS: Metric = metric(
-    TD_NODE_IDLE_BY_ITLB_MISS,
+    36,
     c"tma_idle_by_itlb_miss",
     "itlb",
     "ITLB misses: an estimated % of slots wait for the address of code",
 );
-pub(crate) const IDLE_BY_ICACHE_MISS: Metric = metric(
-    TD_NODE_IDLE_BY_ICACHE_MISS,
-    c"tma_idle_by_icache_miss",
-    "icache",
-    "icache misses: an estimated % of slots wait for code",
-);
+pub(crate) const IDLE_BY_ICACHE_MISS: Metric =
+    metric(37, c"tma_idle_by_icache_miss", "icache", "icache misses: an estimated % of slots wait for code");
 pub(crate) const BP_MISP_FLUSH: Metric = metric(
-    TD_NODE_BP_MISP_FLUSH,
+    38,
     c"tma_bp_misp_flush",
     "mispredict flush",
     "flushes by mispredicted branches: an estimated % of slots wait for instructions",
 );
 pub(crate) const OOO_FLUSH: Metric = metric(
-    TD_NODE_OOO_FLUSH,
+    39,
     c"tma_ooo_flush",
     "out-of-order flush",
     "flushes by machine clears: an estimated % of slots wait for instructions",
 );
 pub(crate) const SP_FLUSH: Metric = metric(
-    TD_NODE_SP_FLUSH,
+    40,
     c"tma_sp_flush",
     "static flush",
     "flushes by the static predictor: an estimated % of slots wait for instructions",
 );
 pub(crate) const INDIRECT_BRANCH: Metric = metric(
-    TD_NODE_INDIRECT_BRANCH,
+    41,
     c"tma_indirect_branch",
     "indirect",
     "indirect branches: % of slots are wasted on their mispredicts",
 );
-pub(crate) const PUSH_BRANCH: Metric = metric(
-    TD_NODE_PUSH_BRANCH,
-    c"tma_push_branch",
-    "calls",
-    "calls: % of slots are wasted on their mispredicts",
-);
-pub(crate) const POP_BRANCH: Metric = metric(
-    TD_NODE_POP_BRANCH,
-    c"tma_pop_branch",
-    "returns",
-    "returns: % of slots are wasted on their mispredicts",
-);
+pub(crate) const PUSH_BRANCH: Metric =
+    metric(42, c"tma_push_branch", "calls", "calls: % of slots are wasted on their mispredicts");
+pub(crate) const POP_BRANCH: Metric =
+    metric(43, c"tma_pop_branch", "returns", "returns: % of slots are wasted on their mispredicts");
 pub(crate) const OTHER_BRANCH: Metric = metric(
-    TD_NODE_OTHER_BRANCH,
+    44,
     c"tma_other_branch",
     "other branches",
     "other branches: % of slots are wasted on their mispredicts",
 );
 pub(crate) const NUKE_FLUSH: Metric =
-    metric(TD_NODE_NUKE_FLUSH, c"tma_nuke_flush", "nuke", "nuke flushes: % of slots are wasted on them");
-pub(crate) const OTHER_FLUSH: Metric = metric(
-    TD_NODE_OTHER_FLUSH,
-    c"tma_other_flush",
-    "other flushes",
-    "other flushes: % of slots are wasted on them",
-);
+    metric(45, c"tma_nuke_flush", "nuke", "nuke flushes: % of slots are wasted on them");
+pub(crate) const OTHER_FLUSH: Metric =
+    metric(46, c"tma_other_flush", "other flushes", "other flushes: % of slots are wasted on them");
 pub(crate) const SYNC_STALL: Metric = metric(
-    TD_NODE_SYNC_STALL,
+    47,
     c"tma_sync_stall",
     "sync",
     "sync stall: in % of cycles a synchronizing instruction is waited for",
 );
-pub(crate) const ROB_STALL: Metric = metric(
-    TD_NODE_ROB_STALL,
-    c"tma_rob_stall",
-    "reorder buffer",
-    "reorder buffer: in % of cycles it is full",
-);
-pub(crate) const PTAG_STALL: Metric = metric(
-    TD_NODE_PTAG_STALL,
-    c"tma_ptag_stall",
-    "physical tags",
-    "physical tags: in % of cycles there is none",
-);
-pub(crate) const SAVEOPQ_STALL: Metric = metric(
-    TD_NODE_SAVEOPQ_STALL,
-    c"tma_saveopq_stall",
-    "save queue",
-    "save queue: in % of cycles it is full",
-);
-pub(crate) const PC_BUFFER_STALL: Metric = metric(
-    TD_NODE_PC_BUFFER_STALL,
-    c"tma_pc_buffer_stall",
-    "PC buffer",
-    "PC buffer: in % of cycles it is full",
-);
+pub(crate) const ROB_STALL: Metric =
+    metric(48, c"tma_rob_stall", "reorder buffer", "reorder buffer: in % of cycles it is full");
+pub(crate) const PTAG_STALL: Metric =
+    metric(49, c"tma_ptag_stall", "physical tags", "physical tags: in % of cycles there is none");
+pub(crate) const SAVEOPQ_STALL: Metric =
+    metric(50, c"tma_saveopq_stall", "save queue", "save queue: in % of cycles it is full");
+pub(crate) const PC_BUFFER_STALL: Metric =
+    metric(51, c"tma_pc_buffer_stall", "PC buffer", "PC buffer: in % of cycles it is full");
 pub(crate) const DIVIDER: Metric =
-    metric(TD_NODE_DIVIDER, c"tma_divider", "divider", "divider: in % of cycles it is waited for");
-pub(crate) const FSU_STALL: Metric = metric(
-    TD_NODE_FSU_STALL,
-    c"tma_fsu_stall",
-    "FP and SIMD",
-    "FP and SIMD units: in % of cycles they are waited for",
-);
-pub(crate) const EXE_PORTS_UTIL: Metric = metric(
-    TD_NODE_EXE_PORTS_UTIL,
-    c"tma_exe_ports_util",
-    "ports",
-    "execution ports: in % of cycles they are waited for",
-);
+    metric(52, c"tma_divider", "divider", "divider: in % of cycles it is waited for");
+pub(crate) const FSU_STALL: Metric =
+    metric(53, c"tma_fsu_stall", "FP and SIMD", "FP and SIMD units: in % of cycles they are waited for");
+pub(crate) const EXE_PORTS_UTIL: Metric =
+    metric(54, c"tma_exe_ports_util", "ports", "execution ports: in % of cycles they are waited for");
 pub(crate) const L1_BOUND: Metric = metric(
-    TD_NODE_L1_BOUND,
+    55,
     c"tma_l1_bound",
     "L1",
     "L1 bound: in % of cycles a load is waited for that the first cache has",
 );
 pub(crate) const L2_BOUND: Metric = metric(
-    TD_NODE_L2_BOUND,
+    56,
     c"tma_l2_bound",
     "L2",
     "L2 bound: in % of cycles a load is waited for that the second cache has",
 );
 pub(crate) const MEM_BOUND: Metric = metric(
-    TD_NODE_MEM_BOUND,
+    57,
     c"tma_mem_bound",
     "beyond L2",
     "memory bound beyond L2: in % of cycles a load is waited for that neither cache has",
 );
-pub(crate) const STORE_BOUND: Metric = metric(
-    TD_NODE_STORE_BOUND,
-    c"tma_store_bound",
-    "stores",
-    "store bound: in % of cycles stores are waited for",
-);
+pub(crate) const STORE_BOUND: Metric =
+    metric(58, c"tma_store_bound", "stores", "store bound: in % of cycles stores are waited for");
 
 // Neoverse: parts of cycles
 pub(crate) const FRONTEND_MEM_BOUND: Metric = metric(

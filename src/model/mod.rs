@@ -260,13 +260,18 @@ pub(crate) fn has_children(node: u32) -> bool {
     trees().flat_map(|tree| tree.nodes).any(|row| row.parent == node)
 }
 
-/// The node that is called so, by perf's name with "tma_" or without, if some tree has nodes below it.
+/// The metric that is called so, by perf's name with "tma_" or without, whichever tree has it.
+#[must_use]
+pub fn metric_of_name(name: &str) -> Option<Metric> {
+    let field = name.strip_prefix("tma_").unwrap_or(name);
+    let mut metrics = trees().flat_map(|tree| tree.nodes).map(|row| row.metric);
+    metrics.find(|metric| metric.field() == field)
+}
+
+/// The node of a name, as in [`metric_of_name`], if some tree has nodes below it.
 #[must_use]
 pub fn subtree_of_name(name: &str) -> Option<u32> {
-    let field = name.strip_prefix("tma_").unwrap_or(name);
-    let rows = || trees().flat_map(|tree| tree.nodes);
-    let node = rows().find(|row| row.metric.field() == field)?.metric.id;
-    has_children(node).then_some(node)
+    metric_of_name(name).map(|metric| metric.id).filter(|&node| has_children(node))
 }
 
 /// Of this CPU: the nodes below which this level is counted, where no group holds all of the level.

@@ -1,6 +1,7 @@
 //! The table of CPUs: who stands where in it, and that each tree can be evaluated.
 
 use super::*;
+use std::collections::BTreeSet;
 
 fn intel(family: u32, model: u32) -> Option<&'static Model> {
     of_cpu(&Identity { vendor: "GenuineIntel".into(), family, model, ..Identity::default() }).map(|m| m.1)
@@ -135,6 +136,35 @@ fn a_name_and_an_id_go_together_in_all_trees() {
     assert_eq!(metrics::MEMORY_BOUND.title(), "memory bound");
     let all = metrics::LEVEL_1.iter().chain(&metrics::LEVEL_2);
     assert!(all.map(|metric| metric.id).eq(perf_metrics::TREE.nodes.iter().map(|row| row.metric.id)));
+}
+
+#[test]
+fn a_metric_is_found_by_its_number_and_by_its_name() {
+    for metric in trees().flat_map(|tree| tree.nodes).map(|row| row.metric) {
+        assert_eq!(metric_of_name(metric.name.to_str().unwrap()), Some(metric));
+        assert_eq!(metric_of_name(metric.field()), Some(metric));
+    }
+    for name in ["", "tma_", "tma_tma_retiring", "Retiring", "retiring ", "backend bound"] {
+        assert_eq!(metric_of_name(name), None, "{name}");
+    }
+}
+
+/// Programs are built with these numbers.
+#[test]
+fn the_header_has_a_constant_of_each_node_down_to_level_2_and_of_no_other() {
+    let header = include_str!("../../include/topdown.h");
+    let constants = header.lines().filter_map(|line| line.strip_prefix("#define TD_NODE_")).skip(1);
+    let written: BTreeSet<(u32, &str)> = constants
+        .map(|line| {
+            let [_, number, _, name, _] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+                panic!("{line}")
+            };
+            (number.parse().unwrap(), name)
+        })
+        .collect();
+    let rows = trees().flat_map(|tree| tree.nodes).filter(|row| row.level <= 2);
+    let wanted = rows.map(|row| (row.metric.id, row.metric.name.to_str().unwrap())).collect();
+    assert_eq!(written, wanted);
 }
 
 #[test]

@@ -146,37 +146,37 @@ fn level_3_of_e_cores_is_slots_lost_to_one_cause_each() {
     let latency = of(of_core("Skymont, ifetch latency"), &[70_000, 30_000, 20_000, 13_000, 7_000]);
     are_slots(&latency, &level_1);
     are_slots(&latency, &fetch);
-    let first = [(TD_NODE_ICACHE_MISSES, 30_000.0), (TD_NODE_ITLB_MISSES, 20_000.0)];
+    let first = [(ICACHE_MISSES.id, 30_000.0), (ITLB_MISSES.id, 20_000.0)];
     are_slots(&latency, &first);
-    are_slots(&latency, &[(TD_NODE_BRANCH_DETECT, 13_000.0), (TD_NODE_BRANCH_RESTEER, 7_000.0)]);
+    are_slots(&latency, &[(BRANCH_DETECT.id, 13_000.0), (BRANCH_RESTEER.id, 7_000.0)]);
     are_slots(&latency, &[(TD_NODE_CORE_BOUND, NAN), (TD_NODE_MACHINE_CLEARS, NAN)]);
     let latency = of(of_core("Gracemont, ifetch latency"), &[70_000, 30_000, 20_000]);
     are_slots(&latency, &first);
-    are_slots(&latency, &[(TD_NODE_BRANCH_DETECT, NAN), (TD_NODE_BRANCH_RESTEER, NAN)]);
+    are_slots(&latency, &[(BRANCH_DETECT.id, NAN), (BRANCH_RESTEER.id, NAN)]);
     let bandwidth = of(of_core("Skymont, ifetch bandwidth"), &[70_000, 20_000, 15_000, 10_000, 5_000]);
     are_slots(&bandwidth, &fetch);
-    let first = [(TD_NODE_CISC, 20_000.0), (TD_NODE_DECODE, 15_000.0)];
+    let first = [(CISC.id, 20_000.0), (DECODE.id, 15_000.0)];
     are_slots(&bandwidth, &first);
-    are_slots(&bandwidth, &[(TD_NODE_PREDECODE, 10_000.0), (TD_NODE_OTHER_FB, 5_000.0)]);
+    are_slots(&bandwidth, &[(PREDECODE.id, 10_000.0), (OTHER_FB.id, 5_000.0)]);
     are_slots(of(of_core("Gracemont, ifetch bandwidth"), &[70_000, 20_000, 15_000]), &first);
     let clears = of(of_core("Skymont, machine clears"), &[12_000, 9_000, 3_000]);
     are_slots(&clears, &[(TD_NODE_MACHINE_CLEARS, 12_000.0), (TD_NODE_BRANCH_MISPREDICTS, NAN)]);
-    are_slots(&clears, &[(TD_NODE_NUKE, 9_000.0), (TD_NODE_FAST_NUKE, 3_000.0)]);
+    are_slots(&clears, &[(NUKE.id, 9_000.0), (FAST_NUKE.id, 3_000.0)]);
     let back = [(TD_NODE_CORE_BOUND, 60_000.0), (TD_NODE_RESOURCE_BOUND, 140_000.0)];
     let core = of(of_core("Gracemont, core bound"), &[60_000, 14_000, 25_000]);
     are_slots(&core, &back);
-    are_slots(&core, &[(TD_NODE_ALLOCATION_RESTRICTION, 60_000.0)]);
-    are_slots(&core, &[(TD_NODE_NON_MEM_SCHEDULER, 14_000.0), (TD_NODE_REGISTER, 25_000.0)]);
-    are_slots(of(of_core("Skymont, core bound"), &[60_000, 11_000]), &[(TD_NODE_SERIALIZATION, 11_000.0)]);
+    are_slots(&core, &[(ALLOCATION_RESTRICTION.id, 60_000.0)]);
+    are_slots(&core, &[(NON_MEM_SCHEDULER.id, 14_000.0), (REGISTER.id, 25_000.0)]);
+    are_slots(of(of_core("Skymont, core bound"), &[60_000, 11_000]), &[(SERIALIZATION.id, 11_000.0)]);
     let resource = of(of_core("Skymont, resource bound"), &[60_000, 50_000, 40_000, 14_000, 25_000]);
     are_slots(&resource, &back);
-    let first = [(TD_NODE_MEM_SCHEDULER, 50_000.0), (TD_NODE_REORDER_BUFFER, 40_000.0)];
+    let first = [(MEM_SCHEDULER.id, 50_000.0), (REORDER_BUFFER.id, 40_000.0)];
     are_slots(&resource, &first);
-    are_slots(&resource, &[(TD_NODE_NON_MEM_SCHEDULER, 14_000.0), (TD_NODE_REGISTER, 25_000.0)]);
-    are_slots(&resource, &[(TD_NODE_SERIALIZATION, NAN)]);
+    are_slots(&resource, &[(NON_MEM_SCHEDULER.id, 14_000.0), (REGISTER.id, 25_000.0)]);
+    are_slots(&resource, &[(SERIALIZATION.id, NAN)]);
     are_slots(of(of_core("Gracemont, resource bound"), &[60_000, 50_000, 40_000]), &first);
     // a cause has no more slots than what it is a part of
-    are_slots(of(of_core("Skymont, machine clears"), &[12_000, 13_000, 0]), &[(TD_NODE_NUKE, 12_000.0)]);
+    are_slots(of(of_core("Skymont, machine clears"), &[12_000, 13_000, 0]), &[(NUKE.id, 12_000.0)]);
 }
 
 #[test]
@@ -207,33 +207,33 @@ fn level_3_of_hip08_is_what_the_makers_formulas_make_of_its_counts() {
     // cycles; 5 for each of 3,000 mispredicts, 1,000 machine clears and 400 of the static predictor
     let frontend = of(of_core("hip08, fetch latency"), &[100_000, 2_000, 300, 4_000, 100, 3_000, 1_000, 400]);
     are_slots(&frontend, &[(TD_NODE_FETCH_LATENCY, 400_000.0), (TD_NODE_FETCH_BANDWIDTH, 400_000.0)]);
-    are_slots(&frontend, &[(TD_NODE_IDLE_BY_ITLB_MISS, 222_000.0), (TD_NODE_IDLE_BY_ICACHE_MISS, 274_000.0)]);
-    are_slots(&frontend, &[(TD_NODE_BP_MISP_FLUSH, 60_000.0), (TD_NODE_OOO_FLUSH, 20_000.0)]);
-    are_slots(&frontend, &[(TD_NODE_SP_FLUSH, 8_000.0), (TD_NODE_MEMORY_BOUND, f64::NAN)]);
+    are_slots(&frontend, &[(IDLE_BY_ITLB_MISS.id, 222_000.0), (IDLE_BY_ICACHE_MISS.id, 274_000.0)]);
+    are_slots(&frontend, &[(BP_MISP_FLUSH.id, 60_000.0), (OOO_FLUSH.id, 20_000.0)]);
+    are_slots(&frontend, &[(SP_FLUSH.id, 8_000.0), (TD_NODE_MEMORY_BOUND, f64::NAN)]);
     // 400,000 slots of bad speculation: 30,000 mispredicts and 10,000 machine clears. Of the former 6,000 were indirect, 3,000 and 1,500
     // calls, 7,500 returns; of the latter 4,000 nukes
     let speculation =
         of(of_core("hip08, bad speculation"), &[30_000, 10_000, 6_000, 3_000, 1_500, 7_500, 4_000]);
     are_slots(&speculation, &[(TD_NODE_BRANCH_MISPREDICTS, 300_000.0), (TD_NODE_MACHINE_CLEARS, 100_000.0)]);
-    are_slots(&speculation, &[(TD_NODE_INDIRECT_BRANCH, 60_000.0), (TD_NODE_PUSH_BRANCH, 45_000.0)]);
-    are_slots(&speculation, &[(TD_NODE_POP_BRANCH, 75_000.0), (TD_NODE_OTHER_BRANCH, 120_000.0)]);
-    are_slots(&speculation, &[(TD_NODE_NUKE_FLUSH, 40_000.0), (TD_NODE_OTHER_FLUSH, 60_000.0)]);
+    are_slots(&speculation, &[(INDIRECT_BRANCH.id, 60_000.0), (PUSH_BRANCH.id, 45_000.0)]);
+    are_slots(&speculation, &[(POP_BRANCH.id, 75_000.0), (OTHER_BRANCH.id, 120_000.0)]);
+    are_slots(&speculation, &[(NUKE_FLUSH.id, 40_000.0), (OTHER_FLUSH.id, 60_000.0)]);
     // of 250,000 cycles of stalls loads had 120,000 and stores 40,000; the divider 20,000, the FSU 30,000; 70,000 of those of loads past the
     // first cache, 45,000 past the second
     let backend =
         of(of_core("hip08, backend bound"), &[250_000, 120_000, 40_000, 20_000, 30_000, 70_000, 45_000]);
     are_slots(&backend, &[(TD_NODE_MEMORY_BOUND, 640_000.0), (TD_NODE_CORE_BOUND, 360_000.0)]);
-    are_slots(&backend, &[(TD_NODE_L1_BOUND, 200_000.0), (TD_NODE_L2_BOUND, 100_000.0)]);
-    are_slots(&backend, &[(TD_NODE_MEM_BOUND, 180_000.0), (TD_NODE_STORE_BOUND, 160_000.0)]);
-    are_slots(&backend, &[(TD_NODE_DIVIDER, 80_000.0), (TD_NODE_FSU_STALL, 120_000.0)]);
-    are_slots(&backend, &[(TD_NODE_EXE_PORTS_UTIL, 160_000.0), (TD_NODE_FETCH_LATENCY, f64::NAN)]);
+    are_slots(&backend, &[(L1_BOUND.id, 200_000.0), (L2_BOUND.id, 100_000.0)]);
+    are_slots(&backend, &[(MEM_BOUND.id, 180_000.0), (STORE_BOUND.id, 160_000.0)]);
+    are_slots(&backend, &[(DIVIDER.id, 80_000.0), (FSU_STALL.id, 120_000.0)]);
+    are_slots(&backend, &[(EXE_PORTS_UTIL.id, 160_000.0), (TD_NODE_FETCH_LATENCY, f64::NAN)]);
     // the stalls are 1,000,000 slots of the backend's
     let resource =
         of(of_core("hip08, resource bound"), &[250_000, 5_000, 20_000, 1_000, 2_000, 4_000, 10_000, 3_000]);
     are_slots(&resource, &[(TD_NODE_RESOURCE_BOUND, 200_000.0), (TD_NODE_MEMORY_BOUND, f64::NAN)]);
-    are_slots(&resource, &[(TD_NODE_SYNC_STALL, 20_000.0), (TD_NODE_ROB_STALL, 80_000.0)]);
-    are_slots(&resource, &[(TD_NODE_PTAG_STALL, 28_000.0), (TD_NODE_SAVEOPQ_STALL, 40_000.0)]);
-    are_slots(&resource, &[(TD_NODE_PC_BUFFER_STALL, 12_000.0)]);
+    are_slots(&resource, &[(SYNC_STALL.id, 20_000.0), (ROB_STALL.id, 80_000.0)]);
+    are_slots(&resource, &[(PTAG_STALL.id, 28_000.0), (SAVEOPQ_STALL.id, 40_000.0)]);
+    are_slots(&resource, &[(PC_BUFFER_STALL.id, 12_000.0)]);
 }
 
 #[test]
