@@ -245,7 +245,9 @@ struct td_options {
      * says what. 0: none. (Regions under libtopdown-preload.so have all of the level, with TOPDOWN_LEVEL: its parts take turns
      * from one execution to another.) */
     uint32_t subtree;
-    uint32_t reserved[8];       /**< Zeros. */
+    uint32_t source;            /**< TD_SOURCE_*: what is counted. */
+    uint32_t core_type;         /**< TD_CORES_*: which cores of a hybrid CPU. */
+    uint32_t reserved[6];       /**< Zeros. */
 };
 
 /* Values of td_options.target: */
@@ -260,24 +262,30 @@ struct td_options {
 #define TD_FLAG_INHERIT 2
 #define TD_FLAG_NO_RDPMC 4    /**< Read by read(2) even where RDPMC is possible; no RDPMC is ever executed. */
 #define TD_FLAG_SIMULATE 8    /**< Use a simulated PMU (td_simulate_mix). Only this flag chooses it. */
-/** Count SLOTS and PERF_METRICS, which take no general counter from anybody. What corrects them beside them (up to Redwood Cove one
- * general counter, of Ice Lake two) is counted if it is free, and not with TD_FLAG_BARE. Without this and the next flag the library
- * chooses: general counters if they are free when the handle opens, else these, and td_info.note says why. Where the kernel
- * shows no PERF_METRICS, as in virtual machines, there are general counters alone. */
-#define TD_FLAG_REGISTERS 16
-/** Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS. A virtual machine needs one
- * more for these. Up to Redwood Cove one more (of Ice Lake two) corrects them, if it is left. They are exact, but other users of the
- * PMU go without them. Cores without PERF_METRICS have nothing else: there this is the default. */
-#define TD_FLAG_COUNTERS 32
-/** Measure on the E-cores of a hybrid CPU alone, by general counters; level 2 has nodes of its own, which td_decode_tree gives. Without
- * this and the flags of a source, a thread that may run on both kinds of core is measured on both: the groups of both are added up,
- * level 1 and branch mispredicts (td_info.pmu names both PMUs). A level of 2, TD_FLAG_COUNTERS and TD_FLAG_REGISTERS measure the
- * P-cores alone. `running` of a handle of one kind is the part of the time on that kind. */
-#define TD_FLAG_E_CORES 256
+#define TD_FLAG_REGISTERS 16  /**< As td_options.source TD_SOURCE_REGISTERS. */
+#define TD_FLAG_COUNTERS 32   /**< As td_options.source TD_SOURCE_COUNTERS. */
+#define TD_FLAG_E_CORES 256   /**< As td_options.core_type TD_CORES_E. */
 /** Bare sources: each node is as its registers or counters have it. Without this flag the nodes are Intel's published metrics, which up
  * to Redwood Cove take the slots of INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, by one general counter more; where
  * none is left for it, the intervals have those slots. Hybrid CPUs up to Redwood Cove: the P-cores alone. */
 #define TD_FLAG_BARE 512
+
+/* Values of td_options.source: what is counted. */
+/** General counters if they are free when the handle opens, else registers; td_info.note says why. Where there are no registers,
+ * or the kernel shows none, as in virtual machines: general counters. */
+#define TD_SOURCE_AUTO 0
+/** SLOTS and PERF_METRICS, which take no general counter from other users of the PMU. -ENODEV where there are none. */
+#define TD_SOURCE_REGISTERS 1
+/** General counters of each category's slots. They are exact, but other users of the PMU go without them. */
+#define TD_SOURCE_COUNTERS 2
+
+/* Values of td_options.core_type: which cores of a hybrid CPU are measured; on other CPUs 0 and TD_CORES_P are the same. */
+/** Both kinds for a thread that may run on both: level 1 and branch mispredicts, by general counters of both groups. P-cores alone
+ * with a level of 2, a source, a subtree, TD_FLAG_INHERIT or a CPU as target, or if others hold counters (td_info.note). */
+#define TD_CORES_AUTO 0
+#define TD_CORES_P 1     /**< P-cores alone. */
+/** E-cores alone, by general counters. Level 2 has nodes of its own, which td_decode_tree gives. -ENOTSUP if the CPU is not hybrid. */
+#define TD_CORES_E 2
 
 /* ---- What a handle measures ---- */
 

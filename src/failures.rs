@@ -70,9 +70,9 @@ fn no_pmu() -> Vec<Situation> {
         ),
         ("a file of sysfs that may not be read", found(&|k| k.hide(&slots, libc::EACCES), &cpu(0x8f))),
         ("no descriptor left to read sysfs", found(&|k| k.hide(&slots, libc::EMFILE), &cpu(0x8f))),
-        ("TD_FLAG_COUNTERS, a CPU of another kind", none(detect::counters(&machine(|_| {}), &amd, 0))),
-        ("TD_FLAG_E_CORES, not a hybrid CPU", none(detect::e_cores(&machine(|_| {}), &cpu(0x8f), 0, 0))),
-        ("TD_FLAG_E_CORES, E-cores off or hidden", none(detect::e_cores(&machine(|_| {}), &cpu(0x97), 0, 0))),
+        ("TD_SOURCE_COUNTERS, a CPU of another kind", none(detect::counters(&machine(|_| {}), &amd, 0))),
+        ("TD_CORES_E, not a hybrid CPU", none(detect::e_cores(&machine(|_| {}), &cpu(0x8f), 0, 0))),
+        ("TD_CORES_E, E-cores off or hidden", none(detect::e_cores(&machine(|_| {}), &cpu(0x97), 0, 0))),
     ]
 }
 

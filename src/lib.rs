@@ -90,7 +90,7 @@ pub use model::{
     Core, core_as_published, core_of_subtree, cores, fingerprint, groups_of_level, is_bounded,
     metric_of_name, not_measured, subtree_of_name, subtrees_of_level,
 };
-pub use options::{Corrections, Options, SourceKind, Target};
+pub use options::{CoreKind, Corrections, Options, SourceKind, Target};
 pub use probe::{Finding, Survey, Verdict, probe};
 pub use rotation::Rotation;
 pub use sample::{

@@ -39,6 +39,18 @@ pub enum SourceKind {
     Counters,
 }
 
+/// Which kind of core of a hybrid CPU is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CoreKind {
+    /// Both for a thread that may run on both, if nothing else of the options is for one kind alone; else the P-cores.
+    #[default]
+    Automatic,
+    /// P-cores alone.
+    Performance,
+    /// E-cores alone.
+    Efficiency,
+}
+
 /// What becomes of events by which the published metrics correct registers and counters (INT_MISC.UOP_DROPPING and the like).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Corrections {
@@ -85,8 +97,8 @@ pub struct Options {
     pub beside_registers: bool,
     /// Read by read(2) even where RDPMC is possible.
     pub no_rdpmc: bool,
-    /// Measure on the E-cores of a hybrid CPU instead of its P-cores.
-    pub e_cores: bool,
+    /// Which kind of core of a hybrid CPU is measured.
+    pub cores: CoreKind,
     /// Use the simulated PMU instead of a real one.
     pub simulate: bool,
     /// Which core is simulated: a name that [`core_named`](crate::core_named) gave; empty for a core with PERF_METRICS that
@@ -102,6 +114,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether the E-cores of a hybrid CPU alone are measured.
+    #[must_use]
+    pub fn of_e_cores(&self) -> bool {
+        self.cores == CoreKind::Efficiency
+    }
+
     /// The thread id or CPU number of the target, 0 for this thread.
     #[must_use]
     pub fn target_id(&self) -> i32 {

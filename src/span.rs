@@ -151,7 +151,7 @@ fn check(from: &Sample, to: &Sample, level: u32) -> Result<()> {
         let (ran, enabled) = times(from, to);
         return Err(Error::new(TD_ENOTCOUNTING, "no slot was counted between the samples").why(format!(
             "the counters ran for {ran} of {enabled} ns; either nothing ran, or others hold the counters, or it ran where \
-             they do not exist (an E-core, or with TD_FLAG_E_CORES a P-core)"
+             they do not exist (an E-core, or with TD_CORES_E a P-core)"
         )));
     }
     Ok(())

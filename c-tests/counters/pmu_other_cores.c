@@ -302,7 +302,7 @@ int main(int argc, char **argv)
     CHECK_EQ(refused(0, info.level + 1), -ENOTSUP);
     CHECK_EQ(refused(0, 4), -EINVAL); /* which is no level of any CPU */
     CHECK_EQ(refused(TD_FLAG_REGISTERS, 0), -ENODEV);
-    CHECK(last_error_with("TD_FLAG_REGISTERS") && last_error_with(info.core));
+    CHECK(last_error_with("TD_SOURCE_REGISTERS") && last_error_with(info.core));
     CHECK_EQ(refused(TD_FLAG_E_CORES, 0), -ENOTSUP);
     return 0;
 }

@@ -1,12 +1,14 @@
-/* TD_FLAG_E_CORES: the E-cores of a hybrid CPU have topdown events of their own. A handle for them and one for the
+/* TD_CORES_E: the E-cores of a hybrid CPU have topdown events of their own. A handle for them and one for the
  * P-cores, in the same thread, share its time between them; each tells the truth of its part, and of no more. Level 2 has what
  * fits in the counters that the NMI watchdog leaves; what does not is not measured. Of level 3 each subtree has a group.
  * needs: counters, hybrid */
 #include "subtrees.h"
 
-static td_t *open_on(uint32_t flags, uint32_t target, int32_t id)
+static td_t *open_on(uint32_t source, uint32_t core_type, uint32_t target, int32_t id)
 {
-    struct td_options options = options_of(flags, 0);
+    struct td_options options = options_of(0, 0);
+    options.source = source;
+    options.core_type = core_type;
     options.target = target;
     options.id = id;
     return measured(&options);
@@ -72,13 +74,13 @@ int main(void)
     if (p < 0 || e < 0) {
         td_close(measured(NULL));
         CHECK_EQ(refused(TD_TARGET_SELF, 0, 0), -ENOTSUP);
-        CHECK(last_error_with("TD_FLAG_E_CORES"));
+        CHECK(last_error_with("TD_CORES_E"));
         return 0;
     }
 
     /* on the E-core */
     move_to(0, e);
-    td_t *td = open_on(TD_FLAG_E_CORES, TD_TARGET_SELF, 0);
+    td_t *td = open_on(TD_SOURCE_AUTO, TD_CORES_E, TD_TARGET_SELF, 0);
     const struct td_info info = info_of(td);
     CHECK_EQ(strcmp(info.pmu, "cpu_atom"), 0);
     CHECK_EQ(info.path, TD_PATH_RDPMC);
@@ -107,7 +109,7 @@ int main(void)
     CHECK(after[0].slots < 20000u * info.slots_per_cycle);
 
     /* both, on both: nothing of the one is in the other */
-    td_t *pair[2] = {open_on(TD_FLAG_COUNTERS, TD_TARGET_SELF, 0), td};
+    td_t *pair[2] = {open_on(TD_SOURCE_COUNTERS, TD_CORES_P, TD_TARGET_SELF, 0), td};
     move_to(0, p);
     for (int k = 0; k < 2; k++)
         td_must(td_read(pair[k], &before[k]));
@@ -134,11 +136,11 @@ int main(void)
     CHECK_EQ(td_decode_l1(&before[1], &after[1], &l1), TD_ENOTCOUNTING);
     td_close(pair[0]);
     td_close(td);
-    td = open_on(TD_FLAG_E_CORES, TD_TARGET_SELF, 0); /* it will count on an E-core */
+    td = open_on(TD_SOURCE_AUTO, TD_CORES_E, TD_TARGET_SELF, 0); /* it will count on an E-core */
     td_close(td);
 
     /* a whole E-core, by its number */
-    td = open_on(TD_FLAG_E_CORES, TD_TARGET_CPU, e);
+    td = open_on(TD_SOURCE_AUTO, TD_CORES_E, TD_TARGET_CPU, e);
     move_to(0, e);
     l1 = seen(td, MIXES[2], 1000000);
     l1_is(&l1, MIXES[2], 0.02);
@@ -150,7 +152,7 @@ int main(void)
         CHECK_EQ(refused(TD_TARGET_SELF, 0, 2), -ENOTSUP);
         CHECK(last_error_with("level 2") && last_error_with("watchdog"));
         watchdog_is(0);
-        td = open_on(TD_FLAG_E_CORES, TD_TARGET_SELF, 0);
+        td = open_on(TD_SOURCE_AUTO, TD_CORES_E, TD_TARGET_SELF, 0);
         CHECK_EQ(info_of(td).level, 2);
         CHECK_EQ(info_of(td).counters, 6);
         for (int k = 0; k < 4; k++)

@@ -14,8 +14,13 @@ int main(void)
     if (p < 0 || e < 0)
         SKIP("not a hybrid CPU");
     move_to(0, e);
-    struct td_options p_cores = options_of(TD_FLAG_COUNTERS, 0);
+    struct td_options p_cores = options_of(0, 0);
+    p_cores.core_type = TD_CORES_P;
     td_t *td = measured(&p_cores);
+    CHECK_EQ(strcmp(info_of(td).pmu, "cpu_core"), 0);
+    td_close(td);
+    p_cores.source = TD_SOURCE_COUNTERS;
+    td = measured(&p_cores);
     const struct td_info info = info_of(td);
     CHECK_EQ(strcmp(info.pmu, "cpu_core"), 0);
     CHECK_EQ(info.path, TD_PATH_RDPMC);

@@ -102,7 +102,8 @@ static inline struct td_options with_source(const struct td_options *options)
 {
     struct td_options chosen = options != NULL ? *options : options_of(0, 0);
     const char *source = getenv("TEST_SOURCE");
-    if (source != NULL && !(chosen.flags & (TD_FLAG_REGISTERS | TD_FLAG_COUNTERS | TD_FLAG_E_CORES)))
+    const int chosen_already = chosen.source || chosen.core_type || chosen.flags & (TD_FLAG_REGISTERS | TD_FLAG_COUNTERS | TD_FLAG_E_CORES);
+    if (source != NULL && !chosen_already)
         chosen.flags |= strcmp(source, "counters") == 0 ? TD_FLAG_COUNTERS
                         : strcmp(source, "bare") == 0   ? TD_FLAG_REGISTERS | TD_FLAG_BARE
                                                         : TD_FLAG_REGISTERS;

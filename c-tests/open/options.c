@@ -2,9 +2,6 @@
 #include "check.h"
 #include <limits.h>
 
-/* Asked for what is counted anyway now. */
-enum { OF_OLD_PROGRAMS = 64 };
-
 /* options with room behind them, as a later version's would have */
 union longer {
     struct td_options options;
@@ -34,6 +31,42 @@ static int opens(const union longer *u)
 /* the code for options that differ from good ones in one field */
 #define WITH(field, value) (u = fresh(), u.options.field = (value), opens(&u))
 
+/* td_open's code and text for these, on whatever PMU this machine has or has not. */
+static int opened(uint32_t source, uint32_t core_type, uint32_t flags, char *text, size_t length)
+{
+    const struct td_options options = {.size = sizeof options, .source = source, .core_type = core_type, .flags = flags};
+    td_t *td = NULL;
+    const int code = td_open(&td, &options);
+    text[0] = '\0';
+    if (code == 0) {
+        struct td_info info;
+        td_must(td_get_info(td, &info));
+        snprintf(text, length, "%s, %u counters: %s", info.pmu, info.counters, info.note);
+        td_close(td);
+    } else {
+        td_last_error(text, length);
+    }
+    return code;
+}
+
+/* The fields, the flags, and both of them mean the same. */
+static void agree(uint32_t source, uint32_t core_type, uint32_t flags)
+{
+    char fields[1024], alone[1024], both[1024];
+    const int code = opened(source, core_type, 0, fields, sizeof fields);
+    CHECK_EQ(opened(TD_SOURCE_AUTO, TD_CORES_AUTO, flags, alone, sizeof alone), code);
+    CHECK_EQ(opened(source, core_type, flags, both, sizeof both), code);
+    CHECK(code != -EINVAL && strcmp(fields, alone) == 0 && strcmp(fields, both) == 0);
+}
+
+/* These contradict each other, and the error names both. */
+static void differ(uint32_t source, uint32_t core_type, uint32_t flags, const char *one, const char *other)
+{
+    char text[1024];
+    CHECK_EQ(opened(source, core_type, flags, text, sizeof text), -EINVAL);
+    CHECK(strstr(text, one) != NULL && strstr(text, other) != NULL);
+}
+
 int main(void)
 {
     union longer u;
@@ -58,17 +91,36 @@ int main(void)
 
     for (int bit = 4; bit < 32; bit++) {
         const uint32_t flag = 1u << bit;
-        if (flag == TD_FLAG_E_CORES || flag == TD_FLAG_BARE || flag == OF_OLD_PROGRAMS)
+        if (flag == TD_FLAG_E_CORES || flag == TD_FLAG_BARE)
             continue;
         CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | flag), -EINVAL);
         CHECK(last_error_with("flags"));
     }
     CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | TD_FLAG_NO_RDPMC), 0);
     CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | TD_FLAG_BARE), 0);
-    CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | OF_OLD_PROGRAMS), 0);
     CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | TD_FLAG_KERNEL), -ENOTSUP);
     CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | TD_FLAG_INHERIT), -ENOTSUP);
     CHECK_EQ(WITH(flags, TD_FLAG_SIMULATE | TD_FLAG_E_CORES), -ENOTSUP);
+
+    /* fields, and the flags that say the same */
+    CHECK_EQ(WITH(source, TD_SOURCE_REGISTERS), -EINVAL);
+    CHECK_EQ(WITH(source, TD_SOURCE_COUNTERS), -EINVAL);
+    CHECK(last_error_with("options->source") && last_error_with("TD_FLAG_SIMULATE"));
+    CHECK_EQ(WITH(source, 3), -EINVAL);
+    CHECK(last_error_with("options->source is 3") && last_error_with("TD_SOURCE_*"));
+    CHECK_EQ(WITH(core_type, TD_CORES_P), 0);
+    CHECK_EQ(WITH(core_type, TD_CORES_E), -ENOTSUP);
+    CHECK_EQ(WITH(core_type, UINT32_MAX), -EINVAL);
+    CHECK(last_error_with("options->core_type") && last_error_with("TD_CORES_*"));
+    agree(TD_SOURCE_REGISTERS, TD_CORES_AUTO, TD_FLAG_REGISTERS);
+    agree(TD_SOURCE_COUNTERS, TD_CORES_AUTO, TD_FLAG_COUNTERS);
+    agree(TD_SOURCE_AUTO, TD_CORES_E, TD_FLAG_E_CORES);
+    agree(TD_SOURCE_COUNTERS, TD_CORES_E, TD_FLAG_COUNTERS | TD_FLAG_E_CORES);
+    differ(TD_SOURCE_COUNTERS, TD_CORES_AUTO, TD_FLAG_REGISTERS, "TD_SOURCE_COUNTERS", "TD_FLAG_REGISTERS");
+    differ(TD_SOURCE_REGISTERS, TD_CORES_AUTO, TD_FLAG_COUNTERS, "TD_SOURCE_REGISTERS", "TD_FLAG_COUNTERS");
+    differ(TD_SOURCE_AUTO, TD_CORES_AUTO, TD_FLAG_REGISTERS | TD_FLAG_COUNTERS, "TD_FLAG_REGISTERS", "TD_FLAG_COUNTERS");
+    differ(TD_SOURCE_AUTO, TD_CORES_P, TD_FLAG_E_CORES, "TD_CORES_P", "TD_FLAG_E_CORES");
+    differ(TD_SOURCE_REGISTERS, TD_CORES_E, 0, "TD_SOURCE_REGISTERS", "TD_CORES_E");
 
     CHECK_EQ(WITH(target, 3), -EINVAL);
     CHECK(last_error_with("target"));

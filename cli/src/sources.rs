@@ -5,7 +5,7 @@ use crate::{sys, unmeasured};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::time::{Duration, Instant};
-use topdown::{Corrections, Options, SourceKind, TopDown};
+use topdown::{CoreKind, Corrections, Options, SourceKind, TopDown};
 use topdown_seam::thread::on_cpus;
 
 /// What a program has in it that marks regions: a function of `topdown_region.h`, one of LIKWID's markers, and the variable that names a
@@ -65,7 +65,7 @@ pub fn shared() -> Option<Shared> {
         kinds => (
             "",
             kinds.iter().all(|(cpus, e_cores)| {
-                let of_e_cores = Options { e_cores: true, level: 1, ..Options::default() };
+                let of_e_cores = Options { cores: CoreKind::Efficiency, level: 1, ..Options::default() };
                 let outside = if *e_cores { of_e_cores } else { outside };
                 on_cpus(Some(cpus), || both_count(&outside, SourceKind::Automatic)).unwrap_or(false)
             }),

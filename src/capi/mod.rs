@@ -22,10 +22,7 @@ pub use decode::*;
 pub use info::*;
 pub use inline::*;
 pub use measure::*;
-pub use options::{
-    COptions, TD_FLAG_E_CORES, TD_FLAG_INHERIT, TD_FLAG_KERNEL, TD_FLAG_NO_RDPMC, TD_FLAG_REGISTERS,
-    TD_FLAG_SIMULATE, TD_TARGET_CPU, TD_TARGET_SELF, TD_TARGET_TASK,
-};
+pub use options::*;
 pub use simulate::*;
 pub use sums::*;
 pub use texts::*;

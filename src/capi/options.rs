@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::model;
 use crate::model::metrics::TD_NODE_NONE;
-use crate::options::{Corrections, Options, SourceKind, Target};
+use crate::options::{CoreKind, Corrections, Options, SourceKind, Target};
 use std::mem::offset_of;
 
 /// The calling thread; td_options.id is 0.
@@ -22,26 +22,32 @@ pub const TD_FLAG_INHERIT: u32 = 2;
 pub const TD_FLAG_NO_RDPMC: u32 = 4;
 /// Use a simulated PMU (td_simulate_mix). Only this flag chooses it.
 pub const TD_FLAG_SIMULATE: u32 = 8;
-/// Count SLOTS and PERF_METRICS, which take no general counter from anybody. What corrects them beside them (up to Redwood Cove one
-/// general counter, of Ice Lake two) is counted if it is free, and not with TD_FLAG_BARE. Without this and the next flag the library
-/// chooses: general counters if they are free when the handle opens, else these, and td_info.note says why. Where the kernel
-/// shows no PERF_METRICS, as in virtual machines, there are general counters alone.
+/// As td_options.source TD_SOURCE_REGISTERS.
 pub const TD_FLAG_REGISTERS: u32 = 16;
-/// Count general counters of each category's slots: three for level 1 and seven for both, beside SLOTS. A virtual machine needs one
-/// more for these. Up to Redwood Cove one more (of Ice Lake two) corrects them, if it is left. They are exact, but other users of the
-/// PMU go without them. Cores without PERF_METRICS have nothing else: there this is the default.
+/// As td_options.source TD_SOURCE_COUNTERS.
 pub const TD_FLAG_COUNTERS: u32 = 32;
+/// As td_options.core_type TD_CORES_E.
+pub const TD_FLAG_E_CORES: u32 = 256;
 /// Bare sources: each node is as its registers or counters have it. Without this flag the nodes are Intel's published metrics, which up
 /// to Redwood Cove take the slots of INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, by one general counter more; where
 /// none is left for it, the intervals have those slots. Hybrid CPUs up to Redwood Cove: the P-cores alone.
 pub const TD_FLAG_BARE: u32 = 512;
-/// Of programs built before there was `TD_FLAG_BARE`: they asked to count what is counted anyway now.
-const DROPPING: u32 = 64;
-/// Measure on the E-cores of a hybrid CPU alone, by general counters; level 2 has nodes of its own, which td_decode_tree gives. Without
-/// this and the flags of a source, a thread that may run on both kinds of core is measured on both: the groups of both are added up,
-/// level 1 and branch mispredicts (td_info.pmu names both PMUs). A level of 2, TD_FLAG_COUNTERS and TD_FLAG_REGISTERS measure the
-/// P-cores alone. `running` of a handle of one kind is the part of the time on that kind.
-pub const TD_FLAG_E_CORES: u32 = 256;
+
+/// General counters if they are free when the handle opens, else registers; td_info.note says why. Where there are no registers,
+/// or the kernel shows none, as in virtual machines: general counters.
+pub const TD_SOURCE_AUTO: u32 = 0;
+/// SLOTS and PERF_METRICS, which take no general counter from other users of the PMU. -ENODEV where there are none.
+pub const TD_SOURCE_REGISTERS: u32 = 1;
+/// General counters of each category's slots. They are exact, but other users of the PMU go without them.
+pub const TD_SOURCE_COUNTERS: u32 = 2;
+
+/// Both kinds for a thread that may run on both: level 1 and branch mispredicts, by general counters of both groups. P-cores alone
+/// with a level of 2, a source, a subtree, TD_FLAG_INHERIT or a CPU as target, or if others hold counters (td_info.note).
+pub const TD_CORES_AUTO: u32 = 0;
+/// P-cores alone.
+pub const TD_CORES_P: u32 = 1;
+/// E-cores alone, by general counters. Level 2 has nodes of its own, which td_decode_tree gives. -ENOTSUP if the CPU is not hybrid.
+pub const TD_CORES_E: u32 = 2;
 
 /// What to measure. All zeros, like NULL: the calling thread, in user mode, at the deepest level, by the fastest path.
 #[repr(C)]
@@ -72,8 +78,12 @@ pub struct COptions {
     /// says what. 0: none. (Regions under libtopdown-preload.so have all of the level, with TOPDOWN_LEVEL: its parts take turns
     /// from one execution to another.)
     pub subtree: u32,
+    /// TD_SOURCE_*: what is counted.
+    pub source: u32,
+    /// TD_CORES_*: which cores of a hybrid CPU.
+    pub core_type: u32,
     /// Zeros.
-    pub reserved: [u32; 8],
+    pub reserved: [u32; 6],
 }
 
 const SIZE: usize = size_of::<COptions>();
@@ -114,7 +124,7 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
     let mut own = COptions::default();
     // SAFETY: own is as long as `known` at least, and any bytes make a COptions.
     unsafe { std::ptr::copy_nonoverlapping(known.as_ptr(), (&raw mut own).cast(), known.len()) };
-    if own.reserved != [0; 8] || tail.iter().any(|byte| *byte != 0) {
+    if own.reserved != [0; 6] || tail.iter().any(|byte| *byte != 0) {
         return Err(Error::errno(
             libc::E2BIG,
             "options has a value behind the fields that this version knows",
@@ -122,6 +132,49 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
         .remedy("clear the struct first, or use the library that the program was built for"));
     }
     interpret(&own)
+}
+
+/// A field, and the flags that say the same as one of its values.
+struct Choice<const N: usize> {
+    field: &'static str,
+    /// By number; the first is the default.
+    values: [&'static str; 3],
+    /// A bit of `flags`, its name, and the value that it stands for.
+    flags: [(u32, &'static str, u32); N],
+}
+
+const SOURCE: Choice<2> = Choice {
+    field: "source",
+    values: ["TD_SOURCE_AUTO", "TD_SOURCE_REGISTERS", "TD_SOURCE_COUNTERS"],
+    flags: [
+        (TD_FLAG_REGISTERS, "TD_FLAG_REGISTERS", TD_SOURCE_REGISTERS),
+        (TD_FLAG_COUNTERS, "TD_FLAG_COUNTERS", TD_SOURCE_COUNTERS),
+    ],
+};
+const CORE_TYPE: Choice<1> = Choice {
+    field: "core_type",
+    values: ["TD_CORES_AUTO", "TD_CORES_P", "TD_CORES_E"],
+    flags: [(TD_FLAG_E_CORES, "TD_FLAG_E_CORES", TD_CORES_E)],
+};
+
+impl<const N: usize> Choice<N> {
+    /// The value that the field and the flags agree on.
+    fn of(&self, field: u32, flags: u32) -> Result<u32> {
+        let Some(&name) = self.values.get(field as usize) else {
+            let (any, _) = self.values[0].rsplit_once('_').expect("a prefix");
+            return Err(Error::invalid(format!("options->{} is {field}, which is no {any}_*", self.field)));
+        };
+        let given = self.flags.iter().filter(|(flag, ..)| flags & flag != 0);
+        let mut chosen = (field, name);
+        for &(_, name, value) in given {
+            if chosen.0 != 0 && chosen.0 != value {
+                let what = format!("options has both {} and {name}", chosen.1);
+                return Err(Error::invalid(what).remedy(format!("set options->{} alone", self.field)));
+            }
+            chosen = (value, name);
+        }
+        Ok(chosen.0)
+    }
 }
 
 fn interpret(options: &COptions) -> Result<Options> {
@@ -132,7 +185,6 @@ fn interpret(options: &COptions) -> Result<Options> {
         | TD_FLAG_REGISTERS
         | TD_FLAG_COUNTERS
         | TD_FLAG_BARE
-        | DROPPING
         | TD_FLAG_E_CORES;
     if options.flags & !known != 0 {
         return Err(Error::invalid(format!(
@@ -153,20 +205,24 @@ fn interpret(options: &COptions) -> Result<Options> {
             return Err(Error::invalid(format!("options->target is {target}, which is no TD_TARGET_*")));
         }
     };
-    let source = match options.flags & (TD_FLAG_REGISTERS | TD_FLAG_COUNTERS) {
-        0 => SourceKind::Automatic,
-        TD_FLAG_REGISTERS => SourceKind::Registers,
-        TD_FLAG_COUNTERS => SourceKind::Counters,
-        _ => return Err(Error::invalid("options->flags has both TD_FLAG_REGISTERS and TD_FLAG_COUNTERS")),
+    let source = match SOURCE.of(options.source, options.flags)? {
+        TD_SOURCE_REGISTERS => SourceKind::Registers,
+        TD_SOURCE_COUNTERS => SourceKind::Counters,
+        _ => SourceKind::Automatic,
+    };
+    let cores = match CORE_TYPE.of(options.core_type, options.flags)? {
+        TD_CORES_P => CoreKind::Performance,
+        TD_CORES_E => CoreKind::Efficiency,
+        _ => CoreKind::Automatic,
     };
     if source != SourceKind::Automatic && options.flags & TD_FLAG_SIMULATE != 0 {
         return Err(Error::invalid(
-            "options->flags has TD_FLAG_REGISTERS or TD_FLAG_COUNTERS with TD_FLAG_SIMULATE",
+            "options->source, or a flag of it in options->flags, with TD_FLAG_SIMULATE",
         )
         .remedy("choose a simulated core by td_simulate"));
     }
-    if source == SourceKind::Registers && options.flags & TD_FLAG_E_CORES != 0 {
-        return Err(Error::invalid("options->flags has TD_FLAG_REGISTERS with TD_FLAG_E_CORES")
+    if source == SourceKind::Registers && cores == CoreKind::Efficiency {
+        return Err(Error::invalid("options has TD_SOURCE_REGISTERS with TD_CORES_E")
             .why("E-cores have no PERF_METRICS"));
     }
     if options.subtree != TD_NODE_NONE && !model::has_children(options.subtree) {
@@ -178,7 +234,7 @@ fn interpret(options: &COptions) -> Result<Options> {
     }
     if options.subtree != TD_NODE_NONE && source == SourceKind::Registers {
         return Err(
-            Error::invalid("options->subtree with TD_FLAG_REGISTERS").why("those count level 2 whole")
+            Error::invalid("options->subtree with TD_SOURCE_REGISTERS").why("those count level 2 whole")
         );
     }
     for (name, ppm) in [("error", options.max_error_ppm), ("overhead", options.max_overhead_ppm)] {
@@ -205,7 +261,7 @@ fn interpret(options: &COptions) -> Result<Options> {
             _ => Corrections::Bare,
         },
         no_rdpmc: options.flags & TD_FLAG_NO_RDPMC != 0,
-        e_cores: options.flags & TD_FLAG_E_CORES != 0,
+        cores,
         simulate: options.flags & TD_FLAG_SIMULATE != 0,
         core: "",
         max_error_ppm: options.max_error_ppm,

@@ -14,7 +14,7 @@ pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity, subtree: u32, level:
     let none =
         |why: &'static str| Error::errno(libc::ENOTSUP, format!("no E-cores to measure on {cpu}")).why(why);
     let Some(row) = model::of_e_cores(cpu) else {
-        return Err(none("it is no hybrid CPU that this version knows").remedy("leave TD_FLAG_E_CORES out"));
+        return Err(none("it is no hybrid CPU that this version knows").remedy("leave TD_CORES_E out"));
     };
     let pmu = e_cores_pmu(kernel, none)?;
     if subtree == TD_NODE_NONE {

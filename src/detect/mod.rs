@@ -139,7 +139,7 @@ pub(crate) fn find(kernel: &impl Kernel, cpu: &Identity) -> Result<Pmu> {
 
     if let Some((_, Model { core, counting: Counting::Counters(_), .. })) = row {
         return Err(none(format!("it is a {core}, which has no PERF_METRICS"))
-            .remedy("measure it by its general counters: leave TD_FLAG_REGISTERS out"));
+            .remedy("measure it by its general counters: leave TD_SOURCE_REGISTERS out"));
     }
     let Some(slots) = encoding(&SLOTS)? else {
         let hidden = !shows_cycles(kernel, name)?;

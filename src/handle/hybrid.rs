@@ -9,7 +9,7 @@ use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::group::{HybridGroup, PATIENCE, PlainGroup};
 use crate::model;
 use crate::model::metrics::TD_NODE_NONE;
-use crate::options::{Corrections, Options, SourceKind, Target};
+use crate::options::{CoreKind, Corrections, Options, SourceKind, Target};
 use crate::source::plain::Plain;
 use crate::sys::cpu::Identity;
 use crate::sys::{Kernel, Linux, rseq, thread};
@@ -25,7 +25,7 @@ pub(super) fn is_wanted(options: &Options, cpu: &Identity) -> bool {
         Target::TaskOn(..) | Target::Cpu(_) => return false,
     };
     // (of children that run at the same time on cores of both kinds, no two groups tell one time)
-    let whole = !options.e_cores && !options.inherit && options.subtree == TD_NODE_NONE;
+    let whole = options.cores == CoreKind::Automatic && !options.inherit && options.subtree == TD_NODE_NONE;
     // (bare sources are those of P-cores alone where there is something to correct)
     let published = match options.corrections {
         Corrections::Counted => true,

@@ -151,8 +151,8 @@ pub(crate) fn check_target(
             ),
         )
         .remedy(format!(
-            "choose one of these, or measure {} TD_FLAG_E_CORES",
-            if options.e_cores { "a P-core, without" } else { "an E-core, with" }
+            "choose one of these, or measure {} TD_CORES_E",
+            if options.of_e_cores() { "a P-core, without" } else { "an E-core, with" }
         )));
     }
     Ok(())

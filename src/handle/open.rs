@@ -36,7 +36,7 @@ pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
             "{id} is no thread id; for the calling thread use TD_TARGET_SELF"
         )));
     }
-    let plain = options.source == SourceKind::Counters || options.e_cores;
+    let plain = options.source == SourceKind::Counters || options.of_e_cores();
     let of_task = matches!(options.target, Target::Task(_) | Target::TaskOn(..));
     if options.on_exec && !(plain && of_task) {
         return Err(Error::invalid("`on_exec` is for plain counters of another thread (`Target::Task`)"));
@@ -104,14 +104,12 @@ fn enumerated(names: &[&str]) -> String {
 }
 
 fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Handle) -> Result<Box<State>> {
-    if options.target != Target::This || options.inherit || options.kernel || options.e_cores {
+    if options.target != Target::This || options.inherit || options.kernel || options.of_e_cores() {
         return Err(Error::errno(
             libc::ENOTSUP,
             "the simulated PMU counts for the thread that opens it, in user mode",
         )
-        .remedy(
-            "leave target, TD_FLAG_INHERIT, TD_FLAG_KERNEL and TD_FLAG_E_CORES out with TD_FLAG_SIMULATE",
-        ));
+        .remedy("leave target, TD_FLAG_INHERIT, TD_FLAG_KERNEL and TD_CORES_E out with TD_FLAG_SIMULATE"));
     }
     let tree = model::tree_of(row as u8).expect("a row with a tree");
     let level = level_of(options, model.levels(), &model.core, "")?;
@@ -152,7 +150,7 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
 /// The only kind of core, or the one that the options tell; of a hybrid CPU else the P-cores.
 fn measure_one_kind(options: &Options, linux: Linux, cpu: Identity, handle: Handle) -> Result<Box<State>> {
     let registers = match options.source {
-        _ if options.e_cores || options.subtree != TD_NODE_NONE => None,
+        _ if options.of_e_cores() || options.subtree != TD_NODE_NONE => None,
         SourceKind::Registers => Some(detect::pmu(&linux, &cpu)?),
         SourceKind::Counters => None,
         SourceKind::Automatic => registers(&linux, &cpu, options)?,
@@ -227,7 +225,7 @@ fn measure_by_free_counters(
 /// count.
 fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Handle) -> Result<Box<State>> {
     let find = |level| -> Box<dyn ExactSizeIterator<Item = Result<(Pmu, Plan)>>> {
-        if options.e_cores {
+        if options.of_e_cores() {
             return Box::new(once(detect::e_cores(&linux, &cpu, options.subtree, level)));
         }
         if options.subtree != TD_NODE_NONE {
@@ -243,7 +241,7 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
     let Some(Ok((pmu, plan))) = ways.peek() else { unreachable!("there is a way") };
     let (most, unproven, no_deeper) = (pmu.level, plan.unproven, plan.no_deeper);
     let may_be_level_1 = options.level == 0 && options.subtree == TD_NODE_NONE && most > 1;
-    let own = options.target == Target::This && !options.e_cores;
+    let own = options.target == Target::This && !options.of_e_cores();
     let only_source = options.source == SourceKind::Automatic && options.target == Target::This;
     let always = may_be_level_1 && (options.on_exec || only_source && !unproven);
     let all = measure_in_a_way(options, &cpu, ways, handle, always)

@@ -74,14 +74,14 @@ pub(super) fn hybrid<K: Kernel>(m: &Surroundings<K>) -> Outcome {
             format!(
                 "{layout}; this process may run on CPUs {allowed} alone, where the default counts nothing"
             ),
-            format!("{pin}, or measure with TD_FLAG_E_CORES"),
+            format!("{pin}, or measure with TD_CORES_E"),
         ),
         Some(allowed) if numbers(&allowed).all(|cpu| contains(&p_cores, cpu)) => {
             Outcome::good(format!("{layout}; this process stays on P-cores"))
         }
         _ => Outcome::note(
             format!("{layout}; nothing is counted while a thread is on an E-core: `running` falls below 1"),
-            format!("{pin}, or add a handle with TD_FLAG_E_CORES"),
+            format!("{pin}, or add a handle with TD_CORES_E"),
         ),
     }
 }

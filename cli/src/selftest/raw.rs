@@ -14,7 +14,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{addr_of, null_mut, read_volatile};
 use std::sync::atomic::{Ordering, compiler_fence};
 use topdown::Sample;
-use topdown::capi::{COptions, TD_FLAG_REGISTERS, td, td_close, td_open};
+use topdown::capi::{COptions, TD_SOURCE_REGISTERS, td, td_close, td_open};
 
 /// `config` of the leader, and of the first metric event; the others follow in steps of 0x100.
 pub const SLOTS: u64 = 0x400;
@@ -329,7 +329,8 @@ impl CHandle {
     /// td_open, of registers; readings open no windows, and clear nothing.
     pub fn open() -> io::Result<CHandle> {
         let mut handle = null_mut();
-        let options = COptions { flags: TD_FLAG_REGISTERS, max_error_ppm: 1_000_000, ..COptions::default() };
+        let options =
+            COptions { source: TD_SOURCE_REGISTERS, max_error_ppm: 1_000_000, ..COptions::default() };
         // SAFETY: a place for the handle, and options.
         match unsafe { td_open(&mut handle, &options) } {
             0 => Ok(CHandle(handle)),

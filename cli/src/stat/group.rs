@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 use topdown::{
-    Corrections, Error, Info, Node, Options, Sample, SourceKind, TD_ENOTCOUNTING, Target, TopDown,
+    CoreKind, Corrections, Error, Info, Node, Options, Sample, SourceKind, TD_ENOTCOUNTING, Target, TopDown,
 };
 use topdown_seam::numbers;
 use topdown_seam::page::Times;
@@ -456,7 +456,8 @@ impl Groups {
     fn open(&mut self, of: &GroupTarget) -> Result<(), Error> {
         let p_cores = Options { source: SourceKind::Counters, ..self.options };
         let level = if p_cores.level == 1 { 1 } else { 0 }; // what fits, and its note says why it is no more
-        let e_cores = Options { e_cores: true, level, source: SourceKind::Automatic, ..p_cores };
+        let e_cores =
+            Options { cores: CoreKind::Efficiency, level, source: SourceKind::Automatic, ..p_cores };
         let first = Group::open(of.clone(), &p_cores, &self.kinds);
         match (of, first) {
             (GroupTarget::Cpu(_) | GroupTarget::CommandOn(_), Err(error))

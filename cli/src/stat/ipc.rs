@@ -6,7 +6,7 @@ use perf_event_open_sys::bindings::{
     PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS, PERF_TYPE_HARDWARE,
 };
 use std::fs;
-use topdown::{Options, SourceKind, Target, TopDown};
+use topdown::{CoreKind, Options, SourceKind, Target, TopDown};
 use topdown_seam::page::Times;
 use topdown_seam::thread::on_cpus;
 use topdown_seam::{Attr, Kernel, Linux, group_read};
@@ -133,7 +133,7 @@ impl Kind {
             inherit: false,
             on_exec: false,
             no_rdpmc: true,
-            e_cores,
+            cores: if e_cores { CoreKind::Efficiency } else { CoreKind::Automatic },
             level: if e_cores { 0 } else { options.level },
             source: SourceKind::Counters,
             ..*options
