@@ -547,7 +547,7 @@ int td_decode_raw_l2(uint64_t slots_a, uint64_t metrics_a, uint64_t slots_b, uin
 /** How the slots of the simulated PMU truly divide: shares of all slots, 0 to 1. The level 1 four add up
  * to 1; a level 2 share is at most its level 1 share. */
 struct td_mix {
-    uint32_t size;              /**< sizeof(struct td_mix). */
+    uint32_t size;              /**< sizeof(struct td_mix), set by the caller; 0 means 72. */
     uint32_t reserved;          /**< Zero. */
     double retiring;            /**< Level 1. */
     double bad_speculation;     /**< Level 1. */

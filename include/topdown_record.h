@@ -22,8 +22,7 @@ extern "C" {
 
 /** How to record. All zeros, like NULL: 500 bursts a second and thread, for 1 % of the time, down to the deepest level. */
 struct td_record_options {
-    /** sizeof(struct td_record_options), set by the caller; 0 means the size in this header. Programs built with a shorter or a
-     * longer struct of another version work, as long as all fields that this version does not know are zero. */
+    /** sizeof(struct td_record_options), set by the caller; 0 means 64. Sizes of other versions are read as in topdown.h. */
     uint32_t size;
     uint32_t frequency;         /**< Bursts per second and thread, up to 2000; 0 means 500. */
     uint32_t level;             /**< 1, 2, or 0 for the deepest that the general counters have. */

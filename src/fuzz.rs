@@ -305,6 +305,7 @@ pub fn calls(bytes: &[u8]) {
                 }
                 9 => {
                     bytes.spoil(&mut mix);
+                    mix.size %= size_of::<Mix>() as u32 + 1; // so many bytes are there
                     code(td_simulate_mix(td, &mix), &[-libc::EINVAL]);
                 }
                 10 | 11 => assert_eq!(td_sum_begin(td, &mut sum), 0),

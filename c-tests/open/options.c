@@ -89,6 +89,14 @@ int main(void)
         CHECK_EQ(opens(&u), 0);
     }
 
+    /* size 0 is that of the first version */
+    for (size_t i = 60; i < 68; i++) {
+        u = fresh();
+        u.bytes[i] = 1;
+        u.options.size = 0;
+        CHECK_EQ(opens(&u), i < 64 ? -E2BIG : 0);
+    }
+
     for (int bit = 4; bit < 32; bit++) {
         const uint32_t flag = 1u << bit;
         if (flag == TD_FLAG_E_CORES || flag == TD_FLAG_BARE)
@@ -168,9 +176,21 @@ int main(void)
     good.retiring = good.backend_bound = 0.5;
     td_must(td_simulate_mix(td, &good));
 #define BAD(field, value) (bad = good, bad.field = (value), CHECK_EQ(td_simulate_mix(td, &bad), -EINVAL))
-    BAD(size, 0);
-    BAD(size, sizeof good + 8);
+    BAD(size, 1);
+    BAD(size, sizeof good - 1);
     BAD(reserved, 1);
+    struct {
+        struct td_mix mix;
+        uint64_t later;
+    } longer = {.mix = good};
+    for (uint32_t size = 0; size <= sizeof longer; size += sizeof longer.mix) {
+        longer.mix.size = size;
+        td_must(td_simulate_mix(td, &longer.mix));
+    }
+    longer.mix.size = sizeof longer;
+    td_must(td_simulate_mix(td, &longer.mix));
+    longer.later = 1;
+    CHECK_EQ(td_simulate_mix(td, &longer.mix), -E2BIG);
     BAD(retiring, 0.6);
     BAD(retiring, -0.5);
     BAD(retiring, NAN);

@@ -1,6 +1,8 @@
-//! `struct td_record_options`: read with care, since an older or a newer program may have filled it in.
+//! `struct td_record_options`.
 
+use std::mem::offset_of;
 use std::ops::RangeInclusive;
+use topdown::capi::{FromCaller, read_by_size};
 use topdown::{Error, Result};
 use topdown_record::Settings;
 
@@ -8,8 +10,7 @@ use topdown_record::Settings;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecordOptions {
-    /// sizeof(struct td_record_options), set by the caller; 0 means the size in this header. Programs built with a shorter or a
-    /// longer struct of another version work, as long as all fields that this version does not know are zero.
+    /// sizeof(struct td_record_options), set by the caller; 0 means 64. Sizes of other versions are read as in topdown.h.
     pub size: u32,
     /// Bursts per second and thread, up to 2000; 0 means 500.
     pub frequency: u32,
@@ -33,13 +34,15 @@ pub struct Wishes {
     pub settings: Settings,
 }
 
-const SIZE: usize = size_of::<RecordOptions>();
-/// The fields that were published first.
-const LEAST: usize = std::mem::offset_of!(RecordOptions, reserved);
-/// More than any version will have.
-const MOST: usize = 4096;
+// SAFETY: it is numbers without padding.
+unsafe impl FromCaller for RecordOptions {
+    const NAME: &'static str = "td_record_options";
+    const FIRST: usize = 64;
+    const LEAST: usize = offset_of!(RecordOptions, reserved);
+    const UNTIL: usize = offset_of!(RecordOptions, reserved);
+}
 
-const _: () = assert!(SIZE == 64 && LEAST == 24);
+const _: () = assert!(size_of::<RecordOptions>() == 64 && RecordOptions::LEAST == 24);
 
 /// Reads and checks options.
 ///
@@ -49,37 +52,8 @@ pub unsafe fn read(options: *const RecordOptions) -> Result<Wishes> {
     if options.is_null() {
         return interpret(&RecordOptions::default());
     }
-    if !options.is_aligned() {
-        return Err(invalid("`options` is misaligned".into()));
-    }
-    // SAFETY: not NULL and aligned, as checked; the C caller's structure has its first field at least.
-    let size = match unsafe { (*options).size } as usize {
-        0 => SIZE,
-        size => size,
-    };
-    if size < LEAST {
-        return Err(
-            invalid(format!("options->size is {size}")).remedy("set it to sizeof(struct td_record_options)")
-        );
-    }
-    if size > MOST {
-        let what = format!("options->size is {size}, more than any version has");
-        return Err(Error::new(-libc::E2BIG, what));
-    }
-    // SAFETY: the C caller says that the structure is so long.
-    let bytes = unsafe { std::slice::from_raw_parts(options.cast::<u8>(), size) };
-    let (known, tail) = bytes.split_at(size.min(SIZE));
-    let mut own = RecordOptions::default();
-    // SAFETY: own is as long as `known` at least, and any bytes make such options.
-    unsafe { std::ptr::copy_nonoverlapping(known.as_ptr(), (&raw mut own).cast(), known.len()) };
-    if own.reserved != [0; 5] || tail.iter().any(|byte| *byte != 0) {
-        return Err(Error::new(
-            -libc::E2BIG,
-            "options has a value behind the fields that this version knows",
-        )
-        .remedy("clear the struct first, or use the library that the program was built for"));
-    }
-    interpret(&own)
+    // SAFETY: the caller's word.
+    interpret(&unsafe { read_by_size(options, "options") }?)
 }
 
 fn invalid(what: String) -> Error {
@@ -123,7 +97,7 @@ mod tests {
 
     #[test]
     fn zeros_are_the_defaults_of_the_command() {
-        for size in [0, 24, SIZE as u32] {
+        for size in [0, 24, 64] {
             let Wishes { level, settings } = wishes(&RecordOptions { size, ..Default::default() }).unwrap();
             let Settings { frequency, gap, budget, .. } = settings;
             let default = Settings::default();

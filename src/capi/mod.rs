@@ -8,6 +8,7 @@
 mod border;
 mod decode;
 mod decoders;
+mod from_caller;
 mod info;
 mod inline;
 mod last_error;
@@ -19,6 +20,7 @@ mod texts;
 
 pub use border::td;
 pub use decode::*;
+pub use from_caller::{FromCaller, read_by_size};
 pub use info::*;
 pub use inline::*;
 pub use measure::*;

@@ -1,5 +1,6 @@
-//! `struct td_options`: read with care, since an older or a newer program may have filled it in.
+//! `struct td_options`.
 
+use super::from_caller::{FromCaller, read_by_size};
 use crate::error::{Error, Result};
 use crate::model;
 use crate::model::metrics::TD_NODE_NONE;
@@ -86,15 +87,15 @@ pub struct COptions {
     pub reserved: [u32; 6],
 }
 
-const SIZE: usize = size_of::<COptions>();
-/// What `size` 0 means, in all versions: a program that leaves it 0 may be older than this library, and have no more than that.
-const FIRST: usize = 64;
-/// The fields that every program has.
-const LEAST: usize = offset_of!(COptions, max_overhead_ppm);
-/// More than any version will have.
-const MOST: usize = 4096;
+// SAFETY: it is numbers of four bytes.
+unsafe impl FromCaller for COptions {
+    const NAME: &'static str = "td_options";
+    const FIRST: usize = 64;
+    const LEAST: usize = offset_of!(COptions, max_overhead_ppm);
+    const UNTIL: usize = offset_of!(COptions, reserved);
+}
 
-const _: () = assert!(SIZE >= FIRST && LEAST == 24);
+const _: () = assert!(size_of::<COptions>() == 64 && COptions::LEAST == 24);
 
 /// Reads and checks options.
 ///
@@ -104,34 +105,8 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
     if options.is_null() {
         return Ok(Options::default());
     }
-    super::border::check(options, "options")?;
-    // SAFETY: not NULL and aligned, as checked; the C caller's structure has its first field at least.
-    let size = match unsafe { (*options).size } as usize {
-        0 => FIRST,
-        size => size,
-    };
-    if size < LEAST {
-        return Err(
-            Error::invalid(format!("options->size is {size}")).remedy("set it to sizeof(struct td_options)")
-        );
-    }
-    if size > MOST {
-        return Err(Error::errno(libc::E2BIG, format!("options->size is {size}, more than any version has")));
-    }
-    // SAFETY: the C caller says that the structure is so long.
-    let bytes = unsafe { std::slice::from_raw_parts(options.cast::<u8>(), size) };
-    let (known, tail) = bytes.split_at(size.min(SIZE));
-    let mut own = COptions::default();
-    // SAFETY: own is as long as `known` at least, and any bytes make a COptions.
-    unsafe { std::ptr::copy_nonoverlapping(known.as_ptr(), (&raw mut own).cast(), known.len()) };
-    if own.reserved != [0; 6] || tail.iter().any(|byte| *byte != 0) {
-        return Err(Error::errno(
-            libc::E2BIG,
-            "options has a value behind the fields that this version knows",
-        )
-        .remedy("clear the struct first, or use the library that the program was built for"));
-    }
-    interpret(&own)
+    // SAFETY: the caller's word.
+    interpret(&unsafe { read_by_size(options, "options") }?)
 }
 
 /// A field, and the flags that say the same as one of its values.

@@ -1,6 +1,7 @@
 //! The simulated PMU.
 
-use super::border::{at, check, guard, handle, put, td};
+use super::border::{check, guard, handle, put, td};
+use super::from_caller::{FromCaller, read_by_size};
 use super::options::{self, COptions};
 use crate::error::Error;
 use crate::handle;
@@ -10,6 +11,16 @@ use crate::read::MOST_COUNTERS;
 use crate::source::simulated::Mix;
 use crate::sys::signals::Blocked;
 use std::ffi::{CStr, c_char, c_int};
+
+// SAFETY: it is numbers without padding.
+unsafe impl FromCaller for Mix {
+    const NAME: &'static str = "td_mix";
+    const FIRST: usize = 72;
+    const LEAST: usize = 72;
+    const UNTIL: usize = size_of::<Mix>();
+}
+
+const _: () = assert!(size_of::<Mix>() == 72);
 
 /// Sets how the slots of a handle's simulated PMU divide from now on.
 ///
@@ -28,11 +39,11 @@ use std::ffi::{CStr, c_char, c_int};
 pub unsafe extern "C" fn td_simulate_mix(td: *mut td, mix: *const Mix) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe {
-        let mix = at(mix, "mix")?;
-        if mix.size as usize != size_of::<Mix>() || mix.reserved != 0 {
-            return Err(Error::invalid("mix->size is not sizeof(struct td_mix), or mix->reserved is not 0"));
+        let mix = read_by_size(mix, "mix")?;
+        if mix.reserved != 0 {
+            return Err(Error::invalid("mix->reserved is not 0"));
         }
-        handle::set_mix(handle(td)?, mix).map(|()| 0)
+        handle::set_mix(handle(td)?, &mix).map(|()| 0)
     })
 }
 

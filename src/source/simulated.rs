@@ -20,7 +20,7 @@ const WHOLE: u64 = 1 << 20;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mix {
-    /// sizeof(struct td_mix).
+    /// sizeof(struct td_mix), set by the caller; 0 means 72.
     pub size: u32,
     /// Zero.
     pub reserved: u32,
