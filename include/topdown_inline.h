@@ -35,9 +35,8 @@ struct td_mark {
     uint64_t counter[7];  /**< The other general counters. */
 };
 
-/* Reads the registers into `mark`, in 22 instructions without a system call; general counters in 40 (level 1) or 56 (both
- * levels); or else what td_read does. Threads, what it costs in the long run, and what it returns are as in td_read; but td and
- * mark must not be NULL. */
+/* Reads the registers or general counters into `mark` without a system call (docs/cost.md), or else by a call of the library.
+ * Threads and returns as td_read; but td and mark must not be NULL. */
 static inline int td_read_mark(td_t *td, struct td_mark *mark);
 
 /** Makes a sample of a mark that td_read_mark took of the same handle.
@@ -45,8 +44,9 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark);
  * The sample decodes with all others of its period. Its times are those at which the library last read the clock
  * (TD_SAMPLE_COARSE_TIME).
  *
- * Call it soon after the region: the handle remembers the state of the counters at its last 64 looks at it (one for each context switch, reset
- * of the registers, and reading that does not take the fast path), and marks from before are stale. Threads as in td_read.
+ * Call it soon after the region: the handle remembers the state of the counters at its last 64 looks at it (one for
+ * each context switch, reset of the registers, and reading that does not take the fast path), and marks from before
+ * are stale. Threads as in td_read.
  *
  * Returns 0, or:
  *  -EINVAL         an argument is NULL, or not a mark

@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// The handle was used by a thread that did not open it, or in a forked child.
+/// Called by a thread that did not open the handle, or in a forked child.
 pub const TD_EWRONGTHREAD: i32 = -4097;
-/// No slot was counted: the target never ran, or on other cores (E-cores), or others held the counters.
+/// No slot was counted: nothing ran, or elsewhere, or others held the counters.
 pub const TD_ENOTCOUNTING: i32 = -4098;
 /// Samples from before and after a td_reset were mixed, or a mark is too old.
 pub const TD_ESTALE: i32 = -4099;
-/// RDPMC was taken away while the handle was open: 0 was written to the PMU's `rdpmc` file in sysfs.
+/// RDPMC was taken away while the handle was open (td_read).
 pub const TD_ENORDPMC: i32 = -4100;
 
 /// What happened, why, and what to do about it, for people. Printed as "what: why; remedy", without what is empty.

@@ -7,22 +7,17 @@ pub(crate) use crate::registers::CATEGORIES;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sys::page::Times;
 
-/// Nothing bounds the error, and `error` of what is decoded is as large as it can be. The library could not count how often
-/// the registers, which round, were saved and restored (TD_FLAG_INHERIT; or TD_FLAG_NO_RDPMC if no memory may be locked).
+/// No bound: `error` is as large as it can be (docs/error-bound.md).
 pub const TD_SAMPLE_UNBOUNDED: u32 = 1;
-/// The times are older than the reading: of when the thread was last scheduled, or the library last read the clock.
+/// The times are of an earlier look at the clock than the reading.
 pub const TD_SAMPLE_COARSE_TIME: u32 = 2;
-/// Some of the library's own work follows the reading and is counted, and a constant bounds it: of marks of
-/// registers that td_read_mark takes by a call, of the first reading of an execution in a sum by general counters, and on arm64 of the slow
-/// path and of MRS.
+/// Library work after the reading was counted; `error` has its most.
 pub const TD_SAMPLE_WORK_AFTER: u32 = 32;
-/// Likewise: some of it precedes the reading, and is counted.
+/// The same, of work before the reading.
 pub const TD_SAMPLE_WORK_BEFORE: u32 = 64;
-/// For a while there was no counter for what the published metrics correct nodes by (INT_MISC.UOP_DROPPING and the like): their intervals
-/// have it.
+/// No counter was left for a correction; the intervals have it.
 pub const TD_SAMPLE_UNCORRECTED: u32 = 128;
-/// Of a mark that td_read_mark took by a call: what the library executed on the way to the reading and back was counted, and is in the
-/// bound of a region that begins or ends there.
+/// Of a mark taken by a call: `error` has what the call executed.
 pub const TD_SAMPLE_WORK_COUNTED: u32 = 256;
 /// Both, of one reading.
 pub(crate) const OF_READINGS: u32 = TD_SAMPLE_WORK_AFTER | TD_SAMPLE_WORK_BEFORE;
@@ -121,9 +116,8 @@ impl Base {
     }
 }
 
-/// Totals since td_open or the last td_reset. Two samples of one handle and period decode to the shares of what ran between
-/// them. Plain data: copy it, send it to another thread, write it to a file. Another version of the library
-/// refuses it, unless what it was counted by is the same there.
+/// Totals since td_open or the last td_reset. Two of one handle and period decode to the shares of what ran between
+/// them. Plain data: copy, send or write it. Another version of the library decodes it as this one, or refuses it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
@@ -135,8 +129,7 @@ pub struct Sample {
     pub slots: u64,
     /// Nanoseconds of this period in which the thread (or CPU) ran.
     pub time_enabled_ns: u64,
-    /// Nanoseconds of those in which the counters counted: fewer if the kernel multiplexed them with other users', or if the
-    /// thread ran on cores of another kind.
+    /// Nanoseconds of those in which the counters counted: not while others had them, or on cores of another kind.
     pub time_running_ns: u64,
     /// Slots of this period before the present window of the registers: `slots` less this is what the SLOTS
     /// register said.
@@ -304,7 +297,7 @@ pub(crate) struct SlotsOnly {
     pub period: u32,
 }
 
-/// Level 1: shares of the pipeline slots between two samples. They add up to 1: the four, and on AMD `smt_contention` with them.
+/// Level 1: shares of the slots between two samples (docs/sources.md). The four and `smt_contention` add up to 1.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct L1 {
@@ -326,13 +319,13 @@ pub struct L1 {
     pub error: f64,
     /// Part of the time between the samples in which the counters counted, 0 to 1.
     pub running: f64,
-    /// AMD: slots that went to the core's other thread; 0 on CPUs that do not tell them apart.
+    /// Slots that went to the core's other thread; 0 on CPUs that do not tell them apart.
     pub smt_contention: f64,
     /// Zero.
     pub reserved: [u64; 1],
 }
 
-/// Level 2: shares of the pipeline slots between two samples. The eight add up to 1, and each pair to its share of level 1.
+/// Level 2: shares of the slots between two samples. The eight add up to 1, each pair to its share of level 1.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct L2 {

@@ -4,6 +4,16 @@
 #include <sys/mman.h>
 
 /* Programs are built with these. */
+_Static_assert(sizeof(struct td_options) == 64 && offsetof(struct td_options, subtree) == 28, "td_options");
+_Static_assert(offsetof(struct td_options, source) == 32 && offsetof(struct td_options, core_type) == 36, "td_options");
+_Static_assert(sizeof(struct td_sample) == 256 && offsetof(struct td_sample, opaque) == 32, "td_sample");
+_Static_assert(sizeof(struct td_l1) == 80 && offsetof(struct td_l1, smt_contention) == 64, "td_l1");
+_Static_assert(sizeof(struct td_l2) == 112 && offsetof(struct td_l2, running) == 88, "td_l2");
+_Static_assert(sizeof(struct td_info) == 384 && offsetof(struct td_info, counters) == 376, "td_info");
+_Static_assert(sizeof(struct td_node) == 96 && offsetof(struct td_node, value) == 32, "td_node");
+_Static_assert(sizeof(struct td_sum) == 992 && offsetof(struct td_sum, opaque) == 72, "td_sum");
+_Static_assert(sizeof(struct td_mix) == 72 && offsetof(struct td_mix, memory_bound) == 64, "td_mix");
+
 static const struct {
     int pointer;
     uint32_t size;

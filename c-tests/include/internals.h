@@ -30,16 +30,14 @@ struct td_own_base {
     int64_t category[7];
 };
 
-/** Totals since td_open or the last td_reset. Two samples of one handle and period decode to the shares of what ran between
- * them. Plain data: copy it, send it to another thread, write it to a file. Another version of the library
- * refuses it, unless what it was counted by is the same there. */
+/** Totals since td_open or the last td_reset. Two of one handle and period decode to the shares of what ran between
+ * them. Plain data: copy, send or write it. Another version of the library decodes it as this one, or refuses it. */
 struct td_own_sample {
     uint32_t size;             /**< sizeof(struct td_own_sample), set by the library. */
     uint32_t flags;            /**< TD_SAMPLE_* bits. */
     uint64_t slots;            /**< Pipeline slots counted in this period. */
     uint64_t time_enabled_ns;  /**< Nanoseconds of this period in which the thread (or CPU) ran. */
-    /** Nanoseconds of those in which the counters counted: fewer if the kernel multiplexed them with other users', or if the
-     * thread ran on cores of another kind. */
+    /** Nanoseconds of those in which the counters counted: not while others had them, or on cores of another kind. */
     uint64_t time_running_ns;
     /** Slots of this period before the present window of the registers: `slots` less this is what the SLOTS
      * register said. */
@@ -58,8 +56,8 @@ struct td_own_part {
     double edges;        /**< At the edges. */
 };
 
-/** Sum over executions of one region. Clear it (memset) before the first execution; then call td_sum_begin and td_sum_end
- * around each execution, or td_sum_add after it. Plain data, for one thread at a time. */
+/** Sum over executions of one region. Clear it (memset) before the first; then call td_sum_begin and td_sum_end around
+ * each, or td_sum_add after it. Plain data, for one thread at a time. */
 struct td_own_sum {
     uint32_t size;             /**< sizeof(struct td_own_sum), set by the library. */
     uint32_t flags;            /**< TD_SAMPLE_* bits of all samples. */

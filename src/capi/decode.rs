@@ -18,18 +18,11 @@ pub(super) unsafe fn earlier<'a>(from: *const Sample) -> Result<Option<&'a Sampl
     if from.is_null() { Ok(None) } else { unsafe { at(from, "from") }.map(Some) }
 }
 
-/// Level 1: how the pipeline slots between two samples divide.
-///
-/// `from` is the earlier sample, or NULL for the start of the period. Both are of the same handle and period. Samples are
-/// plain data: any thread may decode them, at any time, also after td_close.
-///
-/// The four shares add up to 1; on AMD with smt_contention, which is 0 elsewhere. On CPUs with PERF_METRICS they are its fields
-/// over the sum of the four; perf's metrics correct some of them by further events and can differ by a few points.
-///
-/// Returns 0, or:
-///  -EINVAL         `to` or `out` is NULL, not a sample, of different handles, or in the wrong order
-///  TD_ESTALE       the samples are of different periods
-///  TD_ENOTCOUNTING no slot was counted between them
+/// Level 1: how the pipeline slots between two samples divide. `from` is the earlier sample, or NULL for the start of
+/// the period. Both are of the same handle and period. Any thread, at any time, also after td_close. Returns 0, or:
+///  -EINVAL          `to` or `out` is NULL, not a sample, of different handles, or in the wrong order
+///  TD_ESTALE        the samples are of different periods
+///  TD_ENOTCOUNTING  no slot was counted between them
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say.
@@ -39,12 +32,8 @@ pub unsafe extern "C" fn td_decode_l1(from: *const Sample, to: *const Sample, ou
     unsafe { decoders::l1(from, to, out) }
 }
 
-/// Level 2: as td_decode_l1, each of the four shares in two parts.
-///
-/// The eight shares add up to 1, none is negative, and each pair adds up to its share of level 1.
-///
-/// Returns as td_decode_l1, and -ENOTSUP if level 2 was not counted, or has other nodes than these, as on E-cores: td_decode_tree
-/// gives those.
+/// Level 2: each of the four in two parts. Any thread. Returns as td_decode_l1, and -ENOTSUP if level 2 was not
+/// counted, or has other nodes than these: td_decode_tree gives those.
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say.
@@ -80,16 +69,9 @@ pub(super) unsafe fn put_nodes<N: ExactSizeIterator<Item = Node>>(
     Ok(0)
 }
 
-/// The tree of metrics: every node that the CPU has, between two samples as in td_decode_l1.
-///
-/// `nodes` receives the first `capacity` nodes, parents before their children, in the order of td_list_nodes; it may be NULL
-/// if `capacity` is 0. `count` receives the number of nodes that the tree has.
-///
-/// `value` of a node is the share that td_decode_l1 and td_decode_l2 give; the truth lies between `low` and `high`. A node
-/// that was not measured (level 2, with a handle of level 1) has `measured` 0 and NaN for its shares. Nothing but the samples
-/// is needed: the tree is that of the CPU on which they were taken, not of the one that decodes them.
-///
-/// Returns as td_decode_l1.
+/// Every node that the CPU has, between two samples as in td_decode_l1. `nodes` receives the first `capacity` nodes,
+/// parents before their children, as td_list_nodes; it may be NULL if `capacity` is 0. `count` receives the number of
+/// all nodes. The samples tell the CPU: any machine decodes them. Any thread. Returns as td_decode_l1.
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say, `nodes` to `capacity` of them.
@@ -105,18 +87,14 @@ pub unsafe extern "C" fn td_decode_tree(
     guard(|| unsafe { put_nodes(nodes, capacity, count, || tree::decode(earlier(from)?, at(to, "to")?)) })
 }
 
-/// The nodes as their maker publishes them: td_decode_tree.
+/// As their maker publishes them: td_decode_tree.
 pub const TD_AS_PUBLISHED: u32 = 0;
-/// The nodes as registers or counters have them: without what corrects frontend bound, fetch latency and backend bound (up to Redwood
-/// Cove), and without its slots in the intervals.
+/// As registers or counters have them, without corrections (docs/sources.md).
 pub const TD_AS_BARE: u32 = 2;
 /// As programs say that were built when the default was another.
 const AS_PUBLISHED: u32 = 1;
 
-/// As td_decode_tree, by a definition of the nodes: TD_AS_*.
-///
-/// Returns as td_decode_tree, and:
-///  -EINVAL  `definition` is none
+/// As td_decode_tree, by a definition of the nodes: TD_AS_*; -EINVAL if it is none.
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say, `nodes` to `capacity` of them.
@@ -144,12 +122,8 @@ pub unsafe extern "C" fn td_decode_tree_as(
     })
 }
 
-/// Lists the nodes of the tree of the handle's CPU, and which of them the handle measures.
-///
-/// `nodes`, `capacity` and `count` as in td_decode_tree. `measured` tells whether the handle measures the node; the shares
-/// are NaN. The list stays the same as long as the handle is open. Threads as in td_read.
-///
-/// Returns as td_read.
+/// The nodes of the handle's CPU, as td_decode_tree, and which of them the handle measures; their shares are NaN. The
+/// list stays the same as long as the handle is open. Threads and returns as td_read.
 ///
 /// # Safety
 /// `td` is NULL or from td_open, `nodes` NULL or points to `capacity` nodes, `count` NULL or points to what its type says.
@@ -164,10 +138,8 @@ pub unsafe extern "C" fn td_list_nodes(
     guard(|| unsafe { put_nodes(nodes, capacity, count, || handle::nodes(handle(td)?)) })
 }
 
-/// The number of the node that perf calls `name`, such as "tma_l1_bound" or "l1_bound"; TD_NODE_NONE if this version knows none, or
-/// `name` is NULL.
-///
-/// A node has the same number on all CPUs and in all versions. Any thread, also in a signal handler.
+/// Number of the node that perf calls `name` ("tma_l1_bound", or without "tma_"); TD_NODE_NONE if this version knows
+/// none, or `name` is NULL. Any thread, also in a signal handler.
 ///
 /// # Safety
 /// `name` is NULL or a text that ends in NUL.
@@ -181,24 +153,19 @@ pub unsafe extern "C" fn td_node_id(name: *const c_char) -> u32 {
     name.to_str().ok().and_then(crate::model::metric_of_name).map_or(TD_NODE_NONE, |metric| metric.id)
 }
 
-/// perf's name of the node with this td_node.id, such as "tma_retiring"; "" if this version knows none.
-///
-/// Static text, never NULL. Any thread, also in a signal handler.
+/// perf's name of the node of a number ("tma_retiring"), or "". Static text. Any thread, also in a signal handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn td_node_name(id: u32) -> *const c_char {
     crate::model::metric(id).map_or_else(Default::default, |metric| metric.name).as_ptr()
 }
 
-/// Level 1 shares between two readings of SLOTS and PERF_METRICS that the caller took by RDPMC, `a` before `b`.
-///
-/// For programs that open a perf group of their own. Both readings are of the same thread, with no context switch between
-/// them and nothing that resets the registers (read(2), PERF_EVENT_IOC_RESET); else `error` does not hold. For
-/// the moment of the reset itself, pass 0 for slots_a and metrics_a. Any thread.
-///
-/// Returns 0, or:
-///  -EINVAL         `out` is NULL, or SLOTS has more than 48 bits
-///  TD_ESTALE       SLOTS went back: the registers were reset in between
-///  TD_ENOTCOUNTING SLOTS stood still, or PERF_METRICS is empty
+/// Level 1 shares between two readings of SLOTS and PERF_METRICS that the caller took by RDPMC, `a` before `b`, of a
+/// perf group of its own. Both are of the same thread, with no context switch between them and nothing that resets the
+/// registers (read(2), PERF_EVENT_IOC_RESET); else `error` does not hold. For the moment of the reset itself, pass 0
+/// for slots_a and metrics_a. Any thread. Returns 0, or:
+///  -EINVAL          `out` is NULL, or SLOTS has more than 48 bits
+///  TD_ESTALE        SLOTS went back: the registers were reset in between
+///  TD_ENOTCOUNTING  SLOTS stood still, or PERF_METRICS is empty
 ///
 /// # Safety
 /// `out` is NULL or points to what its type says.
@@ -214,11 +181,7 @@ pub unsafe extern "C" fn td_decode_raw_l1(
     guard(|| unsafe { put(out, "out", || crate::decode_raw_l1(slots_a, metrics_a, slots_b, metrics_b)) })
 }
 
-/// Level 2 shares between two readings, as td_decode_raw_l1.
-///
-/// The upper half of PERF_METRICS, which has them, is defined on Sapphire Rapids, Alder Lake and later P-cores only.
-///
-/// Returns as td_decode_raw_l1, and -ENOTSUP if the upper halves are empty and the CPU that runs the call has level 1 only.
+/// Level 2 shares, as td_decode_raw_l1; -ENOTSUP if the upper halves are empty and this CPU has level 1 only.
 ///
 /// # Safety
 /// `out` is NULL or points to what its type says.

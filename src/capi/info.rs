@@ -38,8 +38,7 @@ pub struct CInfo {
     pub pmu: [c_char; 32],
     /// Name of the core, such as "Redwood Cove".
     pub core: [c_char; 48],
-    /// Why the path is not TD_PATH_RDPMC, why level 1 alone is counted, or why registers are rather than general counters, and what to
-    /// do about it; else empty. It may change, as path, level and counters may, while others take general counters.
+    /// Why path, level or source are not the best there are, and what to do; else empty. All may change meanwhile.
     pub note: [c_char; 192],
     /// td_options.max_error_ppm, or its default.
     pub max_error_ppm: u32,
@@ -47,19 +46,15 @@ pub struct CInfo {
     pub max_overhead_ppm: u32,
     /// How often readings have reset the registers for accuracy since td_open.
     pub windows: u64,
-    /// Nanoseconds that this took; cycles of the time-stamp counter if the kernel gives user space no clock.
+    /// Nanoseconds that this took; cycles if the kernel gives user space no clock.
     pub windows_ns: u64,
-    /// General counters that the handle takes; 0: its source is SLOTS and PERF_METRICS, with what corrects them beside them.
+    /// General counters that the handle takes; 0: registers, and what corrects them.
     pub counters: u32,
     /// Zero.
     pub reserved: u32,
 }
 
-/// Describes what a handle measures, and how.
-///
-/// Signals are blocked during the call. Threads as in td_read.
-///
-/// Returns as td_read.
+/// Describes what a handle measures, and how. Signals are blocked during the call. Threads and returns as td_read.
 ///
 /// # Safety
 /// `td` is NULL or from td_open, `out` NULL or points to what its type says.

@@ -62,8 +62,9 @@ pub unsafe extern "C-unwind" fn td_mark_read_slowly(td: *mut td, out: *mut Mark)
 /// The sample decodes with all others of its period. Its times are those at which the library last read the clock
 /// (TD_SAMPLE_COARSE_TIME).
 ///
-/// Call it soon after the region: the handle remembers the state of the counters at its last 64 looks at it (one for each context switch, reset
-/// of the registers, and reading that does not take the fast path), and marks from before are stale. Threads as in td_read.
+/// Call it soon after the region: the handle remembers the state of the counters at its last 64 looks at it (one for
+/// each context switch, reset of the registers, and reading that does not take the fast path), and marks from before
+/// are stale. Threads as in td_read.
 ///
 /// Returns 0, or:
 ///  -EINVAL         an argument is NULL, or not a mark

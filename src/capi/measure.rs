@@ -14,31 +14,24 @@ use std::ffi::c_int;
 
 /// Opens the topdown counters, proves that they count, and begins a measurement period.
 ///
-/// `out` receives the handle; end it with td_close. `options` may be NULL or all zeros for the defaults: the calling
-/// thread, user mode, the deepest level that the CPU counts, by RDPMC where that is possible and by read(2) elsewhere
-/// (td_get_info tells which, and why).
+/// `out` receives the handle; td_close ends it. `options` NULL or all zeros: the calling thread, user mode, the deepest
+/// level that the CPU counts, by RDPMC where possible and by read(2) elsewhere (td_get_info tells which, and why).
 ///
 /// Threads: the handle belongs to the thread that opened it, and that thread alone may read, reset and query it.
-/// Threads and processes that it starts are not counted (but see TD_FLAG_INHERIT); descriptors are close-on-exec.
+/// Threads and processes that it starts are not counted (but see TD_FLAG_INHERIT). Descriptors are close-on-exec.
+/// Signals are blocked during the call. A helper thread, which ends with the call, opens the events.
 ///
-/// A helper thread, which ends with the call, opens the events; so prctl(PR_TASK_PERF_EVENTS_DISABLE) in the program
-/// does not disable them. Signals are blocked during the call.
-///
-/// Returns 0, or:
-///  -ENODEV         this CPU or virtual machine has no topdown counters
-///  -EACCES         denied by perf_event_paranoid or by a security module
-///  -EPERM          denied by a seccomp filter
-///  -ENOSYS         no perf_event_open system call
-///  -ENOTSUP        this CPU cannot give the level or the target
-///  -EINVAL         bad argument
-///  -E2BIG          options of a later version
-///  -ESRCH          no such thread
-///  -EMFILE         this process has no file descriptors left; a handle takes up to 12
-///  -ENFILE         the system has none left
-///  -ENOMEM         no memory, or none left that may be locked
-///  -EAGAIN         this user or container may not start another thread
-///  TD_ENOTCOUNTING others hold the counters
-/// td_last_error says what is in the way and what to do about it. A failed call leaves nothing open.
+/// Returns 0, or a code; td_last_error says what is in the way. A failed call leaves nothing open.
+///  -ENODEV           this CPU or virtual machine has no topdown counters
+///  -EACCES, -EPERM   denied by perf_event_paranoid or a security module; by a seccomp filter
+///  -ENOSYS           no perf_event_open system call
+///  -ENOTSUP          this CPU cannot give the level, the subtree, the cores or the target
+///  -EINVAL, -E2BIG   bad argument; options of a later version
+///  -ESRCH            no such thread
+///  -EMFILE, -ENFILE  no file descriptors left: of this process (a handle takes up to 12); of the system
+///  -ENOMEM           no memory, or none left that may be locked
+///  -EAGAIN           this user or container may not start another thread
+///  TD_ENOTCOUNTING   others hold the counters
 ///
 /// # Safety
 /// `out` and `options` are NULL or point to what their types say.
@@ -98,33 +91,27 @@ unsafe extern "C" fn close(td: *mut td) {
 
 /// Reads the totals since td_open or the last td_reset into `out`.
 ///
-/// By RDPMC this usually takes 44 to 50 instructions, with no system call, lock or allocation (by general counters 68 for level 1, 92
-/// for both; what follows is of registers). PERF_METRICS holds rounded shares
-/// of all slots since the registers were last reset. When they hold so many slots that the next region could not be
-/// measured to within td_options.max_error_ppm, td_read resets them with a read(2) (some 7,400 instructions), as long as
-/// td_options.max_overhead_ppm allows. So the accuracy of a pair of readings does not depend on what ran before.
+/// By RDPMC without system call, lock or allocation (docs/cost.md), but for this: PERF_METRICS holds rounded shares of
+/// all slots since the registers were last reset. When the next region could not be measured to within
+/// td_options.max_error_ppm, td_read resets them by a read(2), as long as td_options.max_overhead_ppm allows. So the
+/// accuracy of a pair of readings does not depend on what ran before.
 ///
-/// Threads: the one that opened the handle. It may be called in a signal handler of that thread, also in one that
-/// interrupts another td_ call on the same handle or leaves that call by siglongjmp. A child of vfork(2), which
-/// shares the memory, must not call it.
+/// Threads: the one that opened the handle, also in a signal handler, which may interrupt another td_ call on the same
+/// handle, or leave that call by siglongjmp. A child of vfork(2), which shares the memory, must not call it.
 ///
-/// RDPMC can be taken away: when 0 is written to the PMU's `rdpmc` file in sysfs, it faults from then on. So td_open of a
-/// handle that uses RDPMC installs, once per process, a handler of SIGSEGV that recognizes this fault and passes all others
-/// to the handler or action that it replaced; the reading returns TD_ENORDPMC. A program that then installs a handler of
-/// its own, or a thread that has SIGSEGV blocked, is ended by SIGSEGV in this case. TD_FLAG_NO_RDPMC avoids that.
+/// Root can take RDPMC away (0 in the PMU's `rdpmc` file in sysfs; on arm64 in the sysctl kernel.perf_user_access). So
+/// td_open of a handle that uses it installs, once per process, a handler of SIGSEGV (arm64: SIGILL), which passes on
+/// all other faults. Then readings return TD_ENORDPMC (arm64: go on by read(2)). A program that later installs a
+/// handler of its own, or a thread that has it blocked, is ended by this fault. TD_FLAG_NO_RDPMC avoids that.
 ///
-/// On arm64 a reading by MRS takes 330 to 380 instructions, and the sysctl kernel.perf_user_access forbids it: who sets that to 0 while
-/// the handle is open gets SIGILL where the above says SIGSEGV, and no error: this and further readings are by read(2).
-///
-/// Returns 0, or:
-///  -EINVAL         an argument is NULL
-///  TD_EWRONGTHREAD called by another thread than the one that opened the handle, or in a forked child
-///  TD_ENORDPMC     see above
-///  -EBADF          the handle is closed, or the program has closed the descriptors of its events
-///  -EBUSY          signal handlers interrupted the call again and again, and used the handle
-///  -EIO            the kernel has given the counters up: their CPU went offline
-///  another -errno  of read(2)
-/// A failure changes no totals.
+/// Returns 0, or a code; then no totals have changed.
+///  -EINVAL          an argument is NULL
+///  TD_EWRONGTHREAD  called by another thread than the one that opened the handle, or in a forked child
+///  TD_ENORDPMC      see above
+///  -EBADF           the handle is closed, or the program has closed the descriptors of its events
+///  -EBUSY           signal handlers interrupted the call again and again, and used the handle
+///  -EIO             the kernel has given the counters up: their CPU went offline
+///  another -errno   of read(2)
 ///
 /// # Safety
 /// `td` is NULL or from td_open, `out` NULL or a sample to be filled in.
@@ -144,11 +131,8 @@ pub unsafe extern "C-unwind" fn td_read(td: *mut td, out: *mut Sample) -> c_int 
 #[cfg(target_arch = "x86_64")]
 crate::read::fast_read!("td_read", ".globl", read_slowly, "1");
 
-/// Begins a new measurement period: totals start from zero, and samples from before do not decode with later ones.
-///
-/// Costs a read(2) of the group. Threads and signal handlers as in td_read.
-///
-/// Returns as td_read.
+/// Begins a new measurement period, by a read(2): totals start from zero, and samples from before do not decode with
+/// later ones. Threads, signal handlers and returns as td_read.
 ///
 /// # Safety
 /// `td` is NULL or from td_open.
@@ -158,15 +142,11 @@ pub unsafe extern "C-unwind" fn td_reset(td: *mut td) -> c_int {
     unsafe { reset(td) }
 }
 
-/// Ends a handle and closes its descriptors; NULL is ignored.
-///
-/// The counters are free at once, even while forked children still have copies of the descriptors. A forked child that
-/// has no use for the handle closes it, too: that frees its own copies and does not disturb the parent. Samples stay valid.
+/// Ends a handle and closes its descriptors; NULL is ignored. Samples stay valid. The counters are free at once, even
+/// while forked children have copies of the descriptors; in a child td_close frees its own copies alone.
 ///
 /// Threads: the one that opened the handle, or another one when the owner does not use it any more. In a signal handler
-/// only where free(3) may be called.
-///
-/// Do not use the pointer afterwards. Calls with it return -EBADF until a later handle gets the same memory.
+/// only where free(3) may be called. Later calls with the pointer return -EBADF, until a later handle has its memory.
 ///
 /// # Safety
 /// `td` is NULL or from td_open.

@@ -16,8 +16,7 @@ pub const TD_TARGET_CPU: u32 = 2;
 
 /// Count kernel mode, too. Read by read(2).
 pub const TD_FLAG_KERNEL: u32 = 1;
-/// Count threads and processes, too, that the target starts from now on. Read by read(2). Nothing bounds the error then:
-/// samples have TD_SAMPLE_UNBOUNDED. For a bound, open one handle in each thread instead.
+/// Count threads and processes that the target starts, too: by read(2), no bound.
 pub const TD_FLAG_INHERIT: u32 = 2;
 /// Read by read(2) even where RDPMC is possible; no RDPMC is ever executed.
 pub const TD_FLAG_NO_RDPMC: u32 = 4;
@@ -29,33 +28,29 @@ pub const TD_FLAG_REGISTERS: u32 = 16;
 pub const TD_FLAG_COUNTERS: u32 = 32;
 /// As td_options.core_type TD_CORES_E.
 pub const TD_FLAG_E_CORES: u32 = 256;
-/// Bare sources: each node is as its registers or counters have it. Without this flag the nodes are Intel's published metrics, which up
-/// to Redwood Cove take the slots of INT_MISC.UOP_DROPPING out of frontend bound and fetch latency, by one general counter more; where
-/// none is left for it, the intervals have those slots. Hybrid CPUs up to Redwood Cove: the P-cores alone.
+/// Nodes without the corrections of the published metrics (docs/sources.md).
 pub const TD_FLAG_BARE: u32 = 512;
 
-/// General counters if they are free when the handle opens, else registers; td_info.note says why. Where there are no registers,
-/// or the kernel shows none, as in virtual machines: general counters.
+/// Counters where they are free or alone, else registers; td_info.note says why.
 pub const TD_SOURCE_AUTO: u32 = 0;
-/// SLOTS and PERF_METRICS, which take no general counter from other users of the PMU. -ENODEV where there are none.
+/// SLOTS and PERF_METRICS, rounded. General counters are left to others.
 pub const TD_SOURCE_REGISTERS: u32 = 1;
-/// General counters of each category's slots. They are exact, but other users of the PMU go without them.
+/// General counters of each category's slots, exact. Others go without them.
 pub const TD_SOURCE_COUNTERS: u32 = 2;
 
-/// Both kinds for a thread that may run on both: level 1 and branch mispredicts, by general counters of both groups. P-cores alone
-/// with a level of 2, a source, a subtree, TD_FLAG_INHERIT or a CPU as target, or if others hold counters (td_info.note).
+/// Both kinds for a thread that may run on both: level 1 and branch mispredicts, by general counters. P-cores alone
+/// with level 2, a source, a subtree, TD_FLAG_BARE or _INHERIT, a CPU as target, or if others count.
 pub const TD_CORES_AUTO: u32 = 0;
-/// P-cores alone.
+/// P-cores alone. `running` is the part of the time there.
 pub const TD_CORES_P: u32 = 1;
-/// E-cores alone, by general counters. Level 2 has nodes of its own, which td_decode_tree gives. -ENOTSUP if the CPU is not hybrid.
+/// E-cores alone, by general counters. -ENOTSUP if the CPU is not hybrid.
 pub const TD_CORES_E: u32 = 2;
 
-/// What to measure. All zeros, like NULL: the calling thread, in user mode, at the deepest level, by the fastest path.
+/// What to measure. All zeros, like NULL: the calling thread, in user mode, as deep and as fast as possible.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct COptions {
-    /// sizeof(struct td_options), set by the caller: so many bytes are read. 0 means 64, its size in the first version. Programs
-    /// built with a shorter or a longer struct of another version work, as long as all fields that this version does not know are zero.
+    /// sizeof(struct td_options), set by the caller; 0 means 64.
     pub size: u32,
     /// TD_FLAG_* bits.
     pub flags: u32,
@@ -65,19 +60,15 @@ pub struct COptions {
     pub id: i32,
     /// 1, 2, 3, or 0 for the deepest that the CPU counts in one group.
     pub level: u32,
-    /// Wanted bound on the error of each share, in parts per million, up to 1000000; 0 means 10000 (1 percentage point).
-    /// td_read resets the registers often enough that regions of a million slots or more reach it, within
-    /// max_overhead_ppm; `error` of the result is the bound that was reached. 1000000: readings never reset the
-    /// registers for exactness, only after a second without a reading and after the counters were away.
+    /// Wanted bound on each share's error, in parts per million, up to 1000000; 0 means 10000 (1 percentage point).
+    /// Registers are reset so often that regions of a million slots or more reach it; 1000000: never for exactness.
     pub max_error_ppm: u32,
-    /// The part of the thread's time that these resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
-    /// Up to 64 of them may come in a row.
+    /// Part of the thread's time that resets may take, in parts per million, up to 1000000; 0 means 10000 (1 %).
     pub max_overhead_ppm: u32,
-    /// A TD_NODE_* that is the parent of others: on cores whose counters cannot hold all of a level in one group, count what is
-    /// below this node beside level 1. `topdown list` names these nodes of each core; those of a hybrid CPU's E-cores take
-    /// TD_FLAG_E_CORES, too. -ENOTSUP for other nodes, and where something else has a counter that the group takes; td_last_error
-    /// says what. 0: none. (Regions under libtopdown-preload.so have all of the level, with TOPDOWN_LEVEL: its parts take turns
-    /// from one execution to another.)
+    /// A node (TD_NODE_*, or td_node_id) of which others are parts, or 0: where the counters cannot hold all of a level
+    /// in one group, count level 1 and what is below this node. `topdown list` has the nodes of each core that are
+    /// counted so, td_list_nodes what a handle measures. -EINVAL: no core has a node below it. -ENOTSUP: this core does
+    /// not count it alone (td_last_error has those that it does), or something else has a counter that it takes.
     pub subtree: u32,
     /// TD_SOURCE_*: what is counted.
     pub source: u32,

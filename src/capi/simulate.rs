@@ -22,16 +22,12 @@ unsafe impl FromCaller for Mix {
 
 const _: () = assert!(size_of::<Mix>() == 72);
 
-/// Sets how the slots of a handle's simulated PMU divide from now on.
+/// Sets how the slots of a handle's simulated PMU (TD_FLAG_SIMULATE) divide from now on. Slots follow the time-stamp
+/// counter, also while the thread sleeps; the registers round and are reset as real ones are. A handle begins with
+/// retiring 0.4, bad speculation 0.1, frontend bound 0.2, backend bound 0.3.
 ///
-/// For programs that are developed or tested where there is no PMU: open with TD_FLAG_SIMULATE. Slots then follow the
-/// time-stamp counter, also while the thread sleeps, and the registers round and are reset as real ones are. A handle
-/// begins with retiring 0.4, bad speculation 0.1, frontend bound 0.2, backend bound 0.3. Threads as in td_read.
-///
-/// Returns 0, or:
-///  -EINVAL         an argument is NULL, mix->size is wrong, or the shares are not a mix
-///  -ENOTSUP        the handle was not opened with TD_FLAG_SIMULATE
-/// or as td_read.
+/// Threads and returns as td_read; -EINVAL also if mix->size is wrong or the shares are not a mix, -E2BIG for a mix of
+/// a later version, -ENOTSUP if the handle has no simulated registers.
 ///
 /// # Safety
 /// `td` is NULL or from td_open, `mix` NULL or points to what its type says.
@@ -47,17 +43,11 @@ pub unsafe extern "C" fn td_simulate_mix(td: *mut td, mix: *const Mix) -> c_int 
     })
 }
 
-/// As td_open, of the simulated PMU of a chosen core: for programs that have to work on other CPUs, too.
-///
-/// `core` is a name that `topdown list` prints, as in td_info.core, such as "Golden or Raptor Cove" or "Zen 5": any program can be
-/// tested on any machine with the nodes and levels of another CPU. "made-up core" does not
-/// exist: it has plain counters and a tree of three levels, the last in cycles, to test programs that walk the tree.
-/// `options` as in td_open; TD_FLAG_SIMULATE need not be set. td_simulate_counters sets what the PMU of a core with plain
-/// counters counts, td_simulate_mix what that of any other counts.
-///
-/// Returns 0, or:
-///  -EINVAL         an argument is NULL, or no core has the name: td_last_error has all names
-/// or as td_open.
+/// As td_open, of the simulated PMU of a chosen core, to try a program as on other CPUs. `core` is a name that `topdown
+/// list` prints, as in td_info.core, or "made-up core": general counters and a tree of three levels, the last in
+/// cycles. TD_FLAG_SIMULATE need not be set. td_simulate_counters sets what a core with general counters counts,
+/// td_simulate_mix what any other does. Returns as td_open; -EINVAL also if no core has the name (td_last_error has
+/// all).
 ///
 /// # Safety
 /// `out` and `options` are NULL or point to what their types say, `core` is NULL or a text that ends in NUL.
@@ -80,15 +70,10 @@ pub unsafe extern "C" fn td_simulate(
     })
 }
 
-/// Sets how much each plain counter of a handle's simulated PMU counts per cycle from now on.
-///
-/// `per_cycle` has `count` numbers from 0 to 64, of the core's first counter and on; all other counters stand still. Cycles
-/// follow the time-stamp counter, also while the thread sleeps. Threads as in td_read.
-///
-/// Returns 0, or:
-///  -EINVAL         an argument is NULL, there are more than 15 numbers, or one is out of range
-///  -ENOTSUP        the handle has no simulated plain counters
-/// or as td_read.
+/// Sets how much each general counter of a handle's simulated PMU counts per cycle of the time-stamp counter from now
+/// on: `per_cycle` has `count` numbers from 0 to 64, of the core's first counter and on; all others stand still.
+/// Threads and returns as td_read; -EINVAL also if there are more than 15 numbers or one is out of range, -ENOTSUP if
+/// the handle has no simulated general counters.
 ///
 /// # Safety
 /// `td` is NULL or from td_open, `per_cycle` NULL or points to `count` numbers.

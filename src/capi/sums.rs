@@ -18,12 +18,10 @@ unsafe impl HoldsSample for Sum {
     const AT: usize = offset_of!(Sum, from);
 }
 
-/// Adds one execution of a region, from a sample taken before it and one taken after it.
-///
-/// Every execution is measured, so `error` of the result is a bound that always holds: at most the sum of the bounds of the
-/// single executions, and far less if they follow each other closely, as in a loop. Any thread, one at a time.
-///
-/// Returns as td_decode_l1; nothing is added if it fails. An execution without a slot is counted, and changes no share.
+/// Adds one execution of a region, from a sample taken before it and one taken after it. Any thread, one at a time.
+/// Each is measured, so `error` of the result always holds: at most the sum of the bounds of single executions, and far
+/// less if they follow each other closely. Returns as td_decode_l1; nothing is added if it fails. An execution without
+/// a slot is counted, and changes no share.
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say.
@@ -36,19 +34,13 @@ pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *con
     })
 }
 
-/// Begins an execution of the sum's region.
+/// Begins an execution of the sum's region, which may be short and run often (docs/cost.md has what it costs). By
+/// registers, a random choice of executions is measured, as many as td_options.max_overhead_ppm allows, and of all
+/// others the slots alone are counted: the result is right if what an execution does has nothing to do with its being
+/// chosen. By general counters each execution is measured.
 ///
-/// For regions that are too short, or run too often, to measure each execution. td_sum_begin measures a random choice of
-/// them, as many as td_options.max_overhead_ppm allows, and counts the slots alone of all others; such an execution costs
-/// some 120 instructions in all. The result is right if what an execution does has nothing to do with its being chosen. Where
-/// general counters are counted (td_info.counters), each execution is measured, for some 220 (level 1) or 290 instructions where a counter
-/// of slots leads (P-cores), and for some 2,600 to 2,900 where cycles do (E-cores, AMD's cores, arm64); now and then
-/// one of nothing is measured before it, which tells what the library itself executes between the two readings.
-///
-/// Each thread has sums of its own. Executions of different sums may nest; those of one may not: a second begin starts
-/// the execution anew. Threads as in td_read.
-///
-/// Returns as td_read.
+/// Each thread has sums of its own. Executions of different sums may nest; a second begin of one starts its execution
+/// anew. Threads and returns as td_read.
 ///
 /// # Safety
 /// `td` is NULL or from td_open, `sum` NULL or points to what its type says.
@@ -109,10 +101,8 @@ unsafe extern "C" fn end_slowly(td: *mut td, sum: *mut Sum) -> c_int {
 }
 }
 
-/// Ends the execution that td_sum_begin began with the same handle.
-///
-/// Returns as td_read; -EINVAL also if none had begun (td_sum.unbalanced counts these) or with another handle, TD_ESTALE if
-/// td_reset was called in between.
+/// Ends the execution that td_sum_begin began with the same handle. Threads and returns as td_read; -EINVAL also if
+/// none had begun (td_sum.unbalanced counts these) or with another handle, TD_ESTALE after a td_reset in between.
 ///
 /// # Safety
 /// As td_sum_begin.
@@ -125,19 +115,9 @@ pub unsafe extern "C-unwind" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int 
     }
 }
 
-/// Level 1 shares of all executions in a sum. Any thread.
-///
-/// `slots` is of all executions. Where general counters are counted, what the library itself executes between the readings of
-/// td_sum_begin and td_sum_end is left out of slots and shares, once enough executions tell how much it is (some 500).
-///
-/// If each was measured, `error` bounds the error of the shares; what it says of the library's own instructions, once these are left
-/// out, is four standard errors (docs/error-bound-sums.md). If not each was, `flags` has
-/// TD_SAMPLE_SPARSE, and `error` is the bound of the measured ones plus four standard errors of the mean of a random sample
-/// (with fewer than eight measured executions: plus the most that the others can have been).
-///
-/// Returns 0, or:
-///  -EINVAL         an argument is NULL, or `sum` is not a sum
-///  TD_ENOTCOUNTING no execution was measured yet
+/// Level 1 shares of all executions in a sum, and `slots` of all of them. If each was measured, `error` bounds the
+/// error of the shares; else (TD_SAMPLE_SPARSE) it has four standard errors of the random sample, too. Any thread.
+/// Returns 0; -EINVAL: an argument is NULL, or `sum` is not a sum; TD_ENOTCOUNTING: no execution was measured yet.
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say.
@@ -147,9 +127,7 @@ pub unsafe extern "C" fn td_sum_l1(sum: *const Sum, out: *mut L1) -> c_int {
     guard(|| unsafe { put(out, "out", || at(sum, "sum")?.l1()) })
 }
 
-/// Level 2 shares of all executions in a sum, as td_sum_l1.
-///
-/// Returns as td_sum_l1, and -ENOTSUP if level 2 was not counted.
+/// Level 2 shares of all executions in a sum, as td_sum_l1; -ENOTSUP if level 2 was not counted.
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say.
@@ -159,13 +137,7 @@ pub unsafe extern "C" fn td_sum_l2(sum: *const Sum, out: *mut L2) -> c_int {
     guard(|| unsafe { put(out, "out", || at(sum, "sum")?.l2()) })
 }
 
-/// Nodes of the tree of metrics of the sum's CPU, over all executions. Any thread.
-///
-/// `nodes`, `capacity` and `count` as in td_decode_tree. The truth lies between `low` and `high`; if not every execution was
-/// measured, this is as sure as td_sum_l1's `error`. `value` is what td_sum_l1 and td_sum_l2 say. A sum is of one CPU:
-/// td_sum_add refuses samples of another tree.
-///
-/// Returns as td_sum_l1.
+/// Nodes over all executions in a sum, as td_decode_tree, with bounds as sure as td_sum_l1's. Returns as td_sum_l1.
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say, `nodes` to `capacity` of them.

@@ -9,13 +9,9 @@ pub extern "C" fn td_strerror(code: c_int) -> *const c_char {
     crate::error::text_of(code).as_ptr().cast()
 }
 
-/// Copies the calling thread's last failure in full: what happened, why, and what to do about it.
-///
-/// `buffer` receives the text, cut to `length` - 1 bytes, and a NUL. Pass NULL and 0 to ask for the length. Successful calls
-/// do not change the text.
-///
-/// Returns the length of the whole text without the NUL, 0 if no call of this thread has failed yet; or -EINVAL if
-/// `buffer` is NULL and `length` is not 0.
+/// Copies the calling thread's last failure in full into `buffer`, cut to `length` - 1 bytes, and a NUL; NULL and 0 ask
+/// for the length. Successful calls do not change the text. Returns the length of the whole text without the NUL (0: no
+/// call has failed yet), or -EINVAL if `buffer` is NULL and `length` is not 0.
 ///
 /// # Safety
 /// `buffer` is NULL or has room for `length` bytes.
@@ -28,9 +24,7 @@ pub unsafe extern "C" fn td_last_error(buffer: *mut c_char, length: usize) -> c_
     last_error::with(|text| unsafe { copy(text, buffer, length) })
 }
 
-/// Version of the library that the program runs with, "MAJOR.MINOR.PATCH"; TD_VERSION is that of the header.
-///
-/// Static text. Any thread.
+/// Version of the library that runs, "MAJOR.MINOR.PATCH". Static text. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn td_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()

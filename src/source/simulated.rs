@@ -15,8 +15,7 @@ use std::time::Instant;
 /// A whole, in the units that shares are counted in.
 const WHOLE: u64 = 1 << 20;
 
-/// How the slots of the simulated PMU truly divide: shares of all slots, 0 to 1. The level 1 four add up
-/// to 1; a level 2 share is at most its level 1 share.
+/// How the slots of a simulated PMU truly divide: shares of all slots, 0 to 1. Level 1 adds up to 1.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mix {
@@ -32,13 +31,13 @@ pub struct Mix {
     pub frontend_bound: f64,
     /// Level 1.
     pub backend_bound: f64,
-    /// Part of retiring.
+    /// Level 2: at most retiring.
     pub heavy_operations: f64,
-    /// Part of bad speculation.
+    /// Level 2: at most bad_speculation.
     pub branch_mispredicts: f64,
-    /// Part of frontend bound.
+    /// Level 2: at most frontend_bound.
     pub fetch_latency: f64,
-    /// Part of backend bound.
+    /// Level 2: at most backend_bound.
     pub memory_bound: f64,
 }
 

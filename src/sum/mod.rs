@@ -23,8 +23,7 @@ pub use execution::Execution;
 pub use inputs::InputSum;
 pub use turns::{FEWEST_TURNS, MOST_NODES_IN_TURNS, TurnTally, is_in_turns};
 
-/// Of a sum: not every execution was measured, and `error` is four standard errors of a random sample more than the bound of
-/// those that were.
+/// Of a sum: a random sample of the executions was measured.
 pub const TD_SAMPLE_SPARSE: u32 = 8;
 
 /// `Sum::state`.
@@ -36,8 +35,8 @@ const STEADY: u32 = 3;
 /// In one that is counted steadily: its end takes no more than the counters.
 const COUNTED: u32 = 4;
 
-/// Sum over executions of one region. Clear it (memset) before the first execution; then call td_sum_begin and td_sum_end
-/// around each execution, or td_sum_add after it. Plain data, for one thread at a time.
+/// Sum over executions of one region. Clear it (memset) before the first; then call td_sum_begin and td_sum_end around
+/// each, or td_sum_add after it. Plain data, for one thread at a time.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {

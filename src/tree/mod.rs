@@ -22,19 +22,19 @@ pub struct Node {
     pub size: u32,
     /// TD_SAMPLE_* bits of both samples.
     pub flags: u32,
-    /// TD_NODE_*. A metric has the same number on all CPUs and in all versions.
+    /// TD_NODE_*, or what td_node_id says: the same on all CPUs and in all versions.
     pub id: u32,
     /// `id` of the node of which it is a part; TD_NODE_NONE for roots.
     pub parent: u32,
     /// 1 for roots, else one more than the parent's.
     pub level: u32,
-    /// TD_UNIT_*: what the shares are of. Children of another unit than their parent's do not add up to it.
+    /// TD_UNIT_*: what the shares are of. Nodes of two units do not add up.
     pub unit: u32,
     /// 1; or 0 if the node was not counted: then `value`, `low` and `high` are NaN.
     pub measured: u32,
     /// Zero.
     pub reserved0: u32,
-    /// The share, 0 to 1.
+    /// The share, 0 to 1, as td_decode_l1 and td_decode_l2 give it.
     pub value: f64,
     /// Lower end of the bound: the truth is not below it.
     pub low: f64,
