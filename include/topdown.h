@@ -358,7 +358,7 @@ struct td_sum {
     uint64_t measured;         /**< Executions that were measured: it is known how their slots divide. */
     uint64_t measured_slots;   /**< Slots in those. */
     uint64_t unbalanced;       /**< Calls of td_sum_end without a td_sum_begin. */
-    uint64_t unseen;           /**< Zero. */
+    uint64_t reserved;         /**< Zero. */
     uint64_t opaque[115];      /**< The library's own. */
 };
 

@@ -77,6 +77,7 @@ static struct td_info by_level(uint32_t flags, uint32_t level, enum how how, con
     td_must(td_decode_tree_as(&before, &after, TD_AS_BARE, nodes, NODES, &count));
     /* (what the library executed between two windows of registers that are corrected may have dropped all that was dropped) */
     are_true(nodes, count, 1, info.counters == 0 && how == TELLS_APART && !bare ? HAS_BOTH : TELLS_APART, what);
+    CHECK_EQ(td_decode_tree_as(&before, &after, TD_AS_BARE - 1, NULL, 0, &count), -EINVAL);
     CHECK_EQ(td_decode_tree_as(&before, &after, TD_AS_BARE + 1, NULL, 0, &count), -EINVAL);
     td_close(td);
     return info;

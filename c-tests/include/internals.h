@@ -68,7 +68,7 @@ struct td_own_sum {
     uint64_t measured;         /**< Executions that were measured: it is known how their slots divide. */
     uint64_t measured_slots;   /**< Slots in those. */
     uint64_t unbalanced;       /**< Calls of td_sum_end without a td_sum_begin. */
-    uint64_t unseen;           /**< Zero. */
+    uint64_t reserved;         /**< Zero. */
     uint32_t level;            /**< The rest is the library's own. */
     uint32_t state;            /**< Between two executions, or in one, and how it is counted. */
     /** Executions to come before the next that is measured; less than none, as a signed number, where each is. */

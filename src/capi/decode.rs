@@ -91,8 +91,6 @@ pub unsafe extern "C" fn td_decode_tree(
 pub const TD_AS_PUBLISHED: u32 = 0;
 /// As registers or counters have them, without corrections (docs/sources.md).
 pub const TD_AS_BARE: u32 = 2;
-/// As programs say that were built when the default was another.
-const AS_PUBLISHED: u32 = 1;
 
 /// As td_decode_tree, by a definition of the nodes: TD_AS_*; -EINVAL if it is none.
 ///
@@ -110,7 +108,7 @@ pub unsafe extern "C" fn td_decode_tree_as(
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe {
         match definition {
-            TD_AS_PUBLISHED | AS_PUBLISHED => {
+            TD_AS_PUBLISHED => {
                 put_nodes(nodes, capacity, count, || tree::decode(earlier(from)?, at(to, "to")?))
             }
             TD_AS_BARE => {

@@ -59,7 +59,7 @@ pub struct Sum {
     /// Calls of td_sum_end without a td_sum_begin.
     pub unbalanced: u64,
     /// Zero.
-    pub unseen: u64,
+    pub reserved: u64,
     /// The rest is the library's own.
     pub level: u32,
     /// Between two executions, or in one, and how it is counted.
