@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 use std::ops::RangeInclusive;
-use topdown::capi::{FromCaller, read_by_size};
+use topdown::capi::{CallerStruct, read_by_size};
 use topdown::{Error, Result};
 use topdown_record::Settings;
 
@@ -35,11 +35,11 @@ pub struct Wishes {
 }
 
 // SAFETY: it is numbers without padding.
-unsafe impl FromCaller for RecordOptions {
+unsafe impl CallerStruct for RecordOptions {
     const NAME: &'static str = "td_record_options";
     const FIRST: usize = 64;
     const LEAST: usize = offset_of!(RecordOptions, reserved);
-    const UNTIL: usize = offset_of!(RecordOptions, reserved);
+    const KNOWN: usize = offset_of!(RecordOptions, reserved);
 }
 
 const _: () = assert!(size_of::<RecordOptions>() == 64 && RecordOptions::LEAST == 24);

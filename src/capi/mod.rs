@@ -6,9 +6,9 @@
 //! bits: a new one takes the lowest that is free, and none ever changes.
 
 mod border;
+mod caller_struct;
 mod decode;
 mod decoders;
-mod from_caller;
 mod info;
 mod inline;
 mod last_error;
@@ -19,8 +19,8 @@ mod sums;
 mod texts;
 
 pub use border::td;
+pub use caller_struct::{CallerStruct, read_by_size};
 pub use decode::*;
-pub use from_caller::{FromCaller, read_by_size};
 pub use info::*;
 pub use inline::*;
 pub use measure::*;

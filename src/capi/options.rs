@@ -1,6 +1,6 @@
 //! `struct td_options`.
 
-use super::from_caller::{FromCaller, read_by_size};
+use super::caller_struct::{CallerStruct, read_by_size};
 use crate::error::{Error, Result};
 use crate::model;
 use crate::model::metrics::TD_NODE_NONE;
@@ -79,11 +79,11 @@ pub struct COptions {
 }
 
 // SAFETY: it is numbers of four bytes.
-unsafe impl FromCaller for COptions {
+unsafe impl CallerStruct for COptions {
     const NAME: &'static str = "td_options";
     const FIRST: usize = 64;
     const LEAST: usize = offset_of!(COptions, max_overhead_ppm);
-    const UNTIL: usize = offset_of!(COptions, reserved);
+    const KNOWN: usize = offset_of!(COptions, reserved);
 }
 
 const _: () = assert!(size_of::<COptions>() == 64 && COptions::LEAST == 24);

@@ -1,7 +1,7 @@
 //! The simulated PMU.
 
 use super::border::{check, guard, handle, put, td};
-use super::from_caller::{FromCaller, read_by_size};
+use super::caller_struct::{CallerStruct, read_by_size};
 use super::options::{self, COptions};
 use crate::error::Error;
 use crate::handle;
@@ -13,11 +13,11 @@ use crate::sys::signals::Blocked;
 use std::ffi::{CStr, c_char, c_int};
 
 // SAFETY: it is numbers without padding.
-unsafe impl FromCaller for Mix {
+unsafe impl CallerStruct for Mix {
     const NAME: &'static str = "td_mix";
     const FIRST: usize = 72;
     const LEAST: usize = 72;
-    const UNTIL: usize = size_of::<Mix>();
+    const KNOWN: usize = size_of::<Mix>();
 }
 
 const _: () = assert!(size_of::<Mix>() == 72);

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 /// A structure whose first field, a u32, is the caller's size of it. It grows at its end alone.
 ///
 /// # Safety
-/// It has no padding, any bytes make one, and it has `UNTIL` bytes at least.
-pub unsafe trait FromCaller: Copy {
+/// It has no padding, any bytes make one, and it has `KNOWN` bytes at least.
+pub unsafe trait CallerStruct: Copy {
     /// As C calls it.
     const NAME: &'static str;
     /// What size 0 means, in all versions: a program that leaves it 0 may be older than this library, and have no more than that.
@@ -15,7 +15,7 @@ pub unsafe trait FromCaller: Copy {
     /// Where the fields end that each program has.
     const LEAST: usize;
     /// Where the fields end that this version knows. What follows is zeros.
-    const UNTIL: usize;
+    const KNOWN: usize;
 }
 
 /// More than any version will have.
@@ -25,7 +25,7 @@ const MOST: usize = 4096;
 ///
 /// # Safety
 /// `pointer` is NULL or points to as many bytes as its first field says (`FIRST` if that is 0).
-pub unsafe fn read_by_size<T: FromCaller>(pointer: *const T, what: &str) -> Result<T> {
+pub unsafe fn read_by_size<T: CallerStruct>(pointer: *const T, what: &str) -> Result<T> {
     border::check(pointer, what)?;
     // SAFETY: not NULL and aligned, as checked; the C caller's structure has its first field at least.
     let size = match unsafe { pointer.cast::<u32>().read() } as usize {
@@ -41,7 +41,7 @@ pub unsafe fn read_by_size<T: FromCaller>(pointer: *const T, what: &str) -> Resu
     }
     // SAFETY: the C caller says that the structure is so long.
     let bytes = unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), size) };
-    let (known, rest) = bytes.split_at(size.min(T::UNTIL));
+    let (known, rest) = bytes.split_at(size.min(T::KNOWN));
     if rest.iter().any(|byte| *byte != 0) {
         let behind = format!("{what} has a value behind the fields that this version knows");
         return Err(Error::errno(libc::E2BIG, behind)
@@ -49,7 +49,7 @@ pub unsafe fn read_by_size<T: FromCaller>(pointer: *const T, what: &str) -> Resu
     }
     // SAFETY: any bytes make one.
     let mut own: T = unsafe { std::mem::zeroed() };
-    // SAFETY: own has `UNTIL` bytes at least, and any bytes make one.
+    // SAFETY: own has `KNOWN` bytes at least, and any bytes make one.
     unsafe { std::ptr::copy_nonoverlapping(known.as_ptr(), (&raw mut own).cast(), known.len()) };
     Ok(own)
 }
