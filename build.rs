@@ -1,43 +1,70 @@
-//! Makes the tables of CPUs from the texts of their cores (`cpus/*.txt`). Gives the shared library its SONAME, and keeps it loaded:
-//! threads point the kernel to its restartable sequences. `abi/cc` adds the symbol versions.
+//! Makes the tables of CPUs from the texts of their cores (`cpus/*.txt`) and of nodes (`cpus/nodes.list`), and from those in the directory
+//! that TOPDOWN_TEXTS names, if it is set. Gives the shared library its SONAME, and keeps it loaded: threads point the kernel to its
+//! restartable sequences. `abi/cc` adds the symbol versions.
 
 #[path = "src/cpu/expression.rs"]
 mod expression;
 #[path = "src/cpu/groups.rs"]
 mod groups;
+#[path = "src/cpu/names.rs"]
+mod names;
 #[path = "build/tables.rs"]
 mod tables;
 #[path = "src/cpu/text.rs"]
 mod text;
 
 use groups::Groups;
+use names::NodeName;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use tables::Read;
-use text::Text;
+use text::{Fault, Text};
 
 const TEXTS: &str = "cpus";
+const MORE_TEXTS: &str = "TOPDOWN_TEXTS";
+const NODES: &str = "nodes.list";
 
 fn main() {
     for changed in ["build.rs", "build", "abi", "src/cpu", TEXTS] {
         println!("cargo:rerun-if-changed={changed}");
     }
+    println!("cargo:rerun-if-env-changed={MORE_TEXTS}");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libtopdown.so.0");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
 
-    let mut paths: Vec<PathBuf> = fs::read_dir(TEXTS).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
-    paths.sort();
-    let cores: Vec<Read> = paths.iter().map(|path| core(path)).collect();
+    let (mut cores, mut nodes) = (Vec::new(), Vec::new());
+    let more = env::var_os(MORE_TEXTS).filter(|path| !path.is_empty()).map(PathBuf::from);
+    for directory in [PathBuf::from(TEXTS)].into_iter().chain(more) {
+        println!("cargo:rerun-if-changed={}", directory.display());
+        if directory.join(NODES).exists() {
+            read(&directory.join(NODES), |text| names::read(text, &mut nodes));
+        }
+        let entries =
+            fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+        paths.sort();
+        cores.extend(paths.iter().map(|path| core(path, &nodes)));
+    }
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
     fs::write(out.join("cpus.rs"), tables::tables(&cores)).unwrap();
+    fs::write(out.join("metrics.rs"), tables::metrics(&nodes)).unwrap();
 }
 
-/// What is wrong with a text ends the build.
-fn core(path: &Path) -> Read {
+/// What is wrong with a file ends the build.
+fn read<T>(path: &Path, read: impl FnOnce(&str) -> Result<T, Fault>) -> T {
     let file = path.display();
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{file}: {error}"));
-    let text = Text::read(&text).unwrap_or_else(|fault| panic!("{file}:{}: {}", fault.line, fault.what));
+    read(&text).unwrap_or_else(|fault| panic!("{file}:{}: {}", fault.line, fault.what))
+}
+
+fn core(path: &Path, nodes: &[NodeName]) -> Read {
+    let file = path.display();
+    let text = read(path, Text::read);
+    let is_listed = |name: &str| nodes.iter().any(|node| node.name == name);
+    if let Some(node) = text.nodes.iter().find(|node| !is_listed(&node.name)) {
+        panic!("{file}: the node {} is not in {NODES}", node.name);
+    }
     let groups =
         (text.counters > 0).then(|| Groups::of(&text).unwrap_or_else(|what| panic!("{file}: {what}")));
     (text, groups)

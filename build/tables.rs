@@ -2,6 +2,7 @@
 
 use crate::expression::{Expression, Operator};
 use crate::groups::{Formula, Group, Groups};
+use crate::names::NodeName;
 use crate::text::{Core, Event, Leader, Node, Place, Text, Value};
 
 /// The fields of PERF_METRICS, in their order.
@@ -36,6 +37,19 @@ pub fn tables(cores: &[Read]) -> String {
         out.hybrid(p_core, e_core);
     }
     format!("{}];\npub(super) static E_CORES: &[Model] = &[\n{}];\n", out.text, out.own)
+}
+
+/// A constant of each node.
+pub fn metrics(nodes: &[NodeName]) -> String {
+    let constant = |node: &NodeName| {
+        let NodeName { id, name, short, verdict } = node;
+        format!(
+            "/// See `cpus/nodes.list`.\n#[allow(dead_code)]\npub(crate) const {}: Metric = Metric {{ id: {id}, name: c\"tma_{name}\", \
+             short: {short:?}, verdict: {verdict:?} }};\n",
+            name.to_uppercase()
+        )
+    };
+    nodes.iter().map(constant).collect()
 }
 
 /// Each kind of E-core, with the P-cores beside it.

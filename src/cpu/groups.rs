@@ -1,7 +1,7 @@
 //! Which groups of a core's events fit its general-purpose counters, and what of its tree each of them tells.
 //!
-//! Levels are counted whole as far as they fit. The children of each node of the deepest of these levels are a family; each family that
-//! fits has a group of its own beside level 1, and families below one node share a group where both fit. Of a family that does not fit,
+//! Levels are counted whole as far as they fit. Deeper children of one node are a family; each family that fits has
+//! a group of its own beside level 1, and families below one node share a group where both fit. Of a family that does not fit,
 //! the first children are counted that do. Slots of the core's other thread are left out where that makes room: such a group is for
 //! cores that run one thread each.
 
@@ -188,7 +188,7 @@ fn families(text: &Text, whole: u32) -> Vec<Family> {
         text.left_out.contains(&node.name) && !nodes.iter().any(|child| has_parent(child, node))
     };
     let mut families = Vec::new();
-    for parent in nodes.iter().filter(|node| node.level <= whole) {
+    for parent in nodes {
         let below = |node: &Node| has_parent(node, parent) && (node.level > whole || is_left_out(node));
         let children = places(&below);
         if !children.is_empty() {
@@ -292,7 +292,7 @@ impl<'t> Bin<'t> {
             nodes.iter().filter(|node| is_above(node)).map(|node| node.parent.as_ref()).collect();
         let is_told = |node: &Node| is_child(node) || above.contains(&node.parent.as_ref());
         // (levels 1 and 2 are listed of every core, told or not)
-        let is_listed = |node: &Node| node.level <= whole.max(2) || is_child(node);
+        let is_listed = |node: &Node| node.level <= whole.max(2) || is_told(node);
         let mut group = self.plan.group(Some(&self.name), &self.events, is_listed, is_told)?;
         let mut notes = self.notes.clone();
         if self.is_cut {

@@ -2,6 +2,7 @@
 
 mod expression;
 mod groups;
+mod names;
 mod text;
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::expression::{Expression, Operator};
 use super::groups::{Formula, Group, Groups};
+use super::names::{self, NodeName};
 use super::text::{Fault, Node, Place, Text};
 
 /// Each text of the tree, by its file's name.
@@ -218,6 +219,23 @@ fn families_below_one_node_share_a_group_and_take_in_what_is_left_of_another() {
 }
 
 #[test]
+fn families_that_fit_together_share_a_group_and_what_is_deeper_has_one_of_its_own() {
+    let [before, _] = FAMILIES.split_once("node useful").map(|(before, after)| [before, after]).unwrap();
+    let nodes = "event g 0x8 simulated 1\nnode useful = a\nnode useless = rest\nnode useful > x = b\nnode useful > y = rest\n\
+        node useless > z = g\nnode x > x1 = c\nnode y > y1 = d\nnode z > z1 = f\nnode y1 > y2 = e\n";
+    let text = Text::read(&format!("{before}{nodes}")).unwrap();
+    let groups = Groups::of(&text).unwrap();
+    assert_eq!(groups.whole.events, [0, 1, 6], "level 2");
+    let of = |group: &Group| (group.subtree.clone().unwrap(), group.events.clone());
+    let found: Vec<_> = groups.subtrees.iter().map(of).collect();
+    let [useful, z, y1] = ["useful", "z", "y1"].map(String::from);
+    assert_eq!(found, [(useful, vec![0, 1, 2, 3]), (z, vec![0, 5, 6]), (y1, vec![0, 1, 3, 4])]);
+    let [.., deepest] = &groups.subtrees[..] else { panic!("{}", groups.subtrees.len()) };
+    let listed: Vec<&str> = deepest.nodes.iter().map(|(place, _)| &text.nodes[*place].name[..]).collect();
+    assert_eq!(listed, ["useful", "useless", "x", "y", "z", "y1", "y2"], "with those above");
+}
+
+#[test]
 fn a_node_that_is_left_out_makes_room_and_has_a_group_of_its_own() {
     let groups = made_up(|text| text.to_string() + "leave-out third fourth\n").unwrap();
     assert_eq!(groups.whole.events, [0, 1], "the rest of level 2");
@@ -322,4 +340,30 @@ fn faults_have_their_line() {
         let Err(Fault { line: 0, what }) = without(line) else { panic!("{line}") };
         assert!(what.contains(&format!("no line '{}'", line.split(' ').next().unwrap())), "{what}");
     }
+}
+
+#[test]
+fn each_node_has_a_number_and_a_name_of_its_own_and_is_in_a_text() {
+    let (mut all, list) = (Vec::new(), include_str!("../../cpus/nodes.list"));
+    names::read(list, &mut all).unwrap();
+    let texts = texts();
+    for NodeName { name, .. } in &all {
+        assert!(texts.iter().any(|(_, text)| text.node_of(name).is_some()), "{name}");
+    }
+    for (_, text) in &texts {
+        let is_listed = |node: &Node| all.iter().any(|listed| listed.name == node.name);
+        assert!(text.nodes.iter().all(is_listed), "{:?}", text.cores);
+    }
+    let refused = |line: &str, what: &str| {
+        let fault = names::read(&format!("{list}{line}\n"), &mut Vec::new()).unwrap_err();
+        assert!(fault.line == list.lines().count() + 1 && fault.what.contains(what), "{line}: {fault:?}");
+    };
+    refused("99 | retiring | again | ", "retiring has the number or the name already");
+    refused("1 | another | again | ", "retiring has the number or the name already");
+    refused("0 | another | again | ", "'0' is no number from 1 on");
+    refused("99 | Another | again | ", "'Another' is no name of a metric");
+    refused("99 | 9th | again | ", "'9th' is no name");
+    refused("99 | another | | ", "another has no short name");
+    refused("99 | another | again | of all slots", "no place for its share");
+    refused("99 | another | again", "has 3 fields, and not four");
 }

@@ -48,7 +48,9 @@ pub struct Core {
     /// The same with room for the name of a node behind it.
     pub short: String,
     pub place: Place,
-    /// Vendor string of CPUID; of arm64 the implementer.
+    /// It has one of the lines that name CPUs.
+    is_placed: bool,
+    /// Vendor string of CPUID; of arm64 the implementer; of no CPU "".
     pub vendor: String,
     pub family: u32,
     /// Empty: the whole family.
@@ -161,6 +163,7 @@ impl Text {
         match (keyword, &words[..]) {
             ("core", _) => self.cores.push(Core::new(rest)),
             ("short", _) => self.core()?.short = rest.into(),
+            ("cpu", ["none"]) => self.core()?.is_placed = true,
             ("cpu", [vendor, family, models @ ..]) => {
                 self.core()?.is(Place::Own, vendor, small(family)?, models)?;
             }
@@ -284,7 +287,7 @@ impl Text {
         if let Some((line, _)) = missing.iter().find(|(_, missing)| *missing) {
             return Err(format!("there is no line '{line}'"));
         }
-        if let Some(core) = self.cores.iter().find(|core| core.vendor.is_empty()) {
+        if let Some(core) = self.cores.iter().find(|core| !core.is_placed) {
             return Err(format!("there is no line 'cpu', 'midr' or 'e-cores' of {}", core.name));
         }
         for event in &self.events {
@@ -340,6 +343,7 @@ impl Core {
             name: name.into(),
             short: name.into(),
             place: Place::Own,
+            is_placed: false,
             vendor: String::new(),
             family: 0,
             models: Vec::new(),
@@ -350,7 +354,8 @@ impl Core {
     }
 
     fn is(&mut self, place: Place, vendor: &str, family: u32, models: &[&str]) -> Result<(), String> {
-        (self.place, self.vendor, self.family) = (place, vendor.into(), family);
+        (self.place, self.is_placed) = (place, true);
+        (self.vendor, self.family) = (vendor.into(), family);
         if models == ["all"] {
             return Ok(());
         }

@@ -3,7 +3,6 @@
 
 mod fingerprint;
 mod list;
-pub(crate) mod made_up;
 pub(crate) mod metrics;
 pub(crate) mod perf_metrics;
 mod place;
@@ -166,7 +165,7 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 }
 
 /// The whole table. A sample names its row by the place in it, and by what `fingerprint::mark` tells of the row.
-const TABLE: &[&[Model]] = &[perf_metrics::ROWS, made_up::ROWS, texts::ROWS];
+const TABLE: &[&[Model]] = &[perf_metrics::ROWS, texts::ROWS];
 
 fn rows() -> impl Iterator<Item = &'static Model> {
     TABLE.iter().copied().flatten()
@@ -274,11 +273,17 @@ pub fn subtree_of_name(name: &str) -> Option<u32> {
     metric_of_name(name).map(|metric| metric.id).filter(|&node| has_children(node))
 }
 
-/// Of this CPU: the nodes below which this level is counted, where no group holds all of the level.
+/// The nodes below each of which a group counts, so that all of them tell this level; none, if one group holds the level, or none does.
+fn parts(row: &Model, level: u32) -> Vec<u32> {
+    let down_to = || subtrees(row).filter(|part| part.levels() <= level);
+    let is_told = down_to().any(|part| part.levels() == level);
+    down_to().filter(|_| is_told).map(Model::subtree).collect()
+}
+
+/// `parts` of this CPU.
 #[must_use]
 pub fn subtrees_of_level(level: u32) -> Vec<u32> {
-    let parts = of_this_cpu().into_iter().flat_map(subtrees);
-    parts.filter(|row| row.levels() == level).map(Model::subtree).collect()
+    of_this_cpu().map_or(Vec::new(), |row| parts(row, level))
 }
 
 /// The groups that take turns where none holds all of this level: each is named by the node below which it counts, and TD_NODE_NONE stands
@@ -287,12 +292,7 @@ pub fn subtrees_of_level(level: u32) -> Vec<u32> {
 #[must_use]
 pub fn groups_of_level(level: u32, core: &str) -> Vec<u32> {
     let row = if core.is_empty() { of_this_cpu() } else { named(core).map(|(_, row)| row) };
-    let parts: Vec<u32> = row
-        .into_iter()
-        .flat_map(subtrees)
-        .filter(|part| part.levels() == level)
-        .map(Model::subtree)
-        .collect();
+    let parts = row.map_or(Vec::new(), |row| parts(row, level));
     let whole = row.filter(|row| row.levels() > 1 && !parts.is_empty()).map(|_| metrics::TD_NODE_NONE);
     whole.into_iter().chain(parts).collect()
 }

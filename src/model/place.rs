@@ -22,7 +22,7 @@ macro_rules! by_place {
 }
 
 /// More than any tree has.
-const LEVELS: u8 = 4;
+const LEVELS: u8 = 8;
 
 by_place!(MOVED: &[Moved] = &[], |row, _tree| row.moved());
 by_place!(IS_CORRECTED: bool = false, |_row, tree| tree.is_corrected());

@@ -1,7 +1,6 @@
 //! The made-up CPU needs a table and no code, and its intervals hold.
 
 use super::*;
-use crate::model::made_up;
 
 /// What each node of the made-up CPU has, whose counters stand so.
 const TRUTH: [f64; 8] = [0.25, 0.05, 0.1, 0.6, 0.45, 0.15, 0.1, 0.2];
@@ -11,7 +10,7 @@ const COUNTED: [u64; 8] = [1_000_000, 1_000_000, 400_000, 2_400_000, 600_000, 45
 fn made_up_sample(counter: [u64; 8], last: &Sample) -> Sample {
     let mut sample = Sample {
         size: size_of::<Sample>() as u32,
-        base: Base::of_handle(7, place_of(&made_up::TREE), 3),
+        base: Base::of_handle(7, model::of_core("made-up core").unwrap(), 3),
         ..*last
     };
     sample.counter[..8].iter_mut().zip(counter).for_each(|(total, more)| *total += more);
@@ -20,8 +19,12 @@ fn made_up_sample(counter: [u64; 8], last: &Sample) -> Sample {
     sample
 }
 
+fn tree() -> &'static Tree {
+    of_core("made-up core")
+}
+
 fn made_up(level: u32, span: &Span, from: &Sample, to: &Sample) -> Vec<Node> {
-    nodes(&made_up::TREE, level, &counted(&made_up::TREE, span, Some(from), to), span).collect()
+    nodes(tree(), level, &counted(tree(), span, Some(from), to), span).collect()
 }
 
 #[test]
