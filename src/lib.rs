@@ -7,6 +7,7 @@ pub(crate) use topdown_seam as sys;
 
 mod error;
 mod options;
+mod plan;
 
 #[cfg(test)]
 mod cpu;

@@ -1,13 +1,14 @@
 //! The events that a sampling profiler counts between two samples, and the shares that follow from such counts.
 #![forbid(unsafe_code)]
 
-use crate::detect::{self, Plan, Pmu};
+use crate::detect::{self, Pmu};
 use crate::error::{Error, Result};
 use crate::model::metrics::{Metric, TD_NODE_NONE, TD_NODE_SMT_CONTENTION};
 use crate::model::perf_metrics::{CYCLES, SLOTS, metrics_of};
 use crate::model::tree::{Formula, Input, Row, Tree};
 use crate::model::{self, Counting, Event, MOST_INPUTS};
 use crate::options::{Options, SourceKind};
+use crate::plan::Plan;
 use crate::registers::FULL;
 use crate::sys::Linux;
 use crate::sys::cpu;

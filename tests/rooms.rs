@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[(&str, &[&str])] = &[
     ("what all rooms say", &["error", "options"]),
     ("model", &["model"]),
+    ("plan", &["plan"]),
     ("detect", &["detect"]),
     ("registers and samples", &["registers", "sample"]),
     ("rules of error", &["bound", "budget"]),

@@ -70,7 +70,7 @@ struct Family {
 }
 
 /// Which nodes a group tells, and by which events.
-struct Plan<'t> {
+struct Needs<'t> {
     text: &'t Text,
     corrections: Corrections,
     /// The core runs one thread.
@@ -83,12 +83,12 @@ impl Groups {
     /// # Errors
     /// Level 1 does not fit, or a value is neither slots nor a share.
     pub fn of(text: &Text) -> Result<Groups, String> {
-        let with = |corrections, alone| Plan { text, corrections, alone };
+        let with = |corrections, alone| Needs { text, corrections, alone };
         let both = with(Corrections::Counted, text.one_thread);
         let whole = (1..=text.depth()).rev().find(|level| both.fits(&both.levels(*level)));
         let whole = whole.ok_or("level 1 does not fit")?;
         let of_whole =
-            |plan: &Plan| plan.group(None, &plan.levels(whole), |node| node.level <= whole, |_| true);
+            |plan: &Needs| plan.group(None, &plan.levels(whole), |node| node.level <= whole, |_| true);
         let has_other_thread = text.nodes.iter().any(|node| node.is_of_other_thread);
         let is_corrected = text.events.iter().any(|event| event.corrects);
         let mut groups = Groups {
@@ -113,7 +113,7 @@ impl Groups {
 }
 
 /// Why whole levels end at this one.
-fn no_deeper(plan: &Plan, whole: u32, bins: &[Bin], untold: &[Bin]) -> String {
+fn no_deeper(plan: &Needs, whole: u32, bins: &[Bin], untold: &[Bin]) -> String {
     let text = plan.text;
     let left_out: Vec<String> = text.left_out.iter().map(|name| title(name)).collect();
     let level = if left_out.is_empty() { whole + 1 } else { whole };
@@ -150,7 +150,7 @@ fn title(name: &str) -> String {
 fn bins(text: &Text, whole: u32) -> Vec<Bin<'_>> {
     let mut bins: Vec<Bin> = Vec::new();
     for family in families(text, whole) {
-        let attempt = |alone| Bin::new(Plan { text, corrections: Corrections::Counted, alone }, &family);
+        let attempt = |alone| Bin::new(Needs { text, corrections: Corrections::Counted, alone }, &family);
         let (both, alone) = (attempt(text.one_thread), attempt(true));
         let bin = if alone.is_all() && !both.is_all() { alone } else { both };
         if !bins.last_mut().is_some_and(|last| last.takes(&bin)) {
@@ -201,7 +201,7 @@ fn families(text: &Text, whole: u32) -> Vec<Family> {
 
 /// A group of families.
 struct Bin<'t> {
-    plan: Plan<'t>,
+    plan: Needs<'t>,
     /// The family's parent; of several families, that of their parents.
     name: String,
     grandparent: Option<String>,
@@ -216,7 +216,7 @@ struct Bin<'t> {
 }
 
 impl<'t> Bin<'t> {
-    fn new(plan: Plan<'t>, family: &Family) -> Bin<'t> {
+    fn new(plan: Needs<'t>, family: &Family) -> Bin<'t> {
         let mut bin = Bin {
             events: plan.levels(1),
             plan,
@@ -311,7 +311,7 @@ fn is_below(nodes: &[Node], node: &Node, other: &Node) -> bool {
     })
 }
 
-impl Plan<'_> {
+impl Needs<'_> {
     /// How many general-purpose counters events take, with what leads them. Cycles have a counter of their own on arm64, if another event
     /// leads.
     fn counters(&self, events: &BTreeSet<usize>) -> usize {
@@ -420,7 +420,7 @@ struct Balance {
 
 /// Makes formulas of expressions.
 struct Reader<'g, 't> {
-    plan: &'g Plan<'t>,
+    plan: &'g Needs<'t>,
     events: &'g [usize],
 }
 

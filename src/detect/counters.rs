@@ -8,37 +8,13 @@ use super::{
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::Variant;
 use crate::model::perf_metrics::SLOTS_P;
-use crate::model::{self, Counting, Event, Leader, Model};
-use crate::options::{Corrections, Options};
+use crate::model::{self, Counting, Event, Model};
+use crate::options::Options;
+use crate::plan::{self, Plan, Room};
 use crate::sys::Kernel;
 use crate::sys::cpu::{ARM64, Identity};
 use crate::sys::numbers::whole;
 use crate::sys::sysfs::first_line;
-
-/// The events of a group of plain counters.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    pub leader: Leader,
-    /// Slots for each that the leader counts.
-    pub slots_each: u64,
-    /// The inputs of the row's tree, in their order.
-    pub members: Vec<Event>,
-    /// It is not believed that they count until they do.
-    pub unproven: bool,
-    /// Why there is no deeper level, if there might be.
-    pub no_deeper: &'static str,
-}
-
-/// Why fewer general counters are left than the core has.
-const WATCHDOG: &str = "the NMI watchdog counts cycles, too, which leaves the core one general counter less \
-    (sysctl kernel.nmi_watchdog=0)";
-
-impl Plan {
-    /// How many general counters it takes.
-    pub fn general_counters(&self) -> u32 {
-        model::general_counters(&self.leader, &self.members) as u32
-    }
-}
 
 /// Finds the general counters of the CPU, or of its P-cores, with what is to be counted in them down to a level (0: the deepest),
 /// or says why there are none. None of it needs PERF_METRICS, so virtual machines have it, too.
@@ -64,22 +40,11 @@ pub(crate) fn ways<'a>(
     options: &Options,
     level: u32,
 ) -> impl ExactSizeIterator<Item = Result<(Pmu, Plan)>> + 'a {
-    let other = match options.corrections {
-        Corrections::Bare => model::variant_of(cpu, Variant::BareCounters),
-        _ => model::variant_of(cpu, Variant::FewerCounters),
-    };
-    let rows = match other {
-        Some(_) if options.corrections != Corrections::Counted => vec![other],
-        Some(_) => vec![None, other],
-        None => {
-            let alone = model::variant_of(cpu, Variant::OneThread)
-                .filter(|(_, row)| runs_one_thread(kernel, cpu, row).is_ok());
-            match options.corrections {
-                Corrections::Bounded => vec![alone],
-                _ => [None].into_iter().chain(alone.map(Some)).collect(),
-            }
-        }
-    };
+    let has = |variant| model::variant_of(cpu, variant).is_some();
+    let one_thread = model::variant_of(cpu, Variant::OneThread)
+        .is_some_and(|(_, row)| runs_one_thread(kernel, cpu, row).is_ok());
+    let rows = plan::variants(has, options.corrections, one_thread);
+    let rows: Vec<_> = rows.into_iter().map(|way| way.and_then(|way| model::variant_of(cpu, way))).collect();
     rows.into_iter().map(move |row| match row {
         Some(row) => by_row(kernel, cpu, row, level),
         None => counters(kernel, cpu, level),
@@ -132,7 +97,7 @@ fn by_row(
         return Err(hidden_events(name));
     }
     let pmu = kind_and_cpus(kernel, name)?;
-    let (pmu, mut plan) = plan(kernel, name, pmu, (row, model), level)?;
+    let (pmu, mut plan) = plan_of_row(kernel, name, pmu, (row, model), level)?;
     if matches!(model.counting, Counting::Counters(counters) if counters.alone) {
         runs_one_thread(kernel, cpu, model)?;
     }
@@ -183,7 +148,7 @@ pub(crate) fn with_smt_off(kernel: &impl Kernel, cpu: &Identity, taken: Error) -
 
 /// What is to be counted on a core of this row, down to a level. Events that the kernel shows are those of the row, or it is
 /// another core.
-pub(super) fn plan(
+pub(super) fn plan_of_row(
     kernel: &impl Kernel,
     name: &'static str,
     (kind, cpus): (u32, Option<String>),
@@ -193,25 +158,16 @@ pub(super) fn plan(
     let Counting::Counters(counters) = model.counting else { unreachable!("a row of counters") };
     let config = if model.family == ARM64 { config_of_arm64 } else { config };
     let shown = |event: &Event| text(kernel, name, &format!("events/{}", event.name));
-    let (last, others) = counters.leaders.split_last().expect("a row of a CPU that there is");
-    let mut leader = last;
-    for other in others {
-        if shown(&other.event)?.and_then(|text| config(&text)) == Some(other.event.config) {
-            leader = other;
+    let mut first = None;
+    for (place, leader) in counters.leaders.iter().enumerate() {
+        if shown(&leader.event)?.and_then(|text| config(&text)) == Some(leader.event.config) {
+            first = Some(place);
             break;
         }
     }
-    // both the watchdog and a leader of cycles take a general counter, where there is no fixed one or but one of them (on arm64 the
-    // watchdog is most often another CPU's timer, which counts nothing, and the kernel does not tell)
-    let watchdog = leader.by_cycle && model.family != ARM64 && nmi_watchdog(kernel);
-    let others = usize::from(leader.general) + usize::from(watchdog);
-    let fits =
-        |level: &u32| counters.general == 0 || counters.tree.inputs_of(*level) + others <= counters.general;
-    let most = counters.tree.depth();
-    let deepest = (1..=most).rev().find(fits).unwrap_or(1);
-    let no_deeper = if deepest < most { WATCHDOG } else { counters.no_deeper };
-    let level = if level == 0 { deepest } else { level.min(deepest) };
-    let members = counters.events[..counters.tree.inputs_of(level)].to_vec();
+    let room = Room { shown: first, watchdog: nmi_watchdog(kernel) };
+    let choice = plan::choose(model, counters, room, level);
+    let (leader, members) = (choice.leader, choice.members);
     for event in members.iter().chain([&leader.event]) {
         let Some(text) = shown(event)? else { continue };
         if config(&text) != Some(event.config) {
@@ -225,8 +181,9 @@ pub(super) fn plan(
         }
     }
     let slots_each = if leader.by_cycle { width(kernel, name, model)? } else { 1 };
-    let plan = Plan { leader: *leader, slots_each, members, unproven: false, no_deeper };
-    Ok((Pmu { name, kind, model, row, level: deepest, cpus }, plan))
+    let (members, no_deeper) = (members.to_vec(), choice.no_deeper);
+    let plan = Plan { leader, slots_each, members, unproven: false, no_deeper };
+    Ok((Pmu { name, kind, model, row, level: choice.deepest, cpus }, plan))
 }
 
 /// Slots per cycle: as the row says, and on arm64 the kernel, where it tells.

@@ -1,11 +1,12 @@
 //! Hybrid CPUs: the PMU of the E-cores, alone or beside that of the P-cores.
 #![forbid(unsafe_code)]
 
-use super::counters::{all_of_it, no_subtree, plan};
-use super::{MOUNT_SYS, Plan, Pmu, device, kind_and_cpus, text};
+use super::counters::{all_of_it, no_subtree, plan_of_row};
+use super::{MOUNT_SYS, Pmu, device, kind_and_cpus, text};
 use crate::error::{Error, Result};
 use crate::model;
 use crate::model::metrics::TD_NODE_NONE;
+use crate::plan::Plan;
 use crate::sys::Kernel;
 use crate::sys::cpu::Identity;
 
@@ -18,11 +19,11 @@ pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity, subtree: u32, level:
     };
     let pmu = e_cores_pmu(kernel, none)?;
     if subtree == TD_NODE_NONE {
-        return plan(kernel, E_CORES, pmu, row, level);
+        return plan_of_row(kernel, E_CORES, pmu, row, level);
     }
     let (_, model) = row;
     let row = model::with_subtree(model, subtree).ok_or_else(|| no_subtree(model.core, Some(model)))?;
-    all_of_it(plan(kernel, E_CORES, pmu, row, level)?, level)
+    all_of_it(plan_of_row(kernel, E_CORES, pmu, row, level)?, level)
 }
 
 /// The PMU of the E-cores in sysfs.
@@ -54,7 +55,10 @@ pub(crate) fn hybrid(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Result
     let pmus = [("cpu_core", kind_and_cpus(kernel, "cpu_core")?), (E_CORES, e_cores_pmu(kernel, none)?)];
     let both = |level: u32| -> Result<[(Pmu, Plan); 2]> {
         let [p, e] = pmus.clone();
-        Ok([plan(kernel, p.0, p.1, (row, p_cores), level)?, plan(kernel, e.0, e.1, (row, e_cores), level)?])
+        Ok([
+            plan_of_row(kernel, p.0, p.1, (row, p_cores), level)?,
+            plan_of_row(kernel, e.0, e.1, (row, e_cores), level)?,
+        ])
     };
     let found = both(level)?;
     let deepest = found.iter().map(|(pmu, _)| pmu.level).min().unwrap_or(1);

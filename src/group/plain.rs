@@ -7,12 +7,13 @@ use super::{
     MOST_SIBLINGS, Rdpmc, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still,
     user_access, was_on_always, work_of_all_kinds,
 };
+use crate::detect::Pmu;
 use crate::detect::blockers::{Attempt, explain};
-use crate::detect::{Plan, Pmu};
 use crate::error::{Error, Reason, Result};
 use crate::model::perf_metrics::SLOTS;
 use crate::model::slots_per_ns;
 use crate::options::{Options, Target};
+use crate::plan::Plan;
 use crate::read::{
     Access, CountersSnapshot, Entry, FAST, MOST_COUNTERS, PlainCounters, PlainCounts, Reader,
     counters_snapshot,

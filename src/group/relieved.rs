@@ -10,10 +10,11 @@
 #![forbid(unsafe_code)]
 
 use super::{MOST_SIBLINGS, PlainGroup};
-use crate::detect::{Plan, Pmu};
+use crate::detect::Pmu;
 use crate::error::{Error, Result};
 use crate::model::{Counting, Leader};
 use crate::options::{Options, Target};
+use crate::plan::Plan;
 use crate::read::{CountersSnapshot, Entry, MEASURES_ITSELF, PlainCounters, PlainCounts, Reader, Shared};
 use crate::sys::Kernel;
 use crate::sys::kept::Kept;

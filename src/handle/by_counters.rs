@@ -4,11 +4,12 @@
 use super::any_source::AnySource;
 use super::info::{Info, Path, check_target, info_of, level_of};
 use super::{Handle, State, second};
-use crate::detect::{Plan, Pmu};
+use crate::detect::Pmu;
 use crate::error::{Reason, Result};
 use crate::group::{PlainGroup, Relieved, Spare};
 use crate::model::perf_metrics::SLOTS_P;
 use crate::options::{Options, Target};
+use crate::plan::Plan;
 use crate::source::plain::Plain;
 use crate::sys::Linux;
 use crate::sys::cpu::Identity;

@@ -4,12 +4,13 @@
 use super::info::{info_of, level_of};
 use super::ways::AT_ONCE;
 use super::{AnySource, Handle, Path, State, second};
-use crate::detect::{self, Plan, Pmu};
+use crate::detect::{self, Pmu};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::group::{HybridGroup, PATIENCE, PlainGroup};
 use crate::model;
 use crate::model::metrics::TD_NODE_NONE;
 use crate::options::{CoreKind, Corrections, Options, SourceKind, Target};
+use crate::plan::Plan;
 use crate::source::plain::Plain;
 use crate::sys::cpu::Identity;
 use crate::sys::{Kernel, Linux, rseq, thread};

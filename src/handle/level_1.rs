@@ -3,11 +3,12 @@
 
 use super::ways::measure_in_a_way;
 use super::{Handle, Info, State};
-use crate::detect::{self, Plan, Pmu};
+use crate::detect::{self, Pmu};
 use crate::error::{Error, Reason, Result};
 use crate::model::perf_metrics::SLOTS;
 use crate::model::{Counting, Leader};
 use crate::options::Options;
+use crate::plan::Plan;
 use crate::sys::Linux;
 use crate::sys::cpu::Identity;
 

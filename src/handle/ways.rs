@@ -3,10 +3,11 @@
 
 use super::by_counters::measure_by_counters;
 use super::{Handle, State, second};
-use crate::detect::{Plan, Pmu};
+use crate::detect::Pmu;
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::group::{PATIENCE, PlainGroup};
 use crate::options::{Options, Target};
+use crate::plan::Plan;
 use crate::sys::cpu::Identity;
 use crate::sys::{Kernel, Linux};
 use std::time::Duration;

@@ -204,7 +204,7 @@ pub(crate) fn variant_of(cpu: &Identity, variant: Variant) -> Option<(u32, &'sta
 }
 
 /// The row of the same core in another variant, with its place.
-fn another(row: &Model, variant: Variant) -> Option<(u32, &'static Model)> {
+pub(crate) fn another(row: &Model, variant: Variant) -> Option<(u32, &'static Model)> {
     (0..).zip(rows()).find(|(_, other)| other.base == row.base && other.variant == variant)
 }
 

@@ -1,0 +1,97 @@
+//! What is to be counted by general-purpose counters, as far as that follows from the core, from what is wanted, and from what is free:
+//! without a kernel. `detect` finds out what the kernel shows, `group` opens what a plan says and proves that it counts.
+#![forbid(unsafe_code)]
+
+use crate::model::{self, Counters, Event, Leader, Model, Variant};
+use crate::options::Corrections;
+use crate::sys::cpu::ARM64;
+
+/// The events of a group of general-purpose counters.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub leader: Leader,
+    /// Slots for each that the leader counts.
+    pub slots_each: u64,
+    /// The inputs of the row's tree, in their order.
+    pub members: Vec<Event>,
+    /// It is not believed that they count until they do.
+    pub unproven: bool,
+    /// Why there is no deeper level, if there might be.
+    pub no_deeper: &'static str,
+}
+
+/// Why fewer general-purpose counters are left than the core has.
+const WATCHDOG: &str = "the NMI watchdog counts cycles, too, which leaves the core one general counter less \
+    (sysctl kernel.nmi_watchdog=0)";
+
+impl Plan {
+    /// How many general-purpose counters it takes.
+    pub fn general_counters(&self) -> u32 {
+        model::general_counters(&self.leader, &self.members) as u32
+    }
+}
+
+/// What a PMU leaves to a group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// The place of the first of the core's leaders that the kernel shows as it is.
+    pub shown: Option<usize>,
+    /// The NMI watchdog is on.
+    pub watchdog: bool,
+}
+
+/// What a row's group counts.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    pub leader: Leader,
+    pub members: &'static [Event],
+    /// Deepest level that fits.
+    pub deepest: u32,
+    /// See `Plan`.
+    pub no_deeper: &'static str,
+}
+
+/// What counts a row down to a level (0: the deepest that fits).
+pub(crate) fn choose(model: &Model, counters: &'static Counters, room: Room, level: u32) -> Choice {
+    let last = counters.leaders.last().expect("a row of a CPU that there is");
+    let leader = room.shown.and_then(|place| counters.leaders.get(place)).unwrap_or(last);
+    // both the watchdog and a leader of cycles take a general-purpose counter, where there is no fixed one or but one of them (on arm64 the
+    // watchdog is most often another CPU's timer, which counts nothing, and the kernel does not tell)
+    let watchdog = room.watchdog && leader.by_cycle && model.family != ARM64;
+    let others = usize::from(leader.general) + usize::from(watchdog);
+    let fits =
+        |level: &u32| counters.general == 0 || counters.tree.inputs_of(*level) + others <= counters.general;
+    let most = counters.tree.depth();
+    let deepest = (1..=most).rev().find(fits).unwrap_or(1);
+    let level = if level == 0 { deepest } else { level.min(deepest) };
+    Choice {
+        leader: *leader,
+        members: &counters.events[..counters.tree.inputs_of(level)],
+        deepest,
+        no_deeper: if deepest < most { WATCHDOG } else { counters.no_deeper },
+    }
+}
+
+/// The variants in which a core may be counted by general-purpose counters, the one that tells most first; None: its own, or its P-cores' by
+/// counters. With each set of events by which the published metrics correct the others that is permitted; on AMD then level 1 without
+/// SMT contention, if each core runs one thread.
+pub(crate) fn variants(
+    has: impl Fn(Variant) -> bool,
+    corrections: Corrections,
+    one_thread: bool,
+) -> Vec<Option<Variant>> {
+    let other = match corrections {
+        Corrections::Bare => Variant::BareCounters,
+        Corrections::Counted | Corrections::Bounded => Variant::FewerCounters,
+    };
+    let alone = Some(Variant::OneThread).filter(|variant| one_thread && has(*variant));
+    match (has(other), corrections) {
+        (true, Corrections::Counted) => vec![None, Some(other)],
+        (true, _) => vec![Some(other)],
+        (false, Corrections::Bounded) => vec![alone],
+        (false, _) => [None].into_iter().chain(alone.map(Some)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
