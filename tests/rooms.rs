@@ -39,7 +39,11 @@ const CRATES: &[(&str, &[&str])] = &[
     ("topdown-preload", &["topdown-seam", "topdown", "topdown-table"]),
     ("topdown-record", &["topdown-seam", "topdown", "topdown-table", "topdown-report"]),
     ("topdown-recorder", &["topdown-seam", "topdown", "topdown-table", "topdown-report", "topdown-record"]),
-    ("topdown-cli", &["topdown-seam", "topdown", "topdown-table", "topdown-report", "topdown-record"]),
+    ("topdown-selftest", &["topdown-seam", "topdown", "topdown-report"]),
+    (
+        "topdown-cli",
+        &["topdown-seam", "topdown", "topdown-table", "topdown-report", "topdown-record", "topdown-selftest"],
+    ),
     ("topdown-jevents", &["topdown-seam"]),
 ];
 

@@ -64,7 +64,7 @@ Exit status: 0 if the default td_open works, 1 if not, 2 for wrong arguments.";
 /// Exit status 0 if the default open works, 1 if not.
 pub fn run(arguments: &Arguments) -> ExitCode {
     if arguments.selftest {
-        return crate::selftest::run(arguments.output.as_deref(), arguments.json);
+        return selftest(arguments);
     }
     if arguments.describe {
         return match print(&describe::block(std::path::Path::new("/"))) {
@@ -183,4 +183,18 @@ fn path(info: &Info) -> &'static str {
         Path::Read => "read",
         Path::Simulated => "simulated",
     }
+}
+
+/// What is assumed of the machine, tried on it.
+fn selftest(arguments: &Arguments) -> ExitCode {
+    #[cfg(target_arch = "x86_64")]
+    let done = topdown_selftest::run(arguments.output.as_deref(), arguments.json);
+    #[cfg(not(target_arch = "x86_64"))]
+    let done = Err(std::io::Error::other(
+        "check --selftest tries what is assumed of x86-64; on this CPU `topdown check` alone tells what can be measured",
+    ));
+    done.unwrap_or_else(|error| {
+        say(&error.to_string());
+        ExitCode::FAILURE
+    })
 }

@@ -1,5 +1,5 @@
 //! The command `topdown`.
-#![deny(unsafe_code)] // allowed in sys and its modules, preload and two modules of selftest
+#![deny(unsafe_code)] // allowed in sys and its modules, and in preload
 
 mod check;
 mod compare;
@@ -11,11 +11,6 @@ mod preload;
 mod record;
 mod report;
 mod run;
-#[cfg(target_arch = "x86_64")]
-mod selftest;
-#[cfg(not(target_arch = "x86_64"))]
-#[path = "no_selftest.rs"]
-mod selftest;
 mod sources;
 mod stat;
 mod sys;

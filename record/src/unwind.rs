@@ -227,7 +227,7 @@ mod tests {
             ranges.into_iter().flat_map(|(start, size)| start as usize..(start + size) as usize).collect()
         };
         let (mut random, start) = (Random::new(1), 0x7f00_0000_0000);
-        let mut next = || random.next();
+        let mut next = || random.number();
         for _ in 0..500 {
             let mut damaged = whole.clone();
             for _ in 0..1 + next() % 4 {

@@ -14,7 +14,7 @@ impl Random {
 
     /// The next number.
     #[inline]
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         if self.0 == 0 {
             self.0 = 0x9e37_79b9_7f4a_7c15; // (of 0 comes nothing but 0)
         }
@@ -27,12 +27,12 @@ impl Random {
     /// The next from 0 to `end`, which is not one of them; of none, 0.
     #[inline]
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
+        self.number() % end.max(1)
     }
 
     /// The next from 0 to 1, which is not one of them.
     pub fn part(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+        (self.number() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 

@@ -193,7 +193,7 @@ fn work_of_all_kinds() {
     let mut memory = vec![0u64; WORDS];
     let mut numbers = Random::new(1);
     for turn in 1..2000 {
-        let random = numbers.next();
+        let random = numbers.number();
         let word = &mut memory[random as usize % WORDS];
         *word = if random & 1 == 0 {
             std::hint::black_box(random / turn)

@@ -1,5 +1,8 @@
-//! `topdown check --selftest`: what is assumed of silicon and of the kernel, tried on the machine at hand, in a report to
+//! What is behind `topdown check --selftest`: what is assumed of silicon and of the kernel, tried on the machine at hand, in a report to
 //! send. docs/selftest.md says what each check tries.
+
+#![cfg(target_arch = "x86_64")] // its microkernels, and what it tries, are of x86
+#![deny(unsafe_code)] // allowed in two modules
 
 mod bottlenecks;
 mod costs;
@@ -12,14 +15,13 @@ mod report;
 mod sharing;
 mod sources;
 
-use crate::{print, say};
 use machine::Machine;
 use report::{Report, Tried, untried};
 use std::io::{self, Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use topdown::{Options, TopDown};
-use topdown_report::{Output, clean};
+use topdown_report::{Output, clean, print};
 
 /// Something that is assumed.
 struct Assumption {
@@ -146,8 +148,11 @@ const EMULATED: &str = "\n*** EMULATED: this is the emulated machine of c-tests/
 
 /// Tries everything, and writes the report there, or to standard output. Exit status 0 if something held and nothing did
 /// not.
-pub fn run(to: Option<&Path>, json: bool) -> ExitCode {
-    let done = match to {
+///
+/// # Errors
+/// The report cannot be written.
+pub fn run(to: Option<&Path>, json: bool) -> io::Result<ExitCode> {
+    match to {
         None => match write_report(Report::new(stdout(), json)) {
             Err(error) => {
                 Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
@@ -155,11 +160,7 @@ pub fn run(to: Option<&Path>, json: bool) -> ExitCode {
             Ok((_, status)) => Ok(status),
         },
         Some(path) => write_to(path, json),
-    };
-    done.unwrap_or_else(|error| {
-        say(&error.to_string());
-        ExitCode::FAILURE
-    })
+    }
 }
 
 fn write_to(path: &Path, json: bool) -> io::Result<ExitCode> {
