@@ -1,11 +1,12 @@
 //! perf events: opened, and controlled by ioctl(2).
 #![allow(unsafe_code)]
 
-use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, PERIOD, perf_event_attr};
-use perf_event_open_sys::{ioctls, perf_event_open};
+use perf_event_open_sys::bindings::{PERIOD, perf_event_attr};
+use perf_event_open_sys::ioctls;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
+use topdown_seam::open_event;
 
 /// An open event.
 #[derive(Debug)]
@@ -29,22 +30,13 @@ impl TaskEvent {
     /// # Errors
     /// Those of perf_event_open(2).
     pub fn open(
-        mut attr: perf_event_attr,
+        attr: perf_event_attr,
         tid: i32,
         cpu: i32,
         leader: Option<&TaskEvent>,
     ) -> io::Result<TaskEvent> {
-        attr.size = size_of::<perf_event_attr>() as u32;
         let group = leader.map_or(-1, |leader| leader.0.as_raw_fd());
-        let mut open = || {
-            // SAFETY: a live attr of the size that it says; what is returned is a new descriptor.
-            unsafe {
-                match perf_event_open(&raw mut attr, tid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) {
-                    fd @ 0.. => Ok(TaskEvent(OwnedFd::from_raw_fd(fd))),
-                    _ => Err(io::Error::last_os_error()),
-                }
-            }
-        };
+        let open = || open_event(&attr, tid, cpu, group).map(TaskEvent);
         match open() {
             Err(error) if error.raw_os_error() == Some(libc::EMFILE) => beyond_the_limit(open),
             opened => opened,

@@ -74,7 +74,7 @@ pub mod fault {
 /// The instruction by which user space reads counters here.
 pub const READ_INSTRUCTION: &str = if cfg!(target_arch = "aarch64") { "MRS" } else { "RDPMC" };
 
-pub use linux::Linux;
+pub use linux::{Linux, open_event};
 use memory::ReservedPage;
 use page::{Page, PageSnapshot};
 use perf_event_open_sys::bindings::perf_event_attr;

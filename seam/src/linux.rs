@@ -13,7 +13,7 @@ use perf_event_open_sys::bindings::{
 use std::fs::File;
 use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr::null_mut;
 use std::time::Duration;
@@ -383,14 +383,25 @@ fn read_format(attr: &perf_event_attr) -> u64 {
     attr.read_format | if is_sampled { 0 } else { u64::from(PERF_FORMAT_ID) }
 }
 
-/// perf_event_open(2).
+/// The same with the number of the event in what read(2) tells.
 fn open_raw(attr: &perf_event_attr, pid: i32, cpu: i32, group: i32) -> io::Result<i32> {
-    let mut attr = *attr; // the kernel writes its own size into it when it refuses ours
-    attr.read_format = read_format(&attr);
-    again(|| {
+    let attr = perf_event_attr { read_format: read_format(attr), ..*attr };
+    open_event(&attr, pid, cpu, group).map(IntoRawFd::into_raw_fd)
+}
+
+/// perf_event_open(2), of an event whose descriptor exec closes. `group`: the descriptor of a leader, or -1.
+///
+/// # Errors
+/// Those of perf_event_open(2), but EINTR.
+pub fn open_event(attr: &perf_event_attr, pid: i32, cpu: i32, group: i32) -> io::Result<OwnedFd> {
+    // (the kernel writes its own size into it when it refuses ours)
+    let mut attr = perf_event_attr { size: size_of::<perf_event_attr>() as u32, ..*attr };
+    let fd = again(|| {
         // SAFETY: attr is a live perf_event_attr whose size field says how long it is.
         unsafe { perf::perf_event_open(&mut attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC.into()) }
-    })
+    })?;
+    // SAFETY: a new descriptor, which nothing else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Calls until no signal comes between (another thread's events are opened under a lock).

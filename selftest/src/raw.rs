@@ -6,15 +6,16 @@ use perf_event_open_sys::bindings::{
     PERF_FORMAT_GROUP, PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_TOTAL_TIME_RUNNING, perf_event_attr,
     perf_event_mmap_page,
 };
-use perf_event_open_sys::{ioctls, perf_event_open};
+use perf_event_open_sys::ioctls;
 use std::arch::asm;
 use std::ffi::{c_int, c_void};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::{addr_of, null_mut, read_volatile};
 use std::sync::atomic::{Ordering, compiler_fence};
 use topdown::Sample;
 use topdown::capi::{COptions, TD_SOURCE_REGISTERS, td, td_close, td_open};
+use topdown_seam::open_event;
 
 /// `config` of the leader, and of the first metric event; the others follow in steps of 0x100.
 pub const SLOTS: u64 = 0x400;
@@ -99,7 +100,6 @@ impl Event {
         let format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
         let mut attr = perf_event_attr {
             type_: pmu.kind,
-            size: size_of::<perf_event_attr>() as u32,
             config,
             read_format: format as u64,
             ..perf_event_attr::default()
@@ -112,15 +112,8 @@ impl Event {
             EventTarget::Thread(id) => (id, -1),
             EventTarget::Cpu(cpu) => (-1, cpu as i32),
         };
-        const CLOEXEC: u64 = 8;
         let leader = leader.map_or(-1, |event| event.fd.as_raw_fd());
-        // SAFETY: the attributes are initialised, and of the size that they say.
-        let fd = unsafe { perf_event_open(&mut attr, thread, cpu, leader, CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a new descriptor, which nobody else has.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = open_event(&attr, thread, cpu, leader)?;
         // SAFETY: a new mapping, at a place that the kernel chooses.
         let page =
             unsafe { libc::mmap(null_mut(), PAGE, libc::PROT_READ, libc::MAP_SHARED, fd.as_raw_fd(), 0) };

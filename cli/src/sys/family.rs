@@ -1,14 +1,12 @@
 //! Threads and processes with all that they start: whether any of them goes on.
 
 use super::signals::{ENDERS, INTERRUPTED_AFTER};
-use perf_event_open_sys::bindings::{
-    PERF_COUNT_SW_DUMMY, PERF_FLAG_FD_CLOEXEC, PERF_TYPE_SOFTWARE, perf_event_attr,
-};
-use perf_event_open_sys::perf_event_open;
+use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, perf_event_attr};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::Relaxed;
+use topdown_seam::open_event;
 
 /// A thread or process, and all that it starts: an event that counts nothing, but goes from each to its children.
 pub struct Family {
@@ -38,23 +36,18 @@ impl Family {
     fn open(pid: i32, inherit: bool) -> io::Result<Family> {
         let mut attr = perf_event_attr {
             type_: PERF_TYPE_SOFTWARE,
-            size: size_of::<perf_event_attr>() as u32,
             config: PERF_COUNT_SW_DUMMY.into(),
             ..perf_event_attr::default()
         };
         attr.set_inherit(inherit.into());
         attr.set_exclude_kernel(1);
-        // SAFETY: a valid attr; what is mapped of a new descriptor is new.
+        // SAFETY: what is mapped of a new descriptor is new.
         unsafe {
             // (what is inherited can be mapped on one CPU alone, whichever: it is inherited on all)
             let cpu = libc::sched_getcpu().max(0);
-            let fd = perf_event_open(&raw mut attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC.into());
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            let event = OwnedFd::from_raw_fd(fd);
+            let event = open_event(&attr, pid, cpu, -1)?;
             // (without a page poll(2) takes it for one that has ended)
-            let page = libc::mmap(null_mut(), PAGE, libc::PROT_READ, libc::MAP_SHARED, fd, 0);
+            let page = libc::mmap(null_mut(), PAGE, libc::PROT_READ, libc::MAP_SHARED, event.as_raw_fd(), 0);
             if page == libc::MAP_FAILED {
                 return Err(io::Error::last_os_error());
             }
