@@ -27,7 +27,7 @@ extern "C" {
 
 /** An inline reading: registers, or general counters, as they are. td_mark_sample makes a sample of it. */
 struct td_mark {
-    /** The SLOTS register; of a handle that counts general counters, the one that counts slots. */
+    /** The SLOTS register; of a handle that counts general counters, the one that counts slots or cycles. */
     uint64_t slots;
     uint64_t metrics;     /**< The PERF_METRICS register. */
     uint32_t sequence;    /**< The library's own. */
@@ -67,11 +67,13 @@ int td_mark_read_slowly(td_t *td, struct td_mark *out);
 #define TD_INLINE_READER 8
 /** The address of that thread's `rseq_cs` field, by which it tells the kernel of a restartable sequence. */
 #define TD_INLINE_RSEQ 16
-#define TD_INLINE_LIMIT 24     /**< SLOTS above which a reading calls the library. */
-/** How many general counters, besides the one of slots: 3, 4, 5, 7 or 8; or beside the registers: none, 1 or 2. */
+#define TD_INLINE_LIMIT 24          /**< SLOTS above which a reading calls the library. */
+/** How many general counters, besides the one of slots or cycles: 3 to 8; or beside the registers: none, 1 or 2. */
 #define TD_INLINE_COUNTERS 48
-#define TD_INLINE_STAMP 104    /**< Sequence number and number of the window, in this order: what td_mark takes over. */
-#define TD_INLINE_NUMBERS 320  /**< The counters' RDPMC numbers, that of slots first. */
+/** Sequence number and number of the window, in this order: what td_mark takes over. */
+#define TD_INLINE_STAMP 104
+#define TD_INLINE_NUMBERS 320       /**< The counters' RDPMC numbers, that of slots or cycles first. */
+#define TD_INLINE_LEADER_LIMIT 472  /**< Likewise the general counter of slots or cycles. */
 #define TD_CONTROL_PAGE 4096  /**< Where the control page of SLOTS is, in bytes from the handle. The library's own. */
 
 #define TD_INLINE_COUNTER(K) \
@@ -146,7 +148,7 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
                  "je %l[slowly]\n\t"
                  "shl $32, %%rdx\n\t"
                  "or %%rdx, %%rax\n\t"
-                 "cmp %c[limit](%[td]), %%rax\n\t"
+                 "cmp %c[leader](%[td]), %%rax\n\t"
                  "ja %l[slowly]\n\t"
                  TD_INLINE_COUNTER("0") TD_INLINE_COUNTER("1") TD_INLINE_COUNTER("2")
                  "cmpl $3, %c[counters](%[td])\n\t"
@@ -158,8 +160,8 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
                  "cmpl $5, %c[counters](%[td])\n\t"
                  "je 27f\n\t"
                  TD_INLINE_COUNTER("5") TD_INLINE_COUNTER("6")
-                 "cmpl $7, %c[counters](%[td])\n\t"
-                 "je 27f\n\t"
+                 "cmpl $7, %c[counters](%[td])\n\t" /* (of six, the last means nothing) */
+                 "jbe 27f\n\t"
                  "mov %c[numbers]+4+4*7(%[td]), %%ecx\n\t" /* the eighth: there are no metrics */
                  "rdpmc\n\t"
                  "mov %%eax, %c[metrics](%[mark])\n\t"
@@ -170,7 +172,7 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
                  ".popsection"
                  :
                  : [td] "r"(td), [mark] "r"(mark), [reader] "i"(TD_INLINE_READER),
-                   [rseq] "i"(TD_INLINE_RSEQ), [limit] "i"(TD_INLINE_LIMIT),
+                   [rseq] "i"(TD_INLINE_RSEQ), [limit] "i"(TD_INLINE_LIMIT), [leader] "i"(TD_INLINE_LEADER_LIMIT),
                    [stamp] "i"(TD_INLINE_STAMP), [lock] "i"(TD_CONTROL_PAGE + 8),
                    [slots] "i"(offsetof(struct td_mark, slots)), [metrics] "i"(offsetof(struct td_mark, metrics)),
                    [sequence] "i"(offsetof(struct td_mark, sequence)), [counter] "i"(offsetof(struct td_mark, counter)),

@@ -197,7 +197,7 @@ pub(crate) const MARKED_COUNTERS: usize = 7;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// The SLOTS register; of a handle that counts general counters, the one that counts slots.
+    /// The SLOTS register; of a handle that counts general counters, the one that counts slots or cycles.
     pub slots: u64,
     /// The PERF_METRICS register.
     pub metrics: u64,

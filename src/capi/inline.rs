@@ -12,15 +12,17 @@ use std::mem::offset_of;
 /// The thread pointer of the thread whose inline readings may read the registers; 2 less if they may read general counters; 0
 /// if none may.
 pub const TD_INLINE_READER: usize = 8;
-/// How many general counters, besides the one of slots: 3, 4, 5, 7 or 8; or beside the registers: none, 1 or 2.
+/// How many general counters, besides the one of slots or cycles: 3 to 8; or beside the registers: none, 1 or 2.
 pub const TD_INLINE_COUNTERS: usize = 48;
 /// The address of that thread's `rseq_cs` field, by which it tells the kernel of a restartable sequence.
 pub const TD_INLINE_RSEQ: usize = 16;
 /// SLOTS above which a reading calls the library.
 pub const TD_INLINE_LIMIT: usize = 24;
+/// Likewise the general counter of slots or cycles.
+pub const TD_INLINE_LEADER_LIMIT: usize = 472;
 /// Sequence number and number of the window, in this order: what td_mark takes over.
 pub const TD_INLINE_STAMP: usize = 104;
-/// The counters' RDPMC numbers, that of slots first.
+/// The counters' RDPMC numbers, that of slots or cycles first.
 pub const TD_INLINE_NUMBERS: usize = 320;
 
 const _: () = {
@@ -30,6 +32,7 @@ const _: () = {
     );
     assert!(TD_INLINE_RSEQ == offset_of!(Shared, rseq));
     assert!(TD_INLINE_LIMIT == offset_of!(Shared, limit));
+    assert!(TD_INLINE_LEADER_LIMIT == offset_of!(Shared, leader_limit));
     assert!(TD_INLINE_STAMP == offset_of!(Shared, start) + offset_of!(Sample, base.sequence));
     assert!(
         offset_of!(Mark, sequence) == 16 && offset_of!(Mark, window) == 20 && offset_of!(Mark, counter) == 24

@@ -15,7 +15,7 @@ use crate::sys::page::{PlainCounter, Times};
 use crate::sys::{Mapping, fault};
 pub(crate) use rdpmc::MEASURES_ITSELF;
 pub(crate) use rdpmc::{FAST, snapshot};
-use rdpmc::{LIMITS_TOTALS, entries, entries_beside, margin, tells, undisturbed};
+use rdpmc::{HAS_RDPMC, LIMITS_TOTALS, entries, entries_beside, margin, tells, undisturbed};
 pub use shared::Shared;
 pub(crate) use shared::{HoldsSample, Reader};
 #[cfg(target_arch = "x86_64")]

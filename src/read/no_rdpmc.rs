@@ -60,6 +60,9 @@ impl super::Shared {
     }
 }
 
+/// No reading is inlined, and executions are read as anything else is.
+pub(crate) const HAS_RDPMC: bool = false;
+
 /// A look at the pages does not count itself.
 pub(crate) const MEASURES_ITSELF: bool = false;
 

@@ -340,7 +340,11 @@ macro_rules! counted {
                 "mov ecx, dword ptr [{shared} + {NUMBERS}]\n rdpmc\n test edx, {STARTED}\n je 23f",
                 "shl rdx, 32\n or rax, rdx",
                 concat!("sub rax, qword ptr [", $slots_less, "]\n mov qword ptr [", $slots, "], rax"),
-                "mov ecx, dword ptr [{shared} + {COUNT}]\n lea rax, [rip + 33f]\n jmp qword ptr [rax + 8 * rcx - 8]",
+                "mov ecx, dword ptr [{shared} + {PLACE}]\n lea rdx, [rip + 33f]\n jmp qword ptr [rdx + 8 * rcx]",
+                // (a leader that counts cycles)
+                concat!("40: add rax, qword ptr [", $slots_less, "]\n imul rax, qword ptr [{shared} + {EACH}]"),
+                concat!("sub rax, qword ptr [", $slots_less, "]\n mov qword ptr [", $slots, "], rax"),
+                "mov ecx, dword ptr [{shared} + {COUNT}]\n jmp qword ptr [rdx + 8 * rcx]",
                     ".irp k, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0",
                 "30\\k:",
                 "mov ecx, dword ptr [{shared} + {NUMBERS} + 4 + 4 * \\k]\n rdpmc\n shl rdx, 32\n or rax, rdx",
@@ -350,7 +354,7 @@ macro_rules! counted {
                 "sub eax, dword ptr [{shared} + {LOCK}]";
                 aborted "mov eax, 1"),
             "\n.pushsection .data.rel.ro.topdown_counted, \"aw\", @progbits\n",
-            ".balign 8\n33:\n",
+            ".balign 8\n33:\n.quad 40b\n",
             ".irp k, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14\n",
             ".quad 30\\k\\()b\n",
             ".endr\n",
@@ -364,7 +368,9 @@ macro_rules! counted {
         SCALE = const offset_of!(Shared, scale),
         START = const offset_of!(Shared, start),
         NUMBERS = const offset_of!(Shared, numbers),
+        PLACE = const offset_of!(Shared, place),
         COUNT = const offset_of!(Shared, count),
+        EACH = const offset_of!(Shared, slots_each),
         AT = const T::AT,
         OF = const offset_of!(Sample, base.sequence), // and the window, which is of this period of this handle
         STARTED = const STARTED >> 32,
@@ -592,6 +598,9 @@ pub(crate) const STARTED: u64 = 1 << (PLAIN_WIDTH - 1);
 pub(crate) fn tells(snapshot: &CountersSnapshot) -> bool {
     snapshot.counter[0].raw & STARTED != 0
 }
+
+/// Programs inline readings, and executions are read by plain counters alone (`Shared::count_from`).
+pub(crate) const HAS_RDPMC: bool = true;
 
 /// A look at the pages counts itself.
 pub(crate) const MEASURES_ITSELF: bool = true;

@@ -1,7 +1,7 @@
 //! What a reading needs, in memory that a forked child finds zeroed. One definition for the reader in this
 //! library, for the one that programs inline (include/topdown_inline.h) and for who writes it.
 
-use super::{MOST_COUNTERS, RawCounters, entries, entries_beside};
+use super::{HAS_RDPMC, MOST_COUNTERS, RawCounters, entries, entries_beside};
 use crate::model::perf_metrics::MOST_MOVED;
 use crate::registers::RawSlots;
 use crate::sample::{Base, CATEGORIES, Head, MARKED_COUNTERS, Mark, Sample};
@@ -56,6 +56,11 @@ pub struct Shared {
     /// How often its plain counters were read by `raw_counters`.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) looks: Cell<u64>,
+    /// `count` of plain counters, or 0 if each count of the leader is worth several slots: where readings of executions go on from it.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    pub(crate) place: Cell<u64>,
+    /// `limit` of plain counters, in counts of the leader's, as readings that programs inline have them.
+    pub(crate) leader_limit: Cell<u64>,
 }
 
 // SAFETY: numbers, and raw pointers.
@@ -83,6 +88,8 @@ impl Default for Shared {
             second: Cell::new(null()),
             main: Cell::new(null()),
             looks: Cell::default(),
+            place: Cell::default(),
+            leader_limit: Cell::default(),
         }
     }
 }
@@ -118,9 +125,9 @@ pub(crate) const BY_COUNTERS: u64 = 2;
 /// So much less, if it reads those of the second group now.
 pub(crate) const BY_SECOND: u64 = 6;
 
-/// So many counters, besides the leader's, a reading reads that programs inline: those of level 1, or of both levels, with and without
-/// what corrects them.
-const MARKED: [usize; 5] = [3, 4, 5, MARKED_COUNTERS, 1 + MARKED_COUNTERS];
+/// So many counters, besides the leader's, a reading reads that programs inline. (The sixth is not read without a seventh, which counts for
+/// nothing where there is none.)
+const MARKED: std::ops::RangeInclusive<usize> = 3..=1 + MARKED_COUNTERS;
 
 impl Shared {
     /// Lets a thread read the registers by itself from now on, and so many general counters beside them.
@@ -142,11 +149,12 @@ impl Shared {
         self.members.set(entries(count));
         self.entries.set(if slots_each == 1 { entries(count) } else { entries(MOST_COUNTERS + 1) });
         self.count.set(count as u64);
+        self.place.set(if slots_each == 1 { count as u64 } else { 0 });
         compiler_fence(Ordering::SeqCst);
         let thread = reader.thread - BY_COUNTERS;
         self.reader.store(thread, Ordering::Relaxed);
         self.counts_of.store(reader.thread, Ordering::Relaxed);
-        let is_inlined = slots_each == 1 && MARKED.contains(&count);
+        let is_inlined = HAS_RDPMC && MARKED.contains(&count);
         self.mark_reader.store(if is_inlined { thread } else { 0 }, Ordering::Relaxed);
     }
 
@@ -189,12 +197,10 @@ impl Shared {
         self.reader.load(Ordering::Relaxed) % 4 == 4 - BY_COUNTERS
     }
 
-    /// What samples of plain counters start from, if the calling thread may read them, the leader counts slots, and none is being
-    /// changed.
+    /// What samples of plain counters start from, if the calling thread may read executions by them, and none is being changed.
     pub fn counters_start(&self) -> Option<Sample> {
         let start = self.start.get();
-        let counts_slots = self.slots_each.get() == 1;
-        (self.may_count() && counts_slots && start.base.sequence != AWAY).then_some(start)
+        (HAS_RDPMC && self.may_count() && start.base.sequence != AWAY).then_some(start)
     }
 
     /// How many plain counters are read besides the leader's.
@@ -383,7 +389,7 @@ impl Shared {
     /// As `restart`, of plain counters with these RDPMC numbers, and what their totals are without what they say.
     pub fn restart_counters(
         &self,
-        (scale, limit): (u64, u64),
+        (scale, limit, leader_limit): (u64, u64, u64),
         start: &Head,
         numbers: &[u32; 1 + MOST_COUNTERS],
         counter: &[u64; MOST_COUNTERS],
@@ -391,6 +397,7 @@ impl Shared {
     ) {
         self.set_sequence(AWAY);
         self.numbers.set(*numbers);
+        self.leader_limit.set(leader_limit);
         // SAFETY: our own cell, and nobody holds a reference to what is in it.
         unsafe { (*self.start.as_ptr()).counter = *counter };
         self.restart(scale, limit, start, &newest);

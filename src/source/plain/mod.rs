@@ -69,6 +69,8 @@ struct Marked {
     is_whole: bool,
     /// What the leader's counter said at the reading that found this.
     from: u64,
+    /// What a count of the leader is worth.
+    slots_each: u64,
 }
 
 /// Whether totals start from zero at a reading.
@@ -193,7 +195,7 @@ impl<C: PlainCounters> Plain<C> {
         let newest = || self.period.is_newest(number);
         let second = self.counters.second().filter(|_| snapshot.is_second);
         let start = self.period.look(|period| period.show(second.unwrap_or(shared), snapshot, newest));
-        let shown = Marked { start, is_whole: false, from: 0 };
+        let shown = Marked { start, is_whole: false, from: 0, slots_each: snapshot.slots_each };
         self.remembered.add(key(start.base.sequence, start.base.window), &shown, newest);
         self.attach(shared, reader, snapshot);
         let is_read = shared.read(out).is_ok();
@@ -232,10 +234,11 @@ impl<C: PlainCounters> Plain<C> {
         let start = period.show(here, snapshot, || false);
         let wanted = key(start.base.sequence, start.base.window);
         let goes_on = self.remembered.latest_is(wanted);
-        let shown = Marked { start, is_whole: false, from: entry.raw.counter[0] };
+        let from = entry.raw.counter[0];
+        let shown = Marked { start, is_whole: false, from, slots_each: snapshot.slots_each };
         self.remembered.add(wanted, &shown, newest);
         let place = self.remembered.latest();
-        *out = shown.reading(&entry.raw, snapshot.slots_each);
+        *out = shown.reading(&entry.raw);
         // from here on little is left to do
         let Some(own) = here.raw_counters().and_then(|now| entry.until(&now)) else {
             change.cancel();
@@ -335,7 +338,7 @@ impl<C: PlainCounters> Plain<C> {
             if ended || sample.is_err() {
                 let sample = sample?;
                 let newest = || self.period.is_newest(number);
-                let shown = Marked { start: sample, is_whole: true, from: 0 };
+                let shown = Marked { start: sample, is_whole: true, ..Marked::default() };
                 self.remembered.add(key(sample.base.sequence, sample.base.window), &shown, newest);
                 return Ok(sample);
             }
@@ -371,14 +374,14 @@ const ABOVE_WORK: usize = 4;
 
 /// The same of so many counters, in the form of an inline one: what they say is added to `start`. None: the reading is of another
 /// start, as those by a second group are, or those before a signal handler changed it.
-fn full_mark(start: &Sample, read: &Sample, work: u64) -> Option<Mark> {
+fn full_mark(start: &Sample, slots_each: u64, read: &Sample, work: u64) -> Option<Mark> {
     let of = |base: &Base| (base.sequence, base.window, base.switches, base.level);
     if of(&read.base) != of(&start.base) {
         return None;
     }
     let said = |k: usize| read.counter[k].wrapping_sub(start.counter[k]);
     let mut counter: [u64; MARKED_COUNTERS] = std::array::from_fn(said);
-    let (last, slots) = (said(MARKED_COUNTERS), read.slots.wrapping_sub(start.slots));
+    let (last, slots) = (said(MARKED_COUNTERS), read.slots.wrapping_sub(start.slots) / slots_each.max(1));
     let work = work.div_ceil(UNIT_OF_WORK);
     if counter.iter().fold(last | slots, |all, said| all | said) & !SAID != 0 || work >> PART != 0 {
         return None;
@@ -414,10 +417,10 @@ const OF_SLOW_READINGS: u32 = if MEASURES_ITSELF { 0 } else { OF_READINGS };
 
 impl Marked {
     /// The reading at which the counters said this.
-    fn reading(&self, raw: &RawCounters, slots_each: u64) -> Sample {
+    fn reading(&self, raw: &RawCounters) -> Sample {
         let [leader, members @ ..] = &raw.counter;
         let mut sample = self.start;
-        sample.slots = sample.slots.wrapping_add(leader.wrapping_mul(slots_each));
+        sample.slots = sample.slots.wrapping_add(leader.wrapping_mul(self.slots_each));
         sample.slots_before = sample.slots; // no register holds any
         sample.counter.iter_mut().zip(members).for_each(|(all, raw)| *all = all.wrapping_add(*raw));
         sample
@@ -459,12 +462,12 @@ impl<C: PlainCounters> Source for Plain<C> {
 
     fn mark(&self, shared: &Shared, seen: std::result::Result<&Sample, Option<Entry>>) -> Result<Mark> {
         let count = self.counters.reader().map_or(usize::MAX, |(_, count)| count);
-        let is_full = count == MOST_MARKED && shared.slots_each.get() == 1;
+        let is_full = count == MOST_MARKED;
         if count > MARKED_COUNTERS && !is_full {
             return Ok(self.count(shared, Next::SamePeriod, 0)?.mark());
         }
         let put = |out: &Sample, work| match is_full {
-            true => full_mark(&shared.start(), out, work),
+            true => full_mark(&shared.start(), shared.slots_each.get(), out, work),
             false => with_totals(out, work),
         };
         let early = match seen {
@@ -494,7 +497,7 @@ impl<C: PlainCounters> Source for Plain<C> {
         // (a mark is of the latest look before it)
         let before = |marked: &Marked| has_totals || marked.is_whole || marked.from <= mark.slots;
         let found = self.remembered.find_latest(key(mark.sequence, mark.window), before);
-        let (place, Marked { start, is_whole, .. }) = found.ok_or_else(stale_mark)?;
+        let (place, Marked { start, is_whole, slots_each, .. }) = found.ok_or_else(stale_mark)?;
         let start = if is_whole { start } else { self.taken[place].from(start) };
         let mut sample = Sample { flags: start.flags | TD_SAMPLE_COARSE_TIME, ..start };
         let (full, mut called) = of_full_mark(mark);
@@ -513,7 +516,7 @@ impl<C: PlainCounters> Source for Plain<C> {
             if metrics != 0 || counter.iter().chain([&mark.slots]).any(|raw| raw >> PLAIN_WIDTH != 0) {
                 return Err(no_mark());
             }
-            sample.slots = sample.slots.wrapping_add(mark.slots); // (only a leader that counts slots is read inline)
+            sample.slots = sample.slots.wrapping_add(mark.slots.wrapping_mul(slots_each));
             sample.counter.iter_mut().zip(counter).for_each(|(all, raw)| *all = all.wrapping_add(*raw));
             called = called.filter(|_| counter.len() == MOST_MARKED);
         }

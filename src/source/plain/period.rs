@@ -45,9 +45,9 @@ impl Period {
         let counter: [u64; MOST_COUNTERS] = std::array::from_fn(|k| {
             counters[k].base.wrapping_sub(self.begun.counter[k]).wrapping_sub(own[k])
         });
-        let numbers = now.numbers();
+        let (numbers, limit) = (now.numbers(), now.limit(start.slots));
         shared.restart_counters(
-            (now.clock.scale, now.limit(start.slots)),
+            (now.clock.scale, limit, limit / now.slots_each.max(1)),
             &start,
             &numbers,
             &counter,

@@ -139,15 +139,18 @@ fn a_mark_of_eight_counters_that_was_taken_by_a_call_has_error_and_work() {
     let mut read = Sample { slots: start.slots + SAID, ..start };
     read.counter.iter_mut().zip(1..).for_each(|(counter, k)| *counter += k * 1000);
     read.base.error = 0x1234_5678_9abc_def0;
-    let mark = full_mark(&start, &read, 130).unwrap();
+    let mark = full_mark(&start, 1, &read, 130).unwrap();
     let (counter, called) = of_full_mark(&mark);
     assert_eq!(counter, std::array::from_fn(|k| 1000 * (k as u64 + 1)));
     assert_eq!((mark.slots, called), (SAID, Some((read.base.error, 3))));
+    // the leader's counts, where each is worth several slots
+    let by_cycles = Sample { slots: start.slots + 6 * SAID, ..read };
+    assert_eq!(full_mark(&start, 6, &by_cycles, 130), Some(mark));
     // what a program inlines has neither
     let inlined = Mark { metrics: 8000, counter: std::array::from_fn(|k| 1000 * (k as u64 + 1)), ..mark };
     assert_eq!(of_full_mark(&inlined), (counter, None));
     // no room
     read.counter[3] += SAID;
-    assert!(full_mark(&start, &read, 130).is_none());
-    assert!(full_mark(&start, &start, (1 << PART) * UNIT_OF_WORK).is_none());
+    assert!(full_mark(&start, 1, &read, 130).is_none());
+    assert!(full_mark(&start, 1, &start, (1 << PART) * UNIT_OF_WORK).is_none());
 }
