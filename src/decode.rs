@@ -9,23 +9,22 @@ use crate::bound::{rounding, skid};
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
 use crate::model;
 use crate::model::metrics::{LEVEL_1, LEVEL_2, Metric, SMT_CONTENTION};
-use crate::model::tree::{SlotsOf, Tree};
+use crate::model::tree::Tree;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{CATEGORIES, L1, L2, Sample};
-use crate::span::{
-    Span, difference, difference_of_counters, float, go_together, is_uncorrected, level_between, span,
-};
+use crate::span::{Span, difference, float, go_together, span};
 use crate::tree::{self, Node};
 use std::array::from_fn;
 
+pub(crate) mod by_counters;
 #[cfg(test)]
 mod reference;
 
 /// Where the shares' truth can lie, and what we say of them.
-struct Shares {
-    value: [f64; 4],
-    low: [f64; 4],
-    high: [f64; 4],
+struct Shares<const N: usize> {
+    value: [f64; N],
+    low: [f64; N],
+    high: [f64; N],
 }
 
 /// As f64's own, of which neither is NaN: one instruction.
@@ -39,7 +38,7 @@ fn min(a: f64, b: f64) -> f64 {
 
 /// The ends of intervals; 0 and 1 of what is none.
 #[inline(always)]
-fn intervals(low: [f64; 4], high: [f64; 4]) -> ([f64; 4], [f64; 4]) {
+fn intervals<const N: usize>(low: [f64; N], high: [f64; N]) -> ([f64; N], [f64; N]) {
     (
         from_fn(|k| if low[k] > high[k] { 0.0 } else { low[k] }),
         from_fn(|k| if low[k] > high[k] { 1.0 } else { high[k] }),
@@ -55,21 +54,17 @@ pub fn decode_l1(from: Option<&Sample>, to: &Sample) -> Result<L1> {
     let span = span(from, to, 1)?;
     match by_tree(to) {
         None => Ok(level_1(&span)),
-        Some(tree) => level_1_of(tree::between(tree, &span, from, to), span.slots),
+        Some(tree) => tree::between(tree, &span, from, to, |nodes| level_1_of(nodes, span.slots)),
     }
 }
 
-/// `decode_l1` of two samples that go together, if that is seen at first sight.
+/// `decode_l1` of two samples of registers that go together, if that is seen at first sight.
 #[inline(always)]
 pub(crate) fn l1_at_sight(from: &Sample, to: &Sample) -> Option<L1> {
-    if !model::is_sure(to.base.model) {
+    if !model::is_sure(to.base.model) || !go_together(from, to, 1, model::levels_by_category(to.base.model)) {
         return None;
     }
-    if go_together(from, to, 1, model::levels_by_category(to.base.model)) {
-        return Some(level_1(&difference::<4>(from, to)));
-    }
-    let (span, near) = counted_at_sight::<4>(from, to, 1)?;
-    Some(level_1_near(&span, near))
+    Some(level_1(&difference::<4>(from, to)))
 }
 
 /// Level 2 shares between two samples of one period; from its start without `from`.
@@ -80,62 +75,17 @@ pub fn decode_l2(from: Option<&Sample>, to: &Sample) -> Result<L2> {
     let span = span(from, to, 2)?;
     match by_tree(to) {
         None => Ok(level_2(&span)),
-        Some(tree) => level_2_of(tree::between(tree, &span, from, to), span.slots),
+        Some(tree) => tree::between(tree, &span, from, to, |nodes| level_2_of(nodes, span.slots)),
     }
 }
 
-/// `decode_l2` of two samples that go together, if that is seen at first sight.
+/// `decode_l2` of two samples of registers that go together, if that is seen at first sight.
 #[inline(always)]
 pub(crate) fn l2_at_sight(from: &Sample, to: &Sample) -> Option<L2> {
-    if !model::is_sure(to.base.model) {
+    if !model::is_sure(to.base.model) || !go_together(from, to, 2, model::levels_by_category(to.base.model)) {
         return None;
     }
-    if go_together(from, to, 2, model::levels_by_category(to.base.model)) {
-        return Some(level_2(&difference::<CATEGORIES>(from, to)));
-    }
-    let (span, near) = counted_at_sight::<CATEGORIES>(from, to, 2)?;
-    Some(level_2_near(&span, near))
-}
-
-/// What ran between two samples of plain counters that count slots, and the shares of the first N categories, as they were
-/// counted.
-#[inline(always)]
-fn counted_at_sight<const N: usize>(
-    from: &Sample,
-    to: &Sample,
-    level: u32,
-) -> Option<(Span, [f64; CATEGORIES])> {
-    let (levels, counted) = model::slots_by_counters(to.base.model)?;
-    if !go_together(from, to, level, levels)
-        || (level > 1 && level > level_between(from, to))
-        || is_uncorrected(from, to)
-    {
-        return None;
-    }
-    // Those of level 2, too: samples of which one went back are none of td_read, whichever level is asked for.
-    let back = |place: u8| from.counter[usize::from(place)] > to.counter[usize::from(place)];
-    let went_back = |by: &Option<SlotsOf>| by.is_some_and(|of| back(of.place) || of.less.is_some_and(back));
-    if N < CATEGORIES && to.base.level > 1 && counted[N..].iter().any(went_back) {
-        return None;
-    }
-    let span = difference_of_counters(from, to);
-    let span = Span { rounding: 0.0, edges: span.rounding + span.edges, ..span }; // as Count::by_counter
-    // (in the order in which the tree is evaluated)
-    let (mut near, mut left, slots) = ([0.0; CATEGORIES], 1.0, float(span.slots));
-    for k in 0..N {
-        let Some(SlotsOf { place, each, less }) = counted[k] else { continue };
-        let more = |place: u8| to.counter[usize::from(place)].checked_sub(from.counter[usize::from(place)]);
-        let of_others = match less {
-            Some(place) => float(more(place)?),
-            None => 0.0,
-        };
-        near[k] = (float(more(place)?) * f64::from(each) - of_others) / slots;
-        left -= if k < 4 { near[k] } else { 0.0 };
-    }
-    for k in 0..4 {
-        near[k] = if counted[k].is_none() { left } else { near[k] };
-    }
-    Some((span, near))
+    Some(level_2(&difference::<CATEGORIES>(from, to)))
 }
 
 /// Level 1 shares between two readings of the registers in one window (no reset in between), `a` first.
@@ -235,81 +185,135 @@ pub(crate) fn level_2_of(nodes: impl Iterator<Item = Node>, slots: u64) -> Resul
     Ok(L2::new(flags, slots, value, error, running))
 }
 
-/// The level 1 shares, adding up to 1, each with its interval. `near`: before they were made to.
-#[inline(always)]
-fn shares_1(span: &Span, near: [f64; 4]) -> Shares {
-    let doubt = (span.rounding + span.edges) / float(span.slots);
-    let raw = near.map(|near| near.clamp(0.0, 1.0));
-    let whole: f64 = raw.iter().sum();
-    let value = if whole > 0.0 { raw.map(|raw| raw / whole) } else { [0.25; 4] };
-    let low = near.map(|near| (near - doubt).clamp(0.0, 1.0));
-    let high = near.map(|near| (near + doubt).clamp(0.0, 1.0));
-    // the others leave no more, and no less, than this
-    let (all_low, all_high): (f64, f64) = (low.iter().sum(), high.iter().sum());
-    let least = high.map(|high| 1.0 - (all_high - high));
-    let most = low.map(|low| 1.0 - (all_low - low));
-    let low = from_fn(|k| max(low[k], least[k]));
-    let high = from_fn(|k| min(high[k], most[k]));
-    let (low, high) = intervals(low, high);
-    Shares { value, low, high }
+/// A share is between these.
+fn clamped(share: f64) -> f64 {
+    min(max(share, 0.0), 1.0)
 }
 
-/// The bound over all shares: the farthest end of any interval. What happened uncounted widens each: it may have been all of
-/// that category or none. Rounded up past what the arithmetic here may have lost.
+/// The shares of all slots, adding up to 1, each with its interval: four, and the one that a fifth may be. `near`: before they are made to
+/// add up; `doubt`: how far each may be off.
 #[inline(always)]
-fn farthest(shares: &Shares, span: &Span) -> f64 {
-    let (mut low, mut high) = (shares.low, shares.high);
-    if span.uncounted != 0.0 {
-        let part = span.uncounted / (span.uncounted + float(span.slots));
-        let counted = 1.0 - part;
-        low = low.map(|low| low * counted);
-        high = high.map(|high| high * counted + part);
+fn shares_of_all(near: [f64; 4], doubt: [f64; 4], fifth: Option<(f64, f64)>) -> (Shares<4>, Shares<1>) {
+    let raw = near.map(clamped);
+    let low: [f64; 4] = from_fn(|k| clamped(near[k] - doubt[k]));
+    let high: [f64; 4] = from_fn(|k| clamped(near[k] + doubt[k]));
+    let sum = |of: [f64; 4]| of.iter().sum::<f64>();
+    let (mut whole, mut all_low, mut all_high, mut count) = (sum(raw), sum(low), sum(high), 4.0);
+    let mut more = Shares { value: [0.0], low: [0.0], high: [0.0] };
+    if let Some((near, doubt)) = fifth {
+        more = Shares { value: [clamped(near)], low: [clamped(near - doubt)], high: [clamped(near + doubt)] };
+        (whole, all_low) = (whole + more.value[0], all_low + more.low[0]);
+        (all_high, count) = (all_high + more.high[0], 5.0);
+        more = more.agreeing(whole, all_low, all_high, count);
     }
-    let above: [f64; 4] = from_fn(|k| high[k] - shares.value[k]);
-    let below: [f64; 4] = from_fn(|k| shares.value[k] - low[k]);
-    let error: [f64; 4] = from_fn(|k| max(above[k], below[k]));
-    min(error.into_iter().fold(0.0, max) + 1e-9, 1.0)
+    (Shares { value: raw, low, high }.agreeing(whole, all_low, all_high, count), more)
+}
+
+impl<const N: usize> Shares<N> {
+    /// So as all that there are, which have these sums, divide one whole.
+    #[inline(always)]
+    fn agreeing(self, whole: f64, all_low: f64, all_high: f64, count: f64) -> Shares<N> {
+        let Shares { value, low, high } = self;
+        let value = if whole > 0.0 { value.map(|value| value / whole) } else { [1.0 / count; N] };
+        // the others leave no more, and no less, than this
+        let least: [f64; N] = high.map(|high| 1.0 - (all_high - high));
+        let most: [f64; N] = low.map(|low| 1.0 - (all_low - low));
+        let low = from_fn(|k| max(low[k], least[k]));
+        let high = from_fn(|k| min(high[k], most[k]));
+        let (low, high) = intervals(low, high);
+        Shares { value, low, high }
+    }
+
+    /// What happened uncounted widens each interval: it may have been all of that category or none.
+    #[inline(always)]
+    fn widened(mut self, span: &Span, slots: impl FnOnce() -> f64) -> Shares<N> {
+        if span.uncounted != 0.0 {
+            let part = span.uncounted / (span.uncounted + slots());
+            let counted = 1.0 - part;
+            self.low = self.low.map(|low| low * counted);
+            self.high = self.high.map(|high| high * counted + part);
+        }
+        self
+    }
+}
+
+/// The largest of these, or 0.
+#[inline(always)]
+fn largest(of: [f64; 4]) -> f64 {
+    max(max(max(of[0], of[2]), max(of[1], of[3])), 0.0)
+}
+
+/// The bound over all shares: the farthest end of any interval. Rounded up past what the arithmetic here may have lost.
+#[inline(always)]
+fn farthest(shares: Shares<4>, span: &Span) -> f64 {
+    let Shares { value, low, high } = shares.widened(span, || float(span.slots));
+    let above: [f64; 4] = from_fn(|k| high[k] - value[k]);
+    let below: [f64; 4] = from_fn(|k| value[k] - low[k]);
+    min(largest(from_fn(|k| max(above[k], below[k]))) + 1e-9, 1.0)
+}
+
+/// Of all slots, the four shares of level 1, which are rounded alike.
+#[inline(always)]
+fn shares_1(span: &Span) -> Shares<4> {
+    let doubt = (span.rounding + span.edges) / float(span.slots);
+    shares_of_all(from_fn(|k| span.category[k] / float(span.slots)), [doubt; 4], None).0
 }
 
 #[inline(always)]
 pub(crate) fn level_1(span: &Span) -> L1 {
-    level_1_near(span, from_fn(|k| span.category[k] / float(span.slots)))
+    let shares = shares_1(span);
+    L1::new(span.flags, span.slots, shares.value, farthest(shares, span), span.running)
 }
 
-#[inline(always)]
-fn level_1_near(span: &Span, near: [f64; CATEGORIES]) -> L1 {
-    let shares = shares_1(span, [near[0], near[1], near[2], near[3]]);
-    L1::new(span.flags, span.slots, shares.value, farthest(&shares, span), span.running)
+/// Pairs of level 2, each a part of a share of level 1.
+struct Pairs {
+    first: Shares<4>,
+    rest: Shares<4>,
 }
 
+/// `near` is of the first of each pair, `doubt` how far it may be off, and `doubt_of_rest` what it leaves of its parent.
 #[inline(always)]
-pub(crate) fn level_2(span: &Span) -> L2 {
-    level_2_near(span, from_fn(|k| span.category[k] / float(span.slots)))
-}
-
-#[inline(always)]
-fn level_2_near(span: &Span, near: [f64; CATEGORIES]) -> L2 {
-    let slots = float(span.slots);
-    let doubt = (span.rounding + span.edges) / slots;
-    // two fields are rounded, each in its own way; what happened at the edges is the same for both
-    let doubt_of_rest = (2.0 * span.rounding + span.edges) / slots;
-    let near_parent = [near[0], near[1], near[2], near[3]];
-    let near: [f64; 4] = from_fn(|k| near[4 + k]);
-    let parent = shares_1(span, near_parent);
+fn pairs_below(
+    parent: &Shares<4>,
+    near_parent: [f64; 4],
+    near: [f64; 4],
+    doubt: f64,
+    doubt_of_rest: [f64; 4],
+) -> Pairs {
     let value: [f64; 4] = from_fn(|k| min(max(near[k], 0.0), parent.value[k]));
     let low: [f64; 4] = from_fn(|k| min(max(near[k] - doubt, 0.0), parent.high[k]));
     let high: [f64; 4] = from_fn(|k| min(max(near[k] + doubt, low[k]), parent.high[k]));
     // what each of them leaves of its parent
     let rest: [f64; 4] = from_fn(|k| near_parent[k] - near[k]);
     let value_of_rest: [f64; 4] = from_fn(|k| parent.value[k] - value[k]);
-    let low_of_rest: [f64; 4] = from_fn(|k| max(max(parent.low[k] - high[k], rest[k] - doubt_of_rest), 0.0));
-    let high_of_rest: [f64; 4] = from_fn(|k| max(min(parent.high[k] - low[k], rest[k] + doubt_of_rest), 0.0));
+    let low_of_rest: [f64; 4] =
+        from_fn(|k| max(max(parent.low[k] - high[k], rest[k] - doubt_of_rest[k]), 0.0));
+    let high_of_rest: [f64; 4] =
+        from_fn(|k| max(min(parent.high[k] - low[k], rest[k] + doubt_of_rest[k]), 0.0));
     let (low, high) = intervals(low, high);
-    let field = Shares { value, low, high };
+    let first = Shares { value, low, high };
     let (low, high) = intervals(low_of_rest, high_of_rest);
-    let rest = Shares { value: value_of_rest, low, high };
-    let error = max(farthest(&field, span), farthest(&rest, span));
-    let value = from_fn(|k| if k % 2 == 0 { field.value[k / 2] } else { rest.value[k / 2] });
+    Pairs { first, rest: Shares { value: value_of_rest, low, high } }
+}
+
+impl Pairs {
+    #[inline(always)]
+    fn value(&self) -> [f64; 8] {
+        from_fn(|k| if k % 2 == 0 { self.first.value[k / 2] } else { self.rest.value[k / 2] })
+    }
+}
+
+#[inline(always)]
+pub(crate) fn level_2(span: &Span) -> L2 {
+    let slots = float(span.slots);
+    let near: [f64; CATEGORIES] = from_fn(|k| span.category[k] / slots);
+    let doubt = (span.rounding + span.edges) / slots;
+    // two fields are rounded, each in its own way; what happened at the edges is the same for both
+    let doubt_of_rest = (2.0 * span.rounding + span.edges) / slots;
+    let parts = |first: usize| from_fn(|k| near[first + k]);
+    let pairs = pairs_below(&shares_1(span), parts(0), parts(4), doubt, [doubt_of_rest; 4]);
+    let value = pairs.value();
+    let error = max(farthest(pairs.first, span), farthest(pairs.rest, span));
     L2::new(span.flags, span.slots, value, error, span.running)
 }
 

@@ -12,8 +12,8 @@ use crate::plan::Plan;
 use crate::registers::FULL;
 use crate::sys::Linux;
 use crate::sys::cpu;
-use crate::tree::evaluate::{self, Moved, Share};
-use crate::tree::{Count, Counted};
+use crate::tree::Counted;
+use crate::tree::evaluate::{self, Moved, Share, Shares};
 
 /// A perf group of one kind of this machine's cores, which tells how slots divide: of plain counters, the first of which counts all
 /// slots, or cycles, and samples; or of SLOTS, cycles that sample, and the metric events (a group with those may be led by SLOTS alone,
@@ -232,21 +232,28 @@ impl SampledEvents {
             return None;
         }
         let measured = &self.tree.inputs[..self.tree.inputs_of(self.level)];
-        let input = |place: usize| {
-            let n = self.slots_of(*measured.get(place)?, counts)?;
-            Some(Count { n, rounding: off, edges: 0.0, sampled: 0.0 })
-        };
-        let inputs: [Option<Count>; MOST_INPUTS] = std::array::from_fn(input);
-        let counted = Counted {
-            inputs,
+        let mut counted = Counted {
+            inputs: [0.0; MOST_INPUTS],
+            measured: 0,
+            rounding: off,
+            edges: 0.0,
+            sampled: None,
             slots,
             uncounted: 0.0,
             unknown: 0.0,
             bare: false,
             uncorrected: false,
+            is_sure: self.tree.is_sure(),
             moved: Moved::UNSEEN,
         };
-        let shares = evaluate::evaluate(self.tree, self.level, &counted);
+        for (place, input) in measured.iter().enumerate() {
+            if let Some(n) = self.slots_of(*input, counts) {
+                counted.set(place, n);
+            }
+        }
+        let mut shares = Shares::NONE;
+        evaluate::evaluate(self.tree, self.level, &counted, &mut shares);
+        let shares = (0..self.tree.nodes.len()).map(|place| shares.get(place).copied());
         let rows = self.tree.nodes.iter().zip(shares).filter(|(row, _)| row.is_measured(self.level));
         rows.map(|(_, share)| share).collect()
     }

@@ -8,10 +8,10 @@ use crate::bound::{
     skid, skid_of_counters, uncounted,
 };
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
-use crate::model::tree::{Input, Tree};
+use crate::model::tree::Input;
 use crate::model::{self, slots_per_ns};
 use crate::sample::{
-    Base, CATEGORIES, Sample, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_UNCORRECTED, TD_SAMPLE_WORK_AFTER,
+    Base, CATEGORIES, OF_READINGS, Sample, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_UNCORRECTED, TD_SAMPLE_WORK_AFTER,
     TD_SAMPLE_WORK_BEFORE, TD_SAMPLE_WORK_COUNTED,
 };
 
@@ -96,17 +96,21 @@ pub(crate) fn begin_of_period(sample: &Sample) -> Sample {
 
 /// Checks that two samples go together, and takes their difference; from the start of the period without `from`.
 pub(crate) fn span(from: Option<&Sample>, to: &Sample, level: u32) -> Result<Span> {
-    let start = begin_of_period(to);
-    let from = from.unwrap_or(&start);
-    let by_category = model::levels_by_category(to.base.model);
-    if !go_together(from, to, level, by_category) {
+    match from {
+        Some(from) => between(from, to, level),
+        None => between(&begin_of_period(to), to, level),
+    }
+}
+
+fn between(from: &Sample, to: &Sample, level: u32) -> Result<Span> {
+    let (levels, by_category) = (model::levels(to.base.model), model::levels_by_category(to.base.model) != 0);
+    if !go_together(from, to, level, levels) || !by_category && went_back(from, to) {
         check(from, to, level)?;
     }
-    match by_category {
-        0 if level > level_between(from, to) => Err(not_counted()),
-        0 => Ok(difference_of_counters(from, to)),
-        _ => Ok(difference::<CATEGORIES>(from, to)),
+    if by_category {
+        return Ok(difference::<CATEGORIES>(from, to));
     }
+    if level > level_between(from, to) { Err(not_counted()) } else { Ok(difference_of_counters(from, to)) }
 }
 
 /// Why two samples do not go together, if so.
@@ -189,11 +193,11 @@ pub(crate) fn another_version(what: &str) -> Error {
 /// Whether a plain counter that the tree takes went back.
 fn went_back(from: &Sample, to: &Sample) -> bool {
     let back = |input: &Input| input.counter().is_some_and(|(k, _)| from.counter[k] > to.counter[k]);
-    let counted = |tree: &Tree| match is_uncorrected(from, to) {
-        true => tree.sources_of_level_1(),
-        false => tree.inputs_of(level_between(from, to)),
+    let counted = match is_uncorrected(from, to) {
+        true => model::sources_of_level_1(to.base.model),
+        false => model::inputs_down_to(to.base.model, level_between(from, to)),
     };
-    to.base.tree().is_some_and(|tree| tree.inputs[..counted(tree)].iter().any(back))
+    to.base.tree().is_some_and(|tree| tree.inputs[..counted].iter().any(back))
 }
 
 /// Whether two samples go together, and that is seen at first sight. `levels`: as many as a sample of their CPU can have, if
@@ -284,13 +288,23 @@ pub(crate) fn move_slots(span: &mut Span, from: &Sample, to: &Sample, there: boo
 /// Of two samples of plain counters that go together: nothing is rounded, and there is no category.
 #[inline(always)]
 pub(crate) fn difference_of_counters(from: &Sample, to: &Sample) -> Span {
+    let counters = model::counters_down_to(to.base.model, from.base.level.max(to.base.level));
+    difference_of(counters, from, to)
+}
+
+/// The same of samples that have so many counters.
+#[inline(always)]
+pub(crate) fn difference_of(counters: usize, from: &Sample, to: &Sample) -> Span {
     let uncorrected = if is_uncorrected(from, to) { TD_SAMPLE_UNCORRECTED } else { 0 };
     let flags = from.flags | to.flags | uncorrected;
     let bounded = flags & TD_SAMPLE_UNBOUNDED == 0;
     let rounding = to.base.error - from.base.error;
     let windows = to.base.window.wrapping_sub(from.base.window);
-    let counters = model::counters_down_to(to.base.model, from.base.level.max(to.base.level));
-    let edges = skid_of_counters(windows, counters) + own_work(from, to) + own_work_at_marks(from, to);
+    let edges = skid_of_counters(windows, counters)
+        + match flags & (OF_READINGS | TD_SAMPLE_WORK_COUNTED) {
+            0 => 0,
+            _ => own_work(from, to) + own_work_at_marks(from, to),
+        };
     let (running, uncounted) = ran(from, to);
     Span {
         flags,
@@ -353,7 +367,8 @@ fn multiplexed(from: &Sample, to: &Sample) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::{l1_at_sight, l2_at_sight};
+    use crate::decode;
+    use crate::decode::by_counters::{l1_at_sight, l2_at_sight};
     use crate::sum::Sum;
     use crate::{decode_l1, decode_l2, decode_tree};
 
@@ -427,6 +442,9 @@ mod tests {
             for base in others.chain([changed(&to)]) {
                 let (from, to) = (Sample { base, ..from }, Sample { base, ..to });
                 assert!(l1_at_sight(&from, &to).is_none() && l2_at_sight(&from, &to).is_none());
+                assert!(
+                    decode::l1_at_sight(&from, &to).is_none() && decode::l2_at_sight(&from, &to).is_none()
+                );
                 let mut other = Sum { last: to, ..sum };
                 for refused in [
                     decode_l1(Some(&from), &to).err(),

@@ -43,30 +43,36 @@ pub unsafe extern "C" fn td_decode_l2(from: *const Sample, to: *const Sample, ou
     unsafe { decoders::l2(from, to, out) }
 }
 
-/// Writes as many nodes as there is room for, and how many there are.
-///
-/// # Safety
-/// `count` and, unless `capacity` is 0, `nodes` are NULL or point to memory for what their types say, `nodes` for
-/// `capacity` of them.
-pub(super) unsafe fn put_nodes<N: ExactSizeIterator<Item = Node>>(
+/// Room for nodes, and for their number.
+pub(super) struct Room {
     nodes: *mut Node,
     capacity: u32,
     count: *mut u32,
-    make: impl FnOnce() -> Result<N>,
-) -> Result<c_int> {
-    if capacity > 0 {
-        check(nodes, "nodes")?;
+}
+
+impl Room {
+    /// # Safety
+    /// `count` and, unless `capacity` is 0, `nodes` are NULL or point to memory for what their types say, `nodes` for
+    /// `capacity` of them.
+    pub(super) unsafe fn new(nodes: *mut Node, capacity: u32, count: *mut u32) -> Result<Room> {
+        if capacity > 0 {
+            check(nodes, "nodes")?;
+        }
+        check(count, "count")?;
+        Ok(Room { nodes, capacity, count })
     }
-    check(count, "count")?;
-    let made = make()?;
-    let all = made.len() as u32;
-    for (place, node) in made.take(capacity as usize).enumerate() {
-        // SAFETY: `place` is below `capacity`, for which the C caller has room.
-        unsafe { nodes.add(place).write(node) };
+
+    /// Writes as many nodes as there is room for, and how many there are.
+    pub(super) fn put(self, made: impl ExactSizeIterator<Item = Node>) -> c_int {
+        let all = made.len() as u32;
+        for (place, node) in made.take(self.capacity as usize).enumerate() {
+            // SAFETY: `place` is below `capacity`, for which the C caller has room.
+            unsafe { self.nodes.add(place).write(node) };
+        }
+        // SAFETY: not NULL and aligned, as checked; the C caller has room for a number. `write` does not read what was there.
+        unsafe { self.count.write(all) };
+        0
     }
-    // SAFETY: not NULL and aligned, as checked; the C caller has room for a number. `write` does not read what was there.
-    unsafe { count.write(all) };
-    Ok(0)
 }
 
 /// Every node that the CPU has, between two samples as in td_decode_l1. `nodes` receives the first `capacity` nodes,
@@ -84,7 +90,10 @@ pub unsafe extern "C" fn td_decode_tree(
     count: *mut u32,
 ) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
-    guard(|| unsafe { put_nodes(nodes, capacity, count, || tree::decode(earlier(from)?, at(to, "to")?)) })
+    guard(|| unsafe {
+        let room = Room::new(nodes, capacity, count)?;
+        tree::decode(earlier(from)?, at(to, "to")?, |nodes| room.put(nodes))
+    })
 }
 
 /// As their maker publishes them: td_decode_tree.
@@ -109,10 +118,12 @@ pub unsafe extern "C" fn td_decode_tree_as(
     guard(|| unsafe {
         match definition {
             TD_AS_PUBLISHED => {
-                put_nodes(nodes, capacity, count, || tree::decode(earlier(from)?, at(to, "to")?))
+                let room = Room::new(nodes, capacity, count)?;
+                tree::decode(earlier(from)?, at(to, "to")?, |nodes| room.put(nodes))
             }
             TD_AS_BARE => {
-                put_nodes(nodes, capacity, count, || tree::decode_bare(earlier(from)?, at(to, "to")?))
+                let room = Room::new(nodes, capacity, count)?;
+                tree::decode_bare(earlier(from)?, at(to, "to")?, |nodes| room.put(nodes))
             }
             other => Err(Error::invalid(format!("definition {other} is no TD_AS_*"))
                 .remedy("use TD_AS_PUBLISHED or TD_AS_BARE")),
@@ -133,7 +144,10 @@ pub unsafe extern "C" fn td_list_nodes(
     count: *mut u32,
 ) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
-    guard(|| unsafe { put_nodes(nodes, capacity, count, || handle::nodes(handle(td)?)) })
+    guard(|| unsafe {
+        let room = Room::new(nodes, capacity, count)?;
+        Ok(room.put(handle::nodes(handle(td)?)?))
+    })
 }
 
 /// Number of the node that perf calls `name` ("tma_l1_bound", or without "tma_"); TD_NODE_NONE if this version knows

@@ -4,7 +4,8 @@
 
 use super::border::{at, check, guard, put};
 use super::decode::earlier;
-use crate::decode;
+use crate::decode::{self, by_counters};
+use crate::model;
 use crate::sample::{L1, L2, Sample};
 use crate::sys::floating::Floating;
 use std::ffi::c_int;
@@ -33,66 +34,92 @@ fn doubtful(one: usize, two: usize, three: usize) -> bool {
     below & (SIGN | (ALIGN - 1)) != 0
 }
 
+/// A decoder of samples that go together at first sight: nothing in it can fail or panic.
+macro_rules! twice {
+    ($name:ident, $result:ty, $anyhow:ident, $decode:expr) => {
+        mod $name {
+            use super::*;
+
+            /// # Safety
+            /// The pointers point to what their types say, which are aligned.
+            #[inline(always)]
+            pub unsafe fn at_sight(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
+                #[cfg(target_arch = "x86_64")]
+                if AVX2.load(Ordering::Relaxed) {
+                    // SAFETY: `prepare` has seen that the CPU has AVX2; the pointers are the caller's.
+                    return unsafe { with_avx2(from, to, out) };
+                }
+                // SAFETY: the caller's pointers.
+                unsafe { without(from, to, out) }
+            }
+
+            /// # Safety
+            /// The CPU has AVX2. As `at_sight`.
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2")]
+            unsafe extern "C" fn with_avx2(
+                from: *const Sample,
+                to: *const Sample,
+                out: *mut $result,
+            ) -> c_int {
+                // SAFETY: the caller's pointers.
+                unsafe { decode(from, to, out) }
+            }
+
+            /// # Safety
+            /// As `at_sight`.
+            #[inline(never)]
+            unsafe extern "C" fn without(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
+                if !AVX2.load(Ordering::Relaxed) {
+                    prepare();
+                }
+                // SAFETY: the caller's pointers.
+                unsafe { decode(from, to, out) }
+            }
+
+            /// # Safety
+            /// As `at_sight`.
+            #[inline(always)]
+            unsafe fn decode(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
+                let _floating = Floating::new();
+                // SAFETY: what they point to is what the caller promises. `write` does not read what was there.
+                unsafe {
+                    match $decode(&*from, &*to) {
+                        Some(result) => {
+                            out.write(result);
+                            0
+                        }
+                        None => $anyhow(from, to, out),
+                    }
+                }
+            }
+        }
+    };
+}
+
 macro_rules! decoder {
-    ($name:ident, $result:ty, $decode:ident, $at_sight:ident, $with_avx2:ident, $without:ident, $anyhow:ident) => {
+    ($name:ident, $result:ty, $decode:ident, $anyhow:ident, $registers:ident: $of_registers:expr, $counters:ident: $of_counters:expr) => {
         /// What is between two samples, written to `out`.
         ///
         /// # Safety
         /// The pointers are NULL or point to what their types say.
         #[inline(always)]
         pub unsafe fn $name(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
-            #[cfg(target_arch = "x86_64")]
-            if AVX2.load(Ordering::Relaxed) {
-                // SAFETY: `prepare` has seen that the CPU has AVX2; the pointers are the C caller's.
-                return unsafe { $with_avx2(from, to, out) };
-            }
-            // SAFETY: the C caller's pointers.
-            unsafe { $without(from, to, out) }
-        }
-
-        /// # Safety
-        /// The CPU has AVX2. The pointers are NULL or point to what their types say.
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2")]
-        unsafe extern "C" fn $with_avx2(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
-            // SAFETY: the C caller's pointers.
-            unsafe { $at_sight(from, to, out) }
-        }
-
-        /// # Safety
-        /// The pointers are NULL or point to what their types say.
-        #[inline(never)]
-        unsafe extern "C" fn $without(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
-            if !AVX2.load(Ordering::Relaxed) {
-                prepare();
-            }
-            // SAFETY: the C caller's pointers.
-            unsafe { $at_sight(from, to, out) }
-        }
-
-        /// Of samples that go together at first sight: nothing here can fail or panic.
-        ///
-        /// # Safety
-        /// The pointers are NULL or point to what their types say.
-        #[inline(always)]
-        unsafe fn $at_sight(from: *const Sample, to: *const Sample, out: *mut $result) -> c_int {
             if doubtful(from.addr(), to.addr(), out.addr()) {
                 // SAFETY: the C caller's pointers.
                 return unsafe { $anyhow(from, to, out) };
             }
-            let _floating = Floating::new();
-            // SAFETY: none is NULL or misaligned, as checked; what they point to is what the C caller promises. `write` does not
-            // read what was there.
+            // SAFETY: none is NULL or misaligned, as checked; what they point to is what the C caller promises.
             unsafe {
-                match decode::$at_sight(&*from, &*to) {
-                    Some(result) => {
-                        out.write(result);
-                        0
-                    }
-                    None => $anyhow(from, to, out),
+                match model::has_sums((*to).base.model) {
+                    false => $registers::at_sight(from, to, out),
+                    true => $counters::at_sight(from, to, out),
                 }
             }
         }
+
+        twice!($registers, $result, $anyhow, $of_registers);
+        twice!($counters, $result, $anyhow, $of_counters);
 
         /// Whatever the arguments are.
         ///
@@ -110,8 +137,8 @@ macro_rules! decoder {
     };
 }
 
-decoder!(l1, L1, decode_l1, l1_at_sight, l1_with_avx2, l1_without, l1_anyhow);
-decoder!(l2, L2, decode_l2, l2_at_sight, l2_with_avx2, l2_without, l2_anyhow);
+decoder!(l1, L1, decode_l1, l1_anyhow, l1_of_registers: decode::l1_at_sight, l1_of_counters: by_counters::l1_at_sight);
+decoder!(l2, L2, decode_l2, l2_anyhow, l2_of_registers: decode::l2_at_sight, l2_of_counters: by_counters::l2_at_sight);
 
 const _: () = assert!(align_of::<Sample>() == 8 && align_of::<L1>() == 8 && align_of::<L2>() == 8);
 

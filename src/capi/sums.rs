@@ -1,7 +1,7 @@
 //! Sums over many executions of a region.
 
 use super::border::{at, at_mut, guard, handle, put, td};
-use super::decode::put_nodes;
+use super::decode::Room;
 use crate::handle::{self, Handle};
 use crate::read::HoldsSample;
 use crate::sample::{Increments, L1, L2, Sample};
@@ -149,5 +149,8 @@ pub unsafe extern "C" fn td_sum_decode_tree(
     count: *mut u32,
 ) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
-    guard(|| unsafe { put_nodes(nodes, capacity, count, || at(sum, "sum")?.nodes(1)) })
+    guard(|| unsafe {
+        let room = Room::new(nodes, capacity, count)?;
+        at(sum, "sum")?.nodes(1, |nodes| room.put(nodes))
+    })
 }

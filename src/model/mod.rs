@@ -18,8 +18,8 @@ use metrics::Metric;
 use perf_metrics::Moved;
 use place::row_at;
 pub(crate) use place::{
-    counters_down_to, is_corrected, is_sure, levels_by_category, move_parts, moved, slots_by_counters,
-    tree_of,
+    counters_down_to, has_sums, inputs_down_to, is_corrected, is_sure, levels, levels_by_category,
+    move_parts, moved, sources_of_level_1, sums, tree_of,
 };
 use std::sync::OnceLock;
 use tree::{Row, Tree};

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use super::perf_metrics::{MOST_MOVED, Moved};
-use super::tree::{SlotsBy, Tree};
-use super::{Counting, Model, TABLE, at, tree_of_row};
+use super::tree::{Sums, Tree};
+use super::{Counting, Model, TABLE, tree_of_row};
 
 /// Of each row that has a tree what the expression says of row and tree, by its place.
 macro_rules! by_place {
@@ -28,9 +28,15 @@ by_place!(MOVED: &[Moved] = &[], |row, _tree| row.moved());
 by_place!(IS_CORRECTED: bool = false, |_row, tree| tree.is_corrected());
 by_place!(IS_SURE: bool = true, |_row, tree| tree.is_sure());
 by_place!(LEVELS_BY_CATEGORY: u8 = 0, |_row, tree| if tree.takes_counters() { 0 } else { tree.depth() as u8 });
-by_place!(SLOTS_BY_COUNTERS: Option<(u8, SlotsBy)> = None, |_row, tree| match tree.slots_by_counters() {
-    Some(by) => Some((tree.depth() as u8, by)),
-    None => None,
+by_place!(SUMS: Option<Sums> = None, |_row, tree| if tree.is_sure() { tree.sums() } else { None });
+by_place!(HAS_SUMS: bool = false, |_row, tree| tree.is_sure() && tree.sums().is_some());
+by_place!(INPUTS_DOWN_TO: [u8; LEVELS as usize] = [0; LEVELS as usize], |_row, tree| {
+    let (mut inputs, mut level) = ([0; LEVELS as usize], 0);
+    while level < LEVELS as usize {
+        inputs[level] = tree.inputs_of(level as u32) as u8;
+        level += 1;
+    }
+    inputs
 });
 by_place!(COUNTERS_DOWN_TO: [u8; LEVELS as usize] = [0; LEVELS as usize], |_row, tree| {
     let (mut counters, mut level) = ([0; LEVELS as usize], 0);
@@ -40,10 +46,32 @@ by_place!(COUNTERS_DOWN_TO: [u8; LEVELS as usize] = [0; LEVELS as usize], |_row,
     }
     counters
 });
+by_place!(SOURCES: u8 = 0, |_row, tree| tree.sources_of_level_1() as u8);
+by_place!(LEVELS_OF_TREE: u8 = 0, |_row, tree| tree.depth() as u8);
+by_place!(TREES: Option<&'static Tree> = None, |_row, tree| Some(tree));
 
 /// The tree of metrics of the row at a place.
+#[inline(always)]
 pub(crate) fn tree_of(place: u8) -> Option<&'static Tree> {
-    tree_of_row(at(place.into())?)
+    TREES[usize::from(place)]
+}
+
+/// Level of the deepest node of the row at a place; 0 if it has no tree.
+#[inline(always)]
+pub(crate) fn levels(place: u8) -> u8 {
+    LEVELS_OF_TREE[usize::from(place)]
+}
+
+/// How many inputs, from the first, the nodes of the row at a place take down to a level.
+#[inline(always)]
+pub(crate) fn inputs_down_to(place: u8, level: u32) -> usize {
+    INPUTS_DOWN_TO[usize::from(place)][(level % u32::from(LEVELS)) as usize].into()
+}
+
+/// How many of these level 1 of the row at a place takes without those that correct others.
+#[inline(always)]
+pub(crate) fn sources_of_level_1(place: u8) -> usize {
+    SOURCES[usize::from(place)].into()
 }
 
 /// What the row at a place counts beside the registers.
@@ -70,10 +98,16 @@ pub(crate) fn levels_by_category(place: u8) -> u8 {
     LEVELS_BY_CATEGORY[usize::from(place)]
 }
 
-/// Deepest level of the row at a place, if plain counters count the slots of its levels 1 and 2, and which of them counts what.
+/// Whether the row at a place has `sums`.
 #[inline(always)]
-pub(crate) fn slots_by_counters(place: u8) -> Option<(u8, &'static SlotsBy)> {
-    SLOTS_BY_COUNTERS[usize::from(place)].as_ref().map(|(levels, slots)| (*levels, slots))
+pub(crate) fn has_sums(place: u8) -> bool {
+    HAS_SUMS[usize::from(place)]
+}
+
+/// Level 1 of the row at a place as sums of plain counters, if it is that, and they decide it.
+#[inline(always)]
+pub(crate) fn sums(place: u8) -> Option<&'static Sums> {
+    SUMS[usize::from(place)].as_ref()
 }
 
 /// How many plain counters the nodes of the row at a place take down to a level; 0 if its tree takes none.

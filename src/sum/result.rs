@@ -9,7 +9,7 @@ use crate::model::MOST_INPUTS;
 use crate::model::tree::{Formula, Input, Row, Tree};
 use crate::sample::{CATEGORIES, L1, L2, TD_SAMPLE_UNCORRECTED};
 use crate::span::{Span, another_version};
-use crate::tree::{self, Count, Counted, Moved, Node};
+use crate::tree::{self, Counted, Moved, Node, Nodes};
 
 impl Sum {
     /// What was measured, and the tree of the CPU that it was measured on.
@@ -100,7 +100,7 @@ impl Sum {
     /// Those of `l1`.
     pub fn l1_beside(&self, moved: &Moved) -> Result<L1> {
         let sum = self.without_edges();
-        level_1_of(sum.nodes_as_counted(1, moved)?, sum.slots)
+        sum.nodes_as_counted(1, moved, |nodes| level_1_of(nodes, sum.slots))?
     }
 
     /// As `l2`, with what others have counted of the same work.
@@ -109,7 +109,7 @@ impl Sum {
     /// Those of `l2`.
     pub fn l2_beside(&self, moved: &Moved) -> Result<L2> {
         let sum = self.without_edges();
-        level_2_of(sum.nodes_as_counted(2, moved)?, sum.slots)
+        sum.nodes_as_counted(2, moved, |nodes| level_2_of(nodes, sum.slots))?
     }
 
     /// As `decode_tree`, with what others have counted of the same work.
@@ -117,7 +117,7 @@ impl Sum {
     /// # Errors
     /// Those of `decode_tree`.
     pub fn decode_tree_beside(&self, moved: &Moved) -> Result<Vec<Node>> {
-        self.without_edges().nodes_as_counted(1, moved).map(Iterator::collect)
+        self.without_edges().nodes_as_counted(1, moved, |nodes| nodes.collect())
     }
 
     /// What it has counted of what the published metrics correct by, for a sum of the same work that has not; and of how many slots.
@@ -140,35 +140,35 @@ impl Sum {
         })
     }
 
-    /// As `decode_tree`, without an allocation; an error unless this level was counted.
-    pub(crate) fn nodes(&self, level: u32) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
-        self.without_edges().nodes_as_counted(level, &Moved::UNSEEN)
+    /// As `decode_tree`, for a function that is given the nodes; an error unless this level was counted.
+    pub(crate) fn nodes<R>(&self, level: u32, then: impl FnOnce(Nodes) -> R) -> Result<R> {
+        self.without_edges().nodes_as_counted(level, &Moved::UNSEEN, then)
     }
 
     /// The same with the library's own instructions at the edges.
-    fn nodes_as_counted(
-        &self,
-        level: u32,
-        moved: &Moved,
-    ) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
+    fn nodes_as_counted<R>(&self, level: u32, moved: &Moved, then: impl FnOnce(Nodes) -> R) -> Result<R> {
         let (span, tree) = self.measured(level)?;
         let sampled = self.sampled(&span).map(|part| part * span.slots as f64);
-        let input = |input: &Input| match *input {
-            Input::Category(k) => {
-                Count { sampled: sampled[k], ..Count::by_category(span.category[k], &span) }
-            }
-            Input::Counter(k) | Input::Cycles(k, _) => {
-                let slots = input.counter().map_or(1, |(_, slots)| slots);
-                // nobody noted how the counters of different executions vary, as each is to be measured
-                let sampled = if self.measured == self.executions { 0.0 } else { f64::INFINITY };
-                Count { sampled, ..Count::by_counter(self.moments[k] * f64::from(slots), &span) }
-            }
+        let mut counted = Counted {
+            unknown: self.unknown(),
+            uncorrected: self.flags & TD_SAMPLE_UNCORRECTED != 0,
+            moved: *moved,
+            ..Counted::new(self.last.base.model, &span)
         };
-        let inputs: [Option<Count>; MOST_INPUTS] =
-            std::array::from_fn(|place| tree.inputs.get(place).map(input));
-        let (slots, uncounted) = (span.slots as f64, span.uncounted);
-        let (unknown, uncorrected) = (self.unknown(), self.flags & TD_SAMPLE_UNCORRECTED != 0);
-        let counted = Counted { inputs, slots, uncounted, unknown, bare: false, uncorrected, moved: *moved };
-        Ok(tree::nodes(tree, self.level, &counted, &Span { slots: self.slots, ..span }))
+        // (nobody noted how the counters of different executions vary, as each is to be measured)
+        let mut may_be_off =
+            [if self.measured == self.executions { 0.0 } else { f64::INFINITY }; MOST_INPUTS];
+        for (place, input) in tree.inputs.iter().enumerate() {
+            match *input {
+                Input::Category(k) => {
+                    may_be_off[place] = sampled[k];
+                    counted.set(place, span.category[k]);
+                }
+                Input::Counter(k) => counted.set(place, self.moments[k]),
+                Input::Cycles(k, slots) => counted.set(place, self.moments[k] * f64::from(slots)),
+            }
+        }
+        counted.sampled = Some(may_be_off);
+        Ok(tree::nodes(tree, self.level, &counted, &Span { slots: self.slots, ..span }, then))
     }
 }

@@ -143,15 +143,16 @@ impl Sum {
     pub fn nodes_in_turns(&self, mut each: impl FnMut(&Node, f64, f64)) -> Result<()> {
         let slots = float(self.slots);
         let (mut known, mut count) = ([(TD_NODE_NONE, 1.0); 1 + MOST_NODES], 1);
-        for node in self.counted().nodes(1)?.filter(|node| node.measured != 0 && node.value.is_finite()) {
-            let of = known[..count].iter().find(|(id, _)| *id == node.parent);
-            if let Some((_, parent)) = of.filter(|_| is_in_turns(node.level, node.id)) {
-                each(&node, parent * slots, slots);
+        self.counted().nodes(1, |nodes| {
+            for node in nodes.filter(|node| node.measured != 0 && node.value.is_finite()) {
+                let of = known[..count].iter().find(|(id, _)| *id == node.parent);
+                if let Some((_, parent)) = of.filter(|_| is_in_turns(node.level, node.id)) {
+                    each(&node, parent * slots, slots);
+                }
+                known[count] = (node.id, node.value);
+                count += 1;
             }
-            known[count] = (node.id, node.value);
-            count += 1;
-        }
-        Ok(())
+        })
     }
 }
 

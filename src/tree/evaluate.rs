@@ -1,11 +1,12 @@
 //! A tree of metrics, evaluated over what was counted: each node's value, and the interval in which the truth lies.
 #![forbid(unsafe_code)]
 
-use super::interval::{self, Interval};
-use crate::model::metrics::TD_UNIT_CLOCKS;
+use super::interval::{self, Ends, Interval};
+use crate::model::metrics::{TD_NODE_NONE, TD_UNIT_CLOCKS};
 use crate::model::perf_metrics::MOST_MOVED;
 use crate::model::tree::{Clocks, Corrected, Expr, Formula, Retired, Row, Tree};
-use crate::model::{MOST_INPUTS, MOST_NODES};
+use crate::model::{self, MOST_INPUTS, MOST_NODES};
+use crate::sample::TD_SAMPLE_UNCORRECTED;
 use crate::span::Span;
 
 /// No arithmetic here loses more.
@@ -25,17 +26,6 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Slots of a category of PERF_METRICS, which is rounded.
-    pub fn by_category(n: f64, span: &Span) -> Count {
-        Count { n, rounding: span.rounding, edges: span.edges, sampled: 0.0 }
-    }
-
-    /// What a plain counter counted: nothing is rounded, so all error is what passed at the edges. Counters of slots that are read
-    /// together were all off by the same slots, each of which is of one category.
-    pub fn by_counter(n: f64, span: &Span) -> Count {
-        Count { n, rounding: 0.0, edges: span.rounding + span.edges, sampled: 0.0 }
-    }
-
     /// Of this, as much more. Each input has errors of its own at the edges: they count at other stages of the pipeline.
     fn plus(self, sign: f64, other: Count) -> Count {
         Count {
@@ -50,15 +40,22 @@ impl Count {
 
     fn interval(self) -> Interval {
         let error = self.rounding + self.edges + self.sampled;
-        Interval { value: self.n, low: (self.n - error).max(0.0), high: self.n + error }
+        Interval { value: self.n, low: (self.n - error).at_least(0.0), high: self.n + error }
     }
 }
 
 /// What was counted between two samples.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Counted {
-    /// The tree's inputs in their order; None: not measured.
-    pub inputs: [Option<Count>; MOST_INPUTS],
+    /// How much each of the tree's inputs counted, in their order.
+    pub inputs: [f64; MOST_INPUTS],
+    /// A bit for each of those that was measured.
+    pub measured: u32,
+    /// Bounds on the error of each: see `Count`.
+    pub rounding: f64,
+    pub edges: f64,
+    /// Of each of them; None: it is 0.
+    pub sampled: Option<[f64; MOST_INPUTS]>,
     pub slots: f64,
     /// Slots that may have passed uncounted. No more cycles can have.
     pub uncounted: f64,
@@ -68,6 +65,8 @@ pub(crate) struct Counted {
     pub bare: bool,
     /// What corrects them was not counted all the time.
     pub uncorrected: bool,
+    /// `Tree::is_sure`.
+    pub is_sure: bool,
     /// What others have counted of what the published metrics correct them by.
     pub moved: Moved,
 }
@@ -95,13 +94,53 @@ impl Moved {
 }
 
 impl Counted {
+    /// What was counted in a span, by the tree of the row at this place: nothing yet.
+    #[inline]
+    pub fn new(row: u8, span: &Span) -> Counted {
+        // Of a plain counter nothing is rounded, so all error is what passed at the edges. Counters of slots that are read together were
+        // all off by the same slots, each of which is of one category.
+        let errors = match model::levels_by_category(row) {
+            0 => (0.0, span.rounding + span.edges),
+            _ => (span.rounding, span.edges),
+        };
+        Counted {
+            inputs: [0.0; MOST_INPUTS],
+            measured: 0,
+            rounding: errors.0,
+            edges: errors.1,
+            sampled: None,
+            slots: span.slots as f64,
+            uncounted: span.uncounted,
+            unknown: 0.0,
+            bare: false,
+            uncorrected: span.flags & TD_SAMPLE_UNCORRECTED != 0,
+            is_sure: model::is_sure(row),
+            moved: Moved::UNSEEN,
+        }
+    }
+
+    /// An input was measured.
+    #[inline]
+    pub fn set(&mut self, input: usize, n: f64) {
+        self.inputs[input] = n;
+        self.measured |= 1 << input;
+    }
+
+    /// None: not measured.
+    #[inline]
+    fn input(&self, input: usize) -> Option<Count> {
+        let (n, sampled) = (self.inputs[input], self.sampled.as_ref().map_or(0.0, |sampled| sampled[input]));
+        let count = Count { n, rounding: self.rounding, edges: self.edges, sampled };
+        (self.measured >> input & 1 == 1).then_some(count)
+    }
+
     /// What the first inputs counted, less what the others did. An input that is named several times is worth so much more, of
     /// events that each take all those slots: no more of them fit into what passed at the edges.
     fn balance(&self, more: &[usize], less: &[usize]) -> Option<Count> {
         let signed = more.iter().map(|input| (1.0, input)).chain(less.iter().map(|input| (-1.0, input)));
         let (mut balance, mut named) = (Count::NOTHING, 0u32);
         for (sign, input) in signed {
-            let count = self.inputs[*input]?;
+            let count = self.input(*input)?;
             let again = named >> *input & 1 == 1;
             let count = if again { Count { rounding: 0.0, edges: 0.0, ..count } } else { count };
             balance = balance.plus(sign, count);
@@ -113,11 +152,11 @@ impl Counted {
     /// What an input counted, as others correct it. What happened at the edges is the same for all of them: each slot there is of one
     /// category.
     fn corrected(&self, of: &Corrected) -> Option<Count> {
-        let mut count = self.inputs[of.slots]?;
+        let mut count = self.input(of.slots)?;
         let signed =
             of.less.iter().map(|input| (-1.0, input)).chain(of.more.iter().map(|input| (1.0, input)));
         for (sign, input) in signed.filter(|_| !self.bare && !self.uncorrected) {
-            let other = self.inputs[*input]?;
+            let other = self.input(*input)?;
             count.n += sign * other.n;
             count.sampled += other.sampled;
         }
@@ -127,15 +166,15 @@ impl Counted {
     /// Slots of operations that retired: if none was dispatched, none, or any that are free.
     fn retired(&self, of: &Retired) -> Option<Count> {
         let stalls = self.balance(of.stalls, of.not_stalls)?;
-        let free = Count { n: (self.slots - stalls.n).max(0.0), ..stalls };
-        let (retired, dispatched) = (self.inputs[of.retired]?, self.inputs[of.dispatched]?);
-        let part = if dispatched.n > 0.0 { (retired.n / dispatched.n).min(1.0) } else { 0.0 };
+        let free = Count { n: (self.slots - stalls.n).at_least(0.0), ..stalls };
+        let (retired, dispatched) = (self.input(of.retired)?, self.input(of.dispatched)?);
+        let part = if dispatched.n > 0.0 { (retired.n / dispatched.n).at_most(1.0) } else { 0.0 };
         // The quotient is off by no more than its operands are together, in parts of the least that the divisor can be. What the
         // stalls are off is not made less by it: as much of that may be in what the siblings leave.
         let doubt = |free_off: f64, retired_off: f64, dispatched_off: f64| {
             let least = dispatched.n - dispatched_off;
             let part_off = if least > 0.0 { (retired_off + part * dispatched_off) / least } else { 1.0 };
-            free_off + free.n * part_off.min(1.0)
+            free_off + free.n * part_off.at_most(1.0)
         };
         Some(Count {
             n: free.n * part,
@@ -157,7 +196,7 @@ pub(crate) struct Share {
     pub low: f64,
     pub high: f64,
     /// As the inputs say, before it was made to agree with its parent and siblings; for nodes that count slots.
-    slots: Option<Near>,
+    slots: Near,
     /// How far a random sample may be off, which is not between `low` and `high` yet.
     sampled: f64,
 }
@@ -170,77 +209,122 @@ struct Near {
 }
 
 impl Share {
+    const NOTHING: Share = Share { value: 0.0, low: 0.0, high: 0.0, slots: Near::NOTHING, sampled: 0.0 };
+
     /// A share between these ends; anywhere, if there is nothing between them.
-    fn new(value: f64, low: f64, high: f64, slots: Option<Near>, sampled: f64) -> Share {
+    #[inline]
+    fn new(value: f64, low: f64, high: f64, slots: Near, sampled: f64) -> Share {
         let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };
         Share { value, low, high, slots, sampled }
     }
 
     /// With what the sample may be off.
-    fn interval(self, counted: &Counted) -> Interval {
-        let sampled = self.sampled.min(counted.unknown);
+    fn interval(&self, counted: &Counted) -> Interval {
+        let sampled = self.sampled.at_most(counted.unknown);
         Interval { value: self.value, low: self.low - sampled, high: self.high + sampled }
     }
 
     /// Takes so much off each end, and off the value.
     fn take(&mut self, low: f64, value: f64, high: f64) {
-        self.low = (self.low - low).clamp(0.0, 1.0);
-        self.value = (self.value - value).clamp(0.0, 1.0);
-        self.high = (self.high - high).clamp(0.0, 1.0);
+        self.low = (self.low - low).at_least(0.0).at_most(1.0);
+        self.value = (self.value - value).at_least(0.0).at_most(1.0);
+        self.high = (self.high - high).at_least(0.0).at_most(1.0);
     }
 
     /// A part of the whole passed uncounted. It may have been all of this node or none. What a sample may be off comes on top.
-    fn widened(self, part: f64, counted: &Counted) -> Share {
-        let counted_alone =
-            Share { low: self.low * (1.0 - part), high: self.high * (1.0 - part) + part, ..self };
-        let Interval { low, high, .. } = counted_alone.interval(counted);
-        Share { low, high, ..self }
+    #[inline]
+    fn widen(&mut self, part: f64, unknown: f64) {
+        let sampled = self.sampled.at_most(unknown);
+        self.low = self.low * (1.0 - part) - sampled;
+        self.high = self.high * (1.0 - part) + part + sampled;
     }
 }
 
-/// Each node's share, in the order of the tree's table, of a measurement down to `level`; None: not measured.
-pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &Counted) -> [Option<Share>; MOST_NODES] {
-    let mut shares = [None; MOST_NODES];
-    divide(tree, counted, &mut shares);
+/// The shares of a tree's nodes, in the order of its table.
+pub(crate) struct Shares {
+    all: [Share; MOST_NODES],
+    /// A bit for each node that was measured.
+    measured: u64,
+}
+
+const _: () = assert!(MOST_NODES <= u64::BITS as usize && MOST_INPUTS <= u32::BITS as usize);
+
+impl Shares {
+    /// None.
+    pub const NONE: Shares = Shares { all: [Share::NOTHING; MOST_NODES], measured: 0 };
+
+    /// Of a node; None: not measured.
+    #[inline]
+    pub fn get(&self, place: usize) -> Option<&Share> {
+        if self.measured >> place & 1 == 1 { Some(&self.all[place]) } else { None }
+    }
+
+    #[inline]
+    fn set(&mut self, place: usize, share: Share) {
+        self.all[place] = share;
+        self.measured |= 1 << place;
+    }
+}
+
+/// A node that others are below, where its row is, and that of the first of these.
+#[derive(Clone, Copy)]
+struct Parent {
+    id: u32,
+    place: Option<usize>,
+    first: usize,
+}
+
+/// Evaluates a measurement down to `level`. `shares`: none yet. (They are large: nothing moves them.)
+pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &Counted, shares: &mut Shares) {
+    divide(tree, counted, shares);
+    let mut parent = Parent { id: TD_NODE_NONE, place: None, first: 0 };
     for (place, row) in tree.nodes.iter().enumerate() {
         if row.is_measured(level) && !row.divides_all() {
-            shares[place] = evaluate_one(tree, row, counted, &shares);
+            if row.parent != parent.id {
+                parent = Parent { id: row.parent, place: tree.place(row.parent), first: place };
+            }
+            if let Some(share) = evaluate_one(tree, (place, row), parent, counted, shares) {
+                shares.set(place, share);
+            }
         }
     }
-    if !counted.bare && (counted.uncorrected || !tree.is_sure()) {
-        doubt(tree, counted, &mut shares);
+    if !counted.bare && (counted.uncorrected || !counted.is_sure) {
+        doubt(tree, counted, shares);
     }
     // (at the end: the parts uncounted of a parent and its child are the same slots)
-    for (share, row) in shares.iter_mut().zip(tree.nodes) {
-        let part = whole(tree, row, counted).map(|whole| counted.uncounted / (counted.uncounted + whole));
-        *share = part.and_then(|part| Some((*share)?.widened(part, counted)));
+    let part = |whole: Option<f64>| {
+        let whole = whole.filter(|whole| *whole > 0.0)?;
+        Some(counted.uncounted / (counted.uncounted + whole))
+    };
+    let (of_slots, of_clocks) = (part(Some(counted.slots)), part(clocks(tree, counted)));
+    for (place, row) in tree.nodes.iter().enumerate() {
+        match if row.unit == TD_UNIT_CLOCKS { of_clocks } else { of_slots } {
+            Some(part) => shares.all[place].widen(part, counted.unknown),
+            None => shares.measured &= !(1 << place),
+        }
     }
-    shares
 }
 
 /// Slots that nothing counted here may be of other nodes: as many as each of the nodes can have that count them, and no more than others
 /// leave.
-fn doubt(tree: &Tree, counted: &Counted, shares: &mut [Option<Share>; MOST_NODES]) {
+fn doubt(tree: &Tree, counted: &Counted, shares: &mut Shares) {
     let Moved { counted: all, off, rest } = counted.moved;
     for (unsure, seen) in tree.unsure.iter().zip(all) {
         let ids = |ids: &'static [u32]| ids.iter().filter_map(|id| tree.place(*id));
-        let least_of = |of: &dyn Fn(Share) -> f64| {
-            ids(unsure.counted_in).filter_map(|place| shares[place].map(of)).fold(1.0, f64::min)
+        let least_of = |of: &dyn Fn(&Share) -> f64| {
+            ids(unsure.counted_in).filter_map(|place| shares.get(place).map(of)).fold(1.0, f64::min)
         };
-        let part = |slots: f64| (slots / counted.slots).max(0.0);
+        let part = |slots: f64| (slots / counted.slots).at_least(0.0);
         // (each value gives as much as the others get)
-        let value = part(seen).min(least_of(&|share| share.value));
-        let most = part(seen + off + rest).min(least_of(&|share| share.interval(counted).high)).max(value);
-        let least = part(seen - off).min(value);
+        let value = part(seen).at_most(least_of(&|share| share.value));
+        let most =
+            part(seen + off + rest).at_most(least_of(&|share| share.interval(counted).high)).at_least(value);
+        let least = part(seen - off).at_most(value);
         for place in ids(unsure.counted_in) {
-            if let Some(share) = &mut shares[place] {
-                share.take(most, value, least);
-            }
+            shares.all[place].take(most, value, least);
         }
         for place in ids(unsure.published_in) {
-            if let Some(share) = &mut shares[place] {
-                share.take(-least, -value, -most);
-            }
+            shares.all[place].take(-least, -value, -most);
         }
     }
 }
@@ -248,18 +332,9 @@ fn doubt(tree: &Tree, counted: &Counted, shares: &mut [Option<Share>; MOST_NODES
 /// How many cycles passed; None: that was not measured, or no node is a share of them.
 pub(crate) fn clocks(tree: &Tree, counted: &Counted) -> Option<f64> {
     match tree.clocks? {
-        Clocks::Input(input) => counted.inputs[input].map(|clocks| clocks.n),
+        Clocks::Input(input) => counted.input(input).map(|clocks| clocks.n),
         Clocks::Slots(width) => Some(counted.slots / f64::from(width)),
     }
-}
-
-/// How many of its unit passed, of which a node's value is a share.
-fn whole(tree: &Tree, row: &Row, counted: &Counted) -> Option<f64> {
-    match row.unit {
-        TD_UNIT_CLOCKS => clocks(tree, counted),
-        _ => Some(counted.slots),
-    }
-    .filter(|whole| *whole > 0.0)
 }
 
 fn near(count: Count, counted: &Counted) -> Near {
@@ -267,6 +342,10 @@ fn near(count: Count, counted: &Counted) -> Near {
 }
 
 impl Near {
+    const NOTHING: Near = Near { near: 0.0, rounding: 0.0, edges: 0.0 };
+    /// Of a node that does not count slots, and what comes of it.
+    const NONE: Near = Near { near: f64::NAN, ..Near::NOTHING };
+
     fn bound(self, counted: &Counted) -> f64 {
         (self.rounding + self.edges) / counted.slots
     }
@@ -276,7 +355,7 @@ impl Near {
         Near {
             near: self.near - part.near,
             rounding: self.rounding + part.rounding,
-            edges: self.edges.max(part.edges),
+            edges: self.edges.at_least(part.edges),
         }
     }
 }
@@ -290,14 +369,19 @@ struct Root {
     sampled: f64,
 }
 
-/// The roots that divide all slots, and their number. None: one was not measured.
-fn roots(tree: &Tree, counted: &Counted) -> Option<([Root; MOST_NODES], usize)> {
-    let all = Near { near: 1.0, rounding: 0.0, edges: 0.0 };
-    let mut roots = [Root { place: 0, slots: all, sampled: 0.0 }; MOST_NODES];
-    let (mut count, mut rest, mut left) = (0, None, Root { place: 0, slots: all, sampled: 0.0 });
+impl Root {
+    const ALL: Root = Root { place: 0, slots: Near { near: 1.0, ..Near::NOTHING }, sampled: 0.0 };
+}
+
+/// No tree has more roots that divide all slots.
+pub(crate) const MOST_ROOTS: usize = 5;
+
+/// The roots that divide all slots: how many they are. None: one was not measured.
+fn roots(tree: &Tree, counted: &Counted, roots: &mut [Root; MOST_ROOTS]) -> Option<usize> {
+    let (mut count, mut rest, mut left) = (0, None, Root::ALL);
     for (place, row) in tree.nodes.iter().enumerate().filter(|(_, row)| row.divides_all()) {
         let input = match row.formula {
-            Formula::Slots(input) => counted.inputs[input]?,
+            Formula::Slots(input) => counted.input(input)?,
             Formula::Corrected(of) => counted.corrected(&of)?,
             Formula::Balance(more, less) => counted.balance(more, less)?,
             Formula::Retired(of) => counted.retired(&of)?,
@@ -319,89 +403,113 @@ fn roots(tree: &Tree, counted: &Counted) -> Option<([Root; MOST_NODES], usize)> 
     if let Some(rest) = rest {
         roots[rest] = left;
     }
-    Some((roots, count))
+    Some(count)
 }
 
 /// The roots that divide all slots: their shares are made to add up to 1, and each has at least what the others leave,
 /// and at most. Nothing is known of them unless all were measured.
-fn divide(tree: &Tree, counted: &Counted, shares: &mut [Option<Share>; MOST_NODES]) {
-    let Some((roots, count)) = roots(tree, counted) else { return };
-    let roots = &roots[..count];
-    let low = |slots: Near| (slots.near - slots.bound(counted)).clamp(0.0, 1.0);
-    let high = |slots: Near| (slots.near + slots.bound(counted)).clamp(0.0, 1.0);
-    let whole: f64 = roots.iter().map(|root| root.slots.near.clamp(0.0, 1.0)).sum();
-    let all_low: f64 = roots.iter().map(|root| low(root.slots)).sum();
-    let all_high: f64 = roots.iter().map(|root| high(root.slots)).sum();
-    for Root { place, slots, sampled } in roots {
-        let value = if whole > 0.0 { slots.near.clamp(0.0, 1.0) / whole } else { 1.0 / count as f64 };
-        let (mut low, mut high) = (low(*slots), high(*slots));
+fn divide(tree: &Tree, counted: &Counted, shares: &mut Shares) {
+    let mut roots_of_all = [Root::ALL; MOST_ROOTS];
+    let Some(count) = roots(tree, counted, &mut roots_of_all) else { return };
+    let roots = &roots_of_all[..count];
+    let (mut alone, mut all) = ([Interval::exact(0.0); MOST_ROOTS], [0.0; 3]);
+    for (root, alone) in roots.iter().zip(&mut alone) {
+        let (near, bound) = (root.slots.near, root.slots.bound(counted));
+        let within = |share: f64| share.at_least(0.0).at_most(1.0);
+        *alone = Interval { value: within(near), low: within(near - bound), high: within(near + bound) };
+        all = [all[0] + alone.value, all[1] + alone.low, all[2] + alone.high];
+    }
+    let [whole, all_low, all_high] = all;
+    for (Root { place, slots, sampled }, alone) in roots.iter().zip(alone) {
+        let value = if whole > 0.0 { alone.value / whole } else { 1.0 / count as f64 };
+        let (mut low, mut high) = (alone.low, alone.high);
         if slots.bound(counted) > 0.0 {
             // (an exact share can only lose by this, since the sums are rounded)
             let (least, most) = (1.0 - (all_high - high), 1.0 - (all_low - low));
-            (low, high) = (low.max(least), high.min(most));
+            (low, high) = (low.at_least(least), high.at_most(most));
         }
-        shares[*place] = Some(Share::new(value, low, high, Some(*slots), *sampled));
+        shares.set(*place, Share::new(value, low, high, *slots, *sampled));
     }
 }
 
-fn evaluate_one(tree: &Tree, row: &Row, counted: &Counted, shares: &[Option<Share>]) -> Option<Share> {
-    let of = |id| tree.place(id).and_then(|place| shares[place]);
+fn evaluate_one(
+    tree: &Tree,
+    (place, row): (usize, &Row),
+    parent: Parent,
+    counted: &Counted,
+    shares: &Shares,
+) -> Option<Share> {
+    let above = || parent.place.and_then(|place| shares.get(place));
     match row.formula {
-        Formula::Slots(input) => Some(part_of(of(row.parent)?, counted.inputs[input]?, counted)),
-        Formula::Corrected(corrected) => {
-            Some(part_of(of(row.parent)?, counted.corrected(&corrected)?, counted))
-        }
-        Formula::Balance(more, less) => Some(part_of(of(row.parent)?, counted.balance(more, less)?, counted)),
-        Formula::Retired(retired) => Some(part_of(of(row.parent)?, counted.retired(&retired)?, counted)),
+        Formula::Slots(input) => Some(part_of(above()?, counted.input(input)?, counted)),
+        Formula::Corrected(corrected) => Some(part_of(above()?, counted.corrected(&corrected)?, counted)),
+        Formula::Balance(more, less) => Some(part_of(above()?, counted.balance(more, less)?, counted)),
+        Formula::Retired(retired) => Some(part_of(above()?, counted.retired(&retired)?, counted)),
         Formula::Rest => {
-            let siblings = tree
-                .nodes
-                .iter()
-                .zip(shares)
-                .filter(|(other, _)| other.parent == row.parent && other.metric.id != row.metric.id);
-            rest_of(of(row.parent)?, siblings.map(|(_, share)| *share), counted)
+            // (all siblings are above)
+            let siblings = (parent.first..place).filter(|place| tree.nodes[*place].parent == row.parent);
+            rest_of(above()?, siblings.map(|place| shares.get(place)), counted)
         }
         Formula::Of(expr) => {
+            let place = |id| if id == parent.id { parent.place } else { tree.place(id) };
+            let node = |id| Some(shares.get(place(id)?)?.interval(counted));
             let Interval { value, low, high } = interval::evaluate(expr, &|leaf| match leaf {
-                Expr::Input(input) => counted.inputs[*input].map(Count::interval),
-                Expr::Node(id) => of(*id).map(|share| share.interval(counted)),
+                Expr::Input(input) => counted.input(*input).map(Count::interval),
+                Expr::Node(id) => node(*id),
                 _ => Some(Interval::exact(counted.slots)),
             })
             .filter(|interval| !interval.value.is_nan())?;
-            Some(Share::new(value.clamp(0.0, 1.0), low.clamp(0.0, 1.0), high.clamp(0.0, 1.0), None, 0.0))
+            Some(Share::new(
+                value.at_least(0.0).at_most(1.0),
+                low.at_least(0.0).at_most(1.0),
+                high.at_least(0.0).at_most(1.0),
+                Near::NONE,
+                0.0,
+            ))
         }
         Formula::NoCounter => None,
     }
 }
 
 /// A share that counts slots, of its parent's.
-fn part_of(parent: Share, count: Count, counted: &Counted) -> Share {
+fn part_of(parent: &Share, count: Count, counted: &Counted) -> Share {
     let slots = near(count, counted);
     let bound = slots.bound(counted);
-    let value = slots.near.max(0.0).min(parent.value);
-    let low = (slots.near - bound).max(0.0).min(parent.high);
-    let high = (slots.near + bound).max(low).min(parent.high);
-    Share::new(value, low, high, Some(slots), count.sampled / counted.slots)
+    let value = slots.near.at_least(0.0).at_most(parent.value);
+    let low = (slots.near - bound).at_least(0.0).at_most(parent.high);
+    let high = (slots.near + bound).at_least(low).at_most(parent.high);
+    Share::new(value, low, high, slots, count.sampled / counted.slots)
 }
 
 /// What the siblings leave of the parent.
-fn rest_of(parent: Share, siblings: impl Iterator<Item = Option<Share>>, counted: &Counted) -> Option<Share> {
-    let mut rest = parent;
+fn rest_of<'a>(
+    parent: &Share,
+    siblings: impl Iterator<Item = Option<&'a Share>>,
+    counted: &Counted,
+) -> Option<Share> {
+    let mut rest = *parent;
     for sibling in siblings {
         let sibling = sibling?;
         rest = Share {
             value: rest.value - sibling.value,
             low: rest.low - sibling.high,
             high: rest.high - sibling.low,
-            slots: rest.slots.zip(sibling.slots).map(|(all, part)| all.minus(part)),
+            slots: rest.slots.minus(sibling.slots),
             // a difference has the errors of both
             sampled: rest.sampled + sibling.sampled,
         };
     }
     let (mut low, mut high) = (rest.low, rest.high);
-    if let Some(slots) = rest.slots.filter(|slots| slots.bound(counted) > 0.0) {
-        low = low.max(slots.near - slots.bound(counted));
-        high = high.min(slots.near + slots.bound(counted));
+    let (slots, bound) = (rest.slots, rest.slots.bound(counted));
+    if !slots.near.is_nan() && bound > 0.0 {
+        low = low.at_least(slots.near - bound);
+        high = high.at_most(slots.near + bound);
     }
-    Some(Share::new(rest.value.max(0.0), low.max(0.0), high.max(0.0), rest.slots, rest.sampled))
+    Some(Share::new(
+        rest.value.at_least(0.0),
+        low.at_least(0.0),
+        high.at_least(0.0),
+        rest.slots,
+        rest.sampled,
+    ))
 }

@@ -11,6 +11,25 @@ pub(crate) struct Interval {
     pub high: f64,
 }
 
+/// The greater and the lesser of two numbers, the latter of which is one: of something that is none, that. (One instruction each, unlike
+/// f64's own.)
+pub(crate) trait Ends {
+    fn at_least(self, least: Self) -> Self;
+    fn at_most(self, most: Self) -> Self;
+}
+
+impl Ends for f64 {
+    #[inline(always)]
+    fn at_least(self, least: f64) -> f64 {
+        if self > least { self } else { least }
+    }
+
+    #[inline(always)]
+    fn at_most(self, most: f64) -> f64 {
+        if self < most { self } else { most }
+    }
+}
+
 impl Interval {
     pub fn exact(value: f64) -> Interval {
         Interval { value, low: value, high: value }
@@ -27,8 +46,8 @@ impl Interval {
             (f64::NEG_INFINITY, f64::INFINITY)
         } else {
             (
-                corners.into_iter().fold(f64::INFINITY, f64::min),
-                corners.into_iter().fold(f64::NEG_INFINITY, f64::max),
+                corners.into_iter().fold(f64::INFINITY, f64::at_most),
+                corners.into_iter().fold(f64::NEG_INFINITY, f64::at_least),
             )
         };
         Interval { value: operation(self.value, other.value), low, high }

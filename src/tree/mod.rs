@@ -5,14 +5,15 @@ pub(crate) mod evaluate;
 mod interval;
 
 use crate::error::{Error, Result};
+use crate::model;
 use crate::model::metrics::{Metric, TD_UNIT_SLOTS};
 use crate::model::tree::{Input, Row, Tree};
-use crate::model::{self, MOST_INPUTS};
-use crate::sample::{Sample, TD_SAMPLE_UNCORRECTED};
-use crate::span::{self, Span};
+use crate::sample::Sample;
+use crate::span::{self, Span, float};
 pub use evaluate::Moved;
-pub(crate) use evaluate::{Count, Counted};
-use evaluate::{LOST, Share};
+pub(crate) use evaluate::{Counted, LOST};
+use evaluate::{Share, Shares};
+use interval::Ends;
 
 /// A node of the tree of metrics, with its share between two samples.
 #[repr(C)]
@@ -82,7 +83,7 @@ impl Node {
 /// # Errors
 /// Those of [`decode_l1`](crate::decode_l1).
 pub fn decode_tree(from: Option<&Sample>, to: &Sample) -> Result<Vec<Node>> {
-    decode(from, to).map(Iterator::collect)
+    decode(from, to, |nodes| nodes.collect())
 }
 
 /// As [`decode_tree`], of nodes as their sources count them: the published metrics correct some of these by further events.
@@ -90,34 +91,22 @@ pub fn decode_tree(from: Option<&Sample>, to: &Sample) -> Result<Vec<Node>> {
 /// # Errors
 /// Those of [`decode_tree`].
 pub fn decode_tree_bare(from: Option<&Sample>, to: &Sample) -> Result<Vec<Node>> {
-    decode_bare(from, to).map(Iterator::collect)
+    decode_bare(from, to, |nodes| nodes.collect())
 }
 
-/// As `decode_tree_bare`, without an allocation.
-pub(crate) fn decode_bare(
-    from: Option<&Sample>,
-    to: &Sample,
-) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
+/// As `decode_tree_bare`, for a function that is given the nodes.
+pub(crate) fn decode_bare<R>(from: Option<&Sample>, to: &Sample, then: impl FnOnce(Nodes) -> R) -> Result<R> {
     let mut span = span::span(from, to, 1)?;
     let tree = tree_of(to)?;
     span::move_slots(&mut span, from.unwrap_or(&span::begin_of_period(to)), to, false);
     let counted = Counted { bare: true, ..counted(tree, &span, from, to) };
-    Ok(nodes(tree, span.level, &counted, &span))
+    Ok(nodes(tree, span.level, &counted, &span, then))
 }
 
-/// What a plain counter counted between two samples; None: it went back, or there is none.
-fn difference_of(place: usize, from: Option<&Sample>, to: &Sample) -> Option<f64> {
-    let n = to.counter.get(place)?.checked_sub(from.map_or(0, |from| from.counter[place]))?;
-    Some(n as f64)
-}
-
-/// As `decode_tree`, without an allocation.
-pub(crate) fn decode(
-    from: Option<&Sample>,
-    to: &Sample,
-) -> Result<impl ExactSizeIterator<Item = Node> + use<>> {
+/// As `decode_tree`, for a function that is given the nodes.
+pub(crate) fn decode<R>(from: Option<&Sample>, to: &Sample, then: impl FnOnce(Nodes) -> R) -> Result<R> {
     let span = span::span(from, to, 1)?;
-    Ok(between(tree_of(to)?, &span, from, to))
+    Ok(between(tree_of(to)?, &span, from, to, then))
 }
 
 /// The nodes of a handle's CPU, none of them decoded, and which of them it measures.
@@ -132,64 +121,87 @@ fn tree_of(sample: &Sample) -> Result<&'static Tree> {
 }
 
 /// Nodes between two samples, of which this is what ran.
-pub(crate) fn between(
+pub(crate) fn between<R>(
     tree: &'static Tree,
     span: &Span,
     from: Option<&Sample>,
     to: &Sample,
-) -> impl ExactSizeIterator<Item = Node> + use<> {
-    nodes(tree, span.level, &counted(tree, span, from, to), span)
+    then: impl FnOnce(Nodes) -> R,
+) -> R {
+    nodes(tree, span.level, &counted(tree, span, from, to), span, then)
 }
 
-/// Nodes of what was counted down to `level`. Flags, slots and running are those of the span.
-pub(crate) fn nodes(
+/// Nodes of what was counted down to `level`, for a function that is given them. Flags, slots and running are those of the span.
+pub(crate) fn nodes<R>(
     tree: &'static Tree,
     level: u32,
     counted: &Counted,
     span: &Span,
-) -> impl ExactSizeIterator<Item = Node> + use<> {
-    let shares = evaluate::evaluate(tree, level, counted);
-    let (flags, slots, running) = (span.flags, span.slots, span.running);
+    then: impl FnOnce(Nodes) -> R,
+) -> R {
+    let mut shares = Shares::NONE;
+    evaluate::evaluate(tree, level, counted, &mut shares);
     let clocks = evaluate::clocks(tree, counted).map_or(0, |clocks| clocks as u64);
-    tree.nodes.iter().enumerate().map(move |(place, row)| {
-        let whole = if row.unit == TD_UNIT_SLOTS { slots } else { clocks };
-        let node = Node { flags, running, whole, ..Node::unmeasured(row) };
-        shares[place].map_or(node, |share| with_share(node, share))
-    })
+    then(Nodes { rows: tree.nodes.iter().enumerate(), shares: &shares, span, clocks })
 }
 
+/// The nodes of a tree that was evaluated. (Their shares are where they were made: nothing copies all of them.)
+pub(crate) struct Nodes<'a> {
+    rows: std::iter::Enumerate<std::slice::Iter<'static, Row>>,
+    shares: &'a Shares,
+    span: &'a Span,
+    clocks: u64,
+}
+
+impl Iterator for Nodes<'_> {
+    type Item = Node;
+
+    #[inline]
+    fn next(&mut self) -> Option<Node> {
+        let (place, row) = self.rows.next()?;
+        let Span { flags, slots, running, .. } = *self.span;
+        let whole = if row.unit == TD_UNIT_SLOTS { slots } else { self.clocks };
+        let node = Node { flags, running, whole, ..Node::unmeasured(row) };
+        Some(self.shares.get(place).map_or(node, |share| with_share(node, share)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rows.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Nodes<'_> {}
+
 /// The ends include what the arithmetic may have lost, and the value.
-fn with_share(node: Node, share: Share) -> Node {
+#[inline]
+fn with_share(node: Node, share: &Share) -> Node {
     Node {
         measured: 1,
         value: share.value,
-        low: (share.low - LOST).max(0.0).min(share.value),
-        high: (share.high + LOST).max(share.value).min(1.0),
+        low: (share.low - LOST).at_least(0.0).at_most(share.value),
+        high: (share.high + LOST).at_least(share.value).at_most(1.0),
         ..node
     }
 }
 
 /// The tree's inputs between two samples.
 fn counted(tree: &Tree, span: &Span, from: Option<&Sample>, to: &Sample) -> Counted {
-    let counter =
-        |k: usize, slots: u32| Some(Count::by_counter(difference_of(k, from, to)? * f64::from(slots), span));
-    let input = |input: &Input| match *input {
-        Input::Category(k) => Some(Count::by_category(span.category[k], span)),
-        Input::Counter(k) => counter(k, 1),
-        Input::Cycles(k, slots) => counter(k, slots),
-    };
-    let measured = &tree.inputs[..tree.inputs_of(span.level)];
-    let inputs: [Option<Count>; MOST_INPUTS] =
-        std::array::from_fn(|place| measured.get(place).and_then(input));
-    Counted {
-        inputs,
-        slots: span.slots as f64,
-        uncounted: span.uncounted,
-        unknown: 0.0,
-        bare: false,
-        uncorrected: span.flags & TD_SAMPLE_UNCORRECTED != 0,
-        moved: Moved::UNSEEN,
+    let row = to.base.model;
+    let mut counted = Counted::new(row, span);
+    for (place, input) in tree.inputs[..model::inputs_down_to(row, span.level)].iter().enumerate() {
+        match *input {
+            Input::Category(k) => counted.set(place, span.category[k]),
+            // (of a counter that went back nothing is known)
+            Input::Counter(k) | Input::Cycles(k, _) => {
+                let each = if let Input::Cycles(_, slots) = *input { slots } else { 1 };
+                let before = from.map_or(0, |from| from.counter[k]);
+                if let Some(n) = to.counter[k].checked_sub(before) {
+                    counted.set(place, float(n) * f64::from(each));
+                }
+            }
+        }
     }
+    counted
 }
 
 #[cfg(test)]

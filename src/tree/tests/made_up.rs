@@ -24,7 +24,8 @@ fn tree() -> &'static Tree {
 }
 
 fn made_up(level: u32, span: &Span, from: &Sample, to: &Sample) -> Vec<Node> {
-    nodes(tree(), level, &counted(tree(), span, Some(from), to), span).collect()
+    let counted = counted(tree(), span, Some(from), to);
+    nodes(tree(), level, &counted, span, |nodes| nodes.collect())
 }
 
 #[test]
