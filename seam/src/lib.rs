@@ -10,7 +10,7 @@
 //!   other threads and forked children meet.
 //! - `records`, `execs`: an event's ring buffer, and what programs lose their events.
 //! - `seccomp`: how many filters this process has.
-//! - `cpu`, `sysfs`, `terms`, `format`, `attr`, `numbers`: CPUID, what /sys tells, and its texts as `perf_event_attr`.
+//! - `cpu`, `sysfs`, `lasting`, `terms`, `format`, `attr`, `numbers`: CPUID, what /sys tells, and its texts as `perf_event_attr`.
 
 pub mod attr;
 pub mod cancellation;
@@ -28,6 +28,7 @@ pub mod guarded;
 mod helper_thread;
 pub mod identity;
 pub mod kept;
+mod lasting;
 mod linux;
 pub mod memory;
 #[cfg(target_arch = "aarch64")]

@@ -1,6 +1,7 @@
 //! The kernel that runs this process.
 
 use super::helper_thread::on_helper_thread;
+use super::lasting::Lasting;
 use super::memory::ReservedPage;
 use super::page::{self, Page, PageSnapshot};
 use super::signals::Blocked;
@@ -22,6 +23,9 @@ use std::time::Duration;
 const MOST_IN_A_GROUP: usize = 16;
 /// Words that a reading of a group may have.
 const MOST_SAID: usize = 64;
+
+/// What sysfs has said that does not change.
+static FILES: Lasting = Lasting::new();
 
 /// The real thing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -249,11 +253,11 @@ impl Kernel for Linux {
     }
 
     fn text(&self, path: &str) -> io::Result<String> {
-        std::fs::read_to_string(path)
+        FILES.text(path, || std::fs::read_to_string(path))
     }
 
     fn exists(&self, path: &str) -> bool {
-        Path::new(path).exists()
+        FILES.exists(path, || Path::new(path).exists())
     }
 
     fn cpu(&self) -> u32 {

@@ -96,11 +96,9 @@ pub(crate) fn device(kernel: &impl Kernel) -> Option<&'static str> {
 
 /// As `device`, or why the kernel shows none.
 fn driver(kernel: &impl Kernel, cpu: &Identity) -> Result<&'static str> {
-    if !kernel.exists(DEVICES) {
-        return Err(none(format!("{DEVICES} is missing"))
-            .remedy("mount /sys (a container may hide it), or use a kernel with perf events"));
-    }
     device(kernel).ok_or_else(|| match &cpu.hypervisor {
+        _ if !kernel.exists(DEVICES) => none(format!("{DEVICES} is missing"))
+            .remedy("mount /sys (a container may hide it), or use a kernel with perf events"),
         Some(name) => none(format!("this virtual machine ({name}) has no PMU"))
             .remedy("measure on the host, or in a machine that passes its PMU through"),
         None => none("the kernel has no driver for its PMU").remedy("a newer kernel may"),

@@ -1,0 +1,176 @@
+//! Files of sysfs that say the same as long as the kernel runs: what a PMU's events and formats are, and its number. To look one up
+//! takes the kernel some 20,000 instructions, and td_open asks for 10 to 30, the same ones each time.
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::sync::Mutex;
+
+/// Where they are.
+const DEVICES: &str = "/sys/bus/event_source/devices/";
+
+/// No longer name, and no longer text, is remembered.
+const NAME: usize = 112;
+const TEXT: usize = 64;
+const MOST: usize = 64;
+
+/// What is remembered, in memory that is always there. The first are kept: they are asked for again.
+pub(crate) struct Lasting(Mutex<[Option<File>; MOST]>);
+
+#[derive(Clone, Copy)]
+struct File {
+    name: Short<NAME>,
+    /// None: there is none.
+    text: Option<Short<TEXT>>,
+}
+
+#[derive(Clone, Copy)]
+struct Short<const N: usize> {
+    bytes: [u8; N],
+    length: u8,
+}
+
+impl<const N: usize> Short<N> {
+    fn new(text: &str) -> Option<Short<N>> {
+        let mut bytes = [0; N];
+        bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+        Some(Short { bytes, length: text.len() as u8 })
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length.into()]).unwrap_or_default()
+    }
+}
+
+/// What of a file does not change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lasts {
+    Nothing,
+    /// That there is none; or that there is, as of a PMU's directory.
+    Existence,
+    Text,
+}
+
+/// Of this one. (Which CPUs a PMU has, and whether RDPMC is allowed, changes.)
+fn lasts(path: &str) -> Lasts {
+    let Some(file) = path.strip_prefix(DEVICES) else { return Lasts::Nothing };
+    match file.split_once('/') {
+        None | Some((_, "cpus")) => Lasts::Existence,
+        Some((_, "type")) => Lasts::Text,
+        Some((_, file)) if file.starts_with("events/") || file.starts_with("format/") => Lasts::Text,
+        Some(_) => Lasts::Nothing,
+    }
+}
+
+impl Lasting {
+    pub const fn new() -> Lasting {
+        Lasting(Mutex::new([None; MOST]))
+    }
+
+    /// The text of a file, which is read unless it lasts and was read before. (Whoever finds the lock held reads: in a forked child that
+    /// is for ever.)
+    pub fn text(&self, path: &str, read: impl FnOnce() -> io::Result<String>) -> io::Result<String> {
+        let lasts = lasts(path);
+        if lasts == Lasts::Nothing {
+            return read();
+        }
+        if let Some(file) = self.known(path) {
+            let text = file.text.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))?;
+            return Ok(text.text().to_owned());
+        }
+        let found = read();
+        match &found {
+            Ok(text) if lasts == Lasts::Text => self.remember(path, Short::new(text).map(Some)),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => self.remember(path, Some(None)),
+            _ => (),
+        }
+        found
+    }
+
+    /// Whether a directory of a PMU is there, unless it was.
+    pub fn exists(&self, path: &str, look: impl FnOnce() -> bool) -> bool {
+        if lasts(path) != Lasts::Existence {
+            return look();
+        }
+        if self.known(path).is_some_and(|file| file.text.is_some()) {
+            return true;
+        }
+        let found = look();
+        if found {
+            self.remember(path, Short::new("").map(Some));
+        }
+        found
+    }
+
+    fn known(&self, path: &str) -> Option<File> {
+        let files = self.0.try_lock().ok()?;
+        files.iter().map_while(|file| *file).find(|file| file.name.text() == path)
+    }
+
+    fn remember(&self, path: &str, text: Option<Option<Short<TEXT>>>) {
+        let (Some(name), Some(text)) = (Short::new(path), text) else { return };
+        if let Ok(mut files) = self.0.try_lock() {
+            // (another thread may have done it: the first one counts)
+            if let Some(place) = files.iter_mut().find(|file| file.is_none()) {
+                *place = Some(File { name, text });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_lasts_is_read_once_and_any_other_each_time() {
+        let files = Lasting::new();
+        let mut reads = 0;
+        let mut ask = |path: &str, text: Option<&str>| {
+            let found = files.text(path, || {
+                reads += 1;
+                text.map(str::to_owned).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
+            });
+            (found.map_err(|error| error.raw_os_error()), reads)
+        };
+        let path = |file: &str| format!("{DEVICES}cpu/{file}");
+        let slots = path("events/slots");
+        assert_eq!(ask(&slots, Some("event=0x00,umask=0x4\n")), (Ok("event=0x00,umask=0x4\n".into()), 1));
+        assert_eq!(ask(&slots, Some("another")), (Ok("event=0x00,umask=0x4\n".into()), 1));
+        assert_eq!(ask(&path("events/none"), None), (Err(Some(libc::ENOENT)), 2));
+        assert_eq!(ask(&path("events/none"), None), (Err(Some(libc::ENOENT)), 2));
+        for changing in [path("cpus"), path("rdpmc"), "/proc/sys/kernel/nmi_watchdog".into()] {
+            assert_eq!(ask(&changing, Some("1")).0, Ok("1".into()));
+            assert_eq!(ask(&changing, Some("0")).0, Ok("0".into()), "{changing}");
+        }
+        // too long, or more than there is room for
+        let long = "x".repeat(TEXT + 1);
+        assert_eq!(ask(&path("type"), Some(&long)).0, Ok(long.clone()));
+        assert_eq!(ask(&path("type"), Some("4\n")).0, Ok("4\n".into()));
+        for k in 0..2 * MOST {
+            assert_eq!(ask(&path(&format!("events/{k}")), Some("1")).0, Ok("1".into()));
+        }
+        assert_eq!(ask(&path("events/127"), Some("2")).0, Ok("2".into()));
+        assert_eq!(ask(&slots, Some("another")).0, Ok("event=0x00,umask=0x4\n".into()));
+    }
+
+    #[test]
+    fn that_a_pmu_is_there_lasts_and_that_it_is_not_does_not() {
+        let files = Lasting::new();
+        let cpu = format!("{DEVICES}cpu");
+        assert_eq!([false, true, false].map(|is| files.exists(&cpu, || is)), [false, true, true]);
+        assert_eq!([true, false].map(|is| files.exists("/proc/vz", || is)), [true, false]);
+        // a PMU that has no list of CPUs never gets one
+        let cpus = format!("{cpu}/cpus");
+        assert!(files.text(&cpus, || Err(io::Error::from_raw_os_error(libc::ENOENT))).is_err());
+        assert!(files.text(&cpus, || Ok("0-3".into())).is_err());
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_asked_for_again() {
+        let files = Lasting::new();
+        let path = format!("{DEVICES}cpu/type");
+        let refused = files.text(&path, || Err(io::Error::from_raw_os_error(libc::EACCES)));
+        assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EACCES));
+        assert_eq!(files.text(&path, || Ok("4\n".into())).unwrap(), "4\n");
+    }
+}
