@@ -231,8 +231,8 @@ fuzz: ## feed the fuzzers for FUZZ_SECONDS each (600), and keep in fuzz/corpus w
 bench: target/benches/bench target/benches/regions ## what readings and regions cost: here, or on the emulated machine
 	@{ $< && target/benches/regions; } || { [ $$? = 77 ] && echo "so on the emulated machine:" && c-tests/vm/setup trixie && c-tests/vm/run -- "$< && target/benches/regions"; }
 
-bench-counters: target/benches/counters ## what readings of general counters cost, on the emulated machine: Zen 4 and Neoverse N2
-	@c-tests/vm/setup trixie && c-tests/vm/run -c zen4 -- $< && benches/counters-arm64
+bench-counters: target/benches/counters ## what readings of general counters cost, on the emulated machine, of five cores
+	@c-tests/vm/setup trixie && for core in spr zen4 srf skx; do c-tests/vm/run -c $$core -- $< || exit; done; benches/counters-arm64
 
 bench-intervals: ## what an interval of topdown stat costs, and of perf stat, on the emulated machine of 2 and 8 CPUs
 	@c-tests/vm/setup trixie && for cpus in 2 8; do c-tests/vm/run -s $$cpus -- benches/intervals; done

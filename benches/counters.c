@@ -15,6 +15,8 @@ static struct td_mark mark;
 static struct td_sum sum;
 static struct td_l1 l1;
 static struct td_l2 l2;
+static struct td_node nodes[64];
+static struct td_options options;
 
 static __attribute__((noinline)) void nothing(void) { __asm__ volatile(""); }
 static __attribute__((noinline)) void a_read(void) { td_read(td, &sample); }
@@ -22,6 +24,17 @@ static __attribute__((noinline)) void a_mark(void) { td_read_mark(td, &mark); }
 static __attribute__((noinline)) void a_reset(void) { td_reset(td); }
 static __attribute__((noinline)) void decode_l1(void) { td_decode_l1(&earlier, &sample, &l1); }
 static __attribute__((noinline)) void decode_l2(void) { td_decode_l2(&earlier, &sample, &l2); }
+static __attribute__((noinline)) void decode_tree(void)
+{
+    uint32_t count;
+    td_decode_tree(&earlier, &sample, nodes, sizeof nodes / sizeof *nodes, &count);
+}
+static __attribute__((noinline)) void open_and_close(void)
+{
+    td_t *other;
+    if (td_open(&other, &options) == 0)
+        td_close(other);
+}
 static __attribute__((noinline)) void sum_pair(void)
 {
     td_sum_begin(td, &sum);
@@ -36,14 +49,14 @@ static double now_ns(void)
 }
 
 /* The least of many rounds: what a call costs when nothing interrupts. */
-static double of_a_call(void (*what)(void))
+static double of_calls(void (*what)(void), int rounds, int calls)
 {
     double least = 1e18;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         const double begun = now_ns();
-        for (int k = 0; k < CALLS; k++)
+        for (int k = 0; k < calls; k++)
             what();
-        const double took = (now_ns() - begun) / CALLS;
+        const double took = (now_ns() - begun) / calls;
         least = took < least ? took : least;
     }
     return least;
@@ -51,14 +64,13 @@ static double of_a_call(void (*what)(void))
 
 static void row(const char *what, void (*call)(void))
 {
-    printf("| %s | %.0f |\n", what, of_a_call(call) - of_a_call(nothing));
+    printf("| %s | %.0f |\n", what, of_calls(call, ROUNDS, CALLS) - of_calls(nothing, ROUNDS, CALLS));
 }
 
-static int opens(struct td_options *options)
+static int opens(void)
 {
     char why[1000];
-    options->size = sizeof *options;
-    const int code = td_open(&td, options);
+    const int code = td_open(&td, &options);
     if (code == 0)
         return 1;
     td_last_error(why, sizeof why);
@@ -69,9 +81,8 @@ static int opens(struct td_options *options)
 int main(void)
 {
     struct td_info info;
-    struct td_options options;
-    memset(&options, 0, sizeof options);
-    if (!opens(&options))
+    options.size = sizeof options;
+    if (!opens())
         return 77;
     td_get_info(td, &info);
     printf("%s, level %u, %u counters, %s\n\n| | instructions |\n|---|---|\n", info.core, info.level, info.counters,
@@ -83,10 +94,12 @@ int main(void)
     row("`td_decode_l1`", decode_l1);
     if (info.level > 1)
         row("`td_decode_l2`", decode_l2);
+    row("`td_decode_tree`", decode_tree);
     row("`td_reset`", a_reset);
     td_close(td);
+    printf("| `td_open` and `td_close` | %.0f |\n", of_calls(open_and_close, 10, 1));
     options.flags = TD_FLAG_NO_RDPMC;
-    if (!opens(&options))
+    if (!opens())
         return 77;
     row("`td_read` by read(2) (`TD_FLAG_NO_RDPMC`)", a_read);
     td_close(td);

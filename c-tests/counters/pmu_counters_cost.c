@@ -1,0 +1,51 @@
+/* What general counters cost where nothing but them is read, in instructions: a reading, one that is inlined, an execution of a sum, and
+ * what decodes them. On every core the same is asked for, whether slots lead the group or cycles.
+ * needs: general-counters or other-core */
+#include "cost.h"
+#include <topdown_inline.h>
+
+/* With the call; of seven counters and the leader. Of level 1 a fifth share, and of what decodes a tree each node, costs more. */
+enum { MOST_READ = 92, MOST_MARK = 70, MOST_SUM = 290, MOST_L1 = 400, A_FIFTH = 50, MOST_L2 = 600, MOST_TREE = 1000, A_NODE = 250 };
+
+static td_t *td;
+static struct td_sample before, after, sample;
+static struct td_mark mark;
+static struct td_sum sum;
+static struct td_l1 l1;
+static struct td_l2 l2;
+static struct td_node nodes[64];
+static uint32_t count;
+
+static __attribute__((noinline)) void reading(void) { td_read(td, &sample); }
+static __attribute__((noinline)) void marking(void) { td_read_mark(td, &mark); }
+static __attribute__((noinline)) void level_1(void) { td_decode_l1(&before, &after, &l1); }
+static __attribute__((noinline)) void level_2(void) { td_decode_l2(&before, &after, &l2); }
+static __attribute__((noinline)) void tree(void) { td_decode_tree(&before, &after, nodes, 64, &count); }
+static __attribute__((noinline)) void execution(void)
+{
+    td_sum_begin(td, &sum);
+    td_sum_end(td, &sum);
+}
+
+int main(void)
+{
+    struct td_info info;
+    td = counted();
+    needs_known_mix(); /* where the time-stamp counter counts instructions */
+    td_get_info(td, &info);
+    td_must(td_read(td, &before));
+    work(100000);
+    td_must(td_read(td, &after));
+    costs("td_read", reading, MOST_READ);
+    costs("td_read_mark", marking, MOST_MARK);
+    costs("td_sum_begin and td_sum_end", execution, MOST_SUM);
+    td_must(td_decode_l1(&before, &after, &l1));
+    td_must(td_decode_tree(&before, &after, nodes, 64, &count));
+    const int has_fifth = count > 4 && nodes[4].level == 1;
+    costs("td_decode_l1", level_1, MOST_L1 + (has_fifth ? A_FIFTH : 0));
+    if (td_decode_l2(&before, &after, &l2) == 0)
+        costs("td_decode_l2", level_2, MOST_L2);
+    costs("td_decode_tree", tree, MOST_TREE + A_NODE * count);
+    td_close(td);
+    return 0;
+}
