@@ -44,8 +44,19 @@ fn main() {
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
         paths.sort();
-        cores.extend(paths.iter().map(|path| core(path, &nodes)));
+        cores.extend(paths.into_iter().map(|path| (path.clone(), core(&path, &nodes))));
     }
+    let all = || {
+        cores
+            .iter()
+            .flat_map(|(file, read): &(PathBuf, Read)| read.0.cores.iter().map(move |core| (file, core)))
+    };
+    for (place, (file, core)) in all().enumerate() {
+        if let Some((other, _)) = all().take(place).find(|(_, other)| other.is_same(core)) {
+            panic!("{}: {} has a core of this name, or for one of its CPUs", file.display(), other.display());
+        }
+    }
+    let cores: Vec<Read> = cores.into_iter().map(|(_, read)| read).collect();
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
     fs::write(out.join("cpus.rs"), tables::tables(&cores)).unwrap();
     fs::write(out.join("metrics.rs"), tables::metrics(&nodes)).unwrap();

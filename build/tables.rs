@@ -80,25 +80,27 @@ struct Row<'a> {
     models: &'a [u32],
     proved: &'a str,
     counting: String,
+    untold: &'a [String],
 }
 
 fn row(text: &Text, core: &Core, row: &Row) -> String {
-    let Row { name, base, variant, models, proved, counting } = row;
+    let Row { name, base, variant, models, proved, counting, untold } = row;
     assert!(name.len() <= MOST_NAME, "the name '{name}' is longer than {MOST_NAME} bytes");
     format!(
         "Model {{ core: {name:?}, base: {base:?}, variant: Variant::{variant}, vendor: {:?}, family: {}, models: &{models:?}, \
-         before: {}, slots_per_cycle: {}, proved: {proved:?}, counting: {counting} }},\n",
+         before: {}, slots_per_cycle: {}, proved: {proved:?}, untold: &{untold:?}, counting: {counting} }},\n",
         core.vendor, core.family, core.before, text.width,
     )
 }
 
 impl Out {
     fn core(&mut self, text: &Text, groups: Option<&Groups>, core: &Core) {
-        let mut add = |name: String, variant, level, counting| {
-            let (base, models, proved) = (&core.name[..], &core.models[..], core.proved(level));
-            self.text += &row(text, core, &Row { name, base, variant, models, proved, counting });
-        };
         let own = if core.place == Place::BesideP { "ECores" } else { "Own" };
+        let mut add = |name: String, variant: &'static str, level, counting| {
+            let (base, models, proved) = (&core.name[..], &core.models[..], core.proved(level));
+            let untold = groups.filter(|_| variant == own).map_or(&[][..], |groups| &groups.untold);
+            self.text += &row(text, core, &Row { name, base, variant, models, proved, counting, untold });
+        };
         if !text.not_counted.is_empty() {
             add(core.name.clone(), own, 0, format!("Counting::None({:?})", text.not_counted));
             return;
@@ -157,8 +159,15 @@ impl Out {
                 (Some(Formula::Rest), Some(Formula::Rest)) => Formula::Rest,
                 (Some(Formula::Slots(p)), Some(Formula::Slots(e))) => Formula::Slots(event(*p, *e)),
                 (Some(Formula::Corrected(p, less, more)), Some(Formula::Slots(e))) if more.is_empty() => {
-                    corrections.extend(less.iter().map(|place| p_group.events[*place]));
-                    Formula::Corrected(event(*p, *e), less.clone(), Vec::new())
+                    let less = less.iter().map(|place| {
+                        let event = p_group.events[*place];
+                        corrections.iter().position(|other| *other == event).unwrap_or_else(|| {
+                            corrections.push(event);
+                            corrections.len() - 1
+                        })
+                    });
+                    let less = less.collect();
+                    Formula::Corrected(event(*p, *e), less, Vec::new())
                 }
                 _ => continue,
             };
@@ -169,7 +178,7 @@ impl Out {
         events.extend(corrections.iter().map(|event| (*event, e_group.events[0])));
         for (.., formula) in &mut nodes {
             if let Formula::Corrected(_, less, _) = formula {
-                *less = (in_both..events.len()).collect();
+                less.iter_mut().for_each(|place| *place += in_both);
             }
         }
         let deeper = nodes.iter().map(|(place, ..)| &p_text.nodes[*place]).filter(|node| node.level > 1);
@@ -190,7 +199,7 @@ impl Out {
             let text = &Text { returns: None, clock: None, ..text.clone() };
             let counting = counters_but(text, group, &unsure, never_from);
             let name = name.to_string();
-            row(text, core, &Row { name, base, variant: "Hybrid", models, proved, counting })
+            row(text, core, &Row { name, base, variant: "Hybrid", models, proved, counting, untold: &[] })
         };
         let proved = &e.1.proved_with_p_cores;
         self.text += &of_kind(p_text, p.1, &name, proved, &group(|p, _| p), events.len());

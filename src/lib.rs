@@ -51,7 +51,7 @@ pub mod fuzz;
 
 pub use decode::{decode_l1, decode_l2, decode_raw_l1, decode_raw_l2};
 pub use error::{Error, Reason, Result, TD_ENORDPMC, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
-pub use handle::{Info, Path, Seen, TopDown};
+pub use handle::{Info, Path, PeriodTotals, TopDown};
 pub use model::metrics::{
     LEVEL_1, LEVEL_2, Metric, TD_NODE_BACKEND_BOUND, TD_NODE_BACKEND_CORE_BOUND, TD_NODE_BACKEND_MEM_BOUND,
     TD_NODE_BAD_SPECULATION, TD_NODE_BRANCH_MISPREDICTS, TD_NODE_CORE_BOUND, TD_NODE_FASTPATH,
@@ -88,7 +88,7 @@ pub fn metric(id: u32) -> Option<Metric> {
 }
 
 pub use model::{
-    Core, core_as_published, core_of_subtree, cores, fingerprint, groups_of_level, is_bounded,
+    Core, core_as_published, core_of_subtree, cores, deepest_level, fingerprint, groups_of_level, is_bounded,
     metric_of_name, not_measured, subtree_of_name, subtrees_of_level,
 };
 pub use options::{CoreKind, Corrections, Options, SourceKind, Target};

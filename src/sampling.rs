@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::registers::FULL;
 use crate::sys::Linux;
 use crate::sys::cpu;
-use crate::tree::Counted;
+use crate::tree::CountedInputs;
 use crate::tree::evaluate::{self, Moved, Share, Shares};
 
 /// A perf group of one kind of this machine's cores, which tells how slots divide: of plain counters, the first of which counts all
@@ -232,7 +232,7 @@ impl SampledEvents {
             return None;
         }
         let measured = &self.tree.inputs[..self.tree.inputs_of(self.level)];
-        let mut counted = Counted {
+        let mut counted = CountedInputs {
             inputs: [0.0; MOST_INPUTS],
             measured: 0,
             rounding: off,

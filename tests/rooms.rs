@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// The core's rooms in the order in which data passes them, each with its modules of `src/`.
 const ROOMS: &[(&str, &[&str])] = &[
     ("what all rooms say", &["error", "options"]),
+    ("texts of cores", &["cpu"]),
     ("model", &["model"]),
     ("plan", &["plan"]),
     ("detect", &["detect"]),
@@ -18,6 +19,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("source", &["source"]),
     ("decode", &["decode", "span", "tree"]),
     ("sampling", &["sampling"]),
+    ("rotation", &["rotation"]),
     ("sum", &["sum"]),
     ("handle", &["handle"]),
     ("probe", &["probe"]),

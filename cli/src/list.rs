@@ -56,6 +56,7 @@ struct Json {
     level: u32,
     proved: &'static str,
     no_deeper: String,
+    untold: &'static [&'static str],
 }
 
 impl Json {
@@ -72,6 +73,7 @@ impl Json {
             level: core.level,
             proved: core.proved,
             no_deeper: in_words_of_the_command(core.no_deeper),
+            untold: core.untold,
         }
     }
 }
@@ -114,13 +116,18 @@ impl Ways {
         }
     }
 
-    /// "2, and 3 below ifetch latency, core bound".
+    /// "2, and 3 below ifetch_latency, core_bound; not branch_detect".
     fn levels(&self) -> String {
         let below: Vec<&str> = self.parts().map(|part| part.subtree).collect();
-        match self.parts().map(|part| part.level).max() {
-            None => self.own().level.to_string(),
-            Some(deepest) => format!("{}, and {deepest} below {}", self.own().level, below.join(", ")),
+        let mut text = self.own().level.to_string();
+        if let Some(deepest) = self.parts().map(|part| part.level).max() {
+            let rest = if deepest == self.own().level { "the rest" } else { &deepest.to_string() };
+            text += &format!(", and {rest} below {}", below.join(", "));
         }
+        if !self.own().untold.is_empty() {
+            text += &format!("; not {}", self.own().untold.join(", "));
+        }
+        text
     }
 
     fn proved(&self) -> String {

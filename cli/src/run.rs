@@ -66,7 +66,7 @@ pub struct Arguments {
     /// Count the whole down to this level from outside, or with --inside the regions. Where no group of counters holds it, groups of its
     /// parts take turns: from outside, and then nothing is measured from inside, so there are no regions; or with --inside from one
     /// execution of a region to another
-    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=3))]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=topdown::deepest_level().into()))]
     td_level: Option<u32>,
     /// The library to load into the command [default: libtopdown-preload.so beside `topdown` or in ../lib]
     #[arg(long, value_name = "FILE", env = "TOPDOWN_PRELOAD")]

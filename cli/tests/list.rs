@@ -53,7 +53,7 @@ fn a_core_that_cannot_be_measured_is_named_with_the_reason_and_what_is_possible(
     );
     assert!(
         !measured.contains("Neoverse N1")
-            && measured.contains("1, and 2 below bad speculation, frontend bound, backend bound; by 3 "),
+            && measured.contains("1, and 2 below bad_speculation, frontend_bound, backend_bound; by 3 "),
         "{measured}"
     );
     assert!(!not.contains("Neoverse N2"), "{not}");

@@ -153,8 +153,9 @@ fn deeper(options: Options, level: &str) -> (Options, Vec<u32>) {
     if level.is_empty() {
         return (options, Vec::new());
     }
-    let Some(level) = level.parse().ok().filter(|level| (1..=3).contains(level)) else {
-        say::say(&format!("TOPDOWN_LEVEL is '{level}', none of 1, 2 and 3: ignored"));
+    let deepest = topdown::deepest_level();
+    let Some(level) = level.parse().ok().filter(|level| (1..=deepest).contains(level)) else {
+        say::say(&format!("TOPDOWN_LEVEL is '{level}', no level from 1 to {deepest}: ignored"));
         return (options, Vec::new());
     };
     let is_of_no_cpu = options.simulate && options.core.is_empty();

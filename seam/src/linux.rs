@@ -387,12 +387,6 @@ fn read_format(attr: &perf_event_attr) -> u64 {
     attr.read_format | if is_sampled { 0 } else { u64::from(PERF_FORMAT_ID) }
 }
 
-/// The same with the number of the event in what read(2) tells.
-fn open_raw(attr: &perf_event_attr, pid: i32, cpu: i32, group: i32) -> io::Result<i32> {
-    let attr = perf_event_attr { read_format: read_format(attr), ..*attr };
-    open_event(&attr, pid, cpu, group).map(IntoRawFd::into_raw_fd)
-}
-
 /// perf_event_open(2), of an event whose descriptor exec closes. `group`: the descriptor of a leader, or -1.
 ///
 /// # Errors
@@ -406,6 +400,12 @@ pub fn open_event(attr: &perf_event_attr, pid: i32, cpu: i32, group: i32) -> io:
     })?;
     // SAFETY: a new descriptor, which nothing else has.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// `open_event` with the number of the event in what read(2) tells.
+fn open_raw(attr: &perf_event_attr, pid: i32, cpu: i32, group: i32) -> io::Result<i32> {
+    let attr = perf_event_attr { read_format: read_format(attr), ..*attr };
+    open_event(&attr, pid, cpu, group).map(IntoRawFd::into_raw_fd)
 }
 
 /// Calls until no signal comes between (another thread's events are opened under a lock).

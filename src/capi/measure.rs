@@ -5,7 +5,7 @@ use super::{COptions, decoders, options};
 use crate::handle;
 #[cfg(not(target_arch = "x86_64"))]
 use crate::handle::Handle;
-use crate::read::Seen;
+use crate::read::SeenRegisters;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::Sample;
 use crate::sys::cancelled_later;
@@ -64,7 +64,7 @@ unsafe extern "C" fn read_slowly(
     sequence: u32,
 ) -> c_int {
     let registers = Registers { slots: RawSlots(slots), metrics: RawMetrics(metrics) };
-    let seen = Seen { registers, sequence, ..Seen::default() };
+    let seen = SeenRegisters { registers, sequence, ..SeenRegisters::default() };
     // SAFETY: td_read's pointers, which are its caller's; any bits make a sample.
     guard(|| unsafe { handle::read(handle(td)?, seen, at_mut(out, "out")?).map(|()| 0) })
 }

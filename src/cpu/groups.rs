@@ -9,6 +9,8 @@ use super::expression::{Expression, Operator};
 use super::text::{Node, Text, Value};
 use std::collections::BTreeSet;
 
+/// A sample has room for no more events of a group.
+const MOST_EVENTS: usize = 15;
 /// No event has more slots for each that it counts.
 const MOST_SLOTS: f64 = 16.0;
 
@@ -60,6 +62,8 @@ pub struct Groups {
     pub one_thread: Option<Group>,
     /// Of what is below.
     pub subtrees: Vec<Group>,
+    /// Nodes that none of these tells.
+    pub untold: Vec<String>,
 }
 
 /// Children of one node that whole levels do not tell.
@@ -102,10 +106,18 @@ impl Groups {
                 false => None,
             },
             subtrees: Vec::new(),
+            untold: Vec::new(),
         };
         let (bins, untold): (Vec<Bin>, Vec<Bin>) =
             bins(text, whole).into_iter().partition(|bin| !bin.children.is_empty());
         groups.subtrees = bins.iter().map(|bin| bin.group(whole)).collect::<Result<_, _>>()?;
+        let is_told = |place: usize| {
+            let tells =
+                |group: &&Group| group.nodes.iter().any(|(at, formula)| *at == place && formula.is_some());
+            groups.subtrees.iter().chain([&groups.whole]).any(|group| tells(&group))
+        };
+        let not = (0..text.nodes.len()).filter(|place| !is_told(*place));
+        groups.untold = not.map(|place| text.nodes[place].name.clone()).collect();
         let whole_and_fewer = [&mut groups.whole].into_iter().chain(&mut groups.one_thread);
         whole_and_fewer.for_each(|group| group.no_deeper = no_deeper(&both, whole, &bins, &untold));
         Ok(groups)
@@ -116,22 +128,25 @@ impl Groups {
 fn no_deeper(plan: &Needs, whole: u32, bins: &[Bin], untold: &[Bin]) -> String {
     let text = plan.text;
     let left_out: Vec<String> = text.left_out.iter().map(|name| title(name)).collect();
-    let level = if left_out.is_empty() { whole + 1 } else { whole };
-    if level > text.depth() {
-        return text.no_deeper.clone();
-    }
-    let all = plan.needed(|node| node.level <= level);
-    let [wanted, there] = [plan.counters(&all), text.counters];
-    let limit = match text.counters_at_least {
-        true => format!("no document tells of more than {there}"),
-        false => format!("the core has {there}"),
-    };
     let without = match &left_out[..] {
         [] => String::new(),
         [one] => format!(": {one} is left out"),
         [others @ .., last] => format!(": {} and {last} are left out", others.join(", ")),
     };
-    let mut text = format!("level {level} takes {wanted} general counters, and {limit}{without}");
+    let limit = match text.counters_at_least {
+        true => format!("no document tells of more than {}", text.counters),
+        false => format!("the core has {}", text.counters),
+    };
+    let takes = |level: u32| {
+        let wanted = plan.counters(&plan.needed(|node| node.level <= level));
+        format!("level {level} takes {wanted} general counters")
+    };
+    let mut text = match (left_out.is_empty(), whole < text.depth()) {
+        (true, false) => return text.no_deeper.clone(),
+        (true, true) => format!("{}, and {limit}", takes(whole + 1)),
+        (false, false) => format!("{}, and {limit}{without}", takes(whole)),
+        (false, true) => format!("{}, and {limit}{without}; {}", takes(whole), takes(whole + 1)),
+    };
     if !bins.is_empty() {
         text += "; td_options.subtree counts a part of it";
         for bin in untold {
@@ -326,7 +341,7 @@ impl Needs<'_> {
     }
 
     fn fits(&self, events: &BTreeSet<usize>) -> bool {
-        self.counters(events) <= self.text.counters
+        self.counters(events) <= self.text.counters && events.len() <= MOST_EVENTS
     }
 
     /// Whether the node is told of this core at all.
@@ -454,10 +469,14 @@ impl Reader<'_, '_> {
         if let Some(retired) = self.retired(expression).filter(|_| node.parent.is_none()) {
             return Ok(retired);
         }
+        let corrects = |name: &&str| self.plan.text.event_of(name).is_some_and(|event| event.corrects);
+        if let Some(event) = expression.names().into_iter().find(corrects) {
+            return Err(format!("{}: {event} corrects, and is no part of a share", node.name));
+        }
         let is_share = |name: &&str| *name == "slots" || self.plan.text.node_of(name).is_some();
         if !expression.names().iter().any(is_share) && !node.of_cycles {
             return Err(format!(
-                "{}: slots are events added up, each as it is or times a whole number; a share has `slots` or a node in it",
+                "{}: slots are events added up, each as it is or times a whole number behind it; a share has `slots` or a node in it",
                 node.name
             ));
         }

@@ -5,6 +5,11 @@ use super::expression::{Expression, Operator};
 
 /// No core has more.
 const MOST_MODELS: usize = 1000;
+/// No tree is deeper.
+const MOST_LEVELS: u32 = 6;
+/// Lines of which a text has one.
+const ONCE: [&str; 8] =
+    ["width", "counters", "threads", "perf-metrics", "not-counted", "no-deeper", "returns", "clock"];
 /// `Core::before` of all steppings.
 pub const ANY_STEPPING: u32 = u32::MAX;
 
@@ -147,6 +152,9 @@ impl Text {
             let fault = |what| Fault { line: place + 1, what };
             match line.split('#').next().unwrap_or_default().trim().split_once(char::is_whitespace) {
                 Some((keyword, rest)) => {
+                    if ONCE.contains(&keyword) && keywords.contains(&keyword) {
+                        return Err(fault(format!("there is a line '{keyword}' already")));
+                    }
                     all.line(keyword, rest.trim()).map_err(fault)?;
                     keywords.push(keyword);
                 }
@@ -254,6 +262,9 @@ impl Text {
         if self.node_of(name).is_some() || WORDS.contains(&name) {
             return Err(format!("there is a node {name} already"));
         }
+        if level > MOST_LEVELS {
+            return Err(format!("{name} would be of level {level}, and no tree has more than {MOST_LEVELS}"));
+        }
         let (value, is_of_other_thread) = without(value.trim(), ", another thread's");
         let (value, of_cycles) = without(value, ", of cycles");
         let value = match value {
@@ -304,6 +315,9 @@ impl Text {
                 _ => {}
             }
         }
+        if let Some(node) = self.nodes.iter().find(|node| self.follows(node, &mut Vec::new())) {
+            return Err(format!("the value of {} follows from itself", node.name));
+        }
         for node in self.nodes.iter().filter(|node| node.value == Value::Rest) {
             let rests = |other: &&Node| other.parent == node.parent && other.value == Value::Rest;
             if self.nodes.iter().filter(rests).count() > 1 {
@@ -311,6 +325,24 @@ impl Text {
             }
         }
         Ok(())
+    }
+
+    /// Whether the value of a node follows from one of those whose values follow from it.
+    fn follows<'t>(&'t self, node: &'t Node, behind: &mut Vec<&'t str>) -> bool {
+        if behind.contains(&&node.name[..]) {
+            return true;
+        }
+        behind.push(&node.name);
+        let named = node.expression().map(Expression::names).unwrap_or_default();
+        let is_sibling = |other: &&Node| {
+            node.value == Value::Rest && other.value != Value::Rest && other.parent == node.parent
+        };
+        let needed = self.nodes.iter().filter(|other| {
+            is_sibling(other) || named.contains(&&other.name[..]) || node.parent.as_ref() == Some(&other.name)
+        });
+        let found = needed.into_iter().any(|other| self.follows(other, behind));
+        behind.pop();
+        found
     }
 
     /// The event of this name.
@@ -354,6 +386,9 @@ impl Core {
     }
 
     fn is(&mut self, place: Place, vendor: &str, family: u32, models: &[&str]) -> Result<(), String> {
+        if self.is_placed {
+            return Err(format!("the CPUs of {} are named already", self.name));
+        }
         (self.place, self.is_placed) = (place, true);
         (self.vendor, self.family) = (vendor.into(), family);
         if models == ["all"] {
@@ -368,6 +403,18 @@ impl Core {
             self.models.extend(range);
         }
         if models.is_empty() { Err("no model is named".into()) } else { Ok(()) }
+    }
+
+    /// Whether it has the same name as another, or is in a CPU that the other is in, too.
+    pub fn is_same(&self, other: &Core) -> bool {
+        let is_of_cpu = |core: &Core| (core.place, core.vendor.clone(), core.family, core.before);
+        let shares = || {
+            self.models.is_empty()
+                || other.models.is_empty()
+                || self.models.iter().any(|model| other.models.contains(model))
+        };
+        let is_in_cpu = !self.vendor.is_empty() && is_of_cpu(self) == is_of_cpu(other) && shares();
+        self.name == other.name || is_in_cpu
     }
 
     /// What the emulated machine has shown of this level; "" if it did not run this core.

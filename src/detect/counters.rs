@@ -10,7 +10,7 @@ use crate::model::Variant;
 use crate::model::perf_metrics::SLOTS_P;
 use crate::model::{self, Counting, Event, Model};
 use crate::options::Options;
-use crate::plan::{self, Plan, Room};
+use crate::plan::{self, Plan};
 use crate::sys::Kernel;
 use crate::sys::cpu::{ARM64, Identity};
 use crate::sys::numbers::whole;
@@ -158,16 +158,18 @@ pub(super) fn plan_of_row(
     let Counting::Counters(counters) = model.counting else { unreachable!("a row of counters") };
     let config = if model.family == ARM64 { config_of_arm64 } else { config };
     let shown = |event: &Event| text(kernel, name, &format!("events/{}", event.name));
+    let (_, others) = counters.leaders.split_last().expect("a row of a CPU that there is");
     let mut first = None;
-    for (place, leader) in counters.leaders.iter().enumerate() {
+    for (place, leader) in others.iter().enumerate() {
         if shown(&leader.event)?.and_then(|text| config(&text)) == Some(leader.event.config) {
             first = Some(place);
             break;
         }
     }
-    let room = Room { shown: first, watchdog: nmi_watchdog(kernel) };
-    let choice = plan::choose(model, counters, room, level);
-    let (leader, members) = (choice.leader, choice.members);
+    let leader = plan::leader(counters, first);
+    let taken = usize::from(plan::meets_watchdog(model, &leader) && nmi_watchdog(kernel));
+    let choice = plan::choose(counters, leader, taken, level);
+    let members = choice.members;
     for event in members.iter().chain([&leader.event]) {
         let Some(text) = shown(event)? else { continue };
         if config(&text) != Some(event.config) {

@@ -11,7 +11,7 @@ const JUMP: u64 = 1 << 48;
 
 /// What a group has told.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct GroupTotals {
     pub slots: u64,
     /// Of these, slots that other counters have told, too.
     pub named: u64,
@@ -53,21 +53,21 @@ impl Jumps {
     }
 
     /// Slots since what was told last, if they are so many that some may be of a jump.
-    fn many(&self, told: &Told) -> Option<u64> {
+    fn many(&self, told: &GroupTotals) -> Option<u64> {
         let by = self.by.load(Ordering::Relaxed);
         let slots = told.slots.wrapping_sub(by).wrapping_sub(self.slots.load(Ordering::Relaxed));
         (JUMP..=u64::MAX / 2).contains(&slots).then_some(slots)
     }
 
     /// How much too large these slots are, if they go on from what was told last without a jump.
-    pub fn goes_on(&self, told: &Told) -> Option<Jumped> {
+    pub fn goes_on(&self, told: &GroupTotals) -> Option<Jumped> {
         let by = self.by.load(Ordering::Relaxed);
         self.many(told).is_none().then_some(Jumped { by, maybe_by: 0 })
     }
 
     /// How much too large these slots are: since what was told last there were no more than fit in the time, and no fewer than
     /// other counters have told.
-    pub fn judge(&self, told: &Told) -> Jumped {
+    pub fn judge(&self, told: &GroupTotals) -> Jumped {
         let last = |of: &AtomicU64| of.load(Ordering::Relaxed);
         let by = last(&self.by);
         let Some(slots) = self.many(told) else { return Jumped { by, maybe_by: 0 } };
@@ -82,12 +82,12 @@ impl Jumps {
     }
 
     /// The same since the beginning, of a task that is counted apart.
-    pub fn judge_all(&self, told: &Told) -> Jumped {
+    pub fn judge_all(&self, told: &GroupTotals) -> Jumped {
         Jumps::new(self.most_slots_per_ns).judge(told)
     }
 
     /// From now on this is what was told last. Returns by how much more its slots may be too large, with all of before.
-    pub fn note(&self, told: &Told, jumped: Jumped) -> u64 {
+    pub fn note(&self, told: &GroupTotals, jumped: Jumped) -> u64 {
         self.by.store(jumped.by, Ordering::Relaxed);
         self.slots.store(told.slots.wrapping_sub(jumped.by), Ordering::Relaxed);
         self.named.store(told.named, Ordering::Relaxed);
@@ -110,8 +110,8 @@ mod tests {
         Jumps::new(48.0)
     }
 
-    fn told(slots: u64, named: u64, running_ns: u64) -> Told {
-        Told { slots, named, running_ns }
+    fn told(slots: u64, named: u64, running_ns: u64) -> GroupTotals {
+        GroupTotals { slots, named, running_ns }
     }
 
     #[test]

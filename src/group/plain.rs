@@ -2,7 +2,7 @@
 //! of one category.
 #![forbid(unsafe_code)]
 
-use super::jumps::{Jumps, Told};
+use super::jumps::{GroupTotals, Jumps};
 use super::{
     MOST_SIBLINGS, Rdpmc, Siblings, given_up, leader, no_counters, open_named, spin, starved, stood_still,
     user_access, was_on_always, work_of_all_kinds,
@@ -369,8 +369,12 @@ impl PlainGroup<Linux> {
 const NAMED: usize = 3;
 
 /// What a group that SLOTS leads has told. (Each tree of P-cores begins with the counters of three different categories.)
-fn told(slots: u64, counter: &[u64], running_ns: u64) -> Told {
-    Told { slots, named: counter[..NAMED].iter().fold(0, |sum, more| sum.saturating_add(*more)), running_ns }
+fn told(slots: u64, counter: &[u64], running_ns: u64) -> GroupTotals {
+    GroupTotals {
+        slots,
+        named: counter[..NAMED].iter().fold(0, |sum, more| sum.saturating_add(*more)),
+        running_ns,
+    }
 }
 
 /// The leader samples: each time with what the group has counted for the thread that it interrupts. Its records tell of threads'

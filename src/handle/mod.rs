@@ -14,7 +14,7 @@ mod ways;
 
 use crate::error::{Error, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
 use crate::group::Relieved;
-use crate::read::{Entry, Seen as SeenBefore, Shared};
+use crate::read::{Entry, SeenRegisters, Shared};
 use crate::sample::{Increments, Mark, Sample, SlotsOnly};
 use crate::source::plain::Plain;
 use crate::source::simulated::Mix;
@@ -38,7 +38,7 @@ const NOBODY: u64 = u64::MAX;
 
 /// Totals of a handle's period when an execution ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct PeriodTotals {
     /// Pipeline slots.
     pub slots: u64,
     /// Nanoseconds, as `Sample::time_enabled_ns`.
@@ -163,13 +163,13 @@ fn switch(handle: Handle, on: bool) -> Result<()> {
 pub(crate) fn any_read(handle: Handle) -> Result<Sample> {
     let mut sample = Sample::default();
     if let Err(seen) = handle.shared().read(&mut sample) {
-        read(handle, SeenBefore { is_later: true, ..seen }, &mut sample)?;
+        read(handle, SeenRegisters { is_later: true, ..seen }, &mut sample)?;
     }
     Ok(sample)
 }
 
 /// A reading where the fast path does not serve.
-pub(crate) fn read(handle: Handle, mut seen: SeenBefore, out: &mut Sample) -> Result<()> {
+pub(crate) fn read(handle: Handle, mut seen: SeenRegisters, out: &mut Sample) -> Result<()> {
     seen.entry = Entry::early(handle.shared()); // what comes from here on is the library's own work
     with(handle, |state, shared| state.source.source().read(shared, seen, out))
 }
@@ -216,12 +216,12 @@ fn begin_counted(shared: &Shared, sum: &mut Sum, before: &Increments) -> bool {
 /// One ends of which plain counters tell all, if that takes no more than them: what was counted in those before and in it goes into
 /// `after`. None: nothing happened.
 #[inline(always)]
-pub(crate) fn end_counted(shared: &Shared, sum: &mut Sum, after: &mut Increments) -> Option<Seen> {
+pub(crate) fn end_counted(shared: &Shared, sum: &mut Sum, after: &mut Increments) -> Option<PeriodTotals> {
     if !sum.is_counted() || !shared.count_to(sum, after) {
         return None;
     }
     let (slots, ns) = sum.has_ended_steadily(after, shared.limit())?;
-    Some(Seen { slots, ns })
+    Some(PeriodTotals { slots, ns })
 }
 
 /// An execution begins, or ends, if that takes a reading by the fast path alone; false: nothing happened.
@@ -300,7 +300,7 @@ fn begin_measured(handle: Handle, sum: &mut Sum) -> Result<()> {
 
 /// Which execution is the next to be measured.
 #[cold]
-fn choose_next(handle: Handle, sum: &mut Sum, seen: Seen) -> Result<()> {
+fn choose_next(handle: Handle, sum: &mut Sum, seen: PeriodTotals) -> Result<()> {
     with(handle, |state, _| {
         match state.source.source().budget() {
             Some(budget) => sum.choose_next(budget.one_in(sum.turn_ns(seen.ns))),
@@ -312,18 +312,18 @@ fn choose_next(handle: Handle, sum: &mut Sum, seen: Seen) -> Result<()> {
 
 /// The execution that began ends, before which so much had been counted.
 #[inline]
-pub(crate) fn sum_end(handle: Handle, sum: &mut Sum, before: &Increments) -> Result<Seen> {
+pub(crate) fn sum_end(handle: Handle, sum: &mut Sum, before: &Increments) -> Result<PeriodTotals> {
     if sum.is_steady() {
         sum.is_steady_no_more(before);
     }
     let seen = if sum.is_measuring() {
         let to = any_read(handle)?;
         sum.ends_measured(&to)?;
-        Seen { slots: to.slots, ns: to.time_enabled_ns }
+        PeriodTotals { slots: to.slots, ns: to.time_enabled_ns }
     } else {
         let to = slots_only(handle)?;
         sum.ends(&to)?;
-        Seen { slots: to.slots, ns: to.enabled }
+        PeriodTotals { slots: to.slots, ns: to.enabled }
     };
     if sum.was_due() {
         // the execution counts whatever becomes of this; if it fails, the next one is measured, too
@@ -355,9 +355,9 @@ pub(crate) fn mark(handle: Handle) -> Result<Mark> {
                 if let Some(mark) = handle.shared().mark_of_registers(&out) {
                     return Ok(mark.called());
                 }
-                read(handle, SeenBefore { is_later: true, ..SeenBefore::default() }, &mut out)?;
+                read(handle, SeenRegisters { is_later: true, ..SeenRegisters::default() }, &mut out)?;
             }
-            Err(seen) => read(handle, SeenBefore { is_later: true, ..seen }, &mut out)?,
+            Err(seen) => read(handle, SeenRegisters { is_later: true, ..seen }, &mut out)?,
         }
         return Ok(out.mark());
     }

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    Handle, Info, Seen, any_read, begin_steadily, close, end_counted, info, last_read, nodes, of_plain, open,
-    reset, set_mix, set_per_cycle, sum_begin, sum_empty, sum_end, switch,
+    Handle, Info, PeriodTotals, any_read, begin_steadily, close, end_counted, info, last_read, nodes,
+    of_plain, open, reset, set_mix, set_per_cycle, sum_begin, sum_empty, sum_end, switch,
 };
 use crate::error::Result;
 use crate::options::Options;
@@ -61,7 +61,7 @@ impl TopDown {
     /// # Errors
     /// Those of `read`; -EINVAL: none had begun; TD_ESTALE: a reset came between.
     #[inline]
-    pub fn end(&self, sum: &mut Sum, before: &Increments) -> Result<Seen> {
+    pub fn end(&self, sum: &mut Sum, before: &Increments) -> Result<PeriodTotals> {
         sum_end(self.0, sum, before)
     }
 
@@ -74,18 +74,18 @@ impl TopDown {
     /// As `end`, if that takes a reading by the fast path alone; None: nothing happened. The caller adds the execution
     /// to the sum's before the next call of `begin` or `end`.
     #[inline(always)]
-    pub fn end_steadily(&self, sum: &mut Sum) -> Option<(Execution, Seen)> {
+    pub fn end_steadily(&self, sum: &mut Sum) -> Option<(Execution, PeriodTotals)> {
         if !sum.is_counting() || sum.was_due() {
             return None;
         }
         let to = self.0.shared().slots_only_or_zero(); // which no execution began with
-        sum.end_steadily(&to).map(|execution| (execution, Seen { slots: to.slots, ns: to.enabled }))
+        sum.end_steadily(&to).map(|execution| (execution, PeriodTotals { slots: to.slots, ns: to.enabled }))
     }
 
     /// As `end_steadily`, where plain counters tell all of the execution: what they counted in those before and in it goes into
     /// `after`, and the sum has none of these. By the handle's own thread.
     #[inline(always)]
-    pub fn end_counted(&self, sum: &mut Sum, after: &mut Increments) -> Option<Seen> {
+    pub fn end_counted(&self, sum: &mut Sum, after: &mut Increments) -> Option<PeriodTotals> {
         end_counted(self.0.shared(), sum, after)
     }
 

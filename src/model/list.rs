@@ -1,7 +1,7 @@
 //! The table of CPUs, for people.
 #![forbid(unsafe_code)]
 
-use super::{Counting, Model, Variant, general_counters, rows};
+use super::{Counting, Model, Variant, general_counters, metric, rows};
 
 /// A kind of core that can be measured, in one of the ways in which it can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Core {
     pub base: &'static str,
     /// It is counted so unless it is told otherwise.
     pub is_default: bool,
-    /// The node whose deeper levels are counted, in words; "": whole levels.
+    /// The node whose deeper levels are counted, by perf's name without "tma_"; "": whole levels.
     pub subtree: &'static str,
     /// Vendor string of CPUID; of arm64 the implementer.
     pub vendor: &'static str,
@@ -30,6 +30,8 @@ pub struct Core {
     pub proved: &'static str,
     /// Why there is no deeper level, where the core's maker publishes one; else "".
     pub no_deeper: &'static str,
+    /// Nodes of the core's tree that no group tells, for want of counters; without "tma_".
+    pub untold: &'static [&'static str],
 }
 
 /// Every kind of core that can be measured.
@@ -46,7 +48,7 @@ pub fn cores() -> impl Iterator<Item = Core> {
             core: row.core,
             base: row.base,
             is_default: matches!(row.variant, Variant::Own | Variant::ECores | Variant::Hybrid),
-            subtree: if row.variant == Variant::Subtree { row.core.rsplit_once(", ")?.1 } else { "" },
+            subtree: metric(row.subtree()).map_or("", |node| node.field()),
             vendor: row.vendor,
             family: row.family,
             models: row.models,
@@ -55,6 +57,7 @@ pub fn cores() -> impl Iterator<Item = Core> {
             level: row.levels(),
             proved: row.proved,
             no_deeper,
+            untold: row.untold,
         })
     })
 }

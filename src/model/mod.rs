@@ -42,6 +42,8 @@ pub(crate) struct Model {
     /// Pipeline slots per cycle; 0 where no document tells.
     pub slots_per_cycle: u32,
     pub counting: Counting,
+    /// Nodes of the core that none of its groups tells.
+    pub untold: &'static [&'static str],
     /// What the emulated machine has shown; "" if it did not run this core.
     pub proved: &'static str,
 }
@@ -232,15 +234,19 @@ fn subtrees(row: &Model) -> impl Iterator<Item = &'static Model> {
     rows().filter(move |other| other.variant == Variant::Subtree && other.base == row.base)
 }
 
-/// The row of the same core that counts the deeper levels of this node: of this node alone, or else the only one that tells any of them.
+/// The row of the same core that counts the deeper levels of this node: of this node alone, or else the only one that tells any of them, if
+/// that tells each child of the node.
 pub(crate) fn with_subtree(row: &Model, node: u32) -> Option<(u32, &'static Model)> {
     if node == metrics::TD_NODE_NONE {
         return None;
     }
     let counts = |other: &&Model| {
-        let told = |child: &&Row| child.level == other.levels() && child.is_measured(child.level);
-        tree_of_row(other)
-            .is_some_and(|tree| tree.nodes.iter().filter(told).any(|child| tree.is_below(child, node)))
+        let Some(tree) = tree_of_row(other) else { return false };
+        let mut children = tree.nodes.iter().filter(|child| child.parent == node).peekable();
+        let deepest = |child: &&Row| child.level == other.levels() && child.is_measured(child.level);
+        children.peek().is_some()
+            && children.all(|child| child.is_measured(child.level))
+            && tree.nodes.iter().filter(deepest).any(|child| tree.is_below(child, node))
     };
     let exact = subtrees(row).find(|other| other.subtree() == node);
     let mut others = subtrees(row).filter(counts);
@@ -248,9 +254,9 @@ pub(crate) fn with_subtree(row: &Model, node: u32) -> Option<(u32, &'static Mode
     named(row.core)
 }
 
-/// What `td_options.subtree` may name on this core, for people; empty: nothing.
+/// What `td_options.subtree` may name on this core, by the names that `topdown stat --subtree` takes; empty: nothing.
 pub(crate) fn names_of_subtrees(row: &Model) -> String {
-    let names: Vec<_> = subtrees(row).filter_map(|row| Some(metric(row.subtree())?.title())).collect();
+    let names: Vec<_> = subtrees(row).filter_map(|row| Some(metric(row.subtree())?.field())).collect();
     names.join(", ")
 }
 
@@ -361,6 +367,12 @@ pub(crate) const MOST_NODES: usize = largest().0;
 pub(crate) const MOST_INPUTS: usize = largest().1;
 /// No node of a CPU that there is is deeper.
 pub(crate) const DEEPEST: u32 = largest().2;
+
+/// The deepest level of any CPU that there is.
+#[must_use]
+pub fn deepest_level() -> u32 {
+    DEEPEST
+}
 
 /// The metric with this id, whichever tree has it.
 pub(crate) fn metric(id: u32) -> Option<Metric> {

@@ -94,6 +94,7 @@ const fn row(core: &'static str, width: u32) -> Model {
         before: ANY_STEPPING,
         slots_per_cycle: width,
         counting: Counting::PerfMetrics { level: 2, tree: &TREE, moved: &[] },
+        untold: &[],
         proved: "",
     }
 }

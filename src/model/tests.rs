@@ -175,3 +175,60 @@ fn a_subtree_has_perfs_name_of_its_root() {
         assert_eq!(super::subtree_of_name(name), None, "{name}");
     }
 }
+
+/// A hybrid CPU's two kinds of core count each node by the event by which each counts it alone; what only one of them corrects counts nothing on
+/// the other.
+#[test]
+fn both_kinds_of_core_count_the_same_nodes_by_the_events_of_each() {
+    use tree::{Corrected, Formula};
+    let mut compared = 0;
+    for whole in rows().filter(|row| row.variant == Variant::Hybrid) {
+        let e_cores = texts::E_CORES.iter().find(|e_cores| e_cores.base == whole.base).unwrap();
+        assert_eq!((whole.models, whole.vendor), (e_cores.models, e_cores.vendor), "{}", whole.core);
+        let (p, e) = whole.core.split_once(" and ").unwrap();
+        assert_eq!((e, whole.base), (e_cores.core, whole.core));
+        let counters = |row: &Model| match row.counting {
+            Counting::Counters(counters) => counters,
+            _ => panic!("{}", row.core),
+        };
+        for (both, name) in [(whole, format!("{p}, by counters")), (e_cores, e.to_string())] {
+            let alone = named(&name).unwrap().1;
+            let (here, there) = (counters(both), counters(alone));
+            assert_eq!(
+                (both.slots_per_cycle, here.general),
+                (alone.slots_per_cycle, there.general),
+                "{name}"
+            );
+            assert_eq!(here.leaders, there.leaders, "{name}");
+            assert_eq!(here.tree.nodes.len(), 5, "level 1, and mispredicts: {name}");
+            for node in here.tree.nodes {
+                let same = &there.tree.nodes[there.tree.place(node.metric.id).unwrap()];
+                match (node.formula, same.formula) {
+                    (Formula::Rest, Formula::Rest) => {}
+                    (Formula::Slots(a), Formula::Slots(b)) => {
+                        assert_eq!(here.events[a], there.events[b], "{name}")
+                    }
+                    (Formula::Corrected(Corrected { slots, less: [a], more: [] }), Formula::Slots(b)) => {
+                        assert_eq!(here.events[slots], there.events[b], "{name}");
+                        assert!(here.events[*a].never, "{name}");
+                    }
+                    (
+                        Formula::Corrected(Corrected { slots, less: [a], more: [] }),
+                        Formula::Corrected(Corrected { slots: b, less: [c], .. }),
+                    ) => {
+                        assert_eq!(
+                            (here.events[slots], here.events[*a]),
+                            (there.events[b], there.events[*c])
+                        );
+                    }
+                    other => panic!("{name}: {other:?}"),
+                }
+                compared += 1;
+            }
+            let never = here.events.iter().filter(|event| event.never).count();
+            let corrects = counters(whole).events.len() - 4;
+            assert_eq!(never, if std::ptr::eq(both, whole) { 0 } else { corrects }, "{name}");
+        }
+    }
+    assert_eq!(compared, 4 * 2 * 5);
+}

@@ -31,19 +31,9 @@ impl Plan {
     }
 }
 
-/// What a PMU leaves to a group.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
-    /// The place of the first of the core's leaders that the kernel shows as it is.
-    pub shown: Option<usize>,
-    /// The NMI watchdog is on.
-    pub watchdog: bool,
-}
-
 /// What a row's group counts.
 #[derive(Debug)]
 pub(crate) struct Choice {
-    pub leader: Leader,
     pub members: &'static [Event],
     /// Deepest level that fits.
     pub deepest: u32,
@@ -51,21 +41,28 @@ pub(crate) struct Choice {
     pub no_deeper: &'static str,
 }
 
-/// What counts a row down to a level (0: the deepest that fits).
-pub(crate) fn choose(model: &Model, counters: &'static Counters, room: Room, level: u32) -> Choice {
+/// What leads a core's group, if this is the place of the first of its leaders that the kernel shows as it is.
+pub(crate) fn leader(counters: &Counters, shown: Option<usize>) -> Leader {
     let last = counters.leaders.last().expect("a row of a CPU that there is");
-    let leader = room.shown.and_then(|place| counters.leaders.get(place)).unwrap_or(last);
-    // both the watchdog and a leader of cycles take a general-purpose counter, where there is no fixed one or but one of them (on arm64 the
-    // watchdog is most often another CPU's timer, which counts nothing, and the kernel does not tell)
-    let watchdog = room.watchdog && leader.by_cycle && model.family != ARM64;
-    let others = usize::from(leader.general) + usize::from(watchdog);
+    *shown.and_then(|place| counters.leaders.get(place)).unwrap_or(last)
+}
+
+/// Whether the NMI watchdog, where it is on, has a general-purpose counter that the group of this leader may need: both count cycles, for which
+/// there is no fixed counter, or but one. (On arm64 the watchdog is most often another CPU's timer, which counts nothing, and the kernel does not
+/// tell.)
+pub(crate) fn meets_watchdog(model: &Model, leader: &Leader) -> bool {
+    leader.by_cycle && model.family != ARM64
+}
+
+/// What counts a row down to a level (0: the deepest that fits), led so, if so many general-purpose counters are taken by others.
+pub(crate) fn choose(counters: &'static Counters, leader: Leader, taken: usize, level: u32) -> Choice {
+    let others = usize::from(leader.general) + taken;
     let fits =
         |level: &u32| counters.general == 0 || counters.tree.inputs_of(*level) + others <= counters.general;
     let most = counters.tree.depth();
     let deepest = (1..=most).rev().find(fits).unwrap_or(1);
     let level = if level == 0 { deepest } else { level.min(deepest) };
     Choice {
-        leader: *leader,
         members: &counters.events[..counters.tree.inputs_of(level)],
         deepest,
         no_deeper: if deepest < most { WATCHDOG } else { counters.no_deeper },

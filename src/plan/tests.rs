@@ -17,31 +17,28 @@ fn what_is_chosen_fits_and_holds_the_level_that_it_says_whatever_is_left() {
     let mut chosen = 0;
     for (row, counters) in rows() {
         for shown in (0..counters.leaders.len()).map(Some).chain([None]) {
-            for watchdog in [false, true] {
-                let room = Room { shown, watchdog };
-                let all = choose(row, counters, room, 0);
+            let leader = leader(counters, shown);
+            assert_eq!(leader, shown.map_or(*counters.leaders.last().unwrap(), |k| counters.leaders[k]));
+            for taken in 0..=counters.general.saturating_sub(1 + usize::from(leader.general)) {
+                let all = choose(counters, leader, taken, 0);
                 let most = counters.tree.depth();
-                assert!((1..=most).contains(&all.deepest), "{} {room:?}", row.core);
-                assert_eq!(
-                    all.leader,
-                    shown.map_or(*counters.leaders.last().unwrap(), |k| counters.leaders[k])
-                );
+                assert!((1..=most).contains(&all.deepest), "{} {taken}", row.core);
                 for level in 1..=most + 1 {
-                    let choice = choose(row, counters, room, level);
+                    let choice = choose(counters, leader, taken, level);
                     let told = level.min(all.deepest);
-                    assert_eq!(choice.deepest, all.deepest, "{} {room:?}", row.core);
+                    assert_eq!(choice.deepest, all.deepest, "{} {taken}", row.core);
                     assert_eq!(choice.members.len(), counters.tree.inputs_of(told), "{} {level}", row.core);
                     assert!(counters.events.starts_with(choice.members));
-                    if counters.general > 0 && told > 1 {
-                        let watched = usize::from(watchdog && choice.leader.by_cycle && row.family != ARM64);
-                        let taken = choice.members.len() + usize::from(choice.leader.general) + watched;
-                        assert!(taken <= counters.general, "{} {room:?} {level}: {taken}", row.core);
-                    }
+                    let in_all = choice.members.len() + usize::from(leader.general) + taken;
+                    let fits = counters.general == 0 || told == 1 || in_all <= counters.general;
+                    assert!(fits, "{} {taken} {level}: {in_all}", row.core);
                     chosen += 1;
                 }
-                // what tells less than the row says whose fault that is; without the watchdog nothing is lost
-                assert_eq!(all.deepest < most, all.no_deeper == WATCHDOG, "{} {room:?}", row.core);
-                assert!(watchdog || all.deepest == most, "{} {room:?}", row.core);
+                // one level more would not fit, or is not there; what tells less than the row says whose fault that is
+                let more = counters.tree.inputs_of(all.deepest + 1) + usize::from(leader.general) + taken;
+                assert!(all.deepest == most || more > counters.general, "{} {taken}", row.core);
+                assert_eq!(all.deepest < most, all.no_deeper == WATCHDOG, "{} {taken}", row.core);
+                assert!(taken > 0 || all.deepest == most, "{}", row.core);
             }
         }
     }
@@ -52,7 +49,8 @@ fn what_is_chosen_fits_and_holds_the_level_that_it_says_whatever_is_left() {
 fn level_1_of_each_core_has_room_beside_the_watchdog() {
     for (row, counters) in rows().filter(|(_, counters)| counters.general > 0) {
         let last = counters.leaders.last().unwrap();
-        let taken = counters.tree.inputs_of(1) + usize::from(last.general) + usize::from(row.family != ARM64);
+        let watchdog = usize::from(meets_watchdog(row, last));
+        let taken = counters.tree.inputs_of(1) + usize::from(last.general) + watchdog;
         assert!(taken <= counters.general, "{}: {taken} of {}", row.core, counters.general);
     }
 }

@@ -204,7 +204,7 @@ pub(crate) trait PlainCounters {
 
 /// What the fast path saw of the registers before it gave up, and the sequence number of the page then.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRegisters {
     pub registers: Registers,
     pub sequence: u32,
     /// The program did not call td_read: more was executed before.

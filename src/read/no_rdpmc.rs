@@ -51,7 +51,7 @@ impl super::Shared {
     }
 
     /// A reading, if the fast path serves; else what was seen of the registers, and `out` means nothing.
-    pub fn read(&self, out: &mut crate::sample::Sample) -> Result<(), super::Seen> {
+    pub fn read(&self, out: &mut crate::sample::Sample) -> Result<(), super::SeenRegisters> {
         if self.may_count() && read_counters(self, out) { Ok(()) } else { Err(Default::default()) }
     }
 

@@ -13,7 +13,7 @@
 mod snapshot;
 
 use super::shared::{SEQUENCE, Shared, TD_CONTROL_PAGE};
-use super::{CountersSnapshot, HoldsSample, MOST_COUNTERS, RawCounters, SLOTS_INDEX, Seen};
+use super::{CountersSnapshot, HoldsSample, MOST_COUNTERS, RawCounters, SLOTS_INDEX, SeenRegisters};
 use crate::model::perf_metrics::MOST_MOVED;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{Increments, Sample, SlotsOnly};
@@ -507,7 +507,7 @@ impl Shared {
     /// A reading, if the fast path serves; else what was seen of the registers, and `out` means nothing.
     #[inline]
     #[allow(clippy::result_large_err)] // what was seen is looked at where it is
-    pub fn read(&self, out: &mut Sample) -> Result<(), Seen> {
+    pub fn read(&self, out: &mut Sample) -> Result<(), SeenRegisters> {
         unsafe extern "C" {
             fn topdown_fast_read(td: *const Shared, out: *mut Sample) -> c_int;
         }
@@ -516,7 +516,7 @@ impl Shared {
             return Ok(());
         }
         let registers = Registers { slots: RawSlots(out.slots), metrics: RawMetrics(out.raw_metrics) };
-        Err(Seen { registers, sequence: out.base.sequence, ..Seen::default() })
+        Err(SeenRegisters { registers, sequence: out.base.sequence, ..SeenRegisters::default() })
     }
 
     /// What plain counters say, by the numbers that they had when they were last looked at. None: the group is not on this CPU, it was

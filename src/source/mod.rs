@@ -14,7 +14,7 @@ pub(crate) mod windowed;
 
 use crate::budget::Budget;
 use crate::error::{Error, Result, TD_ESTALE};
-use crate::read::{Entry, Seen, Shared};
+use crate::read::{Entry, SeenRegisters, Shared};
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{CALLED, Mark, Sample, SlotsOnly};
 use remembered::REMEMBERED;
@@ -23,7 +23,7 @@ use remembered::REMEMBERED;
 pub(crate) trait Source {
     /// A reading where the fast path does not serve. `seen`: what the fast path saw of the registers before it gave up, if it
     /// saw anything; what has come since is the library's own work.
-    fn read(&self, shared: &Shared, seen: Seen, out: &mut Sample) -> Result<()>;
+    fn read(&self, shared: &Shared, seen: SeenRegisters, out: &mut Sample) -> Result<()>;
     /// Totals without the categories, where the fast path does not serve.
     fn slots_only(&self, shared: &Shared) -> Result<SlotsOnly>;
     /// A reading that begins a measured execution. Returns whether it is as exact as such a reading is to be; one that the

@@ -228,11 +228,11 @@ pub(crate) struct SimulatedCounters {
     /// Slots per cycle.
     width: u64,
     begun: Instant,
-    state: Kept<Counted>,
+    state: Kept<SimulatedCounts>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+struct SimulatedCounts {
     /// What a cycle adds to each counter, in units of `WHOLE`.
     per_cycle: [u64; MOST_COUNTERS],
     /// When the counters last moved on.
@@ -250,7 +250,8 @@ impl SimulatedCounters {
     pub fn new(per_cycle: &[f64], width: u32) -> SimulatedCounters {
         let per_cycle = units_of(per_cycle).expect("a table's numbers");
         let counter = [0; MOST_COUNTERS];
-        let state = Counted { per_cycle, at: Moment::now(), cycles: 0, counter, off: false, off_ns: 0 };
+        let state =
+            SimulatedCounts { per_cycle, at: Moment::now(), cycles: 0, counter, off: false, off_ns: 0 };
         SimulatedCounters { width: width.into(), begun: Instant::now(), state: Kept::new(state) }
     }
 
@@ -267,7 +268,7 @@ impl SimulatedCounters {
     }
 
     /// Moves on to now, and changes this then. (A signal handler's own may come between.)
-    fn change(&self, work: impl Fn(&mut Counted)) -> Counted {
+    fn change(&self, work: impl Fn(&mut SimulatedCounts)) -> SimulatedCounts {
         loop {
             let mut change = self.state.begin();
             change.value().move_on();
@@ -289,7 +290,7 @@ fn units_of(numbers: &[f64]) -> Result<[u64; MOST_COUNTERS]> {
     Ok(std::array::from_fn(units))
 }
 
-impl Counted {
+impl SimulatedCounts {
     fn move_on(&mut self) {
         let before = self.at.time;
         let cycles = self.at.move_on();

@@ -9,7 +9,7 @@ use crate::model::MOST_INPUTS;
 use crate::model::tree::{Formula, Input, Row, Tree};
 use crate::sample::{CATEGORIES, L1, L2, TD_SAMPLE_UNCORRECTED};
 use crate::span::{Span, another_version};
-use crate::tree::{self, Counted, Moved, Node, Nodes};
+use crate::tree::{self, CountedInputs, Moved, Node, Nodes};
 
 impl Sum {
     /// What was measured, and the tree of the CPU that it was measured on.
@@ -149,11 +149,11 @@ impl Sum {
     fn nodes_as_counted<R>(&self, level: u32, moved: &Moved, then: impl FnOnce(Nodes) -> R) -> Result<R> {
         let (span, tree) = self.measured(level)?;
         let sampled = self.sampled(&span).map(|part| part * span.slots as f64);
-        let mut counted = Counted {
+        let mut counted = CountedInputs {
             unknown: self.unknown(),
             uncorrected: self.flags & TD_SAMPLE_UNCORRECTED != 0,
             moved: *moved,
-            ..Counted::new(self.last.base.model, &span)
+            ..CountedInputs::new(self.last.base.model, &span)
         };
         // (nobody noted how the counters of different executions vary, as each is to be measured)
         let mut may_be_off =

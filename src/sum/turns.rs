@@ -271,7 +271,9 @@ mod tests {
     fn no_group_that_takes_turns_has_more_nodes_than_there_is_room_for() {
         let mut groups = 0;
         for core in model::cores() {
-            for level in 2..=3 {
+            for level in 2..=model::DEEPEST {
+                // (preload/src/engine/turns.rs has room for as many)
+                assert!(model::groups_of_level(level, core.core).len() <= 8, "{core:?}");
                 for group in model::groups_of_level(level, core.core) {
                     let (_, row) = model::named(core.core).unwrap();
                     let (place, _) =

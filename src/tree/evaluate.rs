@@ -46,7 +46,7 @@ impl Count {
 
 /// What was counted between two samples.
 #[derive(Clone, Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CountedInputs {
     /// How much each of the tree's inputs counted, in their order.
     pub inputs: [f64; MOST_INPUTS],
     /// A bit for each of those that was measured.
@@ -93,17 +93,17 @@ impl Moved {
     }
 }
 
-impl Counted {
+impl CountedInputs {
     /// What was counted in a span, by the tree of the row at this place: nothing yet.
     #[inline]
-    pub fn new(row: u8, span: &Span) -> Counted {
+    pub fn new(row: u8, span: &Span) -> CountedInputs {
         // Of a plain counter nothing is rounded, so all error is what passed at the edges. Counters of slots that are read together were
         // all off by the same slots, each of which is of one category.
         let errors = match model::levels_by_category(row) {
             0 => (0.0, span.rounding + span.edges),
             _ => (span.rounding, span.edges),
         };
-        Counted {
+        CountedInputs {
             inputs: [0.0; MOST_INPUTS],
             measured: 0,
             rounding: errors.0,
@@ -219,7 +219,7 @@ impl Share {
     }
 
     /// With what the sample may be off.
-    fn interval(&self, counted: &Counted) -> Interval {
+    fn interval(&self, counted: &CountedInputs) -> Interval {
         let sampled = self.sampled.at_most(counted.unknown);
         Interval { value: self.value, low: self.low - sampled, high: self.high + sampled }
     }
@@ -275,7 +275,7 @@ struct Parent {
 }
 
 /// Evaluates a measurement down to `level`. `shares`: none yet. (They are large: nothing moves them.)
-pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &Counted, shares: &mut Shares) {
+pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &CountedInputs, shares: &mut Shares) {
     divide(tree, counted, shares);
     let mut parent = Parent { id: TD_NODE_NONE, place: None, first: 0 };
     for (place, row) in tree.nodes.iter().enumerate() {
@@ -307,7 +307,7 @@ pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &Counted, shares: &mut 
 
 /// Slots that nothing counted here may be of other nodes: as many as each of the nodes can have that count them, and no more than others
 /// leave.
-fn doubt(tree: &Tree, counted: &Counted, shares: &mut Shares) {
+fn doubt(tree: &Tree, counted: &CountedInputs, shares: &mut Shares) {
     let Moved { counted: all, off, rest } = counted.moved;
     for (unsure, seen) in tree.unsure.iter().zip(all) {
         let ids = |ids: &'static [u32]| ids.iter().filter_map(|id| tree.place(*id));
@@ -330,14 +330,14 @@ fn doubt(tree: &Tree, counted: &Counted, shares: &mut Shares) {
 }
 
 /// How many cycles passed; None: that was not measured, or no node is a share of them.
-pub(crate) fn clocks(tree: &Tree, counted: &Counted) -> Option<f64> {
+pub(crate) fn clocks(tree: &Tree, counted: &CountedInputs) -> Option<f64> {
     match tree.clocks? {
         Clocks::Input(input) => counted.input(input).map(|clocks| clocks.n),
         Clocks::Slots(width) => Some(counted.slots / f64::from(width)),
     }
 }
 
-fn near(count: Count, counted: &Counted) -> Near {
+fn near(count: Count, counted: &CountedInputs) -> Near {
     Near { near: count.n / counted.slots, rounding: count.rounding, edges: count.edges }
 }
 
@@ -346,7 +346,7 @@ impl Near {
     /// Of a node that does not count slots, and what comes of it.
     const NONE: Near = Near { near: f64::NAN, ..Near::NOTHING };
 
-    fn bound(self, counted: &Counted) -> f64 {
+    fn bound(self, counted: &CountedInputs) -> f64 {
         (self.rounding + self.edges) / counted.slots
     }
 
@@ -377,7 +377,7 @@ impl Root {
 pub(crate) const MOST_ROOTS: usize = 5;
 
 /// The roots that divide all slots: how many they are. None: one was not measured.
-fn roots(tree: &Tree, counted: &Counted, roots: &mut [Root; MOST_ROOTS]) -> Option<usize> {
+fn roots(tree: &Tree, counted: &CountedInputs, roots: &mut [Root; MOST_ROOTS]) -> Option<usize> {
     let (mut count, mut rest, mut left) = (0, None, Root::ALL);
     for (place, row) in tree.nodes.iter().enumerate().filter(|(_, row)| row.divides_all()) {
         let input = match row.formula {
@@ -408,7 +408,7 @@ fn roots(tree: &Tree, counted: &Counted, roots: &mut [Root; MOST_ROOTS]) -> Opti
 
 /// The roots that divide all slots: their shares are made to add up to 1, and each has at least what the others leave,
 /// and at most. Nothing is known of them unless all were measured.
-fn divide(tree: &Tree, counted: &Counted, shares: &mut Shares) {
+fn divide(tree: &Tree, counted: &CountedInputs, shares: &mut Shares) {
     let mut roots_of_all = [Root::ALL; MOST_ROOTS];
     let Some(count) = roots(tree, counted, &mut roots_of_all) else { return };
     let roots = &roots_of_all[..count];
@@ -436,7 +436,7 @@ fn evaluate_one(
     tree: &Tree,
     (place, row): (usize, &Row),
     parent: Parent,
-    counted: &Counted,
+    counted: &CountedInputs,
     shares: &Shares,
 ) -> Option<Share> {
     let above = || parent.place.and_then(|place| shares.get(place));
@@ -472,7 +472,7 @@ fn evaluate_one(
 }
 
 /// A share that counts slots, of its parent's.
-fn part_of(parent: &Share, count: Count, counted: &Counted) -> Share {
+fn part_of(parent: &Share, count: Count, counted: &CountedInputs) -> Share {
     let slots = near(count, counted);
     let bound = slots.bound(counted);
     let value = slots.near.at_least(0.0).at_most(parent.value);
@@ -485,7 +485,7 @@ fn part_of(parent: &Share, count: Count, counted: &Counted) -> Share {
 fn rest_of<'a>(
     parent: &Share,
     siblings: impl Iterator<Item = Option<&'a Share>>,
-    counted: &Counted,
+    counted: &CountedInputs,
 ) -> Option<Share> {
     let mut rest = *parent;
     for sibling in siblings {

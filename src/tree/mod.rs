@@ -11,7 +11,7 @@ use crate::model::tree::{Input, Row, Tree};
 use crate::sample::Sample;
 use crate::span::{self, Span, float};
 pub use evaluate::Moved;
-pub(crate) use evaluate::{Counted, LOST};
+pub(crate) use evaluate::{CountedInputs, LOST};
 use evaluate::{Share, Shares};
 use interval::Ends;
 
@@ -99,7 +99,7 @@ pub(crate) fn decode_bare<R>(from: Option<&Sample>, to: &Sample, then: impl FnOn
     let mut span = span::span(from, to, 1)?;
     let tree = tree_of(to)?;
     span::move_slots(&mut span, from.unwrap_or(&span::begin_of_period(to)), to, false);
-    let counted = Counted { bare: true, ..counted(tree, &span, from, to) };
+    let counted = CountedInputs { bare: true, ..counted(tree, &span, from, to) };
     Ok(nodes(tree, span.level, &counted, &span, then))
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn between<R>(
 pub(crate) fn nodes<R>(
     tree: &'static Tree,
     level: u32,
-    counted: &Counted,
+    counted: &CountedInputs,
     span: &Span,
     then: impl FnOnce(Nodes) -> R,
 ) -> R {
@@ -185,9 +185,9 @@ fn with_share(node: Node, share: &Share) -> Node {
 }
 
 /// The tree's inputs between two samples.
-fn counted(tree: &Tree, span: &Span, from: Option<&Sample>, to: &Sample) -> Counted {
+fn counted(tree: &Tree, span: &Span, from: Option<&Sample>, to: &Sample) -> CountedInputs {
     let row = to.base.model;
-    let mut counted = Counted::new(row, span);
+    let mut counted = CountedInputs::new(row, span);
     for (place, input) in tree.inputs[..model::inputs_down_to(row, span.level)].iter().enumerate() {
         match *input {
             Input::Category(k) => counted.set(place, span.category[k]),

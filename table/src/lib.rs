@@ -21,7 +21,7 @@ pub use file::{Entry, Table, read, text};
 /// `Header::magic`.
 pub const MAGIC: [u8; 8] = *b"topdown\n";
 /// `Header::version`: another one is another layout.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 /// Ends the name of a file that is opened, and nothing else, by a program that does not measure itself, since it was executed under a
 /// seccomp filter: what else would tell of it might be killed for.
 pub const SANDBOXED: &str = ".sandboxed";

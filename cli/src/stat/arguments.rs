@@ -118,7 +118,7 @@ const PARTS: [&str; 7] =
 pub struct CountOptions {
     /// Count down to this level [default: the deepest that the general counters have; of rows of text 1. Level 1 takes three or four
     /// general counters, level 2 seven or eight]. Where no group of them holds the level whole, groups of its parts take turns
-    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=3))]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=topdown::deepest_level().into()))]
     pub(super) td_level: Option<u32>,
     /// Count what is below this node beside level 1, on cores whose counters cannot hold all of a level in one group: perf's name
     /// of it, such as frontend_bound
@@ -130,7 +130,8 @@ pub struct CountOptions {
 }
 
 fn subtree(name: &str) -> Result<u32, &'static str> {
-    topdown::subtree_of_name(name).ok_or("no node that is the parent of others; docs/cpus.md has their names")
+    topdown::subtree_of_name(name)
+        .ok_or("no node that is the parent of others; `topdown list` has their names")
 }
 
 /// How it is called.

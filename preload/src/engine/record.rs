@@ -6,7 +6,7 @@ use crate::measurement;
 use std::ptr::addr_of_mut;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{compiler_fence, fence};
-use topdown::{Execution, Sample, Seen, TopDown};
+use topdown::{Execution, PeriodTotals, Sample, TopDown};
 
 /// An execution more whose slots alone were counted.
 ///
@@ -30,7 +30,7 @@ pub unsafe fn add(node: *mut RegionNode, execution: Execution) {
 /// # Safety
 /// As `add`, with the thread's handle.
 #[inline(always)]
-pub unsafe fn add_counted(node: *mut RegionNode, td: &TopDown) -> Option<Seen> {
+pub unsafe fn add_counted(node: *mut RegionNode, td: &TopDown) -> Option<PeriodTotals> {
     // SAFETY: as `add`.
     unsafe {
         let (record, next) = ((*node).record, (*node).counted[1]);
@@ -61,7 +61,7 @@ fn in_order() {
 /// # Safety
 /// The calling thread's state.
 #[inline(always)]
-pub unsafe fn saw(thread: *mut ThreadState, seen: Seen) {
+pub unsafe fn saw(thread: *mut ThreadState, seen: PeriodTotals) {
     // SAFETY: the thread's record is mapped as long as the process is this one.
     unsafe {
         let record = (*thread).record;

@@ -13,7 +13,7 @@ use super::thread::{ThreadState, current};
 use crate::name::crosses;
 use std::ffi::{c_char, c_int};
 use std::ptr::addr_of_mut;
-use topdown::Seen;
+use topdown::PeriodTotals;
 
 /// A region begins, `DIRECT` if by td_region_begin.
 ///
@@ -152,7 +152,7 @@ unsafe extern "C-unwind" fn exit_counted(node: *mut RegionNode, name: *const c_c
 
 /// It has ended, when the thread had come so far.
 #[inline(always)]
-unsafe fn leave(thread: *mut ThreadState, seen: Seen) -> c_int {
+unsafe fn leave(thread: *mut ThreadState, seen: PeriodTotals) -> c_int {
     // SAFETY: the calling thread's state.
     unsafe {
         (*thread).innermost -= size_of::<Frame>();

@@ -8,7 +8,7 @@ use super::{record, slow, totals};
 use crate::tables::TableFile;
 use std::ffi::{CStr, CString};
 use std::sync::atomic::Ordering::Release;
-use topdown::{Sample, Seen, Sum, TopDown};
+use topdown::{PeriodTotals, Sample, Sum, TopDown};
 use topdown_table::{Record, RecordedCore, THREAD};
 
 /// What a thread needs, in memory that a forked child finds zeroed.
@@ -28,7 +28,7 @@ pub struct ThreadState {
     pub(super) record: *mut Record,
     pub(super) start: Sample,
     /// What the handle said when the record's figures were zero, or would have.
-    pub(super) zero: Seen,
+    pub(super) zero: PeriodTotals,
     /// What the threads before it had, whose records it has.
     pub(super) before: Sum,
     /// Where the rest of the present arena is, and how long.
@@ -104,7 +104,7 @@ impl ThreadState {
             let root = node::new_root(thread, name, record, number)?;
             (*thread).frames[0] = Frame::new(root, ExecutionStart::Thread);
             Cache::begin(thread, root)?;
-            (*thread).zero = Seen { slots: start.slots, ns: start.time_enabled_ns };
+            (*thread).zero = PeriodTotals { slots: start.slots, ns: start.time_enabled_ns };
             (*record).thread = number;
             (*record).tid = libc::syscall(libc::SYS_gettid) as i32;
             (*record).core = *core;
@@ -288,13 +288,13 @@ impl ThreadState {
 }
 
 /// The tree below a thread's own node goes on with this handle of another thread: what its samples start from, and what was before.
-unsafe fn goes_on(root: *mut RegionNode, td: *const TopDown) -> Option<(Sample, Seen, Sum)> {
+unsafe fn goes_on(root: *mut RegionNode, td: *const TopDown) -> Option<(Sample, PeriodTotals, Sum)> {
     // SAFETY: the calling thread's handle, and nodes that no other thread uses.
     unsafe {
         let start = (*td).read().ok()?;
         let before = (*root).sum;
         go_on(root, &before.last, &start);
-        let zero = Seen {
+        let zero = PeriodTotals {
             slots: start.slots.wrapping_sub(before.slots),
             ns: start.time_enabled_ns.wrapping_sub(before.time_enabled_ns),
         };

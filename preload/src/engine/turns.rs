@@ -13,11 +13,12 @@ use crate::stack;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use topdown::{Rotation, Sample, Seen, Sum, TopDown};
+use topdown::{PeriodTotals, Rotation, Sample, Sum, TopDown};
 use topdown_table::{NodeInTurns, Record, RecordedCore, THREAD};
 
-/// No CPU's level takes more groups.
+/// No CPU's level takes more groups, nor measures a group of them more nodes below level 1 (src/sum/turns.rs tests both).
 const MOST_TURNS: usize = 8;
+const _: () = assert!(topdown_table::MOST_NODES_IN_TURNS == topdown::MOST_NODES_IN_TURNS);
 /// Nanoseconds of the first turn; of later ones from half of this to one and a half, at random, as what is counted may have a period.
 const TURN_NS: u64 = 20_000_000;
 const FIRST_NS: u64 = TURN_NS / 2;
@@ -35,7 +36,7 @@ pub(super) struct Turn {
     pub record: *mut Record,
     /// See `ThreadState`.
     pub start: Sample,
-    pub zero: Seen,
+    pub zero: PeriodTotals,
     pub before: Sum,
 }
 
@@ -102,7 +103,7 @@ pub unsafe fn take(
             ((*record).parent, (*record).thread, (*record).tid) = ((*first).thread, number, (*first).tid);
             (*record).core = core;
             (*record).kind.store(THREAD, Release);
-            let zero = Seen { slots: start.slots, ns: start.time_enabled_ns };
+            let zero = PeriodTotals { slots: start.slots, ns: start.time_enabled_ns };
             let before = Sum::default();
             (*turns).of[(*turns).count] = Turn { td, root, record, start, zero, before };
             (*turns).count += 1;
@@ -136,7 +137,7 @@ pub(super) unsafe fn first_turn(thread: *mut ThreadState) {
 /// # Safety
 /// The calling thread's state.
 #[inline(always)]
-pub(super) unsafe fn saw(thread: *mut ThreadState, seen: Seen) {
+pub(super) unsafe fn saw(thread: *mut ThreadState, seen: PeriodTotals) {
     // SAFETY: the caller's word.
     unsafe {
         if !(*thread).turns.is_null() {

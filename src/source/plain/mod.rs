@@ -16,7 +16,7 @@ use crate::budget::Budget;
 use crate::error::Result;
 use crate::read::{
     CountersSnapshot, Entry, MEASURES_ITSELF, MOST_COUNTERS, PlainCounters, PlainCounts, RawCounters, Reader,
-    Seen, Shared,
+    SeenRegisters, Shared,
 };
 use crate::sample::{
     Base, Head, MARKED_COUNTERS, Mark, OF_READINGS, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME,
@@ -34,17 +34,17 @@ pub(crate) struct Plain<C> {
     period: Kept<Period>,
     remembered: Remembered<Marked>,
     /// What is taken out of what these start from.
-    taken: ManuallyDrop<Box<[Taken]>>,
+    taken: ManuallyDrop<Box<[OwnWork]>>,
 }
 
 /// The library's own work at a reading: slots and counters, which do not count, and the bound from there on.
 #[derive(Default)]
-struct Taken {
+struct OwnWork {
     own: [Cell<u64>; 1 + MOST_COUNTERS],
     error: Cell<u64>,
 }
 
-impl Taken {
+impl OwnWork {
     #[inline]
     fn set(&self, own: &RawCounters, slots_each: u64, error: u64) {
         self.own.iter().zip(&own.counter).for_each(|(place, own)| place.set(*own));
@@ -97,7 +97,7 @@ impl<C: PlainCounters> Plain<C> {
             is_new: false,
             maybe_over: 0,
         };
-        let taken = ManuallyDrop::new((0..REMEMBERED).map(|_| Taken::default()).collect());
+        let taken = ManuallyDrop::new((0..REMEMBERED).map(|_| OwnWork::default()).collect());
         let (period, remembered) = (Kept::new(period), Remembered::new());
         let mut plain = Box::new(Plain { counters, period, remembered, taken });
         match plain.reset(shared) {
@@ -431,7 +431,7 @@ impl Marked {
 const MOST_LOOKS: u32 = 16;
 
 impl<C: PlainCounters> Source for Plain<C> {
-    fn read(&self, shared: &Shared, seen: Seen, out: &mut Sample) -> Result<()> {
+    fn read(&self, shared: &Shared, seen: SeenRegisters, out: &mut Sample) -> Result<()> {
         self.sample(shared, seen.entry, out)
     }
 

@@ -14,7 +14,7 @@ use crate::budget::{Budget, BudgetSettings};
 use crate::error::Result;
 use crate::model::perf_metrics::MOST_MOVED;
 use crate::model::{self, slots_per_ns};
-use crate::read::{Access, Entry, MetricsCounters, Scheduled, Seen, Shared, Snapshot};
+use crate::read::{Access, Entry, MetricsCounters, Scheduled, SeenRegisters, Shared, Snapshot};
 use crate::registers::{CATEGORIES, RawSlots, Registers};
 use crate::sample::{
     CALLED, Head, Mark, OF_READINGS, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, ms,
@@ -34,7 +34,7 @@ pub(crate) struct Windowed<C> {
     own_work: OwnWork,
     /// Slots of its own work that are in the totals, so far, at the most.
     own_error: AtomicU64,
-    shown: Remembered<Shown>,
+    shown: Remembered<PageStart>,
     /// When the registers were last known not to have been reset by somebody else, as `Base::checked_ms`.
     checked_ms: Cell<u32>,
     budget: Cell<Budget>,
@@ -48,7 +48,7 @@ pub(crate) struct Windowed<C> {
 
 /// What samples start from since the page was last looked at. Marks are of one of these.
 #[derive(Clone, Copy, Default)]
-struct Shown {
+struct PageStart {
     start: Head,
     ns: u64,
     /// The library's own work right after, which does not count.
@@ -217,7 +217,8 @@ impl<C: MetricsCounters> Windowed<C> {
                 let start = window.start;
                 let counted = counted_since(window.beside, window.beside_begun);
                 let newest = || self.window.is_newest(number);
-                let shown = Shown { start, error: start.base.error, beside: counted, ..Shown::default() };
+                let shown =
+                    PageStart { start, error: start.base.error, beside: counted, ..PageStart::default() };
                 newest().then(|| self.remember(&shown, newest)).map(|()| (start, counted))
             }
         })
@@ -315,27 +316,27 @@ impl<C: MetricsCounters> Windowed<C> {
         }
         let beside = (&now.beside, &window.beside_begun, count);
         shared.restart_beside((now.clock.scale, limit), &start, beside, newest);
-        let shown = Shown {
+        let shown = PageStart {
             start,
             ns: now.ns,
             said: now.beside.map(|counter| counter.raw),
             beside: std::array::from_fn(|k| now.beside[k].base.wrapping_sub(window.beside_begun[k])),
             from: now.registers.slots.0,
             error: start.base.error,
-            ..Shown::default()
+            ..PageStart::default()
         };
         self.remember(&shown, newest);
         Some(start)
     }
 
-    fn remember(&self, shown: &Shown, newest: impl FnOnce() -> bool) {
+    fn remember(&self, shown: &PageStart, newest: impl FnOnce() -> bool) {
         let base = &shown.start.base;
         self.shown.add(key(base.sequence, base.window), shown, newest);
         self.checked_ms.set(base.checked_ms);
     }
 
     /// A reading of the registers in this window, without a system call.
-    fn read_registers(&self, shared: &Shared, seen: Seen, out: &mut Sample) -> Found {
+    fn read_registers(&self, shared: &Shared, seen: SeenRegisters, out: &mut Sample) -> Found {
         // (by the numbers of before)
         let beside = if self.counters.beside() > 0 { shared.seen_beside(out) } else { Default::default() };
         let number = self.window.next_number();
@@ -436,7 +437,7 @@ const MOST_LOOKS: u32 = 4;
 
 /// This snapshot, with what the fast path saw of the registers, and of what is beside them, right before it, if they were of the same
 /// stretch on the counters.
-fn seen_of(now: &Snapshot, seen: Seen, beside: [PlainCounter; MOST_MOVED]) -> Snapshot {
+fn seen_of(now: &Snapshot, seen: SeenRegisters, beside: [PlainCounter; MOST_MOVED]) -> Snapshot {
     let own = now.registers.slots.0.wrapping_sub(seen.registers.slots.0);
     let is_before = (1..=now.registers.slots.0).contains(&seen.registers.slots.0);
     let mut all = Snapshot { registers: seen.registers, ..*now };
@@ -449,10 +450,10 @@ fn seen_of(now: &Snapshot, seen: Seen, beside: [PlainCounter; MOST_MOVED]) -> Sn
 }
 
 impl<C: MetricsCounters> Source for Windowed<C> {
-    fn read(&self, shared: &Shared, seen: Seen, out: &mut Sample) -> Result<()> {
+    fn read(&self, shared: &Shared, seen: SeenRegisters, out: &mut Sample) -> Result<()> {
         for tries in 0..MOST_TRIES {
             shared.pause(); // a signal handler's readings are seen from here on
-            let seen = if tries == 0 { seen } else { Seen::default() };
+            let seen = if tries == 0 { seen } else { SeenRegisters::default() };
             let changed = match self.read_registers(shared, seen, out) {
                 Found::Reading(slots) => {
                     let before = seen.is_later || slots != seen.registers.slots;
@@ -503,7 +504,7 @@ impl<C: MetricsCounters> Source for Windowed<C> {
     fn read_fresh(&self, shared: &Shared, new: bool, out: &mut Sample) -> Result<bool> {
         let window = self.window.get(Window::number);
         self.change_budget(|budget| budget.request_window(new));
-        self.read(shared, Seen::default(), out)?;
+        self.read(shared, SeenRegisters::default(), out)?;
         let fresh = self.window.get(Window::number) != window;
         // an execution begins here, and nothing ends: most of what follows the first reading comes before another one
         let first = *out;
@@ -529,7 +530,7 @@ impl<C: MetricsCounters> Source for Windowed<C> {
 
     fn mark(&self, shared: &Shared, _: std::result::Result<&Sample, Option<Entry>>) -> Result<Mark> {
         let mut sample = Sample::default();
-        self.read(shared, Seen::default(), &mut sample)?;
+        self.read(shared, SeenRegisters::default(), &mut sample)?;
         Ok(sample.mark())
     }
 
@@ -537,8 +538,8 @@ impl<C: MetricsCounters> Source for Windowed<C> {
         let registers = registers_of(mark)?;
         let wanted = key(mark.sequence, mark.window);
         // (a mark is of the latest reading on the slow path that was before it, or is that)
-        let before = |shown: &Shown| shown.from <= registers.slots.0;
-        let (_, Shown { mut start, ns, own_work: (slots, parts), said, beside, from, error }) =
+        let before = |shown: &PageStart| shown.from <= registers.slots.0;
+        let (_, PageStart { mut start, ns, own_work: (slots, parts), said, beside, from, error }) =
             self.shown.find_latest(wanted, before).ok_or_else(stale_mark)?;
         let is_it = key(start.base.sequence, start.base.window) == wanted;
         start.skip(slots, &parts);

@@ -94,11 +94,11 @@ fn totals_go_on_over_windows_and_an_overdue_reading_opens_one() {
     let reads = counters.reads.get();
     for turn in 1..=10 {
         counters.run(1_000_000, 10);
-        source.read(&shared, Seen::default(), &mut sample).unwrap();
+        source.read(&shared, SeenRegisters::default(), &mut sample).unwrap();
         assert_eq!((sample.slots, counters.reads.get()), (1_000_000 * turn, reads));
     }
     counters.run(1_000_000, 1_500);
-    source.read(&shared, Seen::default(), &mut sample).unwrap();
+    source.read(&shared, SeenRegisters::default(), &mut sample).unwrap();
     assert_eq!((sample.slots, counters.reads.get()), (11_000_000, reads + 1));
     assert_eq!(sample.registers().slots.0, 0, "a window of its own");
 }
@@ -108,11 +108,11 @@ fn slots_only_after_hours_hides_nothing() {
     let (counters, shared, source) = windowed(10_000);
     let mut samples = [Sample::default(); 2];
     counters.run(50_000_000, 1);
-    source.read(&shared, Seen::default(), &mut samples[0]).unwrap();
+    source.read(&shared, SeenRegisters::default(), &mut samples[0]).unwrap();
     counters.run(50_000_000, 14_400_000);
     source.slots_only(&shared).unwrap();
     counters.run(50_000_000, 1);
-    source.read(&shared, Seen::default(), &mut samples[1]).unwrap();
+    source.read(&shared, SeenRegisters::default(), &mut samples[1]).unwrap();
     assert_eq!(decode_l1(Some(&samples[0]), &samples[1]).unwrap().error, 1.0);
 }
 
@@ -122,7 +122,7 @@ fn after_hours_without_a_reading_nothing_is_claimed_of_them() {
     let mut samples = [Sample::default(); 3];
     for (sample, ms) in samples.iter_mut().zip([1, 7_200_000, 1]) {
         counters.run(50_000_000, ms);
-        source.read(&shared, Seen::default(), sample).unwrap();
+        source.read(&shared, SeenRegisters::default(), sample).unwrap();
     }
     let [before, hours, after] = samples;
     assert_eq!(decode_l1(Some(&before), &hours).unwrap().error, 1.0, "SLOTS can have come round");
@@ -133,7 +133,7 @@ fn after_hours_without_a_reading_nothing_is_claimed_of_them() {
 #[test]
 fn a_signal_handler_in_a_call_sees_all_slots_once() {
     type Call = fn(&Windowed<Rc<Moved>>, &Shared, &mut Sample) -> Result<()>;
-    let read: Call = |source, shared, out| source.read(shared, Seen::default(), out);
+    let read: Call = |source, shared, out| source.read(shared, SeenRegisters::default(), out);
     let renew: Call = |source, shared, out| source.renew(shared, Next::Window, out);
     let mut interrupted = 0;
     for (call, ms) in [(read, 1), (read, 1_500), (read, 14_400_000), (renew, 1)] {
