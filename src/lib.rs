@@ -7,11 +7,12 @@ pub(crate) use topdown_seam as sys;
 
 mod error;
 mod options;
-mod plan;
 
 #[cfg(test)]
 mod cpu;
 pub(crate) mod model;
+
+mod plan;
 
 pub(crate) mod detect;
 

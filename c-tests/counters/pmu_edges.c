@@ -1,7 +1,7 @@
 /* A region of 500 instructions, executed a million times by general counters, has its own slots and shares alone: what the library
  * executes between the two readings of an execution, at mixes of its own, is measured in place and subtracted. Mixes are random
  * and differ from one execution to the next. By td_sum_begin, and by td_region_begin under the preload library.
- * needs: counters or general-counters */
+ * needs: counters or general-counters or other-core */
 #include "csv.h"
 #include "pmu.h"
 #include <topdown_region.h>
@@ -86,6 +86,8 @@ static struct td_info sums(void)
 {
     td_t *td = counted();
     const struct td_info info = info_of(td);
+    if (strstr(info.core, "Skylake") || strstr(info.core, "Tremont"))
+        SKIP("of a %s the machine makes some counts up", info.core);
     struct td_sum sum;
     struct td_l1 l1;
     struct td_l2 l2;
@@ -96,8 +98,9 @@ static struct td_info sums(void)
     l1_array(&l1, share);
     slots_are((double)l1.slots, info.slots_per_cycle);
     level_is(1, share, l1.error, "td_sum");
-    if (info.level == 2) {
-        td_must(td_sum_l2(&sum, &l2));
+    const int code = info.level == 2 ? td_sum_l2(&sum, &l2) : -ENOTSUP;
+    if (code != -ENOTSUP) { /* level 2 of other cores has other nodes */
+        td_must(code);
         l2_array(&l2, share);
         level_is(2, share, l2.error, "td_sum");
     }
@@ -109,7 +112,7 @@ static struct td_info sums(void)
 }
 
 /* The same executions under the preload library. */
-static void regions(const char *self, struct td_info info)
+static void regions(const char *self, struct td_info info, uint32_t levels)
 {
     static const char *const names[2][8] = {{"retiring", "bad_speculation", "frontend_bound", "backend_bound"},
                                             {"heavy_operations", "light_operations", "branch_mispredicts", "machine_clears",
@@ -121,7 +124,7 @@ static void regions(const char *self, struct td_info info)
     const int row = csv_row(&csv, "region");
     CHECK_EQ(csv_number(&csv, row, "measured"), EXECUTIONS);
     slots_are(csv_number(&csv, row, "slots"), info.slots_per_cycle);
-    for (int level = 1; level <= (int)info.level; level++) {
+    for (int level = 1; level <= (int)levels; level++) {
         for (int k = 0; k < 4 * level; k++)
             share[k] = csv_number(&csv, row, names[level - 1][k]);
         level_is(level, share, csv_number(&csv, row, level == 2 ? "error_2" : "error_1"), "regions");
@@ -139,6 +142,6 @@ int main(int argc, char **argv)
         return 0;
     }
     const struct td_info info = sums();
-    regions(argv[0], info);
+    regions(argv[0], info, strstr(info.core, " Cove") ? info.level : 1);
     return 0;
 }

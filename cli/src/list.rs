@@ -99,7 +99,7 @@ impl Ways {
         self.0.iter().filter(|core| !core.subtree.is_empty())
     }
 
-    /// "SLOTS and PERF_METRICS, or 8 or 7 general counters".
+    /// "SLOTS and PERF_METRICS, or 8 or 7 general counters", "5 or 4 general counters; 6 below a node".
     fn source(&self) -> String {
         let mut counters: Vec<usize> = Vec::new();
         for core in self.0.iter().filter(|core| core.subtree.is_empty() && core.general_counters > 0) {
@@ -108,7 +108,9 @@ impl Ways {
             }
         }
         let words: Vec<String> = counters.iter().map(usize::to_string).collect();
-        let counters = format!("{} general counters", words.join(" or "));
+        let below = self.parts().map(|part| part.general_counters).max();
+        let below = below.map_or(String::new(), |most| format!("; {most} below a node"));
+        let counters = format!("{} general counters{below}", words.join(" or "));
         match (self.own().general_counters, words.is_empty()) {
             (0, true) => "SLOTS and PERF_METRICS".into(),
             (0, false) => format!("SLOTS and PERF_METRICS, or {counters}"),

@@ -61,6 +61,10 @@ fn lasts(path: &str) -> Lasts {
     }
 }
 
+fn directory(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(directory, _)| directory)
+}
+
 impl Lasting {
     pub const fn new() -> Lasting {
         Lasting(Mutex::new([None; MOST]))
@@ -80,7 +84,10 @@ impl Lasting {
         let found = read();
         match &found {
             Ok(text) if lasts == Lasts::Text => self.remember(path, Short::new(text).map(Some)),
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => self.remember(path, Some(None)),
+            // (where nothing of the directory was seen it may be hidden, as in a container, and be shown later)
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) && self.has_seen(directory(path)) => {
+                self.remember(path, Some(None));
+            }
             _ => (),
         }
         found
@@ -101,9 +108,16 @@ impl Lasting {
         found
     }
 
+    /// Whether a file of this directory was read.
+    fn has_seen(&self, wanted: &str) -> bool {
+        let Ok(files) = self.0.try_lock() else { return false };
+        let is_of_it = |file: &File| file.text.is_some() && directory(file.name.text()) == wanted;
+        files.iter().map_while(Option::as_ref).any(is_of_it)
+    }
+
     fn known(&self, path: &str) -> Option<File> {
         let files = self.0.try_lock().ok()?;
-        files.iter().map_while(|file| *file).find(|file| file.name.text() == path)
+        files.iter().map_while(Option::as_ref).find(|file| file.name.text() == path).copied()
     }
 
     fn remember(&self, path: &str, text: Option<Option<Short<TEXT>>>) {
@@ -159,10 +173,18 @@ mod tests {
         let cpu = format!("{DEVICES}cpu");
         assert_eq!([false, true, false].map(|is| files.exists(&cpu, || is)), [false, true, true]);
         assert_eq!([true, false].map(|is| files.exists("/proc/vz", || is)), [true, false]);
-        // a PMU that has no list of CPUs never gets one
+        // a PMU that has no list of CPUs never gets one, but may be hidden as long as nothing of it is seen
         let cpus = format!("{cpu}/cpus");
-        assert!(files.text(&cpus, || Err(io::Error::from_raw_os_error(libc::ENOENT))).is_err());
+        let missing = || Err(io::Error::from_raw_os_error(libc::ENOENT));
+        assert!(files.text(&cpus, missing).is_err());
+        assert_eq!(files.text(&cpus, || Ok("0-3".into())).unwrap(), "0-3");
+        assert_eq!(files.text(&format!("{cpu}/type"), || Ok("4".into())).unwrap(), "4");
+        assert!(files.text(&cpus, missing).is_err());
         assert!(files.text(&cpus, || Ok("0-3".into())).is_err());
+        // nor does a file of the PMU's tell of its events
+        let slots = format!("{cpu}/events/slots");
+        assert!(files.text(&slots, missing).is_err());
+        assert_eq!(files.text(&slots, || Ok("event=0x00,umask=0x4".into())).unwrap(), "event=0x00,umask=0x4");
     }
 
     #[test]

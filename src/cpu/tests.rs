@@ -343,6 +343,9 @@ fn faults_have_their_line() {
     }
     let changed = |from: &str, to: &str| Text::read(&MADE_UP.replace(from, to)).unwrap_err().what;
     assert_eq!(changed("width 4", "width unknown"), "b * width: the width is not known");
+    let roots = "node r1 = a\nnode r2 = a\nnode r3 = a\nnode r4 = a\n";
+    let many = Text::read(&format!("{MADE_UP}{roots}")).unwrap_err();
+    assert_eq!(many.what, "r4 is one root too many: no tree has more than 5");
     assert_eq!(changed("0x10-0x12 0x20", ""), "no model is named");
     assert!(changed("0x10-0x12 0x20", "0-0xffffffff").contains("more than 1000 models"));
     let deep: String = (2..=6).map(|n| format!("node n{n} > n{} = a\n", n + 1)).collect();

@@ -5,8 +5,9 @@ use super::expression::{Expression, Operator};
 
 /// No core has more.
 const MOST_MODELS: usize = 1000;
-/// No tree is deeper.
+/// No tree is deeper, or has more roots.
 const MOST_LEVELS: u32 = 6;
+const MOST_ROOTS: usize = 5;
 /// Lines of which a text has one.
 const ONCE: [&str; 8] =
     ["width", "counters", "threads", "perf-metrics", "not-counted", "no-deeper", "returns", "clock"];
@@ -261,6 +262,9 @@ impl Text {
         };
         if self.node_of(name).is_some() || WORDS.contains(&name) {
             return Err(format!("there is a node {name} already"));
+        }
+        if level == 1 && self.nodes.iter().filter(|node| node.level == 1).count() == MOST_ROOTS {
+            return Err(format!("{name} is one root too many: no tree has more than {MOST_ROOTS}"));
         }
         if level > MOST_LEVELS {
             return Err(format!("{name} would be of level {level}, and no tree has more than {MOST_LEVELS}"));

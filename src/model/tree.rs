@@ -30,6 +30,9 @@ pub(crate) struct Unsure {
     pub published_in: &'static [u32],
 }
 
+/// No tree has more roots that divide all slots.
+pub(crate) const MOST_ROOTS: usize = 5;
+
 /// A number in a sample that grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
@@ -263,6 +266,9 @@ impl Sums {
             {
                 let stalls = Sum::NOTHING.with(of.stalls, 1.0, inputs).with(of.not_stalls, -1.0, inputs);
                 self.fifth = wide(stalls.slots);
+                if stalls.inputs.count_ones() > 3 {
+                    return None;
+                }
                 self.errors[4] = stalls.inputs.count_ones() as f64;
                 let (retired, dispatched) = (of.retired as u8, of.dispatched as u8);
                 self.retired = Some(RetiredRoot { root: place as u8, retired, dispatched });
@@ -575,7 +581,7 @@ pub(crate) mod tests {
             }
         }
         let roots = tree.nodes.iter().filter(|row| row.divides_all()).count();
-        assert!(roots <= crate::tree::evaluate::MOST_ROOTS, "{roots} roots");
+        assert!(roots <= MOST_ROOTS, "{roots} roots");
         for unsure in tree.unsure {
             let ids = || unsure.counted_in.iter().chain(unsure.published_in);
             assert!(ids().all(|id| crate::model::metric(*id).is_some()), "{unsure:?}");

@@ -4,7 +4,7 @@
 use super::interval::{self, Ends, Interval};
 use crate::model::metrics::{TD_NODE_NONE, TD_UNIT_CLOCKS};
 use crate::model::perf_metrics::MOST_MOVED;
-use crate::model::tree::{Clocks, Corrected, Expr, Formula, Retired, Row, Tree};
+use crate::model::tree::{Clocks, Corrected, Expr, Formula, MOST_ROOTS, Retired, Row, Tree};
 use crate::model::{self, MOST_INPUTS, MOST_NODES};
 use crate::sample::TD_SAMPLE_UNCORRECTED;
 use crate::span::Span;
@@ -372,9 +372,6 @@ struct Root {
 impl Root {
     const ALL: Root = Root { place: 0, slots: Near { near: 1.0, ..Near::NOTHING }, sampled: 0.0 };
 }
-
-/// No tree has more roots that divide all slots.
-pub(crate) const MOST_ROOTS: usize = 5;
 
 /// The roots that divide all slots: how many they are. None: one was not measured.
 fn roots(tree: &Tree, counted: &CountedInputs, roots: &mut [Root; MOST_ROOTS]) -> Option<usize> {
