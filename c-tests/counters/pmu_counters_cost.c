@@ -29,7 +29,7 @@ static __attribute__((noinline)) void execution(void)
 }
 
 /* Whether the nodes of level 2 are those of td_l2. */
-static int has_l2(void)
+static int has_nodes_of_l2(void)
 {
     uint32_t found = 0;
     for (uint32_t k = 0; k < count; k++)
@@ -57,8 +57,8 @@ int main(void)
     td_must(td_decode_tree(&before, &after, nodes, 64, &count));
     const int has_fifth = count > 4 && nodes[4].level == 1;
     costs("td_decode_l1", level_1, MOST_L1 + (has_fifth ? A_FIFTH : 0));
-    CHECK_EQ(td_decode_l2(&before, &after, &l2), has_l2() ? 0 : -ENOTSUP);
-    if (has_l2())
+    CHECK_EQ(td_decode_l2(&before, &after, &l2), has_nodes_of_l2() ? 0 : -ENOTSUP);
+    if (has_nodes_of_l2())
         costs("td_decode_l2", level_2, MOST_L2);
     costs("td_decode_tree", tree, MOST_TREE + A_NODE * count);
     td_close(td);

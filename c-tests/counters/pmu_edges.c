@@ -10,6 +10,7 @@ enum { EXECUTIONS = 1000000, MIXES_OF_THEM = 16, FIRST = 4, INSTRUCTIONS = 508 }
 static struct vm_mix mixes[2][MIXES_OF_THEM]; /* around the regions, and in them */
 static uint64_t value[2][MIXES_OF_THEM];      /* as MIX_IN_PLACE wants them */
 static uint64_t seed;
+static int is_sure;
 
 /* What executions have been, in instructions; one is one cycle. */
 static struct {
@@ -64,7 +65,7 @@ static void are(const double *share, const double *truth, int count, double erro
         worst = fmax(worst, fabs(share[k] - truth[k] / all.instructions));
     printf("%s: off by %.4f at most, error %.4f\n", what, worst, error);
     CHECK(worst <= error && worst < 0.01);
-    CHECK(error < 0.02);
+    CHECK(error < 0.02 || !is_sure); /* else it has slots that no counter is left for */
 }
 
 static void slots_are(double slots, unsigned slots_per_cycle)
@@ -88,6 +89,7 @@ static struct td_info sums(void)
     const struct td_info info = info_of(td);
     if (strstr(info.core, "Skylake") || strstr(info.core, "Tremont"))
         SKIP("of a %s the machine makes some counts up", info.core);
+    is_sure = strstr(info.core, "fewer counters") == NULL || strstr(info.core, "Zen") != NULL;
     struct td_sum sum;
     struct td_l1 l1;
     struct td_l2 l2;

@@ -199,16 +199,57 @@ static void tries(uint32_t flags)
                 opens += hits(&BLOCKERS[i], &options, &refused);
     printf("flags %u: %d calls, %d times one was refused, %d of them td_open failed\n", flags, count, opens, refused);
     CHECK(count > 20 && opens > 100);
-    CHECK(flags & TD_FLAG_REGISTERS ? refused > 80 : refused > 10); /* some are survived: files of SLOTS, say */
+    if (flags & TD_FLAG_REGISTERS) /* else another source serves, and files are read once (tries_anew) */
+        CHECK(refused > 80);
+}
+
+/* The exit status of a process that has opened nothing before, and tries this. */
+static int anew(const struct blocker *blocker, const struct td_options *options)
+{
+    enum { NONE_LEFT = 100, DONE = 10 };
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        td_t *td = NULL;
+        int refused = 0;
+        if (blocker) {
+            hits(blocker, options, &refused);
+            _exit(DONE + refused);
+        }
+        calls = 0, kind_of_victim = KINDS, answer = EPERM;
+        armed = 1;
+        td_open(&td, options);
+        armed = 0;
+        _exit(calls <= victim ? NONE_LEFT : DONE + (int)kind_of_victim);
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) >= DONE);
+    return WEXITSTATUS(status) == NONE_LEFT ? -1 : WEXITSTATUS(status) - DONE;
+}
+
+/* Each time as the first of a process: td_open reads its files. */
+static void tries_anew(void)
+{
+    const struct td_options options = options_of(0, 0);
+    int kinds[200], count = 0, opens = 0, refused = 0;
+    for (victim = 0; (kinds[count] = anew(NULL, &options)) >= 0; victim = ++count)
+        CHECK(count < 199);
+    for (size_t i = 0; i < sizeof BLOCKERS / sizeof BLOCKERS[0]; i++)
+        for (victim = 0; victim < count; victim++)
+            if (kinds[victim] == (int)BLOCKERS[i].kind)
+                opens++, refused += anew(&BLOCKERS[i], &options);
+    printf("anew: %d calls, %d times one was refused, %d of them td_open failed\n", count, opens, refused);
+    CHECK(count > 20 && opens > 100 && refused > 10); /* some are survived: files of SLOTS, say */
 }
 
 int main(void)
 {
-    td_close(measured(NULL));
     needs_known_mix();
     stay_on_a_cpu();
     mix_is(MIXES[0]);
     hand_calls_over();
+    tries_anew();
+    td_close(measured(NULL));
     tries(TD_FLAG_REGISTERS);
     tries(TD_FLAG_REGISTERS | TD_FLAG_NO_RDPMC);
     tries(0);

@@ -154,11 +154,18 @@ pub(super) unsafe fn begin_in(thread: *mut ThreadState, name: *const c_char, dir
             (*thread).over += 1;
             return -libc::ENOSPC;
         }
-        let mut node = *Cache::of(thread, within, name);
-        if (*node).parent != within || !(*node).name.is(name) {
-            node = match look_up(thread, within, name) {
-                Ok(node) => node,
-                Err(code) => return code,
+        let place = Cache::of(thread, within, name);
+        let is_it = |node: *mut RegionNode| (*node).parent == within && (*node).name.is(name);
+        let [mut node, second] = [*place, *Cache::neighbour(place)];
+        if !is_it(node) {
+            // (an execution of nothing, which has the place of the region's, is none of the region: `empty`)
+            node = if second == (*thread).empty && is_it(second) {
+                second
+            } else {
+                match look_up(thread, within, name) {
+                    Ok(node) => node,
+                    Err(code) => return code,
+                }
             };
         }
         empty::before(thread, node, name, direct);
