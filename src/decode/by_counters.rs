@@ -2,7 +2,7 @@
 
 use super::{Shares, largest, max, min, pairs_below, shares_of_all};
 use crate::model;
-use crate::model::tree::{Below, RetiredRoot, SUMMED, Sums};
+use crate::model::sums::{Below, RetiredRoot, SUMMED, Sums};
 use crate::sample::{L1, L2, Sample, TD_SAMPLE_UNCORRECTED};
 use crate::span::{Span, difference_of, float, go_together};
 use crate::tree::LOST;

@@ -6,6 +6,7 @@ mod list;
 pub(crate) mod metrics;
 pub(crate) mod perf_metrics;
 mod place;
+pub(crate) mod sums;
 mod texts;
 pub(crate) mod tree;
 

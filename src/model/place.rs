@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 use super::perf_metrics::{MOST_MOVED, Moved};
-use super::tree::{Sums, Tree};
+use super::sums::Sums;
+use super::tree::Tree;
 use super::{Counting, Model, TABLE, tree_of_row};
 
 /// Of each row that has a tree what the expression says of row and tree, by its place.
