@@ -367,8 +367,8 @@ struct td_sum {
  * others the slots alone are counted: the result is right if what an execution does has nothing to do with its being
  * chosen. By general counters each execution is measured.
  *
- * Each thread has sums of its own. Executions of different sums may nest; a second begin of one starts its execution
- * anew. Threads and returns as td_read. */
+ * Each thread has sums of its own, and each signal handler (docs/robustness.md has why). Executions of different sums
+ * may nest; a second begin of one starts its execution anew. Threads and returns as td_read. */
 int td_sum_begin(td_t *td, struct td_sum *sum);
 
 /** Ends the execution that td_sum_begin began with the same handle. Threads and returns as td_read; -EINVAL also if
