@@ -359,7 +359,7 @@ struct td_sum {
     uint64_t measured_slots;   /**< Slots in those. */
     uint64_t unbalanced;       /**< Calls of td_sum_end without a td_sum_begin. */
     uint64_t reserved;         /**< Zero. */
-    uint64_t opaque[115];      /**< The library's own. */
+    uint64_t opaque[131];      /**< The library's own. */
 };
 
 /** Begins an execution of the sum's region, which may be short and run often (docs/cost.md has what it costs). By
@@ -367,8 +367,8 @@ struct td_sum {
  * others the slots alone are counted: the result is right if what an execution does has nothing to do with its being
  * chosen. By general counters each execution is measured.
  *
- * Each thread has sums of its own, and each signal handler (docs/robustness.md has why). Executions of different sums
- * may nest; a second begin of one starts its execution anew. Threads and returns as td_read. */
+ * Each thread has sums of its own (a signal handler that executes the sum that it interrupts: docs/robustness.md).
+ * Executions of different sums may nest; a second begin of one starts it anew. Threads and returns as td_read. */
 int td_sum_begin(td_t *td, struct td_sum *sum);
 
 /** Ends the execution that td_sum_begin began with the same handle. Threads and returns as td_read; -EINVAL also if

@@ -11,7 +11,7 @@ _Static_assert(sizeof(struct td_l1) == 80 && offsetof(struct td_l1, smt_contenti
 _Static_assert(sizeof(struct td_l2) == 112 && offsetof(struct td_l2, running) == 88, "td_l2");
 _Static_assert(sizeof(struct td_info) == 384 && offsetof(struct td_info, counters) == 376, "td_info");
 _Static_assert(sizeof(struct td_node) == 96 && offsetof(struct td_node, value) == 32, "td_node");
-_Static_assert(sizeof(struct td_sum) == 992 && offsetof(struct td_sum, opaque) == 72, "td_sum");
+_Static_assert(sizeof(struct td_sum) == 1120 && offsetof(struct td_sum, opaque) == 72, "td_sum");
 _Static_assert(sizeof(struct td_mix) == 72 && offsetof(struct td_mix, memory_bound) == 64, "td_mix");
 
 static const struct {
@@ -58,7 +58,7 @@ int main(void)
     struct td_sum *sum = (struct td_sum *)(room + page - sizeof *sum);
     memset(sum, 0, sizeof *sum);
     td_must(td_sum_add(sum, &to.earlier, &to.later));
-    CHECK_EQ(sum->size, 992);
+    CHECK_EQ(sum->size, 1120);
     td_must(td_sum_begin(td, sum));
     td_must(td_sum_end(td, sum));
     td_close(td);

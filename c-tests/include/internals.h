@@ -82,15 +82,16 @@ struct td_own_sum {
     struct td_own_part apart;      /**< See `together`. */
     double xx;                 /**< Sum of the squares of the slots of measured executions. */
     /** Of measured executions: sums of the products of their slots and those of each category, then of the squares of the
-     * latter. On CPUs with plain counters, which tell of each execution how its slots divide: how much each counted. */
+     * latter. */
     double moments[16];
+    uint64_t counted[16];      /**< On CPUs with plain counters: how much each counted in measured executions. */
     struct td_own_sample last;     /**< The last sample added. */
     struct td_own_sample from;     /**< Where the present execution began. */
 };
 
 /* as topdown.h has them (it asserts the same numbers) */
 _Static_assert(sizeof(struct td_own_sample) == 256 && offsetof(struct td_own_sample, slots_before) == 32, "td_sample");
-_Static_assert(sizeof(struct td_own_sum) == 992 && offsetof(struct td_own_sum, level) == 72, "td_sum");
+_Static_assert(sizeof(struct td_own_sum) == 1120 && offsetof(struct td_own_sum, level) == 72, "td_sum");
 
 /* the opaque fields of a sample */
 static inline const struct td_own_sample *own(const void *sample)

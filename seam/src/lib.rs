@@ -5,6 +5,7 @@
 //! - `page`, `rdpmc`, `mrs`, `rseq`, `group_read`: a control page, counters read in user space, what read(2) says.
 //! - `fault`, `chained`, `signals`, `cancellation`: RDPMC or MRS that was forbidden, handlers before others', signals blocked, and
 //!   threads that are cancelled when the library is done.
+//! - `at_once`: additions that no signal handler comes between.
 //! - `floating`: the program's floating-point environment, kept.
 //! - `thread`, `identity`, `memory`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
 //!   other threads and forked children meet.
@@ -12,6 +13,7 @@
 //! - `seccomp`: how many filters this process has.
 //! - `cpu`, `sysfs`, `lasting`, `terms`, `format`, `attr`, `numbers`: CPUID, what /sys tells, and its texts as `perf_event_attr`.
 
+pub mod at_once;
 pub mod attr;
 pub mod cancellation;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

@@ -39,8 +39,8 @@ pub unsafe extern "C" fn td_sum_add(sum: *mut Sum, from: *const Sample, to: *con
 /// others the slots alone are counted: the result is right if what an execution does has nothing to do with its being
 /// chosen. By general counters each execution is measured.
 ///
-/// Each thread has sums of its own, and each signal handler (docs/robustness.md has why). Executions of different sums
-/// may nest; a second begin of one starts its execution anew. Threads and returns as td_read.
+/// Each thread has sums of its own (a signal handler that executes the sum that it interrupts: docs/robustness.md).
+/// Executions of different sums may nest; a second begin of one starts it anew. Threads and returns as td_read.
 ///
 /// # Safety
 /// `td` is NULL or from td_open, `sum` NULL or points to what its type says.

@@ -239,7 +239,7 @@ pub(crate) fn sum_begin_steadily(handle: Handle, sum: &mut Sum) -> bool {
 pub(crate) fn sum_end_steadily(handle: Handle, sum: &mut Sum) -> bool {
     let shared = handle.shared();
     if sum.is_counting() && !sum.was_due() {
-        let execution = sum.end_steadily(&shared.slots_only_or_zero()); // (zero is what no execution began with)
+        let execution = sum.end_steadily(&shared.slots_since(sum));
         return execution.is_some_and(|execution| sum.add_execution(&execution));
     }
     let add = |sum: &mut Sum, one: &Increments| {
@@ -313,16 +313,14 @@ fn choose_next(handle: Handle, sum: &mut Sum, seen: PeriodTotals) -> Result<()> 
 /// The execution that began ends, before which so much had been counted.
 #[inline]
 pub(crate) fn sum_end(handle: Handle, sum: &mut Sum, before: &Increments) -> Result<PeriodTotals> {
-    if sum.is_steady() {
-        sum.is_steady_no_more(before);
-    }
-    let seen = if sum.is_measuring() {
+    let begun = sum.begun(before);
+    let seen = if begun.is_measured() {
         let to = any_read(handle)?;
-        sum.ends_measured(&to)?;
+        sum.ends_measured(begun, &to)?;
         PeriodTotals { slots: to.slots, ns: to.time_enabled_ns }
     } else {
         let to = slots_only(handle)?;
-        sum.ends(&to)?;
+        sum.ends(begun, &to)?;
         PeriodTotals { slots: to.slots, ns: to.enabled }
     };
     if sum.was_due() {

@@ -78,8 +78,13 @@ impl TopDown {
         if !sum.is_counting() || sum.was_due() {
             return None;
         }
-        let to = self.0.shared().slots_only_or_zero(); // which no execution began with
-        sum.end_steadily(&to).map(|execution| (execution, PeriodTotals { slots: to.slots, ns: to.enabled }))
+        let execution = sum.end_steadily(&self.0.shared().slots_since(sum))?;
+        let (slots, ns) = (sum.from.slots, sum.from.time_enabled_ns);
+        let seen = PeriodTotals {
+            slots: slots.wrapping_add(execution.slots),
+            ns: ns.wrapping_add(execution.enabled_ns),
+        };
+        Some((execution, seen))
     }
 
     /// As `end_steadily`, where plain counters tell all of the execution: what they counted in those before and in it goes into

@@ -30,6 +30,10 @@ impl super::Shared {
         crate::sample::SlotsOnly::default()
     }
 
+    pub fn slots_since<T: super::HoldsSample>(&self, _: &T) -> crate::sample::SlotsOnly {
+        crate::sample::SlotsOnly::default()
+    }
+
     pub fn slots_only_into<T: super::HoldsSample>(&self, _: &mut T) -> bool {
         false
     }

@@ -478,6 +478,33 @@ impl Shared {
         SlotsOnly { slots, enabled, running, handle, period }
     }
 
+    /// What has been counted since the totals of the sample in a larger thing; `handle` and `period` are those of now, 0 if it failed.
+    /// (The difference is taken in the sequence: a signal handler may write to the sample, but not between the two readings of it.)
+    #[inline(always)]
+    pub fn slots_since<T: HoldsSample>(&self, whole: &T) -> SlotsOnly {
+        let (slots, enabled, running, of): (u64, u64, u64, u64);
+        // SAFETY: descriptor and page are those of `slots_only_or_zero`; there is a sample at AT of `whole`, which is borrowed.
+        unsafe {
+            slots_only!("mov {running}, {enabled}",
+                "add {slots}, qword ptr [{shared} + {START} + {TOTAL}]",
+                "add {enabled}, qword ptr [{shared} + {START} + {ENABLED}]",
+                "add {running}, qword ptr [{shared} + {START} + {RUNNING}]",
+                "sub {slots}, qword ptr [{whole} + {AT} + {TOTAL}]",
+                "sub {enabled}, qword ptr [{whole} + {AT} + {ENABLED}]",
+                "sub {running}, qword ptr [{whole} + {AT} + {RUNNING}]";
+                shared = in(reg) self,
+                whole = in(reg) &raw const *whole,
+                AT = const T::AT,
+                slots = out(reg) slots,
+                enabled = out(reg) enabled,
+                running = out(reg) running,
+                out("rax") of,
+            );
+        }
+        let (handle, period) = (of as u32, (of >> 32) as u32);
+        SlotsOnly { slots, enabled, running, handle, period }
+    }
+
     /// The same into the sample in a larger thing, of which only that is written; false: what was written means nothing.
     #[inline(always)]
     pub fn slots_only_into<T: HoldsSample>(&self, whole: &mut T) -> bool {

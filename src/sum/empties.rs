@@ -97,7 +97,7 @@ impl Sum {
 
     /// What such a sum has counted. None: its execution was not counted steadily from beginning to end.
     pub(crate) fn as_empty(&self) -> Option<Increments> {
-        let counter = std::array::from_fn(|k| self.moments[k] as u64);
+        let counter = std::array::from_fn(|k| self.counted[k]);
         let one = Increments { slots: self.slots, ns: self.time_enabled_ns, counter };
         (self.executions == 1 && self.was_steady()).then_some(one)
     }
@@ -183,8 +183,8 @@ impl Sum {
         let own = |counted: f64, of_empties: f64| counted - steady * of_empties / all.weight;
         let slots = |counted: u64| own(float(counted), all.slots).max(1.0) as u64;
         let mut sum = Sum { slots: slots(self.slots), measured_slots: slots(self.measured_slots), ..*self };
-        for (moment, of_empties) in sum.moments.iter_mut().zip(all.counter) {
-            *moment = own(*moment, of_empties).max(0.0);
+        for (counted, of_empties) in sum.counted.iter_mut().zip(all.counter) {
+            *counted = own(float(*counted), of_empties).round() as u64;
         }
         sum.closed.edges += off;
         (sum.together, sum.apart) = Default::default();

@@ -2,12 +2,16 @@
 #![forbid(unsafe_code)]
 
 use super::empties::DUE;
-use super::{BETWEEN, COUNTED, COUNTING, MEASURING, STEADY, Sum, grow};
+use super::{BETWEEN, COUNTED, COUNTING, MEASURING, STEADY, Sum};
 use crate::bound::{LEAST_SAMPLE, WORK_AFTER, WORK_BEFORE};
 use crate::error::{Error, Result, TD_ESTALE};
+use crate::model::tree::Tree;
 use crate::model::{MARK, counters_down_to};
 use crate::sample::{Base, Increments, Sample, SlotsOnly};
-use crate::span::float;
+use crate::sys::at_once;
+use crate::sys::signals::Blocked;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::compiler_fence;
 
 /// A sequence number of no page at rest: it is odd.
 const NEVER: u32 = 1;
@@ -21,6 +25,38 @@ pub struct Execution {
     pub enabled_ns: u64,
     /// Nanoseconds of those in which the counters were counting.
     pub running_ns: u64,
+}
+
+/// An execution that is to end: how it is counted, and what it began with.
+#[derive(Clone, Copy)]
+pub(crate) struct Begun {
+    /// As `Sum::state`.
+    state: u32,
+    from: Sample,
+}
+
+impl Begun {
+    /// Whether it is measured.
+    pub(crate) fn is_measured(&self) -> bool {
+        matches!(self.state, MEASURING | COUNTED)
+    }
+
+    /// One that was counted steadily: what it began with, besides `before`, as a sample, where samples start from `start`.
+    fn measured(self, start: &Sample, before: &Increments) -> Begun {
+        let from = &self.from;
+        let slots = from.slots.wrapping_add(before.slots);
+        let ns = from.time_enabled_ns.wrapping_add(before.ns);
+        let counter = |k: usize| from.counter[k].wrapping_add(before.counter[k]);
+        let from = Sample {
+            slots: start.slots.wrapping_add(slots),
+            slots_before: start.slots_before.wrapping_add(slots), // no register holds any
+            time_enabled_ns: start.time_enabled_ns.wrapping_add(ns),
+            time_running_ns: start.time_running_ns.wrapping_add(ns),
+            counter: std::array::from_fn(|k| start.counter[k].wrapping_add(counter(k))),
+            ..*start
+        };
+        Begun { from, ..self }
+    }
 }
 
 impl Sum {
@@ -43,19 +79,16 @@ impl Sum {
         begun
     }
 
-    /// It ends, if it began with a reading of the same handle and period. The caller adds it up.
+    /// The execution ends, of which so much was counted, by handle and period of the reading that ends it. None: it did not begin with
+    /// these, and nothing happened. The caller adds it up.
     #[inline(always)]
-    pub(crate) fn end_steadily(&mut self, to: &SlotsOnly) -> Option<Execution> {
+    pub(crate) fn end_steadily(&mut self, since: &SlotsOnly) -> Option<Execution> {
         let of = |handle: u32, period: u32| u64::from(period) << 32 | u64::from(handle); // one comparison
-        if of(self.from.base.handle, self.from.base.period) != of(to.handle, to.period) {
+        if of(self.from.base.handle, self.from.base.period) != of(since.handle, since.period) {
             return None;
         }
         self.state = BETWEEN;
-        Some(Execution {
-            slots: to.slots.wrapping_sub(self.from.slots),
-            enabled_ns: to.enabled.wrapping_sub(self.from.time_enabled_ns),
-            running_ns: to.running.wrapping_sub(self.from.time_running_ns),
-        })
+        Some(Execution { slots: since.slots, enabled_ns: since.enabled, running_ns: since.running })
     }
 
     /// Adds it.
@@ -69,7 +102,7 @@ impl Sum {
             (&mut self.time_enabled_ns, enabled_ns),
             (&mut self.time_running_ns, running_ns),
         ] {
-            grow(all, more);
+            at_once::add_saturating(all, more);
         }
         true
     }
@@ -102,6 +135,7 @@ impl Sum {
     #[inline]
     pub(crate) fn begins(&mut self, from: SlotsOnly) {
         self.state = COUNTING;
+        compiler_fence(SeqCst); // a signal handler that ends one of this sum in between leaves none begun
         self.from.slots = from.slots;
         self.from.time_enabled_ns = from.enabled;
         self.from.time_running_ns = from.running;
@@ -115,6 +149,7 @@ impl Sum {
             self.begun_ns = from.time_enabled_ns.max(1);
         }
         self.state = if fresh { MEASURING } else { COUNTING };
+        compiler_fence(SeqCst); // as in `begins`
         self.from = from;
     }
 
@@ -185,7 +220,7 @@ impl Sum {
     /// An execution is to begin that is counted steadily: until it has, there is none, whatever was begun before.
     pub(crate) fn begins_steadily(&mut self) {
         self.state = STEADY;
-        std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+        compiler_fence(SeqCst);
     }
 
     /// An execution has begun, counted steadily: `from` has the counters alone, less what was counted before, without what they
@@ -214,23 +249,25 @@ impl Sum {
         Some((self.last.slots.wrapping_add(slots), self.last.time_enabled_ns.wrapping_add(ns)))
     }
 
-    /// It goes on as one that is measured: what it began with, besides `before`, becomes a sample.
+    /// What the present execution began with; where it was counted steadily, after so much before it, as a sample. Whatever a signal
+    /// handler makes of the sum from here on, the execution ends as it began.
+    #[inline]
+    pub(crate) fn begun(&self, before: &Increments) -> Begun {
+        let begun = Begun { state: self.state, from: self.from };
+        let last = self.last;
+        compiler_fence(SeqCst);
+        if self.state != begun.state {
+            return Begun { state: BETWEEN, from: begun.from }; // a handler began another meanwhile, and that was the last
+        }
+        if begun.state == COUNTED { begun.measured(&last, before) } else { begun }
+    }
+
+    /// The execution, if there is one that is counted steadily, goes on as one that is measured.
     #[cold]
-    pub(crate) fn is_steady_no_more(&mut self, before: &Increments) {
+    pub(crate) fn is_steady_no_more(&mut self) {
         if self.state == COUNTED {
-            let (from, start) = (&self.from, &self.last);
-            let slots = from.slots.wrapping_add(before.slots);
-            let ns = from.time_enabled_ns.wrapping_add(before.ns);
-            let counter = |k: usize| from.counter[k].wrapping_add(before.counter[k]);
-            self.from = Sample {
-                slots: start.slots.wrapping_add(slots),
-                slots_before: start.slots_before.wrapping_add(slots), // no register holds any
-                time_enabled_ns: start.time_enabled_ns.wrapping_add(ns),
-                time_running_ns: start.time_running_ns.wrapping_add(ns),
-                counter: std::array::from_fn(|k| start.counter[k].wrapping_add(counter(k))),
-                ..*start
-            };
-            self.state = MEASURING;
+            let begun = self.begun(Increments::NONE);
+            self.begins_measured(begun.from, true);
             self.closed.edges += WORK_BEFORE as f64; // on the way to the reading that ends it
         } else if self.state == STEADY {
             self.state = BETWEEN;
@@ -240,56 +277,44 @@ impl Sum {
     /// Adds so many executions of which plain counters told all. The sum has one that was measured, of the same kind of core.
     pub fn add_counted(&mut self, executions: u64, counted: &Increments) {
         let counters = counters_down_to(self.last.base.model, self.level as u8).min(counted.counter.len());
-        for (sum, more) in self.moments.iter_mut().zip(&counted.counter[..counters]) {
-            *sum += float(*more);
-        }
         let Increments { slots, ns, .. } = *counted;
-        for (all, more) in [
-            (&mut self.executions, executions),
-            (&mut self.measured, executions),
-            (&mut self.slots, slots),
-            (&mut self.measured_slots, slots),
-            (&mut self.time_enabled_ns, ns),
-            (&mut self.time_running_ns, ns),
-        ] {
-            grow(all, more);
+        self.slots_are(executions, slots, [ns; 2]);
+        for (sum, more) in self.counted.iter_mut().zip(&counted.counter[..counters]) {
+            at_once::add_saturating(sum, *more);
         }
+        at_once::add_saturating(&mut self.measured_slots, slots);
+        at_once::add_saturating(&mut self.measured, executions);
     }
 
     /// The same of one execution that just ended, of so many counters.
     #[inline(always)]
     pub(crate) fn add_one_counted(&mut self, one: &Increments, counters: usize) {
-        for (sum, more) in self.moments.iter_mut().zip(&one.counter[..counters % 16]) {
-            *sum += *more as i64 as f64;
-        }
         let Increments { slots, ns, .. } = *one;
-        for (all, more) in [
-            (&mut self.executions, 1),
-            (&mut self.measured, 1),
-            (&mut self.slots, slots),
-            (&mut self.measured_slots, slots),
-            (&mut self.time_enabled_ns, ns),
-            (&mut self.time_running_ns, ns),
-        ] {
-            *all = all.wrapping_add(more);
+        at_once::add_one(&mut self.executions);
+        at_once::add(&mut self.slots, slots);
+        at_once::add(&mut self.time_enabled_ns, ns);
+        at_once::add(&mut self.time_running_ns, ns);
+        for (sum, more) in self.counted.iter_mut().zip(&one.counter[..counters % 16]) {
+            at_once::add(sum, *more);
         }
-    }
-
-    /// Whether an execution has begun that is measured.
-    #[inline]
-    pub(crate) fn is_measuring(&self) -> bool {
-        self.state == MEASURING
+        at_once::add(&mut self.measured_slots, slots);
+        at_once::add_one(&mut self.measured);
     }
 
     /// The measured execution ends with this reading.
     ///
     /// # Errors
     /// Those of [`crate::decode_l1`].
-    pub(crate) fn ends_measured(&mut self, to: &Sample) -> Result<()> {
+    pub(crate) fn ends_measured(&mut self, begun: Begun, to: &Sample) -> Result<()> {
+        // (what counters add to takes each addition whole; categories are taken together with those of the execution before)
+        let by_counters = to.base.tree().is_some_and(Tree::takes_counters);
+        let _whole = (!by_counters).then(Blocked::new);
         self.state = BETWEEN;
         self.close(); // other executions may be between two that are measured
-        let from = self.from;
-        self.add(&from, to)?;
+        self.add(&begun.from, to)?;
+        if begun.state == COUNTED {
+            at_once::add_float(&mut self.closed.edges, WORK_BEFORE as f64); // on the way to this reading
+        }
         if counters_down_to(to.base.model, to.base.level) > 0 && self.last.base == to.base {
             self.state = STEADY;
             self.from.base.sequence = NEVER;
@@ -302,16 +327,16 @@ impl Sum {
     /// # Errors
     /// -EINVAL: none had begun, or with another handle; TD_ESTALE: before a reset.
     #[inline]
-    pub(crate) fn ends(&mut self, to: &SlotsOnly) -> Result<()> {
-        let state = std::mem::replace(&mut self.state, BETWEEN);
-        if state != COUNTING {
-            grow(&mut self.unbalanced, 1);
+    pub(crate) fn ends(&mut self, begun: Begun, to: &SlotsOnly) -> Result<()> {
+        self.state = BETWEEN;
+        if begun.state != COUNTING {
+            at_once::add_saturating(&mut self.unbalanced, 1);
             return Err(
                 Error::invalid("td_sum_end without a td_sum_begin").why("no execution of this sum has begun")
             );
         }
-        let from = self.from.slots_only();
-        if !self.from.base.is_of_the_handle(to.handle, to.period) {
+        let from = begun.from.slots_only();
+        if !begun.from.base.is_of_the_handle(to.handle, to.period) {
             return Err(Error::invalid("td_sum_end with another handle than td_sum_begin")
                 .remedy("end with the same"));
         }
@@ -319,7 +344,9 @@ impl Sum {
             return Err(Error::new(TD_ESTALE, "a td_reset came between td_sum_begin and td_sum_end")
                 .remedy("the execution does not count"));
         }
-        self.slots_are(0, &from, to);
+        let more = |to: u64, from: u64| to.saturating_sub(from);
+        let ns = [more(to.enabled, from.enabled), more(to.running, from.running)];
+        self.slots_are(1, more(to.slots, from.slots), ns);
         Ok(())
     }
 }

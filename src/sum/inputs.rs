@@ -28,14 +28,14 @@ fn counted(tree: &Tree, level: u32) -> &[Input] {
 impl Sum {
     /// The inputs of its CPU's tree, in the tree's order; None: not counted.
     pub fn inputs(&self) -> impl Iterator<Item = Option<InputSum>> + use<> {
-        let (all, moments, level) = (self.parts(), self.moments, self.level);
+        let (all, moments, counts, level) = (self.parts(), self.moments, self.counted, self.level);
         let tree = self.last.base.tree();
         let (inputs, counted) = tree.map_or((&[][..], 0), |tree| (tree.inputs, counted(tree, level).len()));
         inputs.iter().enumerate().map(move |(place, input)| {
             let (sum, products, squares) = match *input {
                 Input::Category(k) => (all.category[k], moments[k], moments[CATEGORIES + k]),
-                Input::Counter(k) => (moments[k], 0.0, 0.0),
-                Input::Cycles(k, slots) => (moments[k] * f64::from(slots), 0.0, 0.0),
+                Input::Counter(k) => (float(counts[k]), 0.0, 0.0),
+                Input::Cycles(k, slots) => (float(counts[k]) * f64::from(slots), 0.0, 0.0),
             };
             let input_sum = InputSum { sum, rounding: all.rounding, products, squares };
             (place < counted).then_some(input_sum)
@@ -80,7 +80,7 @@ impl Sum {
             else {
                 continue;
             };
-            if rounding.is_nan() || rounding < 0.0 {
+            if rounding.is_nan() || rounding < 0.0 || !all.is_finite() {
                 return None;
             }
             sum.closed.rounding = sum.closed.rounding.max(rounding);
@@ -89,8 +89,8 @@ impl Sum {
                     sum.closed.category[k] = all;
                     (sum.moments[k], sum.moments[CATEGORIES + k]) = (products, squares);
                 }
-                Input::Counter(k) => sum.moments[k] = all,
-                Input::Cycles(k, slots) => sum.moments[k] = all / f64::from(slots),
+                Input::Counter(k) => sum.counted[k] = all.round() as u64,
+                Input::Cycles(k, slots) => sum.counted[k] = (all / f64::from(slots)).round() as u64,
             }
         }
         places.next().is_none().then_some(sum)

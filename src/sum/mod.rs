@@ -15,8 +15,9 @@ mod turns;
 use crate::bound::{self, SKID_SLOTS};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::tree::Tree;
-use crate::sample::{CATEGORIES, Increments, Sample, SlotsOnly, TD_SAMPLE_UNCORRECTED};
+use crate::sample::{CATEGORIES, Sample, TD_SAMPLE_UNCORRECTED};
 use crate::span::{Span, another_version, span};
+use crate::sys::at_once;
 
 pub use empties::Empties;
 pub use execution::Execution;
@@ -80,8 +81,10 @@ pub struct Sum {
     /// Sum of the squares of the slots of measured executions.
     pub xx: f64,
     /// Of measured executions: sums of the products of their slots and those of each category, then of the squares of the
-    /// latter. On CPUs with plain counters, which tell of each execution how its slots divide: how much each counted.
+    /// latter.
     pub moments: [f64; 16],
+    /// On CPUs with plain counters: how much each counted in measured executions.
+    pub counted: [u64; 16],
     /// The last sample added.
     pub last: Sample,
     /// Where the present execution began.
@@ -108,25 +111,30 @@ impl Part {
     }
 }
 
-/// Adds to a number that may hold anything: who wrote it is not known.
-#[inline]
-fn grow(all: &mut u64, more: u64) {
-    *all = all.saturating_add(more);
-}
-
 impl Sum {
+    /// So many executions more, of so many slots, enabled and running for so many nanoseconds.
     #[inline]
-    fn slots_are(&mut self, flags: u32, from: &SlotsOnly, to: &SlotsOnly) {
+    fn slots_are(&mut self, executions: u64, slots: u64, [enabled_ns, running_ns]: [u64; 2]) {
         self.size = size_of::<Sum>() as u32;
-        self.flags |= flags;
         for (all, more) in [
-            (&mut self.executions, 1),
-            (&mut self.slots, to.slots.saturating_sub(from.slots)),
-            (&mut self.time_enabled_ns, to.enabled.saturating_sub(from.enabled)),
-            (&mut self.time_running_ns, to.running.saturating_sub(from.running)),
+            (&mut self.executions, executions),
+            (&mut self.slots, slots),
+            (&mut self.time_enabled_ns, enabled_ns),
+            (&mut self.time_running_ns, running_ns),
         ] {
-            grow(all, more);
+            at_once::add_saturating(all, more);
         }
+    }
+
+    /// One execution more, from one sample to another.
+    fn slots_between(&mut self, flags: u32, from: &Sample, to: &Sample) {
+        self.flags |= flags;
+        let more = |of: fn(&Sample) -> u64| of(to).saturating_sub(of(from));
+        self.slots_are(
+            1,
+            more(|at| at.slots),
+            [more(|at| at.time_enabled_ns), more(|at| at.time_running_ns)],
+        );
     }
 
     /// Adds an execution that the caller read.
@@ -134,26 +142,27 @@ impl Sum {
     /// # Errors
     /// Those of [`crate::decode_l1`]; nothing is added then. An execution in which no slot was counted adds nothing.
     pub fn add(&mut self, from: &Sample, to: &Sample) -> Result<()> {
-        self.is_steady_no_more(Increments::NONE);
+        self.is_steady_no_more();
         let one = match span(Some(from), to, 1) {
             Err(error) if error.code() == TD_ENOTCOUNTING => {
-                self.slots_are(from.flags | to.flags, &from.slots_only(), &to.slots_only());
+                self.slots_between(from.flags | to.flags, from, to);
                 return Ok(());
             }
             other => other?,
         };
         let tree = self.tree_of(to)?;
+        let level = one.level;
+        self.level = if self.measured == 0 { level } else { self.level.min(level) };
+        // (measured last: one that a signal handler leaves by siglongjmp is one that was not measured)
+        self.slots_between(one.flags, from, to);
         if tree.takes_counters() {
             self.add_counters(tree, from, to, &one);
         } else {
             self.add_categories(from, to, &one);
         }
-        self.slots_are(one.flags, &from.slots_only(), &to.slots_only());
-        let level = one.level;
-        self.level = if self.measured == 0 { level } else { self.level.min(level) };
-        grow(&mut self.measured, 1);
-        grow(&mut self.measured_slots, one.slots);
         self.last = *to;
+        at_once::add_saturating(&mut self.measured_slots, one.slots);
+        at_once::add_saturating(&mut self.measured, 1);
         Ok(())
     }
 
@@ -204,13 +213,13 @@ impl Sum {
         };
         for input in &tree.inputs[..counted] {
             if let Some((k, _)) = input.counter() {
-                self.moments[k] += to.counter[k].saturating_sub(from.counter[k]) as f64;
+                at_once::add_saturating(&mut self.counted[k], to.counter[k].saturating_sub(from.counter[k]));
             }
         }
         let slots = one.slots as f64;
-        self.closed.rounding += one.rounding.min(slots);
-        self.closed.edges += one.edges.min(slots);
-        self.apart.rounding += 1.0; // see `empties`
+        at_once::add_float(&mut self.closed.rounding, one.rounding.min(slots));
+        at_once::add_float(&mut self.closed.edges, one.edges.min(slots));
+        at_once::add_float(&mut self.apart.rounding, 1.0); // see `empties`
     }
 
     /// What an execution adds to the one before if the two are taken together: the reading between them then need

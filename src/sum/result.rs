@@ -8,7 +8,7 @@ use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::MOST_INPUTS;
 use crate::model::tree::{Formula, Input, Row, Tree};
 use crate::sample::{CATEGORIES, L1, L2, TD_SAMPLE_UNCORRECTED};
-use crate::span::{Span, another_version};
+use crate::span::{Span, another_version, float};
 use crate::tree::{self, CountedInputs, Moved, Node, Nodes};
 
 impl Sum {
@@ -131,7 +131,7 @@ impl Sum {
         };
         let slots = |inputs: &'static [usize]| -> f64 {
             let counters = inputs.iter().filter_map(|input| tree.inputs[*input].counter());
-            counters.map(|(k, each)| self.moments[k] * f64::from(each)).sum()
+            counters.map(|(k, each)| float(self.counted[k]) * f64::from(each)).sum()
         };
         tree.nodes.iter().any(|row| corrected(row).is_some()).then(|| {
             let of = || tree.nodes.iter().filter_map(corrected);
@@ -164,8 +164,8 @@ impl Sum {
                     may_be_off[place] = sampled[k];
                     counted.set(place, span.category[k]);
                 }
-                Input::Counter(k) => counted.set(place, self.moments[k]),
-                Input::Cycles(k, slots) => counted.set(place, self.moments[k] * f64::from(slots)),
+                Input::Counter(k) => counted.set(place, float(self.counted[k])),
+                Input::Cycles(k, slots) => counted.set(place, float(self.counted[k]) * f64::from(slots)),
             }
         }
         counted.sampled = Some(may_be_off);

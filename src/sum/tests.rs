@@ -3,6 +3,7 @@ use crate::bound::skid_of_counters;
 use crate::decode::tests::pairs;
 use crate::model;
 use crate::sample::Base;
+use crate::sample::Increments;
 
 /// A sample whose registers hold so much of which so many 255ths retired, the rest backend bound.
 fn sample(slots: u64, retiring: u64) -> Sample {
@@ -63,7 +64,10 @@ fn readings_that_close_their_windows_have_no_edges_to_share() {
 fn what_was_not_measured_is_a_sample() {
     let mut sum = Sum::default();
     assert_eq!(sum.l1().unwrap_err().code(), TD_ENOTCOUNTING);
-    assert_eq!(sum.ends(&sample(5, 5).slots_only()).unwrap_err().code(), -libc::EINVAL);
+    assert_eq!(
+        sum.ends(sum.begun(Increments::NONE), &sample(5, 5).slots_only()).unwrap_err().code(),
+        -libc::EINVAL
+    );
     assert_eq!(sum.unbalanced, 1);
     for turn in 0..1000_u64 {
         // one of two kinds of execution: 20 or 60 of 255 retire
@@ -71,10 +75,10 @@ fn what_was_not_measured_is_a_sample() {
         let (from, to) = (sample(0, 0), sample(100_000, retiring));
         if turn % 5 == 0 {
             sum.begins_measured(from, true);
-            sum.ends_measured(&to).unwrap();
+            sum.ends_measured(sum.begun(Increments::NONE), &to).unwrap();
         } else {
             sum.begins(from.slots_only());
-            sum.ends(&to.slots_only()).unwrap();
+            sum.ends(sum.begun(Increments::NONE), &to.slots_only()).unwrap();
         }
     }
     let l1 = sum.l1().unwrap();
@@ -97,10 +101,10 @@ fn long_executions_among_short_ones_are_in_the_bound() {
             let (from, to) = (sample(0, 0), sample(slots, retiring));
             if measured {
                 sum.begins_measured(from, true);
-                sum.ends_measured(&to).unwrap();
+                sum.ends_measured(sum.begun(Increments::NONE), &to).unwrap();
             } else {
                 sum.begins(from.slots_only());
-                sum.ends(&to.slots_only()).unwrap();
+                sum.ends(sum.begun(Increments::NONE), &to.slots_only()).unwrap();
             }
             retired += slots as f64 * retiring as f64 / 255.0;
         };
@@ -142,7 +146,7 @@ fn garbage_is_no_sum() {
 fn numbers_that_are_full_stay_so() {
     let mut sum = Sum { executions: u64::MAX, unbalanced: u64::MAX, slots: u64::MAX - 1, ..Sum::default() };
     sum.add(&sample(0, 0), &sample(1000, 51)).unwrap();
-    assert!(sum.ends(&sample(5, 5).slots_only()).is_err());
+    assert!(sum.ends(sum.begun(Increments::NONE), &sample(5, 5).slots_only()).is_err());
     assert_eq!((sum.executions, sum.unbalanced, sum.slots), (u64::MAX, u64::MAX, u64::MAX));
     assert!(sum.l1().is_ok());
 }

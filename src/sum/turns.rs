@@ -131,7 +131,11 @@ impl Sum {
         ] {
             *part = (*part - before).max(0.0);
         }
-        since.moments.iter_mut().zip(then.moments).for_each(|(all, before)| *all = (*all - before).max(0.0));
+        since
+            .counted
+            .iter_mut()
+            .zip(then.counted)
+            .for_each(|(all, before)| *all = all.saturating_sub(before));
         since
     }
 

@@ -721,7 +721,7 @@ fn what_was_not_counted_is_not_added() {
     (from.counter[3], to.counter[3]) = (5, u64::MAX - 3);
     (from.base.level, to.base.level, to.flags) = (1, 1, TD_SAMPLE_UNCORRECTED);
     sum.add(&from, &to).unwrap();
-    assert_eq!(sum.moments[..4], [300_000.0, 60_000.0, 180_000.0, 0.0]);
+    assert_eq!(sum.counted[..4], [300_000, 60_000, 180_000, 0]);
 }
 
 /// Of 600,000 slots others have seen 500,000, and counted 25,000 of these that the core dropped.
