@@ -6,7 +6,7 @@ use crate::detect::{self, Pmu};
 use crate::error::{Error, Result};
 use crate::group::{self, Group};
 use crate::handle::{self, check_target, level_of};
-use crate::model::metrics::{TD_NODE_BACKEND_BOUND, TD_NODE_IFETCH_LATENCY};
+use crate::model::metrics::{TD_NODE_BACKEND_BOUND, TD_NODE_IFETCH_LATENCY, TD_NODE_RETIRING};
 use crate::options::{Options, Target};
 use crate::sample::Sample;
 use crate::sys::cpu::Identity;
@@ -90,11 +90,13 @@ fn options() -> Vec<Situation> {
     counters.add(&format!("{DEVICES}/cpu/type"), "4\n");
     counters.add(&format!("{DEVICES}/cpu/events/cpu-cycles"), "event=0x3c\n");
     counters.add("/proc/sys/kernel/nmi_watchdog", "1\n");
-    let subtree = |model, node| none(detect::subtree(&counters, &cpu(model), node, 0));
+    let subtree_to = |model, node, level| none(detect::subtree(&counters, &cpu(model), node, level));
+    let subtree = |model, node| subtree_to(model, node, 0);
     vec![
         ("level 2 of a CPU that has level 1", none(level_of(&level_2, 1, &cpu(0x6a), ""))),
         ("a subtree that a core cannot count", subtree(0x55, TD_NODE_BACKEND_BOUND)),
         ("a subtree of all counters beside the NMI watchdog", subtree(0xaf, TD_NODE_IFETCH_LATENCY)),
+        ("a level above a subtree's nodes", subtree_to(0x55, TD_NODE_RETIRING, 1)),
         ("a CPU that is not there", target(Target::Cpu(9))),
         ("an E-core as target", target(Target::Cpu(5))),
     ]

@@ -54,8 +54,19 @@ pub(crate) fn ways<'a>(
 /// As `counters`, with what is below this node.
 pub(crate) fn subtree(kernel: &impl Kernel, cpu: &Identity, node: u32, level: u32) -> Result<(Pmu, Plan)> {
     let (_, row) = model::of_cpu(cpu).ok_or_else(|| no_subtree(&cpu.name, None))?;
-    let subtree = model::with_subtree(row, node).ok_or_else(|| no_subtree(row.core, Some(row)))?;
-    all_of_it(by_row(kernel, cpu, subtree, level)?, level)
+    all_of_it(by_row(kernel, cpu, row_of_subtree(row, node, level)?, level)?, level)
+}
+
+/// The row of the same core that counts what is below this node, down to this level; 0: as deep as it goes.
+pub(crate) fn row_of_subtree(row: &Model, node: u32, level: u32) -> Result<(u32, &'static Model)> {
+    let found = model::with_subtree(row, node).ok_or_else(|| no_subtree(row.core, Some(row)))?;
+    match model::level_below(found.1, node) {
+        Some(below) if (1..below).contains(&level) => Err(Error::invalid(format!(
+            "options->level is {level}, and the nodes below options->subtree are of level {below}"
+        ))
+        .remedy(format!("leave options->level 0, or set it to {below}"))),
+        _ => Ok(found),
+    }
 }
 
 /// Of a subtree there is to be every level, unless fewer are asked for.
@@ -68,7 +79,7 @@ pub(super) fn all_of_it((pmu, plan): (Pmu, Plan), level: u32) -> Result<(Pmu, Pl
     Ok((pmu, plan))
 }
 
-pub(crate) fn no_subtree(core: &str, row: Option<&Model>) -> Error {
+fn no_subtree(core: &str, row: Option<&Model>) -> Error {
     let error = Error::errno(libc::ENOTSUP, format!("this subtree alone cannot be counted on {core}"));
     match row.map(|row| (model::names_of_subtrees(row), row.no_deeper())) {
         Some((names, no_deeper)) if !names.is_empty() => error

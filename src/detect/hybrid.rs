@@ -1,7 +1,7 @@
 //! Hybrid CPUs: the PMU of the E-cores, alone or beside that of the P-cores.
 #![forbid(unsafe_code)]
 
-use super::counters::{all_of_it, no_subtree, plan_of_row};
+use super::counters::{all_of_it, plan_of_row, row_of_subtree};
 use super::{MOUNT_SYS, Pmu, device, kind_and_cpus, text};
 use crate::error::{Error, Result};
 use crate::model;
@@ -22,7 +22,7 @@ pub(crate) fn e_cores(kernel: &impl Kernel, cpu: &Identity, subtree: u32, level:
         return plan_of_row(kernel, E_CORES, pmu, row, level);
     }
     let (_, model) = row;
-    let row = model::with_subtree(model, subtree).ok_or_else(|| no_subtree(model.core, Some(model)))?;
+    let row = row_of_subtree(model, subtree, level)?;
     all_of_it(plan_of_row(kernel, E_CORES, pmu, row, level)?, level)
 }
 

@@ -135,6 +135,9 @@ fn a_subtree_of_zen_is_counted_where_six_counters_hold_it() {
     refused(&zen(0x19, 0x11), TD_NODE_BACKEND_BOUND, libc::ENODEV, "SMT is on");
     refused(&zen(0x19, 0x11), TD_NODE_BAD_SPECULATION, libc::ENODEV, "SMT is on");
     assert!(subtree(&kernel, &zen(0x19, 0x11), TD_NODE_RETIRING, 0).is_ok());
+    assert!(subtree(&kernel, &zen(0x19, 0x11), TD_NODE_RETIRING, 2).is_ok());
+    let error = subtree(&kernel, &zen(0x19, 0x11), TD_NODE_RETIRING, 1).unwrap_err(); // of level 1 it has nothing
+    assert!(error.code() == -libc::EINVAL && error.to_string().contains("set it to 2"), "{error}");
     kernel.add(WATCHDOG, "1\n");
     refused(&zen(0x19, 0x11), TD_NODE_RETIRING, libc::ENOTSUP, "nmi_watchdog=0");
     refused(&cpu(0x86), TD_NODE_RETIRING, libc::ENOTSUP, "leave td_options.subtree out");
@@ -142,8 +145,8 @@ fn a_subtree_of_zen_is_counted_where_six_counters_hold_it() {
 }
 
 /// The encodings of what a subtree counts.
-fn configs_of(kernel: &Scripted, cpu: &Identity, node: u32, level: u32) -> (u32, Vec<u64>) {
-    let (pmu, plan) = subtree(kernel, cpu, node, level).unwrap();
+fn configs_of(kernel: &Scripted, cpu: &Identity, node: u32) -> (u32, Vec<u64>) {
+    let (pmu, plan) = subtree(kernel, cpu, node, 0).unwrap();
     (pmu.level, plan.members.iter().map(|event| event.config).collect())
 }
 
@@ -177,12 +180,9 @@ fn level_3_of_e_cores_is_counted_by_subtree_where_their_counters_hold_it() {
             let below: &[u64] =
                 if most == 6 && node == TD_NODE_CORE_BOUND { &[0x0174, 0x0874, 0x2074] } else { below };
             let all: Vec<u64> = level_1.iter().chain(below).copied().take(most).collect();
-            assert_eq!(configs_of(&kernel, &cpu(model), node, 0), (3, all.clone()), "{model:#x} {node}");
-            assert_eq!(
-                configs_of(&kernel, &cpu(model), node, 2),
-                (3, all[..4].to_vec()),
-                "{model:#x} {node}"
-            );
+            assert_eq!(configs_of(&kernel, &cpu(model), node), (3, all.clone()), "{model:#x} {node}");
+            let above = subtree(&kernel, &cpu(model), node, 2).unwrap_err();
+            assert!(above.code() == -libc::EINVAL && above.to_string().contains("set it to 3"), "{above}");
         }
     }
     let refused = |model, node, word: &str| {
@@ -197,10 +197,9 @@ fn level_3_of_e_cores_is_counted_by_subtree_where_their_counters_hold_it() {
     kernel.add(WATCHDOG, "1\n"); // it has one of eight, or of six
     for node in [TD_NODE_IFETCH_LATENCY, TD_NODE_IFETCH_BANDWIDTH, TD_NODE_RESOURCE_BOUND] {
         refused(0xaf, node, "nmi_watchdog=0");
-        assert_eq!(configs_of(&kernel, &cpu(0xaf), node, 2).1.len(), 4);
     }
     for node in [TD_NODE_MACHINE_CLEARS, TD_NODE_CORE_BOUND] {
-        assert_eq!(configs_of(&kernel, &cpu(0xaf), node, 0).0, 3);
+        assert_eq!(configs_of(&kernel, &cpu(0xaf), node).0, 3);
         refused(0xbe, node, "nmi_watchdog=0");
     }
 }
@@ -231,7 +230,7 @@ fn of_skylake_retiring_is_counted_and_backend_bound_is_refused_by_name_and_so_is
     kernel.add(&format!("{EVENTS}/cpu-cycles"), "event=0x3c\n");
     kernel.add(ACTIVE, "0\n");
     let six = vec![0x02c2, 0x010e, 0x019c, 0x0100_010d, 0x04c2, 0x00c0];
-    assert_eq!(configs_of(&kernel, &cpu(0x55), TD_NODE_RETIRING, 0), (2, six));
+    assert_eq!(configs_of(&kernel, &cpu(0x55), TD_NODE_RETIRING), (2, six));
     let error = |node| subtree(&kernel, &cpu(0x55), node, 0).unwrap_err();
     let backend = error(TD_NODE_BACKEND_BOUND);
     assert!(
@@ -270,7 +269,7 @@ fn level_3_of_hip08_is_counted_by_subtree_and_a_node_of_level_2_is_among_its_roo
     ] {
         for node in nodes {
             let all: Vec<u64> = level_1.iter().chain(below).copied().collect();
-            assert_eq!(configs_of(&kernel, &hip08, node, 0), (3, all), "{node}");
+            assert_eq!(configs_of(&kernel, &hip08, node), (3, all), "{node}");
         }
     }
     let error = subtree(&kernel, &hip08, TD_NODE_RETIRING, 0).unwrap_err();
@@ -310,7 +309,7 @@ fn level_2_of_ampere_one_n3_and_t410_is_counted_by_subtree() {
         (0x4e0f_0100, backend, &t410, &[0x8164, 0x11]),
     ] {
         let all = [level_1, below].concat();
-        assert_eq!(configs_of(&kernel, &Identity::of_midr(midr), node, 0), (2, all), "{midr:#x} {node}");
+        assert_eq!(configs_of(&kernel, &Identity::of_midr(midr), node), (2, all), "{midr:#x} {node}");
     }
     // what leads each takes the counter of cycles, or a general one
     let general = |midr| {

@@ -8,7 +8,6 @@ use super::info::{Info, level_of};
 use super::level_1::{beside_registers, measure_level_1};
 use super::ways::{AT_ONCE, measure_in_a_way, unless_it_took_turns};
 use super::{Handle, POOL, Path, State, hybrid};
-use crate::detect::no_subtree;
 use crate::detect::{self, Pmu};
 use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
 use crate::model::metrics::TD_NODE_NONE;
@@ -77,7 +76,7 @@ fn simulated(options: &Options) -> Result<(u32, &'static Model)> {
     };
     match options.subtree {
         TD_NODE_NONE => Ok((row, model)),
-        node => model::with_subtree(model, node).ok_or_else(|| no_subtree(model.core, Some(model))),
+        node => detect::row_of_subtree(model, node, options.level),
     }
 }
 

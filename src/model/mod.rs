@@ -255,6 +255,11 @@ pub(crate) fn with_subtree(row: &Model, node: u32) -> Option<(u32, &'static Mode
     named(row.core)
 }
 
+/// The level of the nodes below this one in the row's tree.
+pub(crate) fn level_below(row: &Model, node: u32) -> Option<u32> {
+    tree_of_row(row)?.nodes.iter().find(|child| child.parent == node).map(|child| child.level)
+}
+
 /// What `td_options.subtree` may name on this core, by the names that `topdown stat --subtree` takes; empty: nothing.
 pub(crate) fn names_of_subtrees(row: &Model) -> String {
     let names: Vec<_> = subtrees(row).filter_map(|row| Some(metric(row.subtree())?.field())).collect();
