@@ -3,7 +3,6 @@
 
 use crate::event::{TaskEvent, own_cpu_time};
 use crate::records::READ_TIMES;
-use crate::ring::RecordRing;
 use crate::sampler::SampledTarget;
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK, PERF_TYPE_SOFTWARE, perf_event_attr,
@@ -11,6 +10,7 @@ use perf_event_open_sys::bindings::{
 use std::hint::black_box;
 use std::{fs, io};
 use topdown::SampledEvents;
+use topdown_seam::ring::RecordRing;
 use topdown_seam::thread;
 
 /// The kernel's timers are no faster.

@@ -18,7 +18,6 @@
 use crate::clock_event::ClockEvent;
 use crate::event::{CLOCK, TaskEvent, Times};
 use crate::records::{CallGraph, READ_FORMAT, RawSample, Sampled, sampled};
-use crate::ring::RecordRing;
 use crate::sampler::SampledTarget;
 use crate::settings::Settings;
 use perf_event_open_sys::bindings::{
@@ -26,6 +25,8 @@ use perf_event_open_sys::bindings::{
 };
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use topdown_seam::records::header;
+use topdown_seam::ring::RecordRing;
 
 /// Samples for which a ring has room, at the least; of so much if so much may be locked.
 const ROOM: [usize; 2] = [32, 8];
@@ -64,7 +65,7 @@ pub(crate) struct CpuClock {
     /// How many samples are still to come before the period is changed.
     unchanged: u64,
     turns: Option<InTurns>,
-    record: Vec<u8>,
+    record: Vec<u64>,
 }
 
 /// Of a clock that has turns with the group.
@@ -269,16 +270,16 @@ impl CpuClock {
     pub fn drain(&mut self) -> ClockTime {
         let mut seen = ClockTime::default();
         let mut record = std::mem::take(&mut self.record);
-        while let Some((kind, misc)) = self.ring.next(&mut record) {
-            match sampled(kind, &record, self.callers) {
+        while let Some(record) = self.ring.next(&mut record) {
+            match sampled(record, self.callers) {
                 Sampled::Sample(sample) => {
                     self.unchanged = self.unchanged.saturating_sub(1);
                     let pid = self.process.unwrap_or(sample.pid);
                     let sample = RawSample { pid, ..sample };
                     let (weight_ns, untold_ns) = self.since_the_last(self.counted_by(&sample));
                     seen.untold_ns += untold_ns;
-                    let in_kernel =
-                        u32::from(misc) & PERF_RECORD_MISC_CPUMODE_MASK == PERF_RECORD_MISC_KERNEL;
+                    let (_, misc) = header(record[0]);
+                    let in_kernel = misc & PERF_RECORD_MISC_CPUMODE_MASK == PERF_RECORD_MISC_KERNEL;
                     let ran = if in_kernel && !self.kernel { seen_from_user_mode(sample) } else { sample };
                     if !ran.is_idle() {
                         seen.samples.push(ClockSample { ran, weight_ns });

@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::OnceLock;
+use topdown_seam::records::Inode;
 
 /// The kernel's number of the machine's last start (addresses of the kernel's functions are others after the next one); "": it is not known.
 pub(crate) fn boot_id() -> &'static str {
@@ -18,14 +19,6 @@ pub(crate) fn boot_id() -> &'static str {
     let read =
         || fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_string();
     ID.get_or_init(read)
-}
-
-/// What the kernel says of a mapped file, in records and in /proc/PID/maps: device and inode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Inode {
-    pub major: u32,
-    pub minor: u32,
-    pub number: u64,
 }
 
 /// Behind the name of a mapped file that is not there any more, or another one has its name.

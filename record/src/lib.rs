@@ -6,7 +6,6 @@
 
 mod event;
 mod file_proof;
-mod ring;
 
 mod records;
 

@@ -11,7 +11,7 @@ use crate::file_proof::boot_id;
 use crate::journal::Journal;
 use crate::proof::{Calls, ProvedWindows, proved};
 use crate::recording::{Burst, Recording, Totals};
-use crate::records::{Happened, RawSample};
+use crate::records::RawSample;
 use crate::sampler::{Fate, RawBurst, Sampler};
 use crate::settings::{Settings, refusal};
 use crate::sideband::Sideband;
@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use topdown::{Error, SampledEvents};
+use topdown_seam::records::{Says, TaskId, TaskRecord};
 
 mod clocks;
 mod on_cpus;
@@ -285,12 +286,12 @@ impl Recorder {
 
     /// Takes notice of new threads and mappings.
     fn attend(&mut self) {
-        for (time, happened) in self.sideband.drain() {
-            match happened {
-                Happened::Mapped { pid, start, len, offset, file, inode } if self.whom.records(pid) => {
+        for TaskRecord { time, says } in self.sideband.drain() {
+            match says {
+                Says::Mapped { pid, start, len, offset, file, inode } if self.whom.records(pid) => {
                     self.spaces.mapped(time, pid, start, len, offset, (&file, inode));
                 }
-                Happened::Named { pid, tid, name, executed } if self.whom.records(pid) => {
+                Says::Named(TaskId { pid, tid }, name, executed) if self.whom.records(pid) => {
                     if executed {
                         self.spaces.executed(time, pid);
                     }
@@ -298,20 +299,20 @@ impl Recorder {
                         self.spaces.named(pid, name);
                     }
                 }
-                Happened::Forked { pid, parent, tid } if self.whom.records(pid) => {
-                    if pid != parent {
-                        self.spaces.forked(parent, pid);
+                Says::Began(TaskId { pid, tid }, parent) if self.whom.records(pid) => {
+                    if pid != parent.pid {
+                        self.spaces.forked(parent.pid, pid);
                     }
                     if self.whom != RecordedProcesses::OnCpus {
                         self.follow(pid, tid, Some(time));
                     }
                 }
-                Happened::Exited { pid, tid } if self.whom == RecordedProcesses::OnCpus => {
+                Says::Ends(TaskId { pid, tid }) if self.whom == RecordedProcesses::OnCpus => {
                     if pid == tid {
                         self.spaces.exited(time, pid);
                     }
                 }
-                Happened::Exited { tid, .. } => {
+                Says::Ends(TaskId { tid, .. }) => {
                     self.beginnings.ended(tid, time);
                     if let Some(counters) = self.samplers.remove(&tid) {
                         let due = self.turns.leaves(tid);
@@ -322,11 +323,13 @@ impl Recorder {
                         self.close(tid, counters);
                     }
                 }
-                Happened::Lost(lost) => self.fate.lost += lost,
-                Happened::Mapped { .. }
-                | Happened::Named { .. }
-                | Happened::Forked { .. }
-                | Happened::Other => {}
+                Says::Lost(lost) => self.fate.lost += lost,
+                // (of other processes; the sideband counts nothing)
+                Says::Mapped { .. }
+                | Says::Named(..)
+                | Says::Began(..)
+                | Says::Counted(..)
+                | Says::Throttled => {}
             }
         }
     }

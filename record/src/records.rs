@@ -1,9 +1,9 @@
-//! Records of a ring, as perf_event_open(2) lays them out for the attributes that are used here.
+//! Samples of a ring, as perf_event_open(2) lays them out for the attributes that are used here.
 #![forbid(unsafe_code)]
 
-use crate::file_proof::Inode;
 use perf_event_open_sys::bindings as perf;
 use serde::{Deserialize, Serialize};
+use topdown_seam::records::{TaskId, header};
 
 /// How the callers of a function are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,76 +163,27 @@ pub(crate) enum Sampled {
     Other,
 }
 
-/// A record of the sideband.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Happened {
-    Mapped {
-        pid: i32,
-        start: u64,
-        len: u64,
-        offset: u64,
-        file: String,
-        inode: Inode,
-    },
-    /// A thread has another name; the process's if it is the first one. `executed`: it is that of another program.
-    Named {
-        pid: i32,
-        tid: i32,
-        name: String,
-        executed: bool,
-    },
-    Forked {
-        pid: i32,
-        parent: i32,
-        tid: i32,
-    },
-    Exited {
-        pid: i32,
-        tid: i32,
-    },
-    Lost(u64),
-    Other,
-}
+/// Reads words one after the other.
+struct RecordFields<'a>(&'a [u64]);
 
-/// Reads fields one after the other.
-struct RecordFields<'a>(&'a [u8]);
-
-impl RecordFields<'_> {
-    fn u64(&mut self) -> Option<u64> {
-        let (value, rest) = self.0.split_first_chunk::<8>()?;
-        self.0 = rest;
-        Some(u64::from_ne_bytes(*value))
+impl<'a> RecordFields<'a> {
+    fn word(&mut self) -> Option<u64> {
+        Some(self.many(1)?[0])
     }
 
-    fn u32(&mut self) -> Option<u32> {
-        let (value, rest) = self.0.split_first_chunk::<4>()?;
+    fn many(&mut self, n: u64) -> Option<&'a [u64]> {
+        let (words, rest) = self.0.split_at_checked(usize::try_from(n).ok()?)?;
         self.0 = rest;
-        Some(u32::from_ne_bytes(*value))
-    }
-
-    fn many(&mut self, n: u64) -> Option<Vec<u64>> {
-        if n > self.0.len() as u64 / 8 {
-            return None;
-        }
-        (0..n).map(|_| self.u64()).collect()
-    }
-
-    fn bytes(&mut self, n: u64) -> Option<Vec<u8>> {
-        let (bytes, rest) = self.0.split_at_checked(usize::try_from(n).ok()?)?;
-        self.0 = rest;
-        Some(bytes.to_vec())
+        Some(words)
     }
 }
 
 /// Of a sampler's ring.
-pub(crate) fn sampled(kind: u32, body: &[u8], callers: CallGraph) -> Sampled {
-    match kind {
+pub(crate) fn sampled(record: &[u64], callers: CallGraph) -> Sampled {
+    let &[first, ref body @ ..] = record else { return Sampled::Other };
+    match header(first).0 {
         perf::PERF_RECORD_SAMPLE => sample(body, callers).map_or(Sampled::Unreadable, Sampled::Sample),
-        perf::PERF_RECORD_LOST => {
-            let mut fields = RecordFields(body);
-            let lost = fields.u64().and_then(|_id| fields.u64());
-            lost.map_or(Sampled::Unreadable, Sampled::Lost)
-        }
+        perf::PERF_RECORD_LOST => body.get(1).map_or(Sampled::Unreadable, |lost| Sampled::Lost(*lost)),
         perf::PERF_RECORD_THROTTLE | perf::PERF_RECORD_UNTHROTTLE => Sampled::Throttled,
         perf::PERF_RECORD_SWITCH => Sampled::Descheduled,
         _ => Sampled::Other,
@@ -240,32 +191,30 @@ pub(crate) fn sampled(kind: u32, body: &[u8], callers: CallGraph) -> Sampled {
 }
 
 /// Of an event whose samples have no callers, beside one whose samples have: such a sample ends behind its counts.
-pub(crate) fn without_callers(kind: u32, body: &[u8]) -> Option<RawSample> {
+pub(crate) fn without_callers(record: &[u64]) -> Option<RawSample> {
+    let &[first, ref body @ ..] = record else { return None };
     let mut fields = RecordFields(body);
-    let (_ip, sample) = beginning(&mut fields).filter(|_| kind == perf::PERF_RECORD_SAMPLE)?;
+    let (_ip, sample) = beginning(&mut fields).filter(|_| header(first).0 == perf::PERF_RECORD_SAMPLE)?;
     fields.0.is_empty().then_some(sample)
 }
 
 /// The instruction, and what is told before the callers.
 fn beginning(fields: &mut RecordFields) -> Option<(u64, RawSample)> {
-    let ip = fields.u64()?;
-    let (pid, tid) = (fields.u32()? as i32, fields.u32()? as i32);
-    let time = fields.u64()?;
-    let events = fields.u64()?;
-    let (enabled, running) = (fields.u64()?, fields.u64()?);
-    let counts = fields.many(events)?;
+    let &[ip, task, time, events, enabled, running] = fields.many(6)? else { return None };
+    let TaskId { pid, tid } = TaskId::of(task);
+    let counts = fields.many(events)?.to_vec();
     Some((ip, RawSample { pid, tid, time, enabled, running, counts, ..RawSample::default() }))
 }
 
-fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
+fn sample(body: &[u64], callers: CallGraph) -> Option<RawSample> {
     let mut fields = RecordFields(body);
     let (ip, sample) = beginning(&mut fields)?;
     let (mut chain, mut in_kernel, mut copy) = (Vec::new(), 0, None);
     let stack_pointer = match callers {
         CallGraph::FramePointers => {
-            let callers = fields.u64()?;
+            let callers = fields.word()?;
             let mut kernel = false;
-            for word in fields.many(callers)? {
+            for word in fields.many(callers)?.iter().copied() {
                 if word >= CONTEXT {
                     kernel = word == IN_KERNEL;
                 } else {
@@ -301,22 +250,15 @@ fn sample(body: &[u8], callers: CallGraph) -> Option<RawSample> {
 
 /// Addresses to which calls return, the last call's first: of branch records that follow calls.
 fn called_from(fields: &mut RecordFields) -> Option<Vec<u64>> {
-    let mut chain = Vec::new();
-    let records = fields.u64().filter(|records| *records <= MOST_BRANCHES)?;
-    let mut goes_on = true;
-    for _ in 0..records {
-        let (from, _to, _flags) = (fields.u64()?, fields.u64()?, fields.u64()?);
-        goes_on &= from != 0 && from < KERNEL_HALF;
-        if goes_on {
-            chain.push(from + 1); // (somewhere behind the call's first byte)
-        }
-    }
-    Some(chain)
+    let records = fields.word().filter(|records| *records <= MOST_BRANCHES)?;
+    let from = fields.many(3 * records)?.iter().step_by(3); // (from, to, flags)
+    let is_call = |from: &&u64| **from != 0 && **from < KERNEL_HALF;
+    Some(from.take_while(is_call).map(|from| from + 1).collect()) // (somewhere behind the call's first byte)
 }
 
 /// Whose registers they are, and so many of them, or none: there are none.
-fn user_registers(fields: &mut RecordFields, registers: usize) -> Option<(u64, Vec<u64>)> {
-    let abi = fields.u64()?;
+fn user_registers<'a>(fields: &mut RecordFields<'a>, registers: usize) -> Option<(u64, &'a [u64])> {
+    let abi = fields.word()?;
     let registers = if abi == u64::from(perf::PERF_SAMPLE_REGS_ABI_NONE) { 0 } else { registers };
     Some((abi, fields.many(registers as u64)?))
 }
@@ -324,55 +266,16 @@ fn user_registers(fields: &mut RecordFields, registers: usize) -> Option<(u64, V
 /// None within: there are no registers, or those of a program of 32 bits.
 fn stack_copy(fields: &mut RecordFields) -> Option<Option<StackCopy>> {
     let (abi, registers) = user_registers(fields, REGISTERS.len())?;
-    let size = fields.u64()?;
-    let mut stack = fields.bytes(size)?;
-    if size > 0 {
-        let copied = fields.u64()?;
-        stack.truncate(usize::try_from(copied).ok()?);
-    }
-    Some((abi == u64::from(perf::PERF_SAMPLE_REGS_ABI_64)).then_some(StackCopy { registers, stack }))
-}
-
-/// Up to a zero.
-fn text(bytes: &[u8]) -> Option<String> {
-    let end = bytes.iter().position(|byte| *byte == 0)?;
-    Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
-}
-
-/// Of the sideband: when, and what.
-pub(crate) fn happened(kind: u32, misc: u16, body: &[u8]) -> Option<(u64, Happened)> {
-    // (tid and time follow each record)
-    let time = RecordFields(body.get(body.len().checked_sub(8)?..)?).u64()?;
-    let mut fields = RecordFields(body);
-    let happened = match kind {
-        perf::PERF_RECORD_MMAP2 => {
-            let (pid, _tid) = (fields.u32()? as i32, fields.u32()?);
-            let (start, len, offset) = (fields.u64()?, fields.u64()?, fields.u64()?);
-            let inode = Inode { major: fields.u32()?, minor: fields.u32()?, number: fields.u64()? };
-            let file = text(body.get(64..)?)?; // (generation, protection and flags are 16 bytes)
-            Happened::Mapped { pid, start, len, offset, file, inode }
-        }
-        perf::PERF_RECORD_COMM => {
-            let (pid, tid) = (fields.u32()? as i32, fields.u32()? as i32);
-            let executed = u32::from(misc) & perf::PERF_RECORD_MISC_COMM_EXEC != 0;
-            Happened::Named { pid, tid, name: text(body.get(8..)?)?, executed }
-        }
-        perf::PERF_RECORD_FORK | perf::PERF_RECORD_EXIT => {
-            let (pid, parent) = (fields.u32()? as i32, fields.u32()? as i32);
-            let tid = fields.u32()? as i32;
-            if kind == perf::PERF_RECORD_FORK {
-                Happened::Forked { pid, parent, tid }
-            } else {
-                Happened::Exited { pid, tid }
-            }
-        }
-        perf::PERF_RECORD_LOST => {
-            fields.u64()?;
-            Happened::Lost(fields.u64()?)
-        }
-        _ => Happened::Other,
-    };
-    Some((time, happened))
+    let size = fields.word()?;
+    let words = fields.many(size / 8)?;
+    let copied = if size > 0 { usize::try_from(fields.word()?).ok()? } else { 0 };
+    let is_64_bit = abi == u64::from(perf::PERF_SAMPLE_REGS_ABI_64);
+    Some(is_64_bit.then(|| {
+        let mut stack = vec![0; 8 * words.len()];
+        stack.chunks_exact_mut(8).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_ne_bytes()));
+        stack.truncate(copied);
+        StackCopy { registers: registers.to_vec(), stack }
+    }))
 }
 
 #[cfg(test)]
@@ -383,10 +286,19 @@ mod tests {
         words.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
 
+    fn record(kind: u64, body: &[u64]) -> Vec<u64> {
+        [&[kind], body].concat()
+    }
+
+    /// Of a record of this kind.
+    fn sampled(kind: u64, body: &[u64], callers: CallGraph) -> Sampled {
+        super::sampled(&record(kind, body), callers)
+    }
+
     #[test]
     fn a_sample_has_counts_and_addresses() {
         let user = -512_i64 as u64; // PERF_CONTEXT_USER
-        let body = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 3, user, 0x1000, 0x2000, 2, 0x7000]);
+        let body = [0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 3, user, 0x1000, 0x2000, 2, 0x7000];
         let (enabled, running, counts) = (50, 40, vec![600, 300]);
         let chain = vec![0x1000, 0x2000];
         let expected = RawSample {
@@ -404,26 +316,26 @@ mod tests {
             copy: None,
         };
         assert_eq!(sampled(9, &body, CallGraph::FramePointers), Sampled::Sample(expected.clone()));
-        let without_chain = bytes(&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 0, 0]);
+        let without_chain = [0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 0, 0];
         let alone = RawSample { chain: vec![0x1000], stack_pointer: None, ..expected };
         assert_eq!(sampled(9, &without_chain, CallGraph::FramePointers), Sampled::Sample(alone.clone()));
         for len in 0..body.len() {
             assert_eq!(sampled(9, &body[..len], CallGraph::FramePointers), Sampled::Unreadable, "{len}");
         }
-        assert_eq!(sampled(2, &bytes(&[1, 5]), CallGraph::FramePointers), Sampled::Lost(5));
+        assert_eq!(sampled(2, &[1, 5], CallGraph::FramePointers), Sampled::Lost(5));
         // one without callers ends behind the counts
         let counted = RawSample { chain: Vec::new(), ..alone };
-        assert_eq!(without_callers(9, &without_chain[..64]), Some(counted));
-        for other in [&body[..], &without_chain, &without_chain[..72], &without_chain[..56]] {
-            assert_eq!(without_callers(9, other), None);
+        assert_eq!(without_callers(&record(9, &without_chain[..8])), Some(counted));
+        for other in [&body[..], &without_chain, &without_chain[..9], &without_chain[..7]] {
+            assert_eq!(without_callers(&record(9, other)), None);
         }
-        assert_eq!(without_callers(2, &without_chain[..64]), None);
+        assert_eq!(without_callers(&record(2, &without_chain[..8])), None);
         // more values than there can be
         assert_eq!(
-            sampled(9, &bytes(&[0x1000, 0, 0, u64::MAX, 0, 0, 1]), CallGraph::FramePointers),
+            sampled(9, &[0x1000, 0, 0, u64::MAX, 0, 0, 1], CallGraph::FramePointers),
             Sampled::Unreadable
         );
-        assert_eq!(sampled(5, &bytes(&[1, 2, 3]), CallGraph::FramePointers), Sampled::Throttled);
+        assert_eq!(sampled(5, &[1, 2, 3], CallGraph::FramePointers), Sampled::Throttled);
         assert_eq!(sampled(14, &[], CallGraph::FramePointers), Sampled::Descheduled);
     }
 
@@ -432,9 +344,9 @@ mod tests {
         let registers: Vec<u64> = (1..=REGISTERS.len() as u64).collect();
         let words = |abi: u64, stack: &[u64]| {
             let registers = if abi == 0 { &[] } else { &registers[..] };
-            bytes(&[&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, abi], registers, stack].concat())
+            [&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, abi], registers, stack].concat()
         };
-        let read = |body: &[u8]| match sampled(9, body, CallGraph::Dwarf(16)) {
+        let read = |body: &[u64]| match sampled(9, body, CallGraph::Dwarf(16)) {
             Sampled::Sample(sample) => {
                 let known = sample.copy.as_ref().map(|copy| copy.registers[STACK_POINTER]);
                 assert_eq!(sample.stack_pointer, known);
@@ -462,9 +374,9 @@ mod tests {
             let mut words = vec![0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, records.len() as u64];
             words.extend(records.as_flattened());
             words.extend([2, 0x7000, 0x1000]);
-            bytes(&words)
+            words
         };
-        let read = |body: &[u8]| match sampled(9, body, CallGraph::Lbr) {
+        let read = |body: &[u64]| match sampled(9, body, CallGraph::Lbr) {
             Sampled::Sample(sample) => Some((sample.chain, sample.stack_pointer)),
             _ => None,
         };
@@ -481,15 +393,15 @@ mod tests {
         }
         // in the kernel, which 0x1000 has called; and a thread of the kernel, which has the records of another one
         let mut in_kernel = whole.clone();
-        in_kernel[..8].copy_from_slice(&(KERNEL_HALF + 8).to_ne_bytes());
+        in_kernel[0] = KERNEL_HALF + 8;
         let chain = vec![KERNEL_HALF + 8, 0x1000, 0x2005, 0x3011];
         assert_eq!(read(&in_kernel), Some((chain, Some(0x7000))));
-        let registers = in_kernel.len() - 24;
-        in_kernel.truncate(registers + 8);
-        in_kernel[registers..].copy_from_slice(&[0; 8]);
+        let registers = in_kernel.len() - 3;
+        in_kernel.truncate(registers);
+        in_kernel.push(0);
         assert_eq!(read(&in_kernel), Some((vec![KERNEL_HALF + 8], None)));
-        let mut most = bytes(&[0x1000, 0, 99, 2, 50, 40, 600, 300, u64::MAX]);
-        most.extend(bytes(&[0; 30]));
+        let mut most = vec![0x1000, 0, 99, 2, 50, 40, 600, 300, u64::MAX];
+        most.extend([0; 30]);
         assert_eq!(read(&most), None);
     }
 
@@ -514,7 +426,7 @@ mod tests {
             let mut words = vec![ip, 0, 0, 1, 0, 0, 5, chain.len() as u64];
             words.extend(chain);
             words.push(0); // (no registers)
-            match sampled(9, &bytes(&words), CallGraph::FramePointers) {
+            match sampled(9, &words, CallGraph::FramePointers) {
                 Sampled::Sample(sample) => (sample.in_kernel, sample.chain),
                 other => panic!("{other:?}"),
             }
@@ -525,24 +437,5 @@ mod tests {
         let vsyscall = 0xffff_ffff_ff60_0000;
         assert_eq!(of(vsyscall, &[user, vsyscall, 0x1000]), (0, vec![vsyscall, 0x1000]));
         assert_eq!((of(ip, &[]), of(0x1000, &[])), ((1, vec![ip]), (0, vec![0x1000])));
-    }
-
-    #[test]
-    fn the_sideband_tells_mappings_threads_and_exec() {
-        let mut map = bytes(&[(5 << 32) | 4, 0x1000, 0x2000, 0x3000, (1 << 32) | 8, 99, 0, 0]);
-        map.extend(b"/bin/true\0\0\0\0\0\0\0");
-        map.extend(bytes(&[(5 << 32) | 4, 77]));
-        let file = "/bin/true".to_string();
-        let inode = Inode { major: 8, minor: 1, number: 99 };
-        let mapped = Happened::Mapped { pid: 4, start: 0x1000, len: 0x2000, offset: 0x3000, file, inode };
-        assert_eq!(happened(10, 0, &map), Some((77, mapped)));
-        let fork = bytes(&[(3 << 32) | 4, (3 << 32) | 5, 70, 0, 78]);
-        assert_eq!(happened(7, 0, &fork), Some((78, Happened::Forked { pid: 4, parent: 3, tid: 5 })));
-        assert_eq!(happened(4, 0, &fork), Some((78, Happened::Exited { pid: 4, tid: 5 })));
-        let comm = bytes(&[(5 << 32) | 4, 0x6575_7274, 0, 79]);
-        let named = |executed| Some((79, Happened::Named { pid: 4, tid: 5, name: "true".into(), executed }));
-        assert_eq!(happened(3, 1 << 13, &comm), named(true));
-        assert_eq!(happened(3, 0, &comm), named(false));
-        assert_eq!(happened(10, 0, &map[..40]), None);
     }
 }

@@ -4,11 +4,11 @@
 use crate::event::{CLOCK, TaskEvent, now};
 use crate::proof::Strobe;
 use crate::records::{CallGraph, READ_FORMAT, RawSample, Sampled, sampled};
-use crate::ring::RecordRing;
 use perf_event_open_sys::bindings::{PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_TYPE_SOFTWARE, perf_event_attr};
 use std::cell::Cell;
 use std::io;
 use topdown::SampledEvents;
+use topdown_seam::ring::RecordRing;
 
 /// Samples of a burst: two windows, of which each could have another function in it that the sample between them shows.
 pub(crate) const SAMPLES: u32 = 3;
@@ -121,7 +121,7 @@ pub(crate) struct Sampler {
     bursts: u64,
     /// When it was opened.
     since: u64,
-    record: Vec<u8>,
+    record: Vec<u64>,
 }
 
 /// How many overflows the kernel still permits an event. It counts those that found no room for a sample, too, of which a record tells
@@ -347,8 +347,8 @@ impl Sampler {
 
     fn drain(&mut self, fate: &mut Fate) {
         let mut record = std::mem::take(&mut self.record);
-        while let Some((kind, _)) = self.ring.next(&mut record) {
-            match sampled(kind, &record, self.callers) {
+        while let Some(record) = self.ring.next(&mut record) {
+            match sampled(record, self.callers) {
                 Sampled::Sample(sample) => {
                     self.permitted.used(1);
                     self.add(sample);

@@ -3,11 +3,11 @@
 #![forbid(unsafe_code)]
 
 use crate::event::{CLOCK, TaskEvent};
-use crate::records::{Happened, READ_TIMES, SIDEBAND_TYPE, happened};
-use crate::ring::RecordRing;
+use crate::records::{READ_TIMES, SIDEBAND_TYPE};
 use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, perf_event_attr};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use topdown_seam::records::{Records, TaskRecord};
 
 const RING_PAGES: usize = 16;
 /// Of all threads, if so much may be locked.
@@ -18,14 +18,13 @@ const RING_PAGES_OF_ALL: usize = 64;
 pub(crate) struct Sideband {
     online: Vec<u32>,
     cpus: Vec<OfCpu>,
-    record: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct OfCpu {
     cpu: u32,
-    ring: RecordRing,
-    /// The first has the ring.
+    records: Records,
+    /// The first has the ring of `records`.
     events: Vec<TaskEvent>,
     /// The first one's thread has ended, with all that it started: poll(2) would return at once for ever. The ring goes on.
     ended: bool,
@@ -75,10 +74,10 @@ impl Sideband {
                 };
                 match self.cpus.iter_mut().find(|of_cpu| of_cpu.cpu == *cpu) {
                     None => {
-                        let ring = RecordRing::map(&event, RING_PAGES)?;
+                        let records = Records::of_pages(&event, RING_PAGES)?;
                         self.cpus.push(OfCpu {
                             cpu: *cpu,
-                            ring,
+                            records,
                             events: vec![event],
                             ended: false,
                             enabled: 0,
@@ -105,9 +104,9 @@ impl Sideband {
         attr.set_watermark(1);
         attr.__bindgen_anon_2.wakeup_watermark = 1 << 14;
         let event = TaskEvent::open(attr, -1, cpu as i32, None)?;
-        let ring =
-            RecordRing::map(&event, RING_PAGES_OF_ALL).or_else(|_| RecordRing::map(&event, RING_PAGES))?;
-        self.cpus.push(OfCpu { cpu, ring, events: vec![event], ended: false, enabled: 0 });
+        let most = Records::of_pages(&event, RING_PAGES_OF_ALL);
+        let records = most.or_else(|_| Records::of_pages(&event, RING_PAGES))?;
+        self.cpus.push(OfCpu { cpu, records, events: vec![event], ended: false, enabled: 0 });
         Ok(())
     }
 
@@ -141,14 +140,9 @@ impl Sideband {
     }
 
     /// What has happened since the last time, in its order.
-    pub fn drain(&mut self) -> Vec<(u64, Happened)> {
-        let mut all = Vec::new();
-        for of_cpu in &mut self.cpus {
-            while let Some((kind, misc)) = of_cpu.ring.next(&mut self.record) {
-                all.extend(happened(kind, misc, &self.record));
-            }
-        }
-        all.sort_by_key(|(time, _)| *time);
+    pub fn drain(&mut self) -> Vec<TaskRecord> {
+        let mut all: Vec<_> = self.cpus.iter_mut().flat_map(|of_cpu| of_cpu.records.take()).collect();
+        all.sort_by_key(|record| record.time);
         all
     }
 }
@@ -159,6 +153,7 @@ mod tests {
     use crate::event::wait;
     use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
+    use topdown_seam::records::{Says, TaskId};
 
     /// Of two programs the first ends: what is waited for is the other, and its end is seen.
     #[test]
@@ -186,7 +181,7 @@ mod tests {
         let all = sideband.drain();
         for tid in tids {
             assert!(
-                all.iter().any(|(_, happened)| *happened == Happened::Exited { pid: tid, tid }),
+                all.iter().any(|record| record.says == Says::Ends(TaskId { pid: tid, tid })),
                 "{tid}: {all:?}"
             );
         }

@@ -3,7 +3,7 @@
 
 use crate::elf_file::regular;
 use crate::event::{behind_files, boot_behind_files};
-use crate::file_proof::{DELETED, FileProof, Inode, Mapping, inode_of, is_program};
+use crate::file_proof::{DELETED, FileProof, Mapping, inode_of, is_program};
 use crate::stacks::CodePlace;
 use crate::symbols::Jit;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use topdown_seam::records::Inode;
 
 /// Something that addresses are in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -155,9 +155,10 @@ fn unwinder(
 mod tests {
     use super::*;
     use crate::event::now;
-    use crate::file_proof::{Inode, inode_at};
+    use crate::file_proof::inode_at;
     use crate::symbols::tests::{Scratch, offsets_of};
     use std::process::Command;
+    use topdown_seam::records::Inode;
 
     /// Two functions without frame pointers, of which the inner one has pushed a register and made room for 40 bytes.
     const SOURCE: &str = ".text\n.globl inner\n.type inner, @function\ninner:\n.cfi_startproc\npush %rbx\n.cfi_adjust_cfa_offset 8\n\

@@ -8,7 +8,9 @@
 //! A process whose parent ended before it is waited for by none of the others, and its CPU time is in that of none: its end tells.
 #![forbid(unsafe_code)]
 
-use super::records::Records;
+use super::linux::page_size;
+use super::records;
+use super::ring::RecordRing;
 use super::{Attr, Kernel, Linux};
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_DUMMY, PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
@@ -26,7 +28,7 @@ const LONGEST: usize = 8192;
 /// An event for each CPU, which counts nothing, and what its records have said.
 #[derive(Debug)]
 pub struct Execs {
-    rings: Vec<(<Linux as Kernel>::Fd, Records)>,
+    rings: Vec<(<Linux as Kernel>::Fd, RecordRing)>,
     tally: Tally,
 }
 
@@ -89,11 +91,11 @@ impl Execs {
         attr.sample_type = PERF_SAMPLE_TIME.into();
         attr.set_sample_id_all(1);
         attr.set_watermark(1);
-        attr.__bindgen_anon_2.wakeup_watermark = (PAGES * 4096 / 4) as u32;
+        attr.__bindgen_anon_2.wakeup_watermark = (PAGES * page_size() / 4) as u32;
         let ring = |cpu: u32| {
             let event = Linux::default().open(&attr, pid, cpu as i32)?;
-            let records = Records::of_pages(&event, PAGES)?;
-            Ok((event, records))
+            let ring = RecordRing::map(&event, PAGES)?;
+            Ok((event, ring))
         };
         let started = HashSet::from([pid as u32, std::process::id()]); // (who waits for the command itself)
         let tally = Tally { started, ..Tally::default() };
@@ -107,10 +109,12 @@ impl Execs {
 
     /// Makes room for records.
     pub fn take(&mut self) {
-        let Execs { rings, tally } = self;
-        for (_, records) in rings {
-            let left = records.take_words(|words| tally.add(words));
-            tally.gaps |= left < LONGEST;
+        let (Execs { rings, tally }, mut words) = (self, Vec::new());
+        for (_, ring) in rings {
+            while let Some(words) = ring.next(&mut words) {
+                tally.add(words);
+            }
+            tally.gaps |= !ring.had_room(LONGEST);
         }
     }
 
@@ -130,7 +134,7 @@ impl Tally {
     fn add(&mut self, words: &[u64]) {
         // (process and thread, then what is the kind's own, then the time)
         let &[header, process, ref body @ .., time] = words else { return };
-        let (kind, misc, pid) = (header as u32, (header >> 32) as u32 & 0xffff, process as u32);
+        let ((kind, misc), pid) = (records::header(header), process as u32);
         if kind == PERF_RECORD_LOST {
             self.gaps = true;
         } else if kind == PERF_RECORD_COMM && misc & PERF_RECORD_MISC_COMM_EXEC != 0 {

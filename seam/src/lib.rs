@@ -9,7 +9,7 @@
 //! - `floating`: the program's floating-point environment, kept.
 //! - `thread`, `identity`, `memory`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
 //!   other threads and forked children meet.
-//! - `records`, `execs`: an event's ring buffer, and what programs lose their events.
+//! - `ring`, `records`, `execs`: an event's ring buffer, its records, and what programs lose their events.
 //! - `seccomp`: how many filters this process has.
 //! - `cpu`, `sysfs`, `lasting`, `terms`, `format`, `attr`, `numbers`: CPUID, what /sys tells, and its texts as `perf_event_attr`.
 
@@ -46,6 +46,7 @@ pub mod rdpmc;
 #[path = "no_rdpmc.rs"]
 pub mod rdpmc;
 pub mod records;
+pub mod ring;
 pub mod rseq;
 #[cfg(any(test, fuzzing, feature = "scripted"))]
 pub mod scripted;

@@ -1,16 +1,16 @@
-//! The records that the kernel writes into an event's ring buffer: what a group has counted for a thread so far, and which
-//! threads begin, end and change their names.
+//! The records that the kernel writes into an event's ring buffer: what a group has counted for a thread so far, what processes map, and
+//! which threads begin, end and change their names.
+#![forbid(unsafe_code)]
 
-use super::linux::PerfEvent;
-use super::page::{Page, Times};
+use super::page::Times;
+use super::ring::RecordRing;
 use perf_event_open_sys::bindings::{
     PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST, PERF_RECORD_MISC_COMM_EXEC,
-    PERF_RECORD_SAMPLE, PERF_RECORD_THROTTLE, PERF_SAMPLE_READ, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
+    PERF_RECORD_MMAP2, PERF_RECORD_SAMPLE, PERF_RECORD_THROTTLE, PERF_SAMPLE_READ, PERF_SAMPLE_TID,
+    PERF_SAMPLE_TIME,
 };
 use std::io;
 use std::os::fd::AsRawFd;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `sample_type` of events whose records are read here. All records end with, or begin with, their thread and time.
 pub const SAMPLE_TYPE: u64 = (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_READ) as u64;
@@ -22,6 +22,25 @@ pub struct TaskId {
     pub pid: i32,
     /// The thread.
     pub tid: i32,
+}
+
+impl TaskId {
+    /// Of a record's word.
+    pub fn of(word: u64) -> TaskId {
+        let (pid, tid) = pair(word);
+        TaskId { pid, tid }
+    }
+}
+
+/// What the kernel says of a mapped file, in records and in /proc/PID/maps: device and inode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Inode {
+    /// The device.
+    pub major: u32,
+    /// The same.
+    pub minor: u32,
+    /// The inode.
+    pub number: u64,
 }
 
 /// A record.
@@ -44,92 +63,67 @@ pub enum Says {
     Began(TaskId, TaskId),
     /// It ends.
     Ends(TaskId),
+    /// A process has mapped a file from this offset on, at so many addresses from `start` on.
+    Mapped {
+        /// The process.
+        pid: i32,
+        /// The first address.
+        start: u64,
+        /// How many there are.
+        len: u64,
+        /// In the file.
+        offset: u64,
+        /// The file's path in the process's root directory.
+        file: String,
+        /// Which file it is.
+        inode: Inode,
+    },
     /// So many records found no room.
     Lost(u64),
     /// The kernel takes no more samples of the event for the rest of a tick, and from Linux 6.16 on counts none of its group.
     Throttled,
 }
 
-/// An event's ring buffer.
+/// An event's ring buffer, and the record that is taken of it.
 #[derive(Debug)]
 pub struct Records {
-    ring: *mut libc::c_void,
-    /// Bytes for records.
-    room: usize,
+    ring: RecordRing,
+    words: Vec<u64>,
 }
 
-const PAGE: usize = 4096;
 /// Pages for records: fewer than the 516 KiB that each CPU gives a user (kernel.perf_event_mlock_kb).
 const PAGES: usize = 64;
 
 impl Records {
-    /// Maps the buffer of an event. Records are dropped while it is full.
+    /// Maps the buffer of an event, as large as each CPU lets a user have.
     ///
     /// # Errors
-    /// EPERM: kernel.perf_event_mlock_kb and RLIMIT_MEMLOCK are used up; the kernel's others.
-    pub fn map(event: &PerfEvent) -> io::Result<Records> {
+    /// Those of [`RecordRing::map`].
+    pub fn map(event: &impl AsRawFd) -> io::Result<Records> {
         Records::of_pages(event, PAGES)
     }
 
     /// The same, with room for records in so many pages: a power of two.
-    pub(crate) fn of_pages(event: &PerfEvent, pages: usize) -> io::Result<Records> {
-        let (room, length) = (pages * PAGE, (1 + pages) * PAGE);
-        let (access, fd) = (libc::PROT_READ | libc::PROT_WRITE, event.as_raw_fd());
-        // SAFETY: a new mapping, where the kernel likes.
-        let ring = unsafe { libc::mmap(null_mut(), length, access, libc::MAP_SHARED, fd, 0) };
-        if ring == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Records { ring, room }) }
+    ///
+    /// # Errors
+    /// Those of [`RecordRing::map`].
+    pub fn of_pages(event: &impl AsRawFd, pages: usize) -> io::Result<Records> {
+        Ok(Records { ring: RecordRing::map(event, pages)?, words: Vec::new() })
     }
 
     /// All records that are there, the oldest first; those of kinds that [`Says`] does not have are left out.
     pub fn take(&mut self) -> Vec<TaskRecord> {
         let mut all = Vec::new();
-        self.take_words(|words| all.extend(record(words)));
-        all
-    }
-
-    /// The words of each record that is there, the oldest first. Returns how many bytes were left when they came: if a record may not
-    /// have found room, fewer than it has.
-    pub(crate) fn take_words(&mut self, mut each: impl FnMut(&[u64])) -> usize {
-        let page = self.ring.cast::<Page>();
-        // SAFETY: the first page of the mapping; the kernel writes `data_head`, and this process alone `data_tail`.
-        let (head, tail) = unsafe {
-            (
-                AtomicU64::from_ptr(&raw mut (*page).data_head).load(Ordering::Acquire),
-                AtomicU64::from_ptr(&raw mut (*page).data_tail),
-            )
-        };
-        let mut at = tail.load(Ordering::Relaxed);
-        let left = self.room.saturating_sub(head.wrapping_sub(at) as usize);
-        while at < head {
-            let word = self.words(at, 1)[0];
-            let bytes = (word >> 48) as usize;
-            if bytes < 8 {
-                break; // (the kernel writes none so short)
-            }
-            each(&self.words(at, bytes / 8));
-            at += bytes as u64;
+        while let Some(words) = self.ring.next(&mut self.words) {
+            all.extend(record(words));
         }
-        tail.store(head, Ordering::Release);
-        left
-    }
-
-    fn words(&self, at: u64, count: usize) -> Vec<u64> {
-        let data = self.ring.cast::<u8>().wrapping_add(PAGE);
-        let place = |k: usize| (at as usize + 8 * k) % self.room;
-        // SAFETY: within the mapping; records begin and end at multiples of eight bytes, and the kernel does not write where
-        // `data_tail` has not been yet.
-        (0..count).map(|k| unsafe { data.add(place(k)).cast::<u64>().read_volatile() }).collect()
+        all
     }
 }
 
-// SAFETY: the mapping is this value's alone, and a process's mappings are all its threads'.
-unsafe impl Send for Records {}
-
-impl Drop for Records {
-    fn drop(&mut self) {
-        // SAFETY: it was mapped, and is given up once.
-        unsafe { libc::munmap(self.ring, PAGE + self.room) };
-    }
+/// Kind and misc bits of a record that begins with this word.
+pub fn header(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32 & 0xffff)
 }
 
 /// Two 32-bit numbers in a word.
@@ -137,29 +131,35 @@ fn pair(word: u64) -> (i32, i32) {
     (word as u32 as i32, (word >> 32) as u32 as i32)
 }
 
-fn task(word: u64) -> TaskId {
-    let (pid, tid) = pair(word);
-    TaskId { pid, tid }
+/// A text of so many words, up to its first zero.
+fn text(words: &[u64]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
 }
 
 /// The record of these words; None: of another kind, or not as the kernel writes them.
 fn record(words: &[u64]) -> Option<TaskRecord> {
     let &[header, ref body @ ..] = words else { return None };
-    let (kind, misc) = (header as u32, (header >> 32) as u32 & 0xffff);
+    let (kind, misc) = self::header(header);
     let &[.., last] = body else { return None };
     let said = |says| Some(TaskRecord { time: last, says }); // (each but a sample ends with thread and time)
     match kind {
         PERF_RECORD_SAMPLE => {
             let &[id, time, events, enabled, running, ref values @ ..] = body else { return None };
-            let counted = Says::Counted(task(id), Times { enabled, running }, values.to_vec());
+            let counted = Says::Counted(TaskId::of(id), Times { enabled, running }, values.to_vec());
             (events == values.len() as u64).then_some(TaskRecord { time, says: counted })
         }
         PERF_RECORD_COMM => {
             let &[id, ref name @ .., _, _] = body else { return None };
-            let name: Vec<u8> = name.iter().flat_map(|word| word.to_ne_bytes()).collect();
-            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-            let name = String::from_utf8_lossy(name).into_owned();
-            said(Says::Named(task(id), name, misc & PERF_RECORD_MISC_COMM_EXEC != 0))
+            said(Says::Named(TaskId::of(id), text(name), misc & PERF_RECORD_MISC_COMM_EXEC != 0))
+        }
+        PERF_RECORD_MMAP2 => {
+            let &[id, start, len, offset, device, number, _generation, _flags, ref file @ .., _, _] = body
+            else {
+                return None;
+            };
+            let inode = Inode { major: device as u32, minor: (device >> 32) as u32, number };
+            said(Says::Mapped { pid: TaskId::of(id).pid, start, len, offset, file: text(file), inode })
         }
         PERF_RECORD_FORK | PERF_RECORD_EXIT => {
             let &[processes, threads, ..] = body else { return None };
@@ -203,6 +203,14 @@ mod tests {
             record(&exit),
             Some(TaskRecord { time: 96, says: Says::Ends(TaskId { pid: 30, tid: 31 }) })
         );
+        let path = [*b"/bin/tru", *b"e\0\0\0\0\0\0\0"].map(u64::from_ne_bytes);
+        let mapped = [header(PERF_RECORD_MMAP2, 0, 13), id, 0x1000, 0x2000, 0x3000, 8 | 1 << 32, 99, 0, 0];
+        let mapped: Vec<u64> = mapped.into_iter().chain(path).chain([id, 77]).collect();
+        let inode = Inode { major: 8, minor: 1, number: 99 };
+        let (start, len, offset, file) = (0x1000, 0x2000, 0x3000, "/bin/true".to_string());
+        let says = Says::Mapped { pid: 20, start, len, offset, file, inode };
+        assert_eq!(record(&mapped), Some(TaskRecord { time: 77, says }));
+        assert_eq!(record(&mapped[..9]), None);
         let lost = [header(PERF_RECORD_LOST, 0, 5), 4, 12, id, 95];
         assert_eq!(record(&lost), Some(TaskRecord { time: 95, says: Says::Lost(12) }));
         // another group's, cut short, of another kind, empty

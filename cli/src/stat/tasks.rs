@@ -52,6 +52,7 @@ impl Tasks {
                 Says::Ends(id) => _ = self.present.remove(&id.tid),
                 Says::Lost(records) => self.lost += records,
                 Says::Throttled => self.throttled = true,
+                Says::Mapped { .. } => {}
             }
         }
     }

@@ -12,10 +12,10 @@ use super::resolved::{Config, OnPmu, attr_of};
 use super::written::Periods;
 use crate::event::{CLOCK, TaskEvent, Times};
 use crate::records::{CallGraph, READ_FORMAT, READ_TIMES, RawSample, Sampled, sampled, without_callers};
-use crate::ring::RecordRing;
 use crate::sampler::{SampledTarget, switches_attr};
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::io;
+use topdown_seam::ring::RecordRing;
 
 /// Some 300 samples with ten callers each: those of 10 ms are fewer.
 const RING_PAGES: usize = 16;
@@ -98,7 +98,7 @@ pub(crate) struct ConditionalSampler {
     _switches: Option<TaskEvent>,
     owner: Owner,
     tally: Tally,
-    record: Vec<u8>,
+    record: Vec<u64>,
 }
 
 fn attr(pmu: &OnPmu, event: Config, mask: u64) -> perf_event_attr {
@@ -184,8 +184,8 @@ impl ConditionalSampler {
     pub fn drain(&mut self) -> Vec<RawSample> {
         let mut samples = Vec::new();
         let mut record = std::mem::take(&mut self.record);
-        while let Some((kind, _)) = self.ring.next(&mut record) {
-            samples.extend(self.taken(kind, &record));
+        while let Some(record) = self.ring.next(&mut record) {
+            samples.extend(self.taken(record));
         }
         self.record = record;
         self.tally.held += samples.len() as u64;
@@ -193,15 +193,15 @@ impl ConditionalSampler {
     }
 
     /// The sample that a record is, if the condition is known to have held in its thread.
-    fn taken(&mut self, kind: u32, record: &[u8]) -> Option<RawSample> {
+    fn taken(&mut self, record: &[u64]) -> Option<RawSample> {
         let tally = &mut self.tally;
         if let Owner::Cpu { owners, .. } = &mut self.owner {
-            if let Some(switch) = without_callers(kind, record) {
+            if let Some(switch) = without_callers(record) {
                 tally.is_not_lost(owners.switched(&switch));
                 return None;
             }
         }
-        let sampled = sampled(kind, record, CallGraph::FramePointers);
+        let sampled = sampled(record, CallGraph::FramePointers);
         match (sampled, &mut self.owner) {
             (Sampled::Sample(sample), Owner::Thread { pid, descheduled }) => {
                 let parted = std::mem::take(descheduled);

@@ -2,11 +2,12 @@ mod shared;
 mod split;
 
 use super::*;
-use crate::file_proof::{Inode, inode_at};
+use crate::file_proof::inode_at;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use topdown_seam::records::Inode;
 
 /// A function into which two others are inlined, one in the other, and one that calls it.
 pub(crate) const SOURCE: &str = "\
