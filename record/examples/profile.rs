@@ -7,9 +7,10 @@ use std::time::Duration;
 use topdown::SampledEvents;
 use topdown_record::views::{Heading, View};
 use topdown_record::{
-    CallStack, Confidence, EstimatedShares, FunctionFigures, Limit, Pace, Profile, ProfiledCore,
-    ProfiledFunction, ProfiledLine, SourceLine, Sources, StackFrame, Unseen, Untold,
+    CallStack, EstimatedShares, FunctionFigures, Limit, Pace, Profile, ProfiledCore, ProfiledFunction,
+    ProfiledLine, SourceLine, Sources, StackFrame, Unseen, Untold,
 };
+use topdown_report::ShareInterval;
 
 /// Long, and with what would do harm in a page or a picture.
 const HOSTILE: &str =
@@ -45,14 +46,14 @@ fn told(events: &SampledEvents, [retiring, bad, frontend]: [u32; 3], error: u32)
             // (the larger part first or last)
             _ => of(node.parent) * if parts == 1.0 { 1.0 } else { [0.3, 0.7][k % 2] },
         };
-        Confidence { value, low: (value - error).max(0.0), high: (value + error).min(1.0) }
+        ShareInterval::around(value, error)
     });
     EstimatedShares { shares: shares.collect(), windows: 412, sampling: 0.8 * error }
 }
 
 fn figures(seconds: u64, all: u64, shares: Result<EstimatedShares, Untold>) -> FunctionFigures {
     let value = seconds as f64 / all as f64;
-    let time = Confidence { value, low: (value - 0.02).max(0.0), high: (value + 0.02).min(1.0) };
+    let time = ShareInterval::around(value, 0.02);
     FunctionFigures { time, time_ns: seconds * SECOND, bursts: 100 * seconds as usize, shares }
 }
 
@@ -65,7 +66,7 @@ fn lines(name: &str, seconds: u64, all: u64) -> Vec<ProfiledLine> {
     let (parts, first) = ([40, 20, 15, 10, 5, 1], name.len() as u32);
     let line = |(part, line): (u64, u32)| {
         let value = (part * seconds) as f64 / (100 * all) as f64;
-        let time = Confidence { value, low: (value - 0.02).max(0.0), high: (value + 0.02).min(1.0) };
+        let time = ShareInterval::around(value, 0.02);
         let file = file.into();
         ProfiledLine {
             file,

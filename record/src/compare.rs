@@ -9,29 +9,29 @@ mod render;
 
 pub use file::RecordedFile;
 
-use crate::estimate::Confidence;
 use file::RecordedFigures;
 use serde::{Serialize, Serializer};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use topdown::{LEVEL_1, LEVEL_2};
+use topdown_report::ShareInterval;
 
 /// What has changed of a part of the time, or of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PartChange {
     /// None: not known there.
-    pub before: Option<Confidence>,
+    pub before: Option<ShareInterval>,
     /// The same.
-    pub after: Option<Confidence>,
+    pub after: Option<ShareInterval>,
     /// None: not known of both.
-    pub difference: Option<Confidence>,
+    pub difference: Option<ShareInterval>,
     /// Whether the difference's interval is above 0, or below.
     pub significant: Option<bool>,
 }
 
 impl PartChange {
-    fn new(before: Option<Confidence>, after: Option<Confidence>) -> PartChange {
-        let difference = before.zip(after).map(|(before, after)| Confidence {
+    fn new(before: Option<ShareInterval>, after: Option<ShareInterval>) -> PartChange {
+        let difference = before.zip(after).map(|(before, after)| ShareInterval {
             value: after.value - before.value,
             low: after.low - before.high,
             high: after.high - before.low,

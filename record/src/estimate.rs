@@ -20,38 +20,16 @@
 use crate::statistics::{at_most, student};
 use crate::strata::{Cluster, Evened, LEAST, Stratum, TimeOfStrata, Weighed, add_counts};
 use topdown::{SampledEvents, SampledNode};
+use topdown_report::ShareInterval;
 
 /// Of all ends of windows together, as a share of the slots: pipeline stages of each end are off by some slots, in either direction.
 const EDGES: f64 = 0.0005;
-
-/// A value, and an interval in which the truth is with a probability of 95 %.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Confidence {
-    /// The estimate.
-    pub value: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-impl Confidence {
-    pub(crate) fn around(value: f64, half: f64) -> Confidence {
-        Confidence { value, low: (value - half).max(0.0), high: (value + half).min(1.0) }
-    }
-
-    /// The distance to the further end.
-    #[must_use]
-    pub fn error(&self) -> f64 {
-        (self.high - self.value).max(self.value - self.low)
-    }
-}
 
 /// Shares that can be told.
 #[derive(Clone, Debug)]
 pub struct EstimatedShares {
     /// Of each node, in the order of the events' nodes.
-    pub shares: Vec<Confidence>,
+    pub shares: Vec<ShareInterval>,
     /// From so many windows.
     pub windows: usize,
     /// How far the worst node may be off by what a longer run makes smaller.
@@ -290,7 +268,7 @@ pub(crate) fn shares(
     let from = |clusters: &[&Cluster]| from(events, seen, in_all, clusters, unsampled);
     let (both, shorter) = (from(&all), from(&shorter));
     let comes_back = seen.returns[1].elsewhere > 0;
-    let worst = |told: &EstimatedShares| told.shares.iter().map(Confidence::error).fold(0.0, f64::max);
+    let worst = |told: &EstimatedShares| told.shares.iter().map(ShareInterval::error).fold(0.0, f64::max);
     let best = match (both, shorter) {
         (Some(both), Some(shorter)) if !comes_back && worst(&both) < worst(&shorter) => Some(both),
         (_, Some(shorter)) => Some(shorter),
@@ -372,7 +350,7 @@ fn from(
         let others = displaced(*share, foreign);
         let start = excess.abs() * windows / slots;
         let unseen = unknown(*share, part_unseen);
-        Confidence::around(*share, sampling + others + start + rounded + unseen + EDGES)
+        ShareInterval::around(*share, sampling + others + start + rounded + unseen + EDGES)
     };
     let sampling = ratios.iter().map(|(_, half)| *half).fold(0.0, f64::max);
     Some(EstimatedShares {
@@ -442,7 +420,7 @@ fn by_difference(events: &SampledEvents, seen: &SeenIn, unsampled: f64) -> Resul
     let part_unseen = 1.0 - (1.0 - untold) * (1.0 - unsampled);
     let one = |((share, half), rounded): ((&f64, &f64), &f64)| {
         let others = displaced(*share, foreign) + unknown(*share, part_unseen);
-        Confidence::around(*share, half + others + rounded + EDGES)
+        ShareInterval::around(*share, half + others + rounded + EDGES)
     };
     let sampling = halves.iter().copied().fold(0.0, f64::max) + falling(foreign, &seen.returns);
     let windows = seen.clusters.iter().map(|cluster| cluster.windows).sum();

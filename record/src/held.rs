@@ -2,10 +2,11 @@
 #![forbid(unsafe_code)]
 
 use crate::conditional::{Condition, Tally};
-use crate::estimate::Confidence;
+use serde::Serialize;
+use topdown_report::ShareInterval;
 
 /// What samples of a condition are, and what part of all they make.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ConditionShare {
     /// The condition in words.
     pub condition: String,
@@ -16,16 +17,20 @@ pub struct ConditionShare {
     /// Stretches in which the condition held, each a sample.
     pub samples: u64,
     /// Samples that are not among them: the thread was descheduled within the stretch, or there was no room.
+    #[serde(rename = "samples_left_out")]
     pub left_out: u64,
     /// What the event counted in all.
+    #[serde(rename = "events_in_all")]
     pub all: u64,
     /// The part of these that the condition held in; None: nothing was counted, or it contradicts the samples.
-    pub part: Option<Confidence>,
+    pub part: Option<ShareInterval>,
     /// The part of the time for which the counters were not others' (0 to 1).
+    #[serde(rename = "time_counted")]
     pub counted: f64,
     /// PMUs that were sampled.
     pub pmus: Vec<&'static str>,
     /// PMUs of cores of which nothing is in this.
+    #[serde(rename = "pmus_without")]
     pub without: Vec<&'static str>,
 }
 
@@ -54,14 +59,14 @@ impl ConditionShare {
 
 /// Of what was counted, how much was in stretches in which the condition held. Those of which it is not known may be or not: samples
 /// that are left out, and on each thread a stretch that had not ended.
-fn part(tally: &Tally, period: u64) -> Option<Confidence> {
+fn part(tally: &Tally, period: u64) -> Option<ShareInterval> {
     let all = tally.all.count as f64;
     let part = |stretches: u64| stretches as f64 * period as f64 / all;
     let low = part(tally.held);
     // (the three events are not read at one instant)
     (all > 0.0 && low < 1.01).then(|| {
         let low = low.min(1.0);
-        Confidence {
+        ShareInterval {
             value: low,
             low,
             high: part(tally.held + tally.parted + tally.lost + tally.threads).min(1.0).max(low),

@@ -64,7 +64,7 @@ pub use compare::{
 };
 pub use conditional::Condition;
 pub use cpus::CpuTotals;
-pub use estimate::{Confidence, EstimatedShares, Untold};
+pub use estimate::{EstimatedShares, Untold};
 pub use held::ConditionShare;
 pub use journal::{Journal, Kept};
 pub use profile::{

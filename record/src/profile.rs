@@ -3,9 +3,7 @@
 
 use crate::budget::Pace;
 use crate::cpus::CpuTotals;
-use crate::estimate::{
-    Alone, Background, Coming, Confidence, EstimatedShares, SeenIn, SeenInAll, Untold, shares,
-};
+use crate::estimate::{Alone, Background, Coming, EstimatedShares, SeenIn, SeenInAll, Untold, shares};
 use crate::held::ConditionShare;
 use crate::processes::PROCESS;
 use crate::recording::{Burst, Recording};
@@ -18,6 +16,7 @@ use crate::unseen::Unseen;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use topdown::{SampledEvents, SampledNode, TD_NODE_RETIRING};
+use topdown_report::ShareInterval;
 
 mod named;
 
@@ -27,7 +26,7 @@ use named::{NamedFrame, NamedStack, called, is_whole, named};
 #[derive(Clone, Debug)]
 pub struct FunctionFigures {
     /// Its part of the CPU time in user mode, or in both modes if what the kernel does was recorded, too.
-    pub time: Confidence,
+    pub time: ShareInterval,
     /// The same in nanoseconds.
     pub time_ns: u64,
     /// Bursts that began in it.
@@ -44,7 +43,7 @@ pub struct ProfiledLine {
     /// Its number.
     pub line: u32,
     /// Its part of the CPU time in user mode.
-    pub time: Confidence,
+    pub time: ShareInterval,
     /// The same in nanoseconds.
     pub time_ns: u64,
     /// Bursts that began in it.
@@ -207,14 +206,14 @@ impl Whole {
     }
 
     /// What was not sampled may all be the function's, or none of it; so may all that a timer tells.
-    fn time(&self, ns: u64) -> Confidence {
+    fn time(&self, ns: u64) -> ShareInterval {
         let value = if self.time_ns > 0.0 { ns as f64 / self.time_ns } else { 0.0 };
         if self.by_timer {
-            return Confidence { value, low: 0.0, high: 1.0 };
+            return ShareInterval { value, low: 0.0, high: 1.0 };
         }
         let (low, high) = proportion(value * self.bursts, self.bursts);
         let (low, high) = (low * self.sampled, 1.0 - (1.0 - high) * self.sampled);
-        Confidence { value, low: low.min(value), high: high.max(value) }
+        ShareInterval { value, low: low.min(value), high: high.max(value) }
     }
 
     /// Lines of a function; those of most time first.

@@ -1,7 +1,7 @@
 //! Slots of many sums, added and subtracted, with a bound that stays one.
 #![forbid(unsafe_code)]
 
-use crate::nodes::{InTurns, NodeInterval, Nodes};
+use crate::nodes::{InTurns, NodeInterval, Nodes, ShareInterval};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, Moved, Node, Sum, TD_NODE_SMT_CONTENTION, TurnTally};
 
@@ -408,9 +408,9 @@ impl Account {
             else {
                 continue;
             };
-            node.value = *share;
-            node.low = node.low.max(share - error).min(*share);
-            node.high = node.high.min(share + error).max(*share);
+            let ShareInterval { low, high, .. } = node.share;
+            let (low, high) = (low.max(share - error).min(*share), high.min(share + error).max(*share));
+            node.share = ShareInterval { value: *share, low, high };
         }
         nodes
     }

@@ -68,7 +68,7 @@ fn figures(row: &mut Vec<String>, figures: &Figures) {
 
 fn tree(row: &mut Vec<String>, nodes: &[Kind], figures: &Figures) {
     for node in nodes {
-        let shown = figures.tree.find(node.metric.id);
+        let shown = figures.tree.find(node.metric.id).map(|node| node.share);
         row.extend(
             [shown.map(|one| one.value), shown.map(|one| one.low), shown.map(|one| one.high)].map(number),
         );

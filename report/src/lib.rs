@@ -36,6 +36,7 @@ pub use html::page;
 pub use input::{open_regular, read_whole, unreadable};
 pub use merge::{OutsideCount, ProcessSums};
 pub use model::{Report, SCHEMA};
+pub use nodes::ShareInterval;
 pub use output::{Claim, Output, Wait, is_stdout, stdout_was_closed, wait_for_readers_by};
 pub use topdown_table::clean;
 pub use words::{SANDBOXED, UNCOUNTED, count, occasion_of, short, thousands, time};

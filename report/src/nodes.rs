@@ -55,29 +55,45 @@ impl Serialize for Kind {
     }
 }
 
-/// A node's share, and the ends between which the truth lies.
+/// A share, and the ends between which the truth lies: of what was counted for certain, of samples with a probability of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct ShareInterval {
+    /// 0 to 1.
+    pub value: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl ShareInterval {
+    /// As far to either side, from 0 to 1.
+    #[must_use]
+    pub fn around(value: f64, half: f64) -> ShareInterval {
+        ShareInterval { value, low: (value - half).max(0.0), high: (value + half).min(1.0) }
+    }
+
+    /// The distance to the farther end.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        (self.high - self.value).max(self.value - self.low)
+    }
+}
+
+/// A node's share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeInterval {
     /// Which node.
     pub kind: Kind,
-    /// 0 to 1.
-    pub value: f64,
-    /// The truth is not below this.
-    pub low: f64,
-    /// Nor above this.
-    pub high: f64,
+    /// How much of its whole the node is.
+    pub share: ShareInterval,
 }
 
 impl NodeInterval {
-    /// The farther end.
-    pub fn error(&self) -> f64 {
-        (self.high - self.value).max(self.value - self.low)
-    }
-
     /// "20.0 % of cycles, between 19.9 and 20.1".
     pub fn text(&self) -> String {
         let of = if self.kind.unit == TD_UNIT_CLOCKS { "cycles" } else { "slots" };
-        let NodeInterval { value, low, high, .. } = self;
+        let ShareInterval { value, low, high } = self.share;
         format!("{:.1} % of {of}, between {:.1} and {:.1}", 100.0 * value, 100.0 * low, 100.0 * high)
     }
 }
@@ -95,17 +111,7 @@ impl Tree {
 
 impl Serialize for Tree {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(serde::Serialize)]
-        struct Interval {
-            value: f64,
-            low: f64,
-            high: f64,
-        }
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for NodeInterval { kind, value, low, high } in &self.0 {
-            map.serialize_entry(kind.name(), &Interval { value: *value, low: *low, high: *high })?;
-        }
-        map.end()
+        serializer.collect_map(self.0.iter().map(|node| (node.kind.name(), node.share)))
     }
 }
 
@@ -346,10 +352,12 @@ impl Nodes {
             let part = uncounted / (uncounted + all);
             let low = (amount.low / all).clamp(0.0, 1.0) * (1.0 - part);
             let high = ((amount.high + amount.unknown) / all).clamp(0.0, 1.0) * (1.0 - part) + part;
-            NodeInterval { kind: amount.kind, value, low: low.min(value), high: high.max(value) }
+            let share = ShareInterval { value, low: low.min(value), high: high.max(value) };
+            NodeInterval { kind: amount.kind, share }
         };
-        let finite =
-            |shown: &NodeInterval| [shown.value, shown.low, shown.high].iter().all(|end| end.is_finite());
+        let finite = |node: &NodeInterval| {
+            [node.share.value, node.share.low, node.share.high].iter().all(|end| end.is_finite())
+        };
         let mut shown: Vec<NodeInterval> = self.amounts.iter().map(share).filter(finite).collect();
         shown.sort_by_key(|node| node.kind.level); // (trees of several CPUs may be merged)
         shown
@@ -368,7 +376,8 @@ mod tests {
     }
 
     fn is(shown: &NodeInterval, value: f64, low: f64, high: f64) {
-        for (found, expected) in [(shown.value, value), (shown.low, low), (shown.high, high)] {
+        let share = shown.share;
+        for (found, expected) in [(share.value, value), (share.low, low), (share.high, high)] {
             assert!((found - expected).abs() < 1e-9, "{shown:?}, not {value} in {low} to {high}");
         }
     }
@@ -439,7 +448,7 @@ mod tests {
         is(&shown[2], 0.3 / 4.0, 0.3 / 4.0, 0.3 / 4.0);
         // slots of which nothing is known may be of any node
         all.more_slots(20_000.0);
-        assert!(all.nodes().shown(0.0)[2].high > 0.5);
+        assert!(all.nodes().shown(0.0)[2].share.high > 0.5);
         let few = group("backend", 7, &[node(0, 10_000, 0.8, 0.0), node(2, 10_000, 0.2, 0.0)]);
         all.add(&few);
         assert!(all.are_few());

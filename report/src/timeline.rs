@@ -108,13 +108,13 @@ impl Interval {
 
     /// Slots of a node.
     pub fn count(&self, node: &NodeInterval) -> u64 {
-        (node.value * self.slots as f64).round() as u64
+        (node.share.value * self.slots as f64).round() as u64
     }
 
     /// No share of this level is farther from the truth; None: nothing was counted.
     pub fn error(&self, level: u32) -> Option<f64> {
         let nodes = self.nodes.iter().filter(|node| node.kind.level == level);
-        nodes.map(NodeInterval::error).reduce(f64::max)
+        nodes.map(|node| node.share.error()).reduce(f64::max)
     }
 }
 

@@ -12,7 +12,7 @@ fn bound(node: &NodeInterval, one: Option<&Level1>, two: Option<&Level2>) -> f64
     match (one, two) {
         (Some(one), _) if is_of(&LEVEL_1) => one.error,
         (_, Some(two)) if is_of(&LEVEL_2) => two.error,
-        _ => node.error(),
+        _ => node.share.error(),
     }
 }
 
@@ -32,19 +32,21 @@ fn dominant<'t>(tree: &'t Tree, one: Option<&Level1>, two: Option<&Level2>) -> D
     let bound = |node: &NodeInterval| bound(node, one, two);
     let below = |id: u32| {
         let mut nodes: Vec<&NodeInterval> = tree.0.iter().filter(|node| node.kind.parent == id).collect();
-        nodes.sort_by(|a, b| b.value.total_cmp(&a.value));
+        nodes.sort_by(|a, b| b.share.value.total_cmp(&a.share.value));
         nodes
     };
     let mut roots = below(TD_NODE_NONE);
     let Some(largest) = roots.first().copied() else { return Dominant::Unmeasured };
-    roots.retain(|root| root.value + bound(root) >= largest.value - bound(largest));
+    roots.retain(|root| root.share.value + bound(root) >= largest.share.value - bound(largest));
     match *roots {
         [root] => {
             let mut named = root;
             loop {
                 let parts = below(named.kind.metric.id);
                 let [first, rest @ ..] = &parts[..] else { break };
-                let apart = |other: &&NodeInterval| first.value - other.value > bound(first) + bound(other);
+                let apart = |other: &&NodeInterval| {
+                    first.share.value - other.share.value > bound(first) + bound(other)
+                };
                 let says = first.kind.unit == named.kind.unit && !first.kind.metric.verdict.is_empty();
                 if rest.is_empty() || !rest.iter().all(apart) || !says {
                     break;
@@ -63,9 +65,10 @@ pub fn words(tree: &Tree, one: Option<&Level1>, two: Option<&Level2>) -> String 
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     match dominant(tree, one, two) {
         Dominant::Unmeasured => "not measured".into(),
-        Dominant::One(named) => named.kind.metric.verdict.replacen('%', &percent(named.value), 1),
+        Dominant::One(named) => named.kind.metric.verdict.replacen('%', &percent(named.share.value), 1),
         Dominant::Either(a, b) => {
-            let each = |root: &NodeInterval| format!("{} {}", root.kind.metric.title(), percent(root.value));
+            let each =
+                |root: &NodeInterval| format!("{} {}", root.kind.metric.title(), percent(root.share.value));
             format!("{} or {}: too close to tell", each(a), each(b))
         }
         Dominant::Open(bound) => format!("cannot be told: the bound is {:.1} points", 100.0 * bound),
@@ -129,7 +132,7 @@ pub fn next(figures: &Figures) -> String {
     let (one, two) = (figures.level_1.as_ref(), figures.level_2.as_ref());
     let (retiring, others): (Vec<NodeInterval>, Vec<NodeInterval>) =
         figures.tree.0.iter().partition(|node| node.kind.metric == LEVEL_1[0]);
-    let is_busy = retiring.first().is_none_or(|node| node.value + bound(node, one, two) >= BUSY);
+    let is_busy = retiring.first().is_none_or(|node| node.share.value + bound(node, one, two) >= BUSY);
     let wasted = Tree(others);
     let Dominant::One(mut node) = dominant(if is_busy { &figures.tree } else { &wasted }, one, two) else {
         return String::new();
@@ -139,7 +142,7 @@ pub fn next(figures: &Figures) -> String {
         let step = STEPS.iter().find(|(name, _)| *name == node.kind.metric.field());
         match (step, figures.tree.find(node.kind.parent)) {
             (Some((_, step)), _) => {
-                return format!("{} {:.0} %: {step}", node.kind.metric.title(), 100.0 * node.value);
+                return format!("{} {:.0} %: {step}", node.kind.metric.title(), 100.0 * node.share.value);
             }
             (None, Some(parent)) => node = parent,
             (None, None) => return String::new(),
@@ -151,7 +154,7 @@ pub fn next(figures: &Figures) -> String {
 mod tests {
     use super::*;
     use crate::account::Shares;
-    use crate::nodes::Kind;
+    use crate::nodes::{Kind, ShareInterval};
     use topdown::TD_UNIT_SLOTS;
 
     fn tree(one: &[f64], two: &[f64]) -> Tree {
@@ -159,9 +162,7 @@ mod tests {
             let parent = |k: usize| if level == 1 { TD_NODE_NONE } else { LEVEL_1[k / 2].id };
             let node = |(k, value): (usize, &f64)| NodeInterval {
                 kind: Kind { metric: metrics[k], parent: parent(k), level, unit: TD_UNIT_SLOTS },
-                value: *value,
-                low: 0.0,
-                high: 1.0,
+                share: ShareInterval { value: *value, low: 0.0, high: 1.0 },
             };
             shares.iter().enumerate().map(node).collect()
         };

@@ -195,7 +195,7 @@ fn the_truth_is_within_every_bound() {
                 n => (metric, truth[(n - 5) / 2] - truth[(n - 1) / 2 + 2]),
             });
             for (metric, truth) in nodes {
-                let node = figures.tree.find(metric.id).unwrap();
+                let node = figures.tree.find(metric.id).unwrap().share;
                 let truth = truth as f64 / slots as f64;
                 assert!(
                     node.low <= truth + 1e-9 && truth <= node.high + 1e-9 && node.low <= node.value,
@@ -315,10 +315,10 @@ fn what_groups_counted_in_turns_is_of_one_region_and_the_nodes_of_each_are_estim
     );
     assert_eq!((report.whole.inclusive.slots, report.whole.counts.executions), (20_000, 1));
     let tree = &solve.item.inclusive.tree;
-    near(tree.find(topdown::TD_NODE_FRONTEND_BOUND).unwrap().value, 0.3);
+    near(tree.find(topdown::TD_NODE_FRONTEND_BOUND).unwrap().share.value, 0.3);
     let latency = tree.find(topdown::TD_NODE_FETCH_LATENCY).unwrap();
-    near(latency.value, 0.3 / 4.0);
-    assert!(latency.error() < 0.001 && solve.item.inclusive.level_2.is_none(), "{latency:?}");
+    near(latency.share.value, 0.3 / 4.0);
+    assert!(latency.share.error() < 0.001 && solve.item.inclusive.level_2.is_none(), "{latency:?}");
     assert!(!solve.item.counts.few_turns && region(&report, "of the other alone").item.counts.few_turns);
     // what was being worked on tells nothing
     let mut torn = in_turns();
@@ -329,7 +329,7 @@ fn what_groups_counted_in_turns_is_of_one_region_and_the_nodes_of_each_are_estim
         solve.item.counts.few_turns
             && solve.item.inclusive.tree.find(topdown::TD_NODE_FETCH_LATENCY).is_none()
     );
-    near(solve.item.inclusive.tree.find(topdown::TD_NODE_FRONTEND_BOUND).unwrap().value, 0.3);
+    near(solve.item.inclusive.tree.find(topdown::TD_NODE_FRONTEND_BOUND).unwrap().share.value, 0.3);
 }
 
 #[test]

@@ -212,7 +212,7 @@ fn a_whole_of_level_1_has_the_level_2_of_threads_that_saw_nearly_all_of_it() {
     let level_2 = nearly.whole.inclusive.level_2.unwrap();
     // (heavy operations: 1,000 of the slots that threads have seen; the other 500 may be any)
     assert!((level_2.of[0] - 0.1).abs() < 1e-3, "{level_2:?}");
-    let heavy = nearly.whole.inclusive.tree.find(topdown::TD_NODE_HEAVY_OPERATIONS).unwrap();
+    let heavy = nearly.whole.inclusive.tree.find(topdown::TD_NODE_HEAVY_OPERATIONS).unwrap().share;
     assert!(heavy.low * 10_500.0 <= 1_000.0 && heavy.high * 10_500.0 >= 1_500.0, "{heavy:?}");
     assert!(heavy.low > 0.09 && heavy.high < 0.15, "{heavy:?}");
     let says = |report: &Report| render(report, Format::Text).contains("level 2 is what the threads");
@@ -330,7 +330,7 @@ fn nodes_of_groups_that_took_turns_are_the_whole_as_those_of_one_group() {
     let one = whole.level_1.unwrap();
     assert_eq!(one.of.map(|share| (100.0 * share).round()), [50.0, 10.0, 25.0, 15.0]);
     assert!((one.error - 0.02).abs() < 1e-9, "{one:?}");
-    let latency = whole.tree.find(topdown::TD_NODE_FETCH_LATENCY).unwrap();
+    let latency = whole.tree.find(topdown::TD_NODE_FETCH_LATENCY).unwrap().share;
     assert!((latency.value - 0.2).abs() < 1e-9 && (latency.low - 0.15).abs() < 1e-9, "{latency:?}");
     assert!((latency.high - 0.25).abs() < 1e-9, "{latency:?}");
     for (format, says) in [

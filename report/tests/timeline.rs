@@ -134,7 +134,7 @@ fn intervals_whose_bound_says_little_are_hatched() {
     assert!(!render(&report, Format::Html).contains("<rect class=\"doubt\""));
     let series = &mut report.timeline.as_mut().unwrap().series[0];
     for node in &mut series.intervals[0].nodes {
-        node.high = 1.0;
+        node.share.high = 1.0;
     }
     let page = render(&report, Format::Html);
     assert_eq!(page.matches("<rect class=\"doubt\"").count(), 2, "{page}");

@@ -112,7 +112,7 @@ impl Families {
         let mut errors = [None; 2];
         for node in nodes.filter(|node| node.kind.level <= 2) {
             let category = ("category", node.kind.metric.field().to_string());
-            let slots = Value::Counter((node.value * figures.slots as f64).round() as u64);
+            let slots = Value::Counter((node.share.value * figures.slots as f64).round() as u64);
             if node.kind.level == 1 {
                 self.add(prefix, Some("slots"), SLOTS, with(&[category]), slots);
             } else {
@@ -121,7 +121,7 @@ impl Families {
                 self.add(&format!("{prefix}_level2"), Some("slots"), LEVEL_2, labels, slots);
             }
             let error = &mut errors[node.kind.level as usize - 1];
-            *error = Some(node.error().max(error.unwrap_or(0.0)));
+            *error = Some(node.share.error().max(error.unwrap_or(0.0)));
         }
         for (level, error) in errors.iter().enumerate() {
             let Some(error) = error else { continue };

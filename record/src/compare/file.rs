@@ -1,13 +1,13 @@
 //! A recording, read from the .json of `topdown record`.
 #![forbid(unsafe_code)]
 
-use crate::estimate::Confidence;
 use crate::journal;
 use crate::views::{CSV_BEGINNING, FORMAT};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
+use topdown_report::ShareInterval;
 use topdown_report::read_whole;
 
 /// What a file in JSON says of itself.
@@ -47,8 +47,8 @@ pub(super) struct RecordedFunction {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RecordedFigures {
     pub time_ns: u64,
-    pub time: Confidence,
-    pub shares: BTreeMap<String, Confidence>,
+    pub time: ShareInterval,
+    pub shares: BTreeMap<String, ShareInterval>,
     cannot_be_told: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl RecordedFigures {
     fn wrong(&self) -> Option<&str> {
         let shares = self.shares.iter().map(|(name, share)| (&**name, share));
         let mut all = [("time", &self.time)].into_iter().chain(shares);
-        let is_wrong = |part: &Confidence| {
+        let is_wrong = |part: &ShareInterval| {
             ![part.value, part.low, part.high].iter().all(|end| PLAUSIBLE.contains(end))
                 || part.low > part.high
         };

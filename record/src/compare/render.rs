@@ -2,12 +2,12 @@
 #![forbid(unsafe_code)]
 
 use super::{FiguresChange, PartChange, RecordingComparison};
-use crate::estimate::Confidence;
 use crate::views::{LEAST_TIME, in_words, quoted};
 use std::fmt::Write;
+use topdown_report::ShareInterval;
 use topdown_report::{Format, clean, count, json, time};
 
-fn percent(part: &Confidence) -> String {
+fn percent(part: &ShareInterval) -> String {
     format!("{:.1} %", 100.0 * part.value)
 }
 
@@ -20,7 +20,7 @@ fn row(name: &str, change: &PartChange) -> Option<String> {
 }
 
 /// "25.1 ± 4.6 % of the time".
-fn part_of_time(part: &Confidence) -> String {
+fn part_of_time(part: &ShareInterval) -> String {
     format!("{:.1} ± {:.1} % of the time", 100.0 * part.value, 100.0 * part.error())
 }
 
@@ -72,7 +72,7 @@ fn figures(name: &str, figures: &FiguresChange) -> String {
 }
 
 /// Columns of a value and its ends.
-fn ends(part: Option<Confidence>) -> String {
+fn ends(part: Option<ShareInterval>) -> String {
     part.map_or(",,".into(), |part| format!("{:.6},{:.6},{:.6}", part.value, part.low, part.high))
 }
 

@@ -282,7 +282,7 @@ fn where_functions_jump_no_more_than_promised_is_outside() {
 
 /// The share that retires of a function of which all slots do, and which is left for another of which none does, and come back to, again
 /// and again without a return: inlined, or by jumps.
-fn of_one_of_two(alone: &Alone) -> Confidence {
+fn of_one_of_two(alone: &Alone) -> ShareInterval {
     let (mut random, mut seen) = (Random(7), SeenIn::default());
     for _ in 0..1000 {
         let (mut runs, mut from, begun) = (Vec::new(), 0.0, random.next() < 0.5);
@@ -422,7 +422,7 @@ fn what_interrupts_count_is_in_no_share() {
             }
         }
         let is_off = |told: &EstimatedShares, made: &Made| {
-            let off = |(share, truth): (&Confidence, &f64)| *truth < share.low || *truth > share.high;
+            let off = |(share, truth): (&ShareInterval, &f64)| *truth < share.low || *truth > share.high;
             told.shares.iter().zip(&made.shares).filter(|pair| off(*pair)).count()
         };
         for (made, seen) in functions.iter().zip(&seen) {

@@ -11,9 +11,9 @@ mod frames;
 pub(super) use file::svg;
 pub(super) use frames::{Callees, Flames, Width};
 
-use crate::estimate::Confidence;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore};
 use topdown::LEVEL_1;
+use topdown_report::ShareInterval;
 
 /// How graphs look, besides what all pages have.
 pub(super) const STYLE: &str = include_str!("flame/flame.css");
@@ -34,7 +34,7 @@ pub(super) fn time(profile: &Profile) -> String {
 pub(super) fn dominant<'p>(
     core: &ProfiledCore,
     figures: &'p FunctionFigures,
-) -> Option<(usize, &'p Confidence)> {
+) -> Option<(usize, &'p ShareInterval)> {
     let told = figures.told(&core.nodes).ok()?;
     let place = |node: &topdown::SampledNode| LEVEL_1.iter().position(|metric| *metric == node.metric);
     let roots = core.nodes.iter().zip(&told.shares).filter_map(|(node, share)| Some((place(node)?, share)));

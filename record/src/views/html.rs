@@ -5,10 +5,10 @@ mod listing;
 
 use super::flame::{self, Callees, Flames, Width};
 use super::{Heading, remarks};
-use crate::estimate::Confidence;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use maud::{Markup, html};
 use topdown::TD_UNIT_SLOTS;
+use topdown_report::ShareInterval;
 use topdown_report::nodes::{Kind, NodeInterval, Tree};
 use topdown_report::page::{self, Text};
 use topdown_report::{count, thousands};
@@ -49,16 +49,14 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
 /// Those of a function that are told, as reports have them.
 fn tree(core: &ProfiledCore, figures: &FunctionFigures) -> Option<Tree> {
     let told = figures.told(&core.nodes).ok()?;
-    let shown = |(node, share): (&topdown::SampledNode, &Confidence)| NodeInterval {
+    let shown = |(node, share): (&topdown::SampledNode, &ShareInterval)| NodeInterval {
         kind: Kind { metric: node.metric, parent: node.parent, level: node.level, unit: TD_UNIT_SLOTS },
-        value: share.value,
-        low: share.low,
-        high: share.high,
+        share: *share,
     };
     Some(Tree(core.nodes.iter().zip(&told.shares).map(shown).collect()))
 }
 
-fn percent(interval: &Confidence) -> String {
+fn percent(interval: &ShareInterval) -> String {
     format!("{:.1} ± {:.1} %", 100.0 * interval.value, 100.0 * interval.error())
 }
 

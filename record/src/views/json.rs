@@ -3,11 +3,12 @@
 
 use super::{name, remarks};
 use crate::cpus::{CpuChange, CpuTotals};
-use crate::estimate::{Confidence, Untold};
+use crate::estimate::Untold;
 use crate::held::ConditionShare;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledLine};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use topdown_report::ShareInterval;
 
 /// What the file says that it is.
 pub(crate) const FORMAT: &str = "topdown-record-1";
@@ -39,7 +40,7 @@ struct Document<'a> {
     notes: &'a [String],
     remarks: Vec<String>,
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
-    held: Option<HeldRow<'a>>,
+    held: Option<&'a ConditionShare>,
     cores: Vec<CoreRow<'a>>,
     functions: Vec<FunctionRow<'a>>,
 }
@@ -87,32 +88,17 @@ struct LineRow<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum TimeRow {
-    Time { time_ns: u64, time: Confidence },
-    ConditionShare { events: u64, part: Confidence },
+    Time { time_ns: u64, time: ShareInterval },
+    ConditionShare { events: u64, part: ShareInterval },
 }
 
 impl TimeRow {
-    fn of(profile: &Profile, ns: u64, part: Confidence) -> TimeRow {
+    fn of(profile: &Profile, ns: u64, part: ShareInterval) -> TimeRow {
         match profile.held {
             None => TimeRow::Time { time_ns: ns, time: part },
             Some(_) => TimeRow::ConditionShare { events: ns, part },
         }
     }
-}
-
-/// What the samples are of.
-#[derive(Serialize)]
-struct HeldRow<'a> {
-    condition: &'a str,
-    event: &'a str,
-    period: u64,
-    samples: u64,
-    samples_left_out: u64,
-    events_in_all: u64,
-    part: Option<Confidence>,
-    time_counted: f64,
-    pmus: &'a [&'static str],
-    pmus_without: &'a [&'static str],
 }
 
 #[derive(Serialize)]
@@ -122,7 +108,7 @@ struct FiguresRow<'a> {
     bursts: usize,
     windows: usize,
     /// By perf's names; none that cannot be told.
-    shares: BTreeMap<&'a str, Confidence>,
+    shares: BTreeMap<&'a str, ShareInterval>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cannot_be_told: Option<String>,
 }
@@ -135,21 +121,6 @@ fn cpus(totals: &CpuTotals) -> CpusRow {
         windows_of_several_threads: totals.switched,
         processes_without_names: totals.hidden,
         time_by_timer: totals.by_timer,
-    }
-}
-
-fn held(held: &ConditionShare) -> HeldRow<'_> {
-    HeldRow {
-        condition: &held.condition,
-        event: &held.event,
-        period: held.period,
-        samples: held.samples,
-        samples_left_out: held.left_out,
-        events_in_all: held.all,
-        part: held.part,
-        time_counted: held.counted,
-        pmus: &held.pmus,
-        pmus_without: &held.without,
     }
 }
 
@@ -212,7 +183,7 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         burst_ns: profile.pace.burst_ns,
         notes: &profile.notes,
         remarks: remarks::of_all(profile),
-        held: profile.held.as_ref().map(held),
+        held: profile.held.as_ref(),
         cores: profile.cores.iter().map(core).collect(),
         functions: functions.collect(),
     };

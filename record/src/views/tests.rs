@@ -6,7 +6,7 @@ mod remarks;
 
 use super::*;
 use crate::budget::{Limit, Pace};
-use crate::estimate::{Confidence, EstimatedShares, Untold};
+use crate::estimate::{EstimatedShares, Untold};
 use crate::profile::{CallStack, FunctionFigures, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame};
 use crate::sources::Sources;
 use crate::symbols::SourceLine;
@@ -14,19 +14,20 @@ use crate::unseen::Unseen;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use topdown::SampledEvents;
+use topdown_report::ShareInterval;
 
 pub(crate) const HEADING: Heading =
     Heading { command: "./a.out", occasion: "2026-01-31 12:34:56 +0100 on host" };
 
 fn figures(ns: u64, shares: Option<[f64; 4]>) -> FunctionFigures {
     let told = shares.map(|shares| EstimatedShares {
-        shares: shares.map(|share| Confidence::around(share, 0.01)).to_vec(),
+        shares: shares.map(|share| ShareInterval::around(share, 0.01)).to_vec(),
         windows: 100,
         sampling: 0.005,
     });
     let value = ns as f64 / 4e9;
     FunctionFigures {
-        time: Confidence::around(value, 0.02),
+        time: ShareInterval::around(value, 0.02),
         time_ns: ns,
         bursts: 50,
         shares: told.ok_or(Untold::Few(3)),
@@ -34,7 +35,7 @@ fn figures(ns: u64, shares: Option<[f64; 4]>) -> FunctionFigures {
 }
 
 fn line(line: u32, ns: u64) -> ProfiledLine {
-    let time = Confidence::around(ns as f64 / 4e9, 0.01);
+    let time = ShareInterval::around(ns as f64 / 4e9, 0.01);
     ProfiledLine { file: "/src/a.c".into(), line, time, time_ns: ns, bursts: 20 }
 }
 
@@ -476,7 +477,7 @@ fn held() -> crate::held::ConditionShare {
         samples: 2000,
         left_out: 12,
         all: 10_000_000_000,
-        part: Some(Confidence { value: 0.4, low: 0.4, high: 0.41 }),
+        part: Some(ShareInterval { value: 0.4, low: 0.4, high: 0.41 }),
         counted: 0.9,
         pmus: vec!["cpu_atom"],
         without: vec!["cpu_core"],

@@ -2,14 +2,14 @@
 #![forbid(unsafe_code)]
 
 use super::{remarks, title};
-use crate::estimate::Confidence;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
+use topdown_report::ShareInterval;
 use topdown_report::{clean, short, thousands};
 
-fn percent(interval: &Confidence) -> String {
+fn percent(interval: &ShareInterval) -> String {
     format!("{:5.1} ±{:4.1}", 100.0 * interval.value, 100.0 * interval.error())
 }
 

@@ -6,7 +6,7 @@
 
 use crate::account::{Level1, Level2, Shares};
 use crate::model::{DOUBTFUL, Figures};
-use crate::nodes::{NodeInterval, Tree};
+use crate::nodes::{NodeInterval, ShareInterval, Tree};
 use svg::Document;
 use svg::node::element::{Group, Line, Rectangle, Text, Title};
 use topdown::{LEVEL_1, LEVEL_2, Metric, TD_UNIT_SLOTS};
@@ -49,7 +49,7 @@ struct Part {
 
 impl Part {
     fn of(node: &NodeInterval, colour: usize, at: f64) -> Part {
-        let NodeInterval { kind, value, low, high } = *node;
+        let NodeInterval { kind, share: ShareInterval { value, low, high } } = *node;
         Part { metric: kind.metric, colour, at, share: value, less: value - low, more: high - value }
     }
 
@@ -95,10 +95,10 @@ pub fn draw_tree(name: &str, verdict: &str, tree: &Tree) -> String {
         let mut begin = at;
         for (colour, node) in parts_of(tree, k) {
             two.push(Part::of(node, colour, begin));
-            begin += node.value;
+            begin += node.share.value;
         }
         one.push(Part::of(root, k, at));
-        at += root.value;
+        at += root.share.value;
     }
     stacked(&format!("{name}: {verdict}"), None, &one, &two, LARGE)
 }

@@ -4,7 +4,7 @@
 
 use super::bar;
 use crate::model::DOUBTFUL;
-use crate::nodes::{NodeInterval, Tree};
+use crate::nodes::Tree;
 use crate::verdict;
 use crate::words::clean;
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
@@ -112,7 +112,7 @@ pub(crate) fn head(verdict: &str, one: Option<f64>, two: Option<f64>) -> Markup 
 pub fn shares(name: &str, tree: &Tree) -> Markup {
     let verdict = verdict::words(tree, None, None);
     let worst = |level: u32| {
-        let errors = tree.0.iter().filter(|node| node.kind.level == level).map(NodeInterval::error);
+        let errors = tree.0.iter().filter(|node| node.kind.level == level).map(|node| node.share.error());
         errors.reduce(f64::max)
     };
     html! {

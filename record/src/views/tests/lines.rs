@@ -78,7 +78,7 @@ fn lines_that_may_be_the_hottest_are_marked() {
     let scratch = Scratch::new("marked");
     let mut profile = with_source(&scratch);
     for line in &mut profile.functions[0].lines {
-        line.time = Confidence::around(line.time.value, 0.1);
+        line.time = ShareInterval::around(line.time.value, 0.1);
     }
     // 37.5, 25, 18.8 and 15 % in truth within ten points: the third is as much as the first at most, and half of it
     let rows = rows(&written(View::Html, &mut profile));

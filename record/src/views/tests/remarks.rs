@@ -230,7 +230,7 @@ fn shares_of_which_each_may_be_all_or_nothing_are_not_shown() {
     assert!(says_nothing(&profile).is_some());
     // nor if one may be half of all that can be
     let told = profile.functions[0].own.shares.as_mut().unwrap();
-    told.shares.iter_mut().for_each(|share| *share = Confidence::around(share.value, 0.1));
+    told.shares.iter_mut().for_each(|share| *share = ShareInterval::around(share.value, 0.1));
     assert!(!text(&profile).contains(untold) && says_nothing(&profile).is_none());
     let told = profile.functions[0].own.shares.as_mut().unwrap();
     (told.shares[3].value, told.shares[3].low, told.shares[3].high) = (0.1, 0.0, 0.98);
