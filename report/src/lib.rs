@@ -25,6 +25,7 @@ mod words;
 mod compare;
 mod csv;
 mod html;
+pub mod proto;
 mod text;
 mod trace;
 

@@ -1,12 +1,11 @@
 //! A timeline as a Perfetto trace (ui.perfetto.dev): a counter track for each node, in slots per second, and one for the bound.
 //!
-//! Messages and field numbers are those of Perfetto's protos/perfetto/trace/trace_packet.proto and what it includes; the wire format is
-//! the crate prost's. (Its derive macro would bring a second version of syn into the tree.)
+//! Messages and field numbers are those of Perfetto's protos/perfetto/trace/trace_packet.proto and what it includes.
 #![forbid(unsafe_code)]
 
+use crate::proto::ProtoMessage;
 use crate::timeline::{Interval, Series, SeriesSubject, Timeline};
 use crate::words::clean;
-use prost::encoding::{self, WireType};
 use std::collections::BTreeMap;
 
 /// `Trace`.
@@ -35,67 +34,39 @@ const TYPE_COUNTER: u64 = 4;
 /// One writer, hence one sequence of packets.
 const SEQUENCE: u64 = 1;
 
-/// A message on the way.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn number(mut self, tag: u32, value: u64) -> Message {
-        encoding::uint64::encode(tag, &value, &mut self.0);
-        self
-    }
-
-    fn double(mut self, tag: u32, value: f64) -> Message {
-        encoding::double::encode(tag, &value, &mut self.0);
-        self
-    }
-
-    fn text(mut self, tag: u32, value: &str) -> Message {
-        encoding::string::encode(tag, &value.to_string(), &mut self.0);
-        self
-    }
-
-    fn message(mut self, tag: u32, value: &Message) -> Message {
-        encoding::encode_key(tag, WireType::LengthDelimited, &mut self.0);
-        encoding::varint::encode_varint(value.0.len() as u64, &mut self.0);
-        self.0.extend_from_slice(&value.0);
-        self
-    }
-}
-
 /// A trace on the way.
 struct Trace {
-    out: Message,
+    out: ProtoMessage,
     /// Tracks so far, which are their ids.
     tracks: u64,
 }
 
 impl Trace {
-    fn packet(&mut self, packet: Message) {
+    fn packet(&mut self, packet: ProtoMessage) {
         let packet = packet.number(SEQUENCE_ID, SEQUENCE);
-        self.out = std::mem::take(&mut self.out).message(PACKET, &packet);
+        self.out.push(PACKET, packet);
     }
 
     /// A new track below another; of a counter, if it has a unit.
     fn track(&mut self, name: &str, parent: Option<u64>, unit: Option<&str>) -> u64 {
         self.tracks += 1;
-        let mut track = Message::default().number(UUID, self.tracks).text(NAME, &clean(name));
+        let mut track = ProtoMessage::default().number(UUID, self.tracks).with(NAME, clean(name));
         if let Some(parent) = parent {
             track = track.number(PARENT_UUID, parent);
         }
         if let Some(unit) = unit {
-            track = track.message(COUNTER, &Message::default().text(UNIT_NAME, unit));
+            track = track.with(COUNTER, ProtoMessage::default().with(UNIT_NAME, unit));
         }
-        let packet = Message::default();
+        let packet = ProtoMessage::default();
         let packet = if self.tracks == 1 { packet.number(SEQUENCE_FLAGS, CLEARED) } else { packet };
-        self.packet(packet.message(TRACK_DESCRIPTOR, &track));
+        self.packet(packet.with(TRACK_DESCRIPTOR, track));
         self.tracks
     }
 
     fn value(&mut self, track: u64, at_ns: u64, value: f64) {
-        let event = Message::default().number(TYPE, TYPE_COUNTER).number(TRACK_UUID, track);
+        let event = ProtoMessage::default().number(TYPE, TYPE_COUNTER).number(TRACK_UUID, track);
         let event = event.double(DOUBLE_VALUE, value);
-        self.packet(Message::default().number(TIMESTAMP, at_ns).message(TRACK_EVENT, &event));
+        self.packet(ProtoMessage::default().number(TIMESTAMP, at_ns).with(TRACK_EVENT, event));
     }
 
     /// The tracks of a series. A value holds from its time to that of the next; the last is at the end.
@@ -132,10 +103,10 @@ impl Trace {
 
 /// The bytes of the trace.
 pub fn encode(timeline: &Timeline, title: &str) -> Vec<u8> {
-    let mut trace = Trace { out: Message::default(), tracks: 0 };
+    let mut trace = Trace { out: ProtoMessage::default(), tracks: 0 };
     let root = trace.track(&format!("topdown: {title}"), None, None);
     for series in &timeline.series {
         trace.series(series, root, timeline.boottime_ns);
     }
-    trace.out.0
+    trace.out.bytes()
 }

@@ -6,33 +6,8 @@
 use super::parts::Parts;
 use super::remarks;
 use crate::profile::{Profile, StackFrame};
-use prost::encoding::{bytes, int64, string};
 use std::collections::HashMap;
-
-/// A message under way: its encoded fields.
-#[derive(Default)]
-struct ProtoFields(Vec<u8>);
-
-impl ProtoFields {
-    fn number(mut self, tag: u32, value: i64) -> ProtoFields {
-        int64::encode(tag, &value, &mut self.0);
-        self
-    }
-
-    fn numbers(mut self, tag: u32, values: &[i64]) -> ProtoFields {
-        int64::encode_packed(tag, values, &mut self.0);
-        self
-    }
-
-    fn text(&mut self, tag: u32, text: &str) {
-        string::encode(tag, &text.to_string(), &mut self.0);
-    }
-
-    /// A message within.
-    fn within(&mut self, tag: u32, message: ProtoFields) {
-        bytes::encode(tag, &message.0, &mut self.0);
-    }
-}
+use topdown_report::proto::ProtoMessage;
 
 /// Field numbers of profile.proto.
 mod tag {
@@ -57,80 +32,80 @@ mod tag {
 /// A message under way, with what is in its tables.
 #[derive(Default)]
 struct Tables {
-    message: ProtoFields,
-    strings: HashMap<String, i64>,
-    mappings: HashMap<String, i64>,
+    message: ProtoMessage,
+    strings: HashMap<String, u64>,
+    mappings: HashMap<String, u64>,
     /// By name, module and source file.
-    functions: HashMap<(String, String, String), i64>,
+    functions: HashMap<(String, String, String), u64>,
     /// By functions and lines.
-    locations: HashMap<Vec<(i64, i64)>, i64>,
+    locations: HashMap<Vec<(u64, u64)>, u64>,
 }
 
 impl Tables {
-    fn string(&mut self, text: &str) -> i64 {
+    fn string(&mut self, text: &str) -> u64 {
         if let Some(number) = self.strings.get(text) {
             return *number;
         }
-        let number = self.strings.len() as i64;
-        self.message.text(tag::STRING_TABLE, text);
+        let number = self.strings.len() as u64;
+        self.message.push(tag::STRING_TABLE, text);
         self.strings.insert(text.to_string(), number);
         number
     }
 
     fn value_type(&mut self, kind: &str, unit: &str) {
         let (kind, unit) = (self.string(kind), self.string(unit));
-        let value = ProtoFields::default().number(tag::VALUE_TYPE.0, kind).number(tag::VALUE_TYPE.1, unit);
-        self.message.within(tag::SAMPLE_TYPE, value);
+        let value = ProtoMessage::default().number(tag::VALUE_TYPE.0, kind).number(tag::VALUE_TYPE.1, unit);
+        self.message.push(tag::SAMPLE_TYPE, value);
     }
 
-    fn mapping(&mut self, file: &str) -> i64 {
+    fn mapping(&mut self, file: &str) -> u64 {
         if let Some(id) = self.mappings.get(file) {
             return *id;
         }
-        let (id, name) = (self.mappings.len() as i64 + 1, self.string(file));
+        let (id, name) = (self.mappings.len() as u64 + 1, self.string(file));
         let (of_id, of_name) = tag::OF_MAPPING;
-        let mapping = ProtoFields::default().number(of_id, id).number(of_name, name);
+        let mapping = ProtoMessage::default().number(of_id, id).number(of_name, name);
         // (readers need not look for what is not known, and have no addresses to look with)
         let mapping = tag::HAS.iter().fold(mapping, |mapping, has| mapping.number(*has, 1));
-        self.message.within(tag::MAPPING, mapping);
+        self.message.push(tag::MAPPING, mapping);
         self.mappings.insert(file.to_string(), id);
         id
     }
 
-    fn function(&mut self, (name, module): &(String, String), file: &str) -> i64 {
+    fn function(&mut self, (name, module): &(String, String), file: &str) -> u64 {
         let key = (name.clone(), module.clone(), file.to_string());
         if let Some(id) = self.functions.get(&key) {
             return *id;
         }
-        let (id, name, file) = (self.functions.len() as i64 + 1, self.string(name), self.string(file));
+        let (id, name, file) = (self.functions.len() as u64 + 1, self.string(name), self.string(file));
         let (of_id, of_name, system_name, filename) = tag::OF_FUNCTION;
-        let function = ProtoFields::default().number(of_id, id).number(of_name, name);
-        self.message.within(tag::FUNCTION, function.number(system_name, name).number(filename, file));
+        let function = ProtoMessage::default().number(of_id, id).number(of_name, name);
+        self.message.push(tag::FUNCTION, function.number(system_name, name).number(filename, file));
         self.functions.insert(key, id);
         id
     }
 
     /// That of a function, and of those that are inlined there, the innermost first.
-    fn location(&mut self, frames: &[&StackFrame]) -> i64 {
+    fn location(&mut self, frames: &[&StackFrame]) -> u64 {
         let line = |frame: &&StackFrame| {
             let (file, line) =
-                frame.line.as_ref().map_or(("", 0), |line| (&*line.file, i64::from(line.line)));
+                frame.line.as_ref().map_or(("", 0), |line| (&*line.file, u64::from(line.line)));
             (self.function(&frame.function, file), line)
         };
-        let lines: Vec<(i64, i64)> = frames.iter().map(line).collect();
+        let lines: Vec<(u64, u64)> = frames.iter().map(line).collect();
         if let Some(id) = self.locations.get(&lines) {
             return *id;
         }
-        let id = self.locations.len() as i64 + 1;
+        let id = self.locations.len() as u64 + 1;
         let mapping = frames.last().map_or(0, |frame| self.mapping(&frame.function.1));
         let (of_id, of_mapping, of_line) = tag::OF_LOCATION;
-        let mut location = ProtoFields::default().number(of_id, id).number(of_mapping, mapping);
+        let mut location = ProtoMessage::default().number(of_id, id).number(of_mapping, mapping);
         for (function, line) in &lines {
             let (function_id, number) = tag::OF_LINE;
-            let line = ProtoFields::default().number(function_id, *function).number(number, *line);
-            location.within(of_line, line);
+            let line = ProtoMessage::default().number(function_id, *function).number(number, *line);
+            location.push(of_line, line);
         }
-        self.message.within(tag::LOCATION, location);
+        self.message.push(tag::LOCATION, location);
         self.locations.insert(lines, id);
         id
     }
@@ -148,19 +123,19 @@ pub(super) fn pprof(profile: &Profile, command: &str) -> Vec<u8> {
     for (stack, ns) in &profile.stacks {
         let frames: Vec<&StackFrame> = stack.frames.iter().rev().collect();
         let locations = frames.split_inclusive(|frame| !frame.inlined);
-        let locations: Vec<i64> = locations.map(|frames| tables.location(frames)).collect();
-        let values = parts.of(stack, *ns);
+        let locations: Vec<u64> = locations.map(|frames| tables.location(frames)).collect();
+        let values: Vec<u64> = parts.of(stack, *ns).into_iter().map(|value| value as u64).collect();
         let sample =
-            ProtoFields::default().numbers(tag::OF_SAMPLE.0, &locations).numbers(tag::OF_SAMPLE.1, &values);
-        tables.message.within(tag::SAMPLE, sample);
+            ProtoMessage::default().numbers(tag::OF_SAMPLE.0, &locations).numbers(tag::OF_SAMPLE.1, &values);
+        tables.message.push(tag::SAMPLE, sample);
     }
     let remarks = remarks::of_all(profile);
-    let comments: Vec<i64> = [command]
+    let comments: Vec<u64> = [command]
         .into_iter()
         .chain(remarks.iter().map(|remark| &**remark))
         .map(|text| tables.string(text))
         .collect();
     let cpu = tables.string(kind);
-    let message = tables.message.number(tag::DURATION_NANOS, profile.elapsed.as_nanos() as i64);
-    message.numbers(tag::COMMENT, &comments).number(tag::DEFAULT_SAMPLE_TYPE, cpu).0
+    let message = tables.message.number(tag::DURATION_NANOS, profile.elapsed.as_nanos() as u64);
+    message.numbers(tag::COMMENT, &comments).number(tag::DEFAULT_SAMPLE_TYPE, cpu).bytes()
 }
