@@ -9,12 +9,12 @@ mod render;
 
 pub use file::RecordedFile;
 
-use file::RecordedFigures;
-use serde::{Serialize, Serializer};
+use file::{RecordedFigures, RecordedFunction};
+use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use topdown::{LEVEL_1, LEVEL_2};
-use topdown_report::ShareInterval;
+use topdown_report::{ShareInterval, pairs};
 
 /// What has changed of a part of the time, or of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -60,14 +60,10 @@ pub struct FiguresChange {
     /// Its part of all.
     pub time: PartChange,
     /// By perf's names, in the order of the tree's levels.
-    #[serde(serialize_with = "by_name")]
+    #[serde(serialize_with = "topdown_report::by_name")]
     pub shares: Vec<(String, PartChange)>,
     /// Why there are no shares before, and after.
     pub cannot_be_told: [Option<String>; 2],
-}
-
-fn by_name<S: Serializer>(shares: &[(String, PartChange)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(shares.iter().map(|(name, change)| (name, change)))
 }
 
 /// Levels 1 and 2, then what is deeper.
@@ -79,15 +75,12 @@ fn order(name: &str) -> usize {
 impl FiguresChange {
     fn new(both: [Option<&RecordedFigures>; 2]) -> FiguresChange {
         let [before, after] = both;
-        let of = |name: &str| both.map(|figures| figures?.shares.get(name).copied());
-        let names: BTreeSet<&String> =
-            both.iter().flatten().flat_map(|figures| figures.shares.keys()).collect();
-        let change = |name: &String| {
-            let [before, after] = of(name);
-            (name.clone(), PartChange::new(before, after))
+        let shares = pairs(both.map(|figures| figures.into_iter().flat_map(|figures| &figures.shares)));
+        let change = |(name, [before, after]): (&String, [Option<&ShareInterval>; 2])| {
+            (name.clone(), PartChange::new(before.copied(), after.copied()))
         };
-        let mut shares: Vec<_> = names.into_iter().map(change).collect();
-        shares.sort_by_key(|(name, _)| order(name));
+        let mut shares: Vec<_> = shares.into_iter().map(change).collect();
+        shares.sort_by_cached_key(|(name, _)| (order(name), name.clone()));
         let [ns_before, ns_after] = both.map(|figures| figures.map(|figures| figures.time_ns));
         let difference =
             ns_before.zip(ns_after).map(|(before, after)| i128::from(after) - i128::from(before));
@@ -153,30 +146,21 @@ fn ambiguous<'a>(files: [&'a RecordedFile; 2]) -> BTreeSet<Name<'a>> {
 impl RecordingComparison {
     /// Of what two files say.
     #[must_use]
-    pub fn new(before: &RecordedFile, after: &RecordedFile) -> RecordingComparison {
+    pub fn new<'f>(before: &'f RecordedFile, after: &'f RecordedFile) -> RecordingComparison {
         let files = [before, after];
         let ambiguous = ambiguous(files);
-        let (mut cores, mut functions) = (Vec::new(), BTreeMap::new());
-        for (place, file) in files.into_iter().enumerate() {
-            for core in &file.cores {
-                let known = cores.iter().position(|(name, _)| *name == &core.name);
-                let known = known.unwrap_or_else(|| {
-                    cores.push((&core.name, [None; 2]));
-                    cores.len() - 1
-                });
-                cores[known].1[place].get_or_insert(&core.all);
-            }
-            for function in &file.functions {
-                let (core, name, module) = function.name_in_module();
-                let module = if ambiguous.contains(&(core, name, module)) { &function.path } else { module };
-                let both: &mut [Option<_>; 2] = functions.entry((core, name, module)).or_default();
-                both[place].get_or_insert(function);
-            }
-        }
+        let named = |function: &'f RecordedFunction| {
+            let (core, name, module) = function.name_in_module();
+            let module = if ambiguous.contains(&(core, name, module)) { &function.path } else { module };
+            ((core, name, module), function)
+        };
+        let cores = pairs(files.map(|file| file.cores.iter().map(|core| (&core.name, &core.all))));
+        let mut functions = pairs(files.map(|file| file.functions.iter().map(named)));
+        functions.sort_by_key(|(name, _)| *name);
         let all =
             |(name, all): (&String, _)| ComparedCore { name: name.clone(), all: FiguresChange::new(all) };
         let function =
-            |((core, name, module), both): (Name, [Option<&file::RecordedFunction>; 2])| ComparedFunction {
+            |((core, name, module), both): (Name, [Option<&RecordedFunction>; 2])| ComparedFunction {
                 name: name.into(),
                 module: module.into(),
                 core: core.into(),

@@ -2,13 +2,15 @@
 #![forbid(unsafe_code)]
 
 use crate::account::{Level1, Level2, Shares};
+use crate::csv::{field, number, yes_or_no};
 use crate::model::{Figures, Item, Report};
 use crate::words::{self, clean, percent, short, thousands, time};
 use crate::{Format, json, merge, read_whole};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 use topdown::{LEVEL_1, LEVEL_2, Metric};
@@ -165,8 +167,38 @@ pub struct Compared {
     pub figures: Vec<(&'static str, Change)>,
 }
 
-fn by_name<S: Serializer>(figures: &[(&'static str, Change)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(figures.iter().copied())
+/// Writes the change of each figure under the figure's name.
+///
+/// # Errors
+/// The serializer's.
+pub fn by_name<N: Serialize, C: Serialize, S: Serializer>(
+    figures: &[(N, C)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(figures.iter().map(|(name, change)| (name, change)))
+}
+
+/// What either side has under each key, in the order in which keys come first; of several values of one key the first.
+pub fn pairs<K: Clone + Ord, V>(sides: [impl IntoIterator<Item = (K, V)>; 2]) -> Vec<(K, [Option<V>; 2])> {
+    let (mut pairs, mut places) = (Vec::new(), BTreeMap::new());
+    for (side, values) in sides.into_iter().enumerate() {
+        for (key, value) in values {
+            let place = *places.entry(key.clone()).or_insert(pairs.len());
+            if place == pairs.len() {
+                pairs.push((key, [None, None]));
+            }
+            pairs[place].1[side].get_or_insert(value);
+        }
+    }
+    pairs
+}
+
+/// A line on shares of which it is not known whether they have changed, if there are any; what of them overlaps.
+pub fn unsure(shares: usize, what: &str) -> String {
+    if shares == 0 {
+        return String::new();
+    }
+    format!("  {} not known to have changed: the {what} overlap\n", words::count(shares as u64, "share"))
 }
 
 /// A comparison.
@@ -185,37 +217,25 @@ const COUNTS: [&str; 3] = ["executions", "slots", "time_ns"];
 /// # Errors
 /// One of them cannot be read, or is no report; the text names it.
 pub fn compare(before: &Path, after: &Path) -> io::Result<Comparison> {
-    let (one, two) = (read(before)?, read(after)?);
-    // (of rows with one name the first)
-    let by_name = |rows: &Rows| -> HashMap<String, Row> { rows.iter().rev().cloned().collect() };
-    let (first, second) = (by_name(&one), by_name(&two));
-    let mut names: Vec<&String> = one.iter().chain(&two).map(|(name, _)| name).collect();
-    names.sort();
-    names.dedup();
-    let slots = |name: &str| {
-        [&first, &second].map(|rows| rows.get(name).map_or(0, |row| row.slots)).into_iter().max()
-    };
-    names.sort_by_cached_key(|name| {
-        (!name.is_empty(), std::cmp::Reverse(slots(name)), name.to_owned().clone())
-    });
-    let compared = |name: &String| {
-        let rows = [&first, &second].map(|rows| rows.get(name).cloned());
-        let [before, after] = &rows;
+    let mut rows = pairs([read(before)?, read(after)?]);
+    let slots = |both: &[Option<Row>; 2]| both.iter().flatten().map(|row| row.slots).max();
+    rows.sort_by_cached_key(|(name, both)| (!name.is_empty(), Reverse(slots(both)), name.clone()));
+    let compared = |(region, [before, after]): (String, [Option<Row>; 2])| {
         let counts = |row: &Option<Row>| row.as_ref().map(|row| [row.executions, row.slots, row.time_ns]);
         let count = |row: &Option<Row>, k: usize| counts(row).map(|counts| (counts[k] as f64, 0.0));
         let share = |row: &Option<Row>, k: usize| row.as_ref().and_then(|row| row.shares[k]);
         let counted = COUNTS.iter().enumerate().map(|(k, name)| {
-            let change = Change::new(count(before, k), count(after, k));
+            let change = Change::new(count(&before, k), count(&after, k));
             (*name, Change { bound: None, significant: None, ..change })
         });
         let shares = metrics()
             .enumerate()
-            .map(|(k, metric)| (metric.field(), Change::new(share(before, k), share(after, k))));
-        Compared { region: name.clone(), figures: counted.chain(shares).collect() }
+            .map(|(k, metric)| (metric.field(), Change::new(share(&before, k), share(&after, k))));
+        Compared { region, figures: counted.chain(shares).collect() }
     };
     Ok(Comparison {
         files: [before, after].map(|path| clean(&path.display().to_string())),
-        regions: names.into_iter().map(compared).collect(),
+        regions: rows.into_iter().map(compared).collect(),
     })
 }
 
@@ -234,11 +254,9 @@ impl Comparison {
         let mut out = String::from("region,figure,before,after,difference,bound,significant\n");
         for Compared { region, figures } in &self.regions {
             for (name, change) in figures {
-                let number = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
-                let significant = change.significant.map_or("", |yes| if yes { "yes" } else { "no" });
-                let Change { before, after, difference, bound, .. } = *change;
+                let Change { before, after, difference, bound, significant } = *change;
                 let numbers = [before, after, difference, bound].map(number).join(",");
-                out += &format!("{},{name},{numbers},{significant}\n", crate::csv::field(region));
+                out += &format!("{},{name},{numbers},{}\n", field(region), yes_or_no(significant));
             }
         }
         out
@@ -283,12 +301,7 @@ impl Comparison {
                     100.0 * bound
                 );
             }
-            if unsure > 0 {
-                out += &format!(
-                    "  {} not known to have changed: the bounds overlap\n",
-                    words::count(unsure, "share")
-                );
-            }
+            out += &self::unsure(unsure, "bounds");
             if in_both && shares.iter().all(|(_, change)| change.difference.is_none()) {
                 out += "  shares are not known of both\n";
             }

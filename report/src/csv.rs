@@ -22,14 +22,29 @@ pub fn cell(text: &str) -> String {
     text
 }
 
+fn in_quotes(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
 /// The same as one field.
 pub fn field(text: &str) -> String {
     let text = cell(text);
-    if text.contains(['"', ',', ';', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    if text.contains(['"', ',', ';', '\n']) { in_quotes(&text) } else { text }
 }
 
-fn number<T: ToString>(number: Option<T>) -> String {
+/// The same as one field that is always in quotes.
+pub fn quoted(text: &str) -> String {
+    in_quotes(&cell(text))
+}
+
+/// A number, or nothing.
+pub fn number<T: ToString>(number: Option<T>) -> String {
     number.map_or(String::new(), |number| number.to_string())
+}
+
+/// Yes, no, or nothing.
+pub fn yes_or_no(yes: Option<bool>) -> &'static str {
+    yes.map_or("", |yes| if yes { "yes" } else { "no" })
 }
 
 fn header(nodes: &[Kind]) -> String {
@@ -136,7 +151,7 @@ pub fn render(report: &Report) -> String {
     let mut out = header(nodes);
     let all = || (String::new(), String::new(), "", "");
     line(&mut out, nodes, "", all(), &report.whole);
-    let yes = |ended: bool| if ended { "yes" } else { "no" };
+    let yes = |ended: bool| yes_or_no(Some(ended));
     for process in &report.processes {
         let pid = process.pid.to_string();
         let ended = yes(process.ended != crate::model::Ended::Killed);

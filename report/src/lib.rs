@@ -30,8 +30,8 @@ mod text;
 mod trace;
 
 pub use account::Gaps;
-pub use compare::{Comparison, compare};
-pub use csv::cell;
+pub use compare::{Comparison, by_name, compare, pairs, unsure};
+pub use csv::{cell, number, quoted, yes_or_no};
 pub use demangle::function as function_name;
 pub use html::page;
 pub use input::{open_regular, read_whole, unreadable};

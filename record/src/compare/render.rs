@@ -1,11 +1,11 @@
 //! A comparison as a text, CSV and JSON.
 #![forbid(unsafe_code)]
 
-use super::{FiguresChange, PartChange, RecordingComparison};
-use crate::views::{LEAST_TIME, in_words, quoted};
+use super::{FiguresChange, PartChange, RecordingComparison, TimeChange};
+use crate::views::{LEAST_TIME, in_words, with_ends};
 use std::fmt::Write;
 use topdown_report::ShareInterval;
-use topdown_report::{Format, clean, count, json, time};
+use topdown_report::{Format, clean, count, json, number, quoted, time, yes_or_no};
 
 fn percent(part: &ShareInterval) -> String {
     format!("{:.1} %", 100.0 * part.value)
@@ -55,13 +55,7 @@ fn figures(name: &str, figures: &FiguresChange) -> String {
     let rows = significant.filter_map(|(name, change)| row(&in_words(name), change));
     rows.for_each(|row| text += &(row + "\n"));
     let unsure = figures.shares.iter().filter(|(_, change)| change.significant == Some(false)).count();
-    if unsure > 0 {
-        let _ = writeln!(
-            text,
-            "  {} not known to have changed: the intervals overlap",
-            count(unsure as u64, "share")
-        );
-    }
+    text += &topdown_report::unsure(unsure, "intervals");
     match &figures.cannot_be_told {
         [None, None] => {}
         [Some(_), Some(_)] => text += "  shares cannot be told of either\n",
@@ -71,22 +65,15 @@ fn figures(name: &str, figures: &FiguresChange) -> String {
     text
 }
 
-/// Columns of a value and its ends.
-fn ends(part: Option<ShareInterval>) -> String {
-    part.map_or(",,".into(), |part| format!("{:.6},{:.6},{:.6}", part.value, part.low, part.high))
-}
-
 fn rows(csv: &mut String, head: &[&str], figures: &FiguresChange) {
     let head = head.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(",");
-    let whole = |number: Option<String>| number.unwrap_or_default();
-    let ns = &figures.time_ns;
-    let [before, after] = [ns.before, ns.after].map(|ns| whole(ns.map(|ns| ns.to_string())));
-    let difference = whole(ns.difference.map(|ns| ns.to_string()));
+    let TimeChange { before, after, difference } = figures.time_ns;
+    let (before, after, difference) = (number(before), number(after), number(difference));
     let _ = writeln!(csv, "{head},\"time_ns\",{before},,,{after},,,{difference},,,");
     let time = ("time".to_string(), figures.time);
     for (name, change) in [&time].into_iter().chain(&figures.shares) {
-        let significant = change.significant.map_or("", |yes| if yes { "yes" } else { "no" });
-        let parts = [change.before, change.after, change.difference].map(ends).join(",");
+        let significant = yes_or_no(change.significant);
+        let parts = [change.before, change.after, change.difference].map(with_ends).join(",");
         let _ = writeln!(csv, "{head},{},{parts},{significant}", quoted(name));
     }
 }

@@ -4,25 +4,23 @@
 use super::name;
 use crate::profile::{FunctionFigures, Profile};
 use std::fmt::Write;
+use topdown_report::{ShareInterval, quoted};
 
 /// Each profile in CSV begins so.
 pub(crate) const BEGINNING: &str = "core,function,module,scope,";
 
-/// A field of CSV, which no spreadsheet takes for a formula.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("\"{}\"", topdown_report::cell(text).replace('"', "\"\""))
+/// Fields of a value and its ends, or nothing.
+pub(crate) fn with_ends(part: Option<ShareInterval>) -> String {
+    part.map_or(",,".into(), |part| format!("{:.6},{:.6},{:.6}", part.value, part.low, part.high))
 }
 
 fn figures(row: &mut String, figures: &FunctionFigures, nodes: &[Option<usize>]) {
-    let time = &figures.time;
-    let _ = write!(row, ",{},{:.6},{:.6},{:.6}", figures.time_ns, time.value, time.low, time.high);
     let told = figures.shares.as_ref().ok();
-    let _ = write!(row, ",{}", told.map_or(0, |told| told.windows));
+    let windows = told.map_or(0, |told| told.windows);
+    let _ = write!(row, ",{},{},{windows}", figures.time_ns, with_ends(Some(figures.time)));
     for node in nodes {
-        match told.zip(*node).map(|(told, node)| told.shares[node]) {
-            Some(share) => _ = write!(row, ",{:.6},{:.6},{:.6}", share.value, share.low, share.high),
-            None => row.push_str(",,,"),
-        }
+        let share = told.zip(*node).map(|(told, node)| told.shares[node]);
+        let _ = write!(row, ",{}", with_ends(share));
     }
 }
 

@@ -14,7 +14,7 @@ mod pprof;
 mod remarks;
 mod text;
 
-pub(crate) use csv::{BEGINNING as CSV_BEGINNING, quoted};
+pub(crate) use csv::{BEGINNING as CSV_BEGINNING, with_ends};
 pub(crate) use json::FORMAT;
 pub(crate) use remarks::LEAST_TIME;
 pub use remarks::{says_no_callers, says_nothing};
