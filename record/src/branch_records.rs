@@ -1,4 +1,4 @@
-//! Whether a CPU's branch records tell callers while threads take turns on it.
+//! Whether a CPU's branch records tell callers while several threads run on it.
 //!
 //! Up to Linux 6.14 the kernel empties them at each switch to another thread where an event of the CPU asks for them: callers from before
 //! the switch would be missing, and the functions that are left look as if nobody had called them. From 6.15 on it saves and restores

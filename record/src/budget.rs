@@ -1,8 +1,8 @@
 //! How many bursts a second: as many as are asked for, but no more than their own cost and the kernel permit.
 #![forbid(unsafe_code)]
 
+use crate::chances::ChanceRate;
 use crate::sampler::SAMPLES;
-use crate::turns::TurnRate;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -109,12 +109,12 @@ impl BurstBudget {
         }
     }
 
-    /// How often a thread may have turns. In a tick there may be two more of them than on average, and one that comes late: where that are too
+    /// How often a thread may have chances. In a tick there may be two more of them than on average, and one that comes late: where that are too
     /// many they are apart.
-    pub fn rate(&self) -> TurnRate {
+    pub fn rate(&self) -> ChanceRate {
         let frequency = self.pace().frequency;
         let many = frequency / MOST_TICKS + 3.0 > self.permitted;
-        TurnRate { frequency, apart_ns: if many { NS_PER_SECOND / MOST_TICKS } else { 0.0 } }
+        ChanceRate { frequency, apart_ns: if many { NS_PER_SECOND / MOST_TICKS } else { 0.0 } }
     }
 
     /// As things stand.

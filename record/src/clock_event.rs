@@ -15,7 +15,7 @@ use topdown_seam::thread;
 
 /// The kernel's timers are no faster.
 const LEAST_NS: f64 = 10_000.0;
-/// Turns of a loop in which it shows whether a counter counts; how long a cycle is, the second one of two loops tells, which takes so many times as long.
+/// Passes of a loop in which it shows whether a counter counts; how long a cycle is, the second one of two loops tells, which takes so many times as long.
 const TRIED: u64 = 20_000;
 const LONGER: u64 = 8;
 /// Nobody interrupts one of so many, most likely.

@@ -1,6 +1,6 @@
 //! What a CPU, or a thread, runs at instants of a clock of its own.
 //!
-//! The first sample of a burst comes a gap after it was asked for, and in user mode: of a CPU where threads take turns faster than that it is
+//! The first sample of a burst comes a gap after it was asked for, and in user mode: of a CPU where threads change faster than that it is
 //! the next one's, or of whoever stays for longer. Of a thread it is of what runs when the recorder has left the thread's CPU: signals that became
 //! due meanwhile have their handlers run first. Of a thread in the kernel it may come behind what asks for it, and where the recorder
 //! waits for the thread's CPU until the thread leaves the kernel (lazy preemption), it is not asked for in the kernel. A sample of the clock is of the thread that runs now. It counts
@@ -10,9 +10,9 @@
 //! That of the events cpu-clock and task-clock, a timer's, waits while the kernel has interrupts off: where it switches from one thread to another, it is
 //! then the next one's.
 //!
-//! Where no counter is left beside the group the clock has turns with it (`InTurns`): from one turn of the thread or CPU to the next the clock counts, then a burst is
-//! asked for and the clock is off, and so on. Turns are at random instants, whatever the thread does and whoever has the turn: at each instant of its time
-//! the clock is on as likely as off. What it counts stands for the time in which it was off, too.
+//! Where no counter is left beside the group the clock takes turns with the group (`ClockTurns`): from one chance of the thread or CPU to the next the clock counts, then a burst is
+//! asked for and the clock is off, and so on. Chances are at random instants, whatever the thread does and whoever has the turn: at each instant of the thread's time
+//! the clock is on as likely as off. What the clock counts stands for the time in which it was off, too.
 #![forbid(unsafe_code)]
 
 use crate::clock_event::ClockEvent;
@@ -30,14 +30,14 @@ use topdown_seam::ring::RecordRing;
 
 /// Samples for which a ring has room, at the least; of so much if so much may be locked.
 const ROOM: [usize; 2] = [32, 8];
-/// The same of a thread, which has a turn about as often as a sample. (A sample without a copy of the stack takes a tenth of its room as a rule)
+/// The same of a thread, which has a chance about as often as a sample. (A sample without a copy of the stack takes a tenth of its room as a rule)
 const ROOM_OF_THREAD: [usize; 2] = [4, 2];
 /// The smallest page.
 const PAGE: usize = 4096;
-/// Samples with one period, before the next is drawn: to change it takes a system call, and the period begins anew. (After so many turns it would
+/// Samples with one period, before the next is drawn: to change it takes a system call, and the period begins anew. (After so many chances the period would
 /// begin anew before it ends where a thread runs for a small part of it each time)
 const BLOCK: u64 = 8;
-/// Until a new thread's first turn after a sample its periods are so much shorter: it may have come to its end before one has passed.
+/// Until a new thread's first chance after a sample its periods are so much shorter: it may have come to its end before one has passed.
 const OF_NEW_THREAD: f64 = 0.25;
 /// A clock on a CPU, or on a thread.
 #[derive(Debug)]
@@ -64,13 +64,13 @@ pub(crate) struct CpuClock {
     counted: Times,
     /// How many samples are still to come before the period is changed.
     unchanged: u64,
-    turns: Option<InTurns>,
+    turns: Option<ClockTurns>,
     record: Vec<u64>,
 }
 
-/// Of a clock that has turns with the group.
+/// The turns of a clock and the group.
 #[derive(Debug)]
-struct InTurns {
+struct ClockTurns {
     /// Counts for how long the thread runs (of a CPU, for how long it is there): the leader, so that it is in the clock's samples.
     ran: TaskEvent,
     /// The clock counts now.
@@ -79,8 +79,8 @@ struct InTurns {
     changes: u32,
 }
 
-impl InTurns {
-    fn new(counted: SampledTarget) -> io::Result<InTurns> {
+impl ClockTurns {
+    fn new(counted: SampledTarget) -> io::Result<ClockTurns> {
         let (tid, cpu) = counted.target();
         let timer = ClockEvent::timer(counted).attr();
         let mut attr = perf_event_attr { read_format: READ_FORMAT, clockid: CLOCK, ..timer };
@@ -88,7 +88,7 @@ impl InTurns {
         attr.set_exclude_kernel(1);
         attr.set_exclude_hv(1);
         attr.set_exclude_guest(1);
-        Ok(InTurns { ran: TaskEvent::open(attr, tid, cpu, None)?, is_on: true, changes: 0 })
+        Ok(ClockTurns { ran: TaskEvent::open(attr, tid, cpu, None)?, is_on: true, changes: 0 })
     }
 
     /// What the clock has counted by now. For how long it was on nobody tells but its samples; since the last it was on for as large a part of the time
@@ -137,7 +137,7 @@ fn attr(clock: ClockEvent, period_ns: f64, Settings { callers, kernel, .. }: Set
 /// What is open of a clock.
 struct Opened {
     clock: ClockEvent,
-    turns: Option<InTurns>,
+    turns: Option<ClockTurns>,
     event: TaskEvent,
     ring: RecordRing,
 }
@@ -150,7 +150,7 @@ fn open(counted: SampledTarget, clock: ClockEvent, period_ns: f64, settings: Set
         SampledTarget::Thread { .. } => ROOM_OF_THREAD,
     };
     let open = |samples: &usize| {
-        let turns = clock.in_turns.then(|| InTurns::new(counted)).transpose()?;
+        let turns = clock.in_turns.then(|| ClockTurns::new(counted)).transpose()?;
         let pages = (samples * settings.callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
         let mut attr = attr(clock, period_ns, settings);
         attr.__bindgen_anon_2.wakeup_watermark = (pages * PAGE / 2) as u32;
@@ -209,7 +209,7 @@ impl CpuClock {
     }
 
     /// Now and then sets another period, which begins now.
-    pub fn turn(&mut self, period_ns: f64) {
+    pub fn draw_period(&mut self, period_ns: f64) {
         if self.unchanged == 0 {
             self.unchanged = BLOCK;
             self.period_before = std::mem::replace(&mut self.period, self.clock.period(period_ns));
@@ -218,18 +218,18 @@ impl CpuClock {
         }
     }
 
-    /// It has turns with the group.
+    /// Whether the clock takes turns with the group.
     pub fn has_turns(&self) -> bool {
         self.turns.is_some()
     }
 
-    /// Whether it is its turn, and the thread has not run since that began: it had a counter then, or has had one since. (It takes no system call. Of a
+    /// Whether it is the clock's turn, and the thread has not run since the turn began: it had a counter then, or has had one since. (It takes no system call. Of a
     /// group whose turn it is the same is seen: else what a thread does when it begins to run would be seen more or less often than what it does later)
     pub fn waits(&self) -> bool {
         self.turns.as_ref().is_some_and(|turns| turns.is_on && turns.changes == self.ring.changes())
     }
 
-    /// From now on it is the group's turn, or the clock's, if it has turns; whether it is the clock's.
+    /// From now on it is the group's turn, or the clock's, if they take turns; whether it is the clock's.
     pub fn changes_turn(&mut self) -> bool {
         let Some(turns) = &mut self.turns else { return false };
         turns.is_on = !turns.is_on;
@@ -303,7 +303,7 @@ impl CpuClock {
         if self.process.is_none() || self.by_timer {
             return seen;
         }
-        let of_turns = |turns: &InTurns| turns.by_now(self.counted);
+        let of_turns = |turns: &ClockTurns| turns.by_now(self.counted);
         let by_now = self.turns.as_ref().map_or_else(|| self.event.times_of_group(), of_turns);
         let Ok(by_now) = by_now else { return seen };
         let unseen = by_now.running.saturating_sub(self.counted.running);

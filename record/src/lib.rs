@@ -13,8 +13,8 @@ mod proof;
 mod sampler;
 mod sideband;
 
+mod chances;
 mod spare_counters;
-mod turns;
 
 mod budget;
 

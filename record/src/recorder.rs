@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::budget::{BurstBudget, Limit, Pace};
+use crate::chances::{Chance, Chances};
 use crate::clock_event::ClockEvent;
 use crate::conditional::{Condition, ConditionalSampler, Tally};
 use crate::cpu_clock::CpuClock;
@@ -17,7 +18,6 @@ use crate::settings::{Settings, refusal};
 use crate::sideband::Sideband;
 use crate::spaces::Spaces;
 use crate::stacks::{CodePlace, Stacks};
-use crate::turns::{Turn, Turns};
 use crate::unseen::Beginnings;
 use crate::unwind::StackUnwinder;
 use crate::whom::{RecordedProcesses, online, running, smt_is_on};
@@ -44,7 +44,7 @@ const MOST_WEIGHT: f64 = 2e9;
 
 /// How often [`RecordUntil::stop`] is looked at, or more often.
 const STOP_LOOK: Duration = Duration::from_millis(20);
-/// Where nobody has a turn, it is looked for new threads so often.
+/// Where no thread has a chance, it is looked for new threads so often.
 const NOBODY: Duration = Duration::from_millis(500);
 /// Samples of a condition are taken from the rings so often.
 const DRAINS: Duration = Duration::from_millis(10);
@@ -120,7 +120,7 @@ pub struct Recorder {
     clocks: BTreeMap<i32, Vec<CpuClock>>,
     /// The event of each kind of core that counts time.
     cycles: Vec<Option<ClockEvent>>,
-    /// Clocks have turns with the groups.
+    /// Clocks take turns with the groups.
     in_turns: bool,
     /// Threads that have none.
     unclocked: usize,
@@ -128,8 +128,8 @@ pub struct Recorder {
     by_timer: usize,
     /// Processes that still ran when those that were waited for had ended.
     left_running: usize,
-    turns: Turns,
-    /// CPU time of this thread at the last turn.
+    chances: Chances,
+    /// CPU time of this thread at the last chance.
     spent_ns: u64,
     spaces: Spaces,
     /// Sentences on names that are missing, and on what was not counted.
@@ -154,7 +154,7 @@ fn has_ended(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV))
 }
 
-/// One of these did not run since a burst was asked for, or since its last turn.
+/// One of these did not run since a burst was asked for, or since its last chance.
 fn waits(samplers: &BTreeMap<i32, ThreadCounters>, clocks: &BTreeMap<i32, Vec<CpuClock>>, tid: i32) -> bool {
     let of_thread = || clocks.get(&tid).into_iter().flatten();
     match samplers.get(&tid) {
@@ -189,7 +189,7 @@ impl Recorder {
             unclocked: 0,
             by_timer: 0,
             left_running: 0,
-            turns: Turns::new(now()),
+            chances: Chances::new(now()),
             spent_ns: own_cpu_time(),
             spaces: Spaces::default(),
             unnamed: Vec::new(),
@@ -315,7 +315,7 @@ impl Recorder {
                 Says::Ends(TaskId { tid, .. }) => {
                     self.beginnings.ended(tid, time);
                     if let Some(counters) = self.samplers.remove(&tid) {
-                        let due = self.turns.leaves(tid);
+                        let due = self.chances.leaves(tid);
                         if !self.is_clocked(tid) {
                             self.beginnings.unsampled(due.max(counters.since()), time);
                         }
@@ -425,7 +425,7 @@ impl Recorder {
         self.bursts.push(Burst { kind, thread, at, long, weight_ns, stacks, windows, calls });
     }
 
-    /// The turns that are due. Returns when the next one is.
+    /// The chances that are due. Returns when the next one is.
     fn tick(&mut self) -> Instant {
         self.attend();
         self.look_at_cpus();
@@ -436,40 +436,40 @@ impl Recorder {
         }
         self.budget.look();
         let rate = self.rate();
-        let mut due = self.turns.take(now(), rate, |tid| waits(&self.samplers, &self.clocks, tid));
-        let mut turns = 0;
+        let mut due = self.chances.take(now(), rate, |tid| waits(&self.samplers, &self.clocks, tid));
+        let mut chances = 0;
         while !due.is_empty() {
-            turns += due.len();
-            due.iter().for_each(|turn| self.turn(*turn));
-            due = self.turns.woken(now(), rate, |tid| waits(&self.samplers, &self.clocks, tid));
+            chances += due.len();
+            due.iter().for_each(|chance| self.chance(*chance));
+            due = self.chances.woken(now(), rate, |tid| waits(&self.samplers, &self.clocks, tid));
         }
         let spent = own_cpu_time();
         // (what it costs to look at threads that do not run goes with the bursts)
-        let bursts = turns.max(1) as f64 / if self.in_turns { 2.0 } else { 1.0 };
+        let bursts = chances.max(1) as f64 / if self.in_turns { 2.0 } else { 1.0 };
         self.budget.recorder_paid(spent.saturating_sub(self.spent_ns) as f64, bursts);
         self.spent_ns = spent;
-        Instant::now() + Duration::from_nanos(self.turns.next().saturating_sub(now())).min(NOBODY)
+        Instant::now() + Duration::from_nanos(self.chances.next().saturating_sub(now())).min(NOBODY)
     }
 
-    /// A thread's turn.
-    fn turn(&mut self, turn: Turn) {
-        let Some(ThreadCounters::Bursts(mut samplers)) = self.samplers.remove(&turn.tid) else { return };
-        self.cpus.iter_mut().for_each(|cpus| cpus.make_room(turn.tid as u32));
-        self.turn_clocks(turn.tid);
-        if self.is_clocks_turn(turn.tid, &mut samplers) {
-            self.samplers.insert(turn.tid, ThreadCounters::Bursts(samplers));
+    /// A thread's chance.
+    fn chance(&mut self, chance: Chance) {
+        let Some(ThreadCounters::Bursts(mut samplers)) = self.samplers.remove(&chance.tid) else { return };
+        self.cpus.iter_mut().for_each(|cpus| cpus.make_room(chance.tid as u32));
+        self.tell_time_at_chance(chance.tid);
+        if self.goes_to_clock(chance.tid, &mut samplers) {
+            self.samplers.insert(chance.tid, ThreadCounters::Bursts(samplers));
             return;
         }
         // (or a clock tells the time)
         let weight_ns =
-            if self.is_clocked(turn.tid) { 0 } else { (turn.weight_ns as f64).min(MOST_WEIGHT) as u64 };
+            if self.is_clocked(chance.tid) { 0 } else { (chance.weight_ns as f64).min(MOST_WEIGHT) as u64 };
         let burst = |sampler: &mut Sampler| self.burst(sampler, weight_ns);
         // (on all, whatever becomes of one)
         let begun: Vec<io::Result<()>> = samplers.iter_mut().map(burst).collect();
         match begun.into_iter().find_map(Result::err) {
-            None => _ = self.samplers.insert(turn.tid, ThreadCounters::Bursts(samplers)),
+            None => _ = self.samplers.insert(chance.tid, ThreadCounters::Bursts(samplers)),
             Some(error) => {
-                self.turns.leaves(turn.tid);
+                self.chances.leaves(chance.tid);
                 self.refuse(&error);
             }
         }
@@ -478,10 +478,10 @@ impl Recorder {
     fn burst(&mut self, sampler: &mut Sampler, weight_ns: u64) -> io::Result<()> {
         self.end(sampler);
         if sampler.bursts() % BLOCK == 0 {
-            let long = self.turns.random() < 0.5;
+            let long = self.chances.random() < 0.5;
             let gap = self.settings.gap * if long { LONGER } else { 1 };
             // (no loop of the program keeps pace with random gaps)
-            sampler.set_gap(((0.5 + self.turns.random()) * gap as f64) as u64, long)?;
+            sampler.set_gap(((0.5 + self.chances.random()) * gap as f64) as u64, long)?;
         }
         sampler.begin(weight_ns)
     }

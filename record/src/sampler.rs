@@ -50,7 +50,7 @@ impl SampledTarget {
         }
     }
 
-    /// Threads take turns while a group of a CPU counts.
+    /// Several threads run while a group of a CPU counts.
     fn is_cpu(self) -> bool {
         matches!(self, SampledTarget::Cpu { .. })
     }

@@ -25,7 +25,7 @@ struct Tried {
     returns: Option<u64>,
 }
 
-/// Counts with the group; None: one of all got no turn.
+/// Counts with the group; None: one of all got no counter.
 fn tried(events: &SampledEvents) -> io::Result<Option<Tried>> {
     let open = |config, leader: Option<&TaskEvent>| {
         let mut attr = attr(events, config, false);
@@ -78,7 +78,7 @@ fn counts_alone(events: &SampledEvents) -> bool {
 
 /// The same events; with the clock and returns as far as they count on a thread of this process on such a core. Where a counter is left for one of
 /// them it is the clock's: without returns intervals are wider, without it times are less certain than their intervals say. An event that counts nothing
-/// gives its counter to the clock; where there is none, the clock has turns with the group.
+/// gives its counter to the clock; where there is none, the clock takes turns with the group.
 pub(crate) fn proved(events: SampledEvents) -> SampledEvents {
     // (now and then others have the counters for a moment)
     let counts = |events: &SampledEvents| (0..3).any(|_| is_believed(events, tried(events)));

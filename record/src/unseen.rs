@@ -1,4 +1,4 @@
-//! What threads did while nobody sampled them: before their counters were open; and at their ends, if bursts tell their time and a turn was overdue then.
+//! What threads did while nobody sampled them: before their counters were open; and at their ends, if bursts tell their time and a chance was overdue then.
 #![forbid(unsafe_code)]
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ pub struct Unseen {
     /// Those that had ended before their counters were open.
     pub threads: usize,
     /// Until the counters of each thread were open, or it had ended, no more than this ran, in nanoseconds; with what threads did that
-    /// ended while a turn was overdue, and with time of which samples were lost.
+    /// ended while a chance was overdue, and with time of which samples were lost.
     pub ns: u64,
 }
 

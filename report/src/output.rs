@@ -284,9 +284,9 @@ fn beside(place: &Place) -> io::Result<(File, OsString)> {
     let name = OsStr::from_bytes(&name[..name.len().min(MOST)]);
     let old = if let There::File(about) = &place.there { Some(about) } else { None };
     let mode = old.map_or(0o666, |about| about.mode() & 0o777);
-    for turn in 0..1000_u32 {
+    for attempt in 0..1000_u32 {
         let mut beside = name.to_os_string();
-        beside.push(format!(".{}.{turn}.part", std::process::id()));
+        beside.push(format!(".{}.{attempt}.part", std::process::id()));
         match place.make(&beside, mode) {
             Ok(file) => {
                 let like = old.map_or(Ok(()), |old| like(&file, old));

@@ -1,4 +1,4 @@
-//! Whose a stretch of a CPU is. Its counters go on while threads take turns: a stretch may have begun in another thread than the one in
+//! Whose a stretch of a CPU is. The CPU's counters go on when another thread runs: a stretch may have begun in another thread than the one in
 //! which it ends.
 //!
 //! At each switch the kernel writes down which thread leaves, and what the event that nobody reloads has counted by then. A sample is of

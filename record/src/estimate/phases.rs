@@ -12,7 +12,7 @@ struct Phase {
     mixes: [[f64; 4]; 4],
 }
 
-/// Of 2 to 6 phases on 1 to 3 threads, of which each begins when it likes; `repeated`: so often they come in turn.
+/// Of 2 to 6 phases on 1 to 3 threads, of which each begins when it likes; `repeated`: so often all of them come.
 struct Phased {
     threads: Vec<Vec<Phase>>,
     repeated: usize,
@@ -59,7 +59,7 @@ impl Phased {
         let (phases, mut all, mut begin) = (&self.threads[thread], Vec::new(), 0.0);
         for (place, phase) in (0..self.repeated).flat_map(|_| phases.iter().enumerate()) {
             let length = phase.time / self.repeated as f64;
-            // (one in each stretch of a mean interval, as turns are)
+            // (one in each stretch of a mean interval, as chances are)
             let expected = number * length * often(phase);
             for k in 0..(expected + random.next()) as usize {
                 let at = begin + length * (k as f64 + random.next()).min(expected) / expected;

@@ -3,17 +3,17 @@
 
 use super::{Recorder, has_ended};
 use crate::budget::{Limit, Pace};
+use crate::chances::ChanceRate;
 use crate::cpu_clock::{ClockSample, ClockTime, CpuClock};
 use crate::proof::Calls;
 use crate::recording::Burst;
 use crate::sampler::{SampledTarget, Sampler};
-use crate::turns::TurnRate;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
 const NS: f64 = 1e9;
 /// A ring of a thread has room for more, if stacks are no deeper than 100.
-const SAMPLES_A_TURN: f64 = 8.0;
+const SAMPLES_A_CHANCE: f64 = 8.0;
 
 impl Recorder {
     /// Nanoseconds until the next sample, at random: no program keeps pace with it.
@@ -23,23 +23,25 @@ impl Recorder {
             // (what a burst takes, a sample of the clock does not)
             Some(_) if limit != Limit::Kernel => f64::from(asked),
             Some(_) => frequency,
-            // (the ring is looked at when it is the thread's turn)
-            None => self.turns.frequency_of_time(self.budget.rate(), self.beginnings.cpus(), SAMPLES_A_TURN),
+            // (the ring is looked at when the thread has a chance)
+            None => {
+                self.chances.frequency_of_time(self.budget.rate(), self.beginnings.cpus(), SAMPLES_A_CHANCE)
+            }
         };
-        // (one that has turns with the group counts half of the time)
+        // (a clock that takes turns with the group counts half of the time)
         let frequency = if self.in_turns { 2.0 * frequency } else { frequency };
-        (0.5 + self.turns.random()) * NS / frequency.max(1.0)
+        (0.5 + self.chances.random()) * NS / frequency.max(1.0)
     }
 
-    /// How often there are turns: where clocks have each second one bursts are as often as elsewhere.
-    pub(super) fn rate(&self) -> TurnRate {
+    /// How often there are chances: where each second one is a clock's turn, bursts are as often as elsewhere.
+    pub(super) fn rate(&self) -> ChanceRate {
         let rate = self.budget.rate();
         let frequency = if self.in_turns { 2.0 * rate.frequency } else { rate.frequency };
-        TurnRate { frequency, ..rate }
+        ChanceRate { frequency, ..rate }
     }
 
-    /// Whether this turn is a clock's, which has turns with the group: no burst is asked for.
-    pub(super) fn is_clocks_turn(&mut self, of: i32, samplers: &mut [Sampler]) -> bool {
+    /// Whether a chance is the turn of a clock, which takes turns with the group: no burst is asked for.
+    pub(super) fn goes_to_clock(&mut self, of: i32, samplers: &mut [Sampler]) -> bool {
         if !self.in_turns || !self.is_clocked(of) {
             return false;
         }
@@ -82,14 +84,14 @@ impl Recorder {
         self.clocks.contains_key(&of)
     }
 
-    /// A turn of a thread or CPU that has clocks.
-    pub(super) fn turn_clocks(&mut self, of: i32) {
+    /// At a chance of a thread or CPU, keeps what its clocks have seen.
+    pub(super) fn tell_time_at_chance(&mut self, of: i32) {
         if !self.is_clocked(of) {
             return;
         }
         self.tell_time(of);
         let period_ns = self.clock_period();
-        self.clocks.get_mut(&of).into_iter().flatten().for_each(|clock| clock.turn(period_ns));
+        self.clocks.get_mut(&of).into_iter().flatten().for_each(|clock| clock.draw_period(period_ns));
     }
 
     /// Keeps what a clock has seen on a kind of core.
@@ -136,7 +138,7 @@ impl Recorder {
         all.into_iter().for_each(|of| self.end_clocks(of));
     }
 
-    /// Can be read when a clock of a CPU has seen much. (Of threads they are looked at when it is their turn)
+    /// Can be read when a clock of a CPU has seen much. (Clocks of threads are looked at when the thread has a chance)
     pub(super) fn clock_descriptors(&self) -> Vec<RawFd> {
         let of_cpus = self.clocks.values().filter(|_| self.cpus.is_some());
         of_cpus.flatten().map(AsRawFd::as_raw_fd).collect()

@@ -107,7 +107,7 @@ impl Recorder {
                 }
                 self.clocks.insert(cpu as i32, vec![clock]);
                 self.samplers.insert(cpu as i32, ThreadCounters::Bursts(samplers));
-                self.turns.joins(cpu as i32, now(), self.rate());
+                self.chances.joins(cpu as i32, now(), self.rate());
             }
             Err(error) => self.refuse(&error),
         }
@@ -127,7 +127,7 @@ impl Recorder {
             self.sideband.leave(*cpu);
             self.end_clocks(*cpu as i32);
             if let Some(counters) = self.samplers.remove(&(*cpu as i32)) {
-                self.turns.leaves(*cpu as i32);
+                self.chances.leaves(*cpu as i32);
                 self.close(*cpu as i32, counters);
                 self.cpus.iter_mut().for_each(|cpus| cpus.has_changed(*cpu, false));
             }

@@ -119,7 +119,7 @@ impl Recorder {
                 if self.condition.is_none() {
                     self.clock_thread(tid, SampledTarget::Thread { pid, tid });
                 }
-                self.turns.joins(tid, now(), self.rate());
+                self.chances.joins(tid, now(), self.rate());
                 began.into_iter().for_each(|began| self.beginnings.opened(began, now()));
             }
             Err(error) if has_ended(&error) => {

@@ -2,12 +2,12 @@
 #![forbid(unsafe_code)]
 
 use crate::budget::{Limit, Pace};
+use crate::chances::MOST_PER_SECOND;
 use crate::cpus::{CpuChange, CpuTotals};
 use crate::estimate::{EstimatedShares, Untold};
 use crate::held::ConditionShare;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use crate::strata::LEAST;
-use crate::turns::MOST_PER_SECOND;
 use crate::unseen::Unseen;
 use std::collections::BTreeSet;
 use topdown_report::{count, thousands};
