@@ -14,26 +14,26 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use topdown_seam::records::Inode;
 
-/// Something that addresses are in.
+/// A file, or memory, that addresses are in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Module {
-    /// A file at a path of the process's; addresses are offsets in it.
+    /// A file at a path of the process's; addresses are offsets in the file.
     File { path: String, proof: FileProof },
-    /// Memory of a process (of a user) that is no file's, such as what a JIT compiler makes; addresses are its own.
+    /// Memory of a process (of a user) that is no file's, such as what a JIT compiler makes; addresses are the process's.
     Anonymous {
         pid: i32,
         user: u32,
-        /// Another one for each function that an address had, as far as that was known then.
+        /// Another number for each function that an address had, as far as the functions were known then.
         version: u64,
-        /// What the process calls the memory, if it has asked for it by memfd_create(2); else "".
+        /// What the process calls the memory, if memfd_create(2) made the memory; else "".
         memfd: String,
     },
-    /// What the kernel puts into each process.
+    /// Code that the kernel maps into each process.
     Vdso,
-    /// The kernel, with its modules; addresses are its own.
+    /// The kernel, with its modules; addresses are the kernel's.
     Kernel,
-    /// All processes of a name. As the outermost of a stack, at 0, it tells whose the stack is.
+    /// All processes of a name. As the outermost frame of a stack, at 0, this module tells whose the stack is.
     Process(String),
 }
 
@@ -45,11 +45,11 @@ pub(crate) struct Spaces {
     known: HashMap<Module, u32>,
     /// Of processes that have memory of no file in which code is.
     jits: HashMap<i32, Jit>,
-    /// So many have ended.
+    /// So many processes' code of no file has ended.
     ended_jits: u64,
     /// Of each process the code of no file that was seen.
     seen: HashMap<i32, Seen>,
-    /// Names of such code of programs that have ended, and why some are missing.
+    /// Names of code of no file, of programs that have ended, and why some names are missing.
     made: (BTreeMap<CodePlace, String>, Vec<String>),
     /// Processes that have ended, and when.
     ended: HashMap<i32, u64>,
@@ -59,7 +59,7 @@ pub(crate) struct Spaces {
     pub open: HashMap<u32, File>,
 }
 
-/// Since when a process runs its program, by the clock of files; so long ago that it does not matter if it has ended.
+/// Since when a process runs its program, by the clock of files; of a process that has ended, so long ago that the time does not matter.
 fn began_ns(pid: i32) -> i128 {
     let ticks_of = |stat: &str| stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse::<i128>().ok();
     let ticks = fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|stat| ticks_of(&stat));
@@ -67,11 +67,11 @@ fn began_ns(pid: i32) -> i128 {
     ticks.map_or(0, |ticks| ticks * 10_000_000 + boot_behind_files())
 }
 
-/// A file that was found when it was mapped.
+/// A file that was found when a process mapped the file.
 #[derive(Debug)]
 struct FoundFile {
     module: u32,
-    /// As it was then.
+    /// The file's size when it was found.
     size: u64,
     written: (i64, i64),
 }
@@ -79,7 +79,7 @@ struct FoundFile {
 /// So many files are kept open.
 const MOST_OPEN: usize = 400;
 
-/// Size, and when it was written last.
+/// A file's size, and when the file was written last.
 fn state(file: &File) -> Option<(u64, (i64, i64))> {
     let about = file.metadata().ok()?;
     Some((about.len(), (about.mtime(), about.mtime_nsec())))
@@ -89,7 +89,7 @@ fn state(file: &File) -> Option<(u64, (i64, i64))> {
 struct Space {
     /// In the order of time.
     mapped: Vec<MappedFile>,
-    /// What was mapped before is not there any more.
+    /// When the process executed its program: what was mapped before is not there any more.
     executed: u64,
     /// The module of the process's name.
     name: Option<u32>,
@@ -105,11 +105,11 @@ struct MappedFile {
     anonymous: bool,
 }
 
-/// Names of mappings that are no file's, though they may look like one.
+/// Beginnings of names of mappings that are no file's, though the names look like a file's.
 const ANONYMOUS: [&str; 4] = ["//", "/anon_hugepage", "/dev/zero", "/SYSV"];
 const MEMFD: &str = "/memfd:";
 
-/// Whose process this is; if it has ended already the recorder's user, who may record no others' unless it is root.
+/// The user of a process; of a process that has ended already the recorder's user, who may record no other user's processes without being root.
 fn user_of(pid: i32) -> u32 {
     let user = |process: &str| Some(fs::metadata(format!("/proc/{process}")).ok()?.uid());
     user(&pid.to_string()).or_else(|| user("self")).unwrap_or(0)
@@ -117,7 +117,7 @@ fn user_of(pid: i32) -> u32 {
 
 #[cfg(test)]
 impl Module {
-    /// The file that is at a path now, or one that was not seen.
+    /// The file that is at a path now, or a file that was not seen.
     pub fn at(path: &str) -> Module {
         let proof =
             crate::elf_file::regular(Path::new(path)).map_or(FileProof::Unseen, |file| FileProof::of(&file));
@@ -125,7 +125,7 @@ impl Module {
     }
 }
 
-/// Code that was seen, and when first and last.
+/// Code that was seen, and when it was seen first and last.
 type Seen = HashMap<CodePlace, (u64, u64)>;
 
 fn names_of(jit: &Jit, seen: &Seen) -> (Vec<(CodePlace, String)>, Vec<String>) {
@@ -137,14 +137,14 @@ fn names_of(jit: &Jit, seen: &Seen) -> (Vec<(CodePlace, String)>, Vec<String>) {
 }
 
 impl Spaces {
-    /// The number of what a process has mapped, and whether it is no file's.
+    /// The number of the module that a process has mapped, and whether the mapping is no file's.
     fn module(&mut self, pid: i32, mapped: &MappedFile, file: (&str, Inode), since_ns: i128) -> (u32, bool) {
         let (name, inode) = file;
         let path = name.trim_end_matches(DELETED);
         let MappedFile { start, end, .. } = *mapped;
         let mapping = Mapping { pid, start, end, path, inode, since_ns };
         let is_file = match name.strip_prefix(MEMFD) {
-            Some(_) => mapping.file().as_ref().is_some_and(is_program), // (or a compiler writes to it)
+            Some(_) => mapping.file().as_ref().is_some_and(is_program), // (a compiler writes to any other)
             None => name.starts_with('/') && !ANONYMOUS.iter().any(|anonymous| name.starts_with(anonymous)),
         };
         if is_file {
@@ -160,7 +160,7 @@ impl Spaces {
         (self.number(module), true)
     }
 
-    /// What a process says of the code that it makes, from its first such memory on; it was there at that time.
+    /// What a process says of the code that it makes, from its first memory of no file on. The process was there at `by_ns`.
     fn jit(&mut self, pid: i32, by_ns: i128) -> &mut Jit {
         let executed = self.of.get(&pid).map_or(0, |space| space.executed);
         let program = self.ended_jits;
@@ -170,7 +170,7 @@ impl Spaces {
         })
     }
 
-    /// A process has no more code of no file that it had: what is known of it is kept.
+    /// A process has its code of no file no more: names that are known of the code are kept.
     fn end_jit(&mut self, pid: i32) {
         let Some(jit) = self.jits.remove(&pid) else { return };
         self.ended_jits += 1;
@@ -180,7 +180,7 @@ impl Spaces {
         self.made.1.extend(refused);
     }
 
-    /// Names of all code of no file that was seen; and why some are missing.
+    /// Names of all code of no file that was seen; and why some names are missing.
     pub fn made(&self) -> (BTreeMap<CodePlace, String>, Vec<String>) {
         let (mut names, mut refused) = self.made.clone();
         for (pid, seen) in &self.seen {
@@ -197,17 +197,17 @@ impl Spaces {
         self.jit(pid, i128::MAX).directory = File::open(directory).ok();
     }
 
-    /// The file's number that a process has mapped. It is looked for now.
+    /// The number of the module of a file that a process has mapped. The file is looked for now.
     fn file_module(&mut self, mut mapping: Mapping) -> u32 {
         let Mapping { pid, path, inode, since_ns, .. } = mapping;
         let known = (path.to_string(), inode);
         if let Some(FoundFile { module, size, written }) = self.found.get(&known) {
-            // (it may have been written over since)
+            // (the file may have been written over since)
             if self.open.get(module).and_then(state) == Some((*size, *written)) {
                 return *module;
             }
         }
-        let is_dump = path.ends_with(".dump"); // (it grows, and is asked for its names alone)
+        let is_dump = path.ends_with(".dump"); // (a dump grows, and is asked for its names alone)
         if is_dump {
             mapping.since_ns = i128::MAX;
         }
@@ -226,7 +226,7 @@ impl Spaces {
         module
     }
 
-    /// The file of a module, if it is still the one that ran.
+    /// The file of a module, if the file is still the one that ran.
     pub fn file(&self, module: u32) -> Option<File> {
         let Module::File { path, proof } = &self.modules[module as usize] else { return None };
         let open = self.open.get(&module).and_then(|file| file.try_clone().ok());
@@ -253,20 +253,20 @@ impl Spaces {
         self.of.entry(pid).or_default().name = Some(name);
     }
 
-    /// Whose a stack of a process is; None: it is not known.
+    /// The frame that tells whose a process's stacks are; None: the process has no name.
     pub fn process(&self, pid: i32) -> Option<CodePlace> {
         let module = self.of.get(&pid)?.name;
         module.map(|module| CodePlace { module: Some(module), address: 0 })
     }
 
-    /// A process has mapped a file of this name and inode.
+    /// A process has mapped a file of this name and inode at an instant of the records' clock.
     pub fn mapped(&mut self, since: u64, pid: i32, start: u64, len: u64, offset: u64, file: (&str, Inode)) {
         let end = start.saturating_add(len);
         let mapped = MappedFile { since, start, end, offset, module: 0, anonymous: false };
         self.add(pid, mapped, file, i128::from(since) + behind_files());
     }
 
-    /// Adds a mapping. A file that has changed since that time of the clock of files is another one.
+    /// Adds a mapping. A file that has changed since `since_ns` of the clock of files is another file.
     fn add(&mut self, pid: i32, mapped: MappedFile, file: (&str, Inode), since_ns: i128) {
         let (module, anonymous) = self.module(pid, &mapped, file, since_ns);
         self.of.entry(pid).or_default().mapped.push(MappedFile { module, anonymous, ..mapped });
@@ -294,7 +294,7 @@ impl Spaces {
         self.ended.insert(pid, time);
     }
 
-    /// Forgets processes that had ended by then.
+    /// Forgets processes that had ended by `by`.
     pub fn forget(&mut self, by: u64) {
         let gone = |pid: i32| !Path::new("/proc").join(pid.to_string()).exists();
         let of = &mut self.of;
@@ -310,7 +310,7 @@ impl Spaces {
     /// What a process that is there already is called and has mapped.
     ///
     /// # Errors
-    /// It may not be seen (of a process that has ended there is nothing).
+    /// The process may not be looked at (of a process that has ended there is nothing).
     pub fn look_at(&mut self, pid: i32) -> io::Result<()> {
         if let Ok(name) = fs::read_to_string(format!("/proc/{pid}/comm")) {
             self.named(pid, name.trim_end_matches('\n').into());
@@ -336,7 +336,7 @@ impl Spaces {
         Ok(())
     }
 
-    /// Where an address of a process was at that time.
+    /// Where an address of a process was at `time`.
     pub fn place(&mut self, pid: i32, time: u64, address: u64) -> CodePlace {
         let found = self.of.get(&pid).and_then(|space| {
             let at = |mapped: &&MappedFile| {
@@ -454,7 +454,7 @@ mod tests {
             assert_eq!(*module, Module::Anonymous { pid, user, version: 0, memfd }, "{name}");
             assert_eq!(address, start + 8);
         }
-        // one that has ended
+        // a process that has ended
         assert_eq!(user_of(i32::MAX), user);
     }
 
@@ -472,7 +472,7 @@ mod tests {
         spaces.executed(10, child);
         spaces.mapped(11, child, 0x1000, 0x1000, 0, ("/bin/first", NO_INODE));
         spaces.exited(20, child);
-        spaces.forget(20); // (samples of its last moments may come still)
+        spaces.forget(20); // (samples of the process's last moments may come still)
         assert_eq!(file(&mut spaces, 15), is("/bin/first"));
         spaces.forked(parent, child);
         assert_eq!(file(&mut spaces, 30), is("/bin/parent"));
@@ -502,16 +502,16 @@ mod tests {
         };
         let (_first, first) = write("first");
         assert_eq!(text_of(first, &path, now()).as_deref(), Some("first"));
-        // another inode is at its path, which was mapped then; the first is known, since it is open
+        // another inode is at the path, which was mapped then; the first file is known, since it is open
         let (_second, second) = write("second");
         assert_eq!(text_of(second, &path, now()).as_deref(), Some("second"));
         assert_eq!(text_of(first, &path, now()).as_deref(), Some("first"));
-        // one that is in no directory that the recorder sees, and such as is deleted
+        // a file in no directory that the recorder sees, and a deleted file
         let elsewhere = Inode { number: second.number + 1000, ..second };
         assert_eq!(text_of(elsewhere, &path, now()), None);
         assert_eq!(text_of(elsewhere, &format!("{path}{DELETED}"), now()), None);
         assert_eq!(text_of(NO_INODE, &path, now()), None);
-        // one that has changed since
+        // a file that has changed since
         let before = now() - 10_000_000_000;
         let (_third, third) = write("third");
         assert_eq!(text_of(third, &path, before), None);
@@ -523,7 +523,7 @@ mod tests {
         io::copy(&mut File::open("/bin/cat").unwrap(), &mut &memfd).unwrap();
         let path = format!("/proc/self/fd/{}", memfd.as_raw_fd());
         let mut child = Command::new(path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // (once it answers it has been mapped)
+        // (once the program answers the file has been mapped)
         child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let (mut spaces, pid) = (Spaces::default(), child.id() as i32);
@@ -544,7 +544,7 @@ mod tests {
         let module = spaces.place(pid, 1, here).module.unwrap();
         let program = std::env::current_exe().unwrap().display().to_string();
         assert_eq!(spaces.modules[module as usize], Module::at(&program));
-        // its name is its first thread's, and its children's until they have another one
+        // a process's name is its first thread's, and its children's until they have another name
         let name = |spaces: &Spaces, pid| match &spaces.modules[spaces.process(pid)?.module? as usize] {
             Module::Process(name) => Some(name.clone()),
             _ => None,

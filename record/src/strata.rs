@@ -1,9 +1,9 @@
-//! Bursts and time by thread, by the function that runs there, and by when that was.
+//! Bursts and time by thread, by the function that runs there, and by the time at which it runs.
 //!
-//! Bursts do not come evenly: one that was asked for while a thread slept comes when it wakes, so a thread that sleeps often has more of them in a
-//! second of CPU time than one that runs on. How much time a thread spent in each function its clock tells. So the windows of each stratum count
-//! for as much as the stratum has of the time (post-stratification). A program has phases, which sleep differently, and what a function does goes
-//! with them: so a stratum is cut into cells of time (`cells`).
+//! Bursts do not come evenly: a burst that was asked for while a thread slept comes when the thread wakes, so a thread that sleeps often has more
+//! bursts in a second of CPU time than a thread that runs on. How much time a thread spent in each function the thread's clock tells. So the windows
+//! of each stratum count for as much as the stratum has of the time (post-stratification). A program has phases, which sleep differently, and what
+//! a function does goes with the phases: so a stratum is cut into cells of time (`cells`).
 #![forbid(unsafe_code)]
 
 mod cells;
@@ -15,9 +15,9 @@ pub(crate) use evened::{Came, Evened, evened};
 use std::collections::BTreeMap;
 use topdown::SampledEvents;
 
-/// A cell of time has no fewer bursts, and no fewer samples of the clock: the noise that its weight has is in the interval.
+/// A cell of time has no fewer bursts, and no fewer samples of the clock: the noise of the cell's weight is in the interval.
 const FEWEST: usize = 8;
-/// Fewer bursts tell nothing.
+/// Fewer bursts of a function tell no shares.
 pub(crate) const LEAST: usize = 10;
 
 /// A thread where a function runs. (None: no frame is known)
@@ -30,24 +30,24 @@ pub(crate) struct Stratum {
 /// The windows of one burst that have both ends in a function.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Cluster {
-    /// Of each event, over those windows.
+    /// Of each event, over the windows.
     pub counts: Vec<f64>,
     pub windows: usize,
-    /// For so many windows it counts.
+    /// The cluster counts for so many windows.
     pub weight: f64,
-    /// What the first event has counted in those of them in which nothing else ran.
+    /// What the first event has counted in the windows in which nothing else ran.
     pub alone: f64,
     pub long: bool,
-    /// Where the first of them began.
+    /// Where the first window began.
     pub stratum: Stratum,
     /// When the burst was.
     pub at: u64,
-    /// It would count for so many times as much, if more bursts counted together (`Evened`).
+    /// The cluster would count for so many times as much, if more bursts counted together (`Evened`).
     pub larger: f64,
 }
 
 impl Cluster {
-    /// It counts for so many times as much.
+    /// The cluster counts for so many times as much.
     pub fn scale(&mut self, by: f64) {
         self.counts.iter_mut().chain([&mut self.weight, &mut self.alone]).for_each(|n| *n *= by);
     }
@@ -96,7 +96,7 @@ impl TimeOfStrata {
     }
 }
 
-/// What is weighed apart from the rest: a stratum that has bursts enough, or such as have fewer together, of a function or of all.
+/// Strata that are weighed apart from the rest: one that has bursts enough, or all that have fewer, of a function or of all functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Group {
     Of(Stratum),
@@ -110,7 +110,7 @@ struct Part {
     time: SampledTime,
     clusters: Vec<usize>,
     measure: f64,
-    /// Of each event, as it came.
+    /// Of each event, as the bursts came.
     counts: Vec<f64>,
 }
 
@@ -120,9 +120,9 @@ pub(crate) struct Weighed {
     pub clusters: Vec<Cluster>,
     parts: Vec<Part>,
     all: SampledTime,
-    /// Of all time that of strata without a burst.
+    /// The part of all time that strata without a burst have.
     pub untold: f64,
-    /// Whole strata, if nobody knows for how much of the time each is.
+    /// Whole strata, if nobody knows how much of the time each stratum has.
     doubtful: Vec<Part>,
 }
 
@@ -143,7 +143,7 @@ fn group_of(clusters: &[&Cluster]) -> impl Fn(&Stratum) -> Group {
     }
 }
 
-/// The parts of which each is weighed as one.
+/// The parts whose bursts are weighed together.
 fn parts(
     time: &TimeOfStrata,
     clusters: &[&Cluster],
@@ -171,12 +171,12 @@ fn parts(
 }
 
 impl Weighed {
-    /// These bursts, of which each has so much of what is to be as the time is.
+    /// Weighs bursts; `measure`: how much a burst has of what is to be divided as the time is.
     pub fn new(time: &TimeOfStrata, clusters: &[&Cluster], measure: fn(&Cluster) -> f64) -> Weighed {
         Weighed::by_cells(time, clusters, measure, FEWEST)
     }
 
-    /// The same by cells of twice as many bursts: what this differs by is what a cell's bursts may be off, whose number in its time changes within it.
+    /// The same by cells of twice as many bursts: the difference is what shares may be off since bursts come unevenly within a cell.
     pub fn by_larger_cells(
         time: &TimeOfStrata,
         clusters: &[&Cluster],
@@ -200,7 +200,7 @@ impl Weighed {
         let told: f64 = parts.iter().map(|part| part.time.ns).sum();
         let measured: f64 = parts.iter().map(|part| part.measure).sum();
         let mut clusters: Vec<Cluster> = clusters.iter().map(|cluster| (*cluster).clone()).collect();
-        // (where nothing tells the time of any, they count as they came)
+        // (where nothing tells the time of any part, bursts count as they came)
         for part in parts.iter().filter(|_| told > 0.0) {
             let by = part.time.ns / told * measured / part.measure;
             part.clusters.iter().for_each(|place| clusters[*place].scale(by));
@@ -209,7 +209,7 @@ impl Weighed {
         Weighed { clusters, parts, all, untold, doubtful }
     }
 
-    /// How far each of these shares may be off, if nobody knows for how much of the time each stratum is: all may be that of any.
+    /// How far each of these shares may be off, if nobody knows how much of the time each stratum has: all time may be any stratum's.
     pub fn off_by_doubt(&self, events: &SampledEvents, shares: &[f64]) -> Vec<f64> {
         let mut furthest = vec![0.0; shares.len()];
         for of_part in self.doubtful.iter().filter_map(|part| events.shares(&part.counts)) {
@@ -226,7 +226,7 @@ impl Weighed {
         if self.parts.len() < 2 || ns <= 0.0 {
             return squares;
         }
-        // (a part that no sample of a clock has met may have had one)
+        // (a part that no sample of a clock has met may have had one sample)
         let one_sample = (of_all / ns).powi(2);
         for part in &self.parts {
             let Some(of_part) = events.shares(&part.counts) else { continue };
@@ -256,7 +256,7 @@ mod tests {
         SampledEvents::of_core("Sunny, Willow or Cypress Cove, bare counters").unwrap()
     }
 
-    /// What retires by all bursts together, how far that may be off by the samples of time, and what part of the time is untold.
+    /// What retires by all bursts together, how far the share may be off by the samples of time, and what part of the time is untold.
     fn told(time: &[(Stratum, usize)], clusters: &[Vec<Cluster>]) -> (f64, f64, f64) {
         let mut all = TimeOfStrata::default();
         for (stratum, samples) in time {
@@ -278,7 +278,7 @@ mod tests {
         let uneven = [bursts(a, 80, 0.9), bursts(b, 20, 0.1)];
         let (share, off, untold) = told(&[(a, 100), (b, 100)], &uneven);
         assert!((share - 0.5).abs() < 1e-9 && untold == 0.0, "{share} {untold}");
-        // a half of 200 samples, of which each is 0.8 from the other: 1.96 * 0.4 / sqrt(200)
+        // two halves of 200 samples, whose shares are 0.8 apart: 1.96 * 0.4 / sqrt(200)
         assert!((off - 0.0554).abs() < 1e-3, "{off}");
         // the same function in two threads, and two functions in one
         let mut same = uneven.clone();
@@ -286,7 +286,7 @@ mod tests {
         assert!((told(&[(a, 50), (stratum(2, 7), 150)], &same).0 - 0.3).abs() < 1e-9);
         same[1] = bursts(stratum(1, 8), 20, 0.1);
         assert!((told(&[(a, 50), (stratum(1, 8), 150)], &same).0 - 0.3).abs() < 1e-9);
-        // where no clock tells the time they count as they came
+        // where no clock tells the time bursts count as they came
         assert_eq!(told(&[], &uneven), (0.74, 0.0, 0.0));
     }
 
@@ -319,7 +319,7 @@ mod tests {
             (0..50).flat_map(|thread| [(stratum(thread, 7), 3), (stratum(thread, 8), 1)]).collect();
         let (share, ..) = told(&time, &[of(7, 0.8), of(8, 0.4)]);
         assert!((share - 0.7).abs() < 1e-9, "{share}");
-        // functions with one burst each are told by those of all such
+        // functions with one burst each are told by the bursts of all such functions
         let rare: Vec<Vec<Cluster>> = (0..20).map(|function| bursts(stratum(1, function), 1, 0.2)).collect();
         let mut all = vec![bursts(stratum(1, 99), 100, 0.8)];
         all.extend(rare);
@@ -337,7 +337,7 @@ mod tests {
             (share - 0.8).abs() < 1e-9 && off == 0.0 && (untold - 0.25).abs() < 1e-9,
             "{share} {off} {untold}"
         );
-        // what bursts have met and no sample of the clock counts for nothing, but it may have had a sample
+        // a stratum that bursts have met and no sample of the clock counts for nothing, but it may have had a sample
         let (share, off, untold) = told(&[(a, 100)], &[bursts(a, 40, 0.8), bursts(b, 40, 0.2)]);
         assert!((share - 0.8).abs() < 1e-9 && untold == 0.0, "{share} {untold}");
         assert!((off - TWO_SIDED * 0.6 / 100.0).abs() < 1e-9, "{off}");

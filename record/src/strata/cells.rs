@@ -1,5 +1,5 @@
-//! A stratum in cells of time, of some bursts and some samples of the clock each: where bursts of one function come more often for their time than those
-//! of another, this may change with time, too. What is cut is a matter of when they came alone, and not of what they counted.
+//! A stratum in cells of time, of some bursts and some samples of the clock each: where bursts of one function come more often for their time than bursts
+//! of another, the difference may change with time, too. Where a stratum is cut depends on when bursts came alone, and not on what they counted.
 #![forbid(unsafe_code)]
 
 /// When a burst or a sample of the clock was, and its place among all.
@@ -9,7 +9,7 @@ pub(super) struct Instant {
     pub place: usize,
 }
 
-/// Samples of the clock and bursts of each cell, by their places: no fewer than so many of either, or all.
+/// Samples of the clock and bursts of each cell, by their places: no fewer than `fewest` of either, or all.
 pub(super) fn cells(
     mut samples: Vec<Instant>,
     mut bursts: Vec<Instant>,

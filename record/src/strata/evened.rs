@@ -1,9 +1,9 @@
-//! How many bursts each burst of a thread counts for, so that they are as many in each stretch of its time as the clock tells that it has.
+//! How many bursts each burst of a thread counts for, so that each stretch of the thread's time has as many bursts as the clock tells that it is long.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 
-/// So many bursts of a thread, one behind the other, count for the time in which they came.
+/// So many bursts of a thread, one behind the other, count for the time in which these bursts came.
 const TOGETHER: usize = 3;
 
 /// What came of a thread (on a kind of core) at an instant.
@@ -11,13 +11,13 @@ const TOGETHER: usize = 3;
 pub(crate) struct Came {
     pub of: (usize, i32),
     pub at: u64,
-    /// So much of its time it stands for: a sample of a clock.
+    /// A sample of a clock stands for so much of the thread's time.
     pub ns: u64,
-    /// It has windows.
+    /// A burst that has windows.
     pub windows: bool,
 }
 
-/// For so many a burst counts; and if twice as many bursts counted together: by what that differs, it may be off.
+/// For how many a burst counts; and for how many if twice as many bursts counted together: the first may be off by the difference of both.
 pub(crate) type Evened = [f64; 2];
 
 /// The time of a thread from its first instant to others.
@@ -34,7 +34,7 @@ impl Elapsed {
         Elapsed(first.into_iter().chain(all.iter().filter(|came| came.ns > 0).map(add)).collect())
     }
 
-    /// (Between two samples of the clock it passes evenly.)
+    /// The time that had passed by an instant. (Between two samples of the clock time passes evenly.)
     fn until(&self, at: u64) -> f64 {
         let next = self.0.partition_point(|(then, _)| *then <= at);
         match (next.checked_sub(1).map(|last| self.0[last]), self.0.get(next)) {
@@ -51,14 +51,14 @@ impl Elapsed {
     }
 }
 
-/// For how many each of these bursts counts, on average one.
+/// For how many each of the bursts of a thread counts, on average one.
 fn of_thread(bursts: &[u64], elapsed: &Elapsed, together: usize) -> Vec<f64> {
     let each = elapsed.all() / bursts.len() as f64;
     if each <= 0.0 || bursts.is_empty() {
         return vec![1.0; bursts.len()];
     }
     let cells = (bursts.len() / together).max(1);
-    // (before which bursts, of which none was at once with the one before it, and how much time had passed then)
+    // (a cell ends before a burst that was not at once with the burst before, and at a time between both)
     let bounds = (1..cells).map(|cell| cell * bursts.len() / cells);
     let bounds = bounds.filter(|burst| bursts[burst - 1] < bursts[*burst]);
     let middle = |burst: usize| bursts[burst - 1] + (bursts[burst] - bursts[burst - 1]) / 2;
@@ -73,7 +73,7 @@ fn of_thread(bursts: &[u64], elapsed: &Elapsed, together: usize) -> Vec<f64> {
     by
 }
 
-/// For how many each counts.
+/// For how many each burst counts.
 pub(crate) fn evened(all: &[Came]) -> Vec<Evened> {
     let mut threads: BTreeMap<(usize, i32), Vec<usize>> = BTreeMap::new();
     all.iter().enumerate().for_each(|(place, came)| threads.entry(came.of).or_default().push(place));
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn bursts_count_for_the_time_in_which_they_came() {
-        // 100 ms that run on, with a burst in each 2 ms; then 10 ms of 100, of which the rest is sleep, as many
+        // 100 ms of running, with a burst in each 2 ms; then 100 ms of which 10 are running and the rest sleep, with as many bursts
         let running = (0..100).map(|at| came(at, 1, false)).chain((0..50).map(|k| came(2 * k, 0, true)));
         let asleep =
             (0..10).map(|k| came(105 + 10 * k, 1, false)).chain((50..100).map(|k| came(2 * k, 0, true)));
@@ -129,7 +129,7 @@ mod tests {
     fn where_nothing_tells_the_time_each_counts_once() {
         let bursts: Vec<Came> = (0..7).map(|at| came(at, 0, true)).collect();
         assert_eq!(evened(&bursts), [[1.0; 2]; 7]);
-        // nor does it matter where it is not known when they came, or there is one alone
+        // so does each where nobody knows when the bursts came, and a burst that is alone
         let at_once: Vec<Came> = (0..7).map(|_| came(0, 5, true)).collect();
         assert_eq!(evened(&at_once), [[1.0; 2]; 7]);
         assert_eq!(evened(&[came(5, 9, true)]), [[1.0; 2]]);
