@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use crate::event::{TaskEvent, own_cpu_time};
-use crate::records::READ_TIMES;
 use crate::sampler::SampledTarget;
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK, PERF_TYPE_SOFTWARE, perf_event_attr,
@@ -10,6 +9,7 @@ use perf_event_open_sys::bindings::{
 use std::hint::black_box;
 use std::{fs, io};
 use topdown::SampledEvents;
+use topdown_seam::group_read;
 use topdown_seam::ring::RecordRing;
 use topdown_seam::thread;
 
@@ -81,7 +81,8 @@ impl ClockEvent {
 
 /// How many nanoseconds each of these cycles takes, if they count on this thread all the time: by the rate of the time stamp counter if that is theirs.
 fn ns_each(type_: u32, config: u64, of_time_stamps: bool) -> io::Result<Option<f64>> {
-    let mut attr = perf_event_attr { type_, config, read_format: READ_TIMES, ..perf_event_attr::default() };
+    let mut attr =
+        perf_event_attr { type_, config, read_format: group_read::TIMES, ..perf_event_attr::default() };
     attr.set_exclude_kernel(1);
     attr.set_exclude_hv(1);
     let event = TaskEvent::open(attr, 0, -1, None)?;

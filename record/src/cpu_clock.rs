@@ -17,7 +17,7 @@
 
 use crate::clock_event::ClockEvent;
 use crate::event::{CLOCK, TaskEvent, Times};
-use crate::records::{CallGraph, READ_FORMAT, RawSample, Sampled, sampled};
+use crate::records::{CallGraph, RawSample, Sampled, sampled};
 use crate::sampler::SampledTarget;
 use crate::settings::Settings;
 use perf_event_open_sys::bindings::{
@@ -25,6 +25,7 @@ use perf_event_open_sys::bindings::{
 };
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use topdown_seam::group_read;
 use topdown_seam::records::header;
 use topdown_seam::ring::RecordRing;
 
@@ -83,7 +84,7 @@ impl ClockTurns {
     fn new(counted: SampledTarget) -> io::Result<ClockTurns> {
         let (tid, cpu) = counted.target();
         let timer = ClockEvent::timer(counted).attr();
-        let mut attr = perf_event_attr { read_format: READ_FORMAT, clockid: CLOCK, ..timer };
+        let mut attr = perf_event_attr { read_format: group_read::GROUP, clockid: CLOCK, ..timer };
         attr.set_use_clockid(1);
         attr.set_exclude_kernel(1);
         attr.set_exclude_hv(1);
@@ -122,7 +123,7 @@ pub(crate) struct ClockSample {
 }
 
 fn attr(clock: ClockEvent, period_ns: f64, Settings { callers, kernel, .. }: Settings) -> perf_event_attr {
-    let mut attr = perf_event_attr { read_format: READ_FORMAT, clockid: CLOCK, ..clock.attr() };
+    let mut attr = perf_event_attr { read_format: group_read::GROUP, clockid: CLOCK, ..clock.attr() };
     attr.__bindgen_anon_1.sample_period = clock.period(period_ns);
     callers.set(&mut attr);
     attr.set_exclude_callchain_kernel((!kernel).into());

@@ -100,15 +100,6 @@ const IN_KERNEL: u64 = -128_i64 as u64;
 /// An address that no user mode has, where nothing follows.
 const KERNEL_HALF: u64 = 1 << 63;
 
-/// What a sampler's attributes ask for of the counts, in the order of the fields.
-pub(crate) const READ_FORMAT: u64 = (perf::PERF_FORMAT_GROUP
-    | perf::PERF_FORMAT_TOTAL_TIME_ENABLED
-    | perf::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
-
-/// What is asked for of the counts of one event.
-pub(crate) const READ_TIMES: u64 =
-    (perf::PERF_FORMAT_TOTAL_TIME_ENABLED | perf::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
-
 /// One sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RawSample {

@@ -3,11 +3,12 @@
 
 use crate::event::{CLOCK, TaskEvent, now};
 use crate::proof::Strobe;
-use crate::records::{CallGraph, READ_FORMAT, RawSample, Sampled, sampled};
+use crate::records::{CallGraph, RawSample, Sampled, sampled};
 use perf_event_open_sys::bindings::{PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_TYPE_SOFTWARE, perf_event_attr};
 use std::cell::Cell;
 use std::io;
 use topdown::SampledEvents;
+use topdown_seam::group_read;
 use topdown_seam::ring::RecordRing;
 
 /// Samples of a burst: two windows, of which each could have another function in it that the sample between them shows.
@@ -171,7 +172,7 @@ pub(crate) fn attr(events: &SampledEvents, config: u64, kernel: bool) -> perf_ev
     let mut attr = perf_event_attr {
         type_: events.kind,
         config,
-        read_format: READ_FORMAT,
+        read_format: group_read::GROUP,
         ..perf_event_attr::default()
     };
     attr.set_exclude_kernel((!kernel).into());
@@ -190,7 +191,7 @@ pub(crate) fn switches_attr() -> perf_event_attr {
     let mut attr = perf_event_attr {
         type_: PERF_TYPE_SOFTWARE,
         config: PERF_COUNT_SW_CONTEXT_SWITCHES.into(),
-        read_format: READ_FORMAT,
+        read_format: group_read::GROUP,
         clockid: CLOCK,
         ..perf_event_attr::default()
     };

@@ -3,10 +3,11 @@
 #![forbid(unsafe_code)]
 
 use crate::event::{CLOCK, TaskEvent};
-use crate::records::{READ_TIMES, SIDEBAND_TYPE};
+use crate::records::SIDEBAND_TYPE;
 use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, perf_event_attr};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use topdown_seam::group_read;
 use topdown_seam::records::{Records, TaskRecord};
 
 const RING_PAGES: usize = 16;
@@ -38,7 +39,7 @@ fn attr() -> perf_event_attr {
         config: PERF_COUNT_SW_DUMMY.into(),
         sample_type: SIDEBAND_TYPE,
         clockid: CLOCK,
-        read_format: READ_TIMES,
+        read_format: group_read::TIMES,
         ..perf_event_attr::default()
     };
     attr.__bindgen_anon_2.wakeup_events = 1;

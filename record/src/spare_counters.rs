@@ -2,11 +2,11 @@
 #![forbid(unsafe_code)]
 
 use crate::event::{TaskEvent, Times};
-use crate::records::READ_TIMES;
 use crate::sampler::attr;
 use std::hint::black_box;
 use std::io;
 use topdown::SampledEvents;
+use topdown_seam::group_read;
 use topdown_seam::thread;
 
 /// Calls, and what else may return between two readings.
@@ -29,7 +29,7 @@ struct Tried {
 fn tried(events: &SampledEvents) -> io::Result<Option<Tried>> {
     let open = |config, leader: Option<&TaskEvent>| {
         let mut attr = attr(events, config, false);
-        attr.read_format = READ_TIMES;
+        attr.read_format = group_read::TIMES;
         TaskEvent::open(attr, 0, -1, leader)
     };
     let all = events.opened();
@@ -68,7 +68,7 @@ fn counts_alone(events: &SampledEvents) -> bool {
     let counted = || -> io::Result<Times> {
         let config = events.clock.ok_or(io::ErrorKind::NotFound)?.1;
         let mut attr = attr(events, config, false);
-        attr.read_format = READ_TIMES;
+        attr.read_format = group_read::TIMES;
         let clock = TaskEvent::open(attr, 0, -1, None)?;
         black_box((0..CALLS).fold(0, |sum: u64, n| sum ^ called(n)));
         clock.times()

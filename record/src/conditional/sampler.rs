@@ -11,10 +11,11 @@ use super::owners::StretchOwners;
 use super::resolved::{Config, OnPmu, attr_of};
 use super::written::Periods;
 use crate::event::{CLOCK, TaskEvent, Times};
-use crate::records::{CallGraph, READ_FORMAT, READ_TIMES, RawSample, Sampled, sampled, without_callers};
+use crate::records::{CallGraph, RawSample, Sampled, sampled, without_callers};
 use crate::sampler::{SampledTarget, switches_attr};
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::io;
+use topdown_seam::group_read;
 use topdown_seam::ring::RecordRing;
 
 /// Some 300 samples with ten callers each: those of 10 ms are fewer.
@@ -146,7 +147,7 @@ impl ConditionalSampler {
         let mut first = attr(pmu, pmu.sampled, pmu.masks[0]);
         first.__bindgen_anon_1.sample_period = periods.sampled;
         CallGraph::FramePointers.set(&mut first);
-        first.read_format = READ_FORMAT;
+        first.read_format = group_read::GROUP;
         first.set_disabled(1);
         first.set_context_switch(counted.process().is_some().into());
         let sampled = TaskEvent::open(first, tid, cpu, None)?;
@@ -154,7 +155,7 @@ impl ConditionalSampler {
         second.__bindgen_anon_1.sample_period = periods.other;
         let other = TaskEvent::open(second, tid, cpu, Some(&sampled))?;
         let mut third = attr(pmu, pmu.sampled, 0);
-        third.read_format = READ_TIMES;
+        third.read_format = group_read::TIMES;
         let all = TaskEvent::open(third, tid, cpu, Some(&sampled))?;
         let ring = ring(&sampled, counted)?;
         let switches = match counted {
