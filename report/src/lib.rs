@@ -40,7 +40,7 @@ pub use model::{Report, SCHEMA};
 pub use nodes::ShareInterval;
 pub use output::{Claim, Output, Wait, is_stdout, stdout_was_closed, wait_for_readers_by};
 pub use topdown_table::clean;
-pub use words::{SANDBOXED, UNCOUNTED, count, occasion_of, short, thousands, time};
+pub use words::{SANDBOXED, UNCOUNTED, count, occasion_of, percent, short, thousands, time};
 
 use serde::Serialize;
 use std::collections::HashMap;

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::fmt::{self, Display, Formatter};
 use topdown::{
     FEWEST_TURNS, Metric, Node, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS, TurnTally, is_in_turns,
 };
@@ -77,6 +78,13 @@ impl ShareInterval {
     #[must_use]
     pub fn error(&self) -> f64 {
         (self.high - self.value).max(self.value - self.low)
+    }
+}
+
+/// "25.1 ± 4.6 %".
+impl Display for ShareInterval {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} ± {:.1} %", 100.0 * self.value, 100.0 * self.error())
     }
 }
 

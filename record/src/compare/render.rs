@@ -2,33 +2,23 @@
 #![forbid(unsafe_code)]
 
 use super::{FiguresChange, PartChange, RecordingComparison, TimeChange};
-use crate::views::{LEAST_TIME, in_words, with_ends};
+use crate::views::{LEAST_TIME, in_module, in_words, with_ends};
 use std::fmt::Write;
-use topdown_report::ShareInterval;
-use topdown_report::{Format, clean, count, json, number, quoted, time, yes_or_no};
-
-fn percent(part: &ShareInterval) -> String {
-    format!("{:.1} %", 100.0 * part.value)
-}
+use topdown_report::{Format, clean, count, json, number, percent, quoted, time, yes_or_no};
 
 /// A row: a name, both values, and the difference with its interval.
 fn row(name: &str, change: &PartChange) -> Option<String> {
     let (before, after, difference) = (change.before?, change.after?, change.difference?);
     let [value, low, high] = [difference.value, difference.low, difference.high].map(|part| 100.0 * part);
-    let (before, after) = (percent(&before), percent(&after));
+    let (before, after) = (percent(before.value), percent(after.value));
     Some(format!("  {name:20}{before:>12}{after:>12}{value:>+12.1} points ({low:+.1} to {high:+.1})"))
-}
-
-/// "25.1 ± 4.6 % of the time".
-fn part_of_time(part: &ShareInterval) -> String {
-    format!("{:.1} ± {:.1} % of the time", 100.0 * part.value, 100.0 * part.error())
 }
 
 /// Where it is in one recording alone.
 fn only(figures: &FiguresChange) -> Option<String> {
     match (&figures.time.before, &figures.time.after) {
-        (Some(before), None) => Some(format!("seen only before: {}", part_of_time(before))),
-        (None, Some(after)) => Some(format!("seen only after: {}", part_of_time(after))),
+        (Some(before), None) => Some(format!("seen only before: {before} of the time")),
+        (None, Some(after)) => Some(format!("seen only after: {after} of the time")),
         _ => None,
     }
 }
@@ -126,12 +116,7 @@ impl RecordingComparison {
                     less += 1;
                     continue;
                 }
-                let module = if function.module.is_empty() {
-                    String::new()
-                } else {
-                    format!(" ({})", function.module)
-                };
-                text += &figures(&clean(&format!("{}{module}", function.name)), &function.own);
+                text += &figures(&clean(&in_module(&function.name, &function.module)), &function.own);
             }
         }
         if less > 0 {

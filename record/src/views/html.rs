@@ -56,10 +56,6 @@ fn tree(core: &ProfiledCore, figures: &FunctionFigures) -> Option<Tree> {
     Some(Tree(core.nodes.iter().zip(&told.shares).map(shown).collect()))
 }
 
-fn percent(interval: &ShareInterval) -> String {
-    format!("{:.1} ± {:.1} %", 100.0 * interval.value, 100.0 * interval.error())
-}
-
 /// A kind of core: all that ran on it, and the functions, those that waste most first.
 fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
     let (told, untold): (Vec<_>, Vec<_>) =
@@ -71,7 +67,7 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
                 div {
                     p.over { (core.name) }
                     p.number { (count(core.windows as u64, "window")) }
-                    @if profile.cores.len() > 1 { p.meta { (percent(&core.all.time)) " of the time" } }
+                    @if profile.cores.len() > 1 { p.meta { (core.all.time) " of the time" } }
                 }
                 div { (bar(core, "all of it", &core.all)) (why_not(profile, core, &core.all)) }
             }
@@ -101,7 +97,7 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
                     div.region {
                         (name(function))
                         div {
-                            (percent(&function.own.time)) " of the time"
+                            (function.own.time) " of the time"
                             (why_not(profile, core, &function.own))
                         }
                         (listing::section(profile, function, false))
@@ -119,7 +115,7 @@ fn of_condition(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup 
             div.region {
                 (name(function))
                 div {
-                    (percent(&figures.time)) " of the stretches, " (count(figures.bursts as u64, "sample"))
+                    (figures.time) " of the stretches, " (count(figures.bursts as u64, "sample"))
                     div.weight { div style={ "width:" (format!("{:.2}", 100.0 * figures.time.value)) "%" } {} }
                 }
                 (listing)
@@ -171,7 +167,7 @@ fn row(
         div.region {
             div {
                 (name(function))
-                div.meta { (percent(&figures.time)) " of the time" br; "wasted in it: " (format!("{wasted:.1} %")) }
+                div.meta { (figures.time) " of the time" br; "wasted in it: " (format!("{wasted:.1} %")) }
                 div.weight { div style={ "width:" (format!("{wasted:.2}")) "%" } {} }
             }
             div { (bar(core, &function.name, figures)) (why_not(profile, core, figures)) }
@@ -187,7 +183,7 @@ fn bar(core: &ProfiledCore, name: &str, figures: &FunctionFigures) -> Markup {
     let of_level = |level: u32| {
         let shares = core.nodes.iter().zip(told.iter().flat_map(|told| &told.shares));
         let of = shares.filter(move |(node, _)| node.level == level);
-        of.map(|(node, share)| format!("{} {}", node.metric.title(), percent(share))).collect::<Vec<_>>()
+        of.map(|(node, share)| format!("{} {share}", node.metric.title())).collect::<Vec<_>>()
     };
     html! {
         @if let Some(tree) = &tree { (page::shares(name, tree)) }

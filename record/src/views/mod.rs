@@ -133,6 +133,11 @@ impl View {
     }
 }
 
+/// A function's name, with its module if that is known.
+pub(crate) fn in_module(name: &str, module: &str) -> String {
+    if module.is_empty() { name.into() } else { format!("{name} ({module})") }
+}
+
 /// perf's name of a node, without its prefix, in words.
 fn title(node: &topdown::SampledNode) -> String {
     in_words(name(node))

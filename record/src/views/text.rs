@@ -1,7 +1,7 @@
 //! A table for people.
 #![forbid(unsafe_code)]
 
-use super::{remarks, title};
+use super::{in_module, remarks, title};
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -17,13 +17,6 @@ fn percent(interval: &ShareInterval) -> String {
 const MOST_LINES: usize = 5;
 /// Of a line's text.
 const MOST_COLUMNS: usize = 60;
-
-fn named(function: &ProfiledFunction) -> String {
-    match &*function.module {
-        "" => function.name.clone(),
-        module => format!("{} ({module})", function.name),
-    }
-}
 
 /// Columns between the time and the name.
 fn width_of_shares(core: &ProfiledCore) -> usize {
@@ -59,7 +52,7 @@ fn of_condition(profile: &Profile, place: usize, core: &ProfiledCore, with_lines
     let names = |of: &str| format!("{:>11}   {:>9}   {of}\n", "part %", "samples");
     let mut text = format!("\n{}\n{}{}", core.name, names("function"), row(&core.all, "(all)"));
     for function in remarks::listed(profile, place) {
-        text += &row(&function.own, &named(function));
+        text += &row(&function.own, &in_module(&function.name, &function.module));
         if with_lines {
             text += &lines(profile, core, function);
         }
@@ -110,7 +103,7 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: boo
     text += &names(core, "function");
     text += &row(profile, core, &core.all, "(all)");
     for function in remarks::listed(profile, place) {
-        text += &row(profile, core, &function.own, &named(function));
+        text += &row(profile, core, &function.own, &in_module(&function.name, &function.module));
         if with_lines {
             text += &lines(profile, core, function);
         }

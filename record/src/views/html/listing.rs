@@ -1,7 +1,6 @@
 //! The lines of a function with the time of each.
 #![forbid(unsafe_code)]
 
-use super::percent;
 use crate::profile::{Profile, ProfiledFunction, ProfiledLine};
 use crate::sources::{SourceText, Unread};
 use crate::views::listing::{self, InFile};
@@ -17,7 +16,7 @@ pub(super) fn section(profile: &Profile, function: &ProfiledFunction, open: bool
     let others = function.lines.len() - listing::hottest(function).len();
     html! {
         details.lines open[open] {
-            summary { "Lines: " (Text(name)) ":" (hottest.line) " has " (percent(&hottest.time)) }
+            summary { "Lines: " (Text(name)) ":" (hottest.line) " has " (hottest.time) }
             @for file in listing::of(profile, function) { (in_file(profile, function, &file)) }
             @if others > 0 { p.meta { (count(others as u64, "line")) " with less " (if others == 1 { "is" } else { "are" }) " not marked." } }
             @if without > 0 {
@@ -69,7 +68,7 @@ fn row(function: &ProfiledFunction, file: &InFile, number: u32, seen: Option<&Pr
     let part = |line: &ProfiledLine| 100.0 * line.time_ns as f64 / function.own.time_ns.max(1) as f64;
     html! {
         tr.hottest[hottest] {
-            td.time { @if let Some(line) = seen { (percent(&line.time)) } }
+            td.time { @if let Some(line) = seen { (line.time) } }
             td.part { @if let Some(line) = seen { div style={ "width:" (format!("{:.1}", part(line))) "%" } {} } }
             td.at { (number) }
             td.text { @if let Some(text) = text { (Text(text)) } }
