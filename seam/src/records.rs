@@ -190,11 +190,11 @@ mod tests {
         let counted = Says::Counted(task, Times { enabled: 7, running: 6 }, vec![1000, 400]);
         assert_eq!(record(&sample), Some(TaskRecord { time: 99, says: counted }));
         let name = u64::from_ne_bytes(*b"cc1plus\0");
-        let comm = [header(PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, 5), id, name, id, 98];
-        assert_eq!(
-            record(&comm),
-            Some(TaskRecord { time: 98, says: Says::Named(task, "cc1plus".into(), true) })
-        );
+        for (misc, executed) in [(PERF_RECORD_MISC_COMM_EXEC, true), (0, false)] {
+            let comm = [header(PERF_RECORD_COMM, misc, 5), id, name, id, 98];
+            let named = Says::Named(task, "cc1plus".into(), executed);
+            assert_eq!(record(&comm), Some(TaskRecord { time: 98, says: named }));
+        }
         let fork = [header(PERF_RECORD_FORK, 0, 6), 30 | 20 << 32, 31 | 21 << 32, 5, id, 97];
         let began = Says::Began(TaskId { pid: 30, tid: 31 }, task);
         assert_eq!(record(&fork), Some(TaskRecord { time: 97, says: began }));
