@@ -1,7 +1,7 @@
 //! The process ends, or becomes another program: what there is left to know of it, and the report.
 
 use crate::at_work::{Alone, AtWork};
-use crate::engine::{GONE, ThreadState, current};
+use crate::engine::{ThreadState, current};
 use crate::process::{MeasuredProcess, MeasuredThread};
 use crate::tables::put;
 use crate::threads::THREAD;
@@ -17,7 +17,7 @@ pub fn update(execs: bool) {
     let Some(process) = MeasuredProcess::here() else { return };
     let _alone = Alone::new();
     let thread = current();
-    if thread > GONE {
+    if ThreadState::is_state(thread) {
         // SAFETY: this thread's own state.
         unsafe { ThreadState::update(thread) };
     }

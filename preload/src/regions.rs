@@ -1,6 +1,6 @@
 //! Regions begin and end, in the thread that calls. A thread that is not measured yet is from its first region on.
 
-use crate::engine::{ThreadState, current, slow, steady};
+use crate::engine::{ENDED, ThreadState, current, slow, steady};
 use crate::{at_work, threads};
 use std::ffi::{c_char, c_int};
 use topdown_seam::cancelled_later;
@@ -65,10 +65,14 @@ pub unsafe extern "C" fn abandon(name: *const c_char) {
     unsafe { slow::abandon(name) };
 }
 
-/// The thread is not measured yet, or too deep in regions.
+/// The thread is not measured yet, or no more, or too deep in regions.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn first_begin<const DIRECT: bool>(name: *const c_char) -> c_int {
+    if current() == ENDED && !name.is_null() {
+        // SAFETY: the caller's word.
+        unsafe { threads::miss(name) };
+    }
     measure();
     // SAFETY: the caller's word.
     unsafe { slow::begin::<DIRECT>(name) }

@@ -43,7 +43,7 @@ pub fn start() -> bool {
     }
     notice_ends();
     fork::notice();
-    current() > GONE
+    ThreadState::is_state(current())
 }
 
 /// Whether the process has a table. If not, says why, but for a program that a measured one or `topdown run` has executed: the rest is

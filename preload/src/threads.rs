@@ -6,7 +6,7 @@ use crate::engine::{GONE, ThreadState, current};
 use crate::process::{MeasuredProcess, MeasuredThread};
 use crate::tables::put;
 use crate::{memory, private, stack};
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use topdown::{Options, TopDown};
 use topdown_table::RecordedCore;
@@ -38,7 +38,7 @@ pub fn notice_ends() {
 #[cold]
 pub fn measure() {
     // SAFETY: what `current` says.
-    if current() == GONE || unsafe { ThreadState::has_begun(current()) } {
+    if ThreadState::is_for_good_without(current()) || unsafe { ThreadState::has_begun(current()) } {
         return;
     }
     // (nobody in a child of vfork, or of a fork that no handler told of)
@@ -53,6 +53,27 @@ pub fn measure() {
         // SAFETY: the header is mapped as long as the process is this one.
         unsafe { (*process.tables.header()).refused.fetch_add(1, Ordering::Relaxed) };
         ThreadState::set_current(GONE);
+    }
+}
+
+/// The calling thread, whose measured end has come, executes a region of this name.
+///
+/// # Safety
+/// A C string.
+#[cold]
+pub unsafe fn miss(name: *const c_char) {
+    let Some(process) = MeasuredProcess::here().filter(|process| !process.has_ended()) else { return };
+    let _alone = Alone::new();
+    let threads = process.threads();
+    // SAFETY: gettid has no preconditions; states that are listed are not freed, and nobody else's as long as the list is locked; the
+    // caller's word; the header is mapped as long as the process is this one.
+    unsafe {
+        let tid = libc::syscall(libc::SYS_gettid) as libc::pid_t;
+        match threads.ended.iter().rfind(|ended| ThreadState::is_of_task(**ended, tid)) {
+            Some(thread) => ThreadState::miss(*thread, name),
+            // (another thread goes on in its records)
+            None => _ = (*process.tables.header()).refused.fetch_add(1, Ordering::Relaxed),
+        }
     }
 }
 

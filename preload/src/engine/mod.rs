@@ -16,5 +16,5 @@ mod thread;
 mod totals;
 mod turns;
 
-pub use thread::{GONE, ThreadState, current};
+pub use thread::{ENDED, GONE, ThreadState, current};
 pub use totals::{SoFar, forget, so_far};

@@ -6,7 +6,7 @@ use super::index::Cache;
 use super::node::{RegionNode, look_up};
 use super::record;
 use super::split;
-use super::thread::{GONE, ThreadState, current};
+use super::thread::{ThreadState, current};
 use super::turns;
 use crate::at_work::Alone;
 use crate::process::MeasuredProcess;
@@ -126,7 +126,7 @@ unsafe fn in_itself(name: *const c_char) -> *mut Frame {
 /// leave the handle busy for good, and one that had regions would find the state as no call leaves it. Nor is the thread
 /// cancelled.
 unsafe fn in_thread(work: impl FnOnce(*mut ThreadState) -> c_int) -> c_int {
-    if current() == GONE || MeasuredProcess::get().is_none() {
+    if ThreadState::is_for_good_without(current()) || MeasuredProcess::get().is_none() {
         return 0;
     }
     let _alone = Alone::new();

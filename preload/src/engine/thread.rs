@@ -6,7 +6,7 @@ use super::node::{self, RegionNode};
 use super::turns::{self, Turns};
 use super::{record, slow, totals};
 use crate::tables::TableFile;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_char};
 use std::sync::atomic::Ordering::Release;
 use topdown::{PeriodTotals, Sample, Sum, TopDown};
 use topdown_table::{Record, RecordedCore, THREAD};
@@ -44,14 +44,16 @@ pub struct ThreadState {
     pub(super) frames: [Frame; DEEPEST + 1],
 }
 
-/// What a thread has instead of a state when it is measured no more, or cannot be.
+/// What a thread has instead of a state when it cannot be measured.
 pub const GONE: *mut ThreadState = std::ptr::without_provenance_mut(1);
+/// What a thread has instead of a state when its measured end has come, and the program has it go on.
+pub const ENDED: *mut ThreadState = std::ptr::without_provenance_mut(2);
 
 mod slot {
     topdown_seam::thread_local_slot!("topdown_region_thread", first 0);
 }
 
-/// The calling thread's state: NULL at first, or GONE.
+/// The calling thread's state: NULL at first, or GONE or ENDED.
 #[inline(always)]
 pub fn current() -> *mut ThreadState {
     slot::get() as *mut ThreadState
@@ -63,14 +65,25 @@ impl ThreadState {
         slot::set(thread as u64);
     }
 
+    /// Whether `current` says that the thread has a state.
+    #[inline(always)]
+    pub fn is_state(thread: *mut ThreadState) -> bool {
+        thread > ENDED
+    }
+
+    /// Whether `current` says that the thread will have no state.
+    pub fn is_for_good_without(thread: *mut ThreadState) -> bool {
+        thread == GONE || thread == ENDED
+    }
+
     /// Whether this is a state, and of a thread that is measured.
     ///
     /// # Safety
     /// What `current` says.
     #[inline(always)]
     pub unsafe fn has_begun(thread: *mut ThreadState) -> bool {
-        // SAFETY: what is neither NULL nor GONE is a state, which is never unmapped.
-        unsafe { thread > GONE && (*thread).alive != 0 }
+        // SAFETY: states are never unmapped.
+        unsafe { ThreadState::is_state(thread) && (*thread).alive != 0 }
     }
 
     /// Whether the state can be looked at, and no call that changes it was interrupted.
@@ -79,8 +92,8 @@ impl ThreadState {
     /// What `current` says.
     #[inline(always)]
     pub unsafe fn is_idle(thread: *mut ThreadState) -> bool {
-        // SAFETY: what is neither NULL nor GONE is a state, which is never unmapped.
-        unsafe { thread > GONE && (*thread).idle != 0 }
+        // SAFETY: states are never unmapped.
+        unsafe { ThreadState::is_state(thread) && (*thread).idle != 0 }
     }
 
     /// Starts to measure the calling thread. The handle and the tables live as long as the process is this one. `open`:
@@ -242,7 +255,31 @@ impl ThreadState {
             ThreadState::has_ended(thread);
             ((*thread).alive, (*thread).idle) = (0, 0);
         }
-        ThreadState::set_current(GONE);
+        ThreadState::set_current(ENDED);
+    }
+
+    /// A thread whose measured end has come executes a region of this name: it is one that could not be read.
+    ///
+    /// # Safety
+    /// The state that the thread had, which no other thread uses; a C string.
+    pub unsafe fn miss(thread: *mut ThreadState, name: *const c_char) {
+        // SAFETY: the caller's word.
+        unsafe {
+            if let Ok(node) = node::look_up(thread, ThreadState::root(thread), name) {
+                if !(*node).record.is_null() {
+                    (*(*node).record).missed += 1;
+                }
+            }
+        }
+    }
+
+    /// Whether the last thread that ran in its records is of this id.
+    ///
+    /// # Safety
+    /// A state.
+    pub unsafe fn is_of_task(thread: *mut ThreadState, tid: libc::pid_t) -> bool {
+        // SAFETY: states and records are never unmapped.
+        unsafe { ThreadState::roots(thread).next().is_some_and(|root| (*(*root).record).tid == tid) }
     }
 
     /// The process ends while this thread, another one, runs: what the kernel knows of it.
