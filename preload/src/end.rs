@@ -1,7 +1,7 @@
 //! The process ends, or becomes another program: what there is left to know of it, and the report.
 
 use crate::at_work::{Alone, AtWork};
-use crate::engine::{ThreadState, current};
+use crate::engine::ThreadState;
 use crate::process::{MeasuredProcess, MeasuredThread};
 use crate::tables::put;
 use crate::threads::THREAD;
@@ -16,10 +16,8 @@ const MESSAGE: usize = 1 << 14;
 pub fn update(execs: bool) {
     let Some(process) = MeasuredProcess::here() else { return };
     let _alone = Alone::new();
-    let thread = current();
-    if ThreadState::is_state(thread) {
-        // SAFETY: this thread's own state.
-        unsafe { ThreadState::update(thread) };
+    if let Some(thread) = ThreadState::current() {
+        thread.groups.update();
     }
     if execs {
         // SAFETY: the header is mapped as long as the process is this one.
@@ -34,15 +32,11 @@ pub fn finish() {
     if process.tables.close() {
         return;
     }
-    let own = current();
     let alone = Alone::new();
     let guard = stack::lock();
     stack::call(&guard, || {
         for MeasuredThread { thread, .. } in process.threads().live.iter() {
-            // SAFETY: threads that are listed have their states.
-            unsafe {
-                if *thread == own { ThreadState::end(*thread) } else { ThreadState::end_of_another(*thread) }
-            }
+            if ThreadState::is_current(*thread) { thread.end() } else { thread.end_of_another() }
         }
     });
     if fault::has_lost() {

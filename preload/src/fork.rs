@@ -1,7 +1,7 @@
 //! A forked child is measured as its parent is: with a table and handles of its own, in the regions that had begun.
 
 use crate::at_work::AtWork;
-use crate::engine::{ThreadState, current};
+use crate::engine::ThreadState;
 use crate::process::{MeasuredProcess, Threads};
 use crate::stack::{self, StackGuard};
 use crate::start::begin_process;
@@ -44,11 +44,8 @@ extern "C" fn before_fork() {
     }
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     open.clear();
-    let thread = current();
-    if ThreadState::is_state(thread) {
-        // SAFETY: this thread's own state.
-        let regions = unsafe { ThreadState::open_regions(thread) };
-        open.extend(regions.into_iter().map(|(name, again)| (name.to_owned(), again)));
+    if let Some(thread) = ThreadState::current() {
+        open.extend(thread.open_regions().into_iter().map(|(name, again)| (name.to_owned(), again)));
     }
     let held = HeldByFork { _threads: process.threads(), open, stack, blocked };
     HELD.store(Box::into_raw(Box::new(held)), Ordering::Relaxed);

@@ -3,6 +3,7 @@
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 // What the rest stands on.
+mod arena;
 mod at_work;
 #[cfg_attr(target_arch = "aarch64", path = "bytes_neon.rs")]
 mod bytes;
@@ -13,6 +14,7 @@ mod stack;
 
 // The table file.
 mod measurement;
+mod record;
 mod tables;
 
 // The regions of a thread.
@@ -65,6 +67,7 @@ unsafe extern "C-unwind" fn td_region_end(name: *const c_char) -> c_int {
 /// (The C library gives initializers what it gives main.)
 unsafe extern "C" fn loaded(count: c_int, arguments: *const *const c_char) {
     at_work::prepare();
+    engine::empty::prepare([td_region_begin, td_region_end]);
     let _work = AtWork::new();
     // SAFETY: as main's.
     unsafe { private::remember_start(count, arguments) };

@@ -19,33 +19,31 @@ pub struct Name {
 }
 
 impl Name {
-    /// `text` is where the name is kept, and lives as long as this.
-    pub fn new(name: &CStr, text: *const c_char) -> Name {
-        let bytes = name.to_bytes_with_nul();
+    /// `text` is where the name is kept.
+    pub fn new(text: &'static CStr) -> Name {
+        let bytes = text.to_bytes_with_nul();
         let length = bytes.len().min(HEAD);
         let mut head = [0_u8; HEAD];
         head[..length].copy_from_slice(&bytes[..length]);
         // SAFETY: the same bytes.
         let head = unsafe { std::mem::transmute::<[u8; HEAD], Bytes>(head) };
         let others = if length == bytes.len() { SHORT | ALL & (ALL << length) } else { 0 };
-        Name { head, others, text }
+        Name { head, others, text: text.as_ptr() }
     }
 
-    /// Where it is.
-    pub fn text(&self) -> *const c_char {
-        self.text
+    /// Where the name is kept.
+    pub fn text(&self) -> &'static CStr {
+        // SAFETY: `new` had it.
+        unsafe { CStr::from_ptr(self.text) }
     }
 
-    /// Whether it is the same.
-    ///
-    /// # Safety
-    /// `name` is a C string.
-    pub unsafe fn is(&self, name: *const c_char) -> bool {
+    /// Whether the text says the same.
+    pub fn is(&self, name: &CStr) -> bool {
         // SAFETY: both are C strings.
-        unsafe { libc::strcmp(self.text, name) == 0 }
+        unsafe { libc::strcmp(self.text, name.as_ptr()) == 0 }
     }
 
-    /// The same, of names that end in their head.
+    /// Whether the text says the same, of names that end in their head.
     ///
     /// # Safety
     /// `name` is a C string, whose head does not cross a page.
@@ -55,7 +53,7 @@ impl Name {
         unsafe { self.alike(name) == SHORT | ALL }
     }
 
-    /// The same, of longer names; also false where a quick look does not tell.
+    /// Whether the text says the same, of longer names; also false where a quick look does not tell.
     ///
     /// # Safety
     /// As above.
@@ -128,8 +126,8 @@ mod tests {
         for length in 1..70 {
             let mut kept = page(64, length, None);
             kept.0[64 + length..].fill(0);
-            let name = CStr::from_bytes_until_nul(&kept.0[64..]).unwrap();
-            let name = Name::new(name, name.as_ptr());
+            let kept: &'static Page = Box::leak(kept);
+            let name = Name::new(CStr::from_bytes_until_nul(&kept.0[64..]).unwrap());
             // SAFETY: names of a page, or NULL.
             let quickly = |text: *const u8| unsafe {
                 let text = text.cast();

@@ -28,14 +28,14 @@ pub struct MeasuredProcess {
 pub struct Threads {
     pub live: Vec<MeasuredThread>,
     /// Those that have ended, and can be gone on with.
-    pub ended: Vec<*mut ThreadState>,
+    pub ended: Vec<&'static ThreadState>,
     /// How many have records.
     pub records: usize,
 }
 
 /// A thread that is measured, and its handle.
 pub struct MeasuredThread {
-    pub thread: *mut ThreadState,
+    pub thread: &'static ThreadState,
     pub td: Box<TopDown>,
     /// Those that take turns with it; none comes or goes, so that each stays where it is.
     pub others: Vec<TopDown>,

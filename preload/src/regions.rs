@@ -1,8 +1,8 @@
 //! Regions begin and end, in the thread that calls. A thread that is not measured yet is from its first region on.
 
-use crate::engine::{ENDED, ThreadState, current, slow, steady};
+use crate::engine::{ENDED, ThreadState, slow, steady};
 use crate::{at_work, threads};
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use topdown_seam::cancelled_later;
 
 /// A region begins in this thread, `DIRECT` if by td_region_begin. Returns 0, or as td_read; -EINVAL, -ENAMETOOLONG, -ENOSPC: no name, or
@@ -12,13 +12,11 @@ use topdown_seam::cancelled_later;
 /// `name` is a C string, or NULL.
 #[inline]
 pub unsafe fn begin<const DIRECT: bool>(name: *const c_char) -> c_int {
-    let thread = current();
     // SAFETY: the caller's word; the state is this thread's.
     unsafe {
-        if ThreadState::is_idle(thread) {
-            steady::begin::<DIRECT>(thread, name)
-        } else {
-            first_begin::<DIRECT>(name)
+        match ThreadState::idle() {
+            Some(thread) => steady::begin::<DIRECT>(thread, name),
+            None => first_begin::<DIRECT>(name),
         }
     }
 }
@@ -31,7 +29,7 @@ pub unsafe fn begin_piece(name: *const c_char) {
     // SAFETY: the caller's word.
     unsafe {
         if begin::<false>(name) == 0 {
-            slow::count_piece(name);
+            slow::count_piece(CStr::from_ptr(name));
         }
     }
 }
@@ -43,9 +41,13 @@ pub unsafe fn begin_piece(name: *const c_char) {
 /// `name` is a C string, or NULL.
 #[inline]
 pub unsafe fn end(name: *const c_char) -> c_int {
-    let thread = current();
     // SAFETY: the caller's word; the state is this thread's.
-    unsafe { if ThreadState::is_idle(thread) { steady::end(thread, name) } else { first_end(name) } }
+    unsafe {
+        match ThreadState::idle() {
+            Some(thread) => steady::end(thread, name),
+            None => first_end(name),
+        }
+    }
 }
 
 /// The thread is measured from now on.
@@ -62,16 +64,16 @@ cancelled_later! {
 pub unsafe extern "C" fn abandon(name: *const c_char) {
     measure();
     // SAFETY: the caller's word.
-    unsafe { slow::abandon(name) };
+    slow::abandon(unsafe { CStr::from_ptr(name) });
 }
 
 /// The thread is not measured yet, or no more, or too deep in regions.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn first_begin<const DIRECT: bool>(name: *const c_char) -> c_int {
-    if current() == ENDED && !name.is_null() {
+    if ThreadState::is_current(ENDED) && !name.is_null() {
         // SAFETY: the caller's word.
-        unsafe { threads::miss(name) };
+        threads::miss(unsafe { CStr::from_ptr(name) });
     }
     measure();
     // SAFETY: the caller's word.

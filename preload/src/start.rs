@@ -1,7 +1,7 @@
 //! The process begins to be measured: before main, or after a fork.
 
 use crate::at_work::Alone;
-use crate::engine::{GONE, ThreadState, current};
+use crate::engine::{GONE, ThreadState};
 use crate::output::Destination;
 use crate::process::{MeasuredProcess, Threads};
 use crate::stack::{self, StackGuard};
@@ -43,7 +43,7 @@ pub fn start() -> bool {
     }
     notice_ends();
     fork::notice();
-    ThreadState::is_state(current())
+    ThreadState::current().is_some()
 }
 
 /// Whether the process has a table. If not, says why, but for a program that a measured one or `topdown run` has executed: the rest is

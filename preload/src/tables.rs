@@ -5,13 +5,14 @@
 
 use crate::at_work::Alone;
 use crate::memory::page;
+use crate::record::OwnRecord;
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Error};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use topdown_table::{
@@ -114,7 +115,7 @@ impl TableFile {
 
     /// A record for this name, and its number, to be given a kind by the caller when the rest of it is as it should be. None
     /// if there is no room.
-    pub fn take(&self, name: &CStr) -> Option<(*mut Record, u32)> {
+    pub fn take(&self, name: &CStr) -> Option<(OwnRecord, u32)> {
         let number = self.used.fetch_add(1, Ordering::Relaxed);
         let Some(record) = self.at(number) else {
             // SAFETY: mapped as long as self is.
@@ -122,12 +123,12 @@ impl TableFile {
             return None;
         };
         let length = name.to_bytes().len().min(NAME);
-        // SAFETY: the record is nobody else's, and zeros, so the name ends in one.
+        // SAFETY: the record is nobody else's, and zeros, so the name ends in one. A table stays mapped.
         unsafe {
             (*record).parent = NONE;
             (&raw mut (*record).name).cast::<u8>().copy_from_nonoverlapping(name.as_ptr().cast(), length);
+            Some((OwnRecord::new(NonNull::new(record)?), number))
         }
-        Some((record, number))
     }
 
     fn at(&self, number: u32) -> Option<*mut Record> {

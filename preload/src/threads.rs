@@ -2,11 +2,12 @@
 
 use crate::at_work::Alone;
 use crate::descriptors::with_high_descriptors;
-use crate::engine::{GONE, ThreadState, current};
+use crate::engine::{GONE, Handle, ThreadState, life, rotate};
 use crate::process::{MeasuredProcess, MeasuredThread};
 use crate::tables::put;
 use crate::{memory, private, stack};
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, CString, c_void};
+use std::ptr::null;
 use std::sync::atomic::{AtomicU64, Ordering};
 use topdown::{Options, TopDown};
 use topdown_table::RecordedCore;
@@ -29,7 +30,8 @@ pub fn notice_ends() {
     unsafe {
         if libc::pthread_key_create(&mut key, Some(thread_ends)) == 0 {
             KEY.store(1 << 32 | u64::from(key), Ordering::Relaxed);
-            libc::pthread_setspecific(key, current().cast());
+            let thread = ThreadState::current().map_or(null(), std::ptr::from_ref);
+            libc::pthread_setspecific(key, thread.cast());
         }
     }
 }
@@ -37,8 +39,7 @@ pub fn notice_ends() {
 /// Measures the calling thread from now on, if it is not measured and can be.
 #[cold]
 pub fn measure() {
-    // SAFETY: what `current` says.
-    if ThreadState::is_for_good_without(current()) || unsafe { ThreadState::has_begun(current()) } {
+    if ThreadState::is_for_good_without() || ThreadState::measured().is_some() {
         return;
     }
     // (nobody in a child of vfork, or of a fork that no handler told of)
@@ -57,29 +58,23 @@ pub fn measure() {
 }
 
 /// The calling thread, whose measured end has come, executes a region of this name.
-///
-/// # Safety
-/// A C string.
 #[cold]
-pub unsafe fn miss(name: *const c_char) {
+pub fn miss(name: &CStr) {
     let Some(process) = MeasuredProcess::here().filter(|process| !process.has_ended()) else { return };
     let _alone = Alone::new();
     let threads = process.threads();
-    // SAFETY: gettid has no preconditions; states that are listed are not freed, and nobody else's as long as the list is locked; the
-    // caller's word; the header is mapped as long as the process is this one.
-    unsafe {
-        let tid = libc::syscall(libc::SYS_gettid) as libc::pid_t;
-        match threads.ended.iter().rfind(|ended| ThreadState::is_of_task(**ended, tid)) {
-            Some(thread) => ThreadState::miss(*thread, name),
-            // (another thread goes on in its records)
-            None => _ = (*process.tables.header()).refused.fetch_add(1, Ordering::Relaxed),
-        }
+    // (states that are listed are nobody's as long as the list is locked)
+    match threads.ended.iter().rfind(|ended| ended.was_of_this_thread()) {
+        Some(thread) => thread.miss(name),
+        // (another thread goes on in its records)
+        // SAFETY: the header is mapped as long as the process is this one.
+        None => _ = unsafe { (*process.tables.header()).refused.fetch_add(1, Ordering::Relaxed) },
     }
 }
 
 /// Starts to measure the calling thread. The result is why a group is not there that was to take turns with others.
 pub fn begin_thread(
-    process: &MeasuredProcess,
+    process: &'static MeasuredProcess,
     open: &[(CString, u32)],
 ) -> Result<Option<topdown::Error>, topdown::Error> {
     let no_memory = || topdown::Error::new(-libc::ENOMEM, "no memory");
@@ -94,17 +89,17 @@ pub fn begin_thread(
     let all = || std::iter::once(&*td).chain(&others);
     let cores: Vec<_> = all().map(core_of).collect::<Result<_, _>>()?;
     let no_room = || topdown::Error::new(-libc::ENOSPC, "no memory, or no room in the table file");
-    let handles = || all().map(std::ptr::from_ref::<TopDown>);
+    // SAFETY: they are in the list of threads that live until this one ends.
+    let handles = || all().map(|td| unsafe { Handle::new(td) });
     let thread = match go_on(process, handles(), name, &cores) {
         Some(thread) => thread,
         None => {
-            let thread =
-                ThreadState::begin(&*td, &process.tables, name, &cores[0], open).ok_or_else(no_room)?;
+            let first = handles().next().ok_or_else(no_room)?;
+            let thread = life::begin(first, &process.tables, name, &cores[0], open).ok_or_else(no_room)?;
             if !others.is_empty() {
                 let others = handles().zip(cores.iter().copied()).skip(1);
                 let random = private::random().map_or(1, u64::from_ne_bytes).max(1);
-                // SAFETY: this thread's state, and handles that go with it.
-                unsafe { ThreadState::take_turns(thread, others, name, random) };
+                rotate::take_turns(thread, others, name, random);
             }
             thread
         }
@@ -113,7 +108,7 @@ pub fn begin_thread(
     let key = KEY.load(Ordering::Relaxed);
     if key != 0 {
         // SAFETY: a key that was made.
-        unsafe { libc::pthread_setspecific(key as u32, thread.cast()) };
+        unsafe { libc::pthread_setspecific(key as u32, std::ptr::from_ref(thread).cast()) };
     }
     Ok(refused)
 }
@@ -158,20 +153,17 @@ fn open_handles(process: &MeasuredProcess) -> Result<Opened, topdown::Error> {
 /// have its own.
 fn go_on(
     process: &MeasuredProcess,
-    handles: impl Iterator<Item = *const TopDown>,
+    handles: impl Iterator<Item = Handle>,
     name: &CStr,
     cores: &[RecordedCore],
-) -> Option<*mut ThreadState> {
+) -> Option<&'static ThreadState> {
     let mut threads = process.threads();
     if threads.records < OWN_RECORDS || threads.ended.is_empty() {
         threads.records += 1;
         return None;
     }
-    // SAFETY: those that are listed are not freed, and nobody else's.
-    let is_of = |ended: &*mut ThreadState| unsafe { ThreadState::is_of(*ended, cores) };
-    // SAFETY: as above.
-    let has_name = |ended: &*mut ThreadState| unsafe { ThreadState::has_name(*ended, name) };
-    let named = threads.ended.iter().rposition(|ended| is_of(ended) && has_name(ended));
+    let is_of = |ended: &&'static ThreadState| ended.is_of_cores(cores);
+    let named = threads.ended.iter().rposition(|ended| is_of(ended) && ended.has_name(name));
     let any = || (threads.records >= MOST_RECORDS).then(|| threads.ended.iter().position(is_of)).flatten();
     let Some(at) = named.or_else(any) else {
         threads.records += 1;
@@ -179,8 +171,7 @@ fn go_on(
     };
     let thread = threads.ended.swap_remove(at);
     drop(threads);
-    // SAFETY: as above.
-    unsafe { ThreadState::begin_again(thread, handles) }.map(|()| thread)
+    thread.begin_again(handles).map(|()| thread)
 }
 
 /// The handle's core, as records have it.
@@ -193,17 +184,13 @@ fn core_of(td: &TopDown) -> Result<RecordedCore, topdown::Error> {
 
 /// The calling thread ends.
 unsafe extern "C" fn thread_ends(thread: *mut c_void) {
-    let thread: *mut ThreadState = thread.cast();
     let Some(process) = MeasuredProcess::here().filter(|process| !process.has_ended()) else { return };
-    if current() != thread {
-        return;
-    }
+    let Some(thread) = ThreadState::current().filter(|own| std::ptr::eq(*own, thread.cast())) else { return };
     let _alone = Alone::new();
     stack::call(&stack::lock(), || {
         let mut threads = process.threads();
-        if let Some(at) = threads.live.iter().position(|one| one.thread == thread) {
-            // SAFETY: it is this thread's, and lives.
-            unsafe { ThreadState::end(thread) };
+        if let Some(at) = threads.live.iter().position(|one| std::ptr::eq(one.thread, thread)) {
+            thread.end();
             let MeasuredThread { thread, td, others } = threads.live.swap_remove(at);
             threads.ended.push(thread);
             drop(threads);

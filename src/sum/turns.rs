@@ -276,7 +276,7 @@ mod tests {
         let mut groups = 0;
         for core in model::cores() {
             for level in 2..=model::DEEPEST {
-                // (preload/src/engine/turns.rs has room for as many)
+                // (preload/src/engine/groups.rs has room for as many)
                 assert!(model::groups_of_level(level, core.core).len() <= 8, "{core:?}");
                 for group in model::groups_of_level(level, core.core) {
                     let (_, row) = model::named(core.core).unwrap();

@@ -1,84 +1,67 @@
 //! Executions of nothing, which measure what regions that are counted steadily have of the library's own instructions: begun and
 //! ended by the functions that the program calls, in the place of the region's next execution, just before it.
 
-use super::index::Cache;
-use super::node::{self, RegionNode};
-use super::record;
+use super::node::RegionNode;
 use super::thread::ThreadState;
-use crate::{td_region_begin, td_region_end};
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::hint::black_box;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use topdown::{Empties, Increments, Sum};
 
+/// A function that programs call at a region's begin or end, with its name.
+pub type Mark = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
+
+/// td_region_begin and td_region_end: the very code that programs call.
+static MARKS: OnceLock<[Mark; 2]> = OnceLock::new();
+
+/// Executions of nothing are begun and ended by these, which take a C string.
+pub fn prepare(marks: [Mark; 2]) {
+    let _ = MARKS.set(marks);
+}
+
 /// An execution of the node's region is to begin, `direct` by td_region_begin: if an empty one is due before it, this is it. Other
-/// ways to begin are longer, and how long is not known.
-///
-/// # Safety
-/// The calling thread's state, in a call of the slow path, and a child of its innermost region; a C string, which is its name.
+/// ways to begin are longer, and how long is not known. The node is a child of the innermost region's, and called so.
 #[inline]
-pub unsafe fn before(thread: *mut ThreadState, node: *mut RegionNode, name: *const c_char, direct: bool) {
-    // SAFETY: the caller's word.
-    unsafe {
-        if !direct && (*node).direct {
-            (*node).direct = false;
-            (*node).sum.set_empties(&Empties::default());
-            if !(*node).record.is_null() {
-                record::complete(node);
-                record::store(node);
-            }
+pub fn before(thread: &ThreadState, node: &'static RegionNode, name: &CStr, direct: bool) {
+    if !direct && node.is_direct() {
+        node.set_direct(false);
+        node.set_empties(&Empties::default());
+        if node.record().is_some() {
+            node.complete();
+            node.store();
         }
-        if !(*node).record.is_null() && (*node).sum.is_empty_due() {
-            measure(thread, node, name);
-        }
+    }
+    if node.record().is_some() && node.is_empty_due() {
+        measure(thread, node, name);
     }
 }
 
-/// # Safety
-/// As `before`.
 #[cold]
-unsafe fn measure(thread: *mut ThreadState, node: *mut RegionNode, name: *const c_char) {
-    // SAFETY: as `before`; no signal handler runs meanwhile.
-    unsafe {
-        if !(*thread).turns.is_null() {
-            return; // (such groups are led by cycles: nothing is counted steadily)
-        }
-        let Some(sum) = (*(*thread).td).empty(&mut (*node).sum).filter(|_| (*node).direct) else { return };
-        let pair = [(); 2].map(|()| execute(thread, node, name, sum));
-        if let [Some(first), Some(second)] = pair {
-            (*node).sum.add_empty(&[first, second]);
-            record::complete(node);
-            record::store(node);
-        }
+fn measure(thread: &ThreadState, node: &'static RegionNode, name: &CStr) {
+    if thread.groups.turns().is_some() {
+        return; // (such groups are led by cycles: nothing is counted steadily)
+    }
+    let Some(sum) = node.empty(&thread.groups.td()).filter(|_| node.is_direct()) else { return };
+    let pair = [(); 2].map(|()| execute(thread, node, name, sum));
+    if let [Some(first), Some(second)] = pair {
+        node.add_empty(&[first, second]);
+        node.complete();
+        node.store();
     }
 }
 
 /// What an execution of nothing has counted, by this sum. None: it was not counted steadily.
-unsafe fn execute(
-    thread: *mut ThreadState,
-    node: *mut RegionNode,
-    name: *const c_char,
-    sum: Sum,
-) -> Option<Increments> {
-    // SAFETY: as `before`. A node like it has its place as long as this takes.
-    unsafe {
-        if (*thread).empty.is_null() {
-            (*thread).empty = node::new_apart(thread)?;
-        }
-        let empty = (*thread).empty;
-        let record = (*empty).record;
-        (*record).counted_executions.store(0, Relaxed);
-        (*record).counted = Default::default();
-        let like = RegionNode::new((*node).parent, (*node).name, record, (*node).number);
-        empty.write(RegionNode { sum, ..like });
-        let cached = Cache::place(thread, (*node).parent, name, node);
-        let before = cached.replace(empty);
-        // (not inlined: the very code that programs call)
-        let [begin, end] =
-            black_box::<[unsafe extern "C-unwind" fn(_) -> c_int; 2]>([td_region_begin, td_region_end]);
-        let ended = begin(name) == 0 && end(name) == 0;
-        cached.write(before);
-        let counted = (*record).counted_executions.load(Relaxed) == 1 && (*empty).sum.was_steady();
-        (ended && counted).then(|| (*empty).counted[0].read())
-    }
+fn execute(thread: &ThreadState, node: &'static RegionNode, name: &CStr, sum: Sum) -> Option<Increments> {
+    let (empty, parent) = (thread.nodes.empty()?, node.parent()?);
+    let [begin, end] = *black_box(MARKS.get()?);
+    // A node like the region's has its place as long as this takes.
+    empty.stand_in_for(node, sum);
+    let place = thread.nodes.cache.place_of(parent, name.as_ptr(), node);
+    let before = place.replace(empty);
+    // SAFETY: a C string.
+    let ended = unsafe { begin(name.as_ptr()) == 0 && end(name.as_ptr()) == 0 };
+    place.replace(before);
+    let counted = empty.record()?.counted_executions().load(Relaxed) == 1 && empty.was_steady();
+    (ended && counted).then(|| empty.counted())
 }

@@ -1,7 +1,7 @@
 //! The stack of a thread's open regions.
 
 use super::node::RegionNode;
-use super::thread::ThreadState;
+use std::cell::Cell;
 use std::mem::offset_of;
 use std::ptr::addr_of;
 
@@ -9,7 +9,7 @@ use std::ptr::addr_of;
 pub const DEEPEST: usize = 511;
 
 /// How an execution began.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ExecutionStart {
     /// With a reading.
@@ -38,105 +38,256 @@ impl ExecutionStart {
 
 /// An open region.
 #[derive(Clone, Copy)]
-#[repr(C, align(16))]
 pub struct Frame {
-    pub node: *mut RegionNode,
+    pub node: &'static RegionNode,
     pub state: ExecutionStart,
     /// How often the region began in itself since, and did not end.
     pub again: u32,
 }
 
 impl Frame {
+    pub fn new(node: &'static RegionNode, state: ExecutionStart) -> Frame {
+        Frame { node, state, again: 0 }
+    }
+}
+
+/// The place of a frame, which is empty or has one.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+struct Place {
+    node: Option<&'static RegionNode>,
+    state: ExecutionStart,
+    again: u32,
+}
+
+impl Place {
+    const EMPTY: Place = Place { node: None, state: ExecutionStart::Read, again: 0 };
     /// What `state` and `again` are together in an execution that began with a reading.
     const PLAIN: u64 = 0;
 
-    pub fn new(node: *mut RegionNode, state: ExecutionStart) -> Frame {
-        Frame { node, state, again: 0 }
-    }
-
-    /// Makes it that of such an execution, in one store.
+    /// Has the frame of such an execution, in one store.
     ///
     /// # Safety
-    /// A frame of the calling thread's.
+    /// A place of the calling thread's.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    pub unsafe fn set_plain(frame: *mut Frame, node: *mut RegionNode) {
+    unsafe fn set_plain(place: *mut Place, node: &'static RegionNode) {
         use std::arch::x86_64::{__m128i, _mm_set_epi64x};
-        // SAFETY: the caller's frame is as long as the two words; SSE2 is part of x86-64.
-        unsafe { frame.cast::<__m128i>().write_volatile(_mm_set_epi64x(Frame::PLAIN as i64, node as i64)) };
+        let node = std::ptr::from_ref(node) as i64;
+        // SAFETY: the place is as long as the two words; SSE2 is part of x86-64.
+        unsafe { place.cast::<__m128i>().write_volatile(_mm_set_epi64x(Place::PLAIN as i64, node)) };
     }
 
-    /// Makes it that of such an execution, in one store.
+    /// Has the frame of such an execution, in one store.
     ///
     /// # Safety
-    /// A frame of the calling thread's.
+    /// A place of the calling thread's.
     #[cfg(target_arch = "aarch64")]
     #[inline(always)]
-    pub unsafe fn set_plain(frame: *mut Frame, node: *mut RegionNode) {
-        const { assert!(Frame::PLAIN == 0) };
-        // SAFETY: the caller's frame is as long as the two words.
+    unsafe fn set_plain(place: *mut Place, node: &'static RegionNode) {
+        const { assert!(Place::PLAIN == 0) };
+        // SAFETY: the place is as long as the two words.
         unsafe {
-            std::arch::asm!("stp {}, xzr, [{}]", in(reg) node, in(reg) frame, options(nostack, preserves_flags))
+            std::arch::asm!("stp {}, xzr, [{}]", in(reg) std::ptr::from_ref(node), in(reg) place, options(nostack, preserves_flags))
         };
     }
+}
 
-    /// # Safety
-    /// A frame of the calling thread's.
-    #[inline(always)]
-    pub unsafe fn is_plain(frame: *const Frame) -> bool {
-        // SAFETY: `state` and `again` are the eight bytes from `state` on, and integers.
-        unsafe { addr_of!((*frame).state).cast::<u64>().read() == Frame::PLAIN }
+const _: () = {
+    assert!(ExecutionStart::Read as u64 == Place::PLAIN && offset_of!(Place, state) % 8 == 0);
+    assert!(size_of::<Place>() == 16);
+};
+
+/// The frames, the thread's own first. A signal handler may come between any two instructions; it leaves them as they were.
+pub struct OpenRegions {
+    /// Where the innermost region's frame is, in bytes from the first, which is the thread's: of a place that is filled in.
+    innermost: Cell<usize>,
+    /// Regions that began deeper than there are places.
+    pub over: Cell<usize>,
+    /// Pieces of regions that overlapped may be open (`split`).
+    pub pieces: Cell<bool>,
+    places: [Cell<Place>; DEEPEST + 1],
+}
+
+impl OpenRegions {
+    /// No region is open in the thread of this node.
+    pub fn new(root: &'static RegionNode) -> OpenRegions {
+        let open = OpenRegions {
+            innermost: Cell::new(0),
+            over: Cell::new(0),
+            pieces: Cell::new(false),
+            places: [const { Cell::new(Place::EMPTY) }; DEEPEST + 1],
+        };
+        open.set(0, Frame::new(root, ExecutionStart::Thread));
+        open
+    }
+
+    /// How many are open: the number of the innermost region's frame.
+    #[inline]
+    pub fn depth(&self) -> usize {
+        self.innermost.get() / size_of::<Place>()
+    }
+
+    /// The frame of this number. Above `depth`: of a region that was open, if no other has taken its place.
+    #[inline]
+    pub fn above(&self, number: usize) -> Option<Frame> {
+        let Place { node, state, again } = self.places[number].get();
+        node.map(|node| Frame { node, state, again })
+    }
+
+    /// The frame of this number, which is no more than `depth`.
+    #[inline]
+    pub fn at(&self, number: usize) -> Frame {
+        self.above(number).expect("frames up to the depth are there")
+    }
+
+    /// The innermost region's; the thread's own, if none is open.
+    #[inline]
+    pub fn innermost(&self) -> Frame {
+        self.at(self.depth())
+    }
+
+    /// Frames of regions with their numbers, the outermost first.
+    pub fn regions(&self) -> impl DoubleEndedIterator<Item = (usize, Frame)> {
+        (1..=self.depth()).map(|number| (number, self.at(number)))
+    }
+
+    /// The innermost one that is called so.
+    pub fn find(&self, name: &std::ffi::CStr) -> Option<usize> {
+        self.regions().rev().find(|(_, frame)| frame.node.is_called(name)).map(|(number, _)| number)
+    }
+
+    /// The frame of this number is another.
+    #[inline]
+    pub fn set(&self, number: usize, frame: Frame) {
+        let Frame { node, state, again } = frame;
+        self.places[number].set(Place { node: Some(node), state, again });
+    }
+
+    /// The place above `depth` is empty.
+    pub fn clear(&self, number: usize) {
+        assert!(number > self.depth());
+        self.places[number].set(Place::EMPTY);
+    }
+
+    /// A region begins. False: too many are open.
+    #[inline]
+    #[must_use]
+    pub fn push(&self, frame: Frame) -> bool {
+        let number = self.depth() + 1;
+        if number > DEEPEST {
+            return false;
+        }
+        self.set(number, frame);
+        // what is below `depth` is there, for a signal handler, too
+        std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::Release);
+        self.innermost.set(number * size_of::<Place>());
+        true
+    }
+
+    /// Regions deeper than this have ended; so many are open now.
+    #[inline]
+    pub fn cut(&self, depth: usize) {
+        assert!(depth <= self.depth());
+        self.innermost.set(depth * size_of::<Place>());
     }
 }
 
-/// The frames, the thread's own first, in the thread's state.
-impl ThreadState {
-    /// The frame so many bytes from the first.
-    ///
-    /// # Safety
-    /// The thread's state; one of its frames.
+/// The quick path.
+impl OpenRegions {
     #[inline(always)]
-    pub(super) unsafe fn frame_at(thread: *mut ThreadState, bytes: usize) -> *mut Frame {
-        // SAFETY: the caller's word: it is within the frames.
-        unsafe { (&raw mut (*thread).frames).byte_add(bytes).cast() }
+    fn place(&self, bytes: usize) -> *mut Place {
+        self.places.as_ptr().cast::<Place>().wrapping_byte_add(bytes).cast_mut()
     }
 
-    /// The innermost region's frame; the thread's own, if none is open.
-    ///
-    /// # Safety
-    /// The thread's state.
+    /// The innermost region's node, or the thread's own.
     #[inline(always)]
-    pub(super) unsafe fn innermost(thread: *mut ThreadState) -> *mut Frame {
-        // SAFETY: `innermost` is always that of a frame that is filled in.
-        unsafe { ThreadState::frame_at(thread, (*thread).innermost) }
+    pub fn innermost_node(&self) -> &'static RegionNode {
+        // SAFETY: `innermost` is that of a place that is filled in.
+        unsafe { (*self.place(self.innermost.get())).node.unwrap_unchecked() }
     }
 
-    /// The number of the innermost region's frame: how many are open.
-    ///
-    /// # Safety
-    /// The thread's state.
-    pub(super) unsafe fn depth(thread: *mut ThreadState) -> usize {
-        // SAFETY: a field of the state.
-        unsafe { (*thread).innermost / size_of::<Frame>() }
+    /// The innermost region's node, if its execution began with a reading, and not again in itself.
+    #[inline(always)]
+    pub fn innermost_plain(&self) -> Option<&'static RegionNode> {
+        let place = self.place(self.innermost.get());
+        // SAFETY: as `innermost_node`; `state` and `again` are the eight bytes from `state` on, and integers.
+        unsafe {
+            let is_plain = addr_of!((*place).state).cast::<u64>().read() == Place::PLAIN;
+            if is_plain { Some((*place).node.unwrap_unchecked()) } else { None }
+        }
     }
 
-    /// Now this is the innermost.
-    ///
-    /// # Safety
-    /// The thread's state; the frame is filled in.
-    pub(super) unsafe fn set_depth(thread: *mut ThreadState, depth: usize) {
-        // SAFETY: a field of the state.
-        unsafe { (*thread).innermost = depth * size_of::<Frame>() };
+    /// An execution of the node's region begins with a reading. False: too many are open.
+    #[inline(always)]
+    #[must_use]
+    pub fn push_plain(&self, node: &'static RegionNode) -> bool {
+        let inner = self.innermost.get() + size_of::<Place>();
+        if inner > DEEPEST * size_of::<Place>() {
+            return false;
+        }
+        let place = self.place(inner);
+        // SAFETY: one of the places.
+        unsafe {
+            Place::set_plain(place, node);
+            self.innermost.as_ptr().write_volatile(inner);
+            // A handler that came before that had its own frame there. One that comes now and begins this region finds
+            // it begun, and does not touch the sum.
+            Place::set_plain(place, node);
+        }
+        true
     }
 
-    /// The frame of the thread itself is of this node.
-    ///
-    /// # Safety
-    /// The thread's state, which has begun.
-    pub(super) unsafe fn root(thread: *mut ThreadState) -> *mut RegionNode {
-        // SAFETY: the first frame is filled in as long as the state is mapped.
-        unsafe { (*thread).frames[0].node }
+    /// The innermost region, which `push_plain` or `push` has begun, has ended.
+    #[inline(always)]
+    pub fn pop(&self) {
+        self.innermost.set(self.innermost.get() - size_of::<Place>());
     }
 }
 
-const _: () = assert!(ExecutionStart::Read as u64 == Frame::PLAIN && offset_of!(Frame, state) % 8 == 0);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::Arena;
+    use crate::name::Name;
+
+    fn node() -> &'static RegionNode {
+        RegionNode::new(&Arena::new(), None, Name::new(c"one"), 0, None).unwrap()
+    }
+
+    #[test]
+    fn regions_are_open_from_their_begin_to_their_end() {
+        let (root, one) = (node(), node());
+        let open = OpenRegions::new(root);
+        assert!(open.depth() == 0 && std::ptr::eq(open.innermost().node, root));
+        assert!(open.innermost().state == ExecutionStart::Thread && open.innermost_plain().is_none());
+        assert!(open.push_plain(one));
+        assert!(open.depth() == 1 && open.innermost().state == ExecutionStart::Read);
+        assert!(open.innermost_plain().is_some_and(|node| std::ptr::eq(node, one)));
+        open.set(1, Frame { again: 1, ..open.at(1) });
+        assert!(open.innermost_plain().is_none() && std::ptr::eq(open.innermost_node(), one));
+        assert_eq!(open.find(c"one"), Some(1));
+        assert_eq!(open.find(c"other"), None);
+        open.pop();
+        assert!(open.depth() == 0 && open.above(1).is_some_and(|frame| frame.again == 1));
+        open.clear(1);
+        assert!(open.above(1).is_none());
+    }
+
+    #[test]
+    fn no_more_are_open_than_there_are_places() {
+        let (root, one) = (node(), node());
+        let open = OpenRegions::new(root);
+        for depth in 1..=DEEPEST {
+            let pushed = if depth % 2 == 0 {
+                open.push_plain(one)
+            } else {
+                open.push(Frame::new(one, ExecutionStart::Unread))
+            };
+            assert!(pushed && open.depth() == depth);
+        }
+        assert!(!open.push_plain(one) && !open.push(Frame::new(one, ExecutionStart::Read)));
+        open.cut(3);
+        assert_eq!(open.regions().map(|(number, _)| number).collect::<Vec<_>>(), [1, 2, 3]);
+    }
+}

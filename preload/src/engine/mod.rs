@@ -1,20 +1,27 @@
-//! The regions of a thread: the tree of those that have been executed, the stack of those that are open, and the handle
-//! that is read at both ends.
+//! The regions of a thread. Its state (`thread`) has three parts: the stack of open regions (`frame`), the nodes of the tree of those that
+//! have been executed, and how they are found (`tree`), and the groups of counters, whose handles are read at both ends (`groups`).
 //!
 //! A begin and an end of the steady state (`steady`) take no lock, no memory and no system call, and work in a signal
-//! handler; all else (`slow`) runs with signals blocked. Names are looked up by where they are, then by what they say (`index`).
+//! handler; all else (`slow`) runs with signals blocked. Names are looked up by where they are (`cache`), then by what they say (`index`).
 
-mod empty;
+mod cache;
+pub mod empty;
+mod execution;
 mod frame;
+mod groups;
 mod index;
+pub mod life;
 mod node;
-mod record;
+pub mod rotate;
 pub mod slow;
 mod split;
 pub mod steady;
 mod thread;
 mod totals;
-mod turns;
+mod tree;
+mod turn_clock;
 
-pub use thread::{ENDED, GONE, ThreadState, current};
-pub use totals::{SoFar, forget, so_far};
+pub use groups::Handle;
+pub use node::SoFar;
+pub use thread::{ENDED, GONE, ThreadState};
+pub use totals::{forget, so_far};

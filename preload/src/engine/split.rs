@@ -5,152 +5,125 @@
 //! Those end first, and begin again after it, so that each slot is in the regions that were open, and none is counted twice.
 //! Whether such a region overlaps or its end was forgotten is known only when it ends, or begins once more: then the piece
 //! that is open does not count.
+#![forbid(unsafe_code)]
 
+use super::execution::{begin, end, end_innermost, leave};
 use super::frame::{ExecutionStart, Frame};
-use super::node::look_up;
-use super::slow::{begin_in, end_execution, end_innermost, leave};
 use super::thread::ThreadState;
-use std::ffi::{c_char, c_int};
-use std::ptr::null_mut;
+use crate::record::OwnRecord;
+use std::ffi::{CStr, c_int};
 
 /// Pieces that may be open in a thread. If there are more, ends were forgotten, and none of the pieces counts.
 const PIECES: usize = 16;
 
 /// The region of frame `at` ends, in which others are open. Those that td_region_begin began go on after it; others (of hooked
 /// functions, which a longjmp may have left) do not count.
-///
-/// # Safety
-/// The calling thread's state, in a call of the slow path; a frame within its depth.
 #[cold]
-pub unsafe fn end_around(thread: *mut ThreadState, at: usize) -> c_int {
-    // SAFETY: the caller's word.
-    unsafe {
-        let frame = &raw mut (*thread).frames[at];
-        if !(*(*frame).node).direct {
-            leave(thread, at);
-            return end_innermost(thread);
-        }
-        if (*frame).again > 0 {
-            (*frame).again -= 1; // it goes on, with all that is open in it
-            return 0;
-        }
-        let direct = |frame: *const Frame| (*(*frame).node).direct;
-        let code = take_out(thread, at, direct, ExecutionStart::ReadAgain, |thread| end_innermost(thread));
-        (*thread).pieces = true;
-        if pieces(thread).count() > PIECES {
-            while let Some(innermost) = pieces(thread).next_back() {
-                give_up(thread, innermost);
-            }
-        }
-        code
+pub fn end_around(thread: &ThreadState, at: usize) -> c_int {
+    let frame = thread.open.at(at);
+    if !frame.node.is_direct() {
+        leave(thread, at);
+        return end_innermost(thread);
     }
+    if frame.again > 0 {
+        // it goes on, with all that is open in it
+        thread.open.set(at, Frame { again: frame.again - 1, ..frame });
+        return 0;
+    }
+    let direct = |frame: &Frame| frame.node.is_direct();
+    let code = take_out(thread, at, direct, ExecutionStart::ReadAgain, end_innermost);
+    thread.open.pieces.set(true);
+    if pieces(thread).count() > PIECES {
+        while let Some(innermost) = pieces(thread).next_back() {
+            give_up(thread, innermost);
+        }
+    }
+    code
 }
 
 /// A region of this name is to begin: if a piece of it is open, its end was forgotten.
-///
-/// # Safety
-/// As `end_around`; a C string.
-pub unsafe fn before(thread: *mut ThreadState, name: *const c_char) {
-    // SAFETY: the caller's word.
-    unsafe {
-        if (*thread).pieces {
-            (*thread).pieces = pieces(thread).next().is_some();
-            let of_name = |at: &usize| (*(*thread).frames[*at].node).name.is(name);
-            if let Some(at) = pieces(thread).rev().find(of_name) {
-                give_up(thread, at);
-            }
+pub fn before(thread: &ThreadState, name: &CStr) {
+    if thread.open.pieces.get() {
+        thread.open.pieces.set(pieces(thread).next().is_some());
+        let of_name = |at: &usize| thread.open.at(*at).node.is_called(name);
+        if let Some(at) = pieces(thread).rev().find(of_name) {
+            give_up(thread, at);
         }
     }
 }
 
 /// The frames of pieces, the outermost first.
-unsafe fn pieces(thread: *mut ThreadState) -> impl DoubleEndedIterator<Item = usize> {
-    // SAFETY: frames up to the depth are filled in.
-    unsafe {
-        (1..=ThreadState::depth(thread))
-            .filter(move |at| (*thread).frames[*at].state == ExecutionStart::ReadAgain)
-    }
+fn pieces(thread: &ThreadState) -> impl DoubleEndedIterator<Item = usize> {
+    let pieces = thread.open.regions().filter(|(_, frame)| frame.state == ExecutionStart::ReadAgain);
+    pieces.map(|(number, _)| number)
 }
 
 /// The piece does not count.
-unsafe fn give_up(thread: *mut ThreadState, at: usize) {
-    // SAFETY: as `end_around`.
-    unsafe {
-        take_out(
-            thread,
-            at,
-            |_| true,
-            ExecutionStart::Read,
-            |thread| {
-                leave(thread, at - 1);
-                0
-            },
-        );
-    }
+fn give_up(thread: &ThreadState, at: usize) {
+    let leave = |thread: &ThreadState| {
+        leave(thread, at - 1);
+        0
+    };
+    take_out(thread, at, |_| true, ExecutionStart::Read, leave);
 }
 
-/// Has all within frame `at` end, then that itself by `end`, and those that `go_on` begin again, as a `piece` or plain.
-unsafe fn take_out(
-    thread: *mut ThreadState,
+/// Has all within frame `at` end, then that itself by `end_it`, and those that `go_on` begin again, as a `piece` or plain.
+fn take_out(
+    thread: &ThreadState,
     at: usize,
-    go_on: impl Fn(*const Frame) -> bool,
+    go_on: impl Fn(&Frame) -> bool,
     piece: ExecutionStart,
-    end: impl FnOnce(*mut ThreadState) -> c_int,
+    end_it: impl FnOnce(&ThreadState) -> c_int,
 ) -> c_int {
-    // SAFETY: as `end_around`. Frames above the depth stay as they are until others take their places, which those that begin again
-    // do further down.
-    unsafe {
-        let depth = ThreadState::depth(thread);
-        for k in (at + 1..=depth).rev() {
-            let frame = &raw mut (*thread).frames[k];
-            if go_on(frame) {
-                ThreadState::set_depth(thread, k - 1);
-                if (*frame).state.is_read() {
-                    end_execution(thread, (*frame).node);
-                }
-            } else {
-                leave(thread, k - 1);
-                (*frame).node = null_mut();
+    // Frames above the depth stay as they are until others take their places, which those that begin again do further down.
+    let depth = thread.open.depth();
+    for k in (at + 1..=depth).rev() {
+        let frame = thread.open.at(k);
+        if go_on(&frame) {
+            thread.open.cut(k - 1);
+            if frame.state.is_read() {
+                end(thread, frame.node);
             }
+        } else {
+            leave(thread, k - 1);
+            thread.open.clear(k);
         }
-        let ended = (*(*thread).frames[at].node).number;
-        let code = end(thread);
-        for k in at + 1..=depth {
-            let frame = (*thread).frames[k];
-            if !frame.node.is_null() {
-                begin_again(thread, &frame, ended, piece);
-            }
-        }
-        code
     }
+    let ended = thread.open.at(at).node.number();
+    let code = end_it(thread);
+    for k in at + 1..=depth {
+        if let Some(frame) = thread.open.above(k) {
+            begin_again(thread, &frame, ended, piece);
+        }
+    }
+    code
 }
 
 /// An open region goes on in the place that is now the innermost, since the one of the record `ended` around it has ended.
-unsafe fn begin_again(thread: *mut ThreadState, was: &Frame, ended: u32, piece: ExecutionStart) {
-    // SAFETY: as `end_around`; the name stays as long as the node.
-    unsafe {
-        let name = (*was.node).name.text();
-        let within = (*ThreadState::innermost(thread)).node;
-        if !was.state.is_read() {
-            let Ok(node) = look_up(thread, within, name) else { return };
-            let depth = ThreadState::depth(thread) + 1;
-            (*thread).frames[depth] = Frame { node, ..*was };
-            ThreadState::set_depth(thread, depth);
-            return;
+fn begin_again(thread: &ThreadState, was: &Frame, ended: u32, piece: ExecutionStart) {
+    let name = was.node.name().text();
+    let within = thread.open.innermost().node;
+    if !was.state.is_read() {
+        if let Ok(node) = thread.nodes.look_up(thread.groups.root(), within, name) {
+            let _ = thread.open.push(Frame { node, ..*was });
         }
-        let depth = ThreadState::depth(thread);
-        begin_in(thread, name, (*was.node).direct);
-        if ThreadState::depth(thread) > depth {
-            let frame = ThreadState::innermost(thread);
-            (*frame).again = was.again;
-            if (*frame).state == ExecutionStart::Read {
-                (*frame).state = if was.state == ExecutionStart::Read { piece } else { was.state };
-            }
-        }
-        let record = (*was.node).record;
-        (*record).split += 1;
+        return;
+    }
+    let depth = thread.open.depth();
+    begin(thread, name, was.node.is_direct());
+    if thread.open.depth() > depth {
+        let frame = thread.open.innermost();
+        let state = match frame.state {
+            ExecutionStart::Read if was.state == ExecutionStart::Read => piece,
+            ExecutionStart::Read => was.state,
+            state => state,
+        };
+        thread.open.set(depth + 1, Frame { state, again: was.again, ..frame });
+    }
+    if let Some(record) = was.node.record() {
+        record.add(OwnRecord::split, 1);
         if piece == ExecutionStart::ReadAgain {
-            (*record).split_by = ended.wrapping_add(1);
+            record.split_by().set(ended.wrapping_add(1));
         }
     }
 }

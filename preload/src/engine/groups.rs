@@ -1,0 +1,194 @@
+//! The groups of counters of a thread: the one that counts, and those that take turns with it.
+
+use super::node::RegionNode;
+use super::turn_clock::TurnClock;
+use crate::record::OwnRecord;
+use std::cell::{Cell, RefCell};
+use std::ops::Deref;
+use std::ptr::NonNull;
+use topdown::{PeriodTotals, Rotation, Sample, Sum, TopDown};
+
+/// No CPU's level takes more groups (src/sum/turns.rs tests it).
+pub const MOST_TURNS: usize = 8;
+
+/// A handle of a thread's own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Handle(NonNull<TopDown>);
+
+impl Handle {
+    /// # Safety
+    /// The handle lives until the thread that has it ends, or the process.
+    pub unsafe fn new(td: &TopDown) -> Handle {
+        Handle(NonNull::from(td))
+    }
+}
+
+impl Deref for Handle {
+    type Target = TopDown;
+
+    #[inline(always)]
+    fn deref(&self) -> &TopDown {
+        // SAFETY: the word of who called `new`.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// A group, and what it has in a thread.
+#[derive(Clone, Copy)]
+pub struct Group {
+    pub td: Handle,
+    /// The thread's own node in the group's tree, and its record.
+    pub root: &'static RegionNode,
+    pub record: OwnRecord,
+    pub start: Sample,
+    /// What the handle said when the record's figures were zero, or would have.
+    pub zero: PeriodTotals,
+    /// What the threads before this one had, whose records it has.
+    pub before: Sum,
+}
+
+/// The groups of a thread.
+pub struct ThreadGroups {
+    td: Cell<Handle>,
+    record: Cell<OwnRecord>,
+    zero_slots: Cell<u64>,
+    zero_ns: Cell<u64>,
+    root: Cell<&'static RegionNode>,
+    start: Cell<Sample>,
+    before: Cell<Sum>,
+    turns: Cell<Option<&'static Turns>>,
+}
+
+/// Groups that take turns.
+pub struct Turns {
+    groups: [Cell<Group>; MOST_TURNS],
+    count: usize,
+    pub rotation: RefCell<Rotation>,
+    clock: Cell<TurnClock>,
+}
+
+impl Turns {
+    /// Of these groups, at most `MOST_TURNS`; `random`: a seed.
+    pub fn new(groups: &[Option<Group>; MOST_TURNS], first: Group, random: u64) -> Turns {
+        let count = groups.iter().flatten().count();
+        Turns {
+            groups: groups.map(|group| Cell::new(group.unwrap_or(first))),
+            count,
+            rotation: RefCell::new(Rotation::new(count, random)),
+            clock: Cell::default(),
+        }
+    }
+
+    pub fn groups(&self) -> &[Cell<Group>] {
+        &self.groups[..self.count]
+    }
+
+    /// Changes the clock of the turn that is now.
+    #[inline(always)]
+    pub fn on_clock(&self, work: impl FnOnce(&mut TurnClock)) {
+        let mut clock = self.clock.get();
+        work(&mut clock);
+        self.clock.set(clock);
+    }
+
+    /// Whether the turn that is now has lasted long enough.
+    #[inline(always)]
+    pub fn is_due(&self) -> bool {
+        self.clock.get().is_due()
+    }
+}
+
+impl ThreadGroups {
+    /// One group alone.
+    pub fn new(group: Group) -> ThreadGroups {
+        let Group { td, root, record, start, zero, before } = group;
+        ThreadGroups {
+            td: Cell::new(td),
+            record: Cell::new(record),
+            zero_slots: Cell::new(zero.slots),
+            zero_ns: Cell::new(zero.ns),
+            root: Cell::new(root),
+            start: Cell::new(start),
+            before: Cell::new(before),
+            turns: Cell::new(None),
+        }
+    }
+
+    /// The handle of the group that is on.
+    #[inline(always)]
+    pub fn td(&self) -> Handle {
+        self.td.get()
+    }
+
+    /// The thread's own node in that group's tree.
+    pub fn root(&self) -> &'static RegionNode {
+        self.root.get()
+    }
+
+    /// The group that is on.
+    pub fn now(&self) -> Group {
+        Group {
+            td: self.td.get(),
+            root: self.root.get(),
+            record: self.record.get(),
+            start: self.start.get(),
+            zero: PeriodTotals { slots: self.zero_slots.get(), ns: self.zero_ns.get() },
+            before: self.before.get(),
+        }
+    }
+
+    /// Another group is on.
+    pub fn set(&self, group: &Group) {
+        let Group { td, root, record, start, zero, before } = *group;
+        self.td.set(td);
+        self.root.set(root);
+        self.record.set(record);
+        self.start.set(start);
+        self.zero_slots.set(zero.slots);
+        self.zero_ns.set(zero.ns);
+        self.before.set(before);
+    }
+
+    /// None: one group counts all the time.
+    #[inline(always)]
+    pub fn turns(&self) -> Option<&'static Turns> {
+        self.turns.get()
+    }
+
+    pub fn take_turns(&self, turns: &'static Turns) {
+        self.turns.set(Some(turns));
+    }
+
+    /// The thread's own nodes: one, or one for each group that takes turns.
+    pub fn roots(&self) -> impl Iterator<Item = &'static RegionNode> {
+        let turns = self.turns().map_or(&[] as &[_], Turns::groups);
+        let alone = turns.is_empty().then(|| self.root());
+        turns.iter().map(|group| group.get().root).chain(alone)
+    }
+
+    /// So far the thread has come.
+    #[inline(always)]
+    pub fn saw(&self, seen: PeriodTotals) {
+        let record = self.record.get();
+        record.seen_slots().set(seen.slots.wrapping_sub(self.zero_slots.get()));
+        record.seen_ns().set(seen.ns.wrapping_sub(self.zero_ns.get()));
+    }
+
+    /// The thread's own figures, up to this reading, go to its record. (Not inlined: a reading needs the stack that it takes.)
+    #[inline(never)]
+    pub fn publish(&self, now: &Sample) {
+        let mut sum = self.before.get();
+        if sum.add(&self.start.get(), now).is_ok() {
+            let root = self.root();
+            root.set_sum(sum);
+            root.store();
+        }
+    }
+
+    /// The thread's figures up to now go to its record; it goes on.
+    pub fn update(&self) {
+        if let Ok(now) = self.td().read() {
+            self.publish(&now);
+        }
+    }
+}
