@@ -3,7 +3,6 @@
 use crate::at_work::{Alone, AtWork};
 use crate::engine::ThreadState;
 use crate::process::{MeasuredProcess, MeasuredThread};
-use crate::tables::put;
 use crate::threads::THREAD;
 use crate::{apart, fault, memory, say, stack};
 use std::sync::atomic::Ordering;
@@ -20,8 +19,7 @@ pub fn update(execs: bool) {
         thread.groups.update();
     }
     if execs {
-        // SAFETY: the header is mapped as long as the process is this one.
-        unsafe { (*process.tables.header()).ended.store(EXECED, Ordering::Relaxed) };
+        process.tables.ended().store(EXECED, Ordering::Relaxed);
     }
 }
 
@@ -42,8 +40,7 @@ pub fn finish() {
     if fault::has_lost() {
         lost(process);
     }
-    // SAFETY: the header is mapped as long as the process is this one. (A copy of the process does not have it.)
-    unsafe { (*process.tables.header()).ended.store(EXITED, Ordering::Release) };
+    process.tables.ended().store(EXITED, Ordering::Release);
     drop(alone); // the report may wait for whoever reads it
     let (output, run, own) = (&process.output, process.run, process.tables.path());
     let is_ours = || run.root == process.pid || !memory::secure(THREAD) || output.is_ours_to_report(&run);
@@ -62,8 +59,7 @@ pub fn finish() {
 #[cold]
 fn lost(process: &MeasuredProcess) {
     const WHY: &str = "its table file was truncated while it ran";
-    // SAFETY: the header is mapped as long as the process is this one.
-    unsafe { put(&mut (*process.tables.header()).trouble, WHY.as_bytes()) };
+    process.tables.explain(|header| &mut header.trouble, WHY);
     if memory::secure(MESSAGE) {
         say::say(&format!(
             "{}: truncated while the program ran: what was measured is lost in part",

@@ -149,6 +149,31 @@ fn function_name(function: *const c_void) -> Option<&'static CString> {
 /// for the timestamp, which is taken to be now.
 type ClockDomain = c_void;
 
+/// Functions with a clock and a timestamp, which are another one if the clock is the CPU's, and else nothing.
+macro_rules! with_clock {
+    ($($name:ident($($parameter:ident: $kind:ty),*) is $other:ident)*) => {$(
+        unsafe extern "C" fn $name(
+            domain: *const Domain,
+            clock: *const ClockDomain,
+            _time: u64,
+            $($parameter: $kind),*
+        ) {
+            if clock.is_null() {
+                // SAFETY: as its caller says.
+                unsafe { $other(domain, $($parameter),*) };
+            }
+        }
+    )*};
+}
+
+with_clock! {
+    task_begin_ex(id: Id, parent: Id, name: *const StringHandle) is task_begin
+    task_begin_fn_ex(id: Id, parent: Id, function: *const c_void) is task_begin_fn
+    task_end_ex() is task_end
+    task_begin_overlapped_ex(id: Id, parent: Id, name: *const StringHandle) is task_begin_overlapped
+    task_end_overlapped_ex(id: Id) is task_end_overlapped
+}
+
 /// The key of a frame, whose id may be NULL.
 ///
 /// # Safety
@@ -213,41 +238,6 @@ unsafe extern "C" fn task_end(domain: *const Domain) {
     overlap::end(key(Kind::Task, domain as usize, NO_ID));
 }
 
-unsafe extern "C" fn task_begin_ex(
-    domain: *const Domain,
-    clock: *const ClockDomain,
-    _time: u64,
-    id: Id,
-    parent: Id,
-    name: *const StringHandle,
-) {
-    if clock.is_null() {
-        // SAFETY: as its caller says.
-        unsafe { task_begin(domain, id, parent, name) };
-    }
-}
-
-unsafe extern "C" fn task_begin_fn_ex(
-    domain: *const Domain,
-    clock: *const ClockDomain,
-    _time: u64,
-    id: Id,
-    parent: Id,
-    function: *const c_void,
-) {
-    if clock.is_null() {
-        // SAFETY: as its caller says.
-        unsafe { task_begin_fn(domain, id, parent, function) };
-    }
-}
-
-unsafe extern "C" fn task_end_ex(domain: *const Domain, clock: *const ClockDomain, _time: u64) {
-    if clock.is_null() {
-        // SAFETY: as its caller says.
-        unsafe { task_end(domain) };
-    }
-}
-
 unsafe extern "C" fn task_begin_overlapped(
     domain: *const Domain,
     id: Id,
@@ -260,32 +250,6 @@ unsafe extern "C" fn task_begin_overlapped(
 
 unsafe extern "C" fn task_end_overlapped(domain: *const Domain, id: Id) {
     overlap::end(key(Kind::OverlappedTask, domain as usize, id));
-}
-
-unsafe extern "C" fn task_begin_overlapped_ex(
-    domain: *const Domain,
-    clock: *const ClockDomain,
-    _time: u64,
-    id: Id,
-    parent: Id,
-    name: *const StringHandle,
-) {
-    if clock.is_null() {
-        // SAFETY: as its caller says.
-        unsafe { task_begin_overlapped(domain, id, parent, name) };
-    }
-}
-
-unsafe extern "C" fn task_end_overlapped_ex(
-    domain: *const Domain,
-    clock: *const ClockDomain,
-    _time: u64,
-    id: Id,
-) {
-    if clock.is_null() {
-        // SAFETY: as its caller says.
-        unsafe { task_end_overlapped(domain, id) };
-    }
 }
 
 unsafe extern "C" fn region_begin(domain: *const Domain, id: Id, _parent: Id, name: *const StringHandle) {

@@ -4,7 +4,6 @@
 use crate::at_work::Alone;
 use crate::engine::{GONE, ThreadState};
 use crate::process::MeasuredProcess;
-use crate::tables::put;
 use crate::{elsewhere, end, hooks, instrument, private, stack};
 use std::ffi::{CStr, OsStr, c_void};
 use std::io::Error;
@@ -152,8 +151,7 @@ fn stop(process: &MeasuredProcess) {
     const WHY: &str = "a seccomp filter of the program's kills who makes the library's system calls: its threads and regions are \
                        measured up to then";
     if !process.has_ended() {
-        // SAFETY: the header is mapped as long as the process is this one.
-        unsafe { put(&mut (*process.tables.header()).note, WHY.as_bytes()) };
+        process.tables.explain(|header| &mut header.note, WHY);
     }
     hooks::finish();
     instrument::stop();

@@ -96,6 +96,25 @@ impl TableFile {
         code != 0 && Error::last_os_error().raw_os_error() == Some(libc::ENOMEM)
     }
 
+    /// `Header::ended`.
+    pub fn ended(&self) -> &AtomicU32 {
+        // SAFETY: mapped as long as the process is this one.
+        unsafe { &(*self.header).ended }
+    }
+
+    /// A region or a thread more of which nothing is known.
+    pub fn refuse(&self) {
+        // SAFETY: as above.
+        unsafe { (*self.header).refused.fetch_add(1, Ordering::Relaxed) };
+    }
+
+    /// Why what is measured is not all (`Header::note`), or hardly anything (`Header::trouble`): for the one that ends the process, or what
+    /// is measured of it.
+    pub fn explain(&self, field: fn(&mut Header) -> &mut [u8], why: &str) {
+        // SAFETY: as above; no other thread writes to the header's texts then.
+        put(field(unsafe { &mut *self.header }), why.as_bytes());
+    }
+
     /// The process is at its end; whether that was known.
     pub fn close(&self) -> bool {
         self.closed.swap(true, Ordering::AcqRel)
@@ -118,8 +137,7 @@ impl TableFile {
     pub fn take(&self, name: &CStr) -> Option<(OwnRecord, u32)> {
         let number = self.used.fetch_add(1, Ordering::Relaxed);
         let Some(record) = self.at(number) else {
-            // SAFETY: mapped as long as self is.
-            unsafe { (*self.header).refused.fetch_add(1, Ordering::Relaxed) };
+            self.refuse();
             return None;
         };
         let length = name.to_bytes().len().min(NAME);

@@ -51,8 +51,7 @@ pub fn measure() {
     let _alone = Alone::new();
     let guard = stack::lock();
     if stack::call(&guard, || begin_thread(process, &[])).is_err() {
-        // SAFETY: the header is mapped as long as the process is this one.
-        unsafe { (*process.tables.header()).refused.fetch_add(1, Ordering::Relaxed) };
+        process.tables.refuse();
         ThreadState::set_current(GONE);
     }
 }
@@ -67,8 +66,7 @@ pub fn miss(name: &CStr) {
     match threads.ended.iter().rfind(|ended| ended.was_of_this_thread()) {
         Some(thread) => thread.miss(name),
         // (another thread goes on in its records)
-        // SAFETY: the header is mapped as long as the process is this one.
-        None => _ = unsafe { (*process.tables.header()).refused.fetch_add(1, Ordering::Relaxed) },
+        None => process.tables.refuse(),
     }
 }
 
