@@ -1,10 +1,10 @@
 //! A forked child is measured as its parent is: with a table and handles of its own, in the regions that had begun.
 
 use crate::at_work::AtWork;
+use crate::begin::begin_process;
 use crate::engine::ThreadState;
 use crate::process::{MeasuredProcess, Threads};
 use crate::stack::{self, StackGuard};
-use crate::start::begin_process;
 use crate::{fault, memory};
 use std::ffi::CString;
 use std::ptr::null_mut;

@@ -22,6 +22,7 @@ mod engine;
 
 // The process and its threads.
 mod apart;
+mod begin;
 mod descriptors;
 mod elsewhere;
 mod end;

@@ -6,7 +6,7 @@
 use super::elf::{self, LinkerSlot, Object};
 use super::loader::{self, HeldObject};
 use super::patterns::{self, Pattern};
-use super::{set_hooked, trampoline};
+use super::stubs::{self, STUBS};
 use crate::memory;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_void};
@@ -65,7 +65,7 @@ impl Hooks {
         };
         let objects: Vec<(Object, HeldObject)> = objects
             .into_iter()
-            .filter(|object| !object.has_code_at(trampoline::stub(0)))
+            .filter(|object| !object.has_code_at(stubs::stub(0)))
             .filter_map(|object| loader::hold(&object).map(|held| (object, held)))
             .collect();
         self.forget_unloaded(&objects);
@@ -120,7 +120,7 @@ impl Hooks {
             lines.push("no memory to look for functions in all that is loaded".into());
         }
         if self.stubs.refused > 0 {
-            let (refused, most) = (self.stubs.refused, trampoline::STUBS);
+            let (refused, most) = (self.stubs.refused, STUBS);
             lines.push(format!(
                 "{refused} calls of other functions not hooked; {most} functions can be: name fewer"
             ));
@@ -222,16 +222,15 @@ impl Stubs {
     /// The function's stub.
     fn of(&mut self, function: &mut HookedFunction, name: &CStr) -> Option<usize> {
         if function.stub.is_none() {
-            function.stub =
-                self.spare.pop().or_else(|| (self.taken < trampoline::STUBS).then_some(self.taken));
+            function.stub = self.spare.pop().or_else(|| (self.taken < STUBS).then_some(self.taken));
             let Some(stub) = function.stub else {
                 self.refused += 1;
                 return None;
             };
             self.taken = self.taken.max(stub + 1);
-            set_hooked(stub, function.address, name);
+            stubs::set_hooked(stub, function.address, name);
         }
-        function.stub.map(trampoline::stub)
+        function.stub.map(stubs::stub)
     }
 }
 

@@ -3,8 +3,7 @@
 //! What runs here runs in front of any function at any time, in signal handlers too: no lock, no allocation, errno as
 //! it was, and nothing that could enter a hooked function again but the engine, for which `busy` makes them plain.
 
-use super::trampoline::{overwritten, pass_address, return_address};
-use super::{hooked, started};
+use super::stubs::{hooked, overwritten, pass_address, return_address, started};
 use crate::at_work::AtWork;
 use crate::regions;
 use std::ffi::c_void;
@@ -73,6 +72,15 @@ pub struct ThreadOfCalls {
     /// The thread's own stack: it ends at `top`, and reaches so far down at least; 0: not looked at.
     top: usize,
     low: usize,
+}
+
+unsafe extern "C" {
+    safe fn td_own_thread() -> *mut ThreadOfCalls;
+}
+
+/// The calling thread's own.
+pub fn own_thread() -> *mut ThreadOfCalls {
+    td_own_thread()
 }
 
 /// Chunks of threads that have ended.

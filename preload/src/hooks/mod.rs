@@ -1,12 +1,14 @@
 //! Functions by name, in programs that nobody recompiled (TOPDOWN_REGIONS): patterns say which, elf knows what is
 //! loaded, bind makes calls go to stubs, trampoline leads them in and out, entries are those that are under way,
-//! unwinding is how exceptions pass, and loader is how libraries come later. docs/preload-regions.md has the whole of it.
+//! unwinding is how exceptions pass, and exports is how libraries come later. docs/preload-regions.md has the whole of it.
 
 mod bind;
 pub mod elf;
 mod entries;
+mod exports;
 mod loader;
 pub mod patterns;
+mod stubs;
 #[cfg_attr(target_arch = "aarch64", path = "trampoline_aarch64.rs")]
 mod trampoline;
 mod unwinding;
@@ -14,24 +16,12 @@ mod unwinding;
 use crate::at_work::AtWork;
 use crate::{apart, memory, private, say};
 use bind::Hooks;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::CStr;
 use std::process;
-use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
-/// What a stub stands for.
-struct Hooked {
-    function: AtomicUsize,
-    name: AtomicPtr<c_char>,
-}
-
-static HOOKED: [Hooked; trampoline::STUBS] =
-    [const { Hooked { function: AtomicUsize::new(0), name: AtomicPtr::new(ptr::null_mut()) } };
-        trampoline::STUBS];
 static HOOKS: Mutex<Option<Hooks>> = Mutex::new(None);
-/// Whether there is something to look for.
-static STARTED: AtomicBool = AtomicBool::new(false);
 /// What the linker had added and removed when it was last looked at.
 static ADDED: AtomicU64 = AtomicU64::new(0);
 static REMOVED: AtomicU64 = AtomicU64::new(0);
@@ -70,13 +60,13 @@ pub fn start() {
     entries::prepare();
     *HOOKS.lock().unwrap_or_else(|e| e.into_inner()) = Some(Hooks::new(patterns));
     PROCESS.store(process::id(), Relaxed);
-    STARTED.store(true, Release);
+    stubs::STARTED.store(true, Release);
     rescan();
 }
 
 /// Says what came to nothing; to be called when the program ends. What is hooked goes by without a system call from then on.
 pub fn finish() {
-    if !STARTED.swap(false, AcqRel) || PROCESS.load(Relaxed) != process::id() {
+    if !stubs::STARTED.swap(false, AcqRel) || PROCESS.load(Relaxed) != process::id() {
         return;
     }
     if let Ok(hooks) = HOOKS.try_lock() {
@@ -96,7 +86,7 @@ pub fn finish() {
 
 /// Hooks what was loaded since the last time. Says whether anything is hooked at all.
 pub fn rescan() -> bool {
-    if !STARTED.load(Acquire) {
+    if !stubs::STARTED.load(Acquire) {
         return false;
     }
     let _work = AtWork::new();
@@ -113,33 +103,7 @@ pub fn rescan() -> bool {
     true
 }
 
-/// Whether what is hooked is measured.
-#[inline(always)]
-fn started() -> bool {
-    STARTED.load(Relaxed)
-}
-
 /// The stub to be called instead of the function of this name and address.
 fn stub_of(name: &CStr, address: usize) -> Option<usize> {
     HOOKS.try_lock().ok()?.as_mut()?.stub_of(name, address)
-}
-
-/// The function that a stub stands for, and its name.
-fn hooked(number: usize) -> (usize, *const c_char) {
-    let hooked = &HOOKED[number];
-    if cfg!(target_arch = "x86_64") {
-        return (hooked.function.load(Relaxed), hooked.name.load(Relaxed));
-    }
-    // (who sees the stub in a slot may see what was written before a moment later)
-    let mut function = 0;
-    while function == 0 {
-        function = hooked.function.load(Acquire);
-    }
-    (function, hooked.name.load(Relaxed))
-}
-
-/// Has a stub stand for a function. The name stays: regions may be called by it.
-fn set_hooked(number: usize, function: usize, name: &CStr) {
-    HOOKED[number].name.store(CString::from(name).into_raw(), Relaxed);
-    HOOKED[number].function.store(function, Release);
 }

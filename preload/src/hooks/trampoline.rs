@@ -11,16 +11,12 @@
 //! are saved, as glibc's lazy binding does it. x87's nobody here uses.
 
 use super::entries::{self, OpenCall, ThreadOfCalls};
+use super::stubs::{STUB_SIZE, STUBS};
 use super::unwinding;
 use std::arch::x86_64::_xgetbv;
-use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use topdown_seam::cpu::cpuid;
-
-/// How many functions can be hooked.
-pub const STUBS: usize = 2048;
-const STUB_SIZE: usize = 16;
 
 /// SSE, AVX, and AVX-512's three.
 const STATE: u32 = 0xe6;
@@ -225,37 +221,6 @@ std::arch::global_asm!(
     slot = const offset_of!(OpenCall, slot),
 );
 
-unsafe extern "C" {
-    safe static td_stubs: u8;
-    safe static td_return: u8;
-    safe static td_pass: u8;
-    safe fn td_own_thread() -> *mut ThreadOfCalls;
-}
-
-/// The number that unwinders have for rbx.
-pub const KEPT: c_int = 3;
-
-/// Where the stub of this number is.
-pub fn stub(number: usize) -> usize {
-    debug_assert!(number < STUBS);
-    &raw const td_stubs as usize + number * STUB_SIZE
-}
-
-/// What a hooked function has for a return address.
-pub fn return_address() -> usize {
-    &raw const td_return as usize
-}
-
-/// Where unwinders find the frame of an entry.
-pub fn pass_address() -> usize {
-    &raw const td_pass as usize
-}
-
-/// The calling thread's own.
-pub fn own_thread() -> *mut ThreadOfCalls {
-    td_own_thread()
-}
-
 /// Finds out how this CPU saves its vector registers.
 pub fn prepare() {
     let features = cpuid(1, 0);
@@ -274,17 +239,6 @@ pub fn prepare() {
         .fold(LEGACY + HEADER, usize::max);
     SAVED.store(end.next_multiple_of(64), Relaxed);
     SAVING.store(if cpuid(0xd, 1).eax & 1 << 1 != 0 { 2 } else { 1 }, Relaxed);
-}
-
-/// Whether the slot of an entry, whose function was left by longjmp, holds something else than td_return: nobody can return through
-/// it. Its stack may be gone, so it is read with care.
-pub fn overwritten(slot: usize, _busy: usize) -> bool {
-    let mut value = 0usize;
-    let local = libc::iovec { iov_base: (&raw mut value).cast(), iov_len: size_of::<usize>() };
-    let remote = libc::iovec { iov_base: slot as *mut c_void, iov_len: size_of::<usize>() };
-    // SAFETY: writes to the variable only.
-    let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
-    read == size_of::<usize>() as isize && value != return_address()
 }
 
 /// Whether the CPU compares return addresses with a stack of its own, which no other may be put in front of.

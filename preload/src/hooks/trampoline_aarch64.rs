@@ -8,13 +8,10 @@
 //! (`elf::DefinedFunction::all_registers`).
 
 use super::entries::{self, OpenCall, ThreadOfCalls};
+use super::stubs::{STUB_SIZE, STUBS};
 use super::unwinding;
-use std::ffi::c_int;
 use std::mem::offset_of;
 
-/// How many functions can be hooked.
-pub const STUBS: usize = 2048;
-const STUB_SIZE: usize = 16;
 /// Where `td_save` puts them: x0 to x8, eight bytes of nothing, q0 to q7.
 const SAVED: usize = 10 * 8 + 8 * 16;
 /// What may be above the address in a pointer.
@@ -182,37 +179,6 @@ std::arch::global_asm!(
     slot = const offset_of!(OpenCall, slot),
 );
 
-unsafe extern "C" {
-    safe static td_stubs: u8;
-    safe static td_return: u8;
-    safe static td_pass: u8;
-    safe fn td_own_thread() -> *mut ThreadOfCalls;
-}
-
-/// The number that unwinders have for x19.
-pub const KEPT: c_int = 19;
-
-/// Where the stub of this number is.
-pub fn stub(number: usize) -> usize {
-    debug_assert!(number < STUBS);
-    &raw const td_stubs as usize + number * STUB_SIZE
-}
-
-/// What a hooked function has for a return address.
-pub fn return_address() -> usize {
-    &raw const td_return as usize
-}
-
-/// Where unwinders find the frame of an entry.
-pub fn pass_address() -> usize {
-    &raw const td_pass as usize
-}
-
-/// The calling thread's own.
-pub fn own_thread() -> *mut ThreadOfCalls {
-    td_own_thread()
-}
-
 /// All registers that are saved are those of every CPU.
 pub fn prepare() {}
 
@@ -224,11 +190,4 @@ pub fn has_shadow_stack() -> bool {
         std::arch::asm!("hint #40", inout("x16") 1_u64 => off, options(nomem, nostack, preserves_flags));
     }
     off == 0
-}
-
-/// Whether nobody can return through an entry, whose function was left by longjmp: its return address was below the stack pointer
-/// of a caller that now calls a function, in `busy`, from there, and has not jumped there from the first one (a tail call).
-pub fn overwritten(slot: usize, busy: usize) -> bool {
-    // SAFETY: `busy` is where `td_enter` has the return address of a call that is on its way, if it is a slot at all.
-    slot == busy && unsafe { *(busy as *const usize) } != return_address()
 }

@@ -9,8 +9,8 @@
 //! they wanted to stop does not stop there. Nothing stops at `td_return`, though its stack pointer is its caller's: libgcc asks where
 //! `td_pass` ends, which is a place of its own, and LLVM's does not ask where there is no personality routine.
 
-use super::entries::{OpenCall, unwound};
-use super::trampoline::{KEPT, own_thread, pass_address};
+use super::entries::{OpenCall, own_thread, unwound};
+use super::stubs::pass_address;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
@@ -24,6 +24,9 @@ unsafe extern "C" {
     fn _Unwind_GetGR(context: *mut Context, register: c_int) -> usize;
     fn _Unwind_GetIP(context: *mut Context) -> usize;
 }
+
+/// The number that unwinders have for rbx, or x19.
+const KEPT: c_int = if cfg!(target_arch = "x86_64") { 3 } else { 19 };
 
 const CLEANUP_PHASE: c_int = 2;
 const CONTINUE_UNWIND: c_int = 8;

@@ -1,0 +1,151 @@
+//! A process begins to be measured: its table is there, and says of what and how.
+
+use crate::engine::{GONE, ThreadState};
+use crate::output::Destination;
+use crate::process::{MeasuredProcess, Threads};
+use crate::tables::{TableFile, put};
+use crate::threads::begin_thread;
+use crate::{fault, private, say};
+use std::ffi::CString;
+use std::io::Read;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+use topdown::{Corrections, Info, Options, SourceKind};
+use topdown_table::Header;
+use topdown_table::run::stat;
+
+/// `open`: regions of the calling thread that began in the parent process.
+pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u32)]) {
+    let simulated = private::setting("TOPDOWN_SIMULATE");
+    let simulation = topdown::simulation(&simulated);
+    let core = simulation.as_ref().ok().copied().flatten();
+    let (source, corrections) = source(&private::setting("TOPDOWN_SOURCE"));
+    let options = Options {
+        source,
+        corrections,
+        simulate: core.is_some(),
+        core: core.unwrap_or_default(),
+        ..Options::default()
+    };
+    let (options, groups) = deeper(options, &private::setting("TOPDOWN_LEVEL"));
+    // SAFETY: getpid has no preconditions.
+    let pid = unsafe { libc::getpid() };
+    let run = output.run_of(pid);
+    let process: &'static MeasuredProcess = Box::leak(Box::new(MeasuredProcess {
+        pid,
+        run,
+        tables,
+        options,
+        groups,
+        output,
+        measured: AtomicBool::new(false),
+        threads: Mutex::<Threads>::default(),
+    }));
+    // SAFETY: the header is mapped as long as the process is this one, and no other thread writes to it yet.
+    let header = unsafe { &mut *process.tables.header() };
+    describe_process(header, process);
+    let begun = match simulation {
+        Ok(_) => begin_thread(process, open).map_err(|error| error.to_string()),
+        Err(error) => Err(format!("TOPDOWN_SIMULATE: {error}")),
+    };
+    match begun {
+        Ok(refused) => {
+            process.measured.store(true, Ordering::Relaxed);
+            let first =
+                process.threads().live.first().map(|first| (first.td.info(), first.others.is_empty()));
+            if let Some((Ok(info), alone)) = first {
+                describe_counters(header, &info);
+                if !process.groups.is_empty() {
+                    describe_turns(header, &info, alone, refused);
+                }
+            }
+        }
+        Err(error) => {
+            ThreadState::set_current(GONE);
+            put(&mut header.trouble, error.as_bytes());
+        }
+    }
+    MeasuredProcess::set(Some(process));
+    fault::survive(|address| MeasuredProcess::get().is_some_and(|process| process.tables.has(address)));
+}
+
+/// What TOPDOWN_SOURCE says.
+fn source(name: &str) -> (SourceKind, Corrections) {
+    let source = match name {
+        "" => SourceKind::Automatic,
+        "registers" => SourceKind::Registers,
+        // (of `topdown run`, which has general counters)
+        "registers alone" => return (SourceKind::Registers, Corrections::Bounded),
+        "counters" => SourceKind::Counters,
+        "counters alone" => return (SourceKind::Counters, Corrections::Bounded),
+        _ => {
+            say::say(&format!("TOPDOWN_SOURCE is '{name}', neither registers nor counters: ignored"));
+            SourceKind::Automatic
+        }
+    };
+    (source, Corrections::Counted)
+}
+
+/// What TOPDOWN_LEVEL says: down to which level regions are measured, and the groups that take turns if none holds all of it.
+fn deeper(options: Options, level: &str) -> (Options, Vec<u32>) {
+    if level.is_empty() {
+        return (options, Vec::new());
+    }
+    let deepest = topdown::deepest_level();
+    let Some(level) = level.parse().ok().filter(|level| (1..=deepest).contains(level)) else {
+        say::say(&format!("TOPDOWN_LEVEL is '{level}', no level from 1 to {deepest}: ignored"));
+        return (options, Vec::new());
+    };
+    let is_of_no_cpu = options.simulate && options.core.is_empty();
+    let groups = if is_of_no_cpu { Vec::new() } else { topdown::groups_of_level(level, options.core) };
+    (Options { level: if groups.is_empty() { level } else { 0 }, ..options }, groups)
+}
+
+/// What the header says of the process.
+fn describe_process(header: &mut Header, process: &MeasuredProcess) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    header.started_unix_ns = now.as_nanos() as u64;
+    header.pid = process.pid;
+    // SAFETY: getppid has no preconditions.
+    header.parent = unsafe { libc::getppid() };
+    (header.root, header.run) = (process.run.root, process.run.token);
+    header.birth = stat(process.pid).map_or(0, |(_, birth)| birth);
+    command(&mut header.command);
+}
+
+/// And of what it is measured with.
+fn describe_counters(header: &mut Header, info: &Info) {
+    header.path = info.path as u32;
+    header.level = info.level;
+    header.slots_per_cycle = info.slots_per_cycle;
+    header.max_error_ppm = info.max_error_ppm;
+    header.max_overhead_ppm = info.max_overhead_ppm;
+    put(&mut header.cpu, info.cpu.as_bytes());
+    put(&mut header.pmu, info.pmu.as_bytes());
+    put(&mut header.core, info.core.as_bytes());
+    put(&mut header.note, info.note.to_string().as_bytes());
+}
+
+/// The same where groups are to take turns: the first of them is one of the core's. `alone`: there is no other.
+fn describe_turns(header: &mut Header, info: &Info, alone: bool, refused: Option<topdown::Error>) {
+    put(&mut header.core, topdown::core_of_subtree(&info.core).as_bytes());
+    let mut note = String::from(if alone {
+        "groups of counters were to take turns, and there is one alone"
+    } else {
+        "groups of counters take turns: what is below level 1 is of a part of the executions"
+    });
+    if let Some(why) = refused {
+        note += &format!("; one is not there: {why}");
+    }
+    put(&mut header.note, note.as_bytes());
+}
+
+/// The command, as far as there is room for it, its NULs made spaces.
+fn command(field: &mut [u8; 512]) {
+    let mut bytes = [0; 512];
+    let open = std::fs::File::open("/proc/self/cmdline");
+    let length = open.and_then(|mut file| file.read(&mut bytes)).unwrap_or(0);
+    bytes[..length].iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+    put(field, bytes[..length].trim_ascii_end());
+}
