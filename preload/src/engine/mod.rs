@@ -25,3 +25,6 @@ pub use groups::Handle;
 pub use node::SoFar;
 pub use thread::{ENDED, GONE, ThreadState};
 pub use totals::{forget, so_far};
+
+#[cfg(test)]
+mod tests;
