@@ -69,7 +69,7 @@ fn base(function: *const c_void) -> *mut c_void {
     }
 }
 
-/// As long as it lives.
+/// The library is at work in this thread as long as the value lives.
 pub struct AtWork {
     _floating: Floating,
     /// ThreadSanitizer looks away.
@@ -77,7 +77,7 @@ pub struct AtWork {
 }
 
 impl AtWork {
-    /// From now on.
+    /// The library is at work from now on.
     #[allow(clippy::new_without_default)] // it does something
     #[inline]
     pub fn new() -> AtWork {
@@ -107,14 +107,14 @@ fn annotate(functions: &[AtomicPtr<()>; 2]) {
     }
 }
 
-/// The same, and no signal handler runs in the thread, nor is it cancelled.
+/// The library is at work, no signal handler runs in the thread, and the thread is not cancelled.
 pub struct Alone {
     _work: AtWork,
     _blocked: NeverCancelled,
 }
 
 impl Alone {
-    /// From now on.
+    /// The library is so at work from now on.
     #[allow(clippy::new_without_default)] // it does something
     #[inline]
     pub fn new() -> Alone {

@@ -1,4 +1,5 @@
 //! A process begins to be measured: its table is there, and says of what and how.
+#![forbid(unsafe_code)]
 
 use crate::engine::{GONE, ThreadState};
 use crate::output::Destination;
@@ -29,8 +30,7 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
         ..Options::default()
     };
     let (options, groups) = deeper(options, &private::setting("TOPDOWN_LEVEL"));
-    // SAFETY: getpid has no preconditions.
-    let pid = unsafe { libc::getpid() };
+    let pid = std::process::id() as libc::pid_t;
     let run = output.run_of(pid);
     let process: &'static MeasuredProcess = Box::leak(Box::new(MeasuredProcess {
         pid,
@@ -42,9 +42,7 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
         measured: AtomicBool::new(false),
         threads: Mutex::<Threads>::default(),
     }));
-    // SAFETY: the header is mapped as long as the process is this one, and no other thread writes to it yet.
-    let header = unsafe { &mut *process.tables.header() };
-    describe_process(header, process);
+    process.tables.describe(|header| describe_process(header, process));
     let begun = match simulation {
         Ok(_) => begin_thread(process, open).map_err(|error| error.to_string()),
         Err(error) => Err(format!("TOPDOWN_SIMULATE: {error}")),
@@ -55,15 +53,17 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
             let first =
                 process.threads().live.first().map(|first| (first.td.info(), first.others.is_empty()));
             if let Some((Ok(info), alone)) = first {
-                describe_counters(header, &info);
-                if !process.groups.is_empty() {
-                    describe_turns(header, &info, alone, refused);
-                }
+                process.tables.describe(|header| {
+                    describe_counters(header, &info);
+                    if !process.groups.is_empty() {
+                        describe_turns(header, &info, alone, refused);
+                    }
+                });
             }
         }
         Err(error) => {
             ThreadState::set_current(GONE);
-            put(&mut header.trouble, error.as_bytes());
+            process.tables.describe(|header| put(&mut header.trouble, error.as_bytes()));
         }
     }
     MeasuredProcess::set(Some(process));
@@ -107,14 +107,13 @@ fn describe_process(header: &mut Header, process: &MeasuredProcess) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     header.started_unix_ns = now.as_nanos() as u64;
     header.pid = process.pid;
-    // SAFETY: getppid has no preconditions.
-    header.parent = unsafe { libc::getppid() };
+    header.parent = std::os::unix::process::parent_id() as libc::pid_t;
     (header.root, header.run) = (process.run.root, process.run.token);
     header.birth = stat(process.pid).map_or(0, |(_, birth)| birth);
     command(&mut header.command);
 }
 
-/// And of what it is measured with.
+/// What the header says of the counters.
 fn describe_counters(header: &mut Header, info: &Info) {
     header.path = info.path as u32;
     header.level = info.level;
@@ -127,7 +126,7 @@ fn describe_counters(header: &mut Header, info: &Info) {
     put(&mut header.note, info.note.to_string().as_bytes());
 }
 
-/// The same where groups are to take turns: the first of them is one of the core's. `alone`: there is no other.
+/// What the header says where groups are to take turns: the first of them is one of the core's. `alone`: there is no other.
 fn describe_turns(header: &mut Header, info: &Info, alone: bool, refused: Option<topdown::Error>) {
     put(&mut header.core, topdown::core_of_subtree(&info.core).as_bytes());
     let mut note = String::from(if alone {

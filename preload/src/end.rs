@@ -3,6 +3,7 @@
 use crate::at_work::{Alone, AtWork};
 use crate::engine::ThreadState;
 use crate::process::{MeasuredProcess, MeasuredThread};
+use crate::tables::put;
 use crate::threads::THREAD;
 use crate::{apart, fault, memory, say, stack};
 use std::sync::atomic::Ordering;
@@ -59,7 +60,7 @@ pub fn finish() {
 #[cold]
 fn lost(process: &MeasuredProcess) {
     const WHY: &str = "its table file was truncated while it ran";
-    process.tables.explain(|header| &mut header.trouble, WHY);
+    process.tables.describe(|header| put(&mut header.trouble, WHY.as_bytes()));
     if memory::secure(MESSAGE) {
         say::say(&format!(
             "{}: truncated while the program ran: what was measured is lost in part",

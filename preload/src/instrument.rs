@@ -28,7 +28,7 @@ const PROBES: usize = 16;
 /// What was decided of a function.
 struct Decision {
     function: AtomicUsize,
-    /// Its name, if it is wanted; `UNWANTED`; null: not decided yet.
+    /// The function's name, if the function is wanted; `UNWANTED`; null: not decided yet.
     name: AtomicPtr<c_char>,
 }
 
@@ -38,7 +38,7 @@ static UNWANTED: u8 = 0;
 /// Whether any function is wanted.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static NAMES: OnceLock<Names> = OnceLock::new();
-/// The same of what was loaded later.
+/// Names of functions in what was loaded later.
 static LATER: Mutex<Vec<Functions>> = Mutex::new(Vec::new());
 
 thread_local! {

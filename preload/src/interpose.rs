@@ -15,7 +15,7 @@ enum Means {
     End,
     /// Another program takes its place, if that works.
     Exec,
-    /// It may end.
+    /// The process may end.
     Perhaps,
     /// What the process may do from now on may be restricted.
     Prctl,

@@ -292,10 +292,8 @@ unsafe extern "C" fn event_start(event: c_int) -> c_int {
 
 unsafe extern "C" fn event_end(event: c_int) -> c_int {
     let Some((key, name)) = known_event(event) else { return -libc::EINVAL };
-    overlap::end(key).unwrap_or_else(|| {
-        // SAFETY: a C string. It counts the end without a beginning.
-        unsafe { regions::end(name.as_ptr()) }
-    })
+    // (which counts an end without a beginning)
+    overlap::end(key).unwrap_or_else(|| regions::end_named(name))
 }
 }
 

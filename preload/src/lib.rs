@@ -58,7 +58,7 @@ unsafe extern "C-unwind" fn td_region_begin(name: *const c_char) -> c_int {
     unsafe { regions::begin::<true>(name) }
 }
 
-/// It ends.
+/// A region ends in this thread: include/topdown_region.h.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn td_region_end(name: *const c_char) -> c_int {
     // SAFETY: as its caller says.

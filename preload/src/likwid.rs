@@ -72,10 +72,8 @@ unsafe extern "C" fn likwid_markerStartRegion(tag: *const c_char) -> c_int {
 unsafe extern "C" fn likwid_markerStopRegion(tag: *const c_char) -> c_int {
     // SAFETY: as its caller says.
     match unsafe { known(tag) } {
-        Ok((key, name)) => overlap::end(key).unwrap_or_else(|| {
-            // SAFETY: a C string. It counts the end without a beginning.
-            unsafe { regions::end(name.as_ptr()) }
-        }),
+        // (which counts an end without a beginning)
+        Ok((key, name)) => overlap::end(key).unwrap_or_else(|| regions::end_named(name)),
         Err(code) => code,
     }
 }

@@ -12,7 +12,7 @@ const SHORT: u32 = ALL + 1;
 /// A name in memory of its owner's, which goes on for a head's length after the name, and does not cross a page.
 #[derive(Clone, Copy)]
 pub struct Name {
-    /// Its first bytes, and which of them do not count: those after its NUL, if that is among them.
+    /// The name's first bytes, and which of them do not count: those after the NUL, if that is among them.
     head: Bytes,
     others: u32,
     text: *const c_char,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use topdown_table::Header;
 use topdown_table::run::{self, Run, stat};
 
-/// Numbers of tables that are tried in turn; if all are taken, random ones.
+/// Numbers of tables that are tried one after the other; if all are taken, random ones.
 const NUMBERS: u32 = 100;
 
 /// As TOPDOWN_OUTPUT says.
@@ -60,8 +60,7 @@ impl Destination {
         let failed = |error: Error| {
             Error::new(error.kind(), format!("no table file in {}: {error}", self.directory.display()))
         };
-        // SAFETY: getpid has no preconditions.
-        let pid = unsafe { libc::getpid() };
+        let pid = std::process::id() as libc::pid_t;
         for attempt in 0..2 * NUMBERS {
             // (who else may write there may have taken any that can be foreseen)
             let number = if attempt < NUMBERS {

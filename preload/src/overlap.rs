@@ -36,7 +36,7 @@ thread_local! {
     static STACK: Cell<*mut Stack> = const { Cell::new(null_mut()) };
 }
 
-/// Its destructor frees a thread's stack. Above 2^32: made.
+/// The key of a thread's stack, whose destructor frees that. Above 2^32: made.
 static KEY: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" fn free(stack: *mut c_void) {
@@ -95,8 +95,7 @@ impl Stack {
             return -libc::ENOSPC;
         }
         self.open[depth].set(Open { key, name, stack });
-        // SAFETY: a C string.
-        name.map_or(0, |name| unsafe { regions::begin::<false>(name.as_ptr()) })
+        name.map_or(0, regions::begin_named)
     }
 
     /// The innermost of those that are meant.
@@ -108,13 +107,11 @@ impl Stack {
         let depth = self.depth.get();
         let within = || self.open[this + 1..depth].iter().filter_map(|open| open.get().name);
         for name in within().rev() {
-            // SAFETY: a C string.
-            unsafe { regions::end(name.as_ptr()) };
+            regions::end_named(name);
         }
         let code = self.open[this].get().name.map_or(0, leave);
         for name in within() {
-            // SAFETY: a C string.
-            unsafe { regions::begin_piece(name.as_ptr()) };
+            regions::begin_piece(name);
         }
         for i in this + 1..depth {
             self.open[i - 1].set(self.open[i].get());
@@ -124,11 +121,10 @@ impl Stack {
         code
     }
 
-    /// Its execution does not count.
+    /// The region of this place ends, and its execution does not count.
     fn abandon(&self, this: usize) {
         self.leave(this, |name| {
-            // SAFETY: a C string.
-            unsafe { regions::abandon(name.as_ptr()) };
+            regions::abandon_named(name);
             0
         });
     }
@@ -140,8 +136,8 @@ pub fn begin(key: Key, name: Option<&'static CStr>) -> c_int {
     with(|stack| stack.begin(key, name, 0)).unwrap_or(-libc::ENOMEM)
 }
 
-/// The same, of an API in which regions of one key may be within each other: one of this key and name that is open, and that was not begun
-/// further up the stack, has lost its end. It does not count, and the later one does.
+/// As `begin`, of an API in which regions of one key may be within each other: a region of this key and name that is open, and was not
+/// begun further up the stack, has lost its end. That one does not count, and the later one does.
 pub fn begin_within(key: Key, name: Option<&'static CStr>) -> c_int {
     let here = std::hint::black_box(0_u8);
     let here = (&raw const here).addr();
@@ -164,12 +160,11 @@ pub fn end(key: Key) -> Option<c_int> {
             return Some(-libc::ENOSPC);
         }
         let this = stack.find(|open| open.key == key)?;
-        // SAFETY: a C string.
-        Some(stack.leave(this, |name| unsafe { regions::end(name.as_ptr()) }))
+        Some(stack.leave(this, regions::end_named))
     })?
 }
 
-/// As `end`, but its execution does not count.
+/// As `end`, but the execution does not count.
 pub fn abandon(key: Key) {
     with(|stack| {
         if stack.depth.get() > DEPTH {

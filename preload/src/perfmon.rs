@@ -37,7 +37,7 @@ impl Likwid {
         Likwid { name, known: AtomicPtr::new(null_mut()) }
     }
 
-    /// Its address; None if it is not loaded.
+    /// The function's address; None if liblikwid is not loaded.
     fn address(&self) -> Option<*mut c_void> {
         let address = real(self.name, &self.known);
         (!address.is_null()).then_some(address)

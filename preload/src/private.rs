@@ -84,7 +84,7 @@ pub fn variable(name: &str) -> Option<&'static CStr> {
     None
 }
 
-/// The same as a text; empty: it is not set.
+/// The variable as a text; empty: it is not set.
 pub fn setting(name: &str) -> Cow<'static, str> {
     variable(name).map_or(Cow::Borrowed(""), CStr::to_string_lossy)
 }

@@ -27,7 +27,7 @@ pub struct MeasuredProcess {
 #[derive(Default)]
 pub struct Threads {
     pub live: Vec<MeasuredThread>,
-    /// Those that have ended, and can be gone on with.
+    /// States of threads that have ended, and in which others can go on.
     pub ended: Vec<&'static ThreadState>,
     /// How many have records.
     pub records: usize,
@@ -37,7 +37,7 @@ pub struct Threads {
 pub struct MeasuredThread {
     pub thread: &'static ThreadState,
     pub td: Box<TopDown>,
-    /// Those that take turns with it; none comes or goes, so that each stays where it is.
+    /// Handles that take turns with `td`; none comes or goes, so that each stays where it is.
     pub others: Vec<TopDown>,
 }
 
@@ -58,18 +58,17 @@ impl MeasuredProcess {
         unsafe { PROCESS.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The same, if the caller is in the process that is measured, and not in a child that shares its memory.
+    /// What is measured, if the caller is in the process that is measured, and not in a child that shares its memory.
     pub fn here() -> Option<&'static MeasuredProcess> {
         MeasuredProcess::get().filter(|process| process.is_here())
     }
 
-    /// The same of this one.
+    /// Whether the caller is in this process, and not in a child that shares its memory.
     pub fn is_here(&self) -> bool {
-        // SAFETY: getpid has no preconditions.
-        self.pid == unsafe { libc::getpid() }
+        self.pid == std::process::id() as libc::pid_t
     }
 
-    /// From now on this is it. It stays for good.
+    /// From now on this process is what is measured. It stays for good.
     pub fn set(process: Option<&'static MeasuredProcess>) {
         let process = process.map_or(null_mut(), |process| std::ptr::from_ref(process).cast_mut());
         PROCESS.store(process, Ordering::Release);

@@ -50,7 +50,7 @@ impl OwnRecord {
     /// A record that nobody else writes to.
     ///
     /// # Safety
-    /// It stays as long as the process is this one.
+    /// The record stays as long as the process is this one.
     pub unsafe fn new(record: NonNull<Record>) -> OwnRecord {
         OwnRecord(record)
     }

@@ -10,7 +10,7 @@ use topdown_seam::cancelled_later;
 ///
 /// # Safety
 /// `name` is a C string, or NULL.
-#[inline]
+#[inline(always)]
 pub unsafe fn begin<const DIRECT: bool>(name: *const c_char) -> c_int {
     // SAFETY: the caller's word; the state is this thread's.
     unsafe {
@@ -21,16 +21,28 @@ pub unsafe fn begin<const DIRECT: bool>(name: *const c_char) -> c_int {
     }
 }
 
+/// As `begin`, by another way than td_region_begin.
+pub fn begin_named(name: &CStr) -> c_int {
+    // SAFETY: a C string.
+    unsafe { begin::<false>(name.as_ptr()) }
+}
+
+/// As `end`.
+pub fn end_named(name: &CStr) -> c_int {
+    // SAFETY: a C string.
+    unsafe { end(name.as_ptr()) }
+}
+
+/// As `abandon`.
+pub fn abandon_named(name: &CStr) {
+    // SAFETY: a C string.
+    unsafe { abandon(name.as_ptr()) };
+}
+
 /// A region goes on, as its next execution, after the one around it has ended.
-///
-/// # Safety
-/// `name` is a C string.
-pub unsafe fn begin_piece(name: *const c_char) {
-    // SAFETY: the caller's word.
-    unsafe {
-        if begin::<false>(name) == 0 {
-            slow::count_piece(CStr::from_ptr(name));
-        }
+pub fn begin_piece(name: &CStr) {
+    if begin_named(name) == 0 {
+        slow::count_piece(name);
     }
 }
 
@@ -39,7 +51,7 @@ pub unsafe fn begin_piece(name: *const c_char) {
 ///
 /// # Safety
 /// `name` is a C string, or NULL.
-#[inline]
+#[inline(always)]
 pub unsafe fn end(name: *const c_char) -> c_int {
     // SAFETY: the caller's word; the state is this thread's.
     unsafe {

@@ -32,11 +32,11 @@ pub enum NoReport {
     NoCommand,
     /// The command has said why.
     Said,
-    /// This is why.
+    /// There is no report, for this reason.
     Other(String),
 }
 
-/// The commands to be tried in turn: `named`, or those beside the library.
+/// The commands to be tried, one after the other: `named`, or those beside the library.
 pub fn commands(named: Option<PathBuf>) -> Vec<CString> {
     let all = match named {
         Some(path) => vec![std::path::absolute(&path).unwrap_or(path)],

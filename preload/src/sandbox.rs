@@ -4,6 +4,7 @@
 use crate::at_work::Alone;
 use crate::engine::{GONE, ThreadState};
 use crate::process::MeasuredProcess;
+use crate::tables::put;
 use crate::{elsewhere, end, hooks, instrument, private, stack};
 use std::ffi::{CStr, OsStr, c_void};
 use std::io::Error;
@@ -151,7 +152,7 @@ fn stop(process: &MeasuredProcess) {
     const WHY: &str = "a seccomp filter of the program's kills who makes the library's system calls: its threads and regions are \
                        measured up to then";
     if !process.has_ended() {
-        process.tables.explain(|header| &mut header.note, WHY);
+        process.tables.describe(|header| put(&mut header.note, WHY.as_bytes()));
     }
     hooks::finish();
     instrument::stop();
@@ -207,7 +208,7 @@ enum Copied {
     All,
     /// There is no memory that can be read: the kernel will say EFAULT.
     Nothing,
-    /// This may not be found out.
+    /// Whether there is such memory may not be found out.
     Unknown,
 }
 

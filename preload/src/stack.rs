@@ -8,7 +8,7 @@ const SIZE: usize = 1 << 18;
 /// Below it, nothing is mapped.
 const GUARD: usize = 1 << 12;
 
-/// Where it ends; NULL: there is none.
+/// Where the stack ends; NULL: there is none.
 static TOP: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
 static IN_USE: Mutex<()> = Mutex::new(());
@@ -20,7 +20,7 @@ pub fn lock() -> StackGuard {
     IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same, if nobody uses it now.
+/// The right to use the stack, if nobody uses it now.
 pub fn try_lock() -> Option<StackGuard> {
     match IN_USE.try_lock() {
         Ok(guard) => Some(guard),
@@ -29,7 +29,7 @@ pub fn try_lock() -> Option<StackGuard> {
     }
 }
 
-/// Makes it, before anything else; whether there was memory.
+/// Makes the stack, before anything else; whether there was memory.
 pub fn prepare() -> bool {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping where the kernel likes, of which the first page is made inaccessible.
@@ -43,7 +43,7 @@ pub fn prepare() -> bool {
     true
 }
 
-/// Does it there. There must be a stack.
+/// Does the work on the stack, of which there must be one.
 pub fn call<R>(_guard: &StackGuard, work: impl FnOnce() -> R) -> R {
     struct Call<W, R> {
         work: Option<W>,

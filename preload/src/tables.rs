@@ -34,6 +34,7 @@ pub struct TableFile {
     chunks: [AtomicPtr<Record>; CHUNKS],
     used: AtomicU32,
     growing: Mutex<()>,
+    describing: Mutex<()>,
     /// The process is at its end: what its threads miss from here on does not count.
     closed: AtomicBool,
 }
@@ -73,6 +74,7 @@ impl TableFile {
             chunks: [const { AtomicPtr::new(null_mut()) }; CHUNKS],
             used: AtomicU32::new(0),
             growing: Mutex::new(()),
+            describing: Mutex::new(()),
             closed: AtomicBool::new(false),
         })
     }
@@ -80,11 +82,6 @@ impl TableFile {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Valid as long as the process is this one.
-    pub fn header(&self) -> *mut Header {
-        self.header
     }
 
     /// Whether this is a copy of the process, which has the memory but for the file.
@@ -108,11 +105,12 @@ impl TableFile {
         unsafe { (*self.header).refused.fetch_add(1, Ordering::Relaxed) };
     }
 
-    /// Why what is measured is not all (`Header::note`), or hardly anything (`Header::trouble`): for the one that ends the process, or what
-    /// is measured of it.
-    pub fn explain(&self, field: fn(&mut Header) -> &mut [u8], why: &str) {
-        // SAFETY: as above; no other thread writes to the header's texts then.
-        put(field(unsafe { &mut *self.header }), why.as_bytes());
+    /// Has the header say something more, unless another thread does (or the calling one, which a signal handler has interrupted).
+    pub fn describe(&self, work: impl FnOnce(&mut Header)) {
+        if let Ok(_describing) = self.describing.try_lock() {
+            // SAFETY: mapped as long as the process is this one; others use the two atomics alone meanwhile, by `ended` and `refuse`.
+            work(unsafe { &mut *self.header });
+        }
     }
 
     /// The process is at its end; whether that was known.

@@ -20,7 +20,7 @@ pub const THREAD: usize = 1 << 17;
 const OWN_RECORDS: usize = 64;
 const MOST_RECORDS: usize = 1024;
 
-/// Its destructor ends a thread. Above 2^32: made.
+/// The key of a thread's value whose destructor ends the thread. Above 2^32: made.
 static KEY: AtomicU64 = AtomicU64::new(0);
 
 /// Has the ends of threads noticed, that of the calling one too.

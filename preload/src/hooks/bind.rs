@@ -27,7 +27,7 @@ pub struct Hooks {
 #[derive(Default)]
 struct Stubs {
     taken: usize,
-    /// Those whose function is no longer loaded.
+    /// Stubs whose function is no longer loaded.
     spare: Vec<usize>,
     /// Calls of functions for which none was left.
     refused: usize,

@@ -100,7 +100,7 @@ pub struct DefinedFunction<'a> {
     /// Where it is; for one that is chosen at run time where the choice is made.
     pub address: usize,
     pub indirect: bool,
-    /// It is called with more in registers than others are (arm64's vector PCS).
+    /// The function is called with more in registers than others are (arm64's vector PCS).
     pub all_registers: bool,
     pub version: Option<&'a CStr>,
 }
@@ -198,7 +198,7 @@ impl Object {
         (self.relro.start & !(page - 1)..self.relro.end & !(page - 1)).contains(&(place as usize))
     }
 
-    /// Its file.
+    /// The object's file.
     pub fn file(&self) -> PathBuf {
         let path = self.path.to_bytes();
         PathBuf::from(OsStr::from_bytes(if path.is_empty() { b"/proc/self/exe" } else { path }))

@@ -37,10 +37,10 @@ pub struct OpenCall {
 
 /// The function runs.
 const OPEN: u32 = 0;
-/// It seems to have been left by longjmp, or an exception goes through it: its region is abandoned, or has ended, but the entry is kept
+/// The function seems to have been left by longjmp, or an exception goes through it: its region is abandoned, or has ended, but the entry is kept
 /// until nobody can return through it, or unwind.
 const LEFT: u32 = 1;
-/// It returned in another thread.
+/// The function returned in another thread.
 const GONE: u32 = 2;
 
 const ENTRIES: usize = 818;

@@ -26,7 +26,7 @@ const HEADER: usize = 64;
 
 /// How the vector registers are saved: 0 FXSAVE, 1 XSAVE, 2 XSAVEC.
 static SAVING: AtomicU32 = AtomicU32::new(0);
-/// Bytes that takes, a multiple of 64.
+/// Bytes that saving them takes, a multiple of 64.
 static SAVED: AtomicUsize = AtomicUsize::new(LEGACY);
 
 std::arch::global_asm!(
