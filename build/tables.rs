@@ -318,8 +318,10 @@ fn tree(text: &Text, group: &Group, unsure: &str) -> String {
     let nodes = group.nodes.iter().map(|(place, formula)| {
         let node = &text.nodes[*place];
         let parent = node.parent.as_ref().map_or("0".into(), |parent| format!("{}.id", metric(parent)));
+        let is_above = |(other, _): &(usize, _)| Some(&text.nodes[*other].name) == node.parent.as_ref();
+        let above = group.nodes.iter().position(is_above);
         format!(
-            "Row {{ metric: {}, parent: {parent}, level: {}, unit: metrics::TD_UNIT_{}, formula: {} }}",
+            "Row {{ metric: {}, parent: {parent}, above: {above:?}, level: {}, unit: metrics::TD_UNIT_{}, formula: {} }}",
             metric(&node.name),
             node.level,
             if node.of_cycles { "CLOCKS" } else { "SLOTS" },

@@ -1,11 +1,11 @@
 //! Levels 1 and 2 of plain counters, where they are sums of these: what the evaluation of the tree gives, to the last bit.
 
-use super::{Shares, largest, max, min, pairs_below, shares_of_all};
+use super::{Pairs, farthest, largest};
 use crate::model;
-use crate::model::sums::{Below, RetiredRoot, SUMMED, Sums};
+use crate::model::sums::{Below, SUMMED, Sums};
 use crate::sample::{L1, L2, Sample, TD_SAMPLE_UNCORRECTED};
 use crate::span::{Span, difference_of, float, go_together};
-use crate::tree::LOST;
+use crate::tree::{Ends, RetiredPart, divided};
 use std::array::from_fn;
 
 /// Counters that are added up here.
@@ -79,8 +79,10 @@ fn roots(
             None => fifth = Some((more / slots, off / slots)),
             Some(of) => {
                 let root = usize::from(of.root % 4);
-                (parts[root], edges[root]) = retired(of, counts, (more, off), span, slots);
-                edges[rest] = max(edges[rest], edges[root]);
+                let count = |place: u8| counts[usize::from(place) % ADDED];
+                let part = RetiredPart::new(slots, more, count(of.retired), count(of.dispatched));
+                (parts[root], edges[root]) = (part.slots(), part.off(off, span.edges, span.edges));
+                edges[rest] = edges[rest].at_least(edges[root]);
             }
         }
     }
@@ -90,33 +92,6 @@ fn roots(
     let left = 1.0 - near[0] - near[1] - near[2] - near[3];
     near[rest] = left - fifth.map_or(0.0, |(near, _)| near);
     (near, doubt, fifth)
-}
-
-/// Slots of operations that retired, and how far they may be off, as the tree's evaluation has them.
-#[inline(always)]
-fn retired(
-    of: &RetiredRoot,
-    counts: &[f64; ADDED + 1],
-    (stalls, stalls_off): (f64, f64),
-    span: &Span,
-    slots: f64,
-) -> (f64, f64) {
-    let free = (slots - stalls).max(0.0);
-    let (retired, dispatched) =
-        (counts[usize::from(of.retired) % ADDED], counts[usize::from(of.dispatched) % ADDED]);
-    let part = if dispatched > 0.0 { (retired / dispatched).min(1.0) } else { 0.0 };
-    let least = dispatched - span.edges;
-    let part_off = if least > 0.0 { (span.edges + part * span.edges) / least } else { 1.0 };
-    (free * part, stalls_off + free * part_off.min(1.0))
-}
-
-/// The farthest end of any interval, where each end includes what the arithmetic may have lost.
-#[inline(always)]
-fn farthest<const N: usize>(shares: Shares<N>, span: &Span, slots: f64) -> [f64; N] {
-    let Shares { value, low, high } = shares.widened(span, || slots);
-    let above: [f64; N] = from_fn(|k| min(high[k] + LOST, 1.0) - value[k]);
-    let below: [f64; N] = from_fn(|k| value[k] - max(low[k] - LOST, 0.0));
-    from_fn(|k| max(above[k], below[k]))
 }
 
 /// What ran between two samples, and what the counters counted; None: they are not seen at first sight to go together, or their tree is
@@ -143,12 +118,12 @@ pub(crate) fn l1_at_sight(from: &Sample, to: &Sample) -> Option<L1> {
     let (span, counts) = at_sight(sums, from, to, 1)?;
     let slots = float(span.slots);
     let (near, doubt, fifth) = roots(sums, &counts, &span, slots);
-    let (shares, more) = shares_of_all(near, doubt, fifth);
+    let (shares, more) = divided(near, doubt, fifth, if fifth.is_some() { 5.0 } else { 4.0 }, false);
     let (value, mut smt_contention) = (shares.value, 0.0);
     let mut error = largest(farthest(shares, &span, slots));
     if fifth.is_some() {
         smt_contention = more.value[0];
-        error = max(error, farthest(more, &span, slots)[0]);
+        error = error.at_least(farthest(more, &span, slots)[0]);
     }
     Some(L1 { smt_contention, ..L1::new(span.flags, span.slots, value, error, span.running) })
 }
@@ -167,12 +142,14 @@ pub(crate) fn l2_at_sight(from: &Sample, to: &Sample) -> Option<L2> {
         (counted(input) * f64::from(each) - counted(less)) / slots
     });
     let doubt_below = span.edges / slots;
-    // (what happened at the edges is the same for all)
-    let doubt_of_rest = doubt.map(|doubt| max(doubt, doubt_below));
-    let (parents, _) = shares_of_all(near, doubt, None);
-    let pairs = pairs_below(&parents, near, near_below, doubt_below, doubt_of_rest);
-    let value = pairs.value();
-    let (first, rest) = (farthest(pairs.first, &span, slots), farthest(pairs.rest, &span, slots));
-    let error = largest(from_fn(|k| max(first[k], rest[k])));
-    Some(L2::new(span.flags, span.slots, value, error, span.running))
+    let (parents, _) = divided(near, doubt, None, 4.0, false);
+    let pairs = Pairs {
+        near: near_below,
+        both: near,
+        doubt: [doubt_below; 4],
+        // (what happened at the edges is the same for all)
+        doubt_of_rest: doubt.map(|doubt| doubt.at_least(doubt_below)),
+        is_exact: false, // the skid is in it
+    };
+    Some(pairs.below(&parents, &span, slots))
 }

@@ -2,7 +2,7 @@
 //! (tools/perf/pmu-events). Each table stands with the CPUs that it is of.
 #![forbid(unsafe_code)]
 
-use super::metrics::{Metric, TD_NODE_NONE, TD_UNIT_SLOTS};
+use super::metrics::{LEVEL_1, Metric, TD_NODE_NONE, TD_UNIT_SLOTS};
 
 /// What is counted on a CPU, and the metrics that follow from it.
 #[derive(Debug)]
@@ -70,6 +70,8 @@ pub(crate) struct Row {
     pub metric: Metric,
     /// The parent's id.
     pub parent: u32,
+    /// The parent's place in the table.
+    pub above: Option<u8>,
     pub level: u32,
     pub unit: u32,
     pub formula: Formula,
@@ -169,12 +171,13 @@ const fn last(places: &[usize]) -> usize {
 
 /// A root, whose value is a share of all slots.
 pub(crate) const fn root(metric: Metric, formula: Formula) -> Row {
-    Row { metric, parent: TD_NODE_NONE, level: 1, unit: TD_UNIT_SLOTS, formula }
+    Row { metric, parent: TD_NODE_NONE, above: None, level: 1, unit: TD_UNIT_SLOTS, formula }
 }
 
-/// A node of level 2, whose value is a share of all slots.
-pub(crate) const fn child(metric: Metric, parent: u32, formula: Formula) -> Row {
-    Row { metric, parent, level: 2, unit: TD_UNIT_SLOTS, formula }
+/// A node of level 2, whose value is a share of all slots, below one of level 1 at its place there.
+pub(crate) const fn child(metric: Metric, above: u8, formula: Formula) -> Row {
+    let parent = LEVEL_1[above as usize].id;
+    Row { metric, parent, above: Some(above), level: 2, unit: TD_UNIT_SLOTS, formula }
 }
 
 impl Row {
@@ -297,7 +300,8 @@ pub(crate) mod tests {
                 row.unit == TD_UNIT_SLOTS || row.unit == TD_UNIT_CLOCKS && tree.clocks.is_some(),
                 "{row:?}"
             );
-            let parent = above.iter().find(|other| other.metric.id == row.parent);
+            let parent = row.above.map(|place| &above[usize::from(place)]);
+            assert_eq!(parent.map_or(TD_NODE_NONE, |parent| parent.metric.id), row.parent, "{row:?}");
             assert_eq!(row.parent == TD_NODE_NONE, parent.is_none(), "the parent of {row:?} is not above it");
             assert_eq!(row.level, parent.map_or(1, |parent| parent.level + 1), "{row:?}");
             match row.formula {

@@ -2,9 +2,10 @@
 #![forbid(unsafe_code)]
 
 use super::interval::{self, Ends, Interval};
-use crate::model::metrics::{TD_NODE_NONE, TD_UNIT_CLOCKS};
+use super::shares::{Shares, divided};
+use crate::model::metrics::TD_UNIT_CLOCKS;
 use crate::model::perf_metrics::MOST_MOVED;
-use crate::model::tree::{Clocks, Corrected, Expr, Formula, MOST_ROOTS, Retired, Row, Tree};
+use crate::model::tree::{Clocks, Corrected, Expr, Formula, MOST_ROOTS, Retired, Tree};
 use crate::model::{self, MOST_INPUTS, MOST_NODES};
 use crate::sample::TD_SAMPLE_UNCORRECTED;
 use crate::span::Span;
@@ -126,6 +127,12 @@ impl CountedInputs {
         self.measured |= 1 << input;
     }
 
+    /// Whether no input is in doubt.
+    #[inline(always)]
+    fn is_exact(&self) -> bool {
+        self.rounding + self.edges == 0.0
+    }
+
     /// None: not measured.
     #[inline]
     fn input(&self, input: usize) -> Option<Count> {
@@ -134,31 +141,48 @@ impl CountedInputs {
         (self.measured >> input & 1 == 1).then_some(count)
     }
 
+    /// What a formula says that counts slots. None: an input was not measured, or it is none of these.
+    #[inline(always)]
+    fn slots_of(&self, formula: &Formula) -> Option<Count> {
+        match formula {
+            Formula::Slots(input) => self.input(*input),
+            Formula::Corrected(of) => self.corrected(of),
+            Formula::Balance(more, less) => self.balance(more, less),
+            Formula::Retired(of) => self.retired(of),
+            Formula::Rest | Formula::Of(_) | Formula::NoCounter => None,
+        }
+    }
+
     /// What the first inputs counted, less what the others did. An input that is named several times is worth so much more, of
     /// events that each take all those slots: no more of them fit into what passed at the edges.
     fn balance(&self, more: &[usize], less: &[usize]) -> Option<Count> {
-        let signed = more.iter().map(|input| (1.0, input)).chain(less.iter().map(|input| (-1.0, input)));
         let (mut balance, mut named) = (Count::NOTHING, 0u32);
-        for (sign, input) in signed {
-            let count = self.input(*input)?;
-            let again = named >> *input & 1 == 1;
-            let count = if again { Count { rounding: 0.0, edges: 0.0, ..count } } else { count };
-            balance = balance.plus(sign, count);
-            named |= 1 << *input;
+        for (sign, inputs) in [(1.0, more), (-1.0, less)] {
+            for input in inputs {
+                let count = self.input(*input)?;
+                let again = named >> *input & 1 == 1;
+                let count = if again { Count { rounding: 0.0, edges: 0.0, ..count } } else { count };
+                balance = balance.plus(sign, count);
+                named |= 1 << *input;
+            }
         }
         Some(balance)
     }
 
     /// What an input counted, as others correct it. What happened at the edges is the same for all of them: each slot there is of one
     /// category.
+    #[inline]
     fn corrected(&self, of: &Corrected) -> Option<Count> {
         let mut count = self.input(of.slots)?;
-        let signed =
-            of.less.iter().map(|input| (-1.0, input)).chain(of.more.iter().map(|input| (1.0, input)));
-        for (sign, input) in signed.filter(|_| !self.bare && !self.uncorrected) {
-            let other = self.input(*input)?;
-            count.n += sign * other.n;
-            count.sampled += other.sampled;
+        if self.bare || self.uncorrected {
+            return Some(count);
+        }
+        for (sign, inputs) in [(-1.0, of.less), (1.0, of.more)] {
+            for input in inputs {
+                let other = self.input(*input)?;
+                count.n += sign * other.n;
+                count.sampled += other.sampled;
+            }
         }
         Some(count)
     }
@@ -166,26 +190,45 @@ impl CountedInputs {
     /// Slots of operations that retired: if none was dispatched, none, or any that are free.
     fn retired(&self, of: &Retired) -> Option<Count> {
         let stalls = self.balance(of.stalls, of.not_stalls)?;
-        let free = Count { n: (self.slots - stalls.n).at_least(0.0), ..stalls };
         let (retired, dispatched) = (self.input(of.retired)?, self.input(of.dispatched)?);
-        let part = if dispatched.n > 0.0 { (retired.n / dispatched.n).at_most(1.0) } else { 0.0 };
-        // The quotient is off by no more than its operands are together, in parts of the least that the divisor can be. What the
-        // stalls are off is not made less by it: as much of that may be in what the siblings leave.
-        let doubt = |free_off: f64, retired_off: f64, dispatched_off: f64| {
-            let least = dispatched.n - dispatched_off;
-            let part_off = if least > 0.0 { (retired_off + part * dispatched_off) / least } else { 1.0 };
-            free_off + free.n * part_off.at_most(1.0)
-        };
+        let part = RetiredPart::new(self.slots, stalls.n, retired.n, dispatched.n);
+        let all = |count: Count| count.rounding + count.edges;
         Some(Count {
-            n: free.n * part,
+            n: part.slots(),
             rounding: 0.0,
-            edges: doubt(
-                free.rounding + free.edges,
-                retired.rounding + retired.edges,
-                dispatched.rounding + dispatched.edges,
-            ),
-            sampled: doubt(free.sampled, retired.sampled, dispatched.sampled),
+            edges: part.off(all(stalls), all(retired), all(dispatched)),
+            sampled: part.off(stalls.sampled, retired.sampled, dispatched.sampled),
         })
+    }
+}
+
+/// As many of the slots that no stall took as operations retired of those that were dispatched.
+pub(crate) struct RetiredPart {
+    free: f64,
+    part: f64,
+    dispatched: f64,
+}
+
+impl RetiredPart {
+    #[inline(always)]
+    pub fn new(slots: f64, stalls: f64, retired: f64, dispatched: f64) -> RetiredPart {
+        let part = if dispatched > 0.0 { (retired / dispatched).at_most(1.0) } else { 0.0 };
+        RetiredPart { free: (slots - stalls).at_least(0.0), part, dispatched }
+    }
+
+    #[inline(always)]
+    pub fn slots(&self) -> f64 {
+        self.free * self.part
+    }
+
+    /// How far they may be off, where stalls and both counts may be so far off. The quotient is off by no more than its operands are
+    /// together, in parts of the least that the divisor can be. What the stalls are off is not made less by it: as much of that may be in
+    /// what the siblings leave.
+    #[inline(always)]
+    pub fn off(&self, stalls: f64, retired: f64, dispatched: f64) -> f64 {
+        let least = self.dispatched - dispatched;
+        let part_off = if least > 0.0 { (retired + self.part * dispatched) / least } else { 1.0 };
+        stalls + self.free * part_off.at_most(1.0)
     }
 }
 
@@ -211,11 +254,18 @@ struct Near {
 impl Share {
     const NOTHING: Share = Share { value: 0.0, low: 0.0, high: 0.0, slots: Near::NOTHING, sampled: 0.0 };
 
-    /// A share between these ends; anywhere, if there is nothing between them.
-    #[inline]
-    fn new(value: f64, low: f64, high: f64, slots: Near, sampled: f64) -> Share {
-        let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };
+    #[inline(always)]
+    fn new(
+        Shares { value: [value], low: [low], high: [high] }: Shares<1>,
+        slots: Near,
+        sampled: f64,
+    ) -> Share {
         Share { value, low, high, slots, sampled }
+    }
+
+    #[inline(always)]
+    pub fn alone(&self) -> Shares<1> {
+        Shares { value: [self.value], low: [self.low], high: [self.high] }
     }
 
     /// With what the sample may be off.
@@ -234,14 +284,13 @@ impl Share {
     /// A part of the whole passed uncounted. It may have been all of this node or none. What a sample may be off comes on top.
     #[inline]
     fn widen(&mut self, part: f64, unknown: f64) {
-        let sampled = self.sampled.at_most(unknown);
-        self.low = self.low * (1.0 - part) - sampled;
-        self.high = self.high * (1.0 - part) + part + sampled;
+        let (sampled, wider) = (self.sampled.at_most(unknown), self.alone().widened(part));
+        (self.low, self.high) = (wider.low[0] - sampled, wider.high[0] + sampled);
     }
 }
 
 /// The shares of a tree's nodes, in the order of its table.
-pub(crate) struct Shares {
+pub(crate) struct Evaluated {
     all: [Share; MOST_NODES],
     /// A bit for each node that was measured.
     measured: u64,
@@ -249,9 +298,9 @@ pub(crate) struct Shares {
 
 const _: () = assert!(MOST_NODES <= u64::BITS as usize && MOST_INPUTS <= u32::BITS as usize);
 
-impl Shares {
+impl Evaluated {
     /// None.
-    pub const NONE: Shares = Shares { all: [Share::NOTHING; MOST_NODES], measured: 0 };
+    pub const NONE: Evaluated = Evaluated { all: [Share::NOTHING; MOST_NODES], measured: 0 };
 
     /// Of a node; None: not measured.
     #[inline]
@@ -266,26 +315,26 @@ impl Shares {
     }
 }
 
-/// A node that others are below, where its row is, and that of the first of these.
-#[derive(Clone, Copy)]
-struct Parent {
-    id: u32,
-    place: Option<usize>,
-    first: usize,
-}
-
 /// Evaluates a measurement down to `level`. `shares`: none yet. (They are large: nothing moves them.)
-pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &CountedInputs, shares: &mut Shares) {
+pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &CountedInputs, shares: &mut Evaluated) {
     divide(tree, counted, shares);
-    let mut parent = Parent { id: TD_NODE_NONE, place: None, first: 0 };
     for (place, row) in tree.nodes.iter().enumerate() {
-        if row.is_measured(level) && !row.divides_all() {
-            if row.parent != parent.id {
-                parent = Parent { id: row.parent, place: tree.place(row.parent), first: place };
+        if row.level > level || row.divides_all() {
+            continue;
+        }
+        let parent = row.above.and_then(|above| shares.get(above.into()));
+        let share = match &row.formula {
+            Formula::NoCounter => None,
+            Formula::Of(expr) => value_of(tree, expr, counted, shares),
+            Formula::Rest => {
+                // (all siblings are right above)
+                let siblings = (0..place).rev().take_while(|sibling| tree.nodes[*sibling].above == row.above);
+                parent.and_then(|parent| rest_of(parent, place - siblings.count()..place, counted, shares))
             }
-            if let Some(share) = evaluate_one(tree, (place, row), parent, counted, shares) {
-                shares.set(place, share);
-            }
+            slots => parent.and_then(|parent| Some(part_of(parent, counted.slots_of(slots)?, counted))),
+        };
+        if let Some(share) = share {
+            shares.set(place, share);
         }
     }
     if !counted.bare && (counted.uncorrected || !counted.is_sure) {
@@ -297,6 +346,9 @@ pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &CountedInputs, shares:
         Some(counted.uncounted / (counted.uncounted + whole))
     };
     let (of_slots, of_clocks) = (part(Some(counted.slots)), part(clocks(tree, counted)));
+    if tree.clocks.is_none() && of_slots == Some(0.0) && counted.sampled.is_none() {
+        return; // nothing is wider
+    }
     for (place, row) in tree.nodes.iter().enumerate() {
         match if row.unit == TD_UNIT_CLOCKS { of_clocks } else { of_slots } {
             Some(part) => shares.all[place].widen(part, counted.unknown),
@@ -307,7 +359,9 @@ pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &CountedInputs, shares:
 
 /// Slots that nothing counted here may be of other nodes: as many as each of the nodes can have that count them, and no more than others
 /// leave.
-fn doubt(tree: &Tree, counted: &CountedInputs, shares: &mut Shares) {
+#[cold]
+#[inline(never)]
+fn doubt(tree: &Tree, counted: &CountedInputs, shares: &mut Evaluated) {
     let Moved { counted: all, off, rest } = counted.moved;
     for (unsure, seen) in tree.unsure.iter().zip(all) {
         let ids = |ids: &'static [u32]| ids.iter().filter_map(|id| tree.place(*id));
@@ -337,6 +391,7 @@ pub(crate) fn clocks(tree: &Tree, counted: &CountedInputs) -> Option<f64> {
     }
 }
 
+#[inline(always)]
 fn near(count: Count, counted: &CountedInputs) -> Near {
     Near { near: count.n / counted.slots, rounding: count.rounding, edges: count.edges }
 }
@@ -346,11 +401,13 @@ impl Near {
     /// Of a node that does not count slots, and what comes of it.
     const NONE: Near = Near { near: f64::NAN, ..Near::NOTHING };
 
+    #[inline(always)]
     fn bound(self, counted: &CountedInputs) -> f64 {
         (self.rounding + self.edges) / counted.slots
     }
 
     /// Less a part of it. Each is rounded in its own way; what happened at the edges is the same for all.
+    #[inline(always)]
     fn minus(self, part: Near) -> Near {
         Near {
             near: self.near - part.near,
@@ -360,153 +417,78 @@ impl Near {
     }
 }
 
-/// What was counted of a root that has a part of all slots.
-#[derive(Clone, Copy)]
-struct Root {
-    place: usize,
-    slots: Near,
-    /// How far a random sample may be off, as a share.
-    sampled: f64,
-}
-
-impl Root {
-    const ALL: Root = Root { place: 0, slots: Near { near: 1.0, ..Near::NOTHING }, sampled: 0.0 };
-}
-
-/// The roots that divide all slots: how many they are. None: one was not measured.
-fn roots(tree: &Tree, counted: &CountedInputs, roots: &mut [Root; MOST_ROOTS]) -> Option<usize> {
-    let (mut count, mut rest, mut left) = (0, None, Root::ALL);
+/// The roots that divide all slots: their shares are made to add up to 1, and each has at least what the others leave,
+/// and at most. Nothing is known of them unless all were measured.
+fn divide(tree: &Tree, counted: &CountedInputs, shares: &mut Evaluated) {
+    let (mut near, mut doubt, mut count, mut rest) = ([0.0; MOST_ROOTS], [0.0; MOST_ROOTS], 0, None);
+    let mut places = [0; MOST_ROOTS];
+    let (mut left, mut left_sampled) = (Near { near: 1.0, ..Near::NOTHING }, 0.0);
     for (place, row) in tree.nodes.iter().enumerate().filter(|(_, row)| row.divides_all()) {
-        let input = match row.formula {
-            Formula::Slots(input) => counted.input(input)?,
-            Formula::Corrected(of) => counted.corrected(&of)?,
-            Formula::Balance(more, less) => counted.balance(more, less)?,
-            Formula::Retired(of) => counted.retired(&of)?,
-            Formula::Rest | Formula::Of(_) | Formula::NoCounter => {
-                (rest, left.place) = (Some(count), place);
-                count += 1;
-                continue;
-            }
-        };
-        let root = Root { place, slots: near(input, counted), sampled: input.sampled / counted.slots };
-        left = Root {
-            place: left.place,
-            slots: left.slots.minus(root.slots),
-            sampled: left.sampled + root.sampled,
-        };
-        roots[count] = root;
+        places[count] = place;
+        if let Formula::Rest = row.formula {
+            rest = Some(count);
+        } else {
+            let Some(slots) = counted.slots_of(&row.formula) else { return };
+            let (of, sampled) = (self::near(slots, counted), slots.sampled / counted.slots);
+            (left, left_sampled) = (left.minus(of), left_sampled + sampled);
+            (near[count], doubt[count]) = (of.near, of.bound(counted));
+            (shares.all[place].slots, shares.all[place].sampled) = (of, sampled);
+        }
         count += 1;
     }
     if let Some(rest) = rest {
-        roots[rest] = left;
+        (near[rest], doubt[rest]) = (left.near, left.bound(counted));
+        let share = &mut shares.all[places[rest]];
+        (share.slots, share.sampled) = (left, left_sampled);
     }
-    Some(count)
-}
-
-/// The roots that divide all slots: their shares are made to add up to 1, and each has at least what the others leave,
-/// and at most. Nothing is known of them unless all were measured.
-fn divide(tree: &Tree, counted: &CountedInputs, shares: &mut Shares) {
-    let mut roots_of_all = [Root::ALL; MOST_ROOTS];
-    let Some(count) = roots(tree, counted, &mut roots_of_all) else { return };
-    let roots = &roots_of_all[..count];
-    let (mut alone, mut all) = ([Interval::exact(0.0); MOST_ROOTS], [0.0; 3]);
-    for (root, alone) in roots.iter().zip(&mut alone) {
-        let (near, bound) = (root.slots.near, root.slots.bound(counted));
-        let within = |share: f64| share.at_least(0.0).at_most(1.0);
-        *alone = Interval { value: within(near), low: within(near - bound), high: within(near + bound) };
-        all = [all[0] + alone.value, all[1] + alone.low, all[2] + alone.high];
-    }
-    let [whole, all_low, all_high] = all;
-    for (Root { place, slots, sampled }, alone) in roots.iter().zip(alone) {
-        let value = if whole > 0.0 { alone.value / whole } else { 1.0 / count as f64 };
-        let (mut low, mut high) = (alone.low, alone.high);
-        if slots.bound(counted) > 0.0 {
-            // (an exact share can only lose by this, since the sums are rounded)
-            let (least, most) = (1.0 - (all_high - high), 1.0 - (all_low - low));
-            (low, high) = (low.at_least(least), high.at_most(most));
-        }
-        shares.set(*place, Share::new(value, low, high, *slots, *sampled));
+    let (first, fifth) = (|of: [f64; MOST_ROOTS]| [of[0], of[1], of[2], of[3]], (near[4], doubt[4]));
+    let fifth = if count == MOST_ROOTS { Some(fifth) } else { None };
+    let (four, fifth) = divided(first(near), first(doubt), fifth, count as f64, counted.is_exact());
+    let all = (0..4).map(|k| (four.value[k], four.low[k], four.high[k]));
+    let all = all.chain([(fifth.value[0], fifth.low[0], fifth.high[0])]);
+    for (place, (value, low, high)) in places[..count].iter().zip(all) {
+        let Share { slots, sampled, .. } = shares.all[*place];
+        shares.set(*place, Share { value, low, high, slots, sampled });
     }
 }
 
-fn evaluate_one(
-    tree: &Tree,
-    (place, row): (usize, &Row),
-    parent: Parent,
-    counted: &CountedInputs,
-    shares: &Shares,
-) -> Option<Share> {
-    let above = || parent.place.and_then(|place| shares.get(place));
-    match row.formula {
-        Formula::Slots(input) => Some(part_of(above()?, counted.input(input)?, counted)),
-        Formula::Corrected(corrected) => Some(part_of(above()?, counted.corrected(&corrected)?, counted)),
-        Formula::Balance(more, less) => Some(part_of(above()?, counted.balance(more, less)?, counted)),
-        Formula::Retired(retired) => Some(part_of(above()?, counted.retired(&retired)?, counted)),
-        Formula::Rest => {
-            // (all siblings are above)
-            let siblings = (parent.first..place).filter(|place| tree.nodes[*place].parent == row.parent);
-            rest_of(above()?, siblings.map(|place| shares.get(place)), counted)
-        }
-        Formula::Of(expr) => {
-            let place = |id| if id == parent.id { parent.place } else { tree.place(id) };
-            let node = |id| Some(shares.get(place(id)?)?.interval(counted));
-            let Interval { value, low, high } = interval::evaluate(expr, &|leaf| match leaf {
-                Expr::Input(input) => counted.input(*input).map(Count::interval),
-                Expr::Node(id) => node(*id),
-                _ => Some(Interval::exact(counted.slots)),
-            })
-            .filter(|interval| !interval.value.is_nan())?;
-            Some(Share::new(
-                value.at_least(0.0).at_most(1.0),
-                low.at_least(0.0).at_most(1.0),
-                high.at_least(0.0).at_most(1.0),
-                Near::NONE,
-                0.0,
-            ))
-        }
-        Formula::NoCounter => None,
-    }
+/// A share by arithmetic over intervals.
+fn value_of(tree: &Tree, expr: &Expr, counted: &CountedInputs, shares: &Evaluated) -> Option<Share> {
+    let node = |id| Some(shares.get(tree.place(id)?)?.interval(counted));
+    let Interval { value, low, high } = interval::evaluate(expr, &|leaf| match leaf {
+        Expr::Input(input) => counted.input(*input).map(Count::interval),
+        Expr::Node(id) => node(*id),
+        _ => Some(Interval::exact(counted.slots)),
+    })
+    .filter(|interval| !interval.value.is_nan())?;
+    let [value, low, high] = [value, low, high].map(|end| [end.at_least(0.0).at_most(1.0)]);
+    Some(Share::new(Shares { value, low, high }.sure(), Near::NONE, 0.0))
 }
 
 /// A share that counts slots, of its parent's.
+#[inline(always)]
 fn part_of(parent: &Share, count: Count, counted: &CountedInputs) -> Share {
     let slots = near(count, counted);
-    let bound = slots.bound(counted);
-    let value = slots.near.at_least(0.0).at_most(parent.value);
-    let low = (slots.near - bound).at_least(0.0).at_most(parent.high);
-    let high = (slots.near + bound).at_least(low).at_most(parent.high);
-    Share::new(value, low, high, slots, count.sampled / counted.slots)
+    let part = parent.alone().parts([slots.near], [slots.bound(counted)]);
+    Share::new(part.sure(), slots, count.sampled / counted.slots)
 }
 
-/// What the siblings leave of the parent.
-fn rest_of<'a>(
+/// What the siblings at these places leave of the parent.
+#[inline(always)]
+fn rest_of(
     parent: &Share,
-    siblings: impl Iterator<Item = Option<&'a Share>>,
+    siblings: std::ops::Range<usize>,
     counted: &CountedInputs,
+    shares: &Evaluated,
 ) -> Option<Share> {
-    let mut rest = *parent;
+    let (mut rest, mut slots, mut sampled) = (parent.alone(), parent.slots, parent.sampled);
     for sibling in siblings {
-        let sibling = sibling?;
-        rest = Share {
-            value: rest.value - sibling.value,
-            low: rest.low - sibling.high,
-            high: rest.high - sibling.low,
-            slots: rest.slots.minus(sibling.slots),
-            // a difference has the errors of both
-            sampled: rest.sampled + sibling.sampled,
-        };
+        let sibling = shares.get(sibling)?;
+        (rest, slots) = (rest.less(&sibling.alone()), slots.minus(sibling.slots));
+        sampled += sibling.sampled; // a difference has the errors of both
     }
-    let (mut low, mut high) = (rest.low, rest.high);
-    let (slots, bound) = (rest.slots, rest.slots.bound(counted));
-    if !slots.near.is_nan() && bound > 0.0 {
-        low = low.at_least(slots.near - bound);
-        high = high.at_most(slots.near + bound);
+    if !counted.is_exact() {
+        rest = rest.within([slots.near], [slots.bound(counted)]);
     }
-    Some(Share::new(
-        rest.value.at_least(0.0),
-        low.at_least(0.0),
-        high.at_least(0.0),
-        rest.slots,
-        rest.sampled,
-    ))
+    Some(Share::new(rest.left(), slots, sampled))
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod evaluate;
 mod interval;
+mod shares;
 
 use crate::error::{Error, Result};
 use crate::model;
@@ -11,9 +12,10 @@ use crate::model::tree::{Input, Row, Tree};
 use crate::sample::Sample;
 use crate::span::{self, Span, float};
 pub use evaluate::Moved;
-pub(crate) use evaluate::{CountedInputs, LOST};
-use evaluate::{Share, Shares};
-use interval::Ends;
+pub(crate) use evaluate::{CountedInputs, RetiredPart};
+use evaluate::{Evaluated, Share};
+pub(crate) use interval::Ends;
+pub(crate) use shares::{Shares, divided};
 
 /// A node of the tree of metrics, with its share between two samples.
 #[repr(C)]
@@ -105,8 +107,7 @@ pub(crate) fn decode_bare<R>(from: Option<&Sample>, to: &Sample, then: impl FnOn
 
 /// As `decode_tree`, for a function that is given the nodes.
 pub(crate) fn decode<R>(from: Option<&Sample>, to: &Sample, then: impl FnOnce(Nodes) -> R) -> Result<R> {
-    let span = span::span(from, to, 1)?;
-    Ok(between(tree_of(to)?, &span, from, to, then))
+    between(&span::span(from, to, 1)?, from, to, then)
 }
 
 /// The nodes of a handle's CPU, none of them decoded, and which of them it measures.
@@ -122,13 +123,13 @@ fn tree_of(sample: &Sample) -> Result<&'static Tree> {
 
 /// Nodes between two samples, of which this is what ran.
 pub(crate) fn between<R>(
-    tree: &'static Tree,
     span: &Span,
     from: Option<&Sample>,
     to: &Sample,
     then: impl FnOnce(Nodes) -> R,
-) -> R {
-    nodes(tree, span.level, &counted(tree, span, from, to), span, then)
+) -> Result<R> {
+    let tree = tree_of(to)?;
+    Ok(nodes(tree, span.level, &counted(tree, span, from, to), span, then))
 }
 
 /// Nodes of what was counted down to `level`, for a function that is given them. Flags, slots and running are those of the span.
@@ -139,7 +140,7 @@ pub(crate) fn nodes<R>(
     span: &Span,
     then: impl FnOnce(Nodes) -> R,
 ) -> R {
-    let mut shares = Shares::NONE;
+    let mut shares = Evaluated::NONE;
     evaluate::evaluate(tree, level, counted, &mut shares);
     let clocks = evaluate::clocks(tree, counted).map_or(0, |clocks| clocks as u64);
     then(Nodes { rows: tree.nodes.iter().enumerate(), shares: &shares, span, clocks })
@@ -148,7 +149,7 @@ pub(crate) fn nodes<R>(
 /// The nodes of a tree that was evaluated. (Their shares are where they were made: nothing copies all of them.)
 pub(crate) struct Nodes<'a> {
     rows: std::iter::Enumerate<std::slice::Iter<'static, Row>>,
-    shares: &'a Shares,
+    shares: &'a Evaluated,
     span: &'a Span,
     clocks: u64,
 }
@@ -172,16 +173,10 @@ impl Iterator for Nodes<'_> {
 
 impl ExactSizeIterator for Nodes<'_> {}
 
-/// The ends include what the arithmetic may have lost, and the value.
-#[inline]
+#[inline(always)]
 fn with_share(node: Node, share: &Share) -> Node {
-    Node {
-        measured: 1,
-        value: share.value,
-        low: (share.low - LOST).at_least(0.0).at_most(share.value),
-        high: (share.high + LOST).at_least(share.value).at_most(1.0),
-        ..node
-    }
+    let Shares { value: [value], low: [low], high: [high] } = share.alone().outward();
+    Node { measured: 1, value, low, high, ..node }
 }
 
 /// The tree's inputs between two samples.
