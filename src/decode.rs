@@ -12,7 +12,7 @@ use crate::model::metrics::{LEVEL_1, LEVEL_2, Metric, SMT_CONTENTION};
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{CATEGORIES, L1, L2, Sample};
 use crate::span::{Span, difference, float, go_together, span};
-use crate::tree::{self, Ends, Node, Shares, divided};
+use crate::tree::{self, Ends, Errors, Node, Roots, Shares};
 use std::array::from_fn;
 
 pub(crate) mod by_counters;
@@ -35,7 +35,7 @@ pub(crate) fn l1_at_sight(from: &Sample, to: &Sample) -> Option<L1> {
     if !model::is_sure(to.base.model) || !go_together(from, to, 1, model::levels_by_category(to.base.model)) {
         return None;
     }
-    Some(level_1(&difference::<4>(from, to)))
+    Some(level_1_of_span(&difference::<4>(from, to)))
 }
 
 /// Level 2 shares between two samples of one period; from its start without `from`.
@@ -53,7 +53,7 @@ pub(crate) fn l2_at_sight(from: &Sample, to: &Sample) -> Option<L2> {
     if !model::is_sure(to.base.model) || !go_together(from, to, 2, model::levels_by_category(to.base.model)) {
         return None;
     }
-    Some(level_2(&difference::<CATEGORIES>(from, to)))
+    Some(level_2_of_span(&difference::<CATEGORIES>(from, to)))
 }
 
 /// Level 1 shares between two readings of the registers in one window (no reset in between), `a` first.
@@ -62,7 +62,7 @@ pub(crate) fn l2_at_sight(from: &Sample, to: &Sample) -> Option<L2> {
 /// TD_ESTALE: SLOTS went back, so the registers were reset in between; TD_ENOTCOUNTING: SLOTS stood still, or
 /// PERF_METRICS is empty.
 pub fn decode_raw_l1(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Result<L1> {
-    Ok(level_1(&raw_span(slots_a, metrics_a, slots_b, metrics_b)?))
+    Ok(level_1_of_span(&raw_span(slots_a, metrics_a, slots_b, metrics_b)?))
 }
 
 /// Level 2 shares between two readings of the registers in one window, as [`decode_raw_l1`].
@@ -77,7 +77,7 @@ pub fn decode_raw_l2(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64)
         return Err(Error::errno(libc::ENOTSUP, "the upper half of PERF_METRICS is empty")
             .why("this CPU has level 1 only"));
     }
-    Ok(level_2(&span))
+    Ok(level_2_of_span(&span))
 }
 
 fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Result<Span> {
@@ -161,65 +161,44 @@ fn farthest<const N: usize>(shares: Shares<N>, span: &Span, slots: f64) -> [f64;
     if span.uncounted != 0.0 { shares.widened(part).farthest() } else { shares.farthest() }
 }
 
-/// Of all slots, the four shares of level 1, which are rounded alike.
+/// Level 1 of these roots.
 #[inline(always)]
-fn shares_1(span: &Span, slots: f64) -> Shares<4> {
-    let doubt = (span.rounding + span.edges) / slots;
-    divided(from_fn(|k| span.category[k] / slots), [doubt; 4], None, 4.0, doubt == 0.0).0
-}
-
-#[inline(always)]
-pub(crate) fn level_1(span: &Span) -> L1 {
-    let slots = float(span.slots);
-    let shares = shares_1(span, slots);
-    L1::new(span.flags, span.slots, shares.value, largest(farthest(shares, span, slots)), span.running)
-}
-
-/// What the first of each pair of level 2 is near to before it is made to agree with its parent, in shares of all slots; what both are; and
-/// how far the first and the rest may be off.
-struct Pairs {
-    near: [f64; 4],
-    both: [f64; 4],
-    doubt: [f64; 4],
-    doubt_of_rest: [f64; 4],
-    /// No input is in doubt.
-    is_exact: bool,
-}
-
-impl Pairs {
-    /// Below these shares of level 1.
-    #[inline(always)]
-    fn below(self, parents: &Shares<4>, span: &Span, slots: f64) -> L2 {
-        let Pairs { near, both, doubt, doubt_of_rest, is_exact } = self;
-        let first = parents.parts(near, doubt);
-        let mut rest = parents.less(&first);
-        if !is_exact {
-            rest = rest.within(from_fn(|k| both[k] - near[k]), doubt_of_rest);
-        }
-        let rest = rest.left();
-        let first = first.sure();
-        let value = from_fn(|k| if k % 2 == 0 { first.value[k / 2] } else { rest.value[k / 2] });
-        let (of_first, of_rest) = (farthest(first, span, slots), farthest(rest, span, slots));
-        let error = largest(from_fn(|k| of_first[k].at_least(of_rest[k])));
-        L2::new(span.flags, span.slots, value, error, span.running)
+fn level_1(roots: &Roots, span: &Span, slots: f64, is_exact: bool) -> L1 {
+    let (shares, fifth) = roots.divided(slots, is_exact);
+    let (mut error, mut smt_contention) = (largest(farthest(shares, span, slots)), 0.0);
+    if roots.fifth.is_some() {
+        smt_contention = fifth.value[0];
+        error = error.at_least(farthest(fifth, span, slots)[0]);
     }
+    L1 { smt_contention, ..L1::new(span.flags, span.slots, shares.value, error, span.running) }
 }
 
+/// Level 2 below these roots, the first of each pair near to these shares.
 #[inline(always)]
-pub(crate) fn level_2(span: &Span) -> L2 {
-    let slots = float(span.slots);
-    let near: [f64; CATEGORIES] = from_fn(|k| span.category[k] / slots);
-    let parts = |first: usize| from_fn(|k| near[first + k]);
-    let doubt = (span.rounding + span.edges) / slots;
-    Pairs {
-        near: parts(4),
-        both: parts(0),
-        doubt: [doubt; 4],
-        // two fields are rounded, each in its own way; what happened at the edges is the same for both
-        doubt_of_rest: [(2.0 * span.rounding + span.edges) / slots; 4],
-        is_exact: doubt == 0.0,
-    }
-    .below(&shares_1(span, slots), span, slots)
+fn level_2(roots: &Roots, near: [f64; 4], errors: Errors, span: &Span, slots: f64, is_exact: bool) -> L2 {
+    let (parents, _) = roots.divided(slots, is_exact);
+    let [first, rest] = roots.pairs(&parents, near, errors, slots, is_exact);
+    let value = from_fn(|k| if k % 2 == 0 { first.value[k / 2] } else { rest.value[k / 2] });
+    let (of_first, of_rest) = (farthest(first, span, slots), farthest(rest, span, slots));
+    let error = largest(from_fn(|k| of_first[k].at_least(of_rest[k])));
+    L2::new(span.flags, span.slots, value, error, span.running)
+}
+
+/// Level 1 by the registers.
+#[inline(always)]
+pub(crate) fn level_1_of_span(span: &Span) -> L1 {
+    let (slots, errors) = (float(span.slots), Errors { rounding: span.rounding, edges: span.edges });
+    let is_exact = span.rounding + span.edges == 0.0;
+    level_1(&Roots::of_categories(&span.category, errors, slots), span, slots, is_exact)
+}
+
+/// Level 2 by the registers.
+#[inline(always)]
+pub(crate) fn level_2_of_span(span: &Span) -> L2 {
+    let (slots, errors) = (float(span.slots), Errors { rounding: span.rounding, edges: span.edges });
+    let is_exact = span.rounding + span.edges == 0.0;
+    let roots = Roots::of_categories(&span.category, errors, slots);
+    level_2(&roots, from_fn(|k| span.category[4 + k] / slots), errors, span, slots, is_exact)
 }
 
 #[cfg(test)]

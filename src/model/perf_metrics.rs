@@ -65,8 +65,7 @@ pub(super) const NODES: [Row; 12] = [
     child(MEMORY_BOUND, 3, Slots(7)),
     child(CORE_BOUND, 3, Rest),
 ];
-pub(crate) static TREE: Tree =
-    Tree { inputs: &INPUTS, clocks: None, unsure: &[], nodes: &NODES, per_cycle: &[] };
+pub(crate) static TREE: Tree = Tree::new(&INPUTS, None, &[], &NODES, &[]);
 
 /// Slots that the published metrics have in other categories than the registers, and that a general counter beside these counts.
 #[derive(Clone, Copy, Debug)]

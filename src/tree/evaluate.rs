@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 use super::interval::{self, Ends, Interval};
+use super::roots::{ADDED, COUNTERS, Errors, Roots, near_below};
 use super::shares::{Shares, divided};
 use crate::model::metrics::TD_UNIT_CLOCKS;
 use crate::model::perf_metrics::MOST_MOVED;
+use crate::model::sums::{SUMMED, Sums};
 use crate::model::tree::{Clocks, Corrected, Expr, Formula, MOST_ROOTS, Retired, Tree};
 use crate::model::{self, MOST_INPUTS, MOST_NODES};
 use crate::sample::TD_SAMPLE_UNCORRECTED;
@@ -127,6 +129,12 @@ impl CountedInputs {
         self.measured |= 1 << input;
     }
 
+    /// An input was not measured.
+    pub fn unset(&mut self, input: usize) {
+        self.inputs[input] = 0.0;
+        self.measured &= !(1 << input);
+    }
+
     /// Whether no input is in doubt.
     #[inline(always)]
     fn is_exact(&self) -> bool {
@@ -134,7 +142,7 @@ impl CountedInputs {
     }
 
     /// None: not measured.
-    #[inline]
+    #[inline(always)]
     fn input(&self, input: usize) -> Option<Count> {
         let (n, sampled) = (self.inputs[input], self.sampled.as_ref().map_or(0.0, |sampled| sampled[input]));
         let count = Count { n, rounding: self.rounding, edges: self.edges, sampled };
@@ -234,21 +242,23 @@ impl RetiredPart {
 
 /// A node that was measured.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Share {
-    pub value: f64,
     pub low: f64,
+    /// How far a random sample may be off, which is not between `low` and `high` yet.
+    sampled: f64,
     pub high: f64,
     /// As the inputs say, before it was made to agree with its parent and siblings; for nodes that count slots.
     slots: Near,
-    /// How far a random sample may be off, which is not between `low` and `high` yet.
-    sampled: f64,
+    pub value: f64,
 }
 
+/// A share before it is made to agree with others, and bounds on its error, in slots.
 #[derive(Clone, Copy, Debug)]
-struct Near {
-    near: f64,
-    rounding: f64,
-    edges: f64,
+pub(crate) struct Near {
+    pub near: f64,
+    pub rounding: f64,
+    pub edges: f64,
 }
 
 impl Share {
@@ -261,6 +271,18 @@ impl Share {
         sampled: f64,
     ) -> Share {
         Share { value, low, high, slots, sampled }
+    }
+
+    /// One of several.
+    #[inline(always)]
+    fn of(all: &Shares<4>, k: usize, slots: Near) -> Share {
+        Share { value: all.value[k], low: all.low[k], high: all.high[k], slots, sampled: 0.0 }
+    }
+
+    /// The same of a node that none is below.
+    #[inline(always)]
+    fn take_from(&mut self, all: &Shares<4>, k: usize) {
+        (self.value, self.low, self.high) = (all.value[k], all.low[k], all.high[k]);
     }
 
     #[inline(always)]
@@ -308,6 +330,18 @@ impl Evaluated {
         if self.measured >> place & 1 == 1 { Some(&self.all[place]) } else { None }
     }
 
+    /// A bit for each node that was measured.
+    #[inline(always)]
+    pub fn measured(&self) -> u64 {
+        self.measured
+    }
+
+    /// Of a node that was measured.
+    #[inline(always)]
+    pub fn at(&self, place: usize) -> &Share {
+        &self.all[place]
+    }
+
     #[inline]
     fn set(&mut self, place: usize, share: Share) {
         self.all[place] = share;
@@ -317,21 +351,30 @@ impl Evaluated {
 
 /// Evaluates a measurement down to `level`. `shares`: none yet. (They are large: nothing moves them.)
 pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &CountedInputs, shares: &mut Evaluated) {
-    divide(tree, counted, shares);
-    for (place, row) in tree.nodes.iter().enumerate() {
-        if row.level > level || row.divides_all() {
-            continue;
-        }
-        let parent = row.above.and_then(|above| shares.get(above.into()));
+    match &tree.sums {
+        Some(sums) if counted.sampled.is_none() => summed(sums, level, counted, shares),
+        _ => divide(tree, counted, shares),
+    }
+    let mut left = tree.measured_down_to(level) & !shares.measured;
+    while left != 0 {
+        let place = left.trailing_zeros() as usize;
+        left &= left - 1;
+        let row = &tree.nodes[place];
+        let parent = row.above.filter(|above| shares.measured >> *above & 1 == 1);
+        let parent = parent.map(|above| &shares.all[usize::from(above)]);
         let share = match &row.formula {
-            Formula::NoCounter => None,
             Formula::Of(expr) => value_of(tree, expr, counted, shares),
             Formula::Rest => {
+                let Some(parent) = parent else { continue };
                 // (all siblings are right above)
                 let siblings = (0..place).rev().take_while(|sibling| tree.nodes[*sibling].above == row.above);
-                parent.and_then(|parent| rest_of(parent, place - siblings.count()..place, counted, shares))
+                rest_of(parent, place - siblings.count()..place, counted, shares)
             }
-            slots => parent.and_then(|parent| Some(part_of(parent, counted.slots_of(slots)?, counted))),
+            slots => {
+                let Some(parent) = parent else { continue };
+                let Some(count) = counted.slots_of(slots) else { continue };
+                Some(part_of(parent, count, counted))
+            }
         };
         if let Some(share) = share {
             shares.set(place, share);
@@ -417,6 +460,60 @@ impl Near {
     }
 }
 
+/// What are sums of levels 1 and 2, four nodes at once.
+fn summed(sums: &Sums, level: u32, counted: &CountedInputs, shares: &mut Evaluated) {
+    let mut counts = [0.0; ADDED];
+    counts[..COUNTERS].copy_from_slice(&counted.inputs[..COUNTERS]);
+    let mut needed = sums.sources | sums.corrections;
+    if counted.bare || counted.uncorrected {
+        needed = sums.sources;
+        for (k, count) in counts[..SUMMED].iter_mut().enumerate() {
+            *count = if sums.corrections >> k & 1 == 1 { 0.0 } else { *count };
+        }
+    }
+    if needed & !counted.measured != 0 {
+        return;
+    }
+    let (errors, is_exact) =
+        (Errors { rounding: counted.rounding, edges: counted.edges }, counted.is_exact());
+    let roots = match sums.is_of_categories() {
+        true => Roots::of_categories(&counts, errors, counted.slots),
+        false => Roots::of_sums(sums, &sums.of_slots, &counts, errors, counted.slots),
+    };
+    let (four, fifth) = roots.divided(counted.slots, is_exact);
+    for k in 0..4 {
+        let slots = Near { near: roots.near[k], rounding: roots.rounding[k], edges: roots.edges[k] };
+        shares.all[k] = Share::of(&four, k, slots);
+    }
+    shares.measured |= 0b1111;
+    if let Some(slots) = roots.fifth {
+        shares.set(4, Share::new(fifth, slots, 0.0));
+    }
+    if level < 2 {
+        return;
+    }
+    let near = near_below(&sums.below, &counts, |_| 1.0, counted.slots);
+    let [first, rest] = roots.pairs(&four, near, errors, counted.slots, is_exact);
+    if sums.has_l2 && counted.measured == sums.measured {
+        // (all that the tree has)
+        for k in 0..4 {
+            shares.all[4 + 2 * k].take_from(&first, k);
+            shares.all[5 + 2 * k].take_from(&rest, k);
+        }
+        shares.measured |= 0xff0;
+        return;
+    }
+    for (k, below) in sums.below.iter().enumerate().filter(|(_, below)| below.place > 0) {
+        if counted.measured >> below.input & 1 == 1 {
+            let place = usize::from(below.place);
+            let slots = Near { near: near[k], rounding: errors.rounding, edges: errors.edges };
+            let left = shares.all[k].slots.minus(slots);
+            shares.set(place, Share::of(&first, k, slots));
+            shares.set(place + 1, Share::of(&rest, k, left));
+        }
+    }
+}
+
 /// The roots that divide all slots: their shares are made to add up to 1, and each has at least what the others leave,
 /// and at most. Nothing is known of them unless all were measured.
 fn divide(tree: &Tree, counted: &CountedInputs, shares: &mut Evaluated) {
@@ -470,7 +567,7 @@ fn value_of(tree: &Tree, expr: &Expr, counted: &CountedInputs, shares: &Evaluate
 fn part_of(parent: &Share, count: Count, counted: &CountedInputs) -> Share {
     let slots = near(count, counted);
     let part = parent.alone().parts([slots.near], [slots.bound(counted)]);
-    Share::new(part.sure(), slots, count.sampled / counted.slots)
+    Share::new(part, slots, count.sampled / counted.slots)
 }
 
 /// What the siblings at these places leave of the parent.

@@ -80,7 +80,7 @@ impl<const N: usize> Shares<N> {
         Shares { value, low: least, high: most }.sure()
     }
 
-    /// Shares that are parts of these. `near`: as they were counted; `doubt`: how far each may be off.
+    /// Shares that are parts of these. `near`: as they were counted; `doubt`: how far each may be off. (Something is always between the ends.)
     #[inline(always)]
     pub fn parts(&self, near: [f64; N], doubt: [f64; N]) -> Shares<N> {
         let low: [f64; N] = from_fn(|k| (near[k] - doubt[k]).at_least(0.0).at_most(self.high[k]));

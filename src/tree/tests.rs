@@ -10,6 +10,7 @@ use crate::sample::{Base, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNCORRECTED};
 use crate::{Sum, decode, decode_l1, decode_l2};
 
 mod made_up;
+mod sums;
 
 /// Nodes between two samples.
 fn nodes_between(span: &Span, from: Option<&Sample>, to: &Sample) -> Vec<Node> {
@@ -35,10 +36,10 @@ fn registers_at_sight_are_the_nodes_to_the_last_bit() {
                 continue;
             }
             let span = span::span(from, &to, 1).unwrap();
-            assert_eq!(bits_1(&decode::level_1(&span)), bits_1(&l1), "{from:?} {to:?}");
+            assert_eq!(bits_1(&decode::level_1_of_span(&span)), bits_1(&l1), "{from:?} {to:?}");
             decoded[0] += 1;
             if let Ok(l2) = decode_l2(from, &to) {
-                assert_eq!(bits_2(&decode::level_2(&span)), bits_2(&l2), "{from:?} {to:?}");
+                assert_eq!(bits_2(&decode::level_2_of_span(&span)), bits_2(&l2), "{from:?} {to:?}");
                 decoded[1] += 1;
             }
             if let Some(l1_at_sight) = from.and_then(|from| decode::l1_at_sight(from, &to)) {
@@ -291,7 +292,7 @@ fn level_1_of_every_core_takes_no_evaluation() {
         let has_below = tree.nodes.len() == 12 && tree.nodes.iter().all(|row| row.is_measured(2));
         match model::sums(place) {
             None if tree.takes_counters() && tree.is_sure() => without.push(core),
-            Some(sums) => assert_eq!(sums.below.is_some(), has_below, "{core}"),
+            Some(sums) => assert_eq!(sums.has_l2, has_below, "{core}"),
             None => (),
         }
     }
@@ -348,7 +349,7 @@ fn counters_at_sight_are_the_nodes_to_the_last_bit() {
         }
     }
     for (row, [level_1, level_2]) in rows.iter().zip(compared) {
-        let below = model::sums(*row).unwrap().below.is_some();
+        let below = model::sums(*row).unwrap().has_l2;
         assert!(level_1 > 300 && (level_2 > 100) == below, "{row}: {level_1} {level_2}");
     }
     assert!(rows.len() > 70 && refused > 20_000, "{} {refused}", rows.len());
