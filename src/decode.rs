@@ -35,7 +35,8 @@ pub(crate) fn l1_at_sight(from: &Sample, to: &Sample) -> Option<L1> {
     if !model::is_sure(to.base.model) || !go_together(from, to, 1, model::levels_by_category(to.base.model)) {
         return None;
     }
-    Some(level_1_of_span(&difference::<4>(from, to)))
+    let span = difference::<4>(from, to);
+    if is_in_doubt(&span) { Some(level_1_of_span(&span)) } else { None }
 }
 
 /// Level 2 shares between two samples of one period; from its start without `from`.
@@ -53,7 +54,8 @@ pub(crate) fn l2_at_sight(from: &Sample, to: &Sample) -> Option<L2> {
     if !model::is_sure(to.base.model) || !go_together(from, to, 2, model::levels_by_category(to.base.model)) {
         return None;
     }
-    Some(level_2_of_span(&difference::<CATEGORIES>(from, to)))
+    let span = difference::<CATEGORIES>(from, to);
+    if is_in_doubt(&span) { Some(level_2_of_span(&span)) } else { None }
 }
 
 /// Level 1 shares between two readings of the registers in one window (no reset in between), `a` first.
@@ -161,10 +163,16 @@ fn farthest<const N: usize>(shares: Shares<N>, span: &Span, slots: f64) -> [f64;
     if span.uncounted != 0.0 { shares.widened(part).farthest() } else { shares.farthest() }
 }
 
-/// Level 1 of these roots.
+/// Whether anything is in doubt of these categories, as of all that a reading gives. (If not, the tree's evaluation knows what to make of it.)
 #[inline(always)]
-fn level_1(roots: &Roots, span: &Span, slots: f64, is_exact: bool) -> L1 {
-    let (shares, fifth) = roots.divided(slots, is_exact);
+fn is_in_doubt(span: &Span) -> bool {
+    span.rounding + span.edges > 0.0
+}
+
+/// Level 1 of these roots, which are in doubt.
+#[inline(always)]
+fn level_1(roots: &Roots, span: &Span, slots: f64) -> L1 {
+    let (shares, fifth) = roots.divided(slots, false);
     let (mut error, mut smt_contention) = (largest(farthest(shares, span, slots)), 0.0);
     if roots.fifth.is_some() {
         smt_contention = fifth.value[0];
@@ -175,9 +183,9 @@ fn level_1(roots: &Roots, span: &Span, slots: f64, is_exact: bool) -> L1 {
 
 /// Level 2 below these roots, the first of each pair near to these shares.
 #[inline(always)]
-fn level_2(roots: &Roots, near: [f64; 4], errors: Errors, span: &Span, slots: f64, is_exact: bool) -> L2 {
-    let (parents, _) = roots.divided(slots, is_exact);
-    let [first, rest] = roots.pairs(&parents, near, errors, slots, is_exact);
+fn level_2(roots: &Roots, near: [f64; 4], errors: Errors, span: &Span, slots: f64) -> L2 {
+    let (parents, _) = roots.divided(slots, false);
+    let [first, rest] = roots.pairs(&parents, near, errors, slots, false);
     let value = from_fn(|k| if k % 2 == 0 { first.value[k / 2] } else { rest.value[k / 2] });
     let (of_first, of_rest) = (farthest(first, span, slots), farthest(rest, span, slots));
     let error = largest(from_fn(|k| of_first[k].at_least(of_rest[k])));
@@ -188,17 +196,15 @@ fn level_2(roots: &Roots, near: [f64; 4], errors: Errors, span: &Span, slots: f6
 #[inline(always)]
 pub(crate) fn level_1_of_span(span: &Span) -> L1 {
     let (slots, errors) = (float(span.slots), Errors { rounding: span.rounding, edges: span.edges });
-    let is_exact = span.rounding + span.edges == 0.0;
-    level_1(&Roots::of_categories(&span.category, errors, slots), span, slots, is_exact)
+    level_1(&Roots::of_categories(&span.category, errors, slots), span, slots)
 }
 
 /// Level 2 by the registers.
 #[inline(always)]
 pub(crate) fn level_2_of_span(span: &Span) -> L2 {
     let (slots, errors) = (float(span.slots), Errors { rounding: span.rounding, edges: span.edges });
-    let is_exact = span.rounding + span.edges == 0.0;
     let roots = Roots::of_categories(&span.category, errors, slots);
-    level_2(&roots, from_fn(|k| span.category[4 + k] / slots), errors, span, slots, is_exact)
+    level_2(&roots, from_fn(|k| span.category[4 + k] / slots), errors, span, slots)
 }
 
 #[cfg(test)]

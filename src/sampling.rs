@@ -12,8 +12,8 @@ use crate::plan::Plan;
 use crate::registers::FULL;
 use crate::sys::Linux;
 use crate::sys::cpu;
-use crate::tree::CountedInputs;
-use crate::tree::evaluate::{self, Evaluated, Moved, Share};
+use crate::tree::evaluate::{self, Evaluated, Share};
+use crate::tree::{CountedInputs, Moved};
 
 /// A perf group of one kind of this machine's cores, which tells how slots divide: of plain counters, the first of which counts all
 /// slots, or cycles, and samples; or of SLOTS, cycles that sample, and the metric events (a group with those may be led by SLOTS alone,

@@ -79,7 +79,7 @@ pub(crate) fn l1_at_sight(from: &Sample, to: &Sample) -> Option<L1> {
     let (span, counts) = at_sight(sums, from, to, 1)?;
     let slots = float(span.slots);
     let errors = Errors { rounding: 0.0, edges: span.edges };
-    Some(level_1(&Roots::of_sums(sums, &sums.of_counts, &counts, errors, slots), &span, slots, false)) // (the skid is in doubt)
+    Some(level_1(&Roots::of_sums(sums, &sums.of_counts, &counts, errors, slots), &span, slots))
 }
 
 /// `decode_l2` of two samples that go together, if that is seen at first sight.
@@ -96,6 +96,5 @@ pub(crate) fn l2_at_sight(from: &Sample, to: &Sample) -> Option<L2> {
         errors,
         &span,
         slots,
-        false,
     ))
 }

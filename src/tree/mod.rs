@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod evaluate;
+mod inputs;
 mod interval;
 mod roots;
 mod shares;
@@ -12,9 +13,9 @@ use crate::model::metrics::{Metric, TD_UNIT_SLOTS};
 use crate::model::tree::{Row, Tree};
 use crate::sample::{CATEGORIES, Sample};
 use crate::span::{self, Span, float};
-pub(crate) use evaluate::CountedInputs;
-pub use evaluate::Moved;
 use evaluate::{Evaluated, Share};
+pub(crate) use inputs::CountedInputs;
+pub use inputs::Moved;
 pub(crate) use interval::Ends;
 pub(crate) use roots::{ADDED, COUNTERS, Errors, Roots, near_below};
 pub(crate) use shares::Shares;

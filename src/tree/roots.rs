@@ -2,7 +2,8 @@
 //! td_decode_l1 and td_decode_l2 take.
 #![forbid(unsafe_code)]
 
-use super::evaluate::{Near, RetiredPart};
+use super::evaluate::Near;
+use super::inputs::RetiredPart;
 use super::interval::Ends;
 use super::shares::{Shares, divided};
 use crate::model::sums::{Below, Coefficients, SUMMED, Sums};
