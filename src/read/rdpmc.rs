@@ -450,32 +450,8 @@ impl Shared {
 
 impl Shared {
     /// Totals of slots and time alone, by the fast path; no windows are opened for it.
-    #[inline]
     pub fn slots_only(&self) -> Option<SlotsOnly> {
-        Some(self.slots_only_or_zero()).filter(|read| read.handle != 0)
-    }
-
-    /// As `slots_only`; `handle` is 0 if that failed.
-    #[inline(always)]
-    pub fn slots_only_or_zero(&self) -> SlotsOnly {
-        let (slots, enabled, running, of): (u64, u64, u64, u64);
-        // SAFETY: the descriptor is used only if the reader is this thread: `attach` was given both, and `detach` comes
-        // before the end of the control page, which is behind this. The abort handler follows its signature, and goes
-        // where the sequence ends.
-        unsafe {
-            slots_only!("mov {running}, {enabled}",
-                "add {slots}, qword ptr [{shared} + {START} + {TOTAL}]",
-                "add {enabled}, qword ptr [{shared} + {START} + {ENABLED}]",
-                "add {running}, qword ptr [{shared} + {START} + {RUNNING}]";
-                shared = in(reg) self,
-                slots = out(reg) slots,
-                enabled = out(reg) enabled,
-                running = out(reg) running,
-                out("rax") of,
-            );
-        }
-        let (handle, period) = (of as u32, (of >> 32) as u32);
-        SlotsOnly { slots, enabled, running, handle, period }
+        Some(self.slots_since(&Sample::default())).filter(|read| read.handle != 0)
     }
 
     /// What has been counted since the totals of the sample in a larger thing; `handle` and `period` are those of now, 0 if it failed.
@@ -483,7 +459,9 @@ impl Shared {
     #[inline(always)]
     pub fn slots_since<T: HoldsSample>(&self, whole: &T) -> SlotsOnly {
         let (slots, enabled, running, of): (u64, u64, u64, u64);
-        // SAFETY: descriptor and page are those of `slots_only_or_zero`; there is a sample at AT of `whole`, which is borrowed.
+        // SAFETY: the descriptor is used only if the reader is this thread: `attach` was given both, and `detach` comes
+        // before the end of the control page, which is behind this. There is a sample at AT of `whole`, which is borrowed. The
+        // abort handler follows its signature, and goes where the sequence ends.
         unsafe {
             slots_only!("mov {running}, {enabled}",
                 "add {slots}, qword ptr [{shared} + {START} + {TOTAL}]",
@@ -505,12 +483,12 @@ impl Shared {
         SlotsOnly { slots, enabled, running, handle, period }
     }
 
-    /// The same into the sample in a larger thing, of which only that is written; false: what was written means nothing.
+    /// Totals into the sample in a larger thing, of which only these are written; false: what was written means nothing.
     #[inline(always)]
     pub fn slots_only_into<T: HoldsSample>(&self, whole: &mut T) -> bool {
         let of: u64;
         let whole: *mut u8 = (&raw mut *whole).cast();
-        // SAFETY: descriptor and page are those of `slots_only_or_zero`; there is a sample at AT of `whole`, which is borrowed.
+        // SAFETY: descriptor and page are those of `slots_since`; there is a sample at AT of `whole`, which is borrowed.
         unsafe {
             slots_only!("mov rax, qword ptr [{shared} + {START} + {RUNNING}]",
                     "add rax, {enabled}",
