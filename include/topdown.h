@@ -59,8 +59,8 @@ struct td_options {
     uint32_t max_overhead_ppm;
     /** A node (TD_NODE_*, or td_node_id) of which others are parts, or 0: where the counters cannot hold all of a level
      * in one group, count level 1 and what is below this node. `topdown list` has the nodes of each core that are
-     * counted so, td_list_nodes what a handle measures. -EINVAL: no core has a node below it. -ENOTSUP: this core does
-     * not count it alone (td_last_error has those that it does), or something else has a counter that it takes. */
+     * counted so, td_list_nodes what a handle measures. -EINVAL: no core has a node below it, or `level` is above all of
+     * these. -ENOTSUP: this core does not count it alone (td_last_error has those that it does), or a counter is taken. */
     uint32_t subtree;
     uint32_t source;            /**< TD_SOURCE_*: what is counted. */
     uint32_t core_type;         /**< TD_CORES_*: which cores of a hybrid CPU. */

@@ -1,5 +1,5 @@
 //! Additions that a signal handler of the same thread cannot come between: a handler that adds to the same number, or leaves by
-//! siglongjmp, finds each addition done or not begun. No other thread is kept out.
+//! siglongjmp, finds each addition done or not begun (but that of a number that is full). No other thread is kept out.
 
 /// Adds to a number, which wraps.
 #[cfg(target_arch = "x86_64")]

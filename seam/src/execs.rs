@@ -111,9 +111,7 @@ impl Execs {
     pub fn take(&mut self) {
         let (Execs { rings, tally }, mut words) = (self, Vec::new());
         for (_, ring) in rings {
-            while let Some(words) = ring.next(&mut words) {
-                tally.add(words);
-            }
+            ring.take(&mut words, |words| tally.add(words));
             tally.gaps |= !ring.had_room(LONGEST);
         }
     }

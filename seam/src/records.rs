@@ -12,7 +12,7 @@ use perf_event_open_sys::bindings::{
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// `sample_type` of events whose records are read here. All records end with, or begin with, their thread and time.
+/// `sample_type` of events whose records are read here. Samples begin with their thread and time, all other records end with them.
 pub const SAMPLE_TYPE: u64 = (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_READ) as u64;
 
 /// A thread, as a record names it.
@@ -114,9 +114,7 @@ impl Records {
     /// All records that are there, the oldest first; those of kinds that [`Says`] does not have are left out.
     pub fn take(&mut self) -> Vec<TaskRecord> {
         let mut all = Vec::new();
-        while let Some(words) = self.ring.next(&mut self.words) {
-            all.extend(record(words));
-        }
+        self.ring.take(&mut self.words, |words| all.extend(record(words)));
         all
     }
 }

@@ -68,13 +68,22 @@ impl RecordRing {
         }
         words.clear();
         self.copy(at, 1, words);
-        let length = ((words[0] >> 48) / 8).max(1); // (the kernel writes none shorter)
+        let length = ((words[0] >> 48) / 8).clamp(1, self.size as u64 / 8); // (as any is that the kernel writes)
         self.copy(at + 8, length as usize - 1, words);
         let (head, tail) = self.ends();
         tail.store(at + 8 * length, Ordering::Release);
         // (whatever found no room before that did so beside no more than this)
         self.fullest = self.fullest.max(head.wrapping_sub(at));
         Some(words)
+    }
+
+    /// Takes the records that are there now. (Not those that the kernel writes meanwhile: there might be no end of them.)
+    pub fn take(&mut self, words: &mut Vec<u64>, mut each: impl FnMut(&[u64])) {
+        let (end, _) = self.ends();
+        while end.wrapping_sub(self.ends().1.load(Ordering::Relaxed)) as i64 > 0 {
+            let Some(record) = self.next(words) else { break };
+            each(record);
+        }
     }
 
     /// Whether there was always room for a record of so many bytes, since the last look: if there was, none was lost.

@@ -67,8 +67,8 @@ pub struct COptions {
     pub max_overhead_ppm: u32,
     /// A node (TD_NODE_*, or td_node_id) of which others are parts, or 0: where the counters cannot hold all of a level
     /// in one group, count level 1 and what is below this node. `topdown list` has the nodes of each core that are
-    /// counted so, td_list_nodes what a handle measures. -EINVAL: no core has a node below it. -ENOTSUP: this core does
-    /// not count it alone (td_last_error has those that it does), or something else has a counter that it takes.
+    /// counted so, td_list_nodes what a handle measures. -EINVAL: no core has a node below it, or `level` is above all of
+    /// these. -ENOTSUP: this core does not count it alone (td_last_error has those that it does), or a counter is taken.
     pub subtree: u32,
     /// TD_SOURCE_*: what is counted.
     pub source: u32,

@@ -217,6 +217,7 @@ fn begin_counted(shared: &Shared, sum: &mut Sum, before: &Increments) -> bool {
 /// `after`. None: nothing happened.
 #[inline(always)]
 pub(crate) fn end_counted(shared: &Shared, sum: &mut Sum, after: &mut Increments) -> Option<PeriodTotals> {
+    // (a signal handler that executes the same region in between is nested in this execution, and ends before it goes on)
     if !sum.is_counted() || !shared.count_to(sum, after) {
         return None;
     }
@@ -238,18 +239,20 @@ pub(crate) fn sum_begin_steadily(handle: Handle, sum: &mut Sum) -> bool {
 #[inline(always)]
 pub(crate) fn sum_end_steadily(handle: Handle, sum: &mut Sum) -> bool {
     let shared = handle.shared();
-    if sum.is_counting() && !sum.was_due() {
+    // (what the execution began with is read in the sequence, and whether there is one is looked at behind it: a signal handler
+    // before it may have executed the sum, and then there is none any more)
+    if !sum.was_due() {
         let execution = sum.end_steadily(&shared.slots_since(sum));
         return execution.is_some_and(|execution| sum.add_execution(&execution));
     }
     let add = |sum: &mut Sum, one: &Increments| {
-        let ended = sum.has_ended_steadily(one, shared.limit()).is_some();
+        let ended = sum.is_counted() && sum.has_ended_steadily(one, shared.limit()).is_some();
         if ended {
             sum.add_one_counted(one, shared.counters());
         }
         ended
     };
-    sum.is_counted() && shared.may_count() && shared.count_one(sum, add) == Some(true)
+    shared.may_count() && shared.count_one(sum, add) == Some(true)
 }
 
 /// Executions that are counted steadily may begin from here on; whether this one has.

@@ -75,7 +75,7 @@ impl TopDown {
     /// to the sum's before the next call of `begin` or `end`.
     #[inline(always)]
     pub fn end_steadily(&self, sum: &mut Sum) -> Option<(Execution, PeriodTotals)> {
-        if !sum.is_counting() || sum.was_due() {
+        if sum.was_due() {
             return None;
         }
         let execution = sum.end_steadily(&self.0.shared().slots_since(sum))?;

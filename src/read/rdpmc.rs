@@ -455,7 +455,7 @@ impl Shared {
     }
 
     /// What has been counted since the totals of the sample in a larger thing; `handle` and `period` are those of now, 0 if it failed.
-    /// (The difference is taken in the sequence: a signal handler may write to the sample, but not between the two readings of it.)
+    /// (The difference is taken in the sequence, in which no signal handler writes to the sample.)
     #[inline(always)]
     pub fn slots_since<T: HoldsSample>(&self, whole: &T) -> SlotsOnly {
         let (slots, enabled, running, of): (u64, u64, u64, u64);

@@ -79,12 +79,14 @@ impl Sum {
         begun
     }
 
-    /// The execution ends, of which so much was counted, by handle and period of the reading that ends it. None: it did not begin with
-    /// these, and nothing happened. The caller adds it up.
+    /// The execution ends, of which so much was counted, by handle and period of the reading that ends it. None: no execution has begun with
+    /// this handle and in this period, and nothing happened. The caller adds it up.
     #[inline(always)]
     pub(crate) fn end_steadily(&mut self, since: &SlotsOnly) -> Option<Execution> {
         let of = |handle: u32, period: u32| u64::from(period) << 32 | u64::from(handle); // one comparison
-        if of(self.from.base.handle, self.from.base.period) != of(since.handle, since.period) {
+        if self.state != COUNTING
+            || of(self.from.base.handle, self.from.base.period) != of(since.handle, since.period)
+        {
             return None;
         }
         self.state = BETWEEN;
@@ -212,8 +214,10 @@ impl Sum {
             return false;
         }
         self.flags |= start.flags;
-        (self.last, self.from) = (*start, *start);
-        self.closed.edges += WORK_AFTER as f64; // on the way back to the program, which is longer now
+        self.last = *start;
+        compiler_fence(SeqCst); // what samples start from is there before an execution that counts from it
+        self.from = *start;
+        at_once::add_float(&mut self.closed.edges, WORK_AFTER as f64); // on the way back to the program, which is longer now
         true
     }
 
@@ -236,8 +240,8 @@ impl Sum {
         self.state == COUNTED
     }
 
-    /// It has ended, with so much counted in it and before. The result is the totals of slots and time; None: slots are more than
-    /// this without what they start from, and nothing happened.
+    /// It has ended, with so much counted in it and before. The result is the totals of slots and time; None: slots are more
+    /// than this without what they start from, and nothing happened.
     #[inline(always)]
     pub(crate) fn has_ended_steadily(&mut self, after: &Increments, limit: u64) -> Option<(u64, u64)> {
         let slots = self.from.slots.wrapping_add(after.slots);
@@ -256,8 +260,9 @@ impl Sum {
         let begun = Begun { state: self.state, from: self.from };
         let last = self.last;
         compiler_fence(SeqCst);
-        if self.state != begun.state {
-            return Begun { state: BETWEEN, from: begun.from }; // a handler began another meanwhile, and that was the last
+        let is_of_last = begun.state != COUNTED || begun.from.base == last.base;
+        if self.state != begun.state || !is_of_last {
+            return Begun { state: BETWEEN, from: begun.from }; // a handler has executed the sum meanwhile: this execution is none any more
         }
         if begun.state == COUNTED { begun.measured(&last, before) } else { begun }
     }
@@ -268,7 +273,7 @@ impl Sum {
         if self.state == COUNTED {
             let begun = self.begun(Increments::NONE);
             self.begins_measured(begun.from, true);
-            self.closed.edges += WORK_BEFORE as f64; // on the way to the reading that ends it
+            at_once::add_float(&mut self.closed.edges, WORK_BEFORE as f64); // on the way to the reading that ends it
         } else if self.state == STEADY {
             self.state = BETWEEN;
         }
@@ -318,6 +323,8 @@ impl Sum {
         if counters_down_to(to.base.model, to.base.level) > 0 && self.last.base == to.base {
             self.state = STEADY;
             self.from.base.sequence = NEVER;
+        } else {
+            self.state = BETWEEN;
         }
         Ok(())
     }

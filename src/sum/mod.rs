@@ -153,7 +153,8 @@ impl Sum {
         let tree = self.tree_of(to)?;
         let level = one.level;
         self.level = if self.measured == 0 { level } else { self.level.min(level) };
-        // (measured last: one that a signal handler leaves by siglongjmp is one that was not measured)
+        // (slots first, and measured last: of an execution that a signal handler leaves by siglongjmp in between, the intervals have all
+        // slots as not measured)
         self.slots_between(one.flags, from, to);
         if tree.takes_counters() {
             self.add_counters(tree, from, to, &one);
