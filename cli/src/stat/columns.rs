@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::Arguments;
-use super::group::Groups;
+use super::groups::Groups;
 use super::table::Columns;
 use super::whom::RowsPer;
 use std::collections::BTreeSet;

@@ -1,7 +1,8 @@
 //! Readings at intervals, for the timeline of a report: their number stays small, however long the program runs.
 #![forbid(unsafe_code)]
 
-use super::group::{Group, GroupCount, GroupTarget, Groups, Reading};
+use super::group::{Group, GroupTarget, Reading};
+use super::groups::{GroupCount, Groups};
 use super::outside::count_of;
 use super::rotation::SHORTEST_INTERVAL;
 use super::whom::name_of;

@@ -10,10 +10,12 @@ mod columns;
 mod execs;
 pub mod figures;
 pub mod group;
+pub mod groups;
 pub mod intervals;
 pub mod ipc;
 mod outside;
 mod publisher;
+mod repeated;
 mod rotation;
 mod spread;
 mod stretches;
@@ -30,15 +32,14 @@ use arguments::Show;
 pub use arguments::{Arguments, HELP, LONGEST, USAGE};
 use columns::columns;
 use figures::{Figures, apart, by_pmu};
-use group::{Group, GroupCount, Groups};
+use group::Group;
+use groups::{GroupCount, Groups};
 use intervals::{Recorder, SHORTEST};
 use ipc::Ipc;
 pub use outside::OutsideGroups;
 use outside::{Loss, TAKE_RECORDS, whole};
 use publisher::Publisher;
 use rotation::{FIRST, GroupsInTurns};
-use spread::{mean, spread};
-use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::process::{Command, ExitCode};
@@ -302,67 +303,6 @@ impl Counting<'_> {
         } else {
             say(&why);
         }
-    }
-
-    /// Counts the command again and again: each run, then mean and spread.
-    fn repeatedly(&mut self) -> Result<End, Failure> {
-        let options = self.arguments.options(&self.show);
-        let kinds = Ipc::kinds(&options);
-        let mut runs: Vec<Vec<Row>> = Vec::new();
-        let mut number = 0;
-        let end = loop {
-            number += 1;
-            let turns = self.turns.clone();
-            let watched = |pid| OutsideGroups::of_whole(pid, &options, &kinds, &turns);
-            let (ran, groups) =
-                self.run(watched, |_, groups, at| groups.as_mut().ok()?.groups.turn(at, None))?;
-            let last = Some(number) == self.arguments.repeat || matches!(ran.end, End::Signal(_));
-            match groups {
-                Err(why) => say(&format!("nothing is measured: {why}")),
-                Ok(mut groups) => {
-                    let outlived = groups.outlived(false);
-                    let loss = groups.loss(&ran, outlived);
-                    let rows = self.read(&mut groups.groups, ran.wall, outlived != Some(false), Some(loss));
-                    let rows: Vec<_> =
-                        rows.into_iter().map(|row| Row { of: number.to_string(), ..row }).collect();
-                    self.write(&rows);
-                    runs.push(rows);
-                }
-            }
-            if last || sys::interrupted() {
-                break ran.end;
-            }
-        };
-        if runs.is_empty() {
-            self.empty("it could not be counted in any run");
-        }
-        let mut pmus: Vec<String> = Vec::new();
-        for row in runs.iter().flatten() {
-            if !pmus.contains(&row.pmu) {
-                pmus.push(row.pmu.clone());
-            }
-        }
-        let ways = |pmu: &String| {
-            let rows = runs.iter().flatten().filter(|row| row.pmu == *pmu);
-            rows.map(|row| &row.core).collect::<BTreeSet<_>>()
-        };
-        pmus.retain(|pmu| {
-            let ways: Vec<_> = ways(pmu).into_iter().map(String::as_str).collect();
-            if ways.len() > 1 {
-                say(&format!(
-                    "{pmu}: no mean and no spread: others held counters in some of the runs, so they were not all counted in one way ({})",
-                    ways.join("; ")
-                ));
-            }
-            ways.len() <= 1
-        });
-        for (what, figure) in [("mean", mean as fn(&[f64]) -> Option<f64>), ("spread", spread)] {
-            for pmu in &pmus {
-                let rows: Vec<_> = runs.iter().flatten().filter(|row| row.pmu == *pmu).cloned().collect();
-                self.write(&[Row::over(&rows, what, &figure)]);
-            }
-        }
-        Ok(end)
     }
 
     fn show_rows(&self) -> bool {

@@ -4,7 +4,7 @@
 use super::clock::tells_threads_apart;
 use super::execs::{ExecsWatch, Kept};
 use super::figures::by_pmu;
-use super::group::{GroupCount, Groups};
+use super::groups::{GroupCount, Groups};
 use super::intervals::Recorder;
 use super::ipc::{IpcCounts, Kind};
 use super::publisher::{PACE, Publisher};

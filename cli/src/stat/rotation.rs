@@ -6,7 +6,8 @@
 
 use super::clock::{TaskClock, TimeOf};
 use super::figures::{Figures, by_pmu};
-use super::group::{Group, GroupCount, GroupTarget, Groups, Reading};
+use super::group::{Group, GroupTarget, Reading};
+use super::groups::{GroupCount, Groups};
 use super::stretches::{STRETCH, Stretches};
 use super::whom::StatTarget;
 use crate::say;

@@ -3,7 +3,8 @@
 #![forbid(unsafe_code)]
 
 use super::figures::Figures;
-use super::group::{Group, GroupCount, RECORD_SLOTS};
+use super::group::Group;
+use super::groups::{GroupCount, RECORD_SLOTS};
 use super::whom::RowsPer;
 use std::collections::{BTreeMap, HashMap};
 use topdown::{Error, Sample};

@@ -1,7 +1,8 @@
 //! Which threads, processes or CPUs are counted.
 #![forbid(unsafe_code)]
 
-use super::group::{Group, GroupTarget, Groups};
+use super::group::{Group, GroupTarget};
+use super::groups::Groups;
 use super::ipc::Kind;
 use crate::sys::{self, Family};
 use std::collections::BTreeSet;

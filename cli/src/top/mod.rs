@@ -5,7 +5,7 @@ mod rows;
 mod screen;
 
 use crate::run::{FAILED, Failure, ended, not_run};
-use crate::stat::group::Groups;
+use crate::stat::groups::Groups;
 use crate::stat::ipc::Ipc;
 use crate::stat::whom::{Ending, StatTarget, cpu_list};
 use crate::sys::{self, End, Interrupts};

@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 use crate::stat::figures::by_pmu;
-use crate::stat::group::{GroupCount, GroupTarget, Groups, Reading};
+use crate::stat::group::{GroupTarget, Reading};
+use crate::stat::groups::{GroupCount, Groups};
 use crate::stat::intervals::{interval, name, parts, series_of};
 use crate::stat::whom::StatTarget;
 use std::time::{Duration, Instant};
