@@ -26,13 +26,19 @@ fn in_quotes(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// The same as one field.
-pub fn field(text: &str) -> String {
-    let text = cell(text);
-    if text.contains(['"', ',', ';', '\n']) { in_quotes(&text) } else { text }
+/// A text as one field among fields that one of these separates: in quotes, if a reader needs them.
+#[must_use]
+pub fn separated(text: &str, separators: &[&str]) -> String {
+    let needs_quotes = ["\"", "\n"].iter().chain(separators).any(|mark| text.contains(mark));
+    if needs_quotes { in_quotes(text) } else { text.into() }
 }
 
-/// The same as one field that is always in quotes.
+/// [`cell`] as one field.
+pub fn field(text: &str) -> String {
+    separated(&cell(text), &[",", ";"])
+}
+
+/// [`cell`] as one field that is always in quotes.
 pub fn quoted(text: &str) -> String {
     in_quotes(&cell(text))
 }

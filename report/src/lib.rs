@@ -31,7 +31,7 @@ mod trace;
 
 pub use account::Gaps;
 pub use compare::{Comparison, by_name, compare, pairs, unsure};
-pub use csv::{cell, number, quoted, yes_or_no};
+pub use csv::{cell, number, quoted, separated, yes_or_no};
 pub use demangle::function as function_name;
 pub use html::page;
 pub use input::{open_regular, read_whole, unreadable};

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::path::Path;
 use topdown::Node;
-use topdown_report::{Output, clean};
+use topdown_report::{Output, clean, separated};
 
 /// How rows are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -268,17 +268,14 @@ impl Table {
                 }
             }
             Style::Separated(separator) => {
-                let quoted = |value: String| {
-                    let plain = !value.contains(separator.as_str()) && !value.contains('"');
-                    if plain { value } else { format!("\"{}\"", value.replace('"', "\"\"")) }
-                };
+                let separated = |value: &str| separated(value, &[separator]);
                 let value = |cell: &Cell| match cell.value.value() {
                     Value::Null => String::new(),
-                    Value::String(words) => quoted(topdown_report::cell(&words)),
-                    number => quoted(number.to_string()),
+                    Value::String(words) => separated(&topdown_report::cell(&words)),
+                    number => separated(&number.to_string()),
                 };
                 if !self.begun {
-                    let names: Vec<_> = cells.iter().map(|cell| quoted(cell.name.into())).collect();
+                    let names: Vec<_> = cells.iter().map(|cell| separated(cell.name)).collect();
                     lines += &(names.join(separator) + "\n");
                 }
                 if values {
