@@ -61,6 +61,11 @@ const fn mix(retiring: u64, bad: u64, frontend: u64, part: [u64; 4]) -> Mix {
     Mix { retiring, bad, frontend, heavy, mispredicts, latency, memory }
 }
 
+/// A stretch that runs this, whose result is not optimised away.
+fn stretch<T>(mut run: impl FnMut() -> T + 'static) -> io::Result<Stretch> {
+    Ok(Box::new(move || _ = black_box(run())))
+}
+
 /// The table.
 pub const ALL: [Bottleneck; 6] = [
     Bottleneck {
@@ -68,14 +73,14 @@ pub const ALL: [Bottleneck; 6] = [
         code: "adds that wait for nothing",
         demand: Demand { category: 0, at_least: 0.5, part: 1 },
         mix: mix(48, 2, 4, [1, 8, 8, 4]),
-        make: |_| Ok(Box::new(|| kernels::adds(5000))),
+        make: |_| stretch(|| kernels::adds(5000)),
     },
     Bottleneck {
         name: "core-bound",
         code: "divides that wait for each other",
         demand: Demand { category: 3, at_least: 0.5, part: 7 },
         mix: mix(6, 1, 2, [1, 8, 8, 2]),
-        make: |_| Ok(Box::new(|| _ = black_box(kernels::divides(2000)))),
+        make: |_| stretch(|| kernels::divides(2000)),
     },
     Bottleneck {
         name: "memory-bound",
@@ -84,7 +89,7 @@ pub const ALL: [Bottleneck; 6] = [
         mix: mix(4, 1, 3, [1, 8, 8, 14]),
         make: |size| {
             let mut chase = Chase::new(size.memory);
-            Ok(Box::new(move || _ = black_box(chase.run(200))))
+            stretch(move || chase.run(200))
         },
     },
     Bottleneck {
@@ -94,7 +99,7 @@ pub const ALL: [Bottleneck; 6] = [
         mix: mix(14, 32, 12, [1, 14, 10, 4]),
         make: |_| {
             let mut seed = 3;
-            Ok(Box::new(move || _ = black_box(kernels::branches(5000, &mut seed))))
+            stretch(move || kernels::branches(5000, &mut seed))
         },
     },
     Bottleneck {
@@ -102,20 +107,14 @@ pub const ALL: [Bottleneck; 6] = [
         code: "jumps all over a large stretch of code",
         demand: Demand { category: 2, at_least: 0.5, part: 4 },
         mix: mix(8, 2, 48, [1, 8, 14, 4]),
-        make: |size| {
-            let code = Code::jumps(size.code)?;
-            Ok(Box::new(move || _ = black_box(code.call(0))))
-        },
+        make: |size| Code::jumps(size.code).and_then(|code| stretch(move || code.call(0))),
     },
     Bottleneck {
         name: "machine-clears",
         code: "code that modifies its next instruction",
         demand: Demand { category: 1, at_least: 0.1, part: 3 },
         mix: mix(4, 30, 20, [4, 1, 14, 4]),
-        make: |_| {
-            let code = Code::modifying()?;
-            Ok(Box::new(move || _ = black_box(code.call(500))))
-        },
+        make: |_| Code::modifying().and_then(|code| stretch(move || code.call(500))),
     },
 ];
 
