@@ -417,7 +417,10 @@ impl Counting<'_> {
                 core: format!("{}, level {}", group.info.core, group.info.level),
                 ..Row::new(&columns, figures, at.as_secs_f64())
             };
-            let rows = all.iter().flat_map(|one| one.kinds.iter().map(|kind| row(&one.name, kind)));
+            let rows = all.iter().flat_map(|one| {
+                let title = one.title();
+                one.kinds.iter().map(move |kind| row(&title, kind))
+            });
             Ok(rows.collect::<Vec<_>>())
         });
         match rows {

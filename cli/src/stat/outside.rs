@@ -226,9 +226,8 @@ fn processes(
 ) -> Result<Vec<ProcessSums>, Error> {
     let mut rows = tasks.figures(counted, enabled_ns.unwrap_or(0), RowsPer::Process)?;
     rows.pop(); // all
-    let name = |row: &TaskRow| row.name.split_once(' ').map_or(row.name.clone(), |(_, name)| name.into());
     let sums = |row: &TaskRow| row.kinds.iter().map(|(_, figures)| figures.sum).collect();
-    Ok(rows.iter().map(|row| (row.id, name(row), sums(row))).collect())
+    Ok(rows.iter().map(|row| (row.id, row.name.clone(), sums(row))).collect())
 }
 
 /// What was counted, for a report, but for what it is of and how long that took. `enabled_ns`: `Groups::enabled_ns`.

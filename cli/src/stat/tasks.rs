@@ -168,7 +168,7 @@ impl Tasks {
         }
         let mut rest = all.clone();
         parts.iter().for_each(|part| rest.less(part));
-        let id = |(id, name): (i32, String)| (Some(id), format!("{id} {name}"));
+        let id = |(id, name)| (Some(id), name);
         let mut rows: Vec<_> = names.into_iter().map(id).zip(parts).collect();
         rows.retain(|(_, part)| part.slots() > 0);
         rows.sort_by_key(|(_, part)| std::cmp::Reverse(part.slots()));
@@ -185,9 +185,15 @@ pub const ALL: &str = "all";
 pub struct TaskRow<'c> {
     /// The thread's or process's; none: the rest, and all.
     pub id: Option<i32>,
-    /// "ID NAME".
     pub name: String,
     pub kinds: Vec<(&'c Group, Figures)>,
+}
+
+impl TaskRow<'_> {
+    /// Id, if there is one, and name.
+    pub fn title(&self) -> String {
+        self.id.map_or_else(|| self.name.clone(), |id| format!("{id} {}", self.name))
+    }
 }
 
 /// The kinds of cores: a group of each, and which each group is of.
