@@ -109,7 +109,7 @@ fn both_count(outside: &Options, source: SourceKind) -> bool {
         ])
     };
     let Some(both) = open() else { return false };
-    let is_hybrid = both[1].info().is_ok_and(|info| info.pmu.contains(P_CORES) && info.pmu.contains(E_CORES));
+    let is_hybrid = both[1].info().is_ok_and(|info| info.of_both_kinds);
     if source == SourceKind::Automatic && !is_hybrid {
         return false; // registers, of P-cores alone
     }

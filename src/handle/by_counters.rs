@@ -58,7 +58,7 @@ pub(super) fn measure_by_counters(
         info.slots_per_cycle = plan.slots_each as u32; // which on arm64 the kernel may tell alone
     }
     if options.on_exec {
-        info.note = Reason::default(); // nobody expects that another way
+        (info.note, info.notes_path) = (Reason::default(), false); // nobody expects that another way
     }
     let head = info.head(pmu.row);
     let wanted = Spare::of(pmu, plan, options);

@@ -100,7 +100,7 @@ fn open(
     }
     let counters = plans.iter().map(|(_, plan)| plan.general_counters()).max().unwrap_or(0);
     let mut info = super::Info { counters, ..info_of(&options, cpu, pmu, level, why.or(why_e)) };
-    info.pmu = BOTH.into();
+    (info.pmu, info.of_both_kinds) = (BOTH.into(), true);
     if second.is_none() {
         info.path = Path::Read;
     }

@@ -37,11 +37,15 @@ pub struct Info {
     pub cpu: String,
     /// Name of the PMU in sysfs; "simulated" if there is none.
     pub pmu: String,
+    /// Both kinds of core of a hybrid CPU are counted, and `pmu` names both.
+    pub of_both_kinds: bool,
     /// Name of the core.
     pub core: String,
     /// Why it is not read by RDPMC, why level 1 alone is counted, or why registers are rather than general counters, and what
     /// to do about it; else empty.
     pub note: Reason,
+    /// `note` says why it is not read by RDPMC, and nothing else.
+    pub notes_path: bool,
     /// Wanted bound on each share's error, in parts per million.
     pub max_error_ppm: u32,
     /// Time that may go into new windows of the registers, in parts per million.
@@ -61,8 +65,10 @@ impl Info {
             slots_per_cycle: model.slots_per_cycle,
             cpu: "simulated".into(),
             pmu: "simulated".into(),
+            of_both_kinds: false,
             core: model.core.into(),
             note: Reason::default(),
+            notes_path: false,
             max_error_ppm: or_a_hundredth(options.max_error_ppm),
             max_overhead_ppm: or_a_hundredth(options.max_overhead_ppm),
             windows: 0,
@@ -96,6 +102,7 @@ pub(super) fn info_of(options: &Options, cpu: Identity, pmu: &Pmu, level: u32, w
         path: if why.is_none() { Path::Rdpmc } else { Path::Read },
         cpu: cpu.name,
         pmu: pmu.name.into(),
+        notes_path: why.is_some(),
         note: why.unwrap_or_default(),
         ..Info::new(options, pmu.model, level)
     }

@@ -48,5 +48,5 @@ pub(super) fn relieved(info: Info, (counters, is_shallower): (u32, bool)) -> Inf
     let what = if is_shallower { "level 1 alone" } else { "other general counters" };
     let why = format!("others took counters since; {counters} general ones count until those are free again");
     let level = if is_shallower { 1 } else { info.level };
-    Info { level, counters, note: Reason::new(what).why(why), ..info }
+    Info { level, counters, note: Reason::new(what).why(why), notes_path: false, ..info }
 }

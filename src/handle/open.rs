@@ -143,6 +143,7 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     let mut state = measure_one_kind(options, linux, cpu, handle)?;
     if state.info.path == Path::Rdpmc || state.info.note == Reason::default() {
         state.info.note = Reason::new("P-cores alone are counted").why(not_both.to_string());
+        state.info.notes_path = false;
     }
     Ok(state)
 }

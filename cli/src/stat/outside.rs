@@ -261,9 +261,8 @@ pub fn count_of(
             // (nobody expects that counters of others are read another way)
             note: match &nodes {
                 Some(_) => turns_note(figures.stretches.as_ref().and_then(Stretches::remark)),
-                None => Some(info.note.to_string())
-                    .filter(|note| !note.starts_with("read by read(2)"))
-                    .unwrap_or_default(),
+                None if info.notes_path => String::new(),
+                None => info.note.to_string(),
             },
         };
         all = match all {
