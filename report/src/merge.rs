@@ -11,7 +11,7 @@ use crate::{nodes, sum, verdict, words};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
-use topdown::{Moved, Sum};
+use topdown::{Moved, Path, Sum};
 use topdown_table::{EXECED, EXITED, Entry, Header, NONE, THREAD, Table, text};
 
 impl Figures {
@@ -240,12 +240,8 @@ fn trees<'t>(table: &'t Table, damaged: &mut u64) -> Vec<Vec<Place<'t>>> {
 }
 
 fn machine(header: &Header) -> Option<Machine> {
-    let path = match header.path {
-        1 => "rdpmc",
-        2 => "read",
-        3 => "simulated",
-        _ => return None,
-    };
+    let path =
+        [Path::Rdpmc, Path::Read, Path::Simulated].into_iter().find(|path| *path as u32 == header.path)?;
     Some(Machine {
         cpu: text(&header.cpu),
         core: text(&header.core),

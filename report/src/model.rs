@@ -4,7 +4,8 @@
 use crate::account::{Level1, Level2};
 use crate::nodes::{self, Kind};
 use crate::timeline::Timeline;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use topdown::Path;
 
 /// Version of the JSON report's schema (docs/report-formats.md): another one has other names or meanings.
 pub const SCHEMA: u32 = 1;
@@ -127,8 +128,9 @@ pub struct Machine {
     pub core: String,
     /// Name of the PMU.
     pub pmu: String,
-    /// "rdpmc", "read" or "simulated".
-    pub path: &'static str,
+    /// How its counters were read: in JSON "rdpmc", "read" or "simulated".
+    #[serde(serialize_with = "path_name")]
+    pub path: Path,
     /// Deepest level.
     pub level: u32,
     /// Pipeline slots per cycle; 0 if not known.
@@ -139,6 +141,14 @@ pub struct Machine {
     pub max_overhead: f64,
     /// Why readings are not RDPMC.
     pub note: String,
+}
+
+fn path_name<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match path {
+        Path::Rdpmc => "rdpmc",
+        Path::Read => "read",
+        Path::Simulated => "simulated",
+    })
 }
 
 /// How a process ended.

@@ -6,7 +6,7 @@ use crate::nodes::NodeInterval;
 use crate::verdict;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use topdown::{FEWEST_TURNS, LEVEL_1, LEVEL_2, Metric};
+use topdown::{FEWEST_TURNS, LEVEL_1, LEVEL_2, Metric, Path};
 pub use topdown_table::clean;
 
 /// Nodes that have no place among the shares of levels 1 and 2 of the figures: deeper ones, and those of trees that are not divided
@@ -97,10 +97,10 @@ pub fn machines(machines: &[Machine]) -> Vec<String> {
 }
 
 fn how_read(Machine { path, level, .. }: &Machine) -> String {
-    let how = match *path {
-        "rdpmc" => "read by RDPMC",
-        "read" => "read by read(2)",
-        _ => "SIMULATED: the figures are made up",
+    let how = match path {
+        Path::Rdpmc => "read by RDPMC",
+        Path::Read => "read by read(2)",
+        Path::Simulated => "SIMULATED: the figures are made up",
     };
     format!("{how}, level {level}")
 }
@@ -120,7 +120,7 @@ fn cpu_and_pmu(machine: &Machine) -> String {
 
 /// Whether any of the figures are made up.
 pub fn simulated(report: &Report) -> bool {
-    report.machines.iter().any(|machine| machine.path == "simulated")
+    report.machines.iter().any(|machine| machine.path == Path::Simulated)
 }
 
 /// Why nothing is measured, and in which processes.
@@ -162,7 +162,7 @@ pub fn remarks(report: &Report) -> Vec<String> {
     }
     for machine in &report.machines {
         // of a simulated one the line about it says so
-        if !machine.note.is_empty() && machine.path != "simulated" {
+        if !machine.note.is_empty() && machine.path != Path::Simulated {
             remarks.push(clean(&machine.note));
         }
     }

@@ -4,7 +4,7 @@ mod made;
 
 use made::{Made, Scratch, core, ran};
 use std::fs;
-use topdown::{InputSum, LEVEL_1, LEVEL_2, Sum};
+use topdown::{InputSum, LEVEL_1, LEVEL_2, Path, Sum};
 use topdown_report::model::{Ended, Figures, Item, Region};
 use topdown_report::{Format, Report, merge, render};
 use topdown_table::{EXECED, HEADER_SIZE, RUNS, Record, offset_of_record};
@@ -412,7 +412,9 @@ fn other_levels_paths_and_troubles() {
     nothing.header.path = 0;
     nothing.header.trouble[..6].copy_from_slice(b"no PMU");
     let report = report("paths", &[simulated, nothing]);
-    assert_eq!((report.machines[0].path, report.processes[1].machine), ("simulated", None));
+    assert_eq!((report.machines[0].path, report.processes[1].machine), (Path::Simulated, None));
+    let json: serde_json::Value = serde_json::from_str(&render(&report, Format::Json)).unwrap();
+    assert_eq!(json["machines"][0]["path"], "simulated");
     assert_eq!(report.processes[1].trouble, "no PMU");
     let text = render(&report, Format::Text);
     assert!(text.contains("SIMULATED") && text.contains("process 11: nothing is measured: no PMU"), "{text}");

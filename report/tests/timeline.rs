@@ -16,7 +16,7 @@ fn counted(slots: u64, one: [u64; 4]) -> OutsideCount {
         cpu: "a CPU".into(),
         core: CORE.into(),
         pmu: "cpu".into(),
-        path: "read",
+        path: topdown::Path::Read,
         level: 2,
         slots_per_cycle: 6,
         max_error: 0.0,

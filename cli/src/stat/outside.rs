@@ -19,7 +19,7 @@ use crate::sys::{self, Family, Ran};
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
-use topdown::{Error, Node, Options, Sum};
+use topdown::{Error, Node, Options, Path, Sum};
 use topdown_report::model::{Machine, Run};
 use topdown_report::{Gaps, OutsideCount, ProcessSums};
 
@@ -253,7 +253,7 @@ pub fn count_of(
             cpu: info.cpu.clone(),
             core: info.core.clone(),
             pmu: info.pmu.clone(),
-            path: "read",
+            path: Path::Read,
             level: nodes.iter().flatten().map(|node: &Node| node.level).max().unwrap_or(info.level),
             slots_per_cycle: info.slots_per_cycle,
             max_error: 0.0,
