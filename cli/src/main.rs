@@ -59,14 +59,13 @@ enum Command {
 }
 
 /// What the library's texts call options of `struct td_options`, and how the command's user writes them.
-const OPTIONS: [(&str, &str); 7] = [
+const OPTIONS: [(&str, &str); 6] = [
     ("in td_options.subtree", "in --subtree"), // of one that was given
     ("leave td_options.subtree", "leave --subtree"),
     ("td_options.subtree", "`topdown stat --subtree`"),
     ("open with level ", "choose --td-level "),
     (", or 0 for the deepest", ", or leave it out for the deepest"),
     ("leave td_options.level 0", "leave --td-level out"),
-    ("td_options.level", "--td-level"),
 ];
 
 /// A line for the user, who may have no standard error.
@@ -127,7 +126,6 @@ mod tests {
                 "the core has 6; `topdown stat --subtree` counts a part of it",
             ),
             ("for both kinds leave td_options.level 0", "for both kinds leave --td-level out"),
-            ("td_options.level is 7", "--td-level is 7"),
             (
                 "open with level 2, or 0 for the deepest",
                 "choose --td-level 2, or leave it out for the deepest",
