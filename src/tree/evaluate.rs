@@ -4,14 +4,11 @@
 use super::inputs::{Count, CountedInputs, Moved};
 use super::interval::{self, Ends, Interval};
 use super::roots::{ADDED, COUNTERS, Errors, Roots, near_below};
-use super::shares::{Shares, divided};
+use super::shares::{Near, Shares, divided};
 use crate::model::metrics::TD_UNIT_CLOCKS;
 use crate::model::sums::{SUMMED, Sums};
 use crate::model::tree::{Clocks, Expr, Formula, MOST_ROOTS, Tree};
 use crate::model::{MOST_INPUTS, MOST_NODES};
-
-/// No arithmetic here loses more.
-pub(crate) const LOST: f64 = 1e-9;
 
 /// A node that was measured. (Were its ends and its value neighbours in memory, the compiler would compute them as one vector, which takes
 /// more instructions than it saves.)
@@ -25,14 +22,6 @@ pub(crate) struct Share {
     /// As the inputs say, before it was made to agree with its parent and siblings; for nodes that count slots.
     slots: Near,
     pub value: f64,
-}
-
-/// A share before it is made to agree with others, and bounds on its error, in slots.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Near {
-    pub near: f64,
-    pub rounding: f64,
-    pub edges: f64,
 }
 
 impl Share {
@@ -213,27 +202,6 @@ fn near(count: Count, counted: &CountedInputs) -> Near {
     Near { near: count.n / counted.slots, rounding: count.rounding, edges: count.edges }
 }
 
-impl Near {
-    const NOTHING: Near = Near { near: 0.0, rounding: 0.0, edges: 0.0 };
-    /// Of a node that does not count slots, and what comes of it.
-    const NONE: Near = Near { near: f64::NAN, ..Near::NOTHING };
-
-    #[inline(always)]
-    fn bound(self, counted: &CountedInputs) -> f64 {
-        (self.rounding + self.edges) / counted.slots
-    }
-
-    /// Less a part of it. Each is rounded in its own way; what happened at the edges is the same for all.
-    #[inline(always)]
-    fn minus(self, part: Near) -> Near {
-        Near {
-            near: self.near - part.near,
-            rounding: self.rounding + part.rounding,
-            edges: self.edges.at_least(part.edges),
-        }
-    }
-}
-
 /// What are sums of levels 1 and 2, four nodes at once.
 fn summed(sums: &Sums, level: u32, counted: &CountedInputs, shares: &mut Evaluated) {
     let mut counts = [0.0; ADDED];
@@ -302,13 +270,13 @@ fn divide(tree: &Tree, counted: &CountedInputs, shares: &mut Evaluated) {
             let Some(slots) = counted.slots_of(&row.formula) else { return };
             let (of, sampled) = (self::near(slots, counted), slots.sampled / counted.slots);
             (left, left_sampled) = (left.minus(of), left_sampled + sampled);
-            (near[count], doubt[count]) = (of.near, of.bound(counted));
+            (near[count], doubt[count]) = (of.near, of.bound(counted.slots));
             (shares.all[place].slots, shares.all[place].sampled) = (of, sampled);
         }
         count += 1;
     }
     if let Some(rest) = rest {
-        (near[rest], doubt[rest]) = (left.near, left.bound(counted));
+        (near[rest], doubt[rest]) = (left.near, left.bound(counted.slots));
         let share = &mut shares.all[places[rest]];
         (share.slots, share.sampled) = (left, left_sampled);
     }
@@ -340,7 +308,7 @@ fn value_of(tree: &Tree, expr: &Expr, counted: &CountedInputs, shares: &Evaluate
 #[inline(always)]
 fn part_of(parent: &Share, count: Count, counted: &CountedInputs) -> Share {
     let slots = near(count, counted);
-    let part = parent.alone().parts([slots.near], [slots.bound(counted)]);
+    let part = parent.alone().parts([slots.near], [slots.bound(counted.slots)]);
     Share::new(part, slots, count.sampled / counted.slots)
 }
 
@@ -359,7 +327,7 @@ fn rest_of(
         sampled += sibling.sampled; // a difference has the errors of both
     }
     if !counted.is_exact() {
-        rest = rest.within([slots.near], [slots.bound(counted)]);
+        rest = rest.within([slots.near], [slots.bound(counted.slots)]);
     }
     Some(Share::new(rest.left(), slots, sampled))
 }

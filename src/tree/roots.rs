@@ -2,10 +2,9 @@
 //! td_decode_l1 and td_decode_l2 take.
 #![forbid(unsafe_code)]
 
-use super::evaluate::Near;
 use super::inputs::RetiredPart;
 use super::interval::Ends;
-use super::shares::{Shares, divided};
+use super::shares::{Near, Shares, divided};
 use crate::model::sums::{Below, Coefficients, SUMMED, Sums};
 use std::array::from_fn;
 

@@ -2,9 +2,41 @@
 //! parts leave. Whoever evaluates a tree, or some of its nodes, calls these.
 #![forbid(unsafe_code)]
 
-use super::evaluate::LOST;
 use super::interval::Ends;
 use std::array::from_fn;
+
+/// No arithmetic here loses more.
+pub(crate) const LOST: f64 = 1e-9;
+
+/// A share before it is made to agree with others, and bounds on its error, in slots.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Near {
+    pub near: f64,
+    pub rounding: f64,
+    pub edges: f64,
+}
+
+impl Near {
+    pub(super) const NOTHING: Near = Near { near: 0.0, rounding: 0.0, edges: 0.0 };
+    /// Of a node that does not count slots, and what comes of it.
+    pub(super) const NONE: Near = Near { near: f64::NAN, ..Near::NOTHING };
+
+    /// As a share of so many slots.
+    #[inline(always)]
+    pub fn bound(self, slots: f64) -> f64 {
+        (self.rounding + self.edges) / slots
+    }
+
+    /// Less a part of it. Each is rounded in its own way; what happened at the edges is the same for all.
+    #[inline(always)]
+    pub fn minus(self, part: Near) -> Near {
+        Near {
+            near: self.near - part.near,
+            rounding: self.rounding + part.rounding,
+            edges: self.edges.at_least(part.edges),
+        }
+    }
+}
 
 /// N shares, and the ends between which the truth of each lies.
 #[derive(Clone, Copy)]

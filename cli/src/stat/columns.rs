@@ -1,7 +1,7 @@
 //! Which columns rows have.
 #![forbid(unsafe_code)]
 
-use super::Arguments;
+use super::arguments::Arguments;
 use super::groups::Groups;
 use super::table::Columns;
 use super::whom::RowsPer;
