@@ -6,12 +6,12 @@ use crate::model::{
     Cores, Counts, Ended, Figures, Item, Machine, Node, Outside, OutsideProcess, Overlap, Process, Region,
     RegionOfThread, Report, Run, SCHEMA, Thread,
 };
-use crate::timeline::Timeline;
+use crate::timeline::{Interval, Timeline};
 use crate::{nodes, sum, verdict, words};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
-use topdown::{Moved, Path, Sum};
+use topdown::{Moved, Path, Sum, TD_UNIT_SLOTS};
 use topdown_table::{EXECED, EXITED, Entry, Header, NONE, THREAD, Table, text};
 
 impl Figures {
@@ -284,6 +284,23 @@ pub struct OutsideCount {
 
 /// A process's id (none: the rest), its name, and a sum for each kind of core.
 pub type ProcessSums = (Option<i32>, String, Vec<Sum>);
+
+impl Interval {
+    /// From what was counted in it; None: it cannot be.
+    pub fn new(begin_ns: u64, end_ns: u64, counted: &OutsideCount) -> Option<Interval> {
+        let (_, all) = counted.accounts(&[])?;
+        let mut nodes = all.tree();
+        nodes.retain(|node| node.kind.level <= 2 && node.kind.unit == TD_UNIT_SLOTS);
+        Some(Interval {
+            begin_ns,
+            end_ns,
+            slots: all.slots,
+            time_ns: all.time_ns,
+            running: all.running(),
+            nodes,
+        })
+    }
+}
 
 impl OutsideCount {
     /// Each kind of core, and all of it; None: they are not sums of this version's. Time in which the program ran and none of the

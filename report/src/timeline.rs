@@ -1,11 +1,9 @@
 //! What was counted in each interval of a run: slots of each category, with the bound on their shares.
 #![forbid(unsafe_code)]
 
-use crate::merge::OutsideCount;
 use crate::nodes::NodeInterval;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use topdown::TD_UNIT_SLOTS;
 
 /// Intervals of a run, of the whole and of its parts.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -91,21 +89,6 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// From what was counted in it; None: it cannot be.
-    pub fn new(begin_ns: u64, end_ns: u64, counted: &OutsideCount) -> Option<Interval> {
-        let (_, all) = counted.accounts(&[])?;
-        let mut nodes = all.tree();
-        nodes.retain(|node| node.kind.level <= 2 && node.kind.unit == TD_UNIT_SLOTS);
-        Some(Interval {
-            begin_ns,
-            end_ns,
-            slots: all.slots,
-            time_ns: all.time_ns,
-            running: all.running(),
-            nodes,
-        })
-    }
-
     /// Slots of a node.
     pub fn count(&self, node: &NodeInterval) -> u64 {
         (node.share.value * self.slots as f64).round() as u64
