@@ -6,6 +6,7 @@ mod compare;
 mod describe;
 mod list;
 mod metrics;
+mod outcome;
 #[allow(unsafe_code)]
 mod preload;
 mod record;
@@ -92,7 +93,7 @@ fn main() -> ExitCode {
             let text: Vec<String> = error.render().to_string().lines().map(clean).collect();
             let _ = writeln!(io::stderr(), "{}", text.join("\n"));
             let runs = std::env::args().nth(1).is_some_and(|name| RUN_COMMANDS.contains(&&*name));
-            return ExitCode::from(if runs { run::FAILED } else { WRONG_ARGUMENTS });
+            return ExitCode::from(if runs { outcome::FAILED } else { WRONG_ARGUMENTS });
         }
         Err(help) => help.exit(),
     };

@@ -1,7 +1,7 @@
 //! `topdown record`: which functions waste slots, sampled from outside.
 #![forbid(unsafe_code)]
 
-use crate::run::{FAILED, Failure, ended, not_run};
+use crate::outcome::{Failure, ended, failed, not_run};
 use crate::say;
 use crate::stat::{StatTarget, cpu_list, name_of};
 use crate::sys::{self, End, Interrupts};
@@ -173,10 +173,6 @@ pub fn run(mut arguments: Arguments) -> ExitCode {
         }
     }
     ended(recorded(&arguments))
-}
-
-fn failed(error: impl ToString) -> Failure {
-    (FAILED, error.to_string())
 }
 
 fn recorded(arguments: &Arguments) -> Result<End, Failure> {

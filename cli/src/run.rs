@@ -1,6 +1,7 @@
 //! `topdown run`: a program under libtopdown-preload.so, and the report of it.
 
 use crate::metrics::Endpoint;
+use crate::outcome::{FAILED, Failure, ended, not_run, place};
 use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End, OpenedWatch};
 use crate::{in_words_of_the_command, preload, say, sources, unmeasured};
@@ -84,9 +85,6 @@ What cannot be measured (no PMU, say) runs all the same, and one line says why.
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments.";
 
-/// `topdown` itself failed.
-pub const FAILED: u8 = 125;
-
 /// Exit status of the command.
 pub fn run(mut arguments: Arguments) -> ExitCode {
     let program = arguments.command.first();
@@ -98,24 +96,6 @@ pub fn run(mut arguments: Arguments) -> ExitCode {
     }
     ended(measured(&arguments))
 }
-
-/// Exit status of the command, by the same signal if one ended it.
-pub fn ended(end: Result<End, Failure>) -> ExitCode {
-    match end {
-        Ok(End::Status(status)) => ExitCode::from(status),
-        Ok(End::Signal(signal)) => {
-            sys::raise(signal);
-            ExitCode::from(128 + signal as u8) // a signal that does not kill
-        }
-        Err((status, text)) => {
-            say(&text);
-            ExitCode::from(status)
-        }
-    }
-}
-
-/// The exit status of `topdown` itself, and why.
-pub type Failure = (u8, String);
 
 fn measured(arguments: &Arguments) -> Result<End, Failure> {
     let failed = |text| (FAILED, text);
@@ -352,19 +332,6 @@ fn write_report(
     }
 }
 
-/// Where the report goes: a line says so, if another command has written the file meanwhile.
-pub fn place(claim: &Claim) -> PathBuf {
-    let place = claim.place();
-    if place != claim.path() {
-        say(&format!(
-            "{} was written by another command meanwhile: the report is in {} (%p, %h, %r in a name tell processes, hosts and ranks apart)",
-            claim.path().display(),
-            place.display()
-        ));
-    }
-    place
-}
-
 /// Where requests for metrics are answered, of regions, too, as far as processes have measured them.
 fn endpoint(arguments: &Arguments, directory: &Directory) -> Result<Option<Endpoint>, String> {
     let Some(address) = &arguments.open_metrics else { return Ok(None) };
@@ -434,12 +401,6 @@ fn simulates() -> Result<bool, String> {
 /// Whether a variable has such a value.
 fn is(name: &str, such: &dyn Fn(&OsStr) -> bool) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty() && such(&value))
-}
-
-/// As shells have it.
-pub fn not_run(program: &OsStr, error: &io::Error) -> Failure {
-    let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-    (status, format!("cannot run {}: {error}", program.to_string_lossy()))
 }
 
 /// A directory for table files, removed in the end unless it is kept.

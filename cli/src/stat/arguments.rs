@@ -1,12 +1,13 @@
 //! The options of `topdown stat`.
 #![forbid(unsafe_code)]
 
-use super::failed;
+use super::cpus::cpu_list;
 use super::ipc::E_CORES;
+use super::rows_per::RowsPer;
 use super::table::Style;
-use super::whom::{RowsPer, StatTarget, cpu_list};
+use super::target::StatTarget;
 use crate::metrics::Endpoint;
-use crate::run::Failure;
+use crate::outcome::{Failure, failed};
 use crate::{say, sys};
 use clap::ArgGroup;
 use std::collections::BTreeSet;

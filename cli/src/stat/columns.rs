@@ -3,8 +3,8 @@
 
 use super::arguments::Arguments;
 use super::groups::Groups;
+use super::rows_per::RowsPer;
 use super::table::Columns;
-use super::whom::RowsPer;
 use std::collections::BTreeSet;
 
 pub fn columns(arguments: &Arguments, groups: &Groups) -> Columns {

@@ -2,7 +2,7 @@
 //! of room however many programs there are.
 #![forbid(unsafe_code)]
 
-use super::whom::online;
+use super::cpus::online;
 use crate::sys;
 use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;

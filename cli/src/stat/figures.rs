@@ -1,8 +1,8 @@
 //! What groups counted from one reading to the next, of each kind of core.
 #![forbid(unsafe_code)]
 
+use super::group::GroupCount;
 use super::group::{Group, GroupTarget, Reading};
-use super::groups::GroupCount;
 use super::ipc::IpcCounts;
 use super::stretches::Stretches;
 use topdown::{Error, Node, Sample, Sum};

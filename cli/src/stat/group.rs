@@ -197,3 +197,29 @@ impl Group {
 fn no_counters() -> Error {
     Error::new(-libc::ENODEV, "the CPU cannot be counted")
 }
+
+/// What a group counted since the reading before.
+pub struct GroupCount<'g> {
+    pub group: &'g Group,
+    /// When the reading before was, from the start.
+    pub since: Duration,
+    pub(super) from: Reading,
+    pub(super) to: Reading,
+}
+
+impl GroupCount<'_> {
+    /// Where the counters stand.
+    pub fn sample(&self) -> Sample {
+        self.to.sample
+    }
+
+    /// Nanoseconds in which the counters were to count, since they were opened.
+    pub fn enabled_ns(&self) -> u64 {
+        self.to.sample.time_enabled_ns
+    }
+
+    /// The same, since the reading before.
+    pub fn enabled_since_ns(&self) -> u64 {
+        self.to.sample.time_enabled_ns - self.from.sample.time_enabled_ns
+    }
+}

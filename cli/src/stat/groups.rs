@@ -2,11 +2,12 @@
 #![forbid(unsafe_code)]
 
 use super::clock::TaskClock;
-use super::group::{Group, GroupTarget, Reading};
+use super::cpus::online;
+use super::group::{Group, GroupCount, GroupTarget, Reading};
 use super::ipc::Kind;
 use super::rotation::{FIRST, GroupsInTurns};
+use super::rows_per::RowsPer;
 use super::watch::Next;
-use super::whom::{RowsPer, online};
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::thread;
@@ -36,32 +37,6 @@ pub struct Groups {
     looked: Option<(Instant, BTreeSet<u32>)>,
     /// Since when programs of the command are not counted, and how many CPUs they may run on.
     losing: Option<(Instant, u64)>,
-}
-
-/// What a group counted since the reading before.
-pub struct GroupCount<'g> {
-    pub group: &'g Group,
-    /// When the reading before was, from the start.
-    pub since: Duration,
-    pub(super) from: Reading,
-    pub(super) to: Reading,
-}
-
-impl GroupCount<'_> {
-    /// Where the counters stand.
-    pub fn sample(&self) -> Sample {
-        self.to.sample
-    }
-
-    /// Nanoseconds in which the counters were to count, since they were opened.
-    pub fn enabled_ns(&self) -> u64 {
-        self.to.sample.time_enabled_ns
-    }
-
-    /// The same, since the reading before.
-    pub fn enabled_since_ns(&self) -> u64 {
-        self.to.sample.time_enabled_ns - self.from.sample.time_enabled_ns
-    }
 }
 
 impl Groups {

@@ -1,11 +1,12 @@
 //! Readings at intervals, for the timeline of a report: their number stays small, however long the program runs.
 #![forbid(unsafe_code)]
 
+use super::group::GroupCount;
 use super::group::{Group, GroupTarget, Reading};
-use super::groups::{GroupCount, Groups};
-use super::outside::count_of;
+use super::groups::Groups;
 use super::rotation::SHORTEST_INTERVAL;
-use super::whom::name_of;
+use super::rows_per::name_of;
+use super::whole::count_of;
 use crate::sys;
 use std::time::{Duration, Instant};
 use topdown_report::timeline::{Interval, Series, SeriesSubject, Timeline};

@@ -7,6 +7,7 @@
 mod arguments;
 mod clock;
 mod columns;
+mod cpus;
 mod execs;
 pub mod figures;
 pub mod group;
@@ -17,49 +18,52 @@ mod outside;
 mod publisher;
 mod repeated;
 mod rotation;
+mod rows_per;
 mod spread;
 mod stretches;
 mod table;
+pub mod target;
 mod tasks;
 mod watch;
-pub mod whom;
+mod whole;
 
 use crate::metrics::{Endpoint, Published};
-use crate::run::{FAILED, Failure, ended, not_run, place};
+use crate::outcome::{FAILED, Failure, ended, failed, not_run, place};
 use crate::sys::{self, End, Hotplug, Interrupts, Ran};
 use crate::{in_words_of_the_command, say};
 use arguments::Show;
 pub use arguments::{Arguments, HELP, LONGEST, USAGE};
 use columns::columns;
+pub use cpus::cpu_list;
 use figures::{Figures, apart, by_pmu};
 use group::Group;
-use groups::{GroupCount, Groups};
+use group::GroupCount;
+use groups::Groups;
 use intervals::{Recorder, SHORTEST};
 use ipc::Ipc;
 pub use outside::OutsideGroups;
-use outside::{Loss, TAKE_RECORDS, whole};
+use outside::{Loss, TAKE_RECORDS};
 use publisher::Publisher;
 use rotation::{FIRST, GroupsInTurns};
+use rows_per::RowsPer;
+pub use rows_per::name_of;
 use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use table::{Columns, Row, Table};
+use target::Ending;
+pub use target::StatTarget;
 use topdown_report::model::Run;
 use topdown_report::{
     Claim, Format, Output, OutsideCount, Report, UNCOUNTED, timeline_format, write, write_timeline,
 };
 use watch::{Next, StopCondition, StopReason, watch};
-use whom::{Ending, RowsPer};
-pub use whom::{StatTarget, cpu_list, name_of};
+use whole::whole;
 
 /// Exit status of the command.
 pub fn run(mut arguments: Arguments) -> ExitCode {
     ended(arguments.name_files().and_then(|()| counted(&arguments)))
-}
-
-fn failed(error: impl ToString) -> Failure {
-    (FAILED, error.to_string())
 }
 
 fn counted(arguments: &Arguments) -> Result<End, Failure> {

@@ -2,8 +2,9 @@
 #![forbid(unsafe_code)]
 
 use super::figures::by_pmu;
+use super::group::GroupCount;
 use super::group::Reading;
-use super::groups::{GroupCount, Groups};
+use super::groups::Groups;
 use super::intervals::{interval, name, parts, series_of};
 use crate::metrics::{Published, Totals};
 use std::time::Duration;

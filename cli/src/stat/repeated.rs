@@ -6,7 +6,7 @@ use super::ipc::Ipc;
 use super::outside::OutsideGroups;
 use super::spread::{mean, spread};
 use super::table::Row;
-use crate::run::Failure;
+use crate::outcome::Failure;
 use crate::say;
 use crate::sys::{self, End};
 use std::collections::BTreeSet;

@@ -6,10 +6,11 @@
 
 use super::clock::{TaskClock, TimeOf};
 use super::figures::{Figures, by_pmu};
+use super::group::GroupCount;
 use super::group::{Group, GroupTarget, Reading};
-use super::groups::{GroupCount, Groups};
+use super::groups::Groups;
 use super::stretches::{STRETCH, Stretches};
-use super::whom::StatTarget;
+use super::target::StatTarget;
 use crate::say;
 use std::collections::BTreeSet;
 use std::io;

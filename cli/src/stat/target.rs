@@ -1,21 +1,16 @@
 //! Which threads, processes or CPUs are counted.
 #![forbid(unsafe_code)]
 
-use super::group::{Group, GroupTarget};
+use super::cpus::online;
 use super::groups::Groups;
 use super::ipc::Kind;
+use super::rows_per::name_of;
 use crate::sys::{self, Family};
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
-use std::str;
-use std::sync::OnceLock;
 use topdown::{Error, Options};
-use topdown_seam::numbers;
-
-const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// Whose slots are counted, if not those of a command alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,19 +19,6 @@ pub enum StatTarget {
     Threads(BTreeSet<i32>),
     /// These; or all that are online.
     Cpus(Option<BTreeSet<u32>>),
-}
-
-/// CPUs of a list such as `0-3,7`.
-pub fn cpu_list(list: &str) -> Result<BTreeSet<u32>, String> {
-    const MOST: u64 = 1 << 16; // more than Linux has
-    let mut cpus = BTreeSet::new();
-    for range in numbers::ranges(list) {
-        match range {
-            Some(range) if *range.end() < MOST => cpus.extend(range.map(|cpu| cpu as u32)),
-            _ => return Err("not a list of CPUs such as 0-3,7".into()),
-        }
-    }
-    if cpus.is_empty() { Err("no CPU".into()) } else { Ok(cpus) }
 }
 
 /// What comes to its end when a thread or process does.
@@ -111,21 +93,6 @@ impl StatTarget {
     }
 }
 
-/// What a process or thread calls itself.
-pub fn name_of(id: i32) -> String {
-    fs::read_to_string(format!("/proc/{id}/comm")).map_or("ended".into(), |name| name.trim_end().into())
-}
-
-/// CPUs that are online. (The file stays open, since this is asked in each interval)
-pub fn online() -> BTreeSet<u32> {
-    const PAGE: usize = 4096; // no longer than that is a file of sysfs
-    static FILE: OnceLock<Option<File>> = OnceLock::new();
-    let mut bytes = [0; PAGE];
-    let file = FILE.get_or_init(|| File::open(ONLINE).ok()).as_ref();
-    let length = file.and_then(|file| file.read_at(&mut bytes, 0).ok()).unwrap_or(0);
-    str::from_utf8(&bytes[..length]).ok().and_then(|list| cpu_list(list.trim()).ok()).unwrap_or_default()
-}
-
 /// A thread that is started while those before are opened is counted by its parent's group if that was open already; to be sure,
 /// nothing is kept of a try in which the threads were others in the end than in the beginning.
 fn of_processes(ids: &BTreeSet<i32>, options: &Options, kinds: &[Kind]) -> Result<Groups, Error> {
@@ -155,53 +122,4 @@ fn of_processes(ids: &BTreeSet<i32>, options: &Options, kinds: &[Kind]) -> Resul
         "the process starts threads all the time, so it is not known which are counted twice",
     )
     .remedy("start it by `topdown stat`, or count CPUs: -a"))
-}
-
-/// What rows are of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowsPer {
-    Core,
-    Socket,
-    Thread,
-    Process,
-}
-
-impl RowsPer {
-    pub fn name(self) -> &'static str {
-        match self {
-            RowsPer::Core => "core",
-            RowsPer::Socket => "socket",
-            RowsPer::Thread => "thread",
-            RowsPer::Process => "process",
-        }
-    }
-
-    /// Of what a group is, in perf's words.
-    pub fn label(self, group: &Group) -> String {
-        let topology = |cpu: u32, what: &str| {
-            let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{what}");
-            fs::read_to_string(path).map_or("?".into(), |text| text.trim().to_string())
-        };
-        match (self, &group.of) {
-            (RowsPer::Core, GroupTarget::Cpu(cpu)) => {
-                format!("S{}-C{}", topology(*cpu, "physical_package_id"), topology(*cpu, "core_id"))
-            }
-            (RowsPer::Socket, GroupTarget::Cpu(cpu)) => format!("S{}", topology(*cpu, "physical_package_id")),
-            (_, GroupTarget::Thread(id)) => format!("{id} {}", name_of(*id)),
-            _ => String::new(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_cpus_are_perfs() {
-        assert_eq!(cpu_list("0-3,7").unwrap().into_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 7]);
-        for wrong in ["", ",", "x", "3-1", "1-", "0-99999999", "-1"] {
-            assert!(cpu_list(wrong).is_err(), "{wrong}");
-        }
-    }
 }

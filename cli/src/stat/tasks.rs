@@ -4,8 +4,9 @@
 
 use super::figures::Figures;
 use super::group::Group;
-use super::groups::{GroupCount, RECORD_SLOTS};
-use super::whom::RowsPer;
+use super::group::GroupCount;
+use super::groups::RECORD_SLOTS;
+use super::rows_per::RowsPer;
 use std::collections::{BTreeMap, HashMap};
 use topdown::{Error, Sample};
 use topdown_seam::page::Times;

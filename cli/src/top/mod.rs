@@ -4,10 +4,11 @@
 mod rows;
 mod screen;
 
-use crate::run::{FAILED, Failure, ended, not_run};
+use crate::outcome::{Failure, ended, failed, not_run};
+use crate::stat::cpu_list;
 use crate::stat::groups::Groups;
 use crate::stat::ipc::Ipc;
-use crate::stat::whom::{Ending, StatTarget, cpu_list};
+use crate::stat::target::{Ending, StatTarget};
 use crate::sys::{self, End, Interrupts};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use rows::{Order, Source};
@@ -60,10 +61,6 @@ fails, as for wrong arguments.";
 /// Exit status 0, or that of the command.
 pub fn run(arguments: &Arguments) -> ExitCode {
     ended(shown(arguments))
-}
-
-fn failed(error: impl ToString) -> Failure {
-    (FAILED, error.to_string())
 }
 
 fn shown(arguments: &Arguments) -> Result<End, Failure> {

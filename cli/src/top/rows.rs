@@ -2,10 +2,11 @@
 #![forbid(unsafe_code)]
 
 use crate::stat::figures::by_pmu;
+use crate::stat::group::GroupCount;
 use crate::stat::group::{GroupTarget, Reading};
-use crate::stat::groups::{GroupCount, Groups};
+use crate::stat::groups::Groups;
 use crate::stat::intervals::{interval, name, parts, series_of};
-use crate::stat::whom::StatTarget;
+use crate::stat::target::StatTarget;
 use std::time::{Duration, Instant};
 use topdown::LEVEL_1;
 use topdown_report::timeline::{Interval, SeriesSubject};

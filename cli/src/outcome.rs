@@ -1,0 +1,55 @@
+//! How `topdown run`, `stat`, `record` and `top` end: exit status and text, and where the report is.
+#![forbid(unsafe_code)]
+
+use crate::say;
+use crate::sys::{self, End};
+use std::ffi::OsStr;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use topdown_report::Claim;
+
+/// `topdown` itself failed.
+pub const FAILED: u8 = 125;
+
+/// Exit status of the command, by the same signal if one ended it.
+pub fn ended(end: Result<End, Failure>) -> ExitCode {
+    match end {
+        Ok(End::Status(status)) => ExitCode::from(status),
+        Ok(End::Signal(signal)) => {
+            sys::raise(signal);
+            ExitCode::from(128 + signal as u8) // a signal that does not kill
+        }
+        Err((status, text)) => {
+            say(&text);
+            ExitCode::from(status)
+        }
+    }
+}
+
+/// The exit status of `topdown` itself, and why.
+pub type Failure = (u8, String);
+
+/// This error, before anything was measured.
+pub fn failed(error: impl ToString) -> Failure {
+    (FAILED, error.to_string())
+}
+
+/// As shells have it.
+pub fn not_run(program: &OsStr, error: &io::Error) -> Failure {
+    let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+    (status, format!("cannot run {}: {error}", program.to_string_lossy()))
+}
+
+/// Where the report goes: a line says so, if another command has written the file meanwhile.
+pub fn place(claim: &Claim) -> PathBuf {
+    let place = claim.place();
+    if place != claim.path() {
+        say(&format!(
+            "{} was written by another command meanwhile: the report is in {} (%p, %h, %r in a name tell processes, hosts and ranks apart)",
+            claim.path().display(),
+            place.display()
+        ));
+    }
+    place
+}

@@ -1,0 +1,105 @@
+//! What groups counted, as a report has it: the whole, and its processes.
+#![forbid(unsafe_code)]
+
+use super::figures::by_pmu;
+use super::group::GroupCount;
+use super::groups::Groups;
+use super::ipc::IpcCounts;
+use super::rows_per::RowsPer;
+use super::stretches::Stretches;
+use super::tasks::{TaskRow, Tasks};
+use std::time::Duration;
+use topdown::{Error, Node, Path, Sum};
+use topdown_report::model::{Machine, Run};
+use topdown_report::{Gaps, OutsideCount, ProcessSums};
+
+/// For the report, of groups that take turns.
+fn turns_note(remark: Option<String>) -> String {
+    let note = "groups of its parts took turns: what is below level 1 is of a part of the time, which its bound allows for";
+    [note.to_string()].into_iter().chain(remark).collect::<Vec<_>>().join("; ")
+}
+
+/// All that was counted since the last reading, for a report, and of it each process, if `tasks` tells. `at_work`: what is counted
+/// goes on.
+///
+/// # Errors
+/// Those of `td_read`.
+pub fn whole(
+    groups: &mut Groups,
+    tasks: Option<&Tasks>,
+    at_work: bool,
+    wall: Duration,
+    what: String,
+) -> Result<OutsideCount, Error> {
+    // (a CPU is there all the time)
+    let of_cpus = groups.counts_cpus();
+    let enabled_ns = groups.enabled_ns();
+    let counted = groups.count(at_work, wall).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let count = count_of(&counted, of_cpus, enabled_ns)?;
+    let run = Run { command: what, wall_ns: wall.as_nanos() as u64, ..count.run };
+    let processes =
+        tasks.map(|tasks| processes(tasks, &counted, enabled_ns)).transpose()?.unwrap_or_default();
+    Ok(OutsideCount { run, processes, ..count })
+}
+
+/// Each process by itself, and the rest.
+fn processes(
+    tasks: &Tasks,
+    counted: &[GroupCount],
+    enabled_ns: Option<u64>,
+) -> Result<Vec<ProcessSums>, Error> {
+    let mut rows = tasks.figures(counted, enabled_ns.unwrap_or(0), RowsPer::Process)?;
+    rows.pop(); // all
+    let sums = |row: &TaskRow| row.kinds.iter().map(|(_, figures)| figures.sum).collect();
+    Ok(rows.iter().map(|row| (row.id, row.name.clone(), sums(row))).collect())
+}
+
+/// What was counted, for a report, but for what it is of and how long that took. `enabled_ns`: `Groups::enabled_ns`.
+///
+/// # Errors
+/// Those of `td_sum_add`.
+pub fn count_of(
+    counted: &[GroupCount],
+    of_cpus: bool,
+    enabled_ns: Option<u64>,
+) -> Result<OutsideCount, Error> {
+    let (mut parts, mut nodes, mut all): (_, _, Option<IpcCounts>) = (Vec::new(), None, None);
+    let mut gaps = Gaps::default();
+    for (group, mut figures) in by_pmu(counted)? {
+        // (it is not read at once with the groups)
+        let enabled_ns = enabled_ns.map(|ns| ns.max(figures.sum.time_running_ns));
+        figures.sum.time_enabled_ns = enabled_ns.unwrap_or(figures.sum.time_enabled_ns);
+        let info = &group.info;
+        if let Some(stretches) = &figures.stretches {
+            (nodes, gaps) = (Some(stretches.nodes(0.0)), stretches.gaps());
+        }
+        let machine = Machine {
+            cpu: info.cpu.clone(),
+            core: info.core.clone(),
+            pmu: info.pmu.clone(),
+            path: Path::Read,
+            level: nodes.iter().flatten().map(|node: &Node| node.level).max().unwrap_or(info.level),
+            slots_per_cycle: info.slots_per_cycle,
+            max_error: 0.0,
+            max_overhead: 0.0,
+            // (nobody expects that counters of others are read another way)
+            note: match &nodes {
+                Some(_) => turns_note(figures.stretches.as_ref().and_then(Stretches::remark)),
+                None if info.notes_path => String::new(),
+                None => info.note.to_string(),
+            },
+        };
+        all = match all {
+            None if parts.is_empty() => figures.ipc,
+            all => all.zip(figures.ipc).map(|(all, more)| all.plus(&more)),
+        };
+        parts.push((machine, figures.sum));
+    }
+    let enabled = |(_, sum): &(Machine, Sum)| sum.time_enabled_ns;
+    let run = Run {
+        cpu_ns: parts.iter().map(enabled).max().filter(|_| !of_cpus).unwrap_or(0),
+        ipc: all.and_then(|all| all.ipc()),
+        ..Run::default()
+    };
+    Ok(OutsideCount { run, parts, nodes, gaps, of_cpus, ..OutsideCount::default() })
+}
