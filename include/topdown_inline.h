@@ -25,14 +25,14 @@
 extern "C" {
 #endif
 
-/** An inline reading: registers, or general counters, as they are. td_mark_sample makes a sample of it. */
+/** An inline reading: registers, or general-purpose counters, as they are. td_mark_sample makes a sample of it. */
 struct td_mark {
-    /** The SLOTS register; of a handle that counts general counters, the one that counts slots or cycles. */
+    /** The SLOTS register; of a handle that counts general-purpose counters, the one that counts slots or cycles. */
     uint64_t slots;
     uint64_t metrics;     /**< The PERF_METRICS register. */
     uint32_t sequence;    /**< The library's own. */
     uint32_t window;      /**< The library's own. */
-    uint64_t counter[7];  /**< The other general counters. */
+    uint64_t counter[7];  /**< The other general-purpose counters. */
 };
 
 /* Reads the registers or general counters into `mark` without a system call (docs/cost.md), or else by a call of the library.

@@ -25,7 +25,7 @@ struct td_record_options {
     /** sizeof(struct td_record_options), set by the caller; 0 means 64. Sizes of other versions are read as in topdown.h. */
     uint32_t size;
     uint32_t frequency;         /**< Bursts per second and thread, up to 2000; 0 means 500. */
-    uint32_t level;             /**< 1, 2, or 0 for the deepest that the general counters have. */
+    uint32_t level;             /**< 1, 2, or 0 for the deepest that the general-purpose counters have. */
     /** The part of a thread's time that bursts may take, by measurement, in parts per million, from 100 to 500000; 0 means 10000
      * (1 %). Where `frequency` would take more there are fewer bursts, and the profile says so. */
     uint32_t max_overhead_ppm;
@@ -49,7 +49,7 @@ struct td_record_options {
  *  -E2BIG          `options` has a value that this version does not know
  *  -EBUSY          there is a recording already, or another thread is in one of these calls
  *  -EAGAIN         no thread can be made
- * or what td_open returns where general counters cannot be counted (-ENODEV, -EACCES, -EPERM ...). */
+ * or what td_open returns where general-purpose counters cannot be counted (-ENODEV, -EACCES, -EPERM ...). */
 int td_record_start(const struct td_record_options *options);
 
 /** Ends the recording, and writes the profile to a file.

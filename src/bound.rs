@@ -45,10 +45,10 @@ pub(crate) fn skid(readings: [Registers; 2], windows: u32) -> u64 {
     (readings[0] + readings[1] + 2 * u64::from(windows)) * SKID_SLOTS
 }
 
-/// Of both readings of a counter beside the registers, as of another plain counter.
+/// Of both readings of a counter beside the registers, as of another general-purpose counter.
 pub(crate) const SKID_BESIDE: u64 = 2 * SKID_SLOTS / 4;
 
-/// Skid of both readings of so many plain counters, and of those by read(2) between them, the later of both among these. By RDPMC
+/// Skid of both readings of so many general-purpose counters, and of those by read(2) between them, the later of both among these. By RDPMC
 /// the counters of a reading are read one after the other, in the same order each time: what passes between them is the same
 /// work at both ends, and takes as long but for a quarter of the skid for each.
 pub(crate) fn skid_of_counters(windows: u32, counters: usize) -> u64 {
@@ -100,9 +100,9 @@ pub(crate) fn uncounted_part(slots: u64, one_in: u64) -> u64 {
 pub(crate) const WORK_AFTER: u64 = 8 * SKID_SLOTS;
 /// Before it, if the fast path noticed nothing.
 pub(crate) const WORK_BEFORE: u64 = 4 * SKID_SLOTS;
-/// Before a reading of plain counters on the slow path, which looks at the page of each.
+/// Before a reading of general-purpose counters on the slow path, which looks at the page of each.
 pub(crate) const WORK_BEFORE_COUNTERS: u64 = 64 * SKID_SLOTS;
-/// For a look at the pages of plain counters that came to nothing.
+/// For a look at the pages of general-purpose counters that came to nothing.
 pub(crate) const WORK_BY_LOOK: u64 = 10 * SKID_SLOTS;
 /// For a reading by read(2), on the way in and on the way back, if the calling thread is the one that is measured.
 pub(crate) const WORK_BY_READ: u64 = 30 * SKID_SLOTS;

@@ -30,12 +30,12 @@ impl Target {
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourceKind {
-    /// General counters if they are free when the handle opens, or there are no registers; else registers.
+    /// General-purpose counters if they are free when the handle opens, or there are no registers; else registers.
     #[default]
     Automatic,
     /// SLOTS and PERF_METRICS.
     Registers,
-    /// General counters of each category's slots.
+    /// General-purpose counters of each category's slots.
     Counters,
 }
 
@@ -54,7 +54,7 @@ pub enum CoreKind {
 /// What becomes of events by which the published metrics correct registers and counters (INT_MISC.UOP_DROPPING and the like).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Corrections {
-    /// They are counted if general counters are left for them; else the intervals have their slots.
+    /// They are counted if general-purpose counters are left for them; else the intervals have their slots.
     #[default]
     Counted,
     /// The intervals have their slots.
@@ -78,22 +78,22 @@ pub struct Options {
     pub kernel: bool,
     /// Count threads and processes that the target starts, too. They are read by read(2).
     pub inherit: bool,
-    /// Count from when the target, another thread, executes a program, not from here on. For plain counters alone.
+    /// Count from when the target, another thread, executes a program, not from here on. For general-purpose counters alone.
     pub on_exec: bool,
-    /// Count nothing until [`TopDown::switch`](crate::TopDown::switch). For plain counters of others than this thread alone.
+    /// Count nothing until [`TopDown::switch`](crate::TopDown::switch). For general-purpose counters of others than this thread alone.
     pub off: bool,
     /// It takes turns with other groups: beside others' events no smaller group counts in its place, whose level 1 alone would be no random
     /// sample of its turns.
     pub in_turns: bool,
     /// After each so many slots of a thread the kernel writes a record of what it has counted for that thread so far
-    /// ([`TopDown::records`](crate::TopDown::records)); 0: none. With `inherit`, `Target::TaskOn` and plain counters alone, and from
+    /// ([`TopDown::records`](crate::TopDown::records)); 0: none. With `inherit`, `Target::TaskOn` and general-purpose counters alone, and from
     /// Linux 6.12 on.
     pub record_slots: u32,
     /// What is counted.
     pub source: SourceKind,
     /// What becomes of events by which the published metrics correct their sources.
     pub corrections: Corrections,
-    /// With `SourceKind::Counters`: general counters that leave the registers to others, who count the same: SLOTS, too, is in a general one.
+    /// With `SourceKind::Counters`: general-purpose counters that leave the registers to others, who count the same: SLOTS, too, is in a general one.
     pub beside_registers: bool,
     /// Read by read(2) even where RDPMC is possible.
     pub no_rdpmc: bool,

@@ -38,7 +38,7 @@ pub struct Base {
     pub handle: u32,
     /// Number of the period: random when the handle is opened, and counted on by `td_reset`.
     pub period: u32,
-    /// How often the registers were saved and restored since the window began; 65535 for that often or more. Of plain counters: how many
+    /// How often the registers were saved and restored since the window began; 65535 for that often or more. Of general-purpose counters: how many
     /// stretches there were in the period in which level 1 alone was counted.
     pub switches: u16,
     /// Row of this version's table of CPU models; another version's is told by `handle`.
@@ -51,7 +51,7 @@ pub struct Base {
     /// Bound on the rounding error of each of `category`, in slots; it only grows.
     pub error: u64,
     /// Slots before the window of retiring, bad speculation, frontend bound, heavy operations, branch
-    /// mispredicts, fetch latency, memory bound; backend bound has the rest. Of plain counters with TD_SAMPLE_WORK_COUNTED: what was
+    /// mispredicts, fetch latency, memory bound; backend bound has the rest. Of general-purpose counters with TD_SAMPLE_WORK_COUNTED: what was
     /// counted, at the first place.
     pub category: [i64; 7],
 }
@@ -138,7 +138,7 @@ pub struct Sample {
     pub base: Base,
     /// The PERF_METRICS register: eight 8-bit shares of the slots since the window began.
     pub raw_metrics: u64,
-    /// Totals of plain counters. Where PERF_METRICS gives the shares td_read writes those alone that correct it.
+    /// Totals of general-purpose counters. Where PERF_METRICS gives the shares td_read writes those alone that correct it.
     pub counter: [u64; 15],
 }
 
@@ -193,11 +193,11 @@ impl Head {
 /// Counters of a mark.
 pub(crate) const MARKED_COUNTERS: usize = 7;
 
-/// An inline reading: registers, or general counters, as they are. td_mark_sample makes a sample of it.
+/// An inline reading: registers, or general-purpose counters, as they are. td_mark_sample makes a sample of it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// The SLOTS register; of a handle that counts general counters, the one that counts slots or cycles.
+    /// The SLOTS register; of a handle that counts general-purpose counters, the one that counts slots or cycles.
     pub slots: u64,
     /// The PERF_METRICS register.
     pub metrics: u64,
@@ -205,7 +205,7 @@ pub struct Mark {
     pub sequence: u32,
     /// The library's own.
     pub window: u32,
-    /// The other general counters.
+    /// The other general-purpose counters.
     pub counter: [u64; 7],
 }
 
@@ -270,7 +270,7 @@ impl Sample {
     }
 }
 
-/// By how much plain counters grew in executions of a region.
+/// By how much general-purpose counters grew in executions of a region.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Increments {

@@ -15,7 +15,7 @@ use crate::sys::cpu;
 use crate::tree::evaluate::{self, Evaluated, Share};
 use crate::tree::{CountedInputs, Moved};
 
-/// A perf group of one kind of this machine's cores, which tells how slots divide: of plain counters, the first of which counts all
+/// A perf group of one kind of this machine's cores, which tells how slots divide: of general-purpose counters, the first of which counts all
 /// slots, or cycles, and samples; or of SLOTS, cycles that sample, and the metric events (a group with those may be led by SLOTS alone,
 /// which may not sample then). Each other event counts the slots of a category.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct SampledEvents {
     /// Name and `perf_event_attr.config` of each. The first is the leader.
     pub events: Vec<(&'static str, u64)>,
     /// The same of an event that counts returns of functions, beside these, if the core has one: whether a counter is left for it has
-    /// to be seen. None of registers: these are for CPUs whose general counters others hold.
+    /// to be seen. None of registers: these are for CPUs whose general-purpose counters others hold.
     pub returns: Option<(&'static str, u64)>,
     /// The same of one that counts cycles beside the group, to tell time, if the core has one and no fixed counter does: whether a counter is left for it
     /// has to be seen.
@@ -70,11 +70,11 @@ pub struct SampledNode {
 }
 
 /// The events of each kind of core, that of P-cores first, down to a level (0: the deepest). By registers, if these are asked for,
-/// are those of the CPU, or of its P-cores: E-cores have none. `core`: what a handle by general counters told ([`Info::core`](crate::Info)):
+/// are those of the CPU, or of its P-cores: E-cores have none. `core`: what a handle by general-purpose counters told ([`Info::core`](crate::Info)):
 /// without events that no counter was left for.
 ///
 /// # Errors
-/// -ENODEV: this machine has no general counters of slots, or no such registers.
+/// -ENODEV: this machine has no general-purpose counters of slots, or no such registers.
 pub fn sampled_events(level: u32, source: SourceKind, core: &str) -> Result<Vec<SampledEvents>> {
     let (kernel, cpu) = (Linux::default(), cpu::identify());
     let first = if source == SourceKind::Registers {

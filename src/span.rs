@@ -167,14 +167,14 @@ fn not_counted() -> Error {
     )
 }
 
-/// Deepest level that plain counters counted all the time between two samples.
+/// Deepest level that general-purpose counters counted all the time between two samples.
 #[inline(always)]
 pub(crate) fn level_between(from: &Sample, to: &Sample) -> u32 {
     let all = from.base.switches == to.base.switches;
     if all { from.base.level.min(to.base.level).into() } else { 1 }
 }
 
-/// Whether what corrects plain counters was not counted all the time between two samples.
+/// Whether what corrects general-purpose counters was not counted all the time between two samples.
 #[inline(always)]
 pub(crate) fn is_uncorrected(from: &Sample, to: &Sample) -> bool {
     (from.flags | to.flags) & TD_SAMPLE_UNCORRECTED != 0
@@ -189,7 +189,7 @@ pub(crate) fn another_version(what: &str) -> Error {
         .remedy("decode it by the version that wrote it")
 }
 
-/// Whether a plain counter that the tree takes went back.
+/// Whether a general-purpose counter that the tree takes went back.
 #[inline(always)]
 fn went_back(from: &Sample, to: &Sample) -> bool {
     let model = to.base.model;
@@ -290,7 +290,7 @@ pub(crate) fn move_slots(span: &mut Span, from: &Sample, to: &Sample, there: boo
     }
 }
 
-/// Of two samples of plain counters that go together: nothing is rounded, and there is no category.
+/// Of two samples of general-purpose counters that go together: nothing is rounded, and there is no category.
 #[inline(always)]
 pub(crate) fn difference_of_counters(from: &Sample, to: &Sample) -> Span {
     let counters = model::counters_down_to(to.base.model, from.base.level.max(to.base.level));
@@ -331,7 +331,7 @@ pub(crate) fn own_work(from: &Sample, to: &Sample) -> u64 {
     after + before
 }
 
-/// The same of plain counters, where it was counted: as much came before the reading as was counted after it, and after that, at the most.
+/// The same of general-purpose counters, where it was counted: as much came before the reading as was counted after it, and after that, at the most.
 #[inline(always)]
 fn own_work_at_marks(from: &Sample, to: &Sample) -> u64 {
     let of = |sample: &Sample| match sample.flags & TD_SAMPLE_WORK_COUNTED {

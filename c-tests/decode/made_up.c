@@ -1,4 +1,4 @@
-/* A core that there is not, with plain counters and a tree of three levels, is simulated by its name: each node's truth lies
+/* A core that there is not, with general-purpose counters and a tree of three levels, is simulated by its name: each node's truth lies
  * within its interval, whatever its counters count; sums of regions have the same nodes; td_decode_l1 has the roots. */
 #include "check.h"
 

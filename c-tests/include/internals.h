@@ -15,7 +15,7 @@ struct td_own_base {
      * `period` together are those of no other handle, in whatever process. */
     uint32_t handle;
     uint32_t period;      /**< Number of the period: random when the handle is opened, and counted on by `td_reset`. */
-    /** How often the registers were saved and restored since the window began; 65535 for that often or more. Of plain counters: how many
+    /** How often the registers were saved and restored since the window began; 65535 for that often or more. Of general-purpose counters: how many
      * stretches there were in the period in which level 1 alone was counted. */
     uint16_t switches;
     uint8_t model;        /**< Row of this version's table of CPU models; another version's is told by `handle`. */
@@ -25,7 +25,7 @@ struct td_own_base {
     uint32_t checked_ms;
     uint64_t error;       /**< Bound on the rounding error of each of `category`, in slots; it only grows. */
     /** Slots before the window of retiring, bad speculation, frontend bound, heavy operations, branch
-     * mispredicts, fetch latency, memory bound; backend bound has the rest. Of plain counters with TD_SAMPLE_WORK_COUNTED: what was
+     * mispredicts, fetch latency, memory bound; backend bound has the rest. Of general-purpose counters with TD_SAMPLE_WORK_COUNTED: what was
      * counted, at the first place. */
     int64_t category[7];
 };
@@ -45,7 +45,7 @@ struct td_own_sample {
     struct td_own_base base;       /**< The totals at the start of the window. */
     /** The PERF_METRICS register: eight 8-bit shares of the slots since the window began. */
     uint64_t raw_metrics;
-    /** Totals of plain counters. Where PERF_METRICS gives the shares td_read writes those alone that correct it. */
+    /** Totals of general-purpose counters. Where PERF_METRICS gives the shares td_read writes those alone that correct it. */
     uint64_t counter[15];
 };
 
@@ -76,7 +76,7 @@ struct td_own_sum {
     uint64_t random;           /**< State of the random numbers. */
     uint64_t begun_ns;         /**< time_enabled_ns when the first execution began. */
     struct td_own_part closed;     /**< Measured executions that have been added up for good. */
-    /** The last ones, which follow each other closely: taken together, and each by itself. On CPUs with plain counters: sums over
+    /** The last ones, which follow each other closely: taken together, and each by itself. On CPUs with general-purpose counters: sums over
      * executions of nothing of what was counted, and of its squares. */
     struct td_own_part together;
     struct td_own_part apart;      /**< See `together`. */
@@ -84,7 +84,8 @@ struct td_own_sum {
     /** Of measured executions: sums of the products of their slots and those of each category, then of the squares of the
      * latter. */
     double moments[16];
-    uint64_t counted[16];      /**< On CPUs with plain counters: how much each counted in measured executions. */
+    /** On CPUs with general-purpose counters: how much each counted in measured executions. */
+    uint64_t counted[16];
     struct td_own_sample last;     /**< The last sample added. */
     struct td_own_sample from;     /**< Where the present execution began. */
 };

@@ -1,4 +1,4 @@
-/* Regions on a core with plain counters and a tree of three levels: the report, as text and CSV, has each of its nodes. */
+/* Regions on a core with general-purpose counters and a tree of three levels: the report, as text and CSV, has each of its nodes. */
 #include "preload.h"
 
 static int regions(void)

@@ -99,7 +99,7 @@ impl Ways {
         self.0.iter().filter(|core| !core.subtree.is_empty())
     }
 
-    /// "SLOTS and PERF_METRICS, or 8 or 7 general counters", "5 or 4 general counters; 6 below a node".
+    /// "SLOTS and PERF_METRICS, or 8 or 7 general-purpose counters", "5 or 4 general-purpose counters; 6 below a node".
     fn source(&self) -> String {
         let mut counters: Vec<usize> = Vec::new();
         for core in self.0.iter().filter(|core| core.subtree.is_empty() && core.general_counters > 0) {

@@ -50,7 +50,7 @@ pub struct Arguments {
     /// and unwound by what files say of functions without frame pointers; or lbr: by branch records that Intel's CPUs have, the last 8 to 32
     #[arg(long, value_name = "fp|dwarf[,BYTES]|lbr", default_value = "fp", value_parser = call_graph)]
     call_graph: CallGraph,
-    /// Count down to this level [default: the deepest that the general counters have, or the registers where those are taken]
+    /// Count down to this level [default: the deepest that the general-purpose counters have, or the registers where those are taken]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=2))]
     td_level: Option<u32>,
     /// Sample what the kernel does, too (kernel.perf_event_paranoid at most 1, or CAP_PERFMON)

@@ -57,7 +57,7 @@ pub struct Arguments {
     /// Show processes that do not measure themselves (static ones, say), too, each for itself (Linux 6.12 or later)
     #[arg(long, conflicts_with = "inside")]
     per_process: bool,
-    /// Measure from inside alone. The program's own performance counters (perf events, PAPI, ...) then have all general counters,
+    /// Measure from inside alone. The program's own performance counters (perf events, PAPI, ...) then have all general-purpose counters,
     /// but nothing is known of static programs, nor of what a killed one did last
     #[arg(long)]
     inside: bool,
@@ -166,7 +166,7 @@ fn no_level(level: u32) -> String {
     format!("--td-level {level}: the whole is not counted from outside: {why}")
 }
 
-/// Whether groups of general counters leave the registers to the library, where `asked`.
+/// Whether groups of general-purpose counters leave the registers to the library, where `asked`.
 fn beside_registers_fits(asked: bool) -> bool {
     asked && outside_options(1, true, true).is_some()
 }
@@ -210,7 +210,7 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
         directory.watch_sandboxed().ok()
     });
     let simulated = simulates().map_err(failed)?;
-    // (simulated figures are no part of real ones, and both cannot have the general counters)
+    // (simulated figures are no part of real ones, and both cannot have the general-purpose counters)
     let alone = arguments.inside || simulated || is(SOURCE, &|value| value == "counters");
     let alone = alone && library.is_some();
     let (turns, level) = (arguments.turns(), arguments.td_level.unwrap_or(0));

@@ -32,7 +32,7 @@ pub fn has_patterns() -> bool {
     PATTERNS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// Groups of level 1 from outside that the library's own groups of general counters fit beside, and what the library is to be told.
+/// Groups of level 1 from outside that the library's own groups of general-purpose counters fit beside, and what the library is to be told.
 pub struct Shared {
     pub outside: Options,
     pub inside: Vec<(&'static str, &'static str)>,
@@ -61,7 +61,7 @@ pub fn shared() -> Option<Shared> {
             let source = if bounded { "counters alone" } else { "counters" };
             (source, both_count(&outside, SourceKind::Counters))
         }
-        // (it takes both kinds of core of its own accord, if general counters are free)
+        // (it takes both kinds of core of its own accord, if general-purpose counters are free)
         kinds => (
             "",
             kinds.iter().all(|(cpus, e_cores)| {

@@ -75,7 +75,7 @@ fn source(name: &str) -> (SourceKind, Corrections) {
     let source = match name {
         "" => SourceKind::Automatic,
         "registers" => SourceKind::Registers,
-        // (of `topdown run`, which has general counters)
+        // (of `topdown run`, which has general-purpose counters)
         "registers alone" => return (SourceKind::Registers, Corrections::Bounded),
         "counters" => SourceKind::Counters,
         "counters alone" => return (SourceKind::Counters, Corrections::Bounded),

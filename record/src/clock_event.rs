@@ -21,7 +21,7 @@ const LONGER: u64 = 8;
 /// Nobody interrupts one of so many, most likely.
 const TRIES: usize = 5;
 /// What Intel's PMUs have as ref-cycles, and its configuration. Fixed counter 2 counts it, at the rate of the time stamp counter while the CPU is not
-/// halted; the second one could be in a general counter, too, but the kernel takes fixed ones first (arch/x86/events/intel/core.c,
+/// halted; the second one could be in a general-purpose counter, too, but the kernel takes fixed ones first (arch/x86/events/intel/core.c,
 /// intel_pmu_ref_cycles_ext; core.c, __perf_sched_find_counter).
 const FIXED_REF_CYCLES: [(&str, u64); 2] =
     [("event=0x00,umask=0x03", 0x0300), ("event=0x3c,umask=0x01", 0x013c)];

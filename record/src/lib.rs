@@ -1,6 +1,6 @@
 //! Sampling by bursts, from outside and without a patched kernel: which functions waste pipeline slots.
 //!
-//! A group of plain counters is opened on each thread. At random instants it is enabled for three samples that lie a short gap
+//! A group of general-purpose counters is opened on each thread. At random instants it is enabled for three samples that lie a short gap
 //! apart (PERF_EVENT_IOC_REFRESH), and then stops. What passed between two neighbouring samples belongs to the function in which
 //! both are; a clock of each thread tells the time. Modules in the order in which data passes them:
 

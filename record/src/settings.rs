@@ -48,7 +48,7 @@ fn found_on(cpus: &BTreeSet<u32>, options: &Options) -> Result<Info, Error> {
 }
 
 /// The events to record, down to a level (0: the deepest), of the kernel, too, or not, once it was seen that they count on these CPUs (of
-/// none: on that of the calling thread): general counters if they are free, else registers, or what TOPDOWN_SOURCE says. A clock and returns
+/// none: on that of the calling thread): general-purpose counters if they are free, else registers, or what TOPDOWN_SOURCE says. A clock and returns
 /// of functions are among them where counters are left.
 ///
 /// # Errors

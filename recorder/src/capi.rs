@@ -35,7 +35,7 @@ fn guard(work: impl FnOnce() -> Result<()>) -> c_int {
 ///  -E2BIG          `options` has a value that this version does not know
 ///  -EBUSY          there is a recording already, or another thread is in one of these calls
 ///  -EAGAIN         no thread can be made
-/// or what td_open returns where general counters cannot be counted (-ENODEV, -EACCES, -EPERM ...).
+/// or what td_open returns where general-purpose counters cannot be counted (-ENODEV, -EACCES, -EPERM ...).
 ///
 /// # Safety
 /// `options` is NULL or points to what its type says.

@@ -14,7 +14,7 @@ pub struct RecordOptions {
     pub size: u32,
     /// Bursts per second and thread, up to 2000; 0 means 500.
     pub frequency: u32,
-    /// 1, 2, or 0 for the deepest that the general counters have.
+    /// 1, 2, or 0 for the deepest that the general-purpose counters have.
     pub level: u32,
     /// The part of a thread's time that bursts may take, by measurement, in parts per million, from 100 to 500000; 0 means 10000
     /// (1 %). Where `frequency` would take more there are fewer bursts, and the profile says so.

@@ -356,7 +356,7 @@ fn what_is_odd_is_told_with_its_name() {
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
 
-/// One execution of so many slots, by general counters: 40 % retiring, 30 % backend bound, 20 % frontend bound.
+/// One execution of so many slots, by general-purpose counters: 40 % retiring, 30 % backend bound, 20 % frontend bound.
 fn by_counters(slots: u64) -> Sum {
     let counts = [40, 30, 20].map(|percent| (slots * percent / 100) as f64);
     let counted = counts.map(|sum| Some(InputSum { sum, ..InputSum::default() }));

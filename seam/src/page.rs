@@ -12,7 +12,7 @@ pub const SLOTS_INDEX: u32 = 0x4000_0004;
 /// The same of every event of PERF_METRICS.
 pub const METRICS_INDEX: u32 = 0x2000_0001;
 
-/// The width of plain counters: of all that Intel and AMD make now.
+/// The width of general-purpose counters: of all that Intel and AMD make now.
 pub const PLAIN_WIDTH: u16 = 48;
 
 /// What the total of a plain event is made of, for as long as its counter stays with it.

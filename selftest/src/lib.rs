@@ -224,7 +224,7 @@ fn try_all<W: Write>(report: &mut Report<W>, machine: Option<&Machine>, td: TopD
     Ok(())
 }
 
-/// What registers and general counters say of each microkernel.
+/// What registers and general-purpose counters say of each microkernel.
 fn try_sources<W: Write>(report: &mut Report<W>, machine: Option<&Machine>) -> io::Result<()> {
     let assumed =
         "registers and general counters say the same of it, or differ by the slots that the core drops";

@@ -1,4 +1,4 @@
-//! The two sources side by side: what registers and general counters say of the same microkernel. SLOTS is one counter, so
+//! The two sources side by side: what registers and general-purpose counters say of the same microkernel. SLOTS is one counter, so
 //! they measure one after the other.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Levels 1 and 2 of plain counters, where they are sums of these: what the evaluation of the tree gives, to the last bit.
+//! Levels 1 and 2 of general-purpose counters, where they are sums of these: what the evaluation of the tree gives, to the last bit.
 
 use super::{level_1, level_2};
 use crate::model;

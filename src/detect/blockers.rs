@@ -14,7 +14,7 @@ pub(crate) const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 pub(crate) enum Attempt<'a> {
     /// perf_event_open of the event of this name.
     Open(&'a str),
-    /// The same of a member of a group of plain counters.
+    /// The same of a member of a group of general-purpose counters.
     OpenMember(&'a str),
     /// mmap of a control page.
     Map,

@@ -1,4 +1,4 @@
-//! General counters: which events of a core are to be counted, and whether they fit.
+//! General-purpose counters: which events of a core are to be counted, and whether they fit.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -16,7 +16,7 @@ use crate::sys::cpu::{ARM64, Identity};
 use crate::sys::numbers::whole;
 use crate::sys::sysfs::first_line;
 
-/// Finds the general counters of the CPU, or of its P-cores, with what is to be counted in them down to a level (0: the deepest),
+/// Finds the general-purpose counters of the CPU, or of its P-cores, with what is to be counted in them down to a level (0: the deepest),
 /// or says why there are none. None of it needs PERF_METRICS, so virtual machines have it, too.
 pub(crate) fn counters(kernel: &impl Kernel, cpu: &Identity, level: u32) -> Result<(Pmu, Plan)> {
     let Some(row) = model::by_counters(cpu) else {

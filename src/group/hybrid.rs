@@ -1,4 +1,4 @@
-//! A group of plain counters for each kind of core of a hybrid CPU, which count for the same thread: each while the thread runs on
+//! A group of general-purpose counters for each kind of core of a hybrid CPU, which count for the same thread: each while the thread runs on
 //! its cores. What both have counted is added up.
 //!
 //! The kernel counts the times of both by one clock of the thread, so the time in which neither counted is what the time enabled

@@ -49,7 +49,7 @@ pub(crate) struct Group<K: Kernel> {
     everywhere: bool,
     /// A sibling behind the metric events counts cycles: no more than this many slots pass in each.
     slots_per_cycle: Option<u64>,
-    /// How many siblings, behind those, are in general counters beside the registers, and their pages, if RDPMC reads them.
+    /// How many siblings, behind those, are in general-purpose counters beside the registers, and their pages, if RDPMC reads them.
     moved: usize,
     beside: [Option<K::Map>; MOST_MOVED],
 }

@@ -1,4 +1,4 @@
-//! A perf group of plain counters. One that counts slots leads (or cycles, where none does), and each other event counts those
+//! A perf group of general-purpose counters. One that counts slots leads (or cycles, where none does), and each other event counts those
 //! of one category.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A group of plain counters that a smaller one relieves while others hold its counters.
+//! A group of general-purpose counters that a smaller one relieves while others hold its counters.
 //!
 //! What is of a CPU (`perf stat -a`) comes before what is of a thread, and takes no turns with it: a group that does not fit beside it
 //! counts nothing until it ends. Level 1 takes fewer counters than all levels, none of them the one that SLOTS is in. So when a reading
@@ -181,7 +181,7 @@ impl<K: Kernel + Clone> Relieved<K> {
         self.spare.get().filter(|_| is_over).unwrap_or(&self.main)
     }
 
-    /// How many general counters the spare takes, if readings are by it, and whether it counts level 1 of more.
+    /// How many general-purpose counters the spare takes, if readings are by it, and whether it counts level 1 of more.
     pub fn is_over(&self) -> Option<(u32, bool)> {
         let is_over = self.carried.get(|carried| carried.is_over);
         self.wanted.as_ref().filter(|_| is_over).map(|spare| (spare.general_counters, spare.is_shallower))

@@ -1,4 +1,4 @@
-//! Handles by plain counters.
+//! Handles by general-purpose counters.
 #![forbid(unsafe_code)]
 
 use super::any_source::AnySource;
@@ -32,7 +32,7 @@ fn proved(pmu: &Pmu, plan: &Plan) {
     PROVED[pmu.row as usize % PROVED.len()].fetch_or(bit_of(plan), Ordering::Relaxed);
 }
 
-/// By plain counters.
+/// By general-purpose counters.
 #[inline(never)]
 pub(super) fn measure_by_counters(
     options: &Options,

@@ -47,7 +47,7 @@ fn p_cores(linux: &Linux) -> Option<String> {
     linux.text(&format!("{}/cpu_core/cpus", detect::DEVICES)).ok()
 }
 
-/// By general counters of both kinds of core, if they give what was asked for and nobody else needs them now.
+/// By general-purpose counters of both kinds of core, if they give what was asked for and nobody else needs them now.
 #[inline(never)]
 pub(super) fn measure(
     options: &Options,

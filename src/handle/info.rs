@@ -29,7 +29,7 @@ pub struct Info {
     pub path: Path,
     /// Deepest level.
     pub level: u32,
-    /// General counters that it takes; 0: it counts SLOTS and PERF_METRICS, with what corrects them beside them up to Redwood Cove.
+    /// General-purpose counters that it takes; 0: it counts SLOTS and PERF_METRICS, with what corrects them beside them up to Redwood Cove.
     pub counters: u32,
     /// Pipeline slots per cycle of the core; 0 if not known.
     pub slots_per_cycle: u32,
@@ -41,7 +41,7 @@ pub struct Info {
     pub of_both_kinds: bool,
     /// Name of the core.
     pub core: String,
-    /// Why it is not read by RDPMC, why level 1 alone is counted, or why registers are rather than general counters, and what
+    /// Why it is not read by RDPMC, why level 1 alone is counted, or why registers are rather than general-purpose counters, and what
     /// to do about it; else empty.
     pub note: Reason,
     /// `note` says why it is not read by RDPMC, and nothing else.

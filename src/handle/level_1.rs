@@ -1,4 +1,4 @@
-//! Handles of level 1 by general counters alone, because others hold what more would take.
+//! Handles of level 1 by general-purpose counters alone, because others hold what more would take.
 #![forbid(unsafe_code)]
 
 use super::ways::measure_in_a_way;
@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::sys::Linux;
 use crate::sys::cpu::Identity;
 
-/// Level 1 by general counters alone, where others hold SLOTS or PERF_METRICS.
+/// Level 1 by general-purpose counters alone, where others hold SLOTS or PERF_METRICS.
 pub(super) fn measure_level_1(
     options: &Options,
     linux: &Linux,

@@ -138,7 +138,7 @@ pub(crate) fn rdpmc_taken(pmu: &str) -> Error {
         )
 }
 
-/// Runs `work` on the plain counters of a handle.
+/// Runs `work` on the general-purpose counters of a handle.
 fn of_plain<T>(handle: Handle, work: impl FnOnce(&Plain<Relieved<Linux>>) -> Result<T>) -> Result<T> {
     with(handle, |state, _| match &state.source {
         AnySource::Counters(source, _) => work(source),
@@ -146,7 +146,7 @@ fn of_plain<T>(handle: Handle, work: impl FnOnce(&Plain<Relieved<Linux>>) -> Res
     })
 }
 
-/// Whether plain counters count from now on.
+/// Whether general-purpose counters count from now on.
 fn switch(handle: Handle, on: bool) -> Result<()> {
     with(handle, |state, _| match &state.source {
         AnySource::Counters(source, _) => source.counters().switch(on),
@@ -187,7 +187,7 @@ fn slots_only_slowly(handle: Handle) -> Result<SlotsOnly> {
     with(handle, |state, shared| state.source.source().slots_only(shared))
 }
 
-/// An execution begins, after so much was counted where plain counters tell all of executions, if that takes a reading by the
+/// An execution begins, after so much was counted where general-purpose counters tell all of executions, if that takes a reading by the
 /// fast path alone; false: nothing happened.
 #[inline(always)]
 pub(crate) fn begin_steadily(shared: &Shared, sum: &mut Sum, before: &Increments) -> bool {
@@ -213,7 +213,7 @@ fn begin_counted(shared: &Shared, sum: &mut Sum, before: &Increments) -> bool {
     begun
 }
 
-/// One ends of which plain counters tell all, if that takes no more than them: what was counted in those before and in it goes into
+/// One ends of which general-purpose counters tell all, if that takes no more than them: what was counted in those before and in it goes into
 /// `after`. None: nothing happened.
 #[inline(always)]
 pub(crate) fn end_counted(shared: &Shared, sum: &mut Sum, after: &mut Increments) -> Option<PeriodTotals> {
@@ -401,14 +401,14 @@ pub(crate) fn set_mix(handle: Handle, mix: &Mix) -> Result<()> {
     with(handle, |state, _| match &state.source {
         AnySource::SimulatedRegisters(source) => source.counters().set_mix(mix),
         AnySource::SimulatedCounters(_) => {
-            Err(Error::errno(libc::ENOTSUP, "the simulated core has plain counters")
+            Err(Error::errno(libc::ENOTSUP, "the simulated core has general-purpose counters")
                 .remedy("say what each counts: td_simulate_counters"))
         }
         _ => Err(not_simulated()),
     })
 }
 
-/// Sets what the simulated plain counters count in a cycle, in the order of the tree's inputs.
+/// Sets what the simulated general-purpose counters count in a cycle, in the order of the tree's inputs.
 pub(crate) fn set_per_cycle(handle: Handle, per_cycle: &[f64]) -> Result<()> {
     with(handle, |state, _| match &state.source {
         AnySource::SimulatedCounters(source) => source.counters().set_per_cycle(per_cycle),

@@ -39,15 +39,17 @@ pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
     let plain = options.source == SourceKind::Counters || options.of_e_cores();
     let of_task = matches!(options.target, Target::Task(_) | Target::TaskOn(..));
     if options.on_exec && !(plain && of_task) {
-        return Err(Error::invalid("`on_exec` is for plain counters of another thread (`Target::Task`)"));
+        return Err(Error::invalid(
+            "`on_exec` is for general-purpose counters of another thread (`Target::Task`)",
+        ));
     }
     if options.off && !(plain && options.target != Target::This) {
-        return Err(Error::invalid("`off` is for plain counters of another thread, or of a CPU"));
+        return Err(Error::invalid("`off` is for general-purpose counters of another thread, or of a CPU"));
     }
     let on_cpu = matches!(options.target, Target::TaskOn(..));
     if options.record_slots > 0 && !(plain && on_cpu && options.inherit) {
         return Err(Error::invalid(
-            "`record_slots` is for inherited plain counters of another thread on a CPU (`Target::TaskOn`)",
+            "`record_slots` is for inherited general-purpose counters of another thread on a CPU (`Target::TaskOn`)",
         ));
     }
     let handle = POOL.take().map_err(|e| {
@@ -184,7 +186,7 @@ fn measure_one_kind(options: &Options, linux: Linux, cpu: Identity, handle: Hand
     Ok(state)
 }
 
-/// The PMU with SLOTS and PERF_METRICS; None: there are general counters alone.
+/// The PMU with SLOTS and PERF_METRICS; None: there are general-purpose counters alone.
 fn registers(linux: &Linux, cpu: &Identity, options: &Options) -> Result<Option<Pmu>> {
     if model::of_cpu(cpu).is_some_and(|(_, row)| matches!(row.counting, Counting::Counters(_))) {
         return Ok(None);
@@ -199,7 +201,7 @@ fn registers(linux: &Linux, cpu: &Identity, options: &Options) -> Result<Option<
     }
 }
 
-/// By the P-cores' general counters, if they give what the registers would, and nobody else needs them now.
+/// By the P-cores' general-purpose counters, if they give what the registers would, and nobody else needs them now.
 #[inline(never)]
 fn measure_by_free_counters(
     options: &Options,
@@ -222,7 +224,7 @@ fn measure_by_free_counters(
     unless_it_took_turns(state, handle)
 }
 
-/// By general counters: all levels, or level 1 if that alone fits them; on a core that has no registers, beside what others
+/// By general-purpose counters: all levels, or level 1 if that alone fits them; on a core that has no registers, beside what others
 /// count.
 fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Handle) -> Result<Box<State>> {
     let find = |level| -> Box<dyn ExactSizeIterator<Item = Result<(Pmu, Plan)>>> {

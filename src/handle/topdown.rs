@@ -46,7 +46,7 @@ impl TopDown {
         any_read(self.0)
     }
 
-    /// An execution of the sum's region begins, as `td_sum_begin`. Where plain counters tell all of executions, `before` is what they
+    /// An execution of the sum's region begins, as `td_sum_begin`. Where general-purpose counters tell all of executions, `before` is what they
     /// counted in those that `end_counted` ended.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl TopDown {
         Some((execution, seen))
     }
 
-    /// As `end_steadily`, where plain counters tell all of the execution: what they counted in those before and in it goes into
+    /// As `end_steadily`, where general-purpose counters tell all of the execution: what they counted in those before and in it goes into
     /// `after`, and the sum has none of these. By the handle's own thread.
     #[inline(always)]
     pub fn end_counted(&self, sum: &mut Sum, after: &mut Increments) -> Option<PeriodTotals> {
@@ -118,7 +118,7 @@ impl TopDown {
         reset(self.0)
     }
 
-    /// Whether plain counters count from now on; what they have counted stays. Switched off they leave the counters to another handle, and
+    /// Whether general-purpose counters count from now on; what they have counted stays. Switched off they leave the counters to another handle, and
     /// no time passes for them. (Those of others may be off from the start: `Options::off`.)
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl TopDown {
         set_mix(self.0, mix)
     }
 
-    /// Sets what simulated plain counters count in a cycle from now on, in the order of `Sample::counter`.
+    /// Sets what simulated general-purpose counters count in a cycle from now on, in the order of `Sample::counter`.
     ///
     /// # Errors
     /// -EINVAL: too many, or not between 0 and 64; -ENOTSUP: the handle has PERF_METRICS, or measures real counters.

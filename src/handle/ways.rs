@@ -12,7 +12,7 @@ use crate::sys::cpu::Identity;
 use crate::sys::{Kernel, Linux};
 use std::time::Duration;
 
-/// CPU time in which a group of general counters that are free has counted.
+/// CPU time in which a group of general-purpose counters that are free has counted.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(2);
 
 /// In the first of these ways in which a group is on the counters all the while, or in the last. `always`: so is the last, or it fails.

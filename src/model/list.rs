@@ -22,7 +22,7 @@ pub struct Core {
     pub models: &'static [u32],
     /// Pipeline slots per cycle; 0 if not known.
     pub slots_per_cycle: u32,
-    /// General counters that are taken for all levels; 0: SLOTS and PERF_METRICS, which take none.
+    /// General-purpose counters that are taken for all levels; 0: SLOTS and PERF_METRICS, which take none.
     pub general_counters: usize,
     /// Deepest level.
     pub level: u32,

@@ -83,13 +83,13 @@ pub(crate) enum Counting {
     /// SLOTS and PERF_METRICS, with fields down to this level, the tree of metrics that follow from them, and what is counted beside
     /// them.
     PerfMetrics { level: u32, tree: &'static Tree, moved: &'static [Moved] },
-    /// Plain counters.
+    /// General-purpose counters.
     Counters(&'static Counters),
     /// Not by this version; why.
     None(&'static str),
 }
 
-/// Plain counters, and the tree of metrics that follow from them.
+/// General-purpose counters, and the tree of metrics that follow from them.
 #[derive(Debug)]
 pub(crate) struct Counters {
     pub tree: &'static Tree,
@@ -100,11 +100,11 @@ pub(crate) struct Counters {
     /// The node whose deeper levels are counted, of a core whose group cannot hold all of them; TD_NODE_NONE: of a row that a CPU
     /// is measured by unless it is told otherwise.
     pub subtree: u32,
-    /// How many general counters the core has; 0 where that says nothing of what fits, as SLOTS leads.
+    /// How many general-purpose counters the core has; 0 where that says nothing of what fits, as SLOTS leads.
     pub general: usize,
     /// Counts near returns that have retired, of whatever function (for samples: `sampling`).
     pub returns: Option<Event>,
-    /// Counts time in a general counter (for samples): cycles, at a constant rate if the core has such. None: a fixed counter does, or none.
+    /// Counts time in a general-purpose counter (for samples): cycles, at a constant rate if the core has such. None: a fixed counter does, or none.
     pub clock: Option<Event>,
     /// Why there is no deeper level, where the core's maker publishes one; else empty.
     pub no_deeper: &'static str,
@@ -118,7 +118,7 @@ pub(crate) struct Leader {
     pub event: Event,
     /// It counts cycles, each of as many slots as the core is wide.
     pub by_cycle: bool,
-    /// It takes a general counter; else it has a fixed one.
+    /// It takes a general-purpose counter; else it has a fixed one.
     pub general: bool,
 }
 
@@ -134,7 +134,7 @@ pub(crate) struct Event {
     pub name: &'static str,
     /// What stands for it in perf_event_attr.config, as the core's maker documents it.
     pub config: u64,
-    /// The one general counter that counts it, if not all do.
+    /// The one general-purpose counter that counts it, if not all do.
     pub counter: Option<u32>,
     /// It may well count nothing, whatever runs.
     pub may_be_silent: bool,
@@ -151,7 +151,7 @@ impl Event {
 /// Of arm64, which has a counter of its own for them.
 const ARM64_CYCLES: Event = Event::new("cpu_cycles", 0x11);
 
-/// How many general counters these events take, led by this one. Of arm64 the first event of cycles has a counter of its own.
+/// How many general-purpose counters these events take, led by this one. Of arm64 the first event of cycles has a counter of its own.
 pub(crate) fn general_counters(leader: &Leader, events: &[Event]) -> usize {
     let has_its_own = |event: &Event| *event == ARM64_CYCLES && leader.event != *event;
     events.iter().filter(|event| !has_its_own(event)).count() + usize::from(leader.general)
@@ -211,7 +211,7 @@ pub(crate) fn another(row: &Model, variant: Variant) -> Option<(u32, &'static Mo
     (0..).zip(rows()).find(|(_, other)| other.base == row.base && other.variant == variant)
 }
 
-/// The row of the CPU, or of its P-cores, by general counters, with its place.
+/// The row of the CPU, or of its P-cores, by general-purpose counters, with its place.
 pub(crate) fn by_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
     let own = of_cpu(cpu).filter(|(_, row)| matches!(row.counting, Counting::Counters(_)));
     own.or_else(|| variant_of(cpu, Variant::Counters))

@@ -16,7 +16,7 @@ pub(crate) const SLOTS: Event = Event::new("slots", 0x0400);
 pub(crate) const SLOTS_P: Event = Event::new("TOPDOWN.SLOTS_P", 0x01a4);
 
 /// The metric events in the order of their fields: level 1, then level 2. Each has a page that shows
-/// `METRICS_INDEX` while it counts; a general counter under the same name shows another.
+/// `METRICS_INDEX` while it counts; a general-purpose counter under the same name shows another.
 pub(crate) const METRICS: [Event; 8] = [
     Event::new("topdown-retiring", 0x8000),
     Event::new("topdown-bad-spec", 0x8100),
@@ -67,7 +67,7 @@ pub(super) const NODES: [Row; 12] = [
 ];
 pub(crate) static TREE: Tree = Tree::new(&INPUTS, None, &[], &NODES, &[]);
 
-/// Slots that the published metrics have in other categories than the registers, and that a general counter beside these counts.
+/// Slots that the published metrics have in other categories than the registers, and that a general-purpose counter beside these counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moved {
     pub event: Event,

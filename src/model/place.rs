@@ -82,7 +82,7 @@ pub(crate) fn moved(place: u8) -> &'static [Moved] {
     MOVED[usize::from(place)]
 }
 
-/// Whether plain counters of the row at a place correct others of them.
+/// Whether general-purpose counters of the row at a place correct others of them.
 #[inline(always)]
 pub(crate) fn is_corrected(place: u8) -> bool {
     IS_CORRECTED[usize::from(place)]
@@ -106,13 +106,13 @@ pub(crate) fn has_sums(place: u8) -> bool {
     SUMS[usize::from(place)].is_some()
 }
 
-/// Level 1 of the row at a place as sums of plain counters, if it is that, and they decide it.
+/// Level 1 of the row at a place as sums of general-purpose counters, if it is that, and they decide it.
 #[inline(always)]
 pub(crate) fn sums(place: u8) -> Option<&'static Sums> {
     SUMS[usize::from(place)]
 }
 
-/// How many plain counters the nodes of the row at a place take down to a level; 0 if its tree takes none.
+/// How many general-purpose counters the nodes of the row at a place take down to a level; 0 if its tree takes none.
 #[inline(always)]
 pub(crate) fn counters_down_to(place: u8, level: u8) -> usize {
     COUNTERS_DOWN_TO[usize::from(place)][usize::from(level % LEVELS)].into()

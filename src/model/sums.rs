@@ -7,7 +7,7 @@ use super::tree::{Corrected, Formula, Tree};
 /// No root of `Sums` takes a later input.
 pub(crate) const SUMMED: usize = 5;
 
-/// Level 1 as sums of inputs, in slots: the roots have the slots of td_l1's four shares in their order, and one may be a fifth. Of plain counters
+/// Level 1 as sums of inputs, in slots: the roots have the slots of td_l1's four shares in their order, and one may be a fifth. Of general-purpose counters
 /// one is what the others leave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sums {

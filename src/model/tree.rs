@@ -262,7 +262,7 @@ impl Tree {
         depth
     }
 
-    /// Whether the inputs are plain counters, all of them, rather than categories of PERF_METRICS.
+    /// Whether the inputs are general-purpose counters, all of them, rather than categories of PERF_METRICS.
     pub const fn takes_counters(&self) -> bool {
         self.inputs[0].counter().is_some()
     }

@@ -1,4 +1,4 @@
-//! How many general counters there are, how many of them a group of this thread gets at once, and who has perf events open.
+//! How many general-purpose counters there are, how many of them a group of this thread gets at once, and who has perf events open.
 #![forbid(unsafe_code)]
 
 use super::{Outcome, Surroundings};
@@ -20,7 +20,7 @@ const TRIES: usize = 3;
 /// So many processes are named.
 const NAMED: usize = 4;
 
-/// The general counters of this CPU.
+/// The general-purpose counters of this CPU.
 #[derive(Clone, Debug)]
 pub(super) struct General {
     /// As many events fit into one group.
@@ -31,7 +31,7 @@ pub(super) struct General {
     pub others: Vec<String>,
 }
 
-/// Opens groups of events that any general counter can count, the largest first.
+/// Opens groups of events that any general-purpose counter can count, the largest first.
 pub(super) fn count<K: Kernel>(kernel: &K) -> Result<General> {
     let there = match kernel.open_group(&group(kernel, MOST), 0, -1, None) {
         Ok(_) => MOST,

@@ -53,7 +53,7 @@ pub struct Survey {
 }
 
 /// Looks at this machine, this process and this thread. Opens a handle, and counts with it, and with groups of
-/// general counters, for up to 20 ms and 6 ms for each general counter of the calling thread's time.
+/// general-purpose counters, for up to 20 ms and 6 ms for each general-purpose counter of the calling thread's time.
 pub fn probe() -> Survey {
     let linux = Linux::default();
     let open = |_: &Linux| open_and_count();

@@ -58,7 +58,7 @@ pub(crate) struct Snapshot {
     pub ns: u64,
     /// A clock to pace by, which runs while the thread does: nanoseconds, or ticks where there are none.
     pub pace: u64,
-    /// What general counters beside the registers said, of the same stretch.
+    /// What general-purpose counters beside the registers said, of the same stretch.
     pub beside: [PlainCounter; MOST_MOVED],
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct GroupCounts {
     pub most: Option<u64>,
     /// In slots, as the kernel makes them of the fields.
     pub category: [u64; CATEGORIES],
-    /// What general counters beside the registers have counted.
+    /// What general-purpose counters beside the registers have counted.
     pub beside: [u64; MOST_MOVED],
 }
 
@@ -153,7 +153,7 @@ pub(crate) trait MetricsCounters {
     fn reader(&self) -> Option<Reader> {
         None
     }
-    /// How many general counters there are beside the registers.
+    /// How many general-purpose counters there are beside the registers.
     fn beside(&self) -> usize {
         0
     }
@@ -162,7 +162,7 @@ pub(crate) trait MetricsCounters {
 /// The number of `td_sample.counter[]`.
 pub(crate) const MOST_COUNTERS: usize = 15;
 
-/// What one read(2) of a group of plain counters tells.
+/// What one read(2) of a group of general-purpose counters tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlainCounts {
     pub time: Times,
@@ -176,7 +176,7 @@ pub(crate) struct PlainCounts {
     pub is_stretch: bool,
 }
 
-/// A group of plain counters, real or simulated; or one for each kind of core. What they count is exact, and nothing resets them.
+/// A group of general-purpose counters, real or simulated; or one for each kind of core. What they count is exact, and nothing resets them.
 pub(crate) trait PlainCounters {
     /// read(2) of the group: what was counted since it was opened.
     fn counts(&self) -> Result<PlainCounts>;
@@ -209,11 +209,11 @@ pub(crate) struct SeenRegisters {
     pub sequence: u32,
     /// The program did not call td_read: more was executed before.
     pub is_later: bool,
-    /// Plain counters, as they were right after.
+    /// General-purpose counters, as they were right after.
     pub entry: Option<Entry>,
 }
 
-/// What plain counters said at one moment: the leader's, then those of `td_sample.counter[]`.
+/// What general-purpose counters said at one moment: the leader's, then those of `td_sample.counter[]`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RawCounters {
@@ -228,7 +228,7 @@ pub(crate) struct RawCounters {
     pub counter: [u64; 1 + MOST_COUNTERS],
 }
 
-/// Where a look at the pages of plain counters begins.
+/// Where a look at the pages of general-purpose counters begins.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
     /// They are of the counters with these numbers, of the second of two groups or not.
@@ -273,7 +273,7 @@ impl Entry {
     }
 }
 
-/// Where plain counters stand, and what their totals are made of.
+/// Where general-purpose counters stand, and what their totals are made of.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CountersSnapshot {
     pub sequence: u32,
@@ -316,7 +316,7 @@ impl CountersSnapshot {
 /// How often pages that the kernel changes meanwhile are read, where a look does not measure itself.
 const TRIES: u32 = if MEASURES_ITSELF { 1 } else { 4 };
 
-/// What readings of plain counters start from: clock, numbers and bases. `leader` and `members` are the mapped pages of one
+/// What readings of general-purpose counters start from: clock, numbers and bases. `leader` and `members` are the mapped pages of one
 /// group of the calling thread's, which user space may read. None if it is not on this CPU, does not tell, or user space may read it
 /// no more; if it was taken away meanwhile, what is told does not go with the entry.
 pub(crate) fn counters_snapshot<'a, M: Mapping + 'a>(

@@ -1,4 +1,4 @@
-//! Where there is no RDPMC. arm64 reads plain counters by MRS; all else takes the slow path.
+//! Where there is no RDPMC. arm64 reads general-purpose counters by MRS; all else takes the slow path.
 
 use super::{CountersSnapshot, Snapshot};
 use crate::model::perf_metrics::MOST_MOVED;

@@ -41,7 +41,7 @@ pub(crate) fn margin(left: u64) -> u64 {
 /// `Shared::limit` is one of the leader's counter, in slots.
 pub(crate) const LIMITS_TOTALS: bool = false;
 
-/// Plain counters of these numbers, with what they start from, into the sample. The last first, so that one place to enter serves each
+/// General-purpose counters of these numbers, with what they start from, into the sample. The last first, so that one place to enter serves each
 /// number of them.
 macro_rules! counters_into {
     ($name:expr, $place:literal, $numbers:literal) => {
@@ -136,7 +136,7 @@ macro_rules! fast_read {
             "mov rdx, r10",
             "jmp {slowly}",
             $crate::sys::restartable!(descriptor "23b"),
-            // The same of plain counters. They were with these events as long as the page's sequence number is the handle's; on
+            // The same of general-purpose counters. They were with these events as long as the page's sequence number is the handle's; on
             // an E-core, where it is not, none of them is read. A handle with a group for each kind of core has another page for
             // the second one, behind another part of the same kind, which `slowly` does not hear of.
             "26: cmp rax, {BY_COUNTERS}",
@@ -236,7 +236,7 @@ pub(crate) use fast_read;
 
 fast_read!("topdown_fast_read", ".hidden", leave_it, "0");
 
-/// Where `topdown_fast_read` and `td_read` begin to read so many plain counters; one more than there can be: where they turn the
+/// Where `topdown_fast_read` and `td_read` begin to read so many general-purpose counters; one more than there can be: where they turn the
 /// leader's count into slots.
 pub(crate) fn entries(count: usize) -> [usize; 2] {
     places(count - 1)
@@ -386,7 +386,7 @@ macro_rules! counted {
     };
 }
 
-/// By plain counters of the calling thread's, as `Shared::may_count` says.
+/// By general-purpose counters of the calling thread's, as `Shared::may_count` says.
 impl Shared {
     /// What clock, slots and counters say, less what is in `before`, goes into the sample in a larger thing. False: it has not the
     /// head of what samples start from now, and what was written means nothing.
@@ -524,7 +524,7 @@ impl Shared {
         Err(SeenRegisters { registers, sequence: out.base.sequence, ..SeenRegisters::default() })
     }
 
-    /// What plain counters say, by the numbers that they had when they were last looked at. None: the group is not on this CPU, it was
+    /// What general-purpose counters say, by the numbers that they had when they were last looked at. None: the group is not on this CPU, it was
     /// never looked at, or the thread was disturbed.
     #[inline(never)]
     pub fn raw_counters(&self) -> Option<RawCounters> {
@@ -594,7 +594,7 @@ impl Shared {
     }
 }
 
-/// The uppermost bit of a plain counter, which is set while it counts: the kernel starts each half its way, and again when it
+/// The uppermost bit of a general-purpose counter, which is set while it counts: the kernel starts each half its way, and again when it
 /// overflows. It is clear after an overflow of PERF_METRICS, where the kernel zeroes SLOTS, whoever has it, and says so to nobody
 /// (kernel-facts I). Then read(2) alone tells, until the group is next switched in.
 pub(crate) const STARTED: u64 = 1 << (PLAIN_WIDTH - 1);
@@ -604,7 +604,7 @@ pub(crate) fn tells(snapshot: &CountersSnapshot) -> bool {
     snapshot.counter[0].raw & STARTED != 0
 }
 
-/// Programs inline readings, and executions are read by plain counters alone (`Shared::count_from`).
+/// Programs inline readings, and executions are read by general-purpose counters alone (`Shared::count_from`).
 pub(crate) const HAS_RDPMC: bool = true;
 
 /// A look at the pages counts itself.

@@ -32,13 +32,13 @@ pub struct Shared {
     pub(crate) scale: Cell<u64>,
     /// 1 since td_open; 0 in a forked child, where the kernel wiped the page (MADV_WIPEONFORK).
     pub(crate) present: AtomicU64,
-    /// How many plain counters readings read, besides the leader's.
+    /// How many general-purpose counters readings read, besides the leader's.
     pub(crate) count: Cell<u64>,
-    /// Thread pointer of the thread that may read plain counters; 0 if none may.
+    /// Thread pointer of the thread that may read general-purpose counters; 0 if none may.
     pub(crate) counts_of: AtomicU64,
     /// What a sample would be were registers, counters and clock at zero; `base.sequence` is what the page must say.
     pub(crate) start: Cell<Sample>,
-    /// RDPMC numbers of plain counters: the leader's, then those of `Sample::counter`.
+    /// RDPMC numbers of general-purpose counters: the leader's, then those of `Sample::counter`.
     pub(crate) numbers: Cell<[u32; 1 + MOST_COUNTERS]>,
     /// Where readings of so many of them begin (src/read/rdpmc.rs).
     pub(crate) entries: Cell<[usize; 2]>,
@@ -53,13 +53,13 @@ pub struct Shared {
     /// and in that part, the handle's own. Else the handle's own.
     pub(crate) second: Cell<*const Shared>,
     pub(crate) main: Cell<*const Shared>,
-    /// How often its plain counters were read by `raw_counters`.
+    /// How often its general-purpose counters were read by `raw_counters`.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) looks: Cell<u64>,
-    /// `count` of plain counters, or 0 if each count of the leader is worth several slots: where readings of executions go on from it.
+    /// `count` of general-purpose counters, or 0 if each count of the leader is worth several slots: where readings of executions go on from it.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) place: Cell<u64>,
-    /// `limit` of plain counters, in counts of the leader's, as readings that programs inline have them.
+    /// `limit` of general-purpose counters, in counts of the leader's, as readings that programs inline have them.
     pub(crate) leader_limit: Cell<u64>,
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct Reader {
     pub everywhere: bool,
 }
 
-/// `reader` of who reads plain counters is so much less than the thread pointer, which is aligned.
+/// `reader` of who reads general-purpose counters is so much less than the thread pointer, which is aligned.
 pub(crate) const BY_COUNTERS: u64 = 2;
 /// So much less, if it reads those of the second group now.
 pub(crate) const BY_SECOND: u64 = 6;
@@ -135,7 +135,7 @@ pub(crate) const BY_SECOND: u64 = 6;
 const MARKED: std::ops::RangeInclusive<usize> = 3..=1 + MARKED_COUNTERS;
 
 impl Shared {
-    /// Lets a thread read the registers by itself from now on, and so many general counters beside them.
+    /// Lets a thread read the registers by itself from now on, and so many general-purpose counters beside them.
     pub fn attach(&self, reader: Reader, beside: usize) {
         self.set_rseq(reader.rseq);
         self.count.set(beside as u64);
@@ -146,7 +146,7 @@ impl Shared {
         self.counts_of.store(0, Ordering::Relaxed);
     }
 
-    /// Lets a thread read so many plain counters, besides the leader's, by itself from now on. `slots_each`: what a count of the
+    /// Lets a thread read so many general-purpose counters, besides the leader's, by itself from now on. `slots_each`: what a count of the
     /// leader is worth.
     pub fn attach_counters(&self, reader: Reader, count: usize, slots_each: u64) {
         self.set_rseq(reader.rseq);
@@ -196,19 +196,19 @@ impl Shared {
         self.reader.load(Ordering::Relaxed) != 0 && !self.reads_counters()
     }
 
-    /// Whether a thread reads plain counters by itself now, of whichever group.
+    /// Whether a thread reads general-purpose counters by itself now, of whichever group.
     #[inline(always)]
     pub fn reads_counters(&self) -> bool {
         self.reader.load(Ordering::Relaxed) % 4 == 4 - BY_COUNTERS
     }
 
-    /// What samples of plain counters start from, if the calling thread may read executions by them, and none is being changed.
+    /// What samples of general-purpose counters start from, if the calling thread may read executions by them, and none is being changed.
     pub fn counters_start(&self) -> Option<Sample> {
         let start = self.start.get();
         (HAS_RDPMC && self.may_count() && start.base.sequence != AWAY).then_some(start)
     }
 
-    /// How many plain counters are read besides the leader's.
+    /// How many general-purpose counters are read besides the leader's.
     #[inline(always)]
     pub fn counters(&self) -> usize {
         self.count.get() as usize
@@ -220,7 +220,7 @@ impl Shared {
         self.limit.get()
     }
 
-    /// Whether the calling thread reads plain counters by itself.
+    /// Whether the calling thread reads general-purpose counters by itself.
     #[inline(always)]
     pub fn may_count(&self) -> bool {
         thread::pointer() == self.counts_of.load(Ordering::Relaxed)
@@ -318,7 +318,7 @@ impl Shared {
         self.set_sequence(if newest() { start.base.sequence } else { AWAY });
     }
 
-    /// So much of what plain counters have counted does not count, and the bound is this: readings start from here now.
+    /// So much of what general-purpose counters have counted does not count, and the bound is this: readings start from here now.
     pub fn take_out(&self, own: &RawCounters, error: u64, sequence: u32, newest: impl Fn() -> bool) {
         // SAFETY: our own cell, and nobody holds a reference to what is in it.
         let start = unsafe { &mut *self.start.as_ptr() };
@@ -333,7 +333,7 @@ impl Shared {
         }
     }
 
-    /// As `restart`, with plain counters beside the registers, at a reading where they said this; so much less of them counts.
+    /// As `restart`, with general-purpose counters beside the registers, at a reading where they said this; so much less of them counts.
     pub fn restart_beside(
         &self,
         (scale, limit): (u64, u64),
@@ -391,7 +391,7 @@ impl Shared {
         (of(&self.start.get().base) == of(&sample.base)).then_some(mark)
     }
 
-    /// As `restart`, of plain counters with these RDPMC numbers, and what their totals are without what they say.
+    /// As `restart`, of general-purpose counters with these RDPMC numbers, and what their totals are without what they say.
     pub fn restart_counters(
         &self,
         (scale, limit, leader_limit): (u64, u64, u64),
@@ -416,7 +416,7 @@ impl Shared {
 const _: () = {
     assert!(offset_of!(Shared, start) == 64 && size_of::<Shared>() <= TD_CONTROL_PAGE);
     assert!(offset_of!(Sample, base.window) == offset_of!(Sample, base.sequence) + 4 && SEQUENCE % 8 == 0);
-    // a reading copies what comes before the register; of plain counters, what comes before the categories
+    // a reading copies what comes before the register; of general-purpose counters, what comes before the categories
     assert!(offset_of!(Sample, raw_metrics) == 128 && offset_of!(Sample, base.category) == 72);
     assert!(offset_of!(Sample, base.error) == 64);
     // `reads_counters`

@@ -1,4 +1,4 @@
-//! Sources of samples: SLOTS and PERF_METRICS in windows (`windowed`), plain counters (`plain`), and PMUs that are not
+//! Sources of samples: SLOTS and PERF_METRICS in windows (`windowed`), general-purpose counters (`plain`), and PMUs that are not
 //! there (`simulated`), which are read as either.
 //!
 //! Signal handlers may come between at any instruction, read the same source, and return or leave by siglongjmp. So what

@@ -1,5 +1,5 @@
 //! PMUs that are not there. A clock drives their counters, and a mix divides its slots: SLOTS and PERF_METRICS, with the
-//! rounding to 8 bits and the reset at each read(2) that the real ones have, or plain counters.
+//! rounding to 8 bits and the reset at each read(2) that the real ones have, or general-purpose counters.
 #![forbid(unsafe_code)]
 
 use crate::error::{Error, Result};
@@ -223,7 +223,7 @@ impl MetricsCounters for SimulatedRegisters {
     }
 }
 
-/// A simulated group of plain counters: each counts so much in a cycle.
+/// A simulated group of general-purpose counters: each counts so much in a cycle.
 pub(crate) struct SimulatedCounters {
     /// Slots per cycle.
     width: u64,

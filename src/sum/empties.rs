@@ -52,7 +52,7 @@ impl Empties {
 }
 
 impl Sum {
-    /// What was counted in executions of nothing. (Of CPUs with plain counters nothing else is in these places.)
+    /// What was counted in executions of nothing. (Of CPUs with general-purpose counters nothing else is in these places.)
     #[must_use]
     pub fn empties(&self) -> Empties {
         let (sums, squares) = (&self.together, &self.apart);

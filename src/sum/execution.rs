@@ -193,7 +193,7 @@ impl Sum {
         self.measured < LEAST_SAMPLE
     }
 
-    /// Whether the next execution, or the present one, may be counted steadily: the one before was by plain counters.
+    /// Whether the next execution, or the present one, may be counted steadily: the one before was by general-purpose counters.
     #[inline(always)]
     pub(crate) fn is_steady(&self) -> bool {
         self.state >= STEADY
@@ -279,7 +279,7 @@ impl Sum {
         }
     }
 
-    /// Adds so many executions of which plain counters told all. The sum has one that was measured, of the same kind of core.
+    /// Adds so many executions of which general-purpose counters told all. The sum has one that was measured, of the same kind of core.
     pub fn add_counted(&mut self, executions: u64, counted: &Increments) {
         let counters = counters_down_to(self.last.base.model, self.level as u8).min(counted.counter.len());
         let Increments { slots, ns, .. } = *counted;

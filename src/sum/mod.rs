@@ -31,7 +31,7 @@ pub const TD_SAMPLE_SPARSE: u32 = 8;
 const BETWEEN: u32 = 0;
 const COUNTING: u32 = 1;
 const MEASURING: u32 = 2;
-/// Between two, after one by plain counters: the next may be counted steadily.
+/// Between two, after one by general-purpose counters: the next may be counted steadily.
 const STEADY: u32 = 3;
 /// In one that is counted steadily: its end takes no more than the counters.
 const COUNTED: u32 = 4;
@@ -73,7 +73,7 @@ pub struct Sum {
     pub begun_ns: u64,
     /// Measured executions that have been added up for good.
     pub closed: Part,
-    /// The last ones, which follow each other closely: taken together, and each by itself. On CPUs with plain counters: sums over
+    /// The last ones, which follow each other closely: taken together, and each by itself. On CPUs with general-purpose counters: sums over
     /// executions of nothing of what was counted, and of its squares.
     pub together: Part,
     /// See `together`.
@@ -83,7 +83,7 @@ pub struct Sum {
     /// Of measured executions: sums of the products of their slots and those of each category, then of the squares of the
     /// latter.
     pub moments: [f64; 16],
-    /// On CPUs with plain counters: how much each counted in measured executions.
+    /// On CPUs with general-purpose counters: how much each counted in measured executions.
     pub counted: [u64; 16],
     /// The last sample added.
     pub last: Sample,
@@ -206,7 +206,7 @@ impl Sum {
         }
     }
 
-    /// An execution, by plain counters.
+    /// An execution, by general-purpose counters.
     fn add_counters(&mut self, tree: &Tree, from: &Sample, to: &Sample, one: &Span) {
         let counted = match one.flags & TD_SAMPLE_UNCORRECTED {
             0 => tree.inputs_of(one.level),
@@ -257,7 +257,7 @@ impl Sum {
         all
     }
 
-    /// Whether it is of a CPU with plain counters.
+    /// Whether it is of a CPU with general-purpose counters.
     fn takes_counters(&self) -> bool {
         self.last.base.tree().is_some_and(Tree::takes_counters)
     }

@@ -110,7 +110,7 @@ impl TurnTally {
 }
 
 impl Sum {
-    /// What came since then; of a sum by plain counters.
+    /// What came since then; of a sum by general-purpose counters.
     #[must_use]
     pub fn since(&self, then: &Sum) -> Sum {
         let mut since = *self;

@@ -93,7 +93,7 @@ impl CountedInputs {
     /// What was counted in a span, by the tree of the row at this place: nothing yet.
     #[inline]
     pub fn new(row: u8, span: &Span) -> CountedInputs {
-        // Of a plain counter nothing is rounded, so all error is what passed at the edges. Counters of slots that are read together were
+        // Of a general-purpose counter nothing is rounded, so all error is what passed at the edges. Counters of slots that are read together were
         // all off by the same slots, each of which is of one category.
         let errors = match model::levels_by_category(row) {
             0 => (0.0, span.rounding + span.edges),

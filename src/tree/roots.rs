@@ -40,7 +40,7 @@ impl Roots {
         }
     }
 
-    /// Of plain counters.
+    /// Of general-purpose counters.
     #[allow(clippy::needless_range_loop)] // an iterator takes a hundred instructions more
     #[inline(always)]
     pub fn of_sums(
@@ -77,7 +77,7 @@ impl Roots {
                 }
             }
         }
-        // (plain counters are not rounded, but where the kernel samples them)
+        // (general-purpose counters are not rounded, but where the kernel samples them)
         if errors.rounding != 0.0 {
             rounding = times(errors.rounding);
             rounding[rest] = sums.rounding_of_rest * errors.rounding;

@@ -60,7 +60,7 @@ fn of_core(name: &str) -> &'static Tree {
     model::tree_of(model::of_core(name).unwrap()).unwrap()
 }
 
-/// A reading by read(2), level 1, of plain counters.
+/// A reading by read(2), level 1, of general-purpose counters.
 fn counted_by_read(tree: &Tree, slots: u64, counts: &[u64]) -> Sample {
     let base = Base::of_handle(1 << 32, place_of(tree), 1);
     let base = Base { window: base.first_window().wrapping_add(1), error: 3_000, ..base };

@@ -216,7 +216,7 @@ pub struct NodeInTurns {
     pub far: f64,
 }
 
-/// What plain counters told of executions, all the time of which they counted; flags and level are those of the record's
+/// What general-purpose counters told of executions, all the time of which they counted; flags and level are those of the record's
 /// measurement.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -259,7 +259,7 @@ pub struct Measurement {
     pub squares: f64,
     /// The tree's inputs, in its order.
     pub input: [Input; MOST_INPUTS],
-    /// Of plain counters: what executions of nothing counted.
+    /// Of general-purpose counters: what executions of nothing counted.
     pub empties: RecordedEmpties,
 }
 

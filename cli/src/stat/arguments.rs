@@ -117,8 +117,8 @@ const PARTS: [&str; 7] =
 /// What is counted.
 #[derive(clap::Args, Clone, Copy, Default)]
 pub struct CountOptions {
-    /// Count down to this level [default: the deepest that the general counters have; of rows of text 1. Level 1 takes three or four
-    /// general counters, level 2 seven or eight]. Where no group of them holds the level whole, groups of its parts take turns
+    /// Count down to this level [default: the deepest that the general-purpose counters have; of rows of text 1. Level 1 takes three or four
+    /// general-purpose counters, level 2 seven or eight]. Where no group of them holds the level whole, groups of its parts take turns
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=topdown::deepest_level().into()))]
     pub(super) td_level: Option<u32>,
     /// Count what is below this node beside level 1, on cores whose counters cannot hold all of a level in one group: perf's name

@@ -1,4 +1,4 @@
-//! Instructions and cycles beside a group, by the fixed counters: where they would take a general counter from the group they are not
+//! Instructions and cycles beside a group, by the fixed counters: where they would take a general-purpose counter from the group they are not
 //! counted.
 #![forbid(unsafe_code)]
 

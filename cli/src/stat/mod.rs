@@ -1,6 +1,6 @@
 //! `topdown stat`: slots that are counted from outside, of a command, of processes, threads or CPUs.
 //!
-//! Plain counters are opened on the process that is to be the command, and go from there to all that it starts. The kernel keeps what
+//! General-purpose counters are opened on the process that is to be the command, and go from there to all that it starts. The kernel keeps what
 //! they counted when a process ends, however it does. Those of other processes and of CPUs count from when they are opened on.
 #![forbid(unsafe_code)]
 

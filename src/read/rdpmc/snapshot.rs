@@ -1,4 +1,4 @@
-//! Readings that can take their time: of the registers with what is beside them, and of plain counters, with their pages.
+//! Readings that can take their time: of the registers with what is beside them, and of general-purpose counters, with their pages.
 
 use super::super::{Clock, CountersSnapshot, Entry, SLOTS_INDEX, Snapshot};
 use crate::bound::SKID_SLOTS;
@@ -42,7 +42,7 @@ fn clock_now(clock: &Clock) -> (u64, u64) {
     (tsc, ((u128::from(tsc) * u128::from(clock.scale)) >> 63) as u64)
 }
 
-/// Both registers and the plain counters beside them, whose pages these are, of one stretch of the thread, if the page's sequence number
+/// Both registers and the general-purpose counters beside them, whose pages these are, of one stretch of the thread, if the page's sequence number
 /// is this one before and after.
 ///
 /// # Safety

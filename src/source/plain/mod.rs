@@ -1,4 +1,4 @@
-//! Plain counters, read by RDPMC or read(2). What they count is exact, and nothing is ever reset: a sample is what was counted less
+//! General-purpose counters, read by RDPMC or read(2). What they count is exact, and nothing is ever reset: a sample is what was counted less
 //! what had been counted when the period began.
 //!
 //! A reading on the fast path (src/read) is the counters plus what their totals are without them. That changes when the group
@@ -28,7 +28,7 @@ use period::Period;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 
-/// A group of plain counters, and the period that samples are of.
+/// A group of general-purpose counters, and the period that samples are of.
 pub(crate) struct Plain<C> {
     counters: C,
     period: Kept<Period>,

@@ -1,4 +1,4 @@
-//! The period that samples of plain counters are of: what had been counted when it began, and what is taken out.
+//! The period that samples of general-purpose counters are of: what had been counted when it began, and what is taken out.
 #![forbid(unsafe_code)]
 
 use crate::read::{CountersSnapshot, MOST_COUNTERS, PlainCounts, Shared};

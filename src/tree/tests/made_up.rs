@@ -35,7 +35,7 @@ fn a_cpu_with_plain_counters_and_three_levels_takes_a_table_alone() {
     let from = made_up_sample([1000, 4000, 0, 0, 0, 0, 0, 0], &Sample::default());
     let to = made_up_sample(COUNTED, &from);
     let span = span::span(Some(&from), &to, 1).unwrap();
-    assert_eq!(span.rounding, 0.0, "plain counters are exact");
+    assert_eq!(span.rounding, 0.0, "general-purpose counters are exact");
 
     let nodes = made_up(3, &span, &from, &to);
     for (node, truth) in nodes.iter().zip(TRUTH) {
