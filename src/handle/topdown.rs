@@ -75,16 +75,11 @@ impl TopDown {
     /// to the sum's before the next call of `begin` or `end`.
     #[inline(always)]
     pub fn end_steadily(&self, sum: &mut Sum) -> Option<(Execution, PeriodTotals)> {
-        if sum.was_due() {
+        if !sum.is_counting() || sum.was_due() {
             return None;
         }
-        let execution = sum.end_steadily(&self.0.shared().slots_since(sum))?;
-        let (slots, ns) = (sum.from.slots, sum.from.time_enabled_ns);
-        let seen = PeriodTotals {
-            slots: slots.wrapping_add(execution.slots),
-            ns: ns.wrapping_add(execution.enabled_ns),
-        };
-        Some((execution, seen))
+        let to = self.0.shared().slots_only_or_zero(); // which no execution began with
+        sum.end_steadily(&to).map(|execution| (execution, PeriodTotals { slots: to.slots, ns: to.enabled }))
     }
 
     /// As `end_steadily`, where general-purpose counters tell all of the execution: what they counted in those before and in it goes into

@@ -26,6 +26,10 @@ impl super::Shared {
         None
     }
 
+    pub fn slots_only_or_zero(&self) -> crate::sample::SlotsOnly {
+        crate::sample::SlotsOnly::default()
+    }
+
     pub fn slots_since<T: super::HoldsSample>(&self, _: &T) -> crate::sample::SlotsOnly {
         crate::sample::SlotsOnly::default()
     }

@@ -450,8 +450,32 @@ impl Shared {
 
 impl Shared {
     /// Totals of slots and time alone, by the fast path; no windows are opened for it.
+    #[inline]
     pub fn slots_only(&self) -> Option<SlotsOnly> {
-        Some(self.slots_since(&Sample::default())).filter(|read| read.handle != 0)
+        Some(self.slots_only_or_zero()).filter(|read| read.handle != 0)
+    }
+
+    /// As `slots_only`; `handle` is 0 if that failed.
+    #[inline(always)]
+    pub fn slots_only_or_zero(&self) -> SlotsOnly {
+        let (slots, enabled, running, of): (u64, u64, u64, u64);
+        // SAFETY: the descriptor is used only if the reader is this thread: `attach` was given both, and `detach` comes
+        // before the end of the control page, which is behind this. The abort handler follows its signature, and goes
+        // where the sequence ends.
+        unsafe {
+            slots_only!("mov {running}, {enabled}",
+                "add {slots}, qword ptr [{shared} + {START} + {TOTAL}]",
+                "add {enabled}, qword ptr [{shared} + {START} + {ENABLED}]",
+                "add {running}, qword ptr [{shared} + {START} + {RUNNING}]";
+                shared = in(reg) self,
+                slots = out(reg) slots,
+                enabled = out(reg) enabled,
+                running = out(reg) running,
+                out("rax") of,
+            );
+        }
+        let (handle, period) = (of as u32, (of >> 32) as u32);
+        SlotsOnly { slots, enabled, running, handle, period }
     }
 
     /// What has been counted since the totals of the sample in a larger thing; `handle` and `period` are those of now, 0 if it failed.

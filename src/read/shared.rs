@@ -109,11 +109,6 @@ pub(crate) unsafe trait HoldsSample {
     const AT: usize;
 }
 
-// SAFETY: it is one.
-unsafe impl HoldsSample for Sample {
-    const AT: usize = 0;
-}
-
 /// Whose readings may come straight from the registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader {

@@ -82,15 +82,34 @@ impl Sum {
     /// The execution ends, of which so much was counted, by handle and period of the reading that ends it. None: no execution has begun with
     /// this handle and in this period, and nothing happened. The caller adds it up.
     #[inline(always)]
-    pub(crate) fn end_steadily(&mut self, since: &SlotsOnly) -> Option<Execution> {
-        let of = |handle: u32, period: u32| u64::from(period) << 32 | u64::from(handle); // one comparison
-        if self.state != COUNTING
-            || of(self.from.base.handle, self.from.base.period) != of(since.handle, since.period)
-        {
+    pub(crate) fn end_since(&mut self, since: &SlotsOnly) -> Option<Execution> {
+        if self.state != COUNTING || !self.began_with(since) {
             return None;
         }
         self.state = BETWEEN;
         Some(Execution { slots: since.slots, enabled_ns: since.enabled, running_ns: since.running })
+    }
+
+    /// The execution, of which slots alone are counted, ends with these totals. None: it did not begin with this handle and in this period,
+    /// and nothing happened. The caller adds it up.
+    #[inline(always)]
+    pub(crate) fn end_steadily(&mut self, to: &SlotsOnly) -> Option<Execution> {
+        if !self.began_with(to) {
+            return None;
+        }
+        self.state = BETWEEN;
+        Some(Execution {
+            slots: to.slots.wrapping_sub(self.from.slots),
+            enabled_ns: to.enabled.wrapping_sub(self.from.time_enabled_ns),
+            running_ns: to.running.wrapping_sub(self.from.time_running_ns),
+        })
+    }
+
+    /// Whether the present execution began with this handle, in this period.
+    #[inline(always)]
+    fn began_with(&self, read: &SlotsOnly) -> bool {
+        let of = |handle: u32, period: u32| u64::from(period) << 32 | u64::from(handle); // one comparison
+        of(self.from.base.handle, self.from.base.period) == of(read.handle, read.period)
     }
 
     /// Adds it.

@@ -444,13 +444,13 @@ fn settled(groups: &[Group], at_work: bool) -> Vec<Result<Reading, Error>> {
     let restless =
         || Error::new(-libc::EAGAIN, "processes end all the time, so the counters do not come to rest");
     let mut readings: Vec<_> = groups.iter().map(|_| Err(restless())).collect();
-    for _ in 0..TRIES {
+    for tried in 0..TRIES {
         let unsettled: Vec<usize> = (0..groups.len()).filter(|k| readings[*k].is_err()).collect();
         if unsettled.is_empty() {
             break;
         }
         let first: Vec<_> = unsettled.iter().map(|k| groups[*k].read()).collect();
-        if at_work {
+        if at_work || tried > 0 {
             thread::sleep(Duration::from_millis(1)); // longer than that takes
         }
         for (k, first) in unsettled.into_iter().zip(first) {
