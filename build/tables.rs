@@ -215,8 +215,8 @@ fn depth(text: &Text, group: &Group) -> u32 {
 /// SLOTS and PERF_METRICS.
 fn registers(text: &Text, unsure: &str, moved: &str) -> String {
     format!(
-        "Counting::PerfMetrics {{ level: {}, tree: &Tree {{ inputs: &perf_metrics::INPUTS, clocks: None, unsure: &[{unsure}], \
-         nodes: &perf_metrics::NODES, per_cycle: &[] }}, moved: &[{moved}] }}",
+        "Counting::PerfMetrics {{ level: {}, tree: const {{ &Tree::new(&perf_metrics::INPUTS, None, &[{unsure}], \
+         &perf_metrics::NODES, &[]) }}, moved: &[{moved}] }}",
         text.metrics_level
     )
 }
@@ -291,7 +291,7 @@ fn counters_but(text: &Text, group: &Group, unsure: &str, never_from: usize) -> 
     // (where SLOTS leads, how many counters there are does not tell what fits)
     let general = if text.leaders.first().is_some_and(|leader| leader.slots) { 0 } else { text.counters };
     format!(
-        "Counting::Counters(&Counters {{ tree: &{}, leaders: &[{}], events: &[{}], subtree: {subtree}, general: {general}, \
+        "Counting::Counters(&Counters {{ tree: {}, leaders: &[{}], events: &[{}], subtree: {subtree}, general: {general}, \
          returns: {}, clock: {}, no_deeper: {:?}, alone: {} }})",
         tree(text, group, unsure),
         list(text.leaders.iter().map(leader)),
@@ -318,8 +318,10 @@ fn tree(text: &Text, group: &Group, unsure: &str) -> String {
     let nodes = group.nodes.iter().map(|(place, formula)| {
         let node = &text.nodes[*place];
         let parent = node.parent.as_ref().map_or("0".into(), |parent| format!("{}.id", metric(parent)));
+        let is_above = |(other, _): &(usize, _)| Some(&text.nodes[*other].name) == node.parent.as_ref();
+        let above = group.nodes.iter().position(is_above);
         format!(
-            "Row {{ metric: {}, parent: {parent}, level: {}, unit: metrics::TD_UNIT_{}, formula: {} }}",
+            "Row {{ metric: {}, parent: {parent}, above: {above:?}, level: {}, unit: metrics::TD_UNIT_{}, formula: {} }}",
             metric(&node.name),
             node.level,
             if node.of_cycles { "CLOCKS" } else { "SLOTS" },
@@ -330,7 +332,7 @@ fn tree(text: &Text, group: &Group, unsure: &str) -> String {
     });
     let simulated = group.events.iter().map(|event| format!("{:?}", text.events[*event].simulated));
     format!(
-        "Tree {{ inputs: &[{}], clocks: {}, unsure: &[{unsure}], nodes: &[{}], per_cycle: &[{}] }}",
+        "const {{ &Tree::new(&[{}], {}, &[{unsure}], &[{}], &[{}]) }}",
         list(inputs),
         clocks(text, group),
         list(nodes),

@@ -1,49 +1,23 @@
 //! Two samples to shares under fixed names, each with its bound: levels 1 and 2 of the tree of metrics.
 //!
 //! A share is a difference of two totals over the slots between them. Shares lie between 0 and 1 and add up to 1, and that
-//! narrows the interval in which the truth can lie; the bound is the farthest end of any share's interval. CPUs with
-//! PERF_METRICS have their own, faster evaluation here, which gives what that of the tree gives, to the last bit.
+//! narrows the interval in which the truth can lie; the bound is the farthest end of any share's interval. What is seen at
+//! first sight to go together takes less here, four shares at once, and gives what the evaluation of the tree gives, to the last bit.
 #![forbid(unsafe_code)]
 
 use crate::bound::{rounding, skid};
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
 use crate::model;
 use crate::model::metrics::{LEVEL_1, LEVEL_2, Metric, SMT_CONTENTION};
-use crate::model::tree::Tree;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::{CATEGORIES, L1, L2, Sample};
 use crate::span::{Span, difference, float, go_together, span};
-use crate::tree::{self, Node};
+use crate::tree::{self, Ends, Errors, Node, Roots, Shares};
 use std::array::from_fn;
 
 pub(crate) mod by_counters;
 #[cfg(test)]
 mod reference;
-
-/// Where the shares' truth can lie, and what we say of them.
-struct Shares<const N: usize> {
-    value: [f64; N],
-    low: [f64; N],
-    high: [f64; N],
-}
-
-/// As f64's own, of which neither is NaN: one instruction.
-fn max(a: f64, b: f64) -> f64 {
-    if a > b { a } else { b }
-}
-
-fn min(a: f64, b: f64) -> f64 {
-    if a < b { a } else { b }
-}
-
-/// The ends of intervals; 0 and 1 of what is none.
-#[inline(always)]
-fn intervals<const N: usize>(low: [f64; N], high: [f64; N]) -> ([f64; N], [f64; N]) {
-    (
-        from_fn(|k| if low[k] > high[k] { 0.0 } else { low[k] }),
-        from_fn(|k| if low[k] > high[k] { 1.0 } else { high[k] }),
-    )
-}
 
 /// Level 1 shares between two samples of one period; from its start without `from`.
 ///
@@ -52,10 +26,7 @@ fn intervals<const N: usize>(low: [f64; N], high: [f64; N]) -> ([f64; N], [f64; 
 /// two periods; TD_ENOTCOUNTING: no slot was counted between them.
 pub fn decode_l1(from: Option<&Sample>, to: &Sample) -> Result<L1> {
     let span = span(from, to, 1)?;
-    match by_tree(to) {
-        None => Ok(level_1(&span)),
-        Some(tree) => tree::between(tree, &span, from, to, |nodes| level_1_of(nodes, span.slots)),
-    }
+    tree::between(&span, from, to, |nodes| level_1_of(nodes, span.slots))?
 }
 
 /// `decode_l1` of two samples of registers that go together, if that is seen at first sight.
@@ -64,7 +35,8 @@ pub(crate) fn l1_at_sight(from: &Sample, to: &Sample) -> Option<L1> {
     if !model::is_sure(to.base.model) || !go_together(from, to, 1, model::levels_by_category(to.base.model)) {
         return None;
     }
-    Some(level_1(&difference::<4>(from, to)))
+    let span = difference::<4>(from, to);
+    if is_in_doubt(&span) { Some(level_1_of_span(&span)) } else { None }
 }
 
 /// Level 2 shares between two samples of one period; from its start without `from`.
@@ -73,10 +45,7 @@ pub(crate) fn l1_at_sight(from: &Sample, to: &Sample) -> Option<L1> {
 /// Those of [`decode_l1`], and -ENOTSUP: the samples have no level 2.
 pub fn decode_l2(from: Option<&Sample>, to: &Sample) -> Result<L2> {
     let span = span(from, to, 2)?;
-    match by_tree(to) {
-        None => Ok(level_2(&span)),
-        Some(tree) => tree::between(tree, &span, from, to, |nodes| level_2_of(nodes, span.slots)),
-    }
+    tree::between(&span, from, to, |nodes| level_2_of(nodes, span.slots))?
 }
 
 /// `decode_l2` of two samples of registers that go together, if that is seen at first sight.
@@ -85,7 +54,8 @@ pub(crate) fn l2_at_sight(from: &Sample, to: &Sample) -> Option<L2> {
     if !model::is_sure(to.base.model) || !go_together(from, to, 2, model::levels_by_category(to.base.model)) {
         return None;
     }
-    Some(level_2(&difference::<CATEGORIES>(from, to)))
+    let span = difference::<CATEGORIES>(from, to);
+    if is_in_doubt(&span) { Some(level_2_of_span(&span)) } else { None }
 }
 
 /// Level 1 shares between two readings of the registers in one window (no reset in between), `a` first.
@@ -94,7 +64,7 @@ pub(crate) fn l2_at_sight(from: &Sample, to: &Sample) -> Option<L2> {
 /// TD_ESTALE: SLOTS went back, so the registers were reset in between; TD_ENOTCOUNTING: SLOTS stood still, or
 /// PERF_METRICS is empty.
 pub fn decode_raw_l1(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Result<L1> {
-    Ok(level_1(&raw_span(slots_a, metrics_a, slots_b, metrics_b)?))
+    Ok(level_1_of_span(&raw_span(slots_a, metrics_a, slots_b, metrics_b)?))
 }
 
 /// Level 2 shares between two readings of the registers in one window, as [`decode_raw_l1`].
@@ -109,7 +79,7 @@ pub fn decode_raw_l2(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64)
         return Err(Error::errno(libc::ENOTSUP, "the upper half of PERF_METRICS is empty")
             .why("this CPU has level 1 only"));
     }
-    Ok(level_2(&span))
+    Ok(level_2_of_span(&span))
 }
 
 fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Result<Span> {
@@ -142,11 +112,6 @@ fn raw_span(slots_a: u64, metrics_a: u64, slots_b: u64, metrics_b: u64) -> Resul
         uncounted: 0.0,
         level: 2,
     })
-}
-
-/// The sample's tree, if its inputs are general-purpose counters, or do not tell its nodes for sure.
-fn by_tree(sample: &Sample) -> Option<&'static Tree> {
-    sample.base.tree().filter(|tree| tree.takes_counters() || !tree.is_sure())
 }
 
 /// Values of the nodes of these names, the largest distance of any to an end of its interval, flags, and the part of the time
@@ -185,136 +150,61 @@ pub(crate) fn level_2_of(nodes: impl Iterator<Item = Node>, slots: u64) -> Resul
     Ok(L2::new(flags, slots, value, error, running))
 }
 
-/// A share is between these.
-fn clamped(share: f64) -> f64 {
-    min(max(share, 0.0), 1.0)
-}
-
-/// The shares of all slots, adding up to 1, each with its interval: four, and the one that a fifth may be. `near`: before they are made to
-/// add up; `doubt`: how far each may be off.
-#[inline(always)]
-fn shares_of_all(near: [f64; 4], doubt: [f64; 4], fifth: Option<(f64, f64)>) -> (Shares<4>, Shares<1>) {
-    let raw = near.map(clamped);
-    let low: [f64; 4] = from_fn(|k| clamped(near[k] - doubt[k]));
-    let high: [f64; 4] = from_fn(|k| clamped(near[k] + doubt[k]));
-    let sum = |of: [f64; 4]| of.iter().sum::<f64>();
-    let (mut whole, mut all_low, mut all_high, mut count) = (sum(raw), sum(low), sum(high), 4.0);
-    let mut more = Shares { value: [0.0], low: [0.0], high: [0.0] };
-    if let Some((near, doubt)) = fifth {
-        more = Shares { value: [clamped(near)], low: [clamped(near - doubt)], high: [clamped(near + doubt)] };
-        (whole, all_low) = (whole + more.value[0], all_low + more.low[0]);
-        (all_high, count) = (all_high + more.high[0], 5.0);
-        more = more.agreeing(whole, all_low, all_high, count);
-    }
-    (Shares { value: raw, low, high }.agreeing(whole, all_low, all_high, count), more)
-}
-
-impl<const N: usize> Shares<N> {
-    /// So as all that there are, which have these sums, divide one whole.
-    #[inline(always)]
-    fn agreeing(self, whole: f64, all_low: f64, all_high: f64, count: f64) -> Shares<N> {
-        let Shares { value, low, high } = self;
-        let value = if whole > 0.0 { value.map(|value| value / whole) } else { [1.0 / count; N] };
-        // the others leave no more, and no less, than this
-        let least: [f64; N] = high.map(|high| 1.0 - (all_high - high));
-        let most: [f64; N] = low.map(|low| 1.0 - (all_low - low));
-        let low = from_fn(|k| max(low[k], least[k]));
-        let high = from_fn(|k| min(high[k], most[k]));
-        let (low, high) = intervals(low, high);
-        Shares { value, low, high }
-    }
-
-    /// What happened uncounted widens each interval: it may have been all of that category or none.
-    #[inline(always)]
-    fn widened(mut self, span: &Span, slots: impl FnOnce() -> f64) -> Shares<N> {
-        if span.uncounted != 0.0 {
-            let part = span.uncounted / (span.uncounted + slots());
-            let counted = 1.0 - part;
-            self.low = self.low.map(|low| low * counted);
-            self.high = self.high.map(|high| high * counted + part);
-        }
-        self
-    }
-}
-
 /// The largest of these, or 0.
 #[inline(always)]
 fn largest(of: [f64; 4]) -> f64 {
-    max(max(max(of[0], of[2]), max(of[1], of[3])), 0.0)
+    of[0].at_least(of[2]).at_least(of[1].at_least(of[3])).at_least(0.0)
 }
 
-/// The bound over all shares: the farthest end of any interval. Rounded up past what the arithmetic here may have lost.
+/// How far the farther end of each interval is, of what ran between two samples that have so many slots.
 #[inline(always)]
-fn farthest(shares: Shares<4>, span: &Span) -> f64 {
-    let Shares { value, low, high } = shares.widened(span, || float(span.slots));
-    let above: [f64; 4] = from_fn(|k| high[k] - value[k]);
-    let below: [f64; 4] = from_fn(|k| value[k] - low[k]);
-    min(largest(from_fn(|k| max(above[k], below[k]))) + 1e-9, 1.0)
+fn farthest<const N: usize>(shares: Shares<N>, span: &Span, slots: f64) -> [f64; N] {
+    let part = span.uncounted / (span.uncounted + slots);
+    if span.uncounted != 0.0 { shares.widened(part).farthest() } else { shares.farthest() }
 }
 
-/// Of all slots, the four shares of level 1, which are rounded alike.
+/// Whether anything is in doubt of these categories, as of all that a reading gives. (If not, the tree's evaluation knows what to make of it.)
 #[inline(always)]
-fn shares_1(span: &Span) -> Shares<4> {
-    let doubt = (span.rounding + span.edges) / float(span.slots);
-    shares_of_all(from_fn(|k| span.category[k] / float(span.slots)), [doubt; 4], None).0
+fn is_in_doubt(span: &Span) -> bool {
+    span.rounding + span.edges > 0.0
 }
 
+/// Level 1 of these roots, which are in doubt.
 #[inline(always)]
-pub(crate) fn level_1(span: &Span) -> L1 {
-    let shares = shares_1(span);
-    L1::new(span.flags, span.slots, shares.value, farthest(shares, span), span.running)
-}
-
-/// Pairs of level 2, each a part of a share of level 1.
-struct Pairs {
-    first: Shares<4>,
-    rest: Shares<4>,
-}
-
-/// `near` is of the first of each pair, `doubt` how far it may be off, and `doubt_of_rest` what it leaves of its parent.
-#[inline(always)]
-fn pairs_below(
-    parent: &Shares<4>,
-    near_parent: [f64; 4],
-    near: [f64; 4],
-    doubt: f64,
-    doubt_of_rest: [f64; 4],
-) -> Pairs {
-    let value: [f64; 4] = from_fn(|k| min(max(near[k], 0.0), parent.value[k]));
-    let low: [f64; 4] = from_fn(|k| min(max(near[k] - doubt, 0.0), parent.high[k]));
-    let high: [f64; 4] = from_fn(|k| min(max(near[k] + doubt, low[k]), parent.high[k]));
-    // what each of them leaves of its parent
-    let rest: [f64; 4] = from_fn(|k| near_parent[k] - near[k]);
-    let value_of_rest: [f64; 4] = from_fn(|k| parent.value[k] - value[k]);
-    let low_of_rest: [f64; 4] =
-        from_fn(|k| max(max(parent.low[k] - high[k], rest[k] - doubt_of_rest[k]), 0.0));
-    let high_of_rest: [f64; 4] =
-        from_fn(|k| max(min(parent.high[k] - low[k], rest[k] + doubt_of_rest[k]), 0.0));
-    let (low, high) = intervals(low, high);
-    let first = Shares { value, low, high };
-    let (low, high) = intervals(low_of_rest, high_of_rest);
-    Pairs { first, rest: Shares { value: value_of_rest, low, high } }
-}
-
-impl Pairs {
-    #[inline(always)]
-    fn value(&self) -> [f64; 8] {
-        from_fn(|k| if k % 2 == 0 { self.first.value[k / 2] } else { self.rest.value[k / 2] })
+fn level_1(roots: &Roots, span: &Span, slots: f64) -> L1 {
+    let (shares, fifth) = roots.divided(slots, false);
+    let (mut error, mut smt_contention) = (largest(farthest(shares, span, slots)), 0.0);
+    if roots.fifth.is_some() {
+        smt_contention = fifth.value[0];
+        error = error.at_least(farthest(fifth, span, slots)[0]);
     }
+    L1 { smt_contention, ..L1::new(span.flags, span.slots, shares.value, error, span.running) }
 }
 
+/// Level 2 below these roots, the first of each pair near to these shares.
 #[inline(always)]
-pub(crate) fn level_2(span: &Span) -> L2 {
-    let slots = float(span.slots);
-    let near: [f64; CATEGORIES] = from_fn(|k| span.category[k] / slots);
-    let doubt = (span.rounding + span.edges) / slots;
-    // two fields are rounded, each in its own way; what happened at the edges is the same for both
-    let doubt_of_rest = (2.0 * span.rounding + span.edges) / slots;
-    let parts = |first: usize| from_fn(|k| near[first + k]);
-    let pairs = pairs_below(&shares_1(span), parts(0), parts(4), doubt, [doubt_of_rest; 4]);
-    let value = pairs.value();
-    let error = max(farthest(pairs.first, span), farthest(pairs.rest, span));
+fn level_2(roots: &Roots, near: [f64; 4], errors: Errors, span: &Span, slots: f64) -> L2 {
+    let (parents, _) = roots.divided(slots, false);
+    let [first, rest] = roots.pairs(&parents, near, errors, slots, false);
+    let value = from_fn(|k| if k % 2 == 0 { first.value[k / 2] } else { rest.value[k / 2] });
+    let (of_first, of_rest) = (farthest(first, span, slots), farthest(rest, span, slots));
+    let error = largest(from_fn(|k| of_first[k].at_least(of_rest[k])));
     L2::new(span.flags, span.slots, value, error, span.running)
+}
+
+/// Level 1 by the registers.
+#[inline(always)]
+pub(crate) fn level_1_of_span(span: &Span) -> L1 {
+    let (slots, errors) = (float(span.slots), Errors { rounding: span.rounding, edges: span.edges });
+    level_1(&Roots::of_categories(&span.category, errors, slots), span, slots)
+}
+
+/// Level 2 by the registers.
+#[inline(always)]
+pub(crate) fn level_2_of_span(span: &Span) -> L2 {
+    let (slots, errors) = (float(span.slots), Errors { rounding: span.rounding, edges: span.edges });
+    let roots = Roots::of_categories(&span.category, errors, slots);
+    level_2(&roots, from_fn(|k| span.category[4 + k] / slots), errors, span, slots)
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use crate::plan::Plan;
 use crate::registers::FULL;
 use crate::sys::Linux;
 use crate::sys::cpu;
-use crate::tree::CountedInputs;
-use crate::tree::evaluate::{self, Moved, Share, Shares};
+use crate::tree::evaluate::{self, Evaluated, Share};
+use crate::tree::{CountedInputs, Moved};
 
 /// A perf group of one kind of this machine's cores, which tells how slots divide: of general-purpose counters, the first of which counts all
 /// slots, or cycles, and samples; or of SLOTS, cycles that sample, and the metric events (a group with those may be led by SLOTS alone,
@@ -251,7 +251,7 @@ impl SampledEvents {
                 counted.set(place, n);
             }
         }
-        let mut shares = Shares::NONE;
+        let mut shares = Evaluated::NONE;
         evaluate::evaluate(self.tree, self.level, &counted, &mut shares);
         let shares = (0..self.tree.nodes.len()).map(|place| shares.get(place).copied());
         let rows = self.tree.nodes.iter().zip(shares).filter(|(row, _)| row.is_measured(self.level));

@@ -8,7 +8,6 @@ use crate::bound::{
     skid, skid_of_counters, uncounted,
 };
 use crate::error::{Error, Result, TD_ENOTCOUNTING, TD_ESTALE};
-use crate::model::tree::Input;
 use crate::model::{self, slots_per_ns};
 use crate::sample::{
     Base, CATEGORIES, OF_READINGS, Sample, TD_SAMPLE_UNBOUNDED, TD_SAMPLE_UNCORRECTED, TD_SAMPLE_WORK_AFTER,
@@ -191,13 +190,19 @@ pub(crate) fn another_version(what: &str) -> Error {
 }
 
 /// Whether a general-purpose counter that the tree takes went back.
+#[inline(always)]
 fn went_back(from: &Sample, to: &Sample) -> bool {
-    let back = |input: &Input| input.counter().is_some_and(|(k, _)| from.counter[k] > to.counter[k]);
+    let model = to.base.model;
     let counted = match is_uncorrected(from, to) {
-        true => model::sources_of_level_1(to.base.model),
-        false => model::inputs_down_to(to.base.model, level_between(from, to)),
+        true => model::sources_of_level_1(model),
+        false => model::counters_down_to(model, level_between(from, to) as u8),
     };
-    to.base.tree().is_some_and(|tree| tree.inputs[..counted].iter().any(back))
+    let (from, to) = (&from.counter[..counted.min(from.counter.len())], &to.counter[..]);
+    let mut back = false;
+    for k in 0..from.len() {
+        back |= from[k] > to[k];
+    }
+    back
 }
 
 /// Whether two samples go together, and that is seen at first sight. `levels`: as many as a sample of their CPU can have, if

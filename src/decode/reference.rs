@@ -27,8 +27,9 @@ impl Share {
         if low > high { Share { value, low: 0.0, high: 1.0 } } else { Share { value, low, high } }
     }
 
+    /// With what the arithmetic may have lost.
     fn error(&self) -> f64 {
-        (self.high - self.value).max(self.value - self.low)
+        ((self.high + 1e-9).min(1.0) - self.value).max(self.value - (self.low - 1e-9).max(0.0))
     }
 }
 
@@ -108,6 +109,9 @@ fn shares_1(span: &Span) -> [Share; 4] {
         let value = if whole > 0.0 { raw[k] / whole } else { 0.25 };
         Share { value, low: (near - doubt).clamp(0.0, 1.0), high: (near + doubt).clamp(0.0, 1.0) }
     });
+    if doubt == 0.0 {
+        return shares.map(|share| Share::new(share.value, share.low, share.high));
+    }
     // the others leave no more, and no less, than this
     let low: f64 = shares.iter().map(|s| s.low).sum();
     let high: f64 = shares.iter().map(|s| s.high).sum();
@@ -125,10 +129,9 @@ fn widen(share: &Share, span: &Span) -> Share {
     Share { value: share.value, low: share.low * (1.0 - part), high: share.high * (1.0 - part) + part }
 }
 
-/// The bound over all shares, rounded up past what the arithmetic here may have lost.
+/// The bound over all shares.
 fn bound(shares: &[Share], span: &Span) -> f64 {
-    let worst = shares.iter().map(|s| widen(s, span).error()).fold(0.0, f64::max);
-    (worst + 1e-9).min(1.0)
+    shares.iter().map(|s| widen(s, span).error()).fold(0.0, f64::max)
 }
 
 pub fn level_1(span: &Span) -> L1 {
@@ -161,11 +164,11 @@ pub fn level_2(span: &Span) -> L2 {
         let high = (near + doubt).clamp(low, parent.high);
         let rest = span.category[k] / slots - near;
         shares[2 * k] = Share::new(value, low, high);
-        shares[2 * k + 1] = Share::new(
-            parent.value - value,
-            (parent.low - high).max(rest - doubt_of_rest).max(0.0),
-            (parent.high - low).min(rest + doubt_of_rest).max(0.0),
-        );
+        let (mut least, mut most) = (parent.low - high, parent.high - low);
+        if doubt > 0.0 {
+            (least, most) = (least.max(rest - doubt_of_rest), most.min(rest + doubt_of_rest));
+        }
+        shares[2 * k + 1] = Share::new(parent.value - value, least.max(0.0), most.max(0.0));
     }
     L2 {
         size: size_of::<L2>() as u32,

@@ -236,7 +236,7 @@ mod tests {
 
     fn of(name: &'static str, inputs: &'static [Input], nodes: &[Row], events: &[Event]) -> u64 {
         let (nodes, events) = (nodes.to_vec().leak(), events.to_vec().leak());
-        let tree = Box::leak(Box::new(Tree { inputs, clocks: None, unsure: &[], nodes, per_cycle: &[] }));
+        let tree = Box::leak(Box::new(Tree::new(inputs, None, &[], nodes, &[])));
         let counters = Counters {
             tree,
             leaders: &[INTEL_CYCLES],

@@ -4,7 +4,6 @@
 use super::metrics::{
     BACKEND_BOUND, BAD_SPECULATION, BRANCH_MISPREDICTS, CORE_BOUND, FETCH_BANDWIDTH, FETCH_LATENCY,
     FRONTEND_BOUND, HEAVY_OPERATIONS, LIGHT_OPERATIONS, MACHINE_CLEARS, MEMORY_BOUND, RETIRING,
-    TD_NODE_BACKEND_BOUND, TD_NODE_BAD_SPECULATION, TD_NODE_FRONTEND_BOUND, TD_NODE_RETIRING,
 };
 use super::tree::Formula::{Rest, Slots};
 use super::tree::{Input, Row, Tree, child, root};
@@ -57,17 +56,16 @@ pub(super) const NODES: [Row; 12] = [
     root(BAD_SPECULATION, Slots(1)),
     root(FRONTEND_BOUND, Slots(2)),
     root(BACKEND_BOUND, Slots(3)),
-    child(HEAVY_OPERATIONS, TD_NODE_RETIRING, Slots(4)),
-    child(LIGHT_OPERATIONS, TD_NODE_RETIRING, Rest),
-    child(BRANCH_MISPREDICTS, TD_NODE_BAD_SPECULATION, Slots(5)),
-    child(MACHINE_CLEARS, TD_NODE_BAD_SPECULATION, Rest),
-    child(FETCH_LATENCY, TD_NODE_FRONTEND_BOUND, Slots(6)),
-    child(FETCH_BANDWIDTH, TD_NODE_FRONTEND_BOUND, Rest),
-    child(MEMORY_BOUND, TD_NODE_BACKEND_BOUND, Slots(7)),
-    child(CORE_BOUND, TD_NODE_BACKEND_BOUND, Rest),
+    child(HEAVY_OPERATIONS, 0, Slots(4)),
+    child(LIGHT_OPERATIONS, 0, Rest),
+    child(BRANCH_MISPREDICTS, 1, Slots(5)),
+    child(MACHINE_CLEARS, 1, Rest),
+    child(FETCH_LATENCY, 2, Slots(6)),
+    child(FETCH_BANDWIDTH, 2, Rest),
+    child(MEMORY_BOUND, 3, Slots(7)),
+    child(CORE_BOUND, 3, Rest),
 ];
-pub(crate) static TREE: Tree =
-    Tree { inputs: &INPUTS, clocks: None, unsure: &[], nodes: &NODES, per_cycle: &[] };
+pub(crate) static TREE: Tree = Tree::new(&INPUTS, None, &[], &NODES, &[]);
 
 /// Slots that the published metrics have in other categories than the registers, and that a general-purpose counter beside these counts.
 #[derive(Clone, Copy, Debug)]

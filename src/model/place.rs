@@ -29,8 +29,9 @@ by_place!(MOVED: &[Moved] = &[], |row, _tree| row.moved());
 by_place!(IS_CORRECTED: bool = false, |_row, tree| tree.is_corrected());
 by_place!(IS_SURE: bool = true, |_row, tree| tree.is_sure());
 by_place!(LEVELS_BY_CATEGORY: u8 = 0, |_row, tree| if tree.takes_counters() { 0 } else { tree.depth() as u8 });
-by_place!(SUMS: Option<Sums> = None, |_row, tree| if tree.is_sure() { tree.sums() } else { None });
-by_place!(HAS_SUMS: bool = false, |_row, tree| tree.is_sure() && tree.sums().is_some());
+by_place!(SUMS: Option<&'static Sums> = None, |_row, tree| {
+    if tree.is_sure() && tree.takes_counters() { tree.sums.as_ref() } else { None }
+});
 by_place!(INPUTS_DOWN_TO: [u8; LEVELS as usize] = [0; LEVELS as usize], |_row, tree| {
     let (mut inputs, mut level) = ([0; LEVELS as usize], 0);
     while level < LEVELS as usize {
@@ -102,13 +103,13 @@ pub(crate) fn levels_by_category(place: u8) -> u8 {
 /// Whether the row at a place has `sums`.
 #[inline(always)]
 pub(crate) fn has_sums(place: u8) -> bool {
-    HAS_SUMS[usize::from(place)]
+    SUMS[usize::from(place)].is_some()
 }
 
 /// Level 1 of the row at a place as sums of general-purpose counters, if it is that, and they decide it.
 #[inline(always)]
 pub(crate) fn sums(place: u8) -> Option<&'static Sums> {
-    SUMS[usize::from(place)].as_ref()
+    SUMS[usize::from(place)]
 }
 
 /// How many general-purpose counters the nodes of the row at a place take down to a level; 0 if its tree takes none.

@@ -1,32 +1,55 @@
-//! Trees whose levels 1 and 2 are sums of counters, as one table of coefficients each: what decodes them then takes no evaluation.
+//! Trees whose levels 1 and 2 are sums of inputs, as one table of coefficients each, so that four nodes are evaluated at once (`tree::roots`).
 #![forbid(unsafe_code)]
 
 use super::metrics::{LEVEL_1, LEVEL_2, SMT_CONTENTION};
-use super::tree::{Corrected, Formula, Input, Tree};
+use super::tree::{Corrected, Formula, Tree};
 
 /// No root of `Sums` takes a later input.
 pub(crate) const SUMMED: usize = 5;
 
-/// Level 1 as sums of general-purpose counters: the roots have the slots of td_l1's four shares in their order, and one may be a fifth. One is what the
-/// others leave.
+/// Level 1 as sums of inputs, in slots: the roots have the slots of td_l1's four shares in their order, and one may be a fifth. Of general-purpose counters
+/// one is what the others leave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sums {
-    /// How many slots of each root a count of each input is.
-    pub roots: [[f32; 4]; SUMMED],
-    /// The same of the fifth; or where one is `retired`, of the stalls.
-    pub fifth: [f64; SUMMED],
+    /// Of slots of each input.
+    pub of_slots: Coefficients,
+    /// Of counts of each input, some of which are several slots.
+    pub of_counts: Coefficients,
     /// Of how many inputs each root has the errors; of what the others leave, as many as one of them.
     pub errors: [f64; 5],
+    /// Of how many inputs what the others leave has the rounding: of all.
+    pub rounding_of_rest: f64,
+    /// A bit for each input that the roots take, of those that correct others for itself.
+    pub sources: u32,
+    pub corrections: u32,
+    /// A bit for each input that there is.
+    pub measured: u32,
+    /// How many slots a count of each input is.
+    pub each: [f32; Below::NONE as usize],
     /// The root that is what the others leave.
     pub rest: u8,
     /// There is a fifth root, or one of `Formula::Retired`.
     pub has_more: bool,
     /// The root that has the slots no stall took, as `Retired` divides them.
     pub retired: Option<RetiredRoot>,
-    /// The first of each pair of td_l2, where all of them are so: level 2 is these, and what each leaves of its parent.
-    pub below: Option<[Below; 4]>,
+    /// The first of two nodes below each of td_l1's, of those whose second is what the first leaves.
+    pub below: [Below; 4],
+    /// The nodes below are those of td_l2, and all of them are so.
+    pub has_l2: bool,
     /// Deepest level of the tree.
     pub levels: u8,
+}
+
+/// How many slots of each root one of each input is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Coefficients {
+    pub roots: [[f32; 4]; SUMMED],
+    /// The same of the fifth; or where one is `retired`, of the stalls.
+    pub fifth: [f64; SUMMED],
+}
+
+impl Coefficients {
+    const NONE: Coefficients = Coefficients { roots: [[0.0; 4]; SUMMED], fifth: [0.0; SUMMED] };
 }
 
 /// A root of `Formula::Retired`: its place, and those of its inputs.
@@ -37,50 +60,65 @@ pub(crate) struct RetiredRoot {
     pub dispatched: u8,
 }
 
-/// Slots of a child: of an input, each of whose counts is worth so many, less what another counted; `NONE` if there is no other.
+/// Slots of a child: of an input, less those of another that corrects level 1, too. `NONE`: there is no such child, or no other input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Below {
     pub input: u8,
-    pub each: u8,
     pub less: u8,
+    /// Where the child is in the table.
+    pub place: u8,
 }
 
 impl Below {
     /// The place behind all counters that are added up.
     pub(crate) const NONE: u8 = 8;
+    const NOTHING: Below = Below { input: Below::NONE, less: Below::NONE, place: 0 };
 }
 
 impl Sums {
+    /// Whether the roots are categories of PERF_METRICS, in their order.
+    pub const fn is_of_categories(&self) -> bool {
+        self.rest == Sums::NO_REST
+    }
+
+    const NO_REST: u8 = u8::MAX;
     const NONE: Sums = Sums {
-        roots: [[0.0; 4]; SUMMED],
-        fifth: [0.0; SUMMED],
+        of_slots: Coefficients::NONE,
+        of_counts: Coefficients::NONE,
         errors: [0.0; 5],
-        rest: u8::MAX,
+        rounding_of_rest: 0.0,
+        sources: 0,
+        corrections: 0,
+        measured: 0,
+        each: [1.0; Below::NONE as usize],
+        rest: Sums::NO_REST,
         has_more: false,
         retired: None,
-        below: None,
+        below: [Below::NOTHING; 4],
+        has_l2: false,
         levels: 0,
     };
 
     /// With the root at a place. None: it is no sum, or takes a later input.
-    const fn with_root(mut self, place: usize, formula: Formula, inputs: &[Input]) -> Option<Sums> {
+    const fn with_root(mut self, place: usize, formula: Formula) -> Option<Sums> {
         let sum = match formula {
-            Formula::Rest if self.rest == u8::MAX => {
+            Formula::Rest if self.rest == Sums::NO_REST => {
                 self.rest = place as u8;
                 return Some(self);
             }
-            Formula::Slots(input) => Sum::NOTHING.with(&[input], 1.0, inputs),
-            Formula::Balance(more, less) => Sum::NOTHING.with(more, 1.0, inputs).with(less, -1.0, inputs),
+            Formula::Slots(input) => Sum::NOTHING.with(&[input], 1.0),
+            Formula::Balance(more, less) => Sum::NOTHING.with(more, 1.0).with(less, -1.0),
             Formula::Corrected(of) => {
-                let sum = Sum::NOTHING.with(&[of.slots], 1.0, inputs);
-                let errors = sum.inputs;
-                Sum { inputs: errors, ..sum.with(of.less, -1.0, inputs).with(of.more, 1.0, inputs) }
+                let sum = Sum::NOTHING.with(&[of.slots], 1.0);
+                let (errors, sum) = (sum.inputs, sum.with(of.less, -1.0).with(of.more, 1.0));
+                self.corrections |= sum.inputs & !errors;
+                Sum { inputs: errors, ..sum }
             }
             Formula::Retired(of)
                 if self.retired.is_none() && of.retired < SUMMED && of.dispatched < SUMMED =>
             {
-                let stalls = Sum::NOTHING.with(of.stalls, 1.0, inputs).with(of.not_stalls, -1.0, inputs);
-                self.fifth = wide(stalls.slots);
+                let stalls = Sum::NOTHING.with(of.stalls, 1.0).with(of.not_stalls, -1.0);
+                self.of_slots.fifth = wide(stalls.slots);
                 if stalls.inputs.count_ones() > 3 {
                     return None;
                 }
@@ -88,6 +126,7 @@ impl Sums {
                 let (retired, dispatched) = (of.retired as u8, of.dispatched as u8);
                 self.retired = Some(RetiredRoot { root: place as u8, retired, dispatched });
                 self.has_more = true;
+                self.sources |= stalls.inputs | 1 << of.retired | 1 << of.dispatched;
                 return if stalls.is_whole { Some(self) } else { None };
             }
             Formula::Rest | Formula::Retired(_) | Formula::Of(_) | Formula::NoCounter => return None,
@@ -100,12 +139,14 @@ impl Sums {
         let mut input = 0;
         while input < SUMMED {
             match place {
-                4 => self.fifth[input] = sum.slots[input] as f64,
-                _ => self.roots[input][place] = sum.slots[input],
+                4 => self.of_slots.fifth[input] = sum.slots[input] as f64,
+                _ => self.of_slots.roots[input][place] = sum.slots[input],
             }
             input += 1;
         }
         self.has_more |= place == 4;
+        self.sources |= sum.inputs;
+        self.rounding_of_rest += errors as f64;
         self.errors[place] = errors as f64;
         Some(self)
     }
@@ -132,15 +173,14 @@ struct Sum {
 impl Sum {
     const NOTHING: Sum = Sum { slots: [0.0; SUMMED], inputs: 0, is_whole: true };
 
-    const fn with(mut self, places: &[usize], sign: f32, inputs: &[Input]) -> Sum {
+    const fn with(mut self, places: &[usize], sign: f32) -> Sum {
         let mut k = 0;
         while k < places.len() {
-            match inputs[places[k]].counter() {
-                Some((_, each)) if places[k] < SUMMED => {
-                    self.slots[places[k]] += sign * each as f32;
-                    self.inputs |= 1 << places[k];
-                }
-                _ => self.is_whole = false,
+            if places[k] < SUMMED {
+                self.slots[places[k]] += sign;
+                self.inputs |= 1 << places[k];
+            } else {
+                self.is_whole = false;
             }
             k += 1;
         }
@@ -149,13 +189,10 @@ impl Sum {
 }
 
 impl Tree {
-    /// Level 1 as sums, if the tree is of general-purpose counters, and that is all that there is to it.
-    pub const fn sums(&self) -> Option<Sums> {
+    /// Level 1 as sums, if that is all that there is to it.
+    pub(super) const fn as_sums(&self) -> Option<Sums> {
         let (mut sums, mut place, mut roots) = (Sums::NONE, 0, 0);
         sums.levels = self.depth() as u8;
-        if !self.is_in_order(self.inputs_of(1)) {
-            return None;
-        }
         while place < self.nodes.len() {
             let row = &self.nodes[place];
             if row.divides_all() {
@@ -163,7 +200,7 @@ impl Tree {
                 if place > 4 || row.metric.id != expected {
                     return None;
                 }
-                sums = match sums.with_root(place, row.formula, self.inputs) {
+                sums = match sums.with_root(place, row.formula) {
                     Some(sums) => sums,
                     None => return None,
                 };
@@ -172,67 +209,71 @@ impl Tree {
             place += 1;
         }
         let rest = sums.rest as usize;
-        if roots < 4 || rest >= 4 || roots == 5 && sums.retired.is_some() {
+        let has_rest = sums.rest != Sums::NO_REST;
+        if roots < 4 || has_rest != self.takes_counters() || roots == 5 && sums.retired.is_some() {
             return None;
         }
         place = 0;
-        while place < roots {
+        while place < roots && has_rest {
+            if rest >= 4 {
+                return None;
+            }
             if sums.errors[place] > sums.errors[rest] {
                 sums.errors[rest] = sums.errors[place];
             }
             place += 1;
         }
-        sums.below = self.below();
+        (place, sums.measured) = (0, (1 << self.inputs.len()) - 1);
+        while place < sums.each.len() && place < self.inputs.len() {
+            sums.each[place] = self.inputs[place].each() as f32;
+            place += 1;
+        }
+        (place, sums.of_counts) = (0, sums.of_slots);
+        while place < SUMMED && place < self.inputs.len() {
+            let (each, mut root) = (sums.each[place], 0);
+            while root < 4 {
+                sums.of_counts.roots[place][root] *= each;
+                root += 1;
+            }
+            sums.of_counts.fifth[place] *= each as f64;
+            place += 1;
+        }
+        (place, sums.has_l2) = (0, self.nodes.len() == 12);
+        while place < 4 {
+            let (first, below) = (4 + 2 * place, self.below(place, sums.corrections));
+            sums.below[place] = below;
+            sums.has_l2 &= below.place as usize == first
+                && self.nodes[first].metric.id == LEVEL_2[2 * place].id
+                && self.nodes[first + 1].metric.id == LEVEL_2[2 * place + 1].id;
+            place += 1;
+        }
         Some(sums)
     }
 
-    /// Whether the first inputs are general-purpose counters, each at its place.
-    const fn is_in_order(&self, inputs: usize) -> bool {
-        let mut input = 0;
-        while input < inputs {
-            match self.inputs[input].counter() {
-                Some((place, each)) if place == input && each <= u8::MAX as u32 => {}
-                _ => return false,
+    /// The first of two nodes below the root at a place, if the second is what it leaves.
+    const fn below(&self, root: usize, corrections: u32) -> Below {
+        let (mut first, mut children, mut place) = (0, 0, 0);
+        while place < self.nodes.len() {
+            if matches!(self.nodes[place].above, Some(above) if above as usize == root) {
+                (first, children) = (if children == 0 { place } else { first }, children + 1);
             }
-            input += 1;
-        }
-        true
-    }
-
-    /// Level 2, if its nodes are those of td_l2, and the first of each pair is slots.
-    const fn below(&self) -> Option<[Below; 4]> {
-        let (mut below, mut place) = ([Below { input: 0, each: 0, less: Below::NONE }; 4], 4);
-        if self.nodes.len() != 12
-            || !self.is_in_order(self.inputs_of(2))
-            || self.inputs_of(2) > Below::NONE as usize
-        {
-            return None;
-        }
-        while place < 12 {
-            let row = &self.nodes[place];
-            if row.metric.id != LEVEL_2[place - 4].id || row.parent != LEVEL_1[place / 2 - 2].id {
-                return None;
-            }
-            let (slots, less) = match row.formula {
-                Formula::Rest if place % 2 == 1 => {
-                    place += 1;
-                    continue;
-                }
-                Formula::Slots(slots) => (slots, Below::NONE),
-                Formula::Corrected(Corrected { slots, less: &[less], more: &[] }) => (slots, less as u8),
-                _ => return None,
-            };
-            let is_plain = less == Below::NONE || matches!(self.inputs[less as usize], Input::Counter(_));
-            let each = match self.inputs[slots].counter() {
-                Some((_, each)) if is_plain => each as u8,
-                _ => return None,
-            };
-            if place % 2 == 1 {
-                return None;
-            }
-            below[place / 2 - 2] = Below { input: slots as u8, each, less };
             place += 1;
         }
-        Some(below)
+        if children != 2 || !matches!(self.nodes[first + 1].formula, Formula::Rest) {
+            return Below::NOTHING;
+        }
+        let (slots, less) = match self.nodes[first].formula {
+            Formula::Slots(slots) => (slots, Below::NONE),
+            Formula::Corrected(Corrected { slots, less: &[less], more: &[] })
+                if corrections >> less & 1 == 1 =>
+            {
+                (slots, less as u8)
+            }
+            _ => return Below::NOTHING,
+        };
+        if slots >= Below::NONE as usize {
+            return Below::NOTHING;
+        }
+        Below { input: slots as u8, less, place: first as u8 }
     }
 }

@@ -2,12 +2,13 @@
 //! (tools/perf/pmu-events). Each table stands with the CPUs that it is of.
 #![forbid(unsafe_code)]
 
-use super::metrics::{Metric, TD_NODE_NONE, TD_UNIT_SLOTS};
+use super::metrics::{LEVEL_1, Metric, TD_NODE_NONE, TD_UNIT_SLOTS};
+use super::sums::Sums;
 
 /// What is counted on a CPU, and the metrics that follow from it.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// Where a sample has each input of the formulas.
+    /// Where a sample has each input of the formulas: at the place that it has here.
     pub inputs: &'static [Input],
     /// What tells the core's cycles, if a node is a share of them.
     pub clocks: Option<Clocks>,
@@ -19,6 +20,10 @@ pub(crate) struct Tree {
     /// What the simulated PMU counts of each input in a cycle, unless it is told otherwise; empty for CPUs with
     /// PERF_METRICS, which are simulated by a mix of their categories.
     pub per_cycle: &'static [f64],
+    /// Level 1 as sums, and level 2, if they are that.
+    pub sums: Option<Sums>,
+    /// A bit for each node that a measurement down to each level tells.
+    measured: [u64; 8],
 }
 
 /// Slots that may be of some nodes rather than of others, and how many is not known.
@@ -53,6 +58,14 @@ impl Input {
             Input::Cycles(place, slots) => Some((place, slots)),
         }
     }
+
+    /// How many slots each count is worth.
+    pub const fn each(self) -> u32 {
+        match self {
+            Input::Category(_) | Input::Counter(_) => 1,
+            Input::Cycles(_, slots) => slots,
+        }
+    }
 }
 
 /// How many cycles passed.
@@ -70,6 +83,8 @@ pub(crate) struct Row {
     pub metric: Metric,
     /// The parent's id.
     pub parent: u32,
+    /// The parent's place in the table.
+    pub above: Option<u8>,
     pub level: u32,
     pub unit: u32,
     pub formula: Formula,
@@ -169,17 +184,18 @@ const fn last(places: &[usize]) -> usize {
 
 /// A root, whose value is a share of all slots.
 pub(crate) const fn root(metric: Metric, formula: Formula) -> Row {
-    Row { metric, parent: TD_NODE_NONE, level: 1, unit: TD_UNIT_SLOTS, formula }
+    Row { metric, parent: TD_NODE_NONE, above: None, level: 1, unit: TD_UNIT_SLOTS, formula }
 }
 
-/// A node of level 2, whose value is a share of all slots.
-pub(crate) const fn child(metric: Metric, parent: u32, formula: Formula) -> Row {
-    Row { metric, parent, level: 2, unit: TD_UNIT_SLOTS, formula }
+/// A node of level 2, whose value is a share of all slots, below one of level 1 at its place there.
+pub(crate) const fn child(metric: Metric, above: u8, formula: Formula) -> Row {
+    let parent = LEVEL_1[above as usize].id;
+    Row { metric, parent, above: Some(above), level: 2, unit: TD_UNIT_SLOTS, formula }
 }
 
 impl Row {
     /// Whether a measurement down to this level tells the node.
-    pub fn is_measured(&self, level: u32) -> bool {
+    pub const fn is_measured(&self, level: u32) -> bool {
         self.level <= level && !matches!(self.formula, Formula::NoCounter)
     }
 
@@ -190,6 +206,39 @@ impl Row {
 }
 
 impl Tree {
+    /// The tree of these parts.
+    pub const fn new(
+        inputs: &'static [Input],
+        clocks: Option<Clocks>,
+        unsure: &'static [Unsure],
+        nodes: &'static [Row],
+        per_cycle: &'static [f64],
+    ) -> Tree {
+        let (mut measured, mut place) = ([0; 8], 0);
+        while place < 8 * nodes.len() {
+            let (node, level) = (place / 8, place % 8);
+            if nodes[node].is_measured(level as u32) {
+                measured[level] |= 1 << node;
+            }
+            place += 1;
+        }
+        let tree = Tree { inputs, clocks, unsure, nodes, per_cycle, sums: None, measured };
+        let sums = tree.as_sums();
+        Tree { sums, ..tree }
+    }
+
+    /// The same, each of whose nodes is evaluated by its own formula.
+    #[cfg(test)]
+    pub fn without_sums(&self) -> Tree {
+        Tree { sums: None, ..Tree::new(self.inputs, self.clocks, self.unsure, self.nodes, self.per_cycle) }
+    }
+
+    /// A bit for each node that a measurement down to this level tells.
+    #[inline(always)]
+    pub fn measured_down_to(&self, level: u32) -> u64 {
+        self.measured[level.min(7) as usize]
+    }
+
     /// The place of a node in the table.
     pub fn place(&self, id: u32) -> Option<usize> {
         self.nodes.iter().position(|row| row.metric.id == id)
@@ -297,7 +346,8 @@ pub(crate) mod tests {
                 row.unit == TD_UNIT_SLOTS || row.unit == TD_UNIT_CLOCKS && tree.clocks.is_some(),
                 "{row:?}"
             );
-            let parent = above.iter().find(|other| other.metric.id == row.parent);
+            let parent = row.above.map(|place| &above[usize::from(place)]);
+            assert_eq!(parent.map_or(TD_NODE_NONE, |parent| parent.metric.id), row.parent, "{row:?}");
             assert_eq!(row.parent == TD_NODE_NONE, parent.is_none(), "the parent of {row:?} is not above it");
             assert_eq!(row.level, parent.map_or(1, |parent| parent.level + 1), "{row:?}");
             match row.formula {
@@ -358,12 +408,14 @@ pub(crate) mod tests {
         check_inputs(tree);
     }
 
-    /// They are all of one kind, and those of a simulated tree have a number each.
+    /// They are all of one kind, each is at its place in a sample, and those of a simulated tree have a number each.
     fn check_inputs(tree: &Tree) {
-        for input in tree.inputs {
+        for (place, input) in tree.inputs.iter().enumerate() {
             match *input {
-                Input::Category(k) => assert!(k < 8 && !tree.takes_counters()),
-                Input::Counter(k) | Input::Cycles(k, _) => assert!(k < 15 && tree.takes_counters()),
+                Input::Category(k) => assert!(k == place && k < 8 && !tree.takes_counters()),
+                Input::Counter(k) | Input::Cycles(k, _) => {
+                    assert!(k == place && k < 15 && tree.takes_counters());
+                }
             }
         }
         assert_eq!(tree.per_cycle.len(), if tree.takes_counters() { tree.inputs.len() } else { 0 });

@@ -53,10 +53,40 @@ impl Interval {
         Interval { value: operation(self.value, other.value), low, high }
     }
 
+    /// By an operation that no end of either makes less.
+    fn each(self, other: Interval, operation: impl Fn(f64, f64) -> f64) -> Interval {
+        Interval {
+            value: operation(self.value, other.value),
+            low: operation(self.low, other.low),
+            high: operation(self.high, other.high),
+        }
+    }
+
+    /// With these ends; an end that is none, of infinities, may be anything.
+    fn between(value: f64, low: f64, high: f64) -> Interval {
+        Interval { value, low: low.at_least(f64::NEG_INFINITY), high: high.at_most(f64::INFINITY) }
+    }
+
+    /// Whether both ends of it are finite, and none is below zero.
+    fn is_amount(&self) -> bool {
+        self.low >= 0.0 && self.high < f64::INFINITY
+    }
+
+    fn times(self, other: Interval) -> Interval {
+        if self.is_amount() && other.is_amount() {
+            return Interval::between(self.value * other.value, self.low * other.low, self.high * other.high);
+        }
+        self.by(other, |a, b| a * b)
+    }
+
     /// None: divided by nothing.
     fn over(self, other: Interval) -> Option<Interval> {
         if other.value == 0.0 {
             return None;
+        }
+        if self.is_amount() && other.is_amount() && other.low > 0.0 {
+            let value = self.value / other.value;
+            return Some(Interval::between(value, self.low / other.high, self.high / other.low));
         }
         if other.low <= 0.0 && other.high >= 0.0 {
             let value = self.value / other.value;
@@ -67,17 +97,33 @@ impl Interval {
 }
 
 /// The value of an expression. None: something in it was not measured, or it divides by nothing.
+#[inline(always)]
 pub(crate) fn evaluate(expr: &Expr, leaf: &impl Fn(&Expr) -> Option<Interval>) -> Option<Interval> {
-    let both = |a, b| Some((evaluate(a, leaf)?, evaluate(b, leaf)?));
     match expr {
         Expr::Number(number) => Some(Interval::exact(*number)),
         Expr::Input(_) | Expr::Slots | Expr::Node(_) => leaf(expr),
-        Expr::Sum(a, b) => both(a, b).map(|(a, b)| a.by(b, |a, b| a + b)),
-        Expr::Difference(a, b) => both(a, b).map(|(a, b)| a.by(b, |a, b| a - b)),
-        Expr::Product(a, b) => both(a, b).map(|(a, b)| a.by(b, |a, b| a * b)),
-        Expr::Quotient(a, b) => both(a, b).and_then(|(a, b)| a.over(b)),
-        Expr::Least(a, b) => both(a, b).map(|(a, b)| a.by(b, f64::min)),
-        Expr::Greatest(a, b) => both(a, b).map(|(a, b)| a.by(b, f64::max)),
+        _ => of_operands(expr, leaf),
+    }
+}
+
+fn of_operands(expr: &Expr, leaf: &impl Fn(&Expr) -> Option<Interval>) -> Option<Interval> {
+    let (Expr::Sum(a, b)
+    | Expr::Difference(a, b)
+    | Expr::Product(a, b)
+    | Expr::Quotient(a, b)
+    | Expr::Least(a, b)
+    | Expr::Greatest(a, b)) = expr
+    else {
+        return None;
+    };
+    let (a, b) = (evaluate(a, leaf)?, evaluate(b, leaf)?);
+    match expr {
+        Expr::Sum(..) => Some(Interval::between(a.value + b.value, a.low + b.low, a.high + b.high)),
+        Expr::Difference(..) => Some(Interval::between(a.value - b.value, a.low - b.high, a.high - b.low)),
+        Expr::Product(..) => Some(a.times(b)),
+        Expr::Quotient(..) => a.over(b),
+        Expr::Least(..) => Some(a.each(b, f64::at_most)),
+        _ => Some(a.each(b, f64::at_least)),
     }
 }
 

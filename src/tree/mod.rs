@@ -2,18 +2,23 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod evaluate;
+mod inputs;
 mod interval;
+mod roots;
+mod shares;
 
 use crate::error::{Error, Result};
 use crate::model;
 use crate::model::metrics::{Metric, TD_UNIT_SLOTS};
-use crate::model::tree::{Input, Row, Tree};
-use crate::sample::Sample;
+use crate::model::tree::{Row, Tree};
+use crate::sample::{CATEGORIES, Sample};
 use crate::span::{self, Span, float};
-pub use evaluate::Moved;
-pub(crate) use evaluate::{CountedInputs, LOST};
-use evaluate::{Share, Shares};
-use interval::Ends;
+use evaluate::{Evaluated, Share};
+pub(crate) use inputs::CountedInputs;
+pub use inputs::Moved;
+pub(crate) use interval::Ends;
+pub(crate) use roots::{ADDED, COUNTERS, Errors, Roots, near_below};
+pub(crate) use shares::Shares;
 
 /// A node of the tree of metrics, with its share between two samples.
 #[repr(C)]
@@ -99,14 +104,15 @@ pub(crate) fn decode_bare<R>(from: Option<&Sample>, to: &Sample, then: impl FnOn
     let mut span = span::span(from, to, 1)?;
     let tree = tree_of(to)?;
     span::move_slots(&mut span, from.unwrap_or(&span::begin_of_period(to)), to, false);
-    let counted = CountedInputs { bare: true, ..counted(tree, &span, from, to) };
+    let mut counted = CountedInputs::new(to.base.model, &span);
+    count(&mut counted, tree, &span, from, to);
+    counted.bare = true;
     Ok(nodes(tree, span.level, &counted, &span, then))
 }
 
 /// As `decode_tree`, for a function that is given the nodes.
 pub(crate) fn decode<R>(from: Option<&Sample>, to: &Sample, then: impl FnOnce(Nodes) -> R) -> Result<R> {
-    let span = span::span(from, to, 1)?;
-    Ok(between(tree_of(to)?, &span, from, to, then))
+    between(&span::span(from, to, 1)?, from, to, then)
 }
 
 /// The nodes of a handle's CPU, none of them decoded, and which of them it measures.
@@ -122,13 +128,15 @@ fn tree_of(sample: &Sample) -> Result<&'static Tree> {
 
 /// Nodes between two samples, of which this is what ran.
 pub(crate) fn between<R>(
-    tree: &'static Tree,
     span: &Span,
     from: Option<&Sample>,
     to: &Sample,
     then: impl FnOnce(Nodes) -> R,
-) -> R {
-    nodes(tree, span.level, &counted(tree, span, from, to), span, then)
+) -> Result<R> {
+    let tree = tree_of(to)?;
+    let mut counted = CountedInputs::new(to.base.model, span);
+    count(&mut counted, tree, span, from, to);
+    Ok(nodes(tree, span.level, &counted, span, then))
 }
 
 /// Nodes of what was counted down to `level`, for a function that is given them. Flags, slots and running are those of the span.
@@ -139,18 +147,23 @@ pub(crate) fn nodes<R>(
     span: &Span,
     then: impl FnOnce(Nodes) -> R,
 ) -> R {
-    let mut shares = Shares::NONE;
+    let mut shares = Evaluated::NONE;
     evaluate::evaluate(tree, level, counted, &mut shares);
     let clocks = evaluate::clocks(tree, counted).map_or(0, |clocks| clocks as u64);
-    then(Nodes { rows: tree.nodes.iter().enumerate(), shares: &shares, span, clocks })
+    let Span { flags, slots, running, .. } = *span;
+    let rows = tree.nodes.iter().enumerate();
+    then(Nodes { rows, shares: &shares, measured: shares.measured(), flags, slots, clocks, running })
 }
 
 /// The nodes of a tree that was evaluated. (Their shares are where they were made: nothing copies all of them.)
 pub(crate) struct Nodes<'a> {
     rows: std::iter::Enumerate<std::slice::Iter<'static, Row>>,
-    shares: &'a Shares,
-    span: &'a Span,
+    shares: &'a Evaluated,
+    measured: u64,
+    flags: u32,
+    slots: u64,
     clocks: u64,
+    running: f64,
 }
 
 impl Iterator for Nodes<'_> {
@@ -159,10 +172,10 @@ impl Iterator for Nodes<'_> {
     #[inline]
     fn next(&mut self) -> Option<Node> {
         let (place, row) = self.rows.next()?;
-        let Span { flags, slots, running, .. } = *self.span;
-        let whole = if row.unit == TD_UNIT_SLOTS { slots } else { self.clocks };
+        let Nodes { flags, running, .. } = *self;
+        let whole = if row.unit == TD_UNIT_SLOTS { self.slots } else { self.clocks };
         let node = Node { flags, running, whole, ..Node::unmeasured(row) };
-        Some(self.shares.get(place).map_or(node, |share| with_share(node, share)))
+        Some(if self.measured >> place & 1 == 1 { with_share(node, self.shares.at(place)) } else { node })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -172,36 +185,40 @@ impl Iterator for Nodes<'_> {
 
 impl ExactSizeIterator for Nodes<'_> {}
 
-/// The ends include what the arithmetic may have lost, and the value.
-#[inline]
+#[inline(always)]
 fn with_share(node: Node, share: &Share) -> Node {
-    Node {
-        measured: 1,
-        value: share.value,
-        low: (share.low - LOST).at_least(0.0).at_most(share.value),
-        high: (share.high + LOST).at_least(share.value).at_most(1.0),
-        ..node
-    }
+    let Shares { value: [value], low: [low], high: [high] } = share.alone().outward();
+    Node { measured: 1, value, low, high, ..node }
 }
 
-/// The tree's inputs between two samples.
-fn counted(tree: &Tree, span: &Span, from: Option<&Sample>, to: &Sample) -> CountedInputs {
-    let row = to.base.model;
-    let mut counted = CountedInputs::new(row, span);
-    for (place, input) in tree.inputs[..model::inputs_down_to(row, span.level)].iter().enumerate() {
-        match *input {
-            Input::Category(k) => counted.set(place, span.category[k]),
-            // (of a counter that went back nothing is known)
-            Input::Counter(k) | Input::Cycles(k, _) => {
-                let each = if let Input::Cycles(_, slots) = *input { slots } else { 1 };
-                let before = from.map_or(0, |from| from.counter[k]);
-                if let Some(n) = to.counter[k].checked_sub(before) {
-                    counted.set(place, float(n) * f64::from(each));
-                }
+/// Sets the tree's inputs between two samples.
+#[inline(always)]
+fn count(counted: &mut CountedInputs, tree: &Tree, span: &Span, from: Option<&Sample>, to: &Sample) {
+    let inputs = &tree.inputs[..model::inputs_down_to(to.base.model, span.level)];
+    if !tree.takes_counters() {
+        // (each is at its place)
+        let count = inputs.len().min(CATEGORIES);
+        counted.inputs[..count].copy_from_slice(&span.category[..count]);
+        counted.measured = (1 << count) - 1;
+        return;
+    }
+    let before = from.map_or(&[0; 15], |from| &from.counter);
+    let (mut signs, counters) = (0, inputs.iter().zip(&to.counter).zip(before));
+    for (((input, to), from), n) in counters.clone().zip(&mut counted.inputs) {
+        let more = to.wrapping_sub(*from) as i64;
+        signs |= more;
+        *n = more as f64 * f64::from(input.each());
+    }
+    counted.measured = (1 << inputs.len()) - 1;
+    if signs < 0 {
+        // (of a counter that went back nothing is known)
+        for (place, ((input, to), from)) in counters.enumerate() {
+            match to.checked_sub(*from) {
+                Some(more) => counted.inputs[place] = float(more) * f64::from(input.each()),
+                None => counted.unset(place),
             }
         }
     }
-    counted
 }
 
 #[cfg(test)]

@@ -24,7 +24,8 @@ fn tree() -> &'static Tree {
 }
 
 fn made_up(level: u32, span: &Span, from: &Sample, to: &Sample) -> Vec<Node> {
-    let counted = counted(tree(), span, Some(from), to);
+    let mut counted = CountedInputs::new(to.base.model, span);
+    count(&mut counted, tree(), span, Some(from), to);
     nodes(tree(), level, &counted, span, |nodes| nodes.collect())
 }
 
