@@ -297,6 +297,15 @@ pub(crate) struct SlotsOnly {
     pub period: u32,
 }
 
+impl SlotsOnly {
+    /// Slots and times with the word that has the handle, and above it the period.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub fn of([slots, enabled, running]: [u64; 3], word: u64) -> SlotsOnly {
+        SlotsOnly { slots, enabled, running, handle: word as u32, period: (word >> 32) as u32 }
+    }
+}
+
 /// Level 1: shares of the slots between two samples (docs/sources.md). The four and `smt_contention` add up to 1.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
