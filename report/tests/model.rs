@@ -1,48 +1,19 @@
 //! Table files to figures, with numbers that are worked out by hand.
 
 mod made;
+mod reported;
 
-use made::{Made, Scratch, core, ran};
-use std::fs;
+use made::{Made, core, nested, ran};
+use reported::{near, parts_are_of_their_parents, region, report};
 use topdown::{InputSum, LEVEL_1, LEVEL_2, Path, Sum};
-use topdown_report::model::{Ended, Figures, Item, Region};
-use topdown_report::{Format, Report, merge, render};
-use topdown_table::{EXECED, HEADER_SIZE, RUNS, Record, offset_of_record};
-
-fn report(name: &str, processes: &[Made]) -> Report {
-    let scratch = Scratch::new(name);
-    merge(&processes.iter().map(|made| made.write(&scratch.0)).collect::<Vec<_>>(), None).unwrap()
-}
-
-fn near(found: f64, expected: f64) {
-    assert!((found - expected).abs() < 1e-6, "{found}, not {expected}");
-}
+use topdown_report::model::{Ended, Figures};
+use topdown_report::{Format, render};
+use topdown_table::{EXECED, RUNS};
 
 fn shares(figures: &Figures, one: [f64; 4], error: f64) {
     let found = figures.level_1.expect("measured");
     found.of.iter().zip(one).for_each(|(found, expected)| near(*found, expected));
     near(found.error, error);
-}
-
-fn parts_are_of_their_parents(figures: &Figures) {
-    let (Some(one), Some(two)) = (figures.level_1, figures.level_2) else { return };
-    for (k, parent) in one.of.into_iter().enumerate() {
-        near(two.of[2 * k] + two.of[2 * k + 1], parent);
-        assert!(two.of[2 * k] >= 0.0 && two.of[2 * k + 1] >= 0.0, "{two:?}");
-    }
-}
-
-fn region<'r>(report: &'r Report, name: &str) -> &'r Region {
-    report.regions.iter().find(|region| region.name == name).expect(name)
-}
-
-/// 1000 slots, of which "a" has 600, and "b" in it 200.
-fn nested() -> Made {
-    let mut made = Made::new(10, "nested");
-    let root = made.thread("main", ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
-    let a = made.region("a", root, ran(600, [70, 5, 5, 20], [10, 5, 5, 10], 12).sum());
-    made.region("b", a, ran(200, [10, 5, 5, 80], [5, 5, 5, 70], 4).sum());
-    made
 }
 
 #[test]
@@ -528,51 +499,6 @@ fn json_has_what_the_document_says() {
 }
 
 #[test]
-fn what_is_no_table_file_is_told_with_the_remedy() {
-    let scratch = Scratch::new("refused");
-    let path = scratch.0.join("x.topdown");
-    let mut good = nested().bytes();
-    let refused = |bytes: &[u8]| {
-        fs::write(&path, bytes).unwrap();
-        let text = merge(std::slice::from_ref(&path), None).unwrap_err().to_string();
-        assert!(text.starts_with(&path.display().to_string()), "{text}");
-        text
-    };
-    assert!(refused(b"").contains("name a *.topdown file"));
-    assert!(refused(&good[..100]).contains("ends after 100 bytes"));
-    good[8] = 99;
-    assert!(refused(&good).contains("layout 99"));
-    good[8] = 1;
-    good[12] ^= 1;
-    assert!(refused(&good).contains("of the version that wrote it"));
-    good[0] = b'x';
-    assert!(refused(&good).contains("does not begin as one"));
-    let missing = scratch.0.join("missing");
-    assert!(merge(&[missing], None).unwrap_err().to_string().contains("missing: cannot read it"));
-}
-
-#[test]
-fn a_file_that_ends_early_has_what_came_before() {
-    let scratch = Scratch::new("truncated");
-    let path = scratch.0.join("x.topdown");
-    let bytes = nested().bytes();
-    fs::write(&path, &bytes[..offset_of_record(2) + 1000]).unwrap();
-    let report = merge(&[path], None).unwrap();
-    assert_eq!(report.regions.iter().map(|region| region.name.as_str()).collect::<Vec<_>>(), ["a"]);
-}
-
-#[test]
-fn parents_that_cannot_be_are_left_out() {
-    let mut made = nested();
-    made.at(1).parent = 2;
-    made.at(2).parent = 1;
-    let report = report("circle", &[made]);
-    // "a" is not below the one that came after it; nor is "b" then
-    assert_eq!((report.processes[0].damaged, report.regions.len()), (1, 0));
-    assert!(render(&report, Format::Text).contains("1 record of its table file cannot be"));
-}
-
-#[test]
 fn of_many_threads_the_largest_are_shown() {
     let mut made = Made::new(1000, "many");
     for k in 0..60 {
@@ -590,62 +516,6 @@ fn of_many_threads_the_largest_are_shown() {
     assert!(!text.contains("killed"), "exec is no kill:\n{text}");
     let html = render(&report, Format::Html);
     assert!(html.contains("the 48 largest of 60") && !html.contains("<th>t0<"), "{html}");
-}
-
-/// Bytes at random places of a file, and whole files of them.
-#[test]
-fn hostile_bytes_do_no_harm() {
-    let scratch = Scratch::new("hostile");
-    let path = scratch.0.join("x.topdown");
-    let good = nested().bytes();
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    let mut measured = 0;
-    for turn in 0..600 {
-        let mut bytes = good.clone();
-        for _ in 0..1 + turn % 40 {
-            let at = 16 + (random() as usize) % (bytes.len() - 16);
-            // near the numbers too, which are most of what is read
-            let at = if turn % 2 == 0 { HEADER_SIZE + at % (3 * size_of::<Record>()) } else { at };
-            bytes[at] = if random() % 4 == 0 { 0xff } else { random() as u8 };
-        }
-        fs::write(&path, &bytes).unwrap();
-        let report = merge(std::slice::from_ref(&path), None).unwrap();
-        let mut items: Vec<&Item> = vec![&report.whole];
-        items.extend(report.regions.iter().map(|region| &region.item));
-        for figures in items.iter().flat_map(|item| [&item.inclusive, &item.exclusive]) {
-            let Some(one) = figures.level_1 else { continue };
-            measured += 1;
-            assert!((one.of.iter().sum::<f64>() - 1.0).abs() < 1e-6, "{one:?}");
-            parts_are_of_their_parents(figures);
-            assert!((0.0..=1.0).contains(&one.error), "{one:?}");
-        }
-        for format in [Format::Text, Format::Csv, Format::Json, Format::Html] {
-            render(&report, format);
-        }
-    }
-    assert!(measured > 100, "{measured}");
-}
-
-#[test]
-fn a_chain_of_regions_is_no_stack_overflow() {
-    let mut made = Made::new(10, "deep");
-    let one = ran(1000, [100, 0, 0, 0], [0; 4], 0).sum();
-    let mut parent = made.thread("main", one);
-    for level in 0..5_000 {
-        parent = made.region(if level % 2 == 0 { "even" } else { "odd" }, parent, one);
-    }
-    let report = report("deep", &[made]);
-    assert_eq!(report.processes[0].threads[0].tree.len(), 5_000);
-    assert_eq!(region(&report, "even").item.inclusive.slots, 1000);
-    for format in [Format::Text, Format::Csv, Format::Json, Format::Html] {
-        render(&report, format);
-    }
 }
 
 #[test]
@@ -681,20 +551,4 @@ fn a_page_of_many_regions_in_many_threads_is_small() {
     );
     let all = html.split("All figures").nth(1).unwrap();
     assert!(all.contains("_1999<") && all.matches("<tr class=\"r\">").count() == 2000);
-}
-
-#[test]
-fn a_table_counted_by_another_tree_is_refused() {
-    let mut made = Made::new(10, "another tree");
-    let root = made.thread("main", ran(1_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
-    made.region("solve", root, ran(1_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
-    let scratch = Scratch::new("another-tree");
-    merge(&[made.write(&scratch.0)], None).unwrap();
-    made.at(1).core.fingerprint ^= 1;
-    assert_eq!(merge(&[made.write(&scratch.0)], None).unwrap().processes[0].damaged, 1);
-    made.at(0).core.fingerprint ^= 1;
-    let path = made.write(&scratch.0);
-    let why = merge(std::slice::from_ref(&path), None).unwrap_err().to_string();
-    let said = format!("{}: counted on Golden or Raptor Cove by a tree of metrics that", path.display());
-    assert!(why.starts_with(&said), "{why}");
 }

@@ -200,3 +200,12 @@ impl Made {
         path
     }
 }
+
+/// 1000 slots, of which "a" has 600, and "b" in it 200.
+pub fn nested() -> Made {
+    let mut made = Made::new(10, "nested");
+    let root = made.thread("main", ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
+    let a = made.region("a", root, ran(600, [70, 5, 5, 20], [10, 5, 5, 10], 12).sum());
+    made.region("b", a, ran(200, [10, 5, 5, 80], [5, 5, 5, 70], 4).sum());
+    made
+}
