@@ -37,6 +37,7 @@ Exit status: 0; 1 if a file is no table file or the report cannot be written; 2 
 
 /// Exit status 0 if the report was written.
 pub fn run(mut arguments: Arguments) -> ExitCode {
+    arguments.leave_out_empty();
     let written = arguments.name_output().and_then(|()| match &arguments.run {
         Some(token) => of_run(&arguments, token),
         None => of_files(&arguments),
@@ -51,6 +52,22 @@ pub fn run(mut arguments: Arguments) -> ExitCode {
 }
 
 impl Arguments {
+    /// A process that ended in its first moments has left a table file that is empty, or zeros: the others have a report all the same.
+    fn leave_out_empty(&mut self) {
+        let (begun, empty): (Vec<_>, Vec<_>) =
+            self.files.iter().cloned().partition(|file| run::has_begun(file));
+        if begun.is_empty() {
+            return; // (an error of their own)
+        }
+        for file in empty {
+            say(&format!(
+                "{} is empty, as its process ended before it was measured: left out",
+                file.display()
+            ));
+        }
+        self.files = begun;
+    }
+
     /// What the patterns in the name of the file stand for: the process of the first table, which is the one that reports.
     fn name_output(&mut self) -> io::Result<()> {
         let Some(output) = &mut self.output else { return Ok(()) };

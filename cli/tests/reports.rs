@@ -31,6 +31,29 @@ fn reports_merge_files() {
 }
 
 #[test]
+fn processes_that_ended_in_their_first_moments_do_not_keep_the_others_from_a_report() {
+    let scratch = Scratch::new("begun");
+    let good = table().write(&scratch.0);
+    let [empty, zeros] = ["empty.topdown", "zeros.topdown"].map(|name| scratch.0.join(name));
+    fs::write(&empty, "").unwrap();
+    fs::write(&zeros, [0; 8192]).unwrap();
+    for file in [&empty, &zeros] {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let [good, empty, zeros] = [&good, &empty, &zeros].map(|path| path.to_str().unwrap());
+    let output = done(&mut scratch.topdown(&["report", empty, good, zeros]));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(text(&output.stdout).contains("inner loop"), "{output:?}");
+    let said = text(&output.stderr);
+    for file in [empty, zeros] {
+        assert!(said.contains(&format!("{file} is empty")), "{said}");
+    }
+    assert_eq!(said.lines().count(), 2, "{said}");
+    let output = done(&mut scratch.topdown(&["report", empty, zeros]));
+    assert!(output.status.code() == Some(1) && text(&output.stderr).contains("no table file"), "{output:?}");
+}
+
+#[test]
 fn reports_are_compared() {
     let scratch = Scratch::new("compare");
     let table = table().write(&scratch.0);
