@@ -5,6 +5,7 @@ use super::inputs::{Count, CountedInputs, Moved};
 use super::interval::{self, Ends, Interval};
 use super::roots::{ADDED, COUNTERS, Errors, Roots, near_below};
 use super::shares::{Near, Shares, divided};
+use super::uncounted;
 use crate::model::metrics::TD_UNIT_CLOCKS;
 use crate::model::sums::{SUMMED, Sums};
 use crate::model::tree::{Clocks, Expr, Formula, MOST_ROOTS, Tree};
@@ -20,7 +21,7 @@ pub(crate) struct Share {
     sampled: f64,
     pub high: f64,
     /// As the inputs say, before it was made to agree with its parent and siblings; for nodes that count slots.
-    slots: Near,
+    pub(super) slots: Near,
     pub value: f64,
 }
 
@@ -99,6 +100,11 @@ impl Evaluated {
         self.measured
     }
 
+    /// The same, to be changed.
+    pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut Share> {
+        if self.measured >> place & 1 == 1 { Some(&mut self.all[place]) } else { None }
+    }
+
     /// Of a node that was measured.
     #[inline(always)]
     pub fn at(&self, place: usize) -> &Share {
@@ -160,6 +166,9 @@ pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &CountedInputs, shares:
             Some(part) => shares.all[place].widen(part, counted.unknown),
             None => shares.measured &= !(1 << place),
         }
+    }
+    if counted.uncounted > 0.0 {
+        uncounted::open(tree, counted, shares);
     }
 }
 

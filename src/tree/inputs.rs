@@ -188,6 +188,18 @@ impl CountedInputs {
         Some(count)
     }
 
+    /// The least and the most of these slots that there may be of all, where each input may have counted so much more meanwhile.
+    pub fn ends_of_retired(&self, of: &Retired, more: f64) -> Option<(f64, f64)> {
+        let stalls = self.balance(of.stalls, of.not_stalls)?.interval();
+        let [retired, dispatched] =
+            [self.input(of.retired)?.interval(), self.input(of.dispatched)?.interval()];
+        let part =
+            |retired: f64, dispatched: f64| if retired < dispatched { retired / dispatched } else { 1.0 };
+        let least = (self.slots - stalls.high).at_least(0.0) * part(retired.low, dispatched.high + more);
+        let most = (self.slots - stalls.low + more) * part(retired.high + more, dispatched.low);
+        Some((least, most))
+    }
+
     /// Slots of operations that retired: if none was dispatched, none, or any that are free.
     fn retired(&self, of: &Retired) -> Option<Count> {
         let stalls = self.balance(of.stalls, of.not_stalls)?;

@@ -6,6 +6,7 @@ mod inputs;
 mod interval;
 mod roots;
 mod shares;
+mod uncounted;
 
 use crate::error::{Error, Result};
 use crate::model;

@@ -104,7 +104,15 @@ fn what_passed_uncounted_widens_each_node() {
         let whole = node.whole as f64;
         // all that was not counted may have been this, or nothing of it
         let (none, all) = (node.value * whole / (whole + 1e6), (node.value * whole + 1e6) / (whole + 1e6));
-        assert!((node.low - none).abs() < 1e-5 && (node.high - all).abs() < 1e-5, "{node:?} {none} {all}");
+        if matches!(node.id, TD_NODE_MEMORY_BOUND | TD_NODE_CORE_BOUND) {
+            // (a product and what it leaves: what is counted in it may have been any of it)
+            assert!(node.low < none && all < node.high, "{node:?} {none} {all}");
+        } else {
+            assert!(
+                (node.low - none).abs() < 1e-5 && (node.high - all).abs() < 1e-5,
+                "{node:?} {none} {all}"
+            );
+        }
         assert_eq!(node.running, 0.8);
     }
 }
