@@ -21,6 +21,23 @@ static void *waits(void *unused)
     return unused;
 }
 
+/* Several threads end the process at once: the others end it no sooner than the first has its report. */
+enum { AT_ONCE = 8 };
+static pthread_barrier_t all_there;
+static void *ends(void *unused)
+{
+    pthread_barrier_wait(&all_there);
+    _exit(7);
+    return unused;
+}
+static void ends_at_once(void)
+{
+    CHECK_EQ(pthread_barrier_init(&all_there, NULL, AT_ONCE), 0);
+    for (int k = 1; k < AT_ONCE; k++)
+        start_thread(ends, NULL);
+    ends(NULL);
+}
+
 /* Regions, and a program that would notice a child. */
 static int program(const char *how)
 {
@@ -32,6 +49,9 @@ static int program(const char *how)
     if (!strcmp(how, "waits"))
         pthread_detach(start_thread(waits, NULL));
     puts("done");
+    fflush(stdout);
+    if (!strcmp(how, "ends at once"))
+        ends_at_once();
     return 7;
 }
 
@@ -195,7 +215,7 @@ int main(int argc, char **argv)
     snprintf(report, sizeof report, "%s/report.csv", preload_scratch);
     shell("mkdir '%s/tmp'", preload_scratch);
     contents();
-    static const char *const HOW[] = {"handles", "ignores", "waits"};
+    static const char *const HOW[] = {"handles", "ignores", "waits", "ends at once"};
     for (size_t k = 0; k < sizeof HOW / sizeof *HOW; k++)
         reported(HOW[k], library, NULL);
     places();

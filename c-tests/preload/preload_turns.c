@@ -3,10 +3,11 @@
  * were, the nodes of all groups, and add up to the whole. A region that was executed once says what it lacks. */
 #include "preload.h"
 #include <pthread.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 
-enum { TIMES = 600, MANY = 100 };
+enum { TIMES = 600, MANY = 100, RECURSIONS = 20000000 };
 
 static void spins(double seconds)
 {
@@ -158,11 +159,45 @@ static void are_of_both(const char *csv)
     CHECK_EQ(figure(csv, "outer", "unended") + figure(csv, "outer", "unbalanced"), 0);
 }
 
+static void has_regions(int signal)
+{
+    (void)signal;
+    td_region_begin("handler");
+    td_region_end("handler");
+}
+
+/* Ends within others end no turn: all turns end in the handler, whatever it interrupts. */
+static int handlers(void)
+{
+    struct sigaction action = {.sa_handler = has_regions, .sa_flags = SA_RESTART};
+    struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
+    CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+    td_region_begin("recursive");
+    for (int k = 0; k < RECURSIONS; k++) {
+        td_region_begin("recursive");
+        td_region_end("recursive");
+    }
+    td_region_end("recursive");
+    CHECK_EQ(setitimer(ITIMER_REAL, &never, NULL), 0);
+    return 3;
+}
+
+static void are_of_all_turns(const char *csv)
+{
+    EXECUTED(csv, "recursive", 1);
+    CHECK_EQ(figure(csv, "recursive", "nested"), RECURSIONS);
+    CHECK_EQ(figure(csv, "recursive", "missed") + figure(csv, "recursive", "unended") + figure(csv, "handler", "missed"), 0);
+    CHECK(figure(csv, "handler", "executions") > 100);
+    CHECK(figure(csv, "recursive", "slots") > 0.9 * figure(csv, NULL, "slots"));
+}
+
 static const struct preload_case CASES[] = {
     {"regions", regions, are_whole, NULL},
     {"overlaps", overlaps, are_split, NULL},
     {"threads", many_threads, are_all_there, NULL},
     {"forks", forks, are_of_both, NULL},
+    {"handlers", handlers, are_of_all_turns, NULL},
 };
 
 int main(int argc, char **argv)

@@ -6,7 +6,7 @@ use crate::process::{MeasuredProcess, MeasuredThread};
 use crate::tables::put;
 use crate::threads::THREAD;
 use crate::{apart, fault, memory, say, stack};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI32, Ordering};
 use topdown_table::{EXECED, EXITED};
 
 /// Bytes that are allocated at most for a message.
@@ -24,13 +24,54 @@ pub fn update(execs: bool) {
     }
 }
 
+/// So long a thread that ends the process, too, waits for the report of the one that came first.
+static PATIENCE: libc::timespec = libc::timespec { tv_sec: 10, tv_nsec: 0 };
+
+/// The thread that came first, while it is at it: by its id; 0: there is none, or it is done.
+static FIRST: AtomicI32 = AtomicI32::new(0);
+
+/// The calling thread is the first, as long as the value lives.
+struct First;
+
+impl First {
+    fn new() -> First {
+        FIRST.store(thread_id(), Ordering::Release);
+        First
+    }
+}
+
+impl Drop for First {
+    fn drop(&mut self) {
+        FIRST.store(0, Ordering::Release);
+        // SAFETY: a word that is there for ever, at which the kernel does not write.
+        unsafe { libc::syscall(libc::SYS_futex, FIRST.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
+    }
+}
+
+fn thread_id() -> libc::pid_t {
+    // SAFETY: the call has no arguments.
+    unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t }
+}
+
+/// Another thread is at the report, which would end with the process.
+fn wait_for_the_first() {
+    let first = FIRST.load(Ordering::Acquire);
+    if first != 0 && first != thread_id() {
+        // SAFETY: as in `drop`; the time is there until the call returns.
+        unsafe {
+            libc::syscall(libc::SYS_futex, FIRST.as_ptr(), libc::FUTEX_WAIT, first, &raw const PATIENCE)
+        };
+    }
+}
+
 /// The process ends in an orderly way.
 pub fn finish() {
     let _work = AtWork::new();
     let Some(process) = MeasuredProcess::here() else { return };
     if process.tables.close() {
-        return;
+        return wait_for_the_first();
     }
+    let _first = First::new();
     let alone = Alone::new();
     let guard = stack::lock();
     stack::call(&guard, || {

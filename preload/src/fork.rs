@@ -6,6 +6,7 @@ use crate::engine::ThreadState;
 use crate::process::{MeasuredProcess, Threads};
 use crate::stack::{self, StackGuard};
 use crate::{fault, memory};
+use std::cell::Cell;
 use std::ffi::CString;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -19,6 +20,12 @@ const FORK: usize = 1 << 19;
 static OPEN: Mutex<Vec<(CString, u32)>> = Mutex::new(Vec::new());
 /// What is locked while a process forks, so that no other thread holds it in the child.
 static HELD: AtomicPtr<HeldByFork> = AtomicPtr::new(null_mut());
+
+thread_local! {
+    /// This thread is in a fork, and has locked that. (Another may be in one that locks nothing.)
+    static HOLDS: Cell<bool> = const { Cell::new(false) };
+}
+
 struct HeldByFork {
     _threads: MutexGuard<'static, Threads>,
     open: MutexGuard<'static, Vec<(CString, u32)>>,
@@ -49,9 +56,13 @@ extern "C" fn before_fork() {
     }
     let held = HeldByFork { _threads: process.threads(), open, stack, blocked };
     HELD.store(Box::into_raw(Box::new(held)), Ordering::Relaxed);
+    HOLDS.set(true);
 }
 
 fn release() -> Option<Box<HeldByFork>> {
+    if !HOLDS.replace(false) {
+        return None;
+    }
     let held = HELD.swap(null_mut(), Ordering::Relaxed);
     // SAFETY: made by `before_fork` in this thread, or in the one that this is a copy of.
     (!held.is_null()).then(|| unsafe { Box::from_raw(held) })

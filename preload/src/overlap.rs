@@ -26,7 +26,10 @@ struct Open {
 }
 
 struct Stack {
+    /// How many are open: the first of `open`.
     depth: Cell<usize>,
+    /// How many began since that found no place.
+    over: Cell<usize>,
     open: [Cell<Open>; DEPTH],
 }
 
@@ -52,7 +55,7 @@ fn own() -> *mut Stack {
     let _alone = Alone::new(); // (a signal handler may have been first)
     if STACK.get().is_null() && memory::secure(size_of::<Stack>()) {
         let open = [const { Cell::new(Open { key: 0, name: None, stack: 0 }) }; DEPTH];
-        let stack = Box::into_raw(Box::new(Stack { depth: Cell::new(0), open }));
+        let stack = Box::into_raw(Box::new(Stack { depth: Cell::new(0), over: Cell::new(0), open }));
         STACK.set(stack);
         // SAFETY: a function of this library, which is not unloaded; without a key the stack stays for good.
         unsafe {
@@ -88,19 +91,20 @@ fn with<T>(work: impl FnOnce(&Stack) -> T) -> Option<T> {
 impl Stack {
     fn begin(&self, key: Key, name: Option<&'static CStr>, stack: usize) -> c_int {
         let depth = self.depth.get();
+        if depth == DEPTH {
+            self.over.set(self.over.get() + 1);
+            return -libc::ENOSPC;
+        }
         // In this order a signal handler that has regions of its own leaves this one alone.
         self.depth.set(depth + 1);
         compiler_fence(Ordering::SeqCst);
-        if depth >= DEPTH {
-            return -libc::ENOSPC;
-        }
         self.open[depth].set(Open { key, name, stack });
         name.map_or(0, regions::begin_named)
     }
 
     /// The innermost of those that are meant.
     fn find(&self, is_meant: impl Fn(&Open) -> bool) -> Option<usize> {
-        (0..self.depth.get().min(DEPTH)).rev().find(|&i| is_meant(&self.open[i].get()))
+        (0..self.depth.get()).rev().find(|&i| is_meant(&self.open[i].get()))
     }
 
     fn leave(&self, this: usize, leave: impl FnOnce(&'static CStr) -> c_int) -> c_int {
@@ -144,6 +148,7 @@ pub fn begin_within(key: Key, name: Option<&'static CStr>) -> c_int {
     with(|stack| {
         let lost = |open: &Open| open.key == key && open.name == name && open.stack <= here;
         if let Some(lost) = stack.find(lost) {
+            stack.over.set(0); // (they began in it, and are lost with it)
             stack.abandon(lost);
         }
         stack.begin(key, name, here)
@@ -154,9 +159,9 @@ pub fn begin_within(key: Key, name: Option<&'static CStr>) -> c_int {
 /// The innermost region of this key ends. Returns as `regions::end`, or -ENOSPC as `begin` did; None: there is none.
 pub fn end(key: Key) -> Option<c_int> {
     with(|stack| {
-        if stack.depth.get() > DEPTH {
+        if let Some(fewer) = stack.over.get().checked_sub(1) {
             // Most likely this is the one that found no place.
-            stack.depth.set(stack.depth.get() - 1);
+            stack.over.set(fewer);
             return Some(-libc::ENOSPC);
         }
         let this = stack.find(|open| open.key == key)?;
@@ -167,11 +172,33 @@ pub fn end(key: Key) -> Option<c_int> {
 /// As `end`, but the execution does not count.
 pub fn abandon(key: Key) {
     with(|stack| {
-        if stack.depth.get() > DEPTH {
+        if stack.over.get() > 0 {
             return;
         }
         if let Some(this) = stack.find(|open| open.key == key) {
             stack.abandon(this);
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In no measured process: what is open is all that there is.
+    #[test]
+    fn more_than_there_is_room_for_lose_their_ends_and_begin_again() {
+        const MANY: Key = DEPTH as Key + 6;
+        let is_full = |key| key >= DEPTH as Key;
+        for again in [false, true] {
+            for key in 0..MANY {
+                let code = begin_within(key, None);
+                assert_eq!(code, if is_full(key) { -libc::ENOSPC } else { 0 }, "{key} {again}");
+            }
+        }
+        // those that found no place end first
+        assert!((0..MANY).filter(|key| is_full(*key)).all(|key| end(key) == Some(-libc::ENOSPC)));
+        assert!((0..MANY).all(|key| end(key) == if is_full(key) { None } else { Some(0) }));
+        assert_eq!((begin_within(7, None), end(7), end(7)), (0, Some(0), None));
+    }
 }

@@ -128,6 +128,12 @@ impl Sum {
         true
     }
 
+    /// Whether an execution has begun, and not ended.
+    #[inline]
+    pub fn has_begun(&self) -> bool {
+        matches!(self.state, COUNTING | MEASURING | COUNTED)
+    }
+
     /// Whether only the slots of the present execution are counted.
     #[inline]
     pub fn is_counting(&self) -> bool {

@@ -59,8 +59,10 @@ fn execute(thread: &ThreadState, node: &'static RegionNode, name: &CStr, sum: Su
     empty.stand_in_for(node, sum);
     let place = thread.nodes.cache.place_of(parent, name.as_ptr(), node);
     let before = place.replace(empty);
+    let depth = thread.open.depth();
     // SAFETY: a C string.
     let ended = unsafe { begin(name.as_ptr()) == 0 && end(name.as_ptr()) == 0 };
+    thread.open.cut(depth); // (a begin that failed leaves its region open)
     place.replace(before);
     let counted = empty.record()?.counted_executions().load(Relaxed) == 1 && empty.was_steady();
     (ended && counted).then(|| empty.counted())

@@ -164,6 +164,13 @@ impl OpenRegions {
         self.places[number].set(Place { node: Some(node), state, again });
     }
 
+    /// The region of this number has begun in itself so often. (Of its frame nothing else is written: a signal handler in between may have
+    /// ended a turn, and the frame have another node since.)
+    pub fn set_again(&self, number: usize, again: u32) {
+        // SAFETY: the thread's own place, of which nobody has a reference.
+        unsafe { (*self.places[number].as_ptr()).again = again };
+    }
+
     /// The place above `depth` is empty.
     pub fn clear(&self, number: usize) {
         assert!(number > self.depth());

@@ -234,6 +234,11 @@ impl RegionNode {
         self.with_sum(|sum| td.end(sum, before))
     }
 
+    /// Whether an execution has begun, and not ended.
+    pub fn has_begun(&self) -> bool {
+        self.with_sum(|sum| sum.has_begun())
+    }
+
     /// Whether only the slots of the present execution are counted.
     #[inline]
     pub fn is_counting(&self) -> bool {

@@ -74,6 +74,10 @@ fn end(thread: &ThreadState, turns: &Turns) {
     if MeasuredProcess::get().is_none_or(MeasuredProcess::has_ended) {
         return;
     }
+    // (a signal handler's end, which interrupted a begin or an end: that one has a region of this turn at hand)
+    if thread.open.regions().any(|(_, frame)| frame.state.is_read() && !frame.node.has_begun()) {
+        return;
+    }
     // (whoever holds it is not waited for: the turn ends at the next end then)
     let Some(guard) = stack::try_lock() else { return };
     stack::call(&guard, || next(thread, turns));

@@ -104,7 +104,7 @@ fn begin_in_itself(thread: &ThreadState, frame: Frame) -> bool {
     if frame.state == ExecutionStart::ReadAgain {
         return false;
     }
-    thread.open.set(thread.open.depth(), Frame { again: frame.again + 1, ..frame });
+    thread.open.set_again(thread.open.depth(), frame.again + 1);
     if let Some(record) = frame.node.record() {
         record.add(OwnRecord::nested, 1);
     }
@@ -115,7 +115,7 @@ fn end_in_itself(thread: &ThreadState, frame: Frame) -> bool {
     if frame.again == 0 {
         return false;
     }
-    thread.open.set(thread.open.depth(), Frame { again: frame.again - 1, ..frame });
+    thread.open.set_again(thread.open.depth(), frame.again - 1);
     true
 }
 

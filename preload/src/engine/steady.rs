@@ -139,10 +139,11 @@ unsafe extern "C-unwind" fn exit_counted(node: &'static RegionNode, name: *const
     }
 }
 
-/// The innermost region has ended, when the thread had come so far.
+/// The innermost region has ended, when the thread had come so far. (In this order: no signal handler ends the turn that was meant, as long
+/// as a region is open whose execution has ended.)
 #[inline(always)]
 fn leave(thread: &ThreadState, seen: PeriodTotals) -> c_int {
-    thread.open.pop();
     thread.groups.saw(seen);
+    thread.open.pop();
     0
 }
