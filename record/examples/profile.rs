@@ -98,6 +98,7 @@ fn profile() -> Profile {
         functions.push(ProfiledFunction {
             lines: lines(name, own.iter().map(|(_, seconds, _)| seconds).sum(), all),
             name: name.into(),
+            is_unnamed: false,
             module: module(name),
             path: format!("/usr/bin/{}", module(name)),
             core: 0,

@@ -55,6 +55,8 @@ pub struct ProfiledLine {
 pub struct ProfiledFunction {
     /// Its name, demangled.
     pub name: String,
+    /// Its module has no name for it, and `name` says so.
+    pub is_unnamed: bool,
     /// Name of the program or library.
     pub module: String,
     /// Path of the same.
@@ -403,9 +405,10 @@ impl Profile {
             });
             for ((_, function), inclusive) in sorted.inclusive.iter().filter(|((of, _), _)| *of == kind) {
                 let own = sorted.own.get(&(kind, *function));
-                let Symbol { name, module, path } = functions_seen[*function].clone();
+                let Symbol { name, is_unnamed, module, path } = functions_seen[*function].clone();
                 functions.push(ProfiledFunction {
                     name,
+                    is_unnamed,
                     module,
                     path,
                     core: place,

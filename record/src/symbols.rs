@@ -28,6 +28,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Symbol {
     pub name: String,
+    /// Its module has no name for it, and `name` says so.
+    pub is_unnamed: bool,
     /// The file's name without its directories; "" for none.
     pub module: String,
     /// The file.
@@ -130,9 +132,12 @@ impl Symbols {
                 all.extend(addresses.into_iter().map(located));
                 continue;
             }
-            let (name, path, found) = of_module(module, modules, &addresses, look_in, &mut notes);
-            let symbol = |Located { function, has_inlined, line }| {
-                let symbol = Symbol { name: function, module: name.clone(), path: path.clone() };
+            let (module_name, path, unknown, found) =
+                of_module(module, modules, &addresses, look_in, &mut notes);
+            let symbol = |Located { function, has_inlined, line }: Located<String>| {
+                let is_unnamed = function.is_empty();
+                let name = if is_unnamed { unknown.clone() } else { function };
+                let symbol = Symbol { name, is_unnamed, module: module_name.clone(), path: path.clone() };
                 Located { function: symbol, has_inlined, line }
             };
             for (address, functions) in addresses.into_iter().zip(found) {
@@ -156,22 +161,23 @@ fn of_kernel(kernel: Option<&KernelSymbols>, address: u64) -> Vec<Located<Symbol
     let symbol = match kernel.and_then(|kernel| kernel.at(address)) {
         Some((name, module)) => Symbol {
             name: names::printable(name),
+            is_unnamed: false,
             module: names::printable(module.unwrap_or(KERNEL)),
             path: String::new(),
         },
-        None => Symbol { name: KERNEL.into(), module: String::new(), path: String::new() },
+        None => Symbol { name: KERNEL.into(), is_unnamed: false, module: String::new(), path: String::new() },
     };
     vec![Located::without_line(symbol)]
 }
 
-/// A module's name and path, and what is known of each of its addresses.
+/// A module's name and path, how a function of no name is called in it, and the functions at each of its addresses; "": of no name.
 fn of_module(
     number: Option<u32>,
     modules: &[Module],
     addresses: &BTreeSet<u64>,
     look_in: &LookIn,
     notes: &mut Vec<String>,
-) -> (String, String, Vec<Vec<Located<String>>>) {
+) -> (String, String, String, Vec<Vec<Located<String>>>) {
     let nothing = || vec![Vec::new(); addresses.len()];
     let mut why = "";
     let (name, path, mut found) = match number.map(|number| &modules[number as usize]) {
@@ -206,14 +212,10 @@ fn of_module(
         (name, "") => format!("[unknown in {name}]"),
         (name, why) => format!("[unknown in {name}: {why}]"),
     };
-    for functions in &mut found {
-        match functions.last_mut() {
-            None => functions.push(Located::without_line(unknown.clone())),
-            Some(outermost) if outermost.function.is_empty() => outermost.function.clone_from(&unknown),
-            Some(_) => (),
-        }
+    for functions in found.iter_mut().filter(|functions| functions.is_empty()) {
+        functions.push(Located::without_line(String::new()));
     }
-    (name, path, found)
+    (name, path, unknown, found)
 }
 
 #[cfg(test)]

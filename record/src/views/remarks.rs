@@ -286,7 +286,7 @@ fn of_unseen(profile: &Profile) -> Option<String> {
 fn of_unnamed(profile: &Profile) -> Option<String> {
     let listed = (0..profile.cores.len()).flat_map(|core| listed(profile, core));
     let unnamed: BTreeSet<&str> = listed
-        .filter(|function| function.name.starts_with("[unknown in "))
+        .filter(|function| function.is_unnamed && !function.module.is_empty())
         .map(|function| &*function.module)
         .collect();
     if unnamed.is_empty() {

@@ -43,6 +43,7 @@ fn function(name: &str, ns: u64, shares: Option<[f64; 4]>) -> ProfiledFunction {
     let module = if name == "no;name" { "" } else { "a.out" };
     ProfiledFunction {
         name: name.into(),
+        is_unnamed: false,
         module: module.into(),
         path: "/bin/a.out".into(),
         core: 0,

@@ -258,7 +258,7 @@ fn it_is_said_of_what_functions_have_no_names() {
     let mut profile = profile();
     let text = |profile: &Profile| String::from_utf8(View::Text.write(profile, &HEADING)).unwrap();
     assert!(!text(&profile).contains("have no names"));
-    profile.functions[1].name = "[unknown in libx.so]".into();
+    profile.functions[1].is_unnamed = true;
     profile.functions[1].module = "libx.so".into();
     assert!(
         text(&profile).contains("Functions of libx.so have no names. A stripped file needs"),
