@@ -2,12 +2,12 @@
 #![forbid(unsafe_code)]
 
 use super::arguments::Arguments;
-use super::groups::Groups;
+use super::counted::CountedGroups;
 use super::rows_per::RowsPer;
 use super::table::Columns;
 use std::collections::BTreeSet;
 
-pub fn columns(arguments: &Arguments, groups: &Groups) -> Columns {
+pub fn columns(arguments: &Arguments, groups: &CountedGroups) -> Columns {
     let cpus = groups.counts_cpus();
     let pmus: BTreeSet<&str> = groups.each().map(|group| group.info.pmu.as_str()).collect();
     let repeats = arguments.repeat.is_some();

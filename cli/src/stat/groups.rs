@@ -1,13 +1,11 @@
-//! Groups that are read together, or that take turns, and what they counted from one reading to the next.
+//! Groups that are read together, and what they counted from one reading to the next.
 #![forbid(unsafe_code)]
 
 use super::clock::TaskClock;
 use super::cpus::online;
 use super::group::{Group, GroupCount, GroupTarget, Reading};
 use super::ipc::Kind;
-use super::rotation::{FIRST, GroupsInTurns};
 use super::rows_per::RowsPer;
-use super::watch::Next;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::thread;
@@ -19,12 +17,10 @@ use topdown_seam::records::TaskRecord;
 /// Slots of a thread from one record to the next: about a millisecond, and less than a per cent of its time.
 pub const RECORD_SLOTS: u32 = 4_000_000;
 
-/// Groups that are read together; or that take turns, and are to the reader as one.
+/// Groups that are read together.
 #[derive(Default)]
 pub struct Groups {
-    /// None, if they take turns.
     pub all: Vec<Group>,
-    rotation: Option<Box<GroupsInTurns>>,
     /// Options of each, but for its target.
     options: Options,
     /// PMUs on which instructions and cycles are counted, too.
@@ -70,39 +66,6 @@ impl Groups {
         let mut groups = Groups { clock: TaskClock::of_command(pid).ok(), ..Groups::new(&options, &[]) };
         groups.open_each(&cpus.map(GroupTarget::CommandOn).collect::<Vec<_>>())?;
         Ok(groups)
-    }
-
-    /// Those that take turns.
-    pub fn in_turns(options: &Options, rotation: GroupsInTurns) -> Groups {
-        Groups { rotation: Some(Box::new(rotation)), ..Groups::new(options, &[]) }
-    }
-
-    /// If they take turns: how.
-    pub fn rotation(&self) -> Option<&GroupsInTurns> {
-        self.rotation.as_deref()
-    }
-
-    /// Each group, whether they take turns or not.
-    pub fn each(&self) -> impl Iterator<Item = &Group> {
-        self.all.iter().chain(self.rotation.iter().flat_map(|rotation| rotation.groups()))
-    }
-
-    /// Whether CPUs are counted.
-    pub fn counts_cpus(&self) -> bool {
-        self.each().any(|group| matches!(group.of, GroupTarget::Cpu(_)))
-    }
-
-    /// Begins the next turn, if it is time. When to do so again: with each interval that is wanted otherwise, or before.
-    pub fn turn(&mut self, at: Duration, interval: Option<Duration>) -> Option<Next> {
-        let next = interval.map(Next::Multiple);
-        let Some(rotation) = &mut self.rotation else { return next };
-        let turn = at + rotation.turn();
-        Some(Next::At(next.map_or(turn, |next| next.after(at).min(turn))))
-    }
-
-    /// The same, of the first time.
-    pub fn first_turn(&self, interval: Option<Duration>) -> Option<Duration> {
-        interval.into_iter().chain(self.rotation.as_ref().map(|_| FIRST)).min()
     }
 
     /// From now on programs of the command run that are not counted.
@@ -230,7 +193,8 @@ impl Groups {
             .any(|group| *core_of.entry(&group.info.pmu).or_insert(&group.info.core) != &group.info.core)
     }
 
-    fn new(options: &Options, kinds: &[Kind]) -> Groups {
+    /// None, to which others come.
+    pub fn new(options: &Options, kinds: &[Kind]) -> Groups {
         Groups { options: *options, kinds: kinds.to_vec(), ..Groups::default() }
     }
 
@@ -267,38 +231,11 @@ impl Groups {
 
     /// What was counted last of each group: where the next row or report begins.
     pub fn last(&self) -> Vec<Reading> {
-        match &self.rotation {
-            Some(rotation) => vec![rotation.last().clone()],
-            None => self.all.iter().map(|group| group.last.clone()).collect(),
-        }
+        self.all.iter().map(|group| group.last.clone()).collect()
     }
 
-    /// What each group shows now; rows and reports go on from where they were.
-    ///
-    /// # Errors
-    /// One of them cannot be read.
-    pub fn peek(&mut self, at_work: bool) -> Result<Vec<Reading>, Error> {
-        match &mut self.rotation {
-            Some(rotation) => Ok(vec![rotation.read(at_work)]),
-            None => self.readings(at_work).into_iter().collect(),
-        }
-    }
-
-    /// What each group counted from one of its readings to another. A group that was opened in between begins
-    /// where it was opened.
-    pub fn between<'g>(
-        &'g self,
-        from: &'g [Reading],
-        to: &'g [Reading],
-    ) -> impl Iterator<Item = GroupCount<'g>> {
-        let stands_for_all = self.rotation().and_then(GroupsInTurns::group);
-        self.all.iter().chain(stands_for_all).zip(to).enumerate().map(|(k, (group, to))| {
-            let from = from.get(k).unwrap_or(&group.opened).clone();
-            GroupCount { group, since: Duration::ZERO, from, to: to.clone() }
-        })
-    }
-
-    fn readings(&mut self, at_work: bool) -> Vec<Result<Reading, Error>> {
+    /// What each group shows now.
+    pub fn readings(&mut self, at_work: bool) -> Vec<Result<Reading, Error>> {
         if self.options.inherit {
             settled(&self.all, at_work)
         } else {
@@ -309,9 +246,6 @@ impl Groups {
     /// What each has counted since the last time, `at` this time from the start; what cannot be read now is in the next reading, with
     /// all of its label. `at_work`: what is counted may be ending meanwhile.
     pub fn count(&mut self, at_work: bool, at: Duration) -> Vec<Result<GroupCount<'_>, Error>> {
-        if self.rotation.is_some() {
-            return self.count_in_turns(at_work, at).map(Ok).into_iter().collect();
-        }
         let readings = self.readings(at_work);
         let failed = self.all.iter().zip(&readings);
         let failed = failed
@@ -327,13 +261,6 @@ impl Groups {
             Ok(GroupCount { group, since, from, to })
         });
         all.collect()
-    }
-
-    fn count_in_turns(&mut self, at_work: bool, at: Duration) -> Option<GroupCount<'_>> {
-        let rotation = self.rotation.as_mut()?;
-        let to = rotation.read(at_work);
-        let (from, since) = rotation.counted(to.clone(), at);
-        Some(GroupCount { group: rotation.group()?, since, from, to })
     }
 
     /// Looks which CPUs have gone offline since they were read last.
@@ -357,9 +284,6 @@ impl Groups {
         looked_at: Instant,
         by: Option<RowsPer>,
     ) -> Vec<(u32, Error)> {
-        if let Some(rotation) = &mut self.rotation {
-            return rotation.follow(online, looked_at);
-        }
         let since: Vec<_> = online.iter().map(|cpu| (*cpu, self.absent_at(*cpu))).collect();
         let refused = self.open_new(online, looked_at);
         for (cpu, absent_at) in since {

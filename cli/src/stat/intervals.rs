@@ -1,9 +1,9 @@
 //! Readings at intervals, for the timeline of a report: their number stays small, however long the program runs.
 #![forbid(unsafe_code)]
 
+use super::counted::CountedGroups;
 use super::group::GroupCount;
 use super::group::{Group, GroupTarget, Reading};
-use super::groups::Groups;
 use super::rotation::SHORTEST_INTERVAL;
 use super::rows_per::name_of;
 use super::whole::count_of;
@@ -47,7 +47,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// From what was counted last of these groups, `interval` apart at first; None: as short as they can be read.
-    pub fn new(groups: &Groups, interval: Option<Duration>) -> Recorder {
+    pub fn new(groups: &CountedGroups, interval: Option<Duration>) -> Recorder {
         let many = groups.all.len().div_ceil(4).max(1) as u32;
         let interval = interval.unwrap_or(SHORTEST * many);
         let interval = interval.max(groups.rotation().map_or(Duration::ZERO, |_| SHORTEST_INTERVAL));
@@ -72,7 +72,7 @@ impl Recorder {
     }
 
     /// Takes a reading, if it is time; what cannot be read is in the next interval.
-    pub fn tick(&mut self, groups: &mut Groups, at: Duration, at_work: bool) {
+    pub fn tick(&mut self, groups: &mut CountedGroups, at: Duration, at_work: bool) {
         if at < self.due {
             return;
         }
@@ -95,7 +95,7 @@ impl Recorder {
     }
 
     /// The timeline up to the groups' last count, at this time.
-    pub fn end(mut self, groups: &Groups, at: Duration) -> Timeline {
+    pub fn end(mut self, groups: &CountedGroups, at: Duration) -> Timeline {
         self.marks.retain(|mark| mark.at < at || mark.at.is_zero());
         let (enabled_ns, room_ns) = (groups.enabled_ns(), groups.room_ns());
         self.marks.push(Mark { at, readings: groups.last(), enabled_ns, room_ns });
@@ -112,13 +112,13 @@ impl Recorder {
     }
 
     /// The series of a thread or a CPU.
-    fn part(&self, groups: &Groups, part: &GroupTarget) -> Series {
+    fn part(&self, groups: &CountedGroups, part: &GroupTarget) -> Series {
         let of = series_of(groups, part, &self.names);
         Series { of, intervals: self.intervals(groups, &|group| group.of == *part) }
     }
 
     /// The intervals of those of the groups that are chosen.
-    fn intervals(&self, groups: &Groups, chosen: &dyn Fn(&Group) -> bool) -> Vec<Interval> {
+    fn intervals(&self, groups: &CountedGroups, chosen: &dyn Fn(&Group) -> bool) -> Vec<Interval> {
         let of_pair = |pair: &[Mark]| {
             let [from, to] = pair else { return None };
             let counted = groups.between(&from.readings, &to.readings).filter(|one| chosen(one.group));
@@ -144,7 +144,7 @@ pub fn interval(
 }
 
 /// The threads or CPUs that groups are of, each once.
-pub fn parts(groups: &Groups) -> Vec<&GroupTarget> {
+pub fn parts(groups: &CountedGroups) -> Vec<&GroupTarget> {
     let mut parts: Vec<&GroupTarget> = Vec::new();
     for group in groups
         .all
@@ -159,7 +159,7 @@ pub fn parts(groups: &Groups) -> Vec<&GroupTarget> {
 }
 
 /// What a series of a part is of, with the name that its group had at first.
-pub fn series_of(groups: &Groups, part: &GroupTarget, names: &[String]) -> SeriesSubject {
+pub fn series_of(groups: &CountedGroups, part: &GroupTarget, names: &[String]) -> SeriesSubject {
     let place = groups.all.iter().position(|group| group.of == *part).unwrap_or_default();
     let named = || names.get(place).cloned().unwrap_or_else(|| name(&groups.all[place]));
     match part {
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn however_long_it_takes_there_are_few_intervals_of_one_length() {
-        let mut groups = Groups::default();
+        let mut groups = CountedGroups::default();
         let mut recorder = Recorder::new(&groups, None);
         let mut at = Duration::ZERO;
         for _ in 0..20_000 {

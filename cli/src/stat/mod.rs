@@ -7,6 +7,7 @@
 mod arguments;
 mod clock;
 mod columns;
+pub mod counted;
 mod cpus;
 mod execs;
 pub mod figures;
@@ -29,22 +30,22 @@ mod whole;
 
 use crate::metrics::{Endpoint, Published};
 use crate::outcome::{FAILED, Failure, ended, failed, not_run, place};
+use crate::say;
 use crate::sys::{self, End, Hotplug, Interrupts, Ran};
-use crate::{in_words_of_the_command, say};
 use arguments::Show;
 pub use arguments::{Arguments, HELP, LONGEST, USAGE};
 use columns::columns;
+use counted::CountedGroups;
 pub use cpus::cpu_list;
 use figures::{Figures, apart, by_pmu};
 use group::Group;
 use group::GroupCount;
-use groups::Groups;
 use intervals::{Recorder, SHORTEST};
 use ipc::Ipc;
 pub use outside::OutsideGroups;
 use outside::{Loss, TAKE_RECORDS};
 use publisher::Publisher;
-use rotation::{FIRST, GroupsInTurns};
+use rotation::FIRST;
 use rows_per::RowsPer;
 pub use rows_per::name_of;
 use std::io::ErrorKind;
@@ -233,10 +234,8 @@ impl Counting<'_> {
         let endings = whom.endings().map_err(failed)?;
         let title = whom.title();
         let options = self.arguments.options(&self.show);
-        let mut groups = match &self.turns[..] {
-            [] => whom.open(&options, &Ipc::kinds(&options)).map_err(failed)?,
-            turns => GroupsInTurns::of(whom, &options, turns).map_err(failed)?,
-        };
+        let mut groups =
+            CountedGroups::of(whom, &options, &Ipc::kinds(&options), &self.turns).map_err(failed)?;
         groups.label(self.arguments.by());
         let at_work = !matches!(whom, StatTarget::Cpus(_));
         self.cpus = Some(whom.clone()).filter(|_| !at_work);
@@ -253,7 +252,7 @@ impl Counting<'_> {
         groups.count(at_work, Duration::ZERO); // what was counted while others were opened
         let mut recorder = self.keeps_time().then(|| Recorder::new(&groups, self.arguments.interval()));
         let mut publisher = self.published().map(|to| Publisher::new(&groups, to));
-        let mut tick = |counting: &mut Self, groups: &mut Groups, at| {
+        let mut tick = |counting: &mut Self, groups: &mut CountedGroups, at| {
             counting.tick(groups, at, at_work);
             if let Some(publisher) = &mut publisher {
                 publisher.tick(groups, at, at_work);
@@ -341,7 +340,7 @@ impl Counting<'_> {
     }
 
     /// An interval is over.
-    fn tick(&mut self, groups: &mut Groups, at: Duration, at_work: bool) {
+    fn tick(&mut self, groups: &mut CountedGroups, at: Duration, at_work: bool) {
         let interval = self.arguments.interval().filter(|_| self.show_rows() && at >= self.row_due);
         if let Some(interval) = interval {
             self.rows(groups, at, at_work, None);
@@ -363,7 +362,7 @@ impl Counting<'_> {
 
     /// The command ran, and nothing of it could be counted.
     fn nothing(&mut self, why: &str, run: Run) {
-        let why = in_words_of_the_command(why) + &self.arguments.e_cores_instead();
+        let why = why.to_string() + &self.arguments.e_cores_instead();
         if self.show_rows() {
             say(&format!("nothing is measured: {why}"));
             return self.empty(&why);
@@ -388,7 +387,7 @@ impl Counting<'_> {
     }
 
     /// Rows of what was counted since the last; `loss`: of a command that has ended.
-    fn rows(&mut self, groups: &mut Groups, at: Duration, at_work: bool, loss: Option<Loss>) {
+    fn rows(&mut self, groups: &mut CountedGroups, at: Duration, at_work: bool, loss: Option<Loss>) {
         let rows = self.read(groups, at, at_work, loss);
         self.write(&rows);
     }
@@ -440,7 +439,13 @@ impl Counting<'_> {
     }
 
     /// The same, to be written.
-    fn read(&mut self, groups: &mut Groups, at: Duration, at_work: bool, loss: Option<Loss>) -> Vec<Row> {
+    fn read(
+        &mut self,
+        groups: &mut CountedGroups,
+        at: Duration,
+        at_work: bool,
+        loss: Option<Loss>,
+    ) -> Vec<Row> {
         let columns = self.columns.get_or_insert_with(|| columns(self.arguments, groups)).clone();
         let room_ns = groups.room_ns();
         let (counted, failed): (Vec<_>, Vec<_>) =
@@ -502,7 +507,7 @@ impl Counting<'_> {
         if self.arguments.output.is_none() {
             return;
         }
-        self.columns.get_or_insert_with(|| columns(self.arguments, &Groups::default()));
+        self.columns.get_or_insert_with(|| columns(self.arguments, &CountedGroups::default()));
         self.begin();
         if let Some(Err(error)) = self.table.as_mut().map(|table| table.nothing(why)) {
             say(&format!("no report: {error}"));

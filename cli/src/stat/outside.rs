@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 use super::clock::tells_threads_apart;
+use super::counted::CountedGroups;
 use super::cpus::online;
 use super::execs::{ExecsWatch, Kept};
 use super::groups::Groups;
 use super::intervals::Recorder;
 use super::ipc::Kind;
 use super::publisher::{PACE, Publisher};
-use super::rotation::GroupsInTurns;
 use super::tasks::{ALL, Tasks};
 use super::watch::{StopCondition, watch};
 use super::whole::whole;
@@ -27,7 +27,7 @@ pub const TAKE_RECORDS: Duration = Duration::from_millis(50);
 
 /// Groups on a command.
 pub struct OutsideGroups {
-    pub groups: Groups,
+    pub groups: CountedGroups,
     /// Threads, if they are told apart.
     pub tasks: Option<Tasks>,
     family: Option<Family>,
@@ -49,14 +49,11 @@ impl OutsideGroups {
         kinds: &[Kind],
         subtrees: &[u32],
     ) -> Result<OutsideGroups, Error> {
-        let groups = match subtrees {
-            [] => Groups::of_command(pid, options, kinds)?,
-            _ => GroupsInTurns::of_command(pid, options, subtrees)?,
-        };
+        let groups = CountedGroups::of_command(pid, options, kinds, subtrees)?;
         Ok(OutsideGroups::new(pid, groups, None))
     }
 
-    fn new(pid: i32, groups: Groups, tasks: Option<Tasks>) -> OutsideGroups {
+    fn new(pid: i32, groups: CountedGroups, tasks: Option<Tasks>) -> OutsideGroups {
         let (family, execs) = (Family::of(pid).ok(), ExecsWatch::of(pid));
         OutsideGroups {
             groups,
@@ -78,7 +75,7 @@ impl OutsideGroups {
         let groups = if tells_threads_apart() { Ok(()) } else { Err(none()) };
         let groups = groups.and_then(|()| Groups::of_command_by_task(pid, online().into_iter(), options));
         match groups {
-            Ok(groups) => Ok(OutsideGroups::new(pid, groups, Some(Tasks::default()))),
+            Ok(groups) => Ok(OutsideGroups::new(pid, groups.into(), Some(Tasks::default()))),
             Err(why) => {
                 let mut whole = OutsideGroups::of_whole(pid, options, &[], &[])?;
                 whole.groups.all.iter_mut().for_each(|group| group.label = ALL.into());

@@ -1,10 +1,10 @@
 //! Puts what was counted so far where requests for metrics find it.
 #![forbid(unsafe_code)]
 
+use super::counted::CountedGroups;
 use super::figures::by_pmu;
 use super::group::GroupCount;
 use super::group::Reading;
-use super::groups::Groups;
 use super::intervals::{interval, name, parts, series_of};
 use crate::metrics::{Published, Totals};
 use std::time::Duration;
@@ -23,13 +23,13 @@ pub struct Publisher {
 
 impl Publisher {
     /// Of what is counted from the groups' last count on.
-    pub fn new(groups: &Groups, to: Published) -> Publisher {
+    pub fn new(groups: &CountedGroups, to: Published) -> Publisher {
         let names = groups.all.iter().map(name).collect();
         Publisher { to, start: groups.last(), names, due: Duration::ZERO }
     }
 
     /// Publishes, if it is time.
-    pub fn tick(&mut self, groups: &mut Groups, at: Duration, at_work: bool) {
+    pub fn tick(&mut self, groups: &mut CountedGroups, at: Duration, at_work: bool) {
         if at < self.due {
             return;
         }

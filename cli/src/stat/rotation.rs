@@ -79,23 +79,23 @@ impl GroupsInTurns {
     ///
     /// # Errors
     /// Those of `td_open`.
-    pub fn of_command(pid: i32, options: &Options, subtrees: &[u32]) -> Result<Groups, Error> {
+    pub fn of_command(pid: i32, options: &Options, subtrees: &[u32]) -> Result<GroupsInTurns, Error> {
         let open = |options: &Options| Groups::of_command(pid, options, &[]);
         let mut rotation = GroupsInTurns::open(options, subtrees, open)?;
         rotation.times.push(TimeOf::command(TaskClock::of_command(pid).map_err(no_clock)?));
-        Ok(Groups::in_turns(options, rotation))
+        Ok(rotation)
     }
 
     /// On others.
     ///
     /// # Errors
     /// Those of `td_open`.
-    pub fn of(whom: &StatTarget, options: &Options, subtrees: &[u32]) -> Result<Groups, Error> {
+    pub fn of(whom: &StatTarget, options: &Options, subtrees: &[u32]) -> Result<GroupsInTurns, Error> {
         let mut rotation = GroupsInTurns::open(options, subtrees, |options| whom.open(options, &[]))?;
         let times = rotation.turns[0].all.iter().filter_map(|group| TimeOf::of(&group.of).transpose());
         rotation.times = times.collect::<io::Result<_>>().map_err(no_clock)?;
         rotation.turns[0].count(true, Duration::ZERO); // what was counted before a clock went
-        Ok(Groups::in_turns(options, rotation))
+        Ok(rotation)
     }
 
     /// All groups.
@@ -201,9 +201,11 @@ impl GroupsInTurns {
         &self.last.0
     }
 
-    /// That is this, now; what it was before, and when.
-    pub fn counted(&mut self, reading: Reading, at: Duration) -> (Reading, Duration) {
-        std::mem::replace(&mut self.last, (reading, at))
+    /// What was counted since the last time, `at` this time from the start.
+    pub fn count(&mut self, at_work: bool, at: Duration) -> Option<GroupCount<'_>> {
+        let to = self.read(at_work);
+        let (from, since) = std::mem::replace(&mut self.last, (to.clone(), at));
+        Some(GroupCount { group: self.group()?, since, from, to })
     }
 }
 

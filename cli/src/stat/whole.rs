@@ -1,9 +1,9 @@
 //! What groups counted, as a report has it: the whole, and its processes.
 #![forbid(unsafe_code)]
 
+use super::counted::CountedGroups;
 use super::figures::by_pmu;
 use super::group::GroupCount;
-use super::groups::Groups;
 use super::ipc::IpcCounts;
 use super::rows_per::RowsPer;
 use super::stretches::Stretches;
@@ -25,7 +25,7 @@ fn turns_note(remark: Option<String>) -> String {
 /// # Errors
 /// Those of `td_read`.
 pub fn whole(
-    groups: &mut Groups,
+    groups: &mut CountedGroups,
     tasks: Option<&Tasks>,
     at_work: bool,
     wall: Duration,

@@ -1,6 +1,7 @@
 //! What the rows show: what was counted in the last interval, of all and of each part.
 #![forbid(unsafe_code)]
 
+use crate::stat::counted::CountedGroups;
 use crate::stat::figures::by_pmu;
 use crate::stat::group::GroupCount;
 use crate::stat::group::{GroupTarget, Reading};
@@ -71,7 +72,7 @@ impl Row {
 
 /// Groups, with their last reading but one and what was counted since.
 pub struct Source {
-    groups: Groups,
+    groups: CountedGroups,
     /// What is counted may end meanwhile.
     at_work: bool,
     names: Vec<String>,
@@ -82,6 +83,7 @@ pub struct Source {
 
 impl Source {
     pub fn new(groups: Groups, at_work: bool) -> Source {
+        let groups = CountedGroups::from(groups);
         let names = groups.all.iter().map(name).collect();
         let last = (Duration::ZERO, groups.last());
         Source { groups, at_work, names, last, looked: Duration::ZERO, rows: Vec::new() }
