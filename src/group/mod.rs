@@ -13,6 +13,7 @@ use crate::detect::blockers::{Attempt, explain};
 use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
 use crate::options::{Options, Target};
 use crate::read::Access;
+use crate::sys::cpu::fill_by_microcode;
 use crate::sys::group_read;
 use crate::sys::page::Times;
 use crate::sys::random::Random;
@@ -186,11 +187,12 @@ fn spin() {
     }
 }
 
-/// Some instructions of which each counter of slots counts some: of several operations each, with branches that nobody can foresee
-/// and loads that miss the caches.
+/// Some instructions of which each counter of slots counts some: of several operations each and of microcode, with branches that nobody
+/// can foresee and loads that miss the caches.
 fn work_of_all_kinds() {
     const WORDS: usize = 1 << 17;
     let mut memory = vec![0u64; WORDS];
+    let mut bytes = [0; 64];
     let mut numbers = Random::new(1);
     for turn in 1..2000 {
         let random = numbers.number();
@@ -200,6 +202,7 @@ fn work_of_all_kinds() {
         } else {
             std::hint::black_box(*word ^ turn)
         };
+        fill_by_microcode(&mut bytes, turn as u8);
     }
     std::hint::black_box(&memory);
 }
