@@ -192,6 +192,7 @@ impl Out {
                 "of level 2 {} alone, which both kinds of core count alike",
                 deeper.join(" and ")
             ),
+            besides_subtrees: None,
         };
         let (base, models, unsure) = (&name[..], &e.1.models[..], unsure(p_text));
         let of_kind = |text: &Text, core: &Core, name: &str, proved, group: &Group, never_from| {
@@ -292,13 +293,14 @@ fn counters_but(text: &Text, group: &Group, unsure: &str, never_from: usize) -> 
     let general = if text.leaders.first().is_some_and(|leader| leader.slots) { 0 } else { text.counters };
     format!(
         "Counting::Counters(&Counters {{ tree: {}, leaders: &[{}], events: &[{}], subtree: {subtree}, general: {general}, \
-         returns: {}, clock: {}, no_deeper: {:?}, alone: {} }})",
+         returns: {}, clock: {}, no_deeper: NoDeeper {{ why: {:?}, besides_subtrees: {:?} }}, alone: {} }})",
         tree(text, group, unsure),
         list(text.leaders.iter().map(leader)),
         list(events),
         optional(&text.returns),
         optional(&text.clock),
         group.no_deeper,
+        group.besides_subtrees,
         group.alone,
     )
 }

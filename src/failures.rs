@@ -6,6 +6,7 @@ use crate::detect::{self, Pmu};
 use crate::error::{Error, Result};
 use crate::group::{self, Group};
 use crate::handle::{self, check_target, level_of};
+use crate::model::NoDeeper;
 use crate::model::metrics::{TD_NODE_BACKEND_BOUND, TD_NODE_IFETCH_LATENCY, TD_NODE_RETIRING};
 use crate::options::{Options, Target};
 use crate::sample::Sample;
@@ -93,7 +94,7 @@ fn options() -> Vec<Situation> {
     let subtree_to = |model, node, level| none(detect::subtree(&counters, &cpu(model), node, level));
     let subtree = |model, node| subtree_to(model, node, 0);
     vec![
-        ("level 2 of a CPU that has level 1", none(level_of(&level_2, 1, &cpu(0x6a), ""))),
+        ("level 2 of a CPU that has level 1", none(level_of(&level_2, 1, &cpu(0x6a), NoDeeper::default()))),
         ("a subtree that a core cannot count", subtree(0x55, TD_NODE_BACKEND_BOUND)),
         ("a subtree of all counters beside the NMI watchdog", subtree(0xaf, TD_NODE_IFETCH_LATENCY)),
         ("a level above a subtree's nodes", subtree_to(0x55, TD_NODE_RETIRING, 1)),

@@ -89,10 +89,10 @@ pub fn metric(id: u32) -> Option<Metric> {
 }
 
 pub use model::{
-    Core, core_as_published, core_of_subtree, cores, deepest_level, fingerprint, groups_of_level, is_bounded,
-    metric_of_name, not_measured, subtree_of_name, subtrees_of_level,
+    Core, NoDeeper, core_as_published, core_of_subtree, cores, deepest_level, fingerprint, groups_of_level,
+    is_bounded, metric_of_name, not_measured, subtree_of_name, subtrees_of_level,
 };
-pub use options::{CoreKind, Corrections, Options, SourceKind, Target};
+pub use options::{CoreKind, Corrections, OptionNames, Options, SourceKind, Target, name_options};
 pub use probe::{Finding, Survey, Verdict, probe};
 pub use rotation::Rotation;
 pub use sample::{

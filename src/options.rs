@@ -1,6 +1,8 @@
 //! What a caller wants measured.
 #![forbid(unsafe_code)]
 
+use std::sync::OnceLock;
+
 /// Whose slots are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
@@ -37,6 +39,27 @@ pub enum SourceKind {
     Registers,
     /// General-purpose counters of each category's slots.
     Counters,
+}
+
+/// How the user of a process writes the options that errors and notes name.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionNames {
+    /// [`Options::level`].
+    pub level: &'static str,
+    /// [`Options::subtree`].
+    pub subtree: &'static str,
+}
+
+static NAMES: OnceLock<OptionNames> = OnceLock::new();
+
+/// Errors and notes of this process name options so from now on; until then as C does (`struct td_options`). The first call counts.
+pub fn name_options(names: OptionNames) {
+    let _ = NAMES.set(names);
+}
+
+pub(crate) fn names() -> OptionNames {
+    let of_c = OptionNames { level: "td_options.level", subtree: "td_options.subtree" };
+    NAMES.get().copied().unwrap_or(of_c)
 }
 
 /// Which kind of core of a hybrid CPU is measured.

@@ -292,7 +292,8 @@ impl SampledEvents {
         let leader = *counters.leaders.first()?;
         let slots_each = if leader.by_cycle { model.slots_per_cycle.into() } else { 1 };
         let members = counters.events.to_vec();
-        let plan = Plan { leader, slots_each, members, unproven: false, no_deeper: "" };
+        let plan =
+            Plan { leader, slots_each, members, unproven: false, no_deeper: model::NoDeeper::default() };
         let events = SampledEvents::of(&pmu, &plan, 0).ok()?;
         Some(SampledEvents { returns: None, clock: None, ..events })
     }

@@ -1,6 +1,6 @@
 //! `topdown list`: which CPUs can be measured.
 
-use crate::{in_words_of_the_command, print, say};
+use crate::{print, say};
 use serde::Serialize;
 use std::process::ExitCode;
 use topdown::{Core, cores, not_measured};
@@ -72,7 +72,7 @@ impl Json {
             general_counters: core.general_counters,
             level: core.level,
             proved: core.proved,
-            no_deeper: in_words_of_the_command(core.no_deeper),
+            no_deeper: core.no_deeper.to_string(),
             untold: core.untold,
         }
     }

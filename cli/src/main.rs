@@ -21,6 +21,7 @@ mod unmeasured;
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::process::ExitCode;
+use topdown::OptionNames;
 use topdown_report::{clean, print};
 
 /// Where the CPU's pipeline slots go.
@@ -59,23 +60,12 @@ enum Command {
     Compare(compare::Arguments),
 }
 
-/// What the library's texts call options of `struct td_options`, and how the command's user writes them.
-const OPTIONS: [(&str, &str); 6] = [
-    ("in td_options.subtree", "in --subtree"), // of one that was given
-    ("leave td_options.subtree", "leave --subtree"),
-    ("td_options.subtree", "`topdown stat --subtree`"),
-    ("open with level ", "choose --td-level "),
-    (", or 0 for the deepest", ", or leave it out for the deepest"),
-    ("leave td_options.level 0", "leave --td-level out"),
-];
+/// How the command's user writes options that texts of the library name.
+const OPTIONS: OptionNames = OptionNames { level: "--td-level", subtree: "--subtree" };
 
 /// A line for the user, who may have no standard error.
 fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "topdown: {}", clean(&in_words_of_the_command(line)));
-}
-
-fn in_words_of_the_command(line: &str) -> String {
-    OPTIONS.iter().fold(line.to_string(), |line, (library, command)| line.replace(library, command))
+    let _ = writeln!(io::stderr(), "topdown: {}", clean(line));
 }
 
 /// Subcommands whose exit status is that of the command that they run: a failure of their own has another one.
@@ -84,6 +74,7 @@ const RUN_COMMANDS: [&str; 4] = ["stat", "record", "top", "run"];
 const WRONG_ARGUMENTS: u8 = 2;
 
 fn main() -> ExitCode {
+    topdown::name_options(OPTIONS);
     sys::let_files_be_too_large();
     topdown_report::wait_for_readers_by(sys::wait_for_reader);
     let arguments = match Arguments::try_parse() {
@@ -113,29 +104,6 @@ fn main() -> ExitCode {
 mod tests {
     use super::*;
     use clap::CommandFactory;
-
-    #[test]
-    fn advice_names_options_of_the_command() {
-        for (library, command) in [
-            (
-                "name one of these in td_options.subtree, or leave it out",
-                "name one of these in --subtree, or leave it out",
-            ),
-            ("leave td_options.subtree out", "leave --subtree out"),
-            (
-                "the core has 6; td_options.subtree counts a part of it",
-                "the core has 6; `topdown stat --subtree` counts a part of it",
-            ),
-            ("for both kinds leave td_options.level 0", "for both kinds leave --td-level out"),
-            (
-                "open with level 2, or 0 for the deepest",
-                "choose --td-level 2, or leave it out for the deepest",
-            ),
-            ("nothing", "nothing"),
-        ] {
-            assert_eq!(in_words_of_the_command(library), command);
-        }
-    }
 
     #[test]
     fn subcommands_that_run_commands_take_one() {

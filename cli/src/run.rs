@@ -4,7 +4,7 @@ use crate::metrics::Endpoint;
 use crate::outcome::{FAILED, Failure, ended, not_run, place};
 use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End, OpenedWatch};
-use crate::{in_words_of_the_command, preload, say, sources, unmeasured};
+use crate::{preload, say, sources, unmeasured};
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -307,7 +307,7 @@ fn write_report(
             false => unmeasured::why(program),
         });
         if outside.parts.is_empty() {
-            trouble = in_words_of_the_command(&why);
+            trouble = why;
         } else if !why.is_empty() {
             say(&format!("counted from outside alone: {why}"));
         }

@@ -12,12 +12,13 @@ use std::io::Read;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-use topdown::{Corrections, Info, Options, SourceKind};
+use topdown::{Corrections, Info, OptionNames, Options, SourceKind};
 use topdown_table::Header;
 use topdown_table::run::stat;
 
 /// `open`: regions of the calling thread that began in the parent process.
 pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u32)]) {
+    topdown::name_options(OptionNames { level: "TOPDOWN_LEVEL", subtree: "TOPDOWN_LEVEL" });
     let simulated = private::setting("TOPDOWN_SIMULATE");
     let simulation = topdown::simulation(&simulated);
     let core = simulation.as_ref().ok().copied().flatten();

@@ -27,6 +27,8 @@ pub struct Group {
     pub nodes: Vec<(usize, Option<Formula>)>,
     /// Why it tells no more; "": there is no more.
     pub no_deeper: String,
+    /// Where groups of subtrees tell more: what they do not tell either.
+    pub besides_subtrees: Option<String>,
 }
 
 /// How a node's value follows from events, by their places in the group.
@@ -119,13 +121,16 @@ impl Groups {
         let not = (0..text.nodes.len()).filter(|place| !is_told(*place));
         groups.untold = not.map(|place| text.nodes[place].name.clone()).collect();
         let whole_and_fewer = [&mut groups.whole].into_iter().chain(&mut groups.one_thread);
-        whole_and_fewer.for_each(|group| group.no_deeper = no_deeper(&both, whole, &bins, &untold));
+        whole_and_fewer.for_each(|group| {
+            group.no_deeper = no_deeper(&both, whole);
+            group.besides_subtrees = besides_subtrees(&bins, &untold);
+        });
         Ok(groups)
     }
 }
 
 /// Why whole levels end at this one.
-fn no_deeper(plan: &Needs, whole: u32, bins: &[Bin], untold: &[Bin]) -> String {
+fn no_deeper(plan: &Needs, whole: u32) -> String {
     let text = plan.text;
     let left_out: Vec<String> = text.left_out.iter().map(|name| title(name)).collect();
     let without = match &left_out[..] {
@@ -141,19 +146,19 @@ fn no_deeper(plan: &Needs, whole: u32, bins: &[Bin], untold: &[Bin]) -> String {
         let wanted = plan.counters(&plan.needed(|node| node.level <= level));
         format!("level {level} takes {wanted} general counters")
     };
-    let mut text = match (left_out.is_empty(), whole < text.depth()) {
-        (true, false) => return text.no_deeper.clone(),
+    match (left_out.is_empty(), whole < text.depth()) {
+        (true, false) => text.no_deeper.clone(),
         (true, true) => format!("{}, and {limit}", takes(whole + 1)),
         (false, false) => format!("{}, and {limit}{without}", takes(whole)),
         (false, true) => format!("{}, and {limit}{without}; {}", takes(whole), takes(whole + 1)),
-    };
-    if !bins.is_empty() {
-        text += "; td_options.subtree counts a part of it";
-        for bin in untold {
-            text += &format!(", but not what is below {}, which takes {}", title(&bin.name), bin.wanted());
-        }
     }
-    text
+}
+
+/// What no group of a subtree tells, if there are such groups.
+fn besides_subtrees(bins: &[Bin], untold: &[Bin]) -> Option<String> {
+    let not =
+        |bin: &Bin| format!(", but not what is below {}, which takes {}", title(&bin.name), bin.wanted());
+    (!bins.is_empty()).then(|| untold.iter().map(not).collect())
 }
 
 /// A node's name in words.
@@ -419,7 +424,14 @@ impl Needs<'_> {
             }
         }
         let subtree = subtree.map(String::from);
-        Ok(Group { subtree, alone: self.alone, events, nodes, no_deeper: String::new() })
+        Ok(Group {
+            subtree,
+            alone: self.alone,
+            events,
+            nodes,
+            no_deeper: String::new(),
+            besides_subtrees: None,
+        })
     }
 }
 

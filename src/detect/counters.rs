@@ -9,7 +9,7 @@ use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::Variant;
 use crate::model::perf_metrics::SLOTS_P;
 use crate::model::{self, Counting, Event, Model};
-use crate::options::Options;
+use crate::options::{Options, names};
 use crate::plan::{self, Plan};
 use crate::sys::Kernel;
 use crate::sys::cpu::{ARM64, Identity};
@@ -62,9 +62,11 @@ pub(crate) fn row_of_subtree(row: &Model, node: u32, level: u32) -> Result<(u32,
     let found = model::with_subtree(row, node).ok_or_else(|| no_subtree(row.core, Some(row)))?;
     match model::level_below(found.1, node) {
         Some(below) if (1..below).contains(&level) => Err(Error::invalid(format!(
-            "options->level is {level}, and the nodes below options->subtree are of level {below}"
+            "{} is {level}, and the nodes below {} are of level {below}",
+            names().level,
+            names().subtree
         ))
-        .remedy(format!("leave options->level 0, or set it to {below}"))),
+        .remedy(format!("leave it out, or set it to {below}"))),
         _ => Ok(found),
     }
 }
@@ -74,20 +76,21 @@ pub(super) fn all_of_it((pmu, plan): (Pmu, Plan), level: u32) -> Result<(Pmu, Pl
     let (core, all) = (pmu.model.core, pmu.model.levels());
     if level == 0 && pmu.level < all {
         return Err(Error::errno(libc::ENOTSUP, format!("no counter is left for level {all} of '{core}'"))
-            .why(plan.no_deeper));
+            .why(plan.no_deeper.to_string()));
     }
     Ok((pmu, plan))
 }
 
 fn no_subtree(core: &str, row: Option<&Model>) -> Error {
+    let option = names().subtree;
     let error = Error::errno(libc::ENOTSUP, format!("this subtree alone cannot be counted on {core}"));
     match row.map(|row| (model::names_of_subtrees(row), row.no_deeper())) {
         Some((names, no_deeper)) if !names.is_empty() => error
             .why(if no_deeper.is_empty() { "another group holds it".into() } else { no_deeper.to_string() })
-            .remedy(format!("name one of these in td_options.subtree, or leave it out: {names}")),
+            .remedy(format!("name one of these in {option}, or leave it out: {names}")),
         _ => error
             .why("it counts level 2 whole, as much of it as fits, or not at all")
-            .remedy("leave td_options.subtree out"),
+            .remedy(format!("leave {option} out")),
     }
 }
 

@@ -81,7 +81,7 @@ fn e_cores_give_level_2_where_their_counters_hold_it_beside_the_watchdog() {
     let level = |model, level| {
         let (pmu, plan) = counters(&kernel, &cpu(model), level).unwrap();
         let configs: Vec<_> = plan.members.iter().map(|event| event.config).collect();
-        (pmu.level, configs, plan.no_deeper)
+        (pmu.level, configs, plan.no_deeper.to_string())
     };
     for (watchdog, gracemont, crestmont) in [("0\n", 2, 2), ("1\n", 1, 2)] {
         kernel.add(WATCHDOG, watchdog);
@@ -95,7 +95,7 @@ fn e_cores_give_level_2_where_their_counters_hold_it_beside_the_watchdog() {
         assert_eq!((&configs[..3], &configs[3..]), (&[0x72, 0x71, 0x74][..], &LEVEL_2[..]));
         assert_eq!(level(0xdd, 0).1[..3], [0x2c2, 0x19c, 0x2a4], "Darkmont");
         assert_eq!(level(0xaf, 1).1, [0x72, 0x71, 0x74]);
-        assert_eq!(level(0x86, 0), (1, vec![0xc2, 0x71, 0x74], ""), "Tremont has four counters");
+        assert_eq!(level(0x86, 0), (1, vec![0xc2, 0x71, 0x74], String::new()), "Tremont has four counters");
     }
 }
 

@@ -495,7 +495,13 @@ mod tests {
     fn plan() -> Plan {
         let members = [("topdown-retiring", 0xc2), ("topdown-fe-bound", 0x71), ("topdown-be-bound", 0x74)];
         let members = members.map(|(name, config)| Event::new(name, config)).to_vec();
-        Plan { leader: INTEL_CYCLES, slots_each: 5, members, unproven: false, no_deeper: "" }
+        Plan {
+            leader: INTEL_CYCLES,
+            slots_each: 5,
+            members,
+            unproven: false,
+            no_deeper: crate::model::NoDeeper::default(),
+        }
     }
 
     fn open(kernel: &Scripted) -> Result<PlainGroup<Scripted>> {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::group::{HybridGroup, PATIENCE, PlainGroup};
 use crate::model;
 use crate::model::metrics::TD_NODE_NONE;
-use crate::options::{CoreKind, Corrections, Options, SourceKind, Target};
+use crate::options::{CoreKind, Corrections, Options, SourceKind, Target, names};
 use crate::plan::Plan;
 use crate::source::plain::Plain;
 use crate::sys::cpu::Identity;
@@ -57,7 +57,8 @@ pub(super) fn measure(
 ) -> Result<Box<State>> {
     if options.level > 1 {
         return Err(Error::new(-libc::ENOTSUP, "level 2 is wanted")
-            .why("of level 2 both kinds of core count branch mispredicts alone; for both kinds leave td_options.level 0"));
+            .why("of level 2 both kinds of core count branch mispredicts alone")
+            .remedy(format!("for both kinds leave {} out", names().level)));
     }
     let plans = detect::hybrid(linux, cpu, options.level)?;
     let own = options.target == Target::This && !options.no_rdpmc && rseq::descriptor().is_some();

@@ -4,8 +4,8 @@
 use crate::budget::BudgetSettings;
 use crate::detect::Pmu;
 use crate::error::{Error, Reason, Result};
-use crate::model::{self, Model};
-use crate::options::{Options, Target};
+use crate::model::{self, Model, NoDeeper};
+use crate::options::{Options, Target, names};
 use crate::sample::{Base, Head, Sample, TD_SAMPLE_SIMULATED};
 use crate::sys::cpu::Identity;
 use crate::sys::numbers::contains;
@@ -117,7 +117,7 @@ pub(crate) fn level_of(
     options: &Options,
     most: u32,
     what: &dyn std::fmt::Display,
-    why: &'static str,
+    why: NoDeeper,
 ) -> Result<u32> {
     match options.level {
         0 => Ok(most),
@@ -130,8 +130,11 @@ pub(crate) fn level_of(
                 }
             };
             Err(Error::errno(libc::ENOTSUP, format!("{what} has no level {level} in its counters"))
-                .why(why)
-                .remedy(format!("open with level {most}, or 0 for the deepest{in_turns}")))
+                .why(why.to_string())
+                .remedy(format!(
+                    "choose {} {most}, or leave it out for the deepest{in_turns}",
+                    names().level
+                )))
         }
     }
 }

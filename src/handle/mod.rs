@@ -127,10 +127,11 @@ fn busy() -> Error {
 /// (Texts that take no memory: this may be in a signal handler.)
 pub(crate) fn rdpmc_taken(pmu: &str) -> Error {
     Error::new(TD_ENORDPMC, "RDPMC was taken away while the handle was open")
-        .why(if pmu.starts_with("cpu_core") {
-            "0 was written to /sys/bus/event_source/devices/cpu_core/rdpmc"
-        } else {
-            "0 was written to /sys/bus/event_source/devices/cpu/rdpmc"
+        .why(match pmu {
+            "cpu" => "0 was written to /sys/bus/event_source/devices/cpu/rdpmc",
+            "cpu_core" => "0 was written to /sys/bus/event_source/devices/cpu_core/rdpmc",
+            "cpu_atom" => "0 was written to /sys/bus/event_source/devices/cpu_atom/rdpmc",
+            _ => "0 was written to the file rdpmc of cpu_core or cpu_atom in /sys/bus/event_source/devices",
         })
         .remedy(
             "earlier samples are as good as ever, further ones need a new handle: td_close this one and td_open, which \

@@ -11,7 +11,7 @@ use super::{Handle, POOL, Path, State, hybrid};
 use crate::detect::{self, Pmu};
 use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
 use crate::model::metrics::TD_NODE_NONE;
-use crate::model::{self, Counting, Model};
+use crate::model::{self, Counting, Model, NoDeeper};
 use crate::options::{Options, SourceKind, Target};
 use crate::plan::Plan;
 use crate::source::plain::Plain;
@@ -114,7 +114,7 @@ fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Hand
         .remedy("leave target, TD_FLAG_INHERIT, TD_FLAG_KERNEL and TD_CORES_E out with TD_FLAG_SIMULATE"));
     }
     let tree = model::tree_of(row as u8).expect("a row with a tree");
-    let level = level_of(options, model.levels(), &model.core, "")?;
+    let level = level_of(options, model.levels(), &model.core, NoDeeper::default())?;
     let info = Info {
         counters: model::counters_down_to(row as u8, level as u8) as u32,
         note: Reason::new("simulated (TD_FLAG_SIMULATE)").why("the numbers say nothing about this machine"),
@@ -161,7 +161,7 @@ fn measure_one_kind(options: &Options, linux: Linux, cpu: Identity, handle: Hand
     let Some(registers) = registers else {
         return measure_by_deepest(options, linux, cpu, handle);
     };
-    let level = level_of(options, registers.level, &cpu, "")?;
+    let level = level_of(options, registers.level, &cpu, NoDeeper::default())?;
     let mut why = Reason::default();
     // (of what counts for others it cannot be told whether it is free)
     if options.source == SourceKind::Automatic && options.target == Target::This {
@@ -259,7 +259,7 @@ fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Ha
             })?;
             (state, why.reason().cause())
         }
-        state => (state?, no_deeper.into()),
+        state => (state?, no_deeper.to_string()),
     };
     if options.level == 0
         && state.info.level == 1
@@ -324,7 +324,8 @@ mod tests {
             TopDown::open(&options).err().unwrap().to_string()
         };
         assert!(
-            open("Zen 4", 2).contains("open with level 1, or 0 for the deepest; regions under"),
+            open("Zen 4", 2)
+                .contains("choose td_options.level 1, or leave it out for the deepest; regions under"),
             "{}",
             open("Zen 4", 2)
         );

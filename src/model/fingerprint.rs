@@ -245,7 +245,7 @@ mod tests {
             general: 2,
             returns: None,
             clock: None,
-            no_deeper: "",
+            no_deeper: crate::model::NoDeeper::default(),
             alone: false,
         };
         let row = crate::model::at(crate::model::SIMULATED).unwrap();

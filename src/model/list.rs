@@ -1,7 +1,7 @@
 //! The table of CPUs, for people.
 #![forbid(unsafe_code)]
 
-use super::{Counting, Model, Variant, general_counters, metric, rows};
+use super::{Counting, Model, NoDeeper, Variant, general_counters, metric, rows};
 
 /// A kind of core that can be measured, in one of the ways in which it can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub struct Core {
     pub level: u32,
     /// What the emulated machine has shown; "" if it did not run this core.
     pub proved: &'static str,
-    /// Why there is no deeper level, where the core's maker publishes one; else "".
-    pub no_deeper: &'static str,
+    /// Why there is no deeper level, where the core's maker publishes one.
+    pub no_deeper: NoDeeper,
     /// Nodes of the core's tree that no group tells, for want of counters; without "tma_".
     pub untold: &'static [&'static str],
 }
@@ -39,7 +39,7 @@ pub fn cores() -> impl Iterator<Item = Core> {
     rows().filter(|row| !row.models.is_empty()).filter_map(|row| {
         let (general_counters, no_deeper) = match row.counting {
             Counting::None(_) => return None,
-            Counting::PerfMetrics { .. } => (0, ""),
+            Counting::PerfMetrics { .. } => (0, NoDeeper::default()),
             Counting::Counters(counters) => {
                 (general_counters(counters.leaders.first()?, counters.events), counters.no_deeper)
             }

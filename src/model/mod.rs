@@ -10,6 +10,7 @@ pub(crate) mod sums;
 mod texts;
 pub(crate) mod tree;
 
+use crate::options;
 use crate::sys::cpu::{self, Identity};
 pub use fingerprint::fingerprint;
 pub(crate) use fingerprint::{MARK, mark};
@@ -22,6 +23,7 @@ pub(crate) use place::{
     counters_down_to, has_sums, inputs_down_to, is_corrected, is_sure, levels, levels_by_category,
     move_parts, moved, sources_of_level_1, sums, tree_of,
 };
+use std::fmt;
 use std::sync::OnceLock;
 use tree::{Row, Tree};
 
@@ -106,10 +108,36 @@ pub(crate) struct Counters {
     pub returns: Option<Event>,
     /// Counts time in a general-purpose counter (for samples): cycles, at a constant rate if the core has such. None: a fixed counter does, or none.
     pub clock: Option<Event>,
-    /// Why there is no deeper level, where the core's maker publishes one; else empty.
-    pub no_deeper: &'static str,
+    pub no_deeper: NoDeeper,
     /// Cycles tell how many slots a thread had only if its core runs no other thread.
     pub alone: bool,
+}
+
+/// Why a group tells no deeper level, where the core's maker publishes one; else its text is empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoDeeper {
+    /// The reason.
+    pub why: &'static str,
+    /// Where groups of subtrees tell more: what they do not tell either.
+    pub besides_subtrees: Option<&'static str>,
+}
+
+impl NoDeeper {
+    /// Whether there is nothing to say.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.why.is_empty()
+    }
+}
+
+impl fmt::Display for NoDeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.why)?;
+        match self.besides_subtrees {
+            Some(but) => write!(f, "; {} counts a part of it{but}", options::names().subtree),
+            None => Ok(()),
+        }
+    }
 }
 
 /// An event that counts all slots.
@@ -409,10 +437,10 @@ impl Model {
     }
 
     /// `Counters::no_deeper`, of a row that has it.
-    pub fn no_deeper(&self) -> &'static str {
+    pub fn no_deeper(&self) -> NoDeeper {
         match self.counting {
             Counting::Counters(counters) => counters.no_deeper,
-            _ => "",
+            _ => NoDeeper::default(),
         }
     }
 

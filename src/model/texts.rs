@@ -3,6 +3,6 @@
 use super::metrics;
 use super::perf_metrics;
 use super::tree::{Clocks, Corrected, Expr, Formula, Input, Retired, Row, Tree, Unsure};
-use super::{Counters, Counting, Event, Leader, Model, Variant};
+use super::{Counters, Counting, Event, Leader, Model, NoDeeper, Variant};
 
 include!(concat!(env!("OUT_DIR"), "/cpus.rs"));

@@ -2,7 +2,7 @@
 //! without a kernel. `detect` finds out what the kernel shows, `group` opens what a plan says and proves that it counts.
 #![forbid(unsafe_code)]
 
-use crate::model::{self, Counters, Event, Leader, Model, Variant};
+use crate::model::{self, Counters, Event, Leader, Model, NoDeeper, Variant};
 use crate::options::Corrections;
 use crate::sys::cpu::ARM64;
 
@@ -16,13 +16,14 @@ pub(crate) struct Plan {
     pub members: Vec<Event>,
     /// It is not believed that they count until they do.
     pub unproven: bool,
-    /// Why there is no deeper level, if there might be.
-    pub no_deeper: &'static str,
+    pub no_deeper: NoDeeper,
 }
 
 /// Why fewer general-purpose counters are left than the core has.
-const WATCHDOG: &str = "the NMI watchdog counts cycles, too, which leaves the core one general counter less \
-    (sysctl kernel.nmi_watchdog=0)";
+const WATCHDOG: NoDeeper = NoDeeper {
+    why: "the NMI watchdog counts cycles, too, which leaves the core one general counter less (sysctl kernel.nmi_watchdog=0)",
+    besides_subtrees: None,
+};
 
 impl Plan {
     /// How many general-purpose counters it takes.
@@ -37,8 +38,7 @@ pub(crate) struct Choice {
     pub members: &'static [Event],
     /// Deepest level that fits.
     pub deepest: u32,
-    /// See `Plan`.
-    pub no_deeper: &'static str,
+    pub no_deeper: NoDeeper,
 }
 
 /// What leads a core's group, if this is the place of the first of its leaders that the kernel shows as it is.
