@@ -5,7 +5,7 @@
 //! Names are read from the files of all that is loaded before the program begins, so that the decision allocates
 //! nothing (it may be malloc that is looked at), but for libraries that come later.
 
-use crate::at_work::AtWork;
+use crate::at_work::Alone;
 use crate::hooks::elf::{self, Object};
 use crate::hooks::patterns;
 use crate::hooks::variable;
@@ -194,10 +194,10 @@ fn probe_further(function: usize) -> Option<*const c_char> {
 cancelled_later! {
 /// The function's name or `UNWANTED`; NULL if that cannot be said now.
 unsafe extern "C" fn decide(function: usize) -> *mut c_char {
+    let _alone = Alone::new(); // (who left by siglongjmp would leave names locked)
     if DECIDES.replace(true) {
         return ptr::null_mut();
     }
-    let _work = AtWork::new();
     let name = NAMES.get().and_then(|names| names.wanted(function));
     DECIDES.set(false);
     name.map_or(ptr::null_mut(), |name| name.unwrap_or((&raw const UNWANTED).cast()).cast_mut())
