@@ -9,11 +9,11 @@ use super::level_1::{beside_registers, measure_level_1};
 use super::ways::{AT_ONCE, measure_in_a_way, unless_it_took_turns};
 use super::{Handle, POOL, Path, State, hybrid};
 use crate::detect::{self, Pmu};
-use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
+use crate::error::{Error, Reason, Result};
 use crate::model::metrics::TD_NODE_NONE;
 use crate::model::{self, Counting, Model, NoDeeper};
 use crate::options::{Options, SourceKind, Target};
-use crate::plan::Plan;
+use crate::plan::{CoreCounters, Means, Plan, attempts};
 use crate::source::plain::Plain;
 use crate::source::simulated::{SimulatedCounters, SimulatedRegisters};
 use crate::source::windowed::Windowed;
@@ -150,40 +150,97 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
     Ok(state)
 }
 
-/// The only kind of core, or the one that the options tell; of a hybrid CPU else the P-cores.
+/// The only kind of core, or the one that the options tell; of a hybrid CPU else the P-cores. In the first way that succeeds.
 fn measure_one_kind(options: &Options, linux: Linux, cpu: Identity, handle: Handle) -> Result<Box<State>> {
-    let registers = match options.source {
+    let mut registers = match options.source {
         _ if options.of_e_cores() || options.subtree != TD_NODE_NONE => None,
         SourceKind::Registers => Some(detect::pmu(&linux, &cpu)?),
         SourceKind::Counters => None,
         SourceKind::Automatic => registers(&linux, &cpu, options)?,
     };
-    let Some(registers) = registers else {
-        return measure_by_deepest(options, linux, cpu, handle);
+    let (mut ways, mut no_deeper) = (None, NoDeeper::default());
+    let (found, level) = match &registers {
+        Some(pmu) => (CoreCounters::Registers, level_of(options, pmu.level, &cpu, no_deeper)?),
+        None => {
+            let mut all = ways_of(options, options.level, &linux, &cpu).peekable();
+            if let Some(Err(_)) = all.peek() {
+                all.next().expect("the same")?;
+            }
+            let Some(Ok((pmu, plan))) = all.peek() else { unreachable!("there is a way") };
+            no_deeper = plan.no_deeper;
+            let found = CoreCounters::General { deepest: pmu.level, proven: !plan.unproven };
+            ways = Some(all);
+            (found, options.level)
+        }
     };
-    let level = level_of(options, registers.level, &cpu, NoDeeper::default())?;
-    let mut why = Reason::default();
-    // (of what counts for others it cannot be told whether it is free)
-    if options.source == SourceKind::Automatic && options.target == Target::This {
-        match measure_by_free_counters(options, level, &linux, &cpu, handle) {
-            Ok(state) => return Ok(state),
-            Err(taken) => why = Reason::new("registers are counted").why(taken.to_string()),
+    let (mut note, mut before) = (Reason::default(), None);
+    for attempt in attempts(options, found) {
+        let made = match attempt.means {
+            Means::FreeCounters => measure_by_free_counters(options, level, &linux, &cpu, handle),
+            Means::Registers => {
+                let linux = Linux { descriptors_from: options.descriptors_from };
+                let pmu = registers.take().expect("they were found, and are tried once");
+                measure_by_registers(options, linux, cpu.clone(), (pmu, level), handle)
+            }
+            Means::Counters(level) => {
+                let options = Options { level, ..*options };
+                match ways.take() {
+                    Some(ways) => measure_in_a_way(&options, &cpu, ways, handle, attempt.always)
+                        .map_err(|taken| detect::with_smt_off(&linux, &cpu, taken)),
+                    None => {
+                        let ways = ways_of(&options, level, &linux, &cpu);
+                        measure_in_a_way(&options, &cpu, ways, handle, attempt.always)
+                    }
+                }
+            }
+            Means::BesideRegisters => measure_level_1(options, &linux, cpu.clone(), handle)
+                .map_err(|error| before.take().unwrap_or(error)),
+        };
+        match made {
+            Ok(mut state) => {
+                if note == Reason::default()
+                    && options.level == 0
+                    && state.info.level == 1
+                    && !no_deeper.is_empty()
+                {
+                    note = Reason::new("level 1 alone").why(no_deeper.to_string());
+                }
+                if state.info.note == Reason::default() {
+                    state.info.note = note;
+                }
+                return Ok(state);
+            }
+            Err(failure) if attempt.gives_way_after(&failure) => {
+                if !attempt.instead.is_empty() {
+                    let why = match attempt.means {
+                        Means::FreeCounters => failure.to_string(),
+                        _ => failure.reason().cause(),
+                    };
+                    note = Reason::new(attempt.instead).why(why);
+                }
+                before = Some(failure);
+            }
+            Err(failure) => return Err(failure),
         }
     }
-    let by_registers = measure_by_registers(options, linux, cpu.clone(), (registers, level), handle);
-    let may_be_level_1 =
-        options.source == SourceKind::Automatic && options.target == Target::This && options.level <= 1;
-    let mut state = match by_registers {
-        Err(taken) if may_be_level_1 && taken.code() == TD_ENOTCOUNTING => {
-            why = Reason::new("level 1 alone").why(taken.reason().cause());
-            measure_level_1(options, &linux, cpu, handle).map_err(|_| taken)?
-        }
-        state => state?,
-    };
-    if state.info.note == Reason::default() {
-        state.info.note = why;
+    unreachable!("the last attempt gives way to none")
+}
+
+/// The ways to count by general-purpose counters, down to a level.
+fn ways_of<'a>(
+    options: &Options,
+    level: u32,
+    linux: &'a Linux,
+    cpu: &'a Identity,
+) -> Box<dyn ExactSizeIterator<Item = Result<(Pmu, Plan)>> + 'a> {
+    if options.of_e_cores() {
+        return Box::new(once(detect::e_cores(linux, cpu, options.subtree, level)));
     }
-    Ok(state)
+    if options.subtree != TD_NODE_NONE {
+        return Box::new(once(detect::subtree(linux, cpu, options.subtree, level)));
+    }
+    let ways = detect::ways(linux, cpu, options, level);
+    if options.beside_registers { Box::new(ways.map(beside_registers)) } else { Box::new(ways) }
 }
 
 /// The PMU with SLOTS and PERF_METRICS; None: there are general-purpose counters alone.
@@ -222,53 +279,6 @@ fn measure_by_free_counters(
     let linux = Linux { descriptors_from: options.descriptors_from };
     let state = measure_by_counters(&options, linux, cpu.clone(), (&pmu, &plan), handle, AT_ONCE)?;
     unless_it_took_turns(state, handle)
-}
-
-/// By general-purpose counters: all levels, or level 1 if that alone fits them; on a core that has no registers, beside what others
-/// count.
-fn measure_by_deepest(options: &Options, linux: Linux, cpu: Identity, handle: Handle) -> Result<Box<State>> {
-    let find = |level| -> Box<dyn ExactSizeIterator<Item = Result<(Pmu, Plan)>>> {
-        if options.of_e_cores() {
-            return Box::new(once(detect::e_cores(&linux, &cpu, options.subtree, level)));
-        }
-        if options.subtree != TD_NODE_NONE {
-            return Box::new(once(detect::subtree(&linux, &cpu, options.subtree, level)));
-        }
-        let ways = detect::ways(&linux, &cpu, options, level);
-        if options.beside_registers { Box::new(ways.map(beside_registers)) } else { Box::new(ways) }
-    };
-    let mut ways = find(options.level).peekable();
-    if let Some(Err(_)) = ways.peek() {
-        ways.next().expect("the same")?;
-    }
-    let Some(Ok((pmu, plan))) = ways.peek() else { unreachable!("there is a way") };
-    let (most, unproven, no_deeper) = (pmu.level, plan.unproven, plan.no_deeper);
-    let may_be_level_1 = options.level == 0 && options.subtree == TD_NODE_NONE && most > 1;
-    let own = options.target == Target::This && !options.of_e_cores();
-    let only_source = options.source == SourceKind::Automatic && options.target == Target::This;
-    let always = may_be_level_1 && (options.on_exec || only_source && !unproven);
-    let all = measure_in_a_way(options, &cpu, ways, handle, always)
-        .map_err(|taken| detect::with_smt_off(&linux, &cpu, taken));
-    let (mut state, no_deeper) = match all {
-        Err(why) if may_be_level_1 => {
-            let level_1 = Options { level: 1, ..*options };
-            let state = measure_in_a_way(&level_1, &cpu, find(1), handle, false);
-            let state = state.or_else(|taken| match own && taken.code() == TD_ENOTCOUNTING {
-                true => measure_level_1(options, &linux, cpu, handle).map_err(|_| taken),
-                false => Err(taken),
-            })?;
-            (state, why.reason().cause())
-        }
-        state => (state?, no_deeper.to_string()),
-    };
-    if options.level == 0
-        && state.info.level == 1
-        && !no_deeper.is_empty()
-        && state.info.note == Reason::default()
-    {
-        state.info.note = Reason::new("level 1 alone").why(no_deeper);
-    }
-    Ok(state)
 }
 
 #[cfg(test)]

@@ -2,9 +2,12 @@
 //! without a kernel. `detect` finds out what the kernel shows, `group` opens what a plan says and proves that it counts.
 #![forbid(unsafe_code)]
 
+mod attempts;
+
 use crate::model::{self, Counters, Event, Leader, Model, NoDeeper, Variant};
 use crate::options::Corrections;
 use crate::sys::cpu::ARM64;
+pub(crate) use attempts::{CoreCounters, Means, attempts};
 
 /// The events of a group of general-purpose counters.
 #[derive(Debug)]
