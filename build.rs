@@ -13,12 +13,12 @@ mod tables;
 #[path = "src/cpu/text.rs"]
 mod text;
 
-use groups::Groups;
+use groups::CounterGroups;
 use names::NodeName;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use tables::Read;
-use text::{Fault, Text};
+use tables::GroupedText;
+use text::{CpuText, Fault};
 
 const TEXTS: &str = "cpus";
 const MORE_TEXTS: &str = "TOPDOWN_TEXTS";
@@ -47,16 +47,16 @@ fn main() {
         cores.extend(paths.into_iter().map(|path| (path.clone(), core(&path, &nodes))));
     }
     let all = || {
-        cores
-            .iter()
-            .flat_map(|(file, read): &(PathBuf, Read)| read.0.cores.iter().map(move |core| (file, core)))
+        cores.iter().flat_map(|(file, read): &(PathBuf, GroupedText)| {
+            read.0.cores.iter().map(move |core| (file, core))
+        })
     };
     for (place, (file, core)) in all().enumerate() {
         if let Some((other, _)) = all().take(place).find(|(_, other)| other.is_same(core)) {
             panic!("{}: {} has a core of this name, or for one of its CPUs", file.display(), other.display());
         }
     }
-    let cores: Vec<Read> = cores.into_iter().map(|(_, read)| read).collect();
+    let cores: Vec<GroupedText> = cores.into_iter().map(|(_, read)| read).collect();
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
     fs::write(out.join("cpus.rs"), tables::tables(&cores)).unwrap();
     fs::write(out.join("metrics.rs"), tables::metrics(&nodes)).unwrap();
@@ -69,14 +69,14 @@ fn read<T>(path: &Path, read: impl FnOnce(&str) -> Result<T, Fault>) -> T {
     read(&text).unwrap_or_else(|fault| panic!("{file}:{}: {}", fault.line, fault.what))
 }
 
-fn core(path: &Path, nodes: &[NodeName]) -> Read {
+fn core(path: &Path, nodes: &[NodeName]) -> GroupedText {
     let file = path.display();
-    let text = read(path, Text::read);
+    let text = read(path, CpuText::read);
     let is_listed = |name: &str| nodes.iter().any(|node| node.name == name);
     if let Some(node) = text.nodes.iter().find(|node| !is_listed(&node.name)) {
         panic!("{file}: the node {} is not in {NODES}", node.name);
     }
     let groups =
-        (text.counters > 0).then(|| Groups::of(&text).unwrap_or_else(|what| panic!("{file}: {what}")));
+        (text.counters > 0).then(|| CounterGroups::of(&text).unwrap_or_else(|what| panic!("{file}: {what}")));
     (text, groups)
 }

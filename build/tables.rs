@@ -1,9 +1,9 @@
 //! The tables of cores as Rust: rows, counters, trees.
 
 use crate::expression::{Expression, Operator};
-use crate::groups::{Formula, Group, Groups};
+use crate::groups::{CounterGroup, CounterGroups, GroupFormula};
 use crate::names::NodeName;
-use crate::text::{Core, Event, Leader, Node, Place, Text, Value};
+use crate::text::{CorePlace, CoreText, CpuEvent, CpuText, LeaderText, NodeText, NodeValue};
 
 /// The fields of PERF_METRICS, in their order.
 const FIELDS: [&str; 8] = [
@@ -20,14 +20,14 @@ const FIELDS: [&str; 8] = [
 const MOST_NAME: usize = 47;
 
 /// A text, and what its general-purpose counters hold; None: it is not counted by these.
-pub type Read = (Text, Option<Groups>);
+pub type GroupedText = (CpuText, Option<CounterGroups>);
 
 /// A core, with the text that it is of.
-type Kind<'a> = (&'a Read, &'a Core);
+type TextCore<'a> = (&'a GroupedText, &'a CoreText);
 
 /// The tables of these cores.
-pub fn tables(cores: &[Read]) -> String {
-    let mut out = Out { text: "pub(super) const ROWS: &[Model] = &[\n".into(), own: String::new() };
+pub fn tables(cores: &[GroupedText]) -> String {
+    let mut out = TableText { text: "pub(super) const ROWS: &[Model] = &[\n".into(), own: String::new() };
     for (text, groups) in cores {
         for core in &text.cores {
             out.core(text, groups.as_ref(), core);
@@ -53,11 +53,11 @@ pub fn metrics(nodes: &[NodeName]) -> String {
 }
 
 /// Each kind of E-core, with the P-cores beside it.
-fn hybrids(cores: &[Read]) -> Vec<(Kind<'_>, Kind<'_>)> {
+fn hybrids(cores: &[GroupedText]) -> Vec<(TextCore<'_>, TextCore<'_>)> {
     let all = || cores.iter().flat_map(|read| read.0.cores.iter().map(move |core| (read, core)));
     let mut hybrids = Vec::new();
-    for e_core in all().filter(|(_, core)| core.place == Place::BesideP) {
-        let is_beside = |(read, core): &Kind| {
+    for e_core in all().filter(|(_, core)| core.place == CorePlace::BesideP) {
+        let is_beside = |(read, core): &TextCore| {
             read.0.metrics_level > 0 && e_core.1.models.iter().all(|model| core.models.contains(model))
         };
         let p_core = all().find(is_beside);
@@ -66,14 +66,14 @@ fn hybrids(cores: &[Read]) -> Vec<(Kind<'_>, Kind<'_>)> {
     hybrids
 }
 
-struct Out {
+struct TableText {
     text: String,
     /// What E-cores count together with P-cores.
     own: String,
 }
 
 /// What of a row is not its core's.
-struct Row<'a> {
+struct ModelRow<'a> {
     name: String,
     base: &'a str,
     variant: &'static str,
@@ -83,8 +83,8 @@ struct Row<'a> {
     untold: &'a [String],
 }
 
-fn row(text: &Text, core: &Core, row: &Row) -> String {
-    let Row { name, base, variant, models, proved, counting, untold } = row;
+fn row(text: &CpuText, core: &CoreText, row: &ModelRow) -> String {
+    let ModelRow { name, base, variant, models, proved, counting, untold } = row;
     assert!(name.len() <= MOST_NAME, "the name '{name}' is longer than {MOST_NAME} bytes");
     format!(
         "Model {{ core: {name:?}, base: {base:?}, variant: Variant::{variant}, vendor: {:?}, family: {}, models: &{models:?}, \
@@ -93,20 +93,21 @@ fn row(text: &Text, core: &Core, row: &Row) -> String {
     )
 }
 
-impl Out {
-    fn core(&mut self, text: &Text, groups: Option<&Groups>, core: &Core) {
-        let own = if core.place == Place::BesideP { "ECores" } else { "Own" };
+impl TableText {
+    fn core(&mut self, text: &CpuText, groups: Option<&CounterGroups>, core: &CoreText) {
+        let own = if core.place == CorePlace::BesideP { "ECores" } else { "Own" };
         let mut add = |name: String, variant: &'static str, level, counting| {
             let (base, models, proved) = (&core.name[..], &core.models[..], core.proved(level));
             let untold = groups.filter(|_| variant == own).map_or(&[][..], |groups| &groups.untold);
-            self.text += &row(text, core, &Row { name, base, variant, models, proved, counting, untold });
+            self.text +=
+                &row(text, core, &ModelRow { name, base, variant, models, proved, counting, untold });
         };
         if !text.not_counted.is_empty() {
             add(core.name.clone(), own, 0, format!("Counting::None({:?})", text.not_counted));
             return;
         }
         let named = |way: &str| format!("{}, {way}", core.name);
-        let counted = |group: &Group, unsure: &str| counters(text, group, unsure);
+        let counted = |group: &CounterGroup, unsure: &str| counters(text, group, unsure);
         let unsure = unsure(text);
         let is_corrected = groups.is_some_and(|groups| groups.uncorrected.is_some());
         if text.metrics_level > 0 {
@@ -138,7 +139,7 @@ impl Out {
     }
 
     /// What both kinds of core count alike: each node by one event of either, or as the rest.
-    fn hybrid(&mut self, p: Kind, e: Kind) {
+    fn hybrid(&mut self, p: TextCore, e: TextCore) {
         let name = format!("{} and {}", p.1.name, e.1.name);
         let (p_text, e_text) = (&p.0.0, &e.0.0);
         let (Some(p_groups), Some(e_groups)) = (&p.0.1, &e.0.1) else {
@@ -156,9 +157,13 @@ impl Out {
                 events.len() - 1
             };
             let formula = match (of_p, of_e) {
-                (Some(Formula::Rest), Some(Formula::Rest)) => Formula::Rest,
-                (Some(Formula::Slots(p)), Some(Formula::Slots(e))) => Formula::Slots(event(*p, *e)),
-                (Some(Formula::Corrected(p, less, more)), Some(Formula::Slots(e))) if more.is_empty() => {
+                (Some(GroupFormula::Rest), Some(GroupFormula::Rest)) => GroupFormula::Rest,
+                (Some(GroupFormula::Slots(p)), Some(GroupFormula::Slots(e))) => {
+                    GroupFormula::Slots(event(*p, *e))
+                }
+                (Some(GroupFormula::Corrected(p, less, more)), Some(GroupFormula::Slots(e)))
+                    if more.is_empty() =>
+                {
                     let less = less.iter().map(|place| {
                         let event = p_group.events[*place];
                         corrections.iter().position(|other| *other == event).unwrap_or_else(|| {
@@ -167,7 +172,7 @@ impl Out {
                         })
                     });
                     let less = less.collect();
-                    Formula::Corrected(event(*p, *e), less, Vec::new())
+                    GroupFormula::Corrected(event(*p, *e), less, Vec::new())
                 }
                 _ => continue,
             };
@@ -177,13 +182,13 @@ impl Out {
         let in_both = events.len();
         events.extend(corrections.iter().map(|event| (*event, e_group.events[0])));
         for (.., formula) in &mut nodes {
-            if let Formula::Corrected(_, less, _) = formula {
+            if let GroupFormula::Corrected(_, less, _) = formula {
                 less.iter_mut().for_each(|place| *place += in_both);
             }
         }
         let deeper = nodes.iter().map(|(place, ..)| &p_text.nodes[*place]).filter(|node| node.level > 1);
         let deeper: Vec<String> = deeper.map(|node| node.name.replace('_', " ")).collect();
-        let group = |own: fn(usize, usize) -> usize| Group {
+        let group = |own: fn(usize, usize) -> usize| CounterGroup {
             subtree: None,
             alone: false,
             events: events.iter().map(|(p, e)| own(*p, *e)).collect(),
@@ -195,13 +200,18 @@ impl Out {
             besides_subtrees: None,
         };
         let (base, models, unsure) = (&name[..], &e.1.models[..], unsure(p_text));
-        let of_kind = |text: &Text, core: &Core, name: &str, proved, group: &Group, never_from| {
-            // (no samples are of both together)
-            let text = &Text { returns: None, clock: None, ..text.clone() };
-            let counting = counters_but(text, group, &unsure, never_from);
-            let name = name.to_string();
-            row(text, core, &Row { name, base, variant: "Hybrid", models, proved, counting, untold: &[] })
-        };
+        let of_kind =
+            |text: &CpuText, core: &CoreText, name: &str, proved, group: &CounterGroup, never_from| {
+                // (no samples are of both together)
+                let text = &CpuText { returns: None, clock: None, ..text.clone() };
+                let counting = counters_but(text, group, &unsure, never_from);
+                let name = name.to_string();
+                row(
+                    text,
+                    core,
+                    &ModelRow { name, base, variant: "Hybrid", models, proved, counting, untold: &[] },
+                )
+            };
         let proved = &e.1.proved_with_p_cores;
         self.text += &of_kind(p_text, p.1, &name, proved, &group(|p, _| p), events.len());
         self.own += &of_kind(e_text, e.1, &e.1.name, "", &group(|_, e| e), in_both);
@@ -209,12 +219,12 @@ impl Out {
 }
 
 /// Deepest level that a group lists.
-fn depth(text: &Text, group: &Group) -> u32 {
+fn depth(text: &CpuText, group: &CounterGroup) -> u32 {
     group.nodes.iter().map(|(place, _)| text.nodes[*place].level).max().unwrap_or(0)
 }
 
 /// SLOTS and PERF_METRICS.
-fn registers(text: &Text, unsure: &str, moved: &str) -> String {
+fn registers(text: &CpuText, unsure: &str, moved: &str) -> String {
     format!(
         "Counting::PerfMetrics {{ level: {}, tree: const {{ &Tree::new(&perf_metrics::INPUTS, None, &[{unsure}], \
          &perf_metrics::NODES, &[]) }}, moved: &[{moved}] }}",
@@ -223,7 +233,7 @@ fn registers(text: &Text, unsure: &str, moved: &str) -> String {
 }
 
 /// Where an event corrects: nodes off which it is taken, and those to which it is added.
-fn corrected<'t>(text: &'t Text, event: &str) -> [Vec<&'t str>; 2] {
+fn corrected<'t>(text: &'t CpuText, event: &str) -> [Vec<&'t str>; 2] {
     let [mut off, mut to] = [Vec::new(), Vec::new()];
     for node in &text.nodes {
         let Some(Expression::Of(operator, operands)) = node.expression() else { continue };
@@ -235,28 +245,28 @@ fn corrected<'t>(text: &'t Text, event: &str) -> [Vec<&'t str>; 2] {
 }
 
 /// The root that is the rest, and what is the rest of that.
-fn rests(text: &Text) -> Vec<&str> {
+fn rests(text: &CpuText) -> Vec<&str> {
     let rest_of = |parent: Option<&str>| {
-        let is_rest = |node: &&Node| node.parent.as_deref() == parent && node.value == Value::Rest;
+        let is_rest = |node: &&NodeText| node.parent.as_deref() == parent && node.value == NodeValue::Rest;
         text.nodes.iter().find(is_rest).map(|node| &node.name[..])
     };
     let Some(root) = rest_of(None) else { return Vec::new() };
     [root].into_iter().chain(rest_of(Some(root))).collect()
 }
 
-/// `Moved` of each event that corrects: the fields of the register that have its slots, and those that have them as published.
-fn moved(text: &Text) -> String {
+/// `Correction` of each event that corrects: the fields of the register that have its slots, and those that have them as published.
+fn moved(text: &CpuText) -> String {
     let fields = |names: &[&str]| {
         let place = |name: &&str| FIELDS.iter().position(|field| field == name);
         format!("{:?}", names.iter().filter_map(place).collect::<Vec<_>>())
     };
-    let of_event = |one: &Event| {
+    let of_event = |one: &CpuEvent| {
         let [off, to] = corrected(text, &one.name);
         let rests = rests(text);
         let (from, to) = if to.is_empty() { (&off, &rests) } else { (&rests, &to) };
         let each = if text.is_of_cycles(&one.name) { text.width } else { 1 };
         format!(
-            "perf_metrics::Moved {{ event: {}, each: {each}, from: &{}, to: &{} }}",
+            "perf_metrics::Correction {{ event: {}, each: {each}, from: &{}, to: &{} }}",
             event(one, false),
             fields(from),
             fields(to)
@@ -265,28 +275,28 @@ fn moved(text: &Text) -> String {
     list(text.events.iter().filter(|event| event.corrects).map(of_event))
 }
 
-/// `Unsure` of each event that corrects.
-fn unsure(text: &Text) -> String {
+/// `DoubtfulSlots` of each event that corrects.
+fn unsure(text: &CpuText) -> String {
     let ids = |names: &[&str]| list(names.iter().map(|name| format!("{}.id", metric(name))));
-    let of_event = |one: &Event| {
+    let of_event = |one: &CpuEvent| {
         let [off, to] = corrected(text, &one.name);
         let rests = rests(text);
         let (counted, published) = if to.is_empty() { (&off, &rests) } else { (&rests, &to) };
-        format!("Unsure {{ counted_in: &[{}], published_in: &[{}] }}", ids(counted), ids(published))
+        format!("DoubtfulSlots {{ counted_in: &[{}], published_in: &[{}] }}", ids(counted), ids(published))
     };
     list(text.events.iter().filter(|event| event.corrects).map(of_event))
 }
 
-fn counters(text: &Text, group: &Group, unsure: &str) -> String {
+fn counters(text: &CpuText, group: &CounterGroup, unsure: &str) -> String {
     counters_but(text, group, unsure, group.events.len())
 }
 
 /// The same, with events that count nothing from a place on.
-fn counters_but(text: &Text, group: &Group, unsure: &str, never_from: usize) -> String {
+fn counters_but(text: &CpuText, group: &CounterGroup, unsure: &str, never_from: usize) -> String {
     let subtree = group.subtree.as_ref().map_or("0".into(), |node| format!("{}.id", metric(node)));
     let events = group.events.iter().enumerate();
     let events = events.map(|(place, event)| self::event(&text.events[*event], place >= never_from));
-    let optional = |one: &Option<Event>| {
+    let optional = |one: &Option<CpuEvent>| {
         one.as_ref().map_or("None".into(), |one| format!("Some({})", event(one, false)))
     };
     // (where SLOTS leads, how many counters there are does not tell what fits)
@@ -305,12 +315,12 @@ fn counters_but(text: &Text, group: &Group, unsure: &str, never_from: usize) -> 
     )
 }
 
-fn leader(leader: &Leader) -> String {
-    let Leader { event, slots, fixed } = leader;
+fn leader(leader: &LeaderText) -> String {
+    let LeaderText { event, slots, fixed } = leader;
     format!("Leader {{ event: {}, by_cycle: {}, general: {} }}", self::event(event, false), !slots, !fixed)
 }
 
-fn tree(text: &Text, group: &Group, unsure: &str) -> String {
+fn tree(text: &CpuText, group: &CounterGroup, unsure: &str) -> String {
     let inputs = group.events.iter().enumerate().map(|(place, event)| {
         match text.is_of_cycles(&text.events[*event].name) {
             true => format!("Input::Cycles({place}, {})", text.width),
@@ -323,7 +333,7 @@ fn tree(text: &Text, group: &Group, unsure: &str) -> String {
         let is_above = |(other, _): &(usize, _)| Some(&text.nodes[*other].name) == node.parent.as_ref();
         let above = group.nodes.iter().position(is_above);
         format!(
-            "Row {{ metric: {}, parent: {parent}, above: {above:?}, level: {}, unit: metrics::TD_UNIT_{}, formula: {} }}",
+            "NodeRow {{ metric: {}, parent: {parent}, above: {above:?}, level: {}, unit: metrics::TD_UNIT_{}, formula: {} }}",
             metric(&node.name),
             node.level,
             if node.of_cycles { "CLOCKS" } else { "SLOTS" },
@@ -343,7 +353,7 @@ fn tree(text: &Text, group: &Group, unsure: &str) -> String {
 }
 
 /// What tells the cycles, if a node is a share of them.
-fn clocks(text: &Text, group: &Group) -> String {
+fn clocks(text: &CpuText, group: &CounterGroup) -> String {
     if !group.nodes.iter().any(|(place, _)| text.nodes[*place].of_cycles) {
         return "None".into();
     }
@@ -355,22 +365,24 @@ fn clocks(text: &Text, group: &Group) -> String {
     }
 }
 
-fn formula(text: &Text, group: &Group, formula: &Formula) -> String {
+fn formula(text: &CpuText, group: &CounterGroup, formula: &GroupFormula) -> String {
     match formula {
-        Formula::Slots(event) => format!("Formula::Slots({event})"),
-        Formula::Balance(more, less) => format!("Formula::Balance(&{more:?}, &{less:?})"),
-        Formula::Corrected(slots, less, more) => {
-            format!("Formula::Corrected(Corrected {{ slots: {slots}, less: &{less:?}, more: &{more:?} }})")
+        GroupFormula::Slots(event) => format!("Formula::Slots({event})"),
+        GroupFormula::Balance(more, less) => format!("Formula::Balance(&{more:?}, &{less:?})"),
+        GroupFormula::Corrected(slots, less, more) => {
+            format!(
+                "Formula::Corrected(CorrectionInputs {{ slots: {slots}, less: &{less:?}, more: &{more:?} }})"
+            )
         }
-        Formula::Retired(stalls, not_stalls, retired, dispatched) => format!(
-            "Formula::Retired(Retired {{ stalls: &{stalls:?}, not_stalls: &{not_stalls:?}, retired: {retired}, dispatched: {dispatched} }})"
+        GroupFormula::Retired(stalls, not_stalls, retired, dispatched) => format!(
+            "Formula::Retired(RetirementInputs {{ stalls: &{stalls:?}, not_stalls: &{not_stalls:?}, retired: {retired}, dispatched: {dispatched} }})"
         ),
-        Formula::Rest => "Formula::Rest".into(),
-        Formula::Of(expression) => format!("Formula::Of({})", operand(text, group, expression)),
+        GroupFormula::Rest => "Formula::Rest".into(),
+        GroupFormula::Of(expression) => format!("Formula::Of({})", operand(text, group, expression)),
     }
 }
 
-fn operand(text: &Text, group: &Group, expression: &Expression) -> String {
+fn operand(text: &CpuText, group: &CounterGroup, expression: &Expression) -> String {
     let event = |name: &str| group.events.iter().position(|event| text.events[*event].name == name);
     match expression {
         Expression::Number(number) => format!("&Expr::Number({number:?})"),
@@ -402,8 +414,8 @@ fn operand(text: &Text, group: &Group, expression: &Expression) -> String {
     }
 }
 
-fn event(event: &Event, never: bool) -> String {
-    let Event { name, config, may_be_silent, counter, .. } = event;
+fn event(event: &CpuEvent, never: bool) -> String {
+    let CpuEvent { name, config, may_be_silent, counter, .. } = event;
     format!(
         "Event {{ name: {name:?}, config: {config:#x}, counter: {counter:?}, may_be_silent: {}, never: {never} }}",
         *may_be_silent || never

@@ -143,7 +143,7 @@ pub(crate) struct Moments {
 }
 
 /// A random sample of all executions: how many they are, and their slots.
-pub(crate) struct Chosen {
+pub(crate) struct RandomSample {
     pub measured: u64,
     pub executions: u64,
     pub measured_slots: f64,
@@ -165,8 +165,8 @@ pub(crate) fn unseen(count: f64) -> f64 {
 
 /// How far a category's share may be off as only some of all executions were measured, chosen at random: the ratio estimator's
 /// standard error, for a part of a finite number, and what the sample has missed.
-pub(crate) fn random_sample(chosen: &Chosen, share: f64, moments: &Moments) -> f64 {
-    let Chosen { measured, executions, measured_slots: slots, .. } = *chosen;
+pub(crate) fn random_sample(chosen: &RandomSample, share: f64, moments: &Moments) -> f64 {
+    let RandomSample { measured, executions, measured_slots: slots, .. } = *chosen;
     let Moments { xx, xy, yy } = *moments;
     if measured == executions {
         return 0.0;
@@ -218,8 +218,8 @@ pub(crate) fn missed_by_turns(some: &SomeTurns, squares: f64) -> f64 {
 
 /// The part of all slots that a random sample has missed. All executions' slots are known: if they are more than so many executions
 /// of the sample's mean, some are long of whose kind none was measured.
-pub(crate) fn missed_by_sample(chosen: &Chosen) -> f64 {
-    let Chosen { measured, executions, measured_slots, slots } = *chosen;
+pub(crate) fn missed_by_sample(chosen: &RandomSample) -> f64 {
+    let RandomSample { measured, executions, measured_slots, slots } = *chosen;
     let accounted = executions as f64 * measured_slots / measured as f64;
     if slots > 0.0 { ((slots - accounted) / slots).max(0.0) } else { 0.0 }
 }

@@ -1,7 +1,7 @@
 //! docs/failures.md has each failure with its code and text, made here by running into it.
 #![forbid(unsafe_code)]
 
-use crate::detect::blockers::{Attempt, explain};
+use crate::detect::blockers::{RefusedCall, explain};
 use crate::detect::{self, Pmu};
 use crate::error::{Error, Result};
 use crate::group::{self, Group};
@@ -107,7 +107,7 @@ fn refusals() -> Vec<Situation> {
     let says = |options: &Options, attempt, errno, change: &dyn Fn(&Scripted)| {
         explain(&machine(change), options, attempt, &io::Error::from_raw_os_error(errno))
     };
-    let (this, open) = (Options::default(), Attempt::Open("slots"));
+    let (this, open) = (Options::default(), RefusedCall::Open("slots"));
     let of = |target| Options { target, ..this };
     let paranoid = |level: &'static str| {
         move |kernel: &Scripted| kernel.add("/proc/sys/kernel/perf_event_paranoid", level)
@@ -124,18 +124,18 @@ fn refusals() -> Vec<Situation> {
         ("no descriptor left in the process", says(&this, open, libc::EMFILE, &|_| {})),
         ("no descriptor left in the system", says(&this, open, libc::ENFILE, &|_| {})),
         ("no such thread", says(&of(Target::Task(77)), open, libc::ESRCH, &|_| {})),
-        ("no thread left to the user or container", says(&this, Attempt::Clone, libc::EAGAIN, &|_| {})),
-        ("a seccomp filter that forbids clone", says(&this, Attempt::Clone, libc::EPERM, &filter)),
+        ("no thread left to the user or container", says(&this, RefusedCall::Clone, libc::EAGAIN, &|_| {})),
+        ("a seccomp filter that forbids clone", says(&this, RefusedCall::Clone, libc::EPERM, &filter)),
         ("the PMU is reserved", says(&this, open, libc::EBUSY, &|_| {})),
         (
             "more events than the PMU has general counters",
-            says(&this, Attempt::OpenMember("TOPDOWN.MEMORY_BOUND_SLOTS"), libc::EINVAL, &|_| {}),
+            says(&this, RefusedCall::OpenMember("TOPDOWN.MEMORY_BOUND_SLOTS"), libc::EINVAL, &|_| {}),
         ),
         ("events that are shown but do not open", says(&this, open, libc::EINVAL, &|_| {})),
-        ("no memory left that may be locked", says(&this, Attempt::Map, libc::EPERM, &|_| {})),
+        ("no memory left that may be locked", says(&this, RefusedCall::Map, libc::EPERM, &|_| {})),
         (
             "another call of the open sequence fails",
-            says(&this, Attempt::Other("ioctl ENABLE"), libc::EACCES, &|_| {}),
+            says(&this, RefusedCall::Other("ioctl ENABLE"), libc::EACCES, &|_| {}),
         ),
     ]
 }

@@ -5,7 +5,7 @@
 
 use crate::capi::*;
 use crate::detect;
-use crate::detect::blockers::{Attempt, explain};
+use crate::detect::blockers::{RefusedCall, explain};
 use crate::error::{TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 use crate::group::{Group, PATIENCE, PlainGroup};
 use crate::model::metrics::{LEVEL_1, LEVEL_2, TD_UNIT_SLOTS};
@@ -56,9 +56,9 @@ unsafe impl Plain for u64 {}
 unsafe impl Plain for u8 {}
 
 /// Bytes to take values from; zeros come behind the last.
-struct Bytes<'a>(&'a [u8]);
+struct FuzzBytes<'a>(&'a [u8]);
 
-impl Bytes<'_> {
+impl FuzzBytes<'_> {
     fn take<T: Plain>(&mut self) -> T {
         let mut value = T::default();
         let (now, later) = self.0.split_at(self.0.len().min(size_of::<T>()));
@@ -186,7 +186,7 @@ fn summed(sum: &Sum, named: &[c_int]) {
 
 /// Two samples.
 pub fn decode(bytes: &[u8]) {
-    let mut bytes = Bytes(bytes);
+    let mut bytes = FuzzBytes(bytes);
     let (from, to) = (bytes.take(), bytes.take());
     decoded(&from, &to);
     decoded(null(), &to);
@@ -194,7 +194,7 @@ pub fn decode(bytes: &[u8]) {
 
 /// SLOTS and PERF_METRICS, twice.
 pub fn raw(bytes: &[u8]) {
-    let mut bytes = Bytes(bytes);
+    let mut bytes = FuzzBytes(bytes);
     let [a, b, c, d] = std::array::from_fn(|_| bytes.take::<u64>());
     let (mut l1, mut l2) = Default::default();
     // SAFETY: both are live.
@@ -204,7 +204,7 @@ pub fn raw(bytes: &[u8]) {
 
 /// A sum, as it lies in memory, and samples that are added to it.
 pub fn sum(bytes: &[u8]) {
-    let mut bytes = Bytes(bytes);
+    let mut bytes = FuzzBytes(bytes);
     let made_here = bytes.take::<u8>() % 2 == 0;
     let mut sum = if made_here { Sum::default() } else { bytes.take() };
     let (mut from, mut to): (Sample, Sample) = (bytes.take(), bytes.take());
@@ -230,7 +230,7 @@ pub fn sum(bytes: &[u8]) {
 /// `struct td_options`, no longer than it says.
 pub fn options(bytes: &[u8]) {
     // room for the size, which is always there, and behind it as much as it says
-    let said = Bytes(bytes).take::<u64>() as u32 as usize;
+    let said = FuzzBytes(bytes).take::<u64>() as u32 as usize;
     let length = match said {
         0 => size_of::<COptions>(),
         length => length.clamp(4, 4096),
@@ -260,7 +260,7 @@ pub fn options(bytes: &[u8]) {
 
 /// Calls on a simulated handle: readings, marks and sums of any bytes.
 pub fn calls(bytes: &[u8]) {
-    let mut bytes = Bytes(bytes);
+    let mut bytes = FuzzBytes(bytes);
     let options = COptions { flags: TD_FLAG_SIMULATE, ..COptions::default() };
     let (mut td, mut sum, mut mark, mut mix) = (null_mut(), Sum::default(), Mark::default(), Mix::default());
     let (mut from, mut to) = (Sample::default(), Sample::default());
@@ -358,7 +358,7 @@ pub fn detect(bytes: &[u8]) {
         assert!(contains(&list, place) || !contains(&format!("x,{list}"), place));
     }
     let refusal = io::Error::from_raw_os_error(errno);
-    for attempt in [Attempt::Open("slots"), Attempt::Map, Attempt::Other("read")] {
+    for attempt in [RefusedCall::Open("slots"), RefusedCall::Map, RefusedCall::Other("read")] {
         assert!(!explain(&kernel, &options, attempt, &refusal).to_string().is_empty());
     }
     match detect::e_cores(&kernel, &cpu, 0, 0) {

@@ -105,4 +105,4 @@ pub use sum::{
     Empties, Execution, FEWEST_TURNS, InputSum, MOST_NODES_IN_TURNS, Sum, TD_SAMPLE_SPARSE, TurnTally,
     is_in_turns,
 };
-pub use tree::{Moved, Node, decode_tree, decode_tree_bare};
+pub use tree::{MovedSlots, Node, decode_tree, decode_tree_bare};

@@ -5,7 +5,7 @@ use crate::detect::{self, Pmu};
 use crate::error::{Error, Result};
 use crate::model::metrics::{Metric, TD_NODE_NONE, TD_NODE_SMT_CONTENTION};
 use crate::model::perf_metrics::{CYCLES, SLOTS, metrics_of};
-use crate::model::tree::{Formula, Input, Row, Tree};
+use crate::model::tree::{Formula, Input, NodeRow, Tree};
 use crate::model::{self, Counting, Event, MOST_INPUTS};
 use crate::options::{Options, SourceKind};
 use crate::plan::Plan;
@@ -13,7 +13,7 @@ use crate::registers::FULL;
 use crate::sys::Linux;
 use crate::sys::cpu;
 use crate::tree::evaluate::{self, Evaluated, Share};
-use crate::tree::{CountedInputs, Moved};
+use crate::tree::{CountedInputs, MovedSlots};
 
 /// A perf group of one kind of this machine's cores, which tells how slots divide: of general-purpose counters, the first of which counts all
 /// slots, or cycles, and samples; or of SLOTS, cycles that sample, and the metric events (a group with those may be led by SLOTS alone,
@@ -186,7 +186,7 @@ impl SampledEvents {
 
     /// The place of the event that counts the slots of a core's other thread.
     fn contention(&self) -> Option<usize> {
-        let of_node = |row: &Row| match row.formula {
+        let of_node = |row: &NodeRow| match row.formula {
             Formula::Slots(input) if row.metric.id == TD_NODE_SMT_CONTENTION => Some(self.tree.inputs[input]),
             _ => None,
         };
@@ -244,7 +244,7 @@ impl SampledEvents {
             bare: false,
             uncorrected: false,
             is_sure: self.tree.is_sure(),
-            moved: Moved::UNSEEN,
+            moved: MovedSlots::UNSEEN,
         };
         for (place, input) in measured.iter().enumerate() {
             if let Some(n) = self.slots_of(*input, counts) {

@@ -3,7 +3,7 @@
 
 use crate::nodes::{InTurns, NodeInterval, Nodes, ShareInterval};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, Moved, Node, Sum, TD_NODE_SMT_CONTENTION, TurnTally};
+use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, MovedSlots, Node, Sum, TD_NODE_SMT_CONTENTION, TurnTally};
 
 /// Shares of slots, which add up to 1 with `other`, and the bound: none is further than this from the truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -239,11 +239,11 @@ impl Account {
 
     /// What a sum says; nothing, if it is none.
     pub fn new(sum: &Sum) -> Option<Account> {
-        Account::of_sum(sum, &Moved::UNSEEN)
+        Account::of_sum(sum, &MovedSlots::UNSEEN)
     }
 
     /// The same, with what others have counted of the same work.
-    pub fn of_sum(sum: &Sum, moved: &Moved) -> Option<Account> {
+    pub fn of_sum(sum: &Sum, moved: &MovedSlots) -> Option<Account> {
         let counted = sum.counted();
         let nodes = match counted.decode_tree_beside(moved) {
             Ok(nodes) => nodes,

@@ -11,7 +11,7 @@ use crate::{nodes, sum, verdict, words};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
-use topdown::{Moved, Path, Sum, TD_UNIT_SLOTS};
+use topdown::{MovedSlots, Path, Sum, TD_UNIT_SLOTS};
 use topdown_table::{EXECED, EXITED, Entry, Header, NONE, THREAD, Table, text};
 
 impl Figures {
@@ -334,8 +334,8 @@ impl OutsideCount {
 
     /// What threads have counted themselves of what the published metrics correct the parts by. `uncounted`: slots that may be
     /// in theirs alone.
-    fn moved(&self, inside: &[&Table], uncounted: f64) -> Moved {
-        let (mut moved, mut seen) = (Moved { off: uncounted, ..Moved::UNSEEN }, 0u64);
+    fn moved(&self, inside: &[&Table], uncounted: f64) -> MovedSlots {
+        let (mut moved, mut seen) = (MovedSlots { off: uncounted, ..MovedSlots::UNSEEN }, 0u64);
         let entries = inside.iter().flat_map(|table| &table.entries).filter(|entry| entry.kind == THREAD);
         for (one, slots) in entries.filter_map(|entry| sum::of(entry)?.moved()) {
             moved.add(&one);
@@ -343,8 +343,8 @@ impl OutsideCount {
         }
         let slots: u64 = self.parts.iter().map(|(_, sum)| sum.slots).sum();
         match slots.checked_sub(seen) {
-            Some(rest) => Moved { rest: rest as f64, ..moved },
-            None => Moved::UNSEEN,
+            Some(rest) => MovedSlots { rest: rest as f64, ..moved },
+            None => MovedSlots::UNSEEN,
         }
     }
 }

@@ -101,7 +101,7 @@ pub(super) unsafe fn read(options: *const COptions) -> Result<Options> {
 }
 
 /// A field, and the flags that say the same as one of its values.
-struct Choice<const N: usize> {
+struct OptionField<const N: usize> {
     field: &'static str,
     /// By number; the first is the default.
     values: [&'static str; 3],
@@ -109,7 +109,7 @@ struct Choice<const N: usize> {
     flags: [(u32, &'static str, u32); N],
 }
 
-const SOURCE: Choice<2> = Choice {
+const SOURCE: OptionField<2> = OptionField {
     field: "source",
     values: ["TD_SOURCE_AUTO", "TD_SOURCE_REGISTERS", "TD_SOURCE_COUNTERS"],
     flags: [
@@ -117,13 +117,13 @@ const SOURCE: Choice<2> = Choice {
         (TD_FLAG_COUNTERS, "TD_FLAG_COUNTERS", TD_SOURCE_COUNTERS),
     ],
 };
-const CORE_TYPE: Choice<1> = Choice {
+const CORE_TYPE: OptionField<1> = OptionField {
     field: "core_type",
     values: ["TD_CORES_AUTO", "TD_CORES_P", "TD_CORES_E"],
     flags: [(TD_FLAG_E_CORES, "TD_FLAG_E_CORES", TD_CORES_E)],
 };
 
-impl<const N: usize> Choice<N> {
+impl<const N: usize> OptionField<N> {
     /// The value that the field and the flags agree on.
     fn of(&self, field: u32, flags: u32) -> Result<u32> {
         let Some(&name) = self.values.get(field as usize) else {

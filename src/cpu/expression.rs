@@ -33,7 +33,7 @@ impl Expression {
     /// What is wrong, for people.
     pub fn read(text: &str) -> Result<Expression, String> {
         let words = words(text)?;
-        let mut reader = Reader { words: &words, brackets: 0 };
+        let mut reader = ExpressionParser { words: &words, brackets: 0 };
         let expression = reader.sum()?;
         match reader.words {
             [] => Ok(expression),
@@ -80,12 +80,12 @@ fn words(text: &str) -> Result<Vec<&str>, String> {
     }
 }
 
-struct Reader<'t> {
+struct ExpressionParser<'t> {
     words: &'t [&'t str],
     brackets: usize,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> ExpressionParser<'t> {
     fn next(&mut self) -> Result<&'t str, String> {
         let (word, rest) = self.words.split_first().ok_or("the expression ends too early")?;
         self.words = rest;

@@ -6,7 +6,7 @@
 //! cores that run one thread each.
 
 use super::expression::{Expression, Operator};
-use super::text::{Node, Text, Value};
+use super::text::{CpuText, NodeText, NodeValue};
 use std::collections::BTreeSet;
 
 /// A sample has room for no more events of a group.
@@ -16,7 +16,7 @@ const MOST_SLOTS: f64 = 16.0;
 
 /// Events that are counted together.
 #[derive(Clone, Debug)]
-pub struct Group {
+pub struct CounterGroup {
     /// The node below which it tells what whole levels do not; None: whole levels.
     pub subtree: Option<String>,
     /// Right where each core runs one thread.
@@ -24,7 +24,7 @@ pub struct Group {
     /// By their places in the text.
     pub events: Vec<usize>,
     /// By their places in the text, each with how its value follows; None: no counter is left for it.
-    pub nodes: Vec<(usize, Option<Formula>)>,
+    pub nodes: Vec<(usize, Option<GroupFormula>)>,
     /// Why it tells no more; "": there is no more.
     pub no_deeper: String,
     /// Where groups of subtrees tell more: what they do not tell either.
@@ -33,7 +33,7 @@ pub struct Group {
 
 /// How a node's value follows from events, by their places in the group.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Formula {
+pub enum GroupFormula {
     /// Slots that the event counted.
     Slots(usize),
     /// Slots that the first counted, less those that the others did.
@@ -49,27 +49,27 @@ pub enum Formula {
 
 /// Whether events are counted by which the published metrics correct others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Corrections {
+pub enum CorrectionEvents {
     Counted,
     LeftOut,
 }
 
 /// The groups of a core.
-pub struct Groups {
+pub struct CounterGroups {
     /// The levels that one group holds.
-    pub whole: Group,
+    pub whole: CounterGroup,
     /// The same without what corrects others, if there is such.
-    pub uncorrected: Option<Group>,
+    pub uncorrected: Option<CounterGroup>,
     /// The same where each core runs one thread, if that takes fewer counters.
-    pub one_thread: Option<Group>,
+    pub one_thread: Option<CounterGroup>,
     /// Of what is below.
-    pub subtrees: Vec<Group>,
+    pub subtrees: Vec<CounterGroup>,
     /// Nodes that none of these tells.
     pub untold: Vec<String>,
 }
 
 /// Children of one node that whole levels do not tell.
-struct Family {
+struct NodeSiblings {
     parent: String,
     grandparent: Option<String>,
     children: Vec<usize>,
@@ -77,34 +77,34 @@ struct Family {
 
 /// Which nodes a group tells, and by which events.
 struct Needs<'t> {
-    text: &'t Text,
-    corrections: Corrections,
+    text: &'t CpuText,
+    corrections: CorrectionEvents,
     /// The core runs one thread.
     alone: bool,
 }
 
-impl Groups {
+impl CounterGroups {
     /// Those of a core that is counted by general-purpose counters.
     ///
     /// # Errors
     /// Level 1 does not fit, or a value is neither slots nor a share.
-    pub fn of(text: &Text) -> Result<Groups, String> {
+    pub fn of(text: &CpuText) -> Result<CounterGroups, String> {
         let with = |corrections, alone| Needs { text, corrections, alone };
-        let both = with(Corrections::Counted, text.one_thread);
+        let both = with(CorrectionEvents::Counted, text.one_thread);
         let whole = (1..=text.depth()).rev().find(|level| both.fits(&both.levels(*level)));
         let whole = whole.ok_or("level 1 does not fit")?;
         let of_whole =
             |plan: &Needs| plan.group(None, &plan.levels(whole), |node| node.level <= whole, |_| true);
         let has_other_thread = text.nodes.iter().any(|node| node.is_of_other_thread);
         let is_corrected = text.events.iter().any(|event| event.corrects);
-        let mut groups = Groups {
+        let mut groups = CounterGroups {
             whole: of_whole(&both)?,
             uncorrected: match is_corrected {
-                true => Some(of_whole(&with(Corrections::LeftOut, text.one_thread))?),
+                true => Some(of_whole(&with(CorrectionEvents::LeftOut, text.one_thread))?),
                 false => None,
             },
             one_thread: match has_other_thread {
-                true => Some(of_whole(&with(Corrections::Counted, true))?),
+                true => Some(of_whole(&with(CorrectionEvents::Counted, true))?),
                 false => None,
             },
             subtrees: Vec::new(),
@@ -114,8 +114,9 @@ impl Groups {
             bins(text, whole).into_iter().partition(|bin| !bin.children.is_empty());
         groups.subtrees = bins.iter().map(|bin| bin.group(whole)).collect::<Result<_, _>>()?;
         let is_told = |place: usize| {
-            let tells =
-                |group: &&Group| group.nodes.iter().any(|(at, formula)| *at == place && formula.is_some());
+            let tells = |group: &&CounterGroup| {
+                group.nodes.iter().any(|(at, formula)| *at == place && formula.is_some())
+            };
             groups.subtrees.iter().chain([&groups.whole]).any(|group| tells(&group))
         };
         let not = (0..text.nodes.len()).filter(|place| !is_told(*place));
@@ -167,10 +168,11 @@ fn title(name: &str) -> String {
 }
 
 /// The groups of what is below whole levels, each of one family or of several.
-fn bins(text: &Text, whole: u32) -> Vec<Bin<'_>> {
+fn bins(text: &CpuText, whole: u32) -> Vec<Bin<'_>> {
     let mut bins: Vec<Bin> = Vec::new();
     for family in families(text, whole) {
-        let attempt = |alone| Bin::new(Needs { text, corrections: Corrections::Counted, alone }, &family);
+        let attempt =
+            |alone| Bin::new(Needs { text, corrections: CorrectionEvents::Counted, alone }, &family);
         let (both, alone) = (attempt(text.one_thread), attempt(true));
         let bin = if alone.is_all() && !both.is_all() { alone } else { both };
         if !bins.last_mut().is_some_and(|last| last.takes(&bin)) {
@@ -198,22 +200,22 @@ fn bins(text: &Text, whole: u32) -> Vec<Bin<'_>> {
     bins
 }
 
-fn families(text: &Text, whole: u32) -> Vec<Family> {
+fn families(text: &CpuText, whole: u32) -> Vec<NodeSiblings> {
     let nodes = &text.nodes;
-    let places = |wanted: &dyn Fn(&Node) -> bool| {
+    let places = |wanted: &dyn Fn(&NodeText) -> bool| {
         (0..nodes.len()).filter(|place| wanted(&nodes[*place])).collect::<Vec<_>>()
     };
-    let has_parent = |node: &Node, parent: &Node| node.parent.as_ref() == Some(&parent.name);
-    let is_left_out = |node: &Node| {
+    let has_parent = |node: &NodeText, parent: &NodeText| node.parent.as_ref() == Some(&parent.name);
+    let is_left_out = |node: &NodeText| {
         text.left_out.contains(&node.name) && !nodes.iter().any(|child| has_parent(child, node))
     };
     let mut families = Vec::new();
     for parent in nodes {
-        let below = |node: &Node| has_parent(node, parent) && (node.level > whole || is_left_out(node));
+        let below = |node: &NodeText| has_parent(node, parent) && (node.level > whole || is_left_out(node));
         let children = places(&below);
         if !children.is_empty() {
             let (parent, grandparent) = (parent.name.clone(), parent.parent.clone());
-            families.push(Family { parent, grandparent, children });
+            families.push(NodeSiblings { parent, grandparent, children });
         }
     }
     families
@@ -236,7 +238,7 @@ struct Bin<'t> {
 }
 
 impl<'t> Bin<'t> {
-    fn new(plan: Needs<'t>, family: &Family) -> Bin<'t> {
+    fn new(plan: Needs<'t>, family: &NodeSiblings) -> Bin<'t> {
         let mut bin = Bin {
             events: plan.levels(1),
             plan,
@@ -302,17 +304,18 @@ impl<'t> Bin<'t> {
         true
     }
 
-    fn group(&self, whole: u32) -> Result<Group, String> {
+    fn group(&self, whole: u32) -> Result<CounterGroup, String> {
         let nodes = &self.plan.text.nodes;
-        let place_of = |node: &Node| nodes.iter().position(|other| other.name == node.name);
-        let is_child = |node: &Node| place_of(node).is_some_and(|place| self.listed.contains(&place));
+        let place_of = |node: &NodeText| nodes.iter().position(|other| other.name == node.name);
+        let is_child = |node: &NodeText| place_of(node).is_some_and(|place| self.listed.contains(&place));
         // what it is for: its children, the nodes above them, and the siblings of those
-        let is_above = |node: &Node| self.listed.iter().any(|child| is_below(nodes, &nodes[*child], node));
+        let is_above =
+            |node: &NodeText| self.listed.iter().any(|child| is_below(nodes, &nodes[*child], node));
         let above: Vec<Option<&String>> =
             nodes.iter().filter(|node| is_above(node)).map(|node| node.parent.as_ref()).collect();
-        let is_told = |node: &Node| is_child(node) || above.contains(&node.parent.as_ref());
+        let is_told = |node: &NodeText| is_child(node) || above.contains(&node.parent.as_ref());
         // (levels 1 and 2 are listed of every core, told or not)
-        let is_listed = |node: &Node| node.level <= whole.max(2) || is_told(node);
+        let is_listed = |node: &NodeText| node.level <= whole.max(2) || is_told(node);
         let mut group = self.plan.group(Some(&self.name), &self.events, is_listed, is_told)?;
         let mut notes = self.notes.clone();
         if self.is_cut {
@@ -324,7 +327,7 @@ impl<'t> Bin<'t> {
 }
 
 /// Whether a node is below another.
-fn is_below(nodes: &[Node], node: &Node, other: &Node) -> bool {
+fn is_below(nodes: &[NodeText], node: &NodeText, other: &NodeText) -> bool {
     node.parent.as_ref().is_some_and(|parent| {
         *parent == other.name
             || nodes.iter().any(|above| above.name == *parent && is_below(nodes, above, other))
@@ -350,7 +353,7 @@ impl Needs<'_> {
     }
 
     /// Whether the node is told of this core at all.
-    fn is_there(&self, node: &Node) -> bool {
+    fn is_there(&self, node: &NodeText) -> bool {
         !(self.alone && node.is_of_other_thread)
     }
 
@@ -359,7 +362,7 @@ impl Needs<'_> {
         self.needed(|node| node.level <= level && !self.text.left_out.contains(&node.name))
     }
 
-    fn needed(&self, wanted: impl Fn(&Node) -> bool) -> BTreeSet<usize> {
+    fn needed(&self, wanted: impl Fn(&NodeText) -> bool) -> BTreeSet<usize> {
         let nodes = &self.text.nodes;
         let wanted = (0..nodes.len()).filter(|place| self.is_there(&nodes[*place]) && wanted(&nodes[*place]));
         wanted.flat_map(|place| self.needs(place)).collect()
@@ -375,7 +378,7 @@ impl Needs<'_> {
             None => BTreeSet::new(),
         };
         match &node.value {
-            Value::Rest => {
+            NodeValue::Rest => {
                 let siblings = (0..text.nodes.len()).filter(|other| {
                     *other != place
                         && text.nodes[*other].parent == node.parent
@@ -383,7 +386,7 @@ impl Needs<'_> {
                 });
                 siblings.for_each(|sibling| needs.extend(self.own(sibling)));
             }
-            Value::Expression(_) => needs.extend(self.own(place)),
+            NodeValue::Expression(_) => needs.extend(self.own(place)),
         }
         needs
     }
@@ -395,7 +398,7 @@ impl Needs<'_> {
         let mut needs = BTreeSet::new();
         for name in expression.names() {
             if let Some(event) = text.events.iter().position(|event| event.name == name) {
-                if self.corrections == Corrections::Counted || !text.events[event].corrects {
+                if self.corrections == CorrectionEvents::Counted || !text.events[event].corrects {
                     needs.insert(event);
                 }
             } else if let Some(node) = text.nodes.iter().position(|node| node.name == name) {
@@ -410,11 +413,11 @@ impl Needs<'_> {
         &self,
         subtree: Option<&str>,
         events: &BTreeSet<usize>,
-        is_listed: impl Fn(&Node) -> bool,
-        is_told: impl Fn(&Node) -> bool,
-    ) -> Result<Group, String> {
+        is_listed: impl Fn(&NodeText) -> bool,
+        is_told: impl Fn(&NodeText) -> bool,
+    ) -> Result<CounterGroup, String> {
         let events: Vec<usize> = events.iter().copied().collect();
-        let reader = Reader { plan: self, events: &events };
+        let reader = FormulaMaker { plan: self, events: &events };
         let mut nodes = Vec::new();
         for (place, node) in self.text.nodes.iter().enumerate() {
             if self.is_there(node) && is_listed(node) {
@@ -424,7 +427,7 @@ impl Needs<'_> {
             }
         }
         let subtree = subtree.map(String::from);
-        Ok(Group {
+        Ok(CounterGroup {
             subtree,
             alone: self.alone,
             events,
@@ -446,12 +449,12 @@ struct Balance {
 }
 
 /// Makes formulas of expressions.
-struct Reader<'g, 't> {
+struct FormulaMaker<'g, 't> {
     plan: &'g Needs<'t>,
     events: &'g [usize],
 }
 
-impl Reader<'_, '_> {
+impl FormulaMaker<'_, '_> {
     fn place(&self, name: &str) -> Option<usize> {
         self.events.iter().position(|event| self.plan.text.events[*event].name == name)
     }
@@ -460,22 +463,22 @@ impl Reader<'_, '_> {
         self.plan.text.events[self.events[*place]].corrects
     }
 
-    fn formula(&self, node: &Node) -> Result<Formula, String> {
-        let Some(expression) = node.expression() else { return Ok(Formula::Rest) };
+    fn formula(&self, node: &NodeText) -> Result<GroupFormula, String> {
+        let Some(expression) = node.expression() else { return Ok(GroupFormula::Rest) };
         let mut all = Balance::default();
         if self.is_balance(expression, 1, false, &mut all) && all.slots == 0 {
             let is_corrected = [&all.more, &all.less].into_iter().flatten().any(|place| self.corrects(place));
             let plain: Vec<usize> = all.more.iter().filter(|place| !self.corrects(place)).copied().collect();
             return match (&plain[..], &all.less[..]) {
-                ([event], []) if !is_corrected => Ok(Formula::Slots(*event)),
+                ([event], []) if !is_corrected => Ok(GroupFormula::Slots(*event)),
                 ([event], less) if is_corrected && less.iter().all(|place| self.corrects(place)) => {
                     let more = all.more.iter().filter(|place| self.corrects(place)).copied().collect();
-                    Ok(Formula::Corrected(*event, all.less, more))
+                    Ok(GroupFormula::Corrected(*event, all.less, more))
                 }
                 _ if is_corrected => {
                     Err(format!("{}: what corrects is added to one event, or taken off it", node.name))
                 }
-                _ => Ok(Formula::Balance(all.more, all.less)),
+                _ => Ok(GroupFormula::Balance(all.more, all.less)),
             };
         }
         if let Some(retired) = self.retired(expression).filter(|_| node.parent.is_none()) {
@@ -492,11 +495,11 @@ impl Reader<'_, '_> {
                 node.name
             ));
         }
-        Ok(Formula::Of(expression.clone()))
+        Ok(GroupFormula::Of(expression.clone()))
     }
 
     /// `(slots - stalls) * retired / dispatched`.
-    fn retired(&self, expression: &Expression) -> Option<Formula> {
+    fn retired(&self, expression: &Expression) -> Option<GroupFormula> {
         let Expression::Of(Operator::By, by) = expression else { return None };
         let [Expression::Of(Operator::Times, times), Expression::Name(dispatched)] = &**by else {
             return None;
@@ -505,7 +508,7 @@ impl Reader<'_, '_> {
         let mut all = Balance::default();
         let is_free = self.is_balance(free, 1, false, &mut all) && all.slots == 1;
         let (retired, dispatched) = (self.place(retired)?, self.place(dispatched)?);
-        is_free.then_some(Formula::Retired(all.less, all.more, retired, dispatched))
+        is_free.then_some(GroupFormula::Retired(all.less, all.more, retired, dispatched))
     }
 
     /// Whether an expression adds up events, times whole numbers, and takes others off.

@@ -1,17 +1,17 @@
 //! Each text is read, each of its groups fits, and what is wrong is said with its line.
 
 use super::expression::{Expression, Operator};
-use super::groups::{Formula, Group, Groups};
+use super::groups::{CounterGroup, CounterGroups, GroupFormula};
 use super::names::{self, NodeName};
-use super::text::{Fault, Node, Place, Text};
+use super::text::{CorePlace, CpuText, Fault, NodeText};
 
 /// Each text of the tree, by its file's name.
-fn texts() -> Vec<(String, Text)> {
+fn texts() -> Vec<(String, CpuText)> {
     let entries = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/cpus")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     let is_text = |path: &std::path::PathBuf| path.extension().is_some_and(|extension| extension == "txt");
     let read = |path: std::path::PathBuf| {
-        let text = Text::read(&std::fs::read_to_string(&path).unwrap());
+        let text = CpuText::read(&std::fs::read_to_string(&path).unwrap());
         (path.file_name().unwrap().to_string_lossy().into_owned(), text.unwrap())
     };
     paths.filter(is_text).map(read).collect()
@@ -57,9 +57,10 @@ fn what_is_no_expression_is_refused_whatever_it_is() {
 }
 
 /// The groups that tell a node.
-fn tell(groups: &Groups, place: usize) -> impl Iterator<Item = &Group> {
-    let tells =
-        move |group: &&Group| group.nodes.iter().any(|(at, formula)| *at == place && formula.is_some());
+fn tell(groups: &CounterGroups, place: usize) -> impl Iterator<Item = &CounterGroup> {
+    let tells = move |group: &&CounterGroup| {
+        group.nodes.iter().any(|(at, formula)| *at == place && formula.is_some())
+    };
     groups.subtrees.iter().chain([&groups.whole]).filter(tells)
 }
 
@@ -67,7 +68,7 @@ fn tell(groups: &Groups, place: usize) -> impl Iterator<Item = &Group> {
 fn each_node_of_each_text_is_told_by_a_group_or_its_maker_has_too_few_counters() {
     let mut untold = Vec::new();
     for (file, text) in texts().iter().filter(|(_, text)| text.counters > 0) {
-        let groups = Groups::of(text).unwrap();
+        let groups = CounterGroups::of(text).unwrap();
         for (place, node) in text.nodes.iter().enumerate() {
             let is_told = tell(&groups, place).next().is_some();
             assert_eq!(is_told, !groups.untold.contains(&node.name), "{file} {}", node.name);
@@ -130,24 +131,24 @@ node useless > third = c - a
 node useless > fourth = rest
 ";
 
-fn made_up(change: impl Fn(&str) -> String) -> Result<Groups, String> {
-    Groups::of(&Text::read(&change(MADE_UP)).unwrap())
+fn made_up(change: impl Fn(&str) -> String) -> Result<CounterGroups, String> {
+    CounterGroups::of(&CpuText::read(&change(MADE_UP)).unwrap())
 }
 
-fn told(group: &Group) -> Vec<Option<Formula>> {
+fn told(group: &CounterGroup) -> Vec<Option<GroupFormula>> {
     group.nodes.iter().map(|(_, formula)| formula.clone()).collect()
 }
 
 #[test]
 fn a_level_that_does_not_fit_is_counted_below_one_node_at_a_time() {
-    let text = Text::read(MADE_UP).unwrap();
+    let text = CpuText::read(MADE_UP).unwrap();
     let [core] = &text.cores[..] else { panic!("{:?}", text.cores) };
-    assert_eq!((&core.models[..], core.place), (&[0x10, 0x11, 0x12, 0x20][..], Place::Own));
+    assert_eq!((&core.models[..], core.place), (&[0x10, 0x11, 0x12, 0x20][..], CorePlace::Own));
     assert_eq!((core.proved(1), core.proved(2)), ("by nothing", ""));
     let [.., c] = &text.events[..] else { panic!("{}", text.events.len()) };
     assert_eq!((c.config, c.may_be_silent, c.simulated), (4, true, 1.0));
     assert!(text.is_of_cycles("b") && !text.is_of_cycles("a"));
-    let groups = Groups::of(&text).unwrap();
+    let groups = CounterGroups::of(&text).unwrap();
     assert_eq!((&groups.whole.events, groups.whole.nodes.len()), (&vec![0], 2));
     assert!(groups.one_thread.is_none() && groups.uncorrected.is_none());
     assert_eq!(groups.whole.no_deeper, "level 2 takes 4 general counters, and the core has 3");
@@ -157,12 +158,12 @@ fn a_level_that_does_not_fit_is_counted_below_one_node_at_a_time() {
         (&useful.events, useful.subtree.as_deref(), useful.alone),
         (&vec![0, 1], Some("useful"), false)
     );
-    let [slots, rest] = [Some(Formula::Slots(0)), Some(Formula::Rest)];
+    let [slots, rest] = [Some(GroupFormula::Slots(0)), Some(GroupFormula::Rest)];
     assert_eq!(
         told(useful),
-        [slots.clone(), rest.clone(), Some(Formula::Slots(1)), rest.clone(), None, None]
+        [slots.clone(), rest.clone(), Some(GroupFormula::Slots(1)), rest.clone(), None, None]
     );
-    let third = Some(Formula::Balance(vec![1], vec![0]));
+    let third = Some(GroupFormula::Balance(vec![1], vec![0]));
     assert_eq!(told(useless), [slots, rest.clone(), None, None, third, rest]);
 }
 
@@ -205,10 +206,10 @@ node y > y3 = f
 #[test]
 fn families_below_one_node_share_a_group_and_take_in_what_is_left_of_another() {
     let read = |counters: usize| {
-        let text = Text::read(&FAMILIES.replace("counters 4", &format!("counters {counters}"))).unwrap();
-        let groups = Groups::of(&text).unwrap();
-        let of = |group: &Group| {
-            let node = |(place, formula): &(usize, Option<Formula>)| {
+        let text = CpuText::read(&FAMILIES.replace("counters 4", &format!("counters {counters}"))).unwrap();
+        let groups = CounterGroups::of(&text).unwrap();
+        let of = |group: &CounterGroup| {
+            let node = |(place, formula): &(usize, Option<GroupFormula>)| {
                 (text.nodes[*place].level == 3 && formula.is_some()).then(|| text.nodes[*place].name.clone())
             };
             let told: Vec<_> = group.nodes.iter().filter_map(node).collect();
@@ -229,10 +230,10 @@ fn families_that_fit_together_share_a_group_and_what_is_deeper_has_one_of_its_ow
     let [before, _] = FAMILIES.split_once("node useful").map(|(before, after)| [before, after]).unwrap();
     let nodes = "event g 0x8 simulated 1\nnode useful = a\nnode useless = rest\nnode useful > x = b\nnode useful > y = rest\n\
         node useless > z = g\nnode x > x1 = c\nnode y > y1 = d\nnode z > z1 = f\nnode y1 > y2 = e\n";
-    let text = Text::read(&format!("{before}{nodes}")).unwrap();
-    let groups = Groups::of(&text).unwrap();
+    let text = CpuText::read(&format!("{before}{nodes}")).unwrap();
+    let groups = CounterGroups::of(&text).unwrap();
     assert_eq!(groups.whole.events, [0, 1, 6], "level 2");
-    let of = |group: &Group| (group.subtree.clone().unwrap(), group.events.clone());
+    let of = |group: &CounterGroup| (group.subtree.clone().unwrap(), group.events.clone());
     let found: Vec<_> = groups.subtrees.iter().map(of).collect();
     let [useful, z, y1] = ["useful", "z", "y1"].map(String::from);
     assert_eq!(found, [(useful, vec![0, 1, 2, 3]), (z, vec![0, 5, 6]), (y1, vec![0, 1, 3, 4])]);
@@ -261,9 +262,12 @@ fn what_corrects_is_beside_one_event() {
         })
     };
     let both = corrected("a - c").unwrap();
-    assert_eq!(told(&both.whole)[4], Some(Formula::Corrected(0, vec![2], vec![])));
-    assert_eq!(told(&both.uncorrected.unwrap())[4], Some(Formula::Slots(0)));
-    assert_eq!(told(&corrected("a + c").unwrap().whole)[4], Some(Formula::Corrected(0, vec![], vec![2])));
+    assert_eq!(told(&both.whole)[4], Some(GroupFormula::Corrected(0, vec![2], vec![])));
+    assert_eq!(told(&both.uncorrected.unwrap())[4], Some(GroupFormula::Slots(0)));
+    assert_eq!(
+        told(&corrected("a + c").unwrap().whole)[4],
+        Some(GroupFormula::Corrected(0, vec![], vec![2]))
+    );
     let why = corrected("a + b * width - c").err().unwrap();
     assert_eq!(why, "third: what corrects is added to one event, or taken off it");
     let why = corrected("useful * (a / c)").err().unwrap();
@@ -280,8 +284,8 @@ fn slots_that_no_stall_took_are_divided_as_operations_are() {
                 .whole,
         )
     };
-    assert_eq!(retired("(slots - a + c) * b / c")[0], Some(Formula::Retired(vec![0], vec![2], 1, 2)));
-    assert!(matches!(retired("(slots - a + c) * (b / c)")[0], Some(Formula::Of(_))));
+    assert_eq!(retired("(slots - a + c) * b / c")[0], Some(GroupFormula::Retired(vec![0], vec![2], 1, 2)));
+    assert!(matches!(retired("(slots - a + c) * (b / c)")[0], Some(GroupFormula::Of(_))));
 }
 
 #[test]
@@ -291,23 +295,23 @@ fn a_value_is_slots_or_a_share() {
         assert!(with(value).err().unwrap().starts_with("first: slots are events added up"), "{value}");
     }
     for (value, formula) in [
-        ("b * 3", Formula::Balance(vec![1; 3], vec![])),
-        ("b * 2 - a", Formula::Balance(vec![1; 2], vec![0])),
-        ("a + (b - a) * 2", Formula::Balance(vec![0, 1, 1], vec![0, 0])),
+        ("b * 3", GroupFormula::Balance(vec![1; 3], vec![])),
+        ("b * 2 - a", GroupFormula::Balance(vec![1; 2], vec![0])),
+        ("a + (b - a) * 2", GroupFormula::Balance(vec![0, 1, 1], vec![0, 0])),
     ] {
         assert_eq!(told(&with(value).unwrap().subtrees[0])[2], Some(formula), "{value}");
     }
     for share in ["useful * (b / a)", "2 * b / slots", "b / a, of cycles"] {
         assert!(with(share).is_ok(), "{share}");
     }
-    let text = Text::read(&MADE_UP.replace("= b * width", "= b / a, of cycles")).unwrap();
-    let of_cycles = |node: &Node| node.of_cycles;
+    let text = CpuText::read(&MADE_UP.replace("= b * width", "= b / a, of cycles")).unwrap();
+    let of_cycles = |node: &NodeText| node.of_cycles;
     assert_eq!(text.nodes.iter().filter(|node| of_cycles(node)).count(), 1);
 }
 
 #[test]
 fn faults_have_their_line() {
-    let with = |line: &str| Text::read(&format!("{MADE_UP}{line}\n")).unwrap_err();
+    let with = |line: &str| CpuText::read(&format!("{MADE_UP}{line}\n")).unwrap_err();
     for (line, what) in [
         ("node useful = b", "there is a node useful already"),
         ("node absent > x = b", "there is no node absent above x"),
@@ -342,17 +346,17 @@ fn faults_have_their_line() {
         let fault = with(line);
         assert!(fault.line == 0 && fault.what.contains(what), "{line}: {fault:?}");
     }
-    let changed = |from: &str, to: &str| Text::read(&MADE_UP.replace(from, to)).unwrap_err().what;
+    let changed = |from: &str, to: &str| CpuText::read(&MADE_UP.replace(from, to)).unwrap_err().what;
     assert_eq!(changed("width 4", "width unknown"), "b * width: the width is not known");
     let roots = "node r1 = a\nnode r2 = a\nnode r3 = a\nnode r4 = a\n";
-    let many = Text::read(&format!("{MADE_UP}{roots}")).unwrap_err();
+    let many = CpuText::read(&format!("{MADE_UP}{roots}")).unwrap_err();
     assert_eq!(many.what, "r4 is one root too many: no tree has more than 5");
     assert_eq!(changed("0x10-0x12 0x20", ""), "no model is named");
     assert!(changed("0x10-0x12 0x20", "0-0xffffffff").contains("more than 1000 models"));
     let deep: String = (2..=6).map(|n| format!("node n{n} > n{} = a\n", n + 1)).collect();
-    let deep = Text::read(&format!("{MADE_UP}node first > n2 = a\n{deep}")).unwrap_err();
+    let deep = CpuText::read(&format!("{MADE_UP}node first > n2 = a\n{deep}")).unwrap_err();
     assert_eq!(deep.what, "n6 would be of level 7, and no tree has more than 6");
-    let without = |line: &str| Text::read(&MADE_UP.replace(line, "# nothing"));
+    let without = |line: &str| CpuText::read(&MADE_UP.replace(line, "# nothing"));
     assert!(without("core made up").unwrap_err().what.contains("no line 'core' is above"));
     for line in ["width 4", "counters 3", "leader cycles 1"] {
         let Err(Fault { line: 0, what }) = without(line) else { panic!("{line}") };
@@ -369,7 +373,7 @@ fn each_node_has_a_number_and_a_name_of_its_own_and_is_in_a_text() {
         assert!(texts.iter().any(|(_, text)| text.node_of(name).is_some()), "{name}");
     }
     for (_, text) in &texts {
-        let is_listed = |node: &Node| all.iter().any(|listed| listed.name == node.name);
+        let is_listed = |node: &NodeText| all.iter().any(|listed| listed.name == node.name);
         assert!(text.nodes.iter().all(is_listed), "{:?}", text.cores);
     }
     let refused = |line: &str, what: &str| {
@@ -391,7 +395,7 @@ fn no_group_has_more_events_than_a_sample_has_room_for() {
     let events: String =
         (0..20).map(|k| format!("event e{k} {k} simulated 1\nnode useful > n{k} = e{k}\n")).collect();
     let text = format!("{}{events}", MADE_UP.replace("counters 3", "counters 30"));
-    let groups = Groups::of(&Text::read(&text).unwrap()).unwrap();
+    let groups = CounterGroups::of(&CpuText::read(&text).unwrap()).unwrap();
     assert!([&groups.whole].into_iter().chain(&groups.subtrees).all(|group| group.events.len() <= 15));
     assert_eq!(
         groups.untold.len(),
@@ -404,7 +408,7 @@ fn no_group_has_more_events_than_a_sample_has_room_for() {
 fn two_texts_are_not_of_one_core() {
     let core = |cpu: &str| {
         let text = MADE_UP.replace("core made up", &format!("core {cpu}")).replace("0x10-0x12 0x20", cpu);
-        Text::read(&text).unwrap().cores.remove(0)
+        CpuText::read(&text).unwrap().cores.remove(0)
     };
     assert!(core("0x10").is_same(&core("0x0f-0x11")) && core("all").is_same(&core("0x30")));
     assert!(!core("0x10").is_same(&core("0x11")) && core("0x10").is_same(&core("0x10")));

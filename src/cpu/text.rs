@@ -11,14 +11,14 @@ const MOST_ROOTS: usize = 5;
 /// Lines of which a text has one.
 const ONCE: [&str; 8] =
     ["width", "counters", "threads", "perf-metrics", "not-counted", "no-deeper", "returns", "clock"];
-/// `Core::before` of all steppings.
+/// `CoreText::before` of all steppings.
 pub const ANY_STEPPING: u32 = u32::MAX;
 
 /// A text.
 #[derive(Clone, Debug, Default)]
-pub struct Text {
+pub struct CpuText {
     /// The CPUs that have this core, each kind under a name of its own.
-    pub cores: Vec<Core>,
+    pub cores: Vec<CoreText>,
     /// Slots per cycle; 0: no document tells.
     pub width: u32,
     /// General-purpose counters; 0 of a core that is not counted by them.
@@ -34,26 +34,26 @@ pub struct Text {
     /// Why its maker's tree is no deeper; "": the text has all levels, or the counters are the limit.
     pub no_deeper: String,
     /// Each group is led by the first of these that the kernel shows, or else by the last.
-    pub leaders: Vec<Leader>,
+    pub leaders: Vec<LeaderText>,
     /// It counts near returns.
-    pub returns: Option<Event>,
+    pub returns: Option<CpuEvent>,
     /// It counts time.
-    pub clock: Option<Event>,
-    pub events: Vec<Event>,
+    pub clock: Option<CpuEvent>,
+    pub events: Vec<CpuEvent>,
     /// Parents before children.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<NodeText>,
     /// Nodes that the group of whole levels leaves out, so that the others of their level fit.
     pub left_out: Vec<String>,
 }
 
 /// CPUs that have a core.
 #[derive(Clone, Debug)]
-pub struct Core {
+pub struct CoreText {
     /// The core's name, for people.
     pub name: String,
     /// The same with room for the name of a node behind it.
     pub short: String,
-    pub place: Place,
+    pub place: CorePlace,
     /// It has one of the lines that name CPUs.
     is_placed: bool,
     /// Vendor string of CPUID; of arm64 the implementer; of no CPU "".
@@ -71,7 +71,7 @@ pub struct Core {
 
 /// Where a core stands in its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CorePlace {
     /// It is the CPU's, or its P-cores'.
     Own,
     /// It is one of the E-cores, beside P-cores.
@@ -80,8 +80,8 @@ pub enum Place {
 
 /// What leads a group.
 #[derive(Clone, Debug)]
-pub struct Leader {
-    pub event: Event,
+pub struct LeaderText {
+    pub event: CpuEvent,
     /// It counts slots; else cycles, each of as many slots as the core is wide.
     pub slots: bool,
     /// It has a counter of its own; else it takes a general-purpose one.
@@ -90,7 +90,7 @@ pub struct Leader {
 
 /// An event.
 #[derive(Clone, Debug, Default)]
-pub struct Event {
+pub struct CpuEvent {
     /// Its maker's name.
     pub name: String,
     /// Of perf_event_attr.
@@ -107,13 +107,13 @@ pub struct Event {
 
 /// A node of the tree of metrics.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct NodeText {
     /// perf's name, without "tma_".
     pub name: String,
     /// None: a root.
     pub parent: Option<String>,
     pub level: u32,
-    pub value: Value,
+    pub value: NodeValue,
     /// Slots that went to the core's other thread: none where each core runs one.
     pub is_of_other_thread: bool,
     /// A share of the cycles; else of the slots.
@@ -122,7 +122,7 @@ pub struct Node {
 
 /// How many slots are the node's.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum NodeValue {
     /// What its siblings leave of the parent; of a root, what the other roots leave of all slots.
     Rest,
     Expression(Expression),
@@ -141,13 +141,13 @@ const WORDS: [&str; 2] = ["slots", "width"];
 /// The family of arm64, whose implementers and parts stand for vendors and models.
 const ARM64: u32 = 0;
 
-impl Text {
+impl CpuText {
     /// Reads a text, and checks that what it names is there.
     ///
     /// # Errors
     /// The first fault.
-    pub fn read(text: &str) -> Result<Text, Fault> {
-        let mut all = Text::default();
+    pub fn read(text: &str) -> Result<CpuText, Fault> {
+        let mut all = CpuText::default();
         let mut keywords = Vec::new();
         for (place, line) in text.lines().enumerate() {
             let fault = |what| Fault { line: place + 1, what };
@@ -170,22 +170,22 @@ impl Text {
     fn line(&mut self, keyword: &str, rest: &str) -> Result<(), String> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         match (keyword, &words[..]) {
-            ("core", _) => self.cores.push(Core::new(rest)),
+            ("core", _) => self.cores.push(CoreText::new(rest)),
             ("short", _) => self.core()?.short = rest.into(),
             ("cpu", ["none"]) => self.core()?.is_placed = true,
             ("cpu", [vendor, family, models @ ..]) => {
-                self.core()?.is(Place::Own, vendor, small(family)?, models)?;
+                self.core()?.is(CorePlace::Own, vendor, small(family)?, models)?;
             }
             ("e-cores", [vendor, family, models @ ..]) => {
-                self.core()?.is(Place::BesideP, vendor, small(family)?, models)?;
+                self.core()?.is(CorePlace::BesideP, vendor, small(family)?, models)?;
             }
             ("midr", [implementer, parts @ .., "before", revision]) => {
                 let core = self.core()?;
-                core.is(Place::Own, implementer, ARM64, parts)?;
+                core.is(CorePlace::Own, implementer, ARM64, parts)?;
                 core.before = small(revision)?;
             }
             ("midr", [implementer, parts @ ..]) => {
-                self.core()?.is(Place::Own, implementer, ARM64, parts)?;
+                self.core()?.is(CorePlace::Own, implementer, ARM64, parts)?;
             }
             ("proved", ["with-p-cores", _, ..]) => {
                 self.core()?.proved_with_p_cores = words[1..].join(" ");
@@ -210,7 +210,7 @@ impl Text {
                 if let Some(other) = properties.iter().find(|one| !["fixed", "slots"].contains(one)) {
                     return Err(format!("'{other}' is no property of a leader"));
                 }
-                self.leaders.push(Leader {
+                self.leaders.push(LeaderText {
                     event: event(name, config)?,
                     slots: has("slots"),
                     fixed: has("fixed"),
@@ -243,11 +243,11 @@ impl Text {
     }
 
     /// The one that the line is of.
-    fn core(&mut self) -> Result<&mut Core, String> {
+    fn core(&mut self) -> Result<&mut CoreText, String> {
         self.cores.last_mut().ok_or_else(|| "no line 'core' is above".into())
     }
 
-    fn node(&self, rest: &str) -> Result<Node, String> {
+    fn node(&self, rest: &str) -> Result<NodeText, String> {
         let (path, value) = rest.split_once('=').ok_or("a node has no '='")?;
         let (parent, name) = match path.split_once('>') {
             Some((parent, name)) => (Some(parent.trim()), name.trim()),
@@ -272,10 +272,10 @@ impl Text {
         let (value, is_of_other_thread) = without(value.trim(), ", another thread's");
         let (value, of_cycles) = without(value, ", of cycles");
         let value = match value {
-            "rest" => Value::Rest,
-            _ => Value::Expression(Expression::read(value)?),
+            "rest" => NodeValue::Rest,
+            _ => NodeValue::Expression(Expression::read(value)?),
         };
-        if let Value::Expression(expression) = &value {
+        if let NodeValue::Expression(expression) = &value {
             let is_known = |name: &&str| {
                 WORDS.contains(name) || self.event_of(name).is_some() || self.node_of(name).is_some()
             };
@@ -284,7 +284,7 @@ impl Text {
             }
         }
         let (name, parent) = (name.into(), parent.map(String::from));
-        Ok(Node { name, parent, level, value, is_of_other_thread, of_cycles })
+        Ok(NodeText { name, parent, level, value, is_of_other_thread, of_cycles })
     }
 
     /// Whether nothing is missing, and each event is taken.
@@ -308,7 +308,7 @@ impl Text {
         for event in &self.events {
             let name = &event.name;
             let [mut bare, mut cycles] = [false; 2];
-            let expressions = self.nodes.iter().filter_map(Node::expression);
+            let expressions = self.nodes.iter().filter_map(NodeText::expression);
             expressions.for_each(|expression| uses(expression, name, &mut bare, &mut cycles));
             match (bare, cycles) {
                 (false, false) => return Err(format!("no node takes the event {name}")),
@@ -322,8 +322,8 @@ impl Text {
         if let Some(node) = self.nodes.iter().find(|node| self.follows(node, &mut Vec::new())) {
             return Err(format!("the value of {} follows from itself", node.name));
         }
-        for node in self.nodes.iter().filter(|node| node.value == Value::Rest) {
-            let rests = |other: &&Node| other.parent == node.parent && other.value == Value::Rest;
+        for node in self.nodes.iter().filter(|node| node.value == NodeValue::Rest) {
+            let rests = |other: &&NodeText| other.parent == node.parent && other.value == NodeValue::Rest;
             if self.nodes.iter().filter(rests).count() > 1 {
                 return Err(format!("{} is not the only rest", node.name));
             }
@@ -332,14 +332,14 @@ impl Text {
     }
 
     /// Whether the value of a node follows from one of those whose values follow from it.
-    fn follows<'t>(&'t self, node: &'t Node, behind: &mut Vec<&'t str>) -> bool {
+    fn follows<'t>(&'t self, node: &'t NodeText, behind: &mut Vec<&'t str>) -> bool {
         if behind.contains(&&node.name[..]) {
             return true;
         }
         behind.push(&node.name);
         let named = node.expression().map(Expression::names).unwrap_or_default();
-        let is_sibling = |other: &&Node| {
-            node.value == Value::Rest && other.value != Value::Rest && other.parent == node.parent
+        let is_sibling = |other: &&NodeText| {
+            node.value == NodeValue::Rest && other.value != NodeValue::Rest && other.parent == node.parent
         };
         let needed = self.nodes.iter().filter(|other| {
             is_sibling(other) || named.contains(&&other.name[..]) || node.parent.as_ref() == Some(&other.name)
@@ -350,19 +350,19 @@ impl Text {
     }
 
     /// The event of this name.
-    pub fn event_of(&self, name: &str) -> Option<&Event> {
+    pub fn event_of(&self, name: &str) -> Option<&CpuEvent> {
         self.events.iter().find(|event| event.name == name)
     }
 
     /// The node of this name.
-    pub fn node_of(&self, name: &str) -> Option<&Node> {
+    pub fn node_of(&self, name: &str) -> Option<&NodeText> {
         self.nodes.iter().find(|node| node.name == name)
     }
 
     /// Whether this event counts cycles, each of as many slots as the core is wide.
     pub fn is_of_cycles(&self, event: &str) -> bool {
         let [mut bare, mut cycles] = [false; 2];
-        let expressions = self.nodes.iter().filter_map(Node::expression);
+        let expressions = self.nodes.iter().filter_map(NodeText::expression);
         expressions.for_each(|expression| uses(expression, event, &mut bare, &mut cycles));
         cycles
     }
@@ -373,12 +373,12 @@ impl Text {
     }
 }
 
-impl Core {
-    fn new(name: &str) -> Core {
-        Core {
+impl CoreText {
+    fn new(name: &str) -> CoreText {
+        CoreText {
             name: name.into(),
             short: name.into(),
-            place: Place::Own,
+            place: CorePlace::Own,
             is_placed: false,
             vendor: String::new(),
             family: 0,
@@ -389,7 +389,7 @@ impl Core {
         }
     }
 
-    fn is(&mut self, place: Place, vendor: &str, family: u32, models: &[&str]) -> Result<(), String> {
+    fn is(&mut self, place: CorePlace, vendor: &str, family: u32, models: &[&str]) -> Result<(), String> {
         if self.is_placed {
             return Err(format!("the CPUs of {} are named already", self.name));
         }
@@ -410,8 +410,8 @@ impl Core {
     }
 
     /// Whether it has the same name as another, or is in a CPU that the other is in, too.
-    pub fn is_same(&self, other: &Core) -> bool {
-        let is_of_cpu = |core: &Core| (core.place, core.vendor.clone(), core.family, core.before);
+    pub fn is_same(&self, other: &CoreText) -> bool {
+        let is_of_cpu = |core: &CoreText| (core.place, core.vendor.clone(), core.family, core.before);
         let shares = || {
             self.models.is_empty()
                 || other.models.is_empty()
@@ -428,7 +428,7 @@ impl Core {
     }
 }
 
-impl Event {
+impl CpuEvent {
     fn has(&mut self, properties: &[&str]) -> Result<(), String> {
         let mut rest = properties.iter();
         while let Some(property) = rest.next() {
@@ -443,11 +443,11 @@ impl Event {
     }
 }
 
-impl Node {
+impl NodeText {
     pub fn expression(&self) -> Option<&Expression> {
         match &self.value {
-            Value::Rest => None,
-            Value::Expression(expression) => Some(expression),
+            NodeValue::Rest => None,
+            NodeValue::Expression(expression) => Some(expression),
         }
     }
 }
@@ -472,8 +472,8 @@ fn without<'t>(text: &'t str, last: &str) -> (&'t str, bool) {
     text.strip_suffix(last).map_or((text, false), |before| (before.trim(), true))
 }
 
-fn event(name: &str, config: &str) -> Result<Event, String> {
-    Ok(Event { name: name.into(), config: number(config)?, ..Event::default() })
+fn event(name: &str, config: &str) -> Result<CpuEvent, String> {
+    Ok(CpuEvent { name: name.into(), config: number(config)?, ..CpuEvent::default() })
 }
 
 fn number(word: &str) -> Result<u64, String> {

@@ -15,16 +15,20 @@ fn edges(readings: [Registers; 2], windows: u32) -> f64 {
 
 /// Where a share's truth can lie, and what we say of it.
 #[derive(Clone, Copy, Default)]
-struct Share {
+struct ReferenceShare {
     value: f64,
     low: f64,
     high: f64,
 }
 
-impl Share {
+impl ReferenceShare {
     /// A share that lies between `low` and `high`; anywhere, if that is nowhere.
-    fn new(value: f64, low: f64, high: f64) -> Share {
-        if low > high { Share { value, low: 0.0, high: 1.0 } } else { Share { value, low, high } }
+    fn new(value: f64, low: f64, high: f64) -> ReferenceShare {
+        if low > high {
+            ReferenceShare { value, low: 0.0, high: 1.0 }
+        } else {
+            ReferenceShare { value, low, high }
+        }
     }
 
     /// With what the arithmetic may have lost.
@@ -99,18 +103,18 @@ pub fn span(from: Option<&Sample>, to: &Sample) -> Span {
 }
 
 /// The level 1 shares, adding up to 1, each with its interval.
-fn shares_1(span: &Span) -> [Share; 4] {
+fn shares_1(span: &Span) -> [ReferenceShare; 4] {
     let slots = span.slots as f64;
     let doubt = (span.rounding + span.edges) / slots;
     let raw: [f64; 4] = std::array::from_fn(|k| (span.category[k] / slots).clamp(0.0, 1.0));
     let whole: f64 = raw.iter().sum();
-    let mut shares: [Share; 4] = std::array::from_fn(|k| {
+    let mut shares: [ReferenceShare; 4] = std::array::from_fn(|k| {
         let near = span.category[k] / slots;
         let value = if whole > 0.0 { raw[k] / whole } else { 0.25 };
-        Share { value, low: (near - doubt).clamp(0.0, 1.0), high: (near + doubt).clamp(0.0, 1.0) }
+        ReferenceShare { value, low: (near - doubt).clamp(0.0, 1.0), high: (near + doubt).clamp(0.0, 1.0) }
     });
     if doubt == 0.0 {
-        return shares.map(|share| Share::new(share.value, share.low, share.high));
+        return shares.map(|share| ReferenceShare::new(share.value, share.low, share.high));
     }
     // the others leave no more, and no less, than this
     let low: f64 = shares.iter().map(|s| s.low).sum();
@@ -118,19 +122,23 @@ fn shares_1(span: &Span) -> [Share; 4] {
     for share in &mut shares {
         let least = 1.0 - (high - share.high);
         let most = 1.0 - (low - share.low);
-        *share = Share::new(share.value, share.low.max(least), share.high.min(most));
+        *share = ReferenceShare::new(share.value, share.low.max(least), share.high.min(most));
     }
     shares
 }
 
 /// Widens an interval by what happened uncounted, which may have been all of this category or none.
-fn widen(share: &Share, span: &Span) -> Share {
+fn widen(share: &ReferenceShare, span: &Span) -> ReferenceShare {
     let part = span.uncounted / (span.uncounted + span.slots as f64);
-    Share { value: share.value, low: share.low * (1.0 - part), high: share.high * (1.0 - part) + part }
+    ReferenceShare {
+        value: share.value,
+        low: share.low * (1.0 - part),
+        high: share.high * (1.0 - part) + part,
+    }
 }
 
 /// The bound over all shares.
-fn bound(shares: &[Share], span: &Span) -> f64 {
+fn bound(shares: &[ReferenceShare], span: &Span) -> f64 {
     shares.iter().map(|s| widen(s, span).error()).fold(0.0, f64::max)
 }
 
@@ -156,19 +164,19 @@ pub fn level_2(span: &Span) -> L2 {
     let doubt = (span.rounding + span.edges) / slots;
     // two fields are rounded, each in its own way; what happened at the edges is the same for both
     let doubt_of_rest = (2.0 * span.rounding + span.edges) / slots;
-    let mut shares = [Share::default(); 8];
+    let mut shares = [ReferenceShare::default(); 8];
     for (k, parent) in shares_1(span).iter().enumerate() {
         let near = span.category[4 + k] / slots;
         let value = near.clamp(0.0, parent.value);
         let low = (near - doubt).clamp(0.0, parent.high);
         let high = (near + doubt).clamp(low, parent.high);
         let rest = span.category[k] / slots - near;
-        shares[2 * k] = Share::new(value, low, high);
+        shares[2 * k] = ReferenceShare::new(value, low, high);
         let (mut least, mut most) = (parent.low - high, parent.high - low);
         if doubt > 0.0 {
             (least, most) = (least.max(rest - doubt_of_rest), most.min(rest + doubt_of_rest));
         }
-        shares[2 * k + 1] = Share::new(parent.value - value, least.max(0.0), most.max(0.0));
+        shares[2 * k + 1] = ReferenceShare::new(parent.value - value, least.max(0.0), most.max(0.0));
     }
     L2 {
         size: size_of::<L2>() as u32,

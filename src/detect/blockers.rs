@@ -11,7 +11,7 @@ pub(crate) const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
 /// The call that the kernel refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Attempt<'a> {
+pub(crate) enum RefusedCall<'a> {
     /// perf_event_open of the event of this name.
     Open(&'a str),
     /// The same of a member of a group of general-purpose counters.
@@ -44,21 +44,21 @@ pub(crate) fn unreadable(path: &str, refusal: &io::Error) -> Error {
 pub(crate) fn explain(
     kernel: &impl Kernel,
     options: &Options,
-    attempt: Attempt,
+    attempt: RefusedCall,
     refusal: &io::Error,
 ) -> Error {
     let errno = refusal.raw_os_error().unwrap_or(libc::EIO);
     match attempt {
-        Attempt::Open(event) => not_opened(kernel, options, event, errno, refusal),
-        Attempt::OpenMember(event) if errno == libc::EINVAL => {
+        RefusedCall::Open(event) => not_opened(kernel, options, event, errno, refusal),
+        RefusedCall::OpenMember(event) if errno == libc::EINVAL => {
             Error::errno(libc::ENODEV, format!("'{event}' does not fit into the group"))
                 .why("this PMU has too few general counters for all of its events at once")
                 .remedy("measure level 1")
         }
-        Attempt::OpenMember(event) => not_opened(kernel, options, event, errno, refusal),
-        Attempt::Map => not_mapped(kernel, errno, refusal),
-        Attempt::Clone => not_cloned(errno, refusal),
-        Attempt::Other(call) => match errno {
+        RefusedCall::OpenMember(event) => not_opened(kernel, options, event, errno, refusal),
+        RefusedCall::Map => not_mapped(kernel, errno, refusal),
+        RefusedCall::Clone => not_cloned(errno, refusal),
+        RefusedCall::Other(call) => match errno {
             libc::EPERM | libc::EACCES | libc::ENOSYS => withheld(call, errno, refusal),
             libc::EBADF => Error::errno(errno, format!("{call} on the counters failed"))
                 .why("the program has closed the descriptors of the handle's events, as by close_range(2)")
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::sys::scripted::Scripted;
 
-    fn refused(kernel: &Scripted, options: &Options, attempt: Attempt, errno: i32) -> (i32, String) {
+    fn refused(kernel: &Scripted, options: &Options, attempt: RefusedCall, errno: i32) -> (i32, String) {
         let error = explain(kernel, options, attempt, &io::Error::from_raw_os_error(errno));
         (error.code(), error.to_string())
     }
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn paranoid_names_what_was_found_and_what_is_needed() {
         let kernel = Scripted::default();
-        let open = Attempt::Open("slots");
+        let open = RefusedCall::Open("slots");
         for (found, options, needed) in [
             ("3", Options::default(), "needs 2"),
             ("2", Options { kernel: true, ..Options::default() }, "needs 1"),
@@ -258,18 +258,18 @@ mod tests {
         let kernel = Scripted::default();
         let options = Options { target: Target::Task(77), ..Options::default() };
         for (attempt, errno, code, word) in [
-            (Attempt::Open("slots"), libc::EPERM, libc::EPERM, "seccomp"),
-            (Attempt::Open("slots"), libc::ENOSYS, libc::ENOSYS, "without perf events"),
-            (Attempt::Open("slots"), libc::EMFILE, libc::EMFILE, "ulimit -n"),
-            (Attempt::Open("slots"), libc::ENFILE, libc::ENFILE, "fs.file-max"),
-            (Attempt::Open("slots"), libc::ESRCH, libc::ESRCH, "thread 77"),
-            (Attempt::Open("slots"), libc::EINVAL, libc::ENODEV, "advertises"),
-            (Attempt::Open("slots"), libc::EBUSY, libc::ENODEV, "reserved"),
-            (Attempt::Open("slots"), libc::EACCES, libc::EACCES, "another user"),
-            (Attempt::Map, libc::EPERM, libc::ENOMEM, "ulimit -l"),
-            (Attempt::Map, libc::EACCES, libc::EACCES, "mmap on them is refused"),
-            (Attempt::Other("read"), libc::EPERM, libc::EPERM, "seccomp"),
-            (Attempt::Other("read"), libc::EIO, libc::EIO, "read on"),
+            (RefusedCall::Open("slots"), libc::EPERM, libc::EPERM, "seccomp"),
+            (RefusedCall::Open("slots"), libc::ENOSYS, libc::ENOSYS, "without perf events"),
+            (RefusedCall::Open("slots"), libc::EMFILE, libc::EMFILE, "ulimit -n"),
+            (RefusedCall::Open("slots"), libc::ENFILE, libc::ENFILE, "fs.file-max"),
+            (RefusedCall::Open("slots"), libc::ESRCH, libc::ESRCH, "thread 77"),
+            (RefusedCall::Open("slots"), libc::EINVAL, libc::ENODEV, "advertises"),
+            (RefusedCall::Open("slots"), libc::EBUSY, libc::ENODEV, "reserved"),
+            (RefusedCall::Open("slots"), libc::EACCES, libc::EACCES, "another user"),
+            (RefusedCall::Map, libc::EPERM, libc::ENOMEM, "ulimit -l"),
+            (RefusedCall::Map, libc::EACCES, libc::EACCES, "mmap on them is refused"),
+            (RefusedCall::Other("read"), libc::EPERM, libc::EPERM, "seccomp"),
+            (RefusedCall::Other("read"), libc::EIO, libc::EIO, "read on"),
         ] {
             let (found, text) = refused(&kernel, &options, attempt, errno);
             assert_eq!(found, -code, "{attempt:?} {errno}");
@@ -277,7 +277,9 @@ mod tests {
         }
         kernel.add("/proc/thread-self/status", "Name:\tx\nSeccomp:\t0\n");
         assert!(
-            refused(&kernel, &options, Attempt::Open("slots"), libc::EPERM).1.contains("no seccomp filter")
+            refused(&kernel, &options, RefusedCall::Open("slots"), libc::EPERM)
+                .1
+                .contains("no seccomp filter")
         );
     }
 }

@@ -10,7 +10,7 @@ use super::{
     was_on_always,
 };
 use crate::detect::Pmu;
-use crate::detect::blockers::{Attempt, explain};
+use crate::detect::blockers::{RefusedCall, explain};
 use crate::error::{Error, Reason, Result};
 use crate::model::perf_metrics::{CYCLES, METRICS, MOST_MOVED, MOST_SLOTS_PER_CYCLE, SLOTS, metrics_of};
 use crate::options::{Options, Target};
@@ -74,7 +74,7 @@ impl<K: Kernel> Group<K> {
         let map = match mapped {
             Ok(map) => map,
             Err(_) if options.no_rdpmc => None,
-            Err(refusal) => return Err(explain(&kernel, options, Attempt::Map, &refusal)),
+            Err(refusal) => return Err(explain(&kernel, options, RefusedCall::Map, &refusal)),
         };
         let granted = map.as_ref().is_some_and(Mapping::grants_rdpmc);
         let rdpmc = Rdpmc::new(options, pmu, granted, rseq.is_some());
@@ -144,7 +144,7 @@ impl<K: Kernel> Group<K> {
         let first = self.events - 1 - self.moved;
         for (place, sibling) in self.beside.iter_mut().zip(self.siblings.iter().skip(first)) {
             let map = self.kernel.map(sibling, None);
-            *place = Some(map.map_err(|e| explain(&self.kernel, &self.options, Attempt::Map, &e))?);
+            *place = Some(map.map_err(|e| explain(&self.kernel, &self.options, RefusedCall::Map, &e))?);
         }
         Ok(())
     }
@@ -166,7 +166,7 @@ impl<K: Kernel> Group<K> {
     }
 
     fn explained<T>(&self, call: &str, result: io::Result<T>) -> Result<T> {
-        result.map_err(|e| explain(&self.kernel, &self.options, Attempt::Other(call), &e))
+        result.map_err(|e| explain(&self.kernel, &self.options, RefusedCall::Other(call), &e))
     }
 
     fn start(&self) -> Result<()> {
@@ -218,7 +218,7 @@ impl<K: Kernel> Group<K> {
             let map = self
                 .kernel
                 .map(sibling, None)
-                .map_err(|e| explain(&self.kernel, &self.options, Attempt::Map, &e))?;
+                .map_err(|e| explain(&self.kernel, &self.options, RefusedCall::Map, &e))?;
             match map.index() {
                 METRICS_INDEX => {}
                 0 => return Ok(false),

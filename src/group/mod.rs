@@ -9,7 +9,7 @@ pub(crate) mod relieved;
 mod user_access;
 
 use crate::detect::Pmu;
-use crate::detect::blockers::{Attempt, explain};
+use crate::detect::blockers::{RefusedCall, explain};
 use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
 use crate::options::{Options, Target};
 use crate::read::Access;
@@ -82,9 +82,9 @@ fn open_named<K: Kernel>(
     let attrs: Vec<perf_event_attr> = events.iter().map(|(_, attr)| *attr).collect();
     kernel.open_group(&attrs, pid, cpu, leader).map_err(|refusal| {
         let attempt = match refusal.event {
-            None => Attempt::Clone,
-            Some(event) if leader.is_none() && event > 0 => Attempt::OpenMember(events[event].0),
-            Some(event) => Attempt::Open(events[event].0),
+            None => RefusedCall::Clone,
+            Some(event) if leader.is_none() && event > 0 => RefusedCall::OpenMember(events[event].0),
+            Some(event) => RefusedCall::Open(events[event].0),
         };
         explain(kernel, options, attempt, &refusal.error)
     })

@@ -8,7 +8,7 @@ use super::{
     user_access, was_on_always, work_of_all_kinds,
 };
 use crate::detect::Pmu;
-use crate::detect::blockers::{Attempt, explain};
+use crate::detect::blockers::{RefusedCall, explain};
 use crate::error::{Error, Reason, Result};
 use crate::model::perf_metrics::SLOTS;
 use crate::model::slots_per_ns;
@@ -124,13 +124,13 @@ impl<K: Kernel> PlainGroup<K> {
             maps = match Maps::of(&kernel, &leader, &siblings, place) {
                 Ok(maps) => Some(maps),
                 Err(_) if user_access::MAY_DO_WITHOUT => None,
-                Err(refusal) => return Err(explain(&kernel, options, Attempt::Map, &refusal)),
+                Err(refusal) => return Err(explain(&kernel, options, RefusedCall::Map, &refusal)),
             };
         }
         let granted = maps.as_ref().is_some_and(|maps| maps.leader.grants_rdpmc());
         let rdpmc = Rdpmc::new(options, pmu, granted, rseq.is_some());
         if !options.on_exec && !options.off {
-            let refused = |e| explain(&kernel, options, Attempt::Other("ioctl ENABLE"), &e);
+            let refused = |e| explain(&kernel, options, RefusedCall::Other("ioctl ENABLE"), &e);
             kernel.enable(&leader).map_err(refused)?;
         }
         let mut why = rdpmc.why_not(options, || user_access::refusal(&kernel, pmu));
@@ -319,7 +319,7 @@ impl<K: Kernel> PlainGroup<K> {
 
     fn read(&self, event: &K::Fd, words: &mut [u64]) -> Result<usize> {
         let read = self.kernel.read(event, words);
-        read.map_err(|e| explain(&self.kernel, &self.options, Attempt::Other("read"), &e))
+        read.map_err(|e| explain(&self.kernel, &self.options, RefusedCall::Other("read"), &e))
     }
 
     /// From now on it counts, or not; what it has counted stays.
@@ -328,7 +328,7 @@ impl<K: Kernel> PlainGroup<K> {
             true => (self.kernel.enable(&self.leader), "ENABLE"),
             false => (self.kernel.disable(&self.leader), "DISABLE"),
         };
-        done.map_err(|e| explain(&self.kernel, &self.options, Attempt::Other(name), &e))
+        done.map_err(|e| explain(&self.kernel, &self.options, RefusedCall::Other(name), &e))
     }
 
     /// Before it is closed: a forked child that has copies of the descriptors does not keep it on the counters.

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::place::row_at;
-use super::tree::{Clocks, Expr, Formula, Input, Row, Tree};
+use super::tree::{Clocks, Expr, Formula, Input, NodeRow, Tree};
 use super::{Counting, Event, Leader, Model, Variant, of_core, texts, tree_of_row};
 
 /// What the fields of a sample and a sum mean: one more whenever that changes.
@@ -92,7 +92,7 @@ impl Hash {
         }
     }
 
-    const fn node(self, row: &Row) -> Hash {
+    const fn node(self, row: &NodeRow) -> Hash {
         let hash = self.number(row.metric.id as u64).text(row.metric.name.to_bytes());
         let hash = hash.number(row.parent as u64).number(row.level as u64).number(row.unit as u64);
         hash.formula(&row.formula)
@@ -232,9 +232,9 @@ mod tests {
     use std::collections::HashSet;
 
     const EVENTS: [Event; 2] = [Event::new("one", 0x1c2), Event::new("two", 0x2c2)];
-    const NODES: [Row; 1] = [root(RETIRING, Formula::Slots(0))];
+    const NODES: [NodeRow; 1] = [root(RETIRING, Formula::Slots(0))];
 
-    fn of(name: &'static str, inputs: &'static [Input], nodes: &[Row], events: &[Event]) -> u64 {
+    fn of(name: &'static str, inputs: &'static [Input], nodes: &[NodeRow], events: &[Event]) -> u64 {
         let (nodes, events) = (nodes.to_vec().leak(), events.to_vec().leak());
         let tree = Box::leak(Box::new(Tree::new(inputs, None, &[], nodes, &[])));
         let counters = Counters {

@@ -17,7 +17,7 @@ pub(crate) use fingerprint::{MARK, mark};
 pub(crate) use list::names_of_cores;
 pub use list::{Core, cores, not_measured};
 use metrics::Metric;
-use perf_metrics::Moved;
+use perf_metrics::Correction;
 use place::row_at;
 pub(crate) use place::{
     counters_down_to, has_sums, inputs_down_to, is_corrected, is_sure, levels, levels_by_category,
@@ -25,7 +25,7 @@ pub(crate) use place::{
 };
 use std::fmt;
 use std::sync::OnceLock;
-use tree::{Row, Tree};
+use tree::{NodeRow, Tree};
 
 /// One row: CPUs that count alike.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ pub(crate) enum Variant {
 pub(crate) enum Counting {
     /// SLOTS and PERF_METRICS, with fields down to this level, the tree of metrics that follow from them, and what is counted beside
     /// them.
-    PerfMetrics { level: u32, tree: &'static Tree, moved: &'static [Moved] },
+    PerfMetrics { level: u32, tree: &'static Tree, moved: &'static [Correction] },
     /// General-purpose counters.
     Counters(&'static Counters),
     /// Not by this version; why.
@@ -272,7 +272,7 @@ pub(crate) fn with_subtree(row: &Model, node: u32) -> Option<(u32, &'static Mode
     let counts = |other: &&Model| {
         let Some(tree) = tree_of_row(other) else { return false };
         let mut children = tree.nodes.iter().filter(|child| child.parent == node).peekable();
-        let deepest = |child: &&Row| child.level == other.levels() && child.is_measured(child.level);
+        let deepest = |child: &&NodeRow| child.level == other.levels() && child.is_measured(child.level);
         children.peek().is_some()
             && children.all(|child| child.is_measured(child.level))
             && tree.nodes.iter().filter(deepest).any(|child| tree.is_below(child, node))

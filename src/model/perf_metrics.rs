@@ -6,7 +6,7 @@ use super::metrics::{
     FRONTEND_BOUND, HEAVY_OPERATIONS, LIGHT_OPERATIONS, MACHINE_CLEARS, MEMORY_BOUND, RETIRING,
 };
 use super::tree::Formula::{Rest, Slots};
-use super::tree::{Input, Row, Tree, child, root};
+use super::tree::{Input, NodeRow, Tree, child, root};
 use super::{ANY_STEPPING, Counting, Event, Model, Variant};
 
 /// The leader. Its control page shows `SLOTS_INDEX` while it counts.
@@ -40,7 +40,7 @@ pub(crate) fn metrics_of(level: u32) -> &'static [Event] {
 }
 
 /// The fields, each with the nodes that it tells, as the register is: that is the published metric from Lion Cove on, and with what
-/// `Moved` tells.
+/// `Correction` tells.
 pub(super) const INPUTS: [Input; 8] = [
     Input::Category(0),
     Input::Category(1),
@@ -51,7 +51,7 @@ pub(super) const INPUTS: [Input; 8] = [
     Input::Category(6),
     Input::Category(7),
 ];
-pub(super) const NODES: [Row; 12] = [
+pub(super) const NODES: [NodeRow; 12] = [
     root(RETIRING, Slots(0)),
     root(BAD_SPECULATION, Slots(1)),
     root(FRONTEND_BOUND, Slots(2)),
@@ -69,7 +69,7 @@ pub(crate) static TREE: Tree = Tree::new(&INPUTS, None, &[], &NODES, &[]);
 
 /// Slots that the published metrics have in other categories than the registers, and that a general-purpose counter beside these counts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moved {
+pub(crate) struct Correction {
     pub event: Event,
     /// Slots for each that it counts.
     pub each: u32,

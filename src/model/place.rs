@@ -1,7 +1,7 @@
 //! What is looked up of a row by its place in the table, as samples name it, in a handful of instructions.
 #![forbid(unsafe_code)]
 
-use super::perf_metrics::{MOST_MOVED, Moved};
+use super::perf_metrics::{Correction, MOST_MOVED};
 use super::sums::Sums;
 use super::tree::Tree;
 use super::{Counting, Model, TABLE, tree_of_row};
@@ -25,7 +25,7 @@ macro_rules! by_place {
 /// More than any tree has.
 const LEVELS: u8 = 8;
 
-by_place!(MOVED: &[Moved] = &[], |row, _tree| row.moved());
+by_place!(MOVED: &[Correction] = &[], |row, _tree| row.moved());
 by_place!(IS_CORRECTED: bool = false, |_row, tree| tree.is_corrected());
 by_place!(IS_SURE: bool = true, |_row, tree| tree.is_sure());
 by_place!(LEVELS_BY_CATEGORY: u8 = 0, |_row, tree| if tree.takes_counters() { 0 } else { tree.depth() as u8 });
@@ -78,7 +78,7 @@ pub(crate) fn sources_of_level_1(place: u8) -> usize {
 
 /// What the row at a place counts beside the registers.
 #[inline(always)]
-pub(crate) fn moved(place: u8) -> &'static [Moved] {
+pub(crate) fn moved(place: u8) -> &'static [Correction] {
     MOVED[usize::from(place)]
 }
 
@@ -142,7 +142,7 @@ pub(super) const fn row_at(mut place: usize) -> Option<&'static Model> {
 
 impl Model {
     /// What it counts beside the registers.
-    pub const fn moved(&self) -> &'static [Moved] {
+    pub const fn moved(&self) -> &'static [Correction] {
         if let Counting::PerfMetrics { moved, .. } = self.counting { moved } else { &[] }
     }
 }

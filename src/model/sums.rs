@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::metrics::{LEVEL_1, LEVEL_2, SMT_CONTENTION};
-use super::tree::{Corrected, Formula, Tree};
+use super::tree::{CorrectionInputs, Formula, Tree};
 
 /// No root of `Sums` takes a later input.
 pub(crate) const SUMMED: usize = 5;
@@ -30,7 +30,7 @@ pub(crate) struct Sums {
     pub rest: u8,
     /// There is a fifth root, or one of `Formula::Retired`.
     pub has_more: bool,
-    /// The root that has the slots no stall took, as `Retired` divides them.
+    /// The root that has the slots no stall took, as `RetirementInputs` divides them.
     pub retired: Option<RetiredRoot>,
     /// The first of two nodes below each of td_l1's, of those whose second is what the first leaves.
     pub below: [Below; 4],
@@ -106,18 +106,18 @@ impl Sums {
                 self.rest = place as u8;
                 return Some(self);
             }
-            Formula::Slots(input) => Sum::NOTHING.with(&[input], 1.0),
-            Formula::Balance(more, less) => Sum::NOTHING.with(more, 1.0).with(less, -1.0),
+            Formula::Slots(input) => PartialSum::NOTHING.with(&[input], 1.0),
+            Formula::Balance(more, less) => PartialSum::NOTHING.with(more, 1.0).with(less, -1.0),
             Formula::Corrected(of) => {
-                let sum = Sum::NOTHING.with(&[of.slots], 1.0);
+                let sum = PartialSum::NOTHING.with(&[of.slots], 1.0);
                 let (errors, sum) = (sum.inputs, sum.with(of.less, -1.0).with(of.more, 1.0));
                 self.corrections |= sum.inputs & !errors;
-                Sum { inputs: errors, ..sum }
+                PartialSum { inputs: errors, ..sum }
             }
             Formula::Retired(of)
                 if self.retired.is_none() && of.retired < SUMMED && of.dispatched < SUMMED =>
             {
-                let stalls = Sum::NOTHING.with(of.stalls, 1.0).with(of.not_stalls, -1.0);
+                let stalls = PartialSum::NOTHING.with(of.stalls, 1.0).with(of.not_stalls, -1.0);
                 self.of_slots.fifth = wide(stalls.slots);
                 if stalls.inputs.count_ones() > 3 {
                     return None;
@@ -162,7 +162,7 @@ const fn wide(of: [f32; SUMMED]) -> [f64; SUMMED] {
 }
 
 /// A sum of inputs on the way.
-struct Sum {
+struct PartialSum {
     slots: [f32; SUMMED],
     /// Which are in it.
     inputs: u32,
@@ -170,10 +170,10 @@ struct Sum {
     is_whole: bool,
 }
 
-impl Sum {
-    const NOTHING: Sum = Sum { slots: [0.0; SUMMED], inputs: 0, is_whole: true };
+impl PartialSum {
+    const NOTHING: PartialSum = PartialSum { slots: [0.0; SUMMED], inputs: 0, is_whole: true };
 
-    const fn with(mut self, places: &[usize], sign: f32) -> Sum {
+    const fn with(mut self, places: &[usize], sign: f32) -> PartialSum {
         let mut k = 0;
         while k < places.len() {
             if places[k] < SUMMED {
@@ -264,7 +264,7 @@ impl Tree {
         }
         let (slots, less) = match self.nodes[first].formula {
             Formula::Slots(slots) => (slots, Below::NONE),
-            Formula::Corrected(Corrected { slots, less: &[less], more: &[] })
+            Formula::Corrected(CorrectionInputs { slots, less: &[less], more: &[] })
                 if corrections >> less & 1 == 1 =>
             {
                 (slots, less as u8)

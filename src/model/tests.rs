@@ -180,7 +180,7 @@ fn a_subtree_has_perfs_name_of_its_root() {
 /// the other.
 #[test]
 fn both_kinds_of_core_count_the_same_nodes_by_the_events_of_each() {
-    use tree::{Corrected, Formula};
+    use tree::{CorrectionInputs, Formula};
     let mut compared = 0;
     for whole in rows().filter(|row| row.variant == Variant::Hybrid) {
         let e_cores = texts::E_CORES.iter().find(|e_cores| e_cores.base == whole.base).unwrap();
@@ -208,13 +208,16 @@ fn both_kinds_of_core_count_the_same_nodes_by_the_events_of_each() {
                     (Formula::Slots(a), Formula::Slots(b)) => {
                         assert_eq!(here.events[a], there.events[b], "{name}")
                     }
-                    (Formula::Corrected(Corrected { slots, less: [a], more: [] }), Formula::Slots(b)) => {
+                    (
+                        Formula::Corrected(CorrectionInputs { slots, less: [a], more: [] }),
+                        Formula::Slots(b),
+                    ) => {
                         assert_eq!(here.events[slots], there.events[b], "{name}");
                         assert!(here.events[*a].never, "{name}");
                     }
                     (
-                        Formula::Corrected(Corrected { slots, less: [a], more: [] }),
-                        Formula::Corrected(Corrected { slots: b, less: [c], .. }),
+                        Formula::Corrected(CorrectionInputs { slots, less: [a], more: [] }),
+                        Formula::Corrected(CorrectionInputs { slots: b, less: [c], .. }),
                     ) => {
                         assert_eq!(
                             (here.events[slots], here.events[*a]),

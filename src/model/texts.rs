@@ -2,7 +2,9 @@
 
 use super::metrics;
 use super::perf_metrics;
-use super::tree::{Clocks, Corrected, Expr, Formula, Input, Retired, Row, Tree, Unsure};
+use super::tree::{
+    Clocks, CorrectionInputs, DoubtfulSlots, Expr, Formula, Input, NodeRow, RetirementInputs, Tree,
+};
 use super::{Counters, Counting, Event, Leader, Model, NoDeeper, Variant};
 
 include!(concat!(env!("OUT_DIR"), "/cpus.rs"));

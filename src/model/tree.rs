@@ -13,10 +13,10 @@ pub(crate) struct Tree {
     /// What tells the core's cycles, if a node is a share of them.
     pub clocks: Option<Clocks>,
     /// Parents before their children, so that one pass evaluates all.
-    pub nodes: &'static [Row],
+    pub nodes: &'static [NodeRow],
     /// Slots that the published metrics give to other nodes than the sources of these do. How many is not known, but where the tree
     /// `is_corrected`: there inputs count them, perhaps not all the time.
-    pub unsure: &'static [Unsure],
+    pub unsure: &'static [DoubtfulSlots],
     /// What the simulated PMU counts of each input in a cycle, unless it is told otherwise; empty for CPUs with
     /// PERF_METRICS, which are simulated by a mix of their categories.
     pub per_cycle: &'static [f64],
@@ -28,7 +28,7 @@ pub(crate) struct Tree {
 
 /// Slots that may be of some nodes rather than of others, and how many is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unsure {
+pub(crate) struct DoubtfulSlots {
     /// The inputs count them as of each of these nodes, so none of them has fewer.
     pub counted_in: &'static [u32],
     /// By the published metrics they are of each of these.
@@ -79,7 +79,7 @@ pub(crate) enum Clocks {
 
 /// A node of a tree.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct NodeRow {
     pub metric: Metric,
     /// The parent's id.
     pub parent: u32,
@@ -97,11 +97,11 @@ pub(crate) enum Formula {
     /// are part of its parent's.
     Slots(usize),
     /// The same: slots of an input as the published metric corrects it by others.
-    Corrected(Corrected),
+    Corrected(CorrectionInputs),
     /// The same: slots that the first inputs counted, less those that the others did.
     Balance(&'static [usize], &'static [usize]),
     /// Of a root: slots that no stall took, as many of them as operations retired of those that were dispatched.
-    Retired(Retired),
+    Retired(RetirementInputs),
     /// What the siblings, all above it, leave of the parent; of one root, what the others leave of all slots.
     Rest,
     /// Arithmetic. The value is a share, between 0 and 1, whatever the parent's is.
@@ -112,7 +112,7 @@ pub(crate) enum Formula {
 
 /// Inputs of `Formula::Corrected`, by their places.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Corrected {
+pub(crate) struct CorrectionInputs {
     pub slots: usize,
     /// Each counts slots that are among those, and by the published metric are of another node.
     pub less: &'static [usize],
@@ -122,7 +122,7 @@ pub(crate) struct Corrected {
 
 /// Inputs of `Formula::Retired`, by their places.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Retired {
+pub(crate) struct RetirementInputs {
     /// They count slots that stalls took.
     pub stalls: &'static [usize],
     /// They count slots that are among these and that no stall took.
@@ -183,17 +183,17 @@ const fn last(places: &[usize]) -> usize {
 }
 
 /// A root, whose value is a share of all slots.
-pub(crate) const fn root(metric: Metric, formula: Formula) -> Row {
-    Row { metric, parent: TD_NODE_NONE, above: None, level: 1, unit: TD_UNIT_SLOTS, formula }
+pub(crate) const fn root(metric: Metric, formula: Formula) -> NodeRow {
+    NodeRow { metric, parent: TD_NODE_NONE, above: None, level: 1, unit: TD_UNIT_SLOTS, formula }
 }
 
 /// A node of level 2, whose value is a share of all slots, below one of level 1 at its place there.
-pub(crate) const fn child(metric: Metric, above: u8, formula: Formula) -> Row {
+pub(crate) const fn child(metric: Metric, above: u8, formula: Formula) -> NodeRow {
     let parent = LEVEL_1[above as usize].id;
-    Row { metric, parent, above: Some(above), level: 2, unit: TD_UNIT_SLOTS, formula }
+    NodeRow { metric, parent, above: Some(above), level: 2, unit: TD_UNIT_SLOTS, formula }
 }
 
-impl Row {
+impl NodeRow {
     /// Whether a measurement down to this level tells the node.
     pub const fn is_measured(&self, level: u32) -> bool {
         self.level <= level && !matches!(self.formula, Formula::NoCounter)
@@ -210,8 +210,8 @@ impl Tree {
     pub const fn new(
         inputs: &'static [Input],
         clocks: Option<Clocks>,
-        unsure: &'static [Unsure],
-        nodes: &'static [Row],
+        unsure: &'static [DoubtfulSlots],
+        nodes: &'static [NodeRow],
         per_cycle: &'static [f64],
     ) -> Tree {
         let (mut measured, mut place) = ([0; 8], 0);
@@ -245,7 +245,7 @@ impl Tree {
     }
 
     /// Whether this node is below the one with this id.
-    pub fn is_below(&self, row: &Row, id: u32) -> bool {
+    pub fn is_below(&self, row: &NodeRow, id: u32) -> bool {
         row.parent == id
             || self.place(row.parent).is_some_and(|parent| self.is_below(&self.nodes[parent], id))
     }
@@ -372,7 +372,7 @@ pub(crate) mod tests {
                         "{row:?}"
                     );
                 }
-                Formula::Retired(Retired { stalls, not_stalls, retired, dispatched }) => {
+                Formula::Retired(RetirementInputs { stalls, not_stalls, retired, dispatched }) => {
                     stalls.iter().chain(not_stalls).for_each(|input| inputs_exist(*input));
                     [retired, dispatched].into_iter().for_each(inputs_exist);
                     assert!(row.unit == TD_UNIT_SLOTS && parent.is_none(), "{row:?}");
@@ -386,7 +386,7 @@ pub(crate) mod tests {
                         None => below.all(|other| other.divides_all() && !matches!(other.formula, Rest)),
                     };
                     assert!(is_last, "a sibling is below {row:?}");
-                    let is_child = |other: &Row| other.parent == row.parent;
+                    let is_child = |other: &NodeRow| other.parent == row.parent;
                     let first = above.iter().position(is_child).unwrap_or(place);
                     let in_a_row = parent.is_none() || above[first..].iter().all(is_child);
                     assert!(in_a_row, "something is between the siblings of {row:?}");
@@ -422,7 +422,7 @@ pub(crate) mod tests {
         assert!(tree.per_cycle.iter().all(|count| (0.0..=16.0).contains(count)));
     }
 
-    fn check_expr(tree: &Tree, above: &[Row], expr: &Expr) {
+    fn check_expr(tree: &Tree, above: &[NodeRow], expr: &Expr) {
         match expr {
             Expr::Number(number) => assert!(number.is_finite()),
             Expr::Slots => (),

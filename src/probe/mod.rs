@@ -64,17 +64,17 @@ pub fn probe() -> Survey {
 const WATCHED: Duration = Duration::from_millis(20);
 
 /// The default open, and the part of the time that its counters counted.
-fn open_and_count() -> Result<Opened> {
+fn open_and_count() -> Result<OpenHandle> {
     let td = TopDown::open(&Options::default())?;
     let before = td.read()?;
     let end = Linux::default().cpu_time() + WATCHED;
     while Linux::default().cpu_time() < end {}
     let after = td.read()?;
-    Ok(Opened { info: td.info()?, running: decode_l1(Some(&before), &after).map(|l1| l1.running) })
+    Ok(OpenHandle { info: td.info()?, running: decode_l1(Some(&before), &after).map(|l1| l1.running) })
 }
 
 /// A handle that was opened and watched.
-struct Opened {
+struct OpenHandle {
     info: Info,
     running: Result<f64>,
 }
@@ -86,7 +86,7 @@ struct Surroundings<'k, K: Kernel> {
     pmu: Result<Pmu>,
     /// This thread is registered for restartable sequences.
     rseq: bool,
-    open: Result<Opened>,
+    open: Result<OpenHandle>,
     general: Result<General>,
 }
 
@@ -137,7 +137,7 @@ impl<'k, K: Kernel> Surroundings<'k, K> {
         kernel: &'k K,
         cpu: Identity,
         rseq: bool,
-        open: impl FnOnce(&K) -> Result<Opened>,
+        open: impl FnOnce(&K) -> Result<OpenHandle>,
         count: impl FnOnce(&K) -> Result<General>,
     ) -> Self {
         let pmu = detect::find(kernel, &cpu);

@@ -2,14 +2,14 @@
 #![forbid(unsafe_code)]
 
 use super::{Outcome, Surroundings};
-use crate::detect::blockers::{Attempt, PARANOID, explain};
+use crate::detect::blockers::{PARANOID, RefusedCall, explain};
 use crate::options::{Options, Target};
 use crate::sys::Kernel;
 use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, perf_event_attr};
 use std::io;
 
 /// A software event, which every kernel with perf events has: what becomes of it is a matter of permission alone.
-const DUMMY: Attempt = Attempt::Open("dummy");
+const DUMMY: RefusedCall = RefusedCall::Open("dummy");
 
 /// Files that runtimes leave in their containers.
 const CONTAINERS: &[(&str, &str)] = &[
@@ -48,7 +48,7 @@ fn dummy<K: Kernel>(m: &Surroundings<K>, options: &Options) -> io::Result<K::Fd>
     m.kernel.open(&attr, pid, cpu)
 }
 
-fn refused<K: Kernel>(m: &Surroundings<K>, attempt: Attempt, refusal: &io::Error) -> Outcome {
+fn refused<K: Kernel>(m: &Surroundings<K>, attempt: RefusedCall, refusal: &io::Error) -> Outcome {
     Outcome::blocker(&explain(m.kernel, &Options::default(), attempt, refusal))
 }
 
@@ -104,7 +104,7 @@ pub(super) fn locked_memory<K: Kernel>(m: &Surroundings<K>) -> Outcome {
         Err(refusal) => return refused(m, DUMMY, &refusal),
     };
     if let Err(refusal) = m.kernel.map(&event, None) {
-        return refused(m, Attempt::Map, &refusal);
+        return refused(m, RefusedCall::Map, &refusal);
     }
     let per_cpu = m.text("/proc/sys/kernel/perf_event_mlock_kb").unwrap_or("unknown".into());
     let limits = m.text("/proc/self/limits").unwrap_or_default();

@@ -48,7 +48,7 @@ fn hybrid() -> Scripted {
 }
 
 /// As the library opens, on that kernel.
-fn opened(kernel: &Scripted, cpu: &Identity) -> Result<Opened> {
+fn opened(kernel: &Scripted, cpu: &Identity) -> Result<OpenHandle> {
     let pmu = detect::pmu(kernel, cpu)?;
     let (_, why) = Group::open(kernel.clone(), &pmu, pmu.level, &Options::default(), None, PATIENCE)?;
     let info = Info {
@@ -68,7 +68,7 @@ fn opened(kernel: &Scripted, cpu: &Identity) -> Result<Opened> {
         windows_ns: 0,
     };
     let starved = Error::new(TD_ENOTCOUNTING, "no slot was counted");
-    Ok(Opened { info, running: if pmu.covers(kernel.cpu()) { Ok(1.0) } else { Err(starved) } })
+    Ok(OpenHandle { info, running: if pmu.covers(kernel.cpu()) { Ok(1.0) } else { Err(starved) } })
 }
 
 fn all_free(_: &Scripted) -> Result<General> {
@@ -324,7 +324,7 @@ fn the_watchdog_is_no_wall() {
 fn others_who_take_turns_and_others_who_leave_none() {
     let kernel = machine();
     let half =
-        |kernel: &Scripted| opened(kernel, &spr()).map(|opened| Opened { running: Ok(0.493), ..opened });
+        |kernel: &Scripted| opened(kernel, &spr()).map(|opened| OpenHandle { running: Ok(0.493), ..opened });
     let report = Surroundings::new(&kernel, spr(), true, half, all_free).survey();
     is(&report, "other_users", Verdict::Note, "counted 49 % of the time", "end those");
     assert_eq!(first_blocker(&report), "none");

@@ -12,11 +12,11 @@ pub(super) const REMEMBERED: usize = 64;
 pub(super) struct Remembered<T> {
     /// On the heap, since who opens a handle may have a small stack. Given back by `free` alone: after a close in a signal
     /// handler, the call that was interrupted may use it yet.
-    ring: ManuallyDrop<Box<[Entry<T>]>>,
+    ring: ManuallyDrop<Box<[RingEntry<T>]>>,
     latest: Cell<usize>,
 }
 
-struct Entry<T> {
+struct RingEntry<T> {
     /// Sequence number and window; none while the value changes.
     key: Cell<Option<u64>>,
     value: Cell<T>,
@@ -29,7 +29,7 @@ pub(super) fn key(sequence: u32, window: u32) -> u64 {
 
 impl<T: Copy + Default> Remembered<T> {
     pub fn new() -> Remembered<T> {
-        let nothing = |_| Entry { key: Cell::new(None), value: Cell::default() };
+        let nothing = |_| RingEntry { key: Cell::new(None), value: Cell::default() };
         let ring = (0..REMEMBERED).map(nothing).collect();
         Remembered { ring: ManuallyDrop::new(ring), latest: Cell::new(0) }
     }

@@ -93,11 +93,11 @@ pub(crate) struct SimulatedRegisters {
     /// Slots per cycle.
     width: u64,
     begun: Instant,
-    state: Kept<State>,
+    state: Kept<SimulatedState>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct SimulatedState {
     mix: [u64; CATEGORIES],
     /// When the registers last moved on.
     at: Moment,
@@ -111,7 +111,7 @@ struct State {
 impl SimulatedRegisters {
     pub fn new(level: u32, width: u32) -> SimulatedRegisters {
         let mix = Mix::default().shares().expect("the default mix is a mix");
-        let state = State {
+        let state = SimulatedState {
             mix,
             at: Moment::now(),
             slots: 0,
@@ -130,7 +130,7 @@ impl SimulatedRegisters {
 
     /// Moves on to now, and changes this then. Returns what was there before the change. (A signal handler's own may come
     /// between.)
-    fn change(&self, work: impl Fn(&mut State)) -> State {
+    fn change(&self, work: impl Fn(&mut SimulatedState)) -> SimulatedState {
         loop {
             let mut change = self.state.begin();
             change.value().move_on(self.width);
@@ -146,7 +146,7 @@ impl SimulatedRegisters {
         self.snapshot(&self.change(|_| {}))
     }
 
-    fn snapshot(&self, state: &State) -> Snapshot {
+    fn snapshot(&self, state: &SimulatedState) -> Snapshot {
         let time = state.at.since(self.begun);
         Snapshot {
             registers: Registers { slots: RawSlots(state.slots), metrics: state.metrics(self.level) },
@@ -159,7 +159,7 @@ impl SimulatedRegisters {
     }
 }
 
-impl State {
+impl SimulatedState {
     fn move_on(&mut self, width: u64) {
         let slots = self.at.move_on() * width;
         self.slots += slots;
@@ -190,7 +190,7 @@ impl State {
 
 impl MetricsCounters for SimulatedRegisters {
     fn counts(&self) -> Result<GroupCounts> {
-        let take = |state: &mut State| {
+        let take = |state: &mut SimulatedState| {
             let snapshot = self.snapshot(state);
             let Registers { slots, metrics } = snapshot.registers;
             state.counts.slots += slots.0;
@@ -405,7 +405,8 @@ mod tests {
         for mix in mixes {
             pmu.counts().unwrap();
             pmu.set_mix(&mix).unwrap();
-            let mut state = State { slots: 0, exact: [0; CATEGORIES], ..pmu.state.get(|state| *state) };
+            let mut state =
+                SimulatedState { slots: 0, exact: [0; CATEGORIES], ..pmu.state.get(|state| *state) };
             while state.slots < 100_000 {
                 state.move_on(6);
             }

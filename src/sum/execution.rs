@@ -29,20 +29,20 @@ pub struct Execution {
 
 /// An execution that is to end: how it is counted, and what it began with.
 #[derive(Clone, Copy)]
-pub(crate) struct Begun {
+pub(crate) struct OpenExecution {
     /// As `Sum::state`.
     state: u32,
     from: Sample,
 }
 
-impl Begun {
+impl OpenExecution {
     /// Whether it is measured.
     pub(crate) fn is_measured(&self) -> bool {
         matches!(self.state, MEASURING | COUNTED)
     }
 
     /// One that was counted steadily: what it began with, besides `before`, as a sample, where samples start from `start`.
-    fn measured(self, start: &Sample, before: &Increments) -> Begun {
+    fn measured(self, start: &Sample, before: &Increments) -> OpenExecution {
         let from = &self.from;
         let slots = from.slots.wrapping_add(before.slots);
         let ns = from.time_enabled_ns.wrapping_add(before.ns);
@@ -55,7 +55,7 @@ impl Begun {
             counter: std::array::from_fn(|k| start.counter[k].wrapping_add(counter(k))),
             ..*start
         };
-        Begun { from, ..self }
+        OpenExecution { from, ..self }
     }
 }
 
@@ -281,13 +281,13 @@ impl Sum {
     /// What the present execution began with; where it was counted steadily, after so much before it, as a sample. Whatever a signal
     /// handler makes of the sum from here on, the execution ends as it began.
     #[inline]
-    pub(crate) fn begun(&self, before: &Increments) -> Begun {
-        let begun = Begun { state: self.state, from: self.from };
+    pub(crate) fn begun(&self, before: &Increments) -> OpenExecution {
+        let begun = OpenExecution { state: self.state, from: self.from };
         let last = self.last;
         compiler_fence(SeqCst);
         let is_of_last = begun.state != COUNTED || begun.from.base == last.base;
         if self.state != begun.state || !is_of_last {
-            return Begun { state: BETWEEN, from: begun.from }; // a handler has executed the sum meanwhile: this execution is none any more
+            return OpenExecution { state: BETWEEN, from: begun.from }; // a handler has executed the sum meanwhile: this execution is none any more
         }
         if begun.state == COUNTED { begun.measured(&last, before) } else { begun }
     }
@@ -335,7 +335,7 @@ impl Sum {
     ///
     /// # Errors
     /// Those of [`crate::decode_l1`].
-    pub(crate) fn ends_measured(&mut self, begun: Begun, to: &Sample) -> Result<()> {
+    pub(crate) fn ends_measured(&mut self, begun: OpenExecution, to: &Sample) -> Result<()> {
         // (what counters add to takes each addition whole; categories are taken together with those of the execution before)
         let by_counters = to.base.tree().is_some_and(Tree::takes_counters);
         let _whole = (!by_counters).then(Blocked::new);
@@ -359,7 +359,7 @@ impl Sum {
     /// # Errors
     /// -EINVAL: none had begun, or with another handle; TD_ESTALE: before a reset.
     #[inline]
-    pub(crate) fn ends(&mut self, begun: Begun, to: &SlotsOnly) -> Result<()> {
+    pub(crate) fn ends(&mut self, begun: OpenExecution, to: &SlotsOnly) -> Result<()> {
         self.state = BETWEEN;
         if begun.state != COUNTING {
             at_once::add_saturating(&mut self.unbalanced, 1);

@@ -2,14 +2,14 @@
 #![forbid(unsafe_code)]
 
 use super::{Sum, TD_SAMPLE_SPARSE};
-use crate::bound::{Chosen, Moments, random_sample};
+use crate::bound::{Moments, RandomSample, random_sample};
 use crate::decode::{level_1_of, level_2_of};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::MOST_INPUTS;
-use crate::model::tree::{Formula, Input, Row, Tree};
+use crate::model::tree::{Formula, Input, NodeRow, Tree};
 use crate::sample::{CATEGORIES, L1, L2, TD_SAMPLE_UNCORRECTED};
 use crate::span::{Span, another_version, float};
-use crate::tree::{self, CountedInputs, Moved, Node, Nodes};
+use crate::tree::{self, CountedInputs, MovedSlots, Node, Nodes};
 
 impl Sum {
     /// What was measured, and the tree of the CPU that it was measured on.
@@ -57,7 +57,7 @@ impl Sum {
     fn sampled(&self, span: &Span) -> [f64; CATEGORIES] {
         let slots = self.measured_slots as f64;
         let Sum { measured, executions, .. } = *self;
-        let chosen = Chosen { measured, executions, measured_slots: slots, slots: self.slots as f64 };
+        let chosen = RandomSample { measured, executions, measured_slots: slots, slots: self.slots as f64 };
         std::array::from_fn(|k| {
             let moments = Moments { xx: self.xx, xy: self.moments[k], yy: self.moments[CATEGORIES + k] };
             random_sample(&chosen, span.category[k] / slots, &moments)
@@ -74,7 +74,7 @@ impl Sum {
     /// # Errors
     /// TD_ENOTCOUNTING: nothing was measured; -ENOTSUP: the CPU's tree has others.
     pub fn l1(&self) -> Result<L1> {
-        self.l1_beside(&Moved::UNSEEN)
+        self.l1_beside(&MovedSlots::UNSEEN)
     }
 
     /// Level 2 shares of the sum.
@@ -82,7 +82,7 @@ impl Sum {
     /// # Errors
     /// TD_ENOTCOUNTING: nothing was measured; -ENOTSUP: the samples have no level 2, or the CPU's tree has others.
     pub fn l2(&self) -> Result<L2> {
-        self.l2_beside(&Moved::UNSEEN)
+        self.l2_beside(&MovedSlots::UNSEEN)
     }
 
     /// Nodes of the CPU's tree of metrics, of all executions in the sum, in the order of
@@ -91,14 +91,14 @@ impl Sum {
     /// # Errors
     /// TD_ENOTCOUNTING: nothing was measured.
     pub fn decode_tree(&self) -> Result<Vec<Node>> {
-        self.decode_tree_beside(&Moved::UNSEEN)
+        self.decode_tree_beside(&MovedSlots::UNSEEN)
     }
 
     /// As `l1`, with what others have counted of the same work.
     ///
     /// # Errors
     /// Those of `l1`.
-    pub fn l1_beside(&self, moved: &Moved) -> Result<L1> {
+    pub fn l1_beside(&self, moved: &MovedSlots) -> Result<L1> {
         let sum = self.without_edges();
         sum.nodes_as_counted(1, moved, |nodes| level_1_of(nodes, sum.slots))?
     }
@@ -107,7 +107,7 @@ impl Sum {
     ///
     /// # Errors
     /// Those of `l2`.
-    pub fn l2_beside(&self, moved: &Moved) -> Result<L2> {
+    pub fn l2_beside(&self, moved: &MovedSlots) -> Result<L2> {
         let sum = self.without_edges();
         sum.nodes_as_counted(2, moved, |nodes| level_2_of(nodes, sum.slots))?
     }
@@ -116,16 +116,16 @@ impl Sum {
     ///
     /// # Errors
     /// Those of `decode_tree`.
-    pub fn decode_tree_beside(&self, moved: &Moved) -> Result<Vec<Node>> {
+    pub fn decode_tree_beside(&self, moved: &MovedSlots) -> Result<Vec<Node>> {
         self.without_edges().nodes_as_counted(1, moved, |nodes| nodes.collect())
     }
 
     /// What it has counted of what the published metrics correct by, for a sum of the same work that has not; and of how many slots.
     /// None: nothing corrects its nodes, or nothing was measured.
     #[must_use]
-    pub fn moved(&self) -> Option<(Moved, u64)> {
+    pub fn moved(&self) -> Option<(MovedSlots, u64)> {
         let (span, tree) = self.measured(1).ok().filter(|_| self.flags & TD_SAMPLE_UNCORRECTED == 0)?;
-        let corrected = |row: &Row| match row.formula {
+        let corrected = |row: &NodeRow| match row.formula {
             Formula::Corrected(of) if row.divides_all() => Some(of),
             _ => None,
         };
@@ -136,17 +136,22 @@ impl Sum {
         tree.nodes.iter().any(|row| corrected(row).is_some()).then(|| {
             let of = || tree.nodes.iter().filter_map(corrected);
             let counted = [of().map(|of| slots(of.less)).sum(), of().map(|of| slots(of.more)).sum()];
-            (Moved { counted, off: span.rounding + span.edges, rest: 0.0 }, span.slots)
+            (MovedSlots { counted, off: span.rounding + span.edges, rest: 0.0 }, span.slots)
         })
     }
 
     /// As `decode_tree`, for a function that is given the nodes; an error unless this level was counted.
     pub(crate) fn nodes<R>(&self, level: u32, then: impl FnOnce(Nodes) -> R) -> Result<R> {
-        self.without_edges().nodes_as_counted(level, &Moved::UNSEEN, then)
+        self.without_edges().nodes_as_counted(level, &MovedSlots::UNSEEN, then)
     }
 
     /// The same with the library's own instructions at the edges.
-    fn nodes_as_counted<R>(&self, level: u32, moved: &Moved, then: impl FnOnce(Nodes) -> R) -> Result<R> {
+    fn nodes_as_counted<R>(
+        &self,
+        level: u32,
+        moved: &MovedSlots,
+        then: impl FnOnce(Nodes) -> R,
+    ) -> Result<R> {
         let (span, tree) = self.measured(level)?;
         let sampled = self.sampled(&span).map(|part| part * span.slots as f64);
         let mut counted = CountedInputs {

@@ -1,7 +1,7 @@
 //! A tree of metrics, evaluated over what was counted: each node's value, and the interval in which the truth lies.
 #![forbid(unsafe_code)]
 
-use super::inputs::{Count, CountedInputs, Moved};
+use super::inputs::{Count, CountedInputs, MovedSlots};
 use super::interval::{self, Ends, Interval};
 use super::roots::{ADDED, COUNTERS, Errors, Roots, near_below};
 use super::shares::{Near, Shares, divided};
@@ -177,7 +177,7 @@ pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &CountedInputs, shares:
 #[cold]
 #[inline(never)]
 fn doubt(tree: &Tree, counted: &CountedInputs, shares: &mut Evaluated) {
-    let Moved { counted: all, off, rest } = counted.moved;
+    let MovedSlots { counted: all, off, rest } = counted.moved;
     for (unsure, seen) in tree.unsure.iter().zip(all) {
         let ids = |ids: &'static [u32]| ids.iter().filter_map(|id| tree.place(*id));
         let least_of = |of: &dyn Fn(&Share) -> f64| {

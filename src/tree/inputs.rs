@@ -3,7 +3,7 @@
 
 use super::interval::{Ends, Interval};
 use crate::model::perf_metrics::MOST_MOVED;
-use crate::model::tree::{Corrected, Formula, Retired};
+use crate::model::tree::{CorrectionInputs, Formula, RetirementInputs};
 use crate::model::{self, MOST_INPUTS};
 use crate::sample::TD_SAMPLE_UNCORRECTED;
 use crate::span::Span;
@@ -64,12 +64,12 @@ pub(crate) struct CountedInputs {
     /// `Tree::is_sure`.
     pub is_sure: bool,
     /// What others have counted of what the published metrics correct them by.
-    pub moved: Moved,
+    pub moved: MovedSlots,
 }
 
 /// Slots that the published metrics give to other nodes (`Tree::unsure`), as others have counted them in a part of the same work.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moved {
+pub struct MovedSlots {
     /// Of each entry of `Tree::unsure`.
     pub counted: [f64; MOST_MOVED],
     /// How far each of these may be off.
@@ -78,12 +78,12 @@ pub struct Moved {
     pub rest: f64,
 }
 
-impl Moved {
+impl MovedSlots {
     /// Nobody has counted any.
-    pub const UNSEEN: Moved = Moved { counted: [0.0; MOST_MOVED], off: 0.0, rest: f64::INFINITY };
+    pub const UNSEEN: MovedSlots = MovedSlots { counted: [0.0; MOST_MOVED], off: 0.0, rest: f64::INFINITY };
 
     /// Adds what was counted in another part.
-    pub fn add(&mut self, other: &Moved) {
+    pub fn add(&mut self, other: &MovedSlots) {
         self.counted.iter_mut().zip(other.counted).for_each(|(all, new)| *all += new);
         self.off += other.off;
     }
@@ -111,7 +111,7 @@ impl CountedInputs {
             bare: false,
             uncorrected: span.flags & TD_SAMPLE_UNCORRECTED != 0,
             is_sure: model::is_sure(row),
-            moved: Moved::UNSEEN,
+            moved: MovedSlots::UNSEEN,
         }
     }
 
@@ -173,7 +173,7 @@ impl CountedInputs {
     /// What an input counted, as others correct it. What happened at the edges is the same for all of them: each slot there is of one
     /// category.
     #[inline]
-    fn corrected(&self, of: &Corrected) -> Option<Count> {
+    fn corrected(&self, of: &CorrectionInputs) -> Option<Count> {
         let mut count = self.input(of.slots)?;
         if self.bare || self.uncorrected {
             return Some(count);
@@ -189,7 +189,7 @@ impl CountedInputs {
     }
 
     /// The least and the most of these slots that there may be of all, where each input may have counted so much more meanwhile.
-    pub fn ends_of_retired(&self, of: &Retired, more: f64) -> Option<(f64, f64)> {
+    pub fn ends_of_retired(&self, of: &RetirementInputs, more: f64) -> Option<(f64, f64)> {
         let stalls = self.balance(of.stalls, of.not_stalls)?.interval();
         let [retired, dispatched] =
             [self.input(of.retired)?.interval(), self.input(of.dispatched)?.interval()];
@@ -201,7 +201,7 @@ impl CountedInputs {
     }
 
     /// Slots of operations that retired: if none was dispatched, none, or any that are free.
-    fn retired(&self, of: &Retired) -> Option<Count> {
+    fn retired(&self, of: &RetirementInputs) -> Option<Count> {
         let stalls = self.balance(of.stalls, of.not_stalls)?;
         let (retired, dispatched) = (self.input(of.retired)?, self.input(of.dispatched)?);
         let part = RetiredPart::new(self.slots, stalls.n, retired.n, dispatched.n);

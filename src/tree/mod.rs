@@ -11,12 +11,12 @@ mod uncounted;
 use crate::error::{Error, Result};
 use crate::model;
 use crate::model::metrics::{Metric, TD_UNIT_SLOTS};
-use crate::model::tree::{Row, Tree};
+use crate::model::tree::{NodeRow, Tree};
 use crate::sample::{CATEGORIES, Sample};
 use crate::span::{self, Span, float};
 use evaluate::{Evaluated, Share};
 pub(crate) use inputs::CountedInputs;
-pub use inputs::Moved;
+pub use inputs::MovedSlots;
 pub(crate) use interval::Ends;
 pub(crate) use roots::{ADDED, COUNTERS, Errors, Roots, near_below};
 pub(crate) use shares::Shares;
@@ -58,7 +58,7 @@ pub struct Node {
 const _: () = assert!(size_of::<Node>() == 96);
 
 impl Node {
-    fn unmeasured(row: &Row) -> Node {
+    fn unmeasured(row: &NodeRow) -> Node {
         Node {
             size: size_of::<Node>() as u32,
             id: row.metric.id,
@@ -158,7 +158,7 @@ pub(crate) fn nodes<R>(
 
 /// The nodes of a tree that was evaluated. (Their shares are where they were made: nothing copies all of them.)
 pub(crate) struct Nodes<'a> {
-    rows: std::iter::Enumerate<std::slice::Iter<'static, Row>>,
+    rows: std::iter::Enumerate<std::slice::Iter<'static, NodeRow>>,
     shares: &'a Evaluated,
     measured: u64,
     flags: u32,

@@ -54,7 +54,7 @@ fn clamped(share: f64) -> f64 {
 
 /// The sums over shares that divide one whole, how many these are, and whether nothing is in doubt of them.
 #[derive(Clone, Copy)]
-struct Whole {
+struct ShareTotals {
     value: f64,
     low: f64,
     high: f64,
@@ -76,11 +76,16 @@ pub(crate) fn divided(
     let (four, mut more) = (Shares::near(near, doubt), Shares { value: [0.0], low: [0.0], high: [0.0] });
     let sum = |of: [f64; 4]| of.iter().sum::<f64>();
     let (value, low, high) = (sum(four.value), sum(four.low), sum(four.high));
-    let mut whole = Whole { value, low, high, count, is_exact };
+    let mut whole = ShareTotals { value, low, high, count, is_exact };
     if let Some((near, doubt)) = fifth {
         more = Shares::near([near], [doubt]);
         let Shares { value: [value], low: [low], high: [high] } = more;
-        whole = Whole { value: whole.value + value, low: whole.low + low, high: whole.high + high, ..whole };
+        whole = ShareTotals {
+            value: whole.value + value,
+            low: whole.low + low,
+            high: whole.high + high,
+            ..whole
+        };
         more = more.agreeing(whole);
     }
     (four.agreeing(whole), more)
@@ -100,7 +105,7 @@ impl<const N: usize> Shares<N> {
     /// So as all that there are divide one whole: the others leave no more, and no less. (Exact shares can only lose by this, since the
     /// sums are rounded.)
     #[inline(always)]
-    fn agreeing(self, whole: Whole) -> Shares<N> {
+    fn agreeing(self, whole: ShareTotals) -> Shares<N> {
         let Shares { value, low, high } = self;
         let value =
             if whole.value > 0.0 { value.map(|value| value / whole.value) } else { [1.0 / whole.count; N] };

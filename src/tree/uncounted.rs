@@ -6,7 +6,7 @@
 use super::evaluate::{Evaluated, Share};
 use super::inputs::{Count, CountedInputs};
 use super::interval::{self, Ends, Interval};
-use crate::model::tree::{Clocks, Expr, Formula, Row, Tree};
+use crate::model::tree::{Clocks, Expr, Formula, NodeRow, Tree};
 
 /// Opens the intervals of products and quotients so far that each input may have counted every slot of the part, or none; and of the nodes
 /// that follow from such.
@@ -32,7 +32,7 @@ pub(super) fn open(tree: &Tree, counted: &CountedInputs, shares: &mut Evaluated)
 /// Between which a node's share of all is; None: its interval holds.
 fn ends_of(
     tree: &Tree,
-    (place, row): (usize, &Row),
+    (place, row): (usize, &NodeRow),
     counted: &CountedInputs,
     shares: &Evaluated,
     opened: u64,
@@ -48,7 +48,7 @@ fn ends_of(
             Some((least / all, most / all))
         }
         Formula::Rest => {
-            let is_sibling = |(other, its): &(usize, &Row)| {
+            let is_sibling = |(other, its): &(usize, &NodeRow)| {
                 *other != place && its.above == row.above && (row.above.is_some() || its.divides_all())
             };
             let siblings: Vec<usize> =
@@ -120,7 +120,7 @@ mod tests {
     use crate::model::{self, MOST_INPUTS};
     use crate::sys::random::Random;
     use crate::tree::evaluate::evaluate;
-    use crate::tree::inputs::Moved;
+    use crate::tree::inputs::MovedSlots;
 
     /// Counts of a stretch of time.
     fn counted(slots: f64, inputs: [f64; MOST_INPUTS], tree: &Tree) -> CountedInputs {
@@ -136,7 +136,7 @@ mod tests {
             bare: false,
             uncorrected: false,
             is_sure: true,
-            moved: Moved::UNSEEN,
+            moved: MovedSlots::UNSEEN,
         }
     }
 
@@ -160,11 +160,12 @@ mod tests {
     fn possible(stretch: CountedInputs, tree: &Tree) -> Option<CountedInputs> {
         let mut shares = Evaluated::NONE;
         evaluate(tree, tree.depth(), &stretch, &mut shares);
-        let is_divided = |row: &Row| {
-            let is_rest = |other: &Row| other.parent == row.parent && matches!(other.formula, Formula::Rest);
+        let is_divided = |row: &NodeRow| {
+            let is_rest =
+                |other: &NodeRow| other.parent == row.parent && matches!(other.formula, Formula::Rest);
             !matches!(row.formula, Formula::Of(_)) || tree.nodes.iter().any(is_rest)
         };
-        let slots_of = |row: &Row| stretch.slots_of(&row.formula).map(|count| count.n / stretch.slots);
+        let slots_of = |row: &NodeRow| stretch.slots_of(&row.formula).map(|count| count.n / stretch.slots);
         let mut left = vec![1.0; tree.nodes.len()];
         let mut roots = 1.0;
         for (place, row) in tree.nodes.iter().enumerate() {

@@ -75,7 +75,7 @@ struct Marked {
 
 /// Whether totals start from zero at a reading.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum PeriodStep {
     SamePeriod,
     NewPeriod,
     /// And nothing is read any more.
@@ -288,14 +288,14 @@ impl<C: PlainCounters> Plain<C> {
     /// A reading by RDPMC, or else by read(2).
     fn sample(&self, shared: &Shared, early: Option<Entry>, out: &mut Sample) -> Result<()> {
         if let Err(looks) = self.read_counters(shared, early, out) {
-            *out = self.count(shared, Next::SamePeriod, looks)?;
+            *out = self.count(shared, PeriodStep::SamePeriod, looks)?;
         }
         Ok(())
     }
 
     /// read(2) of the group, and what a sample of it is. Once more if a signal handler has read it meanwhile: samples of this
     /// thread are in the order in which they are taken.
-    fn count(&self, shared: &Shared, next: Next, looks: u32) -> Result<Sample> {
+    fn count(&self, shared: &Shared, next: PeriodStep, looks: u32) -> Result<Sample> {
         let is_marked = self.counters.reader().is_some() && !MEASURES_ITSELF;
         let look = if is_marked { WORK_BEFORE_COUNTERS } else { 0 };
         for _ in 0..MOST_TRIES {
@@ -303,7 +303,7 @@ impl<C: PlainCounters> Plain<C> {
             let mut change = self.period.begin();
             let number = change.number;
             let counts =
-                if next == Next::Last { self.counters.last_counts() } else { self.counters.counts() };
+                if next == PeriodStep::Last { self.counters.last_counts() } else { self.counters.counts() };
             let (period, calls) = (change.value(), self.counters.calls());
             // (readings that were interrupted, or left, have called, too)
             let mut own_work =
@@ -316,12 +316,12 @@ impl<C: PlainCounters> Plain<C> {
                 period.own_work = period.own_work.saturating_add(doubt);
                 period.maybe_over = counts.slots_maybe_over;
                 match next {
-                    Next::NewPeriod => {
+                    PeriodStep::NewPeriod => {
                         period.begin(&counts, own_work + look);
                         (period.own, period.is_new) = ([0; 1 + MOST_COUNTERS], true);
                     }
                     // each reading is a window, in number: marks tell readings apart by it, and each has its skid
-                    Next::SamePeriod | Next::Last => {
+                    PeriodStep::SamePeriod | PeriodStep::Last => {
                         period.start.base.window = period.start.base.window.wrapping_add(1)
                     }
                 }
@@ -450,21 +450,21 @@ impl<C: PlainCounters> Source for Plain<C> {
     }
 
     fn reset(&self, shared: &Shared) -> Result<()> {
-        self.count(shared, Next::NewPeriod, 0)?;
+        self.count(shared, PeriodStep::NewPeriod, 0)?;
         // so that the first reading need not
         let _ = self.read_counters(shared, None, &mut Sample::default());
         Ok(())
     }
 
     fn read_last(&self, shared: &Shared) -> Result<Sample> {
-        self.count(shared, Next::Last, 0)
+        self.count(shared, PeriodStep::Last, 0)
     }
 
     fn mark(&self, shared: &Shared, seen: std::result::Result<&Sample, Option<Entry>>) -> Result<Mark> {
         let count = self.counters.reader().map_or(usize::MAX, |(_, count)| count);
         let is_full = count == MOST_MARKED;
         if count > MARKED_COUNTERS && !is_full {
-            return Ok(self.count(shared, Next::SamePeriod, 0)?.mark());
+            return Ok(self.count(shared, PeriodStep::SamePeriod, 0)?.mark());
         }
         let put = |out: &Sample, work| match is_full {
             true => full_mark(&shared.start(), shared.slots_each.get(), out, work),
@@ -488,7 +488,7 @@ impl<C: PlainCounters> Source for Plain<C> {
             },
             Err(looks) => looks,
         };
-        Ok(self.count(shared, Next::SamePeriod, looks)?.mark())
+        Ok(self.count(shared, PeriodStep::SamePeriod, looks)?.mark())
     }
 
     fn sample_of(&self, mark: &Mark) -> Result<Sample> {

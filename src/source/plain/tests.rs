@@ -9,14 +9,14 @@ use std::cell::Cell;
 
 /// Counters that a test moves. The first read(2) of each reading may be interrupted by signal handlers, which read, too.
 #[derive(Default)]
-struct Moved {
+struct TestCounters {
     counts: Cell<PlainCounts>,
     handlers: Cell<u32>,
     calls: Cell<u64>,
-    source: Cell<Option<&'static Plain<&'static Moved>>>,
+    source: Cell<Option<&'static Plain<&'static TestCounters>>>,
 }
 
-impl Moved {
+impl TestCounters {
     fn run(&self, slots: u64, counter: [u64; 2]) {
         let mut counts = self.counts.get();
         counts.slots += slots;
@@ -27,7 +27,7 @@ impl Moved {
     }
 }
 
-impl PlainCounters for &'static Moved {
+impl PlainCounters for &'static TestCounters {
     fn counts(&self) -> Result<PlainCounts> {
         self.calls.set(self.calls.get() + 1);
         let before = self.counts.get();
@@ -37,7 +37,7 @@ impl PlainCounters for &'static Moved {
             self.source
                 .get()
                 .expect("set by the test")
-                .count(&Shared::default(), Next::SamePeriod, 0)
+                .count(&Shared::default(), PeriodStep::SamePeriod, 0)
                 .unwrap();
         }
         Ok(if handlers > 0 { before } else { self.counts.get() })
@@ -52,8 +52,8 @@ impl PlainCounters for &'static Moved {
     }
 }
 
-fn plain() -> (&'static Moved, &'static Plain<&'static Moved>) {
-    let counters: &'static Moved = Box::leak(Box::default());
+fn plain() -> (&'static TestCounters, &'static Plain<&'static TestCounters>) {
+    let counters: &'static TestCounters = Box::leak(Box::default());
     counters.run(7, [3, 4]); // before it was opened
     let start = Head { base: Base::of_handle(1, crate::model::UNKNOWN as u8, 1), ..Head::default() };
     let source: &'static Plain<_> = Box::leak(Plain::new(counters, &Shared::default(), start).unwrap());
@@ -61,8 +61,8 @@ fn plain() -> (&'static Moved, &'static Plain<&'static Moved>) {
     (counters, source)
 }
 
-fn read(source: &Plain<&'static Moved>) -> Sample {
-    source.count(&Shared::default(), Next::SamePeriod, 0).unwrap()
+fn read(source: &Plain<&'static TestCounters>) -> Sample {
+    source.count(&Shared::default(), PeriodStep::SamePeriod, 0).unwrap()
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn samples_are_what_was_counted_since_the_period_began() {
     let second = read(source);
     assert_eq!((second.slots, second.counter[1]), (2000, 150));
     assert_eq!(second.base.error - first.base.error, WORK_BY_READ);
-    source.count(&Shared::default(), Next::NewPeriod, 0).unwrap();
+    source.count(&Shared::default(), PeriodStep::NewPeriod, 0).unwrap();
     counters.run(5, [5, 0]);
     let third = read(source);
     assert_eq!((third.slots, third.counter[0], third.time_enabled_ns), (5, 5, 5));
@@ -122,7 +122,7 @@ fn simulated_counters_count_so_much_in_a_cycle() {
     let source = Plain::new(counters, &Shared::default(), start).unwrap();
     let mut sample = Sample::default();
     while sample.slots < 100_000 {
-        sample = source.count(&Shared::default(), Next::SamePeriod, 0).unwrap();
+        sample = source.count(&Shared::default(), PeriodStep::SamePeriod, 0).unwrap();
     }
     let [a, b, c] = [0, 1, 2].map(|k| sample.counter[k] as f64 / sample.slots as f64);
     assert!((a - 0.5).abs() < 0.01 && b < 0.01 && (c - 0.25).abs() < 0.01, "{a} {b} {c}");

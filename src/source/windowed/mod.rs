@@ -24,14 +24,14 @@ use crate::sys::page::{PLAIN_WIDTH, PlainCounter, Times};
 use renewal::Renewal;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use window::{Holds, LastSlots, Next, OwnWork, Window, counted_since};
+use window::{Holds, LastSlots, OwnSlots, StartKind, Window, counted_since};
 
 /// A group with SLOTS and PERF_METRICS, and the windows of its registers.
 pub(crate) struct Windowed<C> {
     counters: C,
     window: Kept<Window>,
     last_slots: LastSlots,
-    own_work: OwnWork,
+    own_work: OwnSlots,
     /// Slots of its own work that are in the totals, so far, at the most.
     own_error: AtomicU64,
     shown: Remembered<PageStart>,
@@ -71,7 +71,7 @@ enum Changed {
 
 /// What a reading of the registers comes to.
 #[allow(clippy::large_enum_variant)] // readings allocate nothing
-enum Found {
+enum RegistersReading {
     /// It was told; SLOTS said this.
     Reading(RawSlots),
     /// This snapshot is to end this window, after which the budget stands so.
@@ -97,7 +97,7 @@ impl<C: MetricsCounters> Windowed<C> {
             counters,
             window: Kept::new(Window::first(start)),
             last_slots: LastSlots::default(),
-            own_work: OwnWork::default(),
+            own_work: OwnSlots::default(),
             own_error: AtomicU64::new(0),
             shown: Remembered::new(),
             checked_ms: Cell::new(0),
@@ -233,7 +233,7 @@ impl<C: MetricsCounters> Windowed<C> {
 
     /// read(2) of the group: adds what the kernel has counted to the totals, and starts a window, or with it a period.
     /// `out`: its first reading.
-    fn renew(&self, shared: &Shared, next: Next, out: &mut Sample) -> Result<()> {
+    fn renew(&self, shared: &Shared, next: StartKind, out: &mut Sample) -> Result<()> {
         for _ in 0..MOST_TRIES {
             if let Changed::To(..) = self.change(shared, None, out, |renewal| renewal.renew(next))? {
                 self.attach(shared);
@@ -336,15 +336,15 @@ impl<C: MetricsCounters> Windowed<C> {
     }
 
     /// A reading of the registers in this window, without a system call.
-    fn read_registers(&self, shared: &Shared, seen: SeenRegisters, out: &mut Sample) -> Found {
+    fn read_registers(&self, shared: &Shared, seen: SeenRegisters, out: &mut Sample) -> RegistersReading {
         // (by the numbers of before)
         let beside = if self.counters.beside() > 0 { shared.seen_beside(out) } else { Default::default() };
         let number = self.window.next_number();
         // (the registers first: what is executed before counts)
-        let Some(mut now) = self.registers() else { return Found::Nothing };
+        let Some(mut now) = self.registers() else { return RegistersReading::Nothing };
         self.window.look(|window| {
             if !self.are_of(window, &mut now, number) {
-                return Found::Nothing;
+                return RegistersReading::Nothing;
             }
             now = seen_of(&now, seen, beside);
             let mut budget = self.budget.get();
@@ -352,13 +352,15 @@ impl<C: MetricsCounters> Windowed<C> {
             // registers, which an overflow resets
             let wanted = budget.wants_window(now.pace, now.registers.slots.0);
             if wanted || self.unchecked_ms(window.enabled_ns(&now)) > UNCHECKED_MS {
-                return Found::EndOfWindow(now, window.number(), budget);
+                return RegistersReading::EndOfWindow(now, window.number(), budget);
             }
             self.budget.set(budget);
-            let Some(head) = self.show(shared, window, &now, number) else { return Found::Nothing };
+            let Some(head) = self.show(shared, window, &now, number) else {
+                return RegistersReading::Nothing;
+            };
             *out = head.sample(now.registers, now.ns);
             self.put_beside(out, counted_since(now.beside(), window.beside_begun));
-            Found::Reading(now.registers.slots)
+            RegistersReading::Reading(now.registers.slots)
         })
     }
 
@@ -415,9 +417,9 @@ impl<C: MetricsCounters> Windowed<C> {
                 if let Some(start) = renewal.close_by_registers(now)? {
                     return Ok(Some(start));
                 }
-                return renewal.renew(Next::Window);
+                return renewal.renew(StartKind::Window);
             }
-            let start = renewal.renew(Next::Window)?;
+            let start = renewal.renew(StartKind::Window)?;
             if let Some(start) = &start {
                 self.change_budget(|budget| budget.opened(now.pace, start.pace));
             }
@@ -455,16 +457,18 @@ impl<C: MetricsCounters> Source for Windowed<C> {
             shared.pause(); // a signal handler's readings are seen from here on
             let seen = if tries == 0 { seen } else { SeenRegisters::default() };
             let changed = match self.read_registers(shared, seen, out) {
-                Found::Reading(slots) => {
+                RegistersReading::Reading(slots) => {
                     let before = seen.is_later || slots != seen.registers.slots;
                     self.bound_own_work(shared, slots, before, out);
                     return Ok(());
                 }
-                Found::EndOfWindow(now, window, budget) => {
+                RegistersReading::EndOfWindow(now, window, budget) => {
                     self.budget.set(budget);
                     self.end_window(shared, &now, window, out)?
                 }
-                Found::Nothing => self.change(shared, None, out, |renewal| renewal.renew(Next::Window))?,
+                RegistersReading::Nothing => {
+                    self.change(shared, None, out, |renewal| renewal.renew(StartKind::Window))?
+                }
             };
             match changed {
                 Changed::To(Some(start), number) => {
@@ -496,7 +500,7 @@ impl<C: MetricsCounters> Source for Windowed<C> {
             return Ok(sample.slots_only());
         }
         let mut out = Sample::default();
-        self.renew(shared, Next::Window, &mut out)?;
+        self.renew(shared, StartKind::Window, &mut out)?;
         Ok(out.slots_only())
     }
 
@@ -517,7 +521,7 @@ impl<C: MetricsCounters> Source for Windowed<C> {
     }
 
     fn reset(&self, shared: &Shared) -> Result<()> {
-        self.renew(shared, Next::Period, &mut Sample::default())
+        self.renew(shared, StartKind::Period, &mut Sample::default())
     }
 
     fn read_last(&self, shared: &Shared) -> Result<Sample> {

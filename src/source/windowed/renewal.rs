@@ -1,7 +1,7 @@
 //! A change of the window, on its way: what read(2) tells goes into the totals, and the next window begins.
 #![forbid(unsafe_code)]
 
-use super::window::{Holds, Next, Window};
+use super::window::{Holds, StartKind, Window};
 use super::{Windowed, interrupted};
 use crate::bound::{MOST_WHILE_HANDLED, WORK_BY_READ};
 use crate::budget::Budget;
@@ -59,26 +59,26 @@ impl<C: MetricsCounters> Renewal<'_, C> {
     /// out right after it, before it ran an instruction that counts, may come back to registers that
     /// hold another program's numbers (kernel-facts I). The page's sequence number tells: if it is the
     /// same on both sides of the read(2), neither happened.
-    pub fn renew(&mut self, next: Next) -> Result<Option<Snapshot>> {
+    pub fn renew(&mut self, next: StartKind) -> Result<Option<Snapshot>> {
         let mut held_this_window = self.window().holds == Holds::ThisWindow;
         self.window().holds = Holds::Unknown;
         let mut begins = None;
         for _ in 0..MOST_READS {
             match self.read_group(held_this_window)? {
-                Read::Undisturbed(start) => {
+                RenewalOutcome::Undisturbed(start) => {
                     self.window().holds = Holds::ThisWindow;
                     begins = Some(start);
                     break;
                 }
-                Read::Unseen => break,
-                Read::BesideSwitch => {}
-                Read::Suspect(start) => {
+                RenewalOutcome::Unseen => break,
+                RenewalOutcome::BesideSwitch => {}
+                RenewalOutcome::Suspect(start) => {
                     self.window().suspect(Some(start));
                     held_this_window = false;
                 }
             }
         }
-        if next == Next::Period {
+        if next == StartKind::Period {
             self.window().begin_period(begins.is_none());
         }
         self.source.change_budget(Budget::restarted);
@@ -98,7 +98,7 @@ impl<C: MetricsCounters> Renewal<'_, C> {
     }
 
     /// One read(2) of the group, and what the registers and the page say on both sides of it.
-    fn read_group(&mut self, held_this_window: bool) -> Result<Read> {
+    fn read_group(&mut self, held_this_window: bool) -> Result<RenewalOutcome> {
         let counters = &self.source.counters;
         self.goes_on()?;
         let known = self.window().totals.times();
@@ -130,9 +130,9 @@ impl<C: MetricsCounters> Renewal<'_, C> {
         window.beside = counts.beside;
         Ok(match (end, start) {
             (Some(_), Some(start)) if at_rest && Scheduled::In(start.sequence) == after => {
-                Read::Undisturbed(start)
+                RenewalOutcome::Undisturbed(start)
             }
-            (Some(_), Some(start)) => Read::Suspect(start),
+            (Some(_), Some(start)) => RenewalOutcome::Suspect(start),
             _ => {
                 window.multiplexed = true;
                 if end.is_some() {
@@ -141,10 +141,10 @@ impl<C: MetricsCounters> Renewal<'_, C> {
                 // A switch right after the read(2) may leave another program's PERF_METRICS, and SLOTS that the kernel
                 // has cleared (kernel-facts C.4): once more. Without a switch this thread has run since, and is safe.
                 if before.sequence() == after.sequence() || !access.counts_itself() {
-                    return Ok(Read::Unseen);
+                    return Ok(RenewalOutcome::Unseen);
                 }
                 window.origin.is_foreign(true);
-                Read::BesideSwitch
+                RenewalOutcome::BesideSwitch
             }
         })
     }
@@ -187,13 +187,13 @@ impl<C: MetricsCounters> Renewal<'_, C> {
         let Some(start) = start.filter(|start| start.sequence == end.sequence) else {
             window.holds = Holds::Unknown;
             window.suspect(start);
-            window.begin(Next::Window);
+            window.begin(StartKind::Window);
             return Ok(None);
         };
         self.source.change_budget(|budget| budget.opened(reading.pace, start.pace));
         // (what a signal handler has shown counts, whatever it was)
         self.window().beside = if shown_since(closed_at) { start.beside() } else { last.beside() };
-        self.window().begin_at(&start, Next::Window);
+        self.window().begin_at(&start, StartKind::Window);
         Ok(Some(start))
     }
 
@@ -208,7 +208,7 @@ impl<C: MetricsCounters> Renewal<'_, C> {
         window.add_counts(&counts, switches, false, None, most_slots_per_ns);
         window.beside = counts.beside;
         window.sequence = page.sequence();
-        window.begin(Next::Window);
+        window.begin(StartKind::Window);
         Ok(())
     }
 
@@ -221,7 +221,7 @@ impl<C: MetricsCounters> Renewal<'_, C> {
 }
 
 /// What came of a read(2) of the group.
-enum Read {
+enum RenewalOutcome {
     /// It zeroed the registers, which hold this and nothing else.
     Undisturbed(Snapshot),
     /// The thread was switched out beside it: the registers, which now say this, may hold another task's slots.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 /// Counters that a test moves: so much in the registers, so much that the kernel counted, and a clock.
 #[derive(Default)]
-struct Moved {
+struct TestRegisters {
     held: Cell<u64>,
     counted: Cell<u64>,
     ms: Cell<u64>,
@@ -19,7 +19,7 @@ struct Moved {
     uses_before: Cell<u32>,
 }
 
-impl Moved {
+impl TestRegisters {
     fn run(&self, slots: u64, ms: u64) {
         self.held.set(self.held.get() + slots);
         self.ms.set(self.ms.get() + ms);
@@ -39,7 +39,7 @@ impl Moved {
     }
 }
 
-impl MetricsCounters for Rc<Moved> {
+impl MetricsCounters for Rc<TestRegisters> {
     fn counts(&self) -> Result<GroupCounts> {
         let (slots, time) = self.slots()?;
         Ok(GroupCounts { slots, time, category: [slots, 0, 0, 0, 0, 0, 0, 0], ..GroupCounts::default() })
@@ -75,8 +75,8 @@ impl MetricsCounters for Rc<Moved> {
     }
 }
 
-fn windowed(max_error: u32) -> (Rc<Moved>, Rc<Shared>, Box<Windowed<Rc<Moved>>>) {
-    let (counters, shared) = (Rc::<Moved>::default(), Rc::<Shared>::default());
+fn windowed(max_error: u32) -> (Rc<TestRegisters>, Rc<Shared>, Box<Windowed<Rc<TestRegisters>>>) {
+    let (counters, shared) = (Rc::<TestRegisters>::default(), Rc::<Shared>::default());
     let start = Head {
         size: size_of::<Sample>() as u32,
         base: Base::of_handle(1, crate::model::SIMULATED as u8, 1),
@@ -132,9 +132,9 @@ fn after_hours_without_a_reading_nothing_is_claimed_of_them() {
 /// A signal handler executes something and reads the handle, at whatever step of a call it comes.
 #[test]
 fn a_signal_handler_in_a_call_sees_all_slots_once() {
-    type Call = fn(&Windowed<Rc<Moved>>, &Shared, &mut Sample) -> Result<()>;
+    type Call = fn(&Windowed<Rc<TestRegisters>>, &Shared, &mut Sample) -> Result<()>;
     let read: Call = |source, shared, out| source.read(shared, SeenRegisters::default(), out);
-    let renew: Call = |source, shared, out| source.renew(shared, Next::Window, out);
+    let renew: Call = |source, shared, out| source.renew(shared, StartKind::Window, out);
     let mut interrupted = 0;
     for (call, ms) in [(read, 1), (read, 1_500), (read, 14_400_000), (renew, 1)] {
         for (before, executes) in (0..8).flat_map(|uses| [0, 1_000, 1_000_000].map(|slots| (uses, slots))) {

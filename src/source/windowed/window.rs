@@ -13,7 +13,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 /// What a read(2) of the group starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum StartKind {
     /// A window of the registers: the totals go on.
     Window,
     /// A period: they start from zero.
@@ -188,9 +188,9 @@ impl Window {
     }
 
     /// Notes where the totals stand as the registers start from zero.
-    pub fn begin(&mut self, next: Next) {
+    pub fn begin(&mut self, next: StartKind) {
         let base = &mut self.start.base;
-        if next == Next::Period {
+        if next == StartKind::Period {
             base.period = base.period.wrapping_add(1);
             base.window = base.first_window();
         } else {
@@ -208,7 +208,7 @@ impl Window {
 
     /// As `begin`, at this first reading: what the registers hold by now is the library's own work.
     /// (More than that can be is a signal handler's, and counts.)
-    pub fn begin_at(&mut self, start: &Snapshot, next: Next) {
+    pub fn begin_at(&mut self, start: &Snapshot, next: StartKind) {
         if start.registers.slots.0 <= MOST_WHILE_HANDLED {
             let mut parts = start.registers.split();
             model::move_parts(self.start.base.model, counted_since(start.beside(), self.beside), &mut parts);
@@ -242,13 +242,13 @@ impl LastSlots {
 
 /// The library's own work after a window began, which does not count: slots, and how they divide.
 #[derive(Default)]
-pub(super) struct OwnWork {
+pub(super) struct OwnSlots {
     /// The window that it is of.
     window: Cell<Option<u32>>,
     slots: Cell<(RawSlots, [i64; CATEGORIES])>,
 }
 
-impl OwnWork {
+impl OwnSlots {
     pub fn set(&self, window: u32, slots: RawSlots, parts: &[i64; CATEGORIES]) {
         self.forget();
         compiler_fence(Ordering::SeqCst);

@@ -63,7 +63,7 @@ fn values_divide_all_slots_whatever_others_have_counted() {
     (from.base.level, to.base.level) = (2, 2);
     fewer.add(&from, &to).unwrap();
     for seen in [0.0, 50_000.0, 95_000.0, 500_000.0] {
-        let moved = Moved { counted: [seen, 0.0], off: 9_000.0, rest: 0.0 };
+        let moved = MovedSlots { counted: [seen, 0.0], off: 9_000.0, rest: 0.0 };
         let nodes = fewer.decode_tree_beside(&moved).unwrap();
         let share = |id| nodes.iter().find(|node| node.id == id).unwrap().value;
         let sum = |ids: [u32; 4]| ids.map(share).iter().sum::<f64>();
@@ -116,7 +116,7 @@ fn what_others_have_counted_leaves_the_rest_in_the_intervals() {
         "the library's own work is as likely of these"
     );
     for rest in [100_000.0, 0.0] {
-        let moved = Moved { rest, ..moved };
+        let moved = MovedSlots { rest, ..moved };
         let nodes = fewer.decode_tree_beside(&moved).unwrap();
         let (l1, skid) = (fewer.l1_beside(&moved).unwrap(), 2.0 * skid_of_counters(0, 4) as f64);
         for (id, slots, less, more) in [
