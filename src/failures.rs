@@ -11,7 +11,7 @@ use crate::model::metrics::{TD_NODE_BACKEND_BOUND, TD_NODE_IFETCH_LATENCY, TD_NO
 use crate::options::{Options, Target};
 use crate::sample::Sample;
 use crate::sys::cpu::Identity;
-use crate::sys::scripted::Scripted;
+use crate::sys::scripted::ScriptedKernel;
 use crate::{TopDown, decode_l1, decode_l2, decode_raw_l1};
 use std::io;
 
@@ -30,8 +30,8 @@ fn none<T>(result: Result<T>) -> Error {
 }
 
 /// Sapphire Rapids, but for what is done to it.
-fn machine(change: impl FnOnce(&Scripted)) -> Scripted {
-    let kernel = Scripted::sapphire_rapids();
+fn machine(change: impl FnOnce(&ScriptedKernel)) -> ScriptedKernel {
+    let kernel = ScriptedKernel::sapphire_rapids();
     kernel.add("/sys/devices/system/cpu/online", "0-7\n");
     kernel.add("/proc/sys/kernel/perf_event_paranoid", "2\n");
     change(&kernel);
@@ -39,12 +39,12 @@ fn machine(change: impl FnOnce(&Scripted)) -> Scripted {
 }
 
 fn no_pmu() -> Vec<Situation> {
-    let found = |change: &dyn Fn(&Scripted), cpu: &Identity| none(detect::pmu(&machine(change), cpu));
+    let found = |change: &dyn Fn(&ScriptedKernel), cpu: &Identity| none(detect::pmu(&machine(change), cpu));
     let slots = format!("{DEVICES}/cpu/events/slots");
-    let gone = |kernel: &Scripted| kernel.rename(DEVICES, "/elsewhere");
+    let gone = |kernel: &ScriptedKernel| kernel.rename(DEVICES, "/elsewhere");
     let renamed =
-        |kernel: &Scripted| kernel.rename(&format!("{DEVICES}/cpu/"), &format!("{DEVICES}/uncore/"));
-    let old = |kernel: &Scripted| kernel.remove(&slots);
+        |kernel: &ScriptedKernel| kernel.rename(&format!("{DEVICES}/cpu/"), &format!("{DEVICES}/uncore/"));
+    let old = |kernel: &ScriptedKernel| kernel.remove(&slots);
     let guest = Identity { hypervisor: Some("KVM".into()), ..cpu(0x8f) };
     let amd = Identity { vendor: "AuthenticAMD".into(), family: 0x17, ..cpu(0x31) };
     vec![
@@ -87,7 +87,7 @@ fn options() -> Vec<Situation> {
     let target = |target| none(check_target(&kernel, &pmu, &cpu(0x97), &on(target)));
     // (else it is the core of this machine, which may have groups that take turns)
     let level_2 = Options { level: 2, core: "Sunny, Willow or Cypress Cove", ..Options::default() };
-    let counters = Scripted::default();
+    let counters = ScriptedKernel::default();
     counters.add(&format!("{DEVICES}/cpu/type"), "4\n");
     counters.add(&format!("{DEVICES}/cpu/events/cpu-cycles"), "event=0x3c\n");
     counters.add("/proc/sys/kernel/nmi_watchdog", "1\n");
@@ -104,15 +104,15 @@ fn options() -> Vec<Situation> {
 }
 
 fn refusals() -> Vec<Situation> {
-    let says = |options: &Options, attempt, errno, change: &dyn Fn(&Scripted)| {
+    let says = |options: &Options, attempt, errno, change: &dyn Fn(&ScriptedKernel)| {
         explain(&machine(change), options, attempt, &io::Error::from_raw_os_error(errno))
     };
     let (this, open) = (Options::default(), RefusedCall::Open("slots"));
     let of = |target| Options { target, ..this };
     let paranoid = |level: &'static str| {
-        move |kernel: &Scripted| kernel.add("/proc/sys/kernel/perf_event_paranoid", level)
+        move |kernel: &ScriptedKernel| kernel.add("/proc/sys/kernel/perf_event_paranoid", level)
     };
-    let filter = |kernel: &Scripted| kernel.add("/proc/thread-self/status", "Seccomp:\t2\n");
+    let filter = |kernel: &ScriptedKernel| kernel.add("/proc/thread-self/status", "Seccomp:\t2\n");
     vec![
         ("perf_event_paranoid 3 (Debian), 4 (Ubuntu)", says(&this, open, libc::EACCES, &paranoid("3"))),
         ("kernel mode at paranoid 2", says(&Options { kernel: true, ..this }, open, libc::EACCES, &|_| {})),
@@ -141,7 +141,7 @@ fn refusals() -> Vec<Situation> {
 }
 
 fn proofs() -> Vec<Situation> {
-    let open = |kernel: &Scripted| {
+    let open = |kernel: &ScriptedKernel| {
         let pmu: Pmu = detect::pmu(kernel, &cpu(0x8f)).unwrap();
         none(Group::open(
             kernel.clone(),
@@ -153,8 +153,8 @@ fn proofs() -> Vec<Situation> {
         ))
     };
     vec![
-        ("SLOTS opens and stands still", open(&machine(Scripted::stand_still))),
-        ("others hold the counters", open(&machine(Scripted::starve))),
+        ("SLOTS opens and stands still", open(&machine(ScriptedKernel::stand_still))),
+        ("others hold the counters", open(&machine(ScriptedKernel::starve))),
         ("an event opens in another counter", group::metrics::junk("topdown-retiring", 3)),
         (
             "a general event opens in a counter that cannot count it",

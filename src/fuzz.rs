@@ -18,7 +18,7 @@ use crate::sum::Sum;
 use crate::sys::Kernel;
 use crate::sys::cpu::Identity;
 use crate::sys::numbers::contains;
-use crate::sys::scripted::Scripted;
+use crate::sys::scripted::ScriptedKernel;
 use crate::tree::Node;
 use std::ffi::{CStr, c_int};
 use std::io;
@@ -338,7 +338,7 @@ pub fn detect(bytes: &[u8]) {
         ..Identity::default()
     };
     let (fails, errno, place, flags) = (number(), (number() & 0xfff).max(1) as i32, number(), number());
-    let kernel = Scripted::sapphire_rapids();
+    let kernel = ScriptedKernel::sapphire_rapids();
     let mut files = files.split('\0');
     while let (Some(path), Some(text)) = (files.next(), files.next()) {
         if text.is_empty() { kernel.remove(path) } else { kernel.add(path, text) }

@@ -13,7 +13,7 @@ use crate::sys::page::Times;
 
 /// The totals at the start of the present window.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
+pub(crate) struct WindowTotals {
     /// Slots since the period began.
     pub slots: u64,
     pub category: [i64; CATEGORIES],
@@ -27,7 +27,7 @@ pub(crate) struct Totals {
     stale: u64,
 }
 
-impl Totals {
+impl WindowTotals {
     /// Takes in what the kernel counted since the last time, over which the registers were saved and
     /// restored `switches` times. `zeroed`: this read(2) is known to have zeroed them.
     pub fn add_counts(&mut self, now: &GroupCounts, switches: u64, zeroed: bool) {
@@ -159,7 +159,8 @@ impl Totals {
 
     /// Starts a period: all totals are zero from here on.
     pub fn restart(&mut self) {
-        *self = Totals { last: self.last, held: self.held, stale: self.stale, ..Totals::default() };
+        *self =
+            WindowTotals { last: self.last, held: self.held, stale: self.stale, ..WindowTotals::default() };
     }
 }
 
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn totals_are_the_kernels_differences_and_add_up() {
-        let mut totals = Totals::default();
+        let mut totals = WindowTotals::default();
         totals.add_counts(&counts(1000, [100, 200, 300, 399]), 0, true); // the kernel rounds each down
         assert_eq!(totals.slots, 1000);
         assert_eq!(totals.category[..4].iter().sum::<i64>(), 1000);
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn registers_that_were_not_zeroed_round_all_that_they_hold() {
-        let mut totals = Totals::default();
+        let mut totals = WindowTotals::default();
         totals.add_counts(&counts(2_550_000, [637_500; 4]), 0, false);
         assert_eq!(totals.error, 10_001);
         totals.add_counts(&counts(2_652_000, [663_000; 4]), 0, true);
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn foreign_counts_are_left_out() {
-        let mut totals = Totals::default();
+        let mut totals = WindowTotals::default();
         totals.add_counts(&counts(1000, [250; 4]), 0, true);
         totals.discard(&counts(61_001_000, [9_000_000; 4]), true);
         totals.add_counts(&counts(61_002_000, [9_000_250; 4]), 0, true);
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_window_that_its_registers_close_is_as_exact_as_they_are() {
-        let mut totals = Totals::default();
+        let mut totals = WindowTotals::default();
         let held = |slots| Registers { slots: RawSlots(slots), metrics: RawMetrics(0x3333_6633) };
         totals.close_by_registers(held(255_000), held(256_000), false, 0, 256_100, Times::default()).unwrap();
         assert_eq!(
@@ -279,7 +280,7 @@ mod tests {
     }
     #[test]
     fn a_part_is_never_more_than_its_parent() {
-        let mut totals = Totals::default();
+        let mut totals = WindowTotals::default();
         let mut now = counts(100, [90, 10, 0, 0]);
         now.category[4] = 39_000_000; // as it is told after the library closed windows in its own way
         totals.add_counts(&now, 0, true);

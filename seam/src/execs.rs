@@ -29,12 +29,12 @@ const LONGEST: usize = 8192;
 #[derive(Debug)]
 pub struct Execs {
     rings: Vec<(<Linux as Kernel>::Fd, RecordRing)>,
-    tally: Tally,
+    tally: ExecTally,
 }
 
 /// What is known of the events of all programs that were executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum ExecEvents {
     /// All programs have kept them.
     All,
     /// A program has lost them.
@@ -44,7 +44,7 @@ pub enum Kept {
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct ExecTally {
     processes: HashMap<u32, Programs>,
     /// Processes of which a program has not kept its events, as far as the records have come.
     lost: HashSet<u32>,
@@ -98,7 +98,7 @@ impl Execs {
             Ok((event, ring))
         };
         let started = HashSet::from([pid as u32, std::process::id()]); // (who waits for the command itself)
-        let tally = Tally { started, ..Tally::default() };
+        let tally = ExecTally { started, ..ExecTally::default() };
         Ok(Execs { rings: cpus.map(ring).collect::<io::Result<_>>()?, tally })
     }
 
@@ -117,7 +117,7 @@ impl Execs {
     }
 
     /// Whether all programs that were executed so far have kept their events, on a kernel that maps vDSOs.
-    pub fn kept(&mut self) -> Kept {
+    pub fn kept(&mut self) -> ExecEvents {
         self.take();
         self.tally.kept()
     }
@@ -128,7 +128,7 @@ impl Execs {
     }
 }
 
-impl Tally {
+impl ExecTally {
     fn add(&mut self, words: &[u64]) {
         // (process and thread, then what is the kind's own, then the time)
         let &[header, process, ref body @ .., time] = words else { return };
@@ -172,12 +172,12 @@ impl Tally {
         !self.parents.is_subset(&self.started)
     }
 
-    fn kept(&self) -> Kept {
+    fn kept(&self) -> ExecEvents {
         let executed = self.processes.values().any(|programs| programs.executed > 0);
         match (executed && !self.gaps, self.lost.is_empty()) {
-            (true, true) => Kept::All,
-            (true, false) => Kept::NotAll,
-            (false, _) => Kept::Unknown,
+            (true, true) => ExecEvents::All,
+            (true, false) => ExecEvents::NotAll,
+            (false, _) => ExecEvents::Unknown,
         }
     }
 }
@@ -205,14 +205,14 @@ mod tests {
         [PERF_RECORD_MMAP.into(), 7, 0x1000, 0x1000, 0, u64::from_ne_bytes(*name), time]
     }
 
-    fn tally(records: &[&[u64]]) -> Tally {
-        let mut tally = Tally::default();
+    fn tally(records: &[&[u64]]) -> ExecTally {
+        let mut tally = ExecTally::default();
         records.iter().for_each(|words| tally.add(words));
         tally
     }
 
     fn all_kept(records: &[&[u64]]) -> bool {
-        tally(records).kept() == Kept::All
+        tally(records).kept() == ExecEvents::All
     }
 
     #[test]
@@ -239,10 +239,10 @@ mod tests {
     #[test]
     fn a_loss_is_one_that_was_seen() {
         let (vdso, lost) = (mapped(b"[vdso]\0\0", 3), [PERF_RECORD_LOST.into(), 1, 1, 9]);
-        assert_eq!(tally(&[&named(2), &vdso, &named(4)]).kept(), Kept::NotAll);
-        assert_eq!(tally(&[&named(2)]).kept(), Kept::NotAll);
-        assert_eq!(tally(&[]).kept(), Kept::Unknown);
-        assert_eq!(tally(&[&named(2), &vdso, &named(4), &lost]).kept(), Kept::Unknown);
+        assert_eq!(tally(&[&named(2), &vdso, &named(4)]).kept(), ExecEvents::NotAll);
+        assert_eq!(tally(&[&named(2)]).kept(), ExecEvents::NotAll);
+        assert_eq!(tally(&[]).kept(), ExecEvents::Unknown);
+        assert_eq!(tally(&[&named(2), &vdso, &named(4), &lost]).kept(), ExecEvents::Unknown);
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
         let [fork, exit] = [PERF_RECORD_FORK, PERF_RECORD_EXIT].map(u64::from);
         let task = |kind: u64, pid: u64, parent: u64| [kind, pid | parent << 32, pid | parent << 32, 5, 6];
         let orphans = |records: &[&[u64]]| {
-            let mut tally = Tally { started: HashSet::from([7]), ..Tally::default() };
+            let mut tally = ExecTally { started: HashSet::from([7]), ..ExecTally::default() };
             records.iter().for_each(|words| tally.add(words));
             tally.has_orphans()
         };

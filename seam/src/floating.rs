@@ -1,14 +1,14 @@
 //! The floating-point environment of the thread is the program's: its flags, which exceptions trap, how results are rounded.
 
 /// As long as it lives the calling thread has the environment that programs begin with; afterwards its own is as it was.
-pub struct Floating(Environment);
+pub struct Floating(FloatingControl);
 
 #[cfg(target_arch = "x86_64")]
-type Environment = u32;
+type FloatingControl = u32;
 #[cfg(target_arch = "aarch64")]
-type Environment = (u64, u64);
+type FloatingControl = (u64, u64);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-type Environment = ();
+type FloatingControl = ();
 
 impl Floating {
     /// From now on.
@@ -30,16 +30,16 @@ impl Drop for Floating {
 
 /// What a program begins with: nothing is flagged, nothing traps, and what is rounded is rounded to the nearest.
 #[cfg(target_arch = "x86_64")]
-const FIRST: Environment = 0x1f80;
+const FIRST: FloatingControl = 0x1f80;
 #[cfg(target_arch = "aarch64")]
-const FIRST: Environment = (0, 0);
+const FIRST: FloatingControl = (0, 0);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const FIRST: Environment = ();
+const FIRST: FloatingControl = ();
 
 /// MXCSR (what x87's registers have is used by nobody here).
 #[cfg(target_arch = "x86_64")]
 #[inline]
-fn environment() -> Environment {
+fn environment() -> FloatingControl {
     let mut own = 0;
     // SAFETY: it stores four bytes in the variable.
     unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut own, options(nostack, preserves_flags)) };
@@ -47,7 +47,7 @@ fn environment() -> Environment {
 }
 #[cfg(target_arch = "x86_64")]
 #[inline]
-fn set(to: &Environment) {
+fn set(to: &FloatingControl) {
     // SAFETY: a value that MXCSR had, or begins with. (Not `pure`: nothing is moved from one side of it to the other.)
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) to, options(nostack, preserves_flags)) };
 }
@@ -55,7 +55,7 @@ fn set(to: &Environment) {
 /// FPCR and FPSR.
 #[cfg(target_arch = "aarch64")]
 #[inline]
-fn environment() -> Environment {
+fn environment() -> FloatingControl {
     let (control, status): (u64, u64);
     // SAFETY: it reads two registers.
     unsafe {
@@ -65,7 +65,7 @@ fn environment() -> Environment {
 }
 #[cfg(target_arch = "aarch64")]
 #[inline]
-fn set((control, status): &Environment) {
+fn set((control, status): &FloatingControl) {
     // SAFETY: values that the registers had, or begin with.
     unsafe {
         std::arch::asm!("msr fpcr, {}", "msr fpsr, {}", in(reg) *control, in(reg) *status, options(nostack, preserves_flags))
@@ -73,9 +73,9 @@ fn set((control, status): &Environment) {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn environment() -> Environment {}
+fn environment() -> FloatingControl {}
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn set(_: &Environment) {}
+fn set(_: &FloatingControl) {}
 
 #[cfg(test)]
 mod tests {

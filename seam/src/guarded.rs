@@ -3,7 +3,7 @@
 //! A signal handler may come between at any instruction of the owner's, work on it, close it, or leave by siglongjmp: so it
 //! is given out as a shared reference, and `T` keeps what is changed so that half of a change does no harm.
 
-use super::signals::Blocked;
+use super::signals::SignalBlock;
 use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
 /// A value that its owner works on, and that any thread may take away.
-pub struct Guarded<T> {
+pub struct GuardedValue<T> {
     /// Another thread reads it for the last time, or somebody takes it away.
     held: AtomicBool,
     /// The owner works on it; or did, and left by siglongjmp.
@@ -19,9 +19,9 @@ pub struct Guarded<T> {
     content: UnsafeCell<Option<Box<T>>>,
 }
 
-impl<T> Default for Guarded<T> {
-    fn default() -> Guarded<T> {
-        Guarded {
+impl<T> Default for GuardedValue<T> {
+    fn default() -> GuardedValue<T> {
+        GuardedValue {
             held: AtomicBool::new(false),
             in_use: AtomicBool::new(false),
             content: UnsafeCell::new(None),
@@ -71,7 +71,7 @@ pub fn drop_in_its_place<T>(content: Box<T>) {
 /// So long another thread waits for the end of the owner's work, which takes some microseconds.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-impl<T> Guarded<T> {
+impl<T> GuardedValue<T> {
     /// Who has just got the slot, and alone knows of it, puts this there.
     pub fn put(&self, content: Box<T>) {
         // SAFETY: nobody else looks here.
@@ -93,7 +93,7 @@ impl<T> Guarded<T> {
     }
 
     /// Another thread works on it, unless the owner does.
-    pub fn work_from_outside<R>(&self, signals: &Blocked, work: impl FnOnce(&T) -> R) -> Option<R> {
+    pub fn work_from_outside<R>(&self, signals: &SignalBlock, work: impl FnOnce(&T) -> R) -> Option<R> {
         self.hold(signals);
         let idle = !self.stays_in_use();
         // SAFETY: the owner is not at work, and does not begin: it is held.
@@ -104,7 +104,7 @@ impl<T> Guarded<T> {
 
     /// Takes it away, for good: the owner, or another thread, which waits until the owner's work is done. `here`: not in a
     /// forked child, where a thread that it does not have may hold it.
-    pub fn take(&self, signals: &Blocked, here: bool, by_owner: bool) -> Option<Remains<T>> {
+    pub fn take(&self, signals: &SignalBlock, here: bool, by_owner: bool) -> Option<Remains<T>> {
         if here {
             self.hold(signals);
         }
@@ -128,7 +128,7 @@ impl<T> Guarded<T> {
     }
 
     /// Signals are blocked: who holds it comes to an end.
-    fn hold(&self, _: &Blocked) {
+    fn hold(&self, _: &SignalBlock) {
         while self.held.swap(true, Ordering::SeqCst) {
             std::thread::yield_now();
         }

@@ -4,7 +4,7 @@
 //! the thread that calls it, whichever library opened them: times and counters stand still, and nothing tells. What a
 //! thread that has ended opened belongs to nobody (kernel/events/core.c, perf_event_exit_task).
 
-use super::signals::Blocked;
+use super::signals::SignalBlock;
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::ptr::null_mut;
@@ -24,7 +24,7 @@ const FLAGS: c_int = libc::CLONE_VM
 
 /// Runs `work` in such a thread, and comes back when it has ended. No signal may reach it, and it does not panic. Signals
 /// are blocked as long as it runs, so that none is handled there.
-pub fn on_helper_thread<W: FnMut()>(_: &Blocked, mut work: W) -> io::Result<()> {
+pub fn on_helper_thread<W: FnMut()>(_: &SignalBlock, mut work: W) -> io::Result<()> {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping, where the kernel likes.
     let stack = unsafe { libc::mmap(null_mut(), STACK, access, flags | libc::MAP_STACK, -1, 0) };

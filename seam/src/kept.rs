@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 const PLACES: usize = 8;
 
 /// A value that its thread changes as a whole.
-pub struct Kept<T> {
+pub struct ThreadValue<T> {
     places: [UnsafeCell<T>; PLACES],
     /// The current place, and above it the number of the change that made it so.
     current: AtomicU64,
@@ -26,8 +26,8 @@ pub struct Kept<T> {
 }
 
 /// A change on its way: a copy of the value, in a place that nobody else has.
-pub struct Change<'a, T> {
-    kept: &'a Kept<T>,
+pub struct ValueChange<'a, T> {
+    kept: &'a ThreadValue<T>,
     place: usize,
     /// Its number.
     pub number: u32,
@@ -41,10 +41,10 @@ fn place_of(current: u64) -> usize {
     current as u32 as usize
 }
 
-impl<T: Copy> Kept<T> {
+impl<T: Copy> ThreadValue<T> {
     /// Holds this at first.
-    pub fn new(value: T) -> Kept<T> {
-        Kept {
+    pub fn new(value: T) -> ThreadValue<T> {
+        ThreadValue {
             places: std::array::from_fn(|_| UnsafeCell::new(value)),
             current: AtomicU64::new(0),
             numbers: Default::default(),
@@ -98,7 +98,7 @@ impl<T: Copy> Kept<T> {
     }
 
     /// Begins a change.
-    pub fn begin(&self) -> Change<'_, T> {
+    pub fn begin(&self) -> ValueChange<'_, T> {
         let number = self.next_number();
         let others = self.open.get() > 0 && self.tell(number);
         // a handler's change from here on sees that another is on its way
@@ -123,7 +123,7 @@ impl<T: Copy> Kept<T> {
             }
             self.numbers[place].set(0);
         }
-        Change { kept: self, place, number, from, others }
+        ValueChange { kept: self, place, number, from, others }
     }
 
     /// Whether a change has begun and not ended of which the next is to be told.
@@ -161,7 +161,7 @@ impl<T: Copy> Kept<T> {
     }
 }
 
-impl<T: Copy> Change<'_, T> {
+impl<T: Copy> ValueChange<'_, T> {
     /// The copy.
     #[inline]
     pub fn value(&mut self) -> &mut T {
@@ -200,7 +200,7 @@ impl<T: Copy> Change<'_, T> {
 mod tests {
     use super::*;
 
-    fn change(change: Change<u32>, value: u32) -> bool {
+    fn change(change: ValueChange<u32>, value: u32) -> bool {
         let mut change = change;
         *change.value() = value;
         change.end()
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_change_that_another_came_before_does_not_take_effect() {
-        let kept = Kept::new(1);
+        let kept = ThreadValue::new(1);
         let outer = kept.begin();
         let inner = kept.begin();
         assert!(!outer.others && inner.others);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn changes_that_were_left_are_told_of_once_each_and_there_is_always_a_place() {
-        let kept = Kept::new(0);
+        let kept = ThreadValue::new(0);
         for left in 1..50 {
             assert!(!kept.unfinished(), "{left}");
             let _ = kept.begin();
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_change_has_its_place_alone_whatever_comes_between() {
-        let kept = Kept::new(0);
+        let kept = ThreadValue::new(0);
         for _ in 0..20 {
             let _ = kept.begin(); // left
         }

@@ -14,26 +14,26 @@ const TEXT: usize = 64;
 const MOST: usize = 64;
 
 /// What is remembered, in memory that is always there. The first are kept: they are asked for again.
-pub(crate) struct Lasting(Mutex<[Option<File>; MOST]>);
+pub(crate) struct LastingFiles(Mutex<[Option<SysfsFile>; MOST]>);
 
 #[derive(Clone, Copy)]
-struct File {
-    name: Short<NAME>,
+struct SysfsFile {
+    name: ShortText<NAME>,
     /// None: there is none.
-    text: Option<Short<TEXT>>,
+    text: Option<ShortText<TEXT>>,
 }
 
 #[derive(Clone, Copy)]
-struct Short<const N: usize> {
+struct ShortText<const N: usize> {
     bytes: [u8; N],
     length: u8,
 }
 
-impl<const N: usize> Short<N> {
-    fn new(text: &str) -> Option<Short<N>> {
+impl<const N: usize> ShortText<N> {
+    fn new(text: &str) -> Option<ShortText<N>> {
         let mut bytes = [0; N];
         bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
-        Some(Short { bytes, length: text.len() as u8 })
+        Some(ShortText { bytes, length: text.len() as u8 })
     }
 
     fn text(&self) -> &str {
@@ -43,7 +43,7 @@ impl<const N: usize> Short<N> {
 
 /// What of a file does not change.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Lasts {
+enum LastingPart {
     Nothing,
     /// That there is none; or that there is, as of a PMU's directory.
     Existence,
@@ -51,13 +51,13 @@ enum Lasts {
 }
 
 /// Of this one. (Which CPUs a PMU has, and whether RDPMC is allowed, changes.)
-fn lasts(path: &str) -> Lasts {
-    let Some(file) = path.strip_prefix(DEVICES) else { return Lasts::Nothing };
+fn lasts(path: &str) -> LastingPart {
+    let Some(file) = path.strip_prefix(DEVICES) else { return LastingPart::Nothing };
     match file.split_once('/') {
-        None | Some((_, "cpus")) => Lasts::Existence,
-        Some((_, "type")) => Lasts::Text,
-        Some((_, file)) if file.starts_with("events/") || file.starts_with("format/") => Lasts::Text,
-        Some(_) => Lasts::Nothing,
+        None | Some((_, "cpus")) => LastingPart::Existence,
+        Some((_, "type")) => LastingPart::Text,
+        Some((_, file)) if file.starts_with("events/") || file.starts_with("format/") => LastingPart::Text,
+        Some(_) => LastingPart::Nothing,
     }
 }
 
@@ -65,16 +65,16 @@ fn directory(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-impl Lasting {
-    pub const fn new() -> Lasting {
-        Lasting(Mutex::new([None; MOST]))
+impl LastingFiles {
+    pub const fn new() -> LastingFiles {
+        LastingFiles(Mutex::new([None; MOST]))
     }
 
     /// The text of a file, which is read unless it lasts and was read before. (Whoever finds the lock held reads: in a forked child that
     /// is for ever.)
     pub fn text(&self, path: &str, read: impl FnOnce() -> io::Result<String>) -> io::Result<String> {
         let lasts = lasts(path);
-        if lasts == Lasts::Nothing {
+        if lasts == LastingPart::Nothing {
             return read();
         }
         if let Some(file) = self.known(path) {
@@ -83,7 +83,7 @@ impl Lasting {
         }
         let found = read();
         match &found {
-            Ok(text) if lasts == Lasts::Text => self.remember(path, Short::new(text).map(Some)),
+            Ok(text) if lasts == LastingPart::Text => self.remember(path, ShortText::new(text).map(Some)),
             // (where nothing of the directory was seen it may be hidden, as in a container, and be shown later)
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) && self.has_seen(directory(path)) => {
                 self.remember(path, Some(None));
@@ -95,7 +95,7 @@ impl Lasting {
 
     /// Whether a directory of a PMU is there, unless it was.
     pub fn exists(&self, path: &str, look: impl FnOnce() -> bool) -> bool {
-        if lasts(path) != Lasts::Existence {
+        if lasts(path) != LastingPart::Existence {
             return look();
         }
         if self.known(path).is_some_and(|file| file.text.is_some()) {
@@ -103,7 +103,7 @@ impl Lasting {
         }
         let found = look();
         if found {
-            self.remember(path, Short::new("").map(Some));
+            self.remember(path, ShortText::new("").map(Some));
         }
         found
     }
@@ -111,21 +111,21 @@ impl Lasting {
     /// Whether a file of this directory was read.
     fn has_seen(&self, wanted: &str) -> bool {
         let Ok(files) = self.0.try_lock() else { return false };
-        let is_of_it = |file: &File| file.text.is_some() && directory(file.name.text()) == wanted;
+        let is_of_it = |file: &SysfsFile| file.text.is_some() && directory(file.name.text()) == wanted;
         files.iter().map_while(Option::as_ref).any(is_of_it)
     }
 
-    fn known(&self, path: &str) -> Option<File> {
+    fn known(&self, path: &str) -> Option<SysfsFile> {
         let files = self.0.try_lock().ok()?;
         files.iter().map_while(Option::as_ref).find(|file| file.name.text() == path).copied()
     }
 
-    fn remember(&self, path: &str, text: Option<Option<Short<TEXT>>>) {
-        let (Some(name), Some(text)) = (Short::new(path), text) else { return };
+    fn remember(&self, path: &str, text: Option<Option<ShortText<TEXT>>>) {
+        let (Some(name), Some(text)) = (ShortText::new(path), text) else { return };
         if let Ok(mut files) = self.0.try_lock() {
             // (another thread may have done it: the first one counts)
             if let Some(place) = files.iter_mut().find(|file| file.is_none()) {
-                *place = Some(File { name, text });
+                *place = Some(SysfsFile { name, text });
             }
         }
     }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_file_that_lasts_is_read_once_and_any_other_each_time() {
-        let files = Lasting::new();
+        let files = LastingFiles::new();
         let mut reads = 0;
         let mut ask = |path: &str, text: Option<&str>| {
             let found = files.text(path, || {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn that_a_pmu_is_there_lasts_and_that_it_is_not_does_not() {
-        let files = Lasting::new();
+        let files = LastingFiles::new();
         let cpu = format!("{DEVICES}cpu");
         assert_eq!([false, true, false].map(|is| files.exists(&cpu, || is)), [false, true, true]);
         assert_eq!([true, false].map(|is| files.exists("/proc/vz", || is)), [true, false]);
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_read_is_asked_for_again() {
-        let files = Lasting::new();
+        let files = LastingFiles::new();
         let path = format!("{DEVICES}cpu/type");
         let refused = files.text(&path, || Err(io::Error::from_raw_os_error(libc::EACCES)));
         assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EACCES));

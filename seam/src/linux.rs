@@ -1,10 +1,10 @@
 //! The kernel that runs this process.
 
 use super::helper_thread::on_helper_thread;
-use super::lasting::Lasting;
+use super::lasting::LastingFiles;
 use super::memory::ReservedPage;
 use super::page::{self, Page, PageSnapshot};
-use super::signals::Blocked;
+use super::signals::SignalBlock;
 use super::{Kernel, Mapping, Refusal};
 use perf_event_open_sys as perf;
 use perf_event_open_sys::bindings::{
@@ -25,7 +25,7 @@ const MOST_IN_A_GROUP: usize = 16;
 const MOST_SAID: usize = 64;
 
 /// What sysfs has said that does not change.
-static FILES: Lasting = Lasting::new();
+static FILES: LastingFiles = LastingFiles::new();
 
 /// The real thing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -138,7 +138,7 @@ impl Kernel for Linux {
         let mut group = leader.map_or(-1, AsRawFd::as_raw_fd);
         let mut opened = Vec::with_capacity(attrs.len());
         let mut refusal = None;
-        let signals = Blocked::new();
+        let signals = SignalBlock::new();
         // (it takes no memory: the allocator may keep something for each thread)
         let made = on_helper_thread(&signals, || {
             for attr in attrs {
@@ -168,7 +168,7 @@ impl Kernel for Linux {
         let thread = unsafe { libc::gettid() };
         let mut opened = [-1; MOST_IN_A_GROUP];
         let mut refusal = Ok(());
-        let signals = Blocked::new();
+        let signals = SignalBlock::new();
         let made = on_helper_thread(&signals, || {
             let mut leader = -1;
             for (place, attr) in opened.iter_mut().zip(attrs) {

@@ -25,7 +25,7 @@ const METRIC_EVENTS: [&str; 8] = [
 
 /// Files by path, and how many descriptors and mappings are open.
 #[derive(Clone, Default)]
-pub struct Scripted {
+pub struct ScriptedKernel {
     files: Rc<RefCell<BTreeMap<String, std::result::Result<String, i32>>>>,
     script: Rc<Script>,
 }
@@ -70,7 +70,7 @@ impl Drop for Thing {
     }
 }
 
-impl Scripted {
+impl ScriptedKernel {
     fn thing_of(&self, attr: &perf_event_attr, pid: i32, leader: Option<&Thing>) -> io::Result<Thing> {
         self.call()?;
         refused(&self.script.refuse_open)?;
@@ -81,8 +81,8 @@ impl Scripted {
     }
 
     /// A kernel on a Sapphire Rapids, whose group counts.
-    pub fn sapphire_rapids() -> Scripted {
-        let kernel = Scripted::default();
+    pub fn sapphire_rapids() -> ScriptedKernel {
+        let kernel = ScriptedKernel::default();
         let pmu = "/sys/bus/event_source/devices/cpu";
         kernel.add(&format!("{pmu}/type"), "4\n");
         kernel.add(&format!("{pmu}/events/cpu-cycles"), "event=0x3c\n");
@@ -209,7 +209,7 @@ fn refused(with: &Cell<Option<i32>>) -> io::Result<()> {
     with.get().map_or(Ok(()), |errno| Err(io::Error::from_raw_os_error(errno)))
 }
 
-impl Kernel for Scripted {
+impl Kernel for ScriptedKernel {
     type Fd = Thing;
     type Map = Thing;
 

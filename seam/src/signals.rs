@@ -43,23 +43,23 @@ impl Drop for Mask {
 
 /// As long as it lives, no handler of an asynchronous signal runs in this thread, nor is the thread cancelled: it would end by an
 /// exception of the C library's, which Rust does not let through.
-pub struct Blocked {
+pub struct SignalBlock {
     cancel: c_int,
     _mask: Mask,
 }
 
 #[allow(clippy::new_without_default)] // it does something
-impl Blocked {
+impl SignalBlock {
     /// Blocks them from now on.
-    pub fn new() -> Blocked {
+    pub fn new() -> SignalBlock {
         let mut cancel = 0;
         // SAFETY: a live int.
         unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut cancel) };
-        Blocked { cancel, _mask: Mask::block(!FAULTS) }
+        SignalBlock { cancel, _mask: Mask::block(!FAULTS) }
     }
 }
 
-impl Drop for Blocked {
+impl Drop for SignalBlock {
     fn drop(&mut self) {
         // SAFETY: the state that it had.
         unsafe { pthread_setcancelstate(self.cancel, null_mut()) };
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn signals_are_blocked_but_faults_and_let_through_again() {
         let before = mask();
-        let blocked = Blocked::new();
+        let blocked = SignalBlock::new();
         assert!(all_are_blocked());
         assert_eq!(mask() & !(bit(libc::SIGKILL) | bit(libc::SIGSTOP)), !FAULTS & !(bit(9) | bit(19)));
         let state = |wanted| {

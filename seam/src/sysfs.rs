@@ -32,7 +32,7 @@ pub struct SysfsPmu {
 
 /// An event that the kernel names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedEvent {
     /// PMU.
     pub pmu: String,
     /// Name.
@@ -157,13 +157,13 @@ impl Sysfs {
     }
 
     /// Every event that the kernel names, sorted by path. Names with a dot say more of another event.
-    pub fn events(&self) -> Vec<Named> {
+    pub fn events(&self) -> Vec<NamedEvent> {
         let mut events = Vec::new();
         for pmu in self.names() {
             let directory = self.devices.join(&pmu).join("events");
             for name in entries(&directory).into_iter().filter(|name| !name.contains('.')) {
                 if let Some(terms) = line(&directory, &name) {
-                    events.push(Named { pmu: pmu.clone(), name, terms });
+                    events.push(NamedEvent { pmu: pmu.clone(), name, terms });
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::border::{guard, handle, put, td};
 use crate::handle::{self, Info, Path};
 use crate::sys::cancelled_later;
-use crate::sys::signals::Blocked;
+use crate::sys::signals::SignalBlock;
 use std::ffi::{c_char, c_int};
 
 /// In user space, by RDPMC; on arm64 by MRS, where kernel.perf_user_access is 1.
@@ -68,7 +68,7 @@ cancelled_later! {
 /// # Safety
 /// As td_get_info.
 unsafe extern "C" fn info(td: *const td, out: *mut CInfo) -> c_int {
-    let _signals = Blocked::new(); // it takes memory, which a handler that leaves by siglongjmp would lose
+    let _signals = SignalBlock::new(); // it takes memory, which a handler that leaves by siglongjmp would lose
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put(out, "out", || Ok(CInfo::from(&handle::info(handle(td)?)?))) })
 }

@@ -9,7 +9,7 @@ use crate::read::SeenRegisters;
 use crate::registers::{RawMetrics, RawSlots, Registers};
 use crate::sample::Sample;
 use crate::sys::cancelled_later;
-use crate::sys::signals::Blocked;
+use crate::sys::signals::SignalBlock;
 use std::ffi::c_int;
 
 /// Opens the topdown counters, proves that they count, and begins a measurement period.
@@ -45,7 +45,7 @@ cancelled_later! {
 /// # Safety
 /// As td_open.
 unsafe extern "C" fn open(out: *mut *mut td, options: *const COptions) -> c_int {
-    let signals = Blocked::new(); // until the caller has the handle: a handler that leaves by siglongjmp would lose it
+    let signals = SignalBlock::new(); // until the caller has the handle: a handler that leaves by siglongjmp would lose it
     decoders::prepare();
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe { put(out, "out", || Ok(handle::open(&options::read(options)?, &signals)?.into_raw())) })

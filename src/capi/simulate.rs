@@ -9,7 +9,7 @@ use crate::model;
 use crate::options::Options;
 use crate::read::MOST_COUNTERS;
 use crate::source::simulated::Mix;
-use crate::sys::signals::Blocked;
+use crate::sys::signals::SignalBlock;
 use std::ffi::{CStr, c_char, c_int};
 
 // SAFETY: it is numbers without padding.
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn td_simulate(
     options: *const COptions,
     core: *const c_char,
 ) -> c_int {
-    let signals = Blocked::new(); // until the caller has the handle: a handler that leaves by siglongjmp would lose it
+    let signals = SignalBlock::new(); // until the caller has the handle: a handler that leaves by siglongjmp would lose it
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
     guard(|| unsafe {
         put(out, "out", || {

@@ -225,16 +225,21 @@ fn filtered(event: &str, kernel: &impl Kernel) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::scripted::Scripted;
+    use crate::sys::scripted::ScriptedKernel;
 
-    fn refused(kernel: &Scripted, options: &Options, attempt: RefusedCall, errno: i32) -> (i32, String) {
+    fn refused(
+        kernel: &ScriptedKernel,
+        options: &Options,
+        attempt: RefusedCall,
+        errno: i32,
+    ) -> (i32, String) {
         let error = explain(kernel, options, attempt, &io::Error::from_raw_os_error(errno));
         (error.code(), error.to_string())
     }
 
     #[test]
     fn paranoid_names_what_was_found_and_what_is_needed() {
-        let kernel = Scripted::default();
+        let kernel = ScriptedKernel::default();
         let open = RefusedCall::Open("slots");
         for (found, options, needed) in [
             ("3", Options::default(), "needs 2"),
@@ -248,14 +253,14 @@ mod tests {
         }
         kernel.add(PARANOID, "2");
         assert!(refused(&kernel, &Options::default(), open, libc::EACCES).1.contains("LSM"));
-        let hidden = Scripted::default();
+        let hidden = ScriptedKernel::default();
         let text = refused(&hidden, &Options::default(), open, libc::EACCES).1;
         assert!(text.contains("cannot be read") && text.contains("2 or less"), "{text}");
     }
 
     #[test]
     fn every_refusal_has_its_code() {
-        let kernel = Scripted::default();
+        let kernel = ScriptedKernel::default();
         let options = Options { target: Target::Task(77), ..Options::default() };
         for (attempt, errno, code, word) in [
             (RefusedCall::Open("slots"), libc::EPERM, libc::EPERM, "seccomp"),

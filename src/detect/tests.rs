@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::{INTEL_CYCLES, perf_metrics::SLOTS_P};
-use crate::sys::scripted::Scripted;
+use crate::sys::scripted::ScriptedKernel;
 
 const EVENTS: &str = "/sys/bus/event_source/devices/cpu/events";
 
@@ -8,7 +8,7 @@ fn cpu(model: u32) -> Identity {
     Identity { vendor: "GenuineIntel".into(), family: 6, model, name: "a CPU".into(), ..Identity::default() }
 }
 
-fn refused(kernel: &Scripted, cpu: &Identity) -> String {
+fn refused(kernel: &ScriptedKernel, cpu: &Identity) -> String {
     let error = pmu(kernel, cpu).unwrap_err();
     assert_eq!(error.code(), -libc::ENODEV);
     error.to_string()
@@ -16,7 +16,7 @@ fn refused(kernel: &Scripted, cpu: &Identity) -> String {
 
 #[test]
 fn sapphire_rapids_has_two_levels_and_ice_lake_one_whatever_opens() {
-    let kernel = Scripted::sapphire_rapids();
+    let kernel = ScriptedKernel::sapphire_rapids();
     assert_eq!(pmu(&kernel, &cpu(0x8f)).unwrap().level, 2);
     assert_eq!(pmu(&kernel, &cpu(0x6a)).unwrap().level, 1);
     kernel.remove(&format!("{EVENTS}/topdown-heavy-ops"));
@@ -25,7 +25,7 @@ fn sapphire_rapids_has_two_levels_and_ice_lake_one_whatever_opens() {
 
 #[test]
 fn a_hybrid_cpu_is_measured_on_its_p_cores() {
-    let kernel = Scripted::sapphire_rapids();
+    let kernel = ScriptedKernel::sapphire_rapids();
     kernel.rename("/sys/bus/event_source/devices/cpu", "/sys/bus/event_source/devices/cpu_core");
     kernel.add("/sys/bus/event_source/devices/cpu_core/cpus", "0-2,4\n");
     let found = pmu(&kernel, &cpu(0x97)).unwrap();
@@ -36,8 +36,8 @@ fn a_hybrid_cpu_is_measured_on_its_p_cores() {
 #[test]
 fn general_counters_need_a_core_that_is_known_and_told_apart() {
     let leader =
-        |kernel: &Scripted, model| counters(kernel, &cpu(model), 0).map(|(_, plan)| plan.leader.event);
-    let kernel = Scripted::sapphire_rapids();
+        |kernel: &ScriptedKernel, model| counters(kernel, &cpu(model), 0).map(|(_, plan)| plan.leader.event);
+    let kernel = ScriptedKernel::sapphire_rapids();
     assert_eq!(leader(&kernel, 0x8f).unwrap(), SLOTS);
     kernel.remove(&format!("{EVENTS}/slots"));
     assert_eq!(leader(&kernel, 0x8f).unwrap(), SLOTS_P, "a virtual machine, or an old kernel");
@@ -52,7 +52,7 @@ fn general_counters_need_a_core_that_is_known_and_told_apart() {
 #[test]
 fn a_skylake_is_counted_only_where_each_core_runs_one_thread() {
     const ACTIVE: &str = "/sys/devices/system/cpu/smt/active";
-    let kernel = Scripted::sapphire_rapids();
+    let kernel = ScriptedKernel::sapphire_rapids();
     let plan = |cpu: &Identity| counters(&kernel, cpu, 0).map(|(_, plan)| plan);
     let refused = |cpu: &Identity, word: &str| {
         let error = plan(cpu).unwrap_err();
@@ -75,7 +75,7 @@ fn a_skylake_is_counted_only_where_each_core_runs_one_thread() {
 fn e_cores_give_level_2_where_their_counters_hold_it_beside_the_watchdog() {
     const WATCHDOG: &str = "/proc/sys/kernel/nmi_watchdog";
     const LEVEL_2: [u64; 4] = [0x7271, 0x0174, 0x0473, 0x0373];
-    let kernel = Scripted::default();
+    let kernel = ScriptedKernel::default();
     kernel.add("/sys/bus/event_source/devices/cpu/type", "4\n");
     kernel.add(&format!("{EVENTS}/cpu-cycles"), "event=0x3c\n");
     let level = |model, level| {
@@ -104,7 +104,7 @@ fn a_subtree_of_zen_is_counted_where_six_counters_hold_it() {
     use crate::model::metrics::*;
     const WATCHDOG: &str = "/proc/sys/kernel/nmi_watchdog";
     const ACTIVE: &str = "/sys/devices/system/cpu/smt/active";
-    let kernel = Scripted::default();
+    let kernel = ScriptedKernel::default();
     kernel.add("/sys/bus/event_source/devices/cpu/type", "4\n");
     kernel.add(&format!("{EVENTS}/cpu-cycles"), "event=0x76\n");
     kernel.add(ACTIVE, "0\n");
@@ -145,7 +145,7 @@ fn a_subtree_of_zen_is_counted_where_six_counters_hold_it() {
 }
 
 /// The encodings of what a subtree counts.
-fn configs_of(kernel: &Scripted, cpu: &Identity, node: u32) -> (u32, Vec<u64>) {
+fn configs_of(kernel: &ScriptedKernel, cpu: &Identity, node: u32) -> (u32, Vec<u64>) {
     let (pmu, plan) = subtree(kernel, cpu, node, 0).unwrap();
     (pmu.level, plan.members.iter().map(|event| event.config).collect())
 }
@@ -154,7 +154,7 @@ fn configs_of(kernel: &Scripted, cpu: &Identity, node: u32) -> (u32, Vec<u64>) {
 fn level_3_of_e_cores_is_counted_by_subtree_where_their_counters_hold_it() {
     use crate::model::metrics::*;
     const WATCHDOG: &str = "/proc/sys/kernel/nmi_watchdog";
-    let kernel = Scripted::default();
+    let kernel = ScriptedKernel::default();
     kernel.add("/sys/bus/event_source/devices/cpu/type", "4\n");
     kernel.add(&format!("{EVENTS}/cpu-cycles"), "event=0x3c\n");
     kernel.add(WATCHDOG, "0\n");
@@ -207,7 +207,7 @@ fn level_3_of_e_cores_is_counted_by_subtree_where_their_counters_hold_it() {
 #[test]
 fn level_3_of_the_e_cores_of_a_hybrid_cpu_is_that_of_its_e_cores() {
     use crate::model::metrics::*;
-    let kernel = Scripted::sapphire_rapids();
+    let kernel = ScriptedKernel::sapphire_rapids();
     for (file, text) in
         [("type", "10\n"), ("cpus", "4-7\n"), ("events/topdown-retiring", "event=0xc2,umask=0x02\n")]
     {
@@ -225,7 +225,7 @@ fn level_3_of_the_e_cores_of_a_hybrid_cpu_is_that_of_its_e_cores() {
 fn of_skylake_retiring_is_counted_and_backend_bound_is_refused_by_name_and_so_is_smt() {
     use crate::model::metrics::*;
     const ACTIVE: &str = "/sys/devices/system/cpu/smt/active";
-    let kernel = Scripted::default();
+    let kernel = ScriptedKernel::default();
     kernel.add("/sys/bus/event_source/devices/cpu/type", "4\n");
     kernel.add(&format!("{EVENTS}/cpu-cycles"), "event=0x3c\n");
     kernel.add(ACTIVE, "0\n");
@@ -246,7 +246,7 @@ fn of_skylake_retiring_is_counted_and_backend_bound_is_refused_by_name_and_so_is
 fn level_3_of_hip08_is_counted_by_subtree_and_a_node_of_level_2_is_among_its_roots() {
     use crate::model::metrics::*;
     const PMU: &str = "/sys/bus/event_source/devices/armv8_pmuv3_0";
-    let kernel = Scripted::default();
+    let kernel = ScriptedKernel::default();
     for (file, text) in [("type", "8\n"), ("cpus", "0-3\n"), ("events/cpu_cycles", "event=0x0011\n")] {
         kernel.add(&format!("{PMU}/{file}"), text);
     }
@@ -280,7 +280,7 @@ fn level_3_of_hip08_is_counted_by_subtree_and_a_node_of_level_2_is_among_its_roo
 fn level_2_of_ampere_one_n3_and_t410_is_counted_by_subtree() {
     use crate::model::metrics::*;
     const PMU: &str = "/sys/bus/event_source/devices/armv8_pmuv3_0";
-    let kernel = Scripted::default();
+    let kernel = ScriptedKernel::default();
     for (file, text) in [
         ("type", "8\n"),
         ("cpus", "0-3\n"),
@@ -330,7 +330,7 @@ fn level_2_of_ampere_one_n3_and_t410_is_counted_by_subtree() {
 #[test]
 fn an_arm64_core_is_counted_by_stalls_and_the_kernel_may_tell_its_width() {
     const PMU: &str = "/sys/bus/event_source/devices/armv8_pmuv3_0";
-    let kernel = Scripted::default();
+    let kernel = ScriptedKernel::default();
     for (file, text) in [
         ("type", "8\n"),
         ("cpus", "0-3\n"),
@@ -386,26 +386,26 @@ fn encodings_are_read_as_the_kernel_writes_them() {
 
 #[test]
 fn each_blocker_is_named() {
-    let old = Scripted::sapphire_rapids();
+    let old = ScriptedKernel::sapphire_rapids();
     old.remove(&format!("{EVENTS}/slots"));
     assert!(refused(&old, &cpu(0xad)).contains("newer kernel"));
     let guest = Identity { hypervisor: Some("KVM".into()), ..cpu(0x8f) };
     assert!(refused(&old, &guest).contains("virtual machine (KVM)"));
 
-    let tremont = Scripted::sapphire_rapids();
+    let tremont = ScriptedKernel::sapphire_rapids();
     assert!(refused(&tremont, &cpu(0x86)).contains("a Tremont, which has no PERF_METRICS"));
     tremont.add(&format!("{EVENTS}/topdown-retiring"), "event=0xc2,umask=0x0\n");
     assert!(refused(&tremont, &cpu(0xfe)).contains("general counters"));
     assert!(refused(&tremont, &cpu(0x3f)).contains("Haswell"));
 
-    let bare = Scripted::default();
+    let bare = ScriptedKernel::default();
     assert!(refused(&bare, &cpu(0x8f)).contains("/sys"));
     bare.add("/sys/bus/event_source/devices/software/type", "1\n");
     assert!(refused(&bare, &cpu(0x8f)).contains("no driver"));
     assert!(refused(&bare, &guest).contains("has no PMU"));
     let zen =
         Identity { vendor: "AuthenticAMD".into(), family: 0x1a, hypervisor: guest.hypervisor, ..cpu(0x02) };
-    for (kernel, why) in [(&bare, "virtual machine (KVM) has no PMU"), (&Scripted::default(), "/sys")] {
+    for (kernel, why) in [(&bare, "virtual machine (KVM) has no PMU"), (&ScriptedKernel::default(), "/sys")] {
         let error = counters(kernel, &zen, 0).unwrap_err().to_string();
         assert!(error.starts_with("no topdown counters on a CPU") && error.contains(why), "{error}");
     }
@@ -414,7 +414,7 @@ fn each_blocker_is_named() {
     assert!(refused(&old, &amd).contains("Zen"));
     // of a core that has no such events a guest hears the same, whatever is asked for: its host has none either
     let guest = Identity { hypervisor: Some("KVM".into()), ..amd };
-    for kernel in [&bare, &Scripted::default(), &old] {
+    for kernel in [&bare, &ScriptedKernel::default(), &old] {
         let registers = refused(kernel, &guest);
         assert!(registers.contains("it has no events that count slots"), "{registers}");
         assert_eq!(registers, counters(kernel, &guest, 0).unwrap_err().to_string());
@@ -423,7 +423,7 @@ fn each_blocker_is_named() {
 
 #[test]
 fn what_cannot_be_read_is_not_taken_for_missing() {
-    let hidden = Scripted::sapphire_rapids();
+    let hidden = ScriptedKernel::sapphire_rapids();
     for (file, errno, word) in [
         ("slots", libc::EMFILE, "ulimit -n"),
         ("slots", libc::ENFILE, "fs.file-max"),
@@ -435,17 +435,17 @@ fn what_cannot_be_read_is_not_taken_for_missing() {
         assert!(error.to_string().contains(word) && error.to_string().contains(file), "{error}");
         hidden.add(&format!("{EVENTS}/slots"), "event=0x00,umask=0x4\n");
     }
-    let masked = Scripted::default();
+    let masked = ScriptedKernel::default();
     masked.add("/sys/bus/event_source/devices/cpu/type", "4\n");
     assert!(refused(&masked, &cpu(0x8f)).contains("mount /sys"));
-    let hybrid = Scripted::sapphire_rapids();
+    let hybrid = ScriptedKernel::sapphire_rapids();
     hybrid.rename("/sys/bus/event_source/devices/cpu", "/sys/bus/event_source/devices/cpu_core");
     assert!(refused(&hybrid, &cpu(0x97)).contains("cpu_core/cpus is missing"), "or E-cores were P-cores");
 }
 
 #[test]
 fn e_cores_are_those_of_a_hybrid_cpu_with_their_events() {
-    let kernel = Scripted::sapphire_rapids();
+    let kernel = ScriptedKernel::sapphire_rapids();
     let refused = |cpu: &Identity| {
         let error = e_cores(&kernel, cpu, 0, 0).unwrap_err();
         assert_eq!(error.code(), -libc::ENOTSUP);

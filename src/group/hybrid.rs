@@ -15,7 +15,7 @@ use crate::read::{
     CountersSnapshot, Entry, MEASURES_ITSELF, MOST_COUNTERS, PlainCounters, PlainCounts, Reader, Shared,
 };
 use crate::sys::Kernel;
-use crate::sys::kept::Kept;
+use crate::sys::kept::ThreadValue;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// Places in `groups`: that of the P-cores was opened first.
@@ -106,7 +106,7 @@ pub(crate) struct HybridGroup<K: Kernel> {
     /// and may have been too much.
     added: AtomicU64,
     /// What the last read(2) found of the group that was not on this CPU.
-    away: Kept<Option<AwayCounts>>,
+    away: ThreadValue<Option<AwayCounts>>,
 }
 
 impl<K: Kernel> HybridGroup<K> {
@@ -115,7 +115,7 @@ impl<K: Kernel> HybridGroup<K> {
     pub fn new(groups: [PlainGroup<K>; 2], second: Option<&'static Shared>) -> Result<HybridGroup<K>> {
         let apart = Apart::new(&groups)?;
         let (last, used, added) = (AtomicU32::new(P_CORES as u32), AtomicU64::new(0), AtomicU64::new(0));
-        Ok(HybridGroup { groups, second, apart, last, used, added, away: Kept::new(None) })
+        Ok(HybridGroup { groups, second, apart, last, used, added, away: ThreadValue::new(None) })
     }
 
     /// Whether one of them was on the counters at all times since both were open.

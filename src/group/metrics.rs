@@ -305,20 +305,20 @@ mod tests {
     use crate::error::TD_ENOTCOUNTING;
     use crate::group::PATIENCE;
     use crate::model;
-    use crate::sys::scripted::Scripted;
+    use crate::sys::scripted::ScriptedKernel;
 
     fn pmu() -> Pmu {
         let model = model::at(model::SIMULATED).unwrap();
         Pmu { name: "cpu", kind: 4, model, row: model::SIMULATED, level: 2, cpus: None }
     }
 
-    fn open(kernel: &Scripted, pmu: &Pmu) -> Result<(Group<Scripted>, Option<Reason>)> {
+    fn open(kernel: &ScriptedKernel, pmu: &Pmu) -> Result<(Group<ScriptedKernel>, Option<Reason>)> {
         Group::open(kernel.clone(), pmu, 2, &Options { no_rdpmc: true, ..Options::default() }, None, PATIENCE)
     }
 
     #[test]
     fn a_group_that_counts_opens_and_closes_its_leader_last() {
-        let kernel = Scripted::sapphire_rapids();
+        let kernel = ScriptedKernel::sapphire_rapids();
         let (group, why) = open(&kernel, &pmu()).unwrap();
         assert_eq!(kernel.open_things(), 10 + 1, "leader, eight metric events, cycles, one page");
         assert!(why.unwrap().to_string().contains("TD_FLAG_NO_RDPMC"));
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn whichever_call_fails_nothing_stays_open() {
-        let kernel = Scripted::sapphire_rapids();
+        let kernel = ScriptedKernel::sapphire_rapids();
         kernel.fail(u32::MAX, 0);
         open(&kernel, &pmu()).unwrap();
         let calls = kernel.calls();
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn registers_other_than_slots_and_perf_metrics_are_refused() {
         for (leader, members) in [(3, 0x2000_0001), (0x4000_0001, 0x2000_0001), (0x4000_0004, 1)] {
-            let kernel = Scripted::sapphire_rapids();
+            let kernel = ScriptedKernel::sapphire_rapids();
             kernel.grant_rdpmc();
             kernel.show_index(leader, members);
             let error =
@@ -360,11 +360,11 @@ mod tests {
 
     #[test]
     fn what_does_not_count_is_not_opened() {
-        let still = Scripted::sapphire_rapids();
+        let still = ScriptedKernel::sapphire_rapids();
         still.stand_still();
         assert_eq!(open(&still, &pmu()).err().unwrap().code(), -libc::ENODEV);
 
-        let starved = Scripted::sapphire_rapids();
+        let starved = ScriptedKernel::sapphire_rapids();
         starved.starve();
         assert_eq!(open(&starved, &pmu()).err().unwrap().code(), TD_ENOTCOUNTING);
         assert!(!starved.is_counting(), "a forked child may have copies of its descriptors");
@@ -376,7 +376,7 @@ mod tests {
         starved.run_on(1);
         assert_eq!(open(&starved, &hybrid).err().unwrap().code(), TD_ENOTCOUNTING);
 
-        let preempted = Scripted::sapphire_rapids();
+        let preempted = ScriptedKernel::sapphire_rapids();
         preempted.run_in_the_kernel_alone();
         assert_eq!(open(&preempted, &pmu()).err().unwrap().code(), TD_ENOTCOUNTING);
     }

@@ -478,7 +478,7 @@ mod tests {
     use crate::group::PATIENCE;
     use crate::model;
     use crate::model::{Event, INTEL_CYCLES};
-    use crate::sys::scripted::Scripted;
+    use crate::sys::scripted::ScriptedKernel;
 
     fn pmu() -> Pmu {
         let (row, model) = model::of_e_cores(&crate::sys::cpu::Identity {
@@ -504,14 +504,14 @@ mod tests {
         }
     }
 
-    fn open(kernel: &Scripted) -> Result<PlainGroup<Scripted>> {
+    fn open(kernel: &ScriptedKernel) -> Result<PlainGroup<ScriptedKernel>> {
         let opened = PlainGroup::open(kernel.clone(), &pmu(), &plan(), &Options::default(), None, PATIENCE);
         opened.map(|(group, _)| group)
     }
 
     #[test]
     fn slots_are_cycles_times_width() {
-        let kernel = Scripted::sapphire_rapids();
+        let kernel = ScriptedKernel::sapphire_rapids();
         kernel.run_on(4);
         let events = open(&kernel).unwrap();
         let counts = events.counts().unwrap();
@@ -525,7 +525,7 @@ mod tests {
 
     #[test]
     fn whichever_call_fails_nothing_stays_open() {
-        let kernel = Scripted::sapphire_rapids();
+        let kernel = ScriptedKernel::sapphire_rapids();
         kernel.run_on(4);
         kernel.fail(u32::MAX, 0);
         open(&kernel).unwrap();
@@ -538,17 +538,17 @@ mod tests {
 
     #[test]
     fn who_gets_no_turn_is_told_unless_it_runs_on_a_p_core() {
-        let kernel = Scripted::sapphire_rapids();
+        let kernel = ScriptedKernel::sapphire_rapids();
         kernel.starve();
         kernel.run_on(4);
         assert_eq!(open(&kernel).err().unwrap().code(), TD_ENOTCOUNTING);
         kernel.run_on(0);
         assert!(open(&kernel).is_ok());
-        let still = Scripted::sapphire_rapids();
+        let still = ScriptedKernel::sapphire_rapids();
         still.stand_still();
         still.run_on(4);
         assert_eq!(open(&still).err().unwrap().code(), -libc::ENODEV);
-        let preempted = Scripted::sapphire_rapids();
+        let preempted = ScriptedKernel::sapphire_rapids();
         preempted.run_in_the_kernel_alone();
         preempted.run_on(4);
         assert_eq!(open(&preempted).err().unwrap().code(), TD_ENOTCOUNTING);

@@ -17,10 +17,10 @@ use crate::options::{Options, Target};
 use crate::plan::Plan;
 use crate::read::{CountersSnapshot, Entry, MEASURES_ITSELF, PlainCounters, PlainCounts, Reader, Shared};
 use crate::sys::Kernel;
-use crate::sys::kept::Kept;
+use crate::sys::kept::ThreadValue;
 use crate::sys::memory::ReservedPage;
 use crate::sys::page::{PlainCounter, Times};
-use crate::sys::signals::Blocked;
+use crate::sys::signals::SignalBlock;
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::cell::{Cell, OnceCell};
 
@@ -123,7 +123,7 @@ pub(crate) struct Relieved<K: Kernel> {
     place: Cell<Option<ReservedPage>>,
     /// It could not be opened.
     is_refused: Cell<bool>,
-    carried: Kept<Carried>,
+    carried: ThreadValue<Carried>,
     /// Times of the group at the last read(2).
     last: Cell<Times>,
     /// It is to count nothing for now.
@@ -141,7 +141,7 @@ impl<K: Kernel + Clone> Relieved<K> {
     ) -> Relieved<K> {
         let (second, place) = second.unzip();
         let [is_refused, is_off, is_lost] = [false; 3].map(Cell::new);
-        let (spare, carried) = (OnceCell::new(), Kept::new(Carried::default()));
+        let (spare, carried) = (OnceCell::new(), ThreadValue::new(Carried::default()));
         let (place, last) = (Cell::new(place), Cell::default());
         Relieved { main, wanted, spare, second, place, is_refused, carried, last, is_off, is_lost }
     }
@@ -188,7 +188,7 @@ impl<K: Kernel + Clone> Relieved<K> {
     }
 
     /// The spare, if it is there or can be opened.
-    fn spare(&self, wanted: &Spare, _: &Blocked) -> Option<&PlainGroup<K>> {
+    fn spare(&self, wanted: &Spare, _: &SignalBlock) -> Option<&PlainGroup<K>> {
         if self.spare.get().is_none() && !self.is_refused.get() {
             match self.main.beside(&wanted.attrs()[..wanted.events], wanted.slots_each, self.place.take()) {
                 Some(spare) => drop(self.spare.set(spare)),
@@ -221,7 +221,7 @@ impl<K: Kernel + Clone> Relieved<K> {
     }
 
     /// The group is switched off, and the spare on, and nothing of it is in the totals. They are returned; None: nothing happened.
-    fn go_over(&self, wanted: &Spare, signals: &Blocked) -> Result<Option<PlainCounts>> {
+    fn go_over(&self, wanted: &Spare, signals: &SignalBlock) -> Result<Option<PlainCounts>> {
         let now = self.main.counts()?;
         let mut change = self.carried.begin();
         let carried = change.value();
@@ -249,7 +249,7 @@ impl<K: Kernel + Clone> Relieved<K> {
     }
 
     /// A reading by the spare. Now and then the group is switched on again, if it gets the counters; the rest as of `go_over`.
-    fn counts_over(&self, spare: &PlainGroup<K>, _: &Blocked) -> Result<PlainCounts> {
+    fn counts_over(&self, spare: &PlainGroup<K>, _: &SignalBlock) -> Result<PlainCounts> {
         let now = self.on().counts()?;
         let mut change = self.carried.begin();
         let carried = change.value();
@@ -333,11 +333,11 @@ impl<K: Kernel + Clone> PlainCounters for Relieved<K> {
         }
         let carried = self.carried.get(|carried| *carried);
         if let Some(spare) = self.spare.get().filter(|_| carried.is_over && !self.is_off.get()) {
-            return self.counts_over(spare, &Blocked::new());
+            return self.counts_over(spare, &SignalBlock::new());
         }
         let now = self.on().counts()?;
         let goes_over = !self.is_off.get() && !self.is_refused.get() && self.is_starved(wanted, now.time);
-        let gone = if goes_over { self.go_over(wanted, &Blocked::new())? } else { None };
+        let gone = if goes_over { self.go_over(wanted, &SignalBlock::new())? } else { None };
         Ok(gone.unwrap_or_else(|| self.told(&carried, carried.total(&now))))
     }
 

@@ -19,9 +19,9 @@ use crate::sample::{Increments, Mark, Sample, SlotsOnly};
 use crate::source::plain::Plain;
 use crate::source::simulated::Mix;
 use crate::sum::Sum;
-use crate::sys::guarded::{Guarded, Remains};
+use crate::sys::guarded::{GuardedValue, Remains};
 use crate::sys::memory::{HandleMemory, Pool};
-use crate::sys::signals::Blocked;
+use crate::sys::signals::SignalBlock;
 use crate::sys::{Linux, thread};
 use crate::tree::{self, Node};
 use any_source::AnySource;
@@ -50,7 +50,7 @@ pub struct PeriodTotals {
 pub(crate) struct Private {
     /// The thread that opened, as long as the handle is open; 0 then.
     owner: AtomicU64,
-    state: Guarded<State>,
+    state: GuardedValue<State>,
 }
 
 struct State {
@@ -345,7 +345,7 @@ fn last_read(handle: Handle) -> Result<Sample> {
         shared.detach();
         state.source.source().read_last(shared)
     };
-    private.state.work_from_outside(&Blocked::new(), read).unwrap_or_else(|| Err(busy()))
+    private.state.work_from_outside(&SignalBlock::new(), read).unwrap_or_else(|| Err(busy()))
 }
 
 /// A mark, where the program's own reading does not serve.
@@ -428,7 +428,7 @@ fn not_simulated() -> Error {
 
 /// Ends a handle, in whatever thread or forked child.
 pub(crate) fn close(handle: Handle) {
-    let signals = Blocked::new(); // once it has begun it is done
+    let signals = SignalBlock::new(); // once it has begun it is done
     let (shared, private) = (handle.shared(), handle.private());
     let here = shared.present.load(Ordering::Relaxed) != 0;
     let owner = private.owner.swap(0, Ordering::Relaxed);

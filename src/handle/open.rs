@@ -18,13 +18,13 @@ use crate::source::plain::Plain;
 use crate::source::simulated::{SimulatedCounters, SimulatedRegisters};
 use crate::source::windowed::Windowed;
 use crate::sys::cpu::{self, Identity};
-use crate::sys::signals::Blocked;
+use crate::sys::signals::SignalBlock;
 use crate::sys::{Linux, rseq, thread};
 use std::iter::once;
 use std::sync::atomic::Ordering;
 
 /// Opens a handle on the kernel that runs this process.
-pub(crate) fn open(options: &Options, _: &Blocked) -> Result<Handle> {
+pub(crate) fn open(options: &Options, _: &SignalBlock) -> Result<Handle> {
     let simulated = if options.simulate { Some(simulated(options)?) } else { None };
     let deepest = simulated.map_or(0, |(_, model)| model.levels()).max(model::DEEPEST);
     if options.level > deepest {

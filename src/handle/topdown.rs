@@ -12,7 +12,7 @@ use crate::source::simulated::Mix;
 use crate::sum::{Execution, Sum};
 use crate::sys::page::Times;
 use crate::sys::records::Records;
-use crate::sys::signals::Blocked;
+use crate::sys::signals::SignalBlock;
 use crate::tree::Node;
 
 /// An open handle, for Rust programs. It belongs to the thread that opened it.
@@ -34,7 +34,7 @@ impl TopDown {
     /// # Errors
     /// As `td_open`: the code says what keeps the library from measuring, the text what to do about it.
     pub fn open(options: &Options) -> Result<TopDown> {
-        open(options, &Blocked::new()).map(TopDown)
+        open(options, &SignalBlock::new()).map(TopDown)
     }
 
     /// Totals since the period began. A handful of instructions where RDPMC is possible.

@@ -4,7 +4,7 @@ use super::*;
 use crate::error::TD_ENOTCOUNTING;
 use crate::group::{Group, PATIENCE};
 use crate::handle::Path;
-use crate::sys::scripted::Scripted;
+use crate::sys::scripted::ScriptedKernel;
 
 const PMU: &str = "/sys/bus/event_source/devices/cpu";
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
@@ -20,8 +20,8 @@ fn spr() -> Identity {
 }
 
 /// A Sapphire Rapids that stands open.
-fn machine() -> Scripted {
-    let kernel = Scripted::sapphire_rapids();
+fn machine() -> ScriptedKernel {
+    let kernel = ScriptedKernel::sapphire_rapids();
     kernel.grant_rdpmc();
     kernel.add(&format!("{PMU}/rdpmc"), "1\n");
     kernel.add("/proc/sys/kernel/nmi_watchdog", "0\n");
@@ -39,7 +39,7 @@ fn machine() -> Scripted {
 }
 
 /// A machine with P-cores 0 and 1 and E-cores 2 and 3.
-fn hybrid() -> Scripted {
+fn hybrid() -> ScriptedKernel {
     let kernel = machine();
     kernel.rename(PMU, &format!("{PMU}_core"));
     kernel.add(&format!("{PMU}_core/cpus"), "0-1\n");
@@ -48,7 +48,7 @@ fn hybrid() -> Scripted {
 }
 
 /// As the library opens, on that kernel.
-fn opened(kernel: &Scripted, cpu: &Identity) -> Result<OpenHandle> {
+fn opened(kernel: &ScriptedKernel, cpu: &Identity) -> Result<OpenHandle> {
     let pmu = detect::pmu(kernel, cpu)?;
     let (_, why) = Group::open(kernel.clone(), &pmu, pmu.level, &Options::default(), None, PATIENCE)?;
     let info = Info {
@@ -71,12 +71,12 @@ fn opened(kernel: &Scripted, cpu: &Identity) -> Result<OpenHandle> {
     Ok(OpenHandle { info, running: if pmu.covers(kernel.cpu()) { Ok(1.0) } else { Err(starved) } })
 }
 
-fn all_free(_: &Scripted) -> Result<General> {
+fn all_free(_: &ScriptedKernel) -> Result<General> {
     Ok(General { there: 8, free: 8, others: Vec::new() })
 }
 
-fn report_on(kernel: &Scripted, cpu: Identity) -> Survey {
-    let open = |kernel: &Scripted| opened(kernel, &cpu);
+fn report_on(kernel: &ScriptedKernel, cpu: Identity) -> Survey {
+    let open = |kernel: &ScriptedKernel| opened(kernel, &cpu);
     let report = Surroundings::new(kernel, cpu.clone(), true, open, all_free).survey();
     assert_eq!(kernel.open_things(), 0);
     assert_eq!(finding(&report, "td_open").verdict == Verdict::Blocker, report.open.is_err());
@@ -90,7 +90,7 @@ fn report_on(kernel: &Scripted, cpu: Identity) -> Survey {
     report
 }
 
-fn report(kernel: &Scripted) -> Survey {
+fn report(kernel: &ScriptedKernel) -> Survey {
     report_on(kernel, spr())
 }
 
@@ -134,8 +134,8 @@ fn on_an_open_machine_all_is_good_and_nothing_is_to_be_done() {
 
 #[test]
 fn names_differ_and_needs_are_earlier_names() {
-    let names: Vec<_> = Surroundings::<Scripted>::PROBES.iter().map(|probe| probe.name).collect();
-    for (i, probe) in Surroundings::<Scripted>::PROBES.iter().enumerate() {
+    let names: Vec<_> = Surroundings::<ScriptedKernel>::PROBES.iter().map(|probe| probe.name).collect();
+    for (i, probe) in Surroundings::<ScriptedKernel>::PROBES.iter().enumerate() {
         assert!(!names[..i].contains(&probe.name), "{}", probe.name);
         assert!(probe.needs.iter().all(|need| names[..i].contains(need)), "{}", probe.name);
     }
@@ -290,7 +290,7 @@ fn no_memory_left_to_lock() {
 
 #[test]
 fn rdpmc_that_is_not_granted() {
-    let kernel = Scripted::sapphire_rapids();
+    let kernel = ScriptedKernel::sapphire_rapids();
     kernel.add(&format!("{PMU}/rdpmc"), "0\n");
     let report = report(&kernel);
     is(&report, "rdpmc", Verdict::Note, "does not grant RDPMC", "write 1 to");
@@ -323,13 +323,14 @@ fn the_watchdog_is_no_wall() {
 #[test]
 fn others_who_take_turns_and_others_who_leave_none() {
     let kernel = machine();
-    let half =
-        |kernel: &Scripted| opened(kernel, &spr()).map(|opened| OpenHandle { running: Ok(0.493), ..opened });
+    let half = |kernel: &ScriptedKernel| {
+        opened(kernel, &spr()).map(|opened| OpenHandle { running: Ok(0.493), ..opened })
+    };
     let report = Surroundings::new(&kernel, spr(), true, half, all_free).survey();
     is(&report, "other_users", Verdict::Note, "counted 49 % of the time", "end those");
     assert_eq!(first_blocker(&report), "none");
 
-    let kernel = Scripted::sapphire_rapids();
+    let kernel = ScriptedKernel::sapphire_rapids();
     kernel.starve();
     let report = self::report(&kernel);
     is(&report, "other_users", Verdict::Blocker, "no turn on the counters", "end those");
@@ -338,7 +339,7 @@ fn others_who_take_turns_and_others_who_leave_none() {
 
 #[test]
 fn counters_that_stand_still_are_told_by_the_open() {
-    let kernel = Scripted::sapphire_rapids();
+    let kernel = ScriptedKernel::sapphire_rapids();
     kernel.stand_still();
     let report = report(&kernel);
     assert_eq!(first_blocker(&report), "td_open");
@@ -361,7 +362,7 @@ fn hybrid_machines_say_where_things_are_counted() {
     );
     is(&here, "other_users", Verdict::Good, "none", "");
 
-    let both = |kernel: &Scripted| {
+    let both = |kernel: &ScriptedKernel| {
         let mut both = opened(kernel, &spr())?;
         both.info.pmu = "cpu_core,cpu_atom".into();
         Ok(both)
@@ -407,7 +408,7 @@ fn general_counters_that_others_hold_are_told_with_those_who_have_events() {
     is(&held(&[]), "general_counters", Verdict::Note, nobody, turns);
     kernel.add("/proc/sys/kernel/nmi_watchdog", "1\n");
     is(&held(&[]), "general_counters", Verdict::Note, "NMI watchdog may hold one", turns);
-    let refused = |_: &Scripted| Err(Error::errno(libc::EMFILE, "branches"));
+    let refused = |_: &ScriptedKernel| Err(Error::errno(libc::EMFILE, "branches"));
     let refused = Surroundings::new(&kernel, spr(), true, |kernel| opened(kernel, &spr()), refused).survey();
     is(&refused, "general_counters", Verdict::Unknown, "cannot be counted: branches", "");
 }

@@ -2,7 +2,7 @@
 //! there (`simulated`), which are read as either.
 //!
 //! Signal handlers may come between at any instruction, read the same source, and return or leave by siglongjmp. So what
-//! readings go by is in cells: what takes effect as a whole is in a `Kept`, and the rest is right, or seen not to be, after any
+//! readings go by is in cells: what takes effect as a whole is in a `ThreadValue`, and the rest is right, or seen not to be, after any
 //! of its stores. Whoever closes a handle in such a signal handler drops a copy of its source, so what the source has on the heap
 //! is given back only by `free`.
 #![forbid(unsafe_code)]

@@ -8,7 +8,7 @@ use crate::read::{
     Snapshot,
 };
 use crate::registers::{CATEGORIES, RawMetrics, RawSlots, Registers};
-use crate::sys::kept::Kept;
+use crate::sys::kept::ThreadValue;
 use crate::sys::page::Times;
 use std::time::Instant;
 
@@ -93,7 +93,7 @@ pub(crate) struct SimulatedRegisters {
     /// Slots per cycle.
     width: u64,
     begun: Instant,
-    state: Kept<SimulatedState>,
+    state: ThreadValue<SimulatedState>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +118,12 @@ impl SimulatedRegisters {
             exact: [0; CATEGORIES],
             counts: GroupCounts::default(),
         };
-        SimulatedRegisters { level, width: width.into(), begun: Instant::now(), state: Kept::new(state) }
+        SimulatedRegisters {
+            level,
+            width: width.into(),
+            begun: Instant::now(),
+            state: ThreadValue::new(state),
+        }
     }
 
     /// How slots divide from now on.
@@ -228,7 +233,7 @@ pub(crate) struct SimulatedCounters {
     /// Slots per cycle.
     width: u64,
     begun: Instant,
-    state: Kept<SimulatedCounts>,
+    state: ThreadValue<SimulatedCounts>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -252,7 +257,7 @@ impl SimulatedCounters {
         let counter = [0; MOST_COUNTERS];
         let state =
             SimulatedCounts { per_cycle, at: Moment::now(), cycles: 0, counter, off: false, off_ns: 0 };
-        SimulatedCounters { width: width.into(), begun: Instant::now(), state: Kept::new(state) }
+        SimulatedCounters { width: width.into(), begun: Instant::now(), state: ThreadValue::new(state) }
     }
 
     /// What a cycle adds to each counter from now on.

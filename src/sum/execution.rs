@@ -9,7 +9,7 @@ use crate::model::tree::Tree;
 use crate::model::{MARK, counters_down_to};
 use crate::sample::{Base, Increments, Sample, SlotsOnly};
 use crate::sys::at_once;
-use crate::sys::signals::Blocked;
+use crate::sys::signals::SignalBlock;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::compiler_fence;
 
@@ -338,7 +338,7 @@ impl Sum {
     pub(crate) fn ends_measured(&mut self, begun: OpenExecution, to: &Sample) -> Result<()> {
         // (what counters add to takes each addition whole; categories are taken together with those of the execution before)
         let by_counters = to.base.tree().is_some_and(Tree::takes_counters);
-        let _whole = (!by_counters).then(Blocked::new);
+        let _whole = (!by_counters).then(SignalBlock::new);
         self.state = BETWEEN;
         self.close(); // other executions may be between two that are measured
         self.add(&begun.from, to)?;

@@ -10,9 +10,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+pub use topdown_seam::execs::ExecEvents;
 use topdown_seam::execs::Execs;
-pub use topdown_seam::execs::Kept;
-use topdown_seam::signals::Blocked;
+use topdown_seam::signals::SignalBlock;
 
 /// Of more CPUs they are not watched: each thread that starts inherits an event for each CPU.
 const MOST_CPUS: usize = 16;
@@ -54,15 +54,15 @@ impl ExecsWatch {
                 }
             }
         };
-        let _signals = Blocked::new(); // they are for the thread that waits for the command
+        let _signals = SignalBlock::new(); // they are for the thread that waits for the command
         thread::Builder::new().spawn(takes).ok()?;
         Some(ExecsWatch { cpus, execs, _stop: stop })
     }
 
     /// Whether all programs that were executed so far have kept their events.
-    pub fn kept(&self) -> Kept {
+    pub fn kept(&self) -> ExecEvents {
         let kept = locked(&self.execs).kept();
-        if sys::maps_vdso() && online() == self.cpus { kept } else { Kept::Unknown }
+        if sys::maps_vdso() && online() == self.cpus { kept } else { ExecEvents::Unknown }
     }
 
     /// Whether processes have ended for which nobody of the command waited.

@@ -4,7 +4,7 @@
 use super::clock::tells_threads_apart;
 use super::counted::CountedGroups;
 use super::cpus::online;
-use super::execs::{ExecsWatch, Kept};
+use super::execs::{ExecEvents, ExecsWatch};
 use super::groups::Groups;
 use super::intervals::Recorder;
 use super::ipc::Kind;
@@ -111,7 +111,7 @@ impl OutsideGroups {
 
     /// Sees whether a program has lost its events meanwhile: from then on intervals have room for all that the CPUs may have done.
     pub fn look_for_losses(&mut self) {
-        if self.execs.as_ref().is_some_and(|execs| execs.kept() == Kept::NotAll) {
+        if self.execs.as_ref().is_some_and(|execs| execs.kept() == ExecEvents::NotAll) {
             self.groups.lose();
         }
     }
@@ -155,10 +155,10 @@ impl OutsideGroups {
     pub fn loss(&self, ran: &Ran, outlived: Option<bool>) -> Loss {
         let used = ran.cpu.as_nanos() as u64;
         let room = self.opened.elapsed().as_nanos() as u64 * online().len() as u64;
-        match self.execs.as_ref().map_or(Kept::Unknown, ExecsWatch::kept) {
+        match self.execs.as_ref().map_or(ExecEvents::Unknown, ExecsWatch::kept) {
             // (what the kernel does at the end of a process, once that has no events any more, is no user's)
-            Kept::All if !self.groups.counts_kernel() => Loss::None,
-            Kept::NotAll => {
+            ExecEvents::All if !self.groups.counts_kernel() => Loss::None,
+            ExecEvents::NotAll => {
                 let all_waited =
                     outlived == Some(false) && !self.execs.as_ref().is_some_and(ExecsWatch::has_orphans);
                 Loss::Seen { used: all_waited.then_some(used), room }

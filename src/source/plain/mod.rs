@@ -22,7 +22,7 @@ use crate::sample::{
     Base, Head, MARKED_COUNTERS, Mark, OF_READINGS, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME,
     TD_SAMPLE_WORK_AFTER, TD_SAMPLE_WORK_COUNTED,
 };
-use crate::sys::kept::Kept;
+use crate::sys::kept::ThreadValue;
 use crate::sys::page::PLAIN_WIDTH;
 use period::Period;
 use std::cell::Cell;
@@ -31,7 +31,7 @@ use std::mem::ManuallyDrop;
 /// A group of general-purpose counters, and the period that samples are of.
 pub(crate) struct Plain<C> {
     counters: C,
-    period: Kept<Period>,
+    period: ThreadValue<Period>,
     remembered: Remembered<Marked>,
     /// What is taken out of what these start from.
     taken: ManuallyDrop<Box<[OwnWork]>>,
@@ -98,7 +98,7 @@ impl<C: PlainCounters> Plain<C> {
             maybe_over: 0,
         };
         let taken = ManuallyDrop::new((0..REMEMBERED).map(|_| OwnWork::default()).collect());
-        let (period, remembered) = (Kept::new(period), Remembered::new());
+        let (period, remembered) = (ThreadValue::new(period), Remembered::new());
         let mut plain = Box::new(Plain { counters, period, remembered, taken });
         match plain.reset(shared) {
             Ok(()) => Ok(plain),

@@ -19,7 +19,7 @@ use crate::registers::{CATEGORIES, RawSlots, Registers};
 use crate::sample::{
     CALLED, Head, Mark, OF_READINGS, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, ms,
 };
-use crate::sys::kept::Kept;
+use crate::sys::kept::ThreadValue;
 use crate::sys::page::{PLAIN_WIDTH, PlainCounter, Times};
 use renewal::Renewal;
 use std::cell::Cell;
@@ -29,7 +29,7 @@ use window::{Holds, LastSlots, OwnSlots, StartKind, Window, counted_since};
 /// A group with SLOTS and PERF_METRICS, and the windows of its registers.
 pub(crate) struct Windowed<C> {
     counters: C,
-    window: Kept<Window>,
+    window: ThreadValue<Window>,
     last_slots: LastSlots,
     own_work: OwnSlots,
     /// Slots of its own work that are in the totals, so far, at the most.
@@ -95,7 +95,7 @@ impl<C: MetricsCounters> Windowed<C> {
         }
         let mut source = Box::new(Windowed {
             counters,
-            window: Kept::new(Window::first(start)),
+            window: ThreadValue::new(Window::first(start)),
             last_slots: LastSlots::default(),
             own_work: OwnSlots::default(),
             own_error: AtomicU64::new(0),

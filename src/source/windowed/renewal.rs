@@ -8,14 +8,14 @@ use crate::budget::Budget;
 use crate::error::Result;
 use crate::read::{MetricsCounters, Scheduled, Snapshot};
 use crate::registers::Registers;
-use crate::sys::kept::Change;
+use crate::sys::kept::ValueChange;
 
 /// How often the group is read until it was read without a context switch beside it.
 const MOST_READS: u32 = 8;
 
 pub(super) struct Renewal<'a, C> {
     pub source: &'a Windowed<C>,
-    pub change: Change<'a, Window>,
+    pub change: ValueChange<'a, Window>,
 }
 
 impl<C: MetricsCounters> Renewal<'_, C> {

@@ -7,7 +7,7 @@ use crate::read::{GroupCounts, Scheduled, Snapshot};
 use crate::registers::RawSlots;
 use crate::sample::{Base, CATEGORIES, Head, TD_SAMPLE_COARSE_TIME};
 use crate::sys::page::Times;
-use crate::totals::Totals;
+use crate::totals::WindowTotals;
 use std::cell::Cell;
 use std::sync::atomic::{Ordering, compiler_fence};
 
@@ -23,7 +23,7 @@ pub(super) enum StartKind {
 /// The totals as read(2) told them last, and the window of the registers that began there.
 #[derive(Clone, Copy)]
 pub(super) struct Window {
-    pub totals: Totals,
+    pub totals: WindowTotals,
     /// Times when the period began.
     pub begun: Times,
     /// The sequence number right before the last read(2).
@@ -96,7 +96,7 @@ impl Origin {
 impl Window {
     pub fn first(start: Head) -> Window {
         Window {
-            totals: Totals::default(),
+            totals: WindowTotals::default(),
             begun: Times::default(),
             sequence: None,
             holds: Holds::Unknown,
